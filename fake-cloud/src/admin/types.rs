@@ -1,0 +1,429 @@
+//! The admin API's types: what a test sets up, provokes and reads back.
+//!
+//! These types are the whole contract between the harness and the fake cloud; the harness knows nothing else of it.
+//! Every duration is in milliseconds and says so in its name.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// A machine of the cloud (contract CLOUD-01).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Instance {
+    /// The cloud's own identifier, unique and never reused.
+    pub id: String,
+    /// The machine's name; a CCM may look instances up by it.
+    pub name: String,
+    /// What belongs into `spec.providerID` of its Node; `None` when the cloud does not report one yet.
+    #[serde(default)]
+    pub provider_id: Option<String>,
+    /// Instance type; empty when the cloud does not report one.
+    #[serde(default)]
+    pub instance_type: String,
+    /// Zone; empty when the cloud does not report one.
+    #[serde(default)]
+    pub zone: String,
+    /// Region; empty when the cloud does not report one.
+    #[serde(default)]
+    pub region: String,
+    /// Addresses in the cloud's order.
+    #[serde(default)]
+    pub addresses: Vec<Address>,
+    /// Labels beyond zone, region and type that the cloud offers for the Node.
+    #[serde(default)]
+    pub labels: BTreeMap<String, String>,
+    /// Power state. A deleted instance is absent, not a state.
+    #[serde(default)]
+    pub state: InstanceState,
+}
+
+/// Power state of an instance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum InstanceState {
+    /// The machine runs.
+    #[default]
+    Running,
+    /// The machine is shut down but still exists.
+    Stopped,
+}
+
+/// One address of an instance.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Address {
+    /// A Kubernetes node address type: `Hostname`, `InternalIP`, `ExternalIP`, `InternalDNS` or `ExternalDNS`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The address in the cloud's spelling.
+    pub address: String,
+}
+
+/// A load balancer (contract CLOUD-02).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LoadBalancer {
+    /// The cloud's own identifier.
+    pub id: String,
+    /// The name its creator gave it; unique in the cloud.
+    pub name: String,
+    /// Whom its creator says it belongs to: the Service's uid in the native dialect, a tag elsewhere.
+    #[serde(default)]
+    pub owner: String,
+    /// What it listens on.
+    pub frontends: Vec<Frontend>,
+    /// Instance ids traffic goes to, sorted.
+    pub backends: Vec<String>,
+    /// How backends are probed.
+    #[serde(default)]
+    pub health_check: Option<HealthCheck>,
+    /// Client address ranges let in; empty means nobody has restricted them on the balancer itself.
+    #[serde(default)]
+    pub source_ranges: Vec<String>,
+    /// `None` or `ClientIP`, as in Kubernetes.
+    #[serde(default)]
+    pub session_affinity: String,
+    /// Public addresses; empty until provisioned.
+    pub addresses: Vec<LbAddress>,
+    /// Where it is in its life.
+    pub state: LbState,
+}
+
+/// A port a load balancer listens on.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Frontend {
+    /// Port clients connect to.
+    pub port: u16,
+    /// `TCP`, `UDP` or `SCTP`.
+    pub protocol: String,
+    /// Port on the backends.
+    pub node_port: u16,
+}
+
+/// How a load balancer probes its backends.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HealthCheck {
+    /// `HTTP` or `TCP`.
+    pub protocol: String,
+    /// Request path; empty for TCP.
+    #[serde(default)]
+    pub path: String,
+    /// Probed port on the backends.
+    pub port: u16,
+}
+
+/// A public address of a load balancer: an IP, a host name or both.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LbAddress {
+    /// IP address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ip: Option<IpAddr>,
+    /// Host name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hostname: Option<String>,
+}
+
+/// Where a load balancer is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LbState {
+    /// Created, no address yet.
+    Provisioning,
+    /// In service.
+    Active,
+    /// Being torn down; disappears by itself.
+    Deleting,
+}
+
+/// An object that belongs to a load balancer and must not outlive it: a firewall, listener, pool, reserved address ...
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Auxiliary {
+    /// The cloud's own identifier.
+    pub id: String,
+    /// What it is, e.g. `firewall`.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// Whom it belongs to, as in [`LoadBalancer::owner`].
+    #[serde(default)]
+    pub owner: String,
+    /// The load balancer it serves, if any.
+    #[serde(default)]
+    pub load_balancer: Option<String>,
+    /// Its content, by field name.
+    #[serde(default)]
+    pub spec: serde_json::Value,
+}
+
+/// A route of the cloud's network (contract CLOUD-03).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Route {
+    /// The cloud's own identifier.
+    pub id: String,
+    /// Destination CIDR.
+    pub destination: String,
+    /// Target instance's id; `None` for a black hole.
+    #[serde(default)]
+    pub target_instance: Option<String>,
+    /// Target addresses, where the cloud reports them.
+    #[serde(default)]
+    pub target_addresses: Vec<String>,
+    /// Whether traffic is dropped.
+    #[serde(default)]
+    pub blackhole: bool,
+}
+
+/// Everything the cloud holds at one moment (contract CLOUD-10). Lists are sorted by id.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Inventory {
+    /// Machines.
+    pub instances: Vec<Instance>,
+    /// Load balancers.
+    pub load_balancers: Vec<LoadBalancer>,
+    /// Objects that belong to load balancers.
+    pub auxiliaries: Vec<Auxiliary>,
+    /// Routes.
+    pub routes: Vec<Route>,
+}
+
+/// What a call means to the model, whatever the dialect calls it (contract CLOUD-04).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Op {
+    /// Read one instance.
+    #[serde(rename = "instance.get")]
+    InstanceGet,
+    /// List instances.
+    #[serde(rename = "instance.list")]
+    InstanceList,
+    /// Change or delete an instance; no CCM has reason to.
+    #[serde(rename = "instance.write")]
+    InstanceWrite,
+    /// Read one load balancer.
+    #[serde(rename = "lb.get")]
+    LbGet,
+    /// List load balancers.
+    #[serde(rename = "lb.list")]
+    LbList,
+    /// Create a load balancer.
+    #[serde(rename = "lb.create")]
+    LbCreate,
+    /// Change a load balancer, its backends included.
+    #[serde(rename = "lb.update")]
+    LbUpdate,
+    /// Delete a load balancer.
+    #[serde(rename = "lb.delete")]
+    LbDelete,
+    /// Read or list auxiliary objects.
+    #[serde(rename = "aux.read")]
+    AuxRead,
+    /// Create an auxiliary object.
+    #[serde(rename = "aux.create")]
+    AuxCreate,
+    /// Change an auxiliary object.
+    #[serde(rename = "aux.update")]
+    AuxUpdate,
+    /// Delete an auxiliary object.
+    #[serde(rename = "aux.delete")]
+    AuxDelete,
+    /// List routes.
+    #[serde(rename = "route.list")]
+    RouteList,
+    /// Create a route.
+    #[serde(rename = "route.create")]
+    RouteCreate,
+    /// Delete a route.
+    #[serde(rename = "route.delete")]
+    RouteDelete,
+    /// Anything else a dialect answers.
+    #[serde(rename = "other")]
+    Other,
+}
+
+impl Op {
+    /// Whether the operation changes the cloud.
+    pub fn is_write(self) -> bool {
+        match self {
+            Op::InstanceGet | Op::InstanceList | Op::LbGet | Op::LbList | Op::AuxRead | Op::RouteList | Op::Other => {
+                false
+            }
+            Op::InstanceWrite
+            | Op::LbCreate
+            | Op::LbUpdate
+            | Op::LbDelete
+            | Op::AuxCreate
+            | Op::AuxUpdate
+            | Op::AuxDelete
+            | Op::RouteCreate
+            | Op::RouteDelete => true,
+        }
+    }
+}
+
+/// One line of the journal (contract CLOUD-04). Written when the call ends, numbered when it arrives.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Position in the order of arrival, from 1, without gaps.
+    pub seq: u64,
+    /// Arrival, milliseconds since the fake cloud started (monotonic).
+    pub at_ms: u64,
+    /// How long the call took, milliseconds; `None` while it is under way.
+    pub took_ms: Option<u64>,
+    /// The caller's address without port.
+    pub peer: IpAddr,
+    /// Name of the credential used, never the token; `None` when it was missing or unknown.
+    pub credential: Option<String>,
+    /// What the call means.
+    pub op: Op,
+    /// Whether it changes the cloud.
+    pub write: bool,
+    /// The object's id; for look-ups by another key `key=value`, e.g. `name=node-1`.
+    pub resource: Option<String>,
+    /// [`LoadBalancer::owner`] of the load balancer concerned, where known.
+    pub owner: Option<String>,
+    /// `METHOD /path?query` as received.
+    pub request: String,
+    /// What became of it.
+    pub outcome: Outcome,
+}
+
+/// What became of a call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Outcome {
+    /// Answered by the dialect.
+    Answered {
+        /// HTTP status.
+        status: u16,
+    },
+    /// Answered or broken by a fault; the model was not asked.
+    Faulted {
+        /// HTTP status, `None` when the connection was closed or never answered.
+        status: Option<u16>,
+        /// Id of the fault.
+        fault: u64,
+    },
+    /// Held by a barrier or still being handled.
+    UnderWay,
+    /// The caller went away before it was answered.
+    Abandoned,
+}
+
+/// Which calls a fault or a barrier applies to. All given fields must match; no field at all matches every call.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Match {
+    /// Any of these operations; empty means any.
+    pub ops: Vec<Op>,
+    /// The object: an id, a name, a provider id, or an owner. The fake cloud knows them all for an object it has,
+    /// and compares with what the call names otherwise.
+    pub resource: Option<String>,
+    /// The credential's name.
+    pub credential: Option<String>,
+    /// The caller's address.
+    pub peer: Option<IpAddr>,
+}
+
+/// Trouble to be had instead of an answer (contract CLOUD-05).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fault {
+    /// Calls it applies to.
+    #[serde(default)]
+    pub matching: Match,
+    /// What happens.
+    pub effect: Effect,
+    /// Gone after so many calls; `None`: no limit.
+    #[serde(default)]
+    pub calls: Option<u64>,
+    /// Gone after so long, milliseconds; `None`: until cleared.
+    #[serde(default)]
+    pub for_ms: Option<u64>,
+}
+
+/// What a fault does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Effect {
+    /// An error in the dialect's own form.
+    Status {
+        /// 400 to 599.
+        status: u16,
+        /// `Retry-After` header, seconds.
+        #[serde(default)]
+        retry_after_s: Option<u64>,
+    },
+    /// A 200 with a body that is not what the dialect promises.
+    Malformed,
+    /// The connection is closed without an answer: what a caller sees of a refused connection once it is set up.
+    Refuse,
+    /// Never answered; the connection stays open until the caller gives up.
+    Hang,
+    /// Answered normally, but so much later.
+    Latency {
+        /// Milliseconds.
+        ms: u64,
+    },
+    /// Takes effect in the model, then the connection is closed without an answer.
+    LoseAnswer,
+}
+
+/// A fault in force.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ActiveFault {
+    /// Its id.
+    pub id: u64,
+    /// What was asked for.
+    pub fault: Fault,
+    /// Calls it has hit so far.
+    pub hits: u64,
+}
+
+/// A barrier (contract CLOUD-06): matching calls wait before they take effect.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BarrierStatus {
+    /// Its id.
+    pub id: u64,
+    /// Which calls it holds.
+    pub matching: Match,
+    /// Calls waiting at it now.
+    pub waiting: u64,
+    /// Calls that ever came to it.
+    pub arrived: u64,
+}
+
+/// Settings of the whole cloud. Absent fields stay as they are.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Settings {
+    /// Greatest number of items in a page of any list; default 50.
+    pub page_size: Option<u32>,
+    /// How long a new load balancer stays without an address, milliseconds; default 0.
+    pub provisioning_ms: Option<u64>,
+    /// How long a deleted load balancer stays visible as `deleting`, milliseconds; default 0.
+    pub deletion_ms: Option<u64>,
+    /// How old a list may be, milliseconds; default 0, always fresh (contract CLOUD-08).
+    pub stale_ms: Option<u64>,
+}
+
+/// A credential the cloud accepts. The token itself is never shown again.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Credential {
+    /// Name for the journal, e.g. the replica it was given to.
+    pub name: String,
+    /// Bearer token.
+    pub token: String,
+}
+
+impl std::fmt::Debug for Credential {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Credential").field("name", &self.name).field("token", &"<redacted>").finish()
+    }
+}
