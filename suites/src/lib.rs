@@ -1,1 +1,26 @@
-//! Placeholder until the first module lands.
+//! The checks: one module per suite, each a table of [`harness::cx::Check`] and their bodies.
+//!
+//! Suites never name a provider: what a CCM can do is a capability, what it is called is a profile.
+
+pub mod bootstrap;
+pub mod failover;
+pub mod lifecycle;
+pub mod loadbalancer;
+pub mod population;
+pub mod taint_removal;
+
+mod addresses;
+mod judges;
+mod stolen_lease;
+
+use harness::cx::Suite;
+
+/// Every suite, in the order of the report.
+pub const ALL: &[Suite] = &[
+    bootstrap::SUITE,
+    taint_removal::SUITE,
+    population::SUITE,
+    lifecycle::SUITE,
+    loadbalancer::SUITE,
+    failover::SUITE,
+];

@@ -1,0 +1,220 @@
+//! Applying and removing manifests, and what keeps Pods from running.
+
+use super::manifests::{ObjectKey, key_of};
+use crate::check::chain;
+use crate::k8s::World;
+use crate::probe::{ReadError, poll};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, LogParams, Patch, PatchParams};
+use kube::core::GroupVersionKind;
+use kube::discovery::{ApiCapabilities, Scope, pinned_kind};
+use kube::{Client, ResourceExt};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Mutex;
+
+/// Field manager of everything the harness applies.
+pub const FIELD_MANAGER: &str = "ccm-conformance";
+
+/// The CCM could not be deployed, or does not come up.
+#[derive(Debug, thiserror::Error)]
+pub enum CcmError {
+    /// The API server refused a manifest.
+    #[error("applying {object}: {cause}")]
+    Apply {
+        /// The object.
+        object: String,
+        /// What the API server said.
+        cause: String,
+    },
+    /// An object could not be removed.
+    #[error("removing {object}: {cause}")]
+    Remove {
+        /// The object.
+        object: String,
+        /// What the API server said.
+        cause: String,
+    },
+    /// It runs into a wall that waiting does not move.
+    #[error("{0}")]
+    Broken(String),
+    /// It did not come up in time.
+    #[error("{0}")]
+    NotReady(String),
+}
+
+/// Applies dynamic objects, remembering what the API server calls their kinds.
+pub struct Applier {
+    client: Client,
+    kinds: Mutex<BTreeMap<(String, String), (ApiResource, ApiCapabilities)>>,
+}
+
+impl std::fmt::Debug for Applier {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Applier")
+    }
+}
+
+impl Applier {
+    /// An applier that speaks through `client`.
+    pub fn new(client: Client) -> Applier {
+        Applier { client, kinds: Mutex::new(BTreeMap::new()) }
+    }
+
+    async fn api(&self, document: &Value) -> Result<Api<DynamicObject>, String> {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let (version, kind) = (text(&document["apiVersion"]), text(&document["kind"]));
+        let gvk = match version.split_once('/') {
+            Some((group, version)) => GroupVersionKind::gvk(group, version, &kind),
+            None => GroupVersionKind::gvk("", &version, &kind),
+        };
+        let mut kinds = self.kinds.lock().await;
+        if !kinds.contains_key(&(version.clone(), kind.clone())) {
+            let found = pinned_kind(&self.client, &gvk)
+                .await
+                .map_err(|error| format!("the API server does not serve {version} {kind}: {}", chain(&error)))?;
+            kinds.insert((version.clone(), kind.clone()), found);
+        }
+        let (resource, capabilities) = &kinds[&(version, kind)];
+        Ok(match capabilities.scope {
+            Scope::Cluster => Api::all_with(self.client.clone(), resource),
+            Scope::Namespaced => {
+                let namespace = document["metadata"]["namespace"].as_str().unwrap_or("default");
+                Api::namespaced_with(self.client.clone(), namespace, resource)
+            }
+        })
+    }
+
+    /// Applies every document, in order.
+    ///
+    /// # Errors
+    /// At the first the API server refuses; it is named.
+    pub async fn apply(&self, documents: &[Value]) -> Result<(), CcmError> {
+        for document in documents {
+            let object = key_of(document);
+            let failed = |cause| CcmError::Apply { object: object.to_string(), cause };
+            let api = self.api(document).await.map_err(failed)?;
+            let params = PatchParams::apply(FIELD_MANAGER).force();
+            api.patch(&object.name, &params, &Patch::Apply(document)).await.map_err(|error| failed(chain(&error)))?;
+        }
+        Ok(())
+    }
+
+    /// Removes every document, last first; what is not there is no error.
+    ///
+    /// # Errors
+    /// All that could not be removed, after trying everything.
+    pub async fn remove(&self, documents: &[Value]) -> Result<(), CcmError> {
+        let mut failures = Vec::new();
+        for document in documents.iter().rev() {
+            let object = key_of(document);
+            let outcome = match self.api(document).await {
+                Ok(api) => match api.delete(&object.name, &DeleteParams::background().grace_period(0)).await {
+                    Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+                    Err(error) => Err(chain(&error)),
+                    Ok(_) => Ok(()),
+                },
+                Err(cause) => Err(cause),
+            };
+            if let Err(cause) = outcome {
+                failures.push((object.to_string(), cause));
+            }
+        }
+        match failures.into_iter().reduce(|(a, b), (c, d)| (format!("{a}, {c}"), format!("{b}; {d}"))) {
+            None => Ok(()),
+            Some((object, cause)) => Err(CcmError::Remove { object, cause }),
+        }
+    }
+
+    /// Sets `spec.replicas` of a workload.
+    ///
+    /// # Errors
+    /// What the API server said.
+    pub async fn scale(&self, workload: &ObjectKey, replicas: u32) -> Result<(), CcmError> {
+        let document = json!({
+            "apiVersion": "apps/v1", "kind": workload.kind,
+            "metadata": {"name": workload.name, "namespace": workload.namespace},
+        });
+        let failed = |cause| CcmError::Apply { object: workload.to_string(), cause };
+        let api = self.api(&document).await.map_err(failed)?;
+        let patch = json!({"spec": {"replicas": replicas}});
+        api.patch(&workload.name, &PatchParams::default(), &Patch::Merge(&patch))
+            .await
+            .map_err(|error| failed(chain(&error)))?;
+        Ok(())
+    }
+}
+
+/// Pods of a workload: in its namespace, with its name as prefix, owned by it or its ReplicaSets.
+pub fn pods_of(world: &World, workload: &ObjectKey) -> Vec<Arc<Pod>> {
+    let owned = |pod: &Pod| {
+        let owners = pod.owner_references();
+        owners.iter().any(|owner| {
+            owner.name == workload.name
+                || (owner.kind == "ReplicaSet"
+                    && owner.name.rsplit_once('-').is_some_and(|(deployment, _)| deployment == workload.name))
+        }) || (workload.kind == "Pod" && pod.name_any() == workload.name)
+    };
+    let mut pods = world.pods.all();
+    pods.retain(|pod| pod.namespace().unwrap_or_default() == workload.namespace && owned(pod));
+    pods
+}
+
+/// Waits until no Pod of the workloads is left.
+///
+/// # Errors
+/// After 60 s, naming what is left.
+pub async fn pods_gone(world: &World, workloads: &[ObjectKey]) -> Result<(), ReadError> {
+    let gone = async |seen: &mut String| {
+        let left: Vec<String> =
+            workloads.iter().flat_map(|w| pods_of(world, w)).map(|pod| pod.name_any()).collect();
+        *seen = format!("{} left: {}", left.len(), left.join(", "));
+        Ok(left.is_empty().then_some(()))
+    };
+    poll("the CCM's Pods are gone", Duration::from_secs(60), Duration::from_millis(50), gone).await
+}
+
+/// Something about a Pod that no waiting mends, in words.
+pub fn hopeless(pod: &Pod) -> Option<String> {
+    let statuses = pod.status.as_ref().and_then(|s| s.container_statuses.as_ref());
+    for status in statuses.into_iter().flatten() {
+        let waiting = status.state.as_ref().and_then(|s| s.waiting.as_ref());
+        let Some(reason) = waiting.and_then(|w| w.reason.as_deref()) else { continue };
+        let message = waiting.and_then(|w| w.message.as_deref()).unwrap_or("");
+        let name = pod.name_any();
+        match reason {
+            "ErrImageNeverPull" | "InvalidImageName" | "ErrImagePull" | "ImagePullBackOff" => {
+                return Some(format!("Pod {name} cannot have its image {}: {reason} {message}", status.image));
+            }
+            "CreateContainerError" | "RunContainerError" => {
+                return Some(format!("Pod {name} cannot start its container {}: {reason} {message}", status.name));
+            }
+            "CrashLoopBackOff" if status.restart_count >= 2 => {
+                return Some(format!("Pod {name} crash-loops: container {} restarted {} times", status.name, status.restart_count));
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The last lines a Pod's containers wrote, of the run before a restart too.
+pub async fn last_lines(client: &Client, pod: &Pod, lines: i64) -> String {
+    let api: Api<Pod> = Api::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
+    let mut text = String::new();
+    for previous in [true, false] {
+        let params = LogParams { tail_lines: Some(lines), previous, ..LogParams::default() };
+        if let Ok(log) = api.logs(&pod.name_any(), &params).await {
+            if !log.trim().is_empty() {
+                let when = if previous { "before its restart" } else { "now" };
+                text.push_str(&format!("\n  {} {when}:", pod.name_any()));
+                for line in log.lines() {
+                    text.push_str(&format!("\n    {line}"));
+                }
+            }
+        }
+    }
+    if text.is_empty() { format!("\n  {} wrote no log", pod.name_any()) } else { text }
+}

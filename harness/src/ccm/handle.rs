@@ -1,0 +1,236 @@
+//! The deployed CCM: bring it up in one of its forms, take it down, find its Pods and its leader.
+
+use super::deploy::{Applier, CcmError, hopeless, last_lines, pods_gone, pods_of};
+use super::manifests::{Manifests, ObjectKey};
+use super::render::{Rendered, Replica, Surroundings, as_shipped, replicas};
+use crate::k8s::World;
+use crate::probe::{Observed, ReadError, poll};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, DeleteParams};
+use kube::{Client, ResourceExt};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How the CCM is deployed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Form {
+    /// Not at all.
+    Absent,
+    /// The vendor's manifests as they are.
+    AsShipped,
+    /// One single-replica copy per replica; see [`super::render`].
+    Replicas,
+}
+
+/// Which Lease the CCM leads by.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct LeaseKey {
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+/// The CCM under test on one cluster.
+#[derive(Debug)]
+pub struct Ccm {
+    client: Client,
+    world: Arc<World>,
+    applier: Applier,
+    manifests: Option<Manifests>,
+    surroundings: Surroundings,
+    replicas: Vec<Replica>,
+    lease: Option<LeaseKey>,
+}
+
+impl Ccm {
+    /// A handle; deploys nothing. `manifests` is `None` for a profile that runs no CCM.
+    pub fn new(
+        client: Client,
+        world: Arc<World>,
+        manifests: Option<Manifests>,
+        surroundings: Surroundings,
+        replicas: Vec<Replica>,
+        lease: Option<LeaseKey>,
+    ) -> Ccm {
+        let applier = Applier::new(client.clone());
+        Ccm { client, world, applier, manifests, surroundings, replicas, lease }
+    }
+
+    /// Whether the profile runs a CCM at all.
+    pub fn exists(&self) -> bool {
+        self.manifests.is_some()
+    }
+
+    /// The replicas of [`Form::Replicas`].
+    pub fn replicas(&self) -> &[Replica] {
+        &self.replicas
+    }
+
+    /// Which Lease it leads by; `None` without leader election.
+    pub fn lease_key(&self) -> Option<&LeaseKey> {
+        self.lease.as_ref()
+    }
+
+    /// What a form consists of; `None` when nothing is deployed in it.
+    pub fn rendered(&self, form: Form) -> Option<Rendered> {
+        let manifests = self.manifests.as_ref()?;
+        let first_token = self.replicas.first().map(|r| r.token.clone()).unwrap_or_default();
+        match form {
+            Form::Absent => None,
+            Form::AsShipped => Some(as_shipped(manifests, &first_token, &self.surroundings)),
+            Form::Replicas => Some(replicas(manifests, &self.replicas, &self.surroundings)),
+        }
+    }
+
+    /// The workload of a replica in [`Form::Replicas`].
+    pub fn workload_of(&self, replica: &str) -> Option<ObjectKey> {
+        let position = self.replicas.iter().position(|r| r.name == replica)?;
+        self.rendered(Form::Replicas).and_then(|rendered| rendered.workloads.get(position).cloned())
+    }
+
+    /// The Pods of a form.
+    pub fn pods(&self, form: Form) -> Vec<Arc<Pod>> {
+        let workloads = self.rendered(form).map(|r| r.workloads).unwrap_or_default();
+        workloads.iter().flat_map(|workload| pods_of(&self.world, workload)).collect()
+    }
+
+    /// The Pods of one replica in [`Form::Replicas`].
+    pub fn pods_of_replica(&self, replica: &str) -> Vec<Arc<Pod>> {
+        self.workload_of(replica).map(|workload| pods_of(&self.world, &workload)).unwrap_or_default()
+    }
+
+    /// The Lease as it is now.
+    pub fn find_lease(&self) -> Option<Arc<Lease>> {
+        let key = self.lease.as_ref()?;
+        self.world.leases.find(&key.namespace, &key.name)
+    }
+
+    /// Applies a form; does not wait for it.
+    ///
+    /// # Errors
+    /// What the API server refused.
+    pub async fn apply(&self, form: Form) -> Result<(), CcmError> {
+        match self.rendered(form) {
+            Some(rendered) => self.applier.apply(&rendered.documents).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Removes a form with everything it consists of and waits until its Pods are gone; then its Lease goes too, so
+    /// that the next one need not wait for it to expire. No CCM runs then, so that takes the lease from nobody
+    /// (contract HA-17).
+    ///
+    /// # Errors
+    /// What could not be removed, or which Pods did not go.
+    pub async fn remove(&self, form: Form) -> Result<(), CcmError> {
+        let Some(rendered) = self.rendered(form) else { return Ok(()) };
+        self.applier.remove(&rendered.documents).await?;
+        self.evict(form).await?;
+        self.forget_lease().await
+    }
+
+    /// Stops every replica by scaling to nothing, and forgets the Lease.
+    ///
+    /// # Errors
+    /// What the API server refused, or which Pods did not go.
+    pub async fn stop(&self) -> Result<(), CcmError> {
+        self.scale_all(0).await?;
+        self.evict(Form::Replicas).await?;
+        self.forget_lease().await
+    }
+
+    /// Starts every replica again; does not wait for them.
+    ///
+    /// # Errors
+    /// What the API server refused.
+    pub async fn start(&self) -> Result<(), CcmError> {
+        self.scale_all(1).await
+    }
+
+    async fn scale_all(&self, replicas: u32) -> Result<(), CcmError> {
+        for workload in self.rendered(Form::Replicas).map(|r| r.workloads).unwrap_or_default() {
+            self.applier.scale(&workload, replicas).await?;
+        }
+        Ok(())
+    }
+
+    async fn evict(&self, form: Form) -> Result<(), CcmError> {
+        for pod in self.pods(form) {
+            let api: Api<Pod> = Api::namespaced(self.client.clone(), &pod.namespace().unwrap_or_default());
+            // Its controller may have removed it already: what counts is that it goes, checked below.
+            let _ = api.delete(&pod.name_any(), &DeleteParams::default().grace_period(1)).await;
+        }
+        let workloads = self.rendered(form).map(|r| r.workloads).unwrap_or_default();
+        pods_gone(&self.world, &workloads).await.map_err(|error| CcmError::NotReady(error.text))
+    }
+
+    async fn forget_lease(&self) -> Result<(), CcmError> {
+        let Some(key) = &self.lease else { return Ok(()) };
+        let api: Api<Lease> = Api::namespaced(self.client.clone(), &key.namespace);
+        match api.delete(&key.name, &DeleteParams::default()).await {
+            Ok(_) => Ok(()),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+            Err(error) => Err(CcmError::Remove {
+                object: format!("Lease {}/{}", key.namespace, key.name),
+                cause: crate::check::chain(&error),
+            }),
+        }
+    }
+
+    /// Waits until the CCM leads: somebody holds the Lease and has renewed it since, or, without leader election,
+    /// every Pod runs. All Pods of the form must run then.
+    ///
+    /// # Errors
+    /// [`CcmError::Broken`] as soon as no waiting helps (image absent, crash loop), [`CcmError::NotReady`] when
+    /// `limit` has passed; both with the last log lines.
+    pub async fn leading(&self, form: Form, limit: Duration) -> Result<(), CcmError> {
+        let began = Instant::now();
+        let renewed_at_first = self.find_lease().and_then(|lease| renew_time(&lease));
+        let state = async |seen: &mut String| {
+            let pods = self.pods(form);
+            *seen = pods.observed();
+            if let Some(why) = pods.iter().find_map(|pod| hopeless(pod)) {
+                return Err(ReadError { text: why, fatal: true });
+            }
+            let running = pods.iter().filter(|pod| is_running(pod)).count();
+            if form == Form::Replicas && running < self.replicas.len() || running == 0 {
+                return Ok(None);
+            }
+            if self.lease.is_none() {
+                return Ok(Some(()));
+            }
+            let lease = self.find_lease();
+            seen.push_str(&format!("; {}", lease.as_ref().map_or("no Lease".to_owned(), |l| l.observed())));
+            let held = lease.as_ref().is_some_and(|lease| {
+                let holder = lease.spec.as_ref().and_then(|s| s.holder_identity.as_deref());
+                holder.is_some_and(|h| !h.is_empty()) && renew_time(lease) != renewed_at_first
+            });
+            Ok(held.then_some(()))
+        };
+        let outcome = poll("the CCM leads", limit, Duration::from_millis(50), state).await;
+        let Err(error) = outcome else {
+            tracing::info!(took = ?began.elapsed(), "the CCM leads");
+            return Ok(());
+        };
+        let mut text = error.text.clone();
+        for pod in self.pods(form) {
+            text.push_str(&last_lines(&self.client, &pod, 12).await);
+        }
+        Err(if error.fatal { CcmError::Broken(text) } else { CcmError::NotReady(text) })
+    }
+}
+
+fn renew_time(lease: &Lease) -> Option<String> {
+    lease.spec.as_ref().and_then(|s| s.renew_time.as_ref()).map(|t| t.0.to_string())
+}
+
+fn is_running(pod: &Pod) -> bool {
+    let status = pod.status.as_ref();
+    let running = status.and_then(|s| s.phase.as_deref()) == Some("Running");
+    let up = status.and_then(|s| s.container_statuses.as_ref());
+    running && up.is_some_and(|list| list.iter().all(|c| c.state.as_ref().is_some_and(|s| s.running.is_some())))
+}

@@ -1,0 +1,13 @@
+//! The CCM under test: profile to rendered manifests to Pods to a known leader.
+//!
+//! Repairs nothing and judges nothing.
+
+mod deploy;
+mod handle;
+mod manifests;
+mod render;
+
+pub use deploy::{CcmError, FIELD_MANAGER, hopeless, last_lines, pods_gone, pods_of};
+pub use handle::{Ccm, Form, LeaseKey};
+pub use manifests::{ManifestError, Manifests, ObjectKey, WorkloadHint, fingerprint, key_of, pod_spec};
+pub use render::{REPLICA_LABEL, Rendered, Replica, Surroundings, TOKEN, as_shipped, replicas};

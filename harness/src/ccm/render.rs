@@ -1,0 +1,351 @@
+//! From a vendor's manifests to what is applied, every change said openly. Pure.
+//!
+//! Two forms. *As shipped*: the manifests with placeholders filled in; bootstrap checks judge these. *Replicas*: one
+//! single-replica copy of the workload per replica, each with its own cloud credential and secure port, so that the
+//! cloud's journal tells the replicas apart even on one node (contract CLOUD-09) and each can be stopped alone.
+
+use super::manifests::{Manifests, ObjectKey, key_of, mentions, substitute};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// Label that tells a copy from its sisters.
+pub const REPLICA_LABEL: &str = "ccm-conformance.io/replica";
+/// Placeholder of the cloud token in manifests.
+pub const TOKEN: &str = "CLOUD_TOKEN";
+
+/// One replica: what sets it apart.
+#[derive(Clone, Debug)]
+pub struct Replica {
+    /// Short name, e.g. `a`; also the name of its cloud credential.
+    pub name: String,
+    /// Its cloud token.
+    pub token: String,
+    /// Its `--secure-port`, unique per node under hostNetwork.
+    pub secure_port: u16,
+}
+
+/// What is applied.
+#[derive(Clone, Debug)]
+pub struct Rendered {
+    /// Objects in the order they are applied.
+    pub documents: Vec<Value>,
+    /// The workload, or its copies in the order of the replicas.
+    pub workloads: Vec<ObjectKey>,
+    /// What was changed beyond filling placeholders in, one sentence each.
+    pub changes: Vec<String>,
+}
+
+/// Facts of the cluster and the profile that rendering needs.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+    /// Placeholders but the token: `IMAGE`, `CLOUD_ENDPOINT`, the profile's own.
+    pub placeholders: BTreeMap<String, String>,
+    /// Host and port of the API server, set when the cluster has no kube-proxy and its Service address is dead.
+    pub api_server: Option<(String, u16)>,
+    /// Flags to set on the copies, without dashes, e.g. `leader-elect-lease-duration` = `6s`.
+    pub flags: Vec<(String, String)>,
+    /// The secure port the manifests use; copies get their own.
+    pub secure_port: u16,
+    /// Whether the CCM accepts `--secure-port`.
+    pub takes_secure_port: bool,
+}
+
+/// The manifests as shipped.
+pub fn as_shipped(manifests: &Manifests, token: &str, around: &Surroundings) -> Rendered {
+    let mut changes = Vec::new();
+    let mut documents = manifests.documents.clone();
+    reach_api_server(&mut documents[manifests.workload], around, &mut changes);
+    use_local_image(&mut documents[manifests.workload], manifests.container, &mut changes);
+    let mut table = around.placeholders.clone();
+    table.insert(TOKEN.to_owned(), token.to_owned());
+    documents.iter_mut().for_each(|document| substitute(document, &table));
+    documents.sort_by_key(|document| rank(document["kind"].as_str().unwrap_or_default()));
+    Rendered { documents, workloads: vec![manifests.workload_key()], changes }
+}
+
+/// One copy of the workload per replica.
+pub fn replicas(manifests: &Manifests, replicas: &[Replica], around: &Surroundings) -> Rendered {
+    let mut changes = Vec::new();
+    let mut template = manifests.documents[manifests.workload].clone();
+    reach_api_server(&mut template, around, &mut changes);
+    use_local_image(&mut template, manifests.container, &mut changes);
+    to_deployment(&mut template, &mut changes);
+    drop_anti_affinity(&mut template, &mut changes);
+    for (flag, value) in &around.flags {
+        set_flag(&mut template, manifests.container, flag, value);
+        changes.push(format!("--{flag}={value} for speed"));
+    }
+    changes.push(format!(
+        "{} single-replica copies of the workload, each with its own cloud credential{}",
+        replicas.len(),
+        if around.takes_secure_port { " and secure port" } else { "" },
+    ));
+
+    let per_replica: Vec<&Value> = manifests
+        .documents
+        .iter()
+        .enumerate()
+        .filter(|(index, document)| *index != manifests.workload && mentions(document, TOKEN))
+        .map(|(_, document)| document)
+        .collect();
+    let mut documents: Vec<Value> = Vec::new();
+    for (index, document) in manifests.documents.iter().enumerate() {
+        if index != manifests.workload && !mentions(document, TOKEN) {
+            let mut document = document.clone();
+            substitute(&mut document, &around.placeholders);
+            documents.push(document);
+        }
+    }
+    let mut workloads = Vec::new();
+    for replica in replicas {
+        let mut table = around.placeholders.clone();
+        table.insert(TOKEN.to_owned(), replica.token.clone());
+        let mut copy = template.clone();
+        for document in &per_replica {
+            let key = key_of(document);
+            let renamed = format!("{}-{}", key.name, replica.name);
+            let mut document = (*document).clone();
+            document["metadata"]["name"] = json!(renamed);
+            substitute(&mut document, &table);
+            documents.push(document);
+            refer_to(&mut copy["spec"]["template"]["spec"], &key.kind, &key.name, &renamed);
+        }
+        set_apart(&mut copy, &replica.name);
+        if around.takes_secure_port {
+            set_flag(&mut copy, manifests.container, "secure-port", &replica.secure_port.to_string());
+            move_port(&mut copy, manifests.container, around.secure_port, replica.secure_port);
+        }
+        substitute(&mut copy, &table);
+        workloads.push(key_of(&copy));
+        documents.push(copy);
+    }
+    documents.sort_by_key(|document| rank(document["kind"].as_str().unwrap_or_default()));
+    Rendered { documents, workloads, changes }
+}
+
+/// Order of application: what others refer to comes first.
+fn rank(kind: &str) -> u8 {
+    match kind {
+        "Namespace" => 0,
+        "CustomResourceDefinition" | "PriorityClass" => 1,
+        "ServiceAccount" => 2,
+        "Role" | "ClusterRole" => 3,
+        "RoleBinding" | "ClusterRoleBinding" => 4,
+        "Secret" | "ConfigMap" => 5,
+        "Deployment" | "DaemonSet" | "StatefulSet" | "Pod" => 9,
+        _ => 6,
+    }
+}
+
+fn pod_spec_mut(workload: &mut Value) -> &mut Value {
+    if workload["kind"] == "Pod" { &mut workload["spec"] } else { &mut workload["spec"]["template"]["spec"] }
+}
+
+fn reach_api_server(workload: &mut Value, around: &Surroundings, changes: &mut Vec<String>) {
+    let Some((host, port)) = &around.api_server else { return };
+    let Some(containers) = pod_spec_mut(workload)["containers"].as_array_mut() else { return };
+    for container in containers {
+        for (name, value) in [("KUBERNETES_SERVICE_HOST", host.clone()), ("KUBERNETES_SERVICE_PORT", port.to_string())] {
+            let env = array_at(container, "env");
+            env.retain(|entry| entry["name"] != name);
+            env.push(json!({"name": name, "value": value}));
+        }
+    }
+    changes.push("KUBERNETES_SERVICE_HOST and _PORT name the API server, as the cluster has no kube-proxy".to_owned());
+}
+
+fn use_local_image(workload: &mut Value, container: usize, changes: &mut Vec<String>) {
+    let container = &mut pod_spec_mut(workload)["containers"][container];
+    if container["imagePullPolicy"] != "IfNotPresent" && container["imagePullPolicy"] != "Never" {
+        container["imagePullPolicy"] = json!("IfNotPresent");
+        changes.push("imagePullPolicy IfNotPresent, as the image is loaded into the nodes".to_owned());
+    }
+}
+
+fn to_deployment(workload: &mut Value, changes: &mut Vec<String>) {
+    let kind = workload["kind"].as_str().unwrap_or_default().to_owned();
+    match kind.as_str() {
+        "Deployment" => {}
+        "Pod" => {
+            let (metadata, spec) = (workload["metadata"].clone(), workload["spec"].clone());
+            *workload = json!({
+                "apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata,
+                "spec": {"selector": {"matchLabels": {}}, "template": {"metadata": {"labels": {}}, "spec": spec}},
+            });
+            changes.push("the Pod is run as a Deployment".to_owned());
+        }
+        _ => {
+            workload["apiVersion"] = json!("apps/v1");
+            workload["kind"] = json!("Deployment");
+            if let Some(spec) = workload["spec"].as_object_mut() {
+                for field in ["updateStrategy", "serviceName", "podManagementPolicy", "volumeClaimTemplates"] {
+                    spec.remove(field);
+                }
+            }
+            changes.push(format!("the {kind} is run as Deployments"));
+        }
+    }
+    workload["spec"]["replicas"] = json!(1);
+    workload["spec"]["strategy"] = json!({"type": "Recreate"});
+}
+
+fn drop_anti_affinity(workload: &mut Value, changes: &mut Vec<String>) {
+    let affinity = &mut workload["spec"]["template"]["spec"]["affinity"];
+    if affinity.as_object_mut().is_some_and(|map| map.remove("podAntiAffinity").is_some()) {
+        changes.push("pod anti-affinity left out, so that copies can share a node".to_owned());
+    }
+    if affinity.is_null() {
+        // Looking a field up by index creates it; null is what the API server takes for absent.
+        *affinity = json!({});
+    }
+}
+
+/// Sets `--flag=value` on a container, replacing either spelling of the flag, in `args` where the CCM has some.
+fn set_flag(workload: &mut Value, container: usize, flag: &str, value: &str) {
+    let container = &mut pod_spec_mut(workload)["containers"][container];
+    let (bare, with_value, wanted) = (format!("--{flag}"), format!("--{flag}="), format!("--{flag}={value}"));
+    for field in ["args", "command"] {
+        let Some(list) = container[field].as_array_mut() else { continue };
+        let Some(at) = list.iter().position(|a| a.as_str().is_some_and(|a| a == bare || a.starts_with(&with_value)))
+        else {
+            continue;
+        };
+        let separate = list[at] == bare.as_str()
+            && list.get(at + 1).and_then(Value::as_str).is_some_and(|next| !next.starts_with('-'));
+        list[at] = json!(wanted);
+        if separate {
+            list.remove(at + 1);
+        }
+        return;
+    }
+    let field = if container["args"].is_array() || !container["command"].is_array() { "args" } else { "command" };
+    array_at(container, field).push(json!(wanted));
+}
+
+fn move_port(workload: &mut Value, container: usize, from: u16, to: u16) {
+    let container = &mut pod_spec_mut(workload)["containers"][container];
+    for port in container["ports"].as_array_mut().into_iter().flatten() {
+        for field in ["containerPort", "hostPort"] {
+            if port[field] == from {
+                port[field] = json!(to);
+            }
+        }
+    }
+    for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
+        for kind in ["httpGet", "tcpSocket"] {
+            if container.get(probe).and_then(|p| p.get(kind)).is_some_and(|p| p["port"] == from) {
+                container[probe][kind]["port"] = json!(to);
+            }
+        }
+    }
+}
+
+/// Gives a copy its own name and labels.
+fn set_apart(workload: &mut Value, replica: &str) {
+    let name = workload["metadata"]["name"].as_str().unwrap_or("ccm").to_owned();
+    workload["metadata"]["name"] = json!(format!("{name}-{replica}"));
+    workload["metadata"]["labels"][REPLICA_LABEL] = json!(replica);
+    workload["spec"]["selector"]["matchLabels"][REPLICA_LABEL] = json!(replica);
+    workload["spec"]["template"]["metadata"]["labels"][REPLICA_LABEL] = json!(replica);
+}
+
+/// Points references to a Secret or ConfigMap at its copy.
+fn refer_to(value: &mut Value, kind: &str, name: &str, renamed: &str) {
+    let fields: &[&str] = match kind {
+        "Secret" => &["secret", "secretKeyRef", "secretRef"],
+        "ConfigMap" => &["configMap", "configMapKeyRef", "configMapRef"],
+        _ => &[],
+    };
+    match value {
+        Value::Object(map) => {
+            for (field, inner) in map.iter_mut() {
+                if fields.contains(&field.as_str()) {
+                    for key in ["name", "secretName"] {
+                        if inner.get(key).is_some_and(|n| n == name) {
+                            inner[key] = json!(renamed);
+                        }
+                    }
+                }
+                refer_to(inner, kind, name, renamed);
+            }
+        }
+        Value::Array(list) => list.iter_mut().for_each(|item| refer_to(item, kind, name, renamed)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn array_at<'a>(value: &'a mut Value, field: &str) -> &'a mut Vec<Value> {
+    if !value[field].is_array() {
+        value[field] = json!([]);
+    }
+    value[field].as_array_mut().expect("made an array above")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::manifests::WorkloadHint;
+    use super::*;
+
+    fn manifests() -> Manifests {
+        let documents = vec![
+            json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "ccm", "namespace": "kube-system"},
+                "spec": {"updateStrategy": {}, "selector": {"matchLabels": {"app": "ccm"}}, "template": {
+                    "metadata": {"labels": {"app": "ccm"}},
+                    "spec": {"affinity": {"podAntiAffinity": {}}, "containers": [{
+                        "name": "ccm", "image": "${IMAGE}", "args": ["--secure-port", "10258", "--leader-elect"],
+                        "env": [{"name": "T", "valueFrom": {"secretKeyRef": {"name": "cloud", "key": "token"}}}],
+                        "livenessProbe": {"httpGet": {"port": 10258, "path": "/healthz"}}}]}}}}),
+            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "cloud"}, "stringData": {"token": "${CLOUD_TOKEN}"}}),
+            json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "ccm"}}),
+        ];
+        Manifests::new(documents, &WorkloadHint::default()).expect("a fine set")
+    }
+
+    fn around() -> Surroundings {
+        Surroundings {
+            placeholders: BTreeMap::from([("IMAGE".to_owned(), "x:1".to_owned())]),
+            api_server: Some(("172.18.0.2".to_owned(), 6443)),
+            flags: vec![("leader-elect-lease-duration".to_owned(), "6s".to_owned())],
+            secure_port: 10258,
+            takes_secure_port: true,
+        }
+    }
+
+    #[test]
+    fn copies_are_told_apart_by_name_label_credential_and_port() {
+        let list = [("a", 10258), ("b", 10259)];
+        let list: Vec<Replica> = list
+            .iter()
+            .map(|(name, port)| Replica { name: (*name).into(), token: format!("t-{name}"), secure_port: *port })
+            .collect();
+        let rendered = replicas(&manifests(), &list, &around());
+        let kinds: Vec<&str> = rendered.documents.iter().filter_map(|d| d["kind"].as_str()).collect();
+        assert_eq!(kinds, ["ServiceAccount", "Secret", "Secret", "Deployment", "Deployment"]);
+        assert_eq!(rendered.documents[2]["stringData"]["token"], "t-b");
+        let copy = &rendered.documents[4];
+        assert_eq!(copy["metadata"]["name"], "ccm-b");
+        assert_eq!(copy["spec"]["selector"]["matchLabels"][REPLICA_LABEL], "b");
+        assert!(copy["spec"].get("updateStrategy").is_none());
+        let container = &copy["spec"]["template"]["spec"]["containers"][0];
+        assert_eq!(container["image"], "x:1");
+        assert_eq!(container["args"], json!(["--secure-port=10259", "--leader-elect", "--leader-elect-lease-duration=6s"]));
+        assert_eq!(container["env"][0]["valueFrom"]["secretKeyRef"]["name"], "cloud-b");
+        assert_eq!(container["env"][1], json!({"name": "KUBERNETES_SERVICE_HOST", "value": "172.18.0.2"}));
+        assert_eq!(container["livenessProbe"]["httpGet"]["port"], 10259);
+        assert_eq!(rendered.workloads[1].name, "ccm-b");
+        assert!(rendered.changes.iter().any(|c| c.contains("DaemonSet")), "{:?}", rendered.changes);
+    }
+
+    #[test]
+    fn as_shipped_changes_nothing_but_what_it_says() {
+        let rendered = as_shipped(&manifests(), "secret", &Surroundings { api_server: None, ..around() });
+        let workload = rendered.documents.last().expect("the workload comes last");
+        assert_eq!(workload["kind"], "DaemonSet");
+        assert_eq!(pod_args(workload), &json!(["--secure-port", "10258", "--leader-elect"]));
+        assert_eq!(rendered.changes.len(), 1, "{:?}", rendered.changes);
+    }
+
+    fn pod_args(workload: &Value) -> &Value {
+        &workload["spec"]["template"]["spec"]["containers"][0]["args"]
+    }
+}

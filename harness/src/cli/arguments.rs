@@ -1,0 +1,138 @@
+//! What was typed.
+
+use crate::config::{BackendKind, ClusterKeys, Keep, NodeIp, OutputKeys, ProviderId, RunFile, SelectKeys, Source, Timing};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// Judges a Kubernetes cloud controller manager on a cluster made for the purpose.
+#[derive(Debug, Parser)]
+#[command(name = "ccm-conformance", version, about, after_help = EXIT_CODES)]
+pub(super) struct Cli {
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    conformant, or partial (with --require-complete: conformant only)
+  1    a MUST check failed
+  2    wrong usage or configuration; nothing was started
+  3    the environment (Docker, cluster, cloud, CCM) did not come up
+  4    nothing was selected
+  130  interrupted";
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Bring up a cluster, a fake cloud and the CCM, run the checks, write the report, take everything down.
+    Run(RunOptions),
+    /// Say what `run` would do; starts nothing and needs no Docker.
+    Plan(RunOptions),
+    /// List every check: id, level, title, suite, source, what it needs.
+    List(ListOptions),
+    /// Explain one check.
+    Explain(ExplainOptions),
+    /// Remove what earlier runs left behind.
+    Clean,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ListOptions {
+    /// How the list is written.
+    #[arg(long, value_enum, default_value_t = ListOutput::Text)]
+    pub(super) output: ListOutput,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum ListOutput {
+    Text,
+    Json,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ExplainOptions {
+    /// A check's id, e.g. NODE-INIT-04.
+    pub(super) id: String,
+}
+
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct RunOptions {
+    /// Run file; options given here win over it.
+    #[arg(long, value_name = "FILE")]
+    pub(super) config: Option<PathBuf>,
+    /// Profile of the CCM: a built-in name or a path.
+    #[arg(long, value_name = "NAME|PATH")]
+    profile: Option<String>,
+    /// Where the checks run: a kind cluster of its own, or an existing one.
+    #[arg(long, value_name = "kind|existing", value_parser = BackendKind::from_str)]
+    cluster: Option<BackendKind>,
+    /// Topology of the kind cluster: single, three-node, no-cni, dual-stack or a kind configuration file.
+    #[arg(long, value_name = "NAME|PATH")]
+    topology: Option<String>,
+    /// Node image by Kubernetes version or by name; without it the newest image at hand.
+    #[arg(long, value_name = "VERSION|IMAGE")]
+    kubernetes: Option<String>,
+    /// The existing cluster's kubeconfig.
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<String>,
+    /// Whether kubelets register with an empty providerID or with one chosen in the profile's format.
+    #[arg(long, value_name = "empty|chosen", value_parser = ProviderId::from_str)]
+    provider_id: Option<ProviderId>,
+    /// Whether kubelets keep the --node-ip that kind gives them.
+    #[arg(long, value_name = "kept|dropped", value_parser = NodeIp::from_str)]
+    node_ip: Option<NodeIp>,
+    /// Only these suites; may be repeated.
+    #[arg(long, value_name = "SUITE")]
+    suite: Vec<String>,
+    /// Only these checks, by id or pattern with *; may be repeated.
+    #[arg(long, value_name = "ID")]
+    only: Vec<String>,
+    /// Without these checks, by id or pattern with *; may be repeated.
+    #[arg(long, value_name = "ID")]
+    skip: Vec<String>,
+    /// Whether the environment stays after the run.
+    #[arg(long, value_name = "never|on-failure|always", value_parser = Keep::from_str)]
+    keep: Option<Keep>,
+    /// Folder for report.yaml, junit.xml and evidence.
+    #[arg(long, value_name = "DIR")]
+    out: Option<String>,
+    /// How many checks run side by side.
+    #[arg(long, value_name = "N")]
+    jobs: Option<u32>,
+    /// Pace of leader election: the speed-up flags, or the CCM's own defaults.
+    #[arg(long, value_name = "fast|default", value_parser = Timing::from_str)]
+    timing: Option<Timing>,
+    /// A partial result is exit code 1.
+    #[arg(long)]
+    require_complete: bool,
+}
+
+impl RunOptions {
+    /// Where the run file is, if any.
+    pub(super) fn source(&self) -> Source {
+        self.config.clone().map_or(Source::Defaults, Source::File)
+    }
+
+    /// What was typed, in the run file's form.
+    pub(super) fn overrides(&self) -> RunFile {
+        let some = |list: &[String]| (!list.is_empty()).then(|| list.to_vec());
+        RunFile {
+            profile: self.profile.clone(),
+            cluster: ClusterKeys {
+                backend: self.cluster,
+                topology: self.topology.clone(),
+                kubernetes: self.kubernetes.clone(),
+                kubeconfig: self.kubeconfig.clone(),
+                provider_id: self.provider_id,
+                node_ip: self.node_ip,
+            },
+            select: SelectKeys { suites: some(&self.suite), only: some(&self.only), skip: some(&self.skip) },
+            output: OutputKeys { dir: self.out.clone() },
+            keep: self.keep,
+            jobs: self.jobs,
+            require_complete: self.require_complete.then_some(true),
+            timing: self.timing,
+            ..RunFile::default()
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! `clean`: removes what earlier runs left, by label and name; leaves runs alone that are still going.
+
+use crate::images::Engine;
+use crate::report::exit;
+use crate::session::{FOLDER_PREFIX, RunDir};
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::process::ExitCode;
+
+pub(super) fn clean() -> ExitCode {
+    let mut failed = false;
+    let (going, mut folders) = run_folders();
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            say(&format!("no runtime: {error}"));
+            return ExitCode::from(exit::ENVIRONMENT);
+        }
+    };
+    match runtime.block_on(async {
+        let engine = Engine::connect().await?;
+        crate::cluster::remove_leftovers(&engine, &going).await.map_err(anyhow::Error::from)
+    }) {
+        Ok(removed) => removed.iter().for_each(|what| say(&format!("removed {what}"))),
+        Err(error) => {
+            failed = true;
+            say(&format!("{error:#}"));
+        }
+    }
+    folders.retain(|folder| match std::fs::remove_dir_all(folder) {
+        Ok(()) => {
+            say(&format!("removed {}", folder.display()));
+            false
+        }
+        Err(error) => {
+            say(&format!("removing {}: {error}", folder.display()));
+            true
+        }
+    });
+    for run in &going {
+        say(&format!("run {run} is still going: left alone"));
+    }
+    if failed || !folders.is_empty() { ExitCode::from(exit::ENVIRONMENT) } else { ExitCode::SUCCESS }
+}
+
+fn say(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// Ids of runs whose owner lives, and the folders of all others.
+fn run_folders() -> (BTreeSet<String>, Vec<std::path::PathBuf>) {
+    let mut going = BTreeSet::new();
+    let mut abandoned = Vec::new();
+    for entry in std::fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let Some(run) = name.strip_prefix(FOLDER_PREFIX) else { continue };
+        if !entry.path().is_dir() {
+            continue;
+        }
+        if RunDir::is_owned(&entry.path()) {
+            going.insert(run.to_owned());
+        } else {
+            abandoned.push(entry.path());
+        }
+    }
+    (going, abandoned)
+}

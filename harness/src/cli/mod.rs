@@ -1,0 +1,54 @@
+//! The command line: arguments to a plan, the stages in order, the exit code. Knows everything, decides nothing.
+
+mod arguments;
+mod clean;
+mod keeper;
+mod list;
+mod outcome;
+mod run;
+mod test;
+
+use crate::cx::Suite;
+use crate::report::exit;
+use arguments::{Cli, Command};
+use clap::Parser;
+use std::process::ExitCode;
+use tracing_subscriber::EnvFilter;
+
+/// Environment variable naming the run file for `cargo test --test e2e`.
+pub const CONFIG_VARIABLE: &str = "CCM_CONFORMANCE_CONFIG";
+
+/// `ccm-conformance`.
+pub fn main(suites: &'static [Suite]) -> ExitCode {
+    start_logging();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let asked_for = !error.use_stderr();
+            // Help and version go to standard output, mistakes to standard error; a closed one is no reason to fail.
+            let _ = error.print();
+            return ExitCode::from(if asked_for { exit::CONFORMANT } else { exit::USAGE });
+        }
+    };
+    match cli.command {
+        Command::Run(options) => run::run(suites, &options),
+        Command::Plan(options) => run::plan(suites, &options),
+        Command::List(options) => list::list(suites, options.output),
+        Command::Explain(options) => list::explain(suites, &options.id),
+        Command::Clean => clean::clean(),
+    }
+}
+
+/// `cargo test --test e2e`, and `cargo nextest run --test e2e`.
+pub fn test_main(suites: &'static [Suite]) -> ExitCode {
+    start_logging();
+    test::main(suites)
+}
+
+/// Logs go to standard error when `RUST_LOG` asks for them.
+fn start_logging() {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("off"));
+    let logger = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // A second start in one process keeps the first.
+    let _ = logger.try_init();
+}

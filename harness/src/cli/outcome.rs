@@ -1,0 +1,139 @@
+//! The end of a run: reports, summary, teardown, exit code.
+
+use crate::ccm::{Form, fingerprint};
+use crate::config::{Completeness, Keep, RunPlan};
+use crate::cx::Suite;
+use crate::ledger::{Ledger, Outcome, Subject};
+use crate::progress::Progress;
+use crate::report::{exit_code, summary, to_junit, to_yaml};
+use crate::session::up::{Environment, Leave};
+use crate::session::{Session, load_manifests};
+use sha2::{Digest, Sha256};
+use std::process::ExitCode;
+use std::sync::Arc;
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+/// Exit code of a run that was interrupted, as shells have it for SIGINT.
+const INTERRUPTED: u8 = 130;
+
+pub(super) fn interrupted_exit() -> ExitCode {
+    ExitCode::from(INTERRUPTED)
+}
+
+/// Cancels the run at the first SIGINT or SIGTERM; at the second gives up cleaning, too.
+pub(super) async fn watch_signals(cancel: CancellationToken) {
+    let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    else {
+        return;
+    };
+    let mut next = async || {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    };
+    let progress = Progress::on_stderr();
+    next().await;
+    progress.say("interrupted: taking everything down (once more to leave it behind)");
+    cancel.cancel();
+    next().await;
+    progress.say("left behind: 'ccm-conformance clean' removes it");
+    #[expect(clippy::exit, reason = "the second signal asks for exactly that: no cleanup")]
+    std::process::exit(i32::from(INTERRUPTED));
+}
+
+/// What the end of a run needs.
+pub(super) struct Finish<'a> {
+    pub(super) runtime: &'a Runtime,
+    pub(super) plan: &'a RunPlan,
+    pub(super) ledger: &'a Ledger,
+    pub(super) environment: Environment,
+    pub(super) progress: &'a Progress,
+}
+
+/// Writes the reports, prints the summary, takes the environment down or leaves it, and says with which code to exit.
+pub(super) fn finish(end: Finish<'_>) -> ExitCode {
+    let Finish { runtime, plan, ledger, environment, progress } = end;
+    write_reports(plan, ledger, progress);
+    progress.say(&summary(ledger));
+    let troubled = |outcome: &Outcome| matches!(outcome, Outcome::Fail { .. } | Outcome::Error { .. });
+    let failed = ledger.environment_error.is_some() || ledger.entries.iter().any(|entry| troubled(&entry.outcome));
+    let leave = match plan.keep {
+        Keep::Always => Leave::Everything,
+        Keep::OnFailure if failed => Leave::Everything,
+        Keep::OnFailure | Keep::Never => Leave::Nothing,
+    };
+    if leave == Leave::Everything {
+        if let Some(dir) = environment.dir() {
+            progress.say(&format!(
+                "kept: cluster {}, kubeconfig {}; 'ccm-conformance clean' removes it",
+                environment.run_id().name(),
+                dir.path().join("kubeconfig").display(),
+            ));
+        }
+    }
+    if let Err(why) = runtime.block_on(environment.down(leave)) {
+        progress.say(&format!("left behind ('ccm-conformance clean' tries again):\n{why}"));
+    }
+    let completeness = if plan.require_complete { Completeness::Required } else { Completeness::Optional };
+    ExitCode::from(exit_code(ledger, completeness))
+}
+
+/// Writes report.yaml and junit.xml; what cannot be written is said.
+pub(super) fn write_reports(plan: &RunPlan, ledger: &Ledger, progress: &Progress) {
+    let write = |name: &str, text: Result<String, String>| {
+        let path = plan.output.join(name);
+        let outcome = text.and_then(|text| std::fs::write(&path, text).map_err(|error| error.to_string()));
+        match outcome {
+            Ok(()) => progress.say(&format!("wrote {}", path.display())),
+            Err(why) => progress.say(&format!("error: {} could not be written: {why}", path.display())),
+        }
+    };
+    write("report.yaml", to_yaml(ledger).map_err(|error| crate::check::chain(&error)));
+    write("junit.xml", to_junit(ledger).map_err(|error| crate::check::chain(&error)));
+}
+
+/// What was tested.
+pub(super) fn subject(
+    suites: &'static [Suite],
+    plan: &RunPlan,
+    session: Option<&Arc<Session>>,
+    reproduce: &str,
+) -> Subject {
+    let manifests = load_manifests(plan).ok().flatten();
+    let mut subject = Subject {
+        profile: plan.profile.name.clone(),
+        manifests_sha256: manifests.map(|m| fingerprint(&m.documents)).unwrap_or_default(),
+        framework_version: plan.profile.framework.version(),
+        capabilities: plan.profile.capabilities.declared(),
+        dialect: plan.profile.dialect.clone(),
+        backend: plan.cluster.backend().to_string(),
+        harness_version: env!("CARGO_PKG_VERSION").to_owned(),
+        check_set: check_set(suites),
+        reproduce: reproduce.to_owned(),
+        ..Subject::default()
+    };
+    if let Some(session) = session {
+        let (state, record) = (session.state(), &session.state().cluster);
+        subject.image.clone_from(&state.ccm_image);
+        subject.image_digest.clone_from(&state.ccm_image_digest);
+        subject.topology.clone_from(&record.topology);
+        subject.kubernetes_version.clone_from(&record.kubernetes_version);
+        subject.kind_version.clone_from(&record.kind_version);
+        subject.node_image.clone_from(&record.node_image);
+        subject.node_image_digest.clone_from(&record.node_image_digest);
+        subject.changes = session.ccm().rendered(Form::Replicas).map(|r| r.changes).unwrap_or_default();
+    }
+    subject
+}
+
+/// Identifies the set of checks.
+fn check_set(suites: &[Suite]) -> String {
+    let mut hash = Sha256::new();
+    for check in suites.iter().flat_map(|suite| suite.checks) {
+        hash.update(format!("{} {} {}\n", check.id, check.level, check.title));
+    }
+    hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+}

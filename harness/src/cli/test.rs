@@ -1,0 +1,119 @@
+//! `cargo test --test e2e` and `cargo nextest run --test e2e`.
+//!
+//! The first is one process: the same run as `ccm-conformance run`, with libtest's arguments. Nextest starts a process
+//! per check: they share one environment, which a keeper brings up and takes down (see [`super::keeper`]).
+
+use super::keeper::{self, Shared};
+use super::run::{execute, plan_all, refuse};
+use super::CONFIG_VARIABLE;
+use crate::config::{Choice, Offer, RunFile, RunPlan, Source, plan as plan_run};
+use crate::cx::Suite;
+use crate::report::exit;
+use crate::run::{Planned, completion, run_one, skipped_trials};
+use crate::session::{RunDir, Session};
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+pub(super) fn main(suites: &'static [Suite]) -> ExitCode {
+    let source = std::env::var_os(CONFIG_VARIABLE).map_or(Source::Defaults, |path| Source::File(PathBuf::from(path)));
+    let plan = match plan_run(&source, RunFile::default()) {
+        Err(problems) => return refuse(&problems),
+        Ok(plan) => plan,
+    };
+    if let Some(place) = keeper::asked_to_keep() {
+        return keeper::main(suites, plan, &place);
+    }
+    let mut arguments = Arguments::from_args();
+    if arguments.list {
+        return listing(suites, &plan, &arguments);
+    }
+    if let Some(shared) = Shared::of_nextest() {
+        return one_of_many(suites, plan, &arguments, &shared);
+    }
+    arguments.test_threads = arguments.test_threads.or(Some(plan.jobs as usize));
+    let typed: Vec<String> = std::env::args().skip(1).collect();
+    let rest = if typed.is_empty() { String::new() } else { format!(" -- {}", typed.join(" ")) };
+    execute(suites, plan, &arguments, format!("cargo test --test e2e{rest}"))
+}
+
+/// Names and ignored flags from the profile alone: needs no cluster.
+fn listing(suites: &'static [Suite], plan: &RunPlan, arguments: &Arguments) -> ExitCode {
+    match plan_all(suites, plan, &Offer::declared(&plan.profile.capabilities)) {
+        Err(problems) => refuse(&problems),
+        Ok(planned) => {
+            let mut trials: Vec<Trial> = selected(&planned)
+                .map(|one| Trial::test(one.name(), || Err(Failed::from("listed, not run"))))
+                .collect();
+            trials.extend(skipped_trials(&planned));
+            libtest_mimic::run(arguments, trials).exit_code()
+        }
+    }
+}
+
+fn selected(planned: &[Planned]) -> impl Iterator<Item = &Planned> {
+    planned.iter().filter(|one| one.choice == Choice::Selected)
+}
+
+/// One process of nextest's: joins the shared environment and runs what it was asked to.
+fn one_of_many(suites: &'static [Suite], plan: RunPlan, arguments: &Arguments, shared: &Shared) -> ExitCode {
+    let planned = match plan_all(suites, &plan, &Offer::declared(&plan.profile.capabilities)) {
+        Err(problems) => return refuse(&problems),
+        Ok(planned) => planned,
+    };
+    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
+        Ok(runtime) => Arc::new(runtime),
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "error: no runtime: {error}");
+            return ExitCode::from(exit::ENVIRONMENT);
+        }
+    };
+    let plan = Arc::new(plan);
+    let cancel = CancellationToken::new();
+    runtime.spawn(super::outcome::watch_signals(cancel.clone()));
+    let mut trials: Vec<Trial> = selected(&planned)
+        .map(|one| {
+            let (one, plan, shared) = (one.clone(), plan.clone(), shared.clone());
+            let (runtime, cancel) = (runtime.clone(), cancel.clone());
+            Trial::ignorable_test(one.name(), move || {
+                runtime.block_on(join_and_run(suites, plan, &shared, &one, cancel))
+            })
+        })
+        .collect();
+    trials.extend(skipped_trials(&planned));
+    libtest_mimic::run(arguments, trials).exit_code()
+}
+
+async fn join_and_run(
+    suites: &'static [Suite],
+    plan: Arc<RunPlan>,
+    shared: &Shared,
+    one: &Planned,
+    cancel: CancellationToken,
+) -> Result<Completion, Failed> {
+    let place = shared.environment().await.map_err(|why| format!("{} environment error\n{why}", one.check.id))?;
+    let dir = RunDir::join(&place);
+    let state = dir.read("state.json").map_err(|error| crate::check::chain(&error))?;
+    let state = state.ok_or_else(|| format!("no state of the run in {}", place.display()))?;
+    let session = Session::join(plan.clone(), dir, state, cancel).await.map_err(|error| crate::check::chain(&error))?;
+    let offer = Offer {
+        facilities: Some(session.cluster().facilities()),
+        served_minor: Some(session.state().served_minor),
+        ..Offer::declared(&plan.profile.capabilities)
+    };
+    // What the cluster turned out not to show is decided only now.
+    let again = crate::run::plan_checks(suites, &plan, &offer).map_err(|problems| problems.to_string())?;
+    let now = again.into_iter().find(|p| p.check.id == one.check.id).unwrap_or_else(|| one.clone());
+    let session = Arc::new(session);
+    let entry = match &now.choice {
+        Choice::Selected => run_one(session.clone(), &now).await,
+        Choice::Skip(reason, detail) => {
+            now.entry(crate::ledger::Outcome::Skip { reason: *reason, detail: detail.clone() })
+        }
+    };
+    keeper::hand_in(session.dir(), &entry).map_err(|error| crate::check::chain(&error))?;
+    completion(&entry)
+}

@@ -1,0 +1,9 @@
+//! The fake cloud of a run: its container, and how to reach it.
+//!
+//! What is said to it through its admin API is [`fake_cloud::admin::Client`]'s.
+
+mod container;
+mod record;
+
+pub use container::{Cloud, CloudError, CloudSpec};
+pub use record::CloudRecord;

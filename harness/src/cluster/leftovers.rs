@@ -1,0 +1,208 @@
+//! What runs have left in the Docker engine: found by label and name, removed whatever state it is in.
+
+use super::error::ClusterError;
+use super::kind::CLUSTER_LABEL;
+use super::network;
+use crate::images::{COMPONENT_LABEL, Engine, EngineError, NAME_PREFIX, RUN_LABEL, RunId};
+use crate::probe::{ReadError, poll};
+use bollard::query_parameters::{
+    ListContainersOptionsBuilder, ListImagesOptionsBuilder, ListNetworksOptionsBuilder, RemoveContainerOptionsBuilder,
+    RemoveImageOptionsBuilder,
+};
+use futures::future::join_all;
+use std::collections::HashMap;
+use std::fmt;
+use std::time::Duration;
+
+/// How long one question or removal may take.
+const LIMIT: Duration = Duration::from_secs(60);
+/// How long removing what belongs to one cluster may take in all.
+const REMOVAL_LIMIT: Duration = Duration::from_secs(120);
+/// How long to wait before looking again for a container that was still being made, or removed by somebody else.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+/// Something a run has left.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Leftover {
+    /// What it is. Containers come before the networks they are on.
+    pub kind: LeftoverKind,
+    /// Its name.
+    pub name: String,
+    /// The run that made it; `None` for what several runs share.
+    pub run: Option<RunId>,
+    id: String,
+}
+
+/// What kind of thing was left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LeftoverKind {
+    /// A container: a machine of a cluster or a fake cloud.
+    Container,
+    /// A network.
+    Network,
+    /// An image that was built here.
+    Image,
+}
+
+impl fmt::Display for LeftoverKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            LeftoverKind::Container => "container",
+            LeftoverKind::Network => "network",
+            LeftoverKind::Image => "image",
+        })
+    }
+}
+
+/// A removal that did not succeed entirely.
+#[derive(Debug, thiserror::Error)]
+#[error("not removed: {}", left.iter().map(|(thing, error)| format!("{} {} ({})", thing.kind, thing.name, crate::check::chain(error))).collect::<Vec<_>>().join("; "))]
+pub struct LeftBehind {
+    /// What is still there, and why.
+    pub left: Vec<(Leftover, EngineError)>,
+}
+
+/// Everything in the engine that runs of the harness have made, and is still there. Node images are not: they are
+/// meant to stay.
+///
+/// # Errors
+/// The engine does not answer.
+pub async fn list_leftovers(engine: &Engine) -> Result<Vec<Leftover>, EngineError> {
+    let (containers, networks, images) = tokio::try_join!(containers(engine), networks(engine), images(engine))?;
+    let mut all: Vec<Leftover> = containers.into_iter().chain(networks).chain(images).collect();
+    all.sort();
+    Ok(all)
+}
+
+/// Removes what `filter` says yes to, containers first, and tries everything. Images in use stay without complaint.
+/// What has gone meanwhile counts as removed.
+///
+/// # Errors
+/// The engine does not answer, or something could not be removed.
+pub async fn remove_leftovers(
+    engine: &Engine,
+    filter: impl Fn(&Leftover) -> bool,
+) -> Result<Vec<Leftover>, RemovalError> {
+    let chosen: Vec<Leftover> = list_leftovers(engine).await?.into_iter().filter(filter).collect();
+    let (mut removed, mut left) = (Vec::new(), Vec::new());
+    for kind in [LeftoverKind::Container, LeftoverKind::Network, LeftoverKind::Image] {
+        let these: Vec<&Leftover> = chosen.iter().filter(|thing| thing.kind == kind).collect();
+        let outcomes = join_all(these.iter().map(|thing| remove(engine, thing))).await;
+        for (thing, outcome) in these.into_iter().zip(outcomes) {
+            match outcome {
+                Ok(()) => removed.push(thing.clone()),
+                Err(error) if kind == LeftoverKind::Image && error.is_conflict() => {}
+                Err(error) => left.push((thing.clone(), error)),
+            }
+        }
+    }
+    if left.is_empty() { Ok(removed) } else { Err(LeftBehind { left }.into()) }
+}
+
+/// Why leftovers are still there.
+#[derive(Debug, thiserror::Error)]
+pub enum RemovalError {
+    /// The engine does not answer.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// Some could not be removed.
+    #[error(transparent)]
+    LeftBehind(#[from] LeftBehind),
+}
+
+/// Removes everything one run has made except images, in whatever state it is. For the end of a run that was
+/// interrupted anywhere.
+///
+/// # Errors
+/// As [`remove_leftovers`].
+pub async fn cleanup(engine: &Engine, run: &RunId) -> Result<Vec<Leftover>, RemovalError> {
+    let of_run = |thing: &Leftover| thing.run.as_ref() == Some(run);
+    let first = remove_leftovers(engine, of_run).await;
+    // A container that was being made while kind was killed shows up late, and may have kept the network.
+    let second = remove_leftovers(engine, of_run).await?;
+    Ok(first.unwrap_or_default().into_iter().chain(second).collect())
+}
+
+/// Removes the machines of a cluster with their volumes; waits until they are gone.
+pub(super) async fn remove_cluster(engine: &Engine, cluster: &str) -> Result<(), ClusterError> {
+    let mut gone = async |seen: &mut String| {
+        let all = containers(engine).await.map_err(|error| ReadError::passing(crate::check::chain(&error)))?;
+        let own: Vec<Leftover> = all.into_iter().filter(|thing| thing.name.starts_with(&format!("{cluster}-"))).collect();
+        if own.is_empty() {
+            return Ok(Some(()));
+        }
+        let outcomes = join_all(own.iter().map(|thing| remove(engine, thing))).await;
+        match own.iter().zip(outcomes).find_map(|(thing, outcome)| Some((thing, outcome.err()?))) {
+            None => Ok(Some(())),
+            Some((thing, error)) => {
+                *seen = format!("{} {}: {}", thing.kind, thing.name, crate::check::chain(&error));
+                Ok(None)
+            }
+        }
+    };
+    let what = format!("the removal of cluster {cluster}");
+    match poll(&what, REMOVAL_LIMIT, LOOK_AGAIN, &mut gone).await {
+        Ok(()) => Ok(()),
+        Err(error) => Err(ClusterError::TimedOut { what, limit: REMOVAL_LIMIT, seen: error.text }),
+    }
+}
+
+async fn containers(engine: &Engine) -> Result<Vec<Leftover>, EngineError> {
+    let options = ListContainersOptionsBuilder::new().all(true).build();
+    let found = engine.call("list containers of", "the engine", LIMIT, engine.docker().list_containers(Some(options))).await?;
+    let ours = found.into_iter().filter_map(|container| {
+        let labels = container.labels.unwrap_or_default();
+        let cluster = labels.get(CLUSTER_LABEL).filter(|name| name.starts_with(NAME_PREFIX));
+        let run = match labels.get(RUN_LABEL) {
+            Some(run) => run.parse().ok(),
+            None => RunId::of_name(cluster?),
+        };
+        let name = container.names.and_then(|names| names.into_iter().next()).unwrap_or_default();
+        let name = name.trim_start_matches('/').to_owned();
+        Some(Leftover { kind: LeftoverKind::Container, name, run, id: container.id? })
+    });
+    Ok(ours.collect())
+}
+
+async fn networks(engine: &Engine) -> Result<Vec<Leftover>, EngineError> {
+    let filters = HashMap::from([("label", vec![RUN_LABEL.to_owned()])]);
+    let options = ListNetworksOptionsBuilder::new().filters(&filters).build();
+    let found = engine.call("list networks of", "the engine", LIMIT, engine.docker().list_networks(Some(options))).await?;
+    let ours = found.into_iter().filter_map(|network| {
+        let run = network.labels.as_ref().and_then(|labels| labels.get(RUN_LABEL)).and_then(|run| run.parse().ok());
+        Some(Leftover { kind: LeftoverKind::Network, name: network.name?, run, id: network.id? })
+    });
+    Ok(ours.collect())
+}
+
+async fn images(engine: &Engine) -> Result<Vec<Leftover>, EngineError> {
+    let filters = HashMap::from([("label", vec![COMPONENT_LABEL.to_owned()])]);
+    let options = ListImagesOptionsBuilder::new().filters(&filters).build();
+    let found = engine.call("list images of", "the engine", LIMIT, engine.docker().list_images(Some(options))).await?;
+    let ours = found.into_iter().map(|image| {
+        let name = image.repo_tags.first().unwrap_or(&image.id).clone();
+        Leftover { kind: LeftoverKind::Image, name, run: None, id: image.id }
+    });
+    Ok(ours.collect())
+}
+
+async fn remove(engine: &Engine, thing: &Leftover) -> Result<(), EngineError> {
+    let docker = engine.docker();
+    let outcome = match thing.kind {
+        LeftoverKind::Container => {
+            let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
+            engine.call("remove container", &thing.name, LIMIT, docker.remove_container(&thing.id, Some(options))).await
+        }
+        LeftoverKind::Network => network::remove(engine, &thing.id).await,
+        LeftoverKind::Image => {
+            let options = RemoveImageOptionsBuilder::new().force(false).build();
+            engine.call("remove image", &thing.name, LIMIT, docker.remove_image(&thing.name, Some(options), None)).await.map(drop)
+        }
+    };
+    match outcome {
+        // Somebody else removes it, or has.
+        Err(error) if error.is_not_found() => Ok(()),
+        Err(error) if error.message().is_some_and(|words| words.contains("already in progress")) => Ok(()),
+        other => other,
+    }
+}

@@ -1,0 +1,186 @@
+//! Whether this machine can run a cluster at all, asked before anything is made.
+
+use super::render::Cgroups;
+use super::version::Version;
+use crate::images::{Engine, EngineError};
+use bollard::models::SystemInfoCgroupVersionEnum;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::process::Command;
+use tokio::time::timeout;
+
+/// The oldest kind whose options and configuration the harness speaks.
+const KIND_LEAST: Version = Version::release(0, 20, 0);
+/// Free space in Docker's folder below which nothing is begun: a node writes 1.5 to 2 GiB, and a full disk fails late
+/// and with odd words.
+const DISK_LEAST_BYTES: u64 = 4 << 30;
+/// What kind's documentation advises: <https://kind.sigs.k8s.io/docs/user/known-issues/>.
+const INOTIFY_ADVISED: [(&str, u64); 2] = [("max_user_instances", 512), ("max_user_watches", 524_288)];
+/// How long a question may take.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// Why this machine cannot run a cluster.
+#[derive(Debug, thiserror::Error)]
+pub enum PreflightError {
+    /// The engine does not answer.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// A program is missing or cannot be run.
+    #[error("cannot run '{program}'; {way_out}")]
+    NoProgram {
+        /// Its name.
+        program: &'static str,
+        /// How to get it.
+        way_out: &'static str,
+        /// Why it cannot be run.
+        #[source]
+        source: std::io::Error,
+    },
+    /// kind is too old, or no kind.
+    #[error("'kind version' says '{found}', needed is {KIND_LEAST} or newer; see https://kind.sigs.k8s.io for a newer one")]
+    OldKind {
+        /// What it said.
+        found: String,
+    },
+    /// The disk is nearly full.
+    #[error(
+        "only {} MiB are free in Docker's folder {}, a cluster needs {} MiB; make room ('docker system df' shows what \
+         takes it)", free_bytes >> 20, folder.display(), DISK_LEAST_BYTES >> 20
+    )]
+    DiskFull {
+        /// Docker's folder.
+        folder: PathBuf,
+        /// What is free in it.
+        free_bytes: u64,
+    },
+}
+
+/// What was found out about the machine.
+#[derive(Clone, Debug)]
+pub struct Preflight {
+    /// What will probably work all the same; for the user to read.
+    pub warnings: Vec<String>,
+    /// Version of kind.
+    pub(crate) kind: Version,
+    /// Control groups of the machine Docker runs on.
+    pub(crate) cgroups: Cgroups,
+}
+
+/// Asks the engine, kind and the system.
+///
+/// # Errors
+/// What is missing, and how to get it.
+pub async fn preflight(engine: &Engine) -> Result<Preflight, PreflightError> {
+    let kind = async {
+        let said = say(
+            "kind",
+            &["version"],
+            "install kind 0.20 or newer (https://kind.sigs.k8s.io; on Debian, ci/docker/setup does)",
+        );
+        parse_kind_version(&said.await?)
+    };
+    // kind drives Docker by its command line.
+    let docker = say("docker", &["--version"], "kind needs Docker's command line; install it (Debian: docker.io or docker-cli)");
+    let info = async {
+        Ok(engine.call("describe", "itself", LIMIT, engine.docker().info()).await?)
+    };
+    let (kind, _, info) = tokio::try_join!(kind, docker, info)?;
+    let mut warnings = Vec::new();
+    if engine.is_local() {
+        if let Some(folder) = info.docker_root_dir.as_deref().map(Path::new) {
+            enough_room(folder, free_bytes(folder))?;
+        }
+        warnings.extend(inotify_warnings(|name| {
+            std::fs::read_to_string(format!("/proc/sys/fs/inotify/{name}")).ok()?.trim().parse().ok()
+        }));
+    }
+    let cgroups = match info.cgroup_version {
+        Some(SystemInfoCgroupVersionEnum::_2) => Cgroups::V2,
+        _ => Cgroups::V1,
+    };
+    Ok(Preflight { warnings, kind, cgroups })
+}
+
+async fn say(
+    program: &'static str,
+    arguments: &[&str],
+    way_out: &'static str,
+) -> Result<String, PreflightError> {
+    let asked = Command::new(program).args(arguments).kill_on_drop(true).stdin(std::process::Stdio::null()).output();
+    let failed = |source| PreflightError::NoProgram { program, way_out, source };
+    match timeout(LIMIT, asked).await {
+        Ok(Ok(output)) => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        Ok(Err(source)) => Err(failed(source)),
+        Err(_) => Err(failed(std::io::ErrorKind::TimedOut.into())),
+    }
+}
+
+/// Reads `kind v0.33.0 go1.27.2 linux/amd64`.
+fn parse_kind_version(said: &str) -> Result<Version, PreflightError> {
+    let version = said.split_whitespace().nth(1).and_then(|word| word.parse::<Version>().ok());
+    match version {
+        Some(version) if version >= KIND_LEAST => Ok(version),
+        _ => Err(PreflightError::OldKind { found: said.trim().to_owned() }),
+    }
+}
+
+/// What this user may still write in a folder; `None` when it cannot be told.
+fn free_bytes(folder: &Path) -> Option<u64> {
+    let status = rustix::fs::statvfs(folder).ok()?;
+    Some(status.f_bavail.saturating_mul(status.f_frsize))
+}
+
+fn enough_room(folder: &Path, free_bytes: Option<u64>) -> Result<(), PreflightError> {
+    match free_bytes {
+        Some(free_bytes) if free_bytes < DISK_LEAST_BYTES => {
+            Err(PreflightError::DiskFull { folder: folder.to_owned(), free_bytes })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn inotify_warnings(read: impl Fn(&str) -> Option<u64>) -> Vec<String> {
+    INOTIFY_ADVISED
+        .iter()
+        .filter_map(|(name, advised)| {
+            let found = read(name).filter(|found| found < advised)?;
+            Some(format!(
+                "fs.inotify.{name} is {found}; with several nodes that can end in 'too many open files'. \
+                 As root: sysctl fs.inotify.{name}={advised}"
+            ))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_or_strange_kind_is_refused_with_its_own_words() {
+        assert_eq!(parse_kind_version("kind v0.33.0 go1.27.2 linux/amd64\n").ok(), Some(Version::release(0, 33, 0)));
+        for said in ["kind v0.19.0 go1.20 linux/amd64", "kinda", ""] {
+            let text = parse_kind_version(said).expect_err("refused").to_string();
+            assert!(text.contains(&format!("says '{said}', needed is v0.20.0")), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_full_disk_is_seen_before_anything_is_made() {
+        let folder = Path::new("/var/lib/docker");
+        assert!(enough_room(folder, None).is_ok());
+        assert!(enough_room(folder, Some(DISK_LEAST_BYTES)).is_ok());
+        let text = enough_room(folder, Some(1 << 30)).expect_err("full").to_string();
+        assert!(text.starts_with("only 1024 MiB are free in Docker's folder /var/lib/docker, a cluster needs 4096 MiB"));
+        assert!(free_bytes(&std::env::temp_dir()).is_some());
+    }
+
+    #[test]
+    fn low_inotify_limits_are_a_warning_with_the_remedy() {
+        assert!(inotify_warnings(|_| Some(1_000_000)).is_empty());
+        assert!(inotify_warnings(|_| None).is_empty());
+        let warnings = inotify_warnings(|name| (name == "max_user_instances").then_some(128));
+        assert_eq!(warnings.len(), 1);
+        assert!(warnings[0].ends_with("As root: sysctl fs.inotify.max_user_instances=512"), "{}", warnings[0]);
+    }
+}

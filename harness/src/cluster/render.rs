@@ -1,0 +1,181 @@
+//! The kind configuration of a cluster, from its topology and what is known of image and machine.
+//!
+//! Pure. What is added to a topology: kubelets that wait for a cloud provider (contract ENV-01 to ENV-04), no pod
+//! network of kind's, no kube-proxy where the image has none, and what old control groups or old Kubernetes need.
+
+use super::record::{KubeProxy, Role};
+use super::spec::ProviderIds;
+use super::topology::Layout;
+use super::version::Version;
+use crate::config::{NodeIp, yaml};
+use serde_json::{Map, Value, json};
+
+/// What the rendering depends on beside the topology.
+#[derive(Clone, Debug)]
+pub(super) struct Facts<'a> {
+    /// The cluster's name.
+    pub(super) cluster: &'a str,
+    /// Version of Kubernetes in the node image; `None` when kind chooses the image.
+    pub(super) kubernetes: Option<&'a Version>,
+    /// Version of kind.
+    pub(super) kind: &'a Version,
+    /// Control groups of the machine Docker runs on.
+    pub(super) cgroups: Cgroups,
+    /// Whether the node image has kube-proxy.
+    pub(super) kube_proxy: KubeProxy,
+    /// What kubelets write into `spec.providerID`.
+    pub(super) provider_id: &'a ProviderIds,
+    /// Whether kubelets announce a node IP.
+    pub(super) node_ip: NodeIp,
+}
+
+/// The version of control groups on a machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cgroups {
+    /// The old hierarchies, one per controller.
+    V1,
+    /// The unified hierarchy.
+    V2,
+}
+
+/// How kubeadm wants extra arguments written (contract ENV-04).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// Name to value, up to v1beta3.
+    Map,
+    /// A list of name and value, from v1beta4 on.
+    List,
+}
+
+/// A kubeadm configuration version to patch.
+#[derive(Clone, Copy, Debug)]
+struct Dialect {
+    form: Form,
+    /// Only named when it is not known which version kind will choose: kind then takes the patch that fits.
+    api_version: Option<&'static str>,
+}
+
+/// An argument and its value; `None` takes an argument away that kind would set.
+type Argument<'a> = (&'a str, Option<String>);
+
+/// The configuration as text.
+pub(super) fn render(layout: &Layout, facts: &Facts<'_>) -> String {
+    let mut config = layout.config.clone();
+    let networking = object(&mut config, "networking");
+    networking.insert("disableDefaultCNI".into(), json!(true));
+    if facts.kube_proxy == KubeProxy::Absent {
+        networking.insert("kubeProxyMode".into(), json!("none"));
+    }
+    let patches = list(&mut config, "kubeadmConfigPatches");
+    patches.extend(cluster_patches(facts).iter().map(patch_text));
+    if let ProviderIds::Chosen { prefix } = facts.provider_id {
+        let names = machine_names(facts.cluster, &layout.roles);
+        let nodes = config.get_mut("nodes").and_then(Value::as_array_mut).into_iter().flatten();
+        for (node, name) in nodes.filter_map(Value::as_object_mut).zip(names) {
+            let arguments = [("provider-id", Some(format!("{prefix}{name}")))];
+            let patches = dialects(facts).into_iter().flat_map(|dialect| kubelet_patches(dialect, &arguments));
+            list(node, "kubeadmConfigPatches").extend(patches.map(|patch| patch_text(&patch)));
+        }
+    }
+    yaml::to_string(&config).expect("a kind configuration is plain data")
+}
+
+/// The names kind gives to machines, in the order of the topology.
+pub(super) fn machine_names(cluster: &str, roles: &[Role]) -> Vec<String> {
+    let mut counts = [0_u32; 2];
+    roles
+        .iter()
+        .map(|role| {
+            let count = &mut counts[usize::from(*role == Role::Worker)];
+            *count += 1;
+            if *count == 1 { format!("{cluster}-{role}") } else { format!("{cluster}-{role}{count}") }
+        })
+        .collect()
+}
+
+/// Patches for every machine.
+fn cluster_patches(facts: &Facts<'_>) -> Vec<Value> {
+    let mut kubelet: Vec<Argument<'_>> = vec![("cloud-provider", Some("external".to_owned()))];
+    if *facts.provider_id == ProviderIds::Empty {
+        kubelet.push(("provider-id", Some(String::new())));
+    }
+    if facts.node_ip == NodeIp::Dropped {
+        kubelet.push(("node-ip", None));
+    }
+    let mut patches = Vec::new();
+    for dialect in dialects(facts) {
+        patches.extend(kubelet_patches(dialect, &kubelet));
+        // From 1.31 on the controller manager has no cloud loops left to switch off (contract ENV-02).
+        if facts.kubernetes.is_some_and(|version| !version.is_at_least(1, 31)) {
+            let arguments = extra_arguments(dialect, &[("cloud-provider", Some("external".to_owned()))]);
+            let body = json!({ "controllerManager": { "extraArgs": arguments } });
+            patches.push(patch(dialect, "ClusterConfiguration", body));
+        }
+    }
+    // From 1.35 on a kubelet refuses to start on old control groups unless told otherwise; older ones do not know the
+    // setting, and warn of it at most.
+    if facts.cgroups == Cgroups::V1 && facts.kubernetes.is_none_or(|version| version.is_at_least(1, 35)) {
+        patches.push(json!({ "kind": "KubeletConfiguration", "failCgroupV1": false }));
+    }
+    patches
+}
+
+/// Which kubeadm configuration versions may be in play; kind has known v1beta4 since 0.32.
+fn dialects(facts: &Facts<'_>) -> Vec<Dialect> {
+    let knows_lists = facts.kind.is_at_least(0, 32);
+    match facts.kubernetes {
+        Some(version) if version.is_at_least(1, 36) && knows_lists => vec![Dialect { form: Form::List, api_version: None }],
+        Some(_) => vec![Dialect { form: Form::Map, api_version: None }],
+        None => vec![
+            Dialect { form: Form::Map, api_version: Some("kubeadm.k8s.io/v1beta3") },
+            Dialect { form: Form::List, api_version: Some("kubeadm.k8s.io/v1beta4") },
+        ],
+    }
+}
+
+fn kubelet_patches(dialect: Dialect, arguments: &[Argument<'_>]) -> Vec<Value> {
+    let registration = json!({ "nodeRegistration": { "kubeletExtraArgs": extra_arguments(dialect, arguments) } });
+    ["InitConfiguration", "JoinConfiguration"].map(|kind| patch(dialect, kind, registration.clone())).into()
+}
+
+fn extra_arguments(dialect: Dialect, arguments: &[Argument<'_>]) -> Value {
+    match dialect.form {
+        Form::Map => arguments.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect::<Map<_, _>>().into(),
+        Form::List => arguments.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect(),
+    }
+}
+
+fn patch(dialect: Dialect, kind: &str, body: Value) -> Value {
+    let mut patch = Map::new();
+    if let Some(api_version) = dialect.api_version {
+        patch.insert("apiVersion".into(), json!(api_version));
+    }
+    patch.insert("kind".into(), json!(kind));
+    if let Value::Object(body) = body {
+        patch.extend(body);
+    }
+    Value::Object(patch)
+}
+
+fn patch_text(patch: &Value) -> Value {
+    Value::String(yaml::to_string(patch).expect("a patch is plain data"))
+}
+
+fn object<'a>(parent: &'a mut Map<String, Value>, key: &str) -> &'a mut Map<String, Value> {
+    let slot = parent.entry(key).or_insert(Value::Null);
+    if !slot.is_object() {
+        *slot = json!({});
+    }
+    slot.as_object_mut().expect("it was just made an object")
+}
+
+fn list<'a>(parent: &'a mut Map<String, Value>, key: &str) -> &'a mut Vec<Value> {
+    let slot = parent.entry(key).or_insert(Value::Null);
+    if !slot.is_array() {
+        *slot = json!([]);
+    }
+    slot.as_array_mut().expect("it was just made a list")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,123 @@
+//! Topologies: kind configurations that say which machines and which network a cluster has, and no more.
+
+use super::error::ClusterError;
+use super::record::{PodNetworkWish, Role};
+use crate::config::{Topology, yaml};
+use serde_json::{Map, Value, json};
+use std::path::{Path, PathBuf};
+
+/// A topology as it was written, checked as far as the harness depends on it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Layout {
+    /// Name for the report.
+    pub(super) name: String,
+    /// The kind configuration.
+    pub(super) config: Map<String, Value>,
+    /// Its machines, in the file's order.
+    pub(super) roles: Vec<Role>,
+    /// Whether it wants a pod network.
+    pub(super) pod_network: PodNetworkWish,
+    /// Which IP families it wants.
+    pub(super) families: Families,
+}
+
+/// IP families of a cluster's network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Families {
+    /// IPv4; IPv6 as well where it can be had.
+    Ipv4,
+    /// IPv4 and IPv6, or none at all.
+    Both,
+}
+
+/// Reads a topology: one of those compiled in, or a file.
+pub(super) fn load(topology: &Topology) -> Result<Layout, ClusterError> {
+    let (text, file) = match topology {
+        Topology::Single => (include_str!("../../../kind-configs/single.yaml").to_owned(), builtin("single")),
+        Topology::ThreeNode => (include_str!("../../../kind-configs/three-node.yaml").to_owned(), builtin("three-node")),
+        Topology::NoCni => (include_str!("../../../kind-configs/no-cni.yaml").to_owned(), builtin("no-cni")),
+        Topology::DualStack => (include_str!("../../../kind-configs/dual-stack.yaml").to_owned(), builtin("dual-stack")),
+        Topology::File(file) => {
+            (std::fs::read_to_string(file).map_err(ClusterError::file("read the topology", file))?, file.clone())
+        }
+    };
+    parse(topology.name(), &text, &file)
+}
+
+fn builtin(name: &str) -> PathBuf {
+    PathBuf::from(format!("kind-configs/{name}.yaml"))
+}
+
+fn parse(name: String, text: &str, file: &Path) -> Result<Layout, ClusterError> {
+    let wrong = |why: String| ClusterError::Usage {
+        what: format!("topology {}", file.display()),
+        why,
+        way_out: "kind-configs/three-node.yaml is an example".to_owned(),
+    };
+    let mut config: Map<String, Value> = yaml::from_str(text, file).map_err(|error| wrong(error.what))?;
+    for (key, expected) in [("kind", "Cluster"), ("apiVersion", "kind.x-k8s.io/v1alpha4")] {
+        if config.get(key).and_then(Value::as_str) != Some(expected) {
+            return Err(wrong(format!("its {key} is not '{expected}'")));
+        }
+    }
+    let nodes = config.entry("nodes").or_insert_with(|| json!([{ "role": "control-plane" }]));
+    let roles = roles(nodes).map_err(wrong)?;
+    if !roles.contains(&Role::ControlPlane) {
+        return Err(wrong("it has no node with role control-plane".to_owned()));
+    }
+    let networking = config.get("networking");
+    let setting = |key: &str| networking.and_then(|networking| networking.get(key));
+    let pod_network = match setting("disableDefaultCNI").and_then(Value::as_bool) {
+        Some(true) => PodNetworkWish::Never,
+        Some(false) | None => PodNetworkWish::Switchable,
+    };
+    let families = match setting("ipFamily").and_then(Value::as_str) {
+        Some("ipv4") | None => Families::Ipv4,
+        Some("dual" | "ipv6") => Families::Both,
+        Some(other) => return Err(wrong(format!("its ipFamily '{other}' is none of ipv4, ipv6, dual"))),
+    };
+    Ok(Layout { name, config, roles, pod_network, families })
+}
+
+fn roles(nodes: &Value) -> Result<Vec<Role>, String> {
+    let nodes = nodes.as_array().ok_or("its nodes are not a list")?;
+    nodes
+        .iter()
+        .map(|node| match node.get("role").and_then(Value::as_str) {
+            Some("control-plane") | None => Ok(Role::ControlPlane),
+            Some("worker") => Ok(Role::Worker),
+            Some(other) => Err(format!("a node has the role '{other}', neither control-plane nor worker")),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_built_in_topologies_are_what_their_names_say() {
+        let of = |topology| load(&topology).expect("sound");
+        let (one, worker) = (Role::ControlPlane, Role::Worker);
+        assert_eq!(of(Topology::Single).roles, [one]);
+        assert_eq!(of(Topology::Single).pod_network, PodNetworkWish::Switchable);
+        assert_eq!(of(Topology::ThreeNode).roles, [one, worker, worker]);
+        assert_eq!(of(Topology::NoCni).pod_network, PodNetworkWish::Never);
+        assert_eq!(of(Topology::DualStack).families, Families::Both);
+    }
+
+    #[test]
+    fn a_file_that_is_no_topology_is_refused_with_its_fault() {
+        let refuse = |text: &str| {
+            let error = parse("mine".into(), text, Path::new("mine.yaml")).expect_err("unsound");
+            assert!(error.is_usage());
+            error.to_string()
+        };
+        let head = "kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\n";
+        assert!(refuse("kind: Pod\napiVersion: v1\n").starts_with("topology mine.yaml: its kind is not 'Cluster'"));
+        assert!(refuse(&format!("{head}nodes: [{{role: worker}}]")).contains("no node with role control-plane"));
+        assert!(refuse(&format!("{head}nodes: [{{role: master}}]")).contains("the role 'master'"));
+        assert!(refuse(&format!("{head}networking: {{ipFamily: v6}}")).contains("ipFamily 'v6'"));
+        assert!(refuse("kind: [").contains("topology mine.yaml: "));
+    }
+}

@@ -1,0 +1,297 @@
+//! How long a check may wait: one method per promise, numbers from contract section 21.
+//!
+//! Budgets bound what must happen; the quiet windows say for how long something must not. One factor stretches both
+//! for slow machines. A factor below 1 shortens budgets only, because a shorter quiet window would prove less; to
+//! shorten a window, override it by name. An override is taken as it is, without the factor.
+
+use super::flags::LeaseTiming;
+use super::words::Budget;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+const fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// The budgets of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Limits {
+    lease: LeaseTiming,
+    status_frequency: Duration,
+    scale: f64,
+    overrides: BTreeMap<Budget, Duration>,
+}
+
+impl Limits {
+    /// The pause between two passes of the CCM's lifecycle loop, `--node-monitor-period`: 5 s.
+    pub const MONITOR_PERIOD: Duration = secs(5);
+    /// The pause between two passes of its route loop, `--route-reconciliation-period`: 10 s.
+    pub const ROUTE_PERIOD: Duration = secs(10);
+    /// The longest a Service waits in the controller's queue between two tries: 300 s.
+    pub const SERVICE_BACKOFF_MOST: Duration = secs(300);
+
+    /// Limits for a CCM that elects with `lease` and refreshes addresses every `status_frequency`, unscaled.
+    pub fn new(lease: LeaseTiming, status_frequency: Duration) -> Limits {
+        Limits { lease, status_frequency, scale: 1.0, overrides: BTreeMap::new() }
+    }
+
+    /// Stretches every budget by `factor`, and the quiet windows too when it is above 1.
+    #[must_use]
+    pub fn scaled(mut self, factor: f64) -> Limits {
+        self.scale = factor;
+        self
+    }
+
+    /// Sets single budgets to exactly the given values.
+    #[must_use]
+    pub fn with(mut self, overrides: BTreeMap<Budget, Duration>) -> Limits {
+        self.overrides = overrides;
+        self
+    }
+
+    /// The lease timing in force.
+    pub fn lease(&self) -> LeaseTiming {
+        self.lease
+    }
+
+    /// How often the CCM refreshes node addresses, `--node-status-update-frequency`.
+    pub fn status_frequency(&self) -> Duration {
+        self.status_frequency
+    }
+
+    /// A watch event is acted upon. B-WATCH: 10 s.
+    pub fn watch(&self) -> Duration {
+        self.budget(Budget::Watch)
+    }
+
+    /// A CCM Pod that was started has its caches synced and leads (image present, no lease to wait for).
+    /// B-START: 60 s.
+    pub fn start(&self) -> Duration {
+        self.budget(Budget::Start)
+    }
+
+    /// As [`Limits::start`], behind the lease of a leader that is gone: B-START and one lease duration.
+    pub fn start_behind_a_lease(&self) -> Duration {
+        self.start() + self.lease.duration
+    }
+
+    /// The leader is gone; another replica is active. B-FAILOVER, from the lease timing in force: the lease, two of a
+    /// standby's longest polls (it may have seen the last renewal late, and it notices the end late), 6.2 s for its
+    /// caches. 30 s with default timing, 16.6 s with fast flags.
+    pub fn failover(&self) -> Duration {
+        self.budget(Budget::Failover)
+    }
+
+    /// The shortest time after which another replica can be active: the lease, less one retry period that may have
+    /// passed since the last renewal. A successor before that did not wait for the lease. Never scaled.
+    pub fn failover_at_least(&self) -> Duration {
+        self.lease.duration.saturating_sub(self.lease.retry_period)
+    }
+
+    /// A leader that cannot renew has exited (HA-05): the renew deadline, one retry period and 2 s. 14 s by default.
+    pub fn step_down(&self) -> Duration {
+        self.budget(Budget::StepDown)
+    }
+
+    /// The lifecycle loop has looked at every node. B-LIFE: 10 s, two of its periods.
+    pub fn life(&self) -> Duration {
+        self.budget(Budget::Life)
+    }
+
+    /// A kubelet stopped; its node's Ready condition is Unknown. B-NOTREADY: 75 s, the controller manager's grace of
+    /// 50 s (40 s before 1.32), its own loop and the kubelet's last report.
+    pub fn not_ready(&self) -> Duration {
+        self.budget(Budget::NotReady)
+    }
+
+    /// Changed addresses are on the Node. B-ADDR: the status frequency and 5 s.
+    pub fn address(&self) -> Duration {
+        self.budget(Budget::Address)
+    }
+
+    /// The taint is gone; the cloud's addresses are on the Node (NODE-INIT-05): 5 s.
+    pub fn addresses_after_taint(&self) -> Duration {
+        secs(5).mul_f64(self.scale.max(1.0))
+    }
+
+    /// Something held back stays held back while nobody lets it go: 2 s, far longer than a CCM needs to do it wrong.
+    pub fn settle(&self) -> Duration {
+        secs(2)
+    }
+
+    /// The cloud's routes agree with the nodes. B-ROUTE: 25 s, two periods and slack.
+    pub fn route(&self) -> Duration {
+        self.budget(Budget::Route)
+    }
+
+    /// A Service is as wanted after its last `failures` tries failed in a row. B-SVC(n): the controller's pauses of
+    /// 5 s doubling up to 300 s, and 10 s. 10 s after none; 15, 25, 45, 85 s after 1 to 4. The pauses are scaled too.
+    pub fn service_after(&self, failures: u32) -> Duration {
+        let most = Self::SERVICE_BACKOFF_MOST.as_secs();
+        let pause = |n: u32| 5_u64.checked_shl(n).filter(|_| n < 32).map_or(most, |s| s.min(most));
+        let waited = secs((0..failures).map(pause).sum());
+        waited.mul_f64(self.scale.max(1.0)) + self.budget(Budget::Service)
+    }
+
+    /// An Event is readable after what it tells of. B-EVENT: 10 s.
+    pub fn event(&self) -> Duration {
+        self.budget(Budget::Event)
+    }
+
+    /// The CCM's manifests are applied to a cold cluster; every node is initialised. B-BOOT: 180 s.
+    pub fn boot(&self) -> Duration {
+        self.budget(Budget::Boot)
+    }
+
+    /// An outage of the cloud that lasted `outage` is over; nodes are as wanted. Their back-off doubles, so at most as
+    /// long again, and 10 s.
+    pub fn nodes_after(&self, outage: Duration) -> Duration {
+        outage + self.watch()
+    }
+
+    /// An outage of the cloud that lasted `outage` is over; Services are as wanted: at most as long again or 300 s,
+    /// and 10 s.
+    pub fn services_after(&self, outage: Duration) -> Duration {
+        outage.min(Self::SERVICE_BACKOFF_MOST) + self.budget(Budget::Service)
+    }
+
+    /// Nothing happens to a node. 30 s.
+    pub fn quiet_nodes(&self) -> Duration {
+        self.budget(Budget::QuietNodes)
+    }
+
+    /// The lifecycle loop does nothing. 20 s, four of its periods.
+    pub fn quiet_life(&self) -> Duration {
+        self.budget(Budget::QuietLife)
+    }
+
+    /// Nothing happens to routes. 30 s, three periods.
+    pub fn quiet_routes(&self) -> Duration {
+        self.budget(Budget::QuietRoutes)
+    }
+
+    /// Nothing happens to a Service and its load balancer. 45 s: past the 30 s at which the controller looks at every
+    /// Service again.
+    pub fn quiet_services(&self) -> Duration {
+        self.budget(Budget::QuietServices)
+    }
+
+    /// A node's addresses stay. Three status periods.
+    pub fn quiet_addresses(&self) -> Duration {
+        self.budget(Budget::QuietAddresses)
+    }
+
+    /// The value of a budget by its name: the override, else the contract's number and the factor.
+    pub fn budget(&self, budget: Budget) -> Duration {
+        if let Some(exact) = self.overrides.get(&budget) {
+            return *exact;
+        }
+        let lease = &self.lease;
+        let (base, factor) = match budget {
+            Budget::Watch | Budget::Life | Budget::Service | Budget::Event => (secs(10), self.scale),
+            Budget::Start => (secs(60), self.scale),
+            Budget::Failover => {
+                // The lease runs on the CCM's clock, so only what comes on top of it grows on a slow machine.
+                let slack = Duration::from_millis(6_200).mul_f64(self.scale);
+                return lease.duration + 2 * lease.longest_poll() + slack;
+            }
+            Budget::StepDown => {
+                return lease.renew_deadline + lease.retry_period + secs(2).mul_f64(self.scale);
+            }
+            Budget::NotReady => (secs(75), self.scale),
+            Budget::Address => return self.status_frequency + secs(5).mul_f64(self.scale),
+            Budget::Route => (secs(25), self.scale),
+            Budget::Boot => (secs(180), self.scale),
+            Budget::QuietNodes | Budget::QuietRoutes => (secs(30), self.scale.max(1.0)),
+            Budget::QuietLife => (secs(20), self.scale.max(1.0)),
+            Budget::QuietServices => (secs(45), self.scale.max(1.0)),
+            Budget::QuietAddresses => (3 * self.status_frequency, self.scale.max(1.0)),
+        };
+        base.mul_f64(factor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Limits, secs};
+    use crate::config::{Budget, LeaseTiming, STATUS_FREQUENCY_DEFAULT, STATUS_FREQUENCY_FAST};
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    fn default() -> Limits {
+        Limits::new(LeaseTiming::DEFAULT, STATUS_FREQUENCY_DEFAULT)
+    }
+
+    fn fast() -> Limits {
+        Limits::new(LeaseTiming::FAST, STATUS_FREQUENCY_FAST)
+    }
+
+    #[test]
+    fn are_the_contracts_numbers() {
+        let limits = default();
+        for (got, contract_s) in [
+            (limits.watch(), 10),
+            (limits.start(), 60),
+            (limits.start_behind_a_lease(), 75),
+            (limits.failover(), 30),
+            (limits.failover_at_least(), 13),
+            (limits.step_down(), 14),
+            (limits.life(), 10),
+            (limits.not_ready(), 75),
+            (limits.address(), 305),
+            (limits.route(), 25),
+            (limits.service_after(0), 10),
+            (limits.service_after(1), 15),
+            (limits.service_after(2), 25),
+            (limits.service_after(3), 45),
+            (limits.service_after(4), 85),
+            (limits.event(), 10),
+            (limits.boot(), 180),
+            (limits.nodes_after(secs(60)), 70),
+            (limits.services_after(secs(60)), 70),
+            (limits.services_after(secs(900)), 310),
+            (limits.quiet_nodes(), 30),
+            (limits.quiet_life(), 20),
+            (limits.quiet_routes(), 30),
+            (limits.quiet_services(), 45),
+            (limits.quiet_addresses(), 900),
+        ] {
+            assert_eq!(got, secs(contract_s));
+        }
+    }
+
+    #[test]
+    fn follow_the_fast_flags() {
+        let limits = fast();
+        assert_eq!(limits.failover(), Duration::from_millis(16_600));
+        assert_eq!(limits.failover_at_least(), secs(5));
+        assert_eq!(limits.step_down(), secs(7));
+        assert_eq!(limits.address(), secs(15));
+        assert_eq!(limits.quiet_addresses(), secs(30));
+    }
+
+    #[test]
+    fn service_pauses_stop_growing_at_300_s() {
+        let limits = default();
+        for failures in 7..100 {
+            assert_eq!(limits.service_after(failures + 1) - limits.service_after(failures), secs(300));
+        }
+    }
+
+    #[test]
+    fn one_factor_stretches_all_but_shortens_no_quiet_window() {
+        let slow = default().scaled(2.0);
+        assert_eq!((slow.watch(), slow.quiet_services()), (secs(20), secs(90)));
+        assert_eq!(slow.service_after(1), secs(30));
+        assert_eq!(slow.failover(), Duration::from_millis(36_200));
+        let quick = default().scaled(0.5);
+        assert_eq!((quick.watch(), quick.quiet_services()), (secs(5), secs(45)));
+        assert_eq!(quick.service_after(1), secs(10));
+    }
+
+    #[test]
+    fn an_override_is_exact() {
+        let limits = default().scaled(3.0).with(BTreeMap::from([(Budget::Watch, secs(7))]));
+        assert_eq!((limits.watch(), limits.life()), (secs(7), secs(30)));
+    }
+}

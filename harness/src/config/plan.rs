@@ -1,0 +1,376 @@
+//! What a run file means: every default filled in, every name resolved, every contradiction found.
+
+use super::duration::HumanDuration;
+use super::flags::{FAST_FLAGS, LeaseTiming, STATUS_FREQUENCY_DEFAULT, STATUS_FREQUENCY_FAST};
+use super::limits::Limits;
+use super::problem::{Origin, Problem, Problems, did_you_mean};
+use super::profile::{self, Profile, REFERENCE_PROFILE, workspace};
+use super::profile_reading;
+use super::run_file::{ClusterKeys, KEYS, RunFile, looks_like_path};
+use super::schema::{self, Places};
+use super::select::Selection;
+use super::words::{BackendKind, Keep, NodeIp, ProviderId, Timing};
+use super::yaml::{Node, Tree};
+use serde_json::Value;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// A run, ready to start.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunPlan {
+    /// The CCM under test.
+    pub profile: Profile,
+    /// The cluster.
+    pub cluster: ClusterPlan,
+    /// Which checks run.
+    pub selection: Selection,
+    /// Folder for report and evidence.
+    pub output: PathBuf,
+    /// When the environment is left standing.
+    pub keep: Keep,
+    /// Checks that run beside each other, 1 to 256.
+    pub jobs: u32,
+    /// How long checks wait.
+    pub limits: Limits,
+    /// Whether a partial result is a failed run.
+    pub require_complete: bool,
+    /// Which timing flags the CCM gets.
+    pub timing: Timing,
+}
+
+impl RunPlan {
+    /// The arguments the CCM gets beyond those in its manifests: the speed-up flags, then the profile's own.
+    pub fn ccm_arguments(&self) -> Vec<String> {
+        let fast = match self.timing {
+            Timing::Fast => FAST_FLAGS,
+            Timing::Default => &[],
+        };
+        let flags = fast.iter().map(|(name, value)| format!("--{name}={value}"));
+        flags.chain(self.profile.extra_arguments.iter().cloned()).collect()
+    }
+}
+
+/// Whether a partial result will do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Completeness {
+    /// It will: exit code 0.
+    Optional,
+    /// It will not: exit code 1.
+    Required,
+}
+
+/// The cluster a run uses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClusterPlan {
+    /// One that the harness creates with kind.
+    Kind(KindCluster),
+    /// One that is there.
+    Existing(ExistingCluster),
+}
+
+impl ClusterPlan {
+    /// Its backend.
+    pub fn backend(&self) -> BackendKind {
+        match self {
+            ClusterPlan::Kind(_) => BackendKind::Kind,
+            ClusterPlan::Existing(_) => BackendKind::Existing,
+        }
+    }
+}
+
+/// A cluster to create with kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KindCluster {
+    /// Its nodes and network.
+    pub topology: Topology,
+    /// Its Kubernetes.
+    pub kubernetes: Kubernetes,
+    /// What kubelets write into `spec.providerID`.
+    pub provider_id: ProviderId,
+    /// Whether kubelets announce a node IP.
+    pub node_ip: NodeIp,
+}
+
+/// A cluster that is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExistingCluster {
+    /// Its kubeconfig; `None` for the one kubectl would use.
+    pub kubeconfig: Option<PathBuf>,
+}
+
+/// Nodes and network of a kind cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Topology {
+    /// One node.
+    Single,
+    /// A control plane and two workers.
+    ThreeNode,
+    /// One node and no pod network.
+    NoCni,
+    /// A control plane and a worker with both IP families.
+    DualStack,
+    /// A kind configuration of its own.
+    File(PathBuf),
+}
+
+impl Topology {
+    const NAMED: &[(&str, Topology)] = &[
+        ("single", Topology::Single),
+        ("three-node", Topology::ThreeNode),
+        ("no-cni", Topology::NoCni),
+        ("dual-stack", Topology::DualStack),
+    ];
+
+    /// Its name for reports: as the run file writes it, or the file's name without its end.
+    pub fn name(&self) -> String {
+        let named = Topology::NAMED.iter().find(|(_, topology)| topology == self);
+        match (named, self) {
+            (Some((name, _)), _) => (*name).to_owned(),
+            (None, Topology::File(file)) => {
+                file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
+            }
+            (None, _) => unreachable!("every topology but a file is in the table"),
+        }
+    }
+
+    fn resolve(text: &str) -> Result<Topology, String> {
+        if looks_like_path(text) {
+            let file = PathBuf::from(text);
+            return if file.is_file() {
+                Ok(Topology::File(file))
+            } else {
+                Err(format!("there is no file {text}"))
+            };
+        }
+        if let Some((_, topology)) = Topology::NAMED.iter().find(|(name, _)| *name == text) {
+            return Ok(topology.clone());
+        }
+        let file = workspace().join("kind-configs").join(format!("{text}.yaml"));
+        if file.is_file() {
+            return Ok(Topology::File(file));
+        }
+        let names: Vec<&str> = Topology::NAMED.iter().map(|(name, _)| *name).collect();
+        let near = did_you_mean(text, &names);
+        Err(format!("'{text}' is none of {}, nor a path with a '/'{near}", names.join(", ")))
+    }
+}
+
+/// The Kubernetes of a kind cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kubernetes {
+    /// The newest that is at hand.
+    Newest,
+    /// A version; the newest patch release at hand when no patch is named.
+    Version {
+        /// 36 for 1.36.
+        minor: u32,
+        /// 1 for 1.36.1.
+        patch: Option<u32>,
+    },
+    /// A node image by its reference.
+    Image(String),
+}
+
+impl fmt::Display for Kubernetes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Kubernetes::Newest => f.write_str("newest"),
+            Kubernetes::Version { minor, patch: None } => write!(f, "1.{minor}"),
+            Kubernetes::Version { minor, patch: Some(patch) } => write!(f, "1.{minor}.{patch}"),
+            Kubernetes::Image(image) => f.write_str(image),
+        }
+    }
+}
+
+impl FromStr for Kubernetes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || {
+            String::from(
+                "neither a version such as 1.36 or 1.36.1 nor a node image such as kindest/node:v1.36.1",
+            )
+        };
+        if text.is_empty() || text.contains(char::is_whitespace) {
+            return Err(wrong());
+        }
+        if text.contains(['/', ':', '@']) {
+            return Ok(Kubernetes::Image(text.to_owned()));
+        }
+        let numbers: Option<Vec<u32>> =
+            text.strip_prefix('v').unwrap_or(text).split('.').map(|number| number.parse().ok()).collect();
+        let (minor, patch) = match numbers.as_deref() {
+            Some([1, minor]) => (*minor, None),
+            Some([1, minor, patch]) => (*minor, Some(*patch)),
+            _ => return Err(wrong()),
+        };
+        if minor < 20 {
+            return Err(String::from("older than 1.20, the oldest Kubernetes that is supported"));
+        }
+        Ok(Kubernetes::Version { minor, patch })
+    }
+}
+
+/// Where a run's settings are written, apart from the command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Nowhere: the reference CCM on kind.
+    Defaults,
+    /// In a run file.
+    File(PathBuf),
+}
+
+/// The plan of a run: the command line over the run file over the profile's defaults.
+///
+/// # Errors
+/// Everything that is wrong with the command line, the run file and the profile, together.
+pub fn plan(source: &Source, overrides: RunFile) -> Result<RunPlan, Problems> {
+    let mut problems = Problems::default();
+    let over = serde_json::to_value(&overrides).expect("a run file is plain data");
+    schema::walk(&Node { line: 0, tree: Tree::from(over.clone()) }, KEYS, None, &mut problems);
+    let (written, file, places) = match source {
+        Source::Defaults => (RunFile::default(), None, Places::default()),
+        Source::File(file) => match std::fs::read_to_string(file) {
+            Ok(text) => {
+                let (written, places) = RunFile::read(&text, file, &mut problems);
+                (written, Some(file.clone()), places)
+            }
+            Err(error) => {
+                problems.file(file, format!("cannot be read: {error}"));
+                (RunFile::default(), Some(file.clone()), Places::default())
+            }
+        },
+    };
+    Planning { file, places, over, problems }.plan(written.merge(overrides))
+}
+
+struct Planning {
+    file: Option<PathBuf>,
+    places: Places,
+    over: Value,
+    problems: Problems,
+}
+
+impl Planning {
+    fn problem(&mut self, key: &str, what: impl Into<String>) {
+        let pointer = format!("/{}", key.replace('.', "/"));
+        let on_command_line = self.over.pointer(&pointer).is_some();
+        let origin = match &self.file {
+            Some(path) if !on_command_line => {
+                Origin::File { path: path.clone(), line: self.places.line(key) }
+            }
+            Some(_) | None => Origin::CommandLine,
+        };
+        self.problems.0.push(Problem { origin, key: key.to_owned(), what: what.into() });
+    }
+
+    fn plan(mut self, run: RunFile) -> Result<RunPlan, Problems> {
+        let cluster = self.cluster(run.cluster);
+        let profile = self.profile(run.profile.as_deref().unwrap_or(REFERENCE_PROFILE));
+        let refused = profile.as_ref().map(Profile::refused_fast_flags).unwrap_or_default();
+        let timing = match (run.timing, refused.as_slice()) {
+            (Some(Timing::Fast), []) | (None, []) => Timing::Fast,
+            (Some(Timing::Fast), flags) => {
+                let flags: Vec<String> = flags.iter().map(|flag| format!("--{flag}")).collect();
+                self.problem(
+                    "timing",
+                    format!(
+                        "'fast' needs flags that the profile does not list as accepted: {}",
+                        flags.join(", ")
+                    ),
+                );
+                Timing::Fast
+            }
+            (Some(Timing::Default), _) | (None, _) => Timing::Default,
+        };
+        let select = run.select;
+        let selection = Selection {
+            suites: select.suites.unwrap_or_default(),
+            only: select.only.unwrap_or_default(),
+            skip: select.skip.unwrap_or_default(),
+        };
+        let output = PathBuf::from(run.output.dir.unwrap_or_else(|| String::from("conformance-results")));
+        if output.exists() && !output.is_dir() {
+            self.problem("output.dir", format!("{} is not a folder", output.display()));
+        }
+        let Some(profile) = profile else { return Err(self.problems.sorted()) };
+        let (lease, frequency) = match timing {
+            Timing::Fast => (LeaseTiming::FAST, STATUS_FREQUENCY_FAST),
+            Timing::Default => (profile.lease_timing, STATUS_FREQUENCY_DEFAULT),
+        };
+        let overrides = run.limits.budgets.into_iter().map(|(budget, HumanDuration(value))| (budget, value));
+        let limits =
+            Limits::new(lease, frequency).scaled(run.limits.scale.unwrap_or(1.0)).with(overrides.collect());
+        self.problems.or(RunPlan {
+            profile,
+            cluster,
+            selection,
+            output,
+            keep: run.keep.unwrap_or(Keep::Never),
+            jobs: run.jobs.unwrap_or(DEFAULT_JOBS),
+            limits,
+            require_complete: run.require_complete.unwrap_or(false),
+            timing,
+        })
+    }
+
+    fn profile(&mut self, name_or_path: &str) -> Option<Profile> {
+        match profile::find(name_or_path) {
+            Ok(file) => profile_reading::read(&file, &mut self.problems),
+            Err(what) => {
+                self.problem("profile", what);
+                None
+            }
+        }
+    }
+
+    fn cluster(&mut self, keys: ClusterKeys) -> ClusterPlan {
+        match keys.backend.unwrap_or(BackendKind::Kind) {
+            BackendKind::Kind => {
+                if keys.kubeconfig.is_some() {
+                    self.problem("cluster.kubeconfig", "has a meaning only with 'backend: existing'");
+                }
+                let topology = match Topology::resolve(keys.topology.as_deref().unwrap_or(DEFAULT_TOPOLOGY)) {
+                    Ok(topology) => topology,
+                    Err(what) => {
+                        self.problem("cluster.topology", what);
+                        Topology::ThreeNode
+                    }
+                };
+                // A text that is no Kubernetes was reported by the schema, which knows the same form.
+                let kubernetes =
+                    keys.kubernetes.and_then(|text| text.parse().ok()).unwrap_or(Kubernetes::Newest);
+                ClusterPlan::Kind(KindCluster {
+                    topology,
+                    kubernetes,
+                    provider_id: keys.provider_id.unwrap_or(ProviderId::Empty),
+                    node_ip: keys.node_ip.unwrap_or(NodeIp::Kept),
+                })
+            }
+            BackendKind::Existing => {
+                for (key, given) in [
+                    ("cluster.topology", keys.topology.is_some()),
+                    ("cluster.kubernetes", keys.kubernetes.is_some()),
+                    ("cluster.providerId", keys.provider_id.is_some()),
+                    ("cluster.nodeIp", keys.node_ip.is_some()),
+                ] {
+                    if given {
+                        self.problem(key, "has a meaning only with 'backend: kind'");
+                    }
+                }
+                let kubeconfig = keys.kubeconfig.map(PathBuf::from);
+                if let Some(file) = kubeconfig.as_deref().filter(|file| !Path::is_file(file)) {
+                    self.problem("cluster.kubeconfig", format!("there is no file {}", file.display()));
+                }
+                ClusterPlan::Existing(ExistingCluster { kubeconfig })
+            }
+        }
+    }
+}
+
+/// Checks beside each other unless told otherwise: most of them only wait.
+const DEFAULT_JOBS: u32 = 16;
+
+/// The topology unless told otherwise: the smallest in which a node can fail and a replica take over.
+const DEFAULT_TOPOLOGY: &str = "three-node";

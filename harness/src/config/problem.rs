@@ -1,0 +1,205 @@
+//! What is wrong with a configuration: every problem at once, each with its place, and the nearest right word.
+
+use super::yaml::YamlError;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// One thing wrong with a configuration.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Problem {
+    /// Where it was written.
+    pub origin: Origin,
+    /// Path of the key, e.g. `cluster.topology` or `manifests[1]`; empty when the whole file is meant.
+    pub key: String,
+    /// What is wrong and, where known, what would be right.
+    pub what: String,
+}
+
+/// Where a setting was written.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Origin {
+    /// On the command line.
+    CommandLine,
+    /// On the command line or in the run file; the key says which setting.
+    Settings,
+    /// In a file.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Line, counted from 1; `None` when the fault is an absence.
+        line: Option<u64>,
+    },
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.origin {
+            Origin::CommandLine => f.write_str("command line: ")?,
+            Origin::Settings => {}
+            Origin::File { path, line: Some(line) } => write!(f, "{}:{line}: ", path.display())?,
+            Origin::File { path, line: None } => write!(f, "{}: ", path.display())?,
+        }
+        if !self.key.is_empty() {
+            write!(f, "{}: ", self.key)?;
+        }
+        f.write_str(&self.what)
+    }
+}
+
+/// Everything that is wrong with a configuration; never empty when returned as an error.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Problems(pub Vec<Problem>);
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.as_slice() {
+            [one] => write!(f, "{one}"),
+            many => {
+                write!(f, "{} problems in the configuration:", many.len())?;
+                many.iter().try_for_each(|problem| write!(f, "\n  {problem}"))
+            }
+        }
+    }
+}
+
+impl std::error::Error for Problems {}
+
+impl Problems {
+    /// Adds a problem with the whole of `file`.
+    pub(crate) fn file(&mut self, file: &Path, what: impl Into<String>) {
+        self.0.push(Problem {
+            origin: Origin::File { path: file.to_owned(), line: None },
+            key: String::new(),
+            what: what.into(),
+        });
+    }
+
+    /// Adds a text that is no YAML.
+    pub(crate) fn yaml(&mut self, error: YamlError) {
+        self.0.push(Problem {
+            origin: Origin::File { path: error.file, line: (error.line > 0).then_some(error.line) },
+            key: String::new(),
+            what: error.what,
+        });
+    }
+
+    /// What the walk left over, typed. The walk's schema is as strict as the type, so a refusal here says that the
+    /// two differ; it is reported all the same rather than hidden.
+    pub(crate) fn typed<T: DeserializeOwned + Default>(
+        &mut self,
+        sound: Map<String, Value>,
+        file: &Path,
+    ) -> T {
+        serde_json::from_value(Value::Object(sound)).unwrap_or_else(|error| {
+            self.file(file, error.to_string());
+            T::default()
+        })
+    }
+
+    /// `value` when nothing is wrong.
+    ///
+    /// # Errors
+    /// The problems, when there are any: the command line's first, then each file's by line.
+    pub(crate) fn or<T>(self, value: T) -> Result<T, Problems> {
+        if self.0.is_empty() { Ok(value) } else { Err(self.sorted()) }
+    }
+
+    /// Whether `file` has a problem with exactly this key.
+    pub(crate) fn has(&self, file: &Path, key: &str) -> bool {
+        self.0.iter().any(|p| p.key == key && matches!(&p.origin, Origin::File { path, .. } if path == file))
+    }
+
+    /// In the order in which they are shown.
+    pub(crate) fn sorted(mut self) -> Problems {
+        self.0.sort_by(|a, b| a.origin.cmp(&b.origin));
+        self
+    }
+}
+
+/// `; did you mean 'x'?` when one of `words` is near `word`, else nothing.
+pub(crate) fn did_you_mean(word: &str, words: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+    match nearest(word, words) {
+        Some(near) => format!("; did you mean '{near}'?"),
+        None => String::new(),
+    }
+}
+
+/// The word nearest to `word`, when it is near enough to be a slip: spelling in another case or with other
+/// separators, or one change in three letters.
+pub(crate) fn nearest(word: &str, words: impl IntoIterator<Item = impl AsRef<str>>) -> Option<String> {
+    let folded = fold(word);
+    words
+        .into_iter()
+        .map(|candidate| (distance(&folded, &fold(candidate.as_ref())), candidate.as_ref().to_owned()))
+        .filter(|(far, candidate)| *far <= candidate.len().max(word.len()) / 3)
+        .min()
+        .map(|(_, candidate)| candidate)
+}
+
+/// All words near `word`, nearest first.
+pub(crate) fn near(word: &str, words: impl IntoIterator<Item = impl AsRef<str>>) -> Vec<String> {
+    let folded = fold(word);
+    let mut found: Vec<(usize, String)> = words
+        .into_iter()
+        .map(|candidate| (distance(&folded, &fold(candidate.as_ref())), candidate.as_ref().to_owned()))
+        .filter(|(far, candidate)| *far <= candidate.len().max(word.len()) / 3)
+        .collect();
+    found.sort();
+    found.dedup();
+    found.into_iter().map(|(_, candidate)| candidate).collect()
+}
+
+fn fold(word: &str) -> Vec<char> {
+    word.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+/// Single-letter changes, insertions, removals and swaps of neighbours between two words.
+fn distance(a: &[char], b: &[char]) -> usize {
+    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
+    for (i, row) in rows.iter_mut().enumerate() {
+        row[0] = i;
+    }
+    for (j, cell) in rows[0].iter_mut().enumerate() {
+        *cell = j;
+    }
+    for i in 1..=a.len() {
+        for j in 1..=b.len() {
+            let changed = usize::from(a[i - 1] != b[j - 1]);
+            let mut least = (rows[i - 1][j] + 1).min(rows[i][j - 1] + 1).min(rows[i - 1][j - 1] + changed);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                least = least.min(rows[i - 2][j - 2] + 1);
+            }
+            rows[i][j] = least;
+        }
+    }
+    rows[a.len()][b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{did_you_mean, near};
+
+    #[test]
+    fn finds_slips_and_nothing_else() {
+        let words = ["topology", "kubernetes", "require-complete", "kind"];
+        for (word, said) in [
+            ("topolgy", "; did you mean 'topology'?"),
+            ("tpoology", "; did you mean 'topology'?"),
+            ("kubernetse", "; did you mean 'kubernetes'?"),
+            ("requireComplete", "; did you mean 'require-complete'?"),
+            ("Kind", "; did you mean 'kind'?"),
+            ("banana", ""),
+            ("", ""),
+        ] {
+            assert_eq!(did_you_mean(word, words), said, "{word}");
+        }
+    }
+
+    #[test]
+    fn lists_the_nearest_first() {
+        let ids = ["NODE-INIT-01", "NODE-INIT-10", "NODE-LIFE-01", "SVC-DEL-01"];
+        assert_eq!(near("NODE-INIT-1", ids), ["NODE-INIT-01", "NODE-INIT-10", "NODE-LIFE-01"]);
+    }
+}

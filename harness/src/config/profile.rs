@@ -1,0 +1,293 @@
+//! A CCM under test: what its profile means.
+//!
+//! Reads the profile and lists its manifests; does not read those, and starts nothing.
+
+use super::capabilities::Capabilities;
+use super::flags::{FAST_FLAGS, FRAMEWORK_FLAGS, LeaseTiming};
+use super::problem::Problems;
+use super::profile_reading as reading;
+use super::words::Deployment;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// The built-in profile of the CCM that must pass everything; the default.
+pub const REFERENCE_PROFILE: &str = "reference";
+
+/// The built-in profile that runs no CCM and claims everything; every check must fail on it.
+pub const NULL_PROFILE: &str = "null";
+
+/// A CCM under test.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Profile {
+    /// Its name.
+    pub name: String,
+    /// One sentence about it; may be empty.
+    pub description: String,
+    /// The profile's file, as it was found.
+    pub file: PathBuf,
+    /// What it declares about the shared framework.
+    pub framework: Framework,
+    /// Where its image comes from; `None` when the manifests name it, or nothing is deployed.
+    pub image: Option<Image>,
+    /// Its manifest files in the order they are applied, folders opened. Empty when nothing is deployed.
+    pub manifests: Vec<PathBuf>,
+    /// Its workload, when the profile names it; else the one Deployment or DaemonSet of the manifests is meant.
+    pub workload: Option<Workload>,
+    /// The fake cloud's dialect that it speaks.
+    pub dialect: String,
+    /// What it can do.
+    pub capabilities: Capabilities,
+    /// Its leader election lease.
+    pub lease: Lease,
+    /// The pace of its leader election when no flag says otherwise.
+    pub lease_timing: LeaseTiming,
+    /// The port of `/healthz` and `/metrics`; 0 when it serves none.
+    pub secure_port: u16,
+    /// Flags it accepts, names without dashes.
+    pub accepted_flags: BTreeSet<String>,
+    /// Arguments it always gets.
+    pub extra_arguments: Vec<String>,
+    /// The form of its provider ids.
+    pub provider_id: ProviderIdFormat,
+    /// How many replicas run.
+    pub replicas: u32,
+    /// Values for further `${NAME}` in its manifests; names the harness fills in itself are never among them.
+    pub placeholders: BTreeMap<String, String>,
+    /// Variables for its container; values may hold `${NAME}`.
+    pub environment: BTreeMap<String, String>,
+    /// Deviations its vendor documents; shown beside the outcome, without effect on it.
+    pub declared: Vec<Deviation>,
+    /// Where it runs.
+    pub deployment: Deployment,
+}
+
+/// What a CCM declares about the shared framework `k8s.io/cloud-provider`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framework {
+    /// Not built on it: rows of the contract that fix exact strings or timings are SHOULD.
+    Other,
+    /// Built on it: judged by the behaviour of this version.
+    Version {
+        /// The minor version, 36 for 1.36.
+        minor: u32,
+    },
+}
+
+impl Framework {
+    /// The version in words, when one is declared.
+    pub fn version(&self) -> Option<String> {
+        match self {
+            Framework::Other => None,
+            Framework::Version { minor } => Some(format!("1.{minor}")),
+        }
+    }
+}
+
+/// Where a CCM's image comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Image {
+    /// Docker has it or can pull it.
+    Reference(String),
+    /// Built from a package of this workspace.
+    Build(Build),
+}
+
+/// An image to build.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Build {
+    /// The package.
+    pub package: String,
+    /// Its binary.
+    pub binary: String,
+    /// Its features, sorted.
+    pub features: BTreeSet<String>,
+}
+
+/// The workload that runs a CCM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Workload {
+    /// Namespace.
+    pub namespace: String,
+    /// Name of the Deployment or DaemonSet.
+    pub name: String,
+    /// The CCM's container; `None` when it has but one.
+    pub container: Option<String>,
+}
+
+/// A leader election lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+impl fmt::Display for Lease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// A deviation that a vendor documents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deviation {
+    /// The check's id.
+    pub id: String,
+    /// Why the CCM deviates.
+    pub reason: String,
+}
+
+/// The form of a provider's ids: a text around the instance id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProviderIdFormat {
+    before: String,
+    after: String,
+}
+
+impl ProviderIdFormat {
+    /// From a text that holds `{id}` once; `None` without it.
+    pub fn new(format: &str) -> Option<ProviderIdFormat> {
+        let (before, after) = format.split_once("{id}")?;
+        Some(ProviderIdFormat { before: before.to_owned(), after: after.to_owned() })
+    }
+
+    /// The provider id of an instance.
+    pub fn render(&self, instance: &str) -> String {
+        format!("{}{instance}{}", self.before, self.after)
+    }
+
+    /// The instance a provider id names, when it has this form and is not empty.
+    pub fn instance<'a>(&self, provider_id: &'a str) -> Option<&'a str> {
+        let instance = provider_id.strip_prefix(&self.before)?.strip_suffix(&self.after)?;
+        (!instance.is_empty()).then_some(instance)
+    }
+}
+
+impl fmt::Display for ProviderIdFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{{id}}{}", self.before, self.after)
+    }
+}
+
+impl Profile {
+    /// The profile of that name, or at that path (its folder or its file).
+    ///
+    /// # Errors
+    /// There is none, or it is not sound; all its problems together.
+    pub fn load(name_or_path: &str) -> Result<Profile, Problems> {
+        let mut problems = Problems::default();
+        let read = match find(name_or_path) {
+            Ok(file) => reading::read(&file, &mut problems),
+            Err(what) => {
+                problems.file(Path::new(name_or_path), what);
+                None
+            }
+        };
+        match read {
+            Some(profile) => problems.or(profile),
+            None => Err(problems.sorted()),
+        }
+    }
+
+    /// Names of the built-in profiles, sorted; empty when the workspace is gone.
+    pub fn built_in() -> Vec<String> {
+        let folders = std::fs::read_dir(built_in_folder()).into_iter().flatten().flatten();
+        let mut names: Vec<String> = folders
+            .filter(|folder| folder.path().join(PROFILE_FILE).is_file())
+            .filter_map(|folder| folder.file_name().into_string().ok())
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// Whether nothing is deployed: the null profile, or a CCM that runs already.
+    pub fn deploys_nothing(&self) -> bool {
+        self.manifests.is_empty()
+    }
+
+    /// Whether the CCM accepts a flag, named with or without dashes.
+    pub fn accepts(&self, flag: &str) -> bool {
+        self.accepted_flags.contains(flag.trim_start_matches('-'))
+    }
+
+    /// The speed-up flags that the CCM does not accept.
+    pub(crate) fn refused_fast_flags(&self) -> Vec<&'static str> {
+        FAST_FLAGS.iter().map(|(name, _)| *name).filter(|name| !self.accepts(name)).collect()
+    }
+
+    /// Flag names as a profile lists them: dashes dropped, `framework` replaced by what it stands for.
+    pub(crate) fn flag_names(listed: &[String]) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        for flag in listed {
+            match flag.trim_start_matches('-') {
+                "framework" => names.extend(FRAMEWORK_FLAGS.iter().map(|name| (*name).to_owned())),
+                name => {
+                    names.insert(name.to_owned());
+                }
+            }
+        }
+        names
+    }
+}
+
+/// A profile's file in its folder.
+const PROFILE_FILE: &str = "profile.yaml";
+
+/// The workspace this harness was built from: where built-in profiles, topologies and packages to build are.
+pub fn workspace() -> PathBuf {
+    let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    crate_folder.parent().unwrap_or(crate_folder).to_owned()
+}
+
+fn built_in_folder() -> PathBuf {
+    workspace().join("fixtures/ccms")
+}
+
+/// The file of the profile of that name or at that path.
+///
+/// # Errors
+/// There is none; what was looked for.
+pub(crate) fn find(name_or_path: &str) -> Result<PathBuf, String> {
+    let path = Path::new(name_or_path);
+    if super::run_file::looks_like_path(name_or_path) {
+        let file = if path.is_dir() { path.join(PROFILE_FILE) } else { path.to_owned() };
+        return if file.is_file() {
+            Ok(file)
+        } else {
+            Err(format!("there is no profile file {}", file.display()))
+        };
+    }
+    let folder = built_in_folder();
+    let file = folder.join(name_or_path).join(PROFILE_FILE);
+    if file.is_file() {
+        return Ok(file);
+    }
+    if !folder.is_dir() {
+        return Err(format!(
+            "the built-in profile '{name_or_path}' is not at hand: the workspace this program was built from, {}, is \
+             gone; give the path of a profile instead",
+            workspace().display()
+        ));
+    }
+    let names = Profile::built_in();
+    let near = super::problem::did_you_mean(name_or_path, &names);
+    Err(format!(
+        "no built-in profile '{name_or_path}' among {}, and a path has a '/'{near}",
+        names.join(", ")
+    ))
+}
+
+/// The minor version in `1.<minor>`.
+///
+/// # Errors
+/// Another form, or a version older than the contract covers.
+pub(crate) fn framework_minor(text: &str) -> Result<u32, String> {
+    let minor = text.strip_prefix("1.").and_then(|minor| minor.parse().ok());
+    match minor {
+        Some(minor) if minor >= 20 => Ok(minor),
+        Some(_) => Err(String::from("older than 1.20, the oldest version that is judged")),
+        None => Err(String::from("not a framework version; write e.g. \"1.36\"")),
+    }
+}

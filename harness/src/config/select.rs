@@ -1,0 +1,217 @@
+//! Which checks run: the user's selection, what the CCM declares, what the machinery can do, what the cluster serves.
+//!
+//! Pure: the same inputs give the same choice, in every process of a run.
+
+use super::capabilities::Capabilities;
+use super::problem::{Origin, Problem, Problems, near};
+use super::profile::Profile;
+use crate::check::{Capability, Check, Facility, Served, Suite};
+use crate::ledger::SkipReason;
+use std::collections::BTreeSet;
+
+/// What selection needs to know of a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// Its suite's name.
+    pub suite: &'static str,
+    /// Its id.
+    pub id: &'static str,
+    /// What the CCM must declare.
+    pub needs: &'static [Capability],
+    /// What the machinery must be able to do.
+    pub facilities: &'static [Facility],
+    /// What the API server must serve.
+    pub served: Served,
+}
+
+impl Candidate {
+    /// A check of a suite.
+    pub fn of<Cx>(suite: &Suite<Cx>, check: &Check<Cx>) -> Candidate {
+        Candidate {
+            suite: suite.name,
+            id: check.id,
+            needs: check.needs,
+            facilities: check.facilities,
+            served: check.served,
+        }
+    }
+}
+
+/// What is there for checks to use. What is not known yet (at list time there is no cluster) hides no check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// What the CCM declares.
+    pub capabilities: BTreeSet<Capability>,
+    /// What the machinery can do; `None` while unknown.
+    pub facilities: Option<BTreeSet<Facility>>,
+    /// The minor version of the API server; `None` while unknown.
+    pub served_minor: Option<u32>,
+}
+
+impl Offer {
+    /// What is known from the profile alone.
+    pub fn declared(capabilities: &Capabilities) -> Offer {
+        Offer { capabilities: capabilities.met(), facilities: None, served_minor: None }
+    }
+}
+
+/// What becomes of a check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// It runs.
+    Selected,
+    /// It does not: which kind of reason, and the reason in words.
+    Skip(SkipReason, String),
+}
+
+/// What the user asked for. Patterns are a check's id, a suite's name, `suite::ID`, or any of these with `*` for any
+/// run of characters; upper and lower case are the same.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Suites to run; empty for all.
+    pub suites: Vec<String>,
+    /// Checks to run; empty for all. With `suites`, both must hold.
+    pub only: Vec<String>,
+    /// Checks to leave out.
+    pub skip: Vec<String>,
+}
+
+/// Decides on every check, in their order. First match: what the CCM does not declare is not its business, so it
+/// counts as that even when it was left out as well; then what the user left out; then what cannot be observed.
+///
+/// # Errors
+/// Patterns that match no check at all, with the nearest names.
+pub fn select(
+    candidates: &[Candidate],
+    selection: &Selection,
+    offer: &Offer,
+) -> Result<Vec<Choice>, Problems> {
+    let mut problems = Problems::default();
+    for (key, patterns) in [
+        ("select.suites", &selection.suites),
+        ("select.only", &selection.only),
+        ("select.skip", &selection.skip),
+    ] {
+        for pattern in patterns {
+            let suites_only = key == "select.suites";
+            if !candidates
+                .iter()
+                .any(|c| if suites_only { glob(pattern, c.suite) } else { matches(pattern, c) })
+            {
+                problems.0.push(unmatched(key, pattern, candidates, suites_only));
+            }
+        }
+    }
+    problems.or(candidates.iter().map(|candidate| choose(candidate, selection, offer)).collect())
+}
+
+/// Deviations that name no check: their ids with the nearest known ones, as problems of the profile.
+///
+/// # Errors
+/// There are some.
+pub fn unknown_deviations(profile: &Profile, candidates: &[Candidate]) -> Result<(), Problems> {
+    let mut problems = Problems::default();
+    for (at, deviation) in profile.declared.iter().enumerate() {
+        if !candidates.iter().any(|c| c.id == deviation.id) {
+            let mut problem = unmatched("", &deviation.id, candidates, false);
+            problem.origin = Origin::File { path: profile.file.clone(), line: None };
+            problem.key = format!("declared[{at}].id");
+            problems.0.push(problem);
+        }
+    }
+    problems.or(())
+}
+
+fn choose(candidate: &Candidate, selection: &Selection, offer: &Offer) -> Choice {
+    let undeclared: Vec<String> = candidate
+        .needs
+        .iter()
+        .filter(|need| !offer.capabilities.contains(need))
+        .map(Capability::to_string)
+        .collect();
+    if !undeclared.is_empty() {
+        return Choice::Skip(
+            SkipReason::NotDeclared,
+            format!("the profile does not declare {}", undeclared.join(", ")),
+        );
+    }
+    if let Some(detail) = deselected(candidate, selection) {
+        return Choice::Skip(SkipReason::Deselected, detail);
+    }
+    if let Some(facilities) = &offer.facilities {
+        let lacking: Vec<String> = candidate
+            .facilities
+            .iter()
+            .filter(|f| !facilities.contains(f))
+            .map(Facility::to_string)
+            .collect();
+        if !lacking.is_empty() {
+            return Choice::Skip(
+                SkipReason::NotObservable,
+                format!("this environment lacks {}", lacking.join(", ")),
+            );
+        }
+    }
+    match (candidate.served, offer.served_minor) {
+        (Served::Since { minor, what }, Some(served)) if served < minor => Choice::Skip(
+            SkipReason::NotObservable,
+            format!("{what} is served from Kubernetes 1.{minor} on, this cluster is 1.{served}"),
+        ),
+        (Served::Since { .. } | Served::Always, _) => Choice::Selected,
+    }
+}
+
+fn deselected(candidate: &Candidate, selection: &Selection) -> Option<String> {
+    if !selection.suites.is_empty() && !selection.suites.iter().any(|pattern| glob(pattern, candidate.suite))
+    {
+        return Some(format!("suite {} was not asked for", candidate.suite));
+    }
+    if !selection.only.is_empty() && !selection.only.iter().any(|pattern| matches(pattern, candidate)) {
+        return Some(format!("not among those asked for: {}", selection.only.join(", ")));
+    }
+    let pattern = selection.skip.iter().find(|pattern| matches(pattern, candidate))?;
+    Some(format!("left out by '{pattern}'"))
+}
+
+fn unmatched(key: &str, pattern: &str, candidates: &[Candidate], suites_only: bool) -> Problem {
+    let mut names: Vec<&str> = candidates.iter().map(|c| c.suite).collect();
+    names.dedup();
+    if !suites_only {
+        names.extend(candidates.iter().map(|c| c.id));
+    }
+    let near: Vec<String> =
+        near(pattern, names).into_iter().take(4).map(|name| format!("'{name}'")).collect();
+    let hint = match near.as_slice() {
+        [] => String::from("; 'list' shows them all"),
+        [one] => format!("; did you mean {one}?"),
+        many => format!("; did you mean one of {}?", many.join(", ")),
+    };
+    let what = if suites_only { "suite" } else { "check or suite" };
+    Problem {
+        origin: Origin::Settings,
+        key: key.to_owned(),
+        what: format!("no {what} matches '{pattern}'{hint}"),
+    }
+}
+
+fn matches(pattern: &str, candidate: &Candidate) -> bool {
+    glob(pattern, candidate.id)
+        || glob(pattern, candidate.suite)
+        || (pattern.contains("::") && glob(pattern, &format!("{}::{}", candidate.suite, candidate.id)))
+}
+
+/// Whether `pattern`, in which `*` stands for any run of characters, fits the whole of `name`; letters in either case.
+fn glob(pattern: &str, name: &str) -> bool {
+    let (pattern, name) = (pattern.to_ascii_lowercase(), name.to_ascii_lowercase());
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = name.strip_prefix(first) else { return false };
+    let Some(last) = parts.next_back() else { return rest.is_empty() };
+    for part in parts {
+        match rest.find(part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    rest.len() >= last.len() && rest.ends_with(last)
+}

@@ -1,0 +1,294 @@
+use super::{PROFILE_HEAD, SOUND, folder, said};
+use crate::check::Capability;
+use crate::config::{
+    Capabilities, Deployment, Framework, Image, Instances, LeaseTiming, NULL_PROFILE, Profile,
+    ProviderIdFormat, REFERENCE_PROFILE, workspace,
+};
+use std::collections::BTreeSet;
+use std::time::Duration;
+use tempfile::TempDir;
+
+fn written(profile: &str) -> TempDir {
+    folder(&[
+        ("profile.yaml", &format!("{PROFILE_HEAD}{profile}")),
+        ("manifests/10-rbac.yaml", ""),
+        ("manifests/20-ccm.yml", ""),
+        ("manifests/30-more.json", ""),
+        ("manifests/README.md", ""),
+        ("empty/README.md", ""),
+    ])
+}
+
+/// A profile that is sound but for `line`.
+#[track_caller]
+fn check(line: &str, expected: &str) {
+    let folder = written(&format!("{SOUND}{line}\n"));
+    let path = format!("{}/profile.yaml", folder.path().display());
+    let problems = Profile::load(&path).expect_err("the profile has faults");
+    assert_eq!(said(&problems, folder.path()), expected);
+}
+
+#[track_caller]
+fn check_whole(profile: &str, expected: &str) {
+    let folder = written(profile);
+    let problems = Profile::load(&folder.path().to_string_lossy()).expect_err("the profile has faults");
+    assert_eq!(said(&problems, folder.path()), expected);
+}
+
+#[test]
+fn faults_of_form() {
+    check("dialekt: native", "profile.yaml:6: dialekt: unknown key; did you mean 'dialect'?");
+    check("dialect: nativ", "profile.yaml:6: dialect: 'nativ' is none of native; did you mean 'native'?");
+    check(
+        "securePort: 65536",
+        "profile.yaml:6: securePort: 65536 is out of range; a whole number from 0 to 65535",
+    );
+    check(
+        "securePort: https",
+        "profile.yaml:6: securePort: a whole number from 0 to 65535 was expected, found the text 'https'",
+    );
+    check("replicas: 0", "profile.yaml:6: replicas: 0 is out of range; a whole number from 1 to 9");
+    check("deployment: on-moon", "profile.yaml:6: deployment: 'on-moon' is none of in-cluster, hosted");
+    check(
+        "framework: {version: v1.36}",
+        "profile.yaml:6: framework.version: 'v1.36': not a framework version; write e.g. \"1.36\"",
+    );
+    check(
+        "framework: {version: 1.9}",
+        "profile.yaml:6: framework.version: '1.9': older than 1.20, the oldest version that is judged",
+    );
+    check(
+        "leaseTiming: {duration: 15}",
+        "profile.yaml:6: leaseTiming.duration: '15': a duration needs a unit, e.g. '30s' or '1m30s'",
+    );
+    check(
+        "providerId: {format: 'acme://'}",
+        "profile.yaml:6: providerId.format: 'acme://': must hold '{id}' exactly once, e.g. 'native://{id}'",
+    );
+    check(
+        "providerId: {format: '{id}'}",
+        "profile.yaml:6: providerId.format: '{id}': must have the form '<provider>://...{id}'",
+    );
+    check(
+        "flags: {extra: [-v=2]}",
+        "profile.yaml:6: flags.extra[0]: '-v=2': not an argument; write e.g. '--cluster-cidr=10.244.0.0/16'",
+    );
+    check(
+        "flags: {accepted: [v=2]}",
+        "profile.yaml:6: flags.accepted[0]: 'v=2': not a flag's name; write e.g. 'node-status-update-frequency', without value, or 'framework'",
+    );
+    check(
+        "image: {reference: 'a b'}",
+        "profile.yaml:6: image.reference: 'a b': not an image reference; write e.g. 'registry.example/ccm:v1.2.3'",
+    );
+    check(
+        "placeholders: {IMAGE: x}",
+        "profile.yaml:6: placeholders.IMAGE: the harness fills this one in itself",
+    );
+    check(
+        "placeholders: {cluster-id: x}",
+        "profile.yaml:6: placeholders.cluster-id: a placeholder's name has capitals, digits and '_' only, e.g. 'CLUSTER_ID' for '${CLUSTER_ID}'",
+    );
+    check(
+        "environment: {A=B: x}",
+        "profile.yaml:6: environment.A=B: not the name of an environment variable",
+    );
+    check("environment: {A: [x]}", "profile.yaml:6: environment.A: text was expected, found a list");
+}
+
+#[test]
+fn unknown_capabilities() {
+    let base = "name: acme\nmanifests: [manifests]\n";
+    check_whole(
+        &format!("{base}capabilities: {{instances: v2, loadbalancer: true}}\n"),
+        "profile.yaml:5: capabilities.loadbalancer: unknown key; did you mean 'loadBalancer'?",
+    );
+    check_whole(
+        &format!("{base}capabilities: {{instances: v2, snapshots: true}}\n"),
+        "profile.yaml:5: capabilities.snapshots: unknown key; known here: instances, zones, loadBalancer, routes, clusters, \
+         additionalLabels, ipMode, dualStack, protocols, affinity, sourceRanges, sharedLB, leaderElection",
+    );
+    check_whole(
+        &format!("{base}capabilities: {{instances: V2, routes: maybe}}\n"),
+        "2 problems in the configuration:\n  \
+         profile.yaml:5: capabilities.instances: 'V2' is none of v1, v2, none; did you mean 'v2'?\n  \
+         profile.yaml:5: capabilities.routes: true or false was expected, found the text 'maybe'",
+    );
+    check_whole(
+        &format!(
+            "{base}capabilities: {{instances: none, zones: true, affinity: true, protocols: [TCP, tcp]}}\n"
+        ),
+        "4 problems in the configuration:\n  \
+         profile.yaml:5: capabilities.protocols[1]: 'tcp' is none of TCP, UDP, SCTP; did you mean 'TCP'?\n  \
+         profile.yaml:5: capabilities.affinity: has no meaning without 'loadBalancer: true'\n  \
+         profile.yaml:5: capabilities.protocols: has no meaning without 'loadBalancer: true'\n  \
+         profile.yaml:5: capabilities.zones: has no meaning without 'instances'",
+    );
+}
+
+#[test]
+fn faults_that_show_when_keys_are_seen_together() {
+    check(
+        "framework: {profile: true}",
+        "profile.yaml:6: framework.version: is missing; name the framework's version, e.g. \"1.36\"",
+    );
+    check(
+        "framework: {profile: false, version: 1.36}",
+        "profile.yaml:6: framework.version: has no meaning with 'profile: false'",
+    );
+    check(
+        "image: {reference: a:1, build: {package: a}}",
+        "profile.yaml:6: image: has both 'reference' and 'build'; keep one",
+    );
+    check("image: {}", "profile.yaml:6: image: is empty; write 'reference' or 'build'");
+    check(
+        "image: {build: {binary: a}}",
+        "profile.yaml:6: image.build.package: is missing; name the package to build",
+    );
+    check(
+        "leaseTiming: {duration: 5s}",
+        "profile.yaml:6: leaseTiming: 'duration' must be longer than 'renewDeadline'",
+    );
+    check(
+        "leaseTiming: {retryPeriod: 9s}",
+        "profile.yaml:6: leaseTiming: 'renewDeadline' must be longer than 1.2 times 'retryPeriod'",
+    );
+    check("replicas: 1", "profile.yaml:6: replicas: leader election shows with at least 2 replicas");
+    check(
+        "workload: {namespace: acme}",
+        "profile.yaml:6: workload.name: is missing; name the Deployment or DaemonSet",
+    );
+    check(
+        "flags: {extra: [--leader-elect-lease-duration=9s]}",
+        "profile.yaml:6: flags.extra[0]: the harness sets --leader-elect-lease-duration itself; see 'timing' of the run file",
+    );
+    check(
+        "declared: [{id: SVC-DEL-01, reason: lazy}, {id: SVC-DEL-01, reason: again}, {id: SVC-DEL-02}, {id: svc, reason: x}]",
+        "3 problems in the configuration:\n  \
+         profile.yaml:6: declared[3].id: 'svc': not a check's id; write e.g. 'NODE-INIT-01'\n  \
+         profile.yaml:6: declared[1].id: 'SVC-DEL-01' is declared twice\n  \
+         profile.yaml:6: declared[2].reason: is missing; say why the CCM deviates",
+    );
+}
+
+#[test]
+fn manifests_must_be_there() {
+    let base = "name: acme\ncapabilities: {instances: v2}\n";
+    check_whole(base, "profile.yaml: manifests: is missing; list the CCM's manifests ('[]' deploys nothing)");
+    check_whole(
+        &format!("{base}manifests: [manifests, gone.yaml]\n"),
+        "profile.yaml:5: manifests[1]: there is no file or folder gone.yaml",
+    );
+    check_whole(
+        &format!("{base}manifests:\n- empty\n"),
+        "profile.yaml:6: manifests[0]: the folder empty holds no .yaml, .yml or .json file",
+    );
+    check_whole(
+        &format!("{base}manifests: []\nimage: {{reference: a}}\n"),
+        "profile.yaml:6: image: has no use without manifests",
+    );
+}
+
+#[test]
+fn what_a_short_profile_means() {
+    let folder = written(SOUND);
+    let profile = Profile::load(&folder.path().to_string_lossy()).expect("the profile is sound");
+    let names: Vec<_> = profile.manifests.iter().map(|p| p.file_name().expect("files have names")).collect();
+    assert_eq!(names, ["10-rbac.yaml", "20-ccm.yml", "30-more.json"]);
+    assert_eq!(profile.framework, Framework::Other);
+    assert_eq!((&profile.image, &profile.workload), (&None, &None));
+    assert_eq!((profile.dialect.as_str(), profile.secure_port, profile.replicas), ("native", 10_258, 2));
+    assert_eq!(profile.lease.to_string(), "kube-system/cloud-controller-manager");
+    assert_eq!((profile.lease_timing, profile.deployment), (LeaseTiming::DEFAULT, Deployment::InCluster));
+    assert_eq!(profile.provider_id.render("i-1"), "native://i-1");
+    assert!(!profile.accepts("--leader-elect-lease-duration"));
+    assert_eq!(
+        profile.capabilities.met(),
+        BTreeSet::from([
+            Capability::Instances,
+            Capability::Zones,
+            Capability::LoadBalancer,
+            Capability::LeaderElection
+        ])
+    );
+    assert_eq!(
+        profile.capabilities.declared(),
+        ["instances=v2", "zones", "loadBalancer", "leaderElection", "protocols=TCP"]
+    );
+}
+
+#[test]
+fn what_a_full_profile_means() {
+    let folder = written(
+        "name: acme\n\
+         description: The CCM of Acme.\n\
+         framework: {profile: true, version: 1.30}\n\
+         image: {build: {package: acme-ccm, binary: acme, features: [b, a]}}\n\
+         manifests: [manifests/20-ccm.yml, manifests/10-rbac.yaml]\n\
+         workload: {namespace: acme, name: acme-ccm, container: main}\n\
+         dialect: native\n\
+         capabilities: {instances: v1, leaderElection: false}\n\
+         lease: {namespace: acme, name: acme-ccm}\n\
+         leaseTiming: {duration: 30s, renewDeadline: 20s, retryPeriod: 5s}\n\
+         securePort: 0\n\
+         flags: {accepted: [--v, node-status-update-frequency], extra: [--cluster-cidr=10.244.0.0/16]}\n\
+         providerId: {format: 'acme:///{id}/eu'}\n\
+         replicas: 1\n\
+         placeholders: {CLUSTER_ID: 0012}\n\
+         environment: {ACME_URL: '${CLOUD_ENDPOINT}/v2'}\n\
+         declared: [{id: SVC-DEL-01, reason: lazy}]\n\
+         deployment: hosted\n",
+    );
+    let profile = Profile::load(&folder.path().to_string_lossy()).expect("the profile is sound");
+    assert_eq!(profile.framework.version().as_deref(), Some("1.30"));
+    let Some(Image::Build(build)) = &profile.image else { panic!("the image is built") };
+    assert_eq!((build.package.as_str(), build.binary.as_str()), ("acme-ccm", "acme"));
+    let names: Vec<_> = profile.manifests.iter().map(|p| p.file_name().expect("files have names")).collect();
+    assert_eq!(names, ["20-ccm.yml", "10-rbac.yaml"]);
+    assert_eq!(profile.lease_timing.duration, Duration::from_secs(30));
+    assert!(profile.accepts("v") && profile.accepts("--node-status-update-frequency"));
+    assert_eq!(profile.provider_id.instance("acme:///i-1/eu"), Some("i-1"));
+    assert_eq!(profile.provider_id.instance("acme:///i-1"), None);
+    assert_eq!(profile.placeholders["CLUSTER_ID"], "0012", "a number keeps its spelling");
+    assert_eq!(profile.declared[0].id, "SVC-DEL-01");
+    assert_eq!(profile.deployment, Deployment::Hosted);
+}
+
+#[test]
+fn provider_ids() {
+    let format = ProviderIdFormat::new("native://{id}").expect("it holds {id}");
+    assert_eq!(format.instance("native://i-7"), Some("i-7"));
+    assert_eq!((format.instance("native://"), format.instance("other://i-7")), (None, None));
+    assert_eq!(ProviderIdFormat::new("native://"), None);
+}
+
+#[test]
+fn the_null_profile_claims_all_that_the_reference_does() {
+    let claims = |name: &str| -> (Capabilities, Framework) {
+        // The reference's manifests are not needed for its claims.
+        let path = workspace().join("fixtures/ccms").join(name).join("profile.yaml");
+        let text = std::fs::read_to_string(path).expect("the built-in profiles are in the workspace");
+        let text = text
+            .replace("manifests: [manifests]", "manifests: []")
+            .replace("image:\n  build:\n    package: reference-ccm\n", "");
+        let folder = folder(&[("profile.yaml", &text)]);
+        let profile = Profile::load(&folder.path().to_string_lossy()).expect("built-in profiles are sound");
+        assert!(profile.deploys_nothing());
+        (profile.capabilities, profile.framework)
+    };
+    assert_eq!(claims(NULL_PROFILE), claims(REFERENCE_PROFILE));
+    assert_eq!(claims(NULL_PROFILE).0.instances, Instances::V2);
+    let null = Profile::load(NULL_PROFILE).expect("the null profile is sound");
+    assert_eq!((null.name.as_str(), null.image, null.manifests.len()), ("null", None, 0));
+}
+
+#[test]
+fn the_table_for_vendors_names_every_key() {
+    let table =
+        std::fs::read_to_string(workspace().join("fixtures/ccms/README.md")).expect("it is in the workspace");
+    let mut paths = Vec::new();
+    crate::config::schema::collect(crate::config::profile_file::KEYS, "", &mut paths);
+    let missing: Vec<String> =
+        paths.into_iter().filter(|path| !table.contains(&format!("`{path}`"))).collect();
+    assert!(missing.is_empty(), "fixtures/ccms/README.md says nothing about {missing:?}");
+}

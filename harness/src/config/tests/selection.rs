@@ -1,0 +1,192 @@
+use super::{PROFILE_HEAD, SOUND, folder};
+use crate::check::{Capability, Facility, Served};
+use crate::config::{Candidate, Choice, Offer, Profile, Selection, select, unknown_deviations};
+use crate::ledger::SkipReason;
+use std::collections::BTreeSet;
+
+const CLASS: Served = Served::Since { minor: 21, what: "Service spec.loadBalancerClass" };
+
+const fn candidate(
+    suite: &'static str,
+    id: &'static str,
+    needs: &'static [Capability],
+    facilities: &'static [Facility],
+    served: Served,
+) -> Candidate {
+    Candidate { suite, id, needs, facilities, served }
+}
+
+const CANDIDATES: &[Candidate] = &[
+    candidate("taint-removal", "NODE-INIT-01", &[Capability::Instances], &[], Served::Always),
+    candidate(
+        "taint-removal",
+        "NODE-INIT-10",
+        &[Capability::Instances],
+        &[Facility::KubeletControl],
+        Served::Always,
+    ),
+    candidate("loadbalancer", "SVC-ELIG-02", &[Capability::LoadBalancer], &[], CLASS),
+    candidate(
+        "loadbalancer",
+        "SVC-DEL-01",
+        &[Capability::LoadBalancer],
+        &[Facility::CloudControl],
+        Served::Always,
+    ),
+    candidate("routes", "ROUTE-01", &[Capability::Routes, Capability::DualStack], &[], Served::Always),
+    candidate(
+        "failover",
+        "HA-03",
+        &[Capability::LeaderElection],
+        &[Facility::ProcessControl],
+        Served::Always,
+    ),
+];
+
+fn everything() -> Offer {
+    Offer {
+        capabilities: BTreeSet::from([
+            Capability::Instances,
+            Capability::LoadBalancer,
+            Capability::LeaderElection,
+            Capability::Routes,
+            Capability::DualStack,
+        ]),
+        facilities: Some(BTreeSet::from([
+            Facility::KubeletControl,
+            Facility::CloudControl,
+            Facility::ProcessControl,
+        ])),
+        served_minor: Some(36),
+    }
+}
+
+fn texts(list: &[&str]) -> Vec<String> {
+    list.iter().map(|text| (*text).to_owned()).collect()
+}
+
+#[track_caller]
+fn check(suites: &[&str], only: &[&str], skip: &[&str], runs: &[&str]) {
+    let selection = Selection { suites: texts(suites), only: texts(only), skip: texts(skip) };
+    let choices = select(CANDIDATES, &selection, &everything()).expect("every pattern matches something");
+    let chosen: Vec<&str> =
+        CANDIDATES.iter().zip(&choices).filter(|(_, c)| **c == Choice::Selected).map(|(c, _)| c.id).collect();
+    assert_eq!(chosen, runs);
+}
+
+#[test]
+fn patterns() {
+    let all = ["NODE-INIT-01", "NODE-INIT-10", "SVC-ELIG-02", "SVC-DEL-01", "ROUTE-01", "HA-03"];
+    check(&[], &[], &[], &all);
+    check(&[], &["*"], &[], &all);
+    check(&[], &["HA-03"], &[], &["HA-03"]);
+    check(&[], &["ha-03"], &[], &["HA-03"]);
+    check(&[], &["NODE-*"], &[], &["NODE-INIT-01", "NODE-INIT-10"]);
+    check(&[], &["*-01"], &["SVC-*"], &["NODE-INIT-01", "ROUTE-01"]);
+    check(&[], &["*INIT*1*"], &[], &["NODE-INIT-01", "NODE-INIT-10"]);
+    check(&[], &["loadbalancer"], &[], &["SVC-ELIG-02", "SVC-DEL-01"]);
+    check(&[], &["loadbalancer::SVC-DEL-01"], &[], &["SVC-DEL-01"]);
+    check(&[], &["loadbalancer::*", "HA-03"], &[], &["SVC-ELIG-02", "SVC-DEL-01", "HA-03"]);
+    check(&["failover", "taint-*"], &[], &["NODE-INIT-10"], &["NODE-INIT-01", "HA-03"]);
+    check(&["failover", "taint-removal"], &["*-01"], &[], &["NODE-INIT-01"]);
+}
+
+#[test]
+fn patterns_that_match_nothing_name_the_nearest() {
+    let selection = Selection {
+        suites: texts(&["failovr", "HA-03"]),
+        only: texts(&["NODE-INIT-1", "nothing-like-it"]),
+        skip: texts(&["SVC-DELL-01", "NODE-INIT"]),
+    };
+    let problems = select(CANDIDATES, &selection, &everything()).expect_err("no pattern matches");
+    assert_eq!(
+        problems.to_string(),
+        "6 problems in the configuration:\n  \
+         select.suites: no suite matches 'failovr'; did you mean 'failover'?\n  \
+         select.suites: no suite matches 'HA-03'; 'list' shows them all\n  \
+         select.only: no check or suite matches 'NODE-INIT-1'; did you mean one of 'NODE-INIT-01', 'NODE-INIT-10'?\n  \
+         select.only: no check or suite matches 'nothing-like-it'; 'list' shows them all\n  \
+         select.skip: no check or suite matches 'SVC-DELL-01'; did you mean 'SVC-DEL-01'?\n  \
+         select.skip: no check or suite matches 'NODE-INIT'; did you mean one of 'NODE-INIT-01', 'NODE-INIT-10'?"
+    );
+}
+
+#[track_caller]
+fn skipped(id: &str, selection: &Selection, offer: &Offer, expected: (SkipReason, &str)) {
+    let choices = select(CANDIDATES, selection, offer).expect("every pattern matches something");
+    let at = CANDIDATES.iter().position(|c| c.id == id).expect("the check is in the table");
+    assert_eq!(choices[at], Choice::Skip(expected.0, expected.1.to_owned()));
+}
+
+#[test]
+fn every_skip_has_its_reason() {
+    let all = Selection::default();
+    let mut offer = everything();
+    offer.capabilities.remove(&Capability::Routes);
+    offer.capabilities.remove(&Capability::DualStack);
+    skipped(
+        "ROUTE-01",
+        &all,
+        &offer,
+        (SkipReason::NotDeclared, "the profile does not declare routes, dual-stack"),
+    );
+    let without_routes = Selection { skip: texts(&["routes"]), ..Selection::default() };
+    skipped(
+        "ROUTE-01",
+        &without_routes,
+        &offer,
+        (SkipReason::NotDeclared, "the profile does not declare routes, dual-stack"),
+    );
+    skipped("ROUTE-01", &without_routes, &everything(), (SkipReason::Deselected, "left out by 'routes'"));
+    let only = Selection { only: texts(&["HA-*", "NODE-*"]), ..Selection::default() };
+    skipped(
+        "SVC-DEL-01",
+        &only,
+        &everything(),
+        (SkipReason::Deselected, "not among those asked for: HA-*, NODE-*"),
+    );
+    let suites = Selection { suites: texts(&["failover"]), ..Selection::default() };
+    skipped(
+        "SVC-DEL-01",
+        &suites,
+        &everything(),
+        (SkipReason::Deselected, "suite loadbalancer was not asked for"),
+    );
+    let bare = Offer { facilities: Some(BTreeSet::new()), served_minor: Some(20), ..everything() };
+    skipped("HA-03", &all, &bare, (SkipReason::NotObservable, "this environment lacks process-control"));
+    skipped(
+        "SVC-ELIG-02",
+        &all,
+        &bare,
+        (
+            SkipReason::NotObservable,
+            "Service spec.loadBalancerClass is served from Kubernetes 1.21 on, this cluster is 1.20",
+        ),
+    );
+}
+
+#[test]
+fn what_is_not_known_yet_hides_nothing() {
+    let offer = Offer { facilities: None, served_minor: None, ..everything() };
+    let choices = select(CANDIDATES, &Selection::default(), &offer).expect("nothing was asked for");
+    assert!(choices.iter().all(|choice| *choice == Choice::Selected));
+}
+
+#[test]
+fn deviations_must_name_checks() {
+    let profile = |declared: &str| {
+        let folder = folder(&[
+            ("profile.yaml", &format!("{PROFILE_HEAD}{SOUND}declared: [{{id: {declared}, reason: x}}]\n")),
+            ("manifests/ccm.yaml", ""),
+        ]);
+        Profile::load(&folder.path().to_string_lossy()).expect("the profile is sound")
+    };
+    assert_eq!(unknown_deviations(&profile("HA-03"), CANDIDATES), Ok(()));
+    let said = unknown_deviations(&profile("HA-3"), CANDIDATES).expect_err("there is no HA-3").to_string();
+    assert!(
+        said.ends_with(
+            "profile.yaml: declared[0].id: no check or suite matches 'HA-3'; did you mean 'HA-03'?"
+        ),
+        "{said}"
+    );
+}

@@ -1,0 +1,122 @@
+//! The CCM as a check disturbs it: who is active, kill, stop, start.
+
+use super::nodes::NodePlan;
+use super::{CheckCx, Undo};
+use crate::ccm::Form;
+use crate::check::Stop;
+use crate::probe::{ReadError, Seen, judge};
+use fake_cloud::admin::Entry;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+use std::sync::Arc;
+
+impl CheckCx {
+    /// The CCM's Lease as it is now.
+    pub fn find_lease(&self) -> Option<Arc<Lease>> {
+        self.session.ccm().find_lease()
+    }
+
+    /// Who holds the Lease, by the identity it was taken under.
+    pub fn lease_holder(&self) -> Option<String> {
+        self.find_lease()?.spec.as_ref()?.holder_identity.clone().filter(|holder| !holder.is_empty())
+    }
+
+    /// `spec.leaseTransitions`; 0 where absent.
+    pub fn lease_transitions(&self) -> i32 {
+        self.find_lease().and_then(|l| l.spec.as_ref()?.lease_transitions).unwrap_or(0)
+    }
+
+    /// The name of the replica that does the work now, found by giving it some: a fresh Node is initialised, and the
+    /// credential that asks the cloud about it is the active replica's.
+    ///
+    /// # Errors
+    /// [`Stop::Unmet`] when no replica asks in B-WATCH.
+    pub async fn active_replica(&self) -> Result<String, Stop> {
+        let instance = self.instance(&format!("who-{}", self.session.next_suffix()));
+        self.put_instance(&instance).await?;
+        self.create_node(NodePlan::new(&instance.name)).await?;
+        let asks = || self.journal_of_instance(&instance).into_iter().find_map(|entry: Entry| entry.credential);
+        let asked = judge("a replica asks the cloud about a new Node", |who: &Option<String>| match who {
+            Some(who) => Seen::Yes(who.clone()),
+            None => Seen::NotYet(String::new()),
+        });
+        self.eventually("some replica is active", self.limits().watch(), async || Ok(asks()), asked).await
+    }
+
+    /// The Pods of a replica.
+    pub fn pods_of_replica(&self, replica: &str) -> Vec<Arc<Pod>> {
+        self.session.ccm().pods_of_replica(replica)
+    }
+
+    /// How often the containers of a replica have been restarted, over its Pods that are there now.
+    pub fn restarts_of(&self, replica: &str) -> i32 {
+        self.pods_of_replica(replica).iter().flat_map(|pod| restarts(pod)).sum()
+    }
+
+    /// Kills the replica's process as a crash would: SIGKILL, no chance to say goodbye.
+    ///
+    /// # Errors
+    /// When its container is not there or cannot be killed.
+    pub async fn kill(&self, replica: &str) -> Result<(), Stop> {
+        let pod = self.pods_of_replica(replica).into_iter().next();
+        let pod = pod.ok_or_else(|| Stop::Error(format!("replica {replica} has no Pod to kill")))?;
+        let node = pod.spec.as_ref().and_then(|s| s.node_name.clone()).unwrap_or_default();
+        let id = container_id(&pod)
+            .ok_or_else(|| Stop::Error(format!("Pod {} has no running container to kill", pod.name_any())))?;
+        self.session.kill_container(&node, &id).await.map_err(Stop::Error)
+    }
+
+    /// Stops every replica and forgets the Lease; brought back when the check ends.
+    ///
+    /// # Errors
+    /// When the Pods do not go.
+    pub async fn stop_ccm(&self) -> Result<(), Stop> {
+        self.on_end(Undo::Ccm);
+        Ok(self.session.ccm().stop().await?)
+    }
+
+    /// Starts every replica; does not wait for a leader.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub async fn start_ccm(&self) -> Result<(), Stop> {
+        Ok(self.session.ccm().start().await?)
+    }
+
+    /// Says that this check disturbs the CCM, so that cleanup waits until it leads again.
+    pub fn disturbs_ccm(&self) {
+        self.on_end(Undo::Ccm);
+    }
+
+    /// Brings all replicas back and waits until one leads, so that the next check finds the CCM whole.
+    pub(super) async fn undo_ccm(&self) -> Result<(), String> {
+        let ccm = self.session.ccm();
+        if !ccm.exists() {
+            return Ok(());
+        }
+        let text = |error: crate::ccm::CcmError| crate::check::chain(&error);
+        ccm.start().await.map_err(text)?;
+        ccm.leading(Form::Replicas, self.limits().start()).await.map_err(text)
+    }
+
+    /// A read for waits on the Lease.
+    ///
+    /// # Errors
+    /// Never; the signature is what a wait takes.
+    pub async fn read_lease(&self) -> Result<Option<Arc<Lease>>, ReadError> {
+        Ok(self.find_lease())
+    }
+}
+
+fn restarts(pod: &Pod) -> Vec<i32> {
+    let statuses = pod.status.as_ref().and_then(|s| s.container_statuses.as_ref());
+    statuses.into_iter().flatten().map(|s| s.restart_count).collect()
+}
+
+/// The running container's id as the node's container runtime knows it.
+fn container_id(pod: &Pod) -> Option<String> {
+    let statuses = pod.status.as_ref()?.container_statuses.as_ref()?;
+    let running = statuses.iter().find(|s| s.state.as_ref().is_some_and(|state| state.running.is_some()))?;
+    running.container_id.as_deref()?.strip_prefix("containerd://").map(str::to_owned)
+}

@@ -1,0 +1,163 @@
+//! A cold cluster and the CCM as shipped, for bootstrap checks.
+
+use super::{CheckCx, Undo};
+use crate::ccm::Form;
+use crate::check::{Stop, Verdict};
+use crate::k8s::{T_UNINIT, addresses, has_taint, provider_id};
+use crate::probe::{Observed, Seen, holds, judge};
+use crate::session::Network;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::ResourceExt;
+use kube::api::{Api, PostParams};
+use serde_json::json;
+use std::sync::Arc;
+
+/// A cluster no CCM has touched: its Nodes.
+#[derive(Clone, Debug)]
+pub struct Cold {
+    nodes: Vec<String>,
+}
+
+impl Cold {
+    /// Names of the real Nodes.
+    pub fn nodes(&self) -> &[String] {
+        &self.nodes
+    }
+}
+
+/// A Pod that wants nothing special: it runs when, and only when, its node is usable.
+#[derive(Clone, Debug)]
+pub struct Canary {
+    namespace: String,
+    name: String,
+}
+
+/// Some Nodes, as a failure shows them.
+struct Nodes(Vec<Option<Arc<Node>>>, Vec<Arc<Pod>>);
+
+impl Observed for Nodes {
+    fn observed(&self) -> String {
+        format!("{}; CCM Pods: {}", self.0.observed(), self.1.observed())
+    }
+}
+
+impl CheckCx {
+    /// Takes the CCM away and makes the cluster cold, with or without a pod network. Undone when the check ends.
+    ///
+    /// # Errors
+    /// When a node does not come back as its kubelet registers it.
+    pub async fn cold_cluster(&self, network: Network) -> Result<Cold, Stop> {
+        self.session.ensure_ccm(Form::Absent).await?;
+        self.on_end(Undo::Cold);
+        self.session.unless_interrupted(async { Ok(self.session.make_cold(network).await?) }).await?;
+        Ok(Cold { nodes: self.session.real_nodes() })
+    }
+
+    /// Applies the vendor's manifests as they are; waits for nothing.
+    ///
+    /// # Errors
+    /// What the API server refuses.
+    pub async fn apply_as_shipped(&self) -> Verdict {
+        self.session.note_form(Form::AsShipped)?;
+        Ok(self.session.ccm().apply(Form::AsShipped).await?)
+    }
+
+    /// Waits until every real Node is initialised: no taint, a providerID, and an address only the cloud knows.
+    ///
+    /// # Errors
+    /// [`Stop::Unmet`] after B-BOOT, with the Nodes and what the scheduler says of the CCM's Pods.
+    pub async fn all_initialised(&self, cold: &Cold) -> Verdict {
+        let deployed = self.session.ccm().exists();
+        let read = async || {
+            let nodes = cold.nodes.iter().map(|name| self.find_node(name)).collect();
+            Ok(Nodes(nodes, self.session.ccm().pods(Form::AsShipped)))
+        };
+        let expected = format!("every Node without {T_UNINIT}, with providerID and the cloud's ExternalIP");
+        let all = judge(expected, move |seen: &Nodes| {
+            let done = |node: &Option<Arc<Node>>| {
+                node.as_ref().is_some_and(|n| {
+                    let external = addresses(n).iter().any(|(kind, _)| kind == "ExternalIP");
+                    !has_taint(n, T_UNINIT) && provider_id(n).is_some() && external
+                })
+            };
+            if seen.0.iter().all(done) {
+                return Seen::Yes(());
+            }
+            if !deployed {
+                return Seen::Never("nothing is deployed that could initialise a Node".to_owned());
+            }
+            match seen.1.iter().find_map(|pod| crate::ccm::hopeless(pod)) {
+                Some(why) => Seen::Never(why),
+                None => Seen::NotYet(String::new()),
+            }
+        });
+        self.eventually("every Node is initialised, with no manual step", self.limits().boot(), read, all).await
+    }
+
+    /// Creates a canary Pod: no tolerations, no host network.
+    ///
+    /// # Errors
+    /// What the API server refuses.
+    pub async fn create_canary(&self) -> Result<Canary, Stop> {
+        let namespace = self.namespace().await?;
+        let pod: Pod = serde_json::from_value(json!({
+            "metadata": {"name": "canary"},
+            "spec": {
+                "automountServiceAccountToken": false,
+                "terminationGracePeriodSeconds": 0,
+                "tolerations": [{"key": "node-role.kubernetes.io/control-plane", "operator": "Exists"},
+                                {"key": "node-role.kubernetes.io/master", "operator": "Exists"}],
+                "containers": [{"name": "idle", "image": self.session.state().idle_image, "args": ["idle"],
+                                "imagePullPolicy": "IfNotPresent"}],
+            },
+        }))
+        .map_err(|error| Stop::Error(format!("the canary's manifest: {error}")))?;
+        let api: Api<Pod> = Api::namespaced(self.client.clone(), &namespace);
+        let created = api.create(&PostParams::default(), &pod).await?;
+        Ok(Canary { namespace, name: created.name_any() })
+    }
+
+    fn find_canary(&self, canary: &Canary) -> Option<Arc<Pod>> {
+        self.session.world().pods.find(&canary.namespace, &canary.name)
+    }
+
+    /// Proves the instrument: before any CCM runs the canary cannot be scheduled.
+    ///
+    /// # Errors
+    /// [`Stop::Error`] when it runs all the same: then the cluster is not cold.
+    pub async fn canary_waits(&self, canary: &Canary) -> Verdict {
+        let unschedulable = holds("the scheduler finds no node for the canary", |pod: &Option<Arc<Pod>>| {
+            let status = pod.as_ref().and_then(|p| p.status.as_ref());
+            let conditions = status.and_then(|s| s.conditions.as_ref());
+            conditions.into_iter().flatten().any(|c| c.type_ == "PodScheduled" && c.status == "False")
+        });
+        let read = async || Ok(self.find_canary(canary));
+        let outcome = self.eventually("without a CCM a Pod waits", self.limits().watch(), read, unschedulable).await;
+        outcome.map_err(|stop| match stop {
+            Stop::Unmet(unmet) => Stop::Error(format!("the cluster is not cold: {unmet}")),
+            other => other,
+        })
+    }
+
+    /// Waits until the canary runs.
+    ///
+    /// # Errors
+    /// [`Stop::Unmet`] with what keeps it from running.
+    pub async fn canary_runs(&self, canary: &Canary) -> Verdict {
+        let running = holds("the canary Running", |pod: &Option<Arc<Pod>>| {
+            pod.as_ref().and_then(|p| p.status.as_ref()).and_then(|s| s.phase.as_deref()) == Some("Running")
+        });
+        let read = async || Ok(self.find_canary(canary));
+        self.eventually("an ordinary Pod runs once the Nodes are initialised", self.limits().start(), read, running).await
+    }
+
+    /// Takes the CCM as shipped away again and gives the nodes their pod network back.
+    pub(super) async fn undo_cold(&self) -> Result<(), String> {
+        let text = |error: Stop| match error {
+            Stop::Unmet(unmet) => unmet.to_string(),
+            Stop::Error(text) | Stop::NotObservable(text) => text,
+        };
+        self.session.ensure_ccm(Form::Absent).await.map_err(text)?;
+        self.session.set_network(Network::Present).await.map_err(|error| crate::check::chain(&error))
+    }
+}

@@ -1,0 +1,171 @@
+//! Evidence of a failed check, taken before anything is cleaned up.
+//!
+//! The only code that writes under the output folder during a check. What it cannot read it says so in place of it.
+
+use crate::ccm::{Form, last_lines};
+use crate::check::chain;
+use crate::cx::CheckCx;
+use crate::session::{Session, show_entry};
+use k8s_openapi::api::core::v1::{Event, Pod};
+use kube::ResourceExt;
+use kube::api::{Api, ListParams, LogParams};
+use serde::Serialize;
+use std::path::Path;
+
+/// How many log lines of each replica are kept.
+const LOG_LINES: i64 = 2_000;
+
+/// Writes everything known about a failed check into `folder`.
+///
+/// # Errors
+/// When the folder cannot be written, in words; the verdict stands all the same.
+pub async fn take(cx: &CheckCx, verdict: &str, folder: &Path) -> Result<(), String> {
+    let session = cx.session();
+    let secrets: Vec<String> = session.state().replicas.iter().map(|replica| replica.token.clone()).collect();
+    let write = |name: &str, text: String| {
+        let text = secrets.iter().fold(text, |text, secret| text.replace(secret, "<redacted>"));
+        std::fs::write(folder.join(name), text).map_err(|error| format!("writing {name}: {error}"))
+    };
+    std::fs::create_dir_all(folder).map_err(|error| format!("creating {}: {error}", folder.display()))?;
+    write("verdict.txt", format!("{}\n{verdict}\n", cx.id()))?;
+    write("objects.yaml", objects(cx))?;
+    write("events.txt", events(session, cx.prefix()).await)?;
+    write("cloud-journal.txt", journal(cx))?;
+    write("cloud-inventory.json", inventory(cx).await)?;
+    for form in [Form::Replicas, Form::AsShipped] {
+        for pod in session.ccm().pods(form) {
+            write(&format!("ccm-{}.log", pod.name_any()), log(session, &pod).await)?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes what is known when the CCM as a whole does not come up.
+pub async fn of_ccm(session: &Session) -> String {
+    let mut text = String::new();
+    for form in [Form::Replicas, Form::AsShipped] {
+        for pod in session.ccm().pods(form) {
+            text.push_str(&last_lines(session.client(), &pod, 20).await);
+        }
+    }
+    text
+}
+
+/// Objects of this check, the real Nodes, the CCM's Pods and its Lease, without managed fields.
+fn objects(cx: &CheckCx) -> String {
+    let (session, world) = (cx.session(), cx.session().world());
+    let mine = |name: &str| name.starts_with(cx.prefix());
+    let real = session.real_nodes();
+    let mut text = String::new();
+    for node in world.nodes.all() {
+        if mine(&node.name_any()) || real.contains(&node.name_any()) {
+            add(&mut text, "Node", node.as_ref());
+        }
+    }
+    for service in world.services.all() {
+        if mine(&service.namespace().unwrap_or_default()) {
+            add(&mut text, "Service", service.as_ref());
+        }
+    }
+    for pod in world.pods.all() {
+        if mine(&pod.namespace().unwrap_or_default()) {
+            add(&mut text, "Pod", pod.as_ref());
+        }
+    }
+    for form in [Form::Replicas, Form::AsShipped] {
+        for pod in session.ccm().pods(form) {
+            add(&mut text, "Pod", pod.as_ref());
+        }
+    }
+    if let Some(lease) = session.ccm().find_lease() {
+        add(&mut text, "Lease", lease.as_ref());
+    }
+    text
+}
+
+fn add<K: Serialize>(text: &mut String, kind: &str, object: &K) {
+    let mut value = serde_json::to_value(object).unwrap_or_default();
+    if let Some(meta) = value.get_mut("metadata").and_then(|m| m.as_object_mut()) {
+        meta.remove("managedFields");
+    }
+    match crate::config::yaml::to_string(&value) {
+        Ok(yaml) => text.push_str(&format!("---\n# {kind}\n{yaml}\n")),
+        Err(error) => text.push_str(&format!("---\n# {kind} cannot be shown: {}\n", chain(&error))),
+    }
+}
+
+/// Events about this check's objects: those of Nodes live in the namespace `default`.
+async fn events(session: &Session, prefix: &str) -> String {
+    let api: Api<Event> = Api::all(session.client().clone());
+    let list = match api.list(&ListParams::default()).await {
+        Ok(list) => list,
+        Err(error) => return format!("events cannot be listed: {}\n", chain(&error)),
+    };
+    let ccm: Vec<String> = [Form::Replicas, Form::AsShipped]
+        .into_iter()
+        .flat_map(|form| session.ccm().pods(form))
+        .map(|pod| pod.name_any())
+        .collect();
+    let mut lines: Vec<String> = list
+        .items
+        .iter()
+        .filter(|event| {
+            let name = event.involved_object.name.as_deref().unwrap_or_default();
+            let namespace = event.involved_object.namespace.as_deref().unwrap_or_default();
+            name.starts_with(prefix) || namespace.starts_with(prefix) || ccm.iter().any(|pod| pod == name)
+        })
+        .map(|event| {
+            let at = event.last_timestamp.as_ref().map(|t| t.0.to_string());
+            let at = at.or_else(|| event.event_time.as_ref().map(|t| t.0.to_string())).unwrap_or_default();
+            format!(
+                "{at} {} {} {}/{} x{}: {}",
+                event.type_.as_deref().unwrap_or_default(),
+                event.reason.as_deref().unwrap_or_default(),
+                event.involved_object.kind.as_deref().unwrap_or_default(),
+                event.involved_object.name.as_deref().unwrap_or_default(),
+                event.count.unwrap_or(1),
+                event.message.as_deref().unwrap_or_default(),
+            )
+        })
+        .collect();
+    lines.sort();
+    if lines.is_empty() { "no events about this check's objects\n".to_owned() } else { lines.join("\n") + "\n" }
+}
+
+/// The cloud's journal from the check's beginning on. Other checks ran beside a shared one: the lines about this
+/// check's own objects are marked.
+fn journal(cx: &CheckCx) -> String {
+    let lines: Vec<String> = cx
+        .journal(|_| true)
+        .iter()
+        .map(|entry| {
+            let own = entry.request.contains(cx.prefix()) || entry.resource.as_deref().is_some_and(|r| r.contains(cx.prefix()));
+            format!("{} {}", if own { "*" } else { " " }, show_entry(entry))
+        })
+        .collect();
+    lines.join("\n") + "\n"
+}
+
+async fn inventory(cx: &CheckCx) -> String {
+    match cx.inventory().await {
+        Ok(inventory) => serde_json::to_string_pretty(&inventory).unwrap_or_default(),
+        Err(error) => format!("the inventory cannot be read: {error}"),
+    }
+}
+
+async fn log(session: &Session, pod: &Pod) -> String {
+    let api: Api<Pod> = Api::namespaced(session.client().clone(), &pod.namespace().unwrap_or_default());
+    let mut text = String::new();
+    for previous in [true, false] {
+        let params =
+            LogParams { tail_lines: Some(LOG_LINES), previous, timestamps: true, ..LogParams::default() };
+        let when = if previous { "before the last restart" } else { "now" };
+        match api.logs(&pod.name_any(), &params).await {
+            Ok(lines) => text.push_str(&format!("===== {when} =====\n{lines}\n")),
+            // A container that never restarted has no earlier log; that is no news.
+            Err(_) if previous => {}
+            Err(error) => text.push_str(&format!("===== {when}: no log: {} =====\n", chain(&error))),
+        }
+    }
+    text
+}

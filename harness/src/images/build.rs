@@ -1,0 +1,236 @@
+//! Compiles a program of this workspace so that it runs in an image with nothing else in it.
+//!
+//! Knows cargo and nothing of images.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::time::Duration;
+use tokio::process::Command;
+use tokio::time::timeout;
+
+/// How long one compilation may take; a first one on two cores takes two to three minutes.
+const BUILD_LIMIT: Duration = Duration::from_secs(1800);
+/// Lines of cargo's output that an error shows.
+const LINES_SHOWN: usize = 30;
+
+/// A program that could not be compiled.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// There is no cargo, or it cannot be run.
+    #[error(
+        "cannot run '{}' to compile {package}; run from a checkout with Rust installed, or name a ready image instead",
+        cargo.display()
+    )]
+    NoCargo {
+        /// The program tried.
+        cargo: PathBuf,
+        /// The package to be compiled.
+        package: String,
+        /// Why it cannot be run.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The workspace is not where it was when the harness was compiled.
+    #[error(
+        "cannot compile {package}: {} holds no Cargo.toml; run from a checkout, or name a ready image instead",
+        workspace.display()
+    )]
+    NoWorkspace {
+        /// The folder looked into.
+        workspace: PathBuf,
+        /// The package to be compiled.
+        package: String,
+    },
+    /// Cargo ended with an error.
+    #[error("{command} failed with {status}; its last lines:\n{lines}")]
+    Failed {
+        /// The command, ready to be repeated.
+        command: String,
+        /// Its exit status.
+        status: String,
+        /// The end of its output.
+        lines: String,
+    },
+    /// Cargo did not end.
+    #[error("{command} did not end within {limit:?}; does another build hold the lock of its target folder?")]
+    TimedOut {
+        /// The command, ready to be repeated.
+        command: String,
+        /// How long it had.
+        limit: Duration,
+    },
+    /// Cargo ended well, but the program is not there.
+    #[error("{command} ended well but made no {}", path.display())]
+    NoProgram {
+        /// The command, ready to be repeated.
+        command: String,
+        /// Where the program should be.
+        path: PathBuf,
+    },
+}
+
+/// A program of the workspace.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Program {
+    /// Cargo package.
+    pub package: String,
+    /// Binary of that package.
+    pub bin: String,
+    /// The package's features, in place of its default ones; `None` keeps those.
+    pub features: Option<Vec<String>>,
+}
+
+/// Compiles `program` into one static file and says where it is. Takes under a second when nothing has changed.
+///
+/// The target folder is `target/images` of the workspace, so that a cargo that waits for us, as `cargo test` does,
+/// cannot be waited for by ours.
+///
+/// # Errors
+/// No cargo, no workspace, or a compilation that fails or does not end.
+pub async fn static_binary(workspace: &Path, program: &Program) -> Result<PathBuf, BuildError> {
+    let Program { package, bin, features } = program;
+    if !workspace.join("Cargo.toml").is_file() {
+        return Err(BuildError::NoWorkspace { workspace: workspace.to_owned(), package: package.clone() });
+    }
+    let cargo = PathBuf::from(std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")));
+    let target = host_triple(&cargo, workspace, package).await?;
+    let folder = workspace.join("target/images");
+    let mut arguments: Vec<OsString> = ["build", "--release", "--locked", "--package", package, "--bin", bin]
+        .into_iter()
+        .map(OsString::from)
+        .collect();
+    if let Some(features) = features {
+        arguments.extend(["--no-default-features".into(), "--features".into(), features.join(",").into()]);
+    }
+    arguments.extend(["--target".into(), OsString::from(&target), "--target-dir".into(), folder.clone().into()]);
+    let command = shown(&cargo, &arguments);
+    tracing::debug!(%command, "compiling");
+    let output = run(&cargo, workspace, &arguments, package, BUILD_LIMIT).await?;
+    if !output.status.success() {
+        let lines = last_lines(&String::from_utf8_lossy(&output.stderr), LINES_SHOWN);
+        return Err(BuildError::Failed { command, status: output.status.to_string(), lines });
+    }
+    let path = folder.join(target).join("release").join(bin);
+    if path.is_file() { Ok(path) } else { Err(BuildError::NoProgram { command, path }) }
+}
+
+/// The triple of this machine, which must be named for `RUSTFLAGS` to spare build scripts and procedural macros.
+async fn host_triple(cargo: &Path, workspace: &Path, package: &str) -> Result<String, BuildError> {
+    let arguments = ["-vV".into()];
+    let output = run(cargo, workspace, &arguments, package, Duration::from_secs(60)).await?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    match text.lines().find_map(|line| line.strip_prefix("host: ")) {
+        Some(host) => Ok(host.trim().to_owned()),
+        None => Err(BuildError::Failed {
+            command: shown(cargo, &arguments),
+            status: output.status.to_string(),
+            lines: last_lines(&String::from_utf8_lossy(&output.stderr), LINES_SHOWN),
+        }),
+    }
+}
+
+async fn run(
+    cargo: &Path,
+    workspace: &Path,
+    arguments: &[OsString],
+    package: &str,
+    limit: Duration,
+) -> Result<Output, BuildError> {
+    let mut command = Command::new(cargo);
+    command.args(arguments).current_dir(workspace).stdin(Stdio::null()).kill_on_drop(true);
+    command.env_clear().envs(clean_environment(std::env::vars_os()));
+    match timeout(limit, command.output()).await {
+        Ok(Ok(output)) => Ok(output),
+        Ok(Err(source)) => {
+            Err(BuildError::NoCargo { cargo: cargo.to_owned(), package: package.to_owned(), source })
+        }
+        Err(_) => Err(BuildError::TimedOut { command: shown(cargo, arguments), limit }),
+    }
+}
+
+/// The environment without what an outer cargo says to its own children, and with the flags for static linking.
+///
+/// `RUSTUP_TOOLCHAIN` stays: it makes `rustc` the one that belongs to the `CARGO` in use.
+fn clean_environment(outer: impl Iterator<Item = (OsString, OsString)>) -> BTreeMap<OsString, OsString> {
+    let mut inner: BTreeMap<OsString, OsString> =
+        outer.filter(|(name, _)| name.to_str().is_none_or(|name| !is_outer_cargos(name))).collect();
+    inner.insert("RUSTFLAGS".into(), "-C target-feature=+crt-static".into());
+    inner.insert("CARGO_TERM_COLOR".into(), "never".into());
+    inner
+}
+
+/// Whether a variable is one that cargo sets for its children, or one that would change what or where cargo builds.
+fn is_outer_cargos(name: &str) -> bool {
+    const STARTS: &[&str] =
+        &["CARGO_PKG_", "CARGO_BIN_", "CARGO_CFG_", "CARGO_FEATURE_", "CARGO_MANIFEST_", "CARGO_BUILD_", "CARGO_PROFILE_"];
+    const NAMES: &[&str] = &[
+        "CARGO_CRATE_NAME",
+        "CARGO_ENCODED_RUSTFLAGS",
+        "CARGO_MAKEFLAGS",
+        "CARGO_PRIMARY_PACKAGE",
+        "CARGO_TARGET_DIR",
+        "CARGO_TARGET_TMPDIR",
+        "LD_LIBRARY_PATH",
+        "MAKEFLAGS",
+        "MFLAGS",
+        "OUT_DIR",
+        "RUSTC_WORKSPACE_WRAPPER",
+        "RUSTDOCFLAGS",
+        "RUST_RECURSION_COUNT",
+    ];
+    NAMES.contains(&name) || STARTS.iter().any(|start| name.starts_with(start))
+}
+
+fn shown(cargo: &Path, arguments: &[OsString]) -> String {
+    let mut text = cargo.file_name().unwrap_or(cargo.as_os_str()).to_string_lossy().into_owned();
+    for argument in arguments {
+        text.push(' ');
+        text.push_str(&argument.to_string_lossy());
+    }
+    text
+}
+
+/// The last lines of a text that are not empty.
+pub(crate) fn last_lines(text: &str, count: usize) -> String {
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    lines[lines.len().saturating_sub(count)..].join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(name: &str) -> bool {
+        clean_environment([(OsString::from(name), OsString::from("x"))].into_iter()).contains_key(&OsString::from(name))
+    }
+
+    #[test]
+    fn the_outer_cargo_stays_outside_and_the_users_settings_come_along() {
+        for name in ["CARGO_HOME", "PATH", "HOME", "RUSTUP_TOOLCHAIN", "RUSTC_WRAPPER", "CARGO_HTTP_PROXY", "CARGO_NET_OFFLINE"] {
+            assert!(kept(name), "{name}");
+        }
+        for name in ["CARGO_PKG_NAME", "CARGO_MANIFEST_DIR", "CARGO_TARGET_DIR", "CARGO_ENCODED_RUSTFLAGS", "LD_LIBRARY_PATH"] {
+            assert!(!kept(name), "{name}");
+        }
+        let flags = clean_environment([(OsString::from("RUSTFLAGS"), OsString::from("-D warnings"))].into_iter());
+        assert_eq!(flags[&OsString::from("RUSTFLAGS")], OsString::from("-C target-feature=+crt-static"));
+    }
+
+    #[test]
+    fn the_end_of_an_output_is_its_last_full_lines() {
+        assert_eq!(last_lines("one\ntwo\n\nthree\n\n", 2), "two\nthree");
+        assert_eq!(last_lines("", 2), "");
+    }
+
+    #[tokio::test]
+    async fn without_a_workspace_the_error_says_what_to_do() {
+        let program = Program { package: "fake-cloud".into(), bin: "fake-cloud".into(), features: None };
+        let error = static_binary(Path::new("/nowhere"), &program).await.expect_err("there is nothing to compile");
+        assert_eq!(
+            error.to_string(),
+            "cannot compile fake-cloud: /nowhere holds no Cargo.toml; run from a checkout, or name a ready image instead"
+        );
+    }
+}

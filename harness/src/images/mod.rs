@@ -1,0 +1,18 @@
+//! Images: compiled here from an empty base, or taken from the local Docker engine; and that engine itself.
+//!
+//! Knows nothing of clusters. `engine` is the boundary to Docker for this module and the two after it.
+
+mod archive;
+mod build;
+mod engine;
+mod names;
+mod prepare;
+
+pub use archive::{ImageArchive, ImageContent, ImageFile, docker_archive};
+pub use build::{BuildError, Program, static_binary};
+pub use engine::{Engine, EngineError, EngineRecord};
+pub use names::{COMPONENT_LABEL, IMAGE_REGISTRY, NAME_PREFIX, RUN_LABEL, RunId};
+pub use prepare::{Folders, ImageError, ImageSource, PreparedImage, load_into_engine, prepare};
+
+pub(crate) use build::last_lines;
+pub(crate) use prepare::{find_digest, pull};

@@ -1,0 +1,124 @@
+//! Names and labels of everything a run creates, so that it can be told from what others created.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::str::FromStr;
+
+/// Every name of a container, network or cluster the harness makes starts with this.
+pub const NAME_PREFIX: &str = "ccm-conformance-";
+/// Label whose value is the run's id.
+pub const RUN_LABEL: &str = "io.ccm-conformance.run";
+/// Label whose value says what the thing is: `network`, `fake-cloud` ...
+pub const COMPONENT_LABEL: &str = "io.ccm-conformance.component";
+/// Registry of the images built here. The domain cannot exist (RFC 2606), so that nobody ever pulls from it.
+pub const IMAGE_REGISTRY: &str = "ccm-conformance.invalid";
+
+/// Length of a run id.
+const LENGTH: usize = 8;
+
+/// A run's own short id: eight lower-case letters and digits, the first a letter.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct RunId(String);
+
+impl RunId {
+    /// A new id that no other run has.
+    pub fn fresh() -> RunId {
+        const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz";
+        const MARKS: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789";
+        // The standard library's hasher keys are the only randomness at hand that needs no dependency.
+        let mut bits = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), std::process::id());
+        let mut draw = |from: &'static [u8]| {
+            let length = from.len() as u64;
+            let mark = from[(bits % length) as usize];
+            bits /= length;
+            char::from(mark)
+        };
+        let mut text = String::from(draw(LETTERS));
+        text.extend((1..LENGTH).map(|_| draw(MARKS)));
+        RunId(text)
+    }
+
+    /// The id.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The name of what there is one of in a run: `ccm-conformance-<run id>`.
+    pub fn name(&self) -> String {
+        format!("{NAME_PREFIX}{}", self.0)
+    }
+
+    /// The name of a part of the run: `ccm-conformance-<run id>-<part>`.
+    pub fn name_of(&self, part: &str) -> String {
+        format!("{NAME_PREFIX}{}-{part}", self.0)
+    }
+
+    /// The run that gave `name` to a cluster, container or network; `None` when no run did.
+    pub fn of_name(name: &str) -> Option<RunId> {
+        let rest = name.strip_prefix(NAME_PREFIX)?;
+        rest.split('-').next()?.parse().ok()
+    }
+
+    /// The labels of a thing this run creates.
+    pub(crate) fn labels(&self, component: &str) -> HashMap<String, String> {
+        HashMap::from([
+            (RUN_LABEL.to_owned(), self.0.clone()),
+            (COMPONENT_LABEL.to_owned(), component.to_owned()),
+        ])
+    }
+}
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl FromStr for RunId {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let lower = text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+        if lower && text.len() == LENGTH && text.as_bytes()[0].is_ascii_lowercase() {
+            Ok(RunId(text.to_owned()))
+        } else {
+            Err(format!("'{text}' is no run id: {LENGTH} lower-case letters and digits, the first a letter"))
+        }
+    }
+}
+
+impl TryFrom<String> for RunId {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<RunId> for String {
+    fn from(id: RunId) -> String {
+        id.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fresh_ids_differ_and_are_well_formed() {
+        let (one, two) = (RunId::fresh(), RunId::fresh());
+        assert_ne!(one, two);
+        assert_eq!(one.as_str().parse(), Ok(one.clone()));
+        assert_eq!(RunId::of_name(&one.name()), Some(one.clone()));
+        assert_eq!(RunId::of_name(&two.name_of("cold-control-plane")), Some(two));
+    }
+
+    #[test]
+    fn names_of_others_are_nobodys() {
+        for name in ["kind", "ccm-conformance-", "ccm-conformance-UPPER123", "ccm-conformance-1bcdefgh", "my-ccm-conformance-abcdefgh"] {
+            assert_eq!(RunId::of_name(name), None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! Literal strings of the contract, section 1.
+
+/// Taint of a Node that no CCM has initialised yet (`T-UNINIT`).
+pub const T_UNINIT: &str = "node.cloudprovider.kubernetes.io/uninitialized";
+/// Taint of a Node whose instance is shut down (`T-SHUT`).
+pub const T_SHUT: &str = "node.cloudprovider.kubernetes.io/shutdown";
+/// Annotation with the addresses the kubelet was started with (`A-NODEIP`).
+pub const A_NODEIP: &str = "alpha.kubernetes.io/provided-node-ip";
+/// Zone label (`L-ZONE`).
+pub const L_ZONE: &str = "topology.kubernetes.io/zone";
+/// Region label (`L-REGION`).
+pub const L_REGION: &str = "topology.kubernetes.io/region";
+/// Instance type label (`L-TYPE`).
+pub const L_TYPE: &str = "node.kubernetes.io/instance-type";
+/// Deprecated zone label, still written and still authoritative (`B-ZONE`).
+pub const B_ZONE: &str = "failure-domain.beta.kubernetes.io/zone";
+/// Deprecated region label (`B-REGION`).
+pub const B_REGION: &str = "failure-domain.beta.kubernetes.io/region";
+/// Deprecated instance type label (`B-TYPE`).
+pub const B_TYPE: &str = "beta.kubernetes.io/instance-type";
+/// Label that keeps a Node out of load balancers (`L-EXCL`).
+pub const L_EXCL: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
+/// Finalizer that holds a Service until its load balancer is gone (`F-LB`).
+pub const F_LB: &str = "service.kubernetes.io/load-balancer-cleanup";
+/// Label kubeadm gives control-plane Nodes from 1.20 on.
+pub const L_CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";

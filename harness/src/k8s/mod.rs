@@ -1,0 +1,15 @@
+//! Kubernetes objects: what the cluster holds now and held before, how objects are built, read and shown.
+//!
+//! Knows no cloud, no CCM and no check.
+
+mod cache;
+mod literals;
+mod observed;
+mod read;
+mod world;
+
+pub use cache::{Cache, Change, Version};
+pub use literals::*;
+pub use observed::{show_addresses, show_taints};
+pub use read::*;
+pub use world::{World, WorldError, client_for};

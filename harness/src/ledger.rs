@@ -1,0 +1,177 @@
+//! What a run found: one entry per check, and the facts about what was tested.
+//!
+//! Pure data, serialisable so that several processes (nextest) can write into one run.
+
+use crate::check::{Level, Sharing};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// How one check ended. Every selected id ends in exactly one of these.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "kebab-case")]
+pub enum Outcome {
+    /// The claim held.
+    Pass,
+    /// The CCM broke it.
+    Fail {
+        /// Promise, expected, last seen, waited: the text shown to a person.
+        message: String,
+    },
+    /// Not judged, and why.
+    Skip {
+        /// Which kind of reason.
+        reason: SkipReason,
+        /// The reason in words.
+        detail: String,
+    },
+    /// The environment failed; says nothing of the CCM.
+    Error {
+        /// What failed and the way out.
+        message: String,
+    },
+}
+
+/// Why a check was not judged; counted apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SkipReason {
+    /// The profile does not declare the capability: no effect on the verdict.
+    NotDeclared,
+    /// This backend, Kubernetes version or cloud cannot show it: the result is at most partial.
+    NotObservable,
+    /// The user left it out: the result is at most partial.
+    Deselected,
+}
+
+/// One check's line in the ledger.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Contract id.
+    pub id: String,
+    /// Suite name.
+    pub suite: String,
+    /// The claim.
+    pub title: String,
+    /// Level as it binds this CCM (after the framework profile was taken into account).
+    pub level: Level,
+    /// How it ran beside others.
+    pub sharing: Sharing,
+    /// How it ended.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+    /// Wall time of the body, milliseconds; 0 when it did not run.
+    pub duration_ms: u64,
+    /// The longest share of a wait's limit that was used, in percent; `None` when nothing was waited for.
+    pub budget_used_percent: Option<u32>,
+    /// Evidence folder relative to the report, when any was taken.
+    pub evidence: Option<String>,
+    /// When it started, RFC 3339; empty when it did not run.
+    #[serde(default)]
+    pub started: String,
+    /// Facts the check recorded, by name (INFO rows, measured times).
+    #[serde(default)]
+    pub facts: BTreeMap<String, String>,
+}
+
+/// What was tested, where and with what.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Subject {
+    /// Profile name.
+    pub profile: String,
+    /// CCM image reference; empty for the null profile.
+    pub image: String,
+    /// CCM image digest.
+    pub image_digest: String,
+    /// SHA-256 over the rendered manifests.
+    pub manifests_sha256: String,
+    /// Framework version the profile declares.
+    pub framework_version: Option<String>,
+    /// Declared capabilities.
+    pub capabilities: Vec<String>,
+    /// Fake cloud's dialect.
+    pub dialect: String,
+    /// Cluster backend: `kind` or `existing`.
+    pub backend: String,
+    /// Topology name.
+    pub topology: String,
+    /// Version the API server reports.
+    pub kubernetes_version: String,
+    /// Version the kind binary reports.
+    pub kind_version: String,
+    /// Node image reference and digest.
+    pub node_image: String,
+    /// Digest of the node image.
+    pub node_image_digest: String,
+    /// Harness version.
+    pub harness_version: String,
+    /// Identifies the set of checks: SHA-256 over ids, levels and titles, first 12 digits.
+    pub check_set: String,
+    /// What the harness changed in the CCM's manifests, openly.
+    pub changes: Vec<String>,
+    /// Deviations the vendor documents: check id and reason. Shown beside the outcome, without effect on it.
+    #[serde(default)]
+    pub declared: BTreeMap<String, String>,
+    /// Command that reproduces the run.
+    pub reproduce: String,
+}
+
+/// How long a stage took.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StageTime {
+    /// Stage name, e.g. `cluster`.
+    pub stage: String,
+    /// Milliseconds.
+    pub took_ms: u64,
+}
+
+/// Everything a run found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ledger {
+    /// What was tested.
+    pub subject: Subject,
+    /// When the run began, RFC 3339.
+    pub started: String,
+    /// Wall time of the run, milliseconds.
+    pub duration_ms: u64,
+    /// Stages in order.
+    pub stages: Vec<StageTime>,
+    /// One entry per check known, sorted by suite order and id.
+    pub entries: Vec<Entry>,
+    /// An error that kept the environment from coming up, if any.
+    pub environment_error: Option<String>,
+}
+
+/// The verdict over a whole run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Conformance {
+    /// Every MUST that applies passed.
+    Conformant,
+    /// None failed, but some were not judged.
+    Partial,
+    /// A MUST failed.
+    NotConformant,
+    /// The environment failed before anything could be said.
+    NotJudged,
+}
+
+impl Ledger {
+    /// The verdict: a failed MUST decides; else anything of level MUST not judged makes it partial;
+    /// an environment with no judged MUST at all is not judged.
+    pub fn conformance(&self) -> Conformance {
+        let musts = || self.entries.iter().filter(|e| e.level == Level::Must);
+        if musts().any(|e| matches!(e.outcome, Outcome::Fail { .. })) {
+            return Conformance::NotConformant;
+        }
+        if self.environment_error.is_some() || !musts().any(|e| matches!(e.outcome, Outcome::Pass)) {
+            return Conformance::NotJudged;
+        }
+        let unjudged = |e: &Entry| match &e.outcome {
+            Outcome::Pass | Outcome::Fail { .. } | Outcome::Skip { reason: SkipReason::NotDeclared, .. } => false,
+            Outcome::Skip { reason: SkipReason::NotObservable | SkipReason::Deselected, .. }
+            | Outcome::Error { .. } => true,
+        };
+        if musts().any(unjudged) { Conformance::Partial } else { Conformance::Conformant }
+    }
+}

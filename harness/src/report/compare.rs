@@ -1,0 +1,41 @@
+//! What changed between two runs.
+
+use super::wording::outcome_word;
+use crate::ledger::{Entry, Ledger};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// A check whose outcome differs between two runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// The check.
+    pub id: String,
+    /// Its outcome in the first run, in one word; `None` when that run did not know it.
+    pub before: Option<&'static str>,
+    /// Its outcome in the second.
+    pub after: Option<&'static str>,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} -> {}", self.id, self.before.unwrap_or("unknown"), self.after.unwrap_or("unknown"))
+    }
+}
+
+/// The checks whose outcome is another kind in `after` than in `before`, by id. Messages and times do not count.
+pub fn compare(before: &Ledger, after: &Ledger) -> Vec<Difference> {
+    let words = |ledger: &Ledger| -> BTreeMap<String, &'static str> {
+        let word = |entry: &Entry| (entry.id.clone(), outcome_word(&entry.outcome));
+        ledger.entries.iter().map(word).collect()
+    };
+    let (before, after) = (words(before), words(after));
+    let ids: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    ids.into_iter()
+        .map(|id| Difference {
+            id: id.clone(),
+            before: before.get(id).copied(),
+            after: after.get(id).copied(),
+        })
+        .filter(|difference| difference.before != difference.after)
+        .collect()
+}

@@ -1,0 +1,241 @@
+//! `report.yaml`: the run in a form that people and programs read, and back.
+
+use super::wording::{because, one_line, outcome_text, outcome_word, verdict_word};
+use crate::check::{Level, Sharing};
+use crate::config::yaml::{self, YamlError};
+use crate::config::{API_VERSION, HumanDuration};
+use crate::ledger::{Entry, Ledger, Outcome, SkipReason, StageTime, Subject};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+/// The `kind` of a report.
+const KIND: &str = "Report";
+
+/// A text that is not the report of a run.
+#[derive(Debug, thiserror::Error)]
+pub enum ParseError {
+    /// Not YAML, or not of a report's form.
+    #[error(transparent)]
+    Form(#[from] YamlError),
+    /// Another kind of file, or another version of the format.
+    #[error("{file}: not a report of this version: apiVersion '{api_version}', kind '{kind}'")]
+    Header {
+        /// The file, as it was named.
+        file: String,
+        /// What it says.
+        api_version: String,
+        /// What it says.
+        kind: String,
+    },
+    /// An outcome or a level that is none.
+    #[error("{file}: check {id}: '{word}' is no outcome")]
+    Outcome {
+        /// The file, as it was named.
+        file: String,
+        /// The check.
+        id: String,
+        /// What stands there.
+        word: String,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ReportFile {
+    api_version: String,
+    kind: String,
+    /// Derived from the checks; ignored when read.
+    verdict: String,
+    because: Vec<Because>,
+    counts: Counts,
+    environment_error: Option<String>,
+    subject: Subject,
+    started: String,
+    duration: HumanDuration,
+    stages: Vec<StageFile>,
+    checks: Vec<CheckFile>,
+}
+
+/// How many checks of each level ended how; ignored when read.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE", deny_unknown_fields)]
+struct Counts {
+    must: LevelCounts,
+    should: LevelCounts,
+    info: LevelCounts,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct LevelCounts {
+    pass: usize,
+    fail: usize,
+    error: usize,
+    not_observable: usize,
+    deselected: usize,
+    not_declared: usize,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Because {
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    id: String,
+    why: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StageFile {
+    stage: String,
+    took: HumanDuration,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct CheckFile {
+    id: String,
+    suite: String,
+    level: Level,
+    title: String,
+    outcome: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    /// The vendor's word for it, from the profile; ignored when read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    declared: Option<String>,
+    sharing: Sharing,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    started: String,
+    duration: HumanDuration,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    budget_used_percent: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    evidence: Option<String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    facts: BTreeMap<String, String>,
+}
+
+/// The text of `report.yaml`. Keys come in a fixed order, checks in the ledger's.
+///
+/// # Errors
+/// Only if a text holds what YAML cannot carry.
+pub fn to_yaml(ledger: &Ledger) -> Result<String, YamlError> {
+    let millis = |ms| HumanDuration(Duration::from_millis(ms));
+    let file = ReportFile {
+        api_version: API_VERSION.to_owned(),
+        kind: KIND.to_owned(),
+        verdict: verdict_word(ledger.conformance()).to_owned(),
+        because: because(ledger).into_iter().map(|(id, why)| Because { id, why }).collect(),
+        counts: counts(ledger),
+        environment_error: ledger.environment_error.clone(),
+        subject: ledger.subject.clone(),
+        started: ledger.started.clone(),
+        duration: millis(ledger.duration_ms),
+        stages: ledger
+            .stages
+            .iter()
+            .map(|s| StageFile { stage: s.stage.clone(), took: millis(s.took_ms) })
+            .collect(),
+        checks: ledger
+            .entries
+            .iter()
+            .map(|e| CheckFile {
+                id: e.id.clone(),
+                suite: e.suite.clone(),
+                level: e.level,
+                title: e.title.clone(),
+                outcome: outcome_word(&e.outcome).to_owned(),
+                reason: outcome_text(&e.outcome).map(str::to_owned),
+                declared: ledger.subject.declared.get(&e.id).cloned(),
+                sharing: e.sharing,
+                started: e.started.clone(),
+                duration: millis(e.duration_ms),
+                budget_used_percent: e.budget_used_percent,
+                evidence: e.evidence.clone(),
+                facts: e.facts.clone(),
+            })
+            .collect(),
+    };
+    yaml::to_string(&file)
+}
+
+/// Reads a `report.yaml` back. `file` is named in errors and not read. The verdict and the counts follow from the
+/// checks, so what the text says of them is not looked at.
+///
+/// # Errors
+/// The text is no report of this version.
+pub fn parse(text: &str, file: &Path) -> Result<Ledger, ParseError> {
+    let label = || one_line(&file.to_string_lossy());
+    let header: serde_json::Value = yaml::from_str(text, file)?;
+    let says = |key: &str| header.get(key).and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
+    if says("apiVersion") != API_VERSION || says("kind") != KIND {
+        return Err(ParseError::Header {
+            file: label(),
+            api_version: says("apiVersion"),
+            kind: says("kind"),
+        });
+    }
+    let report: ReportFile = yaml::from_str(text, file)?;
+    let millis = |d: HumanDuration| u64::try_from(d.0.as_millis()).unwrap_or(u64::MAX);
+    let entries = report.checks.into_iter().map(|check| {
+        let reason = check.reason.unwrap_or_default();
+        let skip = |kind, detail| Outcome::Skip { reason: kind, detail };
+        let outcome = match check.outcome.as_str() {
+            "pass" => Outcome::Pass,
+            "fail" => Outcome::Fail { message: reason },
+            "error" => Outcome::Error { message: reason },
+            "not-declared" => skip(SkipReason::NotDeclared, reason),
+            "not-observable" => skip(SkipReason::NotObservable, reason),
+            "deselected" => skip(SkipReason::Deselected, reason),
+            word => return Err(ParseError::Outcome { file: label(), id: check.id, word: word.to_owned() }),
+        };
+        Ok(Entry {
+            id: check.id,
+            suite: check.suite,
+            title: check.title,
+            level: check.level,
+            sharing: check.sharing,
+            outcome,
+            duration_ms: millis(check.duration),
+            budget_used_percent: check.budget_used_percent,
+            evidence: check.evidence,
+            started: check.started,
+            facts: check.facts,
+        })
+    });
+    Ok(Ledger {
+        subject: report.subject,
+        started: report.started,
+        duration_ms: millis(report.duration),
+        stages: report
+            .stages
+            .into_iter()
+            .map(|s| StageTime { stage: s.stage, took_ms: millis(s.took) })
+            .collect(),
+        entries: entries.collect::<Result<_, _>>()?,
+        environment_error: report.environment_error,
+    })
+}
+
+fn counts(ledger: &Ledger) -> Counts {
+    let mut counts = Counts::default();
+    for entry in &ledger.entries {
+        let level = match entry.level {
+            Level::Must => &mut counts.must,
+            Level::Should => &mut counts.should,
+            Level::Info => &mut counts.info,
+        };
+        *match &entry.outcome {
+            Outcome::Pass => &mut level.pass,
+            Outcome::Fail { .. } => &mut level.fail,
+            Outcome::Error { .. } => &mut level.error,
+            Outcome::Skip { reason: SkipReason::NotObservable, .. } => &mut level.not_observable,
+            Outcome::Skip { reason: SkipReason::Deselected, .. } => &mut level.deselected,
+            Outcome::Skip { reason: SkipReason::NotDeclared, .. } => &mut level.not_declared,
+        } += 1;
+    }
+    counts
+}

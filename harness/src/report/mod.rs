@@ -1,0 +1,20 @@
+//! From a [`Ledger`](crate::ledger::Ledger) to what people and machines read: `report.yaml`, `junit.xml`, the summary on the terminal, the
+//! exit code, and the difference between two runs.
+//!
+//! Pure: knows no clock, no file and no network. The same ledger gives the same text, always.
+
+mod compare;
+pub mod exit;
+mod file;
+mod junit;
+mod summary;
+#[cfg(test)]
+mod tests;
+mod wording;
+
+pub use compare::{Difference, compare};
+pub use exit::exit_code;
+pub use file::{ParseError, parse, to_yaml};
+pub use junit::to_junit;
+pub use summary::{CHECKS_STAGE, summary};
+pub use wording::{because, outcome_word, verdict_word};

@@ -1,0 +1,168 @@
+//! The summary on the terminal at the end of a run.
+
+use super::wording::{self, one_line, outcome_text, outcome_word, printable, seconds, verdict_word};
+use crate::check::Level;
+use crate::ledger::{Conformance, Entry, Ledger, Outcome};
+use std::fmt::Write as _;
+
+/// The name of the stage in which the checks run. Stages before it brought the environment up, those after it took
+/// it down.
+pub const CHECKS_STAGE: &str = "checks";
+
+/// The summary: verdict, counts, what failed and why, what was not judged and why, declared deviations, times.
+/// Lines end in `\n`; no colours.
+pub fn summary(ledger: &Ledger) -> String {
+    let mut text = String::new();
+    verdict(ledger, &mut text);
+    counts(ledger, &mut text);
+    trouble(ledger, &mut text, "Failed", |e| matches!(e.outcome, Outcome::Fail { .. }));
+    trouble(ledger, &mut text, "Environment errors", |e| matches!(e.outcome, Outcome::Error { .. }));
+    unjudged(ledger, &mut text);
+    declared(ledger, &mut text);
+    speed(ledger, &mut text);
+    text
+}
+
+/// Writing into a `String` cannot fail.
+macro_rules! put {
+    ($text:expr) => { $text.push('\n') };
+    ($text:expr, $($format:tt)*) => {{
+        let _ = writeln!($text, $($format)*);
+    }};
+}
+
+fn verdict(ledger: &Ledger, text: &mut String) {
+    let subject = &ledger.subject;
+    let mut about = vec![subject.profile.clone()];
+    if let Some(version) = &subject.framework_version {
+        about.push(format!("framework {version}"));
+    }
+    for (label, fact) in [
+        ("Kubernetes", subject.kubernetes_version.trim_start_matches('v')),
+        ("on", subject.backend.as_str()),
+        ("topology", subject.topology.as_str()),
+    ] {
+        if !fact.is_empty() {
+            about.push(format!("{label} {fact}"));
+        }
+    }
+    let word = verdict_word(ledger.conformance()).replace('-', " ").to_uppercase();
+    put!(text, "{word}: {}", about.join(", "));
+    if let Some(error) = &ledger.environment_error {
+        put!(text, "the environment did not come up: {}", printable(error));
+    }
+}
+
+/// Outcomes in the order of the table's columns.
+const COLUMNS: &[&str] = &["pass", "fail", "error", "not-observable", "deselected", "not-declared"];
+
+fn counts(ledger: &Ledger, text: &mut String) {
+    if ledger.entries.is_empty() {
+        return;
+    }
+    let _ = write!(text, "\n        ");
+    for column in COLUMNS {
+        let _ = write!(text, "  {column}");
+    }
+    put!(text);
+    for level in [Level::Must, Level::Should, Level::Info] {
+        let _ = write!(text, "  {level:<6}");
+        for column in COLUMNS {
+            let fits = |e: &&Entry| e.level == level && outcome_word(&e.outcome) == *column;
+            let count = ledger.entries.iter().filter(fits).count();
+            let _ = write!(text, "  {count:>width$}", width = column.len());
+        }
+        put!(text);
+    }
+}
+
+fn trouble(ledger: &Ledger, text: &mut String, head: &str, wanted: impl Fn(&Entry) -> bool) {
+    let found: Vec<&Entry> = ledger.entries.iter().filter(|e| wanted(e)).collect();
+    if found.is_empty() {
+        return;
+    }
+    put!(text, "\n{head}");
+    let width = found.iter().map(|e| e.id.len()).max().unwrap_or(0);
+    for entry in found {
+        let why = outcome_text(&entry.outcome).map(one_line).unwrap_or_default();
+        put!(text, "  {:<width$}  {:<6}  {why}", entry.id, entry.level);
+        if let Some(evidence) = &entry.evidence {
+            put!(text, "  {:<width$}          evidence: {evidence}", "");
+        }
+    }
+}
+
+fn unjudged(ledger: &Ledger, text: &mut String) {
+    let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
+    for entry in wording::unjudged(ledger) {
+        let why = match &entry.outcome {
+            // Its text stands above.
+            Outcome::Error { .. } => String::from("environment error"),
+            other => {
+                let detail = outcome_text(other).map(one_line).unwrap_or_default();
+                format!("{}: {detail}", outcome_word(other))
+            }
+        };
+        match reasons.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, ids)) => ids.push(&entry.id),
+            None => reasons.push((why, vec![&entry.id])),
+        }
+    }
+    if reasons.is_empty() {
+        return;
+    }
+    let head = match ledger.conformance() {
+        Conformance::Partial => "Partial because these MUST checks were not judged",
+        Conformance::Conformant | Conformance::NotConformant | Conformance::NotJudged => {
+            "MUST checks not judged"
+        }
+    };
+    put!(text, "\n{head}");
+    for (why, ids) in reasons {
+        put!(text, "  {why}");
+        for ids in ids.chunks(6) {
+            put!(text, "    {}", ids.join(", "));
+        }
+    }
+}
+
+fn declared(ledger: &Ledger, text: &mut String) {
+    if ledger.subject.declared.is_empty() {
+        return;
+    }
+    put!(text, "\nDeclared deviations");
+    let width = ledger.subject.declared.keys().map(String::len).max().unwrap_or(0);
+    for (id, reason) in &ledger.subject.declared {
+        let entry = ledger.entries.iter().find(|e| e.id == *id);
+        let word = entry.map_or("unknown", |e| outcome_word(&e.outcome));
+        put!(text, "  {id:<width$}  {word}: {}", one_line(reason));
+    }
+}
+
+fn speed(ledger: &Ledger, text: &mut String) {
+    put!(text, "\nSpeed");
+    let at = ledger.stages.iter().position(|s| s.stage == CHECKS_STAGE).unwrap_or(ledger.stages.len());
+    let (up, rest) = ledger.stages.split_at(at);
+    let (checks, down) = rest.split_at(rest.len().min(1));
+    let ran: Vec<&Entry> = ledger.entries.iter().filter(|e| e.duration_ms > 0).collect();
+    let one_by_one: u64 = ran.iter().map(|e| e.duration_ms).sum();
+    let mut rows = vec![(String::from("environment up"), up.iter().map(|s| s.took_ms).sum(), String::new())];
+    rows.extend(up.iter().map(|s| (format!("  {}", s.stage), s.took_ms, String::new())));
+    if !ran.is_empty() {
+        let took = checks.first().map_or(one_by_one, |s| s.took_ms);
+        let note = format!("  ({} ran, {} one after another; the slowest:)", ran.len(), seconds(one_by_one));
+        rows.push((String::from("checks"), took, note));
+        let mut slowest = ran;
+        slowest.sort_by_key(|e| (std::cmp::Reverse(e.duration_ms), e.id.clone()));
+        rows.extend(slowest.into_iter().take(5).map(|e| {
+            let used = e.budget_used_percent.map(|p| format!("  ({p} % of its budget)")).unwrap_or_default();
+            (format!("  {}", e.id), e.duration_ms, used)
+        }));
+    }
+    rows.extend(down.iter().map(|s| (s.stage.clone(), s.took_ms, String::new())));
+    rows.push((String::from("whole run"), ledger.duration_ms, String::new()));
+    let width = rows.iter().map(|(name, ..)| name.len()).max().unwrap_or(0);
+    for (name, took, note) in rows {
+        put!(text, "  {name:<width$}  {:>8}{note}", seconds(took));
+    }
+}

@@ -1,0 +1,269 @@
+//! One ledger that holds every outcome at every level it can have, in every form of report.
+
+use super::{CHECKS_STAGE, compare, exit, exit_code, parse, summary, to_junit, to_yaml};
+use crate::check::{Level, Sharing};
+use crate::config::Completeness;
+use crate::ledger::{Entry, Ledger, Outcome, SkipReason, StageTime, Subject};
+use quick_junit::Report;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+const FAILURE: &str = "promise:   the Service is gone\n\
+                       expected:  no Service with uid 4be1\n\
+                       last seen: Service ccm-7f3a/web, finalizers [service.kubernetes.io/load-balancer-cleanup]\n\
+                       waited:    30s, 58 reads, 1 read error (503 from GET services/web, 21s before the end)";
+
+/// Everything a message must survive: control characters, colours, markup, non-characters, Windows line ends.
+const NASTY: &str =
+    "exit status 1:\r\n\t\u{1b}[31mpanic\u{1b}[0m <a href=\"x\">&amp;]]>\u{0}\u{7}\u{fffe}\u{85} 'ü' 日本";
+
+fn entry(suite: &str, id: &str, level: Level, outcome: Outcome, duration_ms: u64) -> Entry {
+    Entry {
+        id: id.to_owned(),
+        suite: suite.to_owned(),
+        title: format!("what {id} claims"),
+        level,
+        sharing: Sharing::Shared,
+        outcome,
+        duration_ms,
+        budget_used_percent: None,
+        evidence: None,
+        started: if duration_ms > 0 { String::from("2026-03-01T12:00:42Z") } else { String::new() },
+        facts: BTreeMap::new(),
+    }
+}
+
+fn fail(message: &str) -> Outcome {
+    Outcome::Fail { message: message.to_owned() }
+}
+
+fn error(message: &str) -> Outcome {
+    Outcome::Error { message: message.to_owned() }
+}
+
+fn skip(reason: SkipReason, detail: &str) -> Outcome {
+    Outcome::Skip { reason, detail: detail.to_owned() }
+}
+
+fn subject() -> Subject {
+    Subject {
+        profile: String::from("acme"),
+        image: String::from("registry.example/acme-ccm:v1.2.3"),
+        image_digest: String::from("sha256:1111"),
+        manifests_sha256: String::from("2222"),
+        framework_version: Some(String::from("1.36")),
+        capabilities: vec![String::from("instances=v2"), String::from("loadBalancer")],
+        dialect: String::from("native"),
+        backend: String::from("kind"),
+        topology: String::from("three-node"),
+        kubernetes_version: String::from("v1.36.1"),
+        kind_version: String::from("v0.33.0"),
+        node_image: String::from("kindest/node:v1.36.1"),
+        node_image_digest: String::from("sha256:3333"),
+        harness_version: String::from("0.0.0"),
+        check_set: String::from("0123456789ab"),
+        changes: vec![String::from(
+            "Deployment kube-system/acme-ccm: argument --leader-elect-lease-duration=6s",
+        )],
+        declared: BTreeMap::from([(
+            String::from("SVC-DEL-01"),
+            String::from("the cloud deletes load balancers lazily,\nup to a minute later"),
+        )]),
+        reproduce: String::from("ccm-conformance run --config conformance.yaml"),
+    }
+}
+
+fn every_outcome() -> Ledger {
+    let (must, should, info) = (Level::Must, Level::Should, Level::Info);
+    let mut entries = vec![
+        entry("taint-removal", "NODE-INIT-01", must, Outcome::Pass, 1_234),
+        entry(
+            "taint-removal",
+            "NODE-INIT-02",
+            must,
+            skip(SkipReason::NotDeclared, "the profile does not declare routes"),
+            0,
+        ),
+        entry("taint-removal", "NODE-INIT-18", info, Outcome::Pass, 10_000),
+        entry("loadbalancer", "SVC-DEL-01", must, fail(FAILURE), 30_250),
+        entry("loadbalancer", "SVC-DEL-02", must, error(NASTY), 400),
+        entry("loadbalancer", "SVC-DEL-03", should, fail("promise:   yes: no"), 45_000),
+        entry(
+            "loadbalancer",
+            "SVC-ERR-01",
+            must,
+            skip(
+                SkipReason::NotObservable,
+                "Service spec.loadBalancerClass is served from Kubernetes 1.21 on, this cluster is 1.20",
+            ),
+            0,
+        ),
+        entry("failover", "HA-03", must, skip(SkipReason::Deselected, "left out by 'HA-*'"), 0),
+        entry("failover", "HA-04", must, skip(SkipReason::Deselected, "left out by 'HA-*'"), 0),
+        entry("failover", "HA-07", info, skip(SkipReason::NotObservable, "no process control"), 0),
+        entry("failover", "HA-12", should, Outcome::Pass, 2_000),
+    ];
+    entries[0].budget_used_percent = Some(12);
+    entries[3].budget_used_percent = Some(100);
+    entries[3].evidence = Some(String::from("evidence/SVC-DEL-01"));
+    entries[2].facts.insert(String::from("first-write"), String::from("1.1 s"));
+    let stage = |stage: &str, took_ms| StageTime { stage: stage.to_owned(), took_ms };
+    Ledger {
+        subject: subject(),
+        started: String::from("2026-03-01T12:00:00Z"),
+        duration_ms: 131_007,
+        stages: vec![
+            stage("images", 800),
+            stage("cluster", 30_100),
+            stage("cloud", 250),
+            stage("ccm", 8_200),
+            stage(CHECKS_STAGE, 88_000),
+            stage("clean-up", 3_600),
+        ],
+        entries,
+        environment_error: None,
+    }
+}
+
+/// The same ledger with only the checks whose id `keep` accepts.
+fn only(keep: impl Fn(&str) -> bool) -> Ledger {
+    let mut ledger = every_outcome();
+    ledger.entries.retain(|entry| keep(&entry.id));
+    ledger
+}
+
+fn not_brought_up() -> Ledger {
+    Ledger {
+        environment_error: Some(String::from(
+            "kind create cluster: no space left on device\nfree some and try again",
+        )),
+        stages: vec![StageTime { stage: String::from("images"), took_ms: 500 }],
+        entries: Vec::new(),
+        ..every_outcome()
+    }
+}
+
+#[test]
+fn yaml_of_every_outcome() {
+    insta::assert_snapshot!(to_yaml(&every_outcome()).expect("the ledger is plain text"));
+}
+
+#[test]
+fn junit_of_every_outcome() {
+    insta::assert_snapshot!(to_junit(&every_outcome()).expect("the text is filtered"));
+}
+
+#[test]
+fn summary_of_every_outcome() {
+    insta::assert_snapshot!(summary(&every_outcome()));
+}
+
+#[test]
+fn summary_of_a_partial_run() {
+    insta::assert_snapshot!(summary(&only(|id| !matches!(id, "SVC-DEL-01" | "SVC-DEL-03"))));
+}
+
+#[test]
+fn summary_of_a_conformant_run() {
+    insta::assert_snapshot!(summary(&only(|id| id.starts_with("NODE-INIT"))));
+}
+
+#[test]
+fn all_forms_of_an_environment_that_did_not_come_up() {
+    let ledger = not_brought_up();
+    insta::assert_snapshot!(format!(
+        "{}\n{}\n{}",
+        summary(&ledger),
+        to_yaml(&ledger).expect("the ledger is plain text"),
+        to_junit(&ledger).expect("the text is filtered")
+    ));
+}
+
+#[test]
+fn yaml_is_read_back_without_loss() {
+    for ledger in [every_outcome(), not_brought_up(), only(|_| false)] {
+        let text = to_yaml(&ledger).expect("the ledger is plain text");
+        assert_eq!(parse(&text, Path::new("report.yaml")).expect("the text was written by us"), ledger);
+    }
+}
+
+#[test]
+fn parse_says_what_is_wrong() {
+    let good = to_yaml(&every_outcome()).expect("the ledger is plain text");
+    for (text, said) in [
+        (
+            good.replace("kind: Report", "kind: Profile"),
+            "r.yaml: not a report of this version: apiVersion 'ccm-conformance/v1', kind 'Profile'",
+        ),
+        (
+            good.replace("outcome: deselected", "outcome: forgotten"),
+            "r.yaml: check HA-03: 'forgotten' is no outcome",
+        ),
+        (String::from("[1, 2"), "r.yaml:1:1: unclosed bracket '['"),
+        (String::from("a: 1"), "r.yaml: not a report of this version: apiVersion '', kind ''"),
+    ] {
+        let error = parse(&text, Path::new("r.yaml")).expect_err("the text is spoilt");
+        assert_eq!(error.to_string(), said);
+    }
+}
+
+#[test]
+fn junit_is_sound_xml_and_counts_like_the_ledger() {
+    let xml = to_junit(&every_outcome()).expect("the text is filtered");
+    assert!(
+        xml.chars().all(|c| matches!(c, '\n' | ' '..='\u{7e}' | '\u{a0}'..='\u{fffd}' | '\u{10000}'..)),
+        "{xml}"
+    );
+    let read = Report::deserialize_from_str(&xml).expect("what was written can be read");
+    assert_eq!((read.tests, read.failures, read.errors, read.skipped), (11, 2, 1, 5));
+    let names: Vec<&str> = read.test_suites.iter().map(|suite| suite.name.as_str()).collect();
+    assert_eq!(names, ["taint-removal", "loadbalancer", "failover"]);
+}
+
+#[test]
+fn every_verdict_has_its_exit_code() {
+    let (optional, required) = (Completeness::Optional, Completeness::Required);
+    let conformant = only(|id| id.starts_with("NODE-INIT"));
+    let partial = only(|id| matches!(id, "NODE-INIT-01" | "HA-03"));
+    let nothing = only(|id| matches!(id, "NODE-INIT-02" | "SVC-ERR-01" | "HA-03"));
+    let errors_only = only(|id| matches!(id, "SVC-DEL-02" | "HA-03"));
+    let advisory = only(|id| matches!(id, "HA-12" | "HA-03"));
+    for (ledger, completeness, code) in [
+        (&conformant, optional, exit::CONFORMANT),
+        (&conformant, required, exit::CONFORMANT),
+        (&partial, optional, exit::CONFORMANT),
+        (&partial, required, exit::NOT_CONFORMANT),
+        (&every_outcome(), optional, exit::NOT_CONFORMANT),
+        (&not_brought_up(), optional, exit::ENVIRONMENT),
+        (&errors_only, optional, exit::ENVIRONMENT),
+        (&nothing, optional, exit::NOTHING_SELECTED),
+        (&only(|_| false), optional, exit::NOTHING_SELECTED),
+        (&advisory, optional, exit::CONFORMANT),
+        (&advisory, required, exit::NOT_CONFORMANT),
+    ] {
+        assert_eq!(exit_code(ledger, completeness), code, "{:?}", ledger.conformance());
+    }
+}
+
+#[test]
+fn compare_lists_other_outcomes_only() {
+    let before = every_outcome();
+    let mut after = every_outcome();
+    after.entries[0].outcome = fail("promise:   other");
+    after.entries[0].duration_ms = 9;
+    after.entries[3].outcome = fail("another message");
+    after.entries[7].outcome = Outcome::Pass;
+    after.entries.remove(10);
+    after.entries.push(entry("failover", "HA-13", Level::Must, Outcome::Pass, 1));
+    let said: Vec<String> = compare(&before, &after).iter().map(ToString::to_string).collect();
+    assert_eq!(
+        said,
+        [
+            "HA-03: deselected -> pass",
+            "HA-12: pass -> unknown",
+            "HA-13: unknown -> pass",
+            "NODE-INIT-01: pass -> fail"
+        ]
+    );
+    assert!(compare(&before, &before).is_empty());
+}

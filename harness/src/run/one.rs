@@ -1,0 +1,86 @@
+//! One check from its turn to its entry in the ledger.
+
+use super::Planned;
+use crate::ccm::Form;
+use crate::check::{Sharing, Stop, Verdict};
+use crate::cx::CheckCx;
+use crate::evidence;
+use crate::ledger::{Entry, Outcome, SkipReason};
+use crate::session::Session;
+use futures::FutureExt;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Runs one check: its turn on the cluster, the CCM in the form it needs, body, evidence, cleanup, leaks.
+///
+/// Blocks the thread while others hold the cluster.
+pub async fn run_one(session: Arc<Session>, planned: &Planned) -> Entry {
+    let alone = planned.check.sharing != Sharing::Shared;
+    let held = session.dir().hold_cluster(alone);
+    let mut entry = planned.entry(Outcome::Pass);
+    entry.started = jiff::Timestamp::now().to_string();
+    let began = Instant::now();
+    match held {
+        Err(error) => entry.outcome = Outcome::Error { message: crate::check::chain(&error) },
+        Ok(_turn) if session.is_interrupted() => entry.outcome = Outcome::Error { message: "interrupted".to_owned() },
+        Ok(_turn) => judge(session, planned, &mut entry).await,
+    }
+    entry.duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    entry
+}
+
+async fn judge(session: Arc<Session>, planned: &Planned, entry: &mut Entry) {
+    if planned.check.sharing != Sharing::Cold {
+        if let Err(stop) = session.ensure_ccm(Form::Replicas).await {
+            entry.outcome = outcome_of(Err(stop));
+            return;
+        }
+    }
+    let cx = match CheckCx::new(planned.check.id, session.clone()).await {
+        Ok(cx) => cx,
+        Err(stop) => {
+            entry.outcome = outcome_of(Err(stop));
+            return;
+        }
+    };
+    let body = AssertUnwindSafe((planned.check.run)(&cx)).catch_unwind().await;
+    let verdict = body.unwrap_or_else(|panic| Err(Stop::Error(format!("the check itself panicked: {}", words(&panic)))));
+    entry.outcome = outcome_of(verdict);
+    entry.budget_used_percent = cx.budget_used_percent();
+    entry.facts = cx.facts();
+    if let Outcome::Fail { message } | Outcome::Error { message } = &entry.outcome {
+        let relative = format!("evidence/{}", planned.check.id);
+        let folder = session.plan().output.join(&relative);
+        match evidence::take(&cx, message, &folder).await {
+            Ok(()) => entry.evidence = Some(relative),
+            Err(why) => tracing::warn!(check = planned.check.id, why, "no evidence could be taken"),
+        }
+    }
+    let cleaned = cx.clean_up().await;
+    let leaks = cx.leaks().await;
+    if entry.outcome == Outcome::Pass {
+        if let Err(stop) = leaks {
+            entry.outcome = outcome_of(Err(stop));
+        } else if let Err(why) = cleaned {
+            entry.outcome = Outcome::Error { message: format!("the check passed, but its cleanup failed: {why}") };
+        }
+    } else if let Err(why) = cleaned {
+        tracing::warn!(check = planned.check.id, why, "cleanup after a failed check");
+    }
+}
+
+fn outcome_of(verdict: Verdict) -> Outcome {
+    match verdict {
+        Ok(()) => Outcome::Pass,
+        Err(Stop::Unmet(unmet)) => Outcome::Fail { message: unmet.to_string() },
+        Err(Stop::Error(message)) => Outcome::Error { message },
+        Err(Stop::NotObservable(detail)) => Outcome::Skip { reason: SkipReason::NotObservable, detail },
+    }
+}
+
+/// A panic's message.
+fn words(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
+}

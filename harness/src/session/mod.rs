@@ -1,0 +1,320 @@
+//! A running environment: cluster, fake cloud and CCM, as one process of the run sees them.
+//!
+//! [`up`] brings it up and takes it down; a [`Session`] joins it.
+
+mod cold;
+mod journal;
+mod state;
+pub mod up;
+
+pub use cold::Network;
+pub use journal::{Journal, is_lb_write, show_entry};
+pub use state::{CcmState, FOLDER_PREFIX, NodeRole, ReplicaRecord, RunDir, RunState, StateError};
+
+use crate::ccm::{Ccm, CcmError, Form, ManifestError, Manifests, Surroundings, WorkloadHint};
+use crate::check::{Stop, chain};
+use crate::cluster::{Cluster, Machine};
+use crate::config::{Limits, RunPlan, yaml};
+use crate::k8s::{World, WorldError, client_for};
+use crate::probe::Pulse;
+use kube::Client;
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use tokio_util::sync::CancellationToken;
+
+/// The environment cannot be brought up or joined.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// Docker, kind or the cluster.
+    #[error(transparent)]
+    Cluster(#[from] crate::cluster::ClusterError),
+    /// An image.
+    #[error(transparent)]
+    Image(#[from] crate::images::ImageError),
+    /// The fake cloud's container.
+    #[error(transparent)]
+    Cloud(#[from] crate::cloud::CloudError),
+    /// The fake cloud's admin API.
+    #[error(transparent)]
+    Admin(#[from] fake_cloud::admin::ClientError),
+    /// The API server.
+    #[error(transparent)]
+    World(#[from] WorldError),
+    /// The API server, in one call.
+    #[error("asking the API server: {}", chain(.0))]
+    Api(Box<kube::Error>),
+    /// The CCM.
+    #[error("the CCM was not deployed: {0}")]
+    Ccm(#[from] CcmError),
+    /// A manifest file.
+    #[error("manifest {path} cannot be read: {cause}")]
+    ManifestFile {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        cause: String,
+    },
+    /// The manifests as a whole.
+    #[error(transparent)]
+    Manifests(#[from] ManifestError),
+    /// The run's folder.
+    #[error("{}", chain(.0))]
+    State(#[from] StateError),
+    /// A node is not as the harness needs it (contract section 3).
+    #[error("{0}")]
+    Precondition(String),
+    /// The run was interrupted.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl From<kube::Error> for SessionError {
+    fn from(error: kube::Error) -> SessionError {
+        SessionError::Api(Box::new(error))
+    }
+}
+
+/// A process's view of the running environment.
+#[derive(Debug)]
+pub struct Session {
+    plan: Arc<RunPlan>,
+    dir: RunDir,
+    state: RunState,
+    cluster: Cluster,
+    client: Client,
+    world: Arc<World>,
+    cloud: fake_cloud::admin::Client,
+    journal: Journal,
+    ccm: Ccm,
+    cancel: CancellationToken,
+    suffix: AtomicU32,
+}
+
+impl Session {
+    /// Joins the environment that `state` describes.
+    ///
+    /// # Errors
+    /// When the API server, the fake cloud or the manifests cannot be read.
+    pub async fn join(
+        plan: Arc<RunPlan>,
+        dir: RunDir,
+        state: RunState,
+        cancel: CancellationToken,
+    ) -> Result<Session, SessionError> {
+        let pulse = Pulse::default();
+        let cluster = Cluster::attach(state.cluster.clone())?;
+        let client = client_for(&state.cluster.kubeconfig, "ccm-conformance").await?;
+        let world = Arc::new(World::open(&client, pulse.clone()).await?);
+        let cloud = state.cloud.client()?;
+        let journal = Journal::follow(cloud.clone(), pulse);
+        let manifests = load_manifests(&plan)?;
+        let surroundings = surroundings(&plan, &state);
+        let replicas = state.replicas.iter().map(ReplicaRecord::replica).collect();
+        let ccm =
+            Ccm::new(client.clone(), world.clone(), manifests, surroundings, replicas, state.lease.clone());
+        // Names stay unique between the processes of one run, too.
+        let suffix = AtomicU32::new(std::process::id().wrapping_mul(2_654_435_761));
+        Ok(Session { plan, dir, state, cluster, client, world, cloud, journal, ccm, cancel, suffix })
+    }
+
+    /// The plan of the run.
+    pub fn plan(&self) -> &RunPlan {
+        &self.plan
+    }
+
+    /// The run's folder.
+    pub fn dir(&self) -> &RunDir {
+        &self.dir
+    }
+
+    /// What the run's processes share.
+    pub fn state(&self) -> &RunState {
+        &self.state
+    }
+
+    /// The cluster.
+    pub fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    /// The nodes' machines.
+    pub fn machines(&self) -> &[Machine] {
+        self.cluster.machines()
+    }
+
+    /// The harness's own client.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// A client that names itself.
+    ///
+    /// # Errors
+    /// When the kubeconfig cannot be read any more.
+    pub async fn client_named(&self, user_agent: &str) -> Result<Client, WorldError> {
+        client_for(&self.state.cluster.kubeconfig, user_agent).await
+    }
+
+    /// What the cluster's watches show.
+    pub fn world(&self) -> &World {
+        &self.world
+    }
+
+    /// The fake cloud's admin API.
+    pub fn cloud(&self) -> &fake_cloud::admin::Client {
+        &self.cloud
+    }
+
+    /// The fake cloud's journal.
+    pub fn journal(&self) -> &Journal {
+        &self.journal
+    }
+
+    /// The CCM under test.
+    pub fn ccm(&self) -> &Ccm {
+        &self.ccm
+    }
+
+    /// The wait budgets in force.
+    pub fn limits(&self) -> &Limits {
+        &self.plan.limits
+    }
+
+    /// The providerID the profile's format gives an instance.
+    pub fn profile_provider_id(&self, instance_id: &str) -> String {
+        self.plan.profile.provider_id.render(instance_id)
+    }
+
+    /// Four letters and digits no other name in this run ends with.
+    pub fn next_suffix(&self) -> String {
+        const DIGITS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+        let mut number = self.suffix.fetch_add(1, Ordering::Relaxed) & 0xF_FFFF;
+        let mut text = String::new();
+        for _ in 0..4 {
+            text.push(DIGITS[(number & 31) as usize] as char);
+            number >>= 5;
+        }
+        text
+    }
+
+    /// Kills the main process of a container on the node `node`, as a crash would.
+    ///
+    /// # Errors
+    /// Why it could not be done, in words.
+    pub async fn kill_container(&self, node: &str, id: &str) -> Result<(), String> {
+        let machine = self.machines().iter().find(|m| m.name == node);
+        let machine = machine.ok_or_else(|| format!("no machine for Node {node}"))?;
+        self.cluster.kill_container(machine, id, "SIGKILL").await.map_err(|error| chain(&error))
+    }
+
+    /// Whether the run has been interrupted.
+    pub fn is_interrupted(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
+
+    /// Runs a future until it ends or the run is interrupted.
+    ///
+    /// # Errors
+    /// The future's own, or [`Stop::Error`] on interruption.
+    pub async fn unless_interrupted<T>(&self, future: impl Future<Output = Result<T, Stop>>) -> Result<T, Stop> {
+        tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => Err(Stop::Error("interrupted".to_owned())),
+            outcome = future => outcome,
+        }
+    }
+
+    /// How the CCM stands, as the run's processes last left it.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn ccm_state(&self) -> Result<CcmState, StateError> {
+        Ok(self.dir.read("ccm.json")?.unwrap_or(CcmState::Settled { form: Form::Absent }))
+    }
+
+    /// Brings the CCM into a form, unless it is in it; waits until it leads. What cannot come up is not tried twice.
+    ///
+    /// # Errors
+    /// Why it does not come up, with its last log lines.
+    pub async fn ensure_ccm(&self, wanted: Form) -> Result<(), Stop> {
+        let _turn = self.dir.hold_ccm()?;
+        let form = match self.ccm_state()? {
+            CcmState::Broken { why } => return Err(Stop::Error(why)),
+            CcmState::Settled { form } if form == wanted => return Ok(()),
+            CcmState::Settled { form } => form,
+        };
+        let outcome = self.change_ccm(form, wanted).await;
+        let state = match &outcome {
+            Ok(()) => CcmState::Settled { form: wanted },
+            Err(error) => CcmState::Broken { why: format!("the CCM under test does not come up: {}", chain(error)) },
+        };
+        self.dir.write("ccm.json", &state)?;
+        match state {
+            CcmState::Settled { .. } => Ok(()),
+            CcmState::Broken { why } => Err(Stop::Error(why)),
+        }
+    }
+
+    async fn change_ccm(&self, from: Form, to: Form) -> Result<(), CcmError> {
+        self.ccm.remove(from).await?;
+        self.ccm.apply(to).await?;
+        if to == Form::Absent || !self.ccm.exists() {
+            return Ok(());
+        }
+        self.ccm.leading(to, self.limits().start()).await
+    }
+
+    /// Records that a check has changed how the CCM is deployed.
+    pub(crate) fn note_form(&self, form: Form) -> Result<(), StateError> {
+        self.dir.write("ccm.json", &CcmState::Settled { form })
+    }
+}
+
+/// Reads and checks the profile's manifests; `None` when the profile deploys nothing.
+///
+/// # Errors
+/// Which file cannot be read or parsed, or why the set describes no CCM.
+pub fn load_manifests(plan: &RunPlan) -> Result<Option<Manifests>, SessionError> {
+    let profile = &plan.profile;
+    if profile.deploys_nothing() {
+        return Ok(None);
+    }
+    let mut documents = Vec::new();
+    for path in &profile.manifests {
+        let broken = |cause: String| SessionError::ManifestFile { path: path.clone(), cause };
+        let text = std::fs::read_to_string(path).map_err(|error| broken(error.to_string()))?;
+        documents.extend(yaml::from_str_multi(&text, path).map_err(|error| broken(chain(&error)))?);
+    }
+    let hint = match &profile.workload {
+        None => WorkloadHint::default(),
+        Some(workload) => WorkloadHint {
+            namespace: Some(workload.namespace.clone()),
+            name: Some(workload.name.clone()),
+            container: workload.container.clone(),
+        },
+    };
+    Ok(Some(Manifests::new(documents, &hint)?))
+}
+
+/// What rendering needs to know of plan and cluster.
+pub(crate) fn surroundings(plan: &RunPlan, state: &RunState) -> Surroundings {
+    let mut placeholders: BTreeMap<String, String> = plan.profile.placeholders.clone();
+    placeholders.insert("IMAGE".to_owned(), state.ccm_image.clone());
+    placeholders.insert("CLOUD_ENDPOINT".to_owned(), state.cloud.endpoint.clone());
+    let flags = plan
+        .ccm_arguments()
+        .iter()
+        .filter_map(|flag| flag.trim_start_matches('-').split_once('='))
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect();
+    Surroundings {
+        placeholders,
+        api_server: state.cluster.api_server_for_pods(),
+        flags,
+        secure_port: plan.profile.secure_port,
+        takes_secure_port: plan.profile.accepts("secure-port"),
+    }
+}

@@ -1,0 +1,403 @@
+//! Taint removal: a Node starts with the uninitialized taint, and the CCM takes it off when, and only when, it knows
+//! the machine (contract NODE-INIT).
+
+use crate::judges::{expected_labels, initialised, missing_metadata, untouched};
+use fake_cloud::admin::{Effect, Fault, Match, Op};
+use harness::check::{Capability, Facility, Stop, Verdict};
+use harness::cx::{Check, CheckCx, NodePlan, Ready, Suite, address, taint, uninitialized};
+use harness::k8s::{A_NODEIP, Change, T_UNINIT, addresses, has_taint, label, provider_id, taints};
+use harness::probe::{Observed, Seen, holds, judge};
+use serde_json::json;
+
+/// The suite.
+pub const SUITE: Suite = Suite {
+    name: "taint-removal",
+    proves: "uninitialised Nodes are initialised: the taint goes when, and only when, the cloud knows the machine",
+    checks: CHECKS,
+};
+
+const INSTANCES: &[Capability] = &[Capability::Instances];
+
+const CHECKS: &[Check] = &[
+    Check::must(
+        "NODE-INIT-01",
+        "the uninitialized taint goes, every other taint keeps content and order",
+        "k8s.io/cloud-provider node_controller.go syncNode, excludeCloudTaint",
+        |cx| Box::pin(removes_only_its_taint(cx)),
+    )
+    .needs(INSTANCES),
+    Check::must(
+        "NODE-INIT-02",
+        "Nodes that existed before the CCM started are initialised",
+        "k8s.io/cloud-provider node_controller.go: the initial list reaches the handlers",
+        |cx| Box::pin(initialises_earlier_nodes(cx)),
+    )
+    .needs(INSTANCES)
+    .with(&[Facility::CloudControl, Facility::CcmControl])
+    .alone()
+    .takes(10),
+    Check::must(
+        "NODE-INIT-04",
+        "no observer sees the Node without the taint while providerID or labels are missing",
+        "k8s.io/cloud-provider node_controller.go syncNode: one update",
+        |cx| Box::pin(initialises_atomically(cx)),
+    )
+    .needs(INSTANCES),
+    Check::must(
+        "NODE-INIT-05",
+        "the cloud's addresses are on the Node within 5 s after the taint went",
+        "k8s.io/cloud-provider node_controller.go syncNode, updateNodeAddress",
+        |cx| Box::pin(addresses_follow_the_taint(cx)),
+    )
+    .needs(INSTANCES),
+    Check::must(
+        "NODE-INIT-06",
+        "an empty providerID is set from the cloud and stays the same over re-initialisation",
+        "k8s.io/cloud-provider node_controller.go getNodeModifiersFromCloudProvider; cloud.go InstanceMetadata",
+        |cx| Box::pin(sets_provider_id(cx)),
+    )
+    .needs(INSTANCES),
+    Check::must(
+        "NODE-INIT-07",
+        "a providerID already on the Node is kept, and initialisation succeeds",
+        "k8s.io/cloud-provider node_controller.go; kubernetes validation.go ValidateNodeUpdate",
+        |cx| Box::pin(keeps_provider_id(cx)),
+    )
+    .needs(INSTANCES),
+    Check::must(
+        "NODE-INIT-08",
+        "the machine is looked up by providerID before name",
+        "k8s.io/cloud-provider cloud.go InstancesV2",
+        |cx| Box::pin(prefers_provider_id(cx)),
+    )
+    .needs(INSTANCES),
+    Check::must(
+        "NODE-INIT-10",
+        "a cloud error leaves the Node untouched, and it is initialised once the cloud answers again",
+        "k8s.io/cloud-provider node_controller.go syncNode, processNextWorkItem",
+        |cx| Box::pin(waits_out_cloud_errors(cx)),
+    )
+    .needs(INSTANCES)
+    .takes(35),
+    Check::must(
+        "NODE-INIT-13",
+        "a provided node IP that the cloud does not report keeps the Node tainted until it is corrected",
+        "k8s.io/cloud-provider node_controller.go getNodeModifiersFromCloudProvider; node/helpers/address.go",
+        |cx| Box::pin(insists_on_the_provided_ip(cx)),
+    )
+    .needs(INSTANCES)
+    .takes(31),
+    Check::must(
+        "NODE-INIT-15",
+        "re-initialising an unchanged Node changes no label, address or providerID",
+        "k8s.io/cloud-provider node_controller.go",
+        |cx| Box::pin(reinitialises_idempotently(cx)),
+    )
+    .needs(INSTANCES),
+    Check::must(
+        "NODE-INIT-18",
+        "a NotReady, cordoned Node with other taints is initialised all the same",
+        "k8s.io/cloud-provider node_controller.go",
+        |cx| Box::pin(does_not_wait_for_ready(cx)),
+    )
+    .needs(INSTANCES),
+];
+
+async fn removes_only_its_taint(cx: &CheckCx) -> Verdict {
+    let instance = cx.instance("a");
+    cx.put_instance(&instance).await?;
+    let others = [
+        taint("example.com/first", "1", "NoSchedule"),
+        taint("example.com/second", "", "NoExecute"),
+        taint("example.com/third", "x", "PreferNoSchedule"),
+    ];
+    let [first, second, third] = others;
+    let kept = ["example.com/first=1:NoSchedule", "example.com/second=:NoExecute", "example.com/third=x:PreferNoSchedule"];
+    cx.create_node(NodePlan::new(&instance.name).taints(vec![first, uninitialized(), second, third])).await?;
+    let node = cx
+        .eventually("the taint goes", cx.limits().watch(), async || Ok(cx.find_node(&instance.name)), initialised())
+        .await?;
+    // The controller manager adds taints of its own to Nodes; only the ones of this check are compared.
+    let mine: Vec<String> = taints(&node).into_iter().filter(|t| t.starts_with("example.com/")).collect();
+    if mine != kept {
+        return Err(Stop::unmet("all other taints keep content and order", kept.join(", "), mine.join(", ")));
+    }
+    Ok(())
+}
+
+async fn initialises_earlier_nodes(cx: &CheckCx) -> Verdict {
+    cx.stop_ccm().await?;
+    let instances = [cx.instance("a"), cx.instance("b")];
+    for instance in &instances {
+        cx.put_instance(instance).await?;
+        cx.create_node(NodePlan::new(&instance.name)).await?;
+    }
+    cx.start_ccm().await?;
+    for instance in &instances {
+        cx.eventually(
+            "a Node older than the CCM is initialised",
+            cx.limits().start() + cx.limits().watch(),
+            async || Ok(cx.find_node(&instance.name)),
+            initialised(),
+        )
+        .await?;
+    }
+    Ok(())
+}
+
+async fn initialises_atomically(cx: &CheckCx) -> Verdict {
+    let instance = cx.instance("a");
+    cx.put_instance(&instance).await?;
+    cx.create_node(NodePlan::new(&instance.name)).await?;
+    cx.eventually("the taint goes", cx.limits().watch(), async || Ok(cx.find_node(&instance.name)), initialised())
+        .await?;
+    // Every version the watch showed, in its order: the first without the taint has all the rest.
+    let history = cx.session().world().nodes.history("", &instance.name);
+    let untainted = history.iter().find(|v| v.change == Change::Applied && !has_taint(&v.object, T_UNINIT));
+    let Some(version) = untainted else {
+        return Err(Stop::Error("the watch's history lost the version without the taint".to_owned()));
+    };
+    let missing = missing_metadata(&version.object, &instance);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(Stop::unmet(
+        "the first version without the taint has everything the cloud supplies",
+        missing.join(", "),
+        version.object.observed(),
+    ))
+}
+
+async fn addresses_follow_the_taint(cx: &CheckCx) -> Verdict {
+    let instance = cx.instance("a");
+    cx.put_instance(&instance).await?;
+    cx.create_node(NodePlan::new(&instance.name)).await?;
+    cx.eventually("the taint goes", cx.limits().watch(), async || Ok(cx.find_node(&instance.name)), initialised())
+        .await?;
+    let wanted = ("ExternalIP".to_owned(), "198.51.100.10".to_owned());
+    cx.eventually(
+        "the cloud's addresses are on the Node",
+        cx.limits().addresses_after_taint(),
+        async || Ok(cx.find_node(&instance.name)),
+        holds("ExternalIP 198.51.100.10 among the addresses", move |node: &crate::judges::MaybeNode| {
+            node.as_ref().is_some_and(|n| addresses(n).contains(&wanted))
+        }),
+    )
+    .await?;
+    let history = cx.session().world().nodes.history("", &instance.name);
+    let at = |fits: &dyn Fn(&k8s_openapi::api::core::v1::Node) -> bool| {
+        history.iter().find(|v| fits(&v.object)).map(|v| v.at)
+    };
+    let untainted = at(&|n| !has_taint(n, T_UNINIT));
+    let addressed = at(&|n| addresses(n).len() > 1);
+    if let (Some(untainted), Some(addressed)) = (untainted, addressed) {
+        cx.record("addresses_after_taint_ms", addressed.saturating_duration_since(untainted).as_millis());
+    }
+    Ok(())
+}
+
+async fn sets_provider_id(cx: &CheckCx) -> Verdict {
+    let instance = cx.instance("a");
+    cx.put_instance(&instance).await?;
+    cx.create_node(NodePlan::new(&instance.name)).await?;
+    let mut ids = Vec::new();
+    for round in 0..3 {
+        if round > 0 {
+            cx.retaint(&instance.name).await?;
+        }
+        let node = cx
+            .eventually("the taint goes", cx.limits().watch(), async || Ok(cx.find_node(&instance.name)), initialised())
+            .await?;
+        ids.push(provider_id(&node).unwrap_or_default());
+    }
+    let wanted = instance.provider_id.clone().unwrap_or_default();
+    if ids.iter().any(|id| *id != wanted) {
+        return Err(Stop::unmet(
+            "providerID is set and stays the same over three initialisations",
+            format!("{wanted} each time"),
+            ids.join(", "),
+        ));
+    }
+    Ok(())
+}
+
+async fn keeps_provider_id(cx: &CheckCx) -> Verdict {
+    let instance = cx.instance("a");
+    let id = instance.provider_id.clone().unwrap_or_default();
+    cx.put_instance(&instance).await?;
+    cx.create_node(NodePlan::new(&instance.name).provider_id(&id)).await?;
+    let node = cx
+        .eventually("the taint goes", cx.limits().watch(), async || Ok(cx.find_node(&instance.name)), initialised())
+        .await?;
+    let seen = provider_id(&node).unwrap_or_default();
+    if seen != id {
+        return Err(Stop::unmet("the providerID is kept", id, seen));
+    }
+    Ok(())
+}
+
+async fn prefers_provider_id(cx: &CheckCx) -> Verdict {
+    let node_name = cx.name("n");
+    let mut right = cx.instance("other-name");
+    right.zone = "zone-right".to_owned();
+    let mut decoy = cx.instance("decoy");
+    decoy.name.clone_from(&node_name);
+    decoy.zone = "zone-decoy".to_owned();
+    cx.put_instance(&right).await?;
+    cx.put_instance(&decoy).await?;
+    let id = right.provider_id.clone().unwrap_or_default();
+    cx.create_node(NodePlan::new(&node_name).provider_id(&id)).await?;
+    let node = cx
+        .eventually("the taint goes", cx.limits().watch(), async || Ok(cx.find_node(&node_name)), initialised())
+        .await?;
+    let missing = missing_metadata(&node, &right);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(Stop::unmet("the Node is initialised from the instance its providerID names", missing.join(", "), node.observed()))
+}
+
+async fn waits_out_cloud_errors(cx: &CheckCx) -> Verdict {
+    // One Node per kind of trouble, side by side; each fault is bound to its own instance.
+    let troubles = [
+        ("401", Effect::Status { status: 401, retry_after_s: None }),
+        ("403", Effect::Status { status: 403, retry_after_s: None }),
+        ("429", Effect::Status { status: 429, retry_after_s: Some(1) }),
+        ("500", Effect::Status { status: 500, retry_after_s: None }),
+        ("refused", Effect::Refuse),
+    ];
+    let mut cases = Vec::new();
+    for (name, effect) in troubles {
+        let instance = cx.instance(name);
+        cx.put_instance(&instance).await?;
+        let mut faults = Vec::new();
+        // A look-up may go by name or by id; a listing is not about one object and stays whole.
+        for key in [instance.name.clone(), instance.id.clone()] {
+            let matching = Match { ops: vec![Op::InstanceGet], resource: Some(key), ..Match::default() };
+            faults.push(cx.inject(Fault { matching, effect: effect.clone(), calls: None, for_ms: None }).await?);
+        }
+        cx.create_node(NodePlan::new(&instance.name)).await?;
+        cases.push((name, instance, faults));
+    }
+    for (name, _, faults) in &cases {
+        cx.eventually(
+            &format!("the CCM asks for the machine and gets {name}"),
+            cx.limits().watch(),
+            async || {
+                let mut hits = 0;
+                for fault in faults {
+                    hits += cx.hits(fault).await?;
+                }
+                Ok(hits)
+            },
+            holds("at least one look-up that fails", |hits: &u64| *hits > 0),
+        )
+        .await?;
+    }
+    let names: Vec<String> = cases.iter().map(|(_, instance, _)| instance.name.clone()).collect();
+    cx.consistently(
+        "no Node is touched while its machine cannot be looked up",
+        cx.limits().quiet_nodes(),
+        async || Ok(names.iter().map(|name| cx.find_node(name)).collect::<Vec<_>>()),
+        holds("every Node tainted, without providerID and labels", |nodes: &Vec<crate::judges::MaybeNode>| {
+            nodes.iter().all(|node| matches!(untouched().judge(node), Seen::Yes(())))
+        }),
+    )
+    .await?;
+    for (_, _, faults) in &cases {
+        for fault in faults {
+            cx.clear(fault).await?;
+        }
+    }
+    // The back-off has grown with the outage: recovery may take as long again (contract section 21).
+    let limit = cx.limits().nodes_after(cx.limits().quiet_nodes());
+    for (name, instance, _) in &cases {
+        cx.eventually(
+            &format!("the Node that met {name} is initialised without a restart"),
+            limit,
+            async || Ok(cx.find_node(&instance.name)),
+            initialised(),
+        )
+        .await?;
+    }
+    Ok(())
+}
+
+async fn insists_on_the_provided_ip(cx: &CheckCx) -> Verdict {
+    // A witness without the mismatch proves that the CCM is at work all the while.
+    let mut held = cx.instance("held");
+    held.addresses = vec![address("InternalIP", "192.0.2.10")];
+    let witness = cx.instance("witness");
+    cx.put_instance(&held).await?;
+    cx.put_instance(&witness).await?;
+    cx.create_node(NodePlan::new(&held.name).annotation(A_NODEIP, "192.0.2.99")).await?;
+    cx.create_node(NodePlan::new(&witness.name)).await?;
+    cx.eventually(
+        "a Node without the annotation is initialised",
+        cx.limits().watch(),
+        async || Ok(cx.find_node(&witness.name)),
+        initialised(),
+    )
+    .await?;
+    cx.consistently(
+        "a Node whose provided IP the cloud does not report is not touched",
+        cx.limits().quiet_nodes(),
+        async || Ok(cx.find_node(&held.name)),
+        untouched(),
+    )
+    .await?;
+    held.addresses.push(address("InternalIP", "192.0.2.99"));
+    cx.put_instance(&held).await?;
+    cx.patch_node(&held.name, &json!({"metadata": {"annotations": {"example.com/touched": "1"}}})).await?;
+    cx.eventually(
+        "the Node is initialised once the cloud reports the IP",
+        cx.limits().watch(),
+        async || Ok(cx.find_node(&held.name)),
+        initialised(),
+    )
+    .await?;
+    Ok(())
+}
+
+async fn reinitialises_idempotently(cx: &CheckCx) -> Verdict {
+    let instance = cx.instance("a");
+    cx.put_instance(&instance).await?;
+    cx.create_node(NodePlan::new(&instance.name)).await?;
+    let whole = crate::addresses::node_with(&instance.addresses, &instance.name);
+    let settled = || {
+        let whole = whole.clone();
+        judge("no taint and all of the cloud's addresses", move |node: &crate::judges::MaybeNode| match node {
+            Some(node) if !has_taint(node, T_UNINIT) && addresses(node) == whole => Seen::Yes(node.clone()),
+            _ => Seen::NotYet(String::new()),
+        })
+    };
+    let limit = cx.limits().watch() + cx.limits().addresses_after_taint();
+    let read = async || Ok(cx.find_node(&instance.name));
+    let before = cx.eventually("the Node is initialised", limit, read, settled()).await?;
+    cx.retaint(&instance.name).await?;
+    let after = cx.eventually("the Node is initialised again", limit, read, settled()).await?;
+    let facts = |node: &k8s_openapi::api::core::v1::Node| {
+        let labels: Vec<_> = expected_labels(&instance).iter().map(|(key, _)| label(node, key)).collect();
+        (labels, addresses(node), provider_id(node))
+    };
+    if facts(&before) != facts(&after) {
+        return Err(Stop::unmet("nothing but the taint differs", before.observed(), after.observed()));
+    }
+    Ok(())
+}
+
+async fn does_not_wait_for_ready(cx: &CheckCx) -> Verdict {
+    let instance = cx.instance("a");
+    cx.put_instance(&instance).await?;
+    let plan = NodePlan::new(&instance.name).ready(Ready::False).unschedulable();
+    let taints = vec![uninitialized(), taint("node.kubernetes.io/not-ready", "", "NoSchedule")];
+    cx.create_node(plan.taints(taints)).await?;
+    cx.eventually(
+        "a NotReady, cordoned Node is initialised",
+        cx.limits().watch(),
+        async || Ok(cx.find_node(&instance.name)),
+        initialised(),
+    )
+    .await?;
+    Ok(())
+}
