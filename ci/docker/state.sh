@@ -7,8 +7,9 @@ LOG_FILE=${STATE_DIR}/dockerd.log
 RUNTIME_FILE=${STATE_DIR}/runc-without-cap-sys-resource
 
 # start_time PID: the process's start in clock ticks since boot; tells a process from a later one with the same number.
+# Nothing for one that has ended, though its parent may not have taken notice yet (state Z).
 start_time() {
-  sed -E 's/^.*\) //' "/proc/$1/stat" 2>/dev/null | cut -d ' ' -f 20
+  sed -E 's/^.*\) //' "/proc/$1/stat" 2> /dev/null | awk '$1 != "Z" { print $20 }'
 }
 
 # started_engine: prints the process id of the engine that setup started and that still runs, else fails.

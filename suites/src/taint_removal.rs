@@ -18,6 +18,9 @@ pub const SUITE: Suite = Suite {
 
 const INSTANCES: &[Capability] = &[Capability::Instances];
 
+/// Reads that fail for a Node while its machine cannot be looked up.
+pub(crate) const INSTANCE_READS: &[Op] = &[Op::InstanceGet, Op::InstanceList];
+
 const CHECKS: &[Check] = &[
     Check::must(
         "NODE-INIT-01",

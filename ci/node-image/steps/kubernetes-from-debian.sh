@@ -12,7 +12,7 @@ BUILDER_PACKAGES=(
   grep jq make perl rsync sed tar which xz-utils
 )
 
-# kubernetes_from_debian DIR: fills DIR with the binaries; about 10 minutes on two cores.
+# kubernetes_from_debian DIR: fills DIR with the binaries; 5 to 10 minutes on two cores.
 kubernetes_from_debian() {
   local target=$1 view=${WORK}/kubernetes-source builder=ccm-conformance/kubernetes-builder:${KEY:0:12}
   say "fetching Debian's source package kubernetes"
@@ -25,8 +25,9 @@ kubernetes_from_debian() {
 
   say "making the container that compiles it"
   make_debian_root "${builder}" "${BUILDER_PACKAGES[@]}"
+  CLEANUP_IMAGES+=("${builder}")
 
-  say "compiling Kubernetes ${KUBERNETES_DEBIAN_VERSION} (about 8 minutes on two cores), log in ${target}.log"
+  say "compiling Kubernetes ${KUBERNETES_DEBIAN_VERSION} (4 to 8 minutes on two cores), log in ${target}.log"
   mkdir -p "${target}.part"
   docker run --rm --init --network none --label "${BUILD_LABEL}" \
     -v "${view}:/source:ro" -v "${HERE}/steps/compile-kubernetes:/compile-kubernetes:ro" -v "${target}.part:/out" \
@@ -38,5 +39,4 @@ kubernetes_from_debian() {
     }
   rm -rf "${target}"
   mv "${target}.part" "${target}"
-  docker image rm "${builder}" > /dev/null || warn "image ${builder} could not be removed; it is of no more use"
 }

@@ -46,7 +46,7 @@ pub enum CcmError {
 }
 
 /// Applies dynamic objects, remembering what the API server calls their kinds.
-pub struct Applier {
+pub(super) struct Applier {
     client: Client,
     kinds: Mutex<BTreeMap<(String, String), (ApiResource, ApiCapabilities)>>,
 }
@@ -59,7 +59,7 @@ impl std::fmt::Debug for Applier {
 
 impl Applier {
     /// An applier that speaks through `client`.
-    pub fn new(client: Client) -> Applier {
+    pub(super) fn new(client: Client) -> Applier {
         Applier { client, kinds: Mutex::new(BTreeMap::new()) }
     }
 
@@ -91,7 +91,7 @@ impl Applier {
     ///
     /// # Errors
     /// At the first the API server refuses; it is named.
-    pub async fn apply(&self, documents: &[Value]) -> Result<(), CcmError> {
+    pub(super) async fn apply(&self, documents: &[Value]) -> Result<(), CcmError> {
         for document in documents {
             let object = key_of(document);
             let failed = |cause| CcmError::Apply { object: object.to_string(), cause };
@@ -106,7 +106,7 @@ impl Applier {
     ///
     /// # Errors
     /// All that could not be removed, after trying everything.
-    pub async fn remove(&self, documents: &[Value]) -> Result<(), CcmError> {
+    pub(super) async fn remove(&self, documents: &[Value]) -> Result<(), CcmError> {
         let mut failures = Vec::new();
         for document in documents.iter().rev() {
             let object = key_of(document);
@@ -132,7 +132,7 @@ impl Applier {
     ///
     /// # Errors
     /// What the API server said.
-    pub async fn scale(&self, workload: &ObjectKey, replicas: u32) -> Result<(), CcmError> {
+    pub(super) async fn scale(&self, workload: &ObjectKey, replicas: u32) -> Result<(), CcmError> {
         let document = json!({
             "apiVersion": "apps/v1", "kind": workload.kind,
             "metadata": {"name": workload.name, "namespace": workload.namespace},

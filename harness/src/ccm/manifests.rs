@@ -198,7 +198,7 @@ pub fn pod_spec(workload: &Value) -> &Value {
 }
 
 /// Replaces `${NAME}` in every string scalar. Names not in the table are left alone: they may be a script's own.
-pub fn substitute(value: &mut Value, table: &BTreeMap<String, String>) {
+pub(super) fn substitute(value: &mut Value, table: &BTreeMap<String, String>) {
     match value {
         Value::String(text) => {
             for (name, replacement) in table {
@@ -215,7 +215,7 @@ pub fn substitute(value: &mut Value, table: &BTreeMap<String, String>) {
 }
 
 /// Whether any string scalar contains `${NAME}`.
-pub fn mentions(value: &Value, name: &str) -> bool {
+pub(super) fn mentions(value: &Value, name: &str) -> bool {
     match value {
         Value::String(text) => text.contains(&format!("${{{name}}}")),
         Value::Array(list) => list.iter().any(|item| mentions(item, name)),

@@ -1,5 +1,6 @@
 //! `clean`: removes what earlier runs left, by label and name; leaves runs alone that are still going.
 
+use crate::cluster::{Leftover, remove_leftovers};
 use crate::images::Engine;
 use crate::report::exit;
 use crate::session::{FOLDER_PREFIX, RunDir};
@@ -19,9 +20,10 @@ pub(super) fn clean() -> ExitCode {
     };
     match runtime.block_on(async {
         let engine = Engine::connect().await?;
-        crate::cluster::remove_leftovers(&engine, &going).await.map_err(anyhow::Error::from)
+        let abandoned = |thing: &Leftover| thing.run.as_ref().is_none_or(|run| !going.contains(run.as_str()));
+        remove_leftovers(&engine, abandoned).await.map_err(anyhow::Error::from)
     }) {
-        Ok(removed) => removed.iter().for_each(|what| say(&format!("removed {what}"))),
+        Ok(removed) => removed.iter().for_each(|what| say(&format!("removed {} {}", what.kind, what.name))),
         Err(error) => {
             failed = true;
             say(&format!("{error:#}"));

@@ -113,17 +113,22 @@ pub(super) fn subject(
         harness_version: env!("CARGO_PKG_VERSION").to_owned(),
         check_set: check_set(suites),
         reproduce: reproduce.to_owned(),
+        declared: plan.profile.declared.iter().map(|d| (d.id.clone(), d.reason.clone())).collect(),
         ..Subject::default()
     };
     if let Some(session) = session {
         let (state, record) = (session.state(), &session.state().cluster);
         subject.image.clone_from(&state.ccm_image);
         subject.image_digest.clone_from(&state.ccm_image_digest);
-        subject.topology.clone_from(&record.topology);
-        subject.kubernetes_version.clone_from(&record.kubernetes_version);
-        subject.kind_version.clone_from(&record.kind_version);
-        subject.node_image.clone_from(&record.node_image);
-        subject.node_image_digest.clone_from(&record.node_image_digest);
+        if let Some(kind) = &record.kind {
+            subject.topology.clone_from(&kind.topology);
+            subject.kubernetes_version.clone_from(&kind.kubernetes);
+            subject.kind_version.clone_from(&kind.kind_version);
+            subject.node_image.clone_from(&kind.node_image);
+            subject.node_image_digest.clone_from(&kind.node_image_digest);
+        } else {
+            subject.kubernetes_version = format!("1.{}", state.served_minor);
+        }
         subject.changes = session.ccm().rendered(Form::Replicas).map(|r| r.changes).unwrap_or_default();
     }
     subject

@@ -150,7 +150,7 @@ pub(super) fn execute(
         }
         Ok(session) => {
             let offer = Offer {
-                facilities: Some(session.cluster().facilities()),
+                facilities: Some(session.facilities()),
                 served_minor: Some(session.state().served_minor),
                 ..offer
             };

@@ -100,7 +100,7 @@ async fn join_and_run(
     let state = state.ok_or_else(|| format!("no state of the run in {}", place.display()))?;
     let session = Session::join(plan.clone(), dir, state, cancel).await.map_err(|error| crate::check::chain(&error))?;
     let offer = Offer {
-        facilities: Some(session.cluster().facilities()),
+        facilities: Some(session.facilities()),
         served_minor: Some(session.state().served_minor),
         ..Offer::declared(&plan.profile.capabilities)
     };

@@ -29,8 +29,8 @@ const ADMIN_PORT: &str = "8081/tcp";
 const USER: u64 = 65532;
 /// Where the admin token is in the container.
 const TOKEN_FILE: &str = "admin-token";
-/// What the fake cloud writes when it answers.
-const READY: &str = "fake cloud ready";
+/// What is in the line the fake cloud writes once it answers.
+const READY: &str = r#""ready":true"#;
 /// How long one call to the engine may take.
 const LIMIT: Duration = Duration::from_secs(60);
 /// How long the cloud may take until it answers; usual are 50 ms.
@@ -71,7 +71,7 @@ pub enum CloudError {
         lines: String,
     },
     /// It did not answer.
-    #[error("the fake cloud {name} did not say '{READY}' within {limit:?}; its last lines:\n{lines}")]
+    #[error("the fake cloud {name} did not say within {limit:?} that it is ready; its last lines:\n{lines}")]
     Silent {
         /// The container.
         name: String,
@@ -293,8 +293,11 @@ fn addresses(found: &ContainerInspectResponse, network: &str) -> Result<(Ipv4Add
     Ok((ip, admin.ok_or("published admin port")?))
 }
 
-/// 256 random bits in hexadecimal digits.
-fn fresh_token() -> Result<String, CloudError> {
+/// A token nobody can guess: 256 random bits in hexadecimal digits.
+///
+/// # Errors
+/// The system gives no random bits.
+pub fn fresh_token() -> Result<String, CloudError> {
     let mut bits = [0_u8; 32];
     let read = std::fs::File::open("/dev/urandom").and_then(|mut source| source.read_exact(&mut bits));
     read.map_err(CloudError::Random)?;

@@ -5,5 +5,5 @@
 mod container;
 mod record;
 
-pub use container::{Cloud, CloudError, CloudSpec};
+pub use container::{Cloud, CloudError, CloudSpec, fresh_token};
 pub use record::CloudRecord;

@@ -24,6 +24,16 @@ pub struct CloudRecord {
     pub admin_token: String,
 }
 
+impl CloudRecord {
+    /// A client of its admin API.
+    ///
+    /// # Errors
+    /// When no HTTP client can be made.
+    pub fn client(&self) -> Result<fake_cloud::admin::Client, fake_cloud::admin::ClientError> {
+        fake_cloud::admin::Client::new(&self.admin_url, &self.admin_token)
+    }
+}
+
 impl fmt::Debug for CloudRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CloudRecord")

@@ -110,13 +110,13 @@ pub enum RemovalError {
     LeftBehind(#[from] LeftBehind),
 }
 
-/// Removes everything one run has made except images, in whatever state it is. For the end of a run that was
-/// interrupted anywhere.
+/// Removes everything one run has made, in whatever state it is, and images built here that nobody uses. For the end of
+/// a run that was interrupted anywhere.
 ///
 /// # Errors
 /// As [`remove_leftovers`].
 pub async fn cleanup(engine: &Engine, run: &RunId) -> Result<Vec<Leftover>, RemovalError> {
-    let of_run = |thing: &Leftover| thing.run.as_ref() == Some(run);
+    let of_run = |thing: &Leftover| thing.run.as_ref() == Some(run) || thing.kind == LeftoverKind::Image;
     let first = remove_leftovers(engine, of_run).await;
     // A container that was being made while kind was killed shows up late, and may have kept the network.
     let second = remove_leftovers(engine, of_run).await?;

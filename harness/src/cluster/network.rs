@@ -3,7 +3,11 @@
 use super::error::ClusterError;
 use super::topology::Families;
 use crate::images::{Engine, EngineError, RunId};
-use bollard::models::{Ipam, IpamConfig, NetworkCreateRequest};
+use super::record::Machine;
+use bollard::models::{
+    EndpointIpamConfig, EndpointSettings, Ipam, IpamConfig, NetworkConnectRequest, NetworkCreateRequest,
+    NetworkDisconnectRequest,
+};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::net::Ipv6Addr;
@@ -11,6 +15,8 @@ use std::time::Duration;
 
 /// How long making or removing a network may take.
 const LIMIT: Duration = Duration::from_secs(60);
+/// How often a free address range is looked for.
+const ATTEMPTS: u32 = 5;
 /// Docker's name for the option that sets the size of packets.
 const MTU_OPTION: &str = "com.docker.network.driver.mtu";
 
@@ -18,7 +24,8 @@ const MTU_OPTION: &str = "com.docker.network.driver.mtu";
 /// cloud that starts while the cluster does.
 ///
 /// It gets an IPv6 range of its own as kind's network does; without IPv6 in the engine, `families` decides whether
-/// IPv4 alone will do.
+/// IPv4 alone will do. Its IPv4 range is a fixed one that Docker has chosen, so that a machine that was switched off can
+/// have its old address again: Docker gives named addresses only where the range was named, too.
 ///
 /// # Errors
 /// The engine has no free address range left, or no IPv6 where both families are needed.
@@ -28,14 +35,14 @@ pub async fn ensure_network(engine: &Engine, run: &RunId, families: Families) ->
         return Ok(name);
     }
     let mtu = default_mtu(engine).await;
-    let both = create(engine, run, mtu.clone(), Some(ula_subnet(run))).await;
-    let outcome = match both {
-        Err(error) if families == Families::Ipv4 && speaks_of_ipv6(&error) => {
-            tracing::debug!(%error, "no IPv6 here, the network has IPv4 alone");
-            create(engine, run, mtu, None).await
+    let mut outcome = attempt(engine, run, families, mtu.as_deref()).await;
+    for _ in 1..ATTEMPTS {
+        // Between finding a free range and taking it another network may have got it.
+        if !outcome.as_ref().is_err_and(|error| error.message().is_some_and(|words| words.contains("overlaps"))) {
+            break;
         }
-        other => other,
-    };
+        outcome = attempt(engine, run, families, mtu.as_deref()).await;
+    }
     match outcome {
         Ok(()) => Ok(name),
         // Somebody of this run was quicker.
@@ -62,6 +69,24 @@ pub(super) async fn remove(engine: &Engine, name: &str) -> Result<(), EngineErro
     }
 }
 
+/// Gives a machine that is switched off its addresses again, which Docker may have given to another meanwhile.
+pub(super) async fn reserve(engine: &Engine, network: &str, machine: &Machine) -> Result<(), EngineError> {
+    let docker = engine.docker();
+    let leave = NetworkDisconnectRequest { container: machine.container_id.clone(), force: Some(true) };
+    let leaving = docker.disconnect_network(network, leave);
+    engine.call("disconnect machine", &machine.name, LIMIT, leaving).await?;
+    let addresses = EndpointIpamConfig {
+        ipv4_address: machine.ipv4.map(|ip| ip.to_string()),
+        ipv6_address: machine.ipv6.map(|ip| ip.to_string()),
+        link_local_ips: None,
+    };
+    let join = NetworkConnectRequest {
+        container: machine.container_id.clone(),
+        endpoint_config: Some(EndpointSettings { ipam_config: Some(addresses), ..Default::default() }),
+    };
+    engine.call("connect machine", &machine.name, LIMIT, docker.connect_network(network, join)).await
+}
+
 async fn exists(engine: &Engine, name: &str) -> Result<bool, EngineError> {
     match engine.call("inspect network", name, LIMIT, engine.docker().inspect_network(name, None)).await {
         Ok(_) => Ok(true),
@@ -70,23 +95,49 @@ async fn exists(engine: &Engine, name: &str) -> Result<bool, EngineError> {
     }
 }
 
-async fn create(
-    engine: &Engine,
-    run: &RunId,
-    mtu: Option<String>,
-    ipv6_subnet: Option<String>,
-) -> Result<(), EngineError> {
+async fn attempt(engine: &Engine, run: &RunId, families: Families, mtu: Option<&str>) -> Result<(), EngineError> {
+    let ipv4 = free_subnet(engine, run).await?;
+    let both = Ranges { ipv4: ipv4.clone(), ipv6: Some(ula_subnet(run)) };
+    match create(engine, run, mtu, both).await {
+        Err(error) if families == Families::Ipv4 && speaks_of_ipv6(&error) => {
+            tracing::debug!(%error, "no IPv6 here, the network has IPv4 alone");
+            create(engine, run, mtu, Ranges { ipv4, ipv6: None }).await
+        }
+        other => other,
+    }
+}
+
+/// Address ranges of a network; Docker chooses the IPv4 one where none is named.
+#[derive(Clone, Debug, Default)]
+struct Ranges {
+    ipv4: Option<String>,
+    ipv6: Option<String>,
+}
+
+/// A range that Docker gives out itself, seen on a network made for that and removed again; `None` when somebody was
+/// quicker or the engine does not tell.
+async fn free_subnet(engine: &Engine, run: &RunId) -> Result<Option<String>, EngineError> {
+    let name = run.name();
+    create(engine, run, None, Ranges::default()).await?;
+    let found = engine.call("inspect network", &name, LIMIT, engine.docker().inspect_network(&name, None)).await?;
+    remove(engine, &name).await?;
+    let ranges = found.ipam.and_then(|ipam| ipam.config).unwrap_or_default();
+    Ok(ranges.into_iter().filter_map(|range| range.subnet).find(|subnet| !subnet.contains(':')))
+}
+
+async fn create(engine: &Engine, run: &RunId, mtu: Option<&str>, ranges: Ranges) -> Result<(), EngineError> {
     let name = run.name();
     let masquerade = ("com.docker.network.bridge.enable_ip_masquerade".to_owned(), "true".to_owned());
-    let options = mtu.map(|mtu| (MTU_OPTION.to_owned(), mtu)).into_iter().chain([masquerade]);
+    let config = [ranges.ipv4, ranges.ipv6.clone()]
+        .into_iter()
+        .flatten()
+        .map(|subnet| IpamConfig { subnet: Some(subnet), ..Default::default() });
+    let options = mtu.map(|mtu| (MTU_OPTION.to_owned(), mtu.to_owned())).into_iter().chain([masquerade]);
     let request = NetworkCreateRequest {
         name: name.clone(),
         driver: Some("bridge".to_owned()),
-        enable_ipv6: Some(ipv6_subnet.is_some()),
-        ipam: ipv6_subnet.map(|subnet| Ipam {
-            config: Some(vec![IpamConfig { subnet: Some(subnet), ..Default::default() }]),
-            ..Default::default()
-        }),
+        enable_ipv6: Some(ranges.ipv6.is_some()),
+        ipam: Some(Ipam { config: Some(config.collect()), ..Default::default() }),
         options: Some(options.collect::<HashMap<_, _>>()),
         labels: Some(run.labels("network")),
         ..Default::default()

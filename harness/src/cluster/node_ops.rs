@@ -3,6 +3,7 @@
 use super::error::ClusterError;
 use super::exec::{ExecOutput, Stdin, exec, exec_ok};
 use super::kind::{KindCluster, machine};
+use super::network;
 use super::record::{API_SERVER_PORT, Machine};
 use bollard::query_parameters::{KillContainerOptionsBuilder, LogsOptionsBuilder};
 use futures::StreamExt;
@@ -106,6 +107,7 @@ impl KindCluster {
     pub(super) async fn start(&self, stopped: &Machine) -> Result<Machine, ClusterError> {
         let docker = self.engine.docker();
         let (id, name) = (stopped.container_id.as_str(), stopped.name.as_str());
+        network::reserve(&self.engine, &self.kind.network, stopped).await?;
         self.engine.call("start machine", name, LIMIT, docker.start_container(id, None)).await?;
         let found = self.engine.call("inspect container", name, LIMIT, docker.inspect_container(id, None)).await?;
         let since = found.state.as_ref().and_then(|state| state.started_at.as_deref()).and_then(unix_seconds);

@@ -133,7 +133,12 @@ mod tests {
     #[test]
     fn each_family_has_a_range_and_a_default_route() {
         let file = conflist(&["10.244.1.0/24".into(), "fd10::/64".into()], Some(Plugin::Portmap), 1450);
-        insta::assert_snapshot!(serde_json::to_string_pretty(&file).expect("JSON"), @r#""#);
+        let ptp = &file["plugins"][0];
+        assert_eq!(ptp["ipam"]["ranges"], json!([[{ "subnet": "10.244.1.0/24" }], [{ "subnet": "fd10::/64" }]]));
+        assert_eq!(ptp["ipam"]["routes"], json!([{ "dst": "0.0.0.0/0" }, { "dst": "::/0" }]));
+        assert_eq!((&ptp["mtu"], &file["plugins"][1]["type"]), (&json!(1450), &json!("portmap")));
+        let bare = conflist(&["10.244.1.0/24".into()], None, 0);
+        assert_eq!((bare["plugins"].as_array().map(Vec::len), &bare["plugins"][0]["mtu"]), (Some(1), &Value::Null));
     }
 
     #[test]

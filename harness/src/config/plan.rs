@@ -370,7 +370,7 @@ impl Planning {
 }
 
 /// Checks beside each other unless told otherwise: most of them only wait.
-const DEFAULT_JOBS: u32 = 16;
+const DEFAULT_JOBS: u32 = 32;
 
 /// The topology unless told otherwise: the smallest in which a node can fail and a replica take over.
-const DEFAULT_TOPOLOGY: &str = "three-node";
+const DEFAULT_TOPOLOGY: &str = "single";

@@ -2,7 +2,7 @@
 
 use super::{CheckCx, Undo};
 use crate::check::Stop;
-use crate::probe::ReadError;
+use crate::probe::{Observed, ReadError};
 use fake_cloud::admin::{ActiveFault, Client, ClientError, Effect, Entry, Fault, Inventory, LoadBalancer, Match, Op, Settings};
 
 /// A barrier this check has raised. Calls that match wait at it until it is opened, at the latest by cleanup.
@@ -28,6 +28,37 @@ impl Gate {
     pub async fn open(self) -> Result<(), Stop> {
         self.cloud.release(self.id).await?;
         Ok(())
+    }
+}
+
+impl Observed for LoadBalancer {
+    fn observed(&self) -> String {
+        let frontends: Vec<String> =
+            self.frontends.iter().map(|f| format!("{}/{} to {}", f.port, f.protocol, f.node_port)).collect();
+        let addresses: Vec<String> = self
+            .addresses
+            .iter()
+            .map(|a| a.ip.map(|ip| ip.to_string()).or_else(|| a.hostname.clone()).unwrap_or_default())
+            .collect();
+        let probe = self.health_check.as_ref().map(|h| format!("{} {}:{}", h.protocol, h.path, h.port));
+        format!(
+            "load balancer {} {:?}, addresses [{}], frontends [{}], backends [{}], health check {}, affinity {}, ranges {:?}",
+            self.id,
+            self.state,
+            addresses.join(", "),
+            frontends.join(", "),
+            self.backends.join(", "),
+            probe.unwrap_or_else(|| "none".to_owned()),
+            self.session_affinity,
+            self.source_ranges,
+        )
+    }
+}
+
+impl Observed for Inventory {
+    fn observed(&self) -> String {
+        let auxiliaries: Vec<String> = self.auxiliaries.iter().map(|a| format!("{} {}: {}", a.kind, a.id, a.spec)).collect();
+        format!("load balancers {}; auxiliaries [{}]", self.load_balancers.observed(), auxiliaries.join("; "))
     }
 }
 

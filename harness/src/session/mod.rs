@@ -12,13 +12,13 @@ pub use journal::{Journal, is_lb_write, show_entry};
 pub use state::{CcmState, FOLDER_PREFIX, NodeRole, ReplicaRecord, RunDir, RunState, StateError};
 
 use crate::ccm::{Ccm, CcmError, Form, ManifestError, Manifests, Surroundings, WorkloadHint};
-use crate::check::{Stop, chain};
+use crate::check::{Facility, Stop, chain};
 use crate::cluster::{Cluster, Machine};
 use crate::config::{Limits, RunPlan, yaml};
 use crate::k8s::{World, WorldError, client_for};
 use crate::probe::Pulse;
 use kube::Client;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -78,7 +78,6 @@ impl From<kube::Error> for SessionError {
 }
 
 /// A process's view of the running environment.
-#[derive(Debug)]
 pub struct Session {
     plan: Arc<RunPlan>,
     dir: RunDir,
@@ -91,6 +90,12 @@ pub struct Session {
     ccm: Ccm,
     cancel: CancellationToken,
     suffix: AtomicU32,
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session").finish_non_exhaustive()
+    }
 }
 
 impl Session {
@@ -143,6 +148,13 @@ impl Session {
     /// The nodes' machines.
     pub fn machines(&self) -> &[Machine] {
         self.cluster.machines()
+    }
+
+    /// What the machinery can do: what the cluster's machines allow, and what the harness brings itself.
+    pub fn facilities(&self) -> BTreeSet<Facility> {
+        let mut all = self.cluster.facilities();
+        all.extend([Facility::CloudControl, Facility::CcmControl]);
+        all
     }
 
     /// The harness's own client.

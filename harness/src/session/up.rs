@@ -7,16 +7,15 @@ use super::cold::roles_of;
 use super::{Session, SessionError, load_manifests};
 use super::state::{ReplicaRecord, RunDir, RunState};
 use crate::ccm::LeaseKey;
-use crate::cloud::{CloudContainer, CloudRecord};
-use crate::cluster::{Cluster, ClusterRecord, ClusterSpec};
-use crate::config::{ClusterPlan, Image, RunPlan, workspace};
+use crate::cloud::{Cloud, CloudSpec, fresh_token};
+use crate::cluster::{Cluster, ClusterRecord, KindSpec, Machine, PodNetworkWish, ProviderIds, cleanup, preflight};
+use crate::config::{ClusterPlan, Image, ProviderId, RunPlan, workspace};
 use crate::images::{Engine, Folders, ImageSource, Program, RunId, prepare};
 use crate::k8s::client_for;
 use crate::ledger::StageTime;
 use crate::progress::Progress;
 use fake_cloud::admin::{Address, Credential, Instance, InstanceState};
 use k8s_openapi::api::core::v1::Node;
-use kube::ResourceExt;
 use kube::api::{Api, ListParams};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,8 +29,6 @@ pub struct Environment {
     run_id: RunId,
     dir: Option<RunDir>,
     engine: Option<Engine>,
-    cluster: Option<ClusterRecord>,
-    cloud: Option<CloudRecord>,
     /// How long each stage took, in order.
     pub stages: Vec<StageTime>,
 }
@@ -49,7 +46,7 @@ impl Environment {
     /// Nothing made yet.
     pub fn new(plan: Arc<RunPlan>) -> Environment {
         let run_id = RunId::fresh();
-        Environment { plan, run_id, dir: None, engine: None, cluster: None, cloud: None, stages: Vec::new() }
+        Environment { plan, run_id, dir: None, engine: None, stages: Vec::new() }
     }
 
     /// The run's id.
@@ -91,6 +88,11 @@ impl Environment {
     async fn bring_up(&mut self, progress: &Progress) -> Result<RunState, SessionError> {
         let engine = Engine::connect().await.map_err(crate::images::ImageError::from)?;
         self.engine = Some(engine.clone());
+        if let ClusterPlan::Kind(_) = &self.plan.cluster {
+            // What is missing on this machine is said before anything is compiled.
+            let found = preflight(&engine).await.map_err(crate::cluster::ClusterError::from)?;
+            found.warnings.iter().for_each(|warning| progress.say(&format!("warning: {warning}")));
+        }
         let scratch = self.dir.as_ref().expect("made before").path().to_owned();
         let root = workspace();
         let folders = Folders { workspace: &root, scratch: &scratch };
@@ -117,21 +119,23 @@ impl Environment {
             }
         };
         let cluster = self.stage(progress, "cluster", async |this| this.create_cluster(&engine).await).await?;
-        let archives: Vec<_> = std::iter::once(&fake).chain(ccm.as_ref()).map(|image| image.archive()).collect();
-        self.stage(progress, "images into the nodes", async |_| {
-            for archive in &archives {
-                cluster.load_image(archive).await?;
-            }
-            Ok(())
-        })
-        .await?;
+        let record = cluster.record().clone();
+        if record.kind.is_some() {
+            let archives: Vec<_> = std::iter::once(&fake).chain(ccm.as_ref()).map(|image| image.archive()).collect();
+            self.stage(progress, "images into the nodes", async |_| {
+                for archive in &archives {
+                    cluster.load_image(archive).await?;
+                }
+                Ok(())
+            })
+            .await?;
+        }
+        let network = record.kind.as_ref().map_or("bridge", |kind| kind.network.as_str());
         let cloud = self.stage(progress, "fake cloud", async |this| {
-            let record = CloudContainer::start(&engine, &this.run_id, &fake, &cluster.record().network, &this.plan.profile.dialect).await?;
-            this.cloud = Some(record.clone());
-            Ok(record)
+            let dialect = &this.plan.profile.dialect;
+            Ok(Cloud::start(&engine, CloudSpec { run: &this.run_id, network, dialect, image: &fake }).await?)
         });
-        let cloud = cloud.await?;
-        let record = cluster.record();
+        let cloud = cloud.await?.record().clone();
         let (served_minor, roles) = self.inspect(&record).await?;
         Ok(RunState {
             run_id: self.run_id.as_str().to_owned(),
@@ -140,7 +144,7 @@ impl Environment {
             ccm_image: ccm.as_ref().map(|i| i.reference.clone()).unwrap_or_default(),
             ccm_image_digest: ccm.as_ref().map(|i| i.digest.clone()).unwrap_or_default(),
             idle_image: fake.reference.clone(),
-            replicas: self.replicas(),
+            replicas: self.replicas()?,
             lease: self.plan.profile.capabilities.leader_election.then(|| LeaseKey {
                 namespace: self.plan.profile.lease.namespace.clone(),
                 name: self.plan.profile.lease.name.clone(),
@@ -151,17 +155,27 @@ impl Environment {
     }
 
     async fn create_cluster(&mut self, engine: &Engine) -> Result<Cluster, SessionError> {
-        let dir = self.dir.as_ref().expect("made before").path().to_owned();
-        let cluster = match &self.plan.cluster {
+        let folder = self.dir.as_ref().expect("made before").path().to_owned();
+        match &self.plan.cluster {
             ClusterPlan::Kind(kind) => {
-                let prefix = self.plan.profile.provider_id.render("");
-                let spec = ClusterSpec::new(&self.run_id, kind, &dir, prefix);
-                Cluster::create(engine, &spec).await?
+                let provider_id = match kind.provider_id {
+                    ProviderId::Empty => ProviderIds::Empty,
+                    ProviderId::Chosen => ProviderIds::Chosen { prefix: self.plan.profile.provider_id.render("i-") },
+                };
+                let spec = KindSpec {
+                    run: self.run_id.clone(),
+                    topology: kind.topology.clone(),
+                    kubernetes: kind.kubernetes.clone(),
+                    provider_id,
+                    node_ip: kind.node_ip,
+                    folder,
+                    evidence: Some(self.plan.output.join("evidence/cluster")),
+                };
+                let told = |step: &str| tracing::info!(step, "cluster");
+                Ok(Cluster::create(engine, &spec, &told).await?)
             }
-            ClusterPlan::Existing(existing) => Cluster::existing(existing.kubeconfig.as_deref()).await?,
-        };
-        self.cluster = Some(cluster.record());
-        Ok(cluster)
+            ClusterPlan::Existing(existing) => Ok(Cluster::existing(existing.kubeconfig.as_deref())?),
+        }
     }
 
     /// Minor version the API server reports, and what kubeadm wrote on the Nodes.
@@ -176,16 +190,15 @@ impl Environment {
         Ok((minor, roles_of(&nodes.items)))
     }
 
-    fn replicas(&self) -> Vec<ReplicaRecord> {
+    fn replicas(&self) -> Result<Vec<ReplicaRecord>, SessionError> {
         let profile = &self.plan.profile;
         let count = if profile.capabilities.leader_election { profile.replicas.max(1) } else { 1 };
         ('a'..='z')
             .take(count as usize)
             .zip(0_u16..)
-            .map(|(letter, offset)| ReplicaRecord {
-                name: letter.to_string(),
-                token: crate::cloud::fresh_token(),
-                secure_port: profile.secure_port.saturating_add(offset),
+            .map(|(letter, offset)| {
+                let secure_port = profile.secure_port.saturating_add(offset);
+                Ok(ReplicaRecord { name: letter.to_string(), token: fresh_token()?, secure_port })
             })
             .collect()
     }
@@ -215,13 +228,8 @@ impl Environment {
         }
         let mut failures = Vec::new();
         if let Some(engine) = &self.engine {
-            if let Some(cloud) = &self.cloud {
-                if let Err(error) = CloudContainer::remove(engine, cloud).await {
-                    failures.push(crate::check::chain(&error));
-                }
-            }
             // By label and name, not by what was recorded: a stage that was cut short recorded nothing.
-            if let Err(error) = crate::cluster::remove_run(engine, &self.run_id).await {
+            if let Err(error) = cleanup(engine, &self.run_id).await {
                 failures.push(crate::check::chain(&error));
             }
         }
@@ -248,14 +256,15 @@ impl Session {
         let instances: Vec<Instance> =
             self.machines().iter().enumerate().map(|(index, machine)| self.instance_of(machine, index)).collect();
         self.cloud.put_instances(&instances).await?;
-        if self.cluster.is_ours() {
-            self.assert_uninitialised()?;
+        self.assert_uninitialised()?;
+        match &self.state.cluster.kind {
+            Some(kind) if kind.pod_network == PodNetworkWish::Switchable => self.set_network(super::Network::Present).await,
+            Some(_) | None => Ok(()),
         }
-        Ok(())
     }
 
     /// A real node's machine as the cloud sees it: its own addresses, and one that only the cloud can know.
-    fn instance_of(&self, machine: &crate::cluster::Machine, index: usize) -> Instance {
+    fn instance_of(&self, machine: &Machine, index: usize) -> Instance {
         let id = format!("i-{}", machine.name);
         let mut addresses = Vec::new();
         for ip in [machine.ipv4.map(|ip| ip.to_string()), machine.ipv6.map(|ip| ip.to_string())].into_iter().flatten() {
@@ -274,9 +283,4 @@ impl Session {
             state: InstanceState::Running,
         }
     }
-}
-
-/// The nodes' names, for messages.
-pub fn node_names(nodes: &[Node]) -> Vec<String> {
-    nodes.iter().map(|node| node.name_any()).collect()
 }

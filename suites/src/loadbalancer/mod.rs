@@ -6,6 +6,8 @@ mod delete;
 mod nodes;
 mod update;
 
+pub(crate) use create::RESTART;
+
 use crate::judges::{keeps_finalizer, one_active, publishes};
 use fake_cloud::admin::LoadBalancer;
 use harness::check::{Capability, Stop};
