@@ -1,103 +1,129 @@
-//! Barriers: matching calls wait before they take effect until somebody releases them.
+//! Barriers: where calls wait before they take effect. It knows who waits, not for what.
 
 use crate::admin::{BarrierStatus, Match};
-use crate::faults::Subject;
-use crate::model::Model;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::watch;
+
+/// All barriers that stand, in the order they were raised.
+#[derive(Debug, Default)]
+pub(crate) struct Barriers {
+    last_id: u64,
+    list: Vec<Barrier>,
+}
 
 #[derive(Debug)]
 struct Barrier {
-    id: u64,
-    matching: Match,
-    waiting: Arc<AtomicU64>,
-    arrived: u64,
-    open: watch::Sender<bool>,
+    status: BarrierStatus,
+    /// Dropped with the barrier, which wakes everybody who waits.
+    gate: watch::Sender<()>,
 }
 
-impl Barrier {
-    fn status(&self) -> BarrierStatus {
-        BarrierStatus {
-            id: self.id,
-            matching: self.matching.clone(),
-            waiting: self.waiting.load(Ordering::Relaxed),
-            arrived: self.arrived,
-        }
-    }
-}
-
-/// Barriers that stand.
-#[derive(Debug, Default)]
-pub(crate) struct Barriers {
-    standing: Vec<Barrier>,
-    last_id: u64,
-}
-
-/// A call's place at a barrier; dropping it leaves the queue.
+/// A place in front of a barrier.
 #[derive(Debug)]
 pub(crate) struct Place {
-    open: watch::Receiver<bool>,
-    waiting: Arc<AtomicU64>,
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.waiting.fetch_sub(1, Ordering::Relaxed);
-    }
+    /// The barrier's id; the one who waits has to tell [`Barriers::leave`] when it goes away.
+    pub(crate) barrier: u64,
+    gate: watch::Receiver<()>,
 }
 
 impl Place {
-    /// Waits until the barrier is released.
-    pub(crate) async fn wait(mut self) {
-        // A barrier that is dropped without a word is open, too.
-        let _ = self.open.wait_for(|open| *open).await;
+    /// Waits until the barrier is gone.
+    pub(crate) async fn released(&mut self) {
+        while self.gate.changed().await.is_ok() {}
     }
 }
 
 impl Barriers {
+    /// Raises a barrier.
     pub(crate) fn raise(&mut self, matching: Match) -> BarrierStatus {
         self.last_id += 1;
-        let barrier = Barrier {
-            id: self.last_id,
-            matching,
-            waiting: Arc::default(),
-            arrived: 0,
-            open: watch::Sender::new(false),
-        };
-        let status = barrier.status();
-        self.standing.push(barrier);
+        let status = BarrierStatus { id: self.last_id, matching, waiting: 0, arrived: 0 };
+        self.list.push(Barrier { status: status.clone(), gate: watch::Sender::new(()) });
         status
     }
 
-    /// A place at the first barrier that matches the call.
-    pub(crate) fn hold(&mut self, subject: &Subject, model: &Model) -> Option<Place> {
-        let barrier = self.standing.iter_mut().find(|barrier| barrier.matching.fits(subject, model))?;
-        barrier.arrived += 1;
-        barrier.waiting.fetch_add(1, Ordering::Relaxed);
-        Some(Place { open: barrier.open.subscribe(), waiting: barrier.waiting.clone() })
+    /// The id of the barrier raised last; 0 when there was none.
+    pub(crate) fn last_id(&self) -> u64 {
+        self.last_id
     }
 
-    pub(crate) fn list(&self) -> Vec<BarrierStatus> {
-        self.standing.iter().map(Barrier::status).collect()
+    /// A place in front of the first barrier that applies and is not younger than `youngest`, if there is one.
+    pub(crate) fn arrive(&mut self, youngest: u64, applies: impl Fn(&Match) -> bool) -> Option<Place> {
+        let stands =
+            |barrier: &&mut Barrier| barrier.status.id <= youngest && applies(&barrier.status.matching);
+        let barrier = self.list.iter_mut().find(stands)?;
+        barrier.status.arrived += 1;
+        barrier.status.waiting += 1;
+        Some(Place { barrier: barrier.status.id, gate: barrier.gate.subscribe() })
     }
 
-    pub(crate) fn find(&self, id: u64) -> Option<BarrierStatus> {
-        self.standing.iter().find(|barrier| barrier.id == id).map(Barrier::status)
-    }
-
-    /// Takes a barrier away and lets its calls go on; its last status.
-    pub(crate) fn release(&mut self, id: u64) -> Option<BarrierStatus> {
-        let at = self.standing.iter().position(|barrier| barrier.id == id)?;
-        let barrier = self.standing.remove(at);
-        let status = barrier.status();
-        barrier.open.send_replace(true);
-        Some(status)
-    }
-
-    pub(crate) fn release_all(&mut self) {
-        for barrier in self.standing.drain(..) {
-            barrier.open.send_replace(true);
+    /// Somebody has gone away from a barrier, which may be gone itself.
+    pub(crate) fn leave(&mut self, id: u64) {
+        if let Some(barrier) = self.list.iter_mut().find(|barrier| barrier.status.id == id) {
+            barrier.status.waiting = barrier.status.waiting.saturating_sub(1);
         }
+    }
+
+    /// One barrier.
+    pub(crate) fn find(&self, id: u64) -> Option<&BarrierStatus> {
+        self.list.iter().map(|barrier| &barrier.status).find(|status| status.id == id)
+    }
+
+    /// All barriers.
+    pub(crate) fn all(&self) -> Vec<BarrierStatus> {
+        self.list.iter().map(|barrier| barrier.status.clone()).collect()
+    }
+
+    /// Takes a barrier away; returns what it was at that moment.
+    pub(crate) fn release(&mut self, id: u64) -> Option<BarrierStatus> {
+        let at = self.list.iter().position(|barrier| barrier.status.id == id)?;
+        Some(self.list.remove(at).status)
+    }
+
+    /// Takes all barriers away.
+    pub(crate) fn release_all(&mut self) {
+        self.list.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::admin::Op;
+
+    fn on(op: Op) -> Match {
+        Match { ops: vec![op], ..Match::default() }
+    }
+
+    #[test]
+    fn a_barrier_counts_who_waits_and_who_came() {
+        let mut barriers = Barriers::default();
+        let raised = barriers.raise(on(Op::LbCreate));
+        assert!(barriers.arrive(raised.id, |matching| matching.ops == [Op::LbDelete]).is_none());
+        let first = barriers.arrive(raised.id, |_| true).expect("a place");
+        let _second = barriers.arrive(raised.id, |_| true).expect("a place");
+        barriers.leave(first.barrier);
+        let last = barriers.release(raised.id).expect("it stands");
+        assert_eq!((last.waiting, last.arrived), (1, 2));
+        assert_eq!(barriers.release(raised.id), None);
+        barriers.leave(raised.id);
+    }
+
+    #[test]
+    fn only_barriers_that_stood_when_a_call_arrived_hold_it() {
+        let mut barriers = Barriers::default();
+        let youngest = barriers.last_id();
+        barriers.raise(Match::default());
+        assert!(barriers.arrive(youngest, |_| true).is_none());
+    }
+
+    #[tokio::test]
+    async fn release_wakes_everybody() {
+        let mut barriers = Barriers::default();
+        barriers.raise(Match::default());
+        let mut first = barriers.arrive(1, |_| true).expect("a place");
+        let mut second = barriers.arrive(1, |_| true).expect("a place");
+        barriers.release_all();
+        first.released().await;
+        second.released().await;
     }
 }

@@ -1,149 +1,181 @@
-//! Faults as values: the first in order of injection that matches a call wins.
+//! Faults in force: which of them hits a call. Pure; what the effect is like on the wire is the server's business.
 
-use crate::admin::{ActiveFault, Effect, Fault, Match, Op};
-use crate::model::{Millis, Model};
-use std::net::IpAddr;
+use crate::admin::{ActiveFault, Effect, Fault, Match};
+use std::time::Duration;
 
-/// What is known of a call before it takes effect.
-#[derive(Clone, Debug)]
-pub(crate) struct Subject {
-    /// What the call means.
-    pub(crate) op: Op,
-    /// Ids, names and owners the call itself names.
-    pub(crate) keys: Vec<String>,
-    /// Name of the credential.
-    pub(crate) credential: Option<String>,
-    /// The caller.
-    pub(crate) peer: IpAddr,
+/// How many faults that are no longer in force stay readable.
+const SPENT_LIMIT: usize = 1000;
+
+/// Why a fault is not accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum FaultError {
+    /// The status is no error.
+    #[error("status {0} is no error: 400 to 599 are")]
+    Status(u16),
+    /// It would be over before it began.
+    #[error("{0} must be at least 1, or absent for no limit")]
+    Never(&'static str),
 }
 
-impl Match {
-    /// Whether a call is meant. The model is asked what else the named objects are called.
-    pub(crate) fn fits(&self, subject: &Subject, model: &Model) -> bool {
-        (self.ops.is_empty() || self.ops.contains(&subject.op))
-            && self.credential.as_ref().is_none_or(|name| subject.credential.as_ref() == Some(name))
-            && self.peer.is_none_or(|peer| peer == subject.peer)
-            && self.resource.as_ref().is_none_or(|wanted| {
-                subject.keys.iter().any(|key| key == wanted || model.aliases(subject.op, key).contains(wanted))
-            })
-    }
+/// All faults that were not cleared, in order of injection.
+#[derive(Debug, Default)]
+pub(crate) struct Faults {
+    last_id: u64,
+    list: Vec<Slot>,
 }
 
 #[derive(Debug)]
-struct Held {
-    active: ActiveFault,
-    until: Option<Millis>,
+struct Slot {
+    id: u64,
+    fault: Fault,
+    hits: u64,
+    /// When its time is over.
+    until: Option<Duration>,
 }
 
-/// Faults in force.
-#[derive(Debug, Default)]
-pub(crate) struct Faults {
-    held: Vec<Held>,
-    spent: Vec<ActiveFault>,
-    last_id: u64,
+impl Slot {
+    fn in_force(&self, now: Duration) -> bool {
+        self.fault.calls.is_none_or(|calls| self.hits < calls) && self.until.is_none_or(|until| now < until)
+    }
+
+    fn status(&self, now: Duration) -> ActiveFault {
+        ActiveFault { id: self.id, fault: self.fault.clone(), hits: self.hits, in_force: self.in_force(now) }
+    }
 }
 
 impl Faults {
-    pub(crate) fn inject(&mut self, fault: Fault, now: Millis) -> ActiveFault {
+    /// Puts a fault in force.
+    pub(crate) fn inject(&mut self, fault: Fault, now: Duration) -> Result<ActiveFault, FaultError> {
+        if let Effect::Status { status, .. } = fault.effect
+            && !(400..=599).contains(&status)
+        {
+            return Err(FaultError::Status(status));
+        }
+        if fault.calls == Some(0) {
+            return Err(FaultError::Never("calls"));
+        }
+        if fault.for_ms == Some(0) {
+            return Err(FaultError::Never("for_ms"));
+        }
+        self.forget_spent(now);
         self.last_id += 1;
-        let active = ActiveFault { id: self.last_id, fault, hits: 0 };
-        let until = active.fault.for_ms.map(|ms| now + ms);
-        self.held.push(Held { active: active.clone(), until });
-        active
+        let until = fault.for_ms.map(|ms| now.saturating_add(Duration::from_millis(ms)));
+        let slot = Slot { id: self.last_id, fault, hits: 0, until };
+        let status = slot.status(now);
+        self.list.push(slot);
+        Ok(status)
     }
 
-    /// The effect on a call, counted as a hit.
-    pub(crate) fn strike(&mut self, subject: &Subject, model: &Model, now: Millis) -> Option<(u64, Effect)> {
-        self.expire(now);
-        let held = self.held.iter_mut().find(|held| held.active.fault.matching.fits(subject, model))?;
-        held.active.hits += 1;
-        let struck = (held.active.id, held.active.fault.effect.clone());
-        self.expire(now);
-        Some(struck)
+    /// The first fault in force that applies to a call; counts the hit.
+    pub(crate) fn hit(&mut self, now: Duration, applies: impl Fn(&Match) -> bool) -> Option<(u64, Effect)> {
+        let slot = self.list.iter_mut().find(|slot| slot.in_force(now) && applies(&slot.fault.matching))?;
+        slot.hits += 1;
+        Some((slot.id, slot.fault.effect.clone()))
     }
 
-    /// Faults in force.
-    pub(crate) fn list(&mut self, now: Millis) -> Vec<ActiveFault> {
-        self.expire(now);
-        self.held.iter().map(|held| held.active.clone()).collect()
+    /// One fault.
+    pub(crate) fn find(&self, id: u64, now: Duration) -> Option<ActiveFault> {
+        self.list.iter().find(|slot| slot.id == id).map(|slot| slot.status(now))
     }
 
-    /// One fault, also when it is used up.
-    pub(crate) fn find(&self, id: u64) -> Option<ActiveFault> {
-        let held = self.held.iter().map(|held| &held.active);
-        held.chain(&self.spent).find(|active| active.id == id).cloned()
+    /// All faults.
+    pub(crate) fn all(&self, now: Duration) -> Vec<ActiveFault> {
+        self.list.iter().map(|slot| slot.status(now)).collect()
     }
 
-    /// Ends one fault; says whether there was one, in force or used up.
+    /// Ends a fault and forgets it; says whether there was one.
     pub(crate) fn clear(&mut self, id: u64) -> bool {
-        let known = self.find(id).is_some();
-        if let Some(at) = self.held.iter().position(|held| held.active.id == id) {
-            let held = self.held.remove(at);
-            self.spent.push(held.active);
-        }
-        known
+        let before = self.list.len();
+        self.list.retain(|slot| slot.id != id);
+        self.list.len() < before
     }
 
+    /// Ends all faults and forgets them.
     pub(crate) fn clear_all(&mut self) {
-        self.spent.extend(self.held.drain(..).map(|held| held.active));
+        self.list.clear();
     }
 
-    fn expire(&mut self, now: Millis) {
-        let over = |held: &Held| {
-            held.until.is_some_and(|until| now >= until)
-                || held.active.fault.calls.is_some_and(|calls| held.active.hits >= calls)
-        };
-        let mut kept = Vec::with_capacity(self.held.len());
-        for held in self.held.drain(..) {
-            if over(&held) { self.spent.push(held.active) } else { kept.push(held) }
-        }
-        self.held = kept;
+    fn forget_spent(&mut self, now: Duration) {
+        let spent = self.list.iter().filter(|slot| !slot.in_force(now)).count();
+        let mut too_many = spent.saturating_sub(SPENT_LIMIT);
+        self.list.retain(|slot| {
+            let forget = too_many > 0 && !slot.in_force(now);
+            too_many -= usize::from(forget);
+            !forget
+        });
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::admin::Instance;
+    use crate::admin::Op;
 
-    fn subject(op: Op, key: &str) -> Subject {
-        Subject { op, keys: vec![key.into()], credential: Some("a".into()), peer: IpAddr::from([127, 0, 0, 1]) }
+    fn fault(op: Op, calls: Option<u64>, for_ms: Option<u64>) -> Fault {
+        let effect = Effect::Status { status: 503, retry_after_s: None };
+        Fault { matching: Match { ops: vec![op], ..Match::default() }, effect, calls, for_ms }
     }
 
-    fn fault(matching: Match, calls: Option<u64>, for_ms: Option<u64>) -> Fault {
-        Fault { matching, effect: Effect::Refuse, calls, for_ms }
+    fn about(op: Op) -> impl Fn(&Match) -> bool {
+        move |matching| matching.ops.contains(&op)
     }
 
-    fn model() -> Model {
-        let mut model = Model::default();
-        let instance = serde_json::json!({"id": "i-1", "name": "n1", "provider_id": "native://i-1"});
-        let instance: Instance = serde_json::from_value(instance).expect("an instance");
-        model.put_instance(instance).expect("it has an id");
-        model
+    const T0: Duration = Duration::ZERO;
+
+    #[test]
+    fn the_first_that_applies_wins_until_it_is_used_up() {
+        let mut faults = Faults::default();
+        let first = faults.inject(fault(Op::LbGet, Some(2), None), T0).expect("valid");
+        let second = faults.inject(fault(Op::LbGet, None, None), T0).expect("valid");
+        let hit = |faults: &mut Faults| faults.hit(T0, about(Op::LbGet)).map(|(id, _)| id);
+        assert_eq!(
+            [hit(&mut faults), hit(&mut faults), hit(&mut faults)],
+            [Some(first.id), Some(first.id), Some(second.id)]
+        );
+        assert_eq!(faults.hit(T0, about(Op::LbList)), None);
+        let spent = faults.find(first.id, T0).expect("readable");
+        assert_eq!((spent.hits, spent.in_force), (2, false));
+        assert!(faults.clear(first.id) && !faults.clear(first.id));
+        assert_eq!(faults.find(first.id, T0), None);
     }
 
     #[test]
-    fn an_object_is_meant_by_any_of_its_names() {
-        let model = model();
-        for name in ["i-1", "n1", "native://i-1"] {
-            let matching = Match { resource: Some(name.into()), ..Match::default() };
-            assert!(matching.fits(&subject(Op::InstanceGet, "n1"), &model), "{name}");
-            assert!(!matching.fits(&subject(Op::InstanceGet, "n2"), &model), "{name}");
+    fn a_fault_ends_with_its_time() {
+        let mut faults = Faults::default();
+        let start = Duration::from_secs(5);
+        faults.inject(fault(Op::LbGet, None, Some(100)), start).expect("valid");
+        let at = |ms| start + Duration::from_millis(ms);
+        assert!(faults.hit(at(99), about(Op::LbGet)).is_some());
+        assert!(faults.hit(at(100), about(Op::LbGet)).is_none());
+        assert!(!faults.all(at(100))[0].in_force);
+    }
+
+    #[test]
+    fn limits_at_the_end_of_the_range_are_no_limit() {
+        let mut faults = Faults::default();
+        faults.inject(fault(Op::LbGet, Some(u64::MAX), Some(u64::MAX)), Duration::MAX).expect("valid");
+        assert!(faults.hit(T0, about(Op::LbGet)).is_some());
+    }
+
+    #[test]
+    fn what_could_never_hit_is_refused() {
+        let mut faults = Faults::default();
+        assert_eq!(faults.inject(fault(Op::LbGet, Some(0), None), T0), Err(FaultError::Never("calls")));
+        assert_eq!(faults.inject(fault(Op::LbGet, None, Some(0)), T0), Err(FaultError::Never("for_ms")));
+        let mut fine = fault(Op::LbGet, None, None);
+        fine.effect = Effect::Status { status: 200, retry_after_s: None };
+        assert_eq!(faults.inject(fine, T0), Err(FaultError::Status(200)));
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut faults = Faults::default();
+        for _ in 0..SPENT_LIMIT + 10 {
+            faults.inject(fault(Op::LbGet, Some(1), None), T0).expect("valid");
+            assert!(faults.hit(T0, about(Op::LbGet)).is_some());
         }
-        let other = Match { credential: Some("b".into()), ..Match::default() };
-        assert!(!other.fits(&subject(Op::InstanceGet, "n1"), &model));
-    }
-
-    #[test]
-    fn the_first_injected_wins_until_it_is_used_up_or_over() {
-        let (model, mut faults) = (model(), Faults::default());
-        let first = faults.inject(fault(Match::default(), Some(1), None), 0);
-        let second = faults.inject(fault(Match::default(), None, Some(100)), 0);
-        let call = subject(Op::LbList, "x");
-        assert_eq!(faults.strike(&call, &model, 1).map(|(id, _)| id), Some(first.id));
-        assert_eq!(faults.strike(&call, &model, 2).map(|(id, _)| id), Some(second.id));
-        assert_eq!(faults.strike(&call, &model, 100), None);
-        assert_eq!(faults.find(first.id).map(|f| f.hits), Some(1), "hits outlive the fault");
-        assert!(faults.clear(second.id) && !faults.clear(99));
+        let lasting = faults.inject(fault(Op::LbGet, None, None), T0).expect("valid");
+        assert!(faults.list.len() <= SPENT_LIMIT + 1);
+        assert!(faults.find(lasting.id, T0).is_some());
     }
 }

@@ -1,110 +1,158 @@
-//! The journal: an entry per call in order of arrival, completed in place when the call ends.
+//! The journal: every call in order of arrival, with what became of it.
 
 use crate::admin::{Entry, Outcome};
-use crate::model::Millis;
 use std::collections::VecDeque;
-use tokio::sync::watch;
+use std::time::Duration;
 
-/// How many entries are kept; the oldest go first.
-pub(crate) const KEPT_ENTRIES: usize = 200_000;
+/// How many entries are kept; the oldest go first. Some hundred bytes each.
+pub(crate) const CAPACITY: usize = 200_000;
 
-/// The journal.
+/// Part of the journal was asked for that is no longer kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("journal entries up to {last_dropped} are no longer kept; read on after that")]
+pub(crate) struct Dropped {
+    /// Number of the youngest entry that is no longer kept.
+    pub(crate) last_dropped: u64,
+}
+
+/// The journal. Entries are never changed once their call has ended.
 #[derive(Debug)]
 pub(crate) struct Journal {
     entries: VecDeque<Entry>,
-    next: u64,
-    arrivals: watch::Sender<u64>,
+    /// How many entries were dropped, which is the number of the last one.
+    dropped: u64,
+    capacity: usize,
 }
 
 impl Default for Journal {
-    fn default() -> Self {
-        Journal { entries: VecDeque::new(), next: 1, arrivals: watch::Sender::new(0) }
+    fn default() -> Journal {
+        Journal::with_capacity(CAPACITY)
     }
 }
 
 impl Journal {
-    /// Writes a call down as under way; its number.
-    pub(crate) fn begin(&mut self, entry: impl FnOnce(u64) -> Entry) -> u64 {
-        let seq = self.next;
-        self.next += 1;
-        if self.entries.len() >= KEPT_ENTRIES {
-            self.entries.pop_front();
+    fn with_capacity(capacity: usize) -> Journal {
+        Journal { entries: VecDeque::new(), dropped: 0, capacity }
+    }
+
+    /// Adds the entry of a call that has arrived; numbers it and returns the number.
+    pub(crate) fn open(&mut self, mut entry: Entry) -> u64 {
+        if self.entries.len() >= self.capacity && self.entries.pop_front().is_some() {
+            self.dropped += 1;
         }
-        self.entries.push_back(entry(seq));
-        self.arrivals.send_replace(seq);
+        let seq = self.last() + 1;
+        entry.seq = seq;
+        self.entries.push_back(entry);
         seq
     }
 
-    /// Completes a call's entry.
-    pub(crate) fn end(&mut self, seq: u64, now: Millis, outcome: Outcome) {
-        if let Some(entry) = self.at(seq) {
-            entry.took_ms = Some(now.saturating_sub(entry.at_ms));
+    /// Says what became of a call that has not ended yet: hung by a fault, for instance.
+    pub(crate) fn mark(&mut self, seq: u64, outcome: Outcome) {
+        if let Some(entry) = self.entry(seq) {
             entry.outcome = outcome;
         }
     }
 
-    /// Whose load balancer the call turned out to be about.
-    pub(crate) fn concerns(&mut self, seq: u64, owner: String) {
-        if let Some(entry) = self.at(seq) {
-            entry.owner.get_or_insert(owner);
+    /// A call has ended. Only the first end counts, and a call that was marked before keeps its outcome.
+    pub(crate) fn close(&mut self, seq: u64, now: Duration, outcome: Outcome) {
+        if let Some(entry) = self.entry(seq).filter(|entry| entry.took_ms.is_none()) {
+            entry.took_ms = Some(millis(now).saturating_sub(entry.at_ms));
+            if entry.outcome == Outcome::UnderWay {
+                entry.outcome = outcome;
+            }
         }
     }
 
-    fn at(&mut self, seq: u64) -> Option<&mut Entry> {
-        let first = self.entries.front()?.seq;
-        let offset = usize::try_from(seq.checked_sub(first)?).ok()?;
-        self.entries.get_mut(offset)
+    /// Takes note of the object a call has created.
+    pub(crate) fn created(&mut self, seq: u64, id: String) {
+        if let Some(entry) = self.entry(seq) {
+            entry.resource = Some(id);
+        }
     }
 
-    /// Entries after `after`, at most `limit`.
-    pub(crate) fn after(&self, after: u64, limit: usize) -> Vec<Entry> {
-        let first = self.entries.front().map_or(self.next, |entry| entry.seq);
-        let skip = usize::try_from((after + 1).saturating_sub(first)).unwrap_or(usize::MAX);
-        self.entries.iter().skip(skip).take(limit).cloned().collect()
+    /// Up to `limit` entries numbered above `after`.
+    pub(crate) fn after(&self, after: u64, limit: usize) -> Result<Vec<Entry>, Dropped> {
+        if after < self.dropped {
+            return Err(Dropped { last_dropped: self.dropped });
+        }
+        let skip = usize::try_from(after - self.dropped).unwrap_or(usize::MAX).min(self.entries.len());
+        Ok(self.entries.range(skip..).take(limit).cloned().collect())
     }
 
-    /// How many entries have been dropped for want of room.
-    pub(crate) fn dropped(&self) -> u64 {
-        self.entries.front().map_or(self.next, |entry| entry.seq) - 1
+    /// Number of the youngest entry; 0 when there is none.
+    pub(crate) fn last(&self) -> u64 {
+        self.dropped + self.entries.len() as u64
     }
 
-    /// Resolves with each arrival.
-    pub(crate) fn arrivals(&self) -> watch::Receiver<u64> {
-        self.arrivals.subscribe()
+    fn entry(&mut self, seq: u64) -> Option<&mut Entry> {
+        let index = usize::try_from(seq.checked_sub(self.dropped + 1)?).ok()?;
+        self.entries.get_mut(index)
     }
+}
+
+/// A time as the journal shows it.
+pub(crate) fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::admin::Op;
+    use std::net::{IpAddr, Ipv4Addr};
 
-    fn entry(seq: u64) -> Entry {
+    fn entry(at_ms: u64) -> Entry {
         Entry {
-            seq,
-            at_ms: 10,
+            seq: 0,
+            at_ms,
             took_ms: None,
-            peer: std::net::IpAddr::from([127, 0, 0, 1]),
+            peer: IpAddr::V4(Ipv4Addr::LOCALHOST),
             credential: None,
-            op: Op::Other,
+            op: Op::LbGet,
             write: false,
             resource: None,
             owner: None,
-            request: String::new(),
+            request: "GET /".to_owned(),
             outcome: Outcome::UnderWay,
         }
     }
 
+    fn seqs(entries: &[Entry]) -> Vec<u64> {
+        entries.iter().map(|entry| entry.seq).collect()
+    }
+
     #[test]
-    fn numbers_in_order_of_arrival_and_completes_in_place() {
+    fn entries_are_numbered_from_one_and_completed_in_place() {
         let mut journal = Journal::default();
-        let (first, second) = (journal.begin(entry), journal.begin(entry));
-        journal.end(second, 15, Outcome::Answered { status: 200 });
-        journal.end(first, 40, Outcome::Abandoned);
-        let seen = journal.after(0, 10);
-        assert_eq!(seen.iter().map(|e| (e.seq, e.took_ms)).collect::<Vec<_>>(), [(1, Some(30)), (2, Some(5))]);
-        assert_eq!(journal.after(1, 10).len(), 1);
-        assert_eq!(journal.after(2, 10).len(), 0);
-        assert_eq!(journal.dropped(), 0);
+        assert_eq!((journal.last(), journal.open(entry(5)), journal.open(entry(6))), (0, 1, 2));
+        journal.close(1, Duration::from_millis(12), Outcome::Answered { status: 200 });
+        let all = journal.after(0, usize::MAX).expect("kept");
+        assert_eq!(seqs(&all), [1, 2]);
+        assert_eq!((all[0].took_ms, &all[0].outcome), (Some(7), &Outcome::Answered { status: 200 }));
+        assert_eq!((all[1].took_ms, &all[1].outcome), (None, &Outcome::UnderWay));
+        assert_eq!(seqs(&journal.after(1, 1).expect("kept")), [2]);
+        assert_eq!(journal.after(u64::MAX, 1).expect("none yet"), []);
+    }
+
+    #[test]
+    fn a_marked_outcome_stays() {
+        let mut journal = Journal::default();
+        let seq = journal.open(entry(0));
+        journal.mark(seq, Outcome::Faulted { status: None, fault: 3 });
+        journal.close(seq, Duration::from_millis(9), Outcome::Abandoned);
+        let all = journal.after(0, usize::MAX).expect("kept");
+        assert_eq!(all[0].outcome, Outcome::Faulted { status: None, fault: 3 });
+        assert_eq!(all[0].took_ms, Some(9));
+    }
+
+    #[test]
+    fn what_was_dropped_is_not_passed_over_in_silence() {
+        let mut journal = Journal::with_capacity(2);
+        for at in 0..5 {
+            journal.open(entry(at));
+        }
+        journal.close(1, Duration::ZERO, Outcome::Abandoned);
+        assert_eq!(journal.after(2, 10), Err(Dropped { last_dropped: 3 }));
+        assert_eq!(seqs(&journal.after(3, 10).expect("kept")), [4, 5]);
     }
 }

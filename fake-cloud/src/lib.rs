@@ -1,22 +1,28 @@
-//! A cloud made of memory.
+//! A cloud made of memory, for testing cloud controller managers.
 //!
-//! One model of instances, load balancers, their auxiliary objects and routes (contract section 4) behind vendors'
-//! APIs, each a dialect; with an ordered journal of every call, faults, barriers, and an admin API apart from it all.
-//! Knows nothing of Kubernetes.
+//! It holds instances, load balancers with what belongs to them, and routes ([`admin::Inventory`]), and speaks about
+//! them in a vendor's API, called a dialect. Tests reach it through a second API on a port of its own, the admin API:
+//! they set the cloud up, break it with [`admin::Fault`]s, hold calls at barriers, and read every call that was made
+//! in a journal. It knows nothing of Kubernetes clusters and nothing of the harness.
+//!
+//! - Feature `client`: `admin::Client`, all that a test needs.
+//! - Feature `server`: the cloud itself, `Server::start` for use inside a process, and the binary `fake-cloud`.
 
 pub mod admin;
+
+#[cfg(feature = "server")]
+pub mod dialects;
+
 #[cfg(feature = "server")]
 mod barriers;
 #[cfg(feature = "server")]
-mod cloud;
-#[cfg(feature = "server")]
-pub mod dialects;
+mod credentials;
 #[cfg(feature = "server")]
 mod faults;
 #[cfg(feature = "server")]
 mod journal;
 #[cfg(feature = "server")]
-pub mod model;
+mod model;
 #[cfg(feature = "server")]
 mod server;
 

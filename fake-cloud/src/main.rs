@@ -1,129 +1,136 @@
-//! `fake-cloud`: serves the fake cloud, or idles.
+//! The fake cloud as a program: `fake-cloud serve` is the cloud, `fake-cloud idle` does nothing until it is told to stop.
 
-use clap::{Parser, Subcommand};
-use fake_cloud::admin::Credential;
-use fake_cloud::{Config, Server};
-use std::io::Write;
-use std::net::SocketAddr;
-use std::path::PathBuf;
+mod cli;
+
+use clap::Parser;
+use cli::{Cli, Command, Usage};
+use fake_cloud::{Server, StartError};
+use std::error::Error;
 use std::process::ExitCode;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// A cloud made of memory.
-#[derive(Parser)]
-#[command(version, about)]
-struct Cli {
-    #[command(subcommand)]
-    command: Command,
+/// Exit code when what was asked for makes no sense.
+const EXIT_USAGE: u8 = 2;
+/// Exit code when the system does not let it run, e.g. because an address is in use.
+const EXIT_ENVIRONMENT: u8 = 3;
+
+/// Why the program ends otherwise than by a signal.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Usage(#[from] Usage),
+    #[error(transparent)]
+    Start(#[from] StartError),
+    #[error("cannot {what}")]
+    System {
+        what: &'static str,
+        #[source]
+        source: std::io::Error,
+    },
 }
 
-#[derive(Subcommand)]
-enum Command {
-    /// Serve the cloud API and the admin API until SIGTERM or SIGINT.
-    Serve(Serve),
-    /// Do nothing until SIGTERM or SIGINT: a container that only has to run.
-    Idle,
-}
+impl Failure {
+    fn system(what: &'static str) -> impl FnOnce(std::io::Error) -> Failure {
+        move |source| Failure::System { what, source }
+    }
 
-#[derive(clap::Args)]
-struct Serve {
-    /// Dialect of the cloud API.
-    #[arg(long, default_value = "native")]
-    dialect: String,
-    /// Where the cloud API listens; port 0 for any.
-    #[arg(long, default_value = "127.0.0.1:8080")]
-    listen: SocketAddr,
-    /// Where the admin API listens; port 0 for any.
-    #[arg(long, default_value = "127.0.0.1:8081")]
-    admin_listen: SocketAddr,
-    /// File with the admin token; without it the environment's FAKE_CLOUD_ADMIN_TOKEN.
-    #[arg(long)]
-    admin_token_file: Option<PathBuf>,
-    /// File with credentials of the cloud API, a line `NAME=TOKEN` each. More come through the admin API.
-    #[arg(long)]
-    credentials_file: Option<PathBuf>,
+    fn exit_code(&self) -> u8 {
+        match self {
+            Failure::Usage(_) => EXIT_USAGE,
+            Failure::Start(StartError::Listen { .. } | StartError::Random) | Failure::System { .. } => {
+                EXIT_ENVIRONMENT
+            }
+            Failure::Start(
+                StartError::Dialect { .. } | StartError::AdminToken | StartError::Credential(_),
+            ) => EXIT_USAGE,
+        }
+    }
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    // One thread: a fake cloud spends its time waiting, and a test machine has better use for its cores.
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => return fail(&format!("no runtime: {error}")),
-    };
-    let outcome = runtime.block_on(async {
+    match run(Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            complain(&failure);
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+/// One thread is enough for a cloud made of memory: it has nothing to wait for.
+fn run(cli: Cli) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(Failure::system("start the runtime"))?;
+    runtime.block_on(async {
+        let mut stop = Stop::listen()?;
         match cli.command {
-            Command::Serve(serve) => run(serve).await,
-            Command::Idle => {
-                ended().await;
-                Ok(())
+            Command::Idle => {}
+            Command::Serve(serve) => {
+                log_to_stderr();
+                let dialect = serve.dialect.clone();
+                let running = Server::start(serve.config()?).await?;
+                announce(&serde_json::json!({
+                    "ready": true,
+                    "dialect": dialect,
+                    "cloud": running.cloud_addr(),
+                    "admin": running.admin_addr(),
+                }))?;
+                stop.requested().await;
+                running.shutdown().await;
+                return Ok(());
             }
         }
-    });
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(message) => fail(&message),
+        stop.requested().await;
+        Ok(())
+    })
+}
+
+/// SIGTERM and SIGINT.
+struct Stop {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Stop {
+    /// From here on the signals end nothing by themselves: as process 1 of a container they would not, either.
+    fn listen() -> Result<Stop, Failure> {
+        let listen = |kind| signal(kind).map_err(Failure::system("listen for signals"));
+        Ok(Stop { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
+    }
+
+    async fn requested(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
     }
 }
 
-fn fail(message: &str) -> ExitCode {
-    let _ = writeln!(std::io::stderr(), "fake-cloud: {message}");
-    ExitCode::FAILURE
+fn log_to_stderr() {
+    use tracing_subscriber::EnvFilter;
+    let filter = EnvFilter::builder().with_env_var("FAKE_CLOUD_LOG").try_from_env();
+    let filter = filter.unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
 }
 
-async fn run(serve: Serve) -> Result<(), String> {
-    let config = Config {
-        dialect: serve.dialect,
-        listen: serve.listen,
-        admin_listen: serve.admin_listen,
-        admin_token: admin_token(serve.admin_token_file)?,
-        credentials: credentials(serve.credentials_file)?,
-    };
-    let running = Server::start(config).await.map_err(|error| match std::error::Error::source(&error) {
-        Some(cause) => format!("{error}: {cause}"),
-        None => error.to_string(),
-    })?;
-    let ready = serde_json::json!({
-        "ready": true, "cloud": running.cloud_addr.to_string(), "admin": running.admin_addr.to_string(),
-    });
-    writeln!(std::io::stdout(), "{ready}").map_err(|error| format!("writing the ready line: {error}"))?;
-    ended().await;
-    running.shutdown().await;
-    Ok(())
+/// Whoever started it waits for this line.
+fn announce(line: &serde_json::Value) -> Result<(), Failure> {
+    use std::io::Write;
+    let mut stdout = std::io::stdout().lock();
+    writeln!(stdout, "{line}")
+        .and_then(|()| stdout.flush())
+        .map_err(Failure::system("write to standard output"))
 }
 
-fn admin_token(file: Option<PathBuf>) -> Result<String, String> {
-    match file {
-        Some(path) => std::fs::read_to_string(&path)
-            .map(|text| text.trim().to_owned())
-            .map_err(|error| format!("admin token file {}: {error}", path.display())),
-        None => std::env::var("FAKE_CLOUD_ADMIN_TOKEN")
-            .map_err(|_| "no admin token: give --admin-token-file or set FAKE_CLOUD_ADMIN_TOKEN".to_owned()),
+#[expect(clippy::print_stderr, reason = "the last words of a program")]
+fn complain(failure: &Failure) {
+    let mut text = format!("error: {failure}");
+    let mut source = failure.source();
+    while let Some(cause) = source {
+        text.push_str(&format!(": {cause}"));
+        source = cause.source();
     }
-}
-
-fn credentials(file: Option<PathBuf>) -> Result<Vec<Credential>, String> {
-    let Some(path) = file else { return Ok(Vec::new()) };
-    let text = std::fs::read_to_string(&path).map_err(|error| format!("credentials file {}: {error}", path.display()))?;
-    let lines = text.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty());
-    lines
-        .map(|(line, number)| match line.trim().split_once('=') {
-            Some((name, token)) if !name.is_empty() && !token.is_empty() => {
-                Ok(Credential { name: name.to_owned(), token: token.to_owned() })
-            }
-            // The line may be a token: it is not shown.
-            _ => Err(format!("credentials file {}, line {number}: not NAME=TOKEN", path.display())),
-        })
-        .collect()
-}
-
-async fn ended() {
-    let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-    else {
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-    }
+    eprintln!("{text}");
 }

@@ -1,13 +1,19 @@
-//! The admin API: how a test sets the cloud up, provokes it and reads it. Its own port, its own token.
+//! The admin API: how a test sets the cloud up, provokes trouble and reads back what happened.
 
 #[cfg(feature = "client")]
 mod client;
-mod diff;
+mod inventory;
+mod replies;
 #[cfg(feature = "server")]
 pub(crate) mod routes;
 mod types;
 
 #[cfg(feature = "client")]
 pub use client::{Client, ClientError};
-pub use diff::InventoryDiff;
-pub use types::*;
+pub use inventory::{Changed, FieldChange, InventoryDiff, Item, ObjectKind};
+pub use replies::{Health, JournalPage, Problem};
+pub use types::{
+    ActiveFault, Address, Auxiliary, BarrierStatus, Credential, Effect, Entry, Fault, Frontend, HealthCheck,
+    Instance, InstanceState, Inventory, LbAddress, LbState, LoadBalancer, Match, Op, Outcome, Route,
+    Settings,
+};

@@ -1,121 +1,199 @@
-//! The admin API over HTTP; the table in the crate's README lists its calls.
+//! The admin API's server side: paths, the token, and the way from a request to the state.
 
-use super::types::{BarrierStatus, Credential, Fault, Instance, Inventory, LoadBalancer, Match, Route, Settings};
-use crate::cloud::Cloud;
-use crate::model::Refusal;
+use super::inventory::ObjectKind;
+use super::replies::{Health, JournalPage, Problem};
+use super::types::{
+    ActiveFault, BarrierStatus, Credential, Fault, Instance, Inventory, LoadBalancer, Match, Route, Settings,
+};
+use crate::credentials::CredentialError;
+use crate::faults::FaultError;
+use crate::journal::Dropped;
+use crate::model::{Dependents, Refusal};
+use crate::server::{Shared, State as CloudState};
+use axum::Router;
+use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, Path, Query, Request, State};
 use axum::http::{StatusCode, header};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post, put};
-use axum::{Json, Router};
+use axum::routing::{delete, get, post, put};
 use serde::Deserialize;
-use serde_json::json;
+use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::net::TcpListener;
 
-/// Longest long poll of the journal.
-const LONGEST_POLL: Duration = Duration::from_secs(30);
+/// Greatest body, bytes: an inventory of a very large cloud.
+const BODY_LIMIT_BYTES: usize = 64 << 20;
+/// Longest long poll, milliseconds.
+const LONGEST_POLL_MS: u64 = 30_000;
 
-type Shared = State<Arc<Cloud>>;
+type Cloud = State<Arc<Shared>>;
+type Reply<T> = Result<axum::Json<T>, Trouble>;
+type Done = Result<StatusCode, Trouble>;
 
-/// The admin API of a cloud.
-pub(crate) fn router(cloud: Arc<Cloud>, token: String) -> Router {
-    let guarded = Router::new()
+/// All paths.
+pub(crate) fn router(shared: Arc<Shared>) -> Router {
+    let api = Router::new()
         .route("/instances", post(put_instances))
         .route("/instances/{id}", get(get_instance).put(put_instance).delete(delete_instance))
         .route("/inventory", get(inventory).put(restore))
         .route("/load-balancers/{id}", put(put_load_balancer).delete(delete_load_balancer))
+        .route("/routes", post(post_route))
         .route("/routes/{id}", put(put_route).delete(delete_route))
         .route("/faults", get(faults).post(inject).delete(clear_faults))
         .route("/faults/{id}", get(fault).delete(clear_fault))
-        .route("/barriers", get(barriers).post(raise).delete(release_all))
+        .route("/barriers", get(barriers).post(raise_barrier).delete(release_all))
         .route("/barriers/{id}", get(barrier))
         .route("/barriers/{id}/release", post(release))
         .route("/journal", get(journal))
         .route("/settings", get(settings).put(set_settings))
         .route("/credentials", put(put_credential))
-        .route("/credentials/{name}", axum::routing::delete(delete_credential))
+        .route("/credentials/{name}", delete(delete_credential))
         .route("/reset", post(reset))
-        .layer(from_fn_with_state(Arc::<str>::from(token), guard))
-        .layer(DefaultBodyLimit::max(64 << 20));
-    Router::new().nest("/admin/v1", guarded.route("/health", get(health))).with_state(cloud)
+        .layer(axum::middleware::from_fn_with_state(shared.clone(), authorize))
+        .route("/health", get(health));
+    Router::new()
+        .nest("/admin/v1", api)
+        .fallback(async || Trouble::not_found("the admin API has no such path"))
+        .method_not_allowed_fallback(async || {
+            Trouble::new(StatusCode::METHOD_NOT_ALLOWED, "the admin API's path has no such method")
+        })
+        .layer(DefaultBodyLimit::max(BODY_LIMIT_BYTES))
+        .with_state(shared)
 }
 
-async fn guard(State(token): State<Arc<str>>, request: Request, next: Next) -> Response {
-    let presented = request.headers().get(header::AUTHORIZATION).and_then(|v| v.to_str().ok());
-    let presented = presented.and_then(|v| v.strip_prefix("Bearer ")).unwrap_or_default();
-    if !same(presented.as_bytes(), token.as_bytes()) {
-        return problem(StatusCode::UNAUTHORIZED, "the admin token is missing or wrong");
+/// Serves the admin API until it is dropped.
+pub(crate) async fn serve(listener: TcpListener, router: Router) {
+    // It never ends by itself: errors of connections are theirs alone.
+    let _ = axum::serve(listener, router).await;
+}
+
+/// An error of the admin API.
+struct Trouble(StatusCode, String);
+
+impl Trouble {
+    fn new(status: StatusCode, text: impl ToString) -> Trouble {
+        Trouble(status, text.to_string())
     }
-    next.run(request).await
-}
 
-/// Compares in a time that tells nothing but the length.
-fn same(a: &[u8], b: &[u8]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).fold(0, |difference, (x, y)| difference | (x ^ y)) == 0
-}
-
-fn problem(status: StatusCode, message: &str) -> Response {
-    (status, Json(json!({"error": message}))).into_response()
-}
-
-fn absent(what: &str) -> Response {
-    problem(StatusCode::NOT_FOUND, &format!("{what} does not exist"))
-}
-
-fn done(outcome: Result<(), Refusal>) -> Response {
-    match outcome {
-        Ok(()) => StatusCode::NO_CONTENT.into_response(),
-        Err(refusal) => refused(&refusal),
+    fn not_found(text: impl ToString) -> Trouble {
+        Trouble::new(StatusCode::NOT_FOUND, text)
     }
-}
 
-fn refused(refusal: &Refusal) -> Response {
-    let status = match refusal {
-        Refusal::NotFound(_) => StatusCode::NOT_FOUND,
-        Refusal::Conflict(_) => StatusCode::CONFLICT,
-        Refusal::Invalid(_) => StatusCode::UNPROCESSABLE_ENTITY,
-    };
-    problem(status, &refusal.to_string())
-}
-
-async fn health(State(cloud): Shared) -> Json<serde_json::Value> {
-    Json(json!({"status": "ok", "dialect": cloud.dialect.name(), "version": env!("CARGO_PKG_VERSION")}))
-}
-
-async fn put_instances(State(cloud): Shared, Json(list): Json<Vec<Instance>>) -> Response {
-    let mut state = cloud.lock();
-    done(list.into_iter().try_for_each(|instance| state.model.put_instance(instance)))
-}
-
-async fn get_instance(State(cloud): Shared, Path(id): Path<String>) -> Response {
-    match cloud.lock().model.instance(&id) {
-        Ok(instance) => Json(instance.clone()).into_response(),
-        Err(refusal) => refused(&refusal),
+    fn invalid(text: impl ToString) -> Trouble {
+        Trouble::new(StatusCode::UNPROCESSABLE_ENTITY, text)
     }
 }
 
-async fn put_instance(State(cloud): Shared, Path(id): Path<String>, Json(instance): Json<Instance>) -> Response {
-    if instance.id != id {
-        return problem(StatusCode::UNPROCESSABLE_ENTITY, "the id in the body is not the one in the path");
+impl IntoResponse for Trouble {
+    fn into_response(self) -> Response {
+        (self.0, axum::Json(Problem { error: self.1 })).into_response()
     }
-    done(cloud.lock().model.put_instance(instance))
 }
 
-async fn delete_instance(State(cloud): Shared, Path(id): Path<String>) -> Response {
-    done(cloud.lock().model.delete_instance(&id))
+impl From<Refusal> for Trouble {
+    fn from(refusal: Refusal) -> Trouble {
+        match refusal {
+            Refusal::NotFound(_) => Trouble::not_found(refusal),
+            Refusal::Conflict(_) => Trouble::new(StatusCode::CONFLICT, refusal),
+            Refusal::Invalid(_) => Trouble::invalid(refusal),
+        }
+    }
 }
 
-async fn inventory(State(cloud): Shared) -> Json<Inventory> {
-    let now = cloud.now();
-    Json(cloud.lock().model.inventory(now))
+impl From<FaultError> for Trouble {
+    fn from(error: FaultError) -> Trouble {
+        Trouble::invalid(error)
+    }
 }
 
-async fn restore(State(cloud): Shared, Json(inventory): Json<Inventory>) -> Response {
-    let now = cloud.now();
-    cloud.lock().model.restore(inventory, now);
-    StatusCode::NO_CONTENT.into_response()
+impl From<CredentialError> for Trouble {
+    fn from(error: CredentialError) -> Trouble {
+        match error {
+            CredentialError::NoName | CredentialError::Unusable(_) => Trouble::invalid(error),
+            CredentialError::Shared(..) => Trouble::new(StatusCode::CONFLICT, error),
+        }
+    }
+}
+
+impl From<Dropped> for Trouble {
+    fn from(dropped: Dropped) -> Trouble {
+        Trouble::new(StatusCode::GONE, dropped)
+    }
+}
+
+async fn authorize(State(shared): Cloud, request: Request, next: Next) -> Result<Response, Trouble> {
+    let value = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let token = value.and_then(|value| value.strip_prefix("Bearer "));
+    match token {
+        Some(token) if shared.admin_token.is(token) => Ok(next.run(request).await),
+        _ => Err(Trouble::new(StatusCode::UNAUTHORIZED, "the admin token is missing or wrong")),
+    }
+}
+
+fn parse<T: DeserializeOwned>(body: &Bytes) -> Result<T, Trouble> {
+    serde_json::from_slice(body)
+        .map_err(|error| Trouble::invalid(format!("the body is not as expected: {error}")))
+}
+
+fn same_id(kind: ObjectKind, path: &str, body: &str) -> Result<(), Trouble> {
+    if path == body {
+        return Ok(());
+    }
+    Err(Trouble::invalid(format!("the path says {kind} {path:.80}, the body {body:.80}")))
+}
+
+/// Changes the state, at the present time.
+fn change<T>(shared: &Shared, change: impl FnOnce(&mut CloudState, Duration) -> T) -> T {
+    let mut state = shared.state();
+    change(&mut state, shared.now())
+}
+
+const DONE: Done = Ok(StatusCode::NO_CONTENT);
+
+async fn health(State(shared): Cloud) -> axum::Json<Health> {
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    axum::Json(Health { dialect: shared.kind.name.to_owned(), version })
+}
+
+async fn get_instance(State(shared): Cloud, Path(id): Path<String>) -> Reply<Instance> {
+    Ok(axum::Json(change(&shared, |state, _| state.cloud.instance(&id).cloned())?))
+}
+
+async fn put_instance(State(shared): Cloud, Path(id): Path<String>, body: Bytes) -> Done {
+    let instance: Instance = parse(&body)?;
+    same_id(ObjectKind::Instance, &id, &instance.id)?;
+    change(&shared, |state, _| state.cloud.put_instance(instance))?;
+    DONE
+}
+
+async fn put_instances(State(shared): Cloud, body: Bytes) -> Done {
+    let instances: Vec<Instance> = parse(&body)?;
+    change(&shared, |state, _| state.cloud.put_instances(instances))?;
+    DONE
+}
+
+async fn delete_instance(State(shared): Cloud, Path(id): Path<String>) -> Done {
+    change(&shared, |state, _| state.cloud.delete_instance(&id))?;
+    DONE
+}
+
+async fn inventory(State(shared): Cloud) -> axum::Json<Inventory> {
+    axum::Json(change(&shared, |state, now| state.cloud.inventory(now)))
+}
+
+async fn restore(State(shared): Cloud, body: Bytes) -> Done {
+    let inventory: Inventory = parse(&body)?;
+    change(&shared, |state, now| state.cloud.restore(inventory, now))?;
+    DONE
+}
+
+async fn put_load_balancer(State(shared): Cloud, Path(id): Path<String>, body: Bytes) -> Done {
+    let lb: LoadBalancer = parse(&body)?;
+    same_id(ObjectKind::LoadBalancer, &id, &lb.id)?;
+    change(&shared, |state, _| state.cloud.put_load_balancer(lb))?;
+    DONE
 }
 
 #[derive(Deserialize)]
@@ -125,142 +203,157 @@ struct Cascade {
     cascade: bool,
 }
 
-async fn put_load_balancer(State(cloud): Shared, Path(id): Path<String>, Json(lb): Json<LoadBalancer>) -> Response {
-    if lb.id != id {
-        return problem(StatusCode::UNPROCESSABLE_ENTITY, "the id in the body is not the one in the path");
+async fn delete_load_balancer(
+    State(shared): Cloud,
+    Path(id): Path<String>,
+    query: Result<Query<Cascade>, axum::extract::rejection::QueryRejection>,
+) -> Done {
+    let Query(Cascade { cascade }) = query.map_err(|error| Trouble::invalid(error.body_text()))?;
+    let dependents = if cascade { Dependents::Remove } else { Dependents::Keep };
+    change(&shared, |state, now| state.cloud.remove_load_balancer(&id, dependents, now))?;
+    DONE
+}
+
+async fn post_route(State(shared): Cloud, body: Bytes) -> Reply<Route> {
+    let route: Route = parse(&body)?;
+    Ok(axum::Json(change(&shared, |state, _| state.cloud.put_route(route))?))
+}
+
+async fn put_route(State(shared): Cloud, Path(id): Path<String>, body: Bytes) -> Reply<Route> {
+    let route: Route = parse(&body)?;
+    same_id(ObjectKind::Route, &id, &route.id)?;
+    Ok(axum::Json(change(&shared, |state, _| state.cloud.put_route(route))?))
+}
+
+async fn delete_route(State(shared): Cloud, Path(id): Path<String>) -> Done {
+    change(&shared, |state, _| state.cloud.delete_route(&id))?;
+    DONE
+}
+
+async fn faults(State(shared): Cloud) -> axum::Json<Vec<ActiveFault>> {
+    axum::Json(change(&shared, |state, now| state.faults.all(now)))
+}
+
+async fn inject(State(shared): Cloud, body: Bytes) -> Reply<ActiveFault> {
+    let fault: Fault = parse(&body)?;
+    Ok(axum::Json(change(&shared, |state, now| state.faults.inject(fault, now))?))
+}
+
+async fn clear_faults(State(shared): Cloud) -> Done {
+    change(&shared, |state, _| state.faults.clear_all());
+    DONE
+}
+
+async fn fault(State(shared): Cloud, id: NumberedPath) -> Reply<ActiveFault> {
+    let id = number(id)?;
+    let found = change(&shared, |state, now| state.faults.find(id, now));
+    found.map(axum::Json).ok_or_else(|| Trouble::not_found(format!("fault {id} does not exist")))
+}
+
+async fn clear_fault(State(shared): Cloud, id: NumberedPath) -> Done {
+    let id = number(id)?;
+    if change(&shared, |state, _| state.faults.clear(id)) {
+        return DONE;
     }
-    let now = cloud.now();
-    cloud.lock().model.force_load_balancer(lb, now);
-    StatusCode::NO_CONTENT.into_response()
+    Err(Trouble::not_found(format!("fault {id} does not exist")))
 }
 
-async fn delete_load_balancer(State(cloud): Shared, Path(id): Path<String>, Query(how): Query<Cascade>) -> Response {
-    done(cloud.lock().model.erase_load_balancer(&id, how.cascade))
+async fn barriers(State(shared): Cloud) -> axum::Json<Vec<BarrierStatus>> {
+    axum::Json(change(&shared, |state, _| state.barriers.all()))
 }
 
-async fn put_route(State(cloud): Shared, Path(id): Path<String>, Json(route): Json<Route>) -> Response {
-    if route.id != id {
-        return problem(StatusCode::UNPROCESSABLE_ENTITY, "the id in the body is not the one in the path");
-    }
-    cloud.lock().model.force_route(route);
-    StatusCode::NO_CONTENT.into_response()
+async fn raise_barrier(State(shared): Cloud, body: Bytes) -> Reply<BarrierStatus> {
+    let matching: Match = parse(&body)?;
+    Ok(axum::Json(change(&shared, |state, _| state.barriers.raise(matching))))
 }
 
-async fn delete_route(State(cloud): Shared, Path(id): Path<String>) -> Response {
-    done(cloud.lock().model.delete_route(&id))
+async fn release_all(State(shared): Cloud) -> Done {
+    change(&shared, |state, _| state.barriers.release_all());
+    DONE
 }
 
-async fn faults(State(cloud): Shared) -> Response {
-    let now = cloud.now();
-    Json(cloud.lock().faults.list(now)).into_response()
+async fn barrier(State(shared): Cloud, id: NumberedPath) -> Reply<BarrierStatus> {
+    let id = number(id)?;
+    let found = change(&shared, |state, _| state.barriers.find(id).cloned());
+    found.map(axum::Json).ok_or_else(|| Trouble::not_found(format!("barrier {id} does not exist")))
 }
 
-async fn inject(State(cloud): Shared, Json(fault): Json<Fault>) -> Response {
-    if let super::types::Effect::Status { status, .. } = fault.effect {
-        if !(400..600).contains(&status) {
-            return problem(StatusCode::UNPROCESSABLE_ENTITY, "a fault's status is 400 to 599");
-        }
-    }
-    let now = cloud.now();
-    (StatusCode::CREATED, Json(cloud.lock().faults.inject(fault, now))).into_response()
-}
-
-async fn fault(State(cloud): Shared, Path(id): Path<u64>) -> Response {
-    let found = cloud.lock().faults.find(id);
-    found.map_or_else(|| absent(&format!("fault {id}")), |fault| Json(fault).into_response())
-}
-
-async fn clear_fault(State(cloud): Shared, Path(id): Path<u64>) -> Response {
-    if cloud.lock().faults.clear(id) { StatusCode::NO_CONTENT.into_response() } else { absent(&format!("fault {id}")) }
-}
-
-async fn clear_faults(State(cloud): Shared) -> StatusCode {
-    cloud.lock().faults.clear_all();
-    StatusCode::NO_CONTENT
-}
-
-async fn barriers(State(cloud): Shared) -> Json<Vec<BarrierStatus>> {
-    Json(cloud.lock().barriers.list())
-}
-
-async fn raise(State(cloud): Shared, Json(matching): Json<Match>) -> Response {
-    (StatusCode::CREATED, Json(cloud.lock().barriers.raise(matching))).into_response()
-}
-
-async fn barrier(State(cloud): Shared, Path(id): Path<u64>) -> Response {
-    let found = cloud.lock().barriers.find(id);
-    found.map_or_else(|| absent(&format!("barrier {id}")), |status| Json(status).into_response())
-}
-
-async fn release(State(cloud): Shared, Path(id): Path<u64>) -> Response {
-    let released = cloud.lock().barriers.release(id);
-    released.map_or_else(|| absent(&format!("barrier {id}")), |status| Json(status).into_response())
-}
-
-async fn release_all(State(cloud): Shared) -> StatusCode {
-    cloud.lock().barriers.release_all();
-    StatusCode::NO_CONTENT
+async fn release(State(shared): Cloud, id: NumberedPath) -> Reply<BarrierStatus> {
+    let id = number(id)?;
+    let released = change(&shared, |state, _| state.barriers.release(id));
+    released.map(axum::Json).ok_or_else(|| Trouble::not_found(format!("barrier {id} does not exist")))
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Reading {
+struct JournalQuery {
     #[serde(default)]
     after: u64,
-    #[serde(default = "Reading::most")]
-    limit: usize,
+    #[serde(default)]
+    limit: Option<usize>,
     #[serde(default)]
     wait_ms: u64,
 }
 
-impl Reading {
-    fn most() -> usize {
-        10_000
+async fn journal(
+    State(shared): Cloud,
+    query: Result<Query<JournalQuery>, axum::extract::rejection::QueryRejection>,
+) -> Reply<JournalPage> {
+    let Query(query) = query.map_err(|error| Trouble::invalid(error.body_text()))?;
+    let limit = query.limit.unwrap_or(usize::MAX);
+    let wait = Duration::from_millis(query.wait_ms.min(LONGEST_POLL_MS));
+    let read = || shared.state().journal.after(query.after, limit);
+    let poll = async {
+        loop {
+            // Asked for before looking, so that no arrival in between is missed.
+            let arrival = shared.arrivals.notified();
+            if shared.state().journal.last() > query.after || limit == 0 {
+                return;
+            }
+            arrival.await;
+        }
+    };
+    // That nothing has arrived in time is an answer as well.
+    let _ = tokio::time::timeout(wait, poll).await;
+    Ok(axum::Json(JournalPage { entries: read()? }))
+}
+
+async fn settings(State(shared): Cloud) -> axum::Json<Settings> {
+    axum::Json(change(&shared, |state, _| state.cloud.settings()))
+}
+
+async fn set_settings(State(shared): Cloud, body: Bytes) -> Reply<Settings> {
+    let settings: Settings = parse(&body)?;
+    let set = change(&shared, |state, now| state.cloud.set(&settings, now).map(|()| state.cloud.settings()));
+    Ok(axum::Json(set?))
+}
+
+async fn put_credential(State(shared): Cloud, body: Bytes) -> Done {
+    let credential: Credential =
+        // The parser's words could repeat a token.
+        serde_json::from_slice(&body).map_err(|_| Trouble::invalid("the body is not {\"name\":..., \"token\":...}"))?;
+    change(&shared, |state, _| state.credentials.put(credential))?;
+    DONE
+}
+
+async fn delete_credential(State(shared): Cloud, Path(name): Path<String>) -> Done {
+    if change(&shared, |state, _| state.credentials.remove(&name)) {
+        return DONE;
     }
+    Err(Trouble::not_found(format!("credential {name:.80} does not exist")))
 }
 
-async fn journal(State(cloud): Shared, Query(reading): Query<Reading>) -> Response {
-    let mut arrivals = cloud.lock().journal.arrivals();
-    let mut entries = cloud.lock().journal.after(reading.after, reading.limit);
-    if entries.is_empty() && reading.wait_ms > 0 {
-        let wait = Duration::from_millis(reading.wait_ms).min(LONGEST_POLL);
-        // Whether it came true or the time is up: what is there then is the answer.
-        let _ = tokio::time::timeout(wait, arrivals.wait_for(|seq| *seq > reading.after)).await;
-        entries = cloud.lock().journal.after(reading.after, reading.limit);
-    }
-    let dropped = cloud.lock().journal.dropped();
-    ([("x-dropped-entries", dropped.to_string())], Json(entries)).into_response()
+async fn reset(State(shared): Cloud) -> Done {
+    change(&shared, |state, _| {
+        state.cloud.reset();
+        state.faults.clear_all();
+        state.barriers.release_all();
+    });
+    DONE
 }
 
-async fn settings(State(cloud): Shared) -> Json<Settings> {
-    Json(cloud.lock().model.set(&Settings::default()))
-}
+type NumberedPath = Result<Path<u64>, axum::extract::rejection::PathRejection>;
 
-async fn set_settings(State(cloud): Shared, Json(settings): Json<Settings>) -> Json<Settings> {
-    Json(cloud.lock().model.set(&settings))
-}
-
-async fn put_credential(State(cloud): Shared, Json(credential): Json<Credential>) -> Response {
-    if credential.name.is_empty() || credential.token.is_empty() {
-        return problem(StatusCode::UNPROCESSABLE_ENTITY, "a credential needs a name and a token");
-    }
-    cloud.lock().put_credential(credential);
-    StatusCode::NO_CONTENT.into_response()
-}
-
-async fn delete_credential(State(cloud): Shared, Path(name): Path<String>) -> Response {
-    if cloud.lock().delete_credential(&name) {
-        StatusCode::NO_CONTENT.into_response()
-    } else {
-        absent(&format!("credential {name}"))
-    }
-}
-
-async fn reset(State(cloud): Shared) -> StatusCode {
-    let now = cloud.now();
-    let mut state = cloud.lock();
-    state.faults.clear_all();
-    state.barriers.release_all();
-    state.model.reset(now);
-    StatusCode::NO_CONTENT
+fn number(path: NumberedPath) -> Result<u64, Trouble> {
+    path.map(|Path(id)| id).map_err(|_| Trouble::not_found("ids of faults and barriers are numbers"))
 }

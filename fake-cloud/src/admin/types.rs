@@ -250,9 +250,13 @@ impl Op {
     /// Whether the operation changes the cloud.
     pub fn is_write(self) -> bool {
         match self {
-            Op::InstanceGet | Op::InstanceList | Op::LbGet | Op::LbList | Op::AuxRead | Op::RouteList | Op::Other => {
-                false
-            }
+            Op::InstanceGet
+            | Op::InstanceList
+            | Op::LbGet
+            | Op::LbList
+            | Op::AuxRead
+            | Op::RouteList
+            | Op::Other => false,
             Op::InstanceWrite
             | Op::LbCreate
             | Op::LbUpdate
@@ -266,7 +270,7 @@ impl Op {
     }
 }
 
-/// One line of the journal (contract CLOUD-04). Written when the call ends, numbered when it arrives.
+/// One line of the journal (contract CLOUD-04). Written and numbered when the call arrives, completed when it ends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// Position in the order of arrival, from 1, without gaps.
@@ -283,7 +287,8 @@ pub struct Entry {
     pub op: Op,
     /// Whether it changes the cloud.
     pub write: bool,
-    /// The object's id; for look-ups by another key `key=value`, e.g. `name=node-1`.
+    /// The object's id; for look-ups by another key `key=value`, e.g. `name=node-1`. A creation has its `name=value` until
+    /// it ends well, then the new id.
     pub resource: Option<String>,
     /// [`LoadBalancer::owner`] of the load balancer concerned, where known.
     pub owner: Option<String>,
@@ -302,7 +307,8 @@ pub enum Outcome {
         /// HTTP status.
         status: u16,
     },
-    /// Answered or broken by a fault; the model was not asked.
+    /// Answered or broken by a fault; the model was not asked, except with [`Effect::LoseAnswer`]. A call slowed down by
+    /// [`Effect::Latency`] is `Answered`.
     Faulted {
         /// HTTP status, `None` when the connection was closed or never answered.
         status: Option<u16>,
@@ -339,10 +345,10 @@ pub struct Fault {
     pub matching: Match,
     /// What happens.
     pub effect: Effect,
-    /// Gone after so many calls; `None`: no limit.
+    /// Gone after so many calls, at least 1; `None`: no limit.
     #[serde(default)]
     pub calls: Option<u64>,
-    /// Gone after so long, milliseconds; `None`: until cleared.
+    /// Gone after so long, milliseconds, at least 1; `None`: until cleared.
     #[serde(default)]
     pub for_ms: Option<u64>,
 }
@@ -365,7 +371,8 @@ pub enum Effect {
     Refuse,
     /// Never answered; the connection stays open until the caller gives up.
     Hang,
-    /// Answered normally, but so much later.
+    /// Answered normally, but so much later. The time passes before the call takes effect, so a caller that gives up in
+    /// the meantime has changed nothing.
     Latency {
         /// Milliseconds.
         ms: u64,
@@ -383,6 +390,9 @@ pub struct ActiveFault {
     pub fault: Fault,
     /// Calls it has hit so far.
     pub hits: u64,
+    /// Whether it can still hit: its calls are not used up and its time is not over. A fault that is no longer in force
+    /// stays readable until it is cleared.
+    pub in_force: bool,
 }
 
 /// A barrier (contract CLOUD-06): matching calls wait before they take effect.
@@ -402,7 +412,7 @@ pub struct BarrierStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
-    /// Greatest number of items in a page of any list; default 50.
+    /// Greatest number of items in a page of any list, at least 1; default 50.
     pub page_size: Option<u32>,
     /// How long a new load balancer stays without an address, milliseconds; default 0.
     pub provisioning_ms: Option<u64>,

@@ -1,88 +1,120 @@
-//! Dialects: vendors' APIs over the one model.
+//! Dialects: the APIs vendors' clients speak, each a thin layer of paths, fields and error forms over the one model.
 //!
-//! A dialect says how a token is presented, what a call means to the model, how the model's answer looks and how an
-//! error looks. Faults, barriers, journal and paging are the server's and work alike in each. To add one: a folder
-//! with `mod.rs`, `routes.rs`, `wire.rs` and `errors.rs`, and a line in [`ALL`].
+//! Adding one is a folder with the same four files as the others and a line in [`ALL`]; the README says how.
 
-pub mod native;
+mod native;
+mod request;
 
-use crate::admin::Op;
-use crate::model::{Millis, Model};
-use http::{HeaderMap, Method};
+pub(crate) use request::{Answer, Call, Request};
 
-/// Every dialect.
-pub const ALL: &[&dyn Dialect] = &[&native::Native];
+use crate::credentials::Credentials;
+use crate::model::Cloud;
+use std::sync::Arc;
+use std::time::Duration;
 
-/// The dialect of that name.
-pub fn find(name: &str) -> Option<&'static dyn Dialect> {
-    ALL.iter().copied().find(|dialect| dialect.name() == name)
+/// All dialects.
+pub const ALL: &[Kind] = &[native::KIND];
+
+/// A dialect that can be spoken.
+#[derive(Clone, Copy)]
+pub struct Kind {
+    /// Its name, as in the command line and in profiles.
+    pub name: &'static str,
+    /// What it is, in a few words.
+    pub title: &'static str,
+    /// Makes one for a cloud of its own.
+    new: fn() -> Box<dyn Dialect>,
 }
 
-/// A request, parsed as far as every dialect needs it.
-#[derive(Clone, Debug)]
-pub struct Request {
-    /// Method.
-    pub method: Method,
-    /// Path without query.
-    pub path: String,
-    /// Query, decoded, in order.
-    pub query: Vec<(String, String)>,
-    /// Headers.
-    pub headers: HeaderMap,
-    /// Body.
-    pub body: Vec<u8>,
-}
-
-impl Request {
-    /// The first value of a query parameter, where not empty.
-    pub fn parameter(&self, name: &str) -> Option<&str> {
-        self.query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str()).filter(|v| !v.is_empty())
+impl Kind {
+    /// The dialect of that name.
+    pub fn find(name: &str) -> Option<&'static Kind> {
+        ALL.iter().find(|kind| kind.name == name)
     }
 
-    /// The body as JSON; null when it is none.
-    pub fn json(&self) -> serde_json::Value {
-        serde_json::from_slice(&self.body).unwrap_or_default()
+    pub(crate) fn make(&self) -> Box<dyn Dialect> {
+        (self.new)()
     }
 }
 
-/// What a call means.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Meaning {
-    /// The model's operation.
-    pub op: Op,
-    /// How the journal names the object: an id, or `key=value`.
-    pub resource: Option<String>,
-    /// Every id, name or owner the call itself names.
-    pub keys: Vec<String>,
-    /// The load balancer's owner, where the call names it.
-    pub owner: Option<String>,
+impl std::fmt::Debug for Kind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Kind").field("name", &self.name).finish_non_exhaustive()
+    }
 }
 
-/// An answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
-    /// HTTP status.
-    pub status: u16,
-    /// Further headers.
-    pub headers: Vec<(&'static str, String)>,
-    /// JSON; `None` for an empty body.
-    pub body: Option<Vec<u8>>,
+/// An API over the model. One dialect serves one cloud, and may keep what the model has no place for (behind a lock of
+/// its own): actions that run, tokens it has issued.
+///
+/// For each call the server asks it, in this order, what the call means ([`Dialect::plan`]), whose it is
+/// ([`Dialect::identify`]), and then either to carry it out ([`Plan::run`]) or to put a refusal into its own words.
+/// Journal, faults and barriers are none of its business.
+pub(crate) trait Dialect: Send + Sync {
+    /// What a call means. Never fails: what makes no sense is a plan that answers so, and what is no call of this
+    /// dialect at all is [`Op::Other`](crate::admin::Op::Other) with a 501 that says so.
+    fn plan(&self, request: &Request) -> Plan;
+
+    /// Whose call it is.
+    fn identify(&self, request: &Request, known: &Credentials) -> Identity {
+        match request.bearer().and_then(|token| known.name_of(token)) {
+            Some(name) => Identity::Known(name),
+            None => Identity::Unknown,
+        }
+    }
+
+    /// A refusal in this dialect's form.
+    fn refuse(&self, refusal: Denial) -> Answer;
+
+    /// A 200 that is not what this dialect promises: JSON that breaks off.
+    fn malformed(&self) -> Answer {
+        Answer::json_text(200, "{\"unexpected\": [1, 2,".to_owned())
+    }
 }
 
-/// A vendor's API.
-pub trait Dialect: Send + Sync {
-    /// Its name, as profiles spell it.
-    fn name(&self) -> &'static str;
+/// Whose call it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Identity {
+    /// That of the credential of this name.
+    Known(Arc<str>),
+    /// Nobody's we know; the call is refused.
+    Unknown,
+    /// Anybody's: the call needs no credential, such as one that asks for a token.
+    #[expect(dead_code, reason = "dialects with a call to log in need it, e.g. OpenStack's")]
+    Anybody,
+}
 
-    /// The token a request presents.
-    fn token<'a>(&self, request: &'a Request) -> Option<&'a str>;
+/// A refusal that does not come from the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Denial {
+    /// No credential, or one we do not know.
+    Unauthenticated,
+    /// The body is too long.
+    TooLarge {
+        /// Greatest number of bytes.
+        limit_bytes: usize,
+    },
+    /// A fault says so.
+    Fault {
+        /// 400 to 599.
+        status: u16,
+        /// Value of `Retry-After`, seconds.
+        retry_after_s: Option<u64>,
+    },
+}
 
-    /// What a request means to the model; asked before it takes effect, and also of nonsense.
-    fn meaning(&self, request: &Request) -> Meaning;
+/// What a call does when it takes effect: at once and as a whole.
+pub(crate) type Effect = Box<dyn FnOnce(&mut Cloud, Duration) -> Answer + Send>;
 
-    /// Lets the request take effect.
-    fn answer(&self, request: &Request, meaning: &Meaning, model: &mut Model, now: Millis) -> Answer;
+/// What a call means, and how it is carried out.
+pub(crate) struct Plan {
+    /// What it means.
+    pub(crate) call: Call,
+    /// How it is carried out; gets the time.
+    pub(crate) run: Effect,
+}
 
-    /// An error in the dialect's own form.
-    fn error(&self, status: u16, message: &str) -> Answer;
+impl Plan {
+    pub(crate) fn new(call: Call, run: impl FnOnce(&mut Cloud, Duration) -> Answer + Send + 'static) -> Plan {
+        Plan { call, run: Box::new(run) }
+    }
 }

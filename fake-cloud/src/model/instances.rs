@@ -1,41 +1,32 @@
-//! Instances.
+//! Instances: machines that only the admin API changes.
 
-use super::{Model, Refusal};
 use crate::admin::Instance;
+use std::collections::BTreeMap;
 
-impl Model {
-    /// Every instance, by id.
-    pub fn instances(&self) -> impl Iterator<Item = &Instance> {
-        self.instances.values()
+/// All instances by id.
+#[derive(Debug, Default)]
+pub(super) struct Instances(BTreeMap<String, Instance>);
+
+impl Instances {
+    pub(super) fn get(&self, id: &str) -> Option<&Instance> {
+        self.0.get(id)
     }
 
-    /// One instance.
-    ///
-    /// # Errors
-    /// When there is none of that id.
-    pub fn instance(&self, id: &str) -> Result<&Instance, Refusal> {
-        self.instances.get(id).ok_or_else(|| Refusal::NotFound(format!("instance {id}")))
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Instance> {
+        self.0.values()
     }
 
-    /// Creates or replaces an instance.
-    ///
-    /// # Errors
-    /// When it has no id.
-    pub fn put_instance(&mut self, instance: Instance) -> Result<(), Refusal> {
-        if instance.id.is_empty() {
-            return Err(Refusal::Invalid("an instance needs an id".to_owned()));
-        }
-        self.instances.insert(instance.id.clone(), instance);
-        Ok(())
+    pub(super) fn put(&mut self, instance: Instance) {
+        self.0.insert(instance.id.clone(), instance);
     }
 
-    /// Deletes an instance. It leaves the load balancers it was a backend of, as a cloud would see to it.
-    ///
-    /// # Errors
-    /// When there is none of that id.
-    pub fn delete_instance(&mut self, id: &str) -> Result<(), Refusal> {
-        self.instances.remove(id).map(|_| ()).ok_or_else(|| Refusal::NotFound(format!("instance {id}")))?;
-        self.forget_backend(id);
-        Ok(())
+    pub(super) fn remove(&mut self, id: &str) -> Option<Instance> {
+        self.0.remove(id)
+    }
+}
+
+impl FromIterator<Instance> for Instances {
+    fn from_iter<I: IntoIterator<Item = Instance>>(instances: I) -> Instances {
+        Instances(instances.into_iter().map(|instance| (instance.id.clone(), instance)).collect())
     }
 }

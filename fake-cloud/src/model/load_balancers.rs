@@ -1,357 +1,266 @@
-//! Load balancers and what belongs to them: provisioning and deletion take the time the settings say.
+//! Load balancers: provisioning, in service, being deleted, gone.
 
-use super::{Millis, Model, Refusal};
-use crate::admin::{Auxiliary, Frontend, HealthCheck, LbAddress, LbState, LoadBalancer};
-use std::net::{IpAddr, Ipv4Addr};
+use super::Refusal;
+use super::addresses::AddressPool;
+use super::checks::{check_name, check_port, check_protocol, check_source_ranges, check_text, shown};
+use super::ids::Ids;
+use crate::admin::{Frontend, HealthCheck, LbAddress, LbState, LoadBalancer, ObjectKind};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::time::Duration;
 
-/// A load balancer with the moments its state changes at.
-#[derive(Clone, Debug)]
-pub(super) struct Held {
-    lb: LoadBalancer,
-    active_at: Millis,
-    gone_at: Option<Millis>,
-    address: LbAddress,
-}
+/// What load balancers' ids begin with.
+const PREFIX: &str = "lb";
 
-impl Held {
-    pub(super) fn load_balancer(&self) -> &LoadBalancer {
-        &self.lb
-    }
-
-    /// As restored from an inventory: no transition pending but those its state says.
-    pub(super) fn settled(lb: LoadBalancer, now: Millis) -> Held {
-        let address = lb.addresses.first().cloned().unwrap_or(LbAddress { ip: None, hostname: None });
-        let gone_at = (lb.state == LbState::Deleting).then_some(now);
-        Held { lb, active_at: now, gone_at, address }
-    }
-
-    fn advance(&mut self, now: Millis) {
-        if self.lb.state == LbState::Provisioning && now >= self.active_at {
-            self.lb.state = LbState::Active;
-            self.lb.addresses = vec![self.address.clone()];
-        }
-    }
-}
-
-/// What a client says of a load balancer.
+/// The part of a load balancer that its creator decides.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LbRequest {
-    /// Name.
-    pub name: String,
-    /// Owner.
-    pub owner: String,
-    /// What it listens on.
-    pub frontends: Vec<Frontend>,
-    /// Instance ids.
-    pub backends: Vec<String>,
-    /// How backends are probed.
-    pub health_check: Option<HealthCheck>,
-    /// Client address ranges let in.
-    pub source_ranges: Vec<String>,
-    /// `None` or `ClientIP`.
-    pub session_affinity: String,
+pub(crate) struct LbSpec {
+    /// See [`LoadBalancer::name`].
+    pub(crate) name: String,
+    /// See [`LoadBalancer::owner`].
+    pub(crate) owner: String,
+    /// See [`LoadBalancer::frontends`].
+    pub(crate) frontends: Vec<Frontend>,
+    /// See [`LoadBalancer::backends`]; in any order.
+    pub(crate) backends: Vec<String>,
+    /// See [`LoadBalancer::health_check`].
+    pub(crate) health_check: Option<HealthCheck>,
+    /// See [`LoadBalancer::source_ranges`].
+    pub(crate) source_ranges: Vec<String>,
+    /// See [`LoadBalancer::session_affinity`]; empty means `None`.
+    pub(crate) session_affinity: String,
 }
 
-impl Model {
-    /// Load balancers that are there at `now`, by id.
-    pub fn list_load_balancers(&mut self, now: Millis) -> Vec<LoadBalancer> {
-        self.advance(now);
-        self.load_balancers.values().map(|held| held.lb.clone()).collect()
-    }
-
-    /// One load balancer.
-    ///
-    /// # Errors
-    /// When there is none of that id at `now`.
-    pub fn load_balancer(&mut self, id: &str, now: Millis) -> Result<LoadBalancer, Refusal> {
-        self.advance(now);
-        self.load_balancers.get(id).map(|held| held.lb.clone()).ok_or_else(|| absent(id))
-    }
-
-    /// Creates a load balancer.
-    ///
-    /// # Errors
-    /// When its name is taken or the request makes no sense.
-    pub fn create_load_balancer(&mut self, request: LbRequest, now: Millis) -> Result<LoadBalancer, Refusal> {
-        self.advance(now);
-        check(&request)?;
-        if self.load_balancers.values().any(|held| held.lb.name == request.name) {
-            return Err(Refusal::Conflict(format!("a load balancer named {} exists already", request.name)));
+impl LbSpec {
+    /// What a load balancer's creator has decided so far.
+    pub(super) fn of(lb: &LoadBalancer) -> LbSpec {
+        LbSpec {
+            name: lb.name.clone(),
+            owner: lb.owner.clone(),
+            frontends: lb.frontends.clone(),
+            backends: lb.backends.clone(),
+            health_check: lb.health_check.clone(),
+            source_ranges: lb.source_ranges.clone(),
+            session_affinity: lb.session_affinity.clone(),
         }
-        self.known_backends(&request.backends)?;
-        self.last_lb += 1;
-        let id = format!("lb-{}", self.last_lb);
-        let address = LbAddress { ip: Some(self.next_address()), hostname: None };
-        let lb = LoadBalancer {
-            id: id.clone(),
-            name: request.name,
-            owner: request.owner,
-            frontends: request.frontends,
-            backends: sorted(request.backends),
-            health_check: request.health_check,
-            source_ranges: request.source_ranges,
-            session_affinity: request.session_affinity,
-            addresses: Vec::new(),
-            state: LbState::Provisioning,
+    }
+
+    /// The same in its usual form, if it makes sense.
+    pub(super) fn checked(mut self) -> Result<LbSpec, Refusal> {
+        check_name(&self.name)?;
+        check_text("owner", &self.owner)?;
+        let mut taken = BTreeSet::new();
+        for frontend in &self.frontends {
+            check_port("port", frontend.port)?;
+            check_port("node_port", frontend.node_port)?;
+            check_protocol(&frontend.protocol)?;
+            if !taken.insert((frontend.port, &frontend.protocol)) {
+                let text = format!("two frontends for {}/{}", frontend.port, frontend.protocol);
+                return Err(Refusal::Invalid(text));
+            }
+        }
+        self.health_check.as_ref().map_or(Ok(()), check_health_check)?;
+        check_source_ranges(&self.source_ranges)?;
+        match self.session_affinity.as_str() {
+            "None" | "ClientIP" => {}
+            "" => "None".clone_into(&mut self.session_affinity),
+            other => {
+                let text = format!("session affinity {} is neither None nor ClientIP", shown(other));
+                return Err(Refusal::Invalid(text));
+            }
+        }
+        self.backends.sort_unstable();
+        self.backends.dedup();
+        Ok(self)
+    }
+
+    fn into_load_balancer(self, id: String, addresses: Vec<LbAddress>, state: LbState) -> LoadBalancer {
+        LoadBalancer {
+            id,
+            name: self.name,
+            owner: self.owner,
+            frontends: self.frontends,
+            backends: self.backends,
+            health_check: self.health_check,
+            source_ranges: self.source_ranges,
+            session_affinity: self.session_affinity,
+            addresses,
+            state,
+        }
+    }
+}
+
+fn check_health_check(check: &HealthCheck) -> Result<(), Refusal> {
+    check_port("health check port", check.port)?;
+    match (check.protocol.as_str(), check.path.as_str()) {
+        ("HTTP", path) if path.starts_with('/') => check_text("health check path", path),
+        ("HTTP", _) => Err(Refusal::Invalid("the path of an HTTP health check must begin with /".to_owned())),
+        ("TCP", "") => Ok(()),
+        ("TCP", _) => Err(Refusal::Invalid("a TCP health check has no path".to_owned())),
+        (other, _) => {
+            Err(Refusal::Invalid(format!("health check protocol {} is not HTTP or TCP", shown(other))))
+        }
+    }
+}
+
+/// What became of a load balancer that is deleted.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Deleted<'a> {
+    /// It is gone.
+    Gone,
+    /// It stays visible for a while.
+    Deleting(&'a LoadBalancer),
+}
+
+/// All load balancers by id.
+#[derive(Debug, Default)]
+pub(super) struct LoadBalancers {
+    by_id: BTreeMap<String, Record>,
+    /// When the state of which one ends by itself.
+    due: BTreeSet<(Duration, String)>,
+    pool: AddressPool,
+}
+
+/// A load balancer and what is not to be seen of it.
+#[derive(Debug)]
+struct Record {
+    lb: LoadBalancer,
+    /// Address it will have once provisioned.
+    reserved: Option<IpAddr>,
+    /// When its state ends by itself; `None`: never.
+    due: Option<Duration>,
+}
+
+impl LoadBalancers {
+    /// Brings everything to what it is by `now`. All other methods rely on this having been called.
+    pub(super) fn settle(&mut self, now: Duration) {
+        while self.due.first().is_some_and(|(at, _)| *at <= now) {
+            let Some((_, id)) = self.due.pop_first() else { return };
+            let Some(record) = self.by_id.get_mut(&id) else { continue };
+            record.due = None;
+            match record.lb.state {
+                LbState::Provisioning => {
+                    record.lb.state = LbState::Active;
+                    record.lb.addresses = record.reserved.take().into_iter().map(ip_address).collect();
+                }
+                LbState::Deleting => {
+                    self.by_id.remove(&id);
+                }
+                LbState::Active => {}
+            }
+        }
+    }
+
+    pub(super) fn get(&self, id: &str) -> Result<&LoadBalancer, Refusal> {
+        self.by_id.get(id).map(|record| &record.lb).ok_or_else(|| Refusal::no(ObjectKind::LoadBalancer, id))
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &LoadBalancer> {
+        self.by_id.values().map(|record| &record.lb)
+    }
+
+    pub(super) fn create(
+        &mut self,
+        spec: LbSpec,
+        ids: &mut Ids,
+        now: Duration,
+        provisioning: Duration,
+    ) -> Result<&LoadBalancer, Refusal> {
+        self.check_free(&spec.name, None)?;
+        let Some(address) = self.pool.take(&self.addresses_in_use()) else {
+            return Err(Refusal::Conflict("no public address is left".to_owned()));
         };
-        let mut held = Held { lb, active_at: now + self.timing.provisioning, gone_at: None, address };
-        held.advance(now);
-        let created = held.lb.clone();
-        self.load_balancers.insert(id, held);
-        Ok(created)
-    }
-
-    /// Replaces what a client may say of a load balancer; name and owner stay.
-    ///
-    /// # Errors
-    /// When there is none of that id, it is being deleted, or the request makes no sense.
-    pub fn update_load_balancer(&mut self, id: &str, request: LbRequest, now: Millis) -> Result<LoadBalancer, Refusal> {
-        self.advance(now);
-        check(&request)?;
-        self.known_backends(&request.backends)?;
-        let held = self.changeable(id)?;
-        held.lb.frontends = request.frontends;
-        held.lb.backends = sorted(request.backends);
-        held.lb.health_check = request.health_check;
-        held.lb.source_ranges = request.source_ranges;
-        held.lb.session_affinity = request.session_affinity;
-        Ok(held.lb.clone())
-    }
-
-    /// Replaces a load balancer's backends.
-    ///
-    /// # Errors
-    /// When there is none of that id, it is being deleted, or a backend does not exist.
-    pub fn set_backends(&mut self, id: &str, backends: Vec<String>, now: Millis) -> Result<LoadBalancer, Refusal> {
-        self.advance(now);
-        self.known_backends(&backends)?;
-        let held = self.changeable(id)?;
-        held.lb.backends = sorted(backends);
-        Ok(held.lb.clone())
-    }
-
-    /// Deletes a load balancer; `None` when it is gone at once, else it as it is while being deleted.
-    ///
-    /// # Errors
-    /// When there is none of that id, or an auxiliary object still refers to it.
-    pub fn delete_load_balancer(&mut self, id: &str, now: Millis) -> Result<Option<LoadBalancer>, Refusal> {
-        self.advance(now);
-        if !self.load_balancers.contains_key(id) {
-            return Err(absent(id));
+        let id = ids.next(PREFIX);
+        let record = if provisioning.is_zero() {
+            let lb = spec.into_load_balancer(id.clone(), vec![ip_address(address)], LbState::Active);
+            Record { lb, reserved: None, due: None }
+        } else {
+            let lb = spec.into_load_balancer(id.clone(), Vec::new(), LbState::Provisioning);
+            Record { lb, reserved: Some(address), due: Some(now.saturating_add(provisioning)) }
+        };
+        if let Some(due) = record.due {
+            self.due.insert((due, id.clone()));
         }
-        if let Some(aux) = self.auxiliaries.values().find(|aux| aux.load_balancer.as_deref() == Some(id)) {
-            return Err(Refusal::Conflict(format!("load balancer {id} is in use by {} {}", aux.kind, aux.id)));
-        }
-        let deletion = self.timing.deletion;
-        if deletion == 0 {
-            self.load_balancers.remove(id);
-            return Ok(None);
-        }
-        let held = self.load_balancers.get_mut(id).ok_or_else(|| absent(id))?;
-        held.lb.state = LbState::Deleting;
-        held.gone_at.get_or_insert(now + deletion);
-        Ok(Some(held.lb.clone()))
+        self.by_id.insert(id.clone(), record);
+        self.get(&id)
     }
 
-    /// Puts a load balancer as it is, behind everybody's back.
-    pub fn force_load_balancer(&mut self, lb: LoadBalancer, now: Millis) {
-        self.load_balancers.insert(lb.id.clone(), Held::settled(lb, now));
-    }
-
-    /// Takes a load balancer away behind everybody's back, with its auxiliary objects or without.
-    ///
-    /// # Errors
-    /// When there is none of that id.
-    pub fn erase_load_balancer(&mut self, id: &str, cascade: bool) -> Result<(), Refusal> {
-        self.load_balancers.remove(id).ok_or_else(|| absent(id))?;
-        if cascade {
-            self.auxiliaries.retain(|_, aux| aux.load_balancer.as_deref() != Some(id));
-        }
-        Ok(())
-    }
-
-    /// Auxiliary objects, by id.
-    pub fn auxiliaries(&self) -> impl Iterator<Item = &Auxiliary> {
-        self.auxiliaries.values()
-    }
-
-    /// Creates an auxiliary object; its id is given here, from `prefix`.
-    ///
-    /// # Errors
-    /// When its name is taken or its load balancer does not exist.
-    pub fn create_auxiliary(&mut self, mut aux: Auxiliary, prefix: &str, now: Millis) -> Result<Auxiliary, Refusal> {
-        self.advance(now);
-        if aux.name.is_empty() {
-            return Err(Refusal::Invalid(format!("a {} needs a name", aux.kind)));
-        }
-        if self.auxiliaries.values().any(|other| other.kind == aux.kind && other.name == aux.name) {
-            return Err(Refusal::Conflict(format!("a {} named {} exists already", aux.kind, aux.name)));
-        }
-        if let Some(lb) = aux.load_balancer.as_deref().filter(|id| !self.load_balancers.contains_key(*id)) {
-            return Err(Refusal::Invalid(format!("load balancer {lb} does not exist")));
-        }
-        self.last_aux += 1;
-        aux.id = format!("{prefix}-{}", self.last_aux);
-        self.auxiliaries.insert(aux.id.clone(), aux.clone());
-        Ok(aux)
-    }
-
-    /// Replaces an auxiliary object's content.
-    ///
-    /// # Errors
-    /// When there is none of that id.
-    pub fn update_auxiliary(&mut self, id: &str, spec: serde_json::Value) -> Result<Auxiliary, Refusal> {
-        let aux = self.auxiliaries.get_mut(id).ok_or_else(|| Refusal::NotFound(id.to_owned()))?;
-        aux.spec = spec;
-        Ok(aux.clone())
-    }
-
-    /// Deletes an auxiliary object.
-    ///
-    /// # Errors
-    /// When there is none of that id.
-    pub fn delete_auxiliary(&mut self, id: &str) -> Result<(), Refusal> {
-        self.auxiliaries.remove(id).map(|_| ()).ok_or_else(|| Refusal::NotFound(id.to_owned()))
-    }
-
-    pub(super) fn forget_backend(&mut self, id: &str) {
-        for held in self.load_balancers.values_mut() {
-            held.lb.backends.retain(|backend| backend != id);
-        }
-    }
-
-    fn advance(&mut self, now: Millis) {
-        self.load_balancers.retain(|_, held| held.gone_at.is_none_or(|at| now < at));
-        self.load_balancers.values_mut().for_each(|held| held.advance(now));
-    }
-
-    fn changeable(&mut self, id: &str) -> Result<&mut Held, Refusal> {
-        let held = self.load_balancers.get_mut(id).ok_or_else(|| absent(id))?;
-        if held.lb.state == LbState::Deleting {
+    pub(super) fn update(&mut self, id: &str, spec: LbSpec) -> Result<&LoadBalancer, Refusal> {
+        self.check_free(&spec.name, Some(id))?;
+        let record = self.record(id)?;
+        if record.lb.state == LbState::Deleting {
             return Err(Refusal::Conflict(format!("load balancer {id} is being deleted")));
         }
-        Ok(held)
+        let addresses = std::mem::take(&mut record.lb.addresses);
+        record.lb = spec.into_load_balancer(id.to_owned(), addresses, record.lb.state);
+        Ok(&record.lb)
     }
 
-    fn known_backends(&self, backends: &[String]) -> Result<(), Refusal> {
-        match backends.iter().find(|id| !self.instances.contains_key(*id)) {
-            Some(id) => Err(Refusal::Invalid(format!("backend {id} does not exist"))),
+    pub(super) fn delete(
+        &mut self,
+        id: &str,
+        now: Duration,
+        deletion: Duration,
+    ) -> Result<Deleted<'_>, Refusal> {
+        let record = self.record(id)?;
+        if record.lb.state == LbState::Deleting {
+            return Ok(Deleted::Deleting(&self.record(id)?.lb));
+        }
+        if deletion.is_zero() {
+            self.remove(id);
+            return Ok(Deleted::Gone);
+        }
+        record.lb.state = LbState::Deleting;
+        let due = now.saturating_add(deletion);
+        if let Some(old) = record.due.replace(due) {
+            self.due.remove(&(old, id.to_owned()));
+        }
+        self.due.insert((due, id.to_owned()));
+        Ok(Deleted::Deleting(&self.record(id)?.lb))
+    }
+
+    pub(super) fn remove(&mut self, id: &str) {
+        if let Some(Record { due: Some(due), .. }) = self.by_id.remove(id) {
+            self.due.remove(&(due, id.to_owned()));
+        }
+    }
+
+    pub(super) fn put(&mut self, lb: LoadBalancer) {
+        self.remove(&lb.id);
+        self.by_id.insert(lb.id.clone(), Record { lb, reserved: None, due: None });
+    }
+
+    pub(super) fn restore(&mut self, wanted: Vec<LoadBalancer>) {
+        let keep: BTreeSet<&str> = wanted.iter().map(|lb| lb.id.as_str()).collect();
+        let gone: Vec<String> = self.by_id.keys().filter(|id| !keep.contains(id.as_str())).cloned().collect();
+        gone.iter().for_each(|id| self.remove(id));
+        for lb in wanted {
+            if self.by_id.get(&lb.id).is_none_or(|record| record.lb != lb) {
+                self.put(lb);
+            }
+        }
+    }
+
+    fn record(&mut self, id: &str) -> Result<&mut Record, Refusal> {
+        self.by_id.get_mut(id).ok_or_else(|| Refusal::no(ObjectKind::LoadBalancer, id))
+    }
+
+    fn check_free(&self, name: &str, except: Option<&str>) -> Result<(), Refusal> {
+        match self.iter().find(|lb| lb.name == name && Some(lb.id.as_str()) != except) {
             None => Ok(()),
-        }
-    }
-
-    /// The next public address nobody has: documentation ranges first, then the benchmarking range.
-    fn next_address(&mut self) -> IpAddr {
-        const RANGES: [(u32, u32); 3] = [(0xCB00_7101, 254), (0xC633_6401, 199), (0xC612_0001, 131_000)];
-        let total: u32 = RANGES.iter().map(|(_, size)| size).sum();
-        loop {
-            let mut offset = self.last_address % total;
-            self.last_address = self.last_address.wrapping_add(1);
-            let mut bits = RANGES[0].0;
-            for (base, size) in RANGES {
-                if offset < size {
-                    bits = base + offset;
-                    break;
-                }
-                offset -= size;
-            }
-            let ip = IpAddr::V4(Ipv4Addr::from_bits(bits));
-            if self.load_balancers.len() as u32 >= total || !self.load_balancers.values().any(|h| h.address.ip == Some(ip)) {
-                return ip;
+            Some(lb) => {
+                Err(Refusal::Conflict(format!("load balancer {} has the name {}", lb.id, shown(name))))
             }
         }
     }
+
+    fn addresses_in_use(&self) -> BTreeSet<IpAddr> {
+        let shown =
+            |record: &Record| record.lb.addresses.iter().filter_map(|address| address.ip).collect::<Vec<_>>();
+        self.by_id.values().flat_map(|record| shown(record).into_iter().chain(record.reserved)).collect()
+    }
 }
 
-fn absent(id: &str) -> Refusal {
-    Refusal::NotFound(format!("load balancer {id}"))
-}
-
-fn sorted(mut backends: Vec<String>) -> Vec<String> {
-    backends.sort();
-    backends.dedup();
-    backends
-}
-
-fn check(request: &LbRequest) -> Result<(), Refusal> {
-    let invalid = |why: String| Err(Refusal::Invalid(why));
-    if request.name.is_empty() || request.name.chars().count() > 255 {
-        return invalid("a load balancer's name has 1 to 255 characters".to_owned());
-    }
-    let mut listening = Vec::new();
-    for frontend in &request.frontends {
-        if frontend.port == 0 || frontend.node_port == 0 {
-            return invalid("a frontend's ports are 1 to 65535".to_owned());
-        }
-        if !["TCP", "UDP", "SCTP"].contains(&frontend.protocol.as_str()) {
-            return invalid(format!("protocol {} is none of TCP, UDP, SCTP", frontend.protocol));
-        }
-        let key = (frontend.port, frontend.protocol.as_str());
-        if listening.contains(&key) {
-            return invalid(format!("port {} {} is listened on twice", frontend.port, frontend.protocol));
-        }
-        listening.push(key);
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::admin::Settings;
-
-    fn request(name: &str) -> LbRequest {
-        let frontend = Frontend { port: 80, protocol: "TCP".into(), node_port: 30_080 };
-        LbRequest { name: name.into(), owner: "uid".into(), frontends: vec![frontend], ..LbRequest::default() }
-    }
-
-    #[test]
-    fn is_provisioned_and_deleted_in_its_time() {
-        let mut model = Model::default();
-        model.set(&Settings { provisioning_ms: Some(100), deletion_ms: Some(50), ..Settings::default() });
-        let lb = model.create_load_balancer(request("a"), 0).expect("fine");
-        assert_eq!((lb.state, lb.addresses.len()), (LbState::Provisioning, 0));
-        assert_eq!(model.load_balancer(&lb.id, 99).expect("there").state, LbState::Provisioning);
-        assert_eq!(model.load_balancer(&lb.id, 100).expect("there").addresses.len(), 1);
-        let deleting = model.delete_load_balancer(&lb.id, 200).expect("fine").expect("takes its time");
-        assert_eq!(deleting.state, LbState::Deleting);
-        assert!(matches!(model.update_load_balancer(&lb.id, request("a"), 210), Err(Refusal::Conflict(_))));
-        assert!(model.load_balancer(&lb.id, 249).is_ok());
-        assert!(matches!(model.load_balancer(&lb.id, 250), Err(Refusal::NotFound(_))));
-    }
-
-    #[test]
-    fn names_are_unique_and_used_balancers_stay() {
-        let mut model = Model::default();
-        let lb = model.create_load_balancer(request("a"), 0).expect("fine");
-        assert!(matches!(model.create_load_balancer(request("a"), 0), Err(Refusal::Conflict(_))));
-        let aux = Auxiliary {
-            id: String::new(),
-            kind: "firewall".into(),
-            name: "a".into(),
-            owner: "uid".into(),
-            load_balancer: Some(lb.id.clone()),
-            spec: serde_json::Value::Null,
-        };
-        let aux = model.create_auxiliary(aux, "fw", 0).expect("fine");
-        assert!(matches!(model.delete_load_balancer(&lb.id, 0), Err(Refusal::Conflict(_))));
-        model.delete_auxiliary(&aux.id).expect("there");
-        assert_eq!(model.delete_load_balancer(&lb.id, 0), Ok(None));
-        let again = model.create_load_balancer(request("a"), 0).expect("the name is free");
-        assert_ne!(again.id, lb.id, "ids are never given twice");
-    }
-
-    #[test]
-    fn refuses_what_makes_no_sense() {
-        let mut model = Model::default();
-        let twice = Frontend { port: 80, protocol: "TCP".into(), node_port: 1 };
-        let cases = [
-            LbRequest { name: String::new(), ..request("a") },
-            LbRequest { backends: vec!["i-9".into()], ..request("a") },
-            LbRequest { frontends: vec![twice.clone(), twice], ..request("a") },
-        ];
-        for case in cases {
-            assert!(matches!(model.create_load_balancer(case, 0), Err(Refusal::Invalid(_))));
-        }
-    }
+fn ip_address(ip: IpAddr) -> LbAddress {
+    LbAddress { ip: Some(ip), hostname: None }
 }

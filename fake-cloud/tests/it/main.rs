@@ -1,2 +1,14 @@
-//! Placeholder.
-fn main() {}
+//! The fake cloud as its callers see it: the real server on free ports, driven over HTTP.
+
+mod admin;
+mod bad_input;
+mod barriers;
+mod binary;
+mod faults;
+mod firewalls;
+mod instances;
+mod journal;
+mod load_balancers;
+mod routes;
+mod secrets;
+mod support;

@@ -34,6 +34,36 @@ pub(super) enum Command {
     Explain(ExplainOptions),
     /// Remove what earlier runs left behind.
     Clean,
+    /// Prove that the checks bite: with no CCM and with mutants of the reference CCM they must fail.
+    Controls(ControlOptions),
+}
+
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct ControlOptions {
+    /// Only these mutants; may be repeated. Without it all of them, and no CCM at all.
+    #[arg(long, value_name = "ID")]
+    pub(super) mutant: Vec<String>,
+    /// Node image by Kubernetes version or by name; without it the newest image at hand.
+    #[arg(long, value_name = "VERSION|IMAGE")]
+    kubernetes: Option<String>,
+    /// Folder for evidence.
+    #[arg(long, value_name = "DIR", default_value = "conformance-results/controls")]
+    out: String,
+    /// Whether the environment stays after the run.
+    #[arg(long, value_name = "never|on-failure|always", value_parser = Keep::from_str)]
+    keep: Option<Keep>,
+}
+
+impl ControlOptions {
+    /// What was typed, in the run file's form.
+    pub(super) fn overrides(&self) -> RunFile {
+        RunFile {
+            cluster: ClusterKeys { kubernetes: self.kubernetes.clone(), ..ClusterKeys::default() },
+            output: OutputKeys { dir: Some(self.out.clone()) },
+            keep: self.keep,
+            ..RunFile::default()
+        }
+    }
 }
 
 #[derive(Debug, Args)]

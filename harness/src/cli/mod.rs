@@ -2,6 +2,7 @@
 
 mod arguments;
 mod clean;
+mod controls;
 mod keeper;
 mod list;
 mod outcome;
@@ -36,6 +37,7 @@ pub fn main(suites: &'static [Suite]) -> ExitCode {
         Command::List(options) => list::list(suites, options.output),
         Command::Explain(options) => list::explain(suites, &options.id),
         Command::Clean => clean::clean(),
+        Command::Controls(options) => controls::controls(suites, &options),
     }
 }
 

@@ -6,6 +6,7 @@
 
 use super::record::CloudRecord;
 use crate::images::{Engine, EngineError, ImageError, PreparedImage, RunId, last_lines, load_into_engine};
+use bollard::Docker;
 use bollard::models::{
     ContainerCreateBody, ContainerInspectResponse, EndpointSettings, HostConfig, HostConfigLogConfig, NetworkingConfig,
     PortBinding,
@@ -165,8 +166,9 @@ async fn create(engine: &Engine, name: &str, spec: CloudSpec<'_>) -> Result<Stri
     for last_try in [false, true] {
         load_into_engine(engine, spec.image).await?;
         let options = CreateContainerOptionsBuilder::new().name(name).build();
-        let creating = engine.docker().create_container(Some(options), body(spec));
-        match engine.call("create container", name, LIMIT, creating).await {
+        let body = body(spec);
+        let creating = |docker: Docker| async move { docker.create_container(Some(options), body).await };
+        match engine.make("create container", name, LIMIT, creating).await {
             Ok(created) => return Ok(created.id),
             Err(error) if error.is_not_found() && !last_try => {}
             Err(error) => return Err(error.into()),
@@ -322,7 +324,8 @@ fn token_archive(token: &str) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bollard::models::NetworkSettings;
+    use bollard::Docker;
+use bollard::models::NetworkSettings;
 
     fn container(ip: &str, port: Option<&str>) -> ContainerInspectResponse {
         let endpoint = EndpointSettings { ip_address: Some(ip.to_owned()), ..Default::default() };

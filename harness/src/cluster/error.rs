@@ -37,7 +37,7 @@ pub enum ClusterError {
         why: String,
     },
     /// kind failed.
-    #[error("kind could not create the cluster {name}: {what}{}", journal.as_deref().map(|lines| format!("\nthe kubelet's last lines:\n{lines}")).unwrap_or_default())]
+    #[error("kind could not create the cluster {name}: {what}{}{}", kubelet_said(journal.as_deref()), logs_are_in(evidence.as_deref()))]
     Kind {
         /// Name of the cluster.
         name: String,
@@ -45,6 +45,8 @@ pub enum ClusterError {
         what: String,
         /// The end of the first control plane's kubelet log, where there was one.
         journal: Option<String>,
+        /// Where the machines' logs were put.
+        evidence: Option<PathBuf>,
     },
     /// The cluster came up, but not as it was asked for.
     #[error(
@@ -127,4 +129,12 @@ impl ClusterError {
         let path = path.to_owned();
         move |source| ClusterError::File { operation, path: path.clone(), source }
     }
+}
+
+fn kubelet_said(lines: Option<&str>) -> String {
+    lines.map_or_else(String::new, |lines| format!("\nthe kubelet's last lines:\n{lines}"))
+}
+
+fn logs_are_in(folder: Option<&Path>) -> String {
+    folder.map_or_else(String::new, |folder| format!("\nthe machines' logs are in {}", folder.display()))
 }

@@ -1,8 +1,9 @@
 //! The machines' own logs, taken before they are removed.
 
+use super::condense::condense;
 use super::exec::{Stdin, exec};
 use super::record::Machine;
-use crate::images::{Engine, last_lines};
+use crate::images::Engine;
 use bollard::query_parameters::LogsOptionsBuilder;
 use futures::StreamExt;
 use futures::future::join_all;
@@ -12,7 +13,7 @@ use std::time::Duration;
 /// How long one machine's log may take to be read.
 const LIMIT: Duration = Duration::from_secs(30);
 /// Lines of the kubelet's log that an error shows.
-const LINES_SHOWN: usize = 15;
+const LINES_SHOWN: usize = 8;
 
 /// What is read in a machine, by the file it goes to.
 const SOURCES: &[(&str, &str)] = &[
@@ -48,7 +49,7 @@ pub(super) async fn collect(engine: &Engine, machines: &[Machine], folder: &Path
 pub(super) async fn kubelet_tail(engine: &Engine, machine: &Machine) -> Option<String> {
     let command = ["journalctl", "--no-pager", "--output", "cat", "--lines", "200", "--unit", "kubelet.service"];
     let output = exec(engine, machine, &command, Stdin::Empty, LIMIT).await.ok()?;
-    let text = last_lines(&output.stdout, LINES_SHOWN);
+    let text = condense(&output.stdout, LINES_SHOWN);
     (!text.is_empty()).then_some(text)
 }
 

@@ -1,7 +1,7 @@
 //! A cluster made with kind: creation, attaching, removal.
 
 use super::error::ClusterError;
-use super::evidence::kubelet_tail;
+use super::evidence::{collect, kubelet_tail};
 use super::exec::{Stdin, exec_ok};
 use super::kind_cli::{self, Creation};
 use super::leftovers::remove_cluster;
@@ -14,7 +14,7 @@ use super::spec::{KindSpec, Progress, ProviderIds};
 use super::topology::{self, Layout};
 use crate::check::Facility;
 use crate::config::{BackendKind, NodeIp};
-use crate::images::Engine;
+use crate::images::{Engine, settled};
 use bollard::models::ContainerInspectResponse;
 use bollard::query_parameters::ListContainersOptionsBuilder;
 use futures::future::try_join_all;
@@ -136,19 +136,23 @@ impl Making<'_> {
             if let (None, Some(why)) = (&self.image.reference, failure.pull()) {
                 return Err(ClusterError::NoNodeImage { why });
             }
-            return Err(ClusterError::Kind { name: self.name.to_owned(), what: failure.what, journal: self.journal().await });
+            return Err(self.failed(failure.what).await);
         }
         owner_only(&kubeconfig).await
     }
 
-    /// The end of the kubelet's log on the first control plane; its words usually name the fault.
-    async fn journal(&self) -> Option<String> {
-        let machines = machines(self.engine, self.name).await.ok()?;
-        let machine = machines.first()?;
-        if let Some(folder) = &self.spec.evidence {
-            super::evidence::collect(self.engine, &machines, folder).await;
+    /// A failure with the machines' logs, and the end of the first kubelet's, whose words usually name the fault.
+    async fn failed(&self, what: String) -> ClusterError {
+        let machines = machines(self.engine, self.name).await.unwrap_or_default();
+        let evidence = self.spec.evidence.clone().filter(|_| !machines.is_empty());
+        if let Some(folder) = &evidence {
+            collect(self.engine, &machines, folder).await;
         }
-        kubelet_tail(self.engine, machine).await
+        let journal = match machines.first() {
+            Some(machine) => kubelet_tail(self.engine, machine).await,
+            None => None,
+        };
+        ClusterError::Kind { name: self.name.to_owned(), what, journal, evidence }
     }
 
     /// Looks at what kind has made.
@@ -209,7 +213,12 @@ impl Making<'_> {
     /// Removes what a failed creation left. The failure is what the caller wants to hear of, so trouble here is only
     /// logged; [`super::remove_leftovers`] finds what stays.
     async fn clear_up(&self) {
-        if let Err(error) = remove_cluster(self.engine, self.name).await {
+        let removal = async {
+            remove_cluster(self.engine, self.name).await?;
+            settled(LIMIT).await;
+            remove_cluster(self.engine, self.name).await
+        };
+        if let Err(error) = removal.await {
             tracing::warn!(%error, cluster = self.name, "a failed cluster was not removed");
         }
         // A cloud that was started meanwhile may still be on the network; then its owner removes both.

@@ -1,21 +1,22 @@
 //! The `kind` command as a child process: bounded, its steps passed on, and dead with all its children when nobody
 //! waits for it any more.
 
+use super::condense::condense;
 use super::error::ClusterError;
+use super::family::Family;
 use super::spec::Progress;
-use crate::images::{Engine, last_lines};
-use rustix::process::{Pid, Signal, kill_process_group};
+use crate::images::Engine;
 use std::collections::VecDeque;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::Mutex;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
-use tokio::process::{Child, Command};
+use tokio::process::Command;
 use tokio::time::timeout;
 
 /// Lines of kind's output that an error shows.
-const LINES_SHOWN: usize = 25;
+const LINES_SHOWN: usize = 12;
 /// Lines of output kept while kind runs.
 const LINES_KEPT: usize = 2000;
 
@@ -101,34 +102,8 @@ pub(super) async fn create(
         Err(_) => format!("it did not end within {:?}", creation.limit),
     };
     let output = said.all();
-    let what = format!("{how}; its last lines:\n{}", last_lines(&output, LINES_SHOWN));
+    let what = format!("{how}; its last lines:\n{}", condense(&output, LINES_SHOWN));
     Ok(Err(Failure { output, what }))
-}
-
-/// The process group of a child; killed when this is dropped before the child has ended.
-struct Family {
-    leader: Option<Pid>,
-}
-
-impl Family {
-    fn of(child: &Child) -> Family {
-        let leader = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        Family { leader }
-    }
-
-    fn has_ended(mut self) {
-        self.leader = None;
-    }
-}
-
-impl Drop for Family {
-    fn drop(&mut self) {
-        if let Some(leader) = self.leader
-            && let Err(error) = kill_process_group(leader, Signal::KILL)
-        {
-            tracing::debug!(%error, "kind's process group was gone already");
-        }
-    }
 }
 
 /// The last lines of what a child wrote.

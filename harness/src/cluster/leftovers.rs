@@ -3,7 +3,7 @@
 use super::error::ClusterError;
 use super::kind::CLUSTER_LABEL;
 use super::network;
-use crate::images::{COMPONENT_LABEL, Engine, EngineError, NAME_PREFIX, RUN_LABEL, RunId};
+use crate::images::{COMPONENT_LABEL, Engine, EngineError, NAME_PREFIX, RUN_LABEL, RunId, settled};
 use crate::probe::{ReadError, poll};
 use bollard::query_parameters::{
     ListContainersOptionsBuilder, ListImagesOptionsBuilder, ListNetworksOptionsBuilder, RemoveContainerOptionsBuilder,
@@ -118,7 +118,9 @@ pub enum RemovalError {
 pub async fn cleanup(engine: &Engine, run: &RunId) -> Result<Vec<Leftover>, RemovalError> {
     let of_run = |thing: &Leftover| thing.run.as_ref() == Some(run) || thing.kind == LeftoverKind::Image;
     let first = remove_leftovers(engine, of_run).await;
-    // A container that was being made while kind was killed shows up late, and may have kept the network.
+    // What was being made when the run was cut short shows up late, and may have kept the network. The first removal
+    // ends commands in machines, on which children of kind may still wait.
+    settled(REMOVAL_LIMIT).await;
     let second = remove_leftovers(engine, of_run).await?;
     Ok(first.unwrap_or_default().into_iter().chain(second).collect())
 }

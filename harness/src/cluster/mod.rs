@@ -3,10 +3,12 @@
 //! A [`Cluster`] does to its machines what suites ask for, and says `not possible here` where its backend cannot.
 //! Knows no Kubernetes API: Nodes, taints and readiness are [`crate::k8s`]'s.
 
+mod condense;
 mod error;
 mod evidence;
 mod exec;
 mod existing;
+mod family;
 mod kind;
 mod kind_cli;
 mod leftovers;

@@ -4,6 +4,7 @@ use super::error::ClusterError;
 use super::topology::Families;
 use crate::images::{Engine, EngineError, RunId};
 use super::record::Machine;
+use bollard::Docker;
 use bollard::models::{
     EndpointIpamConfig, EndpointSettings, Ipam, IpamConfig, NetworkConnectRequest, NetworkCreateRequest,
     NetworkDisconnectRequest,
@@ -142,7 +143,8 @@ async fn create(engine: &Engine, run: &RunId, mtu: Option<&str>, ranges: Ranges)
         labels: Some(run.labels("network")),
         ..Default::default()
     };
-    engine.call("create network", &name, LIMIT, engine.docker().create_network(request)).await.map(drop)
+    let creating = |docker: Docker| async move { docker.create_network(request).await };
+    engine.make("create network", &name, LIMIT, creating).await.map(drop)
 }
 
 /// The packet size of Docker's default network, which an administrator may have lowered for a reason.

@@ -4,7 +4,7 @@ use super::error::ClusterError;
 use super::record::KubeProxy;
 use super::version::Version;
 use crate::config::Kubernetes;
-use crate::images::{Engine, EngineError, ImageError, pull};
+use crate::images::{Engine, EngineError, ImageError, begin, pull};
 use bollard::models::{ContainerCreateBody, ImageSummary};
 use bollard::query_parameters::{
     CreateContainerOptionsBuilder, DownloadFromContainerOptionsBuilder, ListImagesOptionsBuilder, RemoveContainerOptionsBuilder,
@@ -111,9 +111,9 @@ async fn present(engine: &Engine) -> Result<Vec<NodeImage>, ClusterError> {
     let all = engine.call("list images of", "the engine", LIMIT, engine.docker().list_images(Some(options))).await?;
     let mut found = Vec::new();
     for image in all.into_iter().filter(is_node_image) {
-        // An image that was pulled by digest alone has no tag to tell its version by.
-        let reference = image.repo_tags.iter().chain(&image.repo_digests).find(|name| !name.starts_with("<none>"));
-        let reference = reference.unwrap_or(&image.id).clone();
+        // An image that was pulled by digest alone has no tag; one without any name is what a newer build has replaced.
+        let names = image.repo_tags.iter().chain(&image.repo_digests);
+        let Some(reference) = names.into_iter().find(|name| !name.starts_with("<none>")).cloned() else { continue };
         let version = match version_by_name(&image.labels, &image.repo_tags) {
             Some(version) => Some(version),
             None => version_by_looking(engine, &reference).await?,
@@ -146,7 +146,9 @@ fn pick<'a>(wish: &Kubernetes, present: &'a [NodeImage]) -> Option<&'a NodeImage
 }
 
 fn listed(present: &[NodeImage]) -> String {
-    let versions: Vec<String> = present.iter().filter_map(|image| image.version.as_ref()).map(Version::to_string).collect();
+    let mut versions: Vec<String> =
+        present.iter().filter_map(|image| image.version.as_ref()).map(Version::to_string).collect();
+    versions.dedup();
     if versions.is_empty() { "none; ci/node-image/build makes one".to_owned() } else { versions.join(", ") }
 }
 
@@ -162,8 +164,14 @@ fn version_by_name(labels: &HashMap<String, String>, names: &[String]) -> Option
     labels.get(VERSION_LABEL).and_then(|version| version.parse().ok()).or_else(|| names.iter().find_map(tagged))
 }
 
-/// Reads `/kind/version` out of the image, by way of a container that never starts.
+/// Reads `/kind/version` out of the image, by way of a container that never starts. It goes again even when nobody
+/// waits for the answer any more.
 async fn version_by_looking(engine: &Engine, reference: &str) -> Result<Option<Version>, EngineError> {
+    let (engine, reference) = (engine.clone(), reference.to_owned());
+    begin(async move { look_into(&engine, &reference).await }).await
+}
+
+async fn look_into(engine: &Engine, reference: &str) -> Result<Option<Version>, EngineError> {
     let docker = engine.docker();
     let body = ContainerCreateBody { image: Some(reference.to_owned()), cmd: Some(vec!["true".to_owned()]), ..Default::default() };
     let options = CreateContainerOptionsBuilder::new().build();

@@ -47,7 +47,7 @@ pub(super) enum TaskOp<'a> {
 impl KindCluster {
     pub(super) async fn load_image(&self, archive: &Path) -> Result<(), ClusterError> {
         // Without '--all-platforms': Docker saves only this machine's.
-        let load = ["ctr", "--namespace", "k8s.io", "images", "import", "--digests", "-"];
+        let load = ["ctr", "--namespace", "k8s.io", "images", "import", "-"];
         let loads = self.kind.machines.iter().map(|m| exec_ok(&self.engine, m, &load, Stdin::File(archive), LOAD_LIMIT));
         try_join_all(loads).await.map(drop)
     }

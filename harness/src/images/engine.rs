@@ -2,6 +2,7 @@
 //!
 //! Knows nothing of clusters and clouds. The only place that decides which engine is meant.
 
+use super::pending::begin;
 use bollard::errors::Error as BollardError;
 use bollard::{ClientVersion, Docker};
 use std::future::Future;
@@ -201,6 +202,23 @@ impl Engine {
 
     pub(crate) fn docker(&self) -> &Docker {
         &self.docker
+    }
+
+    /// As [`Engine::call`], for a call that makes something: it goes on to its end even when the caller is gone, and
+    /// [`super::settled`] waits for it.
+    pub(crate) async fn make<T, F>(
+        &self,
+        operation: &'static str,
+        subject: &str,
+        limit: Duration,
+        call: impl FnOnce(Docker) -> F,
+    ) -> Result<T, EngineError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, BollardError>> + Send + 'static,
+    {
+        let (engine, subject, call) = (self.clone(), subject.to_owned(), call(self.docker.clone()));
+        begin(async move { engine.call(operation, &subject, limit, call).await }).await
     }
 
     /// Makes one call and says, when it fails, what was asked of whom.

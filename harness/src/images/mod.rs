@@ -6,6 +6,7 @@ mod archive;
 mod build;
 mod engine;
 mod names;
+mod pending;
 mod prepare;
 
 pub use archive::{ImageArchive, ImageContent, ImageFile, docker_archive};
@@ -15,4 +16,5 @@ pub use names::{COMPONENT_LABEL, IMAGE_REGISTRY, NAME_PREFIX, RUN_LABEL, RunId};
 pub use prepare::{Folders, ImageError, ImageSource, PreparedImage, load_into_engine, prepare};
 
 pub(crate) use build::last_lines;
+pub(crate) use pending::{begin, settled};
 pub(crate) use prepare::{find_digest, pull};

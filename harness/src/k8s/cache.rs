@@ -41,6 +41,8 @@ struct Inner<K> {
     /// Keys seen since a (re-)list began; what a finished list did not name is gone.
     listing: Option<Vec<(String, String)>>,
     ready: bool,
+    /// Events taken in so far.
+    events: usize,
 }
 
 /// A shared view of one kind of object, fed by a watch.
@@ -57,7 +59,7 @@ impl<K> Clone for Cache<K> {
 
 impl<K> Default for Cache<K> {
     fn default() -> Self {
-        Cache { inner: Arc::new(RwLock::new(Inner { objects: BTreeMap::new(), listing: None, ready: false })) }
+        Cache { inner: Arc::new(RwLock::new(Inner { objects: BTreeMap::new(), listing: None, ready: false, events: 0 })) }
     }
 }
 
@@ -69,6 +71,7 @@ impl<K: Resource> Cache<K> {
     /// Takes one event of the watch in.
     pub(super) fn take(&self, event: Event<K>) {
         let mut inner = self.inner.write().expect("no holder of this lock panics");
+        inner.events += 1;
         match event {
             Event::Init => inner.listing = Some(Vec::new()),
             Event::InitApply(object) => {
@@ -98,6 +101,11 @@ impl<K: Resource> Cache<K> {
     /// Whether the first list is complete.
     pub fn is_ready(&self) -> bool {
         self.read(|inner| inner.ready)
+    }
+
+    /// How many events the watch has shown so far, of whatever object.
+    pub fn events_seen(&self) -> usize {
+        self.read(|inner| inner.events)
     }
 
     /// The object as it is now, if it is there. Cluster-scoped kinds have the empty namespace.

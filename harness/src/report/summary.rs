@@ -16,8 +16,10 @@ pub fn summary(ledger: &Ledger) -> String {
     verdict(ledger, &mut text);
     counts(ledger, &mut text);
     trouble(ledger, &mut text, "Failed", |e| matches!(e.outcome, Outcome::Fail { .. }));
-    trouble(ledger, &mut text, "Environment errors", |e| matches!(e.outcome, Outcome::Error { .. }));
-    unjudged(ledger, &mut text);
+    if ledger.environment_error.is_none() {
+        trouble(ledger, &mut text, "Environment errors", |e| matches!(e.outcome, Outcome::Error { .. }));
+        unjudged(ledger, &mut text);
+    }
     declared(ledger, &mut text);
     speed(ledger, &mut text);
     text

@@ -270,6 +270,18 @@ impl Session {
         }
     }
 
+    /// Takes the CCM away in whatever form it may be and forgets that it did not come up, so that another can be
+    /// deployed on the same cluster.
+    ///
+    /// # Errors
+    /// What could not be removed.
+    pub async fn forget_ccm(&self) -> Result<(), SessionError> {
+        for form in [Form::Replicas, Form::AsShipped] {
+            self.ccm.remove(form).await?;
+        }
+        Ok(self.note_form(Form::Absent)?)
+    }
+
     async fn change_ccm(&self, from: Form, to: Form) -> Result<(), CcmError> {
         self.ccm.remove(from).await?;
         self.ccm.apply(to).await?;

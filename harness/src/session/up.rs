@@ -197,7 +197,8 @@ impl Environment {
             .take(count as usize)
             .zip(0_u16..)
             .map(|(letter, offset)| {
-                let secure_port = profile.secure_port.saturating_add(offset);
+                // The ports next to the framework's 10258 belong to the scheduler and the controller manager.
+                let secure_port = profile.secure_port.saturating_add(offset * 100);
                 Ok(ReplicaRecord { name: letter.to_string(), token: fresh_token()?, secure_port })
             })
             .collect()

@@ -1,43 +1,55 @@
-//! Errors of the native dialect: one form, with the status code that fits.
+//! Errors of the `native` dialect: one form for all.
 
-use crate::dialects::Answer;
+use super::super::{Answer, Denial};
 use crate::model::Refusal;
-use serde_json::json;
+use hyper::header::RETRY_AFTER;
+use serde::Serialize;
 
-/// A call that fails.
-#[derive(Debug)]
-pub(super) enum Failure {
-    /// The model refused.
-    Refused(Refusal),
-    /// The body is not what the call takes.
-    Body(serde_json::Error),
-    /// There is no such call.
-    Unknown(String),
+#[derive(Serialize)]
+struct Body<'a> {
+    error: Words<'a>,
 }
 
-impl From<Refusal> for Failure {
-    fn from(refusal: Refusal) -> Failure {
-        Failure::Refused(refusal)
-    }
+#[derive(Serialize)]
+struct Words<'a> {
+    code: &'a str,
+    message: &'a str,
 }
 
-impl Failure {
-    pub(super) fn answer(&self) -> Answer {
-        match self {
-            Failure::Refused(refusal @ Refusal::NotFound(_)) => answer(404, &refusal.to_string()),
-            Failure::Refused(refusal @ Refusal::Conflict(_)) => answer(409, &refusal.to_string()),
-            Failure::Refused(refusal @ Refusal::Invalid(_)) => answer(422, &refusal.to_string()),
-            Failure::Body(error) if error.is_data() => answer(422, &error.to_string()),
-            Failure::Body(error) => answer(400, &format!("the body is not JSON: {error}")),
-            Failure::Unknown(call) => answer(501, &format!("the native dialect has no call {call}")),
+/// An error with the code that belongs to its status.
+pub(super) fn error(status: u16, message: &str) -> Answer {
+    Answer::json(status, &Body { error: Words { code: code(status), message } })
+}
+
+/// A refusal of the model.
+pub(super) fn refused(refusal: &Refusal) -> Answer {
+    let status = match refusal {
+        Refusal::NotFound(_) => 404,
+        Refusal::Conflict(_) => 409,
+        Refusal::Invalid(_) => 422,
+    };
+    error(status, &refusal.to_string())
+}
+
+/// A refusal of the server.
+pub(super) fn denied(denial: Denial) -> Answer {
+    match denial {
+        Denial::Unauthenticated => error(401, "the token is missing or unknown"),
+        Denial::TooLarge { limit_bytes } => {
+            error(413, &format!("the body is longer than {limit_bytes} bytes"))
+        }
+        Denial::Fault { status, retry_after_s } => {
+            let answer = error(status, "as the test has ordered");
+            match retry_after_s {
+                Some(seconds) => answer.with(RETRY_AFTER, seconds),
+                None => answer,
+            }
         }
     }
 }
 
-/// An error of this status.
-pub(super) fn answer(status: u16, message: &str) -> Answer {
-    let code = match status {
-        400 => "malformed",
+fn code(status: u16) -> &'static str {
+    match status {
         401 => "unauthorized",
         403 => "forbidden",
         404 => "not_found",
@@ -46,8 +58,7 @@ pub(super) fn answer(status: u16, message: &str) -> Answer {
         422 => "invalid",
         429 => "rate_limited",
         501 => "unknown_endpoint",
-        _ => "unavailable",
-    };
-    let body = json!({"error": {"code": code, "message": message}});
-    Answer { status, headers: Vec::new(), body: Some(body.to_string().into_bytes()) }
+        500..=599 => "unavailable",
+        _ => "refused",
+    }
 }

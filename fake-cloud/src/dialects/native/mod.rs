@@ -1,34 +1,27 @@
-//! The fake cloud's own dialect; see `README.md` beside this file.
+//! The fake cloud's own API, described in the README beside this file: the plainest example of a dialect.
 
 mod errors;
 mod routes;
 mod wire;
 
-use super::{Answer, Dialect, Meaning, Request};
-use crate::model::{Millis, Model};
+use super::{Answer, Denial, Dialect, Kind, Plan, Request};
 
-/// The dialect `native`.
-#[derive(Clone, Copy, Debug)]
-pub struct Native;
+/// This dialect.
+pub(super) const KIND: Kind = Kind {
+    name: "native",
+    title: "the fake cloud's own REST API, spoken by the reference CCM",
+    new: || Box::new(Native),
+};
+
+/// Keeps nothing: the model has all it needs.
+struct Native;
 
 impl Dialect for Native {
-    fn name(&self) -> &'static str {
-        "native"
+    fn plan(&self, request: &Request) -> Plan {
+        routes::plan(request)
     }
 
-    fn token<'a>(&self, request: &'a Request) -> Option<&'a str> {
-        request.headers.get(http::header::AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")
-    }
-
-    fn meaning(&self, request: &Request) -> Meaning {
-        routes::meaning(request)
-    }
-
-    fn answer(&self, request: &Request, meaning: &Meaning, model: &mut Model, now: Millis) -> Answer {
-        routes::answer(request, meaning, model, now).unwrap_or_else(|failure| failure.answer())
-    }
-
-    fn error(&self, status: u16, message: &str) -> Answer {
-        errors::answer(status, message)
+    fn refuse(&self, denial: Denial) -> Answer {
+        errors::denied(denial)
     }
 }

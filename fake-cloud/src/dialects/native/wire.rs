@@ -1,33 +1,54 @@
-//! What goes over the wire in the native dialect.
+//! Requests and answers of the `native` dialect as JSON, apart from the admin API's types, so that neither binds the
+//! other.
 
-use crate::admin::{Address, Auxiliary, Frontend, HealthCheck, Instance, InstanceState};
-use crate::model::LbRequest;
-use serde::{Deserialize, Serialize};
+use crate::admin::{self, InstanceState, LbState};
+use crate::model::{AuxSpec, LbSpec, Refusal, check_port, check_protocol, check_source_ranges};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// An instance as the cloud shows it.
+/// A page of a list.
+pub(super) struct Page<'a, T> {
+    /// What the list is called.
+    pub(super) key: &'a str,
+    /// What is on this page.
+    pub(super) items: Vec<T>,
+    /// Number of the next page, if there is one.
+    pub(super) next_page: Option<u64>,
+}
+
+impl<T: Serialize> Serialize for Page<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(2))?;
+        map.serialize_entry(self.key, &self.items)?;
+        map.serialize_entry("next_page", &self.next_page)?;
+        map.end()
+    }
+}
+
+/// An instance.
 #[derive(Serialize)]
-pub(super) struct WireInstance<'a> {
+pub(super) struct Instance<'a> {
     id: &'a str,
     name: &'a str,
     provider_id: Option<&'a str>,
     #[serde(rename = "type")]
-    kind: &'a str,
+    instance_type: &'a str,
     zone: &'a str,
     region: &'a str,
     state: InstanceState,
-    addresses: &'a [Address],
+    addresses: &'a [admin::Address],
     labels: &'a BTreeMap<String, String>,
 }
 
-impl<'a> From<&'a Instance> for WireInstance<'a> {
-    fn from(instance: &'a Instance) -> Self {
-        WireInstance {
+impl<'a> From<&'a admin::Instance> for Instance<'a> {
+    fn from(instance: &'a admin::Instance) -> Instance<'a> {
+        Instance {
             id: &instance.id,
             name: &instance.name,
             provider_id: instance.provider_id.as_deref(),
-            kind: &instance.instance_type,
+            instance_type: &instance.instance_type,
             zone: &instance.zone,
             region: &instance.region,
             state: instance.state,
@@ -37,106 +58,201 @@ impl<'a> From<&'a Instance> for WireInstance<'a> {
     }
 }
 
-/// A load balancer as a client asks for it.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct WireLoadBalancer {
-    #[serde(default)]
-    name: String,
-    #[serde(default)]
-    owner: String,
-    frontends: Vec<Frontend>,
-    #[serde(default)]
-    backends: Vec<String>,
-    #[serde(default)]
-    health_check: Option<HealthCheck>,
-    #[serde(default)]
-    source_ranges: Vec<String>,
-    #[serde(default)]
-    session_affinity: String,
+/// A load balancer.
+#[derive(Serialize)]
+pub(super) struct LoadBalancer<'a> {
+    id: &'a str,
+    name: &'a str,
+    owner: &'a str,
+    state: LbState,
+    frontends: &'a [admin::Frontend],
+    backends: &'a [String],
+    health_check: Option<&'a admin::HealthCheck>,
+    session_affinity: &'a str,
+    source_ranges: &'a [String],
+    addresses: &'a [admin::LbAddress],
 }
 
-impl WireLoadBalancer {
-    /// The request; on an update, which may leave the name out, `name` stands in for it.
-    pub(super) fn request(self, name: &str) -> LbRequest {
-        LbRequest {
-            name: if self.name.is_empty() { name.to_owned() } else { self.name },
-            owner: self.owner,
+impl<'a> From<&'a admin::LoadBalancer> for LoadBalancer<'a> {
+    fn from(lb: &'a admin::LoadBalancer) -> LoadBalancer<'a> {
+        LoadBalancer {
+            id: &lb.id,
+            name: &lb.name,
+            owner: &lb.owner,
+            state: lb.state,
+            frontends: &lb.frontends,
+            backends: &lb.backends,
+            health_check: lb.health_check.as_ref(),
+            session_affinity: &lb.session_affinity,
+            source_ranges: &lb.source_ranges,
+            addresses: &lb.addresses,
+        }
+    }
+}
+
+/// Body that creates a load balancer.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewLoadBalancer {
+    pub(super) name: String,
+    #[serde(default)]
+    pub(super) owner: String,
+    frontends: Vec<admin::Frontend>,
+    backends: Vec<String>,
+    #[serde(default)]
+    health_check: Option<admin::HealthCheck>,
+    #[serde(default)]
+    session_affinity: String,
+    #[serde(default)]
+    source_ranges: Vec<String>,
+}
+
+impl From<NewLoadBalancer> for LbSpec {
+    fn from(new: NewLoadBalancer) -> LbSpec {
+        LbSpec {
+            name: new.name,
+            owner: new.owner,
+            frontends: new.frontends,
+            backends: new.backends,
+            health_check: new.health_check,
+            source_ranges: new.source_ranges,
+            session_affinity: new.session_affinity,
+        }
+    }
+}
+
+/// Body that replaces what a load balancer is; its name and owner stay unless they are given.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LoadBalancerUpdate {
+    #[serde(default)]
+    pub(super) name: Option<String>,
+    #[serde(default)]
+    pub(super) owner: Option<String>,
+    frontends: Vec<admin::Frontend>,
+    backends: Vec<String>,
+    #[serde(default)]
+    health_check: Option<admin::HealthCheck>,
+    #[serde(default)]
+    session_affinity: String,
+    #[serde(default)]
+    source_ranges: Vec<String>,
+}
+
+impl LoadBalancerUpdate {
+    /// What it makes of a load balancer.
+    pub(super) fn over(self, old: LbSpec) -> LbSpec {
+        LbSpec {
+            name: self.name.unwrap_or(old.name),
+            owner: self.owner.unwrap_or(old.owner),
             frontends: self.frontends,
             backends: self.backends,
             health_check: self.health_check,
             source_ranges: self.source_ranges,
-            session_affinity: if self.session_affinity.is_empty() { "None".to_owned() } else { self.session_affinity },
+            session_affinity: self.session_affinity,
         }
     }
 }
 
-/// Backends alone.
+/// Body that replaces the backends of a load balancer.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct WireBackends {
+pub(super) struct Backends {
     pub(super) backends: Vec<String>,
 }
 
-/// A port a firewall lets in.
-#[derive(Serialize, Deserialize)]
+/// A firewall.
+#[derive(Serialize)]
+pub(super) struct Firewall<'a> {
+    id: &'a str,
+    name: &'a str,
+    owner: &'a str,
+    load_balancer: Option<&'a str>,
+    source_ranges: &'a Value,
+    ports: &'a Value,
+}
+
+impl<'a> From<&'a admin::Auxiliary> for Firewall<'a> {
+    fn from(aux: &'a admin::Auxiliary) -> Firewall<'a> {
+        const NONE: &Value = &Value::Array(Vec::new());
+        Firewall {
+            id: &aux.id,
+            name: &aux.name,
+            owner: &aux.owner,
+            load_balancer: aux.load_balancer.as_deref(),
+            source_ranges: aux.spec.get("source_ranges").unwrap_or(NONE),
+            ports: aux.spec.get("ports").unwrap_or(NONE),
+        }
+    }
+}
+
+/// Body that creates or replaces a firewall.
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct WirePort {
+pub(super) struct NewFirewall {
+    pub(super) name: String,
+    #[serde(default)]
+    pub(super) owner: String,
+    #[serde(default)]
+    pub(super) load_balancer: Option<String>,
+    #[serde(default)]
+    source_ranges: Vec<String>,
+    #[serde(default)]
+    ports: Vec<Port>,
+}
+
+/// A port that a firewall opens.
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Port {
     port: u16,
     protocol: String,
 }
 
-/// A firewall as a client asks for it.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct WireFirewall {
-    #[serde(default)]
-    name: String,
-    #[serde(default)]
-    owner: String,
-    #[serde(default)]
-    load_balancer: Option<String>,
-    #[serde(default)]
-    source_ranges: Vec<String>,
-    #[serde(default)]
-    ports: Vec<WirePort>,
+impl TryFrom<NewFirewall> for AuxSpec {
+    type Error = Refusal;
+
+    fn try_from(new: NewFirewall) -> Result<AuxSpec, Refusal> {
+        check_source_ranges(&new.source_ranges)?;
+        for port in &new.ports {
+            check_port("port", port.port)?;
+            check_protocol(&port.protocol)?;
+        }
+        Ok(AuxSpec {
+            name: new.name,
+            owner: new.owner,
+            load_balancer: new.load_balancer,
+            spec: json!({"source_ranges": new.source_ranges, "ports": new.ports}),
+        })
+    }
 }
 
-impl WireFirewall {
-    pub(super) fn spec(&self) -> Value {
-        json!({"source_ranges": self.source_ranges, "ports": self.ports})
-    }
+/// A route.
+#[derive(Serialize)]
+pub(super) struct Route<'a> {
+    id: &'a str,
+    destination: &'a str,
+    target_instance: Option<&'a str>,
+    target_addresses: &'a [String],
+    blackhole: bool,
+}
 
-    pub(super) fn auxiliary(self) -> Auxiliary {
-        let spec = self.spec();
-        Auxiliary {
-            id: String::new(),
-            kind: super::routes::FIREWALL.to_owned(),
-            name: self.name,
-            owner: self.owner,
-            load_balancer: self.load_balancer,
-            spec,
+impl<'a> From<&'a admin::Route> for Route<'a> {
+    fn from(route: &'a admin::Route) -> Route<'a> {
+        Route {
+            id: &route.id,
+            destination: &route.destination,
+            target_instance: route.target_instance.as_deref(),
+            target_addresses: &route.target_addresses,
+            blackhole: route.blackhole,
         }
     }
 }
 
-/// A firewall as the cloud shows it.
-pub(super) fn firewall(aux: &Auxiliary) -> Value {
-    json!({
-        "id": aux.id, "name": aux.name, "owner": aux.owner, "load_balancer": aux.load_balancer,
-        "source_ranges": aux.spec["source_ranges"], "ports": aux.spec["ports"],
-    })
-}
-
-/// A route as a client asks for it.
+/// Body that creates a route.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct WireRoute {
+pub(super) struct NewRoute {
     pub(super) destination: String,
-    #[serde(default)]
-    pub(super) target_instance: Option<String>,
-    #[serde(default)]
-    pub(super) target_addresses: Vec<String>,
-    #[serde(default)]
-    pub(super) blackhole: bool,
+    pub(super) target_instance: String,
 }

@@ -1,0 +1,120 @@
+//! One call of the admin API: path, token, time limit, and what to make of the answer.
+
+use super::super::replies::Problem;
+use super::{Client, ClientError};
+use reqwest::header::AUTHORIZATION;
+use reqwest::{Method, RequestBuilder, StatusCode};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::time::Duration;
+
+/// Longest time the fake cloud may take for an answer, beyond what a long poll asks for.
+pub(super) const LIMIT: Duration = Duration::from_secs(10);
+
+impl Client {
+    pub(super) fn address(&self) -> &str {
+        self.base.as_str().trim_end_matches('/')
+    }
+
+    pub(super) fn request(&self, method: Method, path: &[&str]) -> RequestBuilder {
+        let mut url = self.base.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().extend(["admin", "v1"]).extend(path);
+        }
+        self.http.request(method, url).header(AUTHORIZATION, self.authorization.clone())
+    }
+
+    pub(super) async fn read<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &[&str],
+    ) -> Result<T, ClientError> {
+        self.parse(self.send(self.request(method, path), LIMIT).await?)
+    }
+
+    pub(super) async fn exchange<B, T>(
+        &self,
+        method: Method,
+        path: &[&str],
+        body: &B,
+    ) -> Result<T, ClientError>
+    where
+        B: Serialize + ?Sized,
+        T: DeserializeOwned,
+    {
+        self.parse(self.send(self.request(method, path).json(body), LIMIT).await?)
+    }
+
+    pub(super) async fn write<B>(
+        &self,
+        method: Method,
+        path: &[&str],
+        body: Option<&B>,
+    ) -> Result<(), ClientError>
+    where
+        B: Serialize + ?Sized,
+    {
+        let mut request = self.request(method, path);
+        if let Some(body) = body {
+            request = request.json(body);
+        }
+        self.send(request, LIMIT).await.map(drop)
+    }
+
+    pub(super) async fn send(&self, request: RequestBuilder, limit: Duration) -> Result<Reply, ClientError> {
+        let unreachable = |operation: &str, source: reqwest::Error| ClientError::Unreachable {
+            operation: operation.to_owned(),
+            address: self.address().to_owned(),
+            source: source.without_url(),
+        };
+        let request =
+            request.timeout(limit).build().map_err(|error| unreachable("building a request", error))?;
+        let operation = format!("{} {}", request.method(), request.url().path());
+        let response = self.http.execute(request).await.map_err(|error| unreachable(&operation, error))?;
+        let status = response.status();
+        let body = response.bytes().await.map_err(|error| unreachable(&operation, error))?;
+        if status.is_success() {
+            return Ok(Reply { operation, body: body.into() });
+        }
+        Err(self.refused(operation, status, &body))
+    }
+
+    fn refused(&self, operation: String, status: StatusCode, body: &[u8]) -> ClientError {
+        let message = match serde_json::from_slice::<Problem>(body) {
+            Ok(problem) => problem.error,
+            Err(_) => beginning(body),
+        };
+        ClientError::Refused {
+            operation,
+            address: self.address().to_owned(),
+            status: status.as_u16(),
+            message,
+        }
+    }
+
+    pub(super) fn parse<T: DeserializeOwned>(&self, reply: Reply) -> Result<T, ClientError> {
+        serde_json::from_slice(&reply.body).map_err(|source| ClientError::Malformed {
+            operation: reply.operation,
+            address: self.address().to_owned(),
+            body: beginning(&reply.body),
+            source,
+        })
+    }
+}
+
+/// A successful answer.
+pub(super) struct Reply {
+    operation: String,
+    body: Vec<u8>,
+}
+
+/// The beginning of a body, for an error.
+fn beginning(body: &[u8]) -> String {
+    const SHOWN_CHARS: usize = 200;
+    let text = String::from_utf8_lossy(body);
+    match text.char_indices().nth(SHOWN_CHARS) {
+        Some((at, _)) => format!("{}...", &text[..at]),
+        None if text.is_empty() => "(no body)".to_owned(),
+        None => text.into_owned(),
+    }
+}

@@ -1,0 +1,175 @@
+//! Command line, environment and files of the program. Tokens come from files or the environment, as everybody on the
+//! machine can read a command line.
+
+use clap::{Parser, Subcommand};
+use fake_cloud::admin::Credential;
+use fake_cloud::{Config, dialects};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::{env, fmt, fs, io};
+
+const ADMIN_TOKEN: &str = "FAKE_CLOUD_ADMIN_TOKEN";
+const CREDENTIALS: &str = "FAKE_CLOUD_CREDENTIALS";
+
+/// A cloud made of memory, for testing cloud controller managers.
+#[derive(Debug, Parser)]
+#[command(version, about)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run the cloud until SIGTERM or SIGINT; prints one line of JSON when it answers.
+    Serve(Serve),
+    /// Do nothing until SIGTERM or SIGINT.
+    Idle,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Serve {
+    /// The API it speaks.
+    #[arg(long, default_value = "native", value_parser = dialect_names())]
+    pub(crate) dialect: String,
+    /// Where the cloud API listens; port 0 takes any free one.
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
+    listen: SocketAddr,
+    /// Where the admin API listens; port 0 takes any free one.
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8081")]
+    admin_listen: SocketAddr,
+    /// File that holds the admin API's token; otherwise it is taken from the variable FAKE_CLOUD_ADMIN_TOKEN.
+    #[arg(long, value_name = "FILE")]
+    admin_token_file: Option<PathBuf>,
+    /// File with credentials, NAME=TOKEN in each line; further ones may be in the variable FAKE_CLOUD_CREDENTIALS, one in
+    /// each line or separated by commas, or come through the admin API.
+    #[arg(long, value_name = "FILE")]
+    credentials_file: Option<PathBuf>,
+    /// A credential, for trying things out: everybody on the machine can read it. May be given many times.
+    #[arg(long = "credential", value_name = "NAME=TOKEN")]
+    credentials: Vec<Given>,
+}
+
+fn dialect_names() -> clap::builder::PossibleValuesParser {
+    let names =
+        dialects::ALL.iter().map(|kind| clap::builder::PossibleValue::new(kind.name).help(kind.title));
+    clap::builder::PossibleValuesParser::new(names)
+}
+
+/// What is wrong with the command line, the environment or the files it names. Never holds a token.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Usage {
+    /// Nobody said what the admin token is.
+    #[error("no admin token: name a file with --admin-token-file or set {ADMIN_TOKEN}")]
+    NoAdminToken,
+    /// A file cannot be read.
+    #[error("cannot read {path}")]
+    File {
+        /// Which one.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// A variable of the environment is no text.
+    #[error("{0} is not valid Unicode")]
+    Variable(&'static str),
+    /// A credential is not written as it should be.
+    #[error("{place}: not of the form NAME=TOKEN")]
+    Credential {
+        /// Where it stands.
+        place: String,
+    },
+}
+
+/// A credential as it was given, right or wrong; keeps it to itself.
+#[derive(Clone)]
+struct Given(String);
+
+impl From<&str> for Given {
+    fn from(text: &str) -> Given {
+        Given(text.to_owned())
+    }
+}
+
+impl fmt::Debug for Given {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("<redacted>")
+    }
+}
+
+impl Serve {
+    /// What to start.
+    pub(crate) fn config(self) -> Result<Config, Usage> {
+        let admin_token = match &self.admin_token_file {
+            Some(path) => read(path)?.trim().to_owned(),
+            None => variable(ADMIN_TOKEN)?.ok_or(Usage::NoAdminToken)?,
+        };
+        let given: Vec<&str> = self.credentials.iter().map(|Given(text)| text.as_str()).collect();
+        let mut credentials =
+            parse_lines(&given.join("\n"), |number| format!("--credential number {number}"))?;
+        if let Some(path) = &self.credentials_file {
+            let place = |line: usize| format!("{}, line {line}", path.display());
+            credentials.extend(parse_lines(&read(path)?, place)?);
+        }
+        if let Some(text) = variable(CREDENTIALS)? {
+            let place = |entry: usize| format!("{CREDENTIALS}, entry {entry}");
+            credentials.extend(parse_lines(&text.replace(',', "\n"), place)?);
+        }
+        Ok(Config {
+            dialect: self.dialect,
+            listen: self.listen,
+            admin_listen: self.admin_listen,
+            admin_token: Some(admin_token),
+            credentials,
+        })
+    }
+}
+
+fn read(path: &Path) -> Result<String, Usage> {
+    fs::read_to_string(path).map_err(|source| Usage::File { path: path.to_owned(), source })
+}
+
+fn variable(name: &'static str) -> Result<Option<String>, Usage> {
+    match env::var(name) {
+        Ok(text) => Ok(Some(text)),
+        Err(env::VarError::NotPresent) => Ok(None),
+        Err(env::VarError::NotUnicode(_)) => Err(Usage::Variable(name)),
+    }
+}
+
+/// Empty lines and lines that begin with # are passed over.
+fn parse_lines(text: &str, place: impl Fn(usize) -> String) -> Result<Vec<Credential>, Usage> {
+    let lines = text.lines().zip(1..).map(|(line, number)| (line.trim(), number));
+    lines
+        .filter(|(line, _)| !line.is_empty() && !line.starts_with('#'))
+        .map(|(line, number)| parse(line).ok_or_else(|| Usage::Credential { place: place(number) }))
+        .collect()
+}
+
+fn parse(text: &str) -> Option<Credential> {
+    let (name, token) = text.split_once('=')?;
+    (!name.is_empty() && !token.is_empty())
+        .then(|| Credential { name: name.to_owned(), token: token.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn credentials_are_one_in_a_line() {
+        let place = |line: usize| format!("file, line {line}");
+        let parsed = parse_lines("# replicas\n\n a=token-a \nb=x=y\n", place).expect("fine");
+        let pairs: Vec<(&str, &str)> = parsed.iter().map(|c| (c.name.as_str(), c.token.as_str())).collect();
+        assert_eq!(pairs, [("a", "token-a"), ("b", "x=y")]);
+        let refused = parse_lines("a=token-a\ns3cr3t\n", place).expect_err("no name");
+        assert_eq!(refused.to_string(), "file, line 2: not of the form NAME=TOKEN");
+    }
+}

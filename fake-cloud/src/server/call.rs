@@ -1,0 +1,250 @@
+//! One call of the cloud API from arrival to answer.
+//!
+//! # Order of events
+//! The call arrives and gets its number in the journal; whose it is is decided; the first fault that applies hits;
+//! barriers hold it; it takes effect; it is answered. Where neither fault nor barrier applies, all of this happens
+//! under one lock, so that the order of the journal is the order in which calls took effect.
+
+use super::state::{Shared, State};
+use crate::admin::{Effect, Entry, Match, Outcome};
+use crate::barriers::Place;
+use crate::dialects::{Answer, Call, Denial, Identity, Plan, Request};
+use crate::journal::millis;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Greatest body of a call, bytes.
+pub(crate) const BODY_LIMIT_BYTES: usize = 1 << 20;
+
+/// The connection is to be closed without an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("closed without an answer, as a fault has ordered")]
+pub(crate) struct Closed;
+
+/// How much of a call's body has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Body {
+    /// All of it.
+    Complete,
+    /// More than [`BODY_LIMIT_BYTES`]; the request has none of it.
+    TooLong,
+    /// Not all: the caller is gone.
+    BrokenOff,
+}
+
+/// A call that has arrived. When it is dropped it has ended, in whichever way.
+pub(super) struct InFlight {
+    shared: Arc<Shared>,
+    seq: u64,
+    peer: IpAddr,
+    credential: Option<Arc<str>>,
+    call: Call,
+    /// Barriers raised later do not hold it.
+    youngest_barrier: u64,
+    /// The barrier it waits at.
+    waits_at: Option<u64>,
+    /// The fault that will lose its answer.
+    loses_answer: Option<u64>,
+}
+
+/// What comes next for a call.
+enum Step {
+    Answer(Answer),
+    Wait(Duration),
+    WaitAt(Place),
+    Hang,
+    Close,
+}
+
+/// What a call does when it takes effect, until it has.
+type Run = Option<crate::dialects::Effect>;
+
+/// Carries a call out.
+pub(super) async fn answer(
+    shared: Arc<Shared>,
+    peer: IpAddr,
+    request: Request,
+    body: Body,
+) -> Result<Answer, Closed> {
+    let Plan { call, run } = shared.dialect.plan(&request);
+    let mut run = Some(run);
+    let (mut flight, mut step) = InFlight::arrive(shared, peer, &request, body, call, &mut run);
+    drop(request);
+    loop {
+        step = match step {
+            Step::Answer(answer) => return Ok(answer),
+            Step::Close => return Err(Closed),
+            Step::Hang => std::future::pending().await,
+            Step::Wait(time) => {
+                pause(time).await;
+                flight.go_on(&mut run)
+            }
+            Step::WaitAt(mut place) => {
+                place.released().await;
+                flight.waits_at = None;
+                flight.go_on(&mut run)
+            }
+        }
+    }
+}
+
+impl InFlight {
+    fn arrive(
+        shared: Arc<Shared>,
+        peer: IpAddr,
+        request: &Request,
+        body: Body,
+        call: Call,
+        run: &mut Run,
+    ) -> (InFlight, Step) {
+        let owner = shared.clone();
+        let mut state = owner.state();
+        let now = owner.now();
+        let identity = owner.dialect.identify(request, &state.credentials);
+        let credential = match &identity {
+            Identity::Known(name) => Some(name.clone()),
+            Identity::Unknown | Identity::Anybody => None,
+        };
+        let entry = Entry {
+            seq: 0,
+            at_ms: millis(now),
+            took_ms: None,
+            peer,
+            credential: credential.as_deref().map(str::to_owned),
+            op: call.op,
+            write: call.op.is_write(),
+            resource: call.resource.clone().map(|resource| state.credentials.redact(resource)),
+            owner: call.owner.clone().or_else(|| state.cloud.owner_of(call.op, &call.named)),
+            request: state.credentials.redact(request.line()),
+            outcome: Outcome::UnderWay,
+        };
+        let seq = state.journal.open(entry);
+        owner.arrivals.notify_waiters();
+        let youngest_barrier = state.barriers.last_id();
+        let mut flight = InFlight {
+            shared,
+            seq,
+            peer,
+            credential,
+            call,
+            youngest_barrier,
+            waits_at: None,
+            loses_answer: None,
+        };
+        let step = match (identity, body) {
+            (_, Body::BrokenOff) => {
+                flight.close(&mut state, now, Outcome::Abandoned);
+                Step::Close
+            }
+            (Identity::Unknown, _) => flight.deny(&mut state, now, Denial::Unauthenticated),
+            (_, Body::TooLong) => {
+                flight.deny(&mut state, now, Denial::TooLarge { limit_bytes: BODY_LIMIT_BYTES })
+            }
+            (Identity::Known(_) | Identity::Anybody, Body::Complete) => flight.begin(&mut state, now, run),
+        };
+        (flight, step)
+    }
+
+    /// Looks for faults, then goes on.
+    fn begin(&mut self, state: &mut State, now: Duration, run: &mut Run) -> Step {
+        let State { cloud, faults, .. } = state;
+        let Some((fault, effect)) = faults.hit(now, |matching| self.is_meant(cloud, matching)) else {
+            return self.proceed(state, now, run);
+        };
+        match effect {
+            Effect::Status { status, retry_after_s } => {
+                self.close(state, now, Outcome::Faulted { status: Some(status), fault });
+                Step::Answer(self.shared.dialect.refuse(Denial::Fault { status, retry_after_s }))
+            }
+            Effect::Malformed => {
+                let answer = self.shared.dialect.malformed();
+                self.close(state, now, Outcome::Faulted { status: Some(answer.status.as_u16()), fault });
+                Step::Answer(answer)
+            }
+            Effect::Refuse => {
+                self.close(state, now, Outcome::Faulted { status: None, fault });
+                Step::Close
+            }
+            Effect::Hang => {
+                state.journal.mark(self.seq, Outcome::Faulted { status: None, fault });
+                Step::Hang
+            }
+            Effect::Latency { ms } => Step::Wait(Duration::from_millis(ms)),
+            Effect::LoseAnswer => {
+                self.loses_answer = Some(fault);
+                self.proceed(state, now, run)
+            }
+        }
+    }
+
+    /// After something has held the call.
+    fn go_on(&mut self, run: &mut Run) -> Step {
+        let shared = self.shared.clone();
+        let mut state = shared.state();
+        self.proceed(&mut state, shared.now(), run)
+    }
+
+    /// Waits at the next barrier, or takes effect.
+    fn proceed(&mut self, state: &mut State, now: Duration, run: &mut Run) -> Step {
+        let State { cloud, barriers, .. } = state;
+        if let Some(place) = barriers.arrive(self.youngest_barrier, |matching| self.is_meant(cloud, matching))
+        {
+            self.waits_at = Some(place.barrier);
+            return Step::WaitAt(place);
+        }
+        let Some(run) = run.take() else { return Step::Close };
+        let answer = run(&mut state.cloud, now);
+        if let Some(id) = &answer.created {
+            state.journal.created(self.seq, id.clone());
+        }
+        if answer.status.as_u16() == 501 {
+            tracing::warn!(seq = self.seq, "a call that this dialect does not know: see the journal");
+        }
+        match self.loses_answer {
+            Some(fault) => {
+                self.close(state, now, Outcome::Faulted { status: None, fault });
+                Step::Close
+            }
+            None => {
+                self.close(state, now, Outcome::Answered { status: answer.status.as_u16() });
+                Step::Answer(answer)
+            }
+        }
+    }
+
+    fn deny(&self, state: &mut State, now: Duration, denial: Denial) -> Step {
+        let answer = self.shared.dialect.refuse(denial);
+        self.close(state, now, Outcome::Answered { status: answer.status.as_u16() });
+        Step::Answer(answer)
+    }
+
+    fn close(&self, state: &mut State, now: Duration, outcome: Outcome) {
+        state.journal.close(self.seq, now, outcome);
+    }
+
+    fn is_meant(&self, cloud: &crate::model::Cloud, matching: &Match) -> bool {
+        let Match { ops, resource, credential, peer } = matching;
+        (ops.is_empty() || ops.contains(&self.call.op))
+            && credential.as_ref().is_none_or(|name| self.credential.as_deref() == Some(name.as_str()))
+            && peer.is_none_or(|peer| peer.to_canonical() == self.peer)
+            && resource.as_ref().is_none_or(|wanted| cloud.is_about(self.call.op, &self.call.named, wanted))
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        let mut state = self.shared.state();
+        if let Some(barrier) = self.waits_at {
+            state.barriers.leave(barrier);
+        }
+        // Changes nothing for a call that was answered: only the first end counts.
+        self.close(&mut state, self.shared.now(), Outcome::Abandoned);
+    }
+}
+
+/// Lets time pass.
+#[expect(clippy::disallowed_methods, reason = "a slow cloud is one that lets time pass")]
+pub(super) async fn pause(time: Duration) {
+    tokio::time::sleep(time).await;
+}

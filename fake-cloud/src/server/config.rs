@@ -1,0 +1,199 @@
+//! Starting and stopping a cloud.
+
+use super::listen;
+use super::state::Shared;
+use crate::admin::{self, Credential};
+use crate::credentials::{CredentialError, Credentials, Secret};
+use crate::dialects::{ALL, Kind};
+use std::fmt;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+/// What a cloud is started with.
+#[derive(Clone)]
+pub struct Config {
+    /// Name of the dialect it speaks.
+    pub dialect: String,
+    /// Where the cloud API listens; port 0 takes any free one.
+    pub listen: SocketAddr,
+    /// Where the admin API listens; port 0 takes any free one.
+    pub admin_listen: SocketAddr,
+    /// Token of the admin API; `None` makes a random one.
+    pub admin_token: Option<String>,
+    /// Credentials accepted from the start.
+    pub credentials: Vec<Credential>,
+}
+
+impl Config {
+    /// A cloud inside this process: free ports of the loopback address, a random admin token, no credentials.
+    pub fn local(dialect: &str) -> Config {
+        let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        Config {
+            dialect: dialect.to_owned(),
+            listen: any,
+            admin_listen: any,
+            admin_token: None,
+            credentials: Vec::new(),
+        }
+    }
+}
+
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Config")
+            .field("dialect", &self.dialect)
+            .field("listen", &self.listen)
+            .field("admin_listen", &self.admin_listen)
+            .field("credentials", &self.credentials)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a cloud does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// No such dialect.
+    #[error("dialect {name} is not known; there are: {known}")]
+    Dialect {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// An address cannot be listened on.
+    #[error("cannot listen on {address} for the {api} API: {way_out}")]
+    Listen {
+        /// The address asked for.
+        address: SocketAddr,
+        /// `cloud` or `admin`.
+        api: &'static str,
+        /// What to do about it.
+        way_out: String,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// The admin token cannot stand in a header.
+    #[error("the admin token is empty or holds something else than visible ASCII characters")]
+    AdminToken,
+    /// A credential is not accepted.
+    #[error("a credential cannot be used")]
+    Credential(#[from] CredentialError),
+    /// The system gives no random numbers.
+    #[error("the system gives no random numbers for an admin token")]
+    Random,
+}
+
+/// Starts clouds.
+#[derive(Clone, Copy, Debug)]
+pub struct Server;
+
+impl Server {
+    /// Starts a cloud on the current runtime. When this returns both APIs answer.
+    ///
+    /// # Errors
+    /// When the dialect is not known, an address is taken or a token makes no sense.
+    pub async fn start(config: Config) -> Result<Running, StartError> {
+        let Config { dialect, listen, admin_listen, admin_token, credentials } = config;
+        let Some(kind) = Kind::find(&dialect) else {
+            let known: Vec<&str> = ALL.iter().map(|kind| kind.name).collect();
+            return Err(StartError::Dialect { name: dialect, known: known.join(", ") });
+        };
+        let admin_token = match admin_token {
+            Some(token) => token,
+            None => random_token()?,
+        };
+        if admin_token.is_empty() || !admin_token.bytes().all(|b| b.is_ascii_graphic()) {
+            return Err(StartError::AdminToken);
+        }
+        let mut accepted = Credentials::default();
+        for credential in credentials {
+            accepted.put(credential)?;
+        }
+        let cloud_listener = bind(listen, "cloud", "--listen").await?;
+        let admin_listener = bind(admin_listen, "admin", "--admin-listen").await?;
+        let local = |listener: &TcpListener, wanted| listener.local_addr().unwrap_or(wanted);
+        let (cloud_addr, admin_addr) = (local(&cloud_listener, listen), local(&admin_listener, admin_listen));
+        let shared = Arc::new(Shared::new(kind, Secret::new(admin_token), accepted));
+        let router = admin::routes::router(shared.clone());
+        let cloud = tokio::spawn(listen::serve(cloud_listener, shared.clone()));
+        let admin = tokio::spawn(admin::routes::serve(admin_listener, router));
+        Ok(Running { cloud_addr, admin_addr, shared, tasks: [cloud, admin] })
+    }
+}
+
+/// A cloud that runs until it is shut down or dropped.
+#[must_use = "the cloud stops when this is dropped"]
+pub struct Running {
+    cloud_addr: SocketAddr,
+    admin_addr: SocketAddr,
+    shared: Arc<Shared>,
+    tasks: [JoinHandle<()>; 2],
+}
+
+impl Running {
+    /// Where the cloud API really listens.
+    pub fn cloud_addr(&self) -> SocketAddr {
+        self.cloud_addr
+    }
+
+    /// Where the admin API really listens.
+    pub fn admin_addr(&self) -> SocketAddr {
+        self.admin_addr
+    }
+
+    /// Token of the admin API.
+    pub fn admin_token(&self) -> &str {
+        self.shared.admin_token.reveal()
+    }
+
+    /// Stops at once: both ports are closed and so are all connections.
+    pub async fn shutdown(mut self) {
+        for task in &mut self.tasks {
+            task.abort();
+            // It was told to stop, so that it has not ended by itself is no news.
+            let _ = task.await;
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+impl fmt::Debug for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Running")
+            .field("dialect", &self.shared.kind.name)
+            .field("cloud_addr", &self.cloud_addr)
+            .field("admin_addr", &self.admin_addr)
+            .finish_non_exhaustive()
+    }
+}
+
+async fn bind(address: SocketAddr, api: &'static str, flag: &str) -> Result<TcpListener, StartError> {
+    TcpListener::bind(address).await.map_err(|source| {
+        let way_out = match source.kind() {
+            io::ErrorKind::AddrInUse => {
+                format!("it is in use; choose another with {flag}, or port 0 for any free one")
+            }
+            io::ErrorKind::AddrNotAvailable => {
+                format!("this machine has no such address; choose another with {flag}")
+            }
+            io::ErrorKind::PermissionDenied => format!("not allowed; choose a port from 1024 with {flag}"),
+            _ => format!("choose another with {flag}"),
+        };
+        StartError::Listen { address, api, way_out, source }
+    })
+}
+
+fn random_token() -> Result<String, StartError> {
+    let mut bytes = [0_u8; 24];
+    getrandom::fill(&mut bytes).map_err(|_| StartError::Random)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}

@@ -1,0 +1,93 @@
+//! The cloud API's connections.
+
+use super::call::{self, BODY_LIMIT_BYTES, Body, Closed, pause};
+use super::state::Shared;
+use crate::dialects::{Answer, Request};
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Response, header};
+use hyper_util::rt::TokioIo;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+
+/// How much of a body that is too long is read for nothing, so that the caller comes to read the answer.
+const DISCARDED_LIMIT_BYTES: usize = 64 << 20;
+/// How long to keep off when no connection can be accepted, e.g. for want of file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
+
+/// Serves connections until it is dropped, and all connections with it.
+pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, peer)) => {
+                    connections.spawn(connection(stream, peer, shared.clone()));
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a connection");
+                    pause(ACCEPT_PAUSE).await;
+                }
+            },
+            Some(_) = connections.join_next() => {}
+        }
+    }
+}
+
+async fn connection(stream: TcpStream, peer: SocketAddr, shared: Arc<Shared>) {
+    // Without it small answers wait for acknowledgements; that it cannot be set is no reason not to serve.
+    let _ = stream.set_nodelay(true);
+    let peer = peer.ip().to_canonical();
+    let service = service_fn(move |request| answer(shared.clone(), peer, request));
+    if let Err(error) = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await {
+        tracing::debug!(%error, %peer, "connection ended");
+    }
+}
+
+async fn answer(
+    shared: Arc<Shared>,
+    peer: IpAddr,
+    request: hyper::Request<Incoming>,
+) -> Result<Response<Full<Bytes>>, Closed> {
+    let (head, incoming) = request.into_parts();
+    let (body, state) = read(incoming).await;
+    let request = Request { method: head.method, uri: head.uri, headers: head.headers, body };
+    call::answer(shared, peer, request, state).await.map(response)
+}
+
+/// Reads a body to its end, as far as it is not too long.
+async fn read(mut incoming: Incoming) -> (Bytes, Body) {
+    let mut read: Vec<u8> = Vec::new();
+    let mut discarded_bytes = 0;
+    while let Some(frame) = incoming.frame().await {
+        let Ok(frame) = frame else { return (Bytes::new(), Body::BrokenOff) };
+        let Some(data) = frame.data_ref() else { continue };
+        if discarded_bytes == 0 && read.len() + data.len() <= BODY_LIMIT_BYTES {
+            read.extend_from_slice(data);
+            continue;
+        }
+        discarded_bytes += data.len();
+        if discarded_bytes > DISCARDED_LIMIT_BYTES {
+            break;
+        }
+    }
+    match discarded_bytes {
+        0 => (read.into(), Body::Complete),
+        _ => (Bytes::new(), Body::TooLong),
+    }
+}
+
+fn response(answer: Answer) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(answer.body));
+    *response.status_mut() = answer.status;
+    for (name, value) in answer.headers {
+        response.headers_mut().append(name, value);
+    }
+    response.headers_mut().entry(header::SERVER).or_insert(header::HeaderValue::from_static("fake-cloud"));
+    response
+}

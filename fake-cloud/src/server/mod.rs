@@ -1,0 +1,9 @@
+//! The running cloud: its state, the cloud API on one port and the admin API on another.
+
+mod call;
+mod config;
+mod listen;
+mod state;
+
+pub use config::{Config, Running, Server, StartError};
+pub(crate) use state::{Shared, State};

@@ -1,0 +1,56 @@
+//! What the two APIs share.
+
+use crate::barriers::Barriers;
+use crate::credentials::{Credentials, Secret};
+use crate::dialects::{Dialect, Kind};
+use crate::faults::Faults;
+use crate::journal::Journal;
+use crate::model::Cloud;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+
+/// Everything that changes.
+#[derive(Default)]
+pub(crate) struct State {
+    pub(crate) cloud: Cloud,
+    pub(crate) faults: Faults,
+    pub(crate) barriers: Barriers,
+    pub(crate) journal: Journal,
+    pub(crate) credentials: Credentials,
+}
+
+/// One cloud, for all connections of both APIs.
+pub(crate) struct Shared {
+    pub(crate) kind: &'static Kind,
+    pub(crate) dialect: Box<dyn Dialect>,
+    pub(crate) admin_token: Secret,
+    /// Rings when a call has arrived.
+    pub(crate) arrivals: Notify,
+    started: Instant,
+    state: Mutex<State>,
+}
+
+impl Shared {
+    pub(crate) fn new(kind: &'static Kind, admin_token: Secret, credentials: Credentials) -> Shared {
+        Shared {
+            kind,
+            dialect: kind.make(),
+            admin_token,
+            arrivals: Notify::new(),
+            started: Instant::now(),
+            state: Mutex::new(State { credentials, ..State::default() }),
+        }
+    }
+
+    /// The state, for a moment: nobody waits for anything while holding it.
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        // Whoever panicked has ended its own call; the others go on with what it left.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Time since the start.
+    pub(crate) fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+}

@@ -1,0 +1,47 @@
+//! No token is ever shown: not in the journal, not in errors, not by `Debug`.
+
+use crate::support::{OTHER_TOKEN, Reply, TOKEN, TestCloud};
+use fake_cloud::Config;
+use fake_cloud::admin::{Client, Credential, Settings};
+use reqwest::Method;
+
+#[tokio::test]
+async fn the_cloud_never_repeats_a_token() {
+    let cloud = TestCloud::start().await;
+    let admin_token = cloud.running.admin_token().to_owned();
+    let secrets = [TOKEN, OTHER_TOKEN, admin_token.as_str()];
+    let mut seen = String::new();
+    // Callers that put their token where it does not belong.
+    for path in [
+        format!("/v1/instances/{TOKEN}"),
+        format!("/v1/instances?name={OTHER_TOKEN}"),
+        format!("/?token={TOKEN}"),
+    ] {
+        cloud.get(&path).await;
+    }
+    for method in [Method::GET, Method::PUT] {
+        let request = cloud.http.request(method, cloud.url("/v1/instances/i-1")).bearer_auth(&admin_token);
+        seen += &Reply::of(request).await.text;
+    }
+    seen += &format!("{:?}", cloud.journal().await);
+    let bad = format!("{{\"name\": \"a\", \"token\": {{\"{OTHER_TOKEN}\": 1}}}}");
+    let url = format!("http://{}/admin/v1/credentials", cloud.running.admin_addr());
+    seen += &Reply::of(cloud.http.put(url).bearer_auth(&admin_token).body(bad)).await.text;
+    let shared = Credential { name: "other".to_owned(), token: TOKEN.to_owned() };
+    seen += &format!("{:?}", cloud.admin.put_credential(&shared).await.expect_err("taken"));
+    let missing = cloud.admin.get_instance("i-9").await.expect_err("missing");
+    seen += &format!("{missing} {missing:?} {:?} {:?}", cloud.admin, cloud.running);
+    let nobody = Client::new("127.0.0.1:1", TOKEN).expect("a client");
+    let error = nobody.set_settings(&Settings::default()).await.expect_err("nobody there");
+    seen += &format!("{error} {error:?} {nobody:?}");
+    let config = Config {
+        admin_token: Some(admin_token.clone()),
+        credentials: vec![shared],
+        ..Config::local("native")
+    };
+    seen += &format!("{config:?}");
+    for secret in secrets {
+        assert!(!seen.contains(secret), "{secret} in {seen}");
+    }
+    assert!(seen.contains("<redacted>"));
+}
