@@ -11,7 +11,8 @@
 use anyhow::{Context, Result, bail, ensure};
 use harness::cloud::{Cloud, CloudSpec};
 use harness::cluster::{
-    Cluster, Families, KindSpec, Machine, PodNetwork, ProviderIds, Target, cleanup, ensure_network, list_leftovers,
+    Cluster, Families, KindSpec, Machine, PodNetwork, ProviderIds, Target, cleanup, ensure_network,
+    list_leftovers,
 };
 use harness::config::{Kubernetes, NodeIp, Topology, workspace};
 use harness::images::{Engine, Folders, ImageSource, Program, RunId, prepare};
@@ -92,7 +93,12 @@ async fn go(
     let cloud_spec = CloudSpec { run, network: &network, dialect: "native", image: &image };
     let began = Instant::now();
     let told = |step: &str| println!("  {:6.2}s {step}", began.elapsed().as_secs_f64());
-    let both = async { tokio::join!(timed("start cloud", Cloud::start(engine, cloud_spec)), Cluster::create(engine, &spec, &told)) };
+    let both = async {
+        tokio::join!(
+            timed("start cloud", Cloud::start(engine, cloud_spec)),
+            Cluster::create(engine, &spec, &told)
+        )
+    };
     let (cloud, cluster) = timed("create cluster and cloud", async { anyhow::Ok(both.await) }).await?;
     let (cloud, cluster) = (cloud?, cluster?);
     println!("{}", serde_json::to_string_pretty(cluster.record())?);
@@ -102,7 +108,8 @@ async fn go(
     timed("load image into all machines", cluster.load_image(image.archive())).await?;
     let last = cluster.machines().last().context("a machine")?.clone();
     // The label is the kubelet's half of containerd: without it a Pod would still not find the image.
-    let managed = "ctr -n k8s.io images ls name~=fake-cloud | grep -c 'io.cri-containerd.image=managed' || true";
+    let managed =
+        "ctr -n k8s.io images ls name~=fake-cloud | grep -c 'io.cri-containerd.image=managed' || true";
     println!("  known to the kubelet at once: {}", sh(&cluster, &last, managed).await?.trim());
     let nodes = timed("all Nodes registered with a pod CIDR", pod_cidrs(&cluster)).await?;
     println!("  {nodes:?}");
@@ -116,7 +123,11 @@ async fn go(
     if cluster.machines().len() > 1 {
         power(&cluster, &last).await?;
     }
-    timed("logs bundle", async { cluster.logs_bundle(&folder.path().join("logs")).await; anyhow::Ok(()) }).await?;
+    timed("logs bundle", async {
+        cluster.logs_bundle(&folder.path().join("logs")).await;
+        anyhow::Ok(())
+    })
+    .await?;
     println!("  {} lines of the cloud's log", cloud.logs(None).await?.lines().count());
     timed("remove cloud", cloud.remove()).await?;
     timed("delete cluster", cluster.delete()).await?;
@@ -147,15 +158,22 @@ async fn pod_network(cluster: &Cluster, cidrs: BTreeMap<String, Vec<String>>, im
     timed("every Node Ready", ready(cluster, "True")).await?;
     for machine in cluster.machines() {
         let pod = pod(machine, image).to_string();
-        sh(cluster, &cluster.machines()[0], &format!("echo '{pod}' | kubectl --kubeconfig /etc/kubernetes/admin.conf apply -f -"))
-            .await?;
+        sh(
+            cluster,
+            &cluster.machines()[0],
+            &format!("echo '{pod}' | kubectl --kubeconfig /etc/kubernetes/admin.conf apply -f -"),
+        )
+        .await?;
     }
     for machine in cluster.machines() {
         let query = format!("get pod {} -o 'jsonpath={{.status.podIP}}'", machine.name);
-        let ip = timed("a Pod has its address", until("a Pod's address", async || {
-            let ip = kubectl(cluster, &query).await?;
-            Ok((!ip.is_empty()).then_some(ip))
-        }))
+        let ip = timed(
+            "a Pod has its address",
+            until("a Pod's address", async || {
+                let ip = kubectl(cluster, &query).await?;
+                Ok((!ip.is_empty()).then_some(ip))
+            }),
+        )
         .await?;
         let reach = format!("timeout 2 bash -c 'exec 3<> /dev/tcp/{ip}/8080' && echo reached");
         for from in cluster.machines() {
@@ -191,7 +209,10 @@ fn pod(machine: &Machine, image: &str) -> serde_json::Value {
 
 async fn connections(cluster: &Cluster, cloud: &Cloud, machine: &Machine) -> Result<()> {
     let target = Target::Cloud(cloud.record().ip.into());
-    let reach = format!("timeout 2 bash -c 'exec 3<> /dev/tcp/{}/8080' && echo reached || echo cut", cloud.record().ip);
+    let reach = format!(
+        "timeout 2 bash -c 'exec 3<> /dev/tcp/{}/8080' && echo reached || echo cut",
+        cloud.record().ip
+    );
     let expect = async |expected: &str| {
         let seen = sh(cluster, machine, &reach).await?;
         ensure!(seen.trim() == expected, "the cloud is {seen}, expected {expected}");
@@ -251,14 +272,18 @@ async fn power(cluster: &Cluster, machine: &Machine) -> Result<()> {
 }
 
 async fn pod_cidrs(cluster: &Cluster) -> Result<BTreeMap<String, Vec<String>>> {
-    let query = r#"get nodes -o 'jsonpath={range .items[*]}{.metadata.name}{"="}{.spec.podCIDRs}{"\n"}{end}'"#;
+    let query =
+        r#"get nodes -o 'jsonpath={range .items[*]}{.metadata.name}{"="}{.spec.podCIDRs}{"\n"}{end}'"#;
     until("a pod CIDR on every Node", async || {
         let text = kubectl(cluster, query).await?;
         let found: BTreeMap<String, Vec<String>> = text
             .lines()
             .filter_map(|line| line.split_once('='))
             .map(|(name, list)| {
-                let cidrs = list.trim_matches(['[', ']']).split([',', ' ']).map(|cidr| cidr.trim_matches('"').to_owned());
+                let cidrs = list
+                    .trim_matches(['[', ']'])
+                    .split([',', ' '])
+                    .map(|cidr| cidr.trim_matches('"').to_owned());
                 (name.to_owned(), cidrs.filter(|cidr| !cidr.is_empty()).collect::<Vec<_>>())
             })
             .filter(|(_, cidrs)| !cidrs.is_empty())
@@ -272,7 +297,8 @@ async fn ready(cluster: &Cluster, expected: &str) -> Result<()> {
     let template = r#"get nodes -o 'jsonpath={range .items[*]}{.status.conditions[?(@.type=="Ready")].status}{"\n"}{end}'"#;
     until("readiness of every Node", async || {
         let text = kubectl(cluster, template).await?;
-        let all = text.lines().count() == cluster.machines().len() && text.lines().all(|line| line == expected);
+        let all =
+            text.lines().count() == cluster.machines().len() && text.lines().all(|line| line == expected);
         Ok(all.then_some(()))
     })
     .await
@@ -288,7 +314,12 @@ async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Result<Option<T>>) 
 }
 
 async fn kubectl(cluster: &Cluster, arguments: &str) -> Result<String> {
-    sh(cluster, &cluster.machines()[0], &format!("kubectl --kubeconfig /etc/kubernetes/admin.conf {arguments}")).await
+    sh(
+        cluster,
+        &cluster.machines()[0],
+        &format!("kubectl --kubeconfig /etc/kubernetes/admin.conf {arguments}"),
+    )
+    .await
 }
 
 async fn sh(cluster: &Cluster, machine: &Machine, script: &str) -> Result<String> {

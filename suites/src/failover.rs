@@ -253,10 +253,9 @@ async fn gives_up_when_it_cannot_renew(cx: &CheckCx) -> Verdict {
     // Somebody else holds the Lease and keeps renewing it: for the leader that is a renewal that never succeeds.
     let stolen = crate::stolen_lease::StolenLease::take(cx, &key).await?;
     let limit = cx.limits().step_down();
-    let read = async || Ok(u64::try_from(cx.restarts_of(&leader)).unwrap_or(0));
-    let ended = holds(format!("more than {restarts} restarts of replica {leader}"), move |now: &u64| {
-        *now > u64::try_from(restarts).unwrap_or(0)
-    });
+    cx.disturbs(&leader);
+    let read = async || Ok(cx.has_ended(&leader, restarts));
+    let ended = holds(format!("the process of replica {leader} ended"), |ended: &bool| *ended);
     let outcome = cx.eventually("the leader ends itself", limit, read, ended).await;
     stolen.let_go().await?;
     outcome?;

@@ -1,7 +1,8 @@
 //! Under which names the cloud knows an object: its id, its name, its provider id, its owner.
 
 use super::Cloud;
-use crate::admin::{ObjectKind, Op};
+use crate::admin::{Instance, ObjectKind, Op};
+use std::collections::BTreeSet;
 
 /// The kind of object an operation is about.
 fn kind_of(op: Op) -> Option<ObjectKind> {
@@ -15,32 +16,41 @@ fn kind_of(op: Op) -> Option<ObjectKind> {
 }
 
 impl Cloud {
-    /// Whether a call that names an object by `named` is about the object `wanted`, whichever of its names that is.
-    pub(crate) fn is_about(&self, op: Op, named: &[String], wanted: &str) -> bool {
-        if named.iter().any(|name| name == wanted) {
-            return true;
+    /// All names of the objects that a call names by `named`, those included: a test may mean an object by any of them.
+    pub(crate) fn names_of(&self, op: Op, named: &[String]) -> BTreeSet<String> {
+        let mut known: BTreeSet<String> = named.iter().cloned().collect();
+        if named.is_empty() {
+            return known;
         }
-        let both = |names: &[&str]| {
-            names.contains(&wanted) && named.iter().any(|name| names.contains(&name.as_str()))
+        let mut add = |names: &[&str]| {
+            if named.iter().any(|name| names.contains(&name.as_str())) {
+                known.extend(names.iter().filter(|name| !name.is_empty()).map(|name| (*name).to_owned()));
+            }
         };
         match kind_of(op) {
-            Some(ObjectKind::Instance) => self.is_instance(both),
-            Some(ObjectKind::LoadBalancer) => {
-                self.load_balancers.iter().any(|lb| both(&[&lb.id, &lb.name, &lb.owner]))
+            Some(ObjectKind::Instance) => {
+                self.instances.iter().for_each(|instance| add(&names_of_instance(instance)))
             }
-            Some(ObjectKind::Auxiliary) => self.auxiliaries.iter().any(|aux| {
-                both(&[&aux.id, &aux.name, &aux.owner, aux.load_balancer.as_deref().unwrap_or(&aux.id)])
+            Some(ObjectKind::LoadBalancer) => {
+                self.load_balancers.iter().for_each(|lb| add(&[&lb.id, &lb.name, &lb.owner]));
+            }
+            Some(ObjectKind::Auxiliary) => self.auxiliaries.iter().for_each(|aux| {
+                add(&[&aux.id, &aux.name, &aux.owner, aux.load_balancer.as_deref().unwrap_or_default()]);
             }),
             // A route is known by its target as well, and that by all its names.
             Some(ObjectKind::Route) => {
-                self.is_instance(both)
-                    || self.routes.iter().any(|route| {
-                        let target = route.target_instance.as_deref().unwrap_or(&route.id);
-                        both(&[&route.id, &route.destination, target])
-                    })
+                self.instances.iter().for_each(|instance| add(&names_of_instance(instance)));
+                self.routes.iter().for_each(|route| {
+                    add(&[
+                        &route.id,
+                        &route.destination,
+                        route.target_instance.as_deref().unwrap_or_default(),
+                    ]);
+                });
             }
-            None => false,
+            None => {}
         }
+        known
     }
 
     /// The owner of the load balancer that a call is about.
@@ -62,8 +72,8 @@ impl Cloud {
         };
         owner.filter(|owner| !owner.is_empty()).cloned()
     }
+}
 
-    fn is_instance(&self, both: impl Fn(&[&str]) -> bool) -> bool {
-        self.instances.iter().any(|i| both(&[&i.id, &i.name, i.provider_id.as_deref().unwrap_or(&i.id)]))
-    }
+fn names_of_instance(instance: &Instance) -> [&str; 3] {
+    [&instance.id, &instance.name, instance.provider_id.as_deref().unwrap_or_default()]
 }

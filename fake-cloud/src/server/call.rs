@@ -10,6 +10,9 @@ use crate::admin::{Effect, Entry, Match, Outcome};
 use crate::barriers::Place;
 use crate::dialects::{Answer, Call, Denial, Identity, Plan, Request};
 use crate::journal::millis;
+use crate::model::Cloud;
+use std::cell::OnceCell;
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,6 +43,7 @@ pub(super) struct InFlight {
     peer: IpAddr,
     credential: Option<Arc<str>>,
     call: Call,
+    names: OnceCell<BTreeSet<String>>,
     /// Barriers raised later do not hold it.
     youngest_barrier: u64,
     /// The barrier it waits at.
@@ -60,6 +64,13 @@ enum Step {
 /// What a call does when it takes effect, until it has.
 type Run = Option<crate::dialects::Effect>;
 
+/// A call as it comes in.
+struct Arrived<'a> {
+    peer: IpAddr,
+    request: &'a Request,
+    call: Call,
+}
+
 /// Carries a call out.
 pub(super) async fn answer(
     shared: Arc<Shared>,
@@ -69,7 +80,16 @@ pub(super) async fn answer(
 ) -> Result<Answer, Closed> {
     let Plan { call, run } = shared.dialect.plan(&request);
     let mut run = Some(run);
-    let (mut flight, mut step) = InFlight::arrive(shared, peer, &request, body, call, &mut run);
+    // Declared before the lock is taken: should anything panic, the lock is given back before the call ends.
+    let mut flight;
+    let mut step = {
+        let mut state = shared.state();
+        let now = shared.now();
+        let identity = shared.dialect.identify(&request, &state.credentials);
+        flight =
+            InFlight::open(&shared, &mut state, now, Arrived { peer, request: &request, call }, &identity);
+        flight.admit(&mut state, now, &identity, body, &mut run)
+    };
     drop(request);
     loop {
         step = match step {
@@ -90,19 +110,16 @@ pub(super) async fn answer(
 }
 
 impl InFlight {
-    fn arrive(
-        shared: Arc<Shared>,
-        peer: IpAddr,
-        request: &Request,
-        body: Body,
-        call: Call,
-        run: &mut Run,
-    ) -> (InFlight, Step) {
-        let owner = shared.clone();
-        let mut state = owner.state();
-        let now = owner.now();
-        let identity = owner.dialect.identify(request, &state.credentials);
-        let credential = match &identity {
+    /// Enters a call into the journal. `identity` is whose it is.
+    fn open(
+        shared: &Arc<Shared>,
+        state: &mut State,
+        now: Duration,
+        arrived: Arrived<'_>,
+        identity: &Identity,
+    ) -> InFlight {
+        let Arrived { peer, request, call } = arrived;
+        let credential = match identity {
             Identity::Known(name) => Some(name.clone()),
             Identity::Unknown | Identity::Anybody => None,
         };
@@ -120,30 +137,38 @@ impl InFlight {
             outcome: Outcome::UnderWay,
         };
         let seq = state.journal.open(entry);
-        owner.arrivals.notify_waiters();
-        let youngest_barrier = state.barriers.last_id();
-        let mut flight = InFlight {
-            shared,
+        shared.arrivals.notify_waiters();
+        InFlight {
+            shared: shared.clone(),
             seq,
             peer,
             credential,
             call,
-            youngest_barrier,
+            names: OnceCell::new(),
+            youngest_barrier: state.barriers.last_id(),
             waits_at: None,
             loses_answer: None,
-        };
-        let step = match (identity, body) {
+        }
+    }
+
+    /// Turns away who is not known and what is not complete, then begins.
+    fn admit(
+        &mut self,
+        state: &mut State,
+        now: Duration,
+        identity: &Identity,
+        body: Body,
+        run: &mut Run,
+    ) -> Step {
+        match (identity, body) {
             (_, Body::BrokenOff) => {
-                flight.close(&mut state, now, Outcome::Abandoned);
+                self.close(state, now, Outcome::Abandoned);
                 Step::Close
             }
-            (Identity::Unknown, _) => flight.deny(&mut state, now, Denial::Unauthenticated),
-            (_, Body::TooLong) => {
-                flight.deny(&mut state, now, Denial::TooLarge { limit_bytes: BODY_LIMIT_BYTES })
-            }
-            (Identity::Known(_) | Identity::Anybody, Body::Complete) => flight.begin(&mut state, now, run),
-        };
-        (flight, step)
+            (Identity::Unknown, _) => self.deny(state, now, Denial::Unauthenticated),
+            (_, Body::TooLong) => self.deny(state, now, Denial::TooLarge { limit_bytes: BODY_LIMIT_BYTES }),
+            (Identity::Known(_) | Identity::Anybody, Body::Complete) => self.begin(state, now, run),
+        }
     }
 
     /// Looks for faults, then goes on.
@@ -223,12 +248,17 @@ impl InFlight {
         state.journal.close(self.seq, now, outcome);
     }
 
-    fn is_meant(&self, cloud: &crate::model::Cloud, matching: &Match) -> bool {
+    /// All names of what it is about, as of the first time anybody asks.
+    fn names(&self, cloud: &Cloud) -> &BTreeSet<String> {
+        self.names.get_or_init(|| cloud.names_of(self.call.op, &self.call.named))
+    }
+
+    fn is_meant(&self, cloud: &Cloud, matching: &Match) -> bool {
         let Match { ops, resource, credential, peer } = matching;
         (ops.is_empty() || ops.contains(&self.call.op))
             && credential.as_ref().is_none_or(|name| self.credential.as_deref() == Some(name.as_str()))
             && peer.is_none_or(|peer| peer.to_canonical() == self.peer)
-            && resource.as_ref().is_none_or(|wanted| cloud.is_about(self.call.op, &self.call.named, wanted))
+            && resource.as_ref().is_none_or(|wanted| self.names(cloud).contains(wanted))
     }
 }
 

@@ -8,12 +8,12 @@ use super::record::CloudRecord;
 use crate::images::{Engine, EngineError, ImageError, PreparedImage, RunId, last_lines, load_into_engine};
 use bollard::Docker;
 use bollard::models::{
-    ContainerCreateBody, ContainerInspectResponse, EndpointSettings, HostConfig, HostConfigLogConfig, NetworkingConfig,
-    PortBinding,
+    ContainerCreateBody, ContainerInspectResponse, EndpointSettings, HostConfig, HostConfigLogConfig,
+    NetworkingConfig, PortBinding,
 };
 use bollard::query_parameters::{
-    CreateContainerOptionsBuilder, LogsOptionsBuilder, RemoveContainerOptionsBuilder, StopContainerOptionsBuilder,
-    UploadToContainerOptionsBuilder,
+    CreateContainerOptionsBuilder, LogsOptionsBuilder, RemoveContainerOptionsBuilder,
+    StopContainerOptionsBuilder, UploadToContainerOptionsBuilder,
 };
 use futures::StreamExt;
 use std::collections::HashMap;
@@ -183,7 +183,8 @@ fn body(spec: CloudSpec<'_>) -> ContainerCreateBody {
     let token_file = format!("/{TOKEN_FILE}");
     let command = ["serve", "--dialect", spec.dialect, "--listen", &listen, "--admin-listen", &admin_listen];
     let command = command.into_iter().chain(["--admin-token-file", &token_file]);
-    let to_this_machine = PortBinding { host_ip: Some("127.0.0.1".to_owned()), host_port: Some("0".to_owned()) };
+    let to_this_machine =
+        PortBinding { host_ip: Some("127.0.0.1".to_owned()), host_port: Some("0".to_owned()) };
     let log_options = HashMap::from([("max-size".to_owned(), "50m".to_owned())]);
     ContainerCreateBody {
         image: Some(spec.image.reference.clone()),
@@ -195,7 +196,10 @@ fn body(spec: CloudSpec<'_>) -> ContainerCreateBody {
             port_bindings: Some(HashMap::from([(ADMIN_PORT.to_owned(), Some(vec![to_this_machine]))])),
             cap_drop: Some(vec!["ALL".to_owned()]),
             security_opt: Some(vec!["no-new-privileges".to_owned()]),
-            log_config: Some(HostConfigLogConfig { typ: Some("json-file".to_owned()), config: Some(log_options) }),
+            log_config: Some(HostConfigLogConfig {
+                typ: Some("json-file".to_owned()),
+                config: Some(log_options),
+            }),
             ..Default::default()
         }),
         networking_config: Some(NetworkingConfig {
@@ -215,7 +219,9 @@ async fn bring_up(
     let admin_token = fresh_token()?;
     let root = UploadToContainerOptionsBuilder::new().path("/").build();
     let file = bollard::body_full(token_archive(&admin_token).into());
-    engine.call("put a file into", name, LIMIT, docker.upload_to_container(container, Some(root), file)).await?;
+    engine
+        .call("put a file into", name, LIMIT, docker.upload_to_container(container, Some(root), file))
+        .await?;
     engine.call("start", name, LIMIT, docker.start_container(container, None)).await?;
     wait_until_ready(engine, name, container).await?;
     let found = engine.call("inspect", name, LIMIT, docker.inspect_container(container, None)).await?;
@@ -253,7 +259,8 @@ async fn wait_until_ready(engine: &Engine, name: &str, container: &str) -> Resul
     if !ended {
         return Err(CloudError::Silent { name, limit: READY_LIMIT, lines });
     }
-    let found = engine.call("inspect", &name, LIMIT, engine.docker().inspect_container(container, None)).await?;
+    let found =
+        engine.call("inspect", &name, LIMIT, engine.docker().inspect_container(container, None)).await?;
     let status = found.state.and_then(|state| state.exit_code).unwrap_or(-1);
     Err(CloudError::Crashed { name, status, lines })
 }
@@ -274,7 +281,10 @@ async fn logs(engine: &Engine, container: &str, name: &str, tail: &str) -> Resul
 
 async fn remove(engine: &Engine, container: &str, name: &str) -> Result<(), EngineError> {
     let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
-    match engine.call("remove container", name, LIMIT, engine.docker().remove_container(container, Some(options))).await {
+    match engine
+        .call("remove container", name, LIMIT, engine.docker().remove_container(container, Some(options)))
+        .await
+    {
         Err(error) if !error.is_not_found() => Err(error),
         _ => Ok(()),
     }
@@ -324,13 +334,12 @@ fn token_archive(token: &str) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bollard::Docker;
-use bollard::models::NetworkSettings;
+    use bollard::models::NetworkSettings;
 
     fn container(ip: &str, port: Option<&str>) -> ContainerInspectResponse {
         let endpoint = EndpointSettings { ip_address: Some(ip.to_owned()), ..Default::default() };
-        let binding =
-            port.map(|port| PortBinding { host_ip: Some("127.0.0.1".into()), host_port: Some(port.to_owned()) });
+        let binding = port
+            .map(|port| PortBinding { host_ip: Some("127.0.0.1".into()), host_port: Some(port.to_owned()) });
         ContainerInspectResponse {
             network_settings: Some(NetworkSettings {
                 networks: Some(HashMap::from([("net".to_owned(), endpoint)])),

@@ -26,7 +26,9 @@ pub(super) fn condense(text: &str, count: usize) -> String {
 /// Whether a line begins as in `I1121 12:34:42.514242`.
 fn is_information(line: &str) -> bool {
     let mut marks = line.chars();
-    marks.next() == Some('I') && marks.by_ref().take(4).all(|mark| mark.is_ascii_digit()) && marks.next() == Some(' ')
+    marks.next() == Some('I')
+        && marks.by_ref().take(4).all(|mark| mark.is_ascii_digit())
+        && marks.next() == Some(' ')
 }
 
 #[cfg(test)]

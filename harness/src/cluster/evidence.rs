@@ -20,7 +20,10 @@ const SOURCES: &[(&str, &str)] = &[
     ("kubelet.log", "journalctl --no-pager --lines 2000 --unit kubelet.service"),
     ("containerd.log", "journalctl --no-pager --lines 2000 --unit containerd.service"),
     ("units.log", "systemctl --no-pager --failed; journalctl --no-pager --lines 200 --priority warning"),
-    ("pods.log", "cd /var/log/pods && for file in */*/*.log; do echo \"== $file\"; tail -n 200 \"$file\"; done"),
+    (
+        "pods.log",
+        "cd /var/log/pods && for file in */*/*.log; do echo \"== $file\"; tail -n 200 \"$file\"; done",
+    ),
     ("network.log", "ip address; ip route; iptables-save; ls -l /etc/cni/net.d"),
 ];
 
@@ -47,7 +50,8 @@ pub(super) async fn collect(engine: &Engine, machines: &[Machine], folder: &Path
 
 /// The end of a machine's kubelet log, where it can be had.
 pub(super) async fn kubelet_tail(engine: &Engine, machine: &Machine) -> Option<String> {
-    let command = ["journalctl", "--no-pager", "--output", "cat", "--lines", "200", "--unit", "kubelet.service"];
+    let command =
+        ["journalctl", "--no-pager", "--output", "cat", "--lines", "200", "--unit", "kubelet.service"];
     let output = exec(engine, machine, &command, Stdin::Empty, LIMIT).await.ok()?;
     let text = condense(&output.stdout, LINES_SHOWN);
     (!text.is_empty()).then_some(text)

@@ -55,11 +55,16 @@ pub(super) async fn exec(
     let running = run(engine, machine, &bounded, stdin, &subject);
     let output = match tokio::time::timeout(limit + GRACE, running).await {
         Ok(output) => output?,
-        Err(_) => return Err(EngineError::TimedOut { operation: "run", subject, limit: limit + GRACE }.into()),
+        Err(_) => {
+            return Err(EngineError::TimedOut { operation: "run", subject, limit: limit + GRACE }.into());
+        }
     };
     if matches!(output.status, TIMED_OUT | KILLED) {
         let what = format!("the end of {subject}");
-        let seen = format!("it was ended, its last words: {}", last_lines(&format!("{}\n{}", output.stdout, output.stderr), 5));
+        let seen = format!(
+            "it was ended, its last words: {}",
+            last_lines(&format!("{}\n{}", output.stdout, output.stderr), 5)
+        );
         return Err(ClusterError::TimedOut { what, limit, seen });
     }
     Ok(output)
@@ -103,7 +108,8 @@ async fn run(
         cmd: Some(argv.to_vec()),
         ..Default::default()
     };
-    let created = engine.call("run", subject, limit, docker.create_exec(&machine.container_id, options)).await?;
+    let created =
+        engine.call("run", subject, limit, docker.create_exec(&machine.container_id, options)).await?;
     let started = engine.call("run", subject, limit, docker.start_exec(&created.id, None)).await?;
     let StartExecResults::Attached { mut output, input } = started else {
         unreachable!("only a detached start is answered like that, and none is asked for");
@@ -113,7 +119,11 @@ async fn run(
         while let Some(piece) = output.next().await {
             match piece {
                 Ok(LogOutput::StdErr { message }) => stderr.extend_from_slice(&message),
-                Ok(LogOutput::StdOut { message } | LogOutput::Console { message } | LogOutput::StdIn { message }) => {
+                Ok(
+                    LogOutput::StdOut { message }
+                    | LogOutput::Console { message }
+                    | LogOutput::StdIn { message },
+                ) => {
                     stdout.extend_from_slice(&message);
                 }
                 Err(error) => return Err(error),
@@ -136,7 +146,9 @@ async fn feed(mut input: impl AsyncWrite + Unpin, stdin: Stdin<'_>) -> Result<()
     let to_machine = |path: &Path| ClusterError::file("send to a machine", path);
     match stdin {
         Stdin::Empty => return Ok(()),
-        Stdin::Text(text) => input.write_all(text.as_bytes()).await.map_err(to_machine(Path::new("standard input")))?,
+        Stdin::Text(text) => {
+            input.write_all(text.as_bytes()).await.map_err(to_machine(Path::new("standard input")))?
+        }
         Stdin::File(path) => {
             let mut file = tokio::fs::File::open(path).await.map_err(ClusterError::file("read", path))?;
             tokio::io::copy(&mut file, &mut input).await.map_err(to_machine(path))?;

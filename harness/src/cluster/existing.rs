@@ -14,16 +14,18 @@ pub struct ExistingCluster {
 impl ExistingCluster {
     /// The cluster of a kubeconfig; without one, that of `KUBECONFIG` or `~/.kube/config`, as kubectl chooses.
     pub(super) fn new(kubeconfig: Option<&Path>) -> Result<ExistingCluster, ClusterError> {
-        let chosen = match kubeconfig {
-            Some(path) => path.to_owned(),
-            None => default_kubeconfig(std::env::var_os("KUBECONFIG"), std::env::home_dir()).ok_or_else(|| {
-                ClusterError::Usage {
-                    what: "the existing cluster".to_owned(),
-                    why: "no kubeconfig is given, and neither KUBECONFIG nor ~/.kube/config names one".to_owned(),
-                    way_out: "give its path".to_owned(),
-                }
-            })?,
-        };
+        let chosen =
+            match kubeconfig {
+                Some(path) => path.to_owned(),
+                None => default_kubeconfig(std::env::var_os("KUBECONFIG"), std::env::home_dir()).ok_or_else(
+                    || ClusterError::Usage {
+                        what: "the existing cluster".to_owned(),
+                        why: "no kubeconfig is given, and neither KUBECONFIG nor ~/.kube/config names one"
+                            .to_owned(),
+                        way_out: "give its path".to_owned(),
+                    },
+                )?,
+            };
         std::fs::File::open(&chosen).map_err(ClusterError::file("read the kubeconfig", &chosen))?;
         let name = chosen.display().to_string();
         Ok(ExistingCluster {
@@ -33,7 +35,8 @@ impl ExistingCluster {
 }
 
 fn default_kubeconfig(variable: Option<std::ffi::OsString>, home: Option<PathBuf>) -> Option<PathBuf> {
-    let listed = variable.and_then(|list| std::env::split_paths(&list).find(|path| !path.as_os_str().is_empty()));
+    let listed =
+        variable.and_then(|list| std::env::split_paths(&list).find(|path| !path.as_os_str().is_empty()));
     listed.or_else(|| home.map(|home| home.join(".kube/config")).filter(|path| path.is_file()))
 }
 

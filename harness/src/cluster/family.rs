@@ -6,7 +6,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::path::Path;
 use std::time::Duration;
 use tokio::process::Child;
-use tokio::time::timeout;
+use tokio::task::spawn_blocking;
 
 /// How long children that are left alone may take to end.
 const END_LIMIT: Duration = Duration::from_secs(60);
@@ -39,16 +39,20 @@ impl Drop for Family {
             let _ = kill_process_group(leader, Signal::KILL);
             return;
         }
-        let (makers, others): (Vec<_>, Vec<_>) = members(leader).into_iter().partition(Member::makes_container);
+        let (makers, others): (Vec<_>, Vec<_>) =
+            members(leader).into_iter().partition(Member::makes_container);
         for other in others {
             let _ = kill_process(other.pid, Signal::KILL);
         }
         if tokio::runtime::Handle::try_current().is_ok() {
             drop(begin(async move {
-                let ends = join_all(makers.iter().map(|maker| end_of(maker.pid)));
-                if timeout(END_LIMIT, ends).await.is_err() {
-                    tracing::warn!(limit = ?END_LIMIT, "a 'docker run' of kind does not end");
-                }
+                join_all(makers.iter().map(|maker| {
+                    spawn_blocking({
+                        let pid = maker.pid;
+                        move || wait_for_end(pid)
+                    })
+                }))
+                .await;
             }));
         }
     }
@@ -56,18 +60,20 @@ impl Drop for Family {
 
 /// Waits until a process has ended, whoever its parent is.
 #[cfg(target_os = "linux")]
-async fn end_of(pid: Pid) {
+fn wait_for_end(pid: Pid) {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use rustix::process::{PidfdFlags, pidfd_open};
     // That it cannot be opened means that it has ended.
-    let opened = pidfd_open(pid, PidfdFlags::NONBLOCK);
-    if let Some(handle) = opened.ok().and_then(|handle| tokio::io::unix::AsyncFd::new(handle).ok()) {
-        let _ = handle.readable().await;
+    let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { return };
+    let limit = Timespec::try_from(END_LIMIT).ok();
+    if poll(&mut [PollFd::new(&process, PollFlags::IN)], limit.as_ref()) == Ok(0) {
+        tracing::warn!(limit = ?END_LIMIT, "a 'docker run' of kind does not end");
     }
 }
 
 /// Elsewhere there is no `/proc` either, and nobody to wait for.
 #[cfg(not(target_os = "linux"))]
-async fn end_of(_: Pid) {}
+fn wait_for_end(_: Pid) {}
 
 /// A living process.
 #[derive(Debug)]
@@ -131,7 +137,8 @@ mod tests {
         std::fs::copy("/bin/sh", &docker).expect("a program");
         let made = folder.path().join("made");
         // It goes on when 'cat' is killed.
-        std::fs::write(folder.path().join("run"), format!("read -r line; touch {}", made.display())).expect("a script");
+        std::fs::write(folder.path().join("run"), format!("read -r line; touch {}", made.display()))
+            .expect("a script");
         let script = format!("cd {}; sleep 1000 & cat | ./docker run", folder.path().display());
         let mut command = Command::new("/bin/sh");
         command.args(["-c", &script]).process_group(0).stdin(Stdio::piped()).stderr(Stdio::null());
@@ -143,7 +150,9 @@ mod tests {
             *seen = format!("{members:?}");
             Ok::<_, ReadError>(members.iter().any(Member::makes_container).then_some(()))
         };
-        poll("the making of a container", END_LIMIT, Duration::from_millis(10), running).await.expect("it begins");
+        poll("the making of a container", END_LIMIT, Duration::from_millis(10), running)
+            .await
+            .expect("it begins");
         drop(family);
         drop(child);
         crate::images::settled(END_LIMIT).await;

@@ -40,7 +40,7 @@ const ATTEMPTS: u32 = 2;
 pub struct KindCluster {
     pub(super) engine: Engine,
     pub(super) record: ClusterRecord,
-    pub(super) kind: KindRecord,
+    pub(super) kind: Box<KindRecord>,
 }
 
 impl KindCluster {
@@ -63,7 +63,9 @@ impl KindCluster {
             node_ip: spec.node_ip,
         };
         let config = spec.folder.join("kind.yaml");
-        tokio::fs::write(&config, render(&layout, &facts)).await.map_err(ClusterError::file("write", &config))?;
+        tokio::fs::write(&config, render(&layout, &facts))
+            .await
+            .map_err(ClusterError::file("write", &config))?;
         ensure_network(engine, &spec.run, layout.families).await?;
         let making = Making { engine, spec, layout: &layout, image: &image, config, name: &name };
         let made = async {
@@ -168,7 +170,7 @@ impl Making<'_> {
             looks.iter().map(of).cloned().reduce(|one, two| &one & &two).unwrap_or_default()
         };
         let (programs, cni_plugins) = (common(|look| &look.programs), common(|look| &look.cni_plugins));
-        let kind = KindRecord {
+        let kind = Box::new(KindRecord {
             engine: self.engine.record(),
             network: self.name.to_owned(),
             node_image,
@@ -182,7 +184,7 @@ impl Making<'_> {
             cni_plugins,
             mtu: first.mtu,
             machines,
-        };
+        });
         let record = ClusterRecord {
             backend: BackendKind::Kind,
             name: self.name.to_owned(),
@@ -305,13 +307,17 @@ fn facilities(programs: &BTreeSet<String>, cni_plugins: &BTreeSet<String>) -> BT
 pub(super) async fn machines(engine: &Engine, cluster: &str) -> Result<Vec<Machine>, ClusterError> {
     let filters = HashMap::from([("label", vec![format!("{CLUSTER_LABEL}={cluster}")])]);
     let options = ListContainersOptionsBuilder::new().all(true).filters(&filters).build();
-    let listed = engine.call("list machines of", cluster, LIMIT, engine.docker().list_containers(Some(options))).await?;
-    let looks = listed.iter().filter_map(|container| container.id.as_deref()).map(|id| {
-        engine.call("inspect container", id, LIMIT, engine.docker().inspect_container(id, None))
-    });
+    let listed = engine
+        .call("list machines of", cluster, LIMIT, engine.docker().list_containers(Some(options)))
+        .await?;
+    let looks = listed
+        .iter()
+        .filter_map(|container| container.id.as_deref())
+        .map(|id| engine.call("inspect container", id, LIMIT, engine.docker().inspect_container(id, None)));
     let mut machines: Vec<Machine> =
         try_join_all(looks).await?.into_iter().filter_map(|container| machine(container, cluster)).collect();
-    let order = |machine: &Machine| (machine.role != Role::ControlPlane, machine.name.len(), machine.name.clone());
+    let order =
+        |machine: &Machine| (machine.role != Role::ControlPlane, machine.name.len(), machine.name.clone());
     machines.sort_by_key(order);
     Ok(machines)
 }

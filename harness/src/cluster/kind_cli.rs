@@ -75,9 +75,16 @@ pub(super) async fn create(
     }
     command.env("KIND_EXPERIMENTAL_DOCKER_NETWORK", creation.network);
     // The same engine as ours, whatever kind would find by itself.
-    command.env("KIND_EXPERIMENTAL_PROVIDER", "docker").env("DOCKER_HOST", engine.host()).env_remove("DOCKER_CONTEXT");
+    command
+        .env("KIND_EXPERIMENTAL_PROVIDER", "docker")
+        .env("DOCKER_HOST", engine.host())
+        .env_remove("DOCKER_CONTEXT");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.kill_on_drop(true).process_group(0).spawn().map_err(ClusterError::file("run", Path::new("kind")))?;
+    let mut child = command
+        .kill_on_drop(true)
+        .process_group(0)
+        .spawn()
+        .map_err(ClusterError::file("run", Path::new("kind")))?;
     let family = Family::of(&child);
 
     let said = Said::default();
@@ -148,7 +155,10 @@ mod tests {
     #[test]
     fn steps_are_told_in_words_alone() {
         assert_eq!(step(" • Preparing nodes 📦 📦  ..."), Some("Preparing nodes"));
-        assert_eq!(step(" • Ensuring node image (kindest/node:v1.36.1) 🖼  ..."), Some("Ensuring node image (kindest/node:v1.36.1)"));
+        assert_eq!(
+            step(" • Ensuring node image (kindest/node:v1.36.1) 🖼  ..."),
+            Some("Ensuring node image (kindest/node:v1.36.1)")
+        );
         assert_eq!(step(" ✓ Preparing nodes 📦"), None);
         assert_eq!(step("ERROR: failed"), None);
     }
@@ -159,9 +169,16 @@ mod tests {
         let race = "ERROR: failed to create cluster: failed to add default storage class: command failed\n\
                     error validating data: failed to download openapi: the server is currently unable";
         assert!(failure(race).is_openapi_race());
-        assert!(!failure("ERROR: failed to create cluster: failed to add default storage class: exit 1").is_openapi_race());
+        assert!(
+            !failure("ERROR: failed to create cluster: failed to add default storage class: exit 1")
+                .is_openapi_race()
+        );
         assert!(!failure("failed to download openapi").is_openapi_race());
-        let pull = "ERROR: failed to create cluster: failed to pull image \"kindest/node:v1.36.1\": exit status 1";
-        assert_eq!(failure(pull).pull().as_deref(), Some("failed to create cluster: failed to pull image \"kindest/node:v1.36.1\": exit status 1"));
+        let pull =
+            "ERROR: failed to create cluster: failed to pull image \"kindest/node:v1.36.1\": exit status 1";
+        assert_eq!(
+            failure(pull).pull().as_deref(),
+            Some("failed to create cluster: failed to pull image \"kindest/node:v1.36.1\": exit status 1")
+        );
     }
 }

@@ -6,8 +6,8 @@ use super::network;
 use crate::images::{COMPONENT_LABEL, Engine, EngineError, NAME_PREFIX, RUN_LABEL, RunId, settled};
 use crate::probe::{ReadError, poll};
 use bollard::query_parameters::{
-    ListContainersOptionsBuilder, ListImagesOptionsBuilder, ListNetworksOptionsBuilder, RemoveContainerOptionsBuilder,
-    RemoveImageOptionsBuilder,
+    ListContainersOptionsBuilder, ListImagesOptionsBuilder, ListNetworksOptionsBuilder,
+    RemoveContainerOptionsBuilder, RemoveImageOptionsBuilder,
 };
 use futures::future::join_all;
 use std::collections::HashMap;
@@ -68,7 +68,8 @@ pub struct LeftBehind {
 /// # Errors
 /// The engine does not answer.
 pub async fn list_leftovers(engine: &Engine) -> Result<Vec<Leftover>, EngineError> {
-    let (containers, networks, images) = tokio::try_join!(containers(engine), networks(engine), images(engine))?;
+    let (containers, networks, images) =
+        tokio::try_join!(containers(engine), networks(engine), images(engine))?;
     let mut all: Vec<Leftover> = containers.into_iter().chain(networks).chain(images).collect();
     all.sort();
     Ok(all)
@@ -128,8 +129,10 @@ pub async fn cleanup(engine: &Engine, run: &RunId) -> Result<Vec<Leftover>, Remo
 /// Removes the machines of a cluster with their volumes; waits until they are gone.
 pub(super) async fn remove_cluster(engine: &Engine, cluster: &str) -> Result<(), ClusterError> {
     let mut gone = async |seen: &mut String| {
-        let all = containers(engine).await.map_err(|error| ReadError::passing(crate::check::chain(&error)))?;
-        let own: Vec<Leftover> = all.into_iter().filter(|thing| thing.name.starts_with(&format!("{cluster}-"))).collect();
+        let all =
+            containers(engine).await.map_err(|error| ReadError::passing(crate::check::chain(&error)))?;
+        let own: Vec<Leftover> =
+            all.into_iter().filter(|thing| thing.name.starts_with(&format!("{cluster}-"))).collect();
         if own.is_empty() {
             return Ok(Some(()));
         }
@@ -151,7 +154,9 @@ pub(super) async fn remove_cluster(engine: &Engine, cluster: &str) -> Result<(),
 
 async fn containers(engine: &Engine) -> Result<Vec<Leftover>, EngineError> {
     let options = ListContainersOptionsBuilder::new().all(true).build();
-    let found = engine.call("list containers of", "the engine", LIMIT, engine.docker().list_containers(Some(options))).await?;
+    let found = engine
+        .call("list containers of", "the engine", LIMIT, engine.docker().list_containers(Some(options)))
+        .await?;
     let ours = found.into_iter().filter_map(|container| {
         let labels = container.labels.unwrap_or_default();
         let cluster = labels.get(CLUSTER_LABEL).filter(|name| name.starts_with(NAME_PREFIX));
@@ -169,9 +174,12 @@ async fn containers(engine: &Engine) -> Result<Vec<Leftover>, EngineError> {
 async fn networks(engine: &Engine) -> Result<Vec<Leftover>, EngineError> {
     let filters = HashMap::from([("label", vec![RUN_LABEL.to_owned()])]);
     let options = ListNetworksOptionsBuilder::new().filters(&filters).build();
-    let found = engine.call("list networks of", "the engine", LIMIT, engine.docker().list_networks(Some(options))).await?;
+    let found = engine
+        .call("list networks of", "the engine", LIMIT, engine.docker().list_networks(Some(options)))
+        .await?;
     let ours = found.into_iter().filter_map(|network| {
-        let run = network.labels.as_ref().and_then(|labels| labels.get(RUN_LABEL)).and_then(|run| run.parse().ok());
+        let run =
+            network.labels.as_ref().and_then(|labels| labels.get(RUN_LABEL)).and_then(|run| run.parse().ok());
         Some(Leftover { kind: LeftoverKind::Network, name: network.name?, run, id: network.id? })
     });
     Ok(ours.collect())
@@ -180,7 +188,9 @@ async fn networks(engine: &Engine) -> Result<Vec<Leftover>, EngineError> {
 async fn images(engine: &Engine) -> Result<Vec<Leftover>, EngineError> {
     let filters = HashMap::from([("label", vec![COMPONENT_LABEL.to_owned()])]);
     let options = ListImagesOptionsBuilder::new().filters(&filters).build();
-    let found = engine.call("list images of", "the engine", LIMIT, engine.docker().list_images(Some(options))).await?;
+    let found = engine
+        .call("list images of", "the engine", LIMIT, engine.docker().list_images(Some(options)))
+        .await?;
     let ours = found.into_iter().map(|image| {
         let name = image.repo_tags.first().unwrap_or(&image.id).clone();
         Leftover { kind: LeftoverKind::Image, name, run: None, id: image.id }
@@ -193,12 +203,27 @@ async fn remove(engine: &Engine, thing: &Leftover) -> Result<(), EngineError> {
     let outcome = match thing.kind {
         LeftoverKind::Container => {
             let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
-            engine.call("remove container", &thing.name, LIMIT, docker.remove_container(&thing.id, Some(options))).await
+            engine
+                .call(
+                    "remove container",
+                    &thing.name,
+                    LIMIT,
+                    docker.remove_container(&thing.id, Some(options)),
+                )
+                .await
         }
         LeftoverKind::Network => network::remove(engine, &thing.id).await,
         LeftoverKind::Image => {
             let options = RemoveImageOptionsBuilder::new().force(false).build();
-            engine.call("remove image", &thing.name, LIMIT, docker.remove_image(&thing.name, Some(options), None)).await.map(drop)
+            engine
+                .call(
+                    "remove image",
+                    &thing.name,
+                    LIMIT,
+                    docker.remove_image(&thing.name, Some(options), None),
+                )
+                .await
+                .map(drop)
         }
     };
     match outcome {

@@ -27,7 +27,9 @@ pub use error::ClusterError;
 pub use exec::ExecOutput;
 pub use existing::ExistingCluster;
 pub use kind::KindCluster;
-pub use leftovers::{LeftBehind, Leftover, LeftoverKind, RemovalError, cleanup, list_leftovers, remove_leftovers};
+pub use leftovers::{
+    LeftBehind, Leftover, LeftoverKind, RemovalError, cleanup, list_leftovers, remove_leftovers,
+};
 pub use network::ensure_network;
 pub use node_ops::Target;
 pub use pod_network::PodNetwork;
@@ -62,7 +64,11 @@ impl Cluster {
     /// # Errors
     /// This machine cannot run kind, there is no node image, the topology or version does not exist
     /// ([`ClusterError::is_usage`]), or kind failed.
-    pub async fn create(engine: &Engine, spec: &KindSpec, progress: Progress<'_>) -> Result<Cluster, ClusterError> {
+    pub async fn create(
+        engine: &Engine,
+        spec: &KindSpec,
+        progress: Progress<'_>,
+    ) -> Result<Cluster, ClusterError> {
         KindCluster::create(engine, spec, progress).await.map(Cluster::Kind)
     }
 
@@ -119,7 +125,12 @@ impl Cluster {
     ///
     /// # Errors
     /// It does not end within `limit`, or cannot be begun.
-    pub async fn exec(&self, machine: &Machine, argv: &[&str], limit: Duration) -> Result<ExecOutput, ClusterError> {
+    pub async fn exec(
+        &self,
+        machine: &Machine,
+        argv: &[&str],
+        limit: Duration,
+    ) -> Result<ExecOutput, ClusterError> {
         self.kind("running a command on a machine")?.exec(machine, argv, limit).await
     }
 
@@ -208,7 +219,12 @@ impl Cluster {
     ///
     /// # Errors
     /// The container does not run; else as [`Cluster::restart_kubelet`].
-    pub async fn kill_container(&self, machine: &Machine, id: &str, signal: &str) -> Result<(), ClusterError> {
+    pub async fn kill_container(
+        &self,
+        machine: &Machine,
+        id: &str,
+        signal: &str,
+    ) -> Result<(), ClusterError> {
         self.kind("killing a process")?.task(machine, id, TaskOp::Kill { signal }).await
     }
 

@@ -1,9 +1,9 @@
 //! The Docker network of a run: its machines and its fake cloud are on it, and nothing else.
 
 use super::error::ClusterError;
+use super::record::Machine;
 use super::topology::Families;
 use crate::images::{Engine, EngineError, RunId};
-use super::record::Machine;
 use bollard::Docker;
 use bollard::models::{
     EndpointIpamConfig, EndpointSettings, Ipam, IpamConfig, NetworkConnectRequest, NetworkCreateRequest,
@@ -30,7 +30,11 @@ const MTU_OPTION: &str = "com.docker.network.driver.mtu";
 ///
 /// # Errors
 /// The engine has no free address range left, or no IPv6 where both families are needed.
-pub async fn ensure_network(engine: &Engine, run: &RunId, families: Families) -> Result<String, ClusterError> {
+pub async fn ensure_network(
+    engine: &Engine,
+    run: &RunId,
+    families: Families,
+) -> Result<String, ClusterError> {
     let name = run.name();
     if exists(engine, &name).await? {
         return Ok(name);
@@ -39,7 +43,10 @@ pub async fn ensure_network(engine: &Engine, run: &RunId, families: Families) ->
     let mut outcome = attempt(engine, run, families, mtu.as_deref()).await;
     for _ in 1..ATTEMPTS {
         // Between finding a free range and taking it another network may have got it.
-        if !outcome.as_ref().is_err_and(|error| error.message().is_some_and(|words| words.contains("overlaps"))) {
+        if !outcome
+            .as_ref()
+            .is_err_and(|error| error.message().is_some_and(|words| words.contains("overlaps")))
+        {
             break;
         }
         outcome = attempt(engine, run, families, mtu.as_deref()).await;
@@ -96,7 +103,12 @@ async fn exists(engine: &Engine, name: &str) -> Result<bool, EngineError> {
     }
 }
 
-async fn attempt(engine: &Engine, run: &RunId, families: Families, mtu: Option<&str>) -> Result<(), EngineError> {
+async fn attempt(
+    engine: &Engine,
+    run: &RunId,
+    families: Families,
+    mtu: Option<&str>,
+) -> Result<(), EngineError> {
     let ipv4 = free_subnet(engine, run).await?;
     let both = Ranges { ipv4: ipv4.clone(), ipv6: Some(ula_subnet(run)) };
     match create(engine, run, mtu, both).await {
@@ -120,7 +132,8 @@ struct Ranges {
 async fn free_subnet(engine: &Engine, run: &RunId) -> Result<Option<String>, EngineError> {
     let name = run.name();
     create(engine, run, None, Ranges::default()).await?;
-    let found = engine.call("inspect network", &name, LIMIT, engine.docker().inspect_network(&name, None)).await?;
+    let found =
+        engine.call("inspect network", &name, LIMIT, engine.docker().inspect_network(&name, None)).await?;
     remove(engine, &name).await?;
     let ranges = found.ipam.and_then(|ipam| ipam.config).unwrap_or_default();
     Ok(ranges.into_iter().filter_map(|range| range.subnet).find(|subnet| !subnet.contains(':')))

@@ -7,7 +7,8 @@ use crate::config::Kubernetes;
 use crate::images::{Engine, EngineError, ImageError, begin, pull};
 use bollard::models::{ContainerCreateBody, ImageSummary};
 use bollard::query_parameters::{
-    CreateContainerOptionsBuilder, DownloadFromContainerOptionsBuilder, ListImagesOptionsBuilder, RemoveContainerOptionsBuilder,
+    CreateContainerOptionsBuilder, DownloadFromContainerOptionsBuilder, ListImagesOptionsBuilder,
+    RemoveContainerOptionsBuilder,
 };
 use futures::TryStreamExt;
 use std::collections::HashMap;
@@ -102,24 +103,36 @@ async fn named(engine: &Engine, reference: &str) -> Result<NodeImage, ClusterErr
             way_out: format!("the oldest supported version is {LEAST}"),
         });
     }
-    Ok(NodeImage { reference: Some(reference.to_owned()), version: Some(version), kube_proxy: kube_proxy(&labels) })
+    Ok(NodeImage {
+        reference: Some(reference.to_owned()),
+        version: Some(version),
+        kube_proxy: kube_proxy(&labels),
+    })
 }
 
 /// Node images in the local engine, newest Kubernetes first.
 async fn present(engine: &Engine) -> Result<Vec<NodeImage>, ClusterError> {
     let options = ListImagesOptionsBuilder::new().all(false).build();
-    let all = engine.call("list images of", "the engine", LIMIT, engine.docker().list_images(Some(options))).await?;
+    let all = engine
+        .call("list images of", "the engine", LIMIT, engine.docker().list_images(Some(options)))
+        .await?;
     let mut found = Vec::new();
     for image in all.into_iter().filter(is_node_image) {
         // An image that was pulled by digest alone has no tag; one without any name is what a newer build has replaced.
         let names = image.repo_tags.iter().chain(&image.repo_digests);
-        let Some(reference) = names.into_iter().find(|name| !name.starts_with("<none>")).cloned() else { continue };
+        let Some(reference) = names.into_iter().find(|name| !name.starts_with("<none>")).cloned() else {
+            continue;
+        };
         let version = match version_by_name(&image.labels, &image.repo_tags) {
             Some(version) => Some(version),
             None => version_by_looking(engine, &reference).await?,
         };
         if version.as_ref().is_some_and(|version| *version >= LEAST) {
-            found.push(NodeImage { reference: Some(reference), version, kube_proxy: kube_proxy(&image.labels) });
+            found.push(NodeImage {
+                reference: Some(reference),
+                version,
+                kube_proxy: kube_proxy(&image.labels),
+            });
         }
     }
     found.sort_by(|one, two| two.version.cmp(&one.version).then_with(|| one.reference.cmp(&two.reference)));
@@ -128,7 +141,8 @@ async fn present(engine: &Engine) -> Result<Vec<NodeImage>, ClusterError> {
 
 fn is_node_image(image: &ImageSummary) -> bool {
     let kinds = |name: &String| name.split(['@', ':']).next() == Some(KIND_REPOSITORY);
-    image.labels.contains_key(NODE_IMAGE_LABEL) || image.repo_tags.iter().chain(&image.repo_digests).any(kinds)
+    image.labels.contains_key(NODE_IMAGE_LABEL)
+        || image.repo_tags.iter().chain(&image.repo_digests).any(kinds)
 }
 
 /// The first that fits; the list is newest first.
@@ -138,7 +152,8 @@ fn pick<'a>(wish: &Kubernetes, present: &'a [NodeImage]) -> Option<&'a NodeImage
         match wish {
             Kubernetes::Newest => true,
             Kubernetes::Version { minor, patch } => {
-                (version.major, version.minor) == (1, *minor) && patch.is_none_or(|patch| patch == version.patch)
+                (version.major, version.minor) == (1, *minor)
+                    && patch.is_none_or(|patch| patch == version.patch)
             }
             Kubernetes::Image(_) => false,
         }
@@ -153,7 +168,11 @@ fn listed(present: &[NodeImage]) -> String {
 }
 
 fn kube_proxy(labels: &HashMap<String, String>) -> KubeProxy {
-    if labels.get(KUBE_PROXY_LABEL).is_some_and(|value| value == "none") { KubeProxy::Absent } else { KubeProxy::Present }
+    if labels.get(KUBE_PROXY_LABEL).is_some_and(|value| value == "none") {
+        KubeProxy::Absent
+    } else {
+        KubeProxy::Present
+    }
 }
 
 fn version_by_name(labels: &HashMap<String, String>, names: &[String]) -> Option<Version> {
@@ -161,7 +180,10 @@ fn version_by_name(labels: &HashMap<String, String>, names: &[String]) -> Option
         let (repository, tag) = name.split('@').next()?.rsplit_once(':')?;
         if repository == KIND_REPOSITORY { tag.parse().ok() } else { None }
     };
-    labels.get(VERSION_LABEL).and_then(|version| version.parse().ok()).or_else(|| names.iter().find_map(tagged))
+    labels
+        .get(VERSION_LABEL)
+        .and_then(|version| version.parse().ok())
+        .or_else(|| names.iter().find_map(tagged))
 }
 
 /// Reads `/kind/version` out of the image, by way of a container that never starts. It goes again even when nobody
@@ -173,17 +195,29 @@ async fn version_by_looking(engine: &Engine, reference: &str) -> Result<Option<V
 
 async fn look_into(engine: &Engine, reference: &str) -> Result<Option<Version>, EngineError> {
     let docker = engine.docker();
-    let body = ContainerCreateBody { image: Some(reference.to_owned()), cmd: Some(vec!["true".to_owned()]), ..Default::default() };
+    let body = ContainerCreateBody {
+        image: Some(reference.to_owned()),
+        cmd: Some(vec!["true".to_owned()]),
+        ..Default::default()
+    };
     let options = CreateContainerOptionsBuilder::new().build();
-    let container = engine.call("look into image", reference, LIMIT, docker.create_container(Some(options), body)).await?.id;
+    let container = engine
+        .call("look into image", reference, LIMIT, docker.create_container(Some(options), body))
+        .await?
+        .id;
     let path = DownloadFromContainerOptionsBuilder::new().path("/kind/version").build();
-    let read = docker.download_from_container(&container, Some(path)).try_fold(Vec::new(), |mut all, piece| async move {
-        all.extend_from_slice(&piece);
-        Ok(all)
-    });
+    let read = docker.download_from_container(&container, Some(path)).try_fold(
+        Vec::new(),
+        |mut all, piece| async move {
+            all.extend_from_slice(&piece);
+            Ok(all)
+        },
+    );
     let read = engine.call("look into image", reference, LIMIT, read).await;
     let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
-    engine.call("remove container", &container, LIMIT, docker.remove_container(&container, Some(options))).await?;
+    engine
+        .call("remove container", &container, LIMIT, docker.remove_container(&container, Some(options)))
+        .await?;
     let archive = match read {
         Err(error) if error.is_not_found() => return Ok(None),
         other => other?,
@@ -200,13 +234,19 @@ mod tests {
     use super::*;
 
     fn image(reference: &str, version: &str) -> NodeImage {
-        NodeImage { reference: Some(reference.into()), version: version.parse().ok(), kube_proxy: KubeProxy::Present }
+        NodeImage {
+            reference: Some(reference.into()),
+            version: version.parse().ok(),
+            kube_proxy: KubeProxy::Present,
+        }
     }
 
     #[test]
     fn the_newest_that_fits_is_taken() {
         let present = [image("c", "v1.36.2"), image("b", "v1.36.0"), image("a", "v1.20.2")];
-        let picked = |wish: &str| pick(&wish.parse().expect("a wish"), &present).and_then(|image| image.reference.clone());
+        let picked = |wish: &str| {
+            pick(&wish.parse().expect("a wish"), &present).and_then(|image| image.reference.clone())
+        };
         assert_eq!(pick(&Kubernetes::Newest, &present), Some(&present[0]));
         assert_eq!(picked("1.36").as_deref(), Some("c"));
         assert_eq!(picked("v1.36.0").as_deref(), Some("b"));
@@ -221,7 +261,10 @@ mod tests {
         let none = HashMap::new();
         let labelled = HashMap::from([(VERSION_LABEL.to_owned(), "v1.20.2".to_owned())]);
         assert_eq!(version_by_name(&labelled, &[]), Some(Version::release(1, 20, 2)));
-        assert_eq!(version_by_name(&none, &["kindest/node:v1.36.1@sha256:00".into()]), Some(Version::release(1, 36, 1)));
+        assert_eq!(
+            version_by_name(&none, &["kindest/node:v1.36.1@sha256:00".into()]),
+            Some(Version::release(1, 36, 1))
+        );
         assert_eq!(version_by_name(&none, &["mine/node:v1.36.1".into()]), None);
         assert_eq!(version_by_name(&none, &["kindest/node@sha256:00".into()]), None);
     }

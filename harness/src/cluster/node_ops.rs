@@ -48,7 +48,11 @@ impl KindCluster {
     pub(super) async fn load_image(&self, archive: &Path) -> Result<(), ClusterError> {
         // Without '--all-platforms': Docker saves only this machine's.
         let load = ["ctr", "--namespace", "k8s.io", "images", "import", "-"];
-        let loads = self.kind.machines.iter().map(|m| exec_ok(&self.engine, m, &load, Stdin::File(archive), LOAD_LIMIT));
+        let loads = self
+            .kind
+            .machines
+            .iter()
+            .map(|m| exec_ok(&self.engine, m, &load, Stdin::File(archive), LOAD_LIMIT));
         try_join_all(loads).await.map(drop)
     }
 
@@ -109,12 +113,20 @@ impl KindCluster {
         let (id, name) = (stopped.container_id.as_str(), stopped.name.as_str());
         network::reserve(&self.engine, &self.kind.network, stopped).await?;
         self.engine.call("start machine", name, LIMIT, docker.start_container(id, None)).await?;
-        let found = self.engine.call("inspect container", name, LIMIT, docker.inspect_container(id, None)).await?;
+        let found =
+            self.engine.call("inspect container", name, LIMIT, docker.inspect_container(id, None)).await?;
         let since = found.state.as_ref().and_then(|state| state.started_at.as_deref()).and_then(unix_seconds);
         let Some(machine) = machine(found, &self.kind.network) else {
-            return Err(ClusterError::Gone { what: format!("machine {name} as a part of network {}", self.kind.network) });
+            return Err(ClusterError::Gone {
+                what: format!("machine {name} as a part of network {}", self.kind.network),
+            });
         };
-        let options = LogsOptionsBuilder::new().follow(true).stdout(true).stderr(true).since(since.unwrap_or(0)).build();
+        let options = LogsOptionsBuilder::new()
+            .follow(true)
+            .stdout(true)
+            .stderr(true)
+            .since(since.unwrap_or(0))
+            .build();
         let mut log = docker.logs(id, Some(options));
         let up = async {
             let mut last = String::new();
@@ -136,7 +148,8 @@ impl KindCluster {
     }
 
     pub(super) async fn cut(&self, machine: &Machine, target: Target) -> Result<(), ClusterError> {
-        self.filter(machine, target, r#"$iptables -C $chain "$@" 2> /dev/null || $iptables -I $chain "$@""#).await
+        self.filter(machine, target, r#"$iptables -C $chain "$@" 2> /dev/null || $iptables -I $chain "$@""#)
+            .await
     }
 
     pub(super) async fn mend(&self, machine: &Machine, target: Target) -> Result<(), ClusterError> {

@@ -31,7 +31,8 @@ impl KindCluster {
         if !self.kind.facilities.contains(&Facility::PodNetworkControl) {
             return Err(ClusterError::NotObservable {
                 what: "a pod network of the harness".to_owned(),
-                why: "the node image lacks the CNI plugins ptp, host-local or loopback in /opt/cni/bin".to_owned(),
+                why: "the node image lacks the CNI plugins ptp, host-local or loopback in /opt/cni/bin"
+                    .to_owned(),
             });
         }
         let changes = self.kind.machines.iter().map(|machine| async move {
@@ -79,9 +80,14 @@ fn routes(machines: &[Machine], from: &Machine, cidrs: &BTreeMap<String, Vec<Str
     let mut commands = String::new();
     for to in machines.iter().filter(|to| to.name != from.name) {
         for cidr in cidrs.get(&to.name).into_iter().flatten() {
-            let via = if cidr.contains(':') { to.ipv6.map(|ip| ip.to_string()) } else { to.ipv4.map(|ip| ip.to_string()) };
+            let via = if cidr.contains(':') {
+                to.ipv6.map(|ip| ip.to_string())
+            } else {
+                to.ipv4.map(|ip| ip.to_string())
+            };
             if let Some(via) = via {
-                writeln!(commands, "ip route replace {cidr} via {via} proto 186").expect("writing to memory cannot fail");
+                writeln!(commands, "ip route replace {cidr} via {via} proto 186")
+                    .expect("writing to memory cannot fail");
             }
         }
     }
@@ -98,7 +104,9 @@ enum Plugin {
 /// The configuration of a machine's pod network: <https://www.cni.dev/plugins/current/main/ptp/>.
 fn conflist(cidrs: &[String], portmap: Option<Plugin>, mtu: u32) -> Value {
     let ranges: Vec<Value> = cidrs.iter().map(|cidr| json!([{ "subnet": cidr }])).collect();
-    let everywhere = |cidr: &String| if cidr.contains(':') { json!({ "dst": "::/0" }) } else { json!({ "dst": "0.0.0.0/0" }) };
+    let everywhere = |cidr: &String| {
+        if cidr.contains(':') { json!({ "dst": "::/0" }) } else { json!({ "dst": "0.0.0.0/0" }) }
+    };
     let routes: Vec<Value> = cidrs.iter().map(everywhere).collect();
     let mut ptp = json!({
         "type": "ptp",
@@ -134,11 +142,17 @@ mod tests {
     fn each_family_has_a_range_and_a_default_route() {
         let file = conflist(&["10.244.1.0/24".into(), "fd10::/64".into()], Some(Plugin::Portmap), 1450);
         let ptp = &file["plugins"][0];
-        assert_eq!(ptp["ipam"]["ranges"], json!([[{ "subnet": "10.244.1.0/24" }], [{ "subnet": "fd10::/64" }]]));
+        assert_eq!(
+            ptp["ipam"]["ranges"],
+            json!([[{ "subnet": "10.244.1.0/24" }], [{ "subnet": "fd10::/64" }]])
+        );
         assert_eq!(ptp["ipam"]["routes"], json!([{ "dst": "0.0.0.0/0" }, { "dst": "::/0" }]));
         assert_eq!((&ptp["mtu"], &file["plugins"][1]["type"]), (&json!(1450), &json!("portmap")));
         let bare = conflist(&["10.244.1.0/24".into()], None, 0);
-        assert_eq!((bare["plugins"].as_array().map(Vec::len), &bare["plugins"][0]["mtu"]), (Some(1), &Value::Null));
+        assert_eq!(
+            (bare["plugins"].as_array().map(Vec::len), &bare["plugins"][0]["mtu"]),
+            (Some(1), &Value::Null)
+        );
     }
 
     #[test]

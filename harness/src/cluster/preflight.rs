@@ -37,7 +37,9 @@ pub enum PreflightError {
         source: std::io::Error,
     },
     /// kind is too old, or no kind.
-    #[error("'kind version' says '{found}', needed is {KIND_LEAST} or newer; see https://kind.sigs.k8s.io for a newer one")]
+    #[error(
+        "'kind version' says '{found}', needed is {KIND_LEAST} or newer; see https://kind.sigs.k8s.io for a newer one"
+    )]
     OldKind {
         /// What it said.
         found: String,
@@ -80,10 +82,12 @@ pub async fn preflight(engine: &Engine) -> Result<Preflight, PreflightError> {
         parse_kind_version(&said.await?)
     };
     // kind drives Docker by its command line.
-    let docker = say("docker", &["--version"], "kind needs Docker's command line; install it (Debian: docker.io or docker-cli)");
-    let info = async {
-        Ok(engine.call("describe", "itself", LIMIT, engine.docker().info()).await?)
-    };
+    let docker = say(
+        "docker",
+        &["--version"],
+        "kind needs Docker's command line; install it (Debian: docker.io or docker-cli)",
+    );
+    let info = async { Ok(engine.call("describe", "itself", LIMIT, engine.docker().info()).await?) };
     let (kind, _, info) = tokio::try_join!(kind, docker, info)?;
     let mut warnings = Vec::new();
     if engine.is_local() {
@@ -106,7 +110,8 @@ async fn say(
     arguments: &[&str],
     way_out: &'static str,
 ) -> Result<String, PreflightError> {
-    let asked = Command::new(program).args(arguments).kill_on_drop(true).stdin(std::process::Stdio::null()).output();
+    let asked =
+        Command::new(program).args(arguments).kill_on_drop(true).stdin(std::process::Stdio::null()).output();
     let failed = |source| PreflightError::NoProgram { program, way_out, source };
     match timeout(LIMIT, asked).await {
         Ok(Ok(output)) => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
@@ -158,7 +163,10 @@ mod tests {
 
     #[test]
     fn an_old_or_strange_kind_is_refused_with_its_own_words() {
-        assert_eq!(parse_kind_version("kind v0.33.0 go1.27.2 linux/amd64\n").ok(), Some(Version::release(0, 33, 0)));
+        assert_eq!(
+            parse_kind_version("kind v0.33.0 go1.27.2 linux/amd64\n").ok(),
+            Some(Version::release(0, 33, 0))
+        );
         for said in ["kind v0.19.0 go1.20 linux/amd64", "kinda", ""] {
             let text = parse_kind_version(said).expect_err("refused").to_string();
             assert!(text.contains(&format!("says '{said}', needed is v0.20.0")), "{text}");
@@ -171,7 +179,9 @@ mod tests {
         assert!(enough_room(folder, None).is_ok());
         assert!(enough_room(folder, Some(DISK_LEAST_BYTES)).is_ok());
         let text = enough_room(folder, Some(1 << 30)).expect_err("full").to_string();
-        assert!(text.starts_with("only 1024 MiB are free in Docker's folder /var/lib/docker, a cluster needs 4096 MiB"));
+        assert!(text.starts_with(
+            "only 1024 MiB are free in Docker's folder /var/lib/docker, a cluster needs 4096 MiB"
+        ));
         assert!(free_bytes(&std::env::temp_dir()).is_some());
     }
 
@@ -181,6 +191,10 @@ mod tests {
         assert!(inotify_warnings(|_| None).is_empty());
         let warnings = inotify_warnings(|name| (name == "max_user_instances").then_some(128));
         assert_eq!(warnings.len(), 1);
-        assert!(warnings[0].ends_with("As root: sysctl fs.inotify.max_user_instances=512"), "{}", warnings[0]);
+        assert!(
+            warnings[0].ends_with("As root: sysctl fs.inotify.max_user_instances=512"),
+            "{}",
+            warnings[0]
+        );
     }
 }

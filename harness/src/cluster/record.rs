@@ -22,7 +22,7 @@ pub struct ClusterRecord {
     /// Kubeconfig with an administrator's rights.
     pub kubeconfig: PathBuf,
     /// What only a cluster of ours has; `None` for an existing one.
-    pub kind: Option<KindRecord>,
+    pub kind: Option<Box<KindRecord>>,
 }
 
 /// What the harness knows of a cluster that it made with kind.

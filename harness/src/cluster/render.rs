@@ -73,7 +73,8 @@ pub(super) fn render(layout: &Layout, facts: &Facts<'_>) -> String {
         let nodes = config.get_mut("nodes").and_then(Value::as_array_mut).into_iter().flatten();
         for (node, name) in nodes.filter_map(Value::as_object_mut).zip(names) {
             let arguments = [("provider-id", Some(format!("{prefix}{name}")))];
-            let patches = dialects(facts).into_iter().flat_map(|dialect| kubelet_patches(dialect, &arguments));
+            let patches =
+                dialects(facts).into_iter().flat_map(|dialect| kubelet_patches(dialect, &arguments));
             list(node, "kubeadmConfigPatches").extend(patches.map(|patch| patch_text(&patch)));
         }
     }
@@ -124,7 +125,9 @@ fn cluster_patches(facts: &Facts<'_>) -> Vec<Value> {
 fn dialects(facts: &Facts<'_>) -> Vec<Dialect> {
     let knows_lists = facts.kind.is_at_least(0, 32);
     match facts.kubernetes {
-        Some(version) if version.is_at_least(1, 36) && knows_lists => vec![Dialect { form: Form::List, api_version: None }],
+        Some(version) if version.is_at_least(1, 36) && knows_lists => {
+            vec![Dialect { form: Form::List, api_version: None }]
+        }
         Some(_) => vec![Dialect { form: Form::Map, api_version: None }],
         None => vec![
             Dialect { form: Form::Map, api_version: Some("kubeadm.k8s.io/v1beta3") },
@@ -134,13 +137,18 @@ fn dialects(facts: &Facts<'_>) -> Vec<Dialect> {
 }
 
 fn kubelet_patches(dialect: Dialect, arguments: &[Argument<'_>]) -> Vec<Value> {
-    let registration = json!({ "nodeRegistration": { "kubeletExtraArgs": extra_arguments(dialect, arguments) } });
+    let registration =
+        json!({ "nodeRegistration": { "kubeletExtraArgs": extra_arguments(dialect, arguments) } });
     ["InitConfiguration", "JoinConfiguration"].map(|kind| patch(dialect, kind, registration.clone())).into()
 }
 
 fn extra_arguments(dialect: Dialect, arguments: &[Argument<'_>]) -> Value {
     match dialect.form {
-        Form::Map => arguments.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect::<Map<_, _>>().into(),
+        Form::Map => arguments
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), json!(value)))
+            .collect::<Map<_, _>>()
+            .into(),
         Form::List => arguments.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect(),
     }
 }

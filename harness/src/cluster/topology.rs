@@ -34,12 +34,17 @@ pub enum Families {
 pub(super) fn load(topology: &Topology) -> Result<Layout, ClusterError> {
     let (text, file) = match topology {
         Topology::Single => (include_str!("../../../kind-configs/single.yaml").to_owned(), builtin("single")),
-        Topology::ThreeNode => (include_str!("../../../kind-configs/three-node.yaml").to_owned(), builtin("three-node")),
-        Topology::NoCni => (include_str!("../../../kind-configs/no-cni.yaml").to_owned(), builtin("no-cni")),
-        Topology::DualStack => (include_str!("../../../kind-configs/dual-stack.yaml").to_owned(), builtin("dual-stack")),
-        Topology::File(file) => {
-            (std::fs::read_to_string(file).map_err(ClusterError::file("read the topology", file))?, file.clone())
+        Topology::ThreeNode => {
+            (include_str!("../../../kind-configs/three-node.yaml").to_owned(), builtin("three-node"))
         }
+        Topology::NoCni => (include_str!("../../../kind-configs/no-cni.yaml").to_owned(), builtin("no-cni")),
+        Topology::DualStack => {
+            (include_str!("../../../kind-configs/dual-stack.yaml").to_owned(), builtin("dual-stack"))
+        }
+        Topology::File(file) => (
+            std::fs::read_to_string(file).map_err(ClusterError::file("read the topology", file))?,
+            file.clone(),
+        ),
     };
     parse(topology.name(), &text, &file)
 }
@@ -114,8 +119,13 @@ mod tests {
             error.to_string()
         };
         let head = "kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\n";
-        assert!(refuse("kind: Pod\napiVersion: v1\n").starts_with("topology mine.yaml: its kind is not 'Cluster'"));
-        assert!(refuse(&format!("{head}nodes: [{{role: worker}}]")).contains("no node with role control-plane"));
+        assert!(
+            refuse("kind: Pod\napiVersion: v1\n")
+                .starts_with("topology mine.yaml: its kind is not 'Cluster'")
+        );
+        assert!(
+            refuse(&format!("{head}nodes: [{{role: worker}}]")).contains("no node with role control-plane")
+        );
         assert!(refuse(&format!("{head}nodes: [{{role: master}}]")).contains("the role 'master'"));
         assert!(refuse(&format!("{head}networking: {{ipFamily: v6}}")).contains("ipFamily 'v6'"));
         assert!(refuse("kind: [").contains("topology mine.yaml: "));

@@ -9,6 +9,7 @@ use fake_cloud::admin::Entry;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
+use kube::api::{Api, DeleteParams};
 use std::sync::Arc;
 
 impl CheckCx {
@@ -64,7 +65,22 @@ impl CheckCx {
         let node = pod.spec.as_ref().and_then(|s| s.node_name.clone()).unwrap_or_default();
         let id = container_id(&pod)
             .ok_or_else(|| Stop::Error(format!("Pod {} has no running container to kill", pod.name_any())))?;
+        self.disturbs(replica);
         self.session.kill_container(&node, &id).await.map_err(Stop::Error)
+    }
+
+    /// Says that this check makes the replica end: its Pod is replaced when the check ends. A Pod that has crashed
+    /// before is restarted later and later, and the next check must not wait for that.
+    pub fn disturbs(&self, replica: &str) {
+        self.on_end(Undo::Ccm);
+        self.disturbed.lock().expect("no holder of this lock panics").insert(replica.to_owned());
+    }
+
+    /// Whether the replica's process has ended since it had been restarted `restarts` times, come back or not.
+    pub fn has_ended(&self, replica: &str, restarts: i32) -> bool {
+        let pods = self.pods_of_replica(replica);
+        let statuses = pods.iter().filter_map(|pod| pod.status.as_ref()?.container_statuses.as_ref());
+        statuses.flatten().any(|s| s.restart_count > restarts || s.state.as_ref().is_some_and(|state| state.running.is_none()))
     }
 
     /// Stops every replica and forgets the Lease; brought back when the check ends.
@@ -96,8 +112,19 @@ impl CheckCx {
             return Ok(());
         }
         let text = |error: crate::ccm::CcmError| crate::check::chain(&error);
+        let disturbed = self.disturbed.lock().expect("no holder of this lock panics").clone();
+        for pod in disturbed.iter().flat_map(|replica| self.pods_of_replica(replica)) {
+            let api: Api<Pod> = Api::namespaced(self.client.clone(), &pod.namespace().unwrap_or_default());
+            super::nodes::gone(api.delete(&pod.name_any(), &DeleteParams::default().grace_period(0)).await)?;
+            self.caught_up(|| self.is_replaced(&pod)).await.map_err(|_| format!("Pod {} stays", pod.name_any()))?;
+        }
         ccm.start().await.map_err(text)?;
         ccm.leading(Form::Replicas, self.limits().start()).await.map_err(text)
+    }
+
+    fn is_replaced(&self, pod: &Pod) -> bool {
+        let now = self.session.world().pods.find(&pod.namespace().unwrap_or_default(), &pod.name_any());
+        now.is_none_or(|now| now.metadata.deletion_timestamp.is_some() || now.metadata.uid != pod.metadata.uid)
     }
 
     /// A read for waits on the Lease.

@@ -20,7 +20,7 @@ use crate::config::Limits;
 use crate::probe::{Judge, Observed, Probe, ReadError, poll};
 use crate::session::Session;
 use kube::Client;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::OnceCell;
@@ -45,6 +45,8 @@ pub struct CheckCx {
     namespace: OnceCell<String>,
     undo: Mutex<Vec<Undo>>,
     services_made: Mutex<Vec<ServiceRef>>,
+    /// Replicas this check made end.
+    disturbed: Mutex<BTreeSet<String>>,
     heartbeats: Mutex<BTreeMap<String, AbortHandle>>,
     facts: Mutex<BTreeMap<String, String>>,
 }
@@ -75,6 +77,7 @@ impl CheckCx {
             namespace: OnceCell::new(),
             undo: Mutex::default(),
             services_made: Mutex::default(),
+            disturbed: Mutex::default(),
             heartbeats: Mutex::default(),
             facts: Mutex::default(),
         })

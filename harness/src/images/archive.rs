@@ -77,10 +77,8 @@ pub fn docker_archive(content: &ImageContent<'_>) -> ImageArchive {
 fn layer(files: &[ImageFile<'_>]) -> Vec<u8> {
     let files: BTreeMap<&str, &ImageFile<'_>> =
         files.iter().map(|file| (file.path.trim_start_matches('/'), file)).collect();
-    let folders: BTreeSet<&str> = files
-        .keys()
-        .flat_map(|path| path.match_indices('/').map(|(at, _)| &path[..at]))
-        .collect();
+    let folders: BTreeSet<&str> =
+        files.keys().flat_map(|path| path.match_indices('/').map(|(at, _)| &path[..at])).collect();
     let mut tar = Writer::new();
     for folder in folders {
         tar.folder(folder);
@@ -170,8 +168,12 @@ mod tests {
             .map(|entry| {
                 let mut entry = entry.expect("a sound entry");
                 let header = entry.header();
-                assert_eq!((header.mtime().ok(), header.uid().ok(), header.gid().ok()), (Some(0), Some(0), Some(0)));
-                let (mode, path) = (header.mode().expect("a mode"), entry.path().expect("a path").display().to_string());
+                assert_eq!(
+                    (header.mtime().ok(), header.uid().ok(), header.gid().ok()),
+                    (Some(0), Some(0), Some(0))
+                );
+                let (mode, path) =
+                    (header.mode().expect("a mode"), entry.path().expect("a path").display().to_string());
                 let mut content = Vec::new();
                 entry.read_to_end(&mut content).expect("content");
                 (path, mode, content)
@@ -198,7 +200,8 @@ mod tests {
         let config: Value = serde_json::from_slice(config_bytes).expect("JSON");
         assert_eq!(config["rootfs"]["diff_ids"][0], json!(format!("sha256:{}", sha256(layer))));
         assert_eq!(config["config"]["Entrypoint"], json!(["/thing"]));
-        let inner: Vec<(String, u32)> = entries(layer).into_iter().map(|(path, mode, _)| (path, mode)).collect();
+        let inner: Vec<(String, u32)> =
+            entries(layer).into_iter().map(|(path, mode, _)| (path, mode)).collect();
         let expected = [("etc/", 0o755), ("etc/thing/", 0o755), ("etc/thing/note", 0o644), ("thing", 0o755)];
         assert_eq!(inner, expected.map(|(path, mode)| (path.to_owned(), mode)));
     }

@@ -104,7 +104,12 @@ pub async fn static_binary(workspace: &Path, program: &Program) -> Result<PathBu
     if let Some(features) = features {
         arguments.extend(["--no-default-features".into(), "--features".into(), features.join(",").into()]);
     }
-    arguments.extend(["--target".into(), OsString::from(&target), "--target-dir".into(), folder.clone().into()]);
+    arguments.extend([
+        "--target".into(),
+        OsString::from(&target),
+        "--target-dir".into(),
+        folder.clone().into(),
+    ]);
     let command = shown(&cargo, &arguments);
     tracing::debug!(%command, "compiling");
     let output = run(&cargo, workspace, &arguments, package, BUILD_LIMIT).await?;
@@ -163,8 +168,15 @@ fn clean_environment(outer: impl Iterator<Item = (OsString, OsString)>) -> BTree
 
 /// Whether a variable is one that cargo sets for its children, or one that would change what or where cargo builds.
 fn is_outer_cargos(name: &str) -> bool {
-    const STARTS: &[&str] =
-        &["CARGO_PKG_", "CARGO_BIN_", "CARGO_CFG_", "CARGO_FEATURE_", "CARGO_MANIFEST_", "CARGO_BUILD_", "CARGO_PROFILE_"];
+    const STARTS: &[&str] = &[
+        "CARGO_PKG_",
+        "CARGO_BIN_",
+        "CARGO_CFG_",
+        "CARGO_FEATURE_",
+        "CARGO_MANIFEST_",
+        "CARGO_BUILD_",
+        "CARGO_PROFILE_",
+    ];
     const NAMES: &[&str] = &[
         "CARGO_CRATE_NAME",
         "CARGO_ENCODED_RUSTFLAGS",
@@ -203,18 +215,34 @@ mod tests {
     use super::*;
 
     fn kept(name: &str) -> bool {
-        clean_environment([(OsString::from(name), OsString::from("x"))].into_iter()).contains_key(&OsString::from(name))
+        clean_environment([(OsString::from(name), OsString::from("x"))].into_iter())
+            .contains_key(&OsString::from(name))
     }
 
     #[test]
     fn the_outer_cargo_stays_outside_and_the_users_settings_come_along() {
-        for name in ["CARGO_HOME", "PATH", "HOME", "RUSTUP_TOOLCHAIN", "RUSTC_WRAPPER", "CARGO_HTTP_PROXY", "CARGO_NET_OFFLINE"] {
+        for name in [
+            "CARGO_HOME",
+            "PATH",
+            "HOME",
+            "RUSTUP_TOOLCHAIN",
+            "RUSTC_WRAPPER",
+            "CARGO_HTTP_PROXY",
+            "CARGO_NET_OFFLINE",
+        ] {
             assert!(kept(name), "{name}");
         }
-        for name in ["CARGO_PKG_NAME", "CARGO_MANIFEST_DIR", "CARGO_TARGET_DIR", "CARGO_ENCODED_RUSTFLAGS", "LD_LIBRARY_PATH"] {
+        for name in [
+            "CARGO_PKG_NAME",
+            "CARGO_MANIFEST_DIR",
+            "CARGO_TARGET_DIR",
+            "CARGO_ENCODED_RUSTFLAGS",
+            "LD_LIBRARY_PATH",
+        ] {
             assert!(!kept(name), "{name}");
         }
-        let flags = clean_environment([(OsString::from("RUSTFLAGS"), OsString::from("-D warnings"))].into_iter());
+        let flags =
+            clean_environment([(OsString::from("RUSTFLAGS"), OsString::from("-D warnings"))].into_iter());
         assert_eq!(flags[&OsString::from("RUSTFLAGS")], OsString::from("-C target-feature=+crt-static"));
     }
 
@@ -227,7 +255,8 @@ mod tests {
     #[tokio::test]
     async fn without_a_workspace_the_error_says_what_to_do() {
         let program = Program { package: "fake-cloud".into(), bin: "fake-cloud".into(), features: None };
-        let error = static_binary(Path::new("/nowhere"), &program).await.expect_err("there is nothing to compile");
+        let error =
+            static_binary(Path::new("/nowhere"), &program).await.expect_err("there is nothing to compile");
         assert_eq!(
             error.to_string(),
             "cannot compile fake-cloud: /nowhere holds no Cargo.toml; run from a checkout, or name a ready image instead"

@@ -69,7 +69,9 @@ pub enum EngineError {
         path: PathBuf,
     },
     /// `DOCKER_HOST` or the Docker context names something that cannot be used.
-    #[error("the Docker engine's address '{host}' cannot be used: {why}; correct DOCKER_HOST or the Docker context")]
+    #[error(
+        "the Docker engine's address '{host}' cannot be used: {why}; correct DOCKER_HOST or the Docker context"
+    )]
     BadHost {
         /// The address as it was given.
         host: String,
@@ -88,7 +90,9 @@ pub enum EngineError {
         source: Box<BollardError>,
     },
     /// The engine did not answer in time.
-    #[error("the Docker engine did not {operation} {subject} within {limit:?}; 'docker info' shows whether it is alive")]
+    #[error(
+        "the Docker engine did not {operation} {subject} within {limit:?}; 'docker info' shows whether it is alive"
+    )]
     TimedOut {
         /// What was asked, a verb.
         operation: &'static str,
@@ -155,12 +159,16 @@ impl Engine {
         let host = host.to_owned();
         match timeout(CONNECT_LIMIT, client.negotiate_version()).await {
             Ok(Ok(docker)) => Ok(Engine { docker, host }),
-            Ok(Err(source)) => {
-                Err(EngineError::Call { operation: "tell", subject: "its version".into(), source: Box::new(source) })
-            }
-            Err(_) => {
-                Err(EngineError::TimedOut { operation: "tell", subject: "its version".into(), limit: CONNECT_LIMIT })
-            }
+            Ok(Err(source)) => Err(EngineError::Call {
+                operation: "tell",
+                subject: "its version".into(),
+                source: Box::new(source),
+            }),
+            Err(_) => Err(EngineError::TimedOut {
+                operation: "tell",
+                subject: "its version".into(),
+                limit: CONNECT_LIMIT,
+            }),
         }
     }
 
@@ -279,7 +287,9 @@ async fn knock(host: &str) -> Result<(), EngineError> {
             Ok(_) => Ok(()),
             Err(error) => Err(match error.kind() {
                 std::io::ErrorKind::NotFound => EngineError::NoSocket { path: path.to_owned() },
-                std::io::ErrorKind::PermissionDenied => EngineError::PermissionDenied { path: path.to_owned() },
+                std::io::ErrorKind::PermissionDenied => {
+                    EngineError::PermissionDenied { path: path.to_owned() }
+                }
                 _ => EngineError::NotRunning { host: host.to_owned(), source: error },
             }),
         };
@@ -288,12 +298,17 @@ async fn knock(host: &str) -> Result<(), EngineError> {
         return Err(bad_host(host, "only unix:// and plain tcp:// are understood".into()));
     };
     if std::env::var_os("DOCKER_TLS_VERIFY").is_some_and(|set| !set.is_empty()) {
-        return Err(bad_host(host, "TLS (DOCKER_TLS_VERIFY) is not supported; tunnel to its unix socket".into()));
+        return Err(bad_host(
+            host,
+            "TLS (DOCKER_TLS_VERIFY) is not supported; tunnel to its unix socket".into(),
+        ));
     }
     let refused = |source| EngineError::NotRunning { host: host.to_owned(), source };
     match timeout(CONNECT_LIMIT, TcpStream::connect(address.trim_end_matches('/'))).await {
         Ok(Ok(_)) => Ok(()),
-        Ok(Err(error)) if error.kind() == std::io::ErrorKind::InvalidInput => Err(bad_host(host, error.to_string())),
+        Ok(Err(error)) if error.kind() == std::io::ErrorKind::InvalidInput => {
+            Err(bad_host(host, error.to_string()))
+        }
         Ok(Err(error)) => Err(refused(error)),
         Err(_) => Err(refused(std::io::ErrorKind::TimedOut.into())),
     }
@@ -319,7 +334,11 @@ mod tests {
         // A file that is no listening socket refuses connections like a socket whose engine died.
         let dead = folder.path().join("dead.sock");
         drop(std::os::unix::net::UnixListener::bind(&dead).expect("a socket"));
-        assert!(refusal(&format!("unix://{}", dead.display())).await.contains("no Docker engine answers at unix://"));
+        assert!(
+            refusal(&format!("unix://{}", dead.display()))
+                .await
+                .contains("no Docker engine answers at unix://")
+        );
         assert!(refusal("ssh://somewhere").await.contains("'ssh://somewhere' cannot be used: only unix://"));
         assert!(refusal("tcp://127.0.0.1:1").await.contains("no Docker engine answers at tcp://127.0.0.1:1"));
     }
@@ -328,7 +347,11 @@ mod tests {
     async fn a_server_that_is_no_engine_is_not_taken_for_one() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
-        let server = tokio::spawn(async move { while let Ok((stream, _)) = listener.accept().await { drop(stream) } });
+        let server = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                drop(stream)
+            }
+        });
         let text = refusal(&format!("tcp://{address}")).await;
         assert_eq!(text, "the Docker engine could not tell its version");
         server.abort();

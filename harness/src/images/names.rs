@@ -117,7 +117,13 @@ mod tests {
 
     #[test]
     fn names_of_others_are_nobodys() {
-        for name in ["kind", "ccm-conformance-", "ccm-conformance-UPPER123", "ccm-conformance-1bcdefgh", "my-ccm-conformance-abcdefgh"] {
+        for name in [
+            "kind",
+            "ccm-conformance-",
+            "ccm-conformance-UPPER123",
+            "ccm-conformance-1bcdefgh",
+            "my-ccm-conformance-abcdefgh",
+        ] {
             assert_eq!(RunId::of_name(name), None, "{name}");
         }
     }

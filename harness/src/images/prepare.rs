@@ -114,9 +114,11 @@ async fn build(program: &Program, workspace: &Path, scratch: &Path) -> Result<Pr
     let path = static_binary(workspace, program)
         .await
         .map_err(|source| ImageError::Build { package: program.package.clone(), source })?;
-    let bytes = tokio::fs::read(&path)
-        .await
-        .map_err(|source| ImageError::File { operation: "read", path: path.clone(), source })?;
+    let bytes = tokio::fs::read(&path).await.map_err(|source| ImageError::File {
+        operation: "read",
+        path: path.clone(),
+        source,
+    })?;
     // The name tells the content, so that an image of the same name is the same image.
     let reference = format!("{IMAGE_REGISTRY}/{}:{}", program.bin, &sha256(&bytes)[..12]);
     let entrypoint = format!("/{}", program.bin);
@@ -144,17 +146,16 @@ async fn fetch(engine: &Engine, reference: &str, scratch: &Path) -> Result<Prepa
         }
     };
     let saved = engine.docker().export_image(reference).map_err(std::io::Error::other);
-    let archive = tokio::time::timeout(MOVE_LIMIT, store(scratch, saved)).await.map_err(|_| EngineError::TimedOut {
-        operation: "save image",
-        subject: reference.to_owned(),
-        limit: MOVE_LIMIT,
+    let archive = tokio::time::timeout(MOVE_LIMIT, store(scratch, saved)).await.map_err(|_| {
+        EngineError::TimedOut { operation: "save image", subject: reference.to_owned(), limit: MOVE_LIMIT }
     })??;
     Ok(PreparedImage { reference: reference.to_owned(), digest, archive })
 }
 
 /// The digest of an image in the local engine.
 pub(crate) async fn find_digest(engine: &Engine, reference: &str) -> Result<Option<String>, EngineError> {
-    match engine.call("inspect image", reference, LOOK_LIMIT, engine.docker().inspect_image(reference)).await {
+    match engine.call("inspect image", reference, LOOK_LIMIT, engine.docker().inspect_image(reference)).await
+    {
         Ok(image) => {
             let pulled = image.repo_digests.unwrap_or_default().into_iter().next();
             let digest = pulled.and_then(|name| name.split_once('@').map(|(_, digest)| digest.to_owned()));
@@ -173,7 +174,8 @@ pub(crate) async fn pull(engine: &Engine, reference: &str) -> Result<(), ImageEr
     if !has_tag_or_digest(reference) {
         options = options.tag("latest");
     }
-    let pulling = engine.docker().create_image(Some(options.build()), None, None).try_for_each(|_| async { Ok(()) });
+    let pulling =
+        engine.docker().create_image(Some(options.build()), None, None).try_for_each(|_| async { Ok(()) });
     engine.call("pull image", reference, PULL_LIMIT, pulling).await.map_err(|error| ImageError::NotThere {
         reference: reference.to_owned(),
         why: error.message().map_or_else(|| error.to_string(), |words| words.trim().to_owned()),
