@@ -1,1 +1,117 @@
-fn main() {}
+//! The project's automation. CI calls it, and so can anybody: `cargo xtask lint`, `tidy`, `conformance`, `controls`.
+
+mod tidy;
+
+use anyhow::{Context, Result, bail};
+use clap::{Parser, Subcommand};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+#[derive(Parser)]
+#[command(about = "The project's automation")]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Formatting, clippy, tidy, documentation, and cargo-deny and shellcheck where they are installed.
+    Lint,
+    /// Rules of the project that no other tool knows.
+    Tidy,
+    /// `ccm-conformance run` with the given arguments, built for release.
+    Conformance {
+        /// Arguments of `ccm-conformance run`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// `ccm-conformance controls` with the given arguments, built for release.
+    Controls {
+        /// Arguments of `ccm-conformance controls`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+}
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().task {
+        Task::Lint => lint(),
+        Task::Tidy => tidy::check(&root()),
+        Task::Conformance { arguments } => harness("run", &arguments),
+        Task::Controls { arguments } => harness("controls", &arguments),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            say(&format!("error: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn say(line: &str) {
+    // A closed standard error is no reason to stop.
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_owned()
+}
+
+fn run(program: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {
+    say(&format!("$ {program} {}", arguments.join(" ")));
+    let status = Command::new(program)
+        .args(arguments)
+        .envs(environment.iter().copied())
+        .current_dir(root())
+        .status()
+        .with_context(|| format!("starting {program}"))?;
+    if status.success() { Ok(()) } else { bail!("{program} {} failed: {status}", arguments.join(" ")) }
+}
+
+fn is_installed(program: &str, arguments: &[&str]) -> bool {
+    Command::new(program).args(arguments).output().is_ok_and(|output| output.status.success())
+}
+
+fn lint() -> Result<()> {
+    run("cargo", &["fmt", "--all", "--check"], &[])?;
+    tidy::check(&root())?;
+    run("cargo", &["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"], &[])?;
+    let mutants = [
+        "clippy",
+        "--locked",
+        "--package",
+        "reference-ccm",
+        "--all-targets",
+        "--features",
+        "mutants",
+        "--",
+        "-D",
+        "warnings",
+    ];
+    run("cargo", &mutants, &[])?;
+    let docs = ["doc", "--locked", "--workspace", "--no-deps", "--document-private-items"];
+    run("cargo", &docs, &[("RUSTDOCFLAGS", "-D warnings -A rustdoc::private_intra_doc_links")])?;
+    if is_installed("cargo", &["deny", "--version"]) {
+        run("cargo", &["deny", "check", "licenses", "bans", "sources"], &[])?;
+    } else {
+        say("cargo-deny is not installed: licences, bans and sources were not checked");
+    }
+    if is_installed("shellcheck", &["--version"]) {
+        let scripts = tidy::shell_scripts(&root())?;
+        let scripts: Vec<&str> = std::iter::once("-x").chain(scripts.iter().map(String::as_str)).collect();
+        run("shellcheck", &scripts, &[])
+    } else {
+        say("shellcheck is not installed: shell scripts were not checked");
+        Ok(())
+    }
+}
+
+fn harness(command: &str, arguments: &[String]) -> Result<()> {
+    let mut all = vec!["run", "--locked", "--release", "--package", "suites", "--", command];
+    all.extend(arguments.iter().map(String::as_str));
+    run("cargo", &all, &[])
+}

@@ -70,6 +70,7 @@ fn main() {
         let measured = measure(&server, case);
         println!("{:<40} {measured}", case.name);
     }
+    println!("memory        {} with a full journal", server.memory());
 }
 
 fn starts() {
@@ -200,6 +201,12 @@ impl Server {
         let ready: Value = serde_json::from_str(&line).expect("JSON");
         let address = |key: &str| ready[key].as_str().expect("an address").to_owned();
         Server { child, cloud: address("cloud"), admin: address("admin") }
+    }
+
+    /// Memory in use, as the system says it.
+    fn memory(&self) -> String {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it runs");
+        status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a size").trim().to_owned()
     }
 
     /// Processor time used so far, in steps of 10 ms.

@@ -129,7 +129,11 @@ async fn events(session: &Session, prefix: &str) -> String {
         })
         .collect();
     lines.sort();
-    if lines.is_empty() { "no events about this check's objects\n".to_owned() } else { lines.join("\n") + "\n" }
+    if lines.is_empty() {
+        "no events about this check's objects\n".to_owned()
+    } else {
+        lines.join("\n") + "\n"
+    }
 }
 
 /// The cloud's journal from the check's beginning on. Other checks ran beside a shared one: the lines about this
@@ -139,7 +143,8 @@ fn journal(cx: &CheckCx) -> String {
         .journal(|_| true)
         .iter()
         .map(|entry| {
-            let own = entry.request.contains(cx.prefix()) || entry.resource.as_deref().is_some_and(|r| r.contains(cx.prefix()));
+            let own = entry.request.contains(cx.prefix())
+                || entry.resource.as_deref().is_some_and(|r| r.contains(cx.prefix()));
             format!("{} {}", if own { "*" } else { " " }, show_entry(entry))
         })
         .collect();

@@ -168,7 +168,9 @@ impl Ledger {
             return Conformance::NotJudged;
         }
         let unjudged = |e: &Entry| match &e.outcome {
-            Outcome::Pass | Outcome::Fail { .. } | Outcome::Skip { reason: SkipReason::NotDeclared, .. } => false,
+            Outcome::Pass | Outcome::Fail { .. } | Outcome::Skip { reason: SkipReason::NotDeclared, .. } => {
+                false
+            }
             Outcome::Skip { reason: SkipReason::NotObservable | SkipReason::Deselected, .. }
             | Outcome::Error { .. } => true,
         };

@@ -53,6 +53,11 @@ impl Stage {
             bar.finish_and_clear();
         }
         let word = if ok { "done" } else { "FAILED" };
-        let _ = writeln!(std::io::stderr(), "  {:<28} {word} in {:.1} s", self.name, self.began.elapsed().as_secs_f64());
+        let _ = writeln!(
+            std::io::stderr(),
+            "  {:<28} {word} in {:.1} s",
+            self.name,
+            self.began.elapsed().as_secs_f64()
+        );
     }
 }

@@ -107,9 +107,20 @@ async fn holds_vector(cx: &CheckCx, vector: &Vector) -> Verdict {
         cx.put_instance(&witness).await?;
         cx.create_node(NodePlan::new(&witness.name)).await?;
         let seen = async || Ok(cx.find_node(&witness.name));
-        cx.eventually("a Node the cloud agrees with is initialised", cx.limits().watch(), seen, initialised()).await?;
+        cx.eventually(
+            "a Node the cloud agrees with is initialised",
+            cx.limits().watch(),
+            seen,
+            initialised(),
+        )
+        .await?;
         return cx
-            .consistently("the Node stays tainted and nothing is written", cx.limits().quiet_nodes(), read, untouched())
+            .consistently(
+                "the Node stays tainted and nothing is written",
+                cx.limits().quiet_nodes(),
+                read,
+                untouched(),
+            )
             .await;
     };
     cx.eventually("the taint goes", cx.limits().watch(), read, initialised()).await?;

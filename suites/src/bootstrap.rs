@@ -16,23 +16,30 @@ const COLD: &[Facility] =
 const SEED: &str = "the project's seed articles";
 
 const CHECKS: &[Check] = &[
-    Check::must("BOOT-DYN-04", "without any pod network the CCM runs and initialises every Node", SEED, |cx| {
-        Box::pin(boots_without_network(cx))
+    Check::must(
+        "BOOT-DYN-04",
+        "without any pod network the CCM runs and initialises every Node",
+        SEED,
+        |cx| Box::pin(boots_without_network(cx)),
+    )
+    .needs(&[Capability::Instances])
+    .with(COLD)
+    .cold()
+    .takes(5),
+    Check::must("BOOT-DYN-01", "a cold cluster boots without a manual step", SEED, |cx| {
+        Box::pin(boots_cold(cx))
+    })
+    .needs(&[Capability::Instances])
+    .with(COLD)
+    .cold()
+    .takes(10),
+    Check::must("BOOT-DYN-02", "a cluster of one control-plane node boots", SEED, |cx| {
+        Box::pin(boots_single_node(cx))
     })
     .needs(&[Capability::Instances])
     .with(COLD)
     .cold()
     .takes(5),
-    Check::must("BOOT-DYN-01", "a cold cluster boots without a manual step", SEED, |cx| Box::pin(boots_cold(cx)))
-        .needs(&[Capability::Instances])
-        .with(COLD)
-        .cold()
-        .takes(10),
-    Check::must("BOOT-DYN-02", "a cluster of one control-plane node boots", SEED, |cx| Box::pin(boots_single_node(cx)))
-        .needs(&[Capability::Instances])
-        .with(COLD)
-        .cold()
-        .takes(5),
 ];
 
 async fn boots_without_network(cx: &CheckCx) -> Verdict {
@@ -49,7 +56,10 @@ fn none_ready(cx: &CheckCx, cold: &Cold) -> Verdict {
     });
     match ready.cloned().collect::<Vec<String>>() {
         list if list.is_empty() => Ok(()),
-        list => Err(Stop::Error(format!("Nodes are Ready although no pod network was set up: {}", list.join(", ")))),
+        list => Err(Stop::Error(format!(
+            "Nodes are Ready although no pod network was set up: {}",
+            list.join(", ")
+        ))),
     }
 }
 
@@ -66,7 +76,9 @@ async fn boots_cold(cx: &CheckCx) -> Verdict {
 async fn boots_single_node(cx: &CheckCx) -> Verdict {
     let machines = cx.session().machines().len();
     if machines != 1 {
-        return Err(Stop::NotObservable(format!("this cluster has {machines} nodes; use the topology 'single'")));
+        return Err(Stop::NotObservable(format!(
+            "this cluster has {machines} nodes; use the topology 'single'"
+        )));
     }
     let cold = cx.cold_cluster(Network::Present).await?;
     cx.apply_as_shipped().await?;

@@ -43,11 +43,13 @@ const CHECKS: &[Check] = &[
     .needs(ELECTION)
     .of_the_framework()
     .takes(10),
-    Check::must("HA-03", "when the leader crashes another replica takes over", ELECTOR, |cx| Box::pin(fails_over(cx)))
-        .needs(ELECTION)
-        .with(KILL)
-        .alone()
-        .takes(10),
+    Check::must("HA-03", "when the leader crashes another replica takes over", ELECTOR, |cx| {
+        Box::pin(fails_over(cx))
+    })
+    .needs(ELECTION)
+    .with(KILL)
+    .alone()
+    .takes(10),
     Check::must(
         "HA-04",
         "the old leader's last mutating request precedes the new leader's first",
@@ -125,12 +127,19 @@ async fn keeps_a_proper_lease(cx: &CheckCx) -> Verdict {
     let seconds = i32::try_from(timing.duration.as_secs()).unwrap_or(15);
     // HOSTNAME_UUID: the part after the last underscore is a UUID of 36 characters.
     let proper = judge(
-        format!("holder HOSTNAME_UUID, leaseDurationSeconds {seconds}, renewTime, acquireTime and leaseTransitions set"),
+        format!(
+            "holder HOSTNAME_UUID, leaseDurationSeconds {seconds}, renewTime, acquireTime and leaseTransitions set"
+        ),
         move |lease: &Option<Arc<Lease>>| {
-            let Some(spec) = lease.as_ref().and_then(|l| l.spec.as_ref()) else { return Seen::NotYet("no Lease".to_owned()) };
+            let Some(spec) = lease.as_ref().and_then(|l| l.spec.as_ref()) else {
+                return Seen::NotYet("no Lease".to_owned());
+            };
             let identity = spec.holder_identity.as_deref().and_then(|h| h.rsplit_once('_'));
-            let named = identity.is_some_and(|(host, uuid)| !host.is_empty() && uuid.len() == 36 && uuid.matches('-').count() == 4);
-            let complete = spec.acquire_time.is_some() && spec.renew_time.is_some() && spec.lease_transitions.is_some();
+            let named = identity.is_some_and(|(host, uuid)| {
+                !host.is_empty() && uuid.len() == 36 && uuid.matches('-').count() == 4
+            });
+            let complete =
+                spec.acquire_time.is_some() && spec.renew_time.is_some() && spec.lease_transitions.is_some();
             Seen::when(named && complete && spec.lease_duration_seconds == Some(seconds))
         },
     );
@@ -140,7 +149,10 @@ async fn keeps_a_proper_lease(cx: &CheckCx) -> Verdict {
     let Some(key) = key else { return Err(Stop::Error("the profile names no Lease".to_owned())) };
     let renewals = || {
         let history = cx.session().world().leases.history(&key.namespace, &key.name);
-        history.iter().filter_map(|v| v.object.spec.as_ref()?.renew_time.as_ref().map(|t| t.0.to_string())).collect::<BTreeSet<_>>()
+        history
+            .iter()
+            .filter_map(|v| v.object.spec.as_ref()?.renew_time.as_ref().map(|t| t.0.to_string()))
+            .collect::<BTreeSet<_>>()
     };
     let before = renewals();
     // Three more renewals in four periods and a half: about one a period, whatever the jitter.
@@ -164,11 +176,19 @@ async fn fails_over(cx: &CheckCx) -> Verdict {
         .await?;
     cx.record("failover_ms", began.elapsed().as_millis());
     if holder(&now) == old {
-        return Err(Stop::unmet("the holder is another", format!("not {}", old.unwrap_or_default()), now.observed()));
+        return Err(Stop::unmet(
+            "the holder is another",
+            format!("not {}", old.unwrap_or_default()),
+            now.observed(),
+        ));
     }
     let transitions = now.spec.as_ref().and_then(|s| s.lease_transitions).unwrap_or(0);
     if transitions != before + 1 {
-        return Err(Stop::unmet("one crash is one transition", format!("{} transitions", before + 1), now.observed()));
+        return Err(Stop::unmet(
+            "one crash is one transition",
+            format!("{} transitions", before + 1),
+            now.observed(),
+        ));
     }
     // The successor works: a Node that joins now is initialised.
     let instance = cx.instance("after");
@@ -204,7 +224,13 @@ async fn never_overlaps(cx: &CheckCx) -> Verdict {
         let writers = async || Ok(writers_since(cx, mark).into_iter().collect::<Vec<_>>());
         cx.eventually("the leader writes", cx.limits().watch(), writers, wrote).await?;
         cx.kill(&leader).await?;
-        cx.eventually("another replica takes the Lease", cx.limits().failover(), lease(cx), taken_over(before)).await?;
+        cx.eventually(
+            "another replica takes the Lease",
+            cx.limits().failover(),
+            lease(cx),
+            taken_over(before),
+        )
+        .await?;
         let other = leader.clone();
         let succeeded = holds("a mutating request of another replica", move |writers: &Vec<String>| {
             writers.iter().any(|writer| *writer != other)
@@ -232,8 +258,12 @@ async fn never_overlaps(cx: &CheckCx) -> Verdict {
     match early {
         None => Ok(()),
         Some((who, seq)) => {
-            let around: Vec<String> =
-                writes.iter().filter(|e| e.seq + 5 > *seq && e.seq < old_last + 5).take(12).map(show_entry).collect();
+            let around: Vec<String> = writes
+                .iter()
+                .filter(|e| e.seq + 5 > *seq && e.seq < old_last + 5)
+                .take(12)
+                .map(show_entry)
+                .collect();
             Err(Stop::unmet(
                 "the old leader's last write precedes the new one's first",
                 format!("replica {leader} silent before replica {who} writes"),
@@ -272,17 +302,25 @@ async fn standbys_stay_quiet(cx: &CheckCx) -> Verdict {
     let leader = cx.active_replica().await?;
     cx.delete_service(&service).await?;
     let gone = harness::probe::absent("Service");
-    cx.eventually("the Service goes", cx.limits().watch(), async || Ok(cx.find_service(&service)), gone).await?;
+    cx.eventually("the Service goes", cx.limits().watch(), async || Ok(cx.find_service(&service)), gone)
+        .await?;
     let standbys: Vec<String> =
         cx.session().ccm().replicas().iter().map(|r| r.name.clone()).filter(|name| *name != leader).collect();
     if standbys.is_empty() {
         return Err(Stop::NotObservable("the profile runs a single replica: there is no standby".to_owned()));
     }
     for standby in &standbys {
-        let running = cx.pods_of_replica(standby).iter().any(|p| p.status.as_ref().and_then(|s| s.phase.as_deref()) == Some("Running"));
+        let running = cx
+            .pods_of_replica(standby)
+            .iter()
+            .any(|p| p.status.as_ref().and_then(|s| s.phase.as_deref()) == Some("Running"));
         if !running {
             let pods: Vec<String> = cx.pods_of_replica(standby).iter().map(|p| p.name_any()).collect();
-            return Err(Stop::unmet("the standby runs", format!("replica {standby} Running"), format!("{pods:?}")));
+            return Err(Stop::unmet(
+                "the standby runs",
+                format!("replica {standby} Running"),
+                format!("{pods:?}"),
+            ));
         }
     }
     let wrote = |cx: &CheckCx| -> Vec<String> {

@@ -1,12 +1,12 @@
 //! What several suites expect of a Node or a Service, in words and as a judge.
 
+use fake_cloud::admin::{Instance, LbState, LoadBalancer};
 use harness::cx::ServiceRef;
 use harness::k8s::{
-    B_REGION, B_TYPE, B_ZONE, F_LB, L_REGION, L_TYPE, L_ZONE, T_UNINIT, addresses, has_finalizer, has_taint, ingress,
-    label, provider_id, show_addresses,
+    B_REGION, B_TYPE, B_ZONE, F_LB, L_REGION, L_TYPE, L_ZONE, T_UNINIT, addresses, has_finalizer, has_taint,
+    ingress, label, provider_id, show_addresses,
 };
 use harness::probe::{Judge, Seen, holds, judge};
-use fake_cloud::admin::{Instance, LbState, LoadBalancer};
 use k8s_openapi::api::core::v1::{Node, Service};
 use std::sync::Arc;
 
@@ -28,7 +28,10 @@ pub(crate) fn initialised() -> Judge<MaybeNode, Arc<Node>> {
 pub(crate) fn untouched() -> Judge<MaybeNode, ()> {
     holds(format!("a Node with the taint {T_UNINIT}, no providerID and no zone label"), |node: &MaybeNode| {
         node.as_ref().is_some_and(|n| {
-            has_taint(n, T_UNINIT) && provider_id(n).is_none() && label(n, L_ZONE).is_none() && label(n, B_ZONE).is_none()
+            has_taint(n, T_UNINIT)
+                && provider_id(n).is_none()
+                && label(n, L_ZONE).is_none()
+                && label(n, B_ZONE).is_none()
         })
     })
 }
@@ -78,7 +81,8 @@ pub(crate) fn missing_metadata(node: &Node, instance: &Instance) -> Vec<String> 
 pub(crate) fn has_labels(wanted: Vec<(&'static str, String)>) -> Judge<MaybeNode, ()> {
     let words: Vec<String> = wanted.iter().map(|(key, value)| format!("{key}={value}")).collect();
     holds(format!("labels {}", words.join(", ")), move |node: &MaybeNode| {
-        node.as_ref().is_some_and(|n| wanted.iter().all(|(key, value)| label(n, key).as_deref() == Some(value)))
+        node.as_ref()
+            .is_some_and(|n| wanted.iter().all(|(key, value)| label(n, key).as_deref() == Some(value)))
     })
 }
 
@@ -91,10 +95,12 @@ pub(crate) fn keeps_finalizer() -> Judge<MaybeService, ()> {
 
 /// Exactly one load balancer, in service and with an address.
 pub(crate) fn one_active() -> Judge<Vec<LoadBalancer>, LoadBalancer> {
-    judge("exactly one active load balancer with an address", |list: &Vec<LoadBalancer>| match list.as_slice() {
-        [lb] if lb.state == LbState::Active && !lb.addresses.is_empty() => Seen::Yes(lb.clone()),
-        [_, _, ..] => Seen::Never("more than one".to_owned()),
-        _ => Seen::NotYet(String::new()),
+    judge("exactly one active load balancer with an address", |list: &Vec<LoadBalancer>| {
+        match list.as_slice() {
+            [lb] if lb.state == LbState::Active && !lb.addresses.is_empty() => Seen::Yes(lb.clone()),
+            [_, _, ..] => Seen::Never("more than one".to_owned()),
+            _ => Seen::NotYet(String::new()),
+        }
     })
 }
 
@@ -109,7 +115,8 @@ pub(crate) fn publishes(lb: &LoadBalancer) -> Judge<MaybeService, ()> {
 
 /// Nothing of a Service is left in the cloud.
 pub(crate) fn nothing_left(service: &ServiceRef) -> Judge<fake_cloud::admin::Inventory, ()> {
-    holds(format!("nothing in the cloud for Service uid {}", service.uid), |left: &fake_cloud::admin::Inventory| {
-        left.load_balancers.is_empty() && left.auxiliaries.is_empty()
-    })
+    holds(
+        format!("nothing in the cloud for Service uid {}", service.uid),
+        |left: &fake_cloud::admin::Inventory| left.load_balancers.is_empty() && left.auxiliaries.is_empty(),
+    )
 }

@@ -109,7 +109,11 @@ async fn deletes_gone_nodes(cx: &CheckCx) -> Verdict {
     let other = not_ready_node(cx, "other").await?;
     sees_deletion(cx, &instance).await?;
     if cx.find_node(&other.name).is_none() {
-        return Err(Stop::unmet("only the Node of the missing machine goes", "the other Node is still there", "it is gone"));
+        return Err(Stop::unmet(
+            "only the Node of the missing machine goes",
+            "the other Node is still there",
+            "it is gone",
+        ));
     }
     Ok(())
 }
@@ -143,7 +147,8 @@ async fn keeps_nodes_on_errors(cx: &CheckCx) -> Verdict {
         )
         .await?;
     }
-    let names: Vec<(String, String)> = cases.iter().map(|(what, i, _)| ((*what).to_owned(), i.name.clone())).collect();
+    let names: Vec<(String, String)> =
+        cases.iter().map(|(what, i, _)| ((*what).to_owned(), i.name.clone())).collect();
     cx.consistently(
         "no Node is deleted while its machine cannot be looked up",
         cx.limits().quiet_life(),
@@ -177,7 +182,8 @@ fn marked() -> harness::probe::Judge<MaybeNode, ()> {
     holds(format!("taint {wanted} once, and example.com/kept=1:NoSchedule"), move |node: &MaybeNode| {
         let Some(node) = node else { return false };
         let list = taints(node);
-        list.iter().filter(|t| **t == wanted).count() == 1 && list.iter().any(|t| t == "example.com/kept=1:NoSchedule")
+        list.iter().filter(|t| **t == wanted).count() == 1
+            && list.iter().any(|t| t == "example.com/kept=1:NoSchedule")
     })
 }
 
@@ -203,7 +209,8 @@ async fn unmarks_ready_nodes(cx: &CheckCx) -> Verdict {
     cx.set_ready(&instance.name, "True").await?;
     let unmarked = holds("no shutdown taint, and example.com/kept=1:NoSchedule", |node: &MaybeNode| {
         let list = node.as_ref().map(|n| taints(n)).unwrap_or_default();
-        !list.iter().any(|t| t.starts_with(T_SHUT)) && list.iter().any(|t| t == "example.com/kept=1:NoSchedule")
+        !list.iter().any(|t| t.starts_with(T_SHUT))
+            && list.iter().any(|t| t == "example.com/kept=1:NoSchedule")
     });
     let read = async || Ok(cx.find_node(&instance.name));
     cx.eventually("the shutdown taint goes once the Node is Ready", cx.limits().life(), read, unmarked).await

@@ -51,9 +51,12 @@ const CHECKS: [Check; 14] = {
             Box::pin(overwrites_at_initialisation(cx))
         })
         .needs(ZONES),
-        Check::must("NODE-LBL-08", "a GA label that differs from its beta twin is reset to it", RECONCILE, |cx| {
-            Box::pin(repairs_drift(cx))
-        })
+        Check::must(
+            "NODE-LBL-08",
+            "a GA label that differs from its beta twin is reset to it",
+            RECONCILE,
+            |cx| Box::pin(repairs_drift(cx)),
+        )
         .needs(ZONES),
     ]
 };
@@ -71,7 +74,11 @@ async fn writes_labels(cx: &CheckCx, keys: &'static [&'static str]) -> Verdict {
     let wanted = expected_labels(&instance).into_iter().filter(|(key, _)| keys.contains(key));
     for (key, value) in wanted {
         if label(&node, key).as_deref() != Some(&value) {
-            return Err(Stop::unmet("the cloud's value is on the label", format!("{key}={value}"), node.observed()));
+            return Err(Stop::unmet(
+                "the cloud's value is on the label",
+                format!("{key}={value}"),
+                node.observed(),
+            ));
         }
     }
     Ok(())
@@ -92,7 +99,11 @@ async fn omits_empty_values(cx: &CheckCx) -> Verdict {
     if written.is_empty() {
         return Ok(());
     }
-    Err(Stop::unmet("no label for what the cloud leaves empty", "no zone and region labels", written.join(", ")))
+    Err(Stop::unmet(
+        "no label for what the cloud leaves empty",
+        "no zone and region labels",
+        written.join(", "),
+    ))
 }
 
 async fn overwrites_at_initialisation(cx: &CheckCx) -> Verdict {

@@ -41,7 +41,9 @@ impl StolenLease {
         let renewal = tokio::spawn(async move {
             loop {
                 pause(Duration::from_millis(500)).await;
-                if let Err(error) = renewed.patch(&name, &PatchParams::default(), &Patch::Merge(&patch())).await {
+                if let Err(error) =
+                    renewed.patch(&name, &PatchParams::default(), &Patch::Merge(&patch())).await
+                {
                     tracing::debug!(%error, "the stolen Lease was not renewed");
                 }
             }

@@ -72,9 +72,9 @@ impl Applier {
         };
         let mut kinds = self.kinds.lock().await;
         if !kinds.contains_key(&(version.clone(), kind.clone())) {
-            let found = pinned_kind(&self.client, &gvk)
-                .await
-                .map_err(|error| format!("the API server does not serve {version} {kind}: {}", chain(&error)))?;
+            let found = pinned_kind(&self.client, &gvk).await.map_err(|error| {
+                format!("the API server does not serve {version} {kind}: {}", chain(&error))
+            })?;
             kinds.insert((version.clone(), kind.clone()), found);
         }
         let (resource, capabilities) = &kinds[&(version, kind)];
@@ -97,7 +97,9 @@ impl Applier {
             let failed = |cause| CcmError::Apply { object: object.to_string(), cause };
             let api = self.api(document).await.map_err(failed)?;
             let params = PatchParams::apply(FIELD_MANAGER).force();
-            api.patch(&object.name, &params, &Patch::Apply(document)).await.map_err(|error| failed(chain(&error)))?;
+            api.patch(&object.name, &params, &Patch::Apply(document))
+                .await
+                .map_err(|error| failed(chain(&error)))?;
         }
         Ok(())
     }
@@ -111,11 +113,13 @@ impl Applier {
         for document in documents.iter().rev() {
             let object = key_of(document);
             let outcome = match self.api(document).await {
-                Ok(api) => match api.delete(&object.name, &DeleteParams::background().grace_period(0)).await {
-                    Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
-                    Err(error) => Err(chain(&error)),
-                    Ok(_) => Ok(()),
-                },
+                Ok(api) => {
+                    match api.delete(&object.name, &DeleteParams::background().grace_period(0)).await {
+                        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+                        Err(error) => Err(chain(&error)),
+                        Ok(_) => Ok(()),
+                    }
+                }
                 Err(cause) => Err(cause),
             };
             if let Err(cause) = outcome {
@@ -186,13 +190,22 @@ pub fn hopeless(pod: &Pod) -> Option<String> {
         let name = pod.name_any();
         match reason {
             "ErrImageNeverPull" | "InvalidImageName" | "ErrImagePull" | "ImagePullBackOff" => {
-                return Some(format!("Pod {name} cannot have its image {}: {reason} {message}", status.image));
+                return Some(format!(
+                    "Pod {name} cannot have its image {}: {reason} {message}",
+                    status.image
+                ));
             }
             "CreateContainerError" | "RunContainerError" => {
-                return Some(format!("Pod {name} cannot start its container {}: {reason} {message}", status.name));
+                return Some(format!(
+                    "Pod {name} cannot start its container {}: {reason} {message}",
+                    status.name
+                ));
             }
             "CrashLoopBackOff" if status.restart_count >= 2 => {
-                return Some(format!("Pod {name} crash-loops: container {} restarted {} times", status.name, status.restart_count));
+                return Some(format!(
+                    "Pod {name} crash-loops: container {} restarted {} times",
+                    status.name, status.restart_count
+                ));
             }
             _ => {}
         }

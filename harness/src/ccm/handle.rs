@@ -237,5 +237,6 @@ fn is_running(pod: &Pod) -> bool {
     let status = pod.status.as_ref();
     let running = status.and_then(|s| s.phase.as_deref()) == Some("Running");
     let up = status.and_then(|s| s.container_statuses.as_ref());
-    running && up.is_some_and(|list| list.iter().all(|c| c.state.as_ref().is_some_and(|s| s.running.is_some())))
+    running
+        && up.is_some_and(|list| list.iter().all(|c| c.state.as_ref().is_some_and(|s| s.running.is_some())))
 }

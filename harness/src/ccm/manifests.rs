@@ -9,13 +9,17 @@ use std::fmt;
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ManifestError {
     /// No workload at all.
-    #[error("no CCM workload in the manifests: expected a Deployment, DaemonSet, StatefulSet or Pod, found {found}; name the right files under 'manifests' of the profile")]
+    #[error(
+        "no CCM workload in the manifests: expected a Deployment, DaemonSet, StatefulSet or Pod, found {found}; name the right files under 'manifests' of the profile"
+    )]
     NoWorkload {
         /// Kinds found.
         found: String,
     },
     /// More than one candidate.
-    #[error("several workloads in the manifests ({found}); say which one is the CCM under 'workload' of the profile")]
+    #[error(
+        "several workloads in the manifests ({found}); say which one is the CCM under 'workload' of the profile"
+    )]
     Ambiguous {
         /// Candidates.
         found: String,
@@ -178,7 +182,8 @@ fn find_workload(documents: &[Value], hint: &WorkloadHint) -> Result<usize, Mani
 
 fn find_container(workload: &Value, hint: &WorkloadHint) -> Result<usize, ManifestError> {
     let containers = pod_spec(workload)["containers"].as_array().cloned().unwrap_or_default();
-    let names: Vec<String> = containers.iter().map(|c| c["name"].as_str().unwrap_or("unnamed").to_owned()).collect();
+    let names: Vec<String> =
+        containers.iter().map(|c| c["name"].as_str().unwrap_or("unnamed").to_owned()).collect();
     let wanted = hint.container.clone();
     let position = match &wanted {
         None if !names.is_empty() => Some(0),
@@ -249,14 +254,23 @@ mod tests {
         let list = json!({"apiVersion": "v1", "kind": "List", "items": [deployment("ccm"), null]});
         let hint = WorkloadHint { container: Some("b".into()), ..WorkloadHint::default() };
         let found = Manifests::new(vec![Value::Null, list], &hint).expect("one workload");
-        assert_eq!((found.workload_key().to_string().as_str(), found.container), ("Deployment/ccm in kube-system", 1));
+        assert_eq!(
+            (found.workload_key().to_string().as_str(), found.container),
+            ("Deployment/ccm in kube-system", 1)
+        );
 
-        let none = Manifests::new(vec![json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}})], &hint);
+        let none = Manifests::new(
+            vec![json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}})],
+            &hint,
+        );
         assert_eq!(none.expect_err("no workload"), ManifestError::NoWorkload { found: "Secret".into() });
         let two = Manifests::new(vec![deployment("x"), deployment("y")], &WorkloadHint::default());
         assert!(matches!(two, Err(ManifestError::Ambiguous { .. })));
         let nameless = Manifests::new(vec![json!({"apiVersion": "v1", "kind": "Secret"})], &hint);
-        assert_eq!(nameless.expect_err("no name"), ManifestError::NotAnObject { index: 1, missing: "metadata.name" });
+        assert_eq!(
+            nameless.expect_err("no name"),
+            ManifestError::NotAnObject { index: 1, missing: "metadata.name" }
+        );
     }
 
     #[test]

@@ -145,13 +145,17 @@ fn reach_api_server(workload: &mut Value, around: &Surroundings, changes: &mut V
     let Some((host, port)) = &around.api_server else { return };
     let Some(containers) = pod_spec_mut(workload)["containers"].as_array_mut() else { return };
     for container in containers {
-        for (name, value) in [("KUBERNETES_SERVICE_HOST", host.clone()), ("KUBERNETES_SERVICE_PORT", port.to_string())] {
+        for (name, value) in
+            [("KUBERNETES_SERVICE_HOST", host.clone()), ("KUBERNETES_SERVICE_PORT", port.to_string())]
+        {
             let env = array_at(container, "env");
             env.retain(|entry| entry["name"] != name);
             env.push(json!({"name": name, "value": value}));
         }
     }
-    changes.push("KUBERNETES_SERVICE_HOST and _PORT name the API server, as the cluster has no kube-proxy".to_owned());
+    changes.push(
+        "KUBERNETES_SERVICE_HOST and _PORT name the API server, as the cluster has no kube-proxy".to_owned(),
+    );
 }
 
 fn use_local_image(workload: &mut Value, container: usize, changes: &mut Vec<String>) {
@@ -178,7 +182,8 @@ fn to_deployment(workload: &mut Value, changes: &mut Vec<String>) {
             workload["apiVersion"] = json!("apps/v1");
             workload["kind"] = json!("Deployment");
             if let Some(spec) = workload["spec"].as_object_mut() {
-                for field in ["updateStrategy", "serviceName", "podManagementPolicy", "volumeClaimTemplates"] {
+                for field in ["updateStrategy", "serviceName", "podManagementPolicy", "volumeClaimTemplates"]
+                {
                     spec.remove(field);
                 }
             }
@@ -206,7 +211,8 @@ fn set_flag(workload: &mut Value, container: usize, flag: &str, value: &str) {
     let (bare, with_value, wanted) = (format!("--{flag}"), format!("--{flag}="), format!("--{flag}={value}"));
     for field in ["args", "command"] {
         let Some(list) = container[field].as_array_mut() else { continue };
-        let Some(at) = list.iter().position(|a| a.as_str().is_some_and(|a| a == bare || a.starts_with(&with_value)))
+        let Some(at) =
+            list.iter().position(|a| a.as_str().is_some_and(|a| a == bare || a.starts_with(&with_value)))
         else {
             continue;
         };
@@ -218,7 +224,8 @@ fn set_flag(workload: &mut Value, container: usize, flag: &str, value: &str) {
         }
         return;
     }
-    let field = if container["args"].is_array() || !container["command"].is_array() { "args" } else { "command" };
+    let field =
+        if container["args"].is_array() || !container["command"].is_array() { "args" } else { "command" };
     array_at(container, field).push(json!(wanted));
 }
 
@@ -316,7 +323,11 @@ mod tests {
         let list = [("a", 10258), ("b", 10259)];
         let list: Vec<Replica> = list
             .iter()
-            .map(|(name, port)| Replica { name: (*name).into(), token: format!("t-{name}"), secure_port: *port })
+            .map(|(name, port)| Replica {
+                name: (*name).into(),
+                token: format!("t-{name}"),
+                secure_port: *port,
+            })
             .collect();
         let rendered = replicas(&manifests(), &list, &around());
         let kinds: Vec<&str> = rendered.documents.iter().filter_map(|d| d["kind"].as_str()).collect();
@@ -328,7 +339,10 @@ mod tests {
         assert!(copy["spec"].get("updateStrategy").is_none());
         let container = &copy["spec"]["template"]["spec"]["containers"][0];
         assert_eq!(container["image"], "x:1");
-        assert_eq!(container["args"], json!(["--secure-port=10259", "--leader-elect", "--leader-elect-lease-duration=6s"]));
+        assert_eq!(
+            container["args"],
+            json!(["--secure-port=10259", "--leader-elect", "--leader-elect-lease-duration=6s"])
+        );
         assert_eq!(container["env"][0]["valueFrom"]["secretKeyRef"]["name"], "cloud-b");
         assert_eq!(container["env"][1], json!({"name": "KUBERNETES_SERVICE_HOST", "value": "172.18.0.2"}));
         assert_eq!(container["livenessProbe"]["httpGet"]["port"], 10259);

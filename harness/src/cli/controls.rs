@@ -10,7 +10,7 @@ use crate::cx::Suite;
 use crate::ledger::{Entry, Outcome};
 use crate::progress::Progress;
 use crate::report::exit;
-use crate::run::{Planned, Phases, plan_checks, run_one};
+use crate::run::{Phases, Planned, plan_checks, run_one};
 use crate::session::up::{Environment, Leave};
 use crate::session::{RunDir, Session, SessionError};
 use serde::Deserialize;
@@ -57,7 +57,10 @@ pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> Ex
         }
     };
     let (Ok(()), Ok(runtime)) = (prepare_output(&with_mutants), Runtime::new()) else {
-        progress.say(&format!("error: {} cannot be written, or there is no runtime", with_mutants.output.display()));
+        progress.say(&format!(
+            "error: {} cannot be written, or there is no runtime",
+            with_mutants.output.display()
+        ));
         return ExitCode::from(exit::ENVIRONMENT);
     };
     let cancel = CancellationToken::new();
@@ -70,9 +73,23 @@ pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> Ex
             let state = first.state().clone();
             drop(first);
             let join = |plan: RunPlan| {
-                runtime.block_on(Session::join(Arc::new(plan), RunDir::join(&place), state.clone(), cancel.clone()))
+                runtime.block_on(Session::join(
+                    Arc::new(plan),
+                    RunDir::join(&place),
+                    state.clone(),
+                    cancel.clone(),
+                ))
             };
-            judge_all(suites, &list, options, with_mutants.clone(), with_nothing, &join, runtime.handle(), &progress)
+            judge_all(
+                suites,
+                &list,
+                options,
+                with_mutants.clone(),
+                with_nothing,
+                &join,
+                runtime.handle(),
+                &progress,
+            )
         }
     };
     let leave = if with_mutants.keep == Keep::Always { Leave::Everything } else { Leave::Nothing };
@@ -119,12 +136,14 @@ fn judge_all(
         progress.say(&show(&verdicts[0]));
     }
     for control in list {
-        if let Some(unknown) = control.checks.iter().find(|id| everything.iter().all(|p| p.check.id != **id)) {
+        if let Some(unknown) = control.checks.iter().find(|id| everything.iter().all(|p| p.check.id != **id))
+        {
             return Err(format!("mutant {}: no check {unknown}", control.mutant));
         }
         let mut plan = with_mutants.clone();
         plan.profile.extra_arguments.push(format!("--mutant={}", control.mutant));
-        let named = everything.iter().filter(|p| control.checks.iter().any(|id| id == p.check.id)).cloned().collect();
+        let named =
+            everything.iter().filter(|p| control.checks.iter().any(|id| id == p.check.id)).cloned().collect();
         let session = join(plan).map_err(|error| chain(&error))?;
         verdicts.push(judge(session, &control.mutant, named, handle)?);
         progress.say(&verdicts.last().map(show).unwrap_or_default());
@@ -158,7 +177,12 @@ fn judge(session: Session, subject: &str, checks: Vec<Planned>, handle: &Handle)
     });
     handle.block_on(session.forget_ccm()).map_err(|error| chain(&error))?;
     let missed = entries.iter().filter_map(miss).collect();
-    Ok(Verdict { subject: subject.to_owned(), missed, checks: entries.len(), seconds: began.elapsed().as_secs_f64() })
+    Ok(Verdict {
+        subject: subject.to_owned(),
+        missed,
+        checks: entries.len(),
+        seconds: began.elapsed().as_secs_f64(),
+    })
 }
 
 /// Why an entry is no catch; a check that cannot show anything here is none, but no fault either.
@@ -168,7 +192,11 @@ fn miss(entry: &Entry) -> Option<String> {
         Outcome::Pass => Some(format!("{} passes", entry.id)),
         Outcome::Error { message } => {
             let cold = if entry.sharing == Sharing::Cold { " (cold)" } else { "" };
-            Some(format!("{}{cold}: environment error: {}", entry.id, message.lines().next().unwrap_or_default()))
+            Some(format!(
+                "{}{cold}: environment error: {}",
+                entry.id,
+                message.lines().next().unwrap_or_default()
+            ))
         }
     }
 }

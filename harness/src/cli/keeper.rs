@@ -62,7 +62,8 @@ impl Shared {
         self.start_keeper().map_err(|error| format!("starting the environment's keeper: {error}"))?;
         let meeting = RunDir::join(&self.place);
         let up = async |seen: &mut String| {
-            *seen = format!("nothing from the keeper; its log is {}", self.place.join("keeper.log").display());
+            *seen =
+                format!("nothing from the keeper; its log is {}", self.place.join("keeper.log").display());
             match meeting.read::<News>("news.json") {
                 Ok(None) => Ok(None),
                 Ok(Some(News::Up { dir })) => Ok(Some(dir)),
@@ -76,7 +77,11 @@ impl Shared {
 
     fn start_keeper(&self) -> std::io::Result<()> {
         std::fs::create_dir_all(&self.place)?;
-        let once = OpenOptions::new().create(true).truncate(false).write(true).open(self.place.join("start.lock"))?;
+        let once = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(self.place.join("start.lock"))?;
         once.lock()?;
         let started = self.place.join("keeper.log");
         if started.exists() {
@@ -122,7 +127,13 @@ pub(super) fn main(suites: &'static [Suite], plan: RunPlan, place: &Path) -> Exi
     ExitCode::from(code)
 }
 
-async fn keep(suites: &'static [Suite], plan: Arc<RunPlan>, place: &Path, watched: u32, progress: &Progress) -> u8 {
+async fn keep(
+    suites: &'static [Suite],
+    plan: Arc<RunPlan>,
+    place: &Path,
+    watched: u32,
+    progress: &Progress,
+) -> u8 {
     let began = Instant::now();
     let cancel = CancellationToken::new();
     tokio::spawn(watch_signals(cancel.clone()));
@@ -149,7 +160,9 @@ async fn keep(suites: &'static [Suite], plan: Arc<RunPlan>, place: &Path, watche
         .iter()
         .map(|one| match &up {
             Err(why) => one.entry(unjudged(&one.choice, why)),
-            Ok(session) => handed_in(session, one.check.id).unwrap_or_else(|| one.entry(not_run(&one.choice))),
+            Ok(session) => {
+                handed_in(session, one.check.id).unwrap_or_else(|| one.entry(not_run(&one.choice)))
+            }
         })
         .collect();
     ledger.environment_error = up.as_ref().err().cloned();

@@ -17,11 +17,14 @@ pub(super) fn list(suites: &'static [Suite], output: ListOutput) -> ExitCode {
 }
 
 pub(super) fn explain(suites: &'static [Suite], id: &str) -> ExitCode {
-    let found = suites.iter().find_map(|suite| suite.checks.iter().find(|c| c.id.eq_ignore_ascii_case(id)).map(|c| (suite, c)));
+    let found = suites
+        .iter()
+        .find_map(|suite| suite.checks.iter().find(|c| c.id.eq_ignore_ascii_case(id)).map(|c| (suite, c)));
     let Some((suite, check)) = found else {
         let ids: Vec<&str> = suites.iter().flat_map(|suite| suite.checks.iter().map(|c| c.id)).collect();
         let near = crate::config::did_you_mean(id, &ids);
-        let _ = writeln!(std::io::stderr(), "no check has the id {id}{near}; 'ccm-conformance list' shows all");
+        let _ =
+            writeln!(std::io::stderr(), "no check has the id {id}{near}; 'ccm-conformance list' shows all");
         return ExitCode::from(exit::USAGE);
     };
     print(&explanation(suite, check))
@@ -78,10 +81,24 @@ fn explanation(suite: &Suite, check: &Check) -> String {
         Sharing::Exclusive => "alone: it disturbs the CCM or the whole cloud",
         Sharing::Cold => "alone, on a cluster no CCM has touched yet",
     };
-    let level = if check.framework_only { "MUST for CCMs of the framework profile, SHOULD for others".to_owned() } else { check.level.to_string() };
-    let least = if check.takes_s == 0 { "a moment".to_owned() } else { format!("about {} s when it passes", check.takes_s) };
+    let level = if check.framework_only {
+        "MUST for CCMs of the framework profile, SHOULD for others".to_owned()
+    } else {
+        check.level.to_string()
+    };
+    let least = if check.takes_s == 0 {
+        "a moment".to_owned()
+    } else {
+        format!("about {} s when it passes", check.takes_s)
+    };
     format!(
         "{}  {level}\n\n  claim:   {}\n  suite:   {} ({})\n  source:  {}\n  needs:   {}\n  runs:    {sharing}\n  takes:   {least}\n\n  run it:  ccm-conformance run --only {}\n",
-        check.id, check.title, suite.name, suite.proves, check.source, needs(check).join(", "), check.id,
+        check.id,
+        check.title,
+        suite.name,
+        suite.proves,
+        check.source,
+        needs(check).join(", "),
+        check.id,
     )
 }

@@ -24,7 +24,8 @@ pub(super) fn interrupted_exit() -> ExitCode {
 
 /// Cancels the run at the first SIGINT or SIGTERM; at the second gives up cleaning, too.
 pub(super) async fn watch_signals(cancel: CancellationToken) {
-    let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    let (Ok(mut interrupt), Ok(mut terminate)) =
+        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
     else {
         return;
     };
@@ -59,7 +60,8 @@ pub(super) fn finish(end: Finish<'_>) -> ExitCode {
     write_reports(plan, ledger, progress);
     progress.say(&summary(ledger));
     let troubled = |outcome: &Outcome| matches!(outcome, Outcome::Fail { .. } | Outcome::Error { .. });
-    let failed = ledger.environment_error.is_some() || ledger.entries.iter().any(|entry| troubled(&entry.outcome));
+    let failed =
+        ledger.environment_error.is_some() || ledger.entries.iter().any(|entry| troubled(&entry.outcome));
     let leave = match plan.keep {
         Keep::Always => Leave::Everything,
         Keep::OnFailure if failed => Leave::Everything,

@@ -2,14 +2,16 @@
 
 use super::arguments::RunOptions;
 use super::outcome::{Finish, finish, interrupted_exit};
-use crate::config::{Candidate, Choice, ClusterPlan, Image, Offer, Problems, RunPlan, plan as plan_run, unknown_deviations};
+use crate::config::{
+    Candidate, Choice, ClusterPlan, Image, Offer, Problems, RunPlan, plan as plan_run, unknown_deviations,
+};
 use crate::cx::Suite;
+use crate::ledger::{Ledger, Outcome, StageTime};
 use crate::progress::Progress;
 use crate::report::{CHECKS_STAGE, exit};
 use crate::run::{Planned, is_filtered_out, plan_checks, run_all};
 use crate::session::load_manifests;
 use crate::session::up::Environment;
-use crate::ledger::{Ledger, Outcome, StageTime};
 use libtest_mimic::Arguments;
 use std::io::Write;
 use std::process::ExitCode;
@@ -54,15 +56,26 @@ pub(super) fn plan(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
     };
     text.push_str(&format!("image      {image}\n"));
     if let Some(manifests) = &manifests {
-        text.push_str(&format!("workload   {}, {} objects\n", manifests.workload_key(), manifests.documents.len()));
+        text.push_str(&format!(
+            "workload   {}, {} objects\n",
+            manifests.workload_key(),
+            manifests.documents.len()
+        ));
     }
     text.push_str(&format!("dialect    {}\n", plan.profile.dialect));
     match &plan.cluster {
         ClusterPlan::Kind(kind) => {
-            text.push_str(&format!("cluster    kind, topology {}, Kubernetes {}\n", kind.topology.name(), kind.kubernetes));
+            text.push_str(&format!(
+                "cluster    kind, topology {}, Kubernetes {}\n",
+                kind.topology.name(),
+                kind.kubernetes
+            ));
         }
         ClusterPlan::Existing(existing) => {
-            let file = existing.kubeconfig.as_ref().map_or("the default kubeconfig".into(), |f| f.display().to_string());
+            let file = existing
+                .kubeconfig
+                .as_ref()
+                .map_or("the default kubeconfig".into(), |f| f.display().to_string());
             text.push_str(&format!("cluster    existing, {file}\n"));
         }
     }
@@ -85,9 +98,15 @@ pub(super) fn plan(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
 }
 
 /// Plans the checks; deviations the profile declares must name checks that exist.
-pub(super) fn plan_all(suites: &'static [Suite], plan: &RunPlan, offer: &Offer) -> Result<Vec<Planned>, Problems> {
-    let candidates: Vec<Candidate> =
-        suites.iter().flat_map(|suite| suite.checks.iter().map(|check| Candidate::of(suite, check))).collect();
+pub(super) fn plan_all(
+    suites: &'static [Suite],
+    plan: &RunPlan,
+    offer: &Offer,
+) -> Result<Vec<Planned>, Problems> {
+    let candidates: Vec<Candidate> = suites
+        .iter()
+        .flat_map(|suite| suite.checks.iter().map(|check| Candidate::of(suite, check)))
+        .collect();
     unknown_deviations(&plan.profile, &candidates)?;
     plan_checks(suites, plan, offer)
 }
@@ -166,7 +185,8 @@ pub(super) fn execute(
     }
     drop(up);
     ledger.duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let code = finish(Finish { runtime: &runtime, plan: &plan, ledger: &ledger, environment, progress: &progress });
+    let code =
+        finish(Finish { runtime: &runtime, plan: &plan, ledger: &ledger, environment, progress: &progress });
     if cancel.is_cancelled() { interrupted_exit() } else { code }
 }
 

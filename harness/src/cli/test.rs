@@ -3,9 +3,9 @@
 //! The first is one process: the same run as `ccm-conformance run`, with libtest's arguments. Nextest starts a process
 //! per check: they share one environment, which a keeper brings up and takes down (see [`super::keeper`]).
 
+use super::CONFIG_VARIABLE;
 use super::keeper::{self, Shared};
 use super::run::{execute, plan_all, refuse};
-use super::CONFIG_VARIABLE;
 use crate::config::{Choice, Offer, RunFile, RunPlan, Source, plan as plan_run};
 use crate::cx::Suite;
 use crate::report::exit;
@@ -19,7 +19,8 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 pub(super) fn main(suites: &'static [Suite]) -> ExitCode {
-    let source = std::env::var_os(CONFIG_VARIABLE).map_or(Source::Defaults, |path| Source::File(PathBuf::from(path)));
+    let source =
+        std::env::var_os(CONFIG_VARIABLE).map_or(Source::Defaults, |path| Source::File(PathBuf::from(path)));
     let plan = match plan_run(&source, RunFile::default()) {
         Err(problems) => return refuse(&problems),
         Ok(plan) => plan,
@@ -94,11 +95,13 @@ async fn join_and_run(
     one: &Planned,
     cancel: CancellationToken,
 ) -> Result<Completion, Failed> {
-    let place = shared.environment().await.map_err(|why| format!("{} environment error\n{why}", one.check.id))?;
+    let place =
+        shared.environment().await.map_err(|why| format!("{} environment error\n{why}", one.check.id))?;
     let dir = RunDir::join(&place);
     let state = dir.read("state.json").map_err(|error| crate::check::chain(&error))?;
     let state = state.ok_or_else(|| format!("no state of the run in {}", place.display()))?;
-    let session = Session::join(plan.clone(), dir, state, cancel).await.map_err(|error| crate::check::chain(&error))?;
+    let session =
+        Session::join(plan.clone(), dir, state, cancel).await.map_err(|error| crate::check::chain(&error))?;
     let offer = Offer {
         facilities: Some(session.facilities()),
         served_minor: Some(session.state().served_minor),

@@ -5,6 +5,7 @@ use super::kind::CLUSTER_LABEL;
 use super::network;
 use crate::images::{COMPONENT_LABEL, Engine, EngineError, NAME_PREFIX, RUN_LABEL, RunId, settled};
 use crate::probe::{ReadError, poll};
+use bollard::models::ContainerSummary;
 use bollard::query_parameters::{
     ListContainersOptionsBuilder, ListImagesOptionsBuilder, ListNetworksOptionsBuilder,
     RemoveContainerOptionsBuilder, RemoveImageOptionsBuilder,
@@ -30,6 +31,8 @@ pub struct Leftover {
     pub name: String,
     /// The run that made it; `None` for what several runs share.
     pub run: Option<RunId>,
+    /// The kind cluster whose machine it is.
+    cluster: Option<String>,
     id: String,
 }
 
@@ -132,7 +135,7 @@ pub(super) async fn remove_cluster(engine: &Engine, cluster: &str) -> Result<(),
         let all =
             containers(engine).await.map_err(|error| ReadError::passing(crate::check::chain(&error)))?;
         let own: Vec<Leftover> =
-            all.into_iter().filter(|thing| thing.name.starts_with(&format!("{cluster}-"))).collect();
+            all.into_iter().filter(|thing| thing.cluster.as_deref() == Some(cluster)).collect();
         if own.is_empty() {
             return Ok(Some(()));
         }
@@ -154,21 +157,22 @@ pub(super) async fn remove_cluster(engine: &Engine, cluster: &str) -> Result<(),
 
 async fn containers(engine: &Engine) -> Result<Vec<Leftover>, EngineError> {
     let options = ListContainersOptionsBuilder::new().all(true).build();
-    let found = engine
-        .call("list containers of", "the engine", LIMIT, engine.docker().list_containers(Some(options)))
-        .await?;
-    let ours = found.into_iter().filter_map(|container| {
-        let labels = container.labels.unwrap_or_default();
-        let cluster = labels.get(CLUSTER_LABEL).filter(|name| name.starts_with(NAME_PREFIX));
-        let run = match labels.get(RUN_LABEL) {
-            Some(run) => run.parse().ok(),
-            None => RunId::of_name(cluster?),
-        };
-        let name = container.names.and_then(|names| names.into_iter().next()).unwrap_or_default();
-        let name = name.trim_start_matches('/').to_owned();
-        Some(Leftover { kind: LeftoverKind::Container, name, run, id: container.id? })
-    });
-    Ok(ours.collect())
+    let listing = engine.docker().list_containers(Some(options));
+    let found = engine.call("list containers of", "the engine", LIMIT, listing).await?;
+    Ok(found.into_iter().filter_map(container).collect())
+}
+
+/// A container as a leftover, when a run has made it or had kind make it.
+fn container(found: ContainerSummary) -> Option<Leftover> {
+    let labels = found.labels.unwrap_or_default();
+    let cluster = labels.get(CLUSTER_LABEL).filter(|name| name.starts_with(NAME_PREFIX)).cloned();
+    let run = match labels.get(RUN_LABEL) {
+        Some(run) => run.parse().ok(),
+        None => RunId::of_name(cluster.as_deref()?),
+    };
+    let name = found.names.and_then(|names| names.into_iter().next()).unwrap_or_default();
+    let name = name.trim_start_matches('/').to_owned();
+    Some(Leftover { kind: LeftoverKind::Container, name, run, cluster, id: found.id? })
 }
 
 async fn networks(engine: &Engine) -> Result<Vec<Leftover>, EngineError> {
@@ -180,7 +184,13 @@ async fn networks(engine: &Engine) -> Result<Vec<Leftover>, EngineError> {
     let ours = found.into_iter().filter_map(|network| {
         let run =
             network.labels.as_ref().and_then(|labels| labels.get(RUN_LABEL)).and_then(|run| run.parse().ok());
-        Some(Leftover { kind: LeftoverKind::Network, name: network.name?, run, id: network.id? })
+        Some(Leftover {
+            kind: LeftoverKind::Network,
+            name: network.name?,
+            run,
+            cluster: None,
+            id: network.id?,
+        })
     });
     Ok(ours.collect())
 }
@@ -193,7 +203,7 @@ async fn images(engine: &Engine) -> Result<Vec<Leftover>, EngineError> {
         .await?;
     let ours = found.into_iter().map(|image| {
         let name = image.repo_tags.first().unwrap_or(&image.id).clone();
-        Leftover { kind: LeftoverKind::Image, name, run: None, id: image.id }
+        Leftover { kind: LeftoverKind::Image, name, run: None, cluster: None, id: image.id }
     });
     Ok(ours.collect())
 }
@@ -231,5 +241,36 @@ async fn remove(engine: &Engine, thing: &Leftover) -> Result<(), EngineError> {
         Err(error) if error.is_not_found() => Ok(()),
         Err(error) if error.message().is_some_and(|words| words.contains("already in progress")) => Ok(()),
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listed(name: &str, labels: &[(&str, &str)]) -> Option<Leftover> {
+        container(ContainerSummary {
+            id: Some("0123".to_owned()),
+            names: Some(vec![format!("/{name}")]),
+            labels: Some(
+                labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),
+            ),
+            ..Default::default()
+        })
+    }
+
+    #[test]
+    fn containers_of_runs_are_told_from_those_of_others() {
+        let machine =
+            listed("ccm-conformance-abcdefgh-worker", &[(CLUSTER_LABEL, "ccm-conformance-abcdefgh")]);
+        let machine = machine.expect("a machine of ours");
+        let cloud =
+            listed("ccm-conformance-abcdefgh-cloud", &[(RUN_LABEL, "abcdefgh"), (COMPONENT_LABEL, "cloud")]);
+        let cloud = cloud.expect("a cloud of ours");
+        assert_eq!((&machine.run, machine.name.as_str()), (&cloud.run, "ccm-conformance-abcdefgh-worker"));
+        // A cluster that is removed or begun anew leaves the cloud beside it alone.
+        assert_eq!((machine.cluster.as_deref(), cloud.cluster), (Some("ccm-conformance-abcdefgh"), None));
+        assert_eq!(listed("kind-control-plane", &[(CLUSTER_LABEL, "kind")]), None);
+        assert_eq!(listed("ccm-conformance-abcdefgh-worker", &[]), None);
     }
 }

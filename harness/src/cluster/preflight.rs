@@ -98,6 +98,12 @@ pub async fn preflight(engine: &Engine) -> Result<Preflight, PreflightError> {
             std::fs::read_to_string(format!("/proc/sys/fs/inotify/{name}")).ok()?.trim().parse().ok()
         }));
     }
+    if !engine.is_local() {
+        warnings.push(format!(
+            "the Docker engine is at {}; published ports on 127.0.0.1 there must be reachable on 127.0.0.1 here",
+            engine.host()
+        ));
+    }
     let cgroups = match info.cgroup_version {
         Some(SystemInfoCgroupVersionEnum::_2) => Cgroups::V2,
         _ => Cgroups::V1,

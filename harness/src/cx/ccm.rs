@@ -37,7 +37,8 @@ impl CheckCx {
         let instance = self.instance(&format!("who-{}", self.session.next_suffix()));
         self.put_instance(&instance).await?;
         self.create_node(NodePlan::new(&instance.name)).await?;
-        let asks = || self.journal_of_instance(&instance).into_iter().find_map(|entry: Entry| entry.credential);
+        let asks =
+            || self.journal_of_instance(&instance).into_iter().find_map(|entry: Entry| entry.credential);
         let asked = judge("a replica asks the cloud about a new Node", |who: &Option<String>| match who {
             Some(who) => Seen::Yes(who.clone()),
             None => Seen::NotYet(String::new()),
@@ -80,7 +81,9 @@ impl CheckCx {
     pub fn has_ended(&self, replica: &str, restarts: i32) -> bool {
         let pods = self.pods_of_replica(replica);
         let statuses = pods.iter().filter_map(|pod| pod.status.as_ref()?.container_statuses.as_ref());
-        statuses.flatten().any(|s| s.restart_count > restarts || s.state.as_ref().is_some_and(|state| state.running.is_none()))
+        statuses.flatten().any(|s| {
+            s.restart_count > restarts || s.state.as_ref().is_some_and(|state| state.running.is_none())
+        })
     }
 
     /// Stops every replica and forgets the Lease; brought back when the check ends.
@@ -116,7 +119,9 @@ impl CheckCx {
         for pod in disturbed.iter().flat_map(|replica| self.pods_of_replica(replica)) {
             let api: Api<Pod> = Api::namespaced(self.client.clone(), &pod.namespace().unwrap_or_default());
             super::nodes::gone(api.delete(&pod.name_any(), &DeleteParams::default().grace_period(0)).await)?;
-            self.caught_up(|| self.is_replaced(&pod)).await.map_err(|_| format!("Pod {} stays", pod.name_any()))?;
+            self.caught_up(|| self.is_replaced(&pod))
+                .await
+                .map_err(|_| format!("Pod {} stays", pod.name_any()))?;
         }
         ccm.start().await.map_err(text)?;
         ccm.leading(Form::Replicas, self.limits().start()).await.map_err(text)
@@ -124,7 +129,9 @@ impl CheckCx {
 
     fn is_replaced(&self, pod: &Pod) -> bool {
         let now = self.session.world().pods.find(&pod.namespace().unwrap_or_default(), &pod.name_any());
-        now.is_none_or(|now| now.metadata.deletion_timestamp.is_some() || now.metadata.uid != pod.metadata.uid)
+        now.is_none_or(|now| {
+            now.metadata.deletion_timestamp.is_some() || now.metadata.uid != pod.metadata.uid
+        })
     }
 
     /// A read for waits on the Lease.

@@ -3,7 +3,9 @@
 use super::{CheckCx, Undo};
 use crate::check::Stop;
 use crate::probe::{Observed, ReadError};
-use fake_cloud::admin::{ActiveFault, Client, ClientError, Effect, Entry, Fault, Inventory, LoadBalancer, Match, Op, Settings};
+use fake_cloud::admin::{
+    ActiveFault, Client, ClientError, Effect, Entry, Fault, Inventory, LoadBalancer, Match, Op, Settings,
+};
 
 /// A barrier this check has raised. Calls that match wait at it until it is opened, at the latest by cleanup.
 #[derive(Debug)]
@@ -57,7 +59,8 @@ impl Observed for LoadBalancer {
 
 impl Observed for Inventory {
     fn observed(&self) -> String {
-        let auxiliaries: Vec<String> = self.auxiliaries.iter().map(|a| format!("{} {}: {}", a.kind, a.id, a.spec)).collect();
+        let auxiliaries: Vec<String> =
+            self.auxiliaries.iter().map(|a| format!("{} {}: {}", a.kind, a.id, a.spec)).collect();
         format!("load balancers {}; auxiliaries [{}]", self.load_balancers.observed(), auxiliaries.join("; "))
     }
 }
@@ -176,7 +179,12 @@ impl CheckCx {
     }
 
     pub(super) async fn undo_settings(&self) -> Result<(), String> {
-        let settings = Settings { provisioning_ms: Some(0), deletion_ms: Some(0), stale_ms: Some(0), page_size: Some(50) };
+        let settings = Settings {
+            provisioning_ms: Some(0),
+            deletion_ms: Some(0),
+            stale_ms: Some(0),
+            page_size: Some(50),
+        };
         absent_is_fine(self.session.cloud().set_settings(&settings).await.map(|_| ()))
     }
 }

@@ -91,7 +91,8 @@ impl CheckCx {
                 None => Seen::NotYet(String::new()),
             }
         });
-        self.eventually("every Node is initialised, with no manual step", self.limits().boot(), read, all).await
+        self.eventually("every Node is initialised, with no manual step", self.limits().boot(), read, all)
+            .await
     }
 
     /// Creates a canary Pod: no tolerations, no host network.
@@ -132,7 +133,8 @@ impl CheckCx {
             conditions.into_iter().flatten().any(|c| c.type_ == "PodScheduled" && c.status == "False")
         });
         let read = async || Ok(self.find_canary(canary));
-        let outcome = self.eventually("without a CCM a Pod waits", self.limits().watch(), read, unschedulable).await;
+        let outcome =
+            self.eventually("without a CCM a Pod waits", self.limits().watch(), read, unschedulable).await;
         outcome.map_err(|stop| match stop {
             Stop::Unmet(unmet) => Stop::Error(format!("the cluster is not cold: {unmet}")),
             other => other,
@@ -148,7 +150,13 @@ impl CheckCx {
             pod.as_ref().and_then(|p| p.status.as_ref()).and_then(|s| s.phase.as_deref()) == Some("Running")
         });
         let read = async || Ok(self.find_canary(canary));
-        self.eventually("an ordinary Pod runs once the Nodes are initialised", self.limits().start(), read, running).await
+        self.eventually(
+            "an ordinary Pod runs once the Nodes are initialised",
+            self.limits().start(),
+            read,
+            running,
+        )
+        .await
     }
 
     /// Takes the CCM as shipped away again and gives the nodes their pod network back.

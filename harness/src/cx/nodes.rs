@@ -240,7 +240,8 @@ impl CheckCx {
             self.stop_heartbeat(name);
         }
         let patch = json!({"status": {"conditions": [ready_condition(status)]}});
-        let patched = self.nodes_api().patch_status(name, &PatchParams::default(), &Patch::Strategic(&patch)).await?;
+        let patched =
+            self.nodes_api().patch_status(name, &PatchParams::default(), &Patch::Strategic(&patch)).await?;
         self.caught_up_node(&patched).await
     }
 
@@ -302,7 +303,10 @@ impl CheckCx {
             }
         });
         self.stop_heartbeat(name);
-        self.heartbeats.lock().expect("no holder of this lock panics").insert(name.to_owned(), task.abort_handle());
+        self.heartbeats
+            .lock()
+            .expect("no holder of this lock panics")
+            .insert(name.to_owned(), task.abort_handle());
         Ok(())
     }
 

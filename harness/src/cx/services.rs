@@ -84,7 +84,11 @@ impl CheckCx {
             let name = self.prefix.clone();
             let labels = BTreeMap::from([("ccm-conformance.io/check".to_owned(), self.id.to_owned())]);
             let namespace = Namespace {
-                metadata: ObjectMeta { name: Some(name.clone()), labels: Some(labels), ..ObjectMeta::default() },
+                metadata: ObjectMeta {
+                    name: Some(name.clone()),
+                    labels: Some(labels),
+                    ..ObjectMeta::default()
+                },
                 ..Namespace::default()
             };
             let api: Api<Namespace> = Api::all(self.client.clone());
@@ -152,7 +156,10 @@ impl CheckCx {
     ///
     /// # Errors
     /// When the fake cloud does not answer.
-    pub async fn load_balancers(&self, service: &ServiceRef) -> Result<Vec<LoadBalancer>, crate::probe::ReadError> {
+    pub async fn load_balancers(
+        &self,
+        service: &ServiceRef,
+    ) -> Result<Vec<LoadBalancer>, crate::probe::ReadError> {
         Ok(self.inventory_of(service).await?.load_balancers)
     }
 
@@ -214,7 +221,11 @@ impl CheckCx {
         if left.is_empty() {
             return Ok(());
         }
-        Err(Stop::unmet("the cloud is as it was before the check", "nothing of its Services left", left.join(", ")))
+        Err(Stop::unmet(
+            "the cloud is as it was before the check",
+            "nothing of its Services left",
+            left.join(", "),
+        ))
     }
 
     pub(super) async fn undo_namespace(&self, name: &str) -> Result<(), String> {

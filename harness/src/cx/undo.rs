@@ -38,7 +38,8 @@ impl CheckCx {
     /// # Errors
     /// What could not be undone, one line each.
     pub async fn clean_up(&self) -> Result<(), String> {
-        let mut list: Vec<Undo> = std::mem::take(&mut *self.undo.lock().expect("no holder of this lock panics"));
+        let mut list: Vec<Undo> =
+            std::mem::take(&mut *self.undo.lock().expect("no holder of this lock panics"));
         list.reverse();
         let turn = |undo: &Undo| match undo {
             Undo::Fault(_) | Undo::Barrier(_) | Undo::Settings => 0,

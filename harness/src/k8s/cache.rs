@@ -59,7 +59,14 @@ impl<K> Clone for Cache<K> {
 
 impl<K> Default for Cache<K> {
     fn default() -> Self {
-        Cache { inner: Arc::new(RwLock::new(Inner { objects: BTreeMap::new(), listing: None, ready: false, events: 0 })) }
+        Cache {
+            inner: Arc::new(RwLock::new(Inner {
+                objects: BTreeMap::new(),
+                listing: None,
+                ready: false,
+                events: 0,
+            })),
+        }
     }
 }
 
@@ -110,7 +117,9 @@ impl<K: Resource> Cache<K> {
 
     /// The object as it is now, if it is there. Cluster-scoped kinds have the empty namespace.
     pub fn find(&self, namespace: &str, name: &str) -> Option<Arc<K>> {
-        self.read(|inner| inner.objects.get(&(namespace.to_owned(), name.to_owned())).and_then(|v| current(v)))
+        self.read(|inner| {
+            inner.objects.get(&(namespace.to_owned(), name.to_owned())).and_then(|v| current(v))
+        })
     }
 
     /// All objects that are there now.
@@ -120,7 +129,9 @@ impl<K: Resource> Cache<K> {
 
     /// The recent versions of one object, oldest first, deletions included; the name may have been used more than once.
     pub fn history(&self, namespace: &str, name: &str) -> Vec<Version<K>> {
-        self.read(|inner| inner.objects.get(&(namespace.to_owned(), name.to_owned())).cloned().unwrap_or_default())
+        self.read(|inner| {
+            inner.objects.get(&(namespace.to_owned(), name.to_owned())).cloned().unwrap_or_default()
+        })
     }
 
     /// Whether the view is at least as new as `resource_version` for that object, or the object is gone.

@@ -43,7 +43,8 @@ impl Observed for Service {
             .into_iter()
             .map(|(ip, hostname)| ip.or(hostname).unwrap_or_else(|| "empty entry".into()))
             .collect();
-        let deleted = self.metadata.deletion_timestamp.as_ref().map(|t| format!(", deletionTimestamp {}", t.0));
+        let deleted =
+            self.metadata.deletion_timestamp.as_ref().map(|t| format!(", deletionTimestamp {}", t.0));
         format!(
             "Service {}/{} type {}, finalizers [{}], ingress [{}]{}",
             self.namespace().unwrap_or_default(),
@@ -85,7 +86,11 @@ impl Observed for Pod {
         }
         for condition in status.conditions.iter().flatten().filter(|c| c.status != "True") {
             if let Some(message) = condition.message.as_deref().filter(|m| !m.is_empty()) {
-                text.push_str(&format!(", {} {}: {message}", condition.type_, condition.reason.as_deref().unwrap_or("")));
+                text.push_str(&format!(
+                    ", {} {}: {message}",
+                    condition.type_,
+                    condition.reason.as_deref().unwrap_or("")
+                ));
                 break;
             }
         }

@@ -48,8 +48,7 @@ pub enum WorldError {
 /// # Errors
 /// When the file cannot be read or does not describe a usable cluster.
 pub async fn client_for(kubeconfig: &Path, user_agent: &str) -> Result<Client, WorldError> {
-    let unreadable =
-        |cause| WorldError::Kubeconfig { path: kubeconfig.to_owned(), cause: Box::new(cause) };
+    let unreadable = |cause| WorldError::Kubeconfig { path: kubeconfig.to_owned(), cause: Box::new(cause) };
     let file = Kubeconfig::read_from(kubeconfig).map_err(unreadable)?;
     let mut config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
         .await

@@ -9,7 +9,7 @@ mod judge;
 mod observed;
 mod wait;
 
-pub use judge::{Judge, Seen, at_least, absent, exactly, holds, judge};
+pub use judge::{Judge, Seen, absent, at_least, exactly, holds, judge};
 pub use observed::Observed;
 pub use wait::{Probe, ReadError, poll};
 

@@ -48,7 +48,10 @@ impl Tally {
         let mut text = format!("{:.1}s, {} reads", (now - self.began).as_secs_f64(), self.reads);
         if let Some((at, error)) = &self.last_error {
             let ago = (now - *at).as_secs_f64();
-            text.push_str(&format!(", {} read errors (last: {error}, {ago:.1}s before the end)", self.errors));
+            text.push_str(&format!(
+                ", {} read errors (last: {error}, {ago:.1}s before the end)",
+                self.errors
+            ));
         }
         text
     }
@@ -234,7 +237,10 @@ pub async fn poll<T>(
             Err(_) => seen = format!("the read was not answered in time; before: {seen}"),
         }
         if began.elapsed() >= limit {
-            return Err(ReadError::passing(format!("{what} did not come true in {}: last seen: {seen}", seconds(limit))));
+            return Err(ReadError::passing(format!(
+                "{what} did not come true in {}: last seen: {seen}",
+                seconds(limit)
+            )));
         }
         tokio::time::sleep(interval.min((began + limit).saturating_duration_since(Instant::now()))).await;
     }
@@ -254,7 +260,15 @@ mod tests {
         let mut reads = 0_u64;
         let yes = judge("three", |n: &u64| if *n == 3 { Seen::Yes(*n) } else { Seen::NotYet(String::new()) });
         let got = probe()
-            .eventually("it counts", Duration::from_secs(60), async || { reads += 1; Ok(reads) }, yes)
+            .eventually(
+                "it counts",
+                Duration::from_secs(60),
+                async || {
+                    reads += 1;
+                    Ok(reads)
+                },
+                yes,
+            )
             .await;
         assert_eq!(got.expect("counts to three"), 3);
     }
@@ -263,11 +277,19 @@ mod tests {
     async fn a_timeout_says_promise_expected_seen_and_waited() {
         let probe = probe();
         let stop = probe
-            .eventually("it is two", Duration::from_secs(3), async || Ok(1_u64), holds("2", |n: &u64| *n == 2))
+            .eventually(
+                "it is two",
+                Duration::from_secs(3),
+                async || Ok(1_u64),
+                holds("2", |n: &u64| *n == 2),
+            )
             .await
             .expect_err("one is not two");
         let Stop::Unmet(unmet) = stop else { panic!("not a failure: {stop:?}") };
-        assert_eq!((unmet.promise.as_str(), unmet.expected.as_str(), unmet.seen.as_str()), ("it is two", "2", "1"));
+        assert_eq!(
+            (unmet.promise.as_str(), unmet.expected.as_str(), unmet.seen.as_str()),
+            ("it is two", "2", "1")
+        );
         assert!(unmet.waited.as_deref().is_some_and(|w| w.starts_with("3.0s, ")), "{:?}", unmet.waited);
         assert_eq!(probe.used_percent(), Some(100));
     }
@@ -293,7 +315,15 @@ mod tests {
         assert!(began.elapsed() >= Duration::from_secs(20));
         let mut reads = 0_u64;
         let broken = probe()
-            .consistently("p", Duration::from_secs(20), async || { reads += 1; Ok(reads) }, still())
+            .consistently(
+                "p",
+                Duration::from_secs(20),
+                async || {
+                    reads += 1;
+                    Ok(reads)
+                },
+                still(),
+            )
             .await;
         assert!(matches!(&broken, Err(Stop::Unmet(u)) if u.seen == "2"), "{broken:?}");
     }
@@ -301,7 +331,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_wait_without_a_single_read_is_an_error() {
         let stop = probe()
-            .eventually("p", Duration::from_secs(2), async || Err::<u64, _>(ReadError::passing("503")), holds("x", |_| true))
+            .eventually(
+                "p",
+                Duration::from_secs(2),
+                async || Err::<u64, _>(ReadError::passing("503")),
+                holds("x", |_| true),
+            )
             .await;
         assert!(matches!(&stop, Err(Stop::Error(text)) if text.contains("503")), "{stop:?}");
     }

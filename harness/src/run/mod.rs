@@ -56,11 +56,17 @@ impl Planned {
 ///
 /// # Errors
 /// When the selection names a suite or check that does not exist.
-pub fn plan_checks(suites: &'static [Suite], plan: &RunPlan, offer: &Offer) -> Result<Vec<Planned>, Problems> {
+pub fn plan_checks(
+    suites: &'static [Suite],
+    plan: &RunPlan,
+    offer: &Offer,
+) -> Result<Vec<Planned>, Problems> {
     let all: Vec<(&'static str, &'static Check)> =
         suites.iter().flat_map(|suite| suite.checks.iter().map(|check| (suite.name, check))).collect();
-    let candidates: Vec<Candidate> =
-        suites.iter().flat_map(|suite| suite.checks.iter().map(|check| Candidate::of(suite, check))).collect();
+    let candidates: Vec<Candidate> = suites
+        .iter()
+        .flat_map(|suite| suite.checks.iter().map(|check| Candidate::of(suite, check)))
+        .collect();
     let choices = select(&candidates, &plan.selection, offer)?;
     let framework = plan.profile.framework != Framework::Other;
     let planned = all.into_iter().zip(choices).map(|((suite, check), choice)| {
@@ -73,7 +79,8 @@ pub fn plan_checks(suites: &'static [Suite], plan: &RunPlan, offer: &Offer) -> R
 
 /// Whether libtest's own arguments leave a test out.
 pub fn is_filtered_out(arguments: &Arguments, name: &str) -> bool {
-    let fits = |pattern: &String| if arguments.exact { name == pattern } else { name.contains(pattern.as_str()) };
+    let fits =
+        |pattern: &String| if arguments.exact { name == pattern } else { name.contains(pattern.as_str()) };
     arguments.filter.as_ref().is_some_and(|filter| !fits(filter)) || arguments.skip.iter().any(fits)
 }
 

@@ -23,7 +23,9 @@ pub async fn run_one(session: Arc<Session>, planned: &Planned) -> Entry {
     let began = Instant::now();
     match held {
         Err(error) => entry.outcome = Outcome::Error { message: crate::check::chain(&error) },
-        Ok(_turn) if session.is_interrupted() => entry.outcome = Outcome::Error { message: "interrupted".to_owned() },
+        Ok(_turn) if session.is_interrupted() => {
+            entry.outcome = Outcome::Error { message: "interrupted".to_owned() }
+        }
         Ok(_turn) => judge(session, planned, &mut entry).await,
     }
     entry.duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -45,7 +47,8 @@ async fn judge(session: Arc<Session>, planned: &Planned, entry: &mut Entry) {
         }
     };
     let body = AssertUnwindSafe((planned.check.run)(&cx)).catch_unwind().await;
-    let verdict = body.unwrap_or_else(|panic| Err(Stop::Error(format!("the check itself panicked: {}", words(&panic)))));
+    let verdict = body
+        .unwrap_or_else(|panic| Err(Stop::Error(format!("the check itself panicked: {}", words(&panic)))));
     entry.outcome = outcome_of(verdict);
     entry.budget_used_percent = cx.budget_used_percent();
     entry.facts = cx.facts();
@@ -63,7 +66,8 @@ async fn judge(session: Arc<Session>, planned: &Planned, entry: &mut Entry) {
         if let Err(stop) = leaks {
             entry.outcome = outcome_of(Err(stop));
         } else if let Err(why) = cleaned {
-            entry.outcome = Outcome::Error { message: format!("the check passed, but its cleanup failed: {why}") };
+            entry.outcome =
+                Outcome::Error { message: format!("the check passed, but its cleanup failed: {why}") };
         }
     } else if let Err(why) = cleaned {
         tracing::warn!(check = planned.check.id, why, "cleanup after a failed check");

@@ -32,7 +32,12 @@ fn is_kubeadms(key: &str) -> bool {
 pub(super) fn roles_of(nodes: &[Node]) -> Vec<NodeRole> {
     let role = |node: &Node| NodeRole {
         name: node.name_any(),
-        labels: node.labels().iter().filter(|(k, _)| is_kubeadms(k)).map(|(k, v)| (k.clone(), v.clone())).collect(),
+        labels: node
+            .labels()
+            .iter()
+            .filter(|(k, _)| is_kubeadms(k))
+            .map(|(k, v)| (k.clone(), v.clone()))
+            .collect(),
         taints: node
             .spec
             .as_ref()
@@ -54,7 +59,10 @@ impl Session {
     /// Whether every real Node is as its kubelet registered it.
     fn is_cold(&self) -> bool {
         self.real_nodes().iter().all(|name| {
-            self.world.nodes.find("", name).is_some_and(|node| has_taint(&node, T_UNINIT) && node.labels().keys().all(|k| !k.starts_with("topology.kubernetes.io/")))
+            self.world.nodes.find("", name).is_some_and(|node| {
+                has_taint(&node, T_UNINIT)
+                    && node.labels().keys().all(|k| !k.starts_with("topology.kubernetes.io/"))
+            })
         })
     }
 
@@ -107,9 +115,14 @@ impl Session {
             *seen = format!("{states:?}");
             Ok(states.iter().all(|(_, ready)| ready.as_deref() == Some(expected)).then_some(()))
         };
-        poll(&format!("Ready {expected} on every Node"), Duration::from_secs(60), Duration::from_millis(100), agrees)
-            .await
-            .map_err(|error| SessionError::Precondition(error.text))
+        poll(
+            &format!("Ready {expected} on every Node"),
+            Duration::from_secs(60),
+            Duration::from_millis(100),
+            agrees,
+        )
+        .await
+        .map_err(|error| SessionError::Precondition(error.text))
     }
 
     /// Pod CIDRs by node name, once the controller manager has assigned them.
@@ -141,12 +154,18 @@ impl Session {
                 .map(|name| (name.clone(), self.world.nodes.find("", name).map(|node| taint_keys(&node))))
                 .collect();
             *seen = format!("taints {states:?}");
-            let tainted = |keys: &Option<Vec<String>>| keys.as_ref().is_some_and(|k| k.iter().any(|k| k == T_UNINIT));
+            let tainted =
+                |keys: &Option<Vec<String>>| keys.as_ref().is_some_and(|k| k.iter().any(|k| k == T_UNINIT));
             Ok(states.iter().all(|(_, keys)| tainted(keys)).then_some(()))
         };
-        poll("every kubelet registers its Node anew", Duration::from_secs(60), Duration::from_millis(100), back)
-            .await
-            .map_err(|error| SessionError::Precondition(error.text))
+        poll(
+            "every kubelet registers its Node anew",
+            Duration::from_secs(60),
+            Duration::from_millis(100),
+            back,
+        )
+        .await
+        .map_err(|error| SessionError::Precondition(error.text))
     }
 
     async fn restore_roles(&self) -> Result<(), SessionError> {
@@ -175,7 +194,9 @@ impl Session {
                 )));
             }
             if let Some(id) = provider_id(&node).filter(|id| id.starts_with("kind://")) {
-                return Err(SessionError::Precondition(format!("ENV-03: Node {name} still has kind's providerID {id}")));
+                return Err(SessionError::Precondition(format!(
+                    "ENV-03: Node {name} still has kind's providerID {id}"
+                )));
             }
         }
         Ok(())
@@ -183,6 +204,7 @@ impl Session {
 
     /// Whether a Node belongs to the control plane.
     pub fn is_control_plane(node: &Node) -> bool {
-        node.labels().contains_key(L_CONTROL_PLANE) || node.labels().contains_key("node-role.kubernetes.io/master")
+        node.labels().contains_key(L_CONTROL_PLANE)
+            || node.labels().contains_key("node-role.kubernetes.io/master")
     }
 }

@@ -231,7 +231,10 @@ impl Session {
     ///
     /// # Errors
     /// The future's own, or [`Stop::Error`] on interruption.
-    pub async fn unless_interrupted<T>(&self, future: impl Future<Output = Result<T, Stop>>) -> Result<T, Stop> {
+    pub async fn unless_interrupted<T>(
+        &self,
+        future: impl Future<Output = Result<T, Stop>>,
+    ) -> Result<T, Stop> {
         tokio::select! {
             biased;
             () = self.cancel.cancelled() => Err(Stop::Error("interrupted".to_owned())),
@@ -261,7 +264,9 @@ impl Session {
         let outcome = self.change_ccm(form, wanted).await;
         let state = match &outcome {
             Ok(()) => CcmState::Settled { form: wanted },
-            Err(error) => CcmState::Broken { why: format!("the CCM under test does not come up: {}", chain(error)) },
+            Err(error) => {
+                CcmState::Broken { why: format!("the CCM under test does not come up: {}", chain(error)) }
+            }
         };
         self.dir.write("ccm.json", &state)?;
         match state {

@@ -119,7 +119,11 @@ impl RunDir {
             let path = path.to_owned();
             move |cause| StateError { operation, path, cause }
         };
-        std::fs::DirBuilder::new().mode(0o700).recursive(true).create(&path).map_err(fail("creating folder", &path))?;
+        std::fs::DirBuilder::new()
+            .mode(0o700)
+            .recursive(true)
+            .create(&path)
+            .map_err(fail("creating folder", &path))?;
         let owner = open(&path.join("owner.lock"))?;
         owner.lock().map_err(fail("locking", &path))?;
         Ok(RunDir { path, _owner: Some(owner) })
@@ -204,6 +208,7 @@ impl RunDir {
 }
 
 fn open(path: &Path) -> Result<File, StateError> {
-    let opened = OpenOptions::new().create(true).truncate(false).write(true).read(true).mode(0o600).open(path);
+    let opened =
+        OpenOptions::new().create(true).truncate(false).write(true).read(true).mode(0o600).open(path);
     opened.map_err(|cause| StateError { operation: "opening", path: path.to_owned(), cause })
 }

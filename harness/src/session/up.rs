@@ -4,11 +4,13 @@
 //! by the first check that needs it: bootstrap checks need a cluster without one.
 
 use super::cold::roles_of;
-use super::{Session, SessionError, load_manifests};
 use super::state::{ReplicaRecord, RunDir, RunState};
+use super::{Session, SessionError, load_manifests};
 use crate::ccm::LeaseKey;
 use crate::cloud::{Cloud, CloudSpec, fresh_token};
-use crate::cluster::{Cluster, ClusterRecord, KindSpec, Machine, PodNetworkWish, ProviderIds, cleanup, preflight};
+use crate::cluster::{
+    Cluster, ClusterRecord, KindSpec, Machine, PodNetworkWish, ProviderIds, cleanup, preflight,
+};
 use crate::config::{ClusterPlan, Image, ProviderId, RunPlan, workspace};
 use crate::images::{Engine, Folders, ImageSource, Program, RunId, prepare};
 use crate::k8s::client_for;
@@ -64,7 +66,11 @@ impl Environment {
     ///
     /// # Errors
     /// The first stage that fails, with the way out.
-    pub async fn up(&mut self, progress: &Progress, cancel: &CancellationToken) -> Result<Arc<Session>, SessionError> {
+    pub async fn up(
+        &mut self,
+        progress: &Progress,
+        cancel: &CancellationToken,
+    ) -> Result<Arc<Session>, SessionError> {
         // What is wrong with the manifests is said before anything is started.
         load_manifests(&self.plan)?;
         self.dir = Some(RunDir::create(self.run_id.as_str())?);
@@ -101,7 +107,8 @@ impl Environment {
             bin: "fake-cloud".to_owned(),
             features: Some(vec!["server".to_owned()]),
         });
-        let fake = self.stage(progress, "fake cloud image", async |_| Ok(prepare(&engine, &fake, folders).await?));
+        let fake =
+            self.stage(progress, "fake cloud image", async |_| Ok(prepare(&engine, &fake, folders).await?));
         let fake = fake.await?;
         let ccm = match self.plan.profile.image.clone() {
             None => None,
@@ -114,14 +121,17 @@ impl Environment {
                         features: (!build.features.is_empty()).then(|| build.features.into_iter().collect()),
                     }),
                 };
-                let stage = self.stage(progress, "CCM image", async |_| Ok(prepare(&engine, &source, folders).await?));
+                let stage = self
+                    .stage(progress, "CCM image", async |_| Ok(prepare(&engine, &source, folders).await?));
                 Some(stage.await?)
             }
         };
-        let cluster = self.stage(progress, "cluster", async |this| this.create_cluster(&engine).await).await?;
+        let cluster =
+            self.stage(progress, "cluster", async |this| this.create_cluster(&engine).await).await?;
         let record = cluster.record().clone();
         if record.kind.is_some() {
-            let archives: Vec<_> = std::iter::once(&fake).chain(ccm.as_ref()).map(|image| image.archive()).collect();
+            let archives: Vec<_> =
+                std::iter::once(&fake).chain(ccm.as_ref()).map(|image| image.archive()).collect();
             self.stage(progress, "images into the nodes", async |_| {
                 for archive in &archives {
                     cluster.load_image(archive).await?;
@@ -160,7 +170,9 @@ impl Environment {
             ClusterPlan::Kind(kind) => {
                 let provider_id = match kind.provider_id {
                     ProviderId::Empty => ProviderIds::Empty,
-                    ProviderId::Chosen => ProviderIds::Chosen { prefix: self.plan.profile.provider_id.render("i-") },
+                    ProviderId::Chosen => {
+                        ProviderIds::Chosen { prefix: self.plan.profile.provider_id.render("i-") }
+                    }
                 };
                 let spec = KindSpec {
                     run: self.run_id.clone(),
@@ -184,7 +196,10 @@ impl Environment {
         let version = client.apiserver_version().await?;
         let digits: String = version.minor.chars().take_while(char::is_ascii_digit).collect();
         let minor = digits.parse().map_err(|_| {
-            SessionError::Precondition(format!("the API server reports an unknown minor version {:?}", version.minor))
+            SessionError::Precondition(format!(
+                "the API server reports an unknown minor version {:?}",
+                version.minor
+            ))
         })?;
         let nodes = Api::<Node>::all(client).list(&ListParams::default()).await?;
         Ok((minor, roles_of(&nodes.items)))
@@ -254,12 +269,18 @@ impl Session {
             let credential = Credential { name: replica.name.clone(), token: replica.token.clone() };
             self.cloud.put_credential(&credential).await?;
         }
-        let instances: Vec<Instance> =
-            self.machines().iter().enumerate().map(|(index, machine)| self.instance_of(machine, index)).collect();
+        let instances: Vec<Instance> = self
+            .machines()
+            .iter()
+            .enumerate()
+            .map(|(index, machine)| self.instance_of(machine, index))
+            .collect();
         self.cloud.put_instances(&instances).await?;
         self.assert_uninitialised()?;
         match &self.state.cluster.kind {
-            Some(kind) if kind.pod_network == PodNetworkWish::Switchable => self.set_network(super::Network::Present).await,
+            Some(kind) if kind.pod_network == PodNetworkWish::Switchable => {
+                self.set_network(super::Network::Present).await
+            }
             Some(_) | None => Ok(()),
         }
     }
@@ -268,10 +289,16 @@ impl Session {
     fn instance_of(&self, machine: &Machine, index: usize) -> Instance {
         let id = format!("i-{}", machine.name);
         let mut addresses = Vec::new();
-        for ip in [machine.ipv4.map(|ip| ip.to_string()), machine.ipv6.map(|ip| ip.to_string())].into_iter().flatten() {
+        for ip in [machine.ipv4.map(|ip| ip.to_string()), machine.ipv6.map(|ip| ip.to_string())]
+            .into_iter()
+            .flatten()
+        {
             addresses.push(Address { kind: "InternalIP".to_owned(), address: ip });
         }
-        addresses.push(Address { kind: "ExternalIP".to_owned(), address: format!("198.51.100.{}", 200 + index % 50) });
+        addresses.push(Address {
+            kind: "ExternalIP".to_owned(),
+            address: format!("198.51.100.{}", 200 + index % 50),
+        });
         Instance {
             provider_id: Some(self.profile_provider_id(&id)),
             id,

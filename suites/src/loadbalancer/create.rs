@@ -105,8 +105,9 @@ async fn provisions_without_endpoints(cx: &CheckCx) -> Verdict {
 
 async fn leaves_classed_services_alone(cx: &CheckCx) -> Verdict {
     let classed = load_balancer("classed").port(80);
-    let classed =
-        cx.create_service(classed.with(|s| s.load_balancer_class = Some("example.com/other".to_owned()))).await?;
+    let classed = cx
+        .create_service(classed.with(|s| s.load_balancer_class = Some("example.com/other".to_owned())))
+        .await?;
     // A Service of the same kind without a class proves that the service loop is at work all the while.
     provisioned(cx, load_balancer("plain").port(80)).await?;
     cx.patch_service(&classed, &json!({"metadata": {"annotations": {"example.com/edited": "1"}}})).await?;
@@ -118,7 +119,8 @@ async fn leaves_classed_services_alone(cx: &CheckCx) -> Verdict {
         },
     );
     let read = async || Ok((cx.find_service(&classed), requests_about(cx, &classed)));
-    cx.consistently("a Service with a class is not touched", cx.limits().quiet_services(), read, untouched).await?;
+    cx.consistently("a Service with a class is not touched", cx.limits().quiet_services(), read, untouched)
+        .await?;
     cx.delete_service(&classed).await?;
     cx.eventually(
         "its deletion needs nobody",
@@ -136,7 +138,9 @@ fn requests_about(cx: &CheckCx, service: &ServiceRef) -> Vec<String> {
 
 async fn persists_the_finalizer_first(cx: &CheckCx) -> Verdict {
     // The barrier is bound to the Service's uid, so the Service has to exist before it wants a load balancer.
-    let service = cx.create_service(load_balancer("web").port(80).with(|s| s.type_ = Some("ClusterIP".to_owned()))).await?;
+    let service = cx
+        .create_service(load_balancer("web").port(80).with(|s| s.type_ = Some("ClusterIP".to_owned())))
+        .await?;
     let gate = cx.hold(&[Op::LbCreate, Op::AuxCreate], &service.uid).await?;
     cx.patch_service(&service, &json!({"spec": {"type": "LoadBalancer"}})).await?;
     cx.eventually(
@@ -185,24 +189,38 @@ async fn waits_for_an_address(cx: &CheckCx) -> Verdict {
     )
     .await?;
     let read = async || Ok((cx.find_service(&service), cx.inventory_of(&service).await?));
-    let honest = holds("no ingress while the load balancer has no address", |(service, inventory): &(MaybeService, Inventory)| {
-        let addressed = inventory.load_balancers.iter().any(|lb| !lb.addresses.is_empty());
-        addressed || service.as_ref().is_some_and(|s| ingress(s).is_empty())
-    });
-    cx.consistently("nothing is published too early", provisioning - Duration::from_secs(1), read, honest).await?;
+    let honest = holds(
+        "no ingress while the load balancer has no address",
+        |(service, inventory): &(MaybeService, Inventory)| {
+            let addressed = inventory.load_balancers.iter().any(|lb| !lb.addresses.is_empty());
+            addressed || service.as_ref().is_some_and(|s| ingress(s).is_empty())
+        },
+    );
+    cx.consistently("nothing is published too early", provisioning - Duration::from_secs(1), read, honest)
+        .await?;
     // A provider may answer with a retry error, so the next try can be one back-off later.
     let limit = provisioning + cx.limits().service_after(1);
     let read = async || cx.load_balancers(&service).await;
-    let lb = cx.eventually("one load balancer becomes active", limit, read, crate::judges::one_active()).await?;
+    let lb =
+        cx.eventually("one load balancer becomes active", limit, read, crate::judges::one_active()).await?;
     let read = async || Ok(cx.find_service(&service));
-    cx.eventually("its address is published without anybody's help", limit, read, crate::judges::publishes(&lb)).await
+    cx.eventually(
+        "its address is published without anybody's help",
+        limit,
+        read,
+        crate::judges::publishes(&lb),
+    )
+    .await
 }
 
 async fn creates_only_one(cx: &CheckCx) -> Verdict {
-    let service = cx.create_service(load_balancer("web").port(80).with(|s| s.type_ = Some("ClusterIP".to_owned()))).await?;
+    let service = cx
+        .create_service(load_balancer("web").port(80).with(|s| s.type_ = Some("ClusterIP".to_owned())))
+        .await?;
     // The creation takes effect, but its answer never arrives: a CCM that creates blindly makes a second one.
     let matching = Match { ops: vec![Op::LbCreate], resource: Some(service.uid.clone()), ..Match::default() };
-    let fault = cx.inject(Fault { matching, effect: Effect::LoseAnswer, calls: Some(1), for_ms: None }).await?;
+    let fault =
+        cx.inject(Fault { matching, effect: Effect::LoseAnswer, calls: Some(1), for_ms: None }).await?;
     cx.patch_service(&service, &json!({"spec": {"type": "LoadBalancer"}})).await?;
     cx.eventually(
         "the CCM creates a load balancer and the answer is lost",
@@ -213,7 +231,9 @@ async fn creates_only_one(cx: &CheckCx) -> Verdict {
     .await?;
     let limit = cx.limits().service_after(1);
     let read = async || cx.load_balancers(&service).await;
-    let lb = cx.eventually("exactly one load balancer, found again", limit, read, crate::judges::one_active()).await?;
+    let lb = cx
+        .eventually("exactly one load balancer, found again", limit, read, crate::judges::one_active())
+        .await?;
     let read = async || Ok(cx.find_service(&service));
     cx.eventually("its address is published", limit, read, crate::judges::publishes(&lb)).await?;
     let read = async || cx.load_balancers(&service).await;
@@ -222,7 +242,10 @@ async fn creates_only_one(cx: &CheckCx) -> Verdict {
 }
 
 async fn has_every_port(cx: &CheckCx) -> Verdict {
-    let plan = load_balancer("web").named_port("http", 80, "TCP").named_port("tls", 443, "TCP").named_port("alt", 8443, "TCP");
+    let plan = load_balancer("web")
+        .named_port("http", 80, "TCP")
+        .named_port("tls", 443, "TCP")
+        .named_port("alt", 8443, "TCP");
     let service = cx.create_service(plan).await?;
     let created = cx.services_api(&service.namespace).get(&service.name).await?;
     let wanted: BTreeSet<(u16, String, u16)> = created
@@ -237,14 +260,18 @@ async fn has_every_port(cx: &CheckCx) -> Verdict {
         &service,
         "every port of the Service is a frontend, and nothing else",
         format!("frontends (port, protocol, node port) {wanted:?}"),
-        move |lb| lb.frontends.iter().map(|f| (f.port, f.protocol.clone(), f.node_port)).collect::<BTreeSet<_>>() == wanted,
+        move |lb| {
+            lb.frontends.iter().map(|f| (f.port, f.protocol.clone(), f.node_port)).collect::<BTreeSet<_>>()
+                == wanted
+        },
     )
     .await
 }
 
 async fn has_eligible_backends(cx: &CheckCx) -> Verdict {
     // Three Nodes of its own: one as usual, one excluded by label, one cordoned and NotReady but eligible all the same.
-    let (usual, excluded, cordoned) = (cx.instance("usual"), cx.instance("excluded"), cx.instance("cordoned"));
+    let (usual, excluded, cordoned) =
+        (cx.instance("usual"), cx.instance("excluded"), cx.instance("cordoned"));
     for instance in [&usual, &excluded, &cordoned] {
         cx.put_instance(instance).await?;
     }
@@ -278,14 +305,18 @@ async fn checks_local_health(cx: &CheckCx) -> Verdict {
         "the health check asks kube-proxy whether the Node has endpoints",
         format!("health check HTTP /healthz on port {port}"),
         move |lb| {
-            lb.health_check.as_ref().is_some_and(|h| h.protocol == "HTTP" && h.path == "/healthz" && h.port == port)
+            lb.health_check
+                .as_ref()
+                .is_some_and(|h| h.protocol == "HTTP" && h.path == "/healthz" && h.port == port)
         },
     )
     .await
 }
 
 async fn retries_with_backoff(cx: &CheckCx) -> Verdict {
-    let service = cx.create_service(load_balancer("web").port(80).with(|s| s.type_ = Some("ClusterIP".to_owned()))).await?;
+    let service = cx
+        .create_service(load_balancer("web").port(80).with(|s| s.type_ = Some("ClusterIP".to_owned())))
+        .await?;
     let fault = cx.fail_with(503, &[Op::LbCreate], &service.uid).await?;
     cx.patch_service(&service, &json!({"spec": {"type": "LoadBalancer"}})).await?;
     cx.eventually(
@@ -296,7 +327,13 @@ async fn retries_with_backoff(cx: &CheckCx) -> Verdict {
     )
     .await?;
     let read = async || Ok(cx.find_service(&service));
-    cx.eventually("the finalizer is there while creation fails", cx.limits().watch(), read, keeps_finalizer()).await?;
+    cx.eventually(
+        "the finalizer is there while creation fails",
+        cx.limits().watch(),
+        read,
+        keeps_finalizer(),
+    )
+    .await?;
     // Retries come after 5, 10 and 20 s. Whatever happens to a Node may bring one forward (contract section 24), so
     // what is bounded is the number of attempts by the number of Node events; a loop without back-off is far above.
     let watched = Instant::now();
@@ -311,12 +348,15 @@ async fn retries_with_backoff(cx: &CheckCx) -> Verdict {
         let allowed = 4 + node_events(cx).saturating_sub(nodes_before);
         Ok((attempts(cx).len() - before, allowed))
     };
-    let bounded = holds("at most 4 attempts and one per Node event", |(made, allowed): &(usize, usize)| made <= allowed);
+    let bounded = holds("at most 4 attempts and one per Node event", |(made, allowed): &(usize, usize)| {
+        made <= allowed
+    });
     cx.consistently("retries back off", window, read, bounded).await?;
     cx.clear(&fault).await?;
     let read = async || cx.load_balancers(&service).await;
     let promise = "the load balancer is there after the failures, without a restart";
-    cx.eventually(promise, cx.limits().services_after(watched.elapsed()), read, crate::judges::one_active()).await?;
+    cx.eventually(promise, cx.limits().services_after(watched.elapsed()), read, crate::judges::one_active())
+        .await?;
     let at = attempts(cx);
     cx.record("attempts_after_ms", format!("{:?}", at.iter().map(|t| t - at[0]).collect::<Vec<_>>()));
     Ok(())
@@ -338,11 +378,14 @@ async fn survives_a_restart(cx: &CheckCx) -> Verdict {
         "another leader has taken over",
         cx.limits().failover(),
         cx_lease_transitions(cx),
-        holds(format!("more than {transitions} leaseTransitions"), move |now: &u64| *now > transitions as u64),
+        holds(format!("more than {transitions} leaseTransitions"), move |now: &u64| {
+            *now > transitions as u64
+        }),
     )
     .await?;
     // The new leader ensures every Service once at its start: wait until it has looked at this one.
-    let seen = |cx: &CheckCx| cx.session().journal().since(mark, |e| e.owner.as_deref() == Some(&service.uid)).len();
+    let seen =
+        |cx: &CheckCx| cx.session().journal().since(mark, |e| e.owner.as_deref() == Some(&service.uid)).len();
     cx.eventually(
         "the new leader looks at the Service",
         cx.limits().watch(),
@@ -352,9 +395,10 @@ async fn survives_a_restart(cx: &CheckCx) -> Verdict {
     .await?;
     let same = {
         let before = before.clone();
-        holds("the same load balancer with the same address", move |list: &Vec<LoadBalancer>| {
-            matches!(list.as_slice(), [lb] if lb.id == before.id && lb.addresses == before.addresses)
-        })
+        holds(
+            "the same load balancer with the same address",
+            move |list: &Vec<LoadBalancer>| matches!(list.as_slice(), [lb] if lb.id == before.id && lb.addresses == before.addresses),
+        )
     };
     let read = async || cx.load_balancers(&service).await;
     cx.consistently("the load balancer stays as it was", Duration::from_secs(3), read, same).await?;
@@ -370,7 +414,11 @@ async fn survives_a_restart(cx: &CheckCx) -> Verdict {
     };
     match crate::judges::publishes(&before).judge(&Some(stored.clone())) {
         harness::probe::Seen::Yes(()) => Ok(()),
-        _ => Err(Stop::unmet("its status is unchanged", "the same ingress", format!("{} ({})", stored.observed(), stored.name_any()))),
+        _ => Err(Stop::unmet(
+            "its status is unchanged",
+            "the same ingress",
+            format!("{} ({})", stored.observed(), stored.name_any()),
+        )),
     }
 }
 

@@ -11,18 +11,24 @@ use harness::probe::{Observed, absent, holds};
 const SYNC: &str = "k8s.io/cloud-provider service/controller.go syncLoadBalancerIfNeeded";
 
 pub(super) const CHECKS: [Check; 4] = [
-    Check::must("SVC-DEL-01", "a Service stays until all of its load balancer is gone from the cloud", SYNC, |cx| {
-        Box::pin(waits_for_the_cloud(cx))
-    })
+    Check::must(
+        "SVC-DEL-01",
+        "a Service stays until all of its load balancer is gone from the cloud",
+        SYNC,
+        |cx| Box::pin(waits_for_the_cloud(cx)),
+    )
     .needs(LB),
     Check::must("SVC-DEL-02", "a failed deletion keeps the finalizer and is tried again", SYNC, |cx| {
         Box::pin(retries_deletion(cx))
     })
     .needs(LB)
     .takes(16),
-    Check::must("SVC-DEL-03", "a load balancer that is already absent does not hold the Service", SYNC, |cx| {
-        Box::pin(accepts_absence(cx))
-    })
+    Check::must(
+        "SVC-DEL-03",
+        "a load balancer that is already absent does not hold the Service",
+        SYNC,
+        |cx| Box::pin(accepts_absence(cx)),
+    )
     .needs(LB),
     Check::must(
         "SVC-DEL-09",
@@ -56,7 +62,13 @@ async fn waits_for_the_cloud(cx: &CheckCx) -> Verdict {
         kept && service.as_ref().is_some_and(|s| is_being_deleted(s))
     });
     let read = async || Ok(cx.find_service(&service));
-    cx.consistently("the Service stays while the cloud has its load balancer", cx.limits().settle(), read, held).await?;
+    cx.consistently(
+        "the Service stays while the cloud has its load balancer",
+        cx.limits().settle(),
+        read,
+        held,
+    )
+    .await?;
     gate.open().await?;
     service_goes(cx, &service, cx.limits().watch()).await
 }
@@ -75,7 +87,13 @@ async fn retries_deletion(cx: &CheckCx) -> Verdict {
     )
     .await?;
     let read = async || Ok(cx.find_service(&service));
-    cx.consistently("the finalizer stays after a failed deletion", cx.limits().settle(), read, keeps_finalizer()).await?;
+    cx.consistently(
+        "the finalizer stays after a failed deletion",
+        cx.limits().settle(),
+        read,
+        keeps_finalizer(),
+    )
+    .await?;
     service_goes(cx, &service, cx.limits().service_after(2)).await?;
     let hits = cx.hits(&fault).await?;
     if hits < 2 {
@@ -89,8 +107,13 @@ async fn accepts_absence(cx: &CheckCx) -> Verdict {
     cx.remove_load_balancer(&lb).await?;
     cx.delete_service(&service).await?;
     let read = async || Ok(cx.find_service(&service));
-    cx.eventually("the Service goes though its load balancer is absent", cx.limits().watch(), read, absent("Service"))
-        .await
+    cx.eventually(
+        "the Service goes though its load balancer is absent",
+        cx.limits().watch(),
+        read,
+        absent("Service"),
+    )
+    .await
 }
 
 async fn leaves_nothing(cx: &CheckCx) -> Verdict {

@@ -59,6 +59,7 @@ pub(crate) async fn balancer_becomes(
     wanted: impl Fn(&LoadBalancer) -> bool + 'static,
 ) -> Result<(), Stop> {
     let read = async || cx.load_balancers(service).await;
-    let judge = holds(expected, move |list: &Vec<LoadBalancer>| matches!(list.as_slice(), [lb] if wanted(lb)));
+    let judge =
+        holds(expected, move |list: &Vec<LoadBalancer>| matches!(list.as_slice(), [lb] if wanted(lb)));
     cx.eventually(promise, cx.limits().watch(), read, judge).await
 }

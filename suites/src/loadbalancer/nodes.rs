@@ -39,14 +39,19 @@ async fn join(cx: &CheckCx, suffix: &str) -> Result<Instance, Stop> {
 async fn is_backend(cx: &CheckCx, service: &ServiceRef, instance: &Instance, when: &str) -> Verdict {
     let id = instance.id.clone();
     let promise = format!("the Node is a backend {when}");
-    balancer_becomes(cx, service, &promise, format!("{id} among the backends"), move |lb| lb.backends.contains(&id)).await
+    balancer_becomes(cx, service, &promise, format!("{id} among the backends"), move |lb| {
+        lb.backends.contains(&id)
+    })
+    .await
 }
 
 async fn is_no_backend(cx: &CheckCx, service: &ServiceRef, instance: &Instance, when: &str) -> Verdict {
     let id = instance.id.clone();
     let promise = format!("the Node is no backend {when}");
-    balancer_becomes(cx, service, &promise, format!("{id} not among the backends"), move |lb| !lb.backends.contains(&id))
-        .await
+    balancer_becomes(cx, service, &promise, format!("{id} not among the backends"), move |lb| {
+        !lb.backends.contains(&id)
+    })
+    .await
 }
 
 async fn adds_new_nodes(cx: &CheckCx) -> Verdict {

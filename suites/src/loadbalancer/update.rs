@@ -9,12 +9,16 @@ use harness::k8s::{F_LB, has_finalizer};
 use harness::probe::holds;
 use serde_json::{Value, json};
 
-const NEEDS_UPDATE: &str = "k8s.io/cloud-provider service/controller.go needsUpdate; kubernetes test/e2e/network/loadbalancer.go";
+const NEEDS_UPDATE: &str =
+    "k8s.io/cloud-provider service/controller.go needsUpdate; kubernetes test/e2e/network/loadbalancer.go";
 
 pub(super) const CHECKS: [Check; 3] = [
-    Check::must("SVC-UPD-01", "the load balancer follows each field that matters to it", NEEDS_UPDATE, |cx| {
-        Box::pin(follows_each_field(cx))
-    })
+    Check::must(
+        "SVC-UPD-01",
+        "the load balancer follows each field that matters to it",
+        NEEDS_UPDATE,
+        |cx| Box::pin(follows_each_field(cx)),
+    )
     .needs(LB),
     Check::must(
         "SVC-UPD-02",
@@ -36,9 +40,13 @@ async fn follows_each_field(cx: &CheckCx) -> Verdict {
     let (service, _) = provisioned(cx, load_balancer("web").port(80)).await?;
     let ports = json!([{"name": "alt", "port": 8080, "protocol": "TCP"}]);
     cx.patch_service(&service, &json!({"spec": {"ports": ports}})).await?;
-    balancer_becomes(cx, &service, "a changed port arrives", "one frontend, on port 8080", |lb| {
-        matches!(lb.frontends.as_slice(), [f] if f.port == 8080)
-    })
+    balancer_becomes(
+        cx,
+        &service,
+        "a changed port arrives",
+        "one frontend, on port 8080",
+        |lb| matches!(lb.frontends.as_slice(), [f] if f.port == 8080),
+    )
     .await?;
     cx.patch_service(&service, &json!({"spec": {"loadBalancerSourceRanges": ["192.0.2.0/24"]}})).await?;
     source_ranges_become(cx, &service, "192.0.2.0/24").await?;
@@ -59,11 +67,12 @@ async fn follows_each_field(cx: &CheckCx) -> Verdict {
 
 /// The ranges stand on the balancer itself or on a firewall of its own, as the provider does it.
 async fn source_ranges_become(cx: &CheckCx, service: &ServiceRef, range: &'static str) -> Result<(), Stop> {
-    let restricted = holds(format!("source ranges [{range}] on the balancer or its firewall"), move |all: &Inventory| {
-        let on_balancer = all.load_balancers.iter().any(|lb| lb.source_ranges == [range]);
-        let on_firewall = all.auxiliaries.iter().any(|aux| aux.spec["source_ranges"] == json!([range]));
-        on_balancer || on_firewall
-    });
+    let restricted =
+        holds(format!("source ranges [{range}] on the balancer or its firewall"), move |all: &Inventory| {
+            let on_balancer = all.load_balancers.iter().any(|lb| lb.source_ranges == [range]);
+            let on_firewall = all.auxiliaries.iter().any(|aux| aux.spec["source_ranges"] == json!([range]));
+            on_balancer || on_firewall
+        });
     let read = async || cx.inventory_of(service).await;
     cx.eventually("changed source ranges arrive", cx.limits().watch(), read, restricted).await
 }
@@ -74,7 +83,9 @@ async fn keeps_identity(cx: &CheckCx) -> Verdict {
         ("port", json!({"spec": {"ports": [{"name": "p80", "port": 81, "protocol": "TCP"}]}}), |lb| {
             lb.frontends.iter().any(|f| f.port == 81)
         }),
-        ("affinity", json!({"spec": {"sessionAffinity": "ClientIP"}}), |lb| lb.session_affinity == "ClientIP"),
+        ("affinity", json!({"spec": {"sessionAffinity": "ClientIP"}}), |lb| {
+            lb.session_affinity == "ClientIP"
+        }),
         ("policy", json!({"spec": {"externalTrafficPolicy": "Local"}}), |lb| {
             lb.health_check.as_ref().is_some_and(|h| h.protocol == "HTTP" && h.port >= 30_000)
         }),
@@ -86,7 +97,9 @@ async fn keeps_identity(cx: &CheckCx) -> Verdict {
         let expected = format!("the edit on load balancer {id} with its address unchanged");
         let same = harness::probe::judge(expected, move |list: &Vec<LoadBalancer>| match list.as_slice() {
             [lb] if lb.id != id => harness::probe::Seen::Never("it was replaced".to_owned()),
-            [lb] if lb.addresses != addresses => harness::probe::Seen::Never("its address changed".to_owned()),
+            [lb] if lb.addresses != addresses => {
+                harness::probe::Seen::Never("its address changed".to_owned())
+            }
             [lb] if arrived(lb) => harness::probe::Seen::Yes(()),
             _ => harness::probe::Seen::NotYet(String::new()),
         });
@@ -111,7 +124,13 @@ async fn cleans_up_on_type_change(cx: &CheckCx) -> Verdict {
     .await?;
     let read = async || Ok(cx.find_service(&service));
     let settle = cx.limits().settle();
-    cx.consistently("the finalizer stays while the cloud has the load balancer", settle, read, keeps_finalizer()).await?;
+    cx.consistently(
+        "the finalizer stays while the cloud has the load balancer",
+        settle,
+        read,
+        keeps_finalizer(),
+    )
+    .await?;
     gate.open().await?;
     let read = async || cx.inventory_of(&service).await;
     cx.eventually("everything of it is gone from the cloud", limit, read, nothing_left(&service)).await?;

@@ -1,3 +1,5 @@
+//! Options over the run file.
+
 use super::planned;
 use crate::config::{
     Budget, ClusterKeys, HumanDuration, Keep, LimitKeys, OutputKeys, RunFile, SelectKeys, Timing,

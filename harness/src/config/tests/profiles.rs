@@ -1,3 +1,5 @@
+//! Profiles: what is refused and in which words.
+
 use super::{PROFILE_HEAD, SOUND, folder, said};
 use crate::check::Capability;
 use crate::config::{

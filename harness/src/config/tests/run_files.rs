@@ -1,3 +1,5 @@
+//! Run files: what is refused and in which words, and what defaults mean.
+
 use super::{RUN_HEAD, folder, planned, said};
 use crate::config::{
     BackendKind, Budget, ClusterPlan, Keep, Kubernetes, NodeIp, ProviderId, RunFile, Source, Timing,

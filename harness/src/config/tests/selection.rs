@@ -1,3 +1,5 @@
+//! Which checks a selection leaves.
+
 use super::{PROFILE_HEAD, SOUND, folder};
 use crate::check::{Capability, Facility, Served};
 use crate::config::{Candidate, Choice, Offer, Profile, Selection, select, unknown_deviations};

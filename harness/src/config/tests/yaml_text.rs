@@ -1,3 +1,5 @@
+//! The YAML wrapper.
+
 use crate::config::yaml::{self, Tree, YamlError};
 use serde_json::{Value, json};
 use std::path::Path;

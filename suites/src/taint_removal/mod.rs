@@ -1,13 +1,14 @@
 //! Taint removal: a Node starts with the uninitialized taint, and the CCM takes it off when, and only when, it knows
 //! the machine (contract NODE-INIT).
 
-use crate::judges::{expected_labels, initialised, missing_metadata, untouched};
-use fake_cloud::admin::{Effect, Fault, Match, Op};
+mod held;
+
+use crate::judges::{expected_labels, initialised, missing_metadata};
+use fake_cloud::admin::Op;
 use harness::check::{Capability, Facility, Stop, Verdict};
-use harness::cx::{Check, CheckCx, NodePlan, Ready, Suite, address, taint, uninitialized};
-use harness::k8s::{A_NODEIP, Change, T_UNINIT, addresses, has_taint, label, provider_id, taints};
+use harness::cx::{Check, CheckCx, NodePlan, Ready, Suite, taint, uninitialized};
+use harness::k8s::{Change, T_UNINIT, addresses, has_taint, label, provider_id, taints};
 use harness::probe::{Observed, Seen, holds, judge};
-use serde_json::json;
 
 /// The suite.
 pub const SUITE: Suite = Suite {
@@ -78,7 +79,7 @@ const CHECKS: &[Check] = &[
         "NODE-INIT-10",
         "a cloud error leaves the Node untouched, and it is initialised once the cloud answers again",
         "k8s.io/cloud-provider node_controller.go syncNode, processNextWorkItem",
-        |cx| Box::pin(waits_out_cloud_errors(cx)),
+        |cx| Box::pin(held::waits_out_cloud_errors(cx)),
     )
     .needs(INSTANCES)
     .takes(35),
@@ -86,7 +87,7 @@ const CHECKS: &[Check] = &[
         "NODE-INIT-13",
         "a provided node IP that the cloud does not report keeps the Node tainted until it is corrected",
         "k8s.io/cloud-provider node_controller.go getNodeModifiersFromCloudProvider; node/helpers/address.go",
-        |cx| Box::pin(insists_on_the_provided_ip(cx)),
+        |cx| Box::pin(held::insists_on_the_provided_ip(cx)),
     )
     .needs(INSTANCES)
     .takes(31),
@@ -115,10 +116,19 @@ async fn removes_only_its_taint(cx: &CheckCx) -> Verdict {
         taint("example.com/third", "x", "PreferNoSchedule"),
     ];
     let [first, second, third] = others;
-    let kept = ["example.com/first=1:NoSchedule", "example.com/second=:NoExecute", "example.com/third=x:PreferNoSchedule"];
+    let kept = [
+        "example.com/first=1:NoSchedule",
+        "example.com/second=:NoExecute",
+        "example.com/third=x:PreferNoSchedule",
+    ];
     cx.create_node(NodePlan::new(&instance.name).taints(vec![first, uninitialized(), second, third])).await?;
     let node = cx
-        .eventually("the taint goes", cx.limits().watch(), async || Ok(cx.find_node(&instance.name)), initialised())
+        .eventually(
+            "the taint goes",
+            cx.limits().watch(),
+            async || Ok(cx.find_node(&instance.name)),
+            initialised(),
+        )
         .await?;
     // The controller manager adds taints of its own to Nodes; only the ones of this check are compared.
     let mine: Vec<String> = taints(&node).into_iter().filter(|t| t.starts_with("example.com/")).collect();
@@ -152,8 +162,13 @@ async fn initialises_atomically(cx: &CheckCx) -> Verdict {
     let instance = cx.instance("a");
     cx.put_instance(&instance).await?;
     cx.create_node(NodePlan::new(&instance.name)).await?;
-    cx.eventually("the taint goes", cx.limits().watch(), async || Ok(cx.find_node(&instance.name)), initialised())
-        .await?;
+    cx.eventually(
+        "the taint goes",
+        cx.limits().watch(),
+        async || Ok(cx.find_node(&instance.name)),
+        initialised(),
+    )
+    .await?;
     // Every version the watch showed, in its order: the first without the taint has all the rest.
     let history = cx.session().world().nodes.history("", &instance.name);
     let untainted = history.iter().find(|v| v.change == Change::Applied && !has_taint(&v.object, T_UNINIT));
@@ -175,8 +190,13 @@ async fn addresses_follow_the_taint(cx: &CheckCx) -> Verdict {
     let instance = cx.instance("a");
     cx.put_instance(&instance).await?;
     cx.create_node(NodePlan::new(&instance.name)).await?;
-    cx.eventually("the taint goes", cx.limits().watch(), async || Ok(cx.find_node(&instance.name)), initialised())
-        .await?;
+    cx.eventually(
+        "the taint goes",
+        cx.limits().watch(),
+        async || Ok(cx.find_node(&instance.name)),
+        initialised(),
+    )
+    .await?;
     let wanted = ("ExternalIP".to_owned(), "198.51.100.10".to_owned());
     cx.eventually(
         "the cloud's addresses are on the Node",
@@ -209,7 +229,12 @@ async fn sets_provider_id(cx: &CheckCx) -> Verdict {
             cx.retaint(&instance.name).await?;
         }
         let node = cx
-            .eventually("the taint goes", cx.limits().watch(), async || Ok(cx.find_node(&instance.name)), initialised())
+            .eventually(
+                "the taint goes",
+                cx.limits().watch(),
+                async || Ok(cx.find_node(&instance.name)),
+                initialised(),
+            )
             .await?;
         ids.push(provider_id(&node).unwrap_or_default());
     }
@@ -230,7 +255,12 @@ async fn keeps_provider_id(cx: &CheckCx) -> Verdict {
     cx.put_instance(&instance).await?;
     cx.create_node(NodePlan::new(&instance.name).provider_id(&id)).await?;
     let node = cx
-        .eventually("the taint goes", cx.limits().watch(), async || Ok(cx.find_node(&instance.name)), initialised())
+        .eventually(
+            "the taint goes",
+            cx.limits().watch(),
+            async || Ok(cx.find_node(&instance.name)),
+            initialised(),
+        )
         .await?;
     let seen = provider_id(&node).unwrap_or_default();
     if seen != id {
@@ -251,115 +281,22 @@ async fn prefers_provider_id(cx: &CheckCx) -> Verdict {
     let id = right.provider_id.clone().unwrap_or_default();
     cx.create_node(NodePlan::new(&node_name).provider_id(&id)).await?;
     let node = cx
-        .eventually("the taint goes", cx.limits().watch(), async || Ok(cx.find_node(&node_name)), initialised())
+        .eventually(
+            "the taint goes",
+            cx.limits().watch(),
+            async || Ok(cx.find_node(&node_name)),
+            initialised(),
+        )
         .await?;
     let missing = missing_metadata(&node, &right);
     if missing.is_empty() {
         return Ok(());
     }
-    Err(Stop::unmet("the Node is initialised from the instance its providerID names", missing.join(", "), node.observed()))
-}
-
-async fn waits_out_cloud_errors(cx: &CheckCx) -> Verdict {
-    // One Node per kind of trouble, side by side; each fault is bound to its own instance.
-    let troubles = [
-        ("401", Effect::Status { status: 401, retry_after_s: None }),
-        ("403", Effect::Status { status: 403, retry_after_s: None }),
-        ("429", Effect::Status { status: 429, retry_after_s: Some(1) }),
-        ("500", Effect::Status { status: 500, retry_after_s: None }),
-        ("refused", Effect::Refuse),
-    ];
-    let mut cases = Vec::new();
-    for (name, effect) in troubles {
-        let instance = cx.instance(name);
-        cx.put_instance(&instance).await?;
-        let mut faults = Vec::new();
-        // A look-up may go by name or by id; a listing is not about one object and stays whole.
-        for key in [instance.name.clone(), instance.id.clone()] {
-            let matching = Match { ops: vec![Op::InstanceGet], resource: Some(key), ..Match::default() };
-            faults.push(cx.inject(Fault { matching, effect: effect.clone(), calls: None, for_ms: None }).await?);
-        }
-        cx.create_node(NodePlan::new(&instance.name)).await?;
-        cases.push((name, instance, faults));
-    }
-    for (name, _, faults) in &cases {
-        cx.eventually(
-            &format!("the CCM asks for the machine and gets {name}"),
-            cx.limits().watch(),
-            async || {
-                let mut hits = 0;
-                for fault in faults {
-                    hits += cx.hits(fault).await?;
-                }
-                Ok(hits)
-            },
-            holds("at least one look-up that fails", |hits: &u64| *hits > 0),
-        )
-        .await?;
-    }
-    let names: Vec<String> = cases.iter().map(|(_, instance, _)| instance.name.clone()).collect();
-    cx.consistently(
-        "no Node is touched while its machine cannot be looked up",
-        cx.limits().quiet_nodes(),
-        async || Ok(names.iter().map(|name| cx.find_node(name)).collect::<Vec<_>>()),
-        holds("every Node tainted, without providerID and labels", |nodes: &Vec<crate::judges::MaybeNode>| {
-            nodes.iter().all(|node| matches!(untouched().judge(node), Seen::Yes(())))
-        }),
-    )
-    .await?;
-    for (_, _, faults) in &cases {
-        for fault in faults {
-            cx.clear(fault).await?;
-        }
-    }
-    // The back-off has grown with the outage: recovery may take as long again (contract section 21).
-    let limit = cx.limits().nodes_after(cx.limits().quiet_nodes());
-    for (name, instance, _) in &cases {
-        cx.eventually(
-            &format!("the Node that met {name} is initialised without a restart"),
-            limit,
-            async || Ok(cx.find_node(&instance.name)),
-            initialised(),
-        )
-        .await?;
-    }
-    Ok(())
-}
-
-async fn insists_on_the_provided_ip(cx: &CheckCx) -> Verdict {
-    // A witness without the mismatch proves that the CCM is at work all the while.
-    let mut held = cx.instance("held");
-    held.addresses = vec![address("InternalIP", "192.0.2.10")];
-    let witness = cx.instance("witness");
-    cx.put_instance(&held).await?;
-    cx.put_instance(&witness).await?;
-    cx.create_node(NodePlan::new(&held.name).annotation(A_NODEIP, "192.0.2.99")).await?;
-    cx.create_node(NodePlan::new(&witness.name)).await?;
-    cx.eventually(
-        "a Node without the annotation is initialised",
-        cx.limits().watch(),
-        async || Ok(cx.find_node(&witness.name)),
-        initialised(),
-    )
-    .await?;
-    cx.consistently(
-        "a Node whose provided IP the cloud does not report is not touched",
-        cx.limits().quiet_nodes(),
-        async || Ok(cx.find_node(&held.name)),
-        untouched(),
-    )
-    .await?;
-    held.addresses.push(address("InternalIP", "192.0.2.99"));
-    cx.put_instance(&held).await?;
-    cx.patch_node(&held.name, &json!({"metadata": {"annotations": {"example.com/touched": "1"}}})).await?;
-    cx.eventually(
-        "the Node is initialised once the cloud reports the IP",
-        cx.limits().watch(),
-        async || Ok(cx.find_node(&held.name)),
-        initialised(),
-    )
-    .await?;
-    Ok(())
+    Err(Stop::unmet(
+        "the Node is initialised from the instance its providerID names",
+        missing.join(", "),
+        node.observed(),
+    ))
 }
 
 async fn reinitialises_idempotently(cx: &CheckCx) -> Verdict {
@@ -369,10 +306,15 @@ async fn reinitialises_idempotently(cx: &CheckCx) -> Verdict {
     let whole = crate::addresses::node_with(&instance.addresses, &instance.name);
     let settled = || {
         let whole = whole.clone();
-        judge("no taint and all of the cloud's addresses", move |node: &crate::judges::MaybeNode| match node {
-            Some(node) if !has_taint(node, T_UNINIT) && addresses(node) == whole => Seen::Yes(node.clone()),
-            _ => Seen::NotYet(String::new()),
-        })
+        judge(
+            "no taint and all of the cloud's addresses",
+            move |node: &crate::judges::MaybeNode| match node {
+                Some(node) if !has_taint(node, T_UNINIT) && addresses(node) == whole => {
+                    Seen::Yes(node.clone())
+                }
+                _ => Seen::NotYet(String::new()),
+            },
+        )
     };
     let limit = cx.limits().watch() + cx.limits().addresses_after_taint();
     let read = async || Ok(cx.find_node(&instance.name));

@@ -1,0 +1,113 @@
+//! Nodes that have to stay tainted for a while: the cloud fails, or does not know the Node's address.
+
+use crate::judges::{MaybeNode, initialised, untouched};
+use fake_cloud::admin::{Effect, Fault, Match, Op};
+use harness::check::Verdict;
+use harness::cx::{CheckCx, NodePlan, address};
+use harness::k8s::A_NODEIP;
+use harness::probe::{Seen, holds};
+use serde_json::json;
+
+pub(super) async fn waits_out_cloud_errors(cx: &CheckCx) -> Verdict {
+    // One Node per kind of trouble, side by side; each fault is bound to its own instance.
+    let troubles = [
+        ("401", Effect::Status { status: 401, retry_after_s: None }),
+        ("403", Effect::Status { status: 403, retry_after_s: None }),
+        ("429", Effect::Status { status: 429, retry_after_s: Some(1) }),
+        ("500", Effect::Status { status: 500, retry_after_s: None }),
+        ("refused", Effect::Refuse),
+    ];
+    let mut cases = Vec::new();
+    for (name, effect) in troubles {
+        let instance = cx.instance(name);
+        cx.put_instance(&instance).await?;
+        let mut faults = Vec::new();
+        // A look-up may go by name or by id; a listing is not about one object and stays whole.
+        for key in [instance.name.clone(), instance.id.clone()] {
+            let matching = Match { ops: vec![Op::InstanceGet], resource: Some(key), ..Match::default() };
+            faults.push(
+                cx.inject(Fault { matching, effect: effect.clone(), calls: None, for_ms: None }).await?,
+            );
+        }
+        cx.create_node(NodePlan::new(&instance.name)).await?;
+        cases.push((name, instance, faults));
+    }
+    for (name, _, faults) in &cases {
+        cx.eventually(
+            &format!("the CCM asks for the machine and gets {name}"),
+            cx.limits().watch(),
+            async || {
+                let mut hits = 0;
+                for fault in faults {
+                    hits += cx.hits(fault).await?;
+                }
+                Ok(hits)
+            },
+            holds("at least one look-up that fails", |hits: &u64| *hits > 0),
+        )
+        .await?;
+    }
+    let names: Vec<String> = cases.iter().map(|(_, instance, _)| instance.name.clone()).collect();
+    cx.consistently(
+        "no Node is touched while its machine cannot be looked up",
+        cx.limits().quiet_nodes(),
+        async || Ok(names.iter().map(|name| cx.find_node(name)).collect::<Vec<_>>()),
+        holds("every Node tainted, without providerID and labels", |nodes: &Vec<MaybeNode>| {
+            nodes.iter().all(|node| matches!(untouched().judge(node), Seen::Yes(())))
+        }),
+    )
+    .await?;
+    for (_, _, faults) in &cases {
+        for fault in faults {
+            cx.clear(fault).await?;
+        }
+    }
+    // The back-off has grown with the outage: recovery may take as long again (contract section 21).
+    let limit = cx.limits().nodes_after(cx.limits().quiet_nodes());
+    for (name, instance, _) in &cases {
+        cx.eventually(
+            &format!("the Node that met {name} is initialised without a restart"),
+            limit,
+            async || Ok(cx.find_node(&instance.name)),
+            initialised(),
+        )
+        .await?;
+    }
+    Ok(())
+}
+
+pub(super) async fn insists_on_the_provided_ip(cx: &CheckCx) -> Verdict {
+    // A witness without the mismatch proves that the CCM is at work all the while.
+    let mut held = cx.instance("held");
+    held.addresses = vec![address("InternalIP", "192.0.2.10")];
+    let witness = cx.instance("witness");
+    cx.put_instance(&held).await?;
+    cx.put_instance(&witness).await?;
+    cx.create_node(NodePlan::new(&held.name).annotation(A_NODEIP, "192.0.2.99")).await?;
+    cx.create_node(NodePlan::new(&witness.name)).await?;
+    cx.eventually(
+        "a Node without the annotation is initialised",
+        cx.limits().watch(),
+        async || Ok(cx.find_node(&witness.name)),
+        initialised(),
+    )
+    .await?;
+    cx.consistently(
+        "a Node whose provided IP the cloud does not report is not touched",
+        cx.limits().quiet_nodes(),
+        async || Ok(cx.find_node(&held.name)),
+        untouched(),
+    )
+    .await?;
+    held.addresses.push(address("InternalIP", "192.0.2.99"));
+    cx.put_instance(&held).await?;
+    cx.patch_node(&held.name, &json!({"metadata": {"annotations": {"example.com/touched": "1"}}})).await?;
+    cx.eventually(
+        "the Node is initialised once the cloud reports the IP",
+        cx.limits().watch(),
+        async || Ok(cx.find_node(&held.name)),
+        initialised(),
+    )
+    .await?;
+    Ok(())
+}
