@@ -1,9 +1,12 @@
 //! The cloud's rules, without HTTP and with times that nobody waits for.
 
-use super::*;
-use crate::admin::{Address, Frontend, HealthCheck, InstanceState, LbState, Op};
+use super::{AuxSpec, Cloud, Deleted, Dependents, LbSpec, Refusal};
+use crate::admin::{
+    Address, Frontend, HealthCheck, Instance, InstanceState, Inventory, LbState, LoadBalancer, Op, Settings,
+};
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 const T0: Duration = Duration::ZERO;
 

@@ -190,3 +190,57 @@ async fn what_is_no_http_harms_nobody() {
     }
     cloud.get("/v1/instances/i-1").await.answers(200);
 }
+
+#[tokio::test]
+async fn no_mutation_of_a_call_ends_the_cloud() {
+    let cloud = TestCloud::start().await;
+    let lb = cloud.load_balancer("web", "u-1").await;
+    let bodies = [
+        load_balancer("web2", "u-1").to_string(),
+        crate::support::firewall("web", "u-1", Some(&lb)).to_string(),
+        json!({"destination": "10.244.1.0/24", "target_instance": "i-1"}).to_string(),
+        json!({"backends": ["i-1"]}).to_string(),
+    ];
+    let paths = [
+        "/v1/instances?name=node-i-1&page=1&per_page=5",
+        "/v1/load-balancers",
+        "/v1/load-balancers/lb-1",
+        "/v1/load-balancers/lb-1/backends",
+        "/v1/firewalls",
+        "/v1/firewalls/fw-1",
+        "/v1/routes?page=1",
+        "/v1/routes/r-1",
+    ];
+    let methods = [Method::GET, Method::POST, Method::PUT, Method::DELETE];
+    const BYTES: &[u8] = b"{}[]\",:0-9\x00\xffen\\";
+    const MARKS: &[u8] = b"/?&=%+.;~9-_";
+    let mut random = Random(7);
+    for _ in 0..600 {
+        let method = methods[random.below(methods.len())].clone();
+        let mut path = paths[random.below(paths.len())].to_owned();
+        let mut body = bodies[random.below(bodies.len())].clone().into_bytes();
+        for _ in 0..random.below(4) {
+            let at = random.below(body.len());
+            body[at] = BYTES[random.below(BYTES.len())];
+        }
+        for _ in 0..random.below(3) {
+            // After the first slash, and with characters that may stand in a target.
+            let at = 1 + random.below(path.len() - 1);
+            path.insert(at, char::from(MARKS[random.below(MARKS.len())]));
+        }
+        let reply = Reply::of(cloud.request(method.clone(), &path).body(body.clone())).await;
+        let fine = matches!(reply.status, 200..=204 | 403 | 404 | 409 | 422 | 501);
+        assert!(fine, "{method} {path} {}: {} {}", String::from_utf8_lossy(&body), reply.status, reply.text);
+    }
+    assert_eq!(cloud.last_seq().await, 601);
+}
+
+/// Numbers that look random and are the same each time (Knuth's MMIX generator).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).expect("31 bits") % end
+    }
+}

@@ -11,6 +11,7 @@ use kube::discovery::{ApiCapabilities, Scope, pinned_kind};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
@@ -71,14 +72,16 @@ impl Applier {
             None => GroupVersionKind::gvk("", &version, &kind),
         };
         let mut kinds = self.kinds.lock().await;
-        if !kinds.contains_key(&(version.clone(), kind.clone())) {
-            let found = pinned_kind(&self.client, &gvk).await.map_err(|error| {
-                format!("the API server does not serve {version} {kind}: {}", chain(&error))
-            })?;
-            kinds.insert((version.clone(), kind.clone()), found);
-        }
-        let (resource, capabilities) = &kinds[&(version, kind)];
-        Ok(match capabilities.scope {
+        let (resource, capabilities) = match kinds.entry((version.clone(), kind.clone())) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => {
+                let found = pinned_kind(&self.client, &gvk).await.map_err(|error| {
+                    format!("the API server does not serve {version} {kind}: {}", chain(&error))
+                })?;
+                unknown.insert(found)
+            }
+        };
+        Ok(match &capabilities.scope {
             Scope::Cluster => Api::all_with(self.client.clone(), resource),
             Scope::Namespaced => {
                 let namespace = document["metadata"]["namespace"].as_str().unwrap_or("default");
@@ -219,14 +222,14 @@ pub async fn last_lines(client: &Client, pod: &Pod, lines: i64) -> String {
     let mut text = String::new();
     for previous in [true, false] {
         let params = LogParams { tail_lines: Some(lines), previous, ..LogParams::default() };
-        if let Ok(log) = api.logs(&pod.name_any(), &params).await {
-            if !log.trim().is_empty() {
-                let when = if previous { "before its restart" } else { "now" };
-                text.push_str(&format!("\n  {} {when}:", pod.name_any()));
-                for line in log.lines() {
-                    text.push_str(&format!("\n    {line}"));
-                }
-            }
+        let Ok(log) = api.logs(&pod.name_any(), &params).await else { continue };
+        if log.trim().is_empty() {
+            continue;
+        }
+        let when = if previous { "before its restart" } else { "now" };
+        text.push_str(&format!("\n  {} {when}:", pod.name_any()));
+        for line in log.lines() {
+            text.push_str(&format!("\n    {line}"));
         }
     }
     if text.is_empty() { format!("\n  {} wrote no log", pod.name_any()) } else { text }

@@ -23,6 +23,11 @@ pub(super) fn interrupted_exit() -> ExitCode {
 }
 
 /// Cancels the run at the first SIGINT or SIGTERM; at the second gives up cleaning, too.
+#[expect(
+    clippy::exit,
+    clippy::disallowed_methods,
+    reason = "the second signal asks for exactly that: no cleanup"
+)]
 pub(super) async fn watch_signals(cancel: CancellationToken) {
     let (Ok(mut interrupt), Ok(mut terminate)) =
         (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
@@ -41,7 +46,6 @@ pub(super) async fn watch_signals(cancel: CancellationToken) {
     cancel.cancel();
     next().await;
     progress.say("left behind: 'ccm-conformance clean' removes it");
-    #[expect(clippy::exit, reason = "the second signal asks for exactly that: no cleanup")]
     std::process::exit(i32::from(INTERRUPTED));
 }
 
@@ -67,14 +71,14 @@ pub(super) fn finish(end: Finish<'_>) -> ExitCode {
         Keep::OnFailure if failed => Leave::Everything,
         Keep::OnFailure | Keep::Never => Leave::Nothing,
     };
-    if leave == Leave::Everything {
-        if let Some(dir) = environment.dir() {
-            progress.say(&format!(
-                "kept: cluster {}, kubeconfig {}; 'ccm-conformance clean' removes it",
-                environment.run_id().name(),
-                dir.path().join("kubeconfig").display(),
-            ));
-        }
+    if leave == Leave::Everything
+        && let Some(dir) = environment.dir()
+    {
+        progress.say(&format!(
+            "kept: cluster {}, kubeconfig {}; 'ccm-conformance clean' removes it",
+            environment.run_id().name(),
+            dir.path().join("kubeconfig").display(),
+        ));
     }
     if let Err(why) = runtime.block_on(environment.down(leave)) {
         progress.say(&format!("left behind ('ccm-conformance clean' tries again):\n{why}"));

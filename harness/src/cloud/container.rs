@@ -5,7 +5,7 @@
 //! Docker.
 
 use super::record::CloudRecord;
-use crate::images::{Engine, EngineError, ImageError, PreparedImage, RunId, last_lines, load_into_engine};
+use crate::images::{Engine, EngineError, ImageError, PreparedImage, RunId, load_into_engine};
 use bollard::Docker;
 use bollard::models::{
     ContainerCreateBody, ContainerInspectResponse, EndpointSettings, HostConfig, HostConfigLogConfig,
@@ -37,7 +37,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// How long the cloud may take until it answers; usual are 50 ms.
 const READY_LIMIT: Duration = Duration::from_secs(30);
 /// Lines of its log that an error shows.
-const LINES_SHOWN: usize = 20;
+const LINES_SHOWN: &str = "20";
 
 /// A fake cloud to start.
 #[derive(Clone, Copy, Debug)]
@@ -255,7 +255,7 @@ async fn wait_until_ready(engine: &Engine, name: &str, container: &str) -> Resul
         Ok(false) => true,
         Err(_) => false,
     };
-    let (name, lines) = (name.to_owned(), logs(engine, container, name, &LINES_SHOWN.to_string()).await?);
+    let (name, lines) = (name.to_owned(), logs(engine, container, name, LINES_SHOWN).await?);
     if !ended {
         return Err(CloudError::Silent { name, limit: READY_LIMIT, lines });
     }
@@ -275,8 +275,7 @@ async fn logs(engine: &Engine, container: &str, name: &str, tail: &str) -> Resul
         }
         Ok(text)
     };
-    let text = engine.call("read the log of", name, LIMIT, reading).await?;
-    Ok(if tail == "all" { text } else { last_lines(&text, LINES_SHOWN) })
+    engine.call("read the log of", name, LIMIT, reading).await
 }
 
 async fn remove(engine: &Engine, container: &str, name: &str) -> Result<(), EngineError> {

@@ -27,6 +27,16 @@ pub enum ClusterError {
         /// What would be right.
         way_out: String,
     },
+    /// The machine lacks something that was asked for (exit code 3).
+    #[error("{what} cannot be had: {why}; {way_out}")]
+    Unavailable {
+        /// What was asked for.
+        what: String,
+        /// What is missing.
+        why: String,
+        /// How to get it, or do without.
+        way_out: String,
+    },
     /// No node image.
     #[error(
         "no node image: the local Docker engine has none and none could be pulled ({why}); on a machine that reaches no \

@@ -55,16 +55,20 @@ pub async fn ensure_network(
         Ok(()) => Ok(name),
         // Somebody of this run was quicker.
         Err(error) if error.is_conflict() => Ok(name),
-        Err(error) if families == Families::Both && speaks_of_ipv6(&error) => Err(ClusterError::NotObservable {
+        Err(error) if families == Families::Both && speaks_of_ipv6(&error) => Err(ClusterError::Unavailable {
             what: "a network with IPv4 and IPv6".to_owned(),
             why: format!("the Docker engine cannot make it ({})", error.message().unwrap_or_default()),
+            way_out: "enable IPv6 in the kernel and in the engine, or choose a topology with one family".to_owned(),
         }),
-        Err(error) if error.message().is_some_and(|words| words.contains("fully subnetted")) => Err(ClusterError::Usage {
-            what: format!("network {name}"),
-            why: "Docker has no free address range left for another network".to_owned(),
-            way_out: "remove unused ones: 'ccm-conformance clean' for those of earlier runs, 'docker network prune' for all"
-                .to_owned(),
-        }),
+        Err(error) if error.message().is_some_and(|words| words.contains("fully subnetted")) => {
+            Err(ClusterError::Unavailable {
+                what: format!("network {name}"),
+                why: "Docker has no free address range left for another network".to_owned(),
+                way_out: "remove unused ones: 'ccm-conformance clean' for those of earlier runs, 'docker network prune' \
+                          for all"
+                    .to_owned(),
+            })
+        }
         Err(error) => Err(error.into()),
     }
 }

@@ -1,4 +1,4 @@
-//! The run file: what was written, every key optional. [`super::plan`] says what it means.
+//! The run file: what was written, every key optional. [`super::plan()`] says what it means.
 
 use super::duration::HumanDuration;
 use super::plan::Kubernetes;

@@ -159,7 +159,7 @@ impl CheckCx {
     }
 
     /// An instance named like the Node of the same suffix, with a type, zone, region and one internal address.
-    /// Not in the cloud yet: see [`CheckCx::create_instance`].
+    /// Not in the cloud yet: see [`CheckCx::put_instance`].
     pub fn instance(&self, suffix: &str) -> Instance {
         let id = format!("i-{}", self.name(suffix));
         Instance {

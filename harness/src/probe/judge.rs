@@ -21,8 +21,10 @@ impl Seen<()> {
 /// Says in words what it expects and judges observations of type `O`, yielding a `T`.
 pub struct Judge<O, T> {
     expected: String,
-    verdict: Box<dyn Fn(&O) -> Seen<T>>,
+    verdict: Verdict<O, T>,
 }
+
+type Verdict<O, T> = Box<dyn Fn(&O) -> Seen<T>>;
 
 impl<O, T> Judge<O, T> {
     /// The words for 'expected'.

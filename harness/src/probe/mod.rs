@@ -42,6 +42,7 @@ impl Pulse {
 }
 
 /// Lets `period` pass. For loops that keep something alive (a lease, a long poll), never for a verdict.
+#[expect(clippy::disallowed_methods, reason = "this module is the one that may")]
 pub async fn pause(period: Duration) {
     tokio::time::sleep(period).await;
 }

@@ -176,7 +176,7 @@ impl Probe {
     }
 
     async fn next_beat(&self, beats: &mut tokio::sync::watch::Receiver<u64>) {
-        tokio::time::sleep(self.spacing).await;
+        super::pause(self.spacing).await;
         let _ = timeout(self.idle, beats.changed()).await;
     }
 
@@ -242,7 +242,7 @@ pub async fn poll<T>(
                 seconds(limit)
             )));
         }
-        tokio::time::sleep(interval.min((began + limit).saturating_duration_since(Instant::now()))).await;
+        super::pause(interval.min((began + limit).saturating_duration_since(Instant::now()))).await;
     }
 }
 

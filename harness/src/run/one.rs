@@ -33,11 +33,11 @@ pub async fn run_one(session: Arc<Session>, planned: &Planned) -> Entry {
 }
 
 async fn judge(session: Arc<Session>, planned: &Planned, entry: &mut Entry) {
-    if planned.check.sharing != Sharing::Cold {
-        if let Err(stop) = session.ensure_ccm(Form::Replicas).await {
-            entry.outcome = outcome_of(Err(stop));
-            return;
-        }
+    if planned.check.sharing != Sharing::Cold
+        && let Err(stop) = session.ensure_ccm(Form::Replicas).await
+    {
+        entry.outcome = outcome_of(Err(stop));
+        return;
     }
     let cx = match CheckCx::new(planned.check.id, session.clone()).await {
         Ok(cx) => cx,

@@ -249,10 +249,10 @@ impl Environment {
                 failures.push(crate::check::chain(&error));
             }
         }
-        if let Some(dir) = self.dir.take() {
-            if let Err(error) = dir.remove() {
-                failures.push(crate::check::chain(&error));
-            }
+        if let Some(dir) = self.dir.take()
+            && let Err(error) = dir.remove()
+        {
+            failures.push(crate::check::chain(&error));
         }
         if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
     }

@@ -77,9 +77,12 @@ async fn source_ranges_become(cx: &CheckCx, service: &ServiceRef, range: &'stati
     cx.eventually("changed source ranges arrive", cx.limits().watch(), read, restricted).await
 }
 
+/// What is edited, the patch, and how the load balancer shows it.
+type Edit = (&'static str, Value, fn(&LoadBalancer) -> bool);
+
 async fn keeps_identity(cx: &CheckCx) -> Verdict {
     let (service, before) = provisioned(cx, load_balancer("web").port(80)).await?;
-    let edits: [(&str, Value, fn(&LoadBalancer) -> bool); 3] = [
+    let edits: [Edit; 3] = [
         ("port", json!({"spec": {"ports": [{"name": "p80", "port": 81, "protocol": "TCP"}]}}), |lb| {
             lb.frontends.iter().any(|f| f.port == 81)
         }),

@@ -1,0 +1,285 @@
+//! The calls of the admin API, a method each.
+
+use super::super::replies::{Health, JournalPage};
+use super::super::types::{
+    ActiveFault, BarrierStatus, Credential, Entry, Fault, Instance, Inventory, LoadBalancer, Match, Route,
+    Settings,
+};
+use super::ClientError;
+use super::http::LIMIT;
+use reqwest::header::HeaderValue;
+use reqwest::{Method, Url};
+use std::fmt;
+use std::time::Duration;
+
+/// Longest long poll the fake cloud grants.
+const LONGEST_POLL: Duration = Duration::from_secs(30);
+
+/// A client of one fake cloud's admin API. Cheap to clone.
+#[derive(Clone)]
+pub struct Client {
+    pub(super) http: reqwest::Client,
+    pub(super) base: Url,
+    pub(super) authorization: HeaderValue,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("address", &self.address()).finish_non_exhaustive()
+    }
+}
+
+impl Client {
+    /// A client of the admin API at `address`, e.g. `http://172.18.0.4:8081` or just `172.18.0.4:8081`. No call is made.
+    /// Proxies of the environment are not used.
+    ///
+    /// # Errors
+    /// When the address is no URL or the token cannot stand in a header.
+    pub fn new(address: &str, token: &str) -> Result<Client, ClientError> {
+        let unusable = |why: String| ClientError::Unusable { address: address.to_owned(), why };
+        let full = if address.contains("://") { address.to_owned() } else { format!("http://{address}") };
+        let base = Url::parse(&full).map_err(|error| unusable(error.to_string()))?;
+        if base.scheme() != "http" || base.cannot_be_a_base() || !base.has_host() {
+            return Err(unusable("only http://HOST:PORT is understood".to_owned()));
+        }
+        let mut authorization = HeaderValue::from_str(&format!("Bearer {token}"))
+            .map_err(|_| unusable("the token holds characters that no header may hold".to_owned()))?;
+        authorization.set_sensitive(true);
+        let http = reqwest::Client::builder()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(LIMIT)
+            .build()
+            .map_err(|error| unusable(error.without_url().to_string()))?;
+        Ok(Client { http, base, authorization })
+    }
+
+    /// Whether it is up, and what it speaks. Needs no valid token.
+    ///
+    /// # Errors
+    /// When the fake cloud does not answer. The same holds for all calls below; what else they may fail with they say.
+    pub async fn health(&self) -> Result<Health, ClientError> {
+        self.read(Method::GET, &["health"]).await
+    }
+
+    /// Puts an instance into the cloud, or replaces the one with its id.
+    ///
+    /// # Errors
+    /// 422 when it has no id.
+    pub async fn put_instance(&self, instance: &Instance) -> Result<(), ClientError> {
+        self.write(Method::PUT, &["instances", &instance.id], Some(instance)).await
+    }
+
+    /// The same for many at once: all or none.
+    ///
+    /// # Errors
+    /// 422 when one has no id or two have the same.
+    pub async fn put_instances(&self, instances: &[Instance]) -> Result<(), ClientError> {
+        self.write(Method::POST, &["instances"], Some(instances)).await
+    }
+
+    /// One instance.
+    ///
+    /// # Errors
+    /// 404 when there is none.
+    pub async fn get_instance(&self, id: &str) -> Result<Instance, ClientError> {
+        self.read(Method::GET, &["instances", id]).await
+    }
+
+    /// Takes an instance away. What refers to it stays as it is.
+    ///
+    /// # Errors
+    /// 404 when there is none.
+    pub async fn delete_instance(&self, id: &str) -> Result<(), ClientError> {
+        self.write(Method::DELETE, &["instances", id], None::<&()>).await
+    }
+
+    /// Everything the cloud holds.
+    ///
+    /// # Errors
+    /// When the fake cloud does not answer.
+    pub async fn inventory(&self) -> Result<Inventory, ClientError> {
+        self.read(Method::GET, &["inventory"]).await
+    }
+
+    /// Makes the cloud hold exactly this. Ids that were given out are still never given out again.
+    ///
+    /// # Errors
+    /// 422 when an object has no id or two of a kind have the same.
+    pub async fn restore(&self, inventory: &Inventory) -> Result<(), ClientError> {
+        self.write(Method::PUT, &["inventory"], Some(inventory)).await
+    }
+
+    /// Changes a load balancer behind everybody's back, or puts one there. It stays in the state given.
+    ///
+    /// # Errors
+    /// 422 when it has no id.
+    pub async fn put_load_balancer(&self, lb: &LoadBalancer) -> Result<(), ClientError> {
+        self.write(Method::PUT, &["load-balancers", &lb.id], Some(lb)).await
+    }
+
+    /// Deletes a load balancer behind everybody's back, at once; with `cascade` also the auxiliaries that serve it,
+    /// which otherwise stay and refer to nothing.
+    ///
+    /// # Errors
+    /// 404 when there is none.
+    pub async fn delete_load_balancer(&self, id: &str, cascade: bool) -> Result<(), ClientError> {
+        let request = self.request(Method::DELETE, &["load-balancers", id]).query(&[("cascade", cascade)]);
+        self.send(request, LIMIT).await.map(drop)
+    }
+
+    /// Puts a route into the cloud or replaces the one with its id, and returns it; a route with an empty id gets one.
+    ///
+    /// # Errors
+    /// When the fake cloud does not answer.
+    pub async fn put_route(&self, route: &Route) -> Result<Route, ClientError> {
+        let request = match route.id.as_str() {
+            "" => self.request(Method::POST, &["routes"]),
+            id => self.request(Method::PUT, &["routes", id]),
+        };
+        self.parse(self.send(request.json(route), LIMIT).await?)
+    }
+
+    /// Deletes a route.
+    ///
+    /// # Errors
+    /// 404 when there is none.
+    pub async fn delete_route(&self, id: &str) -> Result<(), ClientError> {
+        self.write(Method::DELETE, &["routes", id], None::<&()>).await
+    }
+
+    /// Puts a fault in force.
+    ///
+    /// # Errors
+    /// 422 when it could never hit or its status is no error.
+    pub async fn inject(&self, fault: &Fault) -> Result<ActiveFault, ClientError> {
+        self.exchange(Method::POST, &["faults"], fault).await
+    }
+
+    /// A fault and how often it has hit; also after it is used up, until it is cleared.
+    ///
+    /// # Errors
+    /// 404 when it was cleared or never was.
+    pub async fn fault(&self, id: u64) -> Result<ActiveFault, ClientError> {
+        self.read(Method::GET, &["faults", &id.to_string()]).await
+    }
+
+    /// All faults that were not cleared, in order of injection.
+    ///
+    /// # Errors
+    /// When the fake cloud does not answer.
+    pub async fn faults(&self) -> Result<Vec<ActiveFault>, ClientError> {
+        self.read(Method::GET, &["faults"]).await
+    }
+
+    /// Ends a fault. Calls it already hangs stay hung.
+    ///
+    /// # Errors
+    /// 404 when it was cleared before or never was.
+    pub async fn clear_fault(&self, id: u64) -> Result<(), ClientError> {
+        self.write(Method::DELETE, &["faults", &id.to_string()], None::<&()>).await
+    }
+
+    /// Ends all faults.
+    ///
+    /// # Errors
+    /// When the fake cloud does not answer.
+    pub async fn clear_faults(&self) -> Result<(), ClientError> {
+        self.write(Method::DELETE, &["faults"], None::<&()>).await
+    }
+
+    /// Raises a barrier: calls that match wait at it before they take effect.
+    ///
+    /// # Errors
+    /// When the fake cloud does not answer.
+    pub async fn raise_barrier(&self, matching: &Match) -> Result<BarrierStatus, ClientError> {
+        self.exchange(Method::POST, &["barriers"], matching).await
+    }
+
+    /// A barrier and who waits at it.
+    ///
+    /// # Errors
+    /// 404 when it was released or never was.
+    pub async fn barrier(&self, id: u64) -> Result<BarrierStatus, ClientError> {
+        self.read(Method::GET, &["barriers", &id.to_string()]).await
+    }
+
+    /// All barriers that stand.
+    ///
+    /// # Errors
+    /// When the fake cloud does not answer.
+    pub async fn barriers(&self) -> Result<Vec<BarrierStatus>, ClientError> {
+        self.read(Method::GET, &["barriers"]).await
+    }
+
+    /// Takes a barrier away and lets its calls go on; returns what it was at that moment.
+    ///
+    /// # Errors
+    /// 404 when it was released before or never was.
+    pub async fn release(&self, id: u64) -> Result<BarrierStatus, ClientError> {
+        self.read(Method::POST, &["barriers", &id.to_string(), "release"]).await
+    }
+
+    /// Takes all barriers away and lets their calls go on.
+    ///
+    /// # Errors
+    /// When the fake cloud does not answer.
+    pub async fn release_all(&self) -> Result<(), ClientError> {
+        self.write(Method::DELETE, &["barriers"], None::<&()>).await
+    }
+
+    /// Journal entries numbered above `after`. Answers as soon as there is one; waits for it as long as `wait` says, at
+    /// most 30 s, and then returns an empty list.
+    ///
+    /// # Errors
+    /// 410 when entries above `after` are no longer kept.
+    pub async fn journal(&self, after: u64, wait: Duration) -> Result<Vec<Entry>, ClientError> {
+        let wait = wait.min(LONGEST_POLL);
+        let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+        let request =
+            self.request(Method::GET, &["journal"]).query(&[("after", after), ("wait_ms", wait_ms)]);
+        let page: JournalPage = self.parse(self.send(request, LIMIT + wait).await?)?;
+        Ok(page.entries)
+    }
+
+    /// The settings in force, all fields filled.
+    ///
+    /// # Errors
+    /// When the fake cloud does not answer.
+    pub async fn settings(&self) -> Result<Settings, ClientError> {
+        self.read(Method::GET, &["settings"]).await
+    }
+
+    /// Changes the settings that are given and returns all of them.
+    ///
+    /// # Errors
+    /// 422 when the page size is 0.
+    pub async fn set_settings(&self, settings: &Settings) -> Result<Settings, ClientError> {
+        self.exchange(Method::PUT, &["settings"], settings).await
+    }
+
+    /// Lets a token in under a name, or gives the name a new token.
+    ///
+    /// # Errors
+    /// 409 when another name has that token, 422 when it could never be presented.
+    pub async fn put_credential(&self, credential: &Credential) -> Result<(), ClientError> {
+        self.write(Method::PUT, &["credentials"], Some(credential)).await
+    }
+
+    /// Locks a credential out.
+    ///
+    /// # Errors
+    /// 404 when there is none of that name.
+    pub async fn delete_credential(&self, name: &str) -> Result<(), ClientError> {
+        self.write(Method::DELETE, &["credentials", name], None::<&()>).await
+    }
+
+    /// Empties the cloud, ends all faults, releases all barriers and sets all settings back. Credentials stay, and so
+    /// does the journal.
+    ///
+    /// # Errors
+    /// When the fake cloud does not answer.
+    pub async fn reset(&self) -> Result<(), ClientError> {
+        self.write(Method::POST, &["reset"], None::<&()>).await
+    }
+}

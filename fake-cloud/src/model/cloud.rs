@@ -1,0 +1,346 @@
+//! The rules between kinds of objects, and the one thing the rest of the crate talks to.
+
+use super::auxiliaries::{AuxSpec, Auxiliaries};
+use super::checks::{self, check_inventory};
+use super::ids::Ids;
+use super::instances::Instances;
+use super::load_balancers::{Deleted, LbSpec, LoadBalancers};
+use super::refusal::Refusal;
+use super::routes::{self, Routes};
+use super::stale::Seen;
+use crate::admin::{Auxiliary, Instance, Inventory, LoadBalancer, ObjectKind, Route, Settings};
+use std::time::Duration;
+
+/// What happens to the auxiliaries that serve a load balancer when that is deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dependents {
+    /// As long as there are any the load balancer is not deleted.
+    Forbid,
+    /// They are deleted with it.
+    Remove,
+    /// They stay and refer to nothing.
+    Keep,
+}
+
+/// [`Settings`] with all fields filled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Tuning {
+    page_size: u32,
+    provisioning: Duration,
+    deletion: Duration,
+    stale: Duration,
+}
+
+impl Default for Tuning {
+    fn default() -> Tuning {
+        Tuning {
+            page_size: 50,
+            provisioning: Duration::ZERO,
+            deletion: Duration::ZERO,
+            stale: Duration::ZERO,
+        }
+    }
+}
+
+/// Everything that exists, and how the cloud behaves.
+#[derive(Debug, Default)]
+pub(crate) struct Cloud {
+    pub(super) instances: Instances,
+    pub(super) load_balancers: LoadBalancers,
+    pub(super) auxiliaries: Auxiliaries,
+    pub(super) routes: Routes,
+    ids: Ids,
+    tuning: Tuning,
+    seen: Seen,
+}
+
+impl Cloud {
+    /// The settings in force.
+    pub(crate) fn settings(&self) -> Settings {
+        let ms = |duration: Duration| Some(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX));
+        Settings {
+            page_size: Some(self.tuning.page_size),
+            provisioning_ms: ms(self.tuning.provisioning),
+            deletion_ms: ms(self.tuning.deletion),
+            stale_ms: ms(self.tuning.stale),
+        }
+    }
+
+    /// Changes the settings that are given. Load balancers already under way keep their times; when lists become stale,
+    /// they show the cloud as it is now.
+    pub(crate) fn set(&mut self, settings: &Settings, now: Duration) -> Result<(), Refusal> {
+        if settings.page_size == Some(0) {
+            return Err(Refusal::Invalid("page_size must be at least 1".to_owned()));
+        }
+        let ms = |given: Option<u64>, old: Duration| given.map_or(old, Duration::from_millis);
+        self.tuning = Tuning {
+            page_size: settings.page_size.unwrap_or(self.tuning.page_size),
+            provisioning: ms(settings.provisioning_ms, self.tuning.provisioning),
+            deletion: ms(settings.deletion_ms, self.tuning.deletion),
+            stale: ms(settings.stale_ms, self.tuning.stale),
+        };
+        self.forget_lists(now);
+        Ok(())
+    }
+
+    /// Greatest number of items in a page.
+    pub(crate) fn page_size(&self) -> u32 {
+        self.tuning.page_size
+    }
+
+    /// Everything that exists, never stale.
+    pub(crate) fn inventory(&mut self, now: Duration) -> Inventory {
+        self.load_balancers.settle(now);
+        Inventory {
+            instances: self.instances.iter().cloned().collect(),
+            load_balancers: self.load_balancers.iter().cloned().collect(),
+            auxiliaries: self.auxiliaries.iter().cloned().collect(),
+            routes: self.routes.seen(&self.instances).collect(),
+        }
+    }
+
+    /// Makes exactly this exist. A load balancer that already is as the inventory says keeps the time at which its state
+    /// ends; any other stays in the state given.
+    pub(crate) fn restore(&mut self, inventory: Inventory, now: Duration) -> Result<(), Refusal> {
+        check_inventory(&inventory)?;
+        self.ids.saw_all(&inventory);
+        self.load_balancers.settle(now);
+        self.load_balancers.restore(inventory.load_balancers);
+        self.instances = inventory.instances.into_iter().collect();
+        self.auxiliaries = inventory.auxiliaries.into_iter().collect();
+        self.routes = inventory.routes.into_iter().collect();
+        self.forget_lists(now);
+        Ok(())
+    }
+
+    /// Takes everything away and sets the settings back. Ids given out are not given out again.
+    pub(crate) fn reset(&mut self) {
+        let ids = std::mem::take(&mut self.ids);
+        *self = Cloud { ids, ..Cloud::default() };
+    }
+
+    /// Lists show the present; while they may be stale they go on showing it.
+    fn forget_lists(&mut self, now: Duration) {
+        self.seen = Seen::default();
+        if !self.tuning.stale.is_zero() {
+            let _ = (self.list_instances(now).len(), self.list_load_balancers(now).len());
+            let _ = (self.list_auxiliaries(now).len(), self.list_routes(now).len());
+        }
+    }
+}
+
+/// Instances. Only the admin API changes them.
+impl Cloud {
+    /// One instance.
+    pub(crate) fn instance(&self, id: &str) -> Result<&Instance, Refusal> {
+        self.instances.get(id).ok_or_else(|| Refusal::no(ObjectKind::Instance, id))
+    }
+
+    /// All instances by id, as old as the settings allow.
+    pub(crate) fn list_instances(&mut self, now: Duration) -> Vec<&Instance> {
+        self.seen.instances.view(now, self.tuning.stale, || self.instances.iter())
+    }
+
+    /// All instances by id as they are, for look-ups by another key.
+    pub(crate) fn instances(&self) -> impl Iterator<Item = &Instance> {
+        self.instances.iter()
+    }
+
+    /// Puts an instance there, or replaces it.
+    pub(crate) fn put_instance(&mut self, instance: Instance) -> Result<(), Refusal> {
+        checks::check_id(ObjectKind::Instance, &instance.id)?;
+        self.instances.put(instance);
+        Ok(())
+    }
+
+    /// Puts many there, or none of them.
+    pub(crate) fn put_instances(&mut self, instances: Vec<Instance>) -> Result<(), Refusal> {
+        checks::check_ids(ObjectKind::Instance, instances.iter().map(|instance| instance.id.as_str()))?;
+        for instance in instances {
+            self.instances.put(instance);
+        }
+        Ok(())
+    }
+
+    /// Takes an instance away. Load balancers keep it as a backend, as only their creator may tidy them; routes to it
+    /// become black holes.
+    pub(crate) fn delete_instance(&mut self, id: &str) -> Result<(), Refusal> {
+        self.instances.remove(id).map(drop).ok_or_else(|| Refusal::no(ObjectKind::Instance, id))
+    }
+}
+
+/// Load balancers.
+impl Cloud {
+    /// One load balancer.
+    pub(crate) fn load_balancer(&mut self, id: &str, now: Duration) -> Result<&LoadBalancer, Refusal> {
+        self.load_balancers.settle(now);
+        self.load_balancers.get(id)
+    }
+
+    /// All load balancers by id, as old as the settings allow.
+    pub(crate) fn list_load_balancers(&mut self, now: Duration) -> Vec<&LoadBalancer> {
+        self.load_balancers.settle(now);
+        self.seen.load_balancers.view(now, self.tuning.stale, || self.load_balancers.iter())
+    }
+
+    /// Creates a load balancer.
+    pub(crate) fn create_load_balancer(
+        &mut self,
+        spec: LbSpec,
+        now: Duration,
+    ) -> Result<&LoadBalancer, Refusal> {
+        self.load_balancers.settle(now);
+        let spec = spec.checked()?;
+        self.check_backends(&spec.backends)?;
+        self.load_balancers.create(spec, &mut self.ids, now, self.tuning.provisioning)
+    }
+
+    /// Makes a load balancer what `change` makes of its present description.
+    pub(crate) fn update_load_balancer(
+        &mut self,
+        id: &str,
+        now: Duration,
+        change: impl FnOnce(LbSpec) -> LbSpec,
+    ) -> Result<&LoadBalancer, Refusal> {
+        self.load_balancers.settle(now);
+        let spec = change(LbSpec::of(self.load_balancers.get(id)?)).checked()?;
+        self.check_backends(&spec.backends)?;
+        self.load_balancers.update(id, spec)
+    }
+
+    /// Begins to delete a load balancer.
+    pub(crate) fn delete_load_balancer(
+        &mut self,
+        id: &str,
+        dependents: Dependents,
+        now: Duration,
+    ) -> Result<Deleted<'_>, Refusal> {
+        self.load_balancers.settle(now);
+        self.load_balancers.get(id)?;
+        self.part_from(id, dependents)?;
+        self.load_balancers.delete(id, now, self.tuning.deletion)
+    }
+
+    /// Puts a load balancer there, or replaces it, whatever the rules say. It stays in the state given.
+    pub(crate) fn put_load_balancer(&mut self, lb: LoadBalancer) -> Result<(), Refusal> {
+        checks::check_id(ObjectKind::LoadBalancer, &lb.id)?;
+        self.ids.saw(&lb.id);
+        self.load_balancers.put(lb);
+        Ok(())
+    }
+
+    /// Takes a load balancer away at once.
+    pub(crate) fn remove_load_balancer(
+        &mut self,
+        id: &str,
+        dependents: Dependents,
+        now: Duration,
+    ) -> Result<(), Refusal> {
+        self.load_balancers.settle(now);
+        self.load_balancers.get(id)?;
+        self.part_from(id, dependents)?;
+        self.load_balancers.remove(id);
+        Ok(())
+    }
+
+    fn part_from(&mut self, load_balancer: &str, dependents: Dependents) -> Result<(), Refusal> {
+        match (dependents, self.auxiliaries.serving(load_balancer)) {
+            (Dependents::Keep, _) | (_, None) => {}
+            (Dependents::Remove, Some(_)) => self.auxiliaries.remove_serving(load_balancer),
+            (Dependents::Forbid, Some(aux)) => {
+                let text =
+                    format!("load balancer {load_balancer} is in use: {} {} refers to it", aux.kind, aux.id);
+                return Err(Refusal::Conflict(text));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_backends(&self, ids: &[String]) -> Result<(), Refusal> {
+        match ids.iter().find(|id| self.instances.get(id).is_none()) {
+            None => Ok(()),
+            Some(id) => Err(Refusal::Invalid(format!("backend {} is no instance", checks::shown(id)))),
+        }
+    }
+}
+
+/// What belongs to load balancers.
+impl Cloud {
+    /// All auxiliaries by id, as old as the settings allow.
+    pub(crate) fn list_auxiliaries(&mut self, now: Duration) -> Vec<&Auxiliary> {
+        self.seen.auxiliaries.view(now, self.tuning.stale, || self.auxiliaries.iter())
+    }
+
+    /// Creates an auxiliary object whose id begins with `prefix`.
+    pub(crate) fn create_auxiliary(
+        &mut self,
+        kind: &str,
+        prefix: &str,
+        spec: AuxSpec,
+        now: Duration,
+    ) -> Result<&Auxiliary, Refusal> {
+        self.check_served(spec.load_balancer.as_deref(), now)?;
+        self.auxiliaries.create(kind, prefix, spec, &mut self.ids)
+    }
+
+    /// Replaces what an auxiliary object of that kind is.
+    pub(crate) fn update_auxiliary(
+        &mut self,
+        kind: &str,
+        id: &str,
+        spec: AuxSpec,
+        now: Duration,
+    ) -> Result<&Auxiliary, Refusal> {
+        let present = self.auxiliaries.get(kind, id)?;
+        if present.load_balancer != spec.load_balancer {
+            self.check_served(spec.load_balancer.as_deref(), now)?;
+        }
+        self.auxiliaries.update(kind, id, spec)
+    }
+
+    /// Deletes an auxiliary object of that kind.
+    pub(crate) fn delete_auxiliary(&mut self, kind: &str, id: &str) -> Result<(), Refusal> {
+        self.auxiliaries.remove(kind, id)
+    }
+
+    fn check_served(&mut self, load_balancer: Option<&str>, now: Duration) -> Result<(), Refusal> {
+        let Some(id) = load_balancer else { return Ok(()) };
+        match self.load_balancer(id, now) {
+            Ok(lb) if lb.state == crate::admin::LbState::Deleting => {
+                Err(Refusal::Conflict(format!("load balancer {id} is being deleted")))
+            }
+            Ok(_) => Ok(()),
+            Err(refusal) => Err(Refusal::Invalid(refusal.to_string())),
+        }
+    }
+}
+
+/// Routes.
+impl Cloud {
+    /// All routes by id, as old as the settings allow.
+    pub(crate) fn list_routes(&mut self, now: Duration) -> Vec<Route> {
+        let fresh: Vec<Route> = self.routes.seen(&self.instances).collect();
+        self.seen.routes.view(now, self.tuning.stale, || fresh.iter()).into_iter().cloned().collect()
+    }
+
+    /// Creates a route to an instance.
+    pub(crate) fn create_route(&mut self, destination: &str, target: &str) -> Result<Route, Refusal> {
+        self.routes.create(destination, target, &self.instances, &mut self.ids)
+    }
+
+    /// Deletes a route.
+    pub(crate) fn delete_route(&mut self, id: &str) -> Result<(), Refusal> {
+        self.routes.remove(id)
+    }
+
+    /// Puts a route there, or replaces it, whatever the rules say; without an id it gets one.
+    pub(crate) fn put_route(&mut self, mut route: Route) -> Result<Route, Refusal> {
+        if route.id.is_empty() {
+            route.id = self.ids.next(routes::PREFIX);
+        }
+        checks::check_id(ObjectKind::Route, &route.id)?;
+        self.ids.saw(&route.id);
+        self.routes.put(route.clone());
+        Ok(self.routes.seen(&self.instances).find(|seen| seen.id == route.id).unwrap_or(route))
+    }
+}
