@@ -259,10 +259,10 @@ impl<E: std::error::Error + 'static> From<E> for Stop {
 
 /// An error and its causes in one line, each cause once.
 pub fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
+    let mut text = words(error);
     let mut cause = error.source();
     while let Some(next) = cause {
-        let words = next.to_string();
+        let words = words(next);
         if !text.contains(&words) {
             text.push_str(": ");
             text.push_str(&words);
@@ -270,6 +270,15 @@ pub fn chain(error: &dyn std::error::Error) -> String {
         cause = next.source();
     }
     text
+}
+
+/// An error's own text. kube appends the whole status as a debug dump to what the API server said; that is cut off.
+fn words(error: &dyn std::error::Error) -> String {
+    let text = error.to_string();
+    match text.split_once(" (Status {") {
+        Some((said, _)) => said.replace("ApiError: ", "the API server: "),
+        None => text,
+    }
 }
 
 /// A broken promise: what was promised, expected and seen, and for how long it was waited for.

@@ -372,5 +372,5 @@ impl Planning {
 /// Checks beside each other unless told otherwise: most of them only wait.
 const DEFAULT_JOBS: u32 = 32;
 
-/// The topology unless told otherwise: the smallest in which a node can fail and a replica take over.
+/// The topology unless told otherwise: one node comes up fastest, and the replicas share it.
 const DEFAULT_TOPOLOGY: &str = "single";

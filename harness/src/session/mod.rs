@@ -20,6 +20,7 @@ use crate::probe::Pulse;
 use kube::Client;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
+use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -120,8 +121,9 @@ impl Session {
         let replicas = state.replicas.iter().map(ReplicaRecord::replica).collect();
         let ccm =
             Ccm::new(client.clone(), world.clone(), manifests, surroundings, replicas, state.lease.clone());
-        // Names stay unique between the processes of one run, too.
-        let suffix = AtomicU32::new(std::process::id().wrapping_mul(2_654_435_761));
+        // Names stay unique between the sessions and processes of one run, too.
+        let seed = RandomState::new().hash_one(std::process::id());
+        let suffix = AtomicU32::new((seed & 0xF_FFFF) as u32);
         Ok(Session { plan, dir, state, cluster, client, world, cloud, journal, ccm, cancel, suffix })
     }
 

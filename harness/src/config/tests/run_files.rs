@@ -265,7 +265,7 @@ fn what_an_empty_file_means() {
     let plan = plan.expect("keys without a value count as absent");
     assert_eq!(plan.cluster.backend(), BackendKind::Kind);
     let ClusterPlan::Kind(kind) = &plan.cluster else { panic!("kind is the default") };
-    assert_eq!((&kind.topology, &kind.kubernetes), (&Topology::ThreeNode, &Kubernetes::Newest));
+    assert_eq!((&kind.topology, &kind.kubernetes), (&Topology::Single, &Kubernetes::Newest));
     assert_eq!((plan.keep, plan.require_complete, plan.timing), (Keep::Never, false, Timing::Default));
     assert_eq!(plan.limits.failover(), Duration::from_secs(30));
 }
