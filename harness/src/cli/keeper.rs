@@ -145,7 +145,7 @@ async fn keep(
         Ok(()) => environment.up(progress, &cancel).await.map_err(|error| chain(&error)),
         Err(error) => Err(format!("output folder {}: {error}", plan.output.display())),
     };
-    ledger.stages.clone_from(&environment.stages);
+    ledger.stages = environment.stages();
     let news = match &up {
         Ok(session) => News::Up { dir: session.dir().path().to_owned() },
         Err(why) => News::Failed { why: why.clone() },

@@ -11,7 +11,7 @@ use crate::progress::Progress;
 use crate::report::{CHECKS_STAGE, exit};
 use crate::run::{Planned, is_filtered_out, plan_checks, run_all};
 use crate::session::load_manifests;
-use crate::session::up::Environment;
+use crate::session::up::{Environment, Leave};
 use libtest_mimic::Arguments;
 use std::io::Write;
 use std::process::ExitCode;
@@ -158,8 +158,16 @@ pub(super) fn execute(
     progress.say(&format!("run {}", environment.run_id().as_str()));
     let up = runtime.block_on(environment.up(&progress, &cancel));
     let mut ledger = Ledger { started, ..Ledger::default() };
-    ledger.stages.clone_from(&environment.stages);
+    ledger.stages = environment.stages();
     match &up {
+        Err(error) if error.is_usage() => {
+            progress.say(&format!("error: {}", crate::check::chain(error)));
+            drop(up);
+            if let Err(why) = runtime.block_on(environment.down(Leave::Nothing)) {
+                progress.say(&format!("left behind ('ccm-conformance clean' tries again):\n{why}"));
+            }
+            return ExitCode::from(exit::USAGE);
+        }
         Err(error) => {
             let message = crate::check::chain(error);
             progress.say(&format!("error: the environment did not come up: {message}"));

@@ -72,6 +72,17 @@ pub enum SessionError {
     Interrupted,
 }
 
+impl SessionError {
+    /// Whether what was asked for is wrong, rather than what is there: exit code 2.
+    pub fn is_usage(&self) -> bool {
+        match self {
+            SessionError::Cluster(error) => error.is_usage(),
+            SessionError::ManifestFile { .. } | SessionError::Manifests(_) => true,
+            _ => false,
+        }
+    }
+}
+
 impl From<kube::Error> for SessionError {
     fn from(error: kube::Error) -> SessionError {
         SessionError::Api(Box::new(error))

@@ -12,7 +12,7 @@ use crate::cluster::{
     Cluster, ClusterRecord, KindSpec, Machine, PodNetworkWish, ProviderIds, cleanup, preflight,
 };
 use crate::config::{ClusterPlan, Image, ProviderId, RunPlan, workspace};
-use crate::images::{Engine, Folders, ImageSource, Program, RunId, prepare};
+use crate::images::{Engine, Folders, ImageSource, PreparedImage, Program, RunId, prepare};
 use crate::k8s::client_for;
 use crate::ledger::StageTime;
 use crate::progress::Progress;
@@ -20,7 +20,8 @@ use fake_cloud::admin::{Address, Credential, Instance, InstanceState};
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, ListParams};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::future::Future;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -31,8 +32,7 @@ pub struct Environment {
     run_id: RunId,
     dir: Option<RunDir>,
     engine: Option<Engine>,
-    /// How long each stage took, in order.
-    pub stages: Vec<StageTime>,
+    stages: Mutex<Vec<StageTime>>,
 }
 
 /// How the environment is left at the end.
@@ -48,12 +48,17 @@ impl Environment {
     /// Nothing made yet.
     pub fn new(plan: Arc<RunPlan>) -> Environment {
         let run_id = RunId::fresh();
-        Environment { plan, run_id, dir: None, engine: None, stages: Vec::new() }
+        Environment { plan, run_id, dir: None, engine: None, stages: Mutex::default() }
     }
 
     /// The run's id.
     pub fn run_id(&self) -> &RunId {
         &self.run_id
+    }
+
+    /// How long each stage took, in the order they ended. Some run side by side.
+    pub fn stages(&self) -> Vec<StageTime> {
+        self.stages.lock().expect("no holder of this lock panics").clone()
     }
 
     /// The run's folder, once made.
@@ -73,6 +78,7 @@ impl Environment {
     ) -> Result<Arc<Session>, SessionError> {
         // What is wrong with the manifests is said before anything is started.
         load_manifests(&self.plan)?;
+        self.engine = Some(Engine::connect().await.map_err(crate::images::ImageError::from)?);
         self.dir = Some(RunDir::create(self.run_id.as_str())?);
         let state = tokio::select! {
             biased;
@@ -81,71 +87,44 @@ impl Environment {
         };
         let dir = self.dir.as_ref().expect("made above");
         dir.write("state.json", &state)?;
-        let session = self.stage(progress, "nodes known to the cloud", async |this| {
-            let dir = this.dir.as_ref().expect("made above").path().to_owned();
+        let place = dir.path().to_owned();
+        let joined = async {
             let session =
-                Session::join(this.plan.clone(), RunDir::join(&dir), state.clone(), cancel.clone()).await?;
+                Session::join(self.plan.clone(), RunDir::join(&place), state.clone(), cancel.clone()).await?;
             session.seed().await?;
             Ok(session)
-        });
-        Ok(Arc::new(session.await?))
+        };
+        Ok(Arc::new(self.stage(progress, "nodes known to the cloud", joined).await?))
     }
 
-    async fn bring_up(&mut self, progress: &Progress) -> Result<RunState, SessionError> {
+    async fn bring_up(&self, progress: &Progress) -> Result<RunState, SessionError> {
         let engine = Engine::connect().await.map_err(crate::images::ImageError::from)?;
-        self.engine = Some(engine.clone());
         if let ClusterPlan::Kind(_) = &self.plan.cluster {
             // What is missing on this machine is said before anything is compiled.
             let found = preflight(&engine).await.map_err(crate::cluster::ClusterError::from)?;
             found.warnings.iter().for_each(|warning| progress.say(&format!("warning: {warning}")));
         }
-        let scratch = self.dir.as_ref().expect("made before").path().to_owned();
-        let root = workspace();
-        let folders = Folders { workspace: &root, scratch: &scratch };
-        let fake = ImageSource::Build(Program {
-            package: "fake-cloud".to_owned(),
-            bin: "fake-cloud".to_owned(),
-            features: Some(vec!["server".to_owned()]),
-        });
-        let fake =
-            self.stage(progress, "fake cloud image", async |_| Ok(prepare(&engine, &fake, folders).await?));
-        let fake = fake.await?;
-        let ccm = match self.plan.profile.image.clone() {
-            None => None,
-            Some(image) => {
-                let source = match image {
-                    Image::Reference(reference) => ImageSource::Reference(reference),
-                    Image::Build(build) => ImageSource::Build(Program {
-                        package: build.package,
-                        bin: build.binary,
-                        features: (!build.features.is_empty()).then(|| build.features.into_iter().collect()),
-                    }),
-                };
-                let stage = self
-                    .stage(progress, "CCM image", async |_| Ok(prepare(&engine, &source, folders).await?));
-                Some(stage.await?)
-            }
-        };
-        let cluster =
-            self.stage(progress, "cluster", async |this| this.create_cluster(&engine).await).await?;
+        // Images are compiled while kind works; the first failure ends both.
+        let (cluster, (fake, ccm)) = tokio::try_join!(
+            self.stage(progress, "cluster", self.create_cluster(&engine)),
+            self.prepare_images(&engine, progress),
+        )?;
         let record = cluster.record().clone();
         if record.kind.is_some() {
-            let archives: Vec<_> =
-                std::iter::once(&fake).chain(ccm.as_ref()).map(|image| image.archive()).collect();
-            self.stage(progress, "images into the nodes", async |_| {
-                for archive in &archives {
-                    cluster.load_image(archive).await?;
+            let loaded = async {
+                for image in std::iter::once(&fake).chain(ccm.as_ref()) {
+                    cluster.load_image(image.archive()).await?;
                 }
                 Ok(())
-            })
-            .await?;
+            };
+            self.stage(progress, "images into the nodes", loaded).await?;
         }
         let network = record.kind.as_ref().map_or("bridge", |kind| kind.network.as_str());
-        let cloud = self.stage(progress, "fake cloud", async |this| {
-            let dialect = &this.plan.profile.dialect;
-            Ok(Cloud::start(&engine, CloudSpec { run: &this.run_id, network, dialect, image: &fake }).await?)
-        });
-        let cloud = cloud.await?.record().clone();
+        let started = async {
+            let dialect = &self.plan.profile.dialect;
+            Ok(Cloud::start(&engine, CloudSpec { run: &self.run_id, network, dialect, image: &fake }).await?)
+        };
+        let cloud = self.stage(progress, "fake cloud", started).await?.record().clone();
         let (served_minor, roles) = self.inspect(&record).await?;
         Ok(RunState {
             run_id: self.run_id.as_str().to_owned(),
@@ -164,7 +143,33 @@ impl Environment {
         })
     }
 
-    async fn create_cluster(&mut self, engine: &Engine) -> Result<Cluster, SessionError> {
+    /// The fake cloud's image and the CCM's, if the profile has one; one after the other, as both are cargo's.
+    async fn prepare_images(
+        &self,
+        engine: &Engine,
+        progress: &Progress,
+    ) -> Result<(PreparedImage, Option<PreparedImage>), SessionError> {
+        let scratch = self.dir.as_ref().expect("made before").path().to_owned();
+        let root = workspace();
+        let folders = Folders { workspace: &root, scratch: &scratch };
+        let program = |package: String, bin, features| ImageSource::Build(Program { package, bin, features });
+        let fake = program("fake-cloud".to_owned(), "fake-cloud".to_owned(), Some(vec!["server".to_owned()]));
+        let prepared = async { Ok(prepare(engine, &fake, folders).await?) };
+        let fake = self.stage(progress, "fake cloud image", prepared).await?;
+        let source = match self.plan.profile.image.clone() {
+            None => return Ok((fake, None)),
+            Some(Image::Reference(reference)) => ImageSource::Reference(reference),
+            Some(Image::Build(build)) => {
+                let features = (!build.features.is_empty()).then(|| build.features.into_iter().collect());
+                program(build.package, build.binary, features)
+            }
+        };
+        let prepared = async { Ok(prepare(engine, &source, folders).await?) };
+        let ccm = self.stage(progress, "CCM image", prepared).await?;
+        Ok((fake, Some(ccm)))
+    }
+
+    async fn create_cluster(&self, engine: &Engine) -> Result<Cluster, SessionError> {
         let folder = self.dir.as_ref().expect("made before").path().to_owned();
         match &self.plan.cluster {
             ClusterPlan::Kind(kind) => {
@@ -220,17 +225,18 @@ impl Environment {
     }
 
     async fn stage<T>(
-        &mut self,
+        &self,
         progress: &Progress,
         name: &str,
-        work: impl AsyncFnOnce(&mut Environment) -> Result<T, SessionError>,
+        work: impl Future<Output = Result<T, SessionError>>,
     ) -> Result<T, SessionError> {
         let began = Instant::now();
         let shown = progress.stage(name);
-        let outcome = work(self).await;
+        let outcome = work.await;
         shown.end(outcome.is_ok());
         let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.stages.push(StageTime { stage: name.to_owned(), took_ms });
+        let mut stages = self.stages.lock().expect("no holder of this lock panics");
+        stages.push(StageTime { stage: name.to_owned(), took_ms });
         outcome
     }
 
