@@ -156,6 +156,17 @@ impl Ccm {
         self.scale_all(1).await
     }
 
+    /// Keeps one replica from coming back until [`Ccm::start`].
+    ///
+    /// # Errors
+    /// What the API server refused.
+    pub async fn hold_down(&self, replica: &str) -> Result<(), CcmError> {
+        match self.workload_of(replica) {
+            Some(workload) => self.applier.scale(&workload, 0).await,
+            None => Ok(()),
+        }
+    }
+
     async fn scale_all(&self, replicas: u32) -> Result<(), CcmError> {
         for workload in self.rendered(Form::Replicas).map(|r| r.workloads).unwrap_or_default() {
             self.applier.scale(&workload, replicas).await?;

@@ -170,6 +170,11 @@ async fn keep(
     ledger.duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     write_reports(&plan, &ledger, progress);
     progress.say(&summary(&ledger));
+    if let Ok(session) = &up
+        && let Err(error) = session.leave().await
+    {
+        progress.say(&format!("left in the cluster: {}", chain(&error)));
+    }
     drop(up);
     let leave = if plan.keep == Keep::Always { Leave::Everything } else { Leave::Nothing };
     match environment.down(leave).await {

@@ -189,6 +189,9 @@ pub(super) fn execute(
             let took_ms = u64::try_from(checks.elapsed().as_millis()).unwrap_or(u64::MAX);
             ledger.stages.push(StageTime { stage: CHECKS_STAGE.to_owned(), took_ms });
             ledger.subject = super::outcome::subject(suites, &plan, Some(session), &reproduce);
+            if let Err(error) = runtime.block_on(session.leave()) {
+                progress.say(&format!("left in the cluster: {}", crate::check::chain(&error)));
+            }
         }
     }
     drop(up);

@@ -56,7 +56,8 @@ impl CheckCx {
         self.pods_of_replica(replica).iter().flat_map(|pod| restarts(pod)).sum()
     }
 
-    /// Kills the replica's process as a crash would: SIGKILL, no chance to say goodbye.
+    /// Kills the replica's process as a crash would: SIGKILL, no chance to say goodbye. It stays down until the check
+    /// ends: a kubelet restarts a container at once, and the same replica might win the Lease again.
     ///
     /// # Errors
     /// When its container is not there or cannot be killed.
@@ -67,7 +68,8 @@ impl CheckCx {
         let id = container_id(&pod)
             .ok_or_else(|| Stop::Error(format!("Pod {} has no running container to kill", pod.name_any())))?;
         self.disturbs(replica);
-        self.session.kill_container(&node, &id).await.map_err(Stop::Error)
+        self.session.kill_container(&node, &id).await.map_err(Stop::Error)?;
+        Ok(self.session.ccm().hold_down(replica).await?)
     }
 
     /// Says that this check makes the replica end: its Pod is replaced when the check ends. A Pod that has crashed

@@ -300,6 +300,17 @@ impl Session {
         Ok(self.note_form(Form::Absent)?)
     }
 
+    /// Takes what the harness deployed away from a cluster that outlives the run; one of its own goes as a whole.
+    ///
+    /// # Errors
+    /// What could not be removed.
+    pub async fn leave(&self) -> Result<(), SessionError> {
+        match self.state.cluster.kind {
+            Some(_) => Ok(()),
+            None => self.forget_ccm().await,
+        }
+    }
+
     async fn change_ccm(&self, from: Form, to: Form) -> Result<(), CcmError> {
         self.ccm.remove(from).await?;
         self.ccm.apply(to).await?;

@@ -13,11 +13,12 @@ use crate::cluster::{
 };
 use crate::config::{ClusterPlan, Image, ProviderId, RunPlan, workspace};
 use crate::images::{Engine, Folders, ImageSource, PreparedImage, Program, RunId, prepare};
-use crate::k8s::client_for;
+use crate::k8s::{addresses, client_for, provider_id};
 use crate::ledger::StageTime;
 use crate::progress::Progress;
 use fake_cloud::admin::{Address, Credential, Instance, InstanceState};
 use k8s_openapi::api::core::v1::Node;
+use kube::ResourceExt;
 use kube::api::{Api, ListParams};
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -275,12 +276,18 @@ impl Session {
             let credential = Credential { name: replica.name.clone(), token: replica.token.clone() };
             self.cloud.put_credential(&credential).await?;
         }
-        let instances: Vec<Instance> = self
-            .machines()
-            .iter()
-            .enumerate()
-            .map(|(index, machine)| self.instance_of(machine, index))
-            .collect();
+        let instances: Vec<Instance> = if self.state.cluster.kind.is_some() {
+            self.machines().iter().enumerate().map(|(i, machine)| self.instance_of(machine, i)).collect()
+        } else {
+            // The CCM deletes NotReady Nodes the cloud does not know: it has to know every one (contract ENV-05).
+            self.world
+                .nodes
+                .all()
+                .iter()
+                .enumerate()
+                .map(|(i, node)| self.instance_of_node(node, i))
+                .collect()
+        };
         self.cloud.put_instances(&instances).await?;
         self.assert_uninitialised()?;
         match &self.state.cluster.kind {
@@ -294,25 +301,36 @@ impl Session {
     /// A real node's machine as the cloud sees it: its own addresses, and one that only the cloud can know.
     fn instance_of(&self, machine: &Machine, index: usize) -> Instance {
         let id = format!("i-{}", machine.name);
-        let mut addresses = Vec::new();
-        for ip in [machine.ipv4.map(|ip| ip.to_string()), machine.ipv6.map(|ip| ip.to_string())]
-            .into_iter()
-            .flatten()
-        {
-            addresses.push(Address { kind: "InternalIP".to_owned(), address: ip });
-        }
-        addresses.push(Address {
-            kind: "ExternalIP".to_owned(),
-            address: format!("198.51.100.{}", 200 + index % 50),
-        });
+        let own = [machine.ipv4.map(|ip| ip.to_string()), machine.ipv6.map(|ip| ip.to_string())];
+        self.real_instance(&machine.name, self.profile_provider_id(&id), own.into_iter().flatten(), index)
+    }
+
+    /// The machine of a Node that was there before the harness.
+    fn instance_of_node(&self, node: &Node, index: usize) -> Instance {
+        let name = node.name_any();
+        let provider_id = provider_id(node).unwrap_or_else(|| self.profile_provider_id(&format!("i-{name}")));
+        let own = addresses(node).into_iter().filter(|(kind, _)| kind == "InternalIP").map(|(_, ip)| ip);
+        self.real_instance(&name, provider_id, own, index)
+    }
+
+    fn real_instance(
+        &self,
+        name: &str,
+        provider_id: String,
+        own: impl Iterator<Item = String>,
+        index: usize,
+    ) -> Instance {
+        let internal = own.map(|address| Address { kind: "InternalIP".to_owned(), address });
+        let external = format!("198.51.100.{}", 200 + index % 50);
+        let external = Address { kind: "ExternalIP".to_owned(), address: external };
         Instance {
-            provider_id: Some(self.profile_provider_id(&id)),
-            id,
-            name: machine.name.clone(),
+            id: self.plan.profile.provider_id.instance(&provider_id).unwrap_or(name).to_owned(),
+            provider_id: Some(provider_id),
+            name: name.to_owned(),
             instance_type: "m1.large".to_owned(),
             zone: "zone-a".to_owned(),
             region: "region-1".to_owned(),
-            addresses,
+            addresses: internal.chain(std::iter::once(external)).collect(),
             labels: BTreeMap::new(),
             state: InstanceState::Running,
         }
