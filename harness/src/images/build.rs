@@ -84,7 +84,7 @@ pub struct Program {
 
 /// Compiles `program` into one static file and says where it is. Takes under a second when nothing has changed.
 ///
-/// The target folder is `target/images` of the workspace, so that a cargo that waits for us, as `cargo test` does,
+/// The target folder is `images` in cargo's own (`CARGO_TARGET_DIR`, else the workspace's `target`), so that a cargo that waits for us, as `cargo test` does,
 /// cannot be waited for by ours.
 ///
 /// # Errors
@@ -96,7 +96,9 @@ pub async fn static_binary(workspace: &Path, program: &Program) -> Result<PathBu
     }
     let cargo = PathBuf::from(std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")));
     let target = host_triple(&cargo, workspace, package).await?;
-    let folder = workspace.join("target/images");
+    // Whoever keeps cargo's output elsewhere keeps this there, too.
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace.join("target"), PathBuf::from);
+    let folder = target.join("images");
     let mut arguments: Vec<OsString> = ["build", "--release", "--locked", "--package", package, "--bin", bin]
         .into_iter()
         .map(OsString::from)
