@@ -97,8 +97,8 @@ pub async fn static_binary(workspace: &Path, program: &Program) -> Result<PathBu
     let cargo = PathBuf::from(std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")));
     let target = host_triple(&cargo, workspace, package).await?;
     // Whoever keeps cargo's output elsewhere keeps this there, too.
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace.join("target"), PathBuf::from);
-    let folder = target.join("images");
+    let cargos = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace.join("target"), PathBuf::from);
+    let folder = cargos.join("images");
     let mut arguments: Vec<OsString> = ["build", "--release", "--locked", "--package", package, "--bin", bin]
         .into_iter()
         .map(OsString::from)
