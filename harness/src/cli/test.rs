@@ -6,7 +6,7 @@
 use super::CONFIG_VARIABLE;
 use super::keeper::{self, Shared};
 use super::run::{execute, plan_all, refuse};
-use crate::config::{Choice, Offer, RunFile, RunPlan, Source, plan as plan_run};
+use crate::config::{Choice, Offer, RunFile, RunPlan, Source, plan as plan_run, workspace};
 use crate::cx::Suite;
 use crate::report::exit;
 use crate::run::{Planned, completion, run_one, skipped_trials};
@@ -19,6 +19,11 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 pub(super) fn main(suites: &'static [Suite]) -> ExitCode {
+    // Cargo starts tests in their package's folder; paths are meant from where the user stands, the workspace.
+    if let Err(error) = std::env::set_current_dir(workspace()) {
+        let _ = writeln!(std::io::stderr(), "error: {}: {error}", workspace().display());
+        return ExitCode::from(exit::USAGE);
+    }
     let source =
         std::env::var_os(CONFIG_VARIABLE).map_or(Source::Defaults, |path| Source::File(PathBuf::from(path)));
     let plan = match plan_run(&source, RunFile::default()) {
