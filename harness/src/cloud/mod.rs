@@ -3,7 +3,9 @@
 //! What is said to it through its admin API is [`fake_cloud::admin::Client`]'s.
 
 mod container;
+mod network;
 mod record;
 
 pub use container::{Cloud, CloudError, CloudSpec, fresh_token};
+pub use network::network_of;
 pub use record::CloudRecord;

@@ -4,13 +4,14 @@ use super::{CheckCx, Undo};
 use crate::ccm::Form;
 use crate::check::{Stop, Verdict};
 use crate::k8s::{T_UNINIT, addresses, has_taint, provider_id};
-use crate::probe::{Observed, Seen, holds, judge};
+use crate::probe::{Observed, ReadError, Seen, holds, judge, poll};
 use crate::session::Network;
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{Node, Pod, ServiceAccount};
 use kube::ResourceExt;
 use kube::api::{Api, PostParams};
 use serde_json::json;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A cluster no CCM has touched: its Nodes.
 #[derive(Clone, Debug)]
@@ -101,6 +102,7 @@ impl CheckCx {
     /// What the API server refuses.
     pub async fn create_canary(&self) -> Result<Canary, Stop> {
         let namespace = self.namespace().await?;
+        self.service_account_made(&namespace).await?;
         let pod: Pod = serde_json::from_value(json!({
             "metadata": {"name": "canary"},
             "spec": {
@@ -116,6 +118,20 @@ impl CheckCx {
         let api: Api<Pod> = Api::namespaced(self.client.clone(), &namespace);
         let created = api.create(&PostParams::default(), &pod).await?;
         Ok(Canary { namespace, name: created.name_any() })
+    }
+
+    /// Pods are refused in a namespace whose default service account the controller manager has not made yet; on a
+    /// cluster that has just come up that takes some seconds.
+    async fn service_account_made(&self, namespace: &str) -> Verdict {
+        let api: Api<ServiceAccount> = Api::namespaced(self.client.clone(), namespace);
+        let made = async |seen: &mut String| {
+            *seen = "no service account 'default'".to_owned();
+            let found = api.get_opt("default").await;
+            found.map_err(|error| ReadError::passing(crate::check::chain(&error)))
+        };
+        let what = "the namespace has its default service account";
+        poll(what, self.limits().start(), Duration::from_millis(100), made).await?;
+        Ok(())
     }
 
     fn find_canary(&self, canary: &Canary) -> Option<Arc<Pod>> {

@@ -7,7 +7,7 @@ use super::cold::roles_of;
 use super::state::{ReplicaRecord, RunDir, RunState};
 use super::{Session, SessionError, load_manifests};
 use crate::ccm::LeaseKey;
-use crate::cloud::{Cloud, CloudSpec, fresh_token};
+use crate::cloud::{Cloud, CloudSpec, fresh_token, network_of};
 use crate::cluster::{
     Cluster, ClusterRecord, KindSpec, Machine, PodNetworkWish, ProviderIds, cleanup, preflight,
 };
@@ -22,6 +22,7 @@ use kube::ResourceExt;
 use kube::api::{Api, ListParams};
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -120,13 +121,20 @@ impl Environment {
             };
             self.stage(progress, "images into the nodes", loaded).await?;
         }
-        let network = record.kind.as_ref().map_or("bridge", |kind| kind.network.as_str());
+        let (served_minor, nodes) = self.inspect(&record).await?;
+        let network = match &record.kind {
+            Some(kind) => kind.network.clone(),
+            None => self.network_beside(&engine, &nodes).await?,
+        };
         let started = async {
             let dialect = &self.plan.profile.dialect;
-            Ok(Cloud::start(&engine, CloudSpec { run: &self.run_id, network, dialect, image: &fake }).await?)
+            Ok(Cloud::start(
+                &engine,
+                CloudSpec { run: &self.run_id, network: &network, dialect, image: &fake },
+            )
+            .await?)
         };
         let cloud = self.stage(progress, "fake cloud", started).await?.record().clone();
-        let (served_minor, roles) = self.inspect(&record).await?;
         Ok(RunState {
             run_id: self.run_id.as_str().to_owned(),
             cluster: record,
@@ -140,7 +148,7 @@ impl Environment {
                 name: self.plan.profile.lease.name.clone(),
             }),
             served_minor,
-            roles,
+            roles: roles_of(&nodes),
         })
     }
 
@@ -196,8 +204,8 @@ impl Environment {
         }
     }
 
-    /// Minor version the API server reports, and what kubeadm wrote on the Nodes.
-    async fn inspect(&self, record: &ClusterRecord) -> Result<(u32, Vec<super::NodeRole>), SessionError> {
+    /// Minor version the API server reports, and the Nodes there are.
+    async fn inspect(&self, record: &ClusterRecord) -> Result<(u32, Vec<Node>), SessionError> {
         let client = client_for(&record.kubeconfig, "ccm-conformance").await?;
         let version = client.apiserver_version().await?;
         let digits: String = version.minor.chars().take_while(char::is_ascii_digit).collect();
@@ -208,7 +216,21 @@ impl Environment {
             ))
         })?;
         let nodes = Api::<Node>::all(client).list(&ListParams::default()).await?;
-        Ok((minor, roles_of(&nodes.items)))
+        Ok((minor, nodes.items))
+    }
+
+    /// Where the fake cloud has to be so that the Nodes of a cluster that was there before can reach it.
+    async fn network_beside(&self, engine: &Engine, nodes: &[Node]) -> Result<String, SessionError> {
+        let own: Vec<IpAddr> =
+            nodes.iter().flat_map(addresses).filter_map(|(_, address)| address.parse().ok()).collect();
+        let found = network_of(engine, &own).await.map_err(crate::images::ImageError::from)?;
+        found.ok_or_else(|| {
+            SessionError::Precondition(
+                "the existing cluster's nodes are no containers of this Docker engine, so they could not reach a \
+                 fake cloud that runs here; use a cluster on this engine (kind, k3d, minikube with Docker)"
+                    .to_owned(),
+            )
+        })
     }
 
     fn replicas(&self) -> Result<Vec<ReplicaRecord>, SessionError> {
