@@ -149,8 +149,9 @@ impl CheckCx {
             conditions.into_iter().flatten().any(|c| c.type_ == "PodScheduled" && c.status == "False")
         });
         let read = async || Ok(self.find_canary(canary));
+        // A cluster that has just come up may still wait for its scheduler.
         let outcome =
-            self.eventually("without a CCM a Pod waits", self.limits().watch(), read, unschedulable).await;
+            self.eventually("without a CCM a Pod waits", self.limits().start(), read, unschedulable).await;
         outcome.map_err(|stop| match stop {
             Stop::Unmet(unmet) => Stop::Error(format!("the cluster is not cold: {unmet}")),
             other => other,
