@@ -6,7 +6,7 @@
 use super::cold::roles_of;
 use super::state::{ReplicaRecord, RunDir, RunState};
 use super::{Session, SessionError, load_manifests};
-use crate::ccm::LeaseKey;
+use crate::ccm::{Form, LeaseKey};
 use crate::cloud::{Cloud, CloudSpec, fresh_token, network_of};
 use crate::cluster::{
     Cluster, ClusterRecord, KindSpec, Machine, PodNetworkWish, ProviderIds, cleanup, preflight,
@@ -311,12 +311,25 @@ impl Session {
                 .collect()
         };
         self.cloud.put_instances(&instances).await?;
+        self.assert_no_ccm()?;
         self.assert_uninitialised()?;
         match &self.state.cluster.kind {
             Some(kind) if kind.pod_network == PodNetworkWish::Switchable => {
                 self.set_network(super::Network::Present).await
             }
             Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Two CCMs under one name would be one that nobody deployed: a cluster that has it already is not touched.
+    fn assert_no_ccm(&self) -> Result<(), SessionError> {
+        let pods = [Form::Replicas, Form::AsShipped].into_iter().flat_map(|form| self.ccm.pods(form));
+        match pods.map(|pod| pod.name_any()).collect::<Vec<String>>() {
+            names if names.is_empty() => Ok(()),
+            names => Err(SessionError::Precondition(format!(
+                "the cluster runs the CCM under test already (Pods {}); remove it first",
+                names.join(", ")
+            ))),
         }
     }
 
