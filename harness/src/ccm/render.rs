@@ -42,6 +42,8 @@ pub struct Surroundings {
     pub placeholders: BTreeMap<String, String>,
     /// Host and port of the API server, set when the cluster has no kube-proxy and its Service address is dead.
     pub api_server: Option<(String, u16)>,
+    /// Variables of the CCM's container, as the profile asks for; values may hold placeholders.
+    pub environment: BTreeMap<String, String>,
     /// Flags to set on the copies, without dashes, e.g. `leader-elect-lease-duration` = `6s`.
     pub flags: Vec<(String, String)>,
     /// The secure port the manifests use; copies get their own.
@@ -56,6 +58,7 @@ pub fn as_shipped(manifests: &Manifests, token: &str, around: &Surroundings) -> 
     let mut documents = manifests.documents.clone();
     reach_api_server(&mut documents[manifests.workload], around, &mut changes);
     use_local_image(&mut documents[manifests.workload], manifests.container, &mut changes);
+    set_environment(&mut documents[manifests.workload], manifests.container, around, &mut changes);
     let mut table = around.placeholders.clone();
     table.insert(TOKEN.to_owned(), token.to_owned());
     documents.iter_mut().for_each(|document| substitute(document, &table));
@@ -69,6 +72,7 @@ pub fn replicas(manifests: &Manifests, replicas: &[Replica], around: &Surroundin
     let mut template = manifests.documents[manifests.workload].clone();
     reach_api_server(&mut template, around, &mut changes);
     use_local_image(&mut template, manifests.container, &mut changes);
+    set_environment(&mut template, manifests.container, around, &mut changes);
     to_deployment(&mut template, &mut changes);
     drop_anti_affinity(&mut template, &mut changes);
     for (flag, value) in &around.flags {
@@ -163,6 +167,17 @@ fn use_local_image(workload: &mut Value, container: usize, changes: &mut Vec<Str
     if container["imagePullPolicy"] != "IfNotPresent" && container["imagePullPolicy"] != "Never" {
         container["imagePullPolicy"] = json!("IfNotPresent");
         changes.push("imagePullPolicy IfNotPresent, as the image is loaded into the nodes".to_owned());
+    }
+}
+
+/// The profile's variables; one of the same name in the manifests gives way.
+fn set_environment(workload: &mut Value, container: usize, around: &Surroundings, changes: &mut Vec<String>) {
+    let container = &mut pod_spec_mut(workload)["containers"][container];
+    for (name, value) in &around.environment {
+        let env = array_at(container, "env");
+        env.retain(|entry| entry["name"] != *name);
+        env.push(json!({"name": name, "value": value}));
+        changes.push(format!("variable {name}, as the profile asks for"));
     }
 }
 
@@ -312,6 +327,7 @@ mod tests {
         Surroundings {
             placeholders: BTreeMap::from([("IMAGE".to_owned(), "x:1".to_owned())]),
             api_server: Some(("172.18.0.2".to_owned(), 6443)),
+            environment: BTreeMap::from([("WHERE".to_owned(), "${IMAGE}/x".to_owned())]),
             flags: vec![("leader-elect-lease-duration".to_owned(), "6s".to_owned())],
             secure_port: 10258,
             takes_secure_port: true,
@@ -356,7 +372,9 @@ mod tests {
         let workload = rendered.documents.last().expect("the workload comes last");
         assert_eq!(workload["kind"], "DaemonSet");
         assert_eq!(pod_args(workload), &json!(["--secure-port", "10258", "--leader-elect"]));
-        assert_eq!(rendered.changes.len(), 1, "{:?}", rendered.changes);
+        assert_eq!(rendered.changes.len(), 2, "{:?}", rendered.changes);
+        let env = &workload["spec"]["template"]["spec"]["containers"][0]["env"];
+        assert_eq!(env[1], json!({"name": "WHERE", "value": "x:1/x"}));
     }
 
     fn pod_args(workload: &Value) -> &Value {

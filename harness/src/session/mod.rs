@@ -366,6 +366,7 @@ pub(crate) fn surroundings(plan: &RunPlan, state: &RunState) -> Surroundings {
     Surroundings {
         placeholders,
         api_server: state.cluster.api_server_for_pods(),
+        environment: plan.profile.environment.clone(),
         flags,
         secure_port: plan.profile.secure_port,
         takes_secure_port: plan.profile.accepts("secure-port"),
