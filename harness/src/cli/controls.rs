@@ -176,19 +176,24 @@ fn judge(session: Session, subject: &str, checks: Vec<Planned>, handle: &Handle)
         running.into_iter().filter_map(|thread| thread.join().ok()).collect()
     });
     handle.block_on(session.forget_ccm()).map_err(|error| chain(&error))?;
-    let missed = entries.iter().filter_map(miss).collect();
+    let mut missed: Vec<String> = entries.iter().filter_map(miss).collect();
+    let lost = musts.len() - entries.len();
+    if lost > 0 {
+        missed.push(format!("{lost} checks ended without a result"));
+    }
     Ok(Verdict {
         subject: subject.to_owned(),
         missed,
-        checks: entries.len(),
+        checks: musts.len(),
         seconds: began.elapsed().as_secs_f64(),
     })
 }
 
-/// Why an entry is no catch; a check that cannot show anything here is none, but no fault either.
+/// Why an entry is no catch: only a failure is one.
 fn miss(entry: &Entry) -> Option<String> {
     match &entry.outcome {
-        Outcome::Fail { .. } | Outcome::Skip { .. } => None,
+        Outcome::Fail { .. } => None,
+        Outcome::Skip { detail, .. } => Some(format!("{} was not judged: {detail}", entry.id)),
         Outcome::Pass => Some(format!("{} passes", entry.id)),
         Outcome::Error { message } => {
             let cold = if entry.sharing == Sharing::Cold { " (cold)" } else { "" };
