@@ -96,6 +96,8 @@ impl fmt::Display for Facility {
 pub enum Sharing {
     /// Touches only objects of its own; runs beside any number of others.
     Shared,
+    /// Watches the leader crash: prepares beside others, then is alone with those that watch the same crash.
+    Joint,
     /// Disturbs the CCM or the whole cluster; runs alone.
     Exclusive,
     /// Needs a cluster that no CCM has touched yet; runs alone and first.
@@ -192,6 +194,12 @@ impl<Cx: 'static> Check<Cx> {
     /// Runs alone.
     pub const fn alone(mut self) -> Check<Cx> {
         self.sharing = Sharing::Exclusive;
+        self
+    }
+
+    /// Watches the leader crash, together with others that do.
+    pub const fn at_the_crash(mut self) -> Check<Cx> {
+        self.sharing = Sharing::Joint;
         self
     }
 

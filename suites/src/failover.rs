@@ -7,13 +7,13 @@ use fake_cloud::admin::Entry;
 use harness::check::{Capability, Facility, Stop, Verdict};
 use harness::cx::{Check, CheckCx, NodePlan, Suite, load_balancer};
 use harness::probe::{Observed, Seen, holds, judge};
-use harness::session::show_entry;
+use harness::session::{Crash, show_entry};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::ResourceExt;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The suite.
 pub const SUITE: Suite = Suite {
@@ -48,7 +48,7 @@ const CHECKS: &[Check] = &[
     })
     .needs(ELECTION)
     .with(KILL)
-    .alone()
+    .at_the_crash()
     .takes(10),
     Check::must(
         "HA-04",
@@ -58,7 +58,7 @@ const CHECKS: &[Check] = &[
     )
     .needs(&[Capability::LeaderElection, Capability::Instances, Capability::LoadBalancer])
     .with(KILL)
-    .alone()
+    .at_the_crash()
     .takes(10),
     Check::must(
         "HA-05",
@@ -166,19 +166,16 @@ async fn keeps_a_proper_lease(cx: &CheckCx) -> Verdict {
 }
 
 async fn fails_over(cx: &CheckCx) -> Verdict {
-    cx.disturbs_ccm();
-    let leader = cx.active_replica().await?;
-    let (before, old) = (cx.lease_transitions(), cx.lease_holder());
-    let began = Instant::now();
-    cx.kill(&leader).await?;
+    let crash = cx.leader_crash().await?;
+    let before = crash.transitions;
     let now = cx
         .eventually("another replica takes the Lease", cx.limits().failover(), lease(cx), taken_over(before))
         .await?;
-    cx.record("failover_ms", began.elapsed().as_millis());
-    if holder(&now) == old {
+    cx.record("failover_ms", crash.at.elapsed().as_millis());
+    if holder(&now) == crash.holder {
         return Err(Stop::unmet(
             "the holder is another",
-            format!("not {}", old.unwrap_or_default()),
+            format!("not {}", crash.holder.unwrap_or_default()),
             now.observed(),
         ));
     }
@@ -201,10 +198,8 @@ async fn fails_over(cx: &CheckCx) -> Verdict {
 }
 
 async fn never_overlaps(cx: &CheckCx) -> Verdict {
-    cx.disturbs_ccm();
     let (service, _) = provisioned(cx, load_balancer("busy").port(80)).await?;
-    let leader = cx.active_replica().await?;
-    let before = cx.lease_transitions();
+    cx.crash_is_near().await?;
     let mark = cx.session().journal().mark();
     // Steady work: every edit is a mutating request of whoever leads, before, during and after the crash.
     let edits = async {
@@ -223,26 +218,26 @@ async fn never_overlaps(cx: &CheckCx) -> Verdict {
         let wrote = holds("a mutating request of the leader", |writers: &Vec<String>| !writers.is_empty());
         let writers = async || Ok(writers_since(cx, mark).into_iter().collect::<Vec<_>>());
         cx.eventually("the leader writes", cx.limits().watch(), writers, wrote).await?;
-        cx.kill(&leader).await?;
+        let Crash { replica, transitions, .. } = cx.leader_crash().await?;
         cx.eventually(
             "another replica takes the Lease",
             cx.limits().failover(),
             lease(cx),
-            taken_over(before),
+            taken_over(transitions),
         )
         .await?;
-        let other = leader.clone();
+        let other = replica.clone();
         let succeeded = holds("a mutating request of another replica", move |writers: &Vec<String>| {
             writers.iter().any(|writer| *writer != other)
         });
         let writers = async || Ok(writers_since(cx, mark).into_iter().collect::<Vec<_>>());
         cx.eventually("the new leader writes", cx.limits().watch(), writers, succeeded).await?;
-        Ok::<(), Stop>(())
+        Ok::<String, Stop>(replica)
     };
-    tokio::select! {
+    let leader = tokio::select! {
         stop = edits => return Err(stop),
         outcome = crash => outcome?,
-    }
+    };
     let writes = cx.session().journal().since(mark, |entry: &Entry| entry.write);
     let mut last: BTreeMap<String, u64> = BTreeMap::new();
     let mut first: BTreeMap<String, u64> = BTreeMap::new();
@@ -272,8 +267,8 @@ async fn never_overlaps(cx: &CheckCx) -> Verdict {
 }
 
 async fn gives_up_when_it_cannot_renew(cx: &CheckCx) -> Verdict {
-    cx.disturbs_ccm();
     let leader = cx.active_replica().await?;
+    cx.disturbs(&leader);
     let restarts = cx.restarts_of(&leader);
     let Some(key) = cx.session().ccm().lease_key().cloned() else {
         return Err(Stop::Error("the profile names no Lease".to_owned()));
@@ -281,7 +276,6 @@ async fn gives_up_when_it_cannot_renew(cx: &CheckCx) -> Verdict {
     // Somebody else holds the Lease and keeps renewing it: for the leader that is a renewal that never succeeds.
     let stolen = crate::stolen_lease::StolenLease::take(cx, &key).await?;
     let limit = cx.limits().step_down();
-    cx.disturbs(&leader);
     let read = async || Ok(cx.has_ended(&leader, restarts));
     let ended = holds(format!("the process of replica {leader} ended"), |ended: &bool| *ended);
     let outcome = cx.eventually("the leader ends itself", limit, read, ended).await;

@@ -379,6 +379,12 @@ pub enum Effect {
     },
     /// Takes effect in the model, then the connection is closed without an answer.
     LoseAnswer,
+    /// Takes effect and is answered, but a load balancer that it creates stays without an address for so long, whatever
+    /// the settings say.
+    SlowProvisioning {
+        /// Milliseconds.
+        ms: u64,
+    },
 }
 
 /// A fault in force.

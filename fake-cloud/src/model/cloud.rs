@@ -83,6 +83,14 @@ impl Cloud {
         Ok(())
     }
 
+    /// Does something with another provisioning time than the settings say.
+    pub(crate) fn with_provisioning<T>(&mut self, time: Duration, act: impl FnOnce(&mut Cloud) -> T) -> T {
+        let usual = std::mem::replace(&mut self.tuning.provisioning, time);
+        let outcome = act(self);
+        self.tuning.provisioning = usual;
+        outcome
+    }
+
     /// Greatest number of items in a page.
     pub(crate) fn page_size(&self) -> u32 {
         self.tuning.page_size

@@ -50,6 +50,8 @@ pub(super) struct InFlight {
     waits_at: Option<u64>,
     /// The fault that will lose its answer.
     loses_answer: Option<u64>,
+    /// How long a load balancer that it creates takes, when a fault says so.
+    provisioning: Option<Duration>,
 }
 
 /// What comes next for a call.
@@ -148,6 +150,7 @@ impl InFlight {
             youngest_barrier: state.barriers.last_id(),
             waits_at: None,
             loses_answer: None,
+            provisioning: None,
         }
     }
 
@@ -200,6 +203,10 @@ impl InFlight {
                 self.loses_answer = Some(fault);
                 self.proceed(state, now, run)
             }
+            Effect::SlowProvisioning { ms } => {
+                self.provisioning = Some(Duration::from_millis(ms));
+                self.proceed(state, now, run)
+            }
         }
     }
 
@@ -219,7 +226,10 @@ impl InFlight {
             return Step::WaitAt(place);
         }
         let Some(run) = run.take() else { return Step::Close };
-        let answer = run(&mut state.cloud, now);
+        let answer = match self.provisioning {
+            None => run(&mut state.cloud, now),
+            Some(time) => state.cloud.with_provisioning(time, |cloud| run(cloud, now)),
+        };
         if let Some(id) = &answer.created {
             state.journal.created(self.seq, id.clone());
         }

@@ -1,7 +1,7 @@
 //! Load balancers of the native dialect.
 
-use crate::support::{TestCloud, firewall, load_balancer, until};
-use fake_cloud::admin::{LbState, LoadBalancer, Op, Settings};
+use crate::support::{TestCloud, firewall, load_balancer, on, until};
+use fake_cloud::admin::{Effect, LbState, LoadBalancer, Match, Op, Settings};
 use serde_json::{Value, json};
 
 #[tokio::test]
@@ -38,6 +38,18 @@ async fn a_load_balancer_from_creation_to_deletion() {
     assert_eq!(cloud.get("/v1/load-balancers/lb-1").await.fails(404, "not_found"), gone);
     assert_eq!(cloud.delete("/v1/load-balancers/lb-1").await.fails(404, "not_found"), gone);
     cloud.put("/v1/load-balancers/lb-1/backends", json!({"backends": []})).await.fails(404, "not_found");
+}
+
+#[tokio::test]
+async fn a_fault_makes_one_load_balancer_slow_and_leaves_others_quick() {
+    let cloud = TestCloud::start().await;
+    let slow = Match { resource: Some("u-1".to_owned()), ..on(Op::LbCreate) };
+    cloud.inject(slow, Effect::SlowProvisioning { ms: 60_000 }).await;
+    let made = cloud.post("/v1/load-balancers", load_balancer("slow", "u-1")).await.answers(201);
+    assert_eq!((&made["state"], &made["addresses"]), (&json!("provisioning"), &json!([])));
+    let made = cloud.post("/v1/load-balancers", load_balancer("quick", "u-2")).await.answers(201);
+    assert_eq!(made["state"], json!("active"));
+    assert_eq!(cloud.admin.settings().await.expect("settings").provisioning_ms, Some(0));
 }
 
 #[tokio::test]

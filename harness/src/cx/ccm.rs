@@ -56,18 +56,17 @@ impl CheckCx {
         self.pods_of_replica(replica).iter().flat_map(|pod| restarts(pod)).sum()
     }
 
-    /// Kills the replica's process as a crash would: SIGKILL, no chance to say goodbye. It stays down until the check
-    /// ends: a kubelet restarts a container at once, and the same replica might win the Lease again.
+    /// Kills the replica's process as a crash would: SIGKILL, no chance to say goodbye. It stays down until the CCM is
+    /// brought back: a kubelet restarts a container at once, and the same replica might win the Lease again.
     ///
     /// # Errors
     /// When its container is not there or cannot be killed.
-    pub async fn kill(&self, replica: &str) -> Result<(), Stop> {
+    pub(super) async fn kill(&self, replica: &str) -> Result<(), Stop> {
         let pod = self.pods_of_replica(replica).into_iter().next();
         let pod = pod.ok_or_else(|| Stop::Error(format!("replica {replica} has no Pod to kill")))?;
         let node = pod.spec.as_ref().and_then(|s| s.node_name.clone()).unwrap_or_default();
         let id = container_id(&pod)
             .ok_or_else(|| Stop::Error(format!("Pod {} has no running container to kill", pod.name_any())))?;
-        self.disturbs(replica);
         self.session.kill_container(&node, &id).await.map_err(Stop::Error)?;
         Ok(self.session.ccm().hold_down(replica).await?)
     }
@@ -75,8 +74,7 @@ impl CheckCx {
     /// Says that this check makes the replica end: its Pod is replaced when the check ends. A Pod that has crashed
     /// before is restarted later and later, and the next check must not wait for that.
     pub fn disturbs(&self, replica: &str) {
-        self.on_end(Undo::Ccm);
-        self.disturbed.lock().expect("no holder of this lock panics").insert(replica.to_owned());
+        self.on_end(Undo::Ccm { ended: Some(replica.to_owned()) });
     }
 
     /// Whether the replica's process has ended since it had been restarted `restarts` times, come back or not.
@@ -93,7 +91,7 @@ impl CheckCx {
     /// # Errors
     /// When the Pods do not go.
     pub async fn stop_ccm(&self) -> Result<(), Stop> {
-        self.on_end(Undo::Ccm);
+        self.on_end(Undo::Ccm { ended: None });
         Ok(self.session.ccm().stop().await?)
     }
 
@@ -105,20 +103,15 @@ impl CheckCx {
         Ok(self.session.ccm().start().await?)
     }
 
-    /// Says that this check disturbs the CCM, so that cleanup waits until it leads again.
-    pub fn disturbs_ccm(&self) {
-        self.on_end(Undo::Ccm);
-    }
-
-    /// Brings all replicas back and waits until one leads, so that the next check finds the CCM whole.
-    pub(super) async fn undo_ccm(&self) -> Result<(), String> {
+    /// Brings all replicas back, a fresh Pod for the one that was made to end, and waits until one leads, so that the
+    /// next check finds the CCM whole.
+    pub(super) async fn undo_ccm(&self, ended: Option<&str>) -> Result<(), String> {
         let ccm = self.session.ccm();
         if !ccm.exists() {
             return Ok(());
         }
         let text = |error: crate::ccm::CcmError| crate::check::chain(&error);
-        let disturbed = self.disturbed.lock().expect("no holder of this lock panics").clone();
-        for pod in disturbed.iter().flat_map(|replica| self.pods_of_replica(replica)) {
+        for pod in ended.into_iter().flat_map(|replica| self.pods_of_replica(replica)) {
             let api: Api<Pod> = Api::namespaced(self.client.clone(), &pod.namespace().unwrap_or_default());
             super::nodes::gone(api.delete(&pod.name_any(), &DeleteParams::default().grace_period(0)).await)?;
             self.caught_up(|| self.is_replaced(&pod))

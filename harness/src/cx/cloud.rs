@@ -4,7 +4,7 @@ use super::{CheckCx, Undo};
 use crate::check::Stop;
 use crate::probe::{Observed, ReadError};
 use fake_cloud::admin::{
-    ActiveFault, Client, ClientError, Effect, Entry, Fault, Inventory, LoadBalancer, Match, Op, Settings,
+    ActiveFault, Client, ClientError, Effect, Entry, Fault, Inventory, LoadBalancer, Match, Op,
 };
 
 /// A barrier this check has raised. Calls that match wait at it until it is opened, at the latest by cleanup.
@@ -147,16 +147,6 @@ impl CheckCx {
         Ok(Gate { id: barrier.id, cloud })
     }
 
-    /// Changes the whole cloud's timing until the check ends; only for checks that run alone.
-    ///
-    /// # Errors
-    /// When the fake cloud refuses.
-    pub async fn set_cloud(&self, settings: &Settings) -> Result<(), Stop> {
-        self.on_end(Undo::Settings);
-        self.session.cloud().set_settings(settings).await?;
-        Ok(())
-    }
-
     /// Deletes a load balancer behind the CCM's back, with everything that belongs to it.
     ///
     /// # Errors
@@ -176,16 +166,6 @@ impl CheckCx {
 
     pub(super) async fn undo_barrier(&self, id: u64) -> Result<(), String> {
         absent_is_fine(self.session.cloud().release(id).await.map(|_| ()))
-    }
-
-    pub(super) async fn undo_settings(&self) -> Result<(), String> {
-        let settings = Settings {
-            provisioning_ms: Some(0),
-            deletion_ms: Some(0),
-            stale_ms: Some(0),
-            page_size: Some(50),
-        };
-        absent_is_fine(self.session.cloud().set_settings(&settings).await.map(|_| ()))
     }
 }
 

@@ -5,6 +5,7 @@
 mod ccm;
 mod cloud;
 mod cold;
+mod crash;
 mod nodes;
 mod services;
 mod undo;
@@ -18,9 +19,10 @@ pub use services::{ServicePlan, ServiceRef, load_balancer};
 use crate::check::{Check as CheckOf, Stop, Suite as SuiteOf};
 use crate::config::Limits;
 use crate::probe::{Judge, Observed, Probe, ReadError, poll};
-use crate::session::Session;
+use crate::session::{Seat, Session};
 use kube::Client;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::fs::File;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::OnceCell;
@@ -45,8 +47,10 @@ pub struct CheckCx {
     namespace: OnceCell<String>,
     undo: Mutex<Vec<Undo>>,
     services_made: Mutex<Vec<ServiceRef>>,
-    /// Replicas this check made end.
-    disturbed: Mutex<BTreeSet<String>>,
+    /// The check's hold on the cluster.
+    turn: Mutex<Option<File>>,
+    /// Its part in the leader's crash, when it watches one.
+    seat: tokio::sync::Mutex<Option<Seat>>,
     heartbeats: Mutex<BTreeMap<String, AbortHandle>>,
     facts: Mutex<BTreeMap<String, String>>,
 }
@@ -58,11 +62,16 @@ impl std::fmt::Debug for CheckCx {
 }
 
 impl CheckCx {
-    /// A context for one run of check `id`.
+    /// A context for one run of check `id`, which holds the cluster by `turn` and watches the crash of `seat`.
     ///
     /// # Errors
     /// When no client of its own can be made; the API server's audit log would not tell checks apart without.
-    pub async fn new(id: &'static str, session: Arc<Session>) -> Result<CheckCx, Stop> {
+    pub async fn new(
+        id: &'static str,
+        session: Arc<Session>,
+        turn: File,
+        seat: Option<Seat>,
+    ) -> Result<CheckCx, Stop> {
         let client = session.client_named(&format!("ccm-conformance/{id}")).await?;
         let probe = Probe::new(session.world().pulse().clone());
         let mark = session.journal().mark();
@@ -77,7 +86,8 @@ impl CheckCx {
             namespace: OnceCell::new(),
             undo: Mutex::default(),
             services_made: Mutex::default(),
-            disturbed: Mutex::default(),
+            turn: Mutex::new(Some(turn)),
+            seat: tokio::sync::Mutex::new(seat),
             heartbeats: Mutex::default(),
             facts: Mutex::default(),
         })

@@ -19,10 +19,10 @@ pub(super) enum Undo {
     Fault(u64),
     /// Release a barrier.
     Barrier(u64),
-    /// Bring the cloud's timing settings back to their defaults.
-    Settings,
-    /// Bring the CCM back up.
-    Ccm,
+    /// Bring the CCM back up, with a fresh Pod for the replica that was made to end.
+    Ccm { ended: Option<String> },
+    /// Give the seat at the leader's crash back; the last one brings the CCM back up.
+    Crash,
     /// Take the CCM as shipped away and set the pod network up.
     Cold,
 }
@@ -42,13 +42,12 @@ impl CheckCx {
             std::mem::take(&mut *self.undo.lock().expect("no holder of this lock panics"));
         list.reverse();
         let turn = |undo: &Undo| match undo {
-            Undo::Fault(_) | Undo::Barrier(_) | Undo::Settings => 0,
+            Undo::Fault(_) | Undo::Barrier(_) => 0,
             // Services need a CCM to let go of them.
-            Undo::Ccm => 1,
+            Undo::Ccm { .. } | Undo::Crash => 1,
             _ => 2,
         };
         list.sort_by_key(turn);
-        list.dedup_by(|a, b| matches!((a, b), (Undo::Ccm, Undo::Ccm) | (Undo::Settings, Undo::Settings)));
         // Services of one check wait for the same CCM: side by side, not one after the other.
         let services: Vec<ServiceRef> = list
             .iter()
@@ -70,8 +69,8 @@ impl CheckCx {
                 Undo::Instance(id) => self.undo_instance(id).await,
                 Undo::Fault(id) => self.undo_fault(*id).await,
                 Undo::Barrier(id) => self.undo_barrier(*id).await,
-                Undo::Settings => self.undo_settings().await,
-                Undo::Ccm => self.undo_ccm().await,
+                Undo::Ccm { ended } => self.undo_ccm(ended.as_deref()).await,
+                Undo::Crash => self.undo_crash().await,
                 Undo::Cold => self.undo_cold().await,
             };
             if let Err(why) = outcome {

@@ -41,8 +41,6 @@ struct Inner<K> {
     /// Keys seen since a (re-)list began; what a finished list did not name is gone.
     listing: Option<Vec<(String, String)>>,
     ready: bool,
-    /// Events taken in so far.
-    events: usize,
 }
 
 /// A shared view of one kind of object, fed by a watch.
@@ -60,12 +58,7 @@ impl<K> Clone for Cache<K> {
 impl<K> Default for Cache<K> {
     fn default() -> Self {
         Cache {
-            inner: Arc::new(RwLock::new(Inner {
-                objects: BTreeMap::new(),
-                listing: None,
-                ready: false,
-                events: 0,
-            })),
+            inner: Arc::new(RwLock::new(Inner { objects: BTreeMap::new(), listing: None, ready: false })),
         }
     }
 }
@@ -78,7 +71,6 @@ impl<K: Resource> Cache<K> {
     /// Takes one event of the watch in.
     pub(super) fn take(&self, event: Event<K>) {
         let mut inner = self.inner.write().expect("no holder of this lock panics");
-        inner.events += 1;
         match event {
             Event::Init => inner.listing = Some(Vec::new()),
             Event::InitApply(object) => {
@@ -110,9 +102,20 @@ impl<K: Resource> Cache<K> {
         self.read(|inner| inner.ready)
     }
 
-    /// How many events the watch has shown so far, of whatever object.
-    pub fn events_seen(&self) -> usize {
-        self.read(|inner| inner.events)
+    /// How many versions since then differ from the one before in what `facts` says of them; objects that came or went
+    /// count.
+    pub fn changes_since<F: PartialEq>(&self, since: Instant, facts: impl Fn(&K) -> F) -> usize {
+        let of_one = |versions: &[Version<K>]| {
+            let news = versions.iter().enumerate().filter(|(at, version)| {
+                let before = at.checked_sub(1).map(|at| &versions[at]);
+                let same = |old: &Version<K>| {
+                    old.change == version.change && facts(&old.object) == facts(&version.object)
+                };
+                version.at >= since && !before.is_some_and(same)
+            });
+            news.count()
+        };
+        self.read(|inner| inner.objects.values().map(|versions| of_one(versions)).sum())
     }
 
     /// The object as it is now, if it is there. Cluster-scoped kinds have the empty namespace.
@@ -197,5 +200,23 @@ mod tests {
         assert_eq!(cache.all().len(), 1);
         let changes: Vec<_> = cache.history("", "a").iter().map(|v| v.change).collect();
         assert_eq!(changes, [Change::Applied, Change::Applied, Change::Deleted]);
+    }
+
+    #[tokio::test]
+    async fn counts_changes_that_matter() {
+        let cache = Cache::<Node>::default();
+        cache.take(Event::Apply(node("a", "1")));
+        let since = Instant::now();
+        let label = |node: &Node| node.metadata.labels.clone();
+        // A heartbeat: another version with the same facts.
+        cache.take(Event::Apply(node("a", "2")));
+        assert_eq!(cache.changes_since(since, label), 0);
+        let mut labelled = node("a", "3");
+        labelled.metadata.labels = Some([("x".to_owned(), "y".to_owned())].into());
+        cache.take(Event::Apply(labelled.clone()));
+        assert_eq!(cache.changes_since(since, label), 1);
+        cache.take(Event::Delete(labelled));
+        cache.take(Event::Apply(node("b", "5")));
+        assert_eq!(cache.changes_since(since, label), 3);
     }
 }

@@ -4,6 +4,8 @@
 pub const T_UNINIT: &str = "node.cloudprovider.kubernetes.io/uninitialized";
 /// Taint of a Node whose instance is shut down (`T-SHUT`).
 pub const T_SHUT: &str = "node.cloudprovider.kubernetes.io/shutdown";
+/// Taint of a Node that the cluster autoscaler is about to remove: it leaves load balancers first.
+pub const T_TO_BE_DELETED: &str = "ToBeDeletedByClusterAutoscaler";
 /// Annotation with the addresses the kubelet was started with (`A-NODEIP`).
 pub const A_NODEIP: &str = "alpha.kubernetes.io/provided-node-ip";
 /// Zone label (`L-ZONE`).

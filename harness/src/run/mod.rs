@@ -86,12 +86,7 @@ pub fn is_filtered_out(arguments: &Arguments, name: &str) -> bool {
 
 /// Orders trials so that phases follow one another and long checks start first.
 pub fn in_order(mut planned: Vec<Planned>) -> Vec<Planned> {
-    let phase = |sharing: Sharing| match sharing {
-        Sharing::Cold => 0,
-        Sharing::Shared => 1,
-        Sharing::Exclusive => 2,
-    };
-    planned.sort_by_key(|p| (phase(p.check.sharing), std::cmp::Reverse(p.check.takes_s)));
+    planned.sort_by_key(|p| (order::phase(p.check.sharing), std::cmp::Reverse(p.check.takes_s)));
     planned
 }
 
@@ -121,6 +116,10 @@ pub fn run_all(
         }
     }
     let chosen = in_order(chosen);
+    // Those that watch the leader crash wait for one another: only where each has a thread.
+    let joint = chosen.iter().filter(|one| one.check.sharing == Sharing::Joint).count();
+    let threads = arguments.test_threads.unwrap_or(1);
+    session.gathering().announce(if joint < threads { joint } else { 1 });
     let phases = Arc::new(Phases::of(chosen.iter().map(|one| one.check.sharing)));
     let mut trials: Vec<Trial> = chosen
         .into_iter()

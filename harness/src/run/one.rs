@@ -6,8 +6,9 @@ use crate::check::{Sharing, Stop, Verdict};
 use crate::cx::CheckCx;
 use crate::evidence;
 use crate::ledger::{Entry, Outcome, SkipReason};
-use crate::session::Session;
+use crate::session::{Seat, Session};
 use futures::FutureExt;
+use std::fs::File;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
@@ -16,30 +17,31 @@ use std::time::Instant;
 ///
 /// Blocks the thread while others hold the cluster.
 pub async fn run_one(session: Arc<Session>, planned: &Planned) -> Entry {
-    let alone = planned.check.sharing != Sharing::Shared;
+    let seat = (planned.check.sharing == Sharing::Joint).then(|| session.gathering().seat());
+    let alone = matches!(planned.check.sharing, Sharing::Exclusive | Sharing::Cold);
     let held = session.dir().hold_cluster(alone);
     let mut entry = planned.entry(Outcome::Pass);
     entry.started = jiff::Timestamp::now().to_string();
     let began = Instant::now();
     match held {
         Err(error) => entry.outcome = Outcome::Error { message: crate::check::chain(&error) },
-        Ok(_turn) if session.is_interrupted() => {
+        Ok(_) if session.is_interrupted() => {
             entry.outcome = Outcome::Error { message: "interrupted".to_owned() }
         }
-        Ok(_turn) => judge(session, planned, &mut entry).await,
+        Ok(turn) => judge(session, planned, &mut entry, turn, seat).await,
     }
     entry.duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     entry
 }
 
-async fn judge(session: Arc<Session>, planned: &Planned, entry: &mut Entry) {
+async fn judge(session: Arc<Session>, planned: &Planned, entry: &mut Entry, turn: File, seat: Option<Seat>) {
     if planned.check.sharing != Sharing::Cold
         && let Err(stop) = session.ensure_ccm(Form::Replicas).await
     {
         entry.outcome = outcome_of(Err(stop));
         return;
     }
-    let cx = match CheckCx::new(planned.check.id, session.clone()).await {
+    let cx = match CheckCx::new(planned.check.id, session.clone(), turn, seat).await {
         Ok(cx) => cx,
         Err(stop) => {
             entry.outcome = outcome_of(Err(stop));

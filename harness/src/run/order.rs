@@ -1,4 +1,5 @@
-//! Phases: checks that need a cold cluster first, then those that share, then those that run alone.
+//! Phases: checks that need a cold cluster first, then those that share (those that watch the leader crash are the last
+//! of them to begin), then those that run alone.
 
 use crate::check::Sharing;
 use std::sync::{Condvar, Mutex};
@@ -6,7 +7,7 @@ use std::sync::{Condvar, Mutex};
 /// How many checks of each phase are still to end.
 #[derive(Debug)]
 pub struct Phases {
-    left: Mutex<[usize; 3]>,
+    left: Mutex<[usize; 4]>,
     ended: Condvar,
 }
 
@@ -25,27 +26,31 @@ impl Drop for Turn<'_> {
     }
 }
 
-fn phase(sharing: Sharing) -> usize {
+/// A check's place in the order.
+pub(super) fn phase(sharing: Sharing) -> usize {
     match sharing {
         Sharing::Cold => 0,
         Sharing::Shared => 1,
-        Sharing::Exclusive => 2,
+        Sharing::Joint => 2,
+        Sharing::Exclusive => 3,
     }
 }
 
 impl Phases {
     /// For these checks.
     pub fn of(checks: impl Iterator<Item = Sharing>) -> Phases {
-        let mut left = [0; 3];
+        let mut left = [0; 4];
         checks.for_each(|sharing| left[phase(sharing)] += 1);
         Phases { left: Mutex::new(left), ended: Condvar::new() }
     }
 
-    /// Waits until every check of an earlier phase has ended.
+    /// Waits until every check of an earlier phase has ended; those that watch the leader crash prepare beside those that
+    /// share.
     pub fn wait_for(&self, sharing: Sharing) -> Turn<'_> {
         let phase = phase(sharing);
         let left = self.left.lock().expect("no holder of this lock panics");
-        let earlier = |left: &mut [usize; 3]| left[..phase].iter().any(|count| *count > 0);
+        let awaited = if sharing == Sharing::Joint { 1 } else { phase };
+        let earlier = |left: &mut [usize; 4]| left[..awaited].iter().any(|count| *count > 0);
         drop(self.ended.wait_while(left, earlier).expect("no holder of this lock panics"));
         Turn { phases: self, phase }
     }

@@ -3,11 +3,13 @@
 //! [`up`] brings it up and takes it down; a [`Session`] joins it.
 
 mod cold;
+mod crash;
 mod journal;
 mod state;
 pub mod up;
 
 pub use cold::Network;
+pub use crash::{Crash, Gathering, Seat};
 pub use journal::{Journal, is_lb_write, show_entry};
 pub use state::{CcmState, FOLDER_PREFIX, NodeRole, ReplicaRecord, RunDir, RunState, StateError};
 
@@ -102,6 +104,7 @@ pub struct Session {
     ccm: Ccm,
     cancel: CancellationToken,
     suffix: AtomicU32,
+    gathering: Gathering,
 }
 
 impl std::fmt::Debug for Session {
@@ -135,7 +138,21 @@ impl Session {
         // Names stay unique between the sessions and processes of one run, too.
         let seed = RandomState::new().hash_one(std::process::id());
         let suffix = AtomicU32::new((seed & 0xF_FFFF) as u32);
-        Ok(Session { plan, dir, state, cluster, client, world, cloud, journal, ccm, cancel, suffix })
+        let gathering = Gathering::default();
+        Ok(Session {
+            plan,
+            dir,
+            state,
+            cluster,
+            client,
+            world,
+            cloud,
+            journal,
+            ccm,
+            cancel,
+            suffix,
+            gathering,
+        })
     }
 
     /// The plan of the run.
@@ -211,6 +228,11 @@ impl Session {
     /// The providerID the profile's format gives an instance.
     pub fn profile_provider_id(&self, instance_id: &str) -> String {
         self.plan.profile.provider_id.render(instance_id)
+    }
+
+    /// Where checks meet that watch the leader crash.
+    pub fn gathering(&self) -> &Gathering {
+        &self.gathering
     }
 
     /// Four letters and digits no other name in this run ends with.

@@ -2,22 +2,25 @@
 
 use super::{LB, balancer_becomes, provisioned, published};
 use crate::judges::{MaybeService, initialised, keeps_finalizer};
-use fake_cloud::admin::{Effect, Entry, Fault, Inventory, LoadBalancer, Match, Op};
-use harness::check::{Capability, Facility, Stop, Verdict};
+use fake_cloud::admin::{Effect, Entry, Fault, Inventory, Match, Op};
+use harness::check::{Capability, Stop, Verdict};
 use harness::cx::{Check, CheckCx, NodePlan, ServiceRef, load_balancer};
-use harness::k8s::{F_LB, L_EXCL, has_finalizer, ingress};
+use harness::k8s::{
+    F_LB, L_EXCL, T_TO_BE_DELETED, T_UNINIT, addresses, has_finalizer, has_taint, ingress, provider_id, ready,
+};
 use harness::probe::{Observed, holds};
 use harness::session::show_entry;
 use kube::ResourceExt;
 use serde_json::json;
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 const WANTS: &str = "k8s.io/cloud-provider service/controller.go wantsLoadBalancer";
 const ENSURE: &str = "k8s.io/cloud-provider service/controller.go ensureLoadBalancer";
 const PROVIDER: &str = "k8s.io/cloud-provider cloud.go EnsureLoadBalancer";
 
-pub(super) const CHECKS: [Check; 10] = [
+pub(super) const CHECKS: [Check; 9] = [
     Check::must("SVC-ELIG-01", "a LoadBalancer Service without endpoints or selector is provisioned", WANTS, |cx| {
         Box::pin(provisions_without_endpoints(cx))
     })
@@ -52,16 +55,7 @@ pub(super) const CHECKS: [Check; 10] = [
         |cx| Box::pin(waits_for_an_address(cx)),
     )
     .needs(LB)
-    .alone()
     .takes(8),
-    Check::must(
-        "SVC-CREATE-04",
-        "at most one load balancer exists per Service, also when the answer to its creation is lost",
-        PROVIDER,
-        |cx| Box::pin(creates_only_one(cx)),
-    )
-    .needs(LB)
-    .takes(10),
     Check::must("SVC-CREATE-05", "every Service port is a frontend with its protocol and node port", PROVIDER, |cx| {
         Box::pin(has_every_port(cx))
     })
@@ -84,18 +78,6 @@ pub(super) const CHECKS: [Check; 10] = [
     .needs(LB)
     .takes(36),
 ];
-
-/// SVC-CREATE-19 restarts the leader and lives with the failover checks; its body is here with its kin.
-pub(crate) const RESTART: Check = Check::must(
-    "SVC-CREATE-19",
-    "a restart leaves load balancers, their addresses and the Services' status as they are",
-    "k8s.io/cloud-provider service/controller.go: every Service is ensured at start",
-    |cx| Box::pin(survives_a_restart(cx)),
-)
-.needs(&[Capability::LoadBalancer, Capability::LeaderElection])
-.with(&[Facility::CloudControl, Facility::ProcessControl])
-.alone()
-.takes(10);
 
 async fn provisions_without_endpoints(cx: &CheckCx) -> Verdict {
     provisioned(cx, load_balancer("no-endpoints").port(80)).await?;
@@ -178,9 +160,13 @@ async fn publishes_addresses(cx: &CheckCx) -> Verdict {
 
 async fn waits_for_an_address(cx: &CheckCx) -> Verdict {
     let provisioning = Duration::from_secs(6);
-    let slow = fake_cloud::admin::Settings { provisioning_ms: Some(6_000), ..Default::default() };
-    cx.set_cloud(&slow).await?;
-    let service = cx.create_service(load_balancer("web").port(80)).await?;
+    let service = cx
+        .create_service(load_balancer("web").port(80).with(|s| s.type_ = Some("ClusterIP".to_owned())))
+        .await?;
+    let matching = Match { ops: vec![Op::LbCreate], resource: Some(service.uid.clone()), ..Match::default() };
+    let effect = Effect::SlowProvisioning { ms: 6_000 };
+    cx.inject(Fault { matching, effect, calls: None, for_ms: None }).await?;
+    cx.patch_service(&service, &json!({"spec": {"type": "LoadBalancer"}})).await?;
     cx.eventually(
         "the cloud has a load balancer that is being provisioned",
         cx.limits().watch(),
@@ -211,34 +197,6 @@ async fn waits_for_an_address(cx: &CheckCx) -> Verdict {
         crate::judges::publishes(&lb),
     )
     .await
-}
-
-async fn creates_only_one(cx: &CheckCx) -> Verdict {
-    let service = cx
-        .create_service(load_balancer("web").port(80).with(|s| s.type_ = Some("ClusterIP".to_owned())))
-        .await?;
-    // The creation takes effect, but its answer never arrives: a CCM that creates blindly makes a second one.
-    let matching = Match { ops: vec![Op::LbCreate], resource: Some(service.uid.clone()), ..Match::default() };
-    let fault =
-        cx.inject(Fault { matching, effect: Effect::LoseAnswer, calls: Some(1), for_ms: None }).await?;
-    cx.patch_service(&service, &json!({"spec": {"type": "LoadBalancer"}})).await?;
-    cx.eventually(
-        "the CCM creates a load balancer and the answer is lost",
-        cx.limits().watch(),
-        async || cx.hits(&fault).await,
-        holds("one lost answer", |hits: &u64| *hits == 1),
-    )
-    .await?;
-    let limit = cx.limits().service_after(1);
-    let read = async || cx.load_balancers(&service).await;
-    let lb = cx
-        .eventually("exactly one load balancer, found again", limit, read, crate::judges::one_active())
-        .await?;
-    let read = async || Ok(cx.find_service(&service));
-    cx.eventually("its address is published", limit, read, crate::judges::publishes(&lb)).await?;
-    let read = async || cx.load_balancers(&service).await;
-    let one = holds("exactly one load balancer", |list: &Vec<LoadBalancer>| list.len() == 1);
-    cx.consistently("no second one appears", Duration::from_secs(3), read, one).await
 }
 
 async fn has_every_port(cx: &CheckCx) -> Verdict {
@@ -334,10 +292,10 @@ async fn retries_with_backoff(cx: &CheckCx) -> Verdict {
         keeps_finalizer(),
     )
     .await?;
-    // Retries come after 5, 10 and 20 s. Whatever happens to a Node may bring one forward (contract section 24), so
-    // what is bounded is the number of attempts by the number of Node events; a loop without back-off is far above.
+    // Retries come after 5, 10 and 20 s. A change of the Nodes that load balancers could use may bring one forward
+    // (contract section 24), so the number of attempts is bounded by that of such changes; a loop without back-off is
+    // far above.
     let watched = Instant::now();
-    let nodes_before = node_events(cx);
     let attempts = |cx: &CheckCx| -> Vec<u64> {
         let about = |e: &Entry| e.op == Op::LbCreate && e.owner.as_deref() == Some(&service.uid);
         cx.journal(about).iter().map(|entry| entry.at_ms).collect()
@@ -345,12 +303,13 @@ async fn retries_with_backoff(cx: &CheckCx) -> Verdict {
     let before = attempts(cx).len();
     let window = Duration::from_secs(16);
     let read = async || {
-        let allowed = 4 + node_events(cx).saturating_sub(nodes_before);
+        let allowed = 4 + node_changes(cx, watched);
         Ok((attempts(cx).len() - before, allowed))
     };
-    let bounded = holds("at most 4 attempts and one per Node event", |(made, allowed): &(usize, usize)| {
-        made <= allowed
-    });
+    let bounded = holds(
+        "at most 4 attempts and one per change of the eligible Nodes",
+        |(made, allowed): &(usize, usize)| made <= allowed,
+    );
     cx.consistently("retries back off", window, read, bounded).await?;
     cx.clear(&fault).await?;
     let read = async || cx.load_balancers(&service).await;
@@ -362,66 +321,19 @@ async fn retries_with_backoff(cx: &CheckCx) -> Verdict {
     Ok(())
 }
 
-/// How many events the watch on Nodes has shown so far.
-fn node_events(cx: &CheckCx) -> usize {
-    cx.session().world().nodes.events_seen()
-}
-
-async fn survives_a_restart(cx: &CheckCx) -> Verdict {
-    cx.disturbs_ccm();
-    let (service, before) = provisioned(cx, load_balancer("web").port(80)).await?;
-    let leader = cx.active_replica().await?;
-    let transitions = cx.lease_transitions();
-    let mark = cx.session().journal().mark();
-    cx.kill(&leader).await?;
-    cx.eventually(
-        "another leader has taken over",
-        cx.limits().failover(),
-        cx_lease_transitions(cx),
-        holds(format!("more than {transitions} leaseTransitions"), move |now: &u64| {
-            *now > transitions as u64
-        }),
-    )
-    .await?;
-    // The new leader ensures every Service once at its start: wait until it has looked at this one.
-    let seen =
-        |cx: &CheckCx| cx.session().journal().since(mark, |e| e.owner.as_deref() == Some(&service.uid)).len();
-    cx.eventually(
-        "the new leader looks at the Service",
-        cx.limits().watch(),
-        async || Ok(seen(cx)),
-        holds("at least one request about it", |count: &usize| *count > 0),
-    )
-    .await?;
-    let same = {
-        let before = before.clone();
-        holds(
-            "the same load balancer with the same address",
-            move |list: &Vec<LoadBalancer>| matches!(list.as_slice(), [lb] if lb.id == before.id && lb.addresses == before.addresses),
+/// How often the set of Nodes that load balancers use has changed since then, or what they know of one: Nodes that came
+/// or went, and all that decides whether one is eligible (k8s.io/cloud-provider service/controller.go, predicates).
+fn node_changes(cx: &CheckCx, since: Instant) -> usize {
+    cx.session().world().nodes.changes_since(since, |node| {
+        let held_back = [has_taint(node, T_UNINIT), has_taint(node, T_TO_BE_DELETED)];
+        let excluded = node.labels().contains_key(L_EXCL);
+        (
+            held_back,
+            excluded,
+            ready(node),
+            provider_id(node),
+            addresses(node),
+            node.metadata.deletion_timestamp.is_some(),
         )
-    };
-    let read = async || cx.load_balancers(&service).await;
-    cx.consistently("the load balancer stays as it was", Duration::from_secs(3), read, same).await?;
-    let writes = cx.session().journal().since(mark, |e| {
-        e.owner.as_deref() == Some(&service.uid) && matches!(e.op, Op::LbCreate | Op::LbDelete)
-    });
-    if !writes.is_empty() {
-        let seen = writes.iter().map(show_entry).collect::<Vec<_>>().join("; ");
-        return Err(Stop::unmet("nothing is created or deleted for it", "no create and no delete", seen));
-    }
-    let Some(stored) = cx.find_service(&service) else {
-        return Err(Stop::unmet("the Service is still there", "the Service", "nothing"));
-    };
-    match crate::judges::publishes(&before).judge(&Some(stored.clone())) {
-        harness::probe::Seen::Yes(()) => Ok(()),
-        _ => Err(Stop::unmet(
-            "its status is unchanged",
-            "the same ingress",
-            format!("{} ({})", stored.observed(), stored.name_any()),
-        )),
-    }
-}
-
-fn cx_lease_transitions(cx: &CheckCx) -> impl AsyncFnMut() -> Result<u64, harness::probe::ReadError> {
-    async move || Ok(cx.lease_transitions().max(0) as u64)
+    })
 }

@@ -1,12 +1,13 @@
 //! LoadBalancer provisioning: Services of type LoadBalancer get a balancer in the cloud, it follows them, and nothing
 //! of it is left when they go (contract SVC).
 
+mod crash;
 mod create;
 mod delete;
 mod nodes;
 mod update;
 
-pub(crate) use create::RESTART;
+pub(crate) use crash::RESTART;
 
 use crate::judges::{keeps_finalizer, one_active, publishes};
 use fake_cloud::admin::LoadBalancer;
@@ -24,11 +25,11 @@ pub const SUITE: Suite = Suite {
 pub(crate) const LB: &[Capability] = &[Capability::LoadBalancer];
 
 const CHECKS: [Check; 20] = {
-    let [c1, c2, c3, c4, c5, c6, c7, c8, c9, c10] = create::CHECKS;
+    let [c1, c2, c3, c4, c5, c6, c7, c8, c9] = create::CHECKS;
     let [u1, u2, u3] = update::CHECKS;
     let [n1, n2, n3] = nodes::CHECKS;
     let [d1, d2, d3, d4] = delete::CHECKS;
-    [c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, u1, u2, u3, n1, n2, n3, d1, d2, d3, d4]
+    [c1, c2, c3, c4, c5, c6, c7, c8, c9, crash::ONLY_ONE, u1, u2, u3, n1, n2, n3, d1, d2, d3, d4]
 };
 
 /// Creates a Service and waits until its balancer is active and published.

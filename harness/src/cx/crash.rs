@@ -1,0 +1,59 @@
+//! The crash of the leader, made once for all checks that watch one.
+
+use super::{CheckCx, Undo};
+use crate::check::Stop;
+use crate::session::Crash;
+use std::time::Instant;
+
+fn no_seat() -> Stop {
+    Stop::Error("this check has not said that it watches the leader crash".to_owned())
+}
+
+impl CheckCx {
+    /// Waits until the crash is near: from then on only checks that watch the same crash are at work, and each makes its
+    /// last preparations. Until then the check has run beside others. Only for checks that say so
+    /// ([`Sharing::Joint`](crate::check::Sharing::Joint)).
+    ///
+    /// # Errors
+    /// [`Stop::Error`] when the cluster could not be held.
+    pub async fn crash_is_near(&self) -> Result<(), Stop> {
+        let mut seat = self.seat.lock().await;
+        let seat = seat.as_mut().ok_or_else(no_seat)?;
+        drop(self.turn.lock().expect("no holder of this lock panics").take());
+        let come = async { seat.come(self.session.dir()).await.map_err(Stop::Error) };
+        self.session.unless_interrupted(come).await
+    }
+
+    /// Kills the leader as a crash would, and keeps it down until every check that watches has ended.
+    ///
+    /// # Errors
+    /// When no leader was found, or it could not be killed; the same for all checks.
+    pub async fn leader_crash(&self) -> Result<Crash, Stop> {
+        self.crash_is_near().await?;
+        self.on_end(Undo::Crash);
+        let mut seat = self.seat.lock().await;
+        let seat = seat.as_mut().ok_or_else(no_seat)?;
+        let crash = async { seat.crash(self.session.dir(), || self.make_crash()).await.map_err(Stop::Error) };
+        self.session.unless_interrupted(crash).await
+    }
+
+    async fn make_crash(&self) -> Result<Crash, String> {
+        let words = |stop: Stop| match stop {
+            Stop::Unmet(unmet) => format!("no leader to kill: {unmet}"),
+            Stop::Error(message) | Stop::NotObservable(message) => message,
+        };
+        let replica = self.active_replica().await.map_err(words)?;
+        let (holder, transitions) = (self.lease_holder(), self.lease_transitions());
+        let mark = self.session.journal().mark();
+        let at = Instant::now();
+        self.kill(&replica).await.map_err(words)?;
+        Ok(Crash { replica, holder, transitions, mark, at })
+    }
+
+    /// The last check that watched brings the CCM back.
+    pub(super) async fn undo_crash(&self) -> Result<(), String> {
+        let seat = self.seat.lock().await;
+        let Some(seat) = seat.as_ref() else { return Ok(()) };
+        if seat.done() { self.undo_ccm(seat.crashed()).await } else { Ok(()) }
+    }
+}

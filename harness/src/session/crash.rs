@@ -1,0 +1,225 @@
+//! One crash of the leader for all checks that want to watch one.
+//!
+//! # Expected flow
+//! Every such check takes a [`Seat`] when it begins, prepares beside all other checks, and comes to the gathering. When
+//! all that have a seat have come or ended, they hold the cluster alone, until the last seat is given back. Each makes its
+//! last preparations and asks for the crash; when all have asked or ended, one of them makes it, and the others get the
+//! same [`Crash`].
+//!
+//! # Assumptions
+//! As many checks as seats were announced run at the same time, else the crash would wait for one that cannot begin.
+//! Where that is not so (few threads, a process per check), one seat is announced, and every check has its own crash.
+
+use super::state::{RunDir, StateError};
+use std::fs::File;
+use std::future::Future;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+use tokio::sync::{Notify, OnceCell};
+
+/// A leader that was killed, and how things stood just before.
+#[derive(Clone, Debug)]
+pub struct Crash {
+    /// The replica that led.
+    pub replica: String,
+    /// The identity it held the Lease under.
+    pub holder: Option<String>,
+    /// `leaseTransitions` of the Lease.
+    pub transitions: i32,
+    /// The journal's position.
+    pub mark: u64,
+    /// When it was killed.
+    pub at: Instant,
+}
+
+/// Hands out the seats of one crash after the other.
+#[derive(Debug)]
+pub struct Gathering {
+    announced: Mutex<usize>,
+    round: Mutex<Option<Arc<Round>>>,
+}
+
+impl Default for Gathering {
+    fn default() -> Gathering {
+        Gathering { announced: Mutex::new(1), round: Mutex::default() }
+    }
+}
+
+#[derive(Debug)]
+struct Round {
+    size: usize,
+    count: Mutex<Count>,
+    changed: Notify,
+    cluster: OnceCell<Result<File, String>>,
+    crash: OnceCell<Result<Crash, String>>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    taken: usize,
+    came: usize,
+    asked: usize,
+    /// Gave the seat back without having come.
+    absent: usize,
+    /// Came, and gave the seat back without having asked.
+    quit: usize,
+    /// Asked, and have undone what they made.
+    done: usize,
+}
+
+/// A check's part in one crash; given back when dropped.
+#[derive(Debug)]
+pub struct Seat {
+    round: Arc<Round>,
+    came: bool,
+    asked: bool,
+}
+
+impl Gathering {
+    /// Says how many checks will take part in one crash, at least one.
+    pub fn announce(&self, checks: usize) {
+        *self.announced.lock().expect("no holder of this lock panics") = checks.max(1);
+    }
+
+    /// A seat in the crash that is not full yet.
+    pub fn seat(&self) -> Seat {
+        let size = *self.announced.lock().expect("no holder of this lock panics");
+        let mut current = self.round.lock().expect("no holder of this lock panics");
+        if let Some(round) = &*current
+            && round.with(|count| {
+                count.taken < round.size && {
+                    count.taken += 1;
+                    true
+                }
+            })
+        {
+            return Seat { round: round.clone(), came: false, asked: false };
+        }
+        let round = Arc::new(Round {
+            size,
+            count: Mutex::new(Count { taken: 1, ..Count::default() }),
+            changed: Notify::new(),
+            cluster: OnceCell::new(),
+            crash: OnceCell::new(),
+        });
+        *current = Some(round.clone());
+        Seat { round, came: false, asked: false }
+    }
+}
+
+impl Round {
+    fn with<T>(&self, change: impl FnOnce(&mut Count) -> T) -> T {
+        let outcome = change(&mut self.count.lock().expect("no holder of this lock panics"));
+        self.changed.notify_waiters();
+        outcome
+    }
+
+    async fn until(&self, reached: impl Fn(&Count) -> usize) {
+        loop {
+            let changed = self.changed.notified();
+            let count = *self.count.lock().expect("no holder of this lock panics");
+            if reached(&count) >= self.size {
+                return;
+            }
+            changed.await;
+        }
+    }
+}
+
+impl Seat {
+    /// Waits until everybody with a seat has come or ended, and the cluster is theirs alone.
+    ///
+    /// # Errors
+    /// When the lock file cannot be opened, the same for everybody.
+    pub async fn come(&mut self, dir: &RunDir) -> Result<(), String> {
+        if !self.came {
+            self.came = true;
+            self.round.with(|count| count.came += 1);
+        }
+        self.round.until(|count| count.came + count.absent).await;
+        let hold = async || dir.hold_cluster(true).map_err(|error: StateError| crate::check::chain(&error));
+        self.round.cluster.get_or_init(hold).await.as_ref().map(|_| ()).map_err(String::clone)
+    }
+
+    /// The crash, once everybody that came has asked for it or ended. `make` makes it, for one of them.
+    ///
+    /// # Errors
+    /// Why it could not be made, the same for everybody.
+    pub async fn crash<F: Future<Output = Result<Crash, String>>>(
+        &mut self,
+        dir: &RunDir,
+        make: impl FnOnce() -> F,
+    ) -> Result<Crash, String> {
+        self.come(dir).await?;
+        if !self.asked {
+            self.asked = true;
+            self.round.with(|count| count.asked += 1);
+        }
+        self.round.until(|count| count.asked + count.quit + count.absent).await;
+        self.round.crash.get_or_init(make).await.clone()
+    }
+
+    /// The replica that was made to end.
+    pub fn crashed(&self) -> Option<&str> {
+        self.round.crash.get()?.as_ref().ok().map(|crash| crash.replica.as_str())
+    }
+
+    /// Says that this check has undone all that is its own; whether it was the last that had asked.
+    pub fn done(&self) -> bool {
+        self.round.with(|count| {
+            count.done += 1;
+            count.done == count.asked
+        })
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        match (self.came, self.asked) {
+            (false, _) => self.round.with(|count| count.absent += 1),
+            (true, false) => self.round.with(|count| count.quit += 1),
+            (true, true) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    fn crash() -> Crash {
+        Crash { replica: "a".into(), holder: None, transitions: 0, mark: 0, at: Instant::now() }
+    }
+
+    #[tokio::test]
+    async fn all_that_ask_see_one_crash_and_the_last_cleans_up() {
+        let dir = RunDir::create("crashtest1").expect("a folder");
+        let gathering = Gathering::default();
+        gathering.announce(3);
+        let (mut first, mut second, mut third) = (gathering.seat(), gathering.seat(), gathering.seat());
+        let made = AtomicUsize::new(0);
+        let make = || async {
+            made.fetch_add(1, Ordering::Relaxed);
+            Ok(crash())
+        };
+        // The third ends after it came and before it asks: nobody waits for it.
+        let (one, two, ()) = tokio::join!(first.crash(&dir, make), second.crash(&dir, make), async {
+            third.come(&dir).await.expect("the cluster is free");
+            tokio::task::yield_now().await;
+            drop(third);
+        });
+        assert!(one.is_ok() && two.is_ok());
+        assert_eq!(made.load(Ordering::Relaxed), 1);
+        assert_eq!((first.done(), second.done()), (false, true));
+        drop((first, second));
+        // A later check starts a crash of its own, and does not wait for one that never comes.
+        gathering.announce(2);
+        let (mut late, never) = (gathering.seat(), gathering.seat());
+        drop(never);
+        assert!(late.crash(&dir, make).await.is_ok());
+        assert_eq!(made.load(Ordering::Relaxed), 2);
+        drop((late, gathering));
+        dir.remove().expect("removed");
+    }
+}
