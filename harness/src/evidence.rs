@@ -21,9 +21,9 @@ const LOG_LINES: i64 = 2_000;
 /// When the folder cannot be written, in words; the verdict stands all the same.
 pub async fn take(cx: &CheckCx, verdict: &str, folder: &Path) -> Result<(), String> {
     let session = cx.session();
-    let secrets: Vec<String> = session.state().replicas.iter().map(|replica| replica.token.clone()).collect();
+    let secrets = session.secrets();
     let write = |name: &str, text: String| {
-        let text = secrets.iter().fold(text, |text, secret| text.replace(secret, "<redacted>"));
+        let text = secrets.redact(text);
         std::fs::write(folder.join(name), text).map_err(|error| format!("writing {name}: {error}"))
     };
     std::fs::create_dir_all(folder).map_err(|error| format!("creating {}: {error}", folder.display()))?;

@@ -21,6 +21,7 @@ pub async fn run_one(session: Arc<Session>, planned: &Planned) -> Entry {
     let alone = matches!(planned.check.sharing, Sharing::Exclusive | Sharing::Cold);
     let held = session.dir().hold_cluster(alone);
     let mut entry = planned.entry(Outcome::Pass);
+    let secrets = session.secrets();
     entry.started = jiff::Timestamp::now().to_string();
     let began = Instant::now();
     match held {
@@ -29,6 +30,10 @@ pub async fn run_one(session: Arc<Session>, planned: &Planned) -> Entry {
             entry.outcome = Outcome::Error { message: "interrupted".to_owned() }
         }
         Ok(turn) => judge(session, planned, &mut entry, turn, seat).await,
+    }
+    // A CCM's own words may stand in a message: its last log lines when it does not come up.
+    if let Outcome::Fail { message } | Outcome::Error { message } = &mut entry.outcome {
+        *message = secrets.redact(std::mem::take(message));
     }
     entry.duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     entry

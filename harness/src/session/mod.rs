@@ -5,12 +5,14 @@
 mod cold;
 mod crash;
 mod journal;
+mod secrets;
 mod state;
 pub mod up;
 
 pub use cold::Network;
 pub use crash::{Crash, Gathering, Seat};
 pub use journal::{Journal, is_lb_write, show_entry};
+pub use secrets::Secrets;
 pub use state::{CcmState, FOLDER_PREFIX, NodeRole, ReplicaRecord, RunDir, RunState, StateError};
 
 use crate::ccm::{Ccm, CcmError, Form, ManifestError, Manifests, Surroundings, WorkloadHint};
@@ -168,6 +170,11 @@ impl Session {
     /// What the run's processes share.
     pub fn state(&self) -> &RunState {
         &self.state
+    }
+
+    /// What must appear in no output.
+    pub fn secrets(&self) -> Secrets {
+        Secrets::of(&self.state)
     }
 
     /// The cluster.
