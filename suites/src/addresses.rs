@@ -1,6 +1,7 @@
 //! Address population: the vectors of contract section 7 on synthetic Nodes.
 
 use crate::judges::{has_addresses, initialised, untouched};
+use crate::nodes::becomes_initialised;
 use fake_cloud::admin::Address;
 use harness::check::{Capability, Verdict};
 use harness::cx::{Check, CheckCx, NodePlan, address};
@@ -106,14 +107,7 @@ async fn holds_vector(cx: &CheckCx, vector: &Vector) -> Verdict {
         let witness = cx.instance("witness");
         cx.put_instance(&witness).await?;
         cx.create_node(NodePlan::new(&witness.name)).await?;
-        let seen = async || Ok(cx.find_node(&witness.name));
-        cx.eventually(
-            "a Node the cloud agrees with is initialised",
-            cx.limits().watch(),
-            seen,
-            initialised(),
-        )
-        .await?;
+        becomes_initialised(cx, "a Node the cloud agrees with is initialised", &witness.name).await?;
         return cx
             .consistently(
                 "the Node stays tainted and nothing is written",

@@ -11,6 +11,7 @@ pub mod taint_removal;
 
 mod addresses;
 mod judges;
+mod nodes;
 mod stolen_lease;
 
 use harness::cx::Suite;

@@ -1,7 +1,8 @@
 //! Address and label population: what the cloud knows of a machine appears on its Node (contract NODE-ADDR, NODE-LBL).
 
 use crate::addresses;
-use crate::judges::{MaybeNode, expected_labels, has_labels, initialised};
+use crate::judges::{MaybeNode, expected_labels, has_labels};
+use crate::nodes::{becomes_initialised, joins};
 use harness::check::{Capability, Stop, Verdict};
 use harness::cx::{Check, CheckCx, NodePlan, Suite};
 use harness::k8s::{B_REGION, B_TYPE, B_ZONE, L_REGION, L_TYPE, L_ZONE, label};
@@ -67,10 +68,7 @@ async fn writes_labels(cx: &CheckCx, keys: &'static [&'static str]) -> Verdict {
     instance.zone = cx.name("zone");
     instance.region = cx.name("region");
     instance.instance_type = cx.name("type");
-    cx.put_instance(&instance).await?;
-    cx.create_node(NodePlan::new(&instance.name)).await?;
-    let read = async || Ok(cx.find_node(&instance.name));
-    let node = cx.eventually("the taint goes", cx.limits().watch(), read, initialised()).await?;
+    let node = joins(cx, &instance, NodePlan::new(&instance.name)).await?;
     let wanted = expected_labels(&instance).into_iter().filter(|(key, _)| keys.contains(key));
     for (key, value) in wanted {
         if label(&node, key).as_deref() != Some(&value) {
@@ -88,10 +86,7 @@ async fn omits_empty_values(cx: &CheckCx) -> Verdict {
     let mut instance = cx.instance("a");
     instance.zone.clear();
     instance.region.clear();
-    cx.put_instance(&instance).await?;
-    cx.create_node(NodePlan::new(&instance.name)).await?;
-    let read = async || Ok(cx.find_node(&instance.name));
-    let node = cx.eventually("the taint goes", cx.limits().watch(), read, initialised()).await?;
+    let node = joins(cx, &instance, NodePlan::new(&instance.name)).await?;
     let written: Vec<String> = [L_ZONE, B_ZONE, L_REGION, B_REGION]
         .iter()
         .filter_map(|key| label(&node, key).map(|value| format!("{key}={value:?}")))
@@ -114,8 +109,7 @@ async fn overwrites_at_initialisation(cx: &CheckCx) -> Verdict {
         plan = plan.label(key, "wrong");
     }
     cx.create_node(plan).await?;
-    let read = async || Ok(cx.find_node(&instance.name));
-    let node = cx.eventually("the taint goes", cx.limits().watch(), read, initialised()).await?;
+    let node = becomes_initialised(cx, "the taint goes", &instance.name).await?;
     let missing = crate::judges::missing_metadata(&node, &instance);
     if missing.is_empty() {
         return Ok(());

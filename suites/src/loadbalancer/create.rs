@@ -1,7 +1,8 @@
 //! Eligibility, creation and status (contract SVC-ELIG, SVC-CREATE, SVC-ERR).
 
 use super::{LB, balancer_becomes, provisioned, published};
-use crate::judges::{MaybeService, initialised, keeps_finalizer};
+use crate::judges::{MaybeService, keeps_finalizer};
+use crate::nodes::becomes_initialised;
 use fake_cloud::admin::{Effect, Entry, Fault, Inventory, Match, Op};
 use harness::check::{Capability, Stop, Verdict};
 use harness::cx::{Check, CheckCx, NodePlan, ServiceRef, load_balancer};
@@ -237,8 +238,7 @@ async fn has_eligible_backends(cx: &CheckCx) -> Verdict {
     cx.create_node(NodePlan::new(&excluded.name).label(L_EXCL, "true")).await?;
     cx.create_node(NodePlan::new(&cordoned.name).unschedulable().ready(harness::cx::Ready::False)).await?;
     for instance in [&usual, &excluded, &cordoned] {
-        let read = async || Ok(cx.find_node(&instance.name));
-        cx.eventually("the Node is initialised", cx.limits().watch(), read, initialised()).await?;
+        becomes_initialised(cx, "the Node is initialised", &instance.name).await?;
     }
     let service = cx.create_service(load_balancer("web").port(80)).await?;
     let (yes, also, no) = (usual.id.clone(), cordoned.id.clone(), excluded.id.clone());

@@ -1,6 +1,7 @@
 //! Nodes that have to stay tainted for a while: the cloud fails, or does not know the Node's address.
 
 use crate::judges::{MaybeNode, initialised, untouched};
+use crate::nodes::becomes_initialised;
 use fake_cloud::admin::{Effect, Fault, Match, Op};
 use harness::check::{Stop, Verdict};
 use harness::cx::{CheckCx, NodePlan, address};
@@ -88,13 +89,7 @@ pub(super) async fn insists_on_the_provided_ip(cx: &CheckCx) -> Verdict {
     cx.put_instance(&witness).await?;
     cx.create_node(NodePlan::new(&held.name).annotation(A_NODEIP, "192.0.2.99")).await?;
     cx.create_node(NodePlan::new(&witness.name)).await?;
-    cx.eventually(
-        "a Node without the annotation is initialised",
-        cx.limits().watch(),
-        async || Ok(cx.find_node(&witness.name)),
-        initialised(),
-    )
-    .await?;
+    becomes_initialised(cx, "a Node without the annotation is initialised", &witness.name).await?;
     cx.consistently(
         "a Node whose provided IP the cloud does not report is not touched",
         cx.limits().quiet_nodes(),
@@ -105,12 +100,6 @@ pub(super) async fn insists_on_the_provided_ip(cx: &CheckCx) -> Verdict {
     held.addresses.push(address("InternalIP", "192.0.2.99"));
     cx.put_instance(&held).await?;
     cx.patch_node(&held.name, &json!({"metadata": {"annotations": {"example.com/touched": "1"}}})).await?;
-    cx.eventually(
-        "the Node is initialised once the cloud reports the IP",
-        cx.limits().watch(),
-        async || Ok(cx.find_node(&held.name)),
-        initialised(),
-    )
-    .await?;
+    becomes_initialised(cx, "the Node is initialised once the cloud reports the IP", &held.name).await?;
     Ok(())
 }

@@ -4,6 +4,7 @@
 mod held;
 
 use crate::judges::{expected_labels, initialised, missing_metadata};
+use crate::nodes::{becomes_initialised, joins};
 use fake_cloud::admin::Op;
 use harness::check::{Capability, Facility, Stop, Verdict};
 use harness::cx::{Check, CheckCx, NodePlan, Ready, Suite, taint, uninitialized};
@@ -122,14 +123,7 @@ async fn removes_only_its_taint(cx: &CheckCx) -> Verdict {
         "example.com/third=x:PreferNoSchedule",
     ];
     cx.create_node(NodePlan::new(&instance.name).taints(vec![first, uninitialized(), second, third])).await?;
-    let node = cx
-        .eventually(
-            "the taint goes",
-            cx.limits().watch(),
-            async || Ok(cx.find_node(&instance.name)),
-            initialised(),
-        )
-        .await?;
+    let node = becomes_initialised(cx, "the taint goes", &instance.name).await?;
     // The controller manager adds taints of its own to Nodes; only the ones of this check are compared.
     let mine: Vec<String> = taints(&node).into_iter().filter(|t| t.starts_with("example.com/")).collect();
     if mine != kept {
@@ -160,15 +154,7 @@ async fn initialises_earlier_nodes(cx: &CheckCx) -> Verdict {
 
 async fn initialises_atomically(cx: &CheckCx) -> Verdict {
     let instance = cx.instance("a");
-    cx.put_instance(&instance).await?;
-    cx.create_node(NodePlan::new(&instance.name)).await?;
-    cx.eventually(
-        "the taint goes",
-        cx.limits().watch(),
-        async || Ok(cx.find_node(&instance.name)),
-        initialised(),
-    )
-    .await?;
+    joins(cx, &instance, NodePlan::new(&instance.name)).await?;
     // Every version the watch showed, in its order: the first without the taint has all the rest.
     let history = cx.session().world().nodes.history("", &instance.name);
     let untainted = history.iter().find(|v| v.change == Change::Applied && !has_taint(&v.object, T_UNINIT));
@@ -188,15 +174,7 @@ async fn initialises_atomically(cx: &CheckCx) -> Verdict {
 
 async fn addresses_follow_the_taint(cx: &CheckCx) -> Verdict {
     let instance = cx.instance("a");
-    cx.put_instance(&instance).await?;
-    cx.create_node(NodePlan::new(&instance.name)).await?;
-    cx.eventually(
-        "the taint goes",
-        cx.limits().watch(),
-        async || Ok(cx.find_node(&instance.name)),
-        initialised(),
-    )
-    .await?;
+    joins(cx, &instance, NodePlan::new(&instance.name)).await?;
     let wanted = ("ExternalIP".to_owned(), "198.51.100.10".to_owned());
     cx.eventually(
         "the cloud's addresses are on the Node",
@@ -228,14 +206,7 @@ async fn sets_provider_id(cx: &CheckCx) -> Verdict {
         if round > 0 {
             cx.retaint(&instance.name).await?;
         }
-        let node = cx
-            .eventually(
-                "the taint goes",
-                cx.limits().watch(),
-                async || Ok(cx.find_node(&instance.name)),
-                initialised(),
-            )
-            .await?;
+        let node = becomes_initialised(cx, "the taint goes", &instance.name).await?;
         ids.push(provider_id(&node).unwrap_or_default());
     }
     let wanted = instance.provider_id.clone().unwrap_or_default();
@@ -252,16 +223,7 @@ async fn sets_provider_id(cx: &CheckCx) -> Verdict {
 async fn keeps_provider_id(cx: &CheckCx) -> Verdict {
     let instance = cx.instance("a");
     let id = instance.provider_id.clone().unwrap_or_default();
-    cx.put_instance(&instance).await?;
-    cx.create_node(NodePlan::new(&instance.name).provider_id(&id)).await?;
-    let node = cx
-        .eventually(
-            "the taint goes",
-            cx.limits().watch(),
-            async || Ok(cx.find_node(&instance.name)),
-            initialised(),
-        )
-        .await?;
+    let node = joins(cx, &instance, NodePlan::new(&instance.name).provider_id(&id)).await?;
     let seen = provider_id(&node).unwrap_or_default();
     if seen != id {
         return Err(Stop::unmet("the providerID is kept", id, seen));
@@ -280,14 +242,7 @@ async fn prefers_provider_id(cx: &CheckCx) -> Verdict {
     cx.put_instance(&decoy).await?;
     let id = right.provider_id.clone().unwrap_or_default();
     cx.create_node(NodePlan::new(&node_name).provider_id(&id)).await?;
-    let node = cx
-        .eventually(
-            "the taint goes",
-            cx.limits().watch(),
-            async || Ok(cx.find_node(&node_name)),
-            initialised(),
-        )
-        .await?;
+    let node = becomes_initialised(cx, "the taint goes", &node_name).await?;
     let missing = missing_metadata(&node, &right);
     if missing.is_empty() {
         return Ok(());
@@ -337,12 +292,6 @@ async fn does_not_wait_for_ready(cx: &CheckCx) -> Verdict {
     let plan = NodePlan::new(&instance.name).ready(Ready::False).unschedulable();
     let taints = vec![uninitialized(), taint("node.kubernetes.io/not-ready", "", "NoSchedule")];
     cx.create_node(plan.taints(taints)).await?;
-    cx.eventually(
-        "a NotReady, cordoned Node is initialised",
-        cx.limits().watch(),
-        async || Ok(cx.find_node(&instance.name)),
-        initialised(),
-    )
-    .await?;
+    becomes_initialised(cx, "a NotReady, cordoned Node is initialised", &instance.name).await?;
     Ok(())
 }
