@@ -118,6 +118,12 @@ fn cluster_patches(facts: &Facts<'_>) -> Vec<Value> {
     if facts.cgroups == Cgroups::V1 && facts.kubernetes.is_none_or(|version| version.is_at_least(1, 35)) {
         patches.push(json!({ "kind": "KubeletConfiguration", "failCgroupV1": false }));
     }
+    // Before 1.22 kubeadm's etcd asks for ephemeral storage, which a kubelet that was just restarted without its Node
+    // does not know yet: now and then it turns etcd away for good (kubernetes/kubernetes pull request 102673).
+    if facts.kubernetes.is_some_and(|version| !version.is_at_least(1, 22)) {
+        let gates = json!({ "LocalStorageCapacityIsolation": false });
+        patches.push(json!({ "kind": "KubeletConfiguration", "featureGates": gates }));
+    }
     patches
 }
 
