@@ -66,6 +66,12 @@ pub(super) fn render(layout: &Layout, facts: &Facts<'_>) -> String {
     if facts.kube_proxy == KubeProxy::Absent {
         networking.insert("kubeProxyMode".into(), json!("none"));
     }
+    // Before 1.22 kubeadm's etcd asks for ephemeral storage, which a kubelet that was just restarted without its Node
+    // does not know yet: now and then it turns etcd away for good (kubernetes/kubernetes pull request 102673). With the
+    // gate off nobody counts ephemeral storage.
+    if facts.kubernetes.is_some_and(|version| !version.is_at_least(1, 22)) {
+        object(&mut config, "featureGates").insert("LocalStorageCapacityIsolation".into(), json!(false));
+    }
     let patches = list(&mut config, "kubeadmConfigPatches");
     patches.extend(cluster_patches(facts).iter().map(patch_text));
     if let ProviderIds::Chosen { prefix } = facts.provider_id {
@@ -117,12 +123,6 @@ fn cluster_patches(facts: &Facts<'_>) -> Vec<Value> {
     // setting, and warn of it at most.
     if facts.cgroups == Cgroups::V1 && facts.kubernetes.is_none_or(|version| version.is_at_least(1, 35)) {
         patches.push(json!({ "kind": "KubeletConfiguration", "failCgroupV1": false }));
-    }
-    // Before 1.22 kubeadm's etcd asks for ephemeral storage, which a kubelet that was just restarted without its Node
-    // does not know yet: now and then it turns etcd away for good (kubernetes/kubernetes pull request 102673).
-    if facts.kubernetes.is_some_and(|version| !version.is_at_least(1, 22)) {
-        let gates = json!({ "LocalStorageCapacityIsolation": false });
-        patches.push(json!({ "kind": "KubeletConfiguration", "featureGates": gates }));
     }
     patches
 }
