@@ -36,12 +36,13 @@ pub struct Crash {
 #[derive(Debug)]
 pub struct Gathering {
     announced: Mutex<usize>,
-    round: Mutex<Option<Arc<Round>>>,
+    /// The crash that still has seats.
+    filling: Mutex<Option<Arc<Round>>>,
 }
 
 impl Default for Gathering {
     fn default() -> Gathering {
-        Gathering { announced: Mutex::new(1), round: Mutex::default() }
+        Gathering { announced: Mutex::new(1), filling: Mutex::default() }
     }
 }
 
@@ -84,25 +85,24 @@ impl Gathering {
     /// A seat in the crash that is not full yet.
     pub fn seat(&self) -> Seat {
         let size = *self.announced.lock().expect("no holder of this lock panics");
-        let mut current = self.round.lock().expect("no holder of this lock panics");
-        if let Some(round) = &*current
-            && round.with(|count| {
-                count.taken < round.size && {
-                    count.taken += 1;
-                    true
-                }
+        let mut filling = self.filling.lock().expect("no holder of this lock panics");
+        let round = filling.take().unwrap_or_else(|| {
+            Arc::new(Round {
+                size,
+                count: Mutex::default(),
+                changed: Notify::new(),
+                cluster: OnceCell::new(),
+                crash: OnceCell::new(),
             })
-        {
-            return Seat { round: round.clone(), came: false, asked: false };
-        }
-        let round = Arc::new(Round {
-            size,
-            count: Mutex::new(Count { taken: 1, ..Count::default() }),
-            changed: Notify::new(),
-            cluster: OnceCell::new(),
-            crash: OnceCell::new(),
         });
-        *current = Some(round.clone());
+        let taken = round.with(|count| {
+            count.taken += 1;
+            count.taken
+        });
+        // A full round is its seats' alone: with the last of them goes the hold on the cluster.
+        if taken < round.size {
+            *filling = Some(round.clone());
+        }
         Seat { round, came: false, asked: false }
     }
 }
@@ -212,7 +212,11 @@ mod tests {
         assert!(one.is_ok() && two.is_ok());
         assert_eq!(made.load(Ordering::Relaxed), 1);
         assert_eq!((first.done(), second.done()), (false, true));
+        let held = File::open(dir.path().join("cluster.lock")).expect("the lock file");
+        assert!(held.try_lock().is_err(), "the cluster is held until the last seat is given back");
         drop((first, second));
+        assert!(held.try_lock().is_ok(), "the cluster is free again");
+        drop(held);
         // A later check starts a crash of its own, and does not wait for one that never comes.
         gathering.announce(2);
         let (mut late, never) = (gathering.seat(), gathering.seat());
