@@ -138,22 +138,15 @@ impl Ccm {
         self.forget_lease().await
     }
 
-    /// Stops every replica by scaling to nothing, and forgets the Lease.
-    ///
-    /// # Errors
-    /// What the API server refused, or which Pods did not go.
-    pub async fn stop(&self) -> Result<(), CcmError> {
-        self.scale_all(0).await?;
-        self.evict(Form::Replicas).await?;
-        self.forget_lease().await
-    }
-
     /// Starts every replica again; does not wait for them.
     ///
     /// # Errors
     /// What the API server refused.
     pub async fn start(&self) -> Result<(), CcmError> {
-        self.scale_all(1).await
+        for workload in self.rendered(Form::Replicas).map(|r| r.workloads).unwrap_or_default() {
+            self.applier.scale(&workload, 1).await?;
+        }
+        Ok(())
     }
 
     /// Keeps one replica from coming back until [`Ccm::start`].
@@ -165,13 +158,6 @@ impl Ccm {
             Some(workload) => self.applier.scale(&workload, 0).await,
             None => Ok(()),
         }
-    }
-
-    async fn scale_all(&self, replicas: u32) -> Result<(), CcmError> {
-        for workload in self.rendered(Form::Replicas).map(|r| r.workloads).unwrap_or_default() {
-            self.applier.scale(&workload, replicas).await?;
-        }
-        Ok(())
     }
 
     async fn evict(&self, form: Form) -> Result<(), CcmError> {

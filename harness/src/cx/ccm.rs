@@ -3,7 +3,7 @@
 use super::nodes::NodePlan;
 use super::{CheckCx, Undo};
 use crate::ccm::Form;
-use crate::check::Stop;
+use crate::check::{Stop, Verdict};
 use crate::probe::{ReadError, Seen, judge};
 use fake_cloud::admin::Entry;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -74,7 +74,7 @@ impl CheckCx {
     /// Says that this check makes the replica end: its Pod is replaced when the check ends. A Pod that has crashed
     /// before is restarted later and later, and the next check must not wait for that.
     pub fn disturbs(&self, replica: &str) {
-        self.on_end(Undo::Ccm { ended: Some(replica.to_owned()) });
+        self.on_end(Undo::Ccm { ended: replica.to_owned() });
     }
 
     /// Whether the replica's process has ended since it had been restarted `restarts` times, come back or not.
@@ -86,21 +86,20 @@ impl CheckCx {
         })
     }
 
-    /// Stops every replica and forgets the Lease; brought back when the check ends.
+    /// Takes the CCM away, if it is there.
     ///
     /// # Errors
-    /// When the Pods do not go.
-    pub async fn stop_ccm(&self) -> Result<(), Stop> {
-        self.on_end(Undo::Ccm { ended: None });
-        Ok(self.session.ccm().stop().await?)
+    /// What could not be removed.
+    pub async fn withdraw_ccm(&self) -> Verdict {
+        self.session.ensure_ccm(Form::Absent).await
     }
 
-    /// Starts every replica; does not wait for a leader.
+    /// Deploys every replica and waits until one leads.
     ///
     /// # Errors
-    /// When the API server refuses.
-    pub async fn start_ccm(&self) -> Result<(), Stop> {
-        Ok(self.session.ccm().start().await?)
+    /// Why the CCM does not come up.
+    pub async fn deploy_ccm(&self) -> Verdict {
+        self.session.ensure_ccm(Form::Replicas).await
     }
 
     /// Brings all replicas back, a fresh Pod for the one that was made to end, and waits until one leads, so that the

@@ -20,7 +20,7 @@ pub(super) enum Undo {
     /// Release a barrier.
     Barrier(u64),
     /// Bring the CCM back up, with a fresh Pod for the replica that was made to end.
-    Ccm { ended: Option<String> },
+    Ccm { ended: String },
     /// Give the seat at the leader's crash back; the last one brings the CCM back up.
     Crash,
     /// Take the CCM as shipped away and set the pod network up.
@@ -69,7 +69,7 @@ impl CheckCx {
                 Undo::Instance(id) => self.undo_instance(id).await,
                 Undo::Fault(id) => self.undo_fault(*id).await,
                 Undo::Barrier(id) => self.undo_barrier(*id).await,
-                Undo::Ccm { ended } => self.undo_ccm(ended.as_deref()).await,
+                Undo::Ccm { ended } => self.undo_ccm(Some(ended)).await,
                 Undo::Crash => self.undo_crash().await,
                 Undo::Cold => self.undo_cold().await,
             };

@@ -3,7 +3,7 @@
 
 mod held;
 
-use crate::judges::{expected_labels, initialised, missing_metadata};
+use crate::judges::{expected_labels, missing_metadata};
 use crate::nodes::{becomes_initialised, joins};
 use fake_cloud::admin::Op;
 use harness::check::{Capability, Facility, Stop, Verdict};
@@ -39,8 +39,7 @@ const CHECKS: &[Check] = &[
     )
     .needs(INSTANCES)
     .with(&[Facility::CloudControl, Facility::CcmControl])
-    .alone()
-    .takes(10),
+    .cold(),
     Check::must(
         "NODE-INIT-04",
         "no observer sees the Node without the taint while providerID or labels are missing",
@@ -133,21 +132,15 @@ async fn removes_only_its_taint(cx: &CheckCx) -> Verdict {
 }
 
 async fn initialises_earlier_nodes(cx: &CheckCx) -> Verdict {
-    cx.stop_ccm().await?;
+    cx.withdraw_ccm().await?;
     let instances = [cx.instance("a"), cx.instance("b")];
     for instance in &instances {
         cx.put_instance(instance).await?;
         cx.create_node(NodePlan::new(&instance.name)).await?;
     }
-    cx.start_ccm().await?;
+    cx.deploy_ccm().await?;
     for instance in &instances {
-        cx.eventually(
-            "a Node older than the CCM is initialised",
-            cx.limits().start() + cx.limits().watch(),
-            async || Ok(cx.find_node(&instance.name)),
-            initialised(),
-        )
-        .await?;
+        becomes_initialised(cx, "a Node older than the CCM is initialised", &instance.name).await?;
     }
     Ok(())
 }
