@@ -258,5 +258,6 @@ fn load_balancer(number: usize) -> LoadBalancer {
         session_affinity: "None".to_owned(),
         addresses: Vec::new(),
         state: LbState::Active,
+        details: Value::Null,
     }
 }

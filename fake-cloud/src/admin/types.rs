@@ -88,6 +88,9 @@ pub struct LoadBalancer {
     pub addresses: Vec<LbAddress>,
     /// Where it is in its life.
     pub state: LbState,
+    /// What the dialect keeps about it that the model has no field for, by field name.
+    #[serde(default, skip_serializing_if = "serde_json::Value::is_null")]
+    pub details: serde_json::Value,
 }
 
 /// A port a load balancer listens on.
@@ -296,6 +299,9 @@ pub struct Entry {
     pub request: String,
     /// What became of it.
     pub outcome: Outcome,
+    /// What of the call the dialect does not know: the call itself, a field, a parameter. `None`: it knows all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unknown: Option<String>,
 }
 
 /// What became of a call.

@@ -2,11 +2,11 @@
 
 use super::auxiliaries::{AuxSpec, Auxiliaries};
 use super::checks::{self, check_inventory};
-use super::ids::Ids;
+use super::ids::{IdForm, Ids};
 use super::instances::Instances;
-use super::load_balancers::{Deleted, LbSpec, LoadBalancers};
+use super::load_balancers::{Deleted, Families, LbSpec, LoadBalancers};
 use super::refusal::Refusal;
-use super::routes::{self, Routes};
+use super::routes::{self, RouteTarget, Routes};
 use super::stale::Seen;
 use crate::admin::{Auxiliary, Instance, Inventory, LoadBalancer, ObjectKind, Route, Settings};
 use std::time::Duration;
@@ -55,6 +55,11 @@ pub(crate) struct Cloud {
 }
 
 impl Cloud {
+    /// An empty cloud that gives out ids of this form.
+    pub(crate) fn new(ids: IdForm) -> Cloud {
+        Cloud { ids: Ids::new(ids), ..Cloud::default() }
+    }
+
     /// The settings in force.
     pub(crate) fn settings(&self) -> Settings {
         let ms = |duration: Duration| Some(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX));
@@ -183,16 +188,17 @@ impl Cloud {
         self.seen.load_balancers.view(now, self.tuning.stale, || self.load_balancers.iter())
     }
 
-    /// Creates a load balancer.
+    /// Creates a load balancer with addresses of these families.
     pub(crate) fn create_load_balancer(
         &mut self,
         spec: LbSpec,
+        families: Families,
         now: Duration,
     ) -> Result<&LoadBalancer, Refusal> {
         self.load_balancers.settle(now);
         let spec = spec.checked()?;
         self.check_backends(&spec.backends)?;
-        self.load_balancers.create(spec, &mut self.ids, now, self.tuning.provisioning)
+        self.load_balancers.create((spec, families), &mut self.ids, now, self.tuning.provisioning)
     }
 
     /// Makes a load balancer what `change` makes of its present description.
@@ -323,8 +329,12 @@ impl Cloud {
         self.seen.routes.view(now, self.tuning.stale, || fresh.iter()).into_iter().cloned().collect()
     }
 
-    /// Creates a route to an instance.
-    pub(crate) fn create_route(&mut self, destination: &str, target: &str) -> Result<Route, Refusal> {
+    /// Creates a route to an instance, or to an address that may be an instance's.
+    pub(crate) fn create_route(
+        &mut self,
+        destination: &str,
+        target: RouteTarget<'_>,
+    ) -> Result<Route, Refusal> {
         self.routes.create(destination, target, &self.instances, &mut self.ids)
     }
 

@@ -21,5 +21,7 @@ mod tests;
 pub(crate) use auxiliaries::AuxSpec;
 pub(crate) use checks::{check_port, check_protocol, check_source_ranges};
 pub(crate) use cloud::{Cloud, Dependents};
-pub(crate) use load_balancers::{Deleted, LbSpec};
+pub(crate) use ids::IdForm;
+pub(crate) use load_balancers::{Deleted, Families, LbSpec};
 pub(crate) use refusal::Refusal;
+pub(crate) use routes::RouteTarget;

@@ -5,6 +5,7 @@
 //! barriers hold it; it takes effect; it is answered. Where neither fault nor barrier applies, all of this happens
 //! under one lock, so that the order of the journal is the order in which calls took effect.
 
+use super::config::Unknown;
 use super::state::{Shared, State};
 use crate::admin::{Effect, Entry, Match, Outcome};
 use crate::barriers::Place;
@@ -43,6 +44,8 @@ pub(super) struct InFlight {
     peer: IpAddr,
     credential: Option<Arc<str>>,
     call: Call,
+    /// What of it the dialect does not know.
+    unknown: Option<String>,
     names: OnceCell<BTreeSet<String>>,
     /// Barriers raised later do not hold it.
     youngest_barrier: u64,
@@ -69,6 +72,7 @@ struct Arrived<'a> {
     peer: IpAddr,
     request: &'a Request,
     call: Call,
+    unknown: Option<String>,
 }
 
 /// Carries a call out.
@@ -78,7 +82,7 @@ pub(super) async fn answer(
     request: Request,
     body: Body,
 ) -> Result<Answer, Closed> {
-    let Plan { call, run } = shared.dialect.plan(&request);
+    let Plan { call, run, unknown } = shared.dialect.plan(&request);
     let mut run = Some(run);
     // Declared before the lock is taken: should anything panic, the lock is given back before the call ends.
     let mut flight;
@@ -86,8 +90,8 @@ pub(super) async fn answer(
         let mut state = shared.state();
         let now = shared.now();
         let identity = shared.dialect.identify(&request, &state.credentials);
-        flight =
-            InFlight::open(&shared, &mut state, now, Arrived { peer, request: &request, call }, &identity);
+        let arrived = Arrived { peer, request: &request, call, unknown };
+        flight = InFlight::open(&shared, &mut state, now, arrived, &identity);
         flight.admit(&mut state, now, &identity, body, &mut run)
     };
     drop(request);
@@ -118,7 +122,7 @@ impl InFlight {
         arrived: Arrived<'_>,
         identity: &Identity,
     ) -> InFlight {
-        let Arrived { peer, request, call } = arrived;
+        let Arrived { peer, request, call, unknown } = arrived;
         let credential = match identity {
             Identity::Known(name) => Some(name.clone()),
             Identity::Unknown | Identity::Anybody => None,
@@ -135,7 +139,11 @@ impl InFlight {
             owner: call.owner.clone().or_else(|| state.cloud.owner_of(call.op, &call.named)),
             request: state.credentials.redact(request.line()),
             outcome: Outcome::UnderWay,
+            unknown: unknown.clone().map(|what| state.credentials.redact(what)),
         };
+        if let (Some(what), request) = (&entry.unknown, &entry.request) {
+            tracing::warn!(request, "unknown to this dialect: {what}");
+        }
         let seq = state.journal.open(entry);
         shared.arrivals.notify_waiters();
         InFlight {
@@ -144,6 +152,7 @@ impl InFlight {
             peer,
             credential,
             call,
+            unknown,
             names: OnceCell::new(),
             youngest_barrier: state.barriers.last_id(),
             waits_at: None,
@@ -218,13 +227,13 @@ impl InFlight {
             self.waits_at = Some(place.barrier);
             return Step::WaitAt(place);
         }
+        if let (Some(what), Unknown::Refused) = (&self.unknown, self.shared.unknown) {
+            return self.deny(state, now, Denial::Unknown { what: what.clone() });
+        }
         let Some(run) = run.take() else { return Step::Close };
         let answer = run(&mut state.cloud, now);
         if let Some(id) = &answer.created {
             state.journal.created(self.seq, id.clone());
-        }
-        if answer.status.as_u16() == 501 {
-            tracing::warn!(seq = self.seq, "a call that this dialect does not know: see the journal");
         }
         match self.loses_answer {
             Some(fault) => {

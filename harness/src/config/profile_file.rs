@@ -203,7 +203,7 @@ impl ProfileFile {
 }
 
 /// The dialects the fake cloud speaks.
-pub(crate) const DIALECTS: &[&str] = &["native"];
+pub(crate) const DIALECTS: &[&str] = fake_cloud::dialects::NAMES;
 
 /// Placeholders in manifests that the harness fills in itself; a profile cannot set them.
 pub const OWN_PLACEHOLDERS: &[&str] = &["CLOUD_ENDPOINT", "CLOUD_TOKEN", "IMAGE"];
