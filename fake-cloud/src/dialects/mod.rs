@@ -5,6 +5,8 @@
 
 #[cfg(feature = "server")]
 mod dialect;
+#[cfg(feature = "server")]
+mod hcloud;
 mod kind;
 #[cfg(feature = "server")]
 mod native;
@@ -18,13 +20,22 @@ pub use kind::{InstanceIds, Kind};
 pub(crate) use request::{Answer, Call, Request};
 
 /// All dialects.
-pub const ALL: &[Kind] = &[Kind {
-    name: "native",
-    title: "the fake cloud's own REST API, spoken by the reference CCM",
-    instance_ids: InstanceIds::Text,
-    #[cfg(feature = "server")]
-    new: || Box::new(native::Native),
-}];
+pub const ALL: &[Kind] = &[
+    Kind {
+        name: "native",
+        title: "the fake cloud's own REST API, spoken by the reference CCM",
+        instance_ids: InstanceIds::Text,
+        #[cfg(feature = "server")]
+        new: || Box::new(native::Native),
+    },
+    Kind {
+        name: "hcloud",
+        title: "the Hetzner Cloud API v1",
+        instance_ids: InstanceIds::Number,
+        #[cfg(feature = "server")]
+        new: || Box::new(hcloud::Hcloud::new()),
+    },
+];
 
 /// Their names, in the same order.
 pub const NAMES: &[&str] = &{
