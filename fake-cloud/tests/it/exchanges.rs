@@ -1,5 +1,6 @@
 //! Exchanges in `fixtures/dialects/<dialect>/`, played again: each file is a cloud of its own, with its machines, its
-//! settings and calls in order, and every answer has to be as it was recorded but for its times.
+//! settings and calls in order, and every answer has to be as it was recorded but for its times and for where the cloud
+//! listens.
 //!
 //! `FAKE_CLOUD_RECORD=1 cargo test -p fake-cloud --test it exchanges` writes the answers down anew, for somebody to
 //! read before they are kept.
@@ -104,7 +105,7 @@ async fn call(cloud: &TestCloud, request: &Request) -> Response {
     let status = response.status().as_u16();
     let content_type = response.headers().get("content-type").map(|value| value.to_str().expect("text"));
     let content_type = content_type.unwrap_or_default().to_owned();
-    let text = response.text().await.expect("a body");
+    let text = response.text().await.expect("a body").replace(&cloud.url(""), "<cloud>");
     let mut body = serde_json::from_str(&text).unwrap_or(Value::String(text));
     without_times(&mut body);
     Response { status, content_type, body }
