@@ -3,7 +3,7 @@
 
 use clap::{Parser, Subcommand};
 use fake_cloud::admin::Credential;
-use fake_cloud::{Config, dialects};
+use fake_cloud::{Config, Unknown, dialects};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::{env, fmt, fs, io};
@@ -48,6 +48,10 @@ pub(crate) struct Serve {
     /// A credential, for trying things out: everybody on the machine can read it. May be given many times.
     #[arg(long = "credential", value_name = "NAME=TOKEN")]
     credentials: Vec<Given>,
+    /// Carry out what is known of calls that the dialect does not fully know, instead of refusing them with 501; for
+    /// bringing a new caller up.
+    #[arg(long)]
+    lenient: bool,
 }
 
 fn dialect_names() -> clap::builder::PossibleValuesParser {
@@ -122,6 +126,7 @@ impl Serve {
             admin_listen: self.admin_listen,
             admin_token: Some(admin_token),
             credentials,
+            unknown: if self.lenient { Unknown::PassedOver } else { Unknown::Refused },
         })
     }
 }

@@ -114,6 +114,7 @@ mod tests {
             owner: None,
             request: "GET /".to_owned(),
             outcome: Outcome::UnderWay,
+            unknown: None,
         }
     }
 

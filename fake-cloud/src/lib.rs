@@ -9,8 +9,6 @@
 //! - Feature `server`: the cloud itself, `Server::start` for use inside a process, and the binary `fake-cloud`.
 
 pub mod admin;
-
-#[cfg(feature = "server")]
 pub mod dialects;
 
 #[cfg(feature = "server")]
@@ -27,4 +25,4 @@ mod model;
 mod server;
 
 #[cfg(feature = "server")]
-pub use server::{Config, Running, Server, StartError};
+pub use server::{Config, Running, Server, StartError, Unknown};

@@ -14,7 +14,7 @@ use harness::cluster::{
     Cluster, Families, KindSpec, Machine, PodNetwork, ProviderIds, Target, cleanup, ensure_network,
     list_leftovers,
 };
-use harness::config::{Kubernetes, NodeIp, Topology, workspace};
+use harness::config::{Kubernetes, NodeIp, ProviderIdFormat, Topology, workspace};
 use harness::images::{Engine, Folders, ImageSource, Program, RunId, prepare};
 use harness::probe::{ReadError, poll};
 use std::collections::BTreeMap;
@@ -42,7 +42,10 @@ async fn main() -> Result<()> {
     };
     let identity = match arguments.next().as_deref() {
         None => (ProviderIds::Empty, NodeIp::Kept),
-        Some("chosen") => (ProviderIds::Chosen { prefix: "native://i-".to_owned() }, NodeIp::Dropped),
+        Some("chosen") => {
+            let format = ProviderIdFormat::new("native://{id}").context("a providerID with {id}")?;
+            (ProviderIds::Chosen { format, ids: fake_cloud::dialects::InstanceIds::Text }, NodeIp::Dropped)
+        }
         Some(other) => bail!("'{other}' is not 'chosen'"),
     };
     let engine = timed("connect", Engine::connect()).await?;

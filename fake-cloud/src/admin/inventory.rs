@@ -261,6 +261,7 @@ mod tests {
             session_affinity: "None".to_owned(),
             addresses: Vec::new(),
             state: LbState::Active,
+            details: Value::Null,
         }
     }
 

@@ -3,9 +3,11 @@
 use super::inventory::ObjectKind;
 use super::replies::{Health, JournalPage, Problem};
 use super::types::{
-    ActiveFault, BarrierStatus, Credential, Fault, Instance, Inventory, LoadBalancer, Match, Route, Settings,
+    ActiveFault, BarrierStatus, Credential, Effect, Fault, Instance, Inventory, LoadBalancer, Match, Route,
+    Settings,
 };
 use crate::credentials::CredentialError;
+use crate::dialects::InstanceIds;
 use crate::faults::FaultError;
 use crate::journal::Dropped;
 use crate::model::{Dependents, Refusal};
@@ -161,15 +163,30 @@ async fn get_instance(State(shared): Cloud, Path(id): Path<String>) -> Reply<Ins
     Ok(axum::Json(change(&shared, |state, _| state.cloud.instance(&id).cloned())?))
 }
 
+/// Checks that the dialect can speak of an instance with that id.
+fn check_instance_id(shared: &Shared, id: &str) -> Result<(), Trouble> {
+    if shared.kind.instance_ids.allow(id) {
+        return Ok(());
+    }
+    let dialect = shared.kind.name;
+    let form = match shared.kind.instance_ids {
+        InstanceIds::Text => "a text that can stand in a path",
+        InstanceIds::Number => "a number from 1 to 2^53 - 1, written plainly",
+    };
+    Err(Trouble::invalid(format!("instance id {id:.80?}: in dialect {dialect} an id is {form}")))
+}
+
 async fn put_instance(State(shared): Cloud, Path(id): Path<String>, body: Bytes) -> Done {
     let instance: Instance = parse(&body)?;
     same_id(ObjectKind::Instance, &id, &instance.id)?;
+    check_instance_id(&shared, &id)?;
     change(&shared, |state, _| state.cloud.put_instance(instance))?;
     DONE
 }
 
 async fn put_instances(State(shared): Cloud, body: Bytes) -> Done {
     let instances: Vec<Instance> = parse(&body)?;
+    instances.iter().try_for_each(|instance| check_instance_id(&shared, &instance.id))?;
     change(&shared, |state, _| state.cloud.put_instances(instances))?;
     DONE
 }
@@ -185,6 +202,7 @@ async fn inventory(State(shared): Cloud) -> axum::Json<Inventory> {
 
 async fn restore(State(shared): Cloud, body: Bytes) -> Done {
     let inventory: Inventory = parse(&body)?;
+    inventory.instances.iter().try_for_each(|instance| check_instance_id(&shared, &instance.id))?;
     change(&shared, |state, now| state.cloud.restore(inventory, now))?;
     DONE
 }
@@ -236,6 +254,10 @@ async fn faults(State(shared): Cloud) -> axum::Json<Vec<ActiveFault>> {
 
 async fn inject(State(shared): Cloud, body: Bytes) -> Reply<ActiveFault> {
     let fault: Fault = parse(&body)?;
+    if matches!(fault.effect, Effect::FailAction { .. }) && !shared.dialect.has_actions() {
+        let dialect = shared.kind.name;
+        return Err(Trouble::invalid(format!("dialect {dialect} has no actions that could fail")));
+    }
     Ok(axum::Json(change(&shared, |state, now| state.faults.inject(fault, now))?))
 }
 

@@ -88,6 +88,9 @@ pub struct LoadBalancer {
     pub addresses: Vec<LbAddress>,
     /// Where it is in its life.
     pub state: LbState,
+    /// What the dialect keeps about it that the model has no field for, by field name.
+    #[serde(default, skip_serializing_if = "serde_json::Value::is_null")]
+    pub details: serde_json::Value,
 }
 
 /// A port a load balancer listens on.
@@ -296,6 +299,9 @@ pub struct Entry {
     pub request: String,
     /// What became of it.
     pub outcome: Outcome,
+    /// What of the call the dialect does not know: the call itself, a field, a parameter. `None`: it knows all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unknown: Option<String>,
 }
 
 /// What became of a call.
@@ -385,6 +391,12 @@ pub enum Effect {
         /// Milliseconds.
         ms: u64,
     },
+    /// Accepted, but the action that it began fails with this code, and nothing is changed. A call that begins none is
+    /// carried out as usual. Only for dialects with actions.
+    FailAction {
+        /// The error's code, in the dialect's words.
+        code: String,
+    },
 }
 
 /// A fault in force.
@@ -426,6 +438,9 @@ pub struct Settings {
     pub deletion_ms: Option<u64>,
     /// How old a list may be, milliseconds; default 0, always fresh (contract CLOUD-08).
     pub stale_ms: Option<u64>,
+    /// How long an action runs, milliseconds; default 0, it has finished when the call is answered. Only dialects with
+    /// actions have any.
+    pub action_ms: Option<u64>,
 }
 
 /// A credential the cloud accepts. The token itself is never shown again.

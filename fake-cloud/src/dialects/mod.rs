@@ -1,14 +1,49 @@
 //! Dialects: the APIs vendors' clients speak, each a thin layer of paths, fields and error forms over the one model.
 //!
-//! Adding one is a folder with the same four files as the others and a line in [`ALL`]; the README says how.
+//! Adding one is a folder with the same four files as the others, and a line in [`ALL`]; the README says how. The table
+//! is there without the feature `server` as well: whoever prepares a cloud has to know which ids it accepts.
 
+#[cfg(feature = "server")]
 mod dialect;
+#[cfg(feature = "server")]
+mod hcloud;
+mod kind;
+#[cfg(feature = "server")]
 mod native;
+#[cfg(feature = "server")]
 mod request;
 
-pub use dialect::Kind;
+#[cfg(feature = "server")]
 pub(crate) use dialect::{Denial, Dialect, Effect, Identity, Plan};
+pub use kind::{InstanceIds, Kind};
+#[cfg(feature = "server")]
 pub(crate) use request::{Answer, Call, Request};
 
 /// All dialects.
-pub const ALL: &[Kind] = &[native::KIND];
+pub const ALL: &[Kind] = &[
+    Kind {
+        name: "native",
+        title: "the fake cloud's own REST API, spoken by the reference CCM",
+        instance_ids: InstanceIds::Text,
+        #[cfg(feature = "server")]
+        new: || Box::new(native::Native),
+    },
+    Kind {
+        name: "hcloud",
+        title: "the Hetzner Cloud API v1",
+        instance_ids: InstanceIds::Number,
+        #[cfg(feature = "server")]
+        new: || Box::new(hcloud::Hcloud::new()),
+    },
+];
+
+/// Their names, in the same order.
+pub const NAMES: &[&str] = &{
+    let mut names = [""; ALL.len()];
+    let mut index = 0;
+    while index < ALL.len() {
+        names[index] = ALL[index].name;
+        index += 1;
+    }
+    names
+};

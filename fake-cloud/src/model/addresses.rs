@@ -36,6 +36,16 @@ impl AddressPool {
     }
 }
 
+/// The IPv6 address that belongs to an address of the pool: in 2001:db8::/32, reserved for documentation (RFC 3849), with
+/// the IPv4 address as its last part.
+pub(super) fn beside(address: IpAddr) -> IpAddr {
+    const DOCUMENTATION: u128 = 0x2001_0db8 << 96;
+    match address {
+        IpAddr::V4(v4) => IpAddr::V6((DOCUMENTATION | u128::from(u32::from(v4))).into()),
+        v6 @ IpAddr::V6(_) => v6,
+    }
+}
+
 fn nth(first: Ipv4Addr, index: u32) -> IpAddr {
     IpAddr::V4(Ipv4Addr::from(u32::from(first) + index))
 }
@@ -60,6 +70,13 @@ mod tests {
         assert_eq!(taken[507], "198.51.100.254");
         assert_eq!(taken[508], "198.18.0.1");
         assert_eq!(taken[599], "198.18.0.92");
+    }
+
+    #[test]
+    fn every_address_has_one_of_the_other_family_beside_it() {
+        let address = beside(nth(DOCUMENTATION[0], 9));
+        assert_eq!(address.to_string(), "2001:db8::cb00:710a");
+        assert_eq!(beside(address), address);
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! Load balancers: provisioning, in service, being deleted, gone.
 
 use super::Refusal;
-use super::addresses::AddressPool;
+use super::addresses::{AddressPool, beside};
 use super::checks::{check_name, check_port, check_protocol, check_source_ranges, check_text, shown};
 use super::ids::Ids;
 use crate::admin::{Frontend, HealthCheck, LbAddress, LbState, LoadBalancer, ObjectKind};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Duration;
@@ -29,11 +30,22 @@ pub(crate) struct LbSpec {
     pub(crate) source_ranges: Vec<String>,
     /// See [`LoadBalancer::session_affinity`]; empty means `None`.
     pub(crate) session_affinity: String,
+    /// See [`LoadBalancer::details`]; its meaning is the dialect's.
+    pub(crate) details: Value,
+}
+
+/// Which addresses a load balancer gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Families {
+    /// One of IPv4.
+    V4,
+    /// One of IPv4 and one of IPv6.
+    Both,
 }
 
 impl LbSpec {
     /// What a load balancer's creator has decided so far.
-    pub(super) fn of(lb: &LoadBalancer) -> LbSpec {
+    pub(crate) fn of(lb: &LoadBalancer) -> LbSpec {
         LbSpec {
             name: lb.name.clone(),
             owner: lb.owner.clone(),
@@ -42,6 +54,7 @@ impl LbSpec {
             health_check: lb.health_check.clone(),
             source_ranges: lb.source_ranges.clone(),
             session_affinity: lb.session_affinity.clone(),
+            details: lb.details.clone(),
         }
     }
 
@@ -86,6 +99,7 @@ impl LbSpec {
             session_affinity: self.session_affinity,
             addresses,
             state,
+            details: self.details,
         }
     }
 }
@@ -101,6 +115,16 @@ fn check_health_check(check: &HealthCheck) -> Result<(), Refusal> {
             Err(Refusal::Invalid(format!("health check protocol {} is not HTTP or TCP", shown(other))))
         }
     }
+}
+
+/// What becomes of an instance among the backends of load balancers when it is deleted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum GoneBackends {
+    /// It stays: only their creator may tidy them.
+    #[default]
+    Kept,
+    /// It is no longer among them.
+    Dropped,
 }
 
 /// What became of a load balancer that is deleted.
@@ -125,8 +149,8 @@ pub(super) struct LoadBalancers {
 #[derive(Debug)]
 struct Record {
     lb: LoadBalancer,
-    /// Address it will have once provisioned.
-    reserved: Option<IpAddr>,
+    /// Addresses it will have once provisioned.
+    reserved: Vec<IpAddr>,
     /// When its state ends by itself; `None`: never.
     due: Option<Duration>,
 }
@@ -141,7 +165,7 @@ impl LoadBalancers {
             match record.lb.state {
                 LbState::Provisioning => {
                     record.lb.state = LbState::Active;
-                    record.lb.addresses = record.reserved.take().into_iter().map(ip_address).collect();
+                    record.lb.addresses = record.reserved.drain(..).map(ip_address).collect();
                 }
                 LbState::Deleting => {
                     self.by_id.remove(&id);
@@ -161,7 +185,7 @@ impl LoadBalancers {
 
     pub(super) fn create(
         &mut self,
-        spec: LbSpec,
+        (spec, families): (LbSpec, Families),
         ids: &mut Ids,
         now: Duration,
         provisioning: Duration,
@@ -170,13 +194,18 @@ impl LoadBalancers {
         let Some(address) = self.pool.take(&self.addresses_in_use()) else {
             return Err(Refusal::Conflict("no public address is left".to_owned()));
         };
+        let addresses = match families {
+            Families::V4 => vec![address],
+            Families::Both => vec![address, beside(address)],
+        };
         let id = ids.next(PREFIX);
         let record = if provisioning.is_zero() {
-            let lb = spec.into_load_balancer(id.clone(), vec![ip_address(address)], LbState::Active);
-            Record { lb, reserved: None, due: None }
+            let addresses = addresses.into_iter().map(ip_address).collect();
+            let lb = spec.into_load_balancer(id.clone(), addresses, LbState::Active);
+            Record { lb, reserved: Vec::new(), due: None }
         } else {
             let lb = spec.into_load_balancer(id.clone(), Vec::new(), LbState::Provisioning);
-            Record { lb, reserved: Some(address), due: Some(now.saturating_add(provisioning)) }
+            Record { lb, reserved: addresses, due: Some(now.saturating_add(provisioning)) }
         };
         if let Some(due) = record.due {
             self.due.insert((due, id.clone()));
@@ -225,9 +254,16 @@ impl LoadBalancers {
         }
     }
 
+    /// Takes an instance off all lists of backends.
+    pub(super) fn drop_backend(&mut self, instance: &str) {
+        for record in self.by_id.values_mut() {
+            record.lb.backends.retain(|id| id != instance);
+        }
+    }
+
     pub(super) fn put(&mut self, lb: LoadBalancer) {
         self.remove(&lb.id);
-        self.by_id.insert(lb.id.clone(), Record { lb, reserved: None, due: None });
+        self.by_id.insert(lb.id.clone(), Record { lb, reserved: Vec::new(), due: None });
     }
 
     pub(super) fn restore(&mut self, wanted: Vec<LoadBalancer>) {
@@ -257,7 +293,10 @@ impl LoadBalancers {
     fn addresses_in_use(&self) -> BTreeSet<IpAddr> {
         let shown =
             |record: &Record| record.lb.addresses.iter().filter_map(|address| address.ip).collect::<Vec<_>>();
-        self.by_id.values().flat_map(|record| shown(record).into_iter().chain(record.reserved)).collect()
+        self.by_id
+            .values()
+            .flat_map(|record| shown(record).into_iter().chain(record.reserved.iter().copied()))
+            .collect()
     }
 }
 

@@ -4,11 +4,21 @@ use super::Refusal;
 use super::checks::{is_network, parse_cidr, shown};
 use super::ids::Ids;
 use super::instances::Instances;
-use crate::admin::{ObjectKind, Route};
+use crate::admin::{Instance, ObjectKind, Route};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 /// What routes' ids begin with.
 pub(super) const PREFIX: &str = "r";
+
+/// Where a new route leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RouteTarget<'a> {
+    /// To the instance of that id.
+    Instance(&'a str),
+    /// To an address: that of the instance which has it among its internal ones, if there is one, else into a black hole.
+    Address(IpAddr),
+}
 
 /// All routes by id, as they were written.
 #[derive(Debug, Default)]
@@ -34,7 +44,7 @@ impl Routes {
     pub(super) fn create(
         &mut self,
         destination: &str,
-        target: &str,
+        target: RouteTarget<'_>,
         instances: &Instances,
         ids: &mut Ids,
     ) -> Result<Route, Refusal> {
@@ -46,19 +56,16 @@ impl Routes {
                 "destination {destination} has bits set beyond its prefix"
             )));
         }
-        let Some(instance) = instances.get(target) else {
-            return Err(Refusal::Invalid(format!("target {} is no instance", shown(target))));
-        };
+        let (target_instance, target_addresses) = resolve(target, instances)?;
         if let Some(taken) = self.0.values().find(|route| parse_cidr(&route.destination) == Some(network)) {
             return Err(Refusal::Conflict(format!("route {} leads to {destination}", taken.id)));
         }
-        let internal = instance.addresses.iter().filter(|address| address.kind == "InternalIP");
         let route = Route {
             id: ids.next(PREFIX),
             destination: destination.to_owned(),
-            target_instance: Some(target.to_owned()),
-            target_addresses: internal.map(|address| address.address.clone()).collect(),
-            blackhole: false,
+            blackhole: target_instance.is_none(),
+            target_instance,
+            target_addresses,
         };
         self.put(route.clone());
         Ok(route)
@@ -70,6 +77,25 @@ impl Routes {
 
     pub(super) fn remove(&mut self, id: &str) -> Result<(), Refusal> {
         self.0.remove(id).map(drop).ok_or_else(|| Refusal::no(ObjectKind::Route, id))
+    }
+}
+
+/// The instance a route leads to and the addresses it is reached by.
+fn resolve(target: RouteTarget<'_>, instances: &Instances) -> Result<(Option<String>, Vec<String>), Refusal> {
+    let internal = |instance: &'_ Instance| -> Vec<String> {
+        let internal = instance.addresses.iter().filter(|address| address.kind == "InternalIP");
+        internal.map(|address| address.address.clone()).collect()
+    };
+    match target {
+        RouteTarget::Instance(id) => match instances.get(id) {
+            Some(instance) => Ok((Some(id.to_owned()), internal(instance))),
+            None => Err(Refusal::Invalid(format!("target {} is no instance", shown(id)))),
+        },
+        RouteTarget::Address(ip) => {
+            let has = |address: &String| address.parse() == Ok(ip);
+            let owner = instances.iter().find(|instance| internal(instance).iter().any(has));
+            Ok((owner.map(|instance| instance.id.clone()), vec![ip.to_string()]))
+        }
     }
 }
 

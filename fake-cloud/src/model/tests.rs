@@ -1,6 +1,6 @@
 //! The cloud's rules, without HTTP and with times that nobody waits for.
 
-use super::{AuxSpec, Cloud, Deleted, Dependents, LbSpec, Refusal};
+use super::{AuxSpec, Cloud, Deleted, Dependents, Families, LbSpec, Refusal, RouteTarget};
 use crate::admin::{
     Address, Frontend, HealthCheck, Instance, InstanceState, Inventory, LbState, LoadBalancer, Op, Settings,
 };
@@ -67,12 +67,12 @@ fn state_of(cloud: &mut Cloud, id: &str, now: Duration) -> Option<(LbState, usiz
 #[test]
 fn a_load_balancer_is_active_at_once_unless_provisioning_takes_time() {
     let mut cloud = cloud();
-    let lb = cloud.create_load_balancer(spec("a"), T0).expect("created");
+    let lb = cloud.create_load_balancer(spec("a"), Families::V4, T0).expect("created");
     assert_eq!((lb.id.as_str(), lb.state, lb.session_affinity.as_str()), ("lb-1", LbState::Active, "None"));
     assert_eq!(lb.addresses[0].ip, Some("203.0.113.1".parse().expect("an address")));
 
     cloud.set(&slow(10_000, 0), T0).expect("set");
-    let lb = cloud.create_load_balancer(spec("b"), at(100)).expect("created");
+    let lb = cloud.create_load_balancer(spec("b"), Families::V4, at(100)).expect("created");
     assert_eq!((lb.id.as_str(), lb.state, lb.addresses.len()), ("lb-2", LbState::Provisioning, 0));
     assert_eq!(state_of(&mut cloud, "lb-2", at(109)), Some((LbState::Provisioning, 0)));
     assert_eq!(state_of(&mut cloud, "lb-2", at(110)), Some((LbState::Active, 1)));
@@ -82,8 +82,8 @@ fn a_load_balancer_is_active_at_once_unless_provisioning_takes_time() {
 fn an_address_is_reserved_while_provisioning_and_free_after_deletion() {
     let mut cloud = cloud();
     cloud.set(&slow(10_000, 10_000), T0).expect("set");
-    cloud.create_load_balancer(spec("a"), T0).expect("created");
-    cloud.create_load_balancer(spec("b"), T0).expect("created");
+    cloud.create_load_balancer(spec("a"), Families::V4, T0).expect("created");
+    cloud.create_load_balancer(spec("b"), Families::V4, T0).expect("created");
     let inventory = cloud.inventory(at(10));
     let ips: Vec<_> = inventory.load_balancers.iter().map(|lb| lb.addresses[0].ip).collect();
     assert_ne!(ips[0], ips[1]);
@@ -93,7 +93,7 @@ fn an_address_is_reserved_while_provisioning_and_free_after_deletion() {
 fn deletion_takes_its_time() {
     let mut cloud = cloud();
     cloud.set(&slow(60_000, 10_000), T0).expect("set");
-    cloud.create_load_balancer(spec("a"), T0).expect("created");
+    cloud.create_load_balancer(spec("a"), Families::V4, T0).expect("created");
     let deleted = cloud.delete_load_balancer("lb-1", Dependents::Forbid, at(1)).expect("deleted");
     assert!(matches!(deleted, Deleted::Deleting(lb) if lb.state == LbState::Deleting));
     let again = cloud.delete_load_balancer("lb-1", Dependents::Forbid, at(5)).expect("deleted");
@@ -101,16 +101,16 @@ fn deletion_takes_its_time() {
     assert_eq!(state_of(&mut cloud, "lb-1", at(10)), Some((LbState::Deleting, 0)));
     let update = cloud.update_load_balancer("lb-1", at(10), |spec| spec);
     assert_eq!(update, Err(Refusal::Conflict("load balancer lb-1 is being deleted".to_owned())));
-    let taken = cloud.create_load_balancer(spec("a"), at(10)).map(drop);
+    let taken = cloud.create_load_balancer(spec("a"), Families::V4, at(10)).map(drop);
     assert_eq!(taken, Err(Refusal::Conflict("load balancer lb-1 has the name a".to_owned())));
     assert_eq!(state_of(&mut cloud, "lb-1", at(11)), None);
-    assert_eq!(cloud.create_load_balancer(spec("a"), at(11)).expect("free again").id, "lb-2");
+    assert_eq!(cloud.create_load_balancer(spec("a"), Families::V4, at(11)).expect("free again").id, "lb-2");
 }
 
 #[test]
 fn a_load_balancer_in_use_is_not_deleted() {
     let mut cloud = cloud();
-    cloud.create_load_balancer(spec("a"), T0).expect("created");
+    cloud.create_load_balancer(spec("a"), Families::V4, T0).expect("created");
     cloud.create_auxiliary("firewall", "fw", firewall("f", Some("lb-1")), T0).expect("created");
     let refused = cloud.delete_load_balancer("lb-1", Dependents::Forbid, T0).map(drop);
     let words = "load balancer lb-1 is in use: firewall fw-1 refers to it";
@@ -122,7 +122,7 @@ fn a_load_balancer_in_use_is_not_deleted() {
 #[test]
 fn removal_can_take_dependents_along() {
     let mut cloud = cloud();
-    cloud.create_load_balancer(spec("a"), T0).expect("created");
+    cloud.create_load_balancer(spec("a"), Families::V4, T0).expect("created");
     cloud.create_auxiliary("firewall", "fw", firewall("f", Some("lb-1")), T0).expect("created");
     cloud.create_auxiliary("firewall", "fw", firewall("g", None), T0).expect("created");
     cloud.remove_load_balancer("lb-1", Dependents::Remove, T0).expect("removed");
@@ -174,21 +174,26 @@ fn load_balancers_make_sense_or_are_refused() {
         (LbSpec { backends: vec!["i-9".to_owned()], ..spec("a") }, "backend i-9 is no instance"),
     ];
     for (bad, words) in cases {
-        assert_eq!(cloud.create_load_balancer(bad, T0).map(drop), Err(Refusal::Invalid(words.to_owned())));
+        assert_eq!(
+            cloud.create_load_balancer(bad, Families::V4, T0).map(drop),
+            Err(Refusal::Invalid(words.to_owned()))
+        );
     }
     assert!(cloud.inventory(T0).load_balancers.is_empty());
     let same_port = LbSpec {
         frontends: vec![frontend(53, "TCP", 1), frontend(53, "UDP", 1)],
         ..spec("ä".repeat(255).as_str())
     };
-    cloud.create_load_balancer(LbSpec { owner: String::new(), ..same_port }, T0).expect("makes sense");
+    cloud
+        .create_load_balancer(LbSpec { owner: String::new(), ..same_port }, Families::V4, T0)
+        .expect("makes sense");
 }
 
 #[test]
 fn updates_replace_and_keep_what_is_the_clouds() {
     let mut cloud = cloud();
-    cloud.create_load_balancer(spec("a"), T0).expect("created");
-    cloud.create_load_balancer(spec("b"), T0).expect("created");
+    cloud.create_load_balancer(spec("a"), Families::V4, T0).expect("created");
+    cloud.create_load_balancer(spec("b"), Families::V4, T0).expect("created");
     let backends = vec!["i-2".to_owned(), "i-1".to_owned(), "i-2".to_owned()];
     let updated = cloud
         .update_load_balancer("lb-1", T0, |old| LbSpec { backends, frontends: Vec::new(), ..old })
@@ -207,7 +212,7 @@ fn updates_replace_and_keep_what_is_the_clouds() {
 fn a_backend_stays_when_its_instance_goes() {
     let mut cloud = cloud();
     cloud
-        .create_load_balancer(LbSpec { backends: vec!["i-1".to_owned()], ..spec("a") }, T0)
+        .create_load_balancer(LbSpec { backends: vec!["i-1".to_owned()], ..spec("a") }, Families::V4, T0)
         .expect("created");
     cloud.delete_instance("i-1").expect("deleted");
     assert_eq!(cloud.load_balancer("lb-1", T0).expect("there").backends, ["i-1"]);
@@ -221,7 +226,7 @@ fn firewalls_refer_to_load_balancers_that_stay() {
     let missing = cloud.create_auxiliary("firewall", "fw", firewall("f", Some("lb-1")), T0).map(drop);
     assert_eq!(missing, Err(Refusal::Invalid("load balancer lb-1 does not exist".to_owned())));
     cloud.set(&slow(0, 10_000), T0).expect("set");
-    cloud.create_load_balancer(spec("a"), T0).expect("created");
+    cloud.create_load_balancer(spec("a"), Families::V4, T0).expect("created");
     cloud.create_auxiliary("firewall", "fw", firewall("f", None), T0).expect("created");
     cloud.delete_load_balancer("lb-1", Dependents::Forbid, T0).expect("deleted");
     let leaving = cloud.update_auxiliary("firewall", "fw-1", firewall("f", Some("lb-1")), T0).map(drop);
@@ -236,10 +241,10 @@ fn firewalls_refer_to_load_balancers_that_stay() {
 #[test]
 fn routes_lead_to_instances() {
     let mut cloud = cloud();
-    let route = cloud.create_route("10.244.1.0/24", "i-1").expect("created");
+    let route = cloud.create_route("10.244.1.0/24", RouteTarget::Instance("i-1")).expect("created");
     assert_eq!((route.id.as_str(), route.blackhole), ("r-1", false));
     assert_eq!(route.target_addresses, ["192.0.2.10"]);
-    cloud.create_route("2001:db8:0::/64", "i-1").expect("created");
+    cloud.create_route("2001:db8:0::/64", RouteTarget::Instance("i-1")).expect("created");
     let refusals = [
         ("10.244.1.0/24", "i-2", Refusal::Conflict("route r-1 leads to 10.244.1.0/24".to_owned())),
         ("2001:0db8::/64", "i-2", Refusal::Conflict("route r-2 leads to 2001:0db8::/64".to_owned())),
@@ -252,7 +257,7 @@ fn routes_lead_to_instances() {
         ("10.244.2.0/24", "i-9", Refusal::Invalid("target i-9 is no instance".to_owned())),
     ];
     for (destination, target, refusal) in refusals {
-        assert_eq!(cloud.create_route(destination, target), Err(refusal));
+        assert_eq!(cloud.create_route(destination, RouteTarget::Instance(target)), Err(refusal));
     }
     cloud.delete_instance("i-1").expect("deleted");
     assert!(cloud.list_routes(T0).iter().all(|route| route.blackhole));
@@ -261,39 +266,64 @@ fn routes_lead_to_instances() {
 }
 
 #[test]
+fn routes_lead_to_addresses() {
+    let mut cloud = cloud();
+    let gateway = |text: &str| RouteTarget::Address(text.parse().expect("an address"));
+    let route = cloud.create_route("10.244.1.0/24", gateway("192.0.2.10")).expect("created");
+    assert_eq!((route.target_instance.as_deref(), route.blackhole), (Some("i-1"), false));
+    assert_eq!(route.target_addresses, ["192.0.2.10"]);
+    let nowhere = cloud.create_route("10.244.2.0/24", gateway("198.51.100.10")).expect("created");
+    assert_eq!((nowhere.target_instance.as_deref(), nowhere.blackhole), (None, true));
+    assert_eq!(nowhere.target_addresses, ["198.51.100.10"]);
+}
+
+#[test]
+fn load_balancers_can_have_addresses_of_both_families_and_details() {
+    let mut cloud = cloud();
+    cloud.set(&slow(10_000, 0), T0).expect("set");
+    let details = json!({"type": "lb11"});
+    let new = LbSpec { details: details.clone(), ..spec("a") };
+    cloud.create_load_balancer(new, Families::Both, T0).expect("created");
+    let updated = cloud.update_load_balancer("lb-1", at(10), |old| old).expect("updated");
+    assert_eq!(updated.details, details);
+    let ips: Vec<String> = updated.addresses.iter().filter_map(|a| Some(a.ip?.to_string())).collect();
+    assert_eq!(ips, ["203.0.113.1", "2001:db8::cb00:7101"]);
+}
+
+#[test]
 fn ids_are_never_given_out_twice() {
     let mut cloud = cloud();
-    cloud.create_load_balancer(spec("a"), T0).expect("created");
+    cloud.create_load_balancer(spec("a"), Families::V4, T0).expect("created");
     let mut foreign = cloud.load_balancer("lb-1", T0).expect("there").clone();
     "lb-41".clone_into(&mut foreign.id);
     cloud.put_load_balancer(foreign).expect("put");
     cloud.reset();
     assert_eq!(cloud.inventory(T0), Inventory::default());
-    assert_eq!(cloud.create_load_balancer(spec("a"), T0).expect("created").id, "lb-42");
+    assert_eq!(cloud.create_load_balancer(spec("a"), Families::V4, T0).expect("created").id, "lb-42");
 }
 
 #[test]
 fn restoring_brings_back_exactly_what_was() {
     let mut cloud = cloud();
-    cloud.create_load_balancer(spec("a"), T0).expect("created");
+    cloud.create_load_balancer(spec("a"), Families::V4, T0).expect("created");
     cloud.create_auxiliary("firewall", "fw", firewall("f", Some("lb-1")), T0).expect("created");
-    cloud.create_route("10.244.1.0/24", "i-1").expect("created");
+    cloud.create_route("10.244.1.0/24", RouteTarget::Instance("i-1")).expect("created");
     let baseline = cloud.inventory(T0);
     cloud.remove_load_balancer("lb-1", Dependents::Remove, T0).expect("removed");
     cloud.delete_route("r-1").expect("deleted");
     cloud.delete_instance("i-2").expect("deleted");
-    cloud.create_load_balancer(spec("b"), T0).expect("created");
+    cloud.create_load_balancer(spec("b"), Families::V4, T0).expect("created");
     assert!(!baseline.diff(&cloud.inventory(T0)).is_empty());
     cloud.restore(baseline.clone(), T0).expect("restored");
     assert_eq!(baseline.diff(&cloud.inventory(T0)).to_string(), "no difference");
-    assert_eq!(cloud.create_load_balancer(spec("c"), T0).expect("created").id, "lb-3");
+    assert_eq!(cloud.create_load_balancer(spec("c"), Families::V4, T0).expect("created").id, "lb-3");
 }
 
 #[test]
 fn restoring_does_not_stop_what_is_under_way() {
     let mut cloud = cloud();
     cloud.set(&slow(10_000, 0), T0).expect("set");
-    cloud.create_load_balancer(spec("a"), T0).expect("created");
+    cloud.create_load_balancer(spec("a"), Families::V4, T0).expect("created");
     let baseline = cloud.inventory(at(1));
     cloud.restore(baseline, at(2)).expect("restored");
     assert_eq!(state_of(&mut cloud, "lb-1", at(10)), Some((LbState::Active, 1)));
@@ -303,7 +333,7 @@ fn restoring_does_not_stop_what_is_under_way() {
 fn a_state_set_by_hand_stays() {
     let mut cloud = cloud();
     cloud.set(&slow(10_000, 0), T0).expect("set");
-    let lb = cloud.create_load_balancer(spec("a"), T0).expect("created").clone();
+    let lb = cloud.create_load_balancer(spec("a"), Families::V4, T0).expect("created").clone();
     cloud.put_load_balancer(LoadBalancer { backends: vec!["i-9".to_owned()], ..lb }).expect("put");
     assert_eq!(state_of(&mut cloud, "lb-1", at(1000)), Some((LbState::Provisioning, 0)));
 }
@@ -324,9 +354,9 @@ fn an_inventory_that_cannot_be_is_refused_as_a_whole() {
 fn only_lists_are_stale() {
     let mut cloud = cloud();
     cloud.set(&Settings { stale_ms: Some(5000), ..Settings::default() }, T0).expect("set");
-    cloud.create_load_balancer(spec("a"), at(1)).expect("created");
+    cloud.create_load_balancer(spec("a"), Families::V4, at(1)).expect("created");
     cloud.delete_instance("i-2").expect("deleted");
-    cloud.create_route("10.244.1.0/24", "i-1").expect("created");
+    cloud.create_route("10.244.1.0/24", RouteTarget::Instance("i-1")).expect("created");
     assert_eq!((cloud.list_load_balancers(at(4)).len(), cloud.list_instances(at(4)).len()), (0, 2));
     assert_eq!(cloud.list_routes(at(4)).len(), 0);
     assert!(cloud.load_balancer("lb-1", at(4)).is_ok() && cloud.instance("i-2").is_err());
@@ -344,9 +374,12 @@ fn settings_change_one_by_one() {
         provisioning_ms: Some(u64::MAX),
         deletion_ms: Some(7),
         stale_ms: Some(0),
+        action_ms: Some(0),
     };
     assert_eq!(cloud.settings(), all);
-    cloud.create_load_balancer(spec("a"), at(u64::MAX)).expect("created, though never provisioned");
+    cloud
+        .create_load_balancer(spec("a"), Families::V4, at(u64::MAX))
+        .expect("created, though never provisioned");
     let none = Settings { page_size: Some(0), ..Settings::default() };
     assert_eq!(cloud.set(&none, T0), Err(Refusal::Invalid("page_size must be at least 1".to_owned())));
 }
@@ -354,9 +387,9 @@ fn settings_change_one_by_one() {
 #[test]
 fn an_object_is_known_by_all_its_names() {
     let mut cloud = cloud();
-    cloud.create_load_balancer(spec("a"), T0).expect("created");
+    cloud.create_load_balancer(spec("a"), Families::V4, T0).expect("created");
     cloud.create_auxiliary("firewall", "fw", firewall("f", Some("lb-1")), T0).expect("created");
-    cloud.create_route("10.244.1.0/24", "i-1").expect("created");
+    cloud.create_route("10.244.1.0/24", RouteTarget::Instance("i-1")).expect("created");
     let named = |name: &str| vec![name.to_owned()];
     let is_about = |op, name: &str, wanted: &str| cloud.names_of(op, &named(name)).contains(wanted);
     for wanted in ["i-1", "node-i-1", "native://i-1"] {

@@ -5,6 +5,7 @@
 //! barriers hold it; it takes effect; it is answered. Where neither fault nor barrier applies, all of this happens
 //! under one lock, so that the order of the journal is the order in which calls took effect.
 
+use super::config::Unknown;
 use super::state::{Shared, State};
 use crate::admin::{Effect, Entry, Match, Outcome};
 use crate::barriers::Place;
@@ -43,6 +44,8 @@ pub(super) struct InFlight {
     peer: IpAddr,
     credential: Option<Arc<str>>,
     call: Call,
+    /// What of it the dialect does not know.
+    unknown: Option<String>,
     names: OnceCell<BTreeSet<String>>,
     /// Barriers raised later do not hold it.
     youngest_barrier: u64,
@@ -52,6 +55,8 @@ pub(super) struct InFlight {
     loses_answer: Option<u64>,
     /// How long a load balancer that it creates takes, when a fault says so.
     provisioning: Option<Duration>,
+    /// The fault that lets its action fail, and the code.
+    fails_action: Option<(u64, String)>,
 }
 
 /// What comes next for a call.
@@ -71,6 +76,7 @@ struct Arrived<'a> {
     peer: IpAddr,
     request: &'a Request,
     call: Call,
+    unknown: Option<String>,
 }
 
 /// Carries a call out.
@@ -80,7 +86,7 @@ pub(super) async fn answer(
     request: Request,
     body: Body,
 ) -> Result<Answer, Closed> {
-    let Plan { call, run } = shared.dialect.plan(&request);
+    let Plan { call, run, unknown } = shared.dialect.plan(&request);
     let mut run = Some(run);
     // Declared before the lock is taken: should anything panic, the lock is given back before the call ends.
     let mut flight;
@@ -88,14 +94,14 @@ pub(super) async fn answer(
         let mut state = shared.state();
         let now = shared.now();
         let identity = shared.dialect.identify(&request, &state.credentials);
-        flight =
-            InFlight::open(&shared, &mut state, now, Arrived { peer, request: &request, call }, &identity);
+        let arrived = Arrived { peer, request: &request, call, unknown };
+        flight = InFlight::open(&shared, &mut state, now, arrived, &identity);
         flight.admit(&mut state, now, &identity, body, &mut run)
     };
     drop(request);
     loop {
         step = match step {
-            Step::Answer(answer) => return Ok(answer),
+            Step::Answer(answer) => return Ok(shared.dialect.dress(answer, shared.now())),
             Step::Close => return Err(Closed),
             Step::Hang => std::future::pending().await,
             Step::Wait(time) => {
@@ -120,7 +126,7 @@ impl InFlight {
         arrived: Arrived<'_>,
         identity: &Identity,
     ) -> InFlight {
-        let Arrived { peer, request, call } = arrived;
+        let Arrived { peer, request, call, unknown } = arrived;
         let credential = match identity {
             Identity::Known(name) => Some(name.clone()),
             Identity::Unknown | Identity::Anybody => None,
@@ -137,7 +143,11 @@ impl InFlight {
             owner: call.owner.clone().or_else(|| state.cloud.owner_of(call.op, &call.named)),
             request: state.credentials.redact(request.line()),
             outcome: Outcome::UnderWay,
+            unknown: unknown.clone().map(|what| state.credentials.redact(what)),
         };
+        if let (Some(what), request) = (&entry.unknown, &entry.request) {
+            tracing::warn!(request, "unknown to this dialect: {what}");
+        }
         let seq = state.journal.open(entry);
         shared.arrivals.notify_waiters();
         InFlight {
@@ -146,11 +156,13 @@ impl InFlight {
             peer,
             credential,
             call,
+            unknown,
             names: OnceCell::new(),
             youngest_barrier: state.barriers.last_id(),
             waits_at: None,
             loses_answer: None,
             provisioning: None,
+            fails_action: None,
         }
     }
 
@@ -207,6 +219,10 @@ impl InFlight {
                 self.provisioning = Some(Duration::from_millis(ms));
                 self.proceed(state, now, run)
             }
+            Effect::FailAction { code } => {
+                self.fails_action = Some((fault, code));
+                self.proceed(state, now, run)
+            }
         }
     }
 
@@ -225,16 +241,18 @@ impl InFlight {
             self.waits_at = Some(place.barrier);
             return Step::WaitAt(place);
         }
+        if let (Some(what), Unknown::Refused) = (&self.unknown, self.shared.unknown) {
+            return self.deny(state, now, Denial::Unknown { what: what.clone() });
+        }
         let Some(run) = run.take() else { return Step::Close };
+        state.cloud.fail_next_action(self.fails_action.as_ref().map(|(_, code)| code.clone()));
         let answer = match self.provisioning {
             None => run(&mut state.cloud, now),
             Some(time) => state.cloud.with_provisioning(time, |cloud| run(cloud, now)),
         };
+        let action_failed = self.fails_action.is_some() && state.cloud.take_action_failure().is_none();
         if let Some(id) = &answer.created {
             state.journal.created(self.seq, id.clone());
-        }
-        if answer.status.as_u16() == 501 {
-            tracing::warn!(seq = self.seq, "a call that this dialect does not know: see the journal");
         }
         match self.loses_answer {
             Some(fault) => {
@@ -242,7 +260,12 @@ impl InFlight {
                 Step::Close
             }
             None => {
-                self.close(state, now, Outcome::Answered { status: answer.status.as_u16() });
+                let status = answer.status.as_u16();
+                let outcome = match self.fails_action {
+                    Some((fault, _)) if action_failed => Outcome::Faulted { status: Some(status), fault },
+                    _ => Outcome::Answered { status },
+                };
+                self.close(state, now, outcome);
                 Step::Answer(answer)
             }
         }

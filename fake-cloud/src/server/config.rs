@@ -4,7 +4,7 @@ use super::listen;
 use super::state::Shared;
 use crate::admin::{self, Credential};
 use crate::credentials::{CredentialError, Credentials, Secret};
-use crate::dialects::{ALL, Kind};
+use crate::dialects::{Kind, NAMES};
 use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -25,6 +25,20 @@ pub struct Config {
     pub admin_token: Option<String>,
     /// Credentials accepted from the start.
     pub credentials: Vec<Credential>,
+    /// What becomes of calls that the dialect does not know.
+    pub unknown: Unknown,
+}
+
+/// What becomes of a call that the dialect does not know, or which has fields or parameters it does not know. Either way
+/// the journal says so ([`crate::admin::Entry::unknown`]), and the log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unknown {
+    /// Refused with 501: a caller that needs more than the dialect has says so itself.
+    #[default]
+    Refused,
+    /// What is known of it is carried out; a call of which nothing is gets an empty answer that says success. For bringing
+    /// a new caller up: nothing it does then proves anything.
+    PassedOver,
 }
 
 impl Config {
@@ -37,6 +51,7 @@ impl Config {
             admin_listen: any,
             admin_token: None,
             credentials: Vec::new(),
+            unknown: Unknown::Refused,
         }
     }
 }
@@ -48,6 +63,7 @@ impl fmt::Debug for Config {
             .field("listen", &self.listen)
             .field("admin_listen", &self.admin_listen)
             .field("credentials", &self.credentials)
+            .field("unknown", &self.unknown)
             .finish_non_exhaustive()
     }
 }
@@ -97,10 +113,9 @@ impl Server {
     /// # Errors
     /// When the dialect is not known, an address is taken or a token makes no sense.
     pub async fn start(config: Config) -> Result<Running, StartError> {
-        let Config { dialect, listen, admin_listen, admin_token, credentials } = config;
+        let Config { dialect, listen, admin_listen, admin_token, credentials, unknown } = config;
         let Some(kind) = Kind::find(&dialect) else {
-            let known: Vec<&str> = ALL.iter().map(|kind| kind.name).collect();
-            return Err(StartError::Dialect { name: dialect, known: known.join(", ") });
+            return Err(StartError::Dialect { name: dialect, known: NAMES.join(", ") });
         };
         let admin_token = match admin_token {
             Some(token) => token,
@@ -117,7 +132,7 @@ impl Server {
         let admin_listener = bind(admin_listen, "admin", "--admin-listen").await?;
         let local = |listener: &TcpListener, wanted| listener.local_addr().unwrap_or(wanted);
         let (cloud_addr, admin_addr) = (local(&cloud_listener, listen), local(&admin_listener, admin_listen));
-        let shared = Arc::new(Shared::new(kind, Secret::new(admin_token), accepted));
+        let shared = Arc::new(Shared::new(kind, unknown, Secret::new(admin_token), accepted));
         let router = admin::routes::router(shared.clone());
         let cloud = tokio::spawn(listen::serve(cloud_listener, shared.clone()));
         let admin = tokio::spawn(admin::routes::serve(admin_listener, router));

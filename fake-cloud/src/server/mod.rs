@@ -5,5 +5,5 @@ mod config;
 mod listen;
 mod state;
 
-pub use config::{Config, Running, Server, StartError};
+pub use config::{Config, Running, Server, StartError, Unknown};
 pub(crate) use state::{Shared, State};

@@ -1,5 +1,6 @@
 //! What the two APIs share.
 
+use super::config::Unknown;
 use crate::barriers::Barriers;
 use crate::credentials::{Credentials, Secret};
 use crate::dialects::{Dialect, Kind};
@@ -24,6 +25,7 @@ pub(crate) struct State {
 pub(crate) struct Shared {
     pub(crate) kind: &'static Kind,
     pub(crate) dialect: Box<dyn Dialect>,
+    pub(crate) unknown: Unknown,
     pub(crate) admin_token: Secret,
     /// Rings when a call has arrived.
     pub(crate) arrivals: Notify,
@@ -32,14 +34,22 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(kind: &'static Kind, admin_token: Secret, credentials: Credentials) -> Shared {
+    pub(crate) fn new(
+        kind: &'static Kind,
+        unknown: Unknown,
+        admin_token: Secret,
+        credentials: Credentials,
+    ) -> Shared {
+        let dialect = kind.make();
+        let cloud = Cloud::new(dialect.ids(), dialect.gone_backends());
         Shared {
             kind,
-            dialect: kind.make(),
+            dialect,
+            unknown,
             admin_token,
             arrivals: Notify::new(),
             started: Instant::now(),
-            state: Mutex::new(State { credentials, ..State::default() }),
+            state: Mutex::new(State { cloud, credentials, ..State::default() }),
         }
     }
 

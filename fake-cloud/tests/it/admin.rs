@@ -149,8 +149,13 @@ async fn a_reset_leaves_credentials_and_journal() {
     cloud.inject(Match::default(), Effect::Hang).await;
     cloud.admin.reset().await.expect("reset");
     assert_eq!(cloud.admin.inventory().await.expect("inventory"), Inventory::default());
-    let defaults =
-        Settings { page_size: Some(50), provisioning_ms: Some(0), deletion_ms: Some(0), stale_ms: Some(0) };
+    let defaults = Settings {
+        page_size: Some(50),
+        provisioning_ms: Some(0),
+        deletion_ms: Some(0),
+        stale_ms: Some(0),
+        action_ms: Some(0),
+    };
     assert_eq!(cloud.admin.settings().await.expect("settings"), defaults);
     assert!(cloud.admin.faults().await.expect("faults").is_empty());
     cloud.get("/v1/instances/i-1").await.fails(404, "not_found");
@@ -214,7 +219,8 @@ async fn a_client_says_what_is_wrong_with_its_address() {
 #[tokio::test]
 async fn a_start_that_fails_says_why() {
     let unknown = Server::start(Config::local("nimbus")).await.expect_err("unknown");
-    assert_eq!(unknown.to_string(), "dialect nimbus is not known; there are: native");
+    let known = fake_cloud::dialects::NAMES.join(", ");
+    assert_eq!(unknown.to_string(), format!("dialect nimbus is not known; there are: {known}"));
     let running = Server::start(Config::local("native")).await.expect("it starts");
     let taken = Config { listen: running.cloud_addr(), ..Config::local("native") };
     let error = Server::start(taken).await.expect_err("taken");

@@ -1,7 +1,8 @@
 //! Nonsense of every kind: refused in the dialect's form, and never the end of the cloud.
 
 use crate::support::{LIMIT, Reply, TOKEN, TestCloud, load_balancer};
-use fake_cloud::admin::{Op, Outcome};
+use fake_cloud::Unknown;
+use fake_cloud::admin::{Entry, Op, Outcome};
 use reqwest::Method;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -33,10 +34,30 @@ async fn unknown_paths_and_methods_are_loud() {
         Reply::of(cloud.request(method, path)).await.fails(501, "unknown_endpoint");
     }
     let journal = cloud.journal().await;
-    let unknown =
-        journal.iter().filter(|e| e.op == Op::Other && e.outcome == Outcome::Answered { status: 501 });
-    assert_eq!(unknown.count(), count - 1);
+    let unknown = journal.iter().filter(|entry| entry.unknown.is_some());
+    let refused = |e: &&Entry| e.op == Op::Other && e.outcome == Outcome::Answered { status: 501 };
+    assert_eq!(unknown.filter(refused).count(), count - 1);
     assert!(journal.iter().any(|entry| entry.request == "PATCH /v1/load-balancers/lb-1"));
+}
+
+#[tokio::test]
+async fn a_lenient_cloud_passes_over_what_it_does_not_know_and_says_so() {
+    let cloud = TestCloud::start_with(Unknown::PassedOver).await;
+    let calls = [(Method::GET, 200), (Method::PUT, 200), (Method::POST, 201), (Method::DELETE, 204)];
+    for (method, status) in calls {
+        let body = Reply::of(cloud.request(method.clone(), "/v9/gadgets/1")).await.answers(status);
+        assert_eq!(body, if status == 204 { json!(null) } else { json!({}) }, "{method}");
+    }
+    let journal = cloud.journal().await;
+    assert_eq!(journal.len(), 4);
+    for entry in journal {
+        assert_eq!(entry.unknown.as_deref(), Some("this dialect has no such call"));
+        assert_eq!((entry.op, entry.write), (Op::Other, false));
+    }
+    cloud.get("/v1/instances/i-1").await.answers(200);
+    assert_eq!(cloud.journal().await[4].unknown, None);
+    let stranger = cloud.http.get(cloud.url("/v9/gadgets")).bearer_auth("somebody-else");
+    Reply::of(stranger).await.fails(401, "unauthorized");
 }
 
 #[tokio::test]

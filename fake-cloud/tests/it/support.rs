@@ -3,7 +3,7 @@
 use fake_cloud::admin::{
     Address, Client, Credential, Effect, Entry, Fault, Instance, InstanceState, Match, Op, Outcome, Settings,
 };
-use fake_cloud::{Config, Running, Server};
+use fake_cloud::{Config, Running, Server, Unknown};
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -26,13 +26,22 @@ pub(crate) struct TestCloud {
 
 impl TestCloud {
     pub(crate) async fn start() -> TestCloud {
+        TestCloud::start_with(Unknown::Refused).await
+    }
+
+    pub(crate) async fn start_with(unknown: Unknown) -> TestCloud {
+        TestCloud::speaking("native", unknown, &[instance("i-1"), instance("i-2")]).await
+    }
+
+    /// A cloud that speaks a dialect and has these machines.
+    pub(crate) async fn speaking(dialect: &str, unknown: Unknown, instances: &[Instance]) -> TestCloud {
         let credential =
             |name: &str, token: &str| Credential { name: name.to_owned(), token: token.to_owned() };
         let credentials = vec![credential("replica-1", TOKEN), credential("replica-2", OTHER_TOKEN)];
-        let running =
-            Server::start(Config { credentials, ..Config::local("native") }).await.expect("it starts");
+        let config = Config { credentials, unknown, ..Config::local(dialect) };
+        let running = Server::start(config).await.expect("it starts");
         let admin = Client::new(&running.admin_addr().to_string(), running.admin_token()).expect("a client");
-        admin.put_instances(&[instance("i-1"), instance("i-2")]).await.expect("instances");
+        admin.put_instances(instances).await.expect("instances");
         let http = reqwest::Client::builder().no_proxy().build().expect("a client");
         TestCloud { running, admin, http }
     }

@@ -38,6 +38,7 @@ pub(super) fn denied(denial: Denial) -> Answer {
         Denial::TooLarge { limit_bytes } => {
             error(413, &format!("the body is longer than {limit_bytes} bytes"))
         }
+        Denial::Unknown { what } => error(501, &what),
         Denial::Fault { status, retry_after_s } => {
             let answer = error(status, "as the test has ordered");
             match retry_after_s {

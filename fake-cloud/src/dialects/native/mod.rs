@@ -4,17 +4,10 @@ mod errors;
 mod routes;
 mod wire;
 
-use super::{Answer, Denial, Dialect, Kind, Plan, Request};
+use super::{Answer, Denial, Dialect, Plan, Request};
 
-/// This dialect.
-pub(super) const KIND: Kind = Kind {
-    name: "native",
-    title: "the fake cloud's own REST API, spoken by the reference CCM",
-    new: || Box::new(Native),
-};
-
-/// Keeps nothing: the model has all it needs.
-struct Native;
+/// This dialect. Keeps nothing: the model has all it needs.
+pub(super) struct Native;
 
 impl Dialect for Native {
     fn plan(&self, request: &Request) -> Plan {

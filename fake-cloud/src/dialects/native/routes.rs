@@ -4,7 +4,7 @@ use super::super::{Answer, Call, Plan, Request};
 use super::errors::{error, refused};
 use super::wire::{self, Backends, LoadBalancerUpdate, NewFirewall, NewLoadBalancer, NewRoute};
 use crate::admin::Op;
-use crate::model::{AuxSpec, Cloud, Deleted, Dependents, Refusal};
+use crate::model::{AuxSpec, Cloud, Deleted, Dependents, Families, Refusal, RouteTarget};
 use hyper::Method;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -35,7 +35,7 @@ pub(super) fn plan(request: &Request) -> Plan {
         (&Method::GET, ["v1", "routes"]) => list_routes(request),
         (&Method::POST, ["v1", "routes"]) => create_route(request),
         (&Method::DELETE, ["v1", "routes", id]) => delete_route(request, id),
-        _ => Plan::new(Call::new(Op::Other), |_, _| error(501, "this dialect has no such call")),
+        _ => Plan::unknown(request),
     }
 }
 
@@ -95,7 +95,7 @@ fn create_load_balancer(request: &Request) -> Plan {
         Err(_) => Call::new(Op::LbCreate),
     };
     planned(call, Query::none(request), move |_, cloud, now| {
-        let lb = cloud.create_load_balancer(body?.into(), now)?;
+        let lb = cloud.create_load_balancer(body?.into(), Families::V4, now)?;
         Ok(Answer::json(201, &wire::LoadBalancer::from(lb)).creating(&lb.id))
     })
 }
@@ -205,7 +205,7 @@ fn create_route(request: &Request) -> Plan {
     };
     planned(call, Query::none(request), move |_, cloud, _| {
         let new = body?;
-        let route = cloud.create_route(&new.destination, &new.target_instance)?;
+        let route = cloud.create_route(&new.destination, RouteTarget::Instance(&new.target_instance))?;
         Ok(Answer::json(201, &wire::Route::from(&route)).creating(&route.id))
     })
 }

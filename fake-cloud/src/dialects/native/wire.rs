@@ -117,6 +117,7 @@ impl From<NewLoadBalancer> for LbSpec {
             health_check: new.health_check,
             source_ranges: new.source_ranges,
             session_affinity: new.session_affinity,
+            details: Value::Null,
         }
     }
 }
@@ -150,6 +151,7 @@ impl LoadBalancerUpdate {
             health_check: self.health_check,
             source_ranges: self.source_ranges,
             session_affinity: self.session_affinity,
+            details: old.details,
         }
     }
 }
