@@ -1,0 +1,5 @@
+//! The rules that many kinds share: names, quantities, times.
+
+pub(crate) mod names;
+pub(crate) mod quantity;
+pub(crate) mod time;
