@@ -1,0 +1,4 @@
+//! The server as clients meet it: over TLS, and in process.
+
+mod client;
+mod transcripts;
