@@ -111,7 +111,17 @@ fn numeric(ip: IpAddr) -> (u128, u32) {
     }
 }
 
+/// What one write took or will give back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Held {
+    Ip(IpAddr),
+    Port(u16),
+}
+
 /// The addresses and ports of one cluster.
+///
+/// A write begins with [`Allocator::begin`], takes and gives back, and ends with [`Allocator::commit`] or
+/// [`Allocator::rollback`]: what it gives back is free only after the commit, what it took is free after a rollback.
 #[derive(Clone, Debug)]
 pub struct Allocator {
     ranges: Vec<Range>,
@@ -119,6 +129,8 @@ pub struct Allocator {
     first_port: u16,
     last_port: u16,
     next_port: u16,
+    taken_now: Vec<Held>,
+    released_later: Vec<Held>,
 }
 
 impl Allocator {
@@ -142,6 +154,8 @@ impl Allocator {
             first_port: 30_000,
             last_port: 32_767,
             next_port: 30_000,
+            taken_now: Vec::new(),
+            released_later: Vec::new(),
         })
     }
 
@@ -165,16 +179,53 @@ impl Allocator {
         (i64::from(self.first_port)..=i64::from(self.last_port)).contains(&port)
     }
 
+    /// Begins a write.
+    pub fn begin(&mut self) {
+        self.taken_now.clear();
+        self.released_later.clear();
+    }
+
+    /// Ends a write that is stored.
+    pub fn commit(&mut self) {
+        self.taken_now.clear();
+        for held in std::mem::take(&mut self.released_later) {
+            self.free(held);
+        }
+    }
+
+    /// Ends a write that is not stored.
+    pub fn rollback(&mut self) {
+        self.released_later.clear();
+        for held in std::mem::take(&mut self.taken_now) {
+            self.free(held);
+        }
+    }
+
+    fn free(&mut self, held: Held) {
+        match held {
+            Held::Ip(ip) => {
+                for range in &mut self.ranges {
+                    if let Some(offset) = range.offset(ip) {
+                        range.taken.remove(&offset);
+                    }
+                }
+            }
+            Held::Port(port) => {
+                self.ports.remove(&port);
+            }
+        }
+    }
+
     /// Takes an address.
     ///
     /// # Errors
     /// When it is taken or of another network.
     pub fn take_ip(&mut self, ip: IpAddr) -> Result<(), Refusal> {
         let family = Family::of(ip);
-        match self.ranges.iter_mut().find(|range| range.family == family) {
-            Some(range) => range.take(ip),
-            None => Err(Refusal::OtherNetwork),
-        }
+        let range = self.ranges.iter_mut().find(|range| range.family == family);
+        range.ok_or(Refusal::OtherNetwork)?.take(ip)?;
+        self.taken_now.push(Held::Ip(ip));
+        Ok(())
     }
 
     /// Takes any free address of a family.
@@ -182,19 +233,15 @@ impl Allocator {
     /// # Errors
     /// When none is left.
     pub fn take_any_ip(&mut self, family: Family) -> Result<IpAddr, Refusal> {
-        match self.ranges.iter_mut().find(|range| range.family == family) {
-            Some(range) => range.take_any(),
-            None => Err(Refusal::OtherNetwork),
-        }
+        let range = self.ranges.iter_mut().find(|range| range.family == family);
+        let ip = range.ok_or(Refusal::OtherNetwork)?.take_any()?;
+        self.taken_now.push(Held::Ip(ip));
+        Ok(ip)
     }
 
-    /// Gives an address back.
+    /// Gives an address back at the commit.
     pub fn release_ip(&mut self, ip: IpAddr) {
-        for range in &mut self.ranges {
-            if let Some(offset) = range.offset(ip) {
-                range.taken.remove(&offset);
-            }
-        }
+        self.released_later.push(Held::Ip(ip));
     }
 
     /// Takes a node port.
@@ -202,7 +249,11 @@ impl Allocator {
     /// # Errors
     /// When it is taken. Whether it is of the range is the caller's question.
     pub fn take_port(&mut self, port: u16) -> Result<(), Refusal> {
-        if self.ports.insert(port) { Ok(()) } else { Err(Refusal::PortTaken) }
+        if !self.ports.insert(port) {
+            return Err(Refusal::PortTaken);
+        }
+        self.taken_now.push(Held::Port(port));
+        Ok(())
     }
 
     /// Takes any free node port.
@@ -215,15 +266,16 @@ impl Allocator {
             let port = self.next_port;
             self.next_port = if port == self.last_port { self.first_port } else { port + 1 };
             if self.ports.insert(port) {
+                self.taken_now.push(Held::Port(port));
                 return Ok(port);
             }
         }
         Err(Refusal::Full)
     }
 
-    /// Gives a node port back.
+    /// Gives a node port back at the commit.
     pub fn release_port(&mut self, port: u16) {
-        self.ports.remove(&port);
+        self.released_later.push(Held::Port(port));
     }
 }
 
@@ -240,6 +292,8 @@ mod tests {
         assert_eq!(allocator.take_any_ip(Family::V4).map(|ip| ip.to_string()), Ok("10.96.0.2".to_owned()));
         assert_eq!(allocator.take_any_ip(Family::V4), Err(Refusal::Full));
         allocator.release_ip(first);
+        assert_eq!(allocator.take_any_ip(Family::V4), Err(Refusal::Full), "it is free after the commit only");
+        allocator.commit();
         assert_eq!(allocator.take_any_ip(Family::V4), Ok(first));
         let other: IpAddr = "1.2.3.4".parse().expect("an address");
         assert_eq!(allocator.take_ip(other), Err(Refusal::OtherNetwork));
@@ -251,7 +305,7 @@ mod tests {
         let mut allocator = Allocator::new(&["10.96.0.0/16"]).expect("a right network");
         assert_eq!(allocator.take_any_port(), Ok(30_000));
         assert_eq!(allocator.take_port(30_000), Err(Refusal::PortTaken));
-        allocator.release_port(30_000);
+        allocator.rollback();
         assert_eq!(allocator.take_port(30_000), Ok(()));
         assert_eq!(allocator.port_range(), "30000-32767");
         assert!(Allocator::new(&["x"]).is_err());

@@ -5,6 +5,8 @@
 
 pub mod alloc;
 pub mod cause;
+pub mod discovery;
+pub mod fields;
 pub mod kinds;
 pub mod lifecycle;
 pub mod patch;
@@ -13,4 +15,5 @@ pub mod schema;
 pub mod select;
 pub mod status;
 pub mod typed;
+pub mod wire;
 mod value;

@@ -3,6 +3,8 @@
 //! Source of the order: `k8s.io/apiserver/pkg/registry/rest/{create,update}.go` and `registry/generic/registry`.
 
 mod meta;
+mod node;
+mod service;
 mod strategy;
 
 use serde_json::Value;
@@ -12,6 +14,7 @@ pub use meta::place;
 use crate::alloc::Allocator;
 use crate::cause::Cause;
 use crate::kinds::Kind;
+use crate::rules::names;
 use crate::status::{self, Status};
 use crate::typed;
 use crate::value::{Edit as _, Look as _};
@@ -31,6 +34,8 @@ pub struct Context<'a> {
     pub allocator: &'a mut Allocator,
     /// The Kubernetes minor version.
     pub minor: u32,
+    /// Nothing will be stored: allocations are shown in the answer and given back.
+    pub dry_run: bool,
 }
 
 /// The longest part of a generateName that is kept, so that five characters fit a DNS label.
@@ -79,17 +84,29 @@ pub fn create(kind: &Kind, object: Value, cx: &mut Context<'_>) -> Result<Value,
     }
     object.put("metadata.creationTimestamp", cx.now);
     object.put("metadata.uid", cx.uid);
-    let strategy = strategy::of(kind);
-    strategy.prepare_create(&mut object, cx);
-    let name = object.text("metadata.name").to_owned();
-    strategy.allocate_create(&mut object, cx)?;
-    let mut causes = meta::created(kind, &object);
-    causes.extend(strategy.validate_create(&object, cx));
-    if !causes.is_empty() {
-        released(kind, &object, cx.allocator);
-        return Err(status::invalid(kind, &name, &causes));
-    }
+    cx.allocator.begin();
+    let created = prepare_created(kind, &mut object, cx);
+    finish(cx, created.is_ok());
+    created?;
     decode_plain(kind, &object)
+}
+
+fn prepare_created(kind: &Kind, object: &mut Value, cx: &mut Context<'_>) -> Result<(), Status> {
+    let strategy = strategy::of(kind);
+    strategy.allocate_create(object, cx)?;
+    strategy.prepare_create(object, cx);
+    let mut causes = meta::created(kind, object);
+    causes.extend(strategy.validate_create(object, cx));
+    if causes.is_empty() { Ok(()) } else { Err(status::invalid(kind, object.text("metadata.name"), &causes)) }
+}
+
+/// Ends a write's allocations.
+fn finish(cx: &mut Context<'_>, done: bool) {
+    if done && !cx.dry_run {
+        cx.allocator.commit();
+    } else {
+        cx.allocator.rollback();
+    }
 }
 
 /// The object to store for an update of the object or of one of its subresources, with the old resourceVersion.
@@ -114,28 +131,45 @@ pub fn update(
         }
         new.put("metadata.resourceVersion", old.text("metadata.resourceVersion"));
     }
-    let strategy = strategy::of(kind);
-    new.put("metadata.generation", old.int("metadata.generation"));
-    strategy.prepare_update(sub, old, &mut new, cx);
-    meta::carry_over(old, &mut new);
-    strategy.allocate_update(sub, old, &mut new, cx)?;
-    let mut causes = meta::any(&new, kind.namespaced, |name, _| crate::rules::names::path_segment(name));
-    causes.extend(meta::changed(old, &new));
-    causes.extend(strategy.validate_update(kind, sub, old, &new, cx));
-    if !causes.is_empty() {
-        strategy.undo_update(old, &new, cx.allocator);
-        return Err(status::invalid(kind, &name, &causes));
-    }
-    strategy.finish_update(old, &new, cx.allocator);
+    cx.allocator.begin();
+    let updated = prepare_updated(kind, sub, old, &mut new, cx);
+    finish(cx, updated.is_ok());
+    updated?;
     decode_plain(kind, &new)
 }
 
-/// Gives back what an object held, after it was removed or not stored.
+fn prepare_updated(
+    kind: &Kind,
+    sub: Option<&str>,
+    old: &Value,
+    new: &mut Value,
+    cx: &mut Context<'_>,
+) -> Result<(), Status> {
+    let strategy = strategy::of(kind);
+    if sub.is_none() {
+        strategy.allocate_update(old, new, cx)?;
+    }
+    new.put("metadata.generation", old.at("metadata.generation").clone());
+    strategy.prepare_update(sub, old, new, cx);
+    meta::carry_over(old, new);
+    let mut causes = meta::any(new, kind.namespaced, |name, prefix| {
+        if prefix { names::path_segment_prefix(name) } else { names::path_segment(name) }
+    });
+    causes.extend(meta::changed(old, new));
+    causes.extend(strategy.validate_update(kind, sub, old, new, cx));
+    if causes.is_empty() { Ok(()) } else { Err(status::invalid(kind, old.text("metadata.name"), &causes)) }
+}
+
+/// Gives back what an object held, after it was removed.
 pub fn released(kind: &Kind, object: &Value, allocator: &mut Allocator) {
+    allocator.begin();
     strategy::of(kind).released(object, allocator);
+    allocator.commit();
 }
 
 /// Takes what a stored object holds, when a store is filled from elsewhere. What is taken already stays so.
 pub fn restored(kind: &Kind, object: &Value, allocator: &mut Allocator) {
+    allocator.begin();
     strategy::of(kind).restored(object, allocator);
+    allocator.commit();
 }

@@ -2,6 +2,8 @@
 
 mod json;
 mod merge;
+mod strategic;
 
 pub use json::json;
 pub use merge::merge;
+pub use strategic::strategic;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Context, meta};
+use super::{Context, meta, node, service};
 use crate::alloc::Allocator;
 use crate::cause::Cause;
 use crate::kinds::Kind;
@@ -29,10 +29,9 @@ pub(super) trait Strategy: Sync {
     /// Keeps what an update of the object or of one subresource may not change.
     fn prepare_update(&self, _sub: Option<&str>, _old: &Value, _new: &mut Value, _cx: &mut Context<'_>) {}
 
-    /// Allocates for an update.
+    /// Allocates for an update of the object itself.
     fn allocate_update(
         &self,
-        _sub: Option<&str>,
         _old: &Value,
         _new: &mut Value,
         _cx: &mut Context<'_>,
@@ -52,12 +51,6 @@ pub(super) trait Strategy: Sync {
         meta::changed(old, new)
     }
 
-    /// Takes back what a refused update allocated.
-    fn undo_update(&self, _old: &Value, _new: &Value, _allocator: &mut Allocator) {}
-
-    /// Gives back what the old object had and the new one has not.
-    fn finish_update(&self, _old: &Value, _new: &Value, _allocator: &mut Allocator) {}
-
     /// Gives back what an object had.
     fn released(&self, _object: &Value, _allocator: &mut Allocator) {}
 
@@ -70,6 +63,10 @@ struct Plain;
 impl Strategy for Plain {}
 
 /// The strategy of a kind.
-pub(super) fn of(_kind: &Kind) -> &'static dyn Strategy {
-    &Plain
+pub(super) fn of(kind: &Kind) -> &'static dyn Strategy {
+    match (kind.group, kind.kind) {
+        ("", "Service") => &service::Service,
+        ("", "Node") => &node::Node,
+        _ => &Plain,
+    }
 }
