@@ -2,14 +2,24 @@
 //!
 //! Source of the order: `k8s.io/apiserver/pkg/registry/rest/{create,update}.go` and `registry/generic/registry`.
 
+mod endpoints;
+mod event;
+mod internal;
 mod meta;
 mod node;
+mod pod;
+mod podspec;
+mod rbac;
 mod service;
+mod small;
 mod strategy;
+mod workload;
 
 use serde_json::Value;
 
+pub use event::{event_from_core, event_to_core};
 pub use meta::place;
+pub use pod::mount_token;
 
 use crate::alloc::Allocator;
 use crate::cause::Cause;
