@@ -98,8 +98,12 @@ impl From<&Status> for Value {
 
 /// The answer to a deletion that took the object away at once. The body carries no code; the HTTP status is 200.
 pub fn deleted(kind: &Kind, name: &str, uid: &str) -> Status {
-    let mut status = Status { code: 0, reason: "", message: String::new(), details: Value::Null, success: true }
-        .about(name, kind.group, kind.plural);
+    let mut status =
+        Status { code: 0, reason: "", message: String::new(), details: Value::Null, success: true }.about(
+            name,
+            kind.group,
+            kind.plural,
+        );
     status.detail("uid", uid.into());
     status
 }
@@ -111,8 +115,11 @@ pub fn created() -> Status {
 
 /// No object of this name.
 pub fn not_found(kind: &Kind, name: &str) -> Status {
-    Status::failure(404, "NotFound", format!("{} {name:?} not found", kind.resource()))
-        .about(name, kind.group, kind.plural)
+    Status::failure(404, "NotFound", format!("{} {name:?} not found", kind.resource())).about(
+        name,
+        kind.group,
+        kind.plural,
+    )
 }
 
 /// A path that the server does not serve below an API group it knows.
@@ -122,8 +129,11 @@ pub fn no_such_resource() -> Status {
 
 /// The name is taken.
 pub fn already_exists(kind: &Kind, name: &str) -> Status {
-    Status::failure(409, "AlreadyExists", format!("{} {name:?} already exists", kind.resource()))
-        .about(name, kind.group, kind.plural)
+    Status::failure(409, "AlreadyExists", format!("{} {name:?} already exists", kind.resource())).about(
+        name,
+        kind.group,
+        kind.plural,
+    )
 }
 
 /// A name made from generateName is taken.
@@ -243,8 +253,7 @@ pub fn forbidden_on(group: &str, resource: &str, name: &str, why: &str) -> Statu
 
 /// The namespace of a creation is going away.
 pub fn namespace_terminating(kind: &Kind, name: &str, namespace: &str) -> Status {
-    let why =
-        format!("unable to create new content in namespace {namespace} because it is being terminated");
+    let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
     forbidden(kind, name, &why).caused_by(
         "NamespaceTerminating",
         &format!("namespace {namespace} is being terminated"),
@@ -284,8 +293,12 @@ pub fn not_acceptable(possible: &[&str]) -> Status {
 
 /// The resource has no such verb.
 pub fn method_not_allowed() -> Status {
-    Status::failure(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
-        .about("", "", "")
+    Status::failure(
+        405,
+        "MethodNotAllowed",
+        "the server does not allow this method on the requested resource",
+    )
+    .about("", "", "")
 }
 
 /// The verb is not supported on the resource.
