@@ -163,40 +163,32 @@ pub fn stale(kind: &Kind, name: &str) -> Status {
     conflict(kind, name, why)
 }
 
-/// Other managers own fields that an apply would change: pairs of manager text and field path.
+/// Other managers own fields that an apply would change: pairs of a manager, as it is shown, and a field's path.
 pub fn apply_conflict(conflicts: &[(String, String)]) -> Status {
-    let lines: Vec<String> = conflicts.iter().map(|(who, field)| format!("{who}: {field}")).collect();
-    let count = conflicts.len();
-    let message = match lines.as_slice() {
-        [only] => format!("Apply failed with 1 conflict: {only}"),
-        many => format!("Apply failed with {count} conflicts: {}", grouped(conflicts, many)),
+    let message = match conflicts {
+        [(manager, field)] => format!("Apply failed with 1 conflict: conflict with {manager}: {field}"),
+        many => {
+            let mut managers: Vec<&str> = many.iter().map(|(manager, _)| manager.as_str()).collect();
+            managers.sort_unstable();
+            managers.dedup();
+            let mut lines = Vec::new();
+            for manager in managers {
+                lines.push(format!("conflicts with {manager}:"));
+                let fields = many.iter().filter(|(owner, _)| owner == manager);
+                lines.extend(fields.map(|(_, field)| format!("- {field}")));
+            }
+            format!("Apply failed with {} conflicts: {}", many.len(), lines.join("\n"))
+        }
     };
     let causes: Vec<Value> = conflicts
         .iter()
-        .map(|(who, field)| json!({"reason": "FieldManagerConflict", "message": who, "field": field}))
+        .map(|(manager, field)| {
+            json!({"reason": "FieldManagerConflict", "message": format!("conflict with {manager}"), "field": field})
+        })
         .collect();
     let mut status = Status::failure(409, "Conflict", message);
     status.detail("causes", causes.into());
     status
-}
-
-/// Several conflicts read as one heading a manager with its fields below.
-fn grouped(conflicts: &[(String, String)], lines: &[String]) -> String {
-    let mut managers: Vec<&str> = conflicts.iter().map(|(who, _)| who.as_str()).collect();
-    managers.dedup();
-    if managers.is_empty() {
-        return lines.join(", ");
-    }
-    let mut out = Vec::new();
-    for manager in managers {
-        let fields: Vec<&str> =
-            conflicts.iter().filter(|(who, _)| who == manager).map(|(_, field)| field.as_str()).collect();
-        match fields.as_slice() {
-            [only] => out.push(format!("{manager}: {only}")),
-            many => out.push(format!("{manager}:\n- {}", many.join("\n- "))),
-        }
-    }
-    out.join("\n")
 }
 
 /// The object breaks rules of its kind.
