@@ -141,7 +141,9 @@ impl Allocator {
     pub fn new(networks: &[&str]) -> Result<Allocator, String> {
         let ranges: Vec<Range> = networks
             .iter()
-            .map(|cidr| Range::parse(cidr).ok_or_else(|| format!("{cidr:?} is no network such as 10.96.0.0/16")))
+            .map(|cidr| {
+                Range::parse(cidr).ok_or_else(|| format!("{cidr:?} is no network such as 10.96.0.0/16"))
+            })
             .collect::<Result<_, _>>()?;
         match ranges.as_slice() {
             [_] => {}

@@ -202,7 +202,10 @@ mod tests {
         assert_eq!(node(text, Mode::Warn).map(|body| body.warnings), Ok(told.map(str::to_owned).to_vec()));
         assert_eq!(
             node(text, Mode::Strict).expect_err("strict").message,
-            format!("Node in version \"v1\" cannot be handled as a Node: strict decoding error: {}", told.join(", "))
+            format!(
+                "Node in version \"v1\" cannot be handled as a Node: strict decoding error: {}",
+                told.join(", ")
+            )
         );
         assert_eq!(node(text, Mode::Ignore).map(|body| body.warnings), Ok(Vec::new()));
     }

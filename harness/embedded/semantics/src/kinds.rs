@@ -150,7 +150,10 @@ mod tests {
         let lease = find("coordination.k8s.io", "v1", "leases").expect("leases are served");
         assert_eq!(by_kind("coordination.k8s.io/v1", "Lease"), Some(lease));
         assert_eq!(lease.resource(), "leases.coordination.k8s.io");
-        assert_eq!(of(&serde_json::json!({"kind": "Pod", "apiVersion": "v1"})).map(|k| k.plural), Some("pods"));
+        assert_eq!(
+            of(&serde_json::json!({"kind": "Pod", "apiVersion": "v1"})).map(|k| k.plural),
+            Some("pods")
+        );
         assert_eq!(find("", "v2", "pods"), None);
     }
 }

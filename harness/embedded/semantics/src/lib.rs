@@ -15,5 +15,5 @@ pub mod schema;
 pub mod select;
 pub mod status;
 pub mod typed;
-pub mod wire;
 mod value;
+pub mod wire;

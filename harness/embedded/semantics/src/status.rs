@@ -98,8 +98,12 @@ impl From<&Status> for Value {
 
 /// The answer to a deletion that took the object away at once. The body carries no code; the HTTP status is 200.
 pub fn deleted(kind: &Kind, name: &str, uid: &str) -> Status {
-    let mut status = Status { code: 0, reason: "", message: String::new(), details: Value::Null, success: true }
-        .about(name, kind.group, kind.plural);
+    let mut status =
+        Status { code: 0, reason: "", message: String::new(), details: Value::Null, success: true }.about(
+            name,
+            kind.group,
+            kind.plural,
+        );
     status.detail("uid", uid.into());
     status
 }
@@ -111,8 +115,11 @@ pub fn created() -> Status {
 
 /// No object of this name.
 pub fn not_found(kind: &Kind, name: &str) -> Status {
-    Status::failure(404, "NotFound", format!("{} {name:?} not found", kind.resource()))
-        .about(name, kind.group, kind.plural)
+    Status::failure(404, "NotFound", format!("{} {name:?} not found", kind.resource())).about(
+        name,
+        kind.group,
+        kind.plural,
+    )
 }
 
 /// A path that the server does not serve below an API group it knows.
@@ -122,8 +129,11 @@ pub fn no_such_resource() -> Status {
 
 /// The name is taken.
 pub fn already_exists(kind: &Kind, name: &str) -> Status {
-    Status::failure(409, "AlreadyExists", format!("{} {name:?} already exists", kind.resource()))
-        .about(name, kind.group, kind.plural)
+    Status::failure(409, "AlreadyExists", format!("{} {name:?} already exists", kind.resource())).about(
+        name,
+        kind.group,
+        kind.plural,
+    )
 }
 
 /// A name made from generateName is taken.
@@ -153,40 +163,32 @@ pub fn stale(kind: &Kind, name: &str) -> Status {
     conflict(kind, name, why)
 }
 
-/// Other managers own fields that an apply would change: pairs of manager text and field path.
+/// Other managers own fields that an apply would change: pairs of a manager, as it is shown, and a field's path.
 pub fn apply_conflict(conflicts: &[(String, String)]) -> Status {
-    let lines: Vec<String> = conflicts.iter().map(|(who, field)| format!("{who}: {field}")).collect();
-    let count = conflicts.len();
-    let message = match lines.as_slice() {
-        [only] => format!("Apply failed with 1 conflict: {only}"),
-        many => format!("Apply failed with {count} conflicts: {}", grouped(conflicts, many)),
+    let message = match conflicts {
+        [(manager, field)] => format!("Apply failed with 1 conflict: conflict with {manager}: {field}"),
+        many => {
+            let mut managers: Vec<&str> = many.iter().map(|(manager, _)| manager.as_str()).collect();
+            managers.sort_unstable();
+            managers.dedup();
+            let mut lines = Vec::new();
+            for manager in managers {
+                lines.push(format!("conflicts with {manager}:"));
+                let fields = many.iter().filter(|(owner, _)| owner == manager);
+                lines.extend(fields.map(|(_, field)| format!("- {field}")));
+            }
+            format!("Apply failed with {} conflicts: {}", many.len(), lines.join("\n"))
+        }
     };
     let causes: Vec<Value> = conflicts
         .iter()
-        .map(|(who, field)| json!({"reason": "FieldManagerConflict", "message": who, "field": field}))
+        .map(|(manager, field)| {
+            json!({"reason": "FieldManagerConflict", "message": format!("conflict with {manager}"), "field": field})
+        })
         .collect();
     let mut status = Status::failure(409, "Conflict", message);
     status.detail("causes", causes.into());
     status
-}
-
-/// Several conflicts read as one heading a manager with its fields below.
-fn grouped(conflicts: &[(String, String)], lines: &[String]) -> String {
-    let mut managers: Vec<&str> = conflicts.iter().map(|(who, _)| who.as_str()).collect();
-    managers.dedup();
-    if managers.is_empty() {
-        return lines.join(", ");
-    }
-    let mut out = Vec::new();
-    for manager in managers {
-        let fields: Vec<&str> =
-            conflicts.iter().filter(|(who, _)| who == manager).map(|(_, field)| field.as_str()).collect();
-        match fields.as_slice() {
-            [only] => out.push(format!("{manager}: {only}")),
-            many => out.push(format!("{manager}:\n- {}", many.join("\n- "))),
-        }
-    }
-    out.join("\n")
 }
 
 /// The object breaks rules of its kind.
@@ -243,8 +245,7 @@ pub fn forbidden_on(group: &str, resource: &str, name: &str, why: &str) -> Statu
 
 /// The namespace of a creation is going away.
 pub fn namespace_terminating(kind: &Kind, name: &str, namespace: &str) -> Status {
-    let why =
-        format!("unable to create new content in namespace {namespace} because it is being terminated");
+    let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
     forbidden(kind, name, &why).caused_by(
         "NamespaceTerminating",
         &format!("namespace {namespace} is being terminated"),
@@ -284,8 +285,12 @@ pub fn not_acceptable(possible: &[&str]) -> Status {
 
 /// The resource has no such verb.
 pub fn method_not_allowed() -> Status {
-    Status::failure(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
-        .about("", "", "")
+    Status::failure(
+        405,
+        "MethodNotAllowed",
+        "the server does not allow this method on the requested resource",
+    )
+    .about("", "", "")
 }
 
 /// The verb is not supported on the resource.

@@ -47,7 +47,9 @@ pub(crate) fn zero(field: &Field) -> Option<Value> {
         Shape::Int(..) => Some(0.into()),
         Shape::Float => Some(0.into()),
         Shape::Bool => Some(false.into()),
-        Shape::Bytes | Shape::FieldsV1 | Shape::List(_) | Shape::Map(_) | Shape::Pointer(_) => Some(Value::Null),
+        Shape::Bytes | Shape::FieldsV1 | Shape::List(_) | Shape::Map(_) | Shape::Pointer(_) => {
+            Some(Value::Null)
+        }
     }
 }
 

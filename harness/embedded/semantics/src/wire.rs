@@ -30,10 +30,8 @@ pub fn decode_protobuf(bytes: &[u8]) -> Result<(String, String, Value), String> 
         return Err("empty data".to_owned());
     }
     let Some(body) = bytes.strip_prefix(MAGIC) else {
-        return Err(
-            "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"
-                .to_owned(),
-        );
+        return Err("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"
+            .to_owned());
     };
     let envelope = parse::envelope(body)?;
     let ty = schema::of_object(&envelope.api_version, &envelope.kind).ok_or_else(|| {
@@ -126,16 +124,22 @@ mod tests {
 
     #[test]
     fn objects_come_back_from_protobuf_as_they_went() {
-        round_trip(json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a", "labels": {"x": "y"},
+        round_trip(
+            json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a", "labels": {"x": "y"},
             "creationTimestamp": "2026-01-01T00:00:00Z", "managedFields": [{"manager": "m", "operation": "Update",
                 "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {}}}]},
             "spec": {"ports": [{"port": 80, "targetPort": "web"}, {"port": 81, "targetPort": 8081}],
-                "allocateLoadBalancerNodePorts": false, "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 5}}}}));
-        round_trip(json!({"apiVersion": "v1", "kind": "Node", "spec": {"podCIDRs": ["10.0.0.0/24"], "taints": [
+                "allocateLoadBalancerNodePorts": false, "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 5}}}}),
+        );
+        round_trip(
+            json!({"apiVersion": "v1", "kind": "Node", "spec": {"podCIDRs": ["10.0.0.0/24"], "taints": [
             {"key": "a", "effect": "NoSchedule", "timeAdded": "2026-01-01T00:00:00Z"}]},
-            "status": {"capacity": {"cpu": "2", "memory": "1Gi"}, "conditions": [{"type": "Ready", "status": "True"}]}}));
-        round_trip(json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "spec": {"leaseTransitions": 0,
-            "renewTime": "2026-01-01T00:00:00.000001Z"}}));
+            "status": {"capacity": {"cpu": "2", "memory": "1Gi"}, "conditions": [{"type": "Ready", "status": "True"}]}}),
+        );
+        round_trip(
+            json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "spec": {"leaseTransitions": 0,
+            "renewTime": "2026-01-01T00:00:00.000001Z"}}),
+        );
         round_trip(json!({"apiVersion": "v1", "kind": "Secret", "data": {"a": "AAEC"}, "type": "Opaque"}));
         round_trip(json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview",
             "status": {"user": {"extra": {"k": ["a", "b"]}}}}));
@@ -154,8 +158,9 @@ mod tests {
 
     #[test]
     fn watch_events_are_framed() {
-        let node = typed::decode_object(&json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}}))
-            .expect("a node");
+        let node =
+            typed::decode_object(&json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}}))
+                .expect("a node");
         let frame = encode_watch_event("ADDED", &node).expect("a node is known");
         let length = u32::from_be_bytes([frame[0], frame[1], frame[2], frame[3]]);
         assert_eq!(length as usize, frame.len() - 4);

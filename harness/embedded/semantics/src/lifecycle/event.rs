@@ -32,11 +32,7 @@ pub fn event_to_core(event: &Value) -> Value {
     renamed(event, "v1", PAIRS.iter().map(|(core, new)| (*new, *core)))
 }
 
-fn renamed<'a>(
-    event: &Value,
-    api_version: &str,
-    pairs: impl Iterator<Item = (&'a str, &'a str)>,
-) -> Value {
+fn renamed<'a>(event: &Value, api_version: &str, pairs: impl Iterator<Item = (&'a str, &'a str)>) -> Value {
     let mut out = event.clone();
     for (from, to) in pairs {
         if let Some(value) = out.clear(from) {
@@ -147,7 +143,8 @@ impl Event {
         };
         let own = event.text("metadata.namespace");
         let about = event.text(&format!("{about}.namespace"));
-        let misplaced = || Cause::invalid("involvedObject.namespace", about, "does not match event.namespace");
+        let misplaced =
+            || Cause::invalid("involvedObject.namespace", about, "does not match event.namespace");
         if !event.has("eventTime") {
             let fits = if about.is_empty() { own.is_empty() || own == "default" } else { own == about };
             if !fits {

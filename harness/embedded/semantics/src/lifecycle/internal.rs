@@ -76,7 +76,9 @@ fn member(field: &Field, of: &Value, spec: &Value, depth: usize, out: &mut Strin
 
 fn value(shape: &Shape, of: &Value, spec: &Value, depth: usize, out: &mut String) {
     match (shape, of) {
-        (Shape::Pointer(_) | Shape::List(_) | Shape::Map(_) | Shape::Bytes, Value::Null) => out.push_str("null"),
+        (Shape::Pointer(_) | Shape::List(_) | Shape::Map(_) | Shape::Bytes, Value::Null) => {
+            out.push_str("null")
+        }
         (Shape::Pointer(inner), of) => value(inner, of, spec, depth, out),
         (Shape::Struct(ty), of) => structure(schema::get(*ty).go_name(), of, spec, depth, out),
         (Shape::List(inner), Value::Array(items)) => {

@@ -181,7 +181,8 @@ fn pod_cidrs(node: &Value) -> Vec<Cause> {
 fn addresses(node: &Value) -> Vec<Cause> {
     let addresses = node.list("status.addresses");
     let mut causes = Vec::new();
-    for (at, address) in addresses.iter().enumerate().filter(|(at, address)| addresses[..*at].contains(address))
+    for (at, address) in
+        addresses.iter().enumerate().filter(|(at, address)| addresses[..*at].contains(address))
     {
         // The server shows its internal type, whose fields have their Go names.
         let mut cause = Cause::duplicate(format!("status.addresses[{at}]"), Value::Null);

@@ -194,13 +194,7 @@ fn volumes(spec: &Value, path: &str, causes: &mut Vec<Cause>) -> BTreeSet<String
     seen
 }
 
-fn containers(
-    spec: &Value,
-    list: &str,
-    path: &str,
-    volumes: &BTreeSet<String>,
-    causes: &mut Vec<Cause>,
-) {
+fn containers(spec: &Value, list: &str, path: &str, volumes: &BTreeSet<String>, causes: &mut Vec<Cause>) {
     let path = format!("{path}.{list}");
     let containers = spec.list(list);
     if containers.is_empty() {
@@ -319,7 +313,11 @@ fn resources(container: &Value, path: &str, causes: &mut Vec<Cause>) {
             faulty(causes, field.clone(), name, names::qualified(name));
             let negative = parsed(value).is_some_and(|amount| amount.is_negative());
             if negative {
-                causes.push(Cause::invalid(field.clone(), value.clone(), "must be greater than or equal to 0"));
+                causes.push(Cause::invalid(
+                    field.clone(),
+                    value.clone(),
+                    "must be greater than or equal to 0",
+                ));
             }
             if list == "requests"
                 && let (Some(limit), Some(asked)) = (limits.get(name), parsed(value))
@@ -361,7 +359,8 @@ fn handler(probe: &Value, path: &str, causes: &mut Vec<Cause>) {
         },
         Some(_) => {}
     }
-    for name in ["initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"]
+    for name in
+        ["initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"]
     {
         let number = probe.int(name);
         if number < 0 {
@@ -415,7 +414,8 @@ fn tolerations(spec: &Value, path: &str, causes: &mut Vec<Cause>) {
         if !key.is_empty() {
             faulty(causes, format!("{path}.key"), key, names::qualified(key));
         } else if operator != "Exists" {
-            let why = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
+            let why =
+                "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
             causes.push(Cause::invalid(format!("{path}.operator"), operator, why));
         }
         if toleration.has("tolerationSeconds") && effect != "NoExecute" {
@@ -458,7 +458,8 @@ pub(super) fn quality_of_service(spec: &Value) -> &'static str {
     let mut guaranteed = true;
     for container in containers() {
         for name in counted {
-            let (limit, request) = (positive(container, "limits", name), positive(container, "requests", name));
+            let (limit, request) =
+                (positive(container, "limits", name), positive(container, "requests", name));
             any |= limit.is_some() || request.is_some();
             guaranteed &= match (limit, request) {
                 (Some(limit), Some(request)) => limit.compare(&request).is_eq(),

@@ -36,12 +36,7 @@ pub(super) trait Strategy: Sync {
     fn prepare_update(&self, _sub: Option<&str>, _old: &Value, _new: &mut Value, _cx: &mut Context<'_>) {}
 
     /// Allocates for an update of the object itself.
-    fn allocate_update(
-        &self,
-        _old: &Value,
-        _new: &mut Value,
-        _cx: &mut Context<'_>,
-    ) -> Result<(), Status> {
+    fn allocate_update(&self, _old: &Value, _new: &mut Value, _cx: &mut Context<'_>) -> Result<(), Status> {
         Ok(())
     }
 

@@ -219,7 +219,11 @@ pub(super) fn label_selector(selector: &Value, path: &str) -> Vec<Cause> {
             }
             "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
             other => {
-                causes.push(Cause::invalid(format!("{path}.operator"), other, "not a valid selector operator"));
+                causes.push(Cause::invalid(
+                    format!("{path}.operator"),
+                    other,
+                    "not a valid selector operator",
+                ));
             }
         }
         let key = expression.text("key");
@@ -237,9 +241,9 @@ pub(super) fn label_selector(selector: &Value, path: &str) -> Vec<Cause> {
 fn int_or_percent(object: &Value, path: &str) -> (i64, Vec<Cause>) {
     match object.at(path) {
         Value::String(text) => {
-            let digits = text.strip_suffix('%').filter(|digits| {
-                !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
-            });
+            let digits = text
+                .strip_suffix('%')
+                .filter(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()));
             match digits.and_then(|digits| digits.parse().ok()) {
                 Some(percent) => (percent, Vec::new()),
                 None => {

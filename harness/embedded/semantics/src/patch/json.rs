@@ -69,9 +69,7 @@ fn apply(object: &mut Value, operation: &Value) -> Result<(), String> {
             let (parent, key) = find(object, path).ok_or_else(|| {
                 format!("remove operation does not apply: doc is missing path: \"{path}\": missing value")
             })?;
-            remove(parent, &key)
-                .map(drop)
-                .map_err(|why| format!("error in remove for path: '{path}': {why}"))
+            remove(parent, &key).map(drop).map_err(|why| format!("error in remove for path: '{path}': {why}"))
         }
         "replace" => replace(object, path()?, value),
         "test" => test(object, path()?, &value),
@@ -84,7 +82,9 @@ fn apply(object: &mut Value, operation: &Value) -> Result<(), String> {
                 remove(parent, &key).map_err(|why| format!("error in move for path: '{key}': {why}"))?;
             let path = path()?;
             let (parent, key) = find(object, path).ok_or_else(|| {
-                format!("move operation does not apply: doc is missing destination path: {path}: missing value")
+                format!(
+                    "move operation does not apply: doc is missing destination path: {path}: missing value"
+                )
             })?;
             add(parent, &key, moved).map_err(|why| format!("error in move for path: '{path}': {why}"))
         }
@@ -99,7 +99,9 @@ fn apply(object: &mut Value, operation: &Value) -> Result<(), String> {
                 .unwrap_or(Value::Null);
             let path = path()?;
             let (parent, key) = find(object, path).ok_or_else(|| {
-                format!("copy operation does not apply: doc is missing destination path: {path}: missing value")
+                format!(
+                    "copy operation does not apply: doc is missing destination path: {path}: missing value"
+                )
             })?;
             add(parent, &key, copied).map_err(|why| format!("error while adding value during copy: {why}"))
         }
@@ -116,10 +118,12 @@ fn replace(object: &mut Value, path: &str, value: Value) -> Result<(), String> {
             Err("replace operation value must be object or array: %!w(<nil>)".to_owned())
         };
     }
-    let (parent, key) = find(object, path)
-        .ok_or_else(|| format!("replace operation does not apply: doc is missing path: {path}: missing value"))?;
-    get(parent, &key)
-        .map_err(|_| format!("replace operation does not apply: doc is missing key: {path}: missing value"))?;
+    let (parent, key) = find(object, path).ok_or_else(|| {
+        format!("replace operation does not apply: doc is missing path: {path}: missing value")
+    })?;
+    get(parent, &key).map_err(|_| {
+        format!("replace operation does not apply: doc is missing key: {path}: missing value")
+    })?;
     match parent {
         Value::Object(members) => {
             members.insert(key, value);

@@ -18,8 +18,9 @@ const ORDER_PREFIX: &str = "$setElementOrder/";
 /// # Errors
 /// A Status when the patch is no JSON object, or a directive does not fit.
 pub fn strategic(kind: &Kind, old: &Value, patch_text: &str) -> Result<Value, Status> {
-    let patch: Value = serde_json::from_str(patch_text)
-        .map_err(|error| status::bad_request(crate::fields::syntax_error(patch_text).unwrap_or(error.to_string())))?;
+    let patch: Value = serde_json::from_str(patch_text).map_err(|error| {
+        status::bad_request(crate::fields::syntax_error(patch_text).unwrap_or(error.to_string()))
+    })?;
     let Value::Object(patch) = patch else {
         return Err(status::bad_request(format!(
             "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
@@ -134,15 +135,29 @@ fn object(
             (Some(Value::Array(before)), Value::Array(change)) if known.has("merge") => {
                 Value::Array(list(&known, before, change)?)
             }
-            (_, Value::Array(change)) if known.has("merge") => {
-                Value::Array(list(&known, Vec::new(), change)?)
-            }
-            (_, Value::Object(change)) => Value::Object(object(known.inner(), Map::new(), change)?),
-            (_, other) => other.clone(),
+            // What is new, or was of another kind, is taken as it is: nothing in it merges, not even with itself.
+            (_, other) => match without_directives(other) {
+                Some(taken) => taken,
+                None => continue,
+            },
         };
         original.insert(name.clone(), merged);
     }
     Ok(original)
+}
+
+/// A new value without directives and nulls; nothing when it is itself a directive.
+fn without_directives(value: &Value) -> Option<Value> {
+    match value {
+        Value::Object(members) if members.contains_key(DIRECTIVE) => None,
+        Value::Object(members) => {
+            let kept = members.iter().filter(|(_, member)| !member.is_null());
+            let kept = kept.filter_map(|(name, member)| Some((name.clone(), without_directives(member)?)));
+            Some(Value::Object(kept.collect()))
+        }
+        Value::Array(items) => Some(items.iter().filter_map(without_directives).collect()),
+        other => Some(other.clone()),
+    }
 }
 
 fn retain_keys(original: &mut Map<String, Value>, patch: &Map<String, Value>) -> Result<(), Wrong> {
@@ -151,9 +166,8 @@ fn retain_keys(original: &mut Map<String, Value>, patch: &Map<String, Value>) ->
         return Err(Wrong::Form("invalid patch format of retainKeys".to_owned()));
     };
     let listed = |name: &String| kept.iter().any(|key| key == name.as_str());
-    let missing = patch.iter().any(|(name, value)| {
-        !name.starts_with('$') && !value.is_null() && !listed(name)
-    });
+    let missing =
+        patch.iter().any(|(name, value)| !name.starts_with('$') && !value.is_null() && !listed(name));
     if missing {
         return Err(Wrong::Fit("patch content doesn't match retainKeys list".to_owned()));
     }
@@ -184,14 +198,19 @@ fn merge_listed_elsewhere(
         if before.is_empty() && change.is_empty() {
             continue;
         }
-        let merged = list(&known, before.clone(), &change)?;
+        let merged = if before.is_empty() {
+            change.iter().filter_map(without_directives).collect()
+        } else {
+            list(&known, before.clone(), &change)?
+        };
         let ordered = in_order(merged, &before, order, known.merge_key());
         original.insert(list_name.to_owned(), Value::Array(ordered));
     }
     Ok(())
 }
 
-/// Items named in the order stand in it; the others keep their place relative to the item before them.
+/// Items named in the order stand in it. Another item comes before the next of them only if both were there and it
+/// stood before; so what is new comes first.
 fn in_order(merged: Vec<Value>, before: &[Value], order: &[Value], key: Option<&str>) -> Vec<Value> {
     let same = |a: &Value, b: &Value| match key {
         Some(key) => a.get(key).is_some() && a.get(key) == b.get(key),
@@ -209,8 +228,7 @@ fn in_order(merged: Vec<Value>, before: &[Value], order: &[Value], key: Option<&
             (Some(wanted), Some(other)) => {
                 let other_first = match (at_before(other), at_before(wanted)) {
                     (Some(other), Some(wanted)) => other < wanted,
-                    (Some(_), None) => true,
-                    (None, _) => false,
+                    _ => false,
                 };
                 out.extend(if other_first { others.next() } else { listed.next() });
             }
@@ -221,11 +239,7 @@ fn in_order(merged: Vec<Value>, before: &[Value], order: &[Value], key: Option<&
     }
 }
 
-fn delete_from_list(
-    original: &mut Map<String, Value>,
-    name: &str,
-    deleted: &Value,
-) -> Result<(), Wrong> {
+fn delete_from_list(original: &mut Map<String, Value>, name: &str, deleted: &Value) -> Result<(), Wrong> {
     let Value::Array(deleted) = deleted else {
         return Err(Wrong::Form("invalid patch format of primitive list".to_owned()));
     };
@@ -241,51 +255,64 @@ fn list(known: &Known<'_>, before: Vec<Value>, change: &[Value]) -> Result<Vec<V
         return Err(Wrong::Fit("lists of lists are not supported".to_owned()));
     }
     if !structs {
-        let mut merged = before;
-        for item in change {
+        let mut merged: Vec<Value> = Vec::new();
+        for item in before.iter().chain(change) {
             if !merged.contains(item) {
                 merged.push(item.clone());
             }
         }
-        return Ok(merged);
+        return Ok(in_order(merged, &before, change, None));
     }
     let Some(key) = known.merge_key() else { return Ok(change.to_vec()) };
-    let directive = |item: &Value| item.get(DIRECTIVE).and_then(Value::as_str).map(str::to_owned);
-    if change.iter().any(|item| directive(item).as_deref() == Some("replace")) {
-        return Ok(change.iter().filter(|item| directive(item).is_none()).cloned().collect());
-    }
-    let mut merged = before;
-    for item in change {
-        let Value::Object(members) = item else {
-            return Err(Wrong::Other(format!("invalid value type in list: {}", go(item))));
-        };
-        let Some(value) = members.get(key) else {
-            return Err(Wrong::Other(format!(
-                "map: {} does not contain declared merge key: {key}",
-                go(item)
-            )));
-        };
-        match directive(item).as_deref() {
-            Some("delete") => merged.retain(|known| known.get(key) != Some(value)),
-            None | Some("merge") => {
-                let place = merged.iter().position(|known| known.get(key) == Some(value));
-                match place {
-                    Some(at) => {
-                        let before = merged[at].as_object().cloned().unwrap_or_default();
-                        merged[at] = Value::Object(object(known.inner(), before, members)?);
-                    }
-                    None => {
-                        merged.push(Value::Object(object(known.inner(), Map::new(), members)?));
-                    }
-                }
+    let (mut merged, change) = special_items(before, change, key)?;
+    let stood = merged.clone();
+    for item in &change {
+        let value = keyed(item, key)?;
+        match merged.iter().position(|known| known.get(key) == Some(value)) {
+            Some(at) => {
+                let before = merged[at].as_object().cloned().unwrap_or_default();
+                let members = item.as_object().cloned().unwrap_or_default();
+                merged[at] = Value::Object(object(known.inner(), before, &members)?);
             }
-            Some(_) => {
-                let shown = members.get(DIRECTIVE).map(go).unwrap_or_default();
-                return Err(Wrong::Other(format!("unknown patch type: {shown} in map: {}", go(item))));
-            }
+            None => merged.extend(without_directives(item)),
         }
     }
-    Ok(merged)
+    Ok(in_order(merged, &stood, &change, Some(key)))
+}
+
+/// The key of an item of a merged list.
+fn keyed<'a>(item: &'a Value, key: &str) -> Result<&'a Value, Wrong> {
+    item.get(key)
+        .ok_or_else(|| Wrong::Other(format!("map: {} does not contain declared merge key: {key}", go(item))))
+}
+
+/// The list without the items that directives delete, and the change without directives.
+fn special_items(before: Vec<Value>, change: &[Value], key: &str) -> Result<(Vec<Value>, Vec<Value>), Wrong> {
+    let (mut before, mut plain, mut replace) = (before, Vec::new(), false);
+    for item in change {
+        if !item.is_object() {
+            return Err(Wrong::Other(format!("expected a map in the list, but received {}", go(item))));
+        }
+        match item.get(DIRECTIVE) {
+            None => plain.push(item.clone()),
+            Some(directive) => match directive.as_str() {
+                Some("delete") => {
+                    let value = keyed(item, key)?;
+                    before.retain(|known| known.get(key) != Some(value));
+                }
+                Some("replace") => replace = true,
+                Some("merge") => {
+                    let why = "merging lists cannot yet be specified in the patch";
+                    return Err(Wrong::Other(why.to_owned()));
+                }
+                _ => {
+                    let (shown, whole) = (go(directive), go(item));
+                    return Err(Wrong::Other(format!("unknown patch type: {shown} in map: {whole}")));
+                }
+            },
+        }
+    }
+    Ok(if replace { (plain, Vec::new()) } else { (before, plain) })
 }
 
 /// A value as Go prints it with `%v`.
@@ -295,7 +322,8 @@ pub(crate) fn go(value: &Value) -> String {
         Value::String(text) => text.clone(),
         Value::Array(items) => format!("[{}]", items.iter().map(go).collect::<Vec<_>>().join(" ")),
         Value::Object(members) => {
-            let listed: Vec<String> = members.iter().map(|(name, value)| format!("{name}:{}", go(value))).collect();
+            let listed: Vec<String> =
+                members.iter().map(|(name, value)| format!("{name}:{}", go(value))).collect();
             format!("map[{}]", listed.join(" "))
         }
         other => other.to_string(),
@@ -321,8 +349,8 @@ mod tests {
             "nodes",
             json!({"status": {"addresses": [{"type": "InternalIP", "address": "a"}, {"type": "Hostname", "address": "h"}]}}),
             json!({"status": {"addresses": [{"type": "InternalIP", "address": "b"}, {"type": "ExternalIP", "address": "e"}]}}),
-            json!({"status": {"addresses": [{"type": "InternalIP", "address": "b"}, {"type": "Hostname", "address": "h"},
-                {"type": "ExternalIP", "address": "e"}]}}),
+            json!({"status": {"addresses": [{"type": "InternalIP", "address": "b"}, {"type": "ExternalIP", "address": "e"},
+                {"type": "Hostname", "address": "h"}]}}),
         );
         check(
             "nodes",
@@ -330,6 +358,14 @@ mod tests {
             json!({"spec": {"taints": [{"key": "b"}]}}),
             json!({"spec": {"taints": [{"key": "b"}]}}),
         );
+    }
+
+    #[test]
+    fn a_new_list_is_taken_as_it_is() {
+        let addresses =
+            json!([{"type": "InternalIP", "address": "a"}, {"type": "InternalIP", "address": "b"}]);
+        let status = json!({"status": {"addresses": addresses}});
+        check("nodes", json!({"status": {}}), status.clone(), status);
     }
 
     #[test]
@@ -351,7 +387,7 @@ mod tests {
             json!({"metadata": {"finalizers": ["a", "b"], "labels": {"x": "y", "z": "1"}}}),
             json!({"metadata": {"$deleteFromPrimitiveList/finalizers": ["a"], "finalizers": ["c"],
                 "labels": {"$patch": "replace", "n": "m"}}}),
-            json!({"metadata": {"finalizers": ["b", "c"], "labels": {"n": "m"}}}),
+            json!({"metadata": {"finalizers": ["c", "b"], "labels": {"n": "m"}}}),
         );
         check(
             "pods",
@@ -374,7 +410,9 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_refused() {
         let kind = kinds::find("", "v1", "services").expect("services are served");
-        let refused = |patch: &str| strategic(kind, &json!({"spec": {"ports": []}}), patch).expect_err("it is wrong");
+        let refused = |patch: &str| {
+            strategic(kind, &json!({"metadata": {}, "spec": {"ports": []}}), patch).expect_err("it is wrong")
+        };
         assert_eq!(refused("[]").code, 400);
         assert_eq!(refused("{").code, 400);
         let missing = refused(r#"{"spec": {"ports": [{"name": "x"}]}}"#);

@@ -87,7 +87,11 @@ impl Quantity {
             (Form::Exponent, exponent) => format!("e{exponent}"),
             (_, exponent) => {
                 let at = usize::try_from((exponent + 9) / 3).unwrap_or_default();
-                ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"].get(at).copied().unwrap_or_default().to_owned()
+                ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"]
+                    .get(at)
+                    .copied()
+                    .unwrap_or_default()
+                    .to_owned()
             }
         };
         format!("{value}{suffix}")
@@ -181,7 +185,11 @@ fn canonical(whole: &str, fraction: &str, base_two: bool, exponent: i32) -> bool
         fraction.is_empty() && room >= 0 && value & 7 != 0
     } else {
         let scale = exponent.saturating_sub(places);
-        18 - digits >= 0 && scale >= -9 && scale % 3 == 0 && !shifted.ends_with("000") && !shifted.starts_with('0')
+        18 - digits >= 0
+            && scale >= -9
+            && scale % 3 == 0
+            && !shifted.ends_with("000")
+            && !shifted.starts_with('0')
     }
 }
 

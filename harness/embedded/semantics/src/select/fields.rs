@@ -233,7 +233,8 @@ mod tests {
 
     #[test]
     fn unknown_fields_and_odd_terms_are_refused_in_the_servers_words() {
-        let wrong = |plural: &str, text: &str| Fields::parse(kind(plural), text).expect_err("a wrong selector");
+        let wrong =
+            |plural: &str, text: &str| Fields::parse(kind(plural), text).expect_err("a wrong selector");
         assert_eq!(wrong("nodes", "spec.bogus=1"), "field label not supported: spec.bogus");
         assert_eq!(
             wrong("configmaps", "data=1"),

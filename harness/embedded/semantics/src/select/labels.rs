@@ -32,7 +32,9 @@ impl Requirement {
         let value = labels.get(&self.key).and_then(Value::as_str);
         match self.operator {
             Operator::In => value.is_some_and(|value| self.values.iter().any(|wanted| wanted == value)),
-            Operator::NotIn => value.is_none_or(|value| !self.values.iter().any(|unwanted| unwanted == value)),
+            Operator::NotIn => {
+                value.is_none_or(|value| !self.values.iter().any(|unwanted| unwanted == value))
+            }
             Operator::Exists => value.is_some(),
             Operator::DoesNotExist => value.is_none(),
             Operator::GreaterThan | Operator::LessThan => {
@@ -184,9 +186,8 @@ fn scan(text: &str) -> Vec<(Token, String)> {
             tokens.push((token, literal.to_owned()));
             rest = &rest[literal.len()..];
         } else {
-            let end = rest
-                .find(|ch: char| SPECIAL.contains(ch) || " \t\r\n\0".contains(ch))
-                .unwrap_or(rest.len());
+            let end =
+                rest.find(|ch: char| SPECIAL.contains(ch) || " \t\r\n\0".contains(ch)).unwrap_or(rest.len());
             let word = &rest[..end];
             let token = match word {
                 "in" => Token::In,
@@ -399,9 +400,14 @@ mod tests {
         let wrong = |selector: &str| Labels::parse(selector).expect_err("the selector is wrong");
         assert_eq!(wrong("==bad"), "found '==', expected: !, identifier, or 'end of string'");
         assert_eq!(wrong("a,"), "found '', expected: identifier after ','");
-        assert_eq!(wrong("a b"), "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt");
+        assert_eq!(
+            wrong("a b"),
+            "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt"
+        );
         assert_eq!(wrong("a in b"), "unable to parse requirement: found 'b' expected: '('");
-        assert!(wrong("-=x").starts_with("unable to parse requirement: <nil>: Invalid value: \"-\": name part"));
+        assert!(
+            wrong("-=x").starts_with("unable to parse requirement: <nil>: Invalid value: \"-\": name part")
+        );
     }
 
     #[test]

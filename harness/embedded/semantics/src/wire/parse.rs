@@ -212,7 +212,12 @@ fn single(shape: &Shape, content: Content<'_>, depth: usize) -> Result<Value, St
         (Shape::Time | Shape::MicroTime, Content::Bytes(bytes)) => timestamp(shape, bytes)?,
         (Shape::Quantity, Content::Bytes(bytes)) => {
             let (_, texts) = scalars(bytes)?;
-            texts.into_iter().find(|(number, _)| *number == 1).map(|(_, text)| text).unwrap_or_default().into()
+            texts
+                .into_iter()
+                .find(|(number, _)| *number == 1)
+                .map(|(_, text)| text)
+                .unwrap_or_default()
+                .into()
         }
         (Shape::IntOrString, Content::Bytes(bytes)) => {
             let (numbers, texts) = scalars(bytes)?;
@@ -221,7 +226,12 @@ fn single(shape: &Shape, content: Content<'_>, depth: usize) -> Result<Value, St
                 found.map(|(_, value)| *value).unwrap_or_default()
             };
             if number(1) == 1 {
-                texts.into_iter().find(|(number, _)| *number == 3).map(|(_, text)| text).unwrap_or_default().into()
+                texts
+                    .into_iter()
+                    .find(|(number, _)| *number == 3)
+                    .map(|(_, text)| text)
+                    .unwrap_or_default()
+                    .into()
             } else {
                 (number(2) as i32).into()
             }

@@ -19,9 +19,9 @@ fn value(shape: Option<&Shape>, of: &Value, out: &mut String) {
         (Some(Shape::Struct(ty)), Value::Object(members)) => {
             let known = schema::get(*ty);
             let head = known.typed.then_some(["kind", "apiVersion"]).into_iter().flatten();
-            let names = head.map(|name| (name, None)).chain(
-                known.flat.iter().map(|field| (field.json, Some(&field.shape))),
-            );
+            let names = head
+                .map(|name| (name, None))
+                .chain(known.flat.iter().map(|field| (field.json, Some(&field.shape))));
             let ordered = names.filter_map(|(name, shape)| Some((name, shape, members.get(name)?)));
             let is_head = |name: &str| known.typed && (name == "kind" || name == "apiVersion");
             let rest = members

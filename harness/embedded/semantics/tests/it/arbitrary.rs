@@ -34,16 +34,78 @@ impl Numbers {
 }
 
 const WORDS: &[&str] = &[
-    "metadata", "spec", "status", "name", "ports", "port", "nodePort", "type", "clusterIP", "clusterIPs", "taints",
-    "key", "effect", "labels", "finalizers", "$patch", "$retainKeys", "$setElementOrder/ports", "addresses",
-    "$deleteFromPrimitiveList/finalizers", "template", "containers", "image", "resources", "limits", "cpu", "data",
-    "selector", "matchLabels", "ipFamilies", "ipFamilyPolicy", "loadBalancer", "ingress", "ip", "capacity",
-    "managedFields", "fieldsV1", "f:spec", "k:{\"port\":80}", "ownerReferences", "volumes", "tolerations", "",
+    "metadata",
+    "spec",
+    "status",
+    "name",
+    "ports",
+    "port",
+    "nodePort",
+    "type",
+    "clusterIP",
+    "clusterIPs",
+    "taints",
+    "key",
+    "effect",
+    "labels",
+    "finalizers",
+    "$patch",
+    "$retainKeys",
+    "$setElementOrder/ports",
+    "addresses",
+    "$deleteFromPrimitiveList/finalizers",
+    "template",
+    "containers",
+    "image",
+    "resources",
+    "limits",
+    "cpu",
+    "data",
+    "selector",
+    "matchLabels",
+    "ipFamilies",
+    "ipFamilyPolicy",
+    "loadBalancer",
+    "ingress",
+    "ip",
+    "capacity",
+    "managedFields",
+    "fieldsV1",
+    "f:spec",
+    "k:{\"port\":80}",
+    "ownerReferences",
+    "volumes",
+    "tolerations",
+    "",
 ];
 const TEXTS: &[&str] = &[
-    "", "a", "None", "LoadBalancer", "ClusterIP", "NodePort", "ExternalName", "Local", "replace", "delete", "merge",
-    "10.96.0.7", "::1", "1.2.3.4.5", "2Gi", "1e999999999", "-0.1n", "2026-01-01T00:00:00Z", "é\u{0}\u{fffd}", "25%",
-    "é%", "v1", "RequireDualStack", "IPv6", "a/b/c", "metadata.name=x", "/a~1b/-1",
+    "",
+    "a",
+    "None",
+    "LoadBalancer",
+    "ClusterIP",
+    "NodePort",
+    "ExternalName",
+    "Local",
+    "replace",
+    "delete",
+    "merge",
+    "10.96.0.7",
+    "::1",
+    "1.2.3.4.5",
+    "2Gi",
+    "1e999999999",
+    "-0.1n",
+    "2026-01-01T00:00:00Z",
+    "é\u{0}\u{fffd}",
+    "25%",
+    "é%",
+    "v1",
+    "RequireDualStack",
+    "IPv6",
+    "a/b/c",
+    "metadata.name=x",
+    "/a~1b/-1",
 ];
 
 fn value(numbers: &mut Numbers, depth: usize) -> Value {
@@ -90,7 +152,8 @@ fn disturb(of: &mut Value, numbers: &mut Numbers) {
 }
 
 fn right(kind: &kinds::Kind) -> Value {
-    let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let template =
+        json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
     let spec = match kind.kind {
         "Service" => json!({"type": "LoadBalancer", "ports": [{"port": 80, "targetPort": "x"}]}),
         "Pod" => template["spec"].clone(),
@@ -143,7 +206,12 @@ fn nothing_panics_whatever_comes() {
             let _decoded = wire::decode_protobuf(&bytes).is_ok();
         }
         let _decoded = typed::decode_object(&change).is_ok();
-        let selector = format!("{}{}{}", numbers.pick(TEXTS), numbers.pick(&["=", "!=", " in ", ",", "!"]), numbers.pick(TEXTS));
+        let selector = format!(
+            "{}{}{}",
+            numbers.pick(TEXTS),
+            numbers.pick(&["=", "!=", " in ", ",", "!"]),
+            numbers.pick(TEXTS)
+        );
         let _labels = Labels::parse(&selector).is_ok();
         let _fields = Fields::parse(kind, &selector).is_ok();
         lifecycle::released(kind, &old, &mut allocator);

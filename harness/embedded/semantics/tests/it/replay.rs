@@ -28,10 +28,14 @@ fn normal(value: &Value, key: &str) -> Value {
         Value::Array(items) => items.iter().map(|item| normal(item, key)).collect(),
         Value::String(text) if text == UID => "<uid>".into(),
         Value::String(text) if text == NOW => "<time>".into(),
-        Value::String(_) if ["renewTime", "acquireTime", "lastTransitionTime"].contains(&key) => "<time>".into(),
+        Value::String(_) if ["renewTime", "acquireTime", "lastTransitionTime"].contains(&key) => {
+            "<time>".into()
+        }
         Value::String(_) if key == "resourceVersion" => "<rv>".into(),
         Value::String(text) if key.starts_with("clusterIP") && text.starts_with("10.96.") => "<ip>".into(),
-        Value::Number(number) if key.ends_with("odePort") && number.as_u64() >= Some(30000) => "<port>".into(),
+        Value::Number(number) if key.ends_with("odePort") && number.as_u64() >= Some(30000) => {
+            "<port>".into()
+        }
         other => other.clone(),
     }
 }
@@ -128,7 +132,8 @@ fn a_bound_pod_stays_on_its_node() {
     let mut server = Server::new();
     let target = |path: &str| Target::parse(path).expect("a resource");
     let pods = "/api/v1/namespaces/kube-system/pods";
-    let pod = server.create(&target(pods), &exchanges[1]["request"]["body"].to_string()).expect("a right Pod");
+    let pod =
+        server.create(&target(pods), &exchanges[1]["request"]["body"].to_string()).expect("a right Pod");
     let mut bound = pod;
     bound["spec"]["nodeName"] = "nodex".into();
     bound["status"]["conditions"] = serde_json::json!([{"type": "PodScheduled", "status": "True",
@@ -208,7 +213,8 @@ fn part_of(ours: &Value, full: &Value, path: &str) {
             let mut rest = full.iter();
             for item in ours {
                 let same = rest.find(|known| id(known) == id(item));
-                let same = same.unwrap_or_else(|| panic!("{path}: {item} is not there, or not in this order"));
+                let same =
+                    same.unwrap_or_else(|| panic!("{path}: {item} is not there, or not in this order"));
                 part_of(item, same, path);
             }
         }

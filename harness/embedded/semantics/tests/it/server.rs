@@ -99,8 +99,8 @@ impl Server {
         }
         let cx = &mut context(&mut self.allocator);
         let new = lifecycle::update(target.kind, target.sub.as_deref(), old, new, cx)?;
-        let gone = new["metadata"].get("deletionTimestamp").is_some()
-            && new["metadata"].get("finalizers").is_none();
+        let gone =
+            new["metadata"].get("deletionTimestamp").is_some() && new["metadata"].get("finalizers").is_none();
         let stored = self.put(target, new);
         if gone {
             self.objects.remove(&Server::key(target, &name));

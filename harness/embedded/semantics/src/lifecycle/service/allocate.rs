@@ -100,9 +100,7 @@ fn cluster_ips(service: &mut Value, from: usize, allocator: &mut Allocator) -> R
         } else {
             let ip = net::parse_ip(&wanted)
                 .ok_or_else(|| status::internal(&format!("failed to parse service IP {wanted:?}")))?;
-            allocator
-                .take_ip(ip)
-                .map_err(|why| refusal(format!("failed to allocate IP {wanted}: {why}")))?;
+            allocator.take_ip(ip).map_err(|why| refusal(format!("failed to allocate IP {wanted}: {why}")))?;
             wanted
         };
         if at == 0 {
@@ -184,7 +182,9 @@ fn take_port(port: i64, allocator: &mut Allocator) -> Result<(), String> {
 }
 
 fn take_any_port(allocator: &mut Allocator) -> Result<u16, Status> {
-    allocator.take_any_port().map_err(|why| status::internal(&format!("failed to allocate a nodePort: {why}")))
+    allocator
+        .take_any_port()
+        .map_err(|why| status::internal(&format!("failed to allocate a nodePort: {why}")))
 }
 
 fn port_refused(service: &Value, at: usize, port: i64, why: &str) -> Status {
@@ -217,7 +217,8 @@ fn new_node_ports(service: &mut Value, allocator: &mut Allocator) -> Result<(), 
                     .map(|other| other.int("nodePort"));
                 let chosen = match requested {
                     Some(wanted) => {
-                        take_port(wanted, allocator).map_err(|why| port_refused(service, at, wanted, &why))?;
+                        take_port(wanted, allocator)
+                            .map_err(|why| port_refused(service, at, wanted, &why))?;
                         wanted
                     }
                     None => i64::from(take_any_port(allocator)?),

@@ -17,10 +17,7 @@ pub(super) fn normalize_cluster_ips(old: Option<&Value>, new: &mut Value) {
         return;
     };
     let before = old.text("spec.clusterIP");
-    if !old.list("spec.clusterIPs").is_empty()
-        && new.list("spec.clusterIPs").is_empty()
-        && before == own
-    {
+    if !old.list("spec.clusterIPs").is_empty() && new.list("spec.clusterIPs").is_empty() && before == own {
         new.put("spec.clusterIPs", old.at("spec.clusterIPs").clone());
     }
     if before != own && old.list("spec.clusterIPs") == new.list("spec.clusterIPs") {
@@ -93,8 +90,7 @@ pub(super) fn drop_what_the_type_has_not(old: &Value, new: &mut Value) {
             }
         }
     }
-    let has_node_ports =
-        |service: &Value| matches!(service.text("spec.type"), "NodePort" | "LoadBalancer");
+    let has_node_ports = |service: &Value| matches!(service.text("spec.type"), "NodePort" | "LoadBalancer");
     if has_node_ports(old) && !has_node_ports(new) && node_ports(old).is_superset(&node_ports(new)) {
         for port in new.items("spec.ports") {
             port.clear("nodePort");
@@ -111,10 +107,7 @@ pub(super) fn drop_what_the_type_has_not(old: &Value, new: &mut Value) {
             }
         }
     }
-    if externally_accessible(old)
-        && !externally_accessible(new)
-        && same(new, "spec.externalTrafficPolicy")
-    {
+    if externally_accessible(old) && !externally_accessible(new) && same(new, "spec.externalTrafficPolicy") {
         new.clear("spec.externalTrafficPolicy");
     }
     if !balanced(new) {
