@@ -14,6 +14,7 @@ mod rules;
 pub mod schema;
 pub mod select;
 pub mod status;
+pub mod table;
 pub mod typed;
 mod value;
 pub mod wire;

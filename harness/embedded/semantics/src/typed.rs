@@ -297,7 +297,7 @@ fn misplaced_base64(text: &str) -> usize {
     let body = text.trim_end_matches('=');
     match body.bytes().position(|byte| !plain(byte)) {
         Some(at) => at,
-        None if text.len() % 4 == 0 => body.len(),
+        None if text.len().is_multiple_of(4) => body.len(),
         None => text.len() - text.len() % 4 + usize::from(body.len() < text.len()) * (body.len() % 4),
     }
 }

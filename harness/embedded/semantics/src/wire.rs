@@ -146,7 +146,7 @@ mod tests {
         round_trip(json!({"apiVersion": "v1", "kind": "NodeList", "metadata": {"resourceVersion": "5"},
             "items": [{"metadata": {"name": "a"}}]}));
         round_trip(json!({"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": -1}));
-        round_trip(crate::status::stale(&crate::kinds::ALL[0], "x").body());
+        round_trip(status::stale(&crate::kinds::ALL[0], "x").body());
     }
 
     #[test]

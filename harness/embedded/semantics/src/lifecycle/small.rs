@@ -115,11 +115,11 @@ impl Secret {
             }
             "kubernetes.io/dockercfg" => need(".dockercfg"),
             "kubernetes.io/dockerconfigjson" => need(".dockerconfigjson"),
-            "kubernetes.io/basic-auth" => {
-                if !data.contains_key("username") && !data.contains_key("password") {
-                    need("username");
-                    need("password");
-                }
+            "kubernetes.io/basic-auth"
+                if !data.contains_key("username") && !data.contains_key("password") =>
+            {
+                need("username");
+                need("password");
             }
             "kubernetes.io/ssh-auth" => need("ssh-privatekey"),
             "kubernetes.io/tls" => {

@@ -280,7 +280,9 @@ fn remove(shape: &Shape, field: Option<&Field>, of: &mut Value, path: &[String])
                 None => {}
             }
         }
-        ("v", _, Value::Array(items)) => items.retain(|item| item.to_string() != name),
+        ("v", _, Value::Array(items)) => {
+            items.retain(|item| serde_json::from_str(name).ok().as_ref() != Some(item))
+        }
         _ => {}
     }
 }

@@ -11,7 +11,7 @@ use crate::value::{Edit as _, Look as _};
 
 /// How a manager wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Operation {
+pub(super) enum Operation {
     /// By server-side apply.
     Apply,
     /// By any other write.

@@ -95,8 +95,6 @@ fn string(text: &str, out: &mut String) {
 mod tests {
     use serde_json::json;
 
-    use super::*;
-
     #[test]
     fn members_stand_in_the_order_of_the_structs() {
         let service = json!({"apiVersion": "v1", "kind": "Service", "zzz": 1, "spec": {"clusterIP": "x", "ports": [
