@@ -55,7 +55,9 @@ impl Default for Config {
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The address is not this machine's own.
-    #[error("{0} is no loopback address: the embedded API server listens on loopback only, use 127.0.0.1 or ::1")]
+    #[error(
+        "{0} is no loopback address: the embedded API server listens on loopback only, use 127.0.0.1 or ::1"
+    )]
     NotLoopback(SocketAddr),
     /// The address is taken, or cannot be had.
     #[error("listening on {address}")]
@@ -121,7 +123,8 @@ impl Server {
             closing.clone(),
             address,
         ));
-        bootstrap::run(&api, address.port()).map_err(|(what, source)| StartError::Bootstrap { what, source })?;
+        bootstrap::run(&api, address.port())
+            .map_err(|(what, source)| StartError::Bootstrap { what, source })?;
         let serving = tokio::spawn(listener::serve(socket, tls, Arc::clone(&api), closing));
         Ok(Running { api, address, close, serving })
     }

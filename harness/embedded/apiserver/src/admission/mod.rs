@@ -1,7 +1,6 @@
 //! What looks at a write before the kind's own rules do, in the order in which a real server's plugins do it.
 
 mod namespace;
-mod node;
 mod pod;
 mod restriction;
 
@@ -24,12 +23,8 @@ pub(crate) fn create(write: &Write<'_>, kind: &'static Kind, object: &mut Value)
         pod::service_account(write.api, object)?;
     }
     restriction::check(write, kind, None, Some(object))?;
-    if kind.group.is_empty() && kind.kind == "Node" {
-        node::taint(object);
-    }
     if is_pod {
         pod::priority(kind, object)?;
-        pod::tolerations(object);
     }
     Ok(())
 }
@@ -48,9 +43,6 @@ pub(crate) fn update(
 ) -> Result<(), Status> {
     if sub.is_none() {
         restriction::check(write, kind, Some(old), Some(new))?;
-        if kind.group.is_empty() && kind.kind == "Pod" {
-            pod::tolerations(new);
-        }
     }
     Ok(())
 }
@@ -70,16 +62,16 @@ pub(crate) fn validate(
         return Ok(());
     }
     let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
-    check_escalation(&write.api.policy(), write.user, kind.plural, text("namespace"), object, old).map_err(|why| {
-        match why {
+    check_escalation(&write.api.policy(), write.user, kind.plural, text("namespace"), object, old).map_err(
+        |why| match why {
             Escalation::Forbidden(why) => status::forbidden(kind, text("name"), &why),
             Escalation::NoRole(resource, name) => {
                 let plural = resource.split('.').next().unwrap_or(resource);
                 embedded_semantics::kinds::find(kind.group, "v1", plural)
                     .map_or_else(status::no_such_resource, |role| status::not_found(role, &name))
             }
-        }
-    })
+        },
+    )
 }
 
 /// Admits a deletion.

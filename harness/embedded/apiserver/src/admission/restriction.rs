@@ -58,7 +58,9 @@ pub(super) fn check(
                 ));
             }
             if pod["spec"]["nodeName"] != node {
-                return refuse(format!("node {node:?} can only create pods with spec.nodeName set to itself"));
+                return refuse(format!(
+                    "node {node:?} can only create pods with spec.nodeName set to itself"
+                ));
             }
             Ok(())
         }
@@ -66,10 +68,10 @@ pub(super) fn check(
             refuse(format!("node {node:?} can only delete pods with spec.nodeName set to itself"))
         }
         ("leases.coordination.k8s.io", ..) if name != node => {
-            refuse(format!("can only access node lease with the same name as the requesting node"))
+            refuse("can only access node lease with the same name as the requesting node".into())
         }
         ("csinodes.storage.k8s.io", ..) if name != node => {
-            refuse(format!("can only access CSINode with the same name as the requesting node"))
+            refuse("can only access CSINode with the same name as the requesting node".into())
         }
         _ => Ok(()),
     }
@@ -79,13 +81,16 @@ pub(super) fn check(
 fn changed_labels(old: Option<&Value>, new: &Value) -> Vec<String> {
     let none = serde_json::Map::new();
     let labels = |object: Option<&'_ Value>| {
-        object.and_then(|object| object["metadata"]["labels"].as_object()).cloned().unwrap_or_else(|| none.clone())
+        object
+            .and_then(|object| object["metadata"]["labels"].as_object())
+            .cloned()
+            .unwrap_or_else(|| none.clone())
     };
     let (before, after) = (labels(old), labels(Some(new)));
     let mut changed: Vec<String> = before
         .keys()
         .chain(after.keys())
-        .filter(|key| before.get(*key) != after.get(*key) && !may_set(key, old.is_none()))
+        .filter(|key| before.get(*key) != after.get(*key) && !may_set(key))
         .cloned()
         .collect();
     changed.sort();
@@ -93,7 +98,7 @@ fn changed_labels(old: Option<&Value>, new: &Value) -> Vec<String> {
     changed
 }
 
-fn may_set(label: &str, registering: bool) -> bool {
+fn may_set(label: &str) -> bool {
     if label.starts_with(RESERVED) || label.contains(&format!(".{RESERVED}")) {
         return false;
     }
@@ -104,8 +109,6 @@ fn may_set(label: &str, registering: bool) -> bool {
     }
     OWN_LABELS.contains(&label)
         || ["kubelet.kubernetes.io", "node.kubernetes.io"].iter().any(|own| ours(own))
-        // The zone and region are told by the in-tree provider at registration only.
-        || (registering && label.starts_with("topology.kubernetes.io/"))
         || label.starts_with("topology.kubernetes.io/")
         || label.starts_with("failure-domain.beta.kubernetes.io/")
 }

@@ -12,24 +12,24 @@ use embedded_semantics::alloc::Allocator;
 use embedded_semantics::kinds;
 use tokio::sync::watch;
 
-pub use clock::{Clock, suffix, unique_id};
-pub use events::{from_stored, is_stored_form, to_stored};
-pub use objects::{Written, shelf_of, with_type};
-pub use selection::Selection;
+pub(crate) use clock::{Clock, suffix, unique_id};
+pub(crate) use events::{from_stored, is_stored_form, to_stored};
+pub(crate) use objects::{Written, shelf_of, with_type};
+pub(crate) use selection::Selection;
 
 use crate::audit::Audit;
 use crate::auth::attributes::{Attributes, Decision};
 use crate::auth::authority::Authority;
 use crate::auth::jwt::Signer;
+use crate::auth::node;
 use crate::auth::rbac::{self, Rule};
 use crate::auth::user::{MASTERS, User};
-use crate::auth::node;
 use crate::store::{Keep, Store};
 use crate::version::Version;
 
 /// The state of one API server.
 #[derive(Debug)]
-pub struct Api {
+pub(crate) struct Api {
     /// All objects.
     pub store: Store,
     /// Service addresses and ports. Locked only by whoever holds the right to write.
@@ -53,7 +53,7 @@ pub struct Api {
 impl Api {
     /// The state of a server without any object.
     #[must_use]
-    pub fn new(
+    pub(crate) fn new(
         keep: Keep,
         allocator: Allocator,
         authority: Arc<Authority>,
@@ -79,7 +79,7 @@ impl Api {
 
     /// Whether the user may: asked of the node authorizer first, then of the roles, as kubeadm sets servers up.
     #[must_use]
-    pub fn authorize(&self, user: &User, request: &Attributes) -> Decision {
+    pub(crate) fn authorize(&self, user: &User, request: &Attributes) -> Decision {
         if user.in_group(MASTERS) {
             return Decision::Allow(String::new());
         }
@@ -89,7 +89,9 @@ impl Api {
         }
         match (by_node, self.policy().decide(user, request)) {
             (_, allowed @ Decision::Allow(_)) => allowed,
-            (Decision::NoOpinion(first), Decision::NoOpinion(second)) if second.is_empty() => Decision::NoOpinion(first),
+            (Decision::NoOpinion(first), Decision::NoOpinion(second)) if second.is_empty() => {
+                Decision::NoOpinion(first)
+            }
             (Decision::NoOpinion(first), second) if first.is_empty() => second,
             (first, second) => Decision::NoOpinion(format!("[{}, {}]", first.reason(), second.reason())),
         }
@@ -97,7 +99,7 @@ impl Api {
 
     /// The roles and bindings as of now.
     #[must_use]
-    pub fn policy(&self) -> Arc<rbac::Policy> {
+    pub(crate) fn policy(&self) -> Arc<rbac::Policy> {
         self.roles.get(&self.store)
     }
 }

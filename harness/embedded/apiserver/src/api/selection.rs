@@ -5,6 +5,7 @@ use embedded_semantics::select::{Fields, Labels};
 use embedded_semantics::status::{self, Status};
 use serde_json::{Map, Value};
 
+use super::events::stored_kind;
 use crate::http::query::Query;
 use crate::store::Record;
 
@@ -38,7 +39,7 @@ const SELECTABLE: &[&str] = &[
 
 /// The selectable fields that an object has.
 #[must_use]
-pub fn fields_of(object: &Value) -> Vec<(&'static str, Value)> {
+pub(super) fn fields_of(object: &Value) -> Vec<(&'static str, Value)> {
     let find = |path: &str| path.split('.').try_fold(object, |value, part| value.get(part));
     SELECTABLE.iter().filter_map(|path| Some((*path, find(path)?.clone()))).collect()
 }
@@ -63,7 +64,7 @@ fn expand(record: &Record) -> Value {
 
 /// A label and a field selector for one kind.
 #[derive(Clone, Debug)]
-pub struct Selection {
+pub(crate) struct Selection {
     kind: &'static Kind,
     labels: Labels,
     fields: Fields,
@@ -75,8 +76,9 @@ impl Selection {
     /// # Errors
     ///
     /// 400 about what cannot be read.
-    pub fn parse(kind: &'static Kind, query: &Query, name: Option<&str>) -> Result<Self, Status> {
-        let labels = Labels::parse(query.get("labelSelector").unwrap_or_default()).map_err(status::bad_request)?;
+    pub(crate) fn parse(kind: &'static Kind, query: &Query, name: Option<&str>) -> Result<Self, Status> {
+        let labels =
+            Labels::parse(query.get("labelSelector").unwrap_or_default()).map_err(status::bad_request)?;
         let mut text = query.get("fieldSelector").unwrap_or_default().to_owned();
         if let Some(name) = name {
             let asked = Fields::parse(kind, &text).map_err(status::bad_request)?;
@@ -86,24 +88,19 @@ impl Selection {
             text = format!("metadata.name={name}");
         }
         let fields = Fields::parse(kind, &text).map_err(status::bad_request)?;
-        Ok(Self { kind, labels, fields })
+        // The terms have the names of the form in which objects are stored.
+        Ok(Self { kind: stored_kind(kind), labels, fields })
     }
 
     /// Whether everything is selected.
     #[must_use]
-    pub fn is_everything(&self) -> bool {
+    pub(crate) fn is_everything(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
-    }
-
-    /// The one name that can be selected, if there is one.
-    #[must_use]
-    pub fn exact_name(&self) -> Option<&str> {
-        self.fields.exact_name()
     }
 
     /// Whether the object is selected.
     #[must_use]
-    pub fn matches(&self, record: &Record) -> bool {
+    pub(crate) fn matches(&self, record: &Record) -> bool {
         if !self.labels.is_empty() && !self.labels.matches(record.labels()) {
             return false;
         }
@@ -112,7 +109,9 @@ impl Selection {
         }
         // The two fields that thousands of watchers select by are compared without building an object.
         let differs = |path: &str, value: &str| self.fields.exact(path).is_some_and(|wanted| wanted != value);
-        if differs("metadata.name", record.key().name()) || differs("spec.nodeName", record.field("spec.nodeName")) {
+        if differs("metadata.name", record.key().name())
+            || differs("spec.nodeName", record.field("spec.nodeName"))
+        {
             return false;
         }
         self.fields.matches(self.kind, &expand(record))

@@ -62,13 +62,18 @@ impl Attributes {
 
 impl fmt::Display for Attributes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.verb, if self.is_resource() { self.full_resource() } else { self.path.clone() })
+        write!(
+            f,
+            "{} {}",
+            self.verb,
+            if self.is_resource() { self.full_resource() } else { self.path.clone() }
+        )
     }
 }
 
 /// The answer to [`Attributes`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Decision {
+pub(crate) enum Decision {
     /// Yes; the reason names what grants it and may be empty.
     Allow(String),
     /// Nothing grants it; the reason, often empty, says what was amiss on the way.
@@ -78,13 +83,13 @@ pub enum Decision {
 impl Decision {
     /// Whether the answer is yes.
     #[must_use]
-    pub fn is_allowed(&self) -> bool {
+    pub(crate) fn is_allowed(&self) -> bool {
         matches!(self, Self::Allow(_))
     }
 
     /// The reason, perhaps empty.
     #[must_use]
-    pub fn reason(&self) -> &str {
+    pub(crate) fn reason(&self) -> &str {
         match self {
             Self::Allow(reason) | Self::NoOpinion(reason) => reason,
         }

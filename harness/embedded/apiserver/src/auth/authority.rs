@@ -4,8 +4,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
-    KeyPair, KeyUsagePurpose, SanType,
+    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, ExtendedKeyUsagePurpose,
+    IsCa, KeyPair, KeyUsagePurpose, SanType,
 };
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, UnixTime};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
@@ -51,7 +51,7 @@ impl std::fmt::Debug for Credential {
 }
 
 /// The cluster's own certificate authority.
-pub struct Authority {
+pub(crate) struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
     verifier: Arc<dyn ClientCertVerifier>,
 }
@@ -68,7 +68,7 @@ impl Authority {
     /// # Errors
     ///
     /// Where the system gives no randomness.
-    pub fn new(provider: &Arc<CryptoProvider>) -> Result<Self, AuthorityError> {
+    pub(crate) fn new(provider: &Arc<CryptoProvider>) -> Result<Self, AuthorityError> {
         let named = |source| AuthorityError::Certificate { subject: "the authority".into(), source };
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, "kubernetes");
@@ -87,7 +87,7 @@ impl Authority {
 
     /// The authority's certificate as PEM.
     #[must_use]
-    pub fn certificate(&self) -> String {
+    pub(crate) fn certificate(&self) -> String {
         self.issuer.pem()
     }
 
@@ -96,14 +96,15 @@ impl Authority {
     /// # Errors
     ///
     /// Where the library refuses a name.
-    pub fn server(
+    pub(crate) fn server(
         &self,
         names: &[&str],
         addresses: &[IpAddr],
     ) -> Result<(CertificateDer<'static>, PrivateKeyDer<'static>), AuthorityError> {
         let named = |source| AuthorityError::Certificate { subject: "the server".into(), source };
         let mut params =
-            CertificateParams::new(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).map_err(named)?;
+            CertificateParams::new(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())
+                .map_err(named)?;
         params.subject_alt_names.extend(addresses.iter().copied().map(SanType::IpAddress));
         params.distinguished_name.push(DnType::CommonName, "kube-apiserver");
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
@@ -119,7 +120,7 @@ impl Authority {
     /// # Errors
     ///
     /// Where the library refuses a name.
-    pub fn client(&self, user: &User) -> Result<Credential, AuthorityError> {
+    pub(crate) fn client(&self, user: &User) -> Result<Credential, AuthorityError> {
         let named = |source| AuthorityError::Certificate { subject: user.name.clone(), source };
         let mut params = CertificateParams::default();
         params.distinguished_name = DistinguishedName::new();
@@ -138,13 +139,13 @@ impl Authority {
 
     /// The verifier behind [`Authority::user`], for the signature checks of the handshake.
     #[must_use]
-    pub fn verifier(&self) -> &Arc<dyn ClientCertVerifier> {
+    pub(crate) fn verifier(&self) -> &Arc<dyn ClientCertVerifier> {
         &self.verifier
     }
 
     /// Who the certificates shown in the handshake stand for; `None` if this authority does not vouch for them now.
     #[must_use]
-    pub fn user(&self, chain: &[CertificateDer<'_>]) -> Option<User> {
+    pub(crate) fn user(&self, chain: &[CertificateDer<'_>]) -> Option<User> {
         let (leaf, intermediates) = chain.split_first()?;
         self.verifier.verify_client_cert(leaf, intermediates, UnixTime::now()).ok()?;
         let (_, certificate) = X509Certificate::from_der(leaf).ok()?;

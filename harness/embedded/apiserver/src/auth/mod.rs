@@ -1,9 +1,9 @@
 //! Who asks, and whether they may.
 
-pub mod account;
-pub mod attributes;
-pub mod authority;
-pub mod jwt;
-pub mod node;
-pub mod rbac;
-pub mod user;
+pub(crate) mod account;
+pub(crate) mod attributes;
+pub(crate) mod authority;
+pub(crate) mod jwt;
+pub(crate) mod node;
+pub(crate) mod rbac;
+pub(crate) mod user;

@@ -14,7 +14,7 @@ const PREFIX: &str = "system:node:";
 
 /// The node that this user is, if it is one.
 #[must_use]
-pub fn node_of(user: &User) -> Option<&str> {
+pub(crate) fn node_of(user: &User) -> Option<&str> {
     if user.in_group("system:nodes") { user.name.strip_prefix(PREFIX) } else { None }
 }
 
@@ -22,7 +22,7 @@ pub fn node_of(user: &User) -> Option<&str> {
 ///
 /// `rules` are those of the cluster role `system:node`, for all that is not subdivided by node.
 #[must_use]
-pub fn decide(store: &Store, rules: &[Rule], user: &User, request: &Attributes) -> Decision {
+pub(crate) fn decide(store: &Store, rules: &[Rule], user: &User, request: &Attributes) -> Decision {
     let Some(node) = node_of(user) else { return Decision::NoOpinion(String::new()) };
     if node.is_empty() {
         return Decision::NoOpinion(format!("unknown node for user {:?}", user.name));
@@ -40,7 +40,9 @@ pub fn decide(store: &Store, rules: &[Rule], user: &User, request: &Attributes) 
         }
         ("secrets" | "configmaps", "") => return related(store, node, request),
         ("secrets" | "configmaps", _) => "cannot read subresource".into(),
-        ("persistentvolumeclaims" | "persistentvolumes", "") if verb == "get" => return related(store, node, request),
+        ("persistentvolumeclaims" | "persistentvolumes", "") if verb == "get" => {
+            return related(store, node, request);
+        }
         ("persistentvolumeclaims" | "persistentvolumes", "") => {
             "can only get individual resources of this type".into()
         }

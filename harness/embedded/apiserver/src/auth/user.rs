@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 
 /// The user of everybody who shows no credential.
-pub const ANONYMOUS: &str = "system:anonymous";
+pub(crate) const ANONYMOUS: &str = "system:anonymous";
 /// The group of those who showed one that is good.
-pub const AUTHENTICATED: &str = "system:authenticated";
+pub(crate) const AUTHENTICATED: &str = "system:authenticated";
 /// The group of those who showed none.
-pub const UNAUTHENTICATED: &str = "system:unauthenticated";
+pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
 /// The group that may do everything, whatever the roles say.
-pub const MASTERS: &str = "system:masters";
+pub(crate) const MASTERS: &str = "system:masters";
 /// The group of all service accounts; with `:NAMESPACE` behind it those of one namespace.
-pub const SERVICE_ACCOUNTS: &str = "system:serviceaccounts";
+pub(crate) const SERVICE_ACCOUNTS: &str = "system:serviceaccounts";
 /// What the user name of a service account begins with; `NAMESPACE:NAME` follows.
-pub const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
+pub(crate) const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
 
 /// Who asks, as authentication found it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,8 +52,10 @@ impl User {
     #[must_use]
     pub fn service_account(namespace: &str, name: &str, uid: &str) -> Self {
         let of_namespace = format!("{SERVICE_ACCOUNTS}:{namespace}");
-        let mut user =
-            Self::authenticated(&format!("{SERVICE_ACCOUNT}{namespace}:{name}"), &[SERVICE_ACCOUNTS, &of_namespace]);
+        let mut user = Self::authenticated(
+            &format!("{SERVICE_ACCOUNT}{namespace}:{name}"),
+            &[SERVICE_ACCOUNTS, &of_namespace],
+        );
         uid.clone_into(&mut user.uid);
         user
     }

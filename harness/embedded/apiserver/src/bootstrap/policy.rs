@@ -11,7 +11,7 @@ const GROUP: &str = "rbac.authorization.k8s.io";
 
 /// An object to be created.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Item {
+pub(crate) struct Item {
     /// The resource in the plural.
     pub resource: &'static str,
     /// The whole object.
@@ -20,7 +20,7 @@ pub struct Item {
 
 /// All roles and bindings of a new cluster.
 #[must_use]
-pub fn items() -> Vec<Item> {
+pub(crate) fn items() -> Vec<Item> {
     let mut items = Vec::new();
     for line in TEXT.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#')) {
         let mut words = line.split_whitespace();
@@ -38,8 +38,10 @@ pub fn items() -> Vec<Item> {
 
 /// The rules of one cluster role.
 #[must_use]
-pub fn rules_of(role: &str) -> Vec<Rule> {
-    let found = items().into_iter().find(|item| item.resource == "clusterroles" && item.object["metadata"]["name"] == role);
+pub(crate) fn rules_of(role: &str) -> Vec<Rule> {
+    let found = items()
+        .into_iter()
+        .find(|item| item.resource == "clusterroles" && item.object["metadata"]["name"] == role);
     found.and_then(|item| serde_json::from_value(item.object["rules"].clone()).ok()).unwrap_or_default()
 }
 
@@ -110,7 +112,9 @@ fn binding<'a>(mut words: impl Iterator<Item = &'a str>) -> Item {
             subjects.push(json!({"kind": "User", "apiGroup": GROUP, "name": name}));
         } else if let Some(name) = word.strip_prefix("group:") {
             subjects.push(json!({"kind": "Group", "apiGroup": GROUP, "name": name}));
-        } else if let Some((namespace, name)) = word.strip_prefix("account:").and_then(|word| word.split_once('/')) {
+        } else if let Some((namespace, name)) =
+            word.strip_prefix("account:").and_then(|word| word.split_once('/'))
+        {
             subjects.push(json!({"kind": "ServiceAccount", "namespace": namespace, "name": name}));
         }
     }

@@ -1,8 +1,12 @@
 //! In which form the client wants its answer.
 
+use embedded_semantics::table::Include;
+
+use super::query::Query;
+
 /// An encoding of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Encoding {
+pub(crate) enum Encoding {
     /// `application/json`.
     Json,
     /// `application/yaml`.
@@ -13,11 +17,11 @@ pub enum Encoding {
 
 impl Encoding {
     /// All of them, the default first.
-    pub const ALL: [Self; 3] = [Self::Json, Self::Yaml, Self::Protobuf];
+    pub(crate) const ALL: [Self; 3] = [Self::Json, Self::Yaml, Self::Protobuf];
 
     /// The media type.
     #[must_use]
-    pub fn media_type(self) -> &'static str {
+    pub(crate) fn media_type(self) -> &'static str {
         match self {
             Self::Json => "application/json",
             Self::Yaml => "application/yaml",
@@ -27,7 +31,7 @@ impl Encoding {
 
     /// The encoding of a request's body by its `Content-Type`; nothing means JSON.
     #[must_use]
-    pub fn of_content(content_type: &str) -> Option<Self> {
+    pub(crate) fn of_content(content_type: &str) -> Option<Self> {
         let media = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         if media.is_empty() {
             return Some(Self::Json);
@@ -38,9 +42,11 @@ impl Encoding {
 
 /// What an object is turned into before it is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub(crate) enum Shape {
     /// The object itself.
     Object,
+    /// A table of columns for people (`as=Table`).
+    Table,
     /// The metadata alone (`as=PartialObjectMetadata`).
     Metadata,
     /// A list of metadata (`as=PartialObjectMetadataList`).
@@ -49,18 +55,32 @@ pub enum Shape {
 
 /// The form that was agreed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Form {
+pub(crate) struct Form {
     /// How it is written.
     pub encoding: Encoding,
     /// What is written.
     pub shape: Shape,
     /// With line breaks and indents, for people.
     pub pretty: bool,
+    /// What of an object stands in its row, where a table is written.
+    pub(crate) include: Include,
 }
 
 impl Form {
+    /// The form as the parameters of the request, and who asks, make it more exact.
+    #[must_use]
+    pub(crate) fn refined(self, query: &Query, user_agent: &str) -> Self {
+        let pretty = match query.get("pretty") {
+            Some(text) => matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True"),
+            None => ["curl", "Wget", "Mozilla/5.0"].iter().any(|human| user_agent.starts_with(human)),
+        };
+        let include = query.get("includeObject").and_then(Include::parse).unwrap_or_default();
+        Self { pretty, include, ..self }
+    }
+
     /// JSON of the object itself.
-    pub const PLAIN: Self = Self { encoding: Encoding::Json, shape: Shape::Object, pretty: false };
+    pub(crate) const PLAIN: Self =
+        Self { encoding: Encoding::Json, shape: Shape::Object, pretty: false, include: Include::Metadata };
 }
 
 /// One clause of an `Accept` header.
@@ -95,7 +115,7 @@ fn accepts(clause: &str, media_type: &str) -> bool {
 
 /// Agrees on a form for a resource's answer; `None` if the client takes nothing that the server has.
 #[must_use]
-pub fn negotiate(header: Option<&str>) -> Option<Form> {
+pub(crate) fn negotiate(header: Option<&str>) -> Option<Form> {
     let header = header.unwrap_or_default();
     if header.trim().is_empty() {
         return Some(Form::PLAIN);
@@ -110,33 +130,34 @@ pub fn negotiate(header: Option<&str>) -> Option<Form> {
             };
             let shape = match (value("as"), value("g"), value("v")) {
                 ("", "", "") => Shape::Object,
+                ("Table", "meta.k8s.io", "v1" | "v1beta1") if encoding != Encoding::Protobuf => Shape::Table,
                 ("PartialObjectMetadata", "meta.k8s.io", "v1" | "v1beta1") => Shape::Metadata,
                 ("PartialObjectMetadataList", "meta.k8s.io", "v1" | "v1beta1") => Shape::MetadataList,
                 _ => continue,
             };
-            return Some(Form { encoding, shape, pretty: false });
+            return Some(Form { encoding, shape, ..Form::PLAIN });
         }
     }
     None
 }
 
-/// Whether discovery is wanted in the aggregated form, and as which version (`v2` or `v2beta1`).
+/// Whether discovery is wanted in the aggregated form.
 #[must_use]
-pub fn wants_aggregated(header: Option<&str>) -> Option<&'static str> {
+pub(crate) fn wants_aggregated(header: Option<&str>) -> bool {
     for clause in clauses(header.unwrap_or_default()) {
-        let value =
-            |wanted: &str| clause.parameters.iter().find(|(key, _)| *key == wanted).map_or("", |(_, value)| *value);
+        let value = |wanted: &str| {
+            clause.parameters.iter().find(|(key, _)| *key == wanted).map_or("", |(_, value)| *value)
+        };
         if !accepts(&clause.media, "application/json") {
             continue;
         }
         match (value("g"), value("v"), value("as")) {
-            ("apidiscovery.k8s.io", "v2", "APIGroupDiscoveryList") => return Some("v2"),
-            ("apidiscovery.k8s.io", "v2beta1", "APIGroupDiscoveryList") => return Some("v2beta1"),
-            ("", "", "") => return None,
+            ("apidiscovery.k8s.io", "v2", "APIGroupDiscoveryList") => return true,
+            ("", "", "") => return false,
             _ => {}
         }
     }
-    None
+    false
 }
 
 #[cfg(test)]
@@ -155,7 +176,14 @@ mod tests {
             form("application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json"),
             Some((Encoding::Json, Shape::Metadata))
         );
-        assert_eq!(form("application/json;as=Strange;v=v1;g=x,application/yaml"), Some((Encoding::Yaml, Shape::Object)));
+        assert_eq!(
+            form("application/json;as=Table;v=v1;g=meta.k8s.io,application/json"),
+            Some((Encoding::Json, Shape::Table))
+        );
+        assert_eq!(
+            form("application/json;as=Strange;v=v1;g=x,application/yaml"),
+            Some((Encoding::Yaml, Shape::Object))
+        );
         assert_eq!(form("text/html"), None);
         assert_eq!(form("application/yaml;q=0.5, application/json"), Some((Encoding::Json, Shape::Object)));
     }

@@ -8,7 +8,7 @@ use super::Peer;
 use crate::api::Api;
 use crate::auth::account::{Claims, ISSUER};
 use crate::auth::attributes::Attributes;
-use crate::auth::user::{AUTHENTICATED, ANONYMOUS, SERVICE_ACCOUNT, UNAUTHENTICATED, User};
+use crate::auth::user::{ANONYMOUS, AUTHENTICATED, SERVICE_ACCOUNT, UNAUTHENTICATED, User};
 
 /// The sender: by client certificate, else by bearer token, else anonymous; `None` for a credential that is bad.
 pub(super) fn user(api: &Api, peer: &Peer, headers: &HeaderMap) -> Option<User> {

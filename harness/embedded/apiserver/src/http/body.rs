@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use embedded_semantics::fields::{self, Body as Parsed, Mode};
+use embedded_semantics::kinds::Kind;
 use embedded_semantics::status::{self, Status};
+use embedded_semantics::wire;
 use http::Method;
 use http_body_util::BodyExt as _;
 use serde_json::Value;
@@ -12,7 +15,7 @@ use super::accept::Encoding;
 use super::query::{Query, go_duration};
 
 /// The largest body that is taken, in bytes.
-pub const LIMIT: usize = 3 << 20;
+pub(crate) const LIMIT: usize = 3 << 20;
 
 /// How long a request may take, its body included, where it does not say less.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -66,94 +69,73 @@ where
         .unwrap_or_else(|_| Err(status::timeout("request did not complete within the allotted timeout", 0)))
 }
 
-/// A body as an object.
-#[derive(Clone, Debug)]
-pub struct Parsed {
-    /// The object.
-    pub value: Value,
-    /// How it was written.
-    pub encoding: Encoding,
+/// Understands a body as an object of a kind by its content type.
+///
+/// # Errors
+///
+/// 415 for another content type, 400 for what cannot be read, is something else, or has fields it may not have.
+pub(crate) fn parse(
+    bytes: &Bytes,
+    content_type: &str,
+    (group, version, kind): (&str, &str, &str),
+    mode: Mode,
+) -> Result<Parsed, Status> {
+    match encoding(content_type)? {
+        Encoding::Json => fields::read_as(group, version, kind, text(bytes)?, mode),
+        Encoding::Yaml => fields::read_as(group, version, kind, &yaml(bytes, kind)?.to_string(), mode),
+        Encoding::Protobuf => wire::read_as(group, version, kind, bytes),
+    }
 }
 
-/// Understands a body as an object by its content type; `wanted` is the kind that belongs there.
+/// Understands the body of a server-side apply, which is YAML and so may be JSON.
+///
+/// # Errors
+///
+/// 400 for what cannot be read or, in strict mode, has fields that it may not have.
+pub(crate) fn applied(bytes: &Bytes, kind: &Kind, mode: Mode) -> Result<Parsed, Status> {
+    let value: Value = serde_saphyr::from_str(text(bytes)?)
+        .map_err(|why| status::bad_request(format!("error decoding YAML: {why}")))?;
+    if !value.is_object() {
+        return Err(status::bad_request("error decoding YAML: an apply patch is an object"));
+    }
+    let problems = fields::problems(kind.type_id(), &value.to_string()).map_err(status::bad_request)?;
+    match mode {
+        Mode::Strict if !problems.is_empty() => {
+            Err(status::bad_request(format!("strict decoding error: {}", problems.join(", "))))
+        }
+        Mode::Ignore => Ok(Parsed { object: value, warnings: Vec::new() }),
+        _ => Ok(Parsed { object: value, warnings: problems }),
+    }
+}
+
+/// Understands a body as an object of any kind.
 ///
 /// # Errors
 ///
 /// 415 for another content type, 400 for what cannot be read.
-pub fn parse(bytes: &Bytes, content_type: &str, wanted: &str) -> Result<Parsed, Status> {
-    let encoding = Encoding::of_content(content_type)
-        .filter(|encoding| *encoding != Encoding::Protobuf)
-        .ok_or_else(|| status::unsupported_media_type(&Encoding::ALL.map(Encoding::media_type)))?;
-    let unrecognized = |why: String| {
-        let summary = summary(bytes);
-        status::bad_request(format!(
-            "the object provided is unrecognized (must be of type {wanted}): {why} ({summary})"
-        ))
-    };
-    let value = match encoding {
-        Encoding::Json => serde_json::from_slice(bytes)
-            .map_err(|error| unrecognized(format!("couldn't get version/kind; json parse error: {}", go_json(&error, bytes))))?,
-        Encoding::Yaml | Encoding::Protobuf => {
-            let text = std::str::from_utf8(bytes).map_err(|error| unrecognized(error.to_string()))?;
-            serde_saphyr::from_str(text)
-                .map_err(|error| unrecognized(format!("couldn't get version/kind; yaml parse error: {error}")))?
-        }
-    };
-    Ok(Parsed { value, encoding })
-}
-
-/// The beginning of a body, as messages show it.
-fn summary(bytes: &Bytes) -> String {
-    const SHOWN: usize = 30;
-    let shown = String::from_utf8_lossy(bytes.get(..bytes.len().min(SHOWN)).unwrap_or_default()).into_owned();
-    // A body that is no text is shown as hexadecimal digits.
-    let text = if shown.chars().any(|c| c == '\u{fffd}' || (c.is_control() && !c.is_whitespace())) {
-        bytes.iter().take(SHOWN).map(|byte| format!("{byte:02x}")).collect()
-    } else {
-        shown
-    };
-    if bytes.len() > SHOWN { format!("{text} ...") } else { text }
-}
-
-/// The sentence in which Go's JSON reader tells the same fault.
-fn go_json(error: &serde_json::Error, bytes: &Bytes) -> String {
-    let at = position(bytes, error.line(), error.column());
-    let found = bytes.get(at).copied();
-    let text = error.to_string();
-    let Some(found) = found.filter(|_| !error.is_eof()) else { return "unexpected end of JSON input".into() };
-    let place = if text.starts_with("key must be a string") {
-        "looking for beginning of object key string"
-    } else if text.starts_with("expected `:`") {
-        "after object key"
-    } else if text.starts_with("expected `,` or `}`") {
-        "after object key:value pair"
-    } else if text.starts_with("expected `,` or `]`") {
-        "after array element"
-    } else if text.starts_with("trailing characters") {
-        "after top-level value"
-    } else if text.starts_with("invalid escape") {
-        "in string escape code"
-    } else if text.starts_with("control character") {
-        "in string literal"
-    } else {
-        "looking for beginning of value"
-    };
-    let shown = match found {
-        b'\'' => r"'\''".to_owned(),
-        b'"' => "'\"'".to_owned(),
-        byte => format!("{:?}", char::from(byte)),
-    };
-    format!("invalid character {shown} {place}")
-}
-
-/// The offset of a line and column, both counted from one.
-fn position(bytes: &Bytes, line: usize, column: usize) -> usize {
-    let mut start = 0;
-    for _ in 1..line {
-        match bytes.get(start..).and_then(|rest| rest.iter().position(|byte| *byte == b'\n')) {
-            Some(end) => start += end + 1,
-            None => break,
+pub(crate) fn any(bytes: &Bytes, content_type: &str, kind: &str) -> Result<Value, Status> {
+    match encoding(content_type)? {
+        Encoding::Json => serde_json::from_slice(bytes).map_err(|why| status::bad_request(why.to_string())),
+        Encoding::Yaml => yaml(bytes, kind),
+        Encoding::Protobuf => {
+            wire::decode_protobuf(bytes).map(|(_, _, value)| value).map_err(status::bad_request)
         }
     }
-    start + column.saturating_sub(1)
+}
+
+fn encoding(content_type: &str) -> Result<Encoding, Status> {
+    Encoding::of_content(content_type)
+        .ok_or_else(|| status::unsupported_media_type(&Encoding::ALL.map(Encoding::media_type)))
+}
+
+fn text(bytes: &Bytes) -> Result<&str, Status> {
+    std::str::from_utf8(bytes).map_err(|why| status::bad_request(why.to_string()))
+}
+
+fn yaml(bytes: &Bytes, kind: &str) -> Result<Value, Status> {
+    serde_saphyr::from_str(text(bytes)?).map_err(|why| {
+        status::bad_request(format!(
+            "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; yaml parse error: {why}"
+        ))
+    })
 }

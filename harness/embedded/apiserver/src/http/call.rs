@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use embedded_semantics::cause::Cause;
+use embedded_semantics::fields::{Body as Parsed, Mode};
 use embedded_semantics::kinds::Kind;
 use embedded_semantics::status::{self, Status};
 use http::header::HeaderName;
@@ -10,7 +12,7 @@ use http::{HeaderMap, Method, header};
 use serde_json::Value;
 
 use super::accept::Form;
-use super::body::{self, Parsed};
+use super::body;
 use super::query::Query;
 use super::reply;
 use super::target::Target;
@@ -20,7 +22,7 @@ use crate::auth::user::User;
 
 /// A request.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub(crate) struct Call {
     /// The server's state.
     pub api: Arc<Api>,
     /// Who asks.
@@ -43,26 +45,26 @@ pub struct Call {
 
 /// A header's text, empty where it is absent or no text.
 #[must_use]
-pub fn text_header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> &'a str {
+pub(crate) fn text_header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> &'a str {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
 impl Call {
     /// What was asked, as authorization sees it.
     #[must_use]
-    pub fn attributes(&self) -> &Attributes {
+    pub(crate) fn attributes(&self) -> &Attributes {
         &self.target.attributes
     }
 
     /// The namespace, empty for none.
     #[must_use]
-    pub fn namespace(&self) -> &str {
+    pub(crate) fn namespace(&self) -> &str {
         &self.target.attributes.namespace
     }
 
     /// The name in the path.
     #[must_use]
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.target.attributes.name
     }
 
@@ -71,16 +73,8 @@ impl Call {
     /// # Errors
     ///
     /// 406 if the client takes none that there is.
-    pub fn form(&self) -> Result<Form, Status> {
-        let form = self.form.ok_or_else(reply::not_acceptable)?;
-        let pretty = match self.query.get("pretty") {
-            Some(text) => matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True"),
-            None => {
-                let agent = text_header(&self.headers, &header::USER_AGENT);
-                ["curl", "Wget", "Mozilla/5.0"].iter().any(|human| agent.starts_with(human))
-            }
-        };
-        Ok(Form { pretty, ..form })
+    pub(crate) fn form(&self) -> Result<Form, Status> {
+        self.form.ok_or_else(reply::not_acceptable)
     }
 
     /// Whether nothing shall be kept.
@@ -88,7 +82,7 @@ impl Call {
     /// # Errors
     ///
     /// 422 for a value other than `All`.
-    pub fn dry_run(&self, options: &str) -> Result<bool, Status> {
+    pub(crate) fn dry_run(&self, options: &str) -> Result<bool, Status> {
         let mut values = self.query.all("dryRun").peekable();
         if values.peek().is_none() {
             return Ok(false);
@@ -99,7 +93,7 @@ impl Call {
 
     /// The manager whose fields a write is about: `fieldManager`, else what the client calls itself before the `/`.
     #[must_use]
-    pub fn manager(&self) -> String {
+    pub(crate) fn manager(&self) -> String {
         match self.query.text("fieldManager") {
             Some(manager) => manager.to_owned(),
             None => {
@@ -111,13 +105,41 @@ impl Call {
         }
     }
 
-    /// The body as an object that is to be of `kind`.
+    /// The body as an object of `kind`; `options` is what the parameters of this verb are called.
     ///
     /// # Errors
     ///
-    /// 415 or 400.
-    pub fn object(&self, kind: &str) -> Result<Parsed, Status> {
-        body::parse(&self.body, text_header(&self.headers, &header::CONTENT_TYPE), kind)
+    /// 415, or 400 about what cannot be read or is something else, or 422 for parameters that are none.
+    pub(crate) fn object(&self, kind: &Kind, options: &str) -> Result<Parsed, Status> {
+        self.object_as((kind.group, kind.version, kind.kind), options)
+    }
+
+    /// The body as an object of a group, version and kind that is not served itself.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Call::object`].
+    pub(crate) fn object_as(&self, kind: (&str, &str, &str), options: &str) -> Result<Parsed, Status> {
+        body::parse(&self.body, self.content_type(), kind, self.field_validation(options)?)
+    }
+
+    /// What is to become of unknown and repeated fields.
+    ///
+    /// # Errors
+    ///
+    /// 422 for a mode that is none.
+    pub(crate) fn field_validation(&self, options: &str) -> Result<Mode, Status> {
+        let text = self.query.get("fieldValidation").unwrap_or_default();
+        Mode::parse(text).ok_or_else(|| {
+            let cause = Cause::not_supported("fieldValidation", text, &["", "Ignore", "Strict", "Warn"]);
+            status::invalid_of("meta.k8s.io", options, "", &[cause])
+        })
+    }
+
+    /// The content type of the body.
+    #[must_use]
+    pub(crate) fn content_type(&self) -> &str {
+        text_header(&self.headers, &header::CONTENT_TYPE)
     }
 }
 
@@ -126,8 +148,7 @@ impl Call {
 /// # Errors
 ///
 /// 422 about `options` for a value other than `All`.
-pub fn check_dry_run(values: &[String], options: &str) -> Result<bool, Status> {
-    use embedded_semantics::cause::Cause;
+pub(crate) fn check_dry_run(values: &[String], options: &str) -> Result<bool, Status> {
     if values.is_empty() {
         return Ok(false);
     }
@@ -137,39 +158,4 @@ pub fn check_dry_run(values: &[String], options: &str) -> Result<bool, Status> {
     let shown = Value::from(values.to_vec());
     let cause = Cause::not_supported("dryRun", shown, &["All"]);
     Err(status::invalid_of("meta.k8s.io", options, "", &[cause]))
-}
-
-/// Whether the body says it is what belongs there.
-///
-/// # Errors
-///
-/// 400 in the API server's words.
-pub fn check_kind(value: &Value, api_version: &str, kind: &str, of: &Kind) -> Result<(), Status> {
-    let (said_version, said_kind) = (value["apiVersion"].as_str().unwrap_or_default(), value["kind"].as_str().unwrap_or_default());
-    let internal = |kind: &str| format!("{}.{kind}", if of.group.is_empty() { "core" } else { group_word(of.group) });
-    if (!said_kind.is_empty() && said_kind != kind) || (!said_version.is_empty() && said_version != api_version) {
-        let version = said_version.rsplit('/').next().unwrap_or_default();
-        if !said_kind.is_empty() && !said_version.is_empty() && embedded_semantics::kinds::by_kind(said_version, said_kind).is_none() {
-            let (group_version, shown) = (said_version, said_kind);
-            return Err(status::bad_request(format!(
-                "{shown} in version {version:?} cannot be handled as a {kind}: no kind {shown:?} is registered for version {group_version:?} in scheme \"k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30\""
-            )));
-        }
-        if !said_kind.is_empty() && said_kind == kind && said_version != api_version {
-            return Err(status::bad_request(format!(
-                "the API version in the data ({said_version}) does not match the expected API version ({api_version})"
-            )));
-        }
-        let from = format!("{}.{said_kind}", version);
-        return Err(status::bad_request(format!(
-            "{said_kind} in version {version:?} cannot be handled as a {kind}: converting ({from}) to ({}): unknown conversion",
-            internal(kind)
-        )));
-    }
-    Ok(())
-}
-
-/// The first word of a group's name, which is the name of its Go package.
-fn group_word(group: &str) -> &str {
-    group.split('.').next().unwrap_or(group)
 }

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use embedded_semantics::kinds::Kind;
 use embedded_semantics::status::{self, Status};
+use embedded_semantics::table::{self as tables, Include};
+use embedded_semantics::wire;
 use serde_json::Value;
 
 use super::accept::{Encoding, Form};
-use crate::api::{from_stored, is_stored_form, with_type};
+use crate::api::{Clock, from_stored, is_stored_form, with_type};
 use crate::store::Record;
 
 /// An object in an encoding.
@@ -16,21 +18,21 @@ use crate::store::Record;
 /// # Errors
 ///
 /// 500 where the encoding has no form for the object.
-pub fn object(value: &Value, form: Form) -> Result<Bytes, Status> {
+pub(crate) fn object(value: &Value, form: Form) -> Result<Bytes, Status> {
     let failed = |why: String| status::internal(&why);
     match form.encoding {
         Encoding::Json if form.pretty => {
             serde_json::to_string_pretty(value).map(Bytes::from).map_err(|e| failed(e.to_string()))
         }
-        Encoding::Json => Ok(format!("{value}\n").into()),
+        Encoding::Json => Ok(wire::json(value).into()),
         Encoding::Yaml => serde_saphyr::to_string(value).map(Bytes::from).map_err(|e| failed(e.to_string())),
-        Encoding::Protobuf => Err(super::reply::not_acceptable()),
+        Encoding::Protobuf => wire::encode_protobuf(value).map(Bytes::from).map_err(failed),
     }
 }
 
 /// A stored object without kind and apiVersion, as JSON.
 #[must_use]
-pub fn bare(kind: &'static Kind, record: &Record) -> Bytes {
+pub(crate) fn bare(kind: &'static Kind, record: &Record) -> Bytes {
     if is_stored_form(kind) {
         return record.json().clone();
     }
@@ -44,7 +46,7 @@ pub fn bare(kind: &'static Kind, record: &Record) -> Bytes {
 
 /// A stored object as JSON.
 #[must_use]
-pub fn json(kind: &'static Kind, record: &Record) -> Bytes {
+pub(crate) fn json(kind: &'static Kind, record: &Record) -> Bytes {
     let bare = bare(kind, record);
     let head = format!(r#"{{"kind":"{}","apiVersion":"{}","#, kind.kind, kind.api_version());
     let mut bytes = BytesMut::with_capacity(head.len() + bare.len());
@@ -59,7 +61,7 @@ pub fn json(kind: &'static Kind, record: &Record) -> Bytes {
 /// # Errors
 ///
 /// 500 where the encoding has no form for it.
-pub fn record(kind: &'static Kind, record: &Arc<Record>, form: Form) -> Result<Bytes, Status> {
+pub(crate) fn record(kind: &'static Kind, record: &Arc<Record>, form: Form) -> Result<Bytes, Status> {
     match form.encoding {
         Encoding::Json if !form.pretty => Ok(json(kind, record)),
         Encoding::Protobuf if is_stored_form(kind) => {
@@ -72,4 +74,10 @@ pub fn record(kind: &'static Kind, record: &Arc<Record>, form: Form) -> Result<B
         }
         _ => object(&from_stored(kind, record.value()), form),
     }
+}
+
+/// Objects as a table for people.
+#[must_use]
+pub(crate) fn table(kind: &'static Kind, objects: &[Value], metadata: &Value, include: Include) -> Value {
+    tables::table(kind, objects, metadata, include, &Clock::now().seconds)
 }

@@ -23,15 +23,18 @@ use crate::api::Api;
 use crate::auth::authority::Authority;
 use crate::auth::user::User;
 
-/// A client has this long for its handshake, and a stopping server for its last answers.
+/// A client has this long for its handshake.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A stopping server has this long for its last answers: none of them takes more than moments.
+const LAST: Duration = Duration::from_millis(500);
 
 /// The first address of the service range, which every cluster gives to the `kubernetes` service.
 const SERVICE_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 1);
 
 /// Who is at the other end.
 #[derive(Clone, Debug)]
-pub enum Peer {
+pub(crate) enum Peer {
     /// A connection, with the certificates it has shown, none or the leaf first.
     Network(Arc<Vec<CertificateDer<'static>>>),
     /// A client of this process, which may be whom it says.
@@ -43,7 +46,10 @@ pub enum Peer {
 /// # Errors
 ///
 /// What the libraries refuse, in words.
-pub fn tls(authority: &Arc<Authority>, provider: &Arc<CryptoProvider>) -> Result<Arc<ServerConfig>, String> {
+pub(crate) fn tls(
+    authority: &Arc<Authority>,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<ServerConfig>, String> {
     let names = [
         "kubernetes",
         "kubernetes.default",
@@ -66,7 +72,12 @@ pub fn tls(authority: &Arc<Authority>, provider: &Arc<CryptoProvider>) -> Result
 }
 
 /// Serves until `closing` says true; then lets answers under way finish and ends.
-pub async fn serve(listener: TcpListener, config: Arc<ServerConfig>, api: Arc<Api>, closing: watch::Receiver<bool>) {
+pub(crate) async fn serve(
+    listener: TcpListener,
+    config: Arc<ServerConfig>,
+    api: Arc<Api>,
+    closing: watch::Receiver<bool>,
+) {
     let acceptor = TlsAcceptor::from(config);
     let mut connections = JoinSet::new();
     let mut closing_now = closing.clone();
@@ -79,7 +90,8 @@ pub async fn serve(listener: TcpListener, config: Arc<ServerConfig>, api: Arc<Ap
         };
         match accepted {
             Ok((stream, peer)) => {
-                let connection = connection(stream, peer, acceptor.clone(), Arc::clone(&api), closing.clone());
+                let connection =
+                    connection(stream, peer, acceptor.clone(), Arc::clone(&api), closing.clone());
                 connections.spawn(connection);
             }
             // Out of file descriptors, most likely: wait for a connection to end instead of spinning.
@@ -91,7 +103,7 @@ pub async fn serve(listener: TcpListener, config: Arc<ServerConfig>, api: Arc<Ap
     }
     drop(listener);
     let all = async { while connections.join_next().await.is_some() {} };
-    if tokio::time::timeout(PATIENCE, all).await.is_err() {
+    if tokio::time::timeout(LAST, all).await.is_err() {
         connections.shutdown().await;
     }
 }

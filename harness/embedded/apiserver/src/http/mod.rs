@@ -2,15 +2,15 @@
 //!
 //! The order is that of a real API server: authenticate, impersonate, authorize, then look at the request.
 
-pub mod accept;
+pub(crate) mod accept;
 mod authenticate;
-pub mod body;
-pub mod call;
-pub mod encode;
-pub mod listener;
-pub mod query;
-pub mod reply;
-pub mod target;
+pub(crate) mod body;
+pub(crate) mod call;
+pub(crate) mod encode;
+pub(crate) mod listener;
+pub(crate) mod query;
+pub(crate) mod reply;
+pub(crate) mod target;
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use http::{HeaderValue, Request, Response, header};
 use http_body_util::combinators::UnsyncBoxBody;
 
 pub(crate) use authenticate::by_token;
-pub use listener::Peer;
+pub(crate) use listener::Peer;
 
 use crate::api::{Api, Clock};
 use crate::audit::Entry;
@@ -31,10 +31,10 @@ use query::Query;
 use target::Target;
 
 /// The body of every response.
-pub type Body = UnsyncBoxBody<Bytes, std::convert::Infallible>;
+pub(crate) type Body = UnsyncBoxBody<Bytes, std::convert::Infallible>;
 
 /// Answers one request.
-pub async fn handle<B>(api: Arc<Api>, peer: Peer, request: Request<B>) -> Response<Body>
+pub(crate) async fn handle<B>(api: Arc<Api>, peer: Peer, request: Request<B>) -> Response<Body>
 where
     B: http_body::Body + Send,
     B::Data: Send,
@@ -44,6 +44,9 @@ where
     let (parts, body) = request.into_parts();
     let query = Query::parse(parts.uri.query().unwrap_or_default());
     let target = Target::parse(&parts.method, parts.uri.path(), &query);
+    let accept = parts.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    let agent = call::text_header(&parts.headers, &header::USER_AGENT);
+    let form = accept::negotiate(accept).map(|form| form.refined(&query, agent));
     let audit = |user: &User, by: Option<&User>, code: u16| {
         api.audit.write(Entry {
             at: clock.at,
@@ -52,11 +55,9 @@ where
             request: target.attributes.clone(),
             query: parts.uri.query().unwrap_or_default().to_owned(),
             code,
-            user_agent: call::text_header(&parts.headers, &header::USER_AGENT).to_owned(),
+            user_agent: agent.to_owned(),
         });
     };
-    let accept = parts.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
-    let form = accept::negotiate(accept);
     // What is refused before a verb looks at it is told in the form asked for, or else as JSON.
     let plain = form.unwrap_or(Form::PLAIN);
 

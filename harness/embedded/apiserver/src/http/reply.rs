@@ -17,7 +17,7 @@ use crate::store::Record;
 
 /// The answer of a verb.
 #[derive(Debug)]
-pub struct Reply {
+pub(crate) struct Reply {
     /// The HTTP status.
     pub code: u16,
     /// What is sent.
@@ -27,7 +27,7 @@ pub struct Reply {
 }
 
 /// What is sent.
-pub enum Content {
+pub(crate) enum Content {
     /// One stored object.
     Record(&'static Kind, Arc<Record>),
     /// One object, whole.
@@ -53,24 +53,24 @@ impl std::fmt::Debug for Content {
 }
 
 /// What a verb ends with.
-pub type Outcome = Result<Reply, Status>;
+pub(crate) type Outcome = Result<Reply, Status>;
 
 impl Reply {
     /// 200 with an object.
     #[must_use]
-    pub fn object(value: Value) -> Self {
+    pub(crate) fn object(value: Value) -> Self {
         Self { code: 200, content: Content::Object(value), warnings: Vec::new() }
     }
 
     /// 200 with a stored object.
     #[must_use]
-    pub fn record(kind: &'static Kind, record: Arc<Record>) -> Self {
+    pub(crate) fn record(kind: &'static Kind, record: Arc<Record>) -> Self {
         Self { code: 200, content: Content::Record(kind, record), warnings: Vec::new() }
     }
 
     /// 200 with what was written, or would have been.
     #[must_use]
-    pub fn written(kind: &'static Kind, written: Written) -> Self {
+    pub(crate) fn written(kind: &'static Kind, written: Written) -> Self {
         match written {
             Written::Stored(record) => Self::record(kind, record),
             Written::Pretended(value) => Self::object(with_type(kind, value)),
@@ -79,21 +79,21 @@ impl Reply {
 
     /// 200 with plain text.
     #[must_use]
-    pub fn text(text: impl Into<Bytes>) -> Self {
+    pub(crate) fn text(text: impl Into<Bytes>) -> Self {
         let content = Content::Text("text/plain; charset=utf-8", text.into());
         Self { code: 200, content, warnings: Vec::new() }
     }
 
     /// The same with another HTTP status.
     #[must_use]
-    pub fn with_code(mut self, code: u16) -> Self {
+    pub(crate) fn with_code(mut self, code: u16) -> Self {
         self.code = code;
         self
     }
 
     /// The response in the form agreed on.
     #[must_use]
-    pub fn into_response(self, form: Form) -> Response<Body> {
+    pub(crate) fn into_response(self, form: Form) -> Response<Body> {
         let (media_type, body) = match self.content {
             Content::Stream(media_type, body) => (media_type, body),
             Content::Text(media_type, text) => (media_type.to_owned(), full(text)),
@@ -120,7 +120,7 @@ impl Reply {
 
 /// The response that says no.
 #[must_use]
-pub fn refusal(status: &Status, form: Form) -> Response<Body> {
+pub(crate) fn refusal(status: &Status, form: Form) -> Response<Body> {
     let form = Form { shape: Shape::Object, ..form };
     let (encoding, bytes) = encode::object(&status.body(), form)
         .map_or_else(|_| (Encoding::Json, status.body().to_string().into()), |bytes| (form.encoding, bytes));
@@ -137,26 +137,29 @@ pub fn refusal(status: &Status, form: Form) -> Response<Body> {
 
 /// A body of bytes that are there.
 #[must_use]
-pub fn full(bytes: impl Into<Bytes>) -> Body {
+pub(crate) fn full(bytes: impl Into<Bytes>) -> Body {
     Full::new(bytes.into()).boxed_unsync()
 }
 
 fn encoded(content: Content, form: Form) -> Result<(Encoding, Bytes), Status> {
     let bytes = match (content, form.shape) {
         (Content::Record(kind, record), Shape::Object) => encode::record(kind, &record, form)?,
-        (Content::Record(kind, record), shape) => {
-            encode::object(&reshape(Some(kind), from_stored(kind, record.value()), shape), form)?
-        }
+        (Content::Record(kind, record), shape) => encode::object(
+            &reshape(Some(kind), from_stored(kind, record.value()), Form { shape, ..form }),
+            form,
+        )?,
         (Content::Object(value), shape) => {
             let kind = embedded_semantics::kinds::of(&value);
-            encode::object(&reshape(kind, value, shape), form)?
+            encode::object(&reshape(kind, value, Form { shape, ..form }), form)?
         }
-        (Content::List(kind, records, metadata), Shape::Object) if form.encoding == Encoding::Json && !form.pretty => {
+        (Content::List(kind, records, metadata), Shape::Object)
+            if form.encoding == Encoding::Json && !form.pretty =>
+        {
             json_list(kind, &records, &metadata)
         }
         (Content::List(kind, records, metadata), shape) => {
             let items: Vec<Value> = records.iter().map(|record| from_stored(kind, record.value())).collect();
-            encode::object(&list(kind, items, metadata, shape), form)?
+            encode::object(&list(kind, items, metadata, Form { shape, ..form }), form)?
         }
         (Content::Text(..) | Content::Stream(..), _) => Bytes::new(),
     };
@@ -183,11 +186,12 @@ fn json_list(kind: &'static Kind, records: &[Arc<Record>], metadata: &Value) -> 
     bytes.freeze()
 }
 
-fn list(kind: &'static Kind, items: Vec<Value>, metadata: Value, shape: Shape) -> Value {
+fn list(kind: &'static Kind, items: Vec<Value>, metadata: Value, form: Form) -> Value {
+    let shape = form.shape;
     match shape {
         Shape::Object | Shape::Metadata => {
             let items: Vec<Value> = match shape {
-                Shape::Metadata => items.iter().map(|item| partial(item)).collect(),
+                Shape::Metadata => items.iter().map(partial).collect(),
                 _ => items,
             };
             json!({
@@ -198,13 +202,18 @@ fn list(kind: &'static Kind, items: Vec<Value>, metadata: Value, shape: Shape) -
             "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
             "items": items.iter().map(partial).collect::<Vec<_>>(),
         }),
+        Shape::Table => encode::table(kind, &items, &metadata, form.include),
     }
 }
 
 /// One object in the shape that the client wants.
-pub fn reshape(kind: Option<&'static Kind>, object: Value, shape: Shape) -> Value {
+pub(crate) fn reshape(kind: Option<&'static Kind>, object: Value, form: Form) -> Value {
     let is_status = object["kind"] == "Status" && object["apiVersion"] == "v1";
-    match (shape, kind) {
+    match (form.shape, kind) {
+        (Shape::Table, Some(kind)) if !is_status => {
+            let metadata = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
+            encode::table(kind, std::slice::from_ref(&object), &metadata, form.include)
+        }
         (Shape::Metadata | Shape::MetadataList, _) if !is_status => {
             let mut part = partial(&object);
             part["kind"] = json!("PartialObjectMetadata");
@@ -222,6 +231,6 @@ fn partial(object: &Value) -> Value {
 
 /// The answer where the client accepts nothing that the server has.
 #[must_use]
-pub fn not_acceptable() -> Status {
+pub(crate) fn not_acceptable() -> Status {
     status::not_acceptable(&Encoding::ALL.map(Encoding::media_type))
 }

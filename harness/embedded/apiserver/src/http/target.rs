@@ -10,7 +10,7 @@ use crate::auth::attributes::Attributes;
 
 /// The target of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Target {
+pub(crate) struct Target {
     /// What authorization asks about.
     pub attributes: Attributes,
     /// The API version, for example `v1`; empty for a path that is no resource.
@@ -22,7 +22,7 @@ pub struct Target {
 impl Target {
     /// Reads method, path and parameters.
     #[must_use]
-    pub fn parse(method: &Method, path: &str, query: &Query) -> Self {
+    pub(crate) fn parse(method: &Method, path: &str, query: &Query) -> Self {
         let mut target = Self::default();
         let attributes = &mut target.attributes;
         path.clone_into(&mut attributes.path);

@@ -48,7 +48,8 @@ impl Store {
     #[must_use]
     pub fn new(names: impl IntoIterator<Item = ShelfName>, keep: Keep) -> Self {
         let places = names.into_iter().map(|name| {
-            let place = Place { shelf: RwLock::new(Shelf::new(keep)), changed: tokio::sync::watch::Sender::new(1) };
+            let place =
+                Place { shelf: RwLock::new(Shelf::new(keep)), changed: tokio::sync::watch::Sender::new(1) };
             (name, Arc::new(place))
         });
         Self {

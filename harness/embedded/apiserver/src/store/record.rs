@@ -79,7 +79,11 @@ impl Record {
     /// The text of one selectable field, empty where it is absent.
     #[must_use]
     pub fn field(&self, path: &str) -> &str {
-        self.fields.iter().find(|(one, _)| *one == path).and_then(|(_, value)| value.as_str()).unwrap_or_default()
+        self.fields
+            .iter()
+            .find(|(one, _)| *one == path)
+            .and_then(|(_, value)| value.as_str())
+            .unwrap_or_default()
     }
 
     /// The object as a value, without `kind` and `apiVersion`.

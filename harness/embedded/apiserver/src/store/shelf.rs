@@ -123,7 +123,12 @@ impl Shelf {
     }
 
     /// Appends to `into` at most `limit` changes after `revision`.
-    pub(super) fn since(&self, revision: u64, limit: usize, into: &mut Vec<Arc<Event>>) -> Result<(), Expired> {
+    pub(super) fn since(
+        &self,
+        revision: u64,
+        limit: usize,
+        into: &mut Vec<Arc<Event>>,
+    ) -> Result<(), Expired> {
         self.check_history(revision)?;
         let first = self.log.partition_point(|event| event.record.revision() <= revision);
         into.extend(self.log.range(first..).take(limit).cloned());

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, PoisonError};
 
+use super::Place;
 use super::record::Event;
 use super::shelf::Expired;
-use super::Place;
 
 /// Changes read at a time, so that a reader far behind does not hold the shelf's lock for long.
 const BATCH: usize = 256;

@@ -15,10 +15,7 @@ use crate::store::Key;
 pub(super) fn bind(call: &Call, _kind: &'static Kind) -> Outcome {
     call.form()?;
     let dry_run = call.dry_run("CreateOptions")?;
-    let binding = call.object("Binding")?.value;
-    if !matches!(binding["kind"].as_str(), None | Some("Binding")) {
-        return Err(status::bad_request(format!("not a Binding object: {}", binding["kind"])));
-    }
+    let binding = call.object_as(("", "v1", "Binding"), "CreateOptions")?.object;
     let name = binding["metadata"]["name"].as_str().unwrap_or_default();
     if !call.name().is_empty() && call.name() != name {
         return Err(status::bad_request("name in URL does not match name in Binding object"));
@@ -27,7 +24,9 @@ pub(super) fn bind(call: &Call, _kind: &'static Kind) -> Outcome {
     if !matches!(target["kind"].as_str(), None | Some("" | "Node")) {
         // The real server's answer here has neither reason nor details.
         let kind = target["kind"].as_str().unwrap_or_default();
-        return Err(status::unexplained(format!("target.kind: Unsupported value: {kind:?}: supported values: \"Node\", \"<empty>\"")));
+        return Err(status::unexplained(format!(
+            "target.kind: Unsupported value: {kind:?}: supported values: \"Node\", \"<empty>\""
+        )));
     }
     let node = target["name"].as_str().unwrap_or_default();
     if node.is_empty() {
@@ -35,18 +34,29 @@ pub(super) fn bind(call: &Call, _kind: &'static Kind) -> Outcome {
     }
     let Some(pods) = kinds::find("", "v1", "pods") else { return Err(status::no_such_resource()) };
     let tx = call.api.store.begin();
-    let write = Write { api: &call.api, tx: &tx, user: &call.user, clock: &call.clock, dry_run, manager: &call.manager() };
+    let write = Write {
+        api: &call.api,
+        tx: &tx,
+        user: &call.user,
+        clock: &call.clock,
+        dry_run,
+        manager: &call.manager(),
+    };
     let record = tx
         .get(shelf_of(pods), &Key::new(call.namespace(), name))
         .ok_or_else(|| status::not_found(pods, name))?;
     let old = with_type(pods, record.value());
     let conflict = |why: String| Err::<Reply, Status>(status::conflict_on("", "pods/binding", name, &why));
-    for (field, is) in [("uid", old["metadata"]["uid"].clone()), ("resourceVersion", json!(record.revision().to_string()))] {
+    for (field, is) in
+        [("uid", old["metadata"]["uid"].clone()), ("resourceVersion", json!(record.revision().to_string()))]
+    {
         let said = &binding["metadata"][field];
         if !matches!(said.as_str(), None | Some("")) && *said != is {
             let (said, is) = (said.as_str().unwrap_or_default(), is.as_str().unwrap_or_default());
             let what = if field == "uid" { "UID" } else { "ResourceVersion" };
-            return conflict(format!("Precondition failed: {what} in precondition: {said}, {what} in object meta: {is}"));
+            return conflict(format!(
+                "Precondition failed: {what} in precondition: {said}, {what} in object meta: {is}"
+            ));
         }
     }
     if !old["metadata"]["deletionTimestamp"].is_null() {
@@ -77,7 +87,8 @@ pub(super) fn bind(call: &Call, _kind: &'static Kind) -> Outcome {
 
 /// Says in the pod's conditions that it has a node.
 fn set_scheduled(pod: &mut Value, now: &str) {
-    let condition = json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now});
+    let condition =
+        json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now});
     if pod["status"]["conditions"].as_array().is_none() {
         pod["status"]["conditions"] = json!([]);
     }

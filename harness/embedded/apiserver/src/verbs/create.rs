@@ -9,7 +9,7 @@ use super::namespaces;
 use crate::admission;
 use crate::api::{Api, Clock, Written, shelf_of, to_stored};
 use crate::auth::user::User;
-use crate::http::call::{Call, check_kind};
+use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
 use crate::managers;
 use crate::store::{Key, Transaction};
@@ -18,14 +18,19 @@ use crate::store::{Key, Transaction};
 pub(super) fn create(call: &Call, kind: &'static Kind) -> Outcome {
     call.form()?;
     let dry_run = call.dry_run("CreateOptions")?;
-    let parsed = call.object(kind.kind)?;
-    check_kind(&parsed.value, &kind.api_version(), kind.kind, kind)?;
-    let warnings = managers::check_fields(call, kind, &parsed)?;
+    let parsed = call.object(kind, "CreateOptions")?;
     let tx = call.api.store.begin();
-    let write = Write { api: &call.api, tx: &tx, user: &call.user, clock: &call.clock, dry_run, manager: &call.manager() };
-    let written = create_object(&write, kind, call.namespace_of(kind), parsed.value)?;
+    let write = Write {
+        api: &call.api,
+        tx: &tx,
+        user: &call.user,
+        clock: &call.clock,
+        dry_run,
+        manager: &call.manager(),
+    };
+    let written = create_object(&write, kind, call.namespace_of(kind), parsed.object)?;
     let mut reply = Reply::written(kind, written).with_code(201);
-    reply.warnings = warnings;
+    reply.warnings = parsed.warnings;
     Ok(reply)
 }
 
@@ -59,11 +64,14 @@ pub(crate) fn create_object(
 ) -> Result<Written, Status> {
     let Write { api, tx, clock, .. } = *write;
     if !object.is_object() {
-        return Err(status::bad_request(format!("the object provided is unrecognized (must be of type {})", kind.kind)));
+        return Err(status::bad_request(format!(
+            "the object provided is unrecognized (must be of type {})",
+            kind.kind
+        )));
     }
     lifecycle::place(&mut object, namespace)?;
     admission::create(write, kind, &mut object)?;
-    let mut object = api.prepare(kind, object, clock)?;
+    let mut object = api.prepare(kind, object, clock, write.dry_run)?;
     let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let checked = admission::validate(write, kind, None, &object).and_then(|()| {
         match tx.get(shelf_of(kind), &Key::new(namespace, &name)) {
@@ -75,12 +83,13 @@ pub(crate) fn create_object(
         }
     });
     if let Err(refused) = checked {
-        api.release(kind, &object);
+        if !write.dry_run {
+            api.release(kind, &object);
+        }
         return Err(refused);
     }
     managers::note(&mut object, None, write, kind, None);
     if write.dry_run {
-        api.release(kind, &object);
         return Ok(Written::Pretended(object));
     }
     let record = api.put(tx, kind, to_stored(kind, object));

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::create::Write;
 use crate::api::{from_stored, to_stored};
+use crate::http::body;
 use crate::http::call::{Call, check_dry_run};
 use crate::store::Record;
 
@@ -56,15 +57,16 @@ impl DeleteOptions {
                 preconditions: None,
             }
         } else {
-            let parsed = call.object("DeleteOptions")?;
-            let kind = parsed.value["kind"].as_str().unwrap_or_default();
+            let given = body::any(&call.body, call.content_type(), "DeleteOptions")?;
+            let kind = given["kind"].as_str().unwrap_or_default();
             if !matches!(kind, "" | "DeleteOptions") {
                 return Err(status::bad_request("decoded object cannot be converted to DeleteOptions"));
             }
-            serde_json::from_value(parsed.value).map_err(|why| status::bad_request(why.to_string()))?
+            serde_json::from_value(given).map_err(|why| status::bad_request(why.to_string()))?
         };
         // Nobody waits for the past.
-        options.grace_period_seconds = options.grace_period_seconds.map(|seconds| if seconds < 0 { 1 } else { seconds });
+        options.grace_period_seconds =
+            options.grace_period_seconds.map(|seconds| if seconds < 0 { 1 } else { seconds });
         options.check()?;
         Ok(options)
     }
@@ -78,9 +80,11 @@ impl DeleteOptions {
                 policy.unwrap_or_default(),
                 "orphanDependents and deletionPropagation cannot be both set",
             ),
-            Some(policy) if !policies.contains(&policy) => {
-                Cause::not_supported("propagationPolicy", policy, &["Foreground", "Background", "Orphan", "nil"])
-            }
+            Some(policy) if !policies.contains(&policy) => Cause::not_supported(
+                "propagationPolicy",
+                policy,
+                &["Foreground", "Background", "Orphan", "nil"],
+            ),
             _ => return Ok(()),
         };
         Err(status::invalid_of("meta.k8s.io", "DeleteOptions", "", &[cause]))
@@ -241,7 +245,9 @@ fn begin_grace(write: &Write<'_>, pod: &mut Value, options: &DeleteOptions) -> G
             None | Some(0) => return Grace::None,
             Some(pending) => pending,
         };
-        let Some(asked) = options.grace_period_seconds.filter(|asked| *asked < pending) else { return Grace::Pending };
+        let Some(asked) = options.grace_period_seconds.filter(|asked| *asked < pending) else {
+            return Grace::Pending;
+        };
         let (at, seconds) = shortened(write, &deleted, pending, asked);
         pod["metadata"]["deletionTimestamp"] = json!(at);
         pod["metadata"]["deletionGracePeriodSeconds"] = json!(seconds);

@@ -12,14 +12,12 @@ use crate::http::reply::{Outcome, Reply};
 /// Answers a POST to `pods/NAME/eviction`.
 pub(super) fn evict(call: &Call, kind: &'static Kind) -> Outcome {
     call.form()?;
-    let eviction = call.object("Eviction")?.value;
-    if !matches!(eviction["kind"].as_str(), None | Some("Eviction")) {
-        return Err(status::bad_request("not a Eviction object"));
-    }
+    let eviction = call.object_as(("policy", "v1", "Eviction"), "CreateOptions")?.object;
     if eviction["metadata"]["name"] != call.name() {
         return Err(status::bad_request("name in URL does not match name in Eviction object"));
     }
-    let given = if eviction["deleteOptions"].is_null() { json!({}) } else { eviction["deleteOptions"].clone() };
+    let given =
+        if eviction["deleteOptions"].is_null() { json!({}) } else { eviction["deleteOptions"].clone() };
     let options: DeleteOptions =
         serde_json::from_value(given).map_err(|why| status::bad_request(why.to_string()))?;
     let dry_run = call.dry_run("CreateOptions")? || options.is_dry_run()?;

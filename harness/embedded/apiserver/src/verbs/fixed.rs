@@ -1,12 +1,13 @@
 //! Paths that are no resources: version, health, discovery, keys.
 
 use bytes::Bytes;
-use embedded_semantics::status;
-use http::Method;
+use embedded_semantics::{discovery as documents, status, wire};
+use http::{Method, header};
 use serde_json::{Value, json};
 
 use crate::auth::account::ISSUER;
-use crate::http::call::Call;
+use crate::http::accept;
+use crate::http::call::{Call, text_header};
 use crate::http::reply::{Content, Outcome, Reply};
 
 /// The checks that `/livez`, `/readyz` and `/healthz` name with `?verbose`.
@@ -52,10 +53,13 @@ fn known(call: &Call, path: &str) -> Option<Outcome> {
             "/openapi/v3", "/openid/v1/jwks", "/readyz", "/version",
         ]})),
         _ if path.starts_with("/openapi/v3/") => super::openapi::answer(call, path),
-        _ if ["/livez", "/readyz", "/healthz"].iter().any(|check| path == *check || is_below(path, check)) => {
+        _ if ["/livez", "/readyz", "/healthz"]
+            .iter()
+            .any(|check| path == *check || is_below(path, check)) =>
+        {
             health(call, path)?
         }
-        _ => return None,
+        _ => discovery(call, path)?,
     })
 }
 
@@ -81,6 +85,25 @@ fn health(call: &Call, path: &str) -> Option<Outcome> {
     }
     text.push_str(&format!("{check} check passed\n"));
     Some(Ok(Reply::text(text)))
+}
+
+fn discovery(call: &Call, path: &str) -> Option<Outcome> {
+    let header = Some(text_header(&call.headers, &header::ACCEPT)).filter(|text| !text.is_empty());
+    if accept::wants_aggregated(header) && matches!(path, "/api" | "/apis") {
+        let body = if path == "/api" { documents::aggregated_core() } else { documents::aggregated_groups() };
+        let content = Content::Text(documents::AGGREGATED, wire::json(&body).into());
+        return Some(Ok(Reply { code: 200, content, warnings: Vec::new() }));
+    }
+    let parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
+    let body = match parts.as_slice() {
+        ["api"] => documents::api_versions(&call.api.address.to_string()),
+        ["apis"] => documents::groups(),
+        ["apis", group] => documents::group(group)?,
+        ["api", version] => documents::resources("", version)?,
+        ["apis", group, version] => documents::resources(group, version)?,
+        _ => return None,
+    };
+    Some(call.form().map(|_| Reply::object(body)))
 }
 
 /// The answer to a path that nothing serves: a Status below a group that exists, plain text elsewhere.

@@ -31,9 +31,8 @@ pub(super) async fn list(call: &Call, kind: &'static Kind) -> Outcome {
     if !options.continue_token.is_empty() {
         return next_page(call, kind, &options, &selection, namespace);
     }
-    let revision = options
-        .revision()
-        .map_err(|why| status::bad_request(format!("invalid resource version: {why}")))?;
+    let revision =
+        options.revision().map_err(|why| status::bad_request(format!("invalid resource version: {why}")))?;
     let snapshot = match (revision, options.matching, options.limit) {
         (None | Some(0), ..) => call.api.store.snapshot(shelf_of(kind)),
         (Some(revision), Match::NotOlderThan, _) | (Some(revision), Match::Unset, 0) => {
@@ -85,7 +84,15 @@ fn next_page(
             Err(Expired { .. }) => return Ok(expired_page(&token, namespace)),
         },
     };
-    Ok(page(kind, &snapshot, selection, namespace, Some(&token.after), options.limit, token.revision.is_none()))
+    Ok(page(
+        kind,
+        &snapshot,
+        selection,
+        namespace,
+        Some(&token.after),
+        options.limit,
+        token.revision.is_none(),
+    ))
 }
 
 /// The refusal of a token that is too old, with one by which the rest can be had as it is now.

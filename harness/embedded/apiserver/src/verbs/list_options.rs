@@ -87,17 +87,23 @@ pub(super) fn revision(text: &str) -> Result<Option<u64>, String> {
 /// Checks the resource version of a get.
 pub(super) fn check_revision_of_get(call: &Call) -> Result<(), Status> {
     let text = call.query.get("resourceVersion").unwrap_or_default();
-    let revision = revision(text).map_err(|why| status::bad_request(format!("invalid resource version: {why}")))?;
+    let revision =
+        revision(text).map_err(|why| status::bad_request(format!("invalid resource version: {why}")))?;
     match revision {
-        Some(revision) if revision > call.api.store.revision() => Err(too_large(revision, call.api.store.revision())),
+        Some(revision) if revision > call.api.store.revision() => {
+            Err(too_large(revision, call.api.store.revision()))
+        }
         _ => Ok(()),
     }
 }
 
 /// The answer to a resource version that is not there yet.
 pub(super) fn too_large(asked: u64, current: u64) -> Status {
-    status::timeout(&format!("Too large resource version: {asked}, current: {current}"), 1)
-        .caused_by("ResourceVersionTooLarge", "Too large resource version", "")
+    status::timeout(&format!("Too large resource version: {asked}, current: {current}"), 1).caused_by(
+        "ResourceVersionTooLarge",
+        "Too large resource version",
+        "",
+    )
 }
 
 fn faults(watch: bool, version: &str, token: &str, said: &str, initial: Option<bool>) -> Vec<Cause> {
@@ -105,10 +111,16 @@ fn faults(watch: bool, version: &str, token: &str, said: &str, initial: Option<b
     let mut forbid = |field: &str, why: &str| faults.push(Cause::forbidden(field, why));
     if watch {
         if initial.is_some() && said.is_empty() {
-            forbid("resourceVersionMatch", "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
+            forbid(
+                "resourceVersionMatch",
+                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+            );
         }
         if initial.is_none() && !said.is_empty() {
-            forbid("resourceVersionMatch", "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
+            forbid(
+                "resourceVersionMatch",
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+            );
         }
         if !said.is_empty() && said != "NotOlderThan" && initial.is_some() {
             faults.push(Cause::not_supported("resourceVersionMatch", said, &["NotOlderThan"]));
@@ -123,13 +135,19 @@ fn faults(watch: bool, version: &str, token: &str, said: &str, initial: Option<b
     }
     if !said.is_empty() {
         if version.is_empty() {
-            forbid("resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided");
+            forbid(
+                "resourceVersionMatch",
+                "resourceVersionMatch is forbidden unless resourceVersion is provided",
+            );
         }
         if !token.is_empty() {
             forbid("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided");
         }
         if said == "Exact" && version == "0" {
-            forbid("resourceVersionMatch", "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
+            forbid(
+                "resourceVersionMatch",
+                "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
+            );
         }
         if !matches!(said, "Exact" | "NotOlderThan") {
             faults.push(Cause::not_supported("resourceVersionMatch", said, &["Exact", "NotOlderThan", ""]));

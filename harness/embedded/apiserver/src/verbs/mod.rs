@@ -38,7 +38,10 @@ pub(crate) async fn dispatch(call: Call) -> Outcome {
     };
     let one = !attributes.name.is_empty();
     // A namespaced kind is written in a namespace; lists of all namespaces are the only thing without.
-    if kind.namespaced && attributes.namespace.is_empty() && (one_by_path(&call) || attributes.verb == "create") {
+    if kind.namespaced
+        && attributes.namespace.is_empty()
+        && (one_by_path(&call) || attributes.verb == "create")
+    {
         return Err(status::no_such_resource());
     }
     if !kind.namespaced && !attributes.namespace.is_empty() && attributes.resource != "namespaces" {
@@ -70,7 +73,8 @@ pub(crate) async fn dispatch(call: Call) -> Outcome {
 
 /// Whether the path itself names an object, rather than a field selector.
 fn one_by_path(call: &Call) -> bool {
-    !call.name().is_empty() && !matches!(call.attributes().verb.as_str(), "list" | "watch" | "deletecollection")
+    !call.name().is_empty()
+        && !matches!(call.attributes().verb.as_str(), "list" | "watch" | "deletecollection")
 }
 
 fn subresource(call: Call, kind: &'static Kind) -> Outcome {

@@ -39,7 +39,11 @@ enum Version {
 
 /// Where a kind's group and version are served.
 fn place(kind: &Kind) -> String {
-    if kind.group.is_empty() { format!("api/{}", kind.version) } else { format!("apis/{}/{}", kind.group, kind.version) }
+    if kind.group.is_empty() {
+        format!("api/{}", kind.version)
+    } else {
+        format!("apis/{}/{}", kind.group, kind.version)
+    }
 }
 
 fn index() -> Value {
@@ -60,7 +64,8 @@ fn document<'a>(call: &Call, kinds: impl Iterator<Item = &'a Kind>, version: Ver
     for kind in kinds {
         let group = if kind.group.is_empty() { "core" } else { kind.group };
         let gvk = json!({"group": kind.group, "version": kind.version, "kind": kind.kind});
-        let name = format!("io.k8s.api.{}.{}.{}", group.split('.').next().unwrap_or(group), kind.version, kind.kind);
+        let name =
+            format!("io.k8s.api.{}.{}.{}", group.split('.').next().unwrap_or(group), kind.version, kind.kind);
         schemas[name] = json!({
             "type": "object",
             "x-kubernetes-group-version-kind": [gvk],
@@ -100,9 +105,16 @@ fn operation(action: &str, gvk: &Value, version: Version) -> Value {
         "post" | "put" => &["dryRun", "fieldManager", "fieldValidation", "pretty"],
         "patch" => &["dryRun", "fieldManager", "fieldValidation", "force", "pretty"],
         "delete" => &["dryRun", "gracePeriodSeconds", "orphanDependents", "propagationPolicy", "pretty"],
-        "list" | "deletecollection" => {
-            &["continue", "fieldSelector", "labelSelector", "limit", "resourceVersion", "timeoutSeconds", "watch", "pretty"]
-        }
+        "list" | "deletecollection" => &[
+            "continue",
+            "fieldSelector",
+            "labelSelector",
+            "limit",
+            "resourceVersion",
+            "timeoutSeconds",
+            "watch",
+            "pretty",
+        ],
         _ => &["pretty"],
     };
     let parameters: Vec<Value> = names

@@ -1,15 +1,17 @@
 //! PATCH in its four kinds.
 
+use embedded_semantics::cause::Cause;
 use embedded_semantics::kinds::Kind;
-use embedded_semantics::patch;
+use embedded_semantics::lifecycle;
+use embedded_semantics::patch::{self, Applier};
 use embedded_semantics::status::{self, Status};
-use http::header;
 use serde_json::Value;
 
-use super::create::Write;
-use super::update::change;
+use super::create::{Write, create_object};
+use super::update::{change, change_by};
 use crate::api::{from_stored, shelf_of};
-use crate::http::call::{Call, text_header};
+use crate::http::body;
+use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
 use crate::store::Key;
 
@@ -25,22 +27,75 @@ const ACCEPTED: [&str; 5] = [
 /// Answers a PATCH of an object or one of its subresources.
 pub(super) fn patch(call: &Call, kind: &'static Kind, sub: Option<&str>) -> Outcome {
     call.form()?;
-    let media_type = text_header(&call.headers, &header::CONTENT_TYPE).split(';').next().unwrap_or_default().trim();
+    let media_type = call.content_type().split(';').next().unwrap_or_default().trim();
     let dry_run = call.dry_run("PatchOptions")?;
     let change_of: fn(&Kind, &Value, &str) -> Result<Value, Status> = match media_type {
         "application/json-patch+json" => |_, old, text| patch::json(old, text),
         "application/merge-patch+json" => |_, old, text| patch::merge(old, text),
+        "application/strategic-merge-patch+json" => patch::strategic,
+        "application/apply-patch+yaml" => return apply(call, kind, sub, dry_run),
         _ => return Err(status::unsupported_media_type(&ACCEPTED)),
     };
+    if call.query.get("force").is_some() {
+        let cause = Cause::forbidden("force", "may not be specified for non-apply patch");
+        return Err(status::invalid_of("meta.k8s.io", "PatchOptions", "", &[cause]));
+    }
     let text = std::str::from_utf8(&call.body).map_err(|why| status::bad_request(why.to_string()))?;
     let tx = call.api.store.begin();
-    let write = Write { api: &call.api, tx: &tx, user: &call.user, clock: &call.clock, dry_run, manager: &call.manager() };
+    let write = Write {
+        api: &call.api,
+        tx: &tx,
+        user: &call.user,
+        clock: &call.clock,
+        dry_run,
+        manager: &call.manager(),
+    };
     let old = tx
         .get(shelf_of(kind), &Key::new(call.namespace_of(kind), call.name()))
         .ok_or_else(|| status::not_found(kind, call.name()))?;
     let new = change_of(kind, &from_stored(kind, old.value()), text)?;
     check_identity(&new, call.name())?;
     Ok(Reply::written(kind, change(&write, kind, sub, &old, new)?))
+}
+
+/// Answers a server-side apply: what is applied becomes the manager's, and an absent object comes into being.
+fn apply(call: &Call, kind: &'static Kind, sub: Option<&str>, dry_run: bool) -> Outcome {
+    let manager = call.query.text("fieldManager").unwrap_or_default();
+    if manager.is_empty() {
+        let cause = Cause::required("fieldManager", "is required for apply patch");
+        return Err(status::invalid_of("meta.k8s.io", "PatchOptions", "", &[cause]));
+    }
+    let mode = call.field_validation("PatchOptions")?;
+    let mut applied = body::applied(&call.body, kind, mode)?;
+    lifecycle::place(&mut applied.object, call.namespace_of(kind))?;
+    let force = call.query.flag("force") == Some(true);
+    let applier = Applier { manager, force, sub, time: &call.clock.seconds };
+    let tx = call.api.store.begin();
+    let write = Write { api: &call.api, tx: &tx, user: &call.user, clock: &call.clock, dry_run, manager: "" };
+    let live = tx.get(shelf_of(kind), &Key::new(call.namespace_of(kind), call.name()));
+    let (written, code) = match live {
+        Some(old) => {
+            let whole = from_stored(kind, old.value());
+            let mut new = patch::apply(kind, Some(&whole), &applied.object, applier)?;
+            check_identity(&new, call.name())?;
+            let managed = new["metadata"]["managedFields"].clone();
+            // The version that an apply names is a condition; without one it builds on what is there.
+            if new["metadata"]["resourceVersion"].is_null() {
+                new["metadata"]["resourceVersion"] = whole["metadata"]["resourceVersion"].clone();
+            }
+            let note = |object: &mut Value, _: &Value| object["metadata"]["managedFields"] = managed;
+            (change_by(&write, kind, sub, &old, new, note)?, 200)
+        }
+        None if sub.is_some() => return Err(status::not_found(kind, call.name())),
+        None => {
+            let new = patch::apply(kind, None, &applied.object, applier)?;
+            check_identity(&new, call.name())?;
+            (create_object(&write, kind, call.namespace_of(kind), new)?, 201)
+        }
+    };
+    let mut reply = Reply::written(kind, written).with_code(code);
+    reply.warnings = applied.warnings;
+    Ok(reply)
 }
 
 /// A patch may not make another object of the object.

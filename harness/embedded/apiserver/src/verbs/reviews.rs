@@ -9,14 +9,13 @@ use crate::api::Api;
 use crate::auth::attributes::Attributes;
 use crate::auth::user::User;
 use crate::http::by_token;
-use crate::http::call::{Call, check_kind};
+use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
 
 /// Answers a POST of a review.
 pub(super) fn review(call: &Call, kind: &'static Kind) -> Outcome {
     call.form()?;
-    let mut review = call.object(kind.kind)?.value;
-    check_kind(&review, &kind.api_version(), kind.kind, kind)?;
+    let mut review = call.object(kind, "CreateOptions")?.object;
     if !review.is_object() {
         return Err(status::bad_request(format!("the object provided is not a {}", kind.kind)));
     }
@@ -80,9 +79,12 @@ fn token(api: &Api, spec: &Value) -> Result<Value, Status> {
         Ok(found) => found,
         Err(why) => return Ok(json!({"user": {}, "error": why})),
     };
-    let common: Vec<&str> = audiences.iter().copied().filter(|one| claimed.iter().any(|aud| aud == one)).collect();
+    let common: Vec<&str> =
+        audiences.iter().copied().filter(|one| claimed.iter().any(|aud| aud == one)).collect();
     if common.is_empty() {
-        let quoted = |list: &[&str]| format!("[{}]", list.iter().map(|one| format!("{one:?}")).collect::<Vec<_>>().join(" "));
+        let quoted = |list: &[&str]| {
+            format!("[{}]", list.iter().map(|one| format!("{one:?}")).collect::<Vec<_>>().join(" "))
+        };
         let claimed: Vec<&str> = claimed.iter().map(String::as_str).collect();
         let why = format!(
             "[invalid bearer token, token audiences {} is invalid for the target audiences {}]",
@@ -95,8 +97,13 @@ fn token(api: &Api, spec: &Value) -> Result<Value, Status> {
 }
 
 fn subject(kind: &Kind, spec: &Value) -> Result<User, Status> {
-    let groups: Vec<String> =
-        spec["groups"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
+    let groups: Vec<String> = spec["groups"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect();
     let name = text(spec, "user");
     if name.is_empty() && groups.is_empty() {
         let cause = Cause::invalid("spec.user", "", "at least one of user or group must be specified");
@@ -108,11 +115,8 @@ fn subject(kind: &Kind, spec: &Value) -> Result<User, Status> {
 fn check_namespace(call: &Call, spec: &Value) -> Result<(), Status> {
     let said = text(&spec["resourceAttributes"], "namespace");
     if said != call.namespace() {
-        let cause = Cause::invalid(
-            "spec.resourceAttributes.namespace",
-            said,
-            "must match metadata.namespace",
-        );
+        let cause =
+            Cause::invalid("spec.resourceAttributes.namespace", said, "must match metadata.namespace");
         return Err(status::invalid_of("authorization.k8s.io", "LocalSubjectAccessReview", "", &[cause]));
     }
     Ok(())
@@ -121,14 +125,15 @@ fn check_namespace(call: &Call, spec: &Value) -> Result<(), Status> {
 fn access(api: &Api, user: &User, kind: &Kind, spec: &Value) -> Result<Value, Status> {
     let (resource, path) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
     let cause = match (resource.is_object(), path.is_object()) {
-        (true, true) => {
-            Some("cannot be specified in combination with resourceAttributes")
+        (true, true) => Some("cannot be specified in combination with resourceAttributes"),
+        (false, false) => {
+            Some("exactly one of nonResourceAttributes or resourceAttributes must be specified")
         }
-        (false, false) => Some("exactly one of nonResourceAttributes or resourceAttributes must be specified"),
         _ => None,
     };
     if let Some(why) = cause {
-        let field = if resource.is_object() { "spec.nonResourceAttributes" } else { "spec.resourceAttributes" };
+        let field =
+            if resource.is_object() { "spec.nonResourceAttributes" } else { "spec.resourceAttributes" };
         let cause = Cause::invalid(field, Value::Null, why);
         return Err(status::invalid_of(kind.group, kind.kind, "", &[cause]));
     }
@@ -145,7 +150,11 @@ fn access(api: &Api, user: &User, kind: &Kind, spec: &Value) -> Result<Value, St
             ..Attributes::default()
         }
     } else {
-        Attributes { verb: text(path, "verb").into(), path: text(path, "path").into(), ..Attributes::default() }
+        Attributes {
+            verb: text(path, "verb").into(),
+            path: text(path, "path").into(),
+            ..Attributes::default()
+        }
     };
     let decision = api.authorize(user, &asked);
     let mut answer = json!({"allowed": decision.is_allowed()});
@@ -161,6 +170,7 @@ fn rules(call: &Call, spec: &Value) -> Result<Value, Status> {
         return Err(status::bad_request("no namespace on request"));
     }
     let all = call.api.policy().rules_for(&call.user, namespace);
-    let (of_paths, of_resources): (Vec<_>, Vec<_>) = all.into_iter().partition(|rule| rule.resources.is_empty());
+    let (of_paths, of_resources): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|rule| rule.resources.is_empty());
     Ok(json!({"resourceRules": of_resources, "nonResourceRules": of_paths, "incomplete": false}))
 }

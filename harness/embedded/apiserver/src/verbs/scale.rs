@@ -4,13 +4,13 @@ use embedded_semantics::kinds::Kind;
 use embedded_semantics::patch as patches;
 use embedded_semantics::select::Labels;
 use embedded_semantics::status::{self, Status};
-use http::{Method, header};
+use http::Method;
 use serde_json::{Value, json};
 
 use super::create::Write;
 use super::update::change;
 use crate::api::{from_stored, shelf_of};
-use crate::http::call::{Call, text_header};
+use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
 use crate::store::Key;
 
@@ -23,18 +23,33 @@ pub(super) fn scale(call: &Call, kind: &'static Kind) -> Outcome {
     }
     let dry_run = call.dry_run(if call.method == Method::PUT { "UpdateOptions" } else { "PatchOptions" })?;
     let tx = call.api.store.begin();
-    let write = Write { api: &call.api, tx: &tx, user: &call.user, clock: &call.clock, dry_run, manager: &call.manager() };
+    let write = Write {
+        api: &call.api,
+        tx: &tx,
+        user: &call.user,
+        clock: &call.clock,
+        dry_run,
+        manager: &call.manager(),
+    };
     let old = tx
         .get(shelf_of(kind), &Key::new(call.namespace_of(kind), call.name()))
         .ok_or_else(|| status::not_found(kind, call.name()))?;
     let object = from_stored(kind, old.value());
-    let wanted = if call.method == Method::PUT { call.object("Scale")?.value } else { patched(call, &scale_of(&object))? };
+    let wanted = if call.method == Method::PUT {
+        call.object_as(("autoscaling", "v1", "Scale"), "UpdateOptions")?.object
+    } else {
+        patched(call, &scale_of(&object))?
+    };
     let replicas = match &wanted["spec"]["replicas"] {
         Value::Null => 0,
-        given => given.as_i64().ok_or_else(|| status::bad_request("spec.replicas of a Scale is a whole number"))?,
+        given => {
+            given.as_i64().ok_or_else(|| status::bad_request("spec.replicas of a Scale is a whole number"))?
+        }
     };
     let mut new = object;
-    if let Some(version) = wanted["metadata"]["resourceVersion"].as_str().filter(|version| !version.is_empty()) {
+    if let Some(version) =
+        wanted["metadata"]["resourceVersion"].as_str().filter(|version| !version.is_empty())
+    {
         new["metadata"]["resourceVersion"] = json!(version);
     }
     if replicas < 0 {
@@ -48,12 +63,14 @@ pub(super) fn scale(call: &Call, kind: &'static Kind) -> Outcome {
 }
 
 fn patched(call: &Call, scale: &Value) -> Result<Value, Status> {
-    let media_type = text_header(&call.headers, &header::CONTENT_TYPE).split(';').next().unwrap_or_default().trim();
+    let media_type = call.content_type().split(';').next().unwrap_or_default().trim();
     let text = std::str::from_utf8(&call.body).map_err(|why| status::bad_request(why.to_string()))?;
     match media_type {
         "application/json-patch+json" => patches::json(scale, text),
         // A Scale has no lists, so both merge alike.
-        "application/merge-patch+json" | "application/strategic-merge-patch+json" => patches::merge(scale, text),
+        "application/merge-patch+json" | "application/strategic-merge-patch+json" => {
+            patches::merge(scale, text)
+        }
         _ => Err(status::unsupported_media_type(&[
             "application/json-patch+json",
             "application/merge-patch+json",

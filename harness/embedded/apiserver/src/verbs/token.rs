@@ -13,8 +13,9 @@ use crate::http::reply::{Outcome, Reply};
 /// Answers a POST to `serviceaccounts/NAME/token`.
 pub(super) fn create(call: &Call, kind: &'static Kind) -> Outcome {
     call.form()?;
-    let mut request = call.object("TokenRequest")?.value;
-    if !request.is_object() || !matches!(request["kind"].as_str(), None | Some("" | "TokenRequest")) {
+    let mut request =
+        call.object_as(("authentication.k8s.io", "v1", "TokenRequest"), "CreateOptions")?.object;
+    if !request.is_object() {
         return Err(status::bad_request("the object provided is not a TokenRequest"));
     }
     for (field, expected) in [("name", call.name()), ("namespace", call.namespace())] {
@@ -31,7 +32,9 @@ pub(super) fn create(call: &Call, kind: &'static Kind) -> Outcome {
     let account = call.api.find(kind, call.namespace(), call.name())?.value();
     let seconds = seconds(&request)?;
     let audiences: Vec<String> = match request["spec"]["audiences"].as_array() {
-        Some(given) if !given.is_empty() => given.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        Some(given) if !given.is_empty() => {
+            given.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+        }
         _ => vec![ISSUER.to_owned()],
     };
     let mut bound = Bound {
@@ -57,8 +60,7 @@ pub(super) fn create(call: &Call, kind: &'static Kind) -> Outcome {
     if request["spec"]["boundObjectRef"].is_null() {
         request["spec"]["boundObjectRef"] = Value::Null;
     }
-    request["status"] =
-        json!({"token": token, "expirationTimestamp": call.clock.seconds_later(seconds)});
+    request["status"] = json!({"token": token, "expirationTimestamp": call.clock.seconds_later(seconds)});
     Ok(Reply::object(request).with_code(201))
 }
 
@@ -70,15 +72,26 @@ pub(super) fn create(call: &Call, kind: &'static Kind) -> Outcome {
 pub(crate) fn for_account(api: &Api, namespace: &str, name: &str, seconds: i64) -> Result<String, Status> {
     let Some(kind) = kinds::find("", "v1", "serviceaccounts") else { return Err(status::no_such_resource()) };
     let account = api.find(kind, namespace, name)?.value();
-    let bound =
-        Bound { namespace: namespace.to_owned(), serviceaccount: reference(name, &account), ..Bound::default() };
+    let bound = Bound {
+        namespace: namespace.to_owned(),
+        serviceaccount: reference(name, &account),
+        ..Bound::default()
+    };
     sign(api, bound, vec![ISSUER.to_owned()], Clock::now().at.as_second(), seconds)
 }
 
 fn sign(api: &Api, bound: Bound, aud: Vec<String>, now: i64, lifetime: i64) -> Result<String, Status> {
     let sub = format!("system:serviceaccount:{}:{}", bound.namespace, bound.serviceaccount.name);
-    let claims =
-        Claims { aud, exp: now + lifetime, iat: now, iss: ISSUER.to_owned(), jti: unique_id(), bound, nbf: now, sub };
+    let claims = Claims {
+        aud,
+        exp: now + lifetime,
+        iat: now,
+        iss: ISSUER.to_owned(),
+        jti: unique_id(),
+        bound,
+        nbf: now,
+        sub,
+    };
     api.signer.sign(&claims).map_err(|why| status::internal(&format!("failed to generate token: {why}")))
 }
 
@@ -88,7 +101,9 @@ fn seconds(request: &Value) -> Result<i64, Status> {
     let given = &request["spec"]["expirationSeconds"];
     let seconds = match given {
         Value::Null => 3600,
-        given => given.as_i64().ok_or_else(|| status::bad_request("spec.expirationSeconds is a whole number"))?,
+        given => {
+            given.as_i64().ok_or_else(|| status::bad_request("spec.expirationSeconds is a whole number"))?
+        }
     };
     let why = if seconds < SHORTEST {
         "may not specify a duration less than 10 minutes"
@@ -102,7 +117,10 @@ fn seconds(request: &Value) -> Result<i64, Status> {
 }
 
 fn reference(name: &str, object: &Value) -> Reference {
-    Reference { name: name.to_owned(), uid: object["metadata"]["uid"].as_str().unwrap_or_default().to_owned() }
+    Reference {
+        name: name.to_owned(),
+        uid: object["metadata"]["uid"].as_str().unwrap_or_default().to_owned(),
+    }
 }
 
 /// Binds the token to the object that the request names.
@@ -141,7 +159,8 @@ fn bind(call: &Call, wanted: &Value, bound: &mut Bound) -> Result<(), Status> {
     match kind {
         "Pod" => {
             if let Some(node) = object["spec"]["nodeName"].as_str().filter(|node| !node.is_empty()) {
-                let there = kinds::find("", "v1", "nodes").and_then(|nodes| call.api.find(nodes, "", node).ok());
+                let there =
+                    kinds::find("", "v1", "nodes").and_then(|nodes| call.api.find(nodes, "", node).ok());
                 bound.node = Some(reference(node, &there.map(|node| node.value()).unwrap_or_default()));
             }
             bound.pod = Some(found);

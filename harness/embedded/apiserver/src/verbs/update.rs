@@ -11,7 +11,7 @@ use super::create::{Write, create_object};
 use super::deletion;
 use crate::admission;
 use crate::api::{Written, from_stored, shelf_of, to_stored};
-use crate::http::call::{Call, check_kind};
+use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
 use crate::managers;
 use crate::store::{Key, Record};
@@ -20,14 +20,19 @@ use crate::store::{Key, Record};
 pub(super) fn update(call: &Call, kind: &'static Kind, sub: Option<&str>) -> Outcome {
     call.form()?;
     let dry_run = call.dry_run("UpdateOptions")?;
-    let parsed = call.object(kind.kind)?;
-    check_kind(&parsed.value, &kind.api_version(), kind.kind, kind)?;
-    let warnings = managers::check_fields(call, kind, &parsed)?;
-    let mut object = parsed.value;
+    let parsed = call.object(kind, "UpdateOptions")?;
+    let mut object = parsed.object;
     check_name(&object, call.name())?;
     lifecycle::place(&mut object, call.namespace_of(kind))?;
     let tx = call.api.store.begin();
-    let write = Write { api: &call.api, tx: &tx, user: &call.user, clock: &call.clock, dry_run, manager: &call.manager() };
+    let write = Write {
+        api: &call.api,
+        tx: &tx,
+        user: &call.user,
+        clock: &call.clock,
+        dry_run,
+        manager: &call.manager(),
+    };
     let (written, created) = match tx.get(shelf_of(kind), &Key::new(call.namespace_of(kind), call.name())) {
         Some(old) => (change(&write, kind, sub, &old, object)?, false),
         None if kind.create_on_update && sub.is_none() => {
@@ -39,7 +44,7 @@ pub(super) fn update(call: &Call, kind: &'static Kind, sub: Option<&str>) -> Out
         None => return Err(status::not_found(kind, call.name())),
     };
     let mut reply = Reply::written(kind, written).with_code(if created { 201 } else { 200 });
-    reply.warnings = warnings;
+    reply.warnings = parsed.warnings;
     Ok(reply)
 }
 
@@ -56,6 +61,21 @@ fn check_name(object: &Value, name: &str) -> Result<(), Status> {
         )));
     }
     Ok(())
+}
+
+/// Whether nothing is different but the times in managedFields: such a write is none.
+fn same_but_for_times(new: &Value, old: &Value) -> bool {
+    if new == old {
+        return true;
+    }
+    let timeless = |object: &Value| {
+        let mut object = object.clone();
+        for entry in object["metadata"]["managedFields"].as_array_mut().into_iter().flatten() {
+            entry["time"] = Value::Null;
+        }
+        object
+    };
+    !new["metadata"]["managedFields"].is_null() && timeless(new) == timeless(old)
 }
 
 /// Turns the object `old` into `new`, which is whole and in the form in which the kind is served.
@@ -103,10 +123,14 @@ pub(super) fn change_by(
         return Err(status::stale(kind, name));
     }
     admission::update(write, kind, sub, &old_value, &mut new)?;
-    let mut object =
-        write.api.decide(write.clock, old_uid, |cx| lifecycle::update(kind, sub, &old_value, new, cx))?;
+    let mut object = write.api.decide(write.clock, old_uid, write.dry_run, |cx| {
+        lifecycle::update(kind, sub, &old_value, new, cx)
+    })?;
     admission::validate(write, kind, Some(&old_value), &object)?;
     note(&mut object, &old_value);
+    if same_but_for_times(&object, &old_value) {
+        return Ok(Written::Stored(Arc::clone(old)));
+    }
     if write.dry_run {
         return Ok(Written::Pretended(object));
     }
@@ -116,9 +140,6 @@ pub(super) fn change_by(
         // The answer shows the object as the update left it, at the version before its end.
         object["metadata"]["resourceVersion"] = old.revision().to_string().into();
         return Ok(Written::Pretended(object));
-    }
-    if object == old_value {
-        return Ok(Written::Stored(Arc::clone(old)));
     }
     Ok(Written::Stored(write.api.put(write.tx, kind, to_stored(kind, object))))
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use embedded_semantics::kinds::Kind;
 use embedded_semantics::status::{self, Status};
-use embedded_semantics::typed;
+use embedded_semantics::{typed, wire};
 use futures::stream;
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
@@ -88,7 +88,10 @@ pub(super) async fn watch(call: Call, kind: &'static Kind) -> Outcome {
     Ok(reply(form, frames))
 }
 
-fn reply(form: Form, frames: impl stream::Stream<Item = Result<Frame<Bytes>, Infallible>> + Send + 'static) -> Reply {
+fn reply(
+    form: Form,
+    frames: impl stream::Stream<Item = Result<Frame<Bytes>, Infallible>> + Send + 'static,
+) -> Reply {
     let media_type = match form.encoding {
         Encoding::Json => form.encoding.media_type().to_owned(),
         other => format!("{};stream=watch", other.media_type()),
@@ -211,7 +214,10 @@ impl Watcher {
     }
 
     fn object(&mut self, what: &'static str, record: &Arc<Record>, revision: u64) -> Option<Bytes> {
-        if self.form.encoding == Encoding::Json && self.form.shape == Shape::Object && revision == record.revision() {
+        if self.form.encoding == Encoding::Json
+            && self.form.shape == Shape::Object
+            && revision == record.revision()
+        {
             return Some(line(what, &encode::json(self.kind, record)));
         }
         let mut object = from_stored(self.kind, record.value());
@@ -220,7 +226,14 @@ impl Watcher {
     }
 
     fn value(&mut self, what: &'static str, object: Value) -> Option<Bytes> {
-        let shown = reshape(Some(self.kind), object, self.form.shape);
+        let mut shown = reshape(Some(self.kind), object, self.form);
+        if self.form.shape == Shape::Table {
+            // The columns are told once.
+            if self.headed {
+                shown["columnDefinitions"] = Value::Null;
+            }
+            self.headed = true;
+        }
         match frame(self.form, what, &shown) {
             Ok(bytes) => Some(bytes),
             Err(status) => {
@@ -235,7 +248,8 @@ impl Watcher {
         if end_of_initial {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
-        let bare = json!({"kind": self.kind.kind, "apiVersion": self.kind.api_version(), "metadata": metadata});
+        let bare =
+            json!({"kind": self.kind.kind, "apiVersion": self.kind.api_version(), "metadata": metadata});
         let object = typed::decode_object(&bare).unwrap_or(bare);
         self.value("BOOKMARK", object)
     }
@@ -252,10 +266,12 @@ fn line(what: &str, object: &[u8]) -> Bytes {
     bytes.freeze()
 }
 
-/// One event in the stream's encoding: a line of JSON, or protobuf behind its length in four bytes.
+/// One event in the stream's encoding: a line of JSON, or protobuf behind its length.
 fn frame(form: Form, what: &str, object: &Value) -> Result<Bytes, Status> {
-    if form.encoding != Encoding::Json {
-        return Err(not_acceptable());
+    match form.encoding {
+        Encoding::Protobuf => {
+            wire::encode_watch_event(what, object).map(Bytes::from).map_err(|why| status::internal(&why))
+        }
+        _ => Ok(line(what, wire::json(object).trim_end().as_bytes())),
     }
-    Ok(line(what, object.to_string().as_bytes()))
 }

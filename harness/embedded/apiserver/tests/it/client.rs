@@ -7,36 +7,36 @@ use reqwest::{Certificate, Client, Identity, Method};
 use serde_json::Value;
 
 /// A server and two clients of it.
-pub struct Cluster {
-    pub server: Running,
+pub(crate) struct Cluster {
+    pub(crate) server: Running,
     /// The administrator.
-    pub admin: Client,
+    pub(crate) admin: Client,
     /// Somebody without a credential.
-    pub anonymous: Client,
+    pub(crate) anonymous: Client,
 }
 
 /// What came back.
 #[derive(Debug)]
-pub struct Answer {
-    pub status: u16,
-    pub content_type: String,
-    pub warnings: Vec<String>,
-    pub text: String,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) content_type: String,
+    pub(crate) warnings: Vec<String>,
+    pub(crate) text: String,
 }
 
 impl Answer {
     /// The body as JSON, or as a text where it is none.
-    pub fn body(&self) -> Value {
+    pub(crate) fn body(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_else(|_| Value::String(self.text.clone()))
     }
 }
 
 impl Cluster {
-    pub async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         Self::with(Config::default()).await
     }
 
-    pub async fn with(config: Config) -> Self {
+    pub(crate) async fn with(config: Config) -> Self {
         // More than one library brings a provider; whoever comes first decides, and both are right.
         drop(tokio_rustls::rustls::crypto::ring::default_provider().install_default());
         let server = Server::start(config).await.expect("the server starts");
@@ -46,18 +46,25 @@ impl Cluster {
     }
 
     /// A client with a certificate for the user.
-    pub fn client(&self, user: &User) -> Client {
+    pub(crate) fn client(&self, user: &User) -> Client {
         client(&self.server, Some(user))
     }
 
     /// One request of the administrator with a JSON body.
-    pub async fn ask(&self, method: &str, path: &str, body: Option<Value>) -> Answer {
+    pub(crate) async fn ask(&self, method: &str, path: &str, body: Option<Value>) -> Answer {
         let content = body.as_ref().map(|_| "application/json");
-        send(&self.admin, &self.server.url(), method, path, content, body.map(|b| b.to_string().into_bytes())).await
+        send(&self.admin, &self.server.url(), method, path, content, body.map(|b| b.to_string().into_bytes()))
+            .await
     }
 
     /// One request of the administrator with any body.
-    pub async fn send(&self, method: &str, path: &str, content_type: &str, body: impl Into<Vec<u8>>) -> Answer {
+    pub(crate) async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        content_type: &str,
+        body: impl Into<Vec<u8>>,
+    ) -> Answer {
         send(&self.admin, &self.server.url(), method, path, Some(content_type), Some(body.into())).await
     }
 }
@@ -74,7 +81,7 @@ fn client(server: &Running, user: Option<&User>) -> Client {
 }
 
 /// One request.
-pub async fn send(
+pub(crate) async fn send(
     client: &Client,
     url: &str,
     method: &str,
@@ -94,7 +101,7 @@ pub async fn send(
 }
 
 /// Reads an answer whole.
-pub async fn answer(response: reqwest::Response) -> Answer {
+pub(crate) async fn answer(response: reqwest::Response) -> Answer {
     let header = |name: &str| -> Vec<String> {
         let values = response.headers().get_all(name).iter();
         values.map(|value| value.to_str().expect("text").to_owned()).collect()

@@ -8,38 +8,43 @@ use serde_json::{Map, Value};
 
 use crate::client::{Answer, Cluster, answer};
 
-/// Where the recordings are: in the repository, or where this variable says.
-const VARIABLE: &str = "EMBEDDED_APISERVER_TRANSCRIPTS";
+/// Exchanges that are answered otherwise, by scenario and place, and why.
+const EXCEPTIONS: &[(&str, usize, &str)] = &[];
 
 fn folder() -> PathBuf {
-    std::env::var_os(VARIABLE).map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../fixtures/apiserver-transcripts"),
-        PathBuf::from,
-    )
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../fixtures/apiserver-transcripts")
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn recorded_exchanges_are_answered_alike() {
     let mut files: Vec<PathBuf> = std::fs::read_dir(folder())
-        .unwrap_or_else(|why| panic!("{}: {why}; set {VARIABLE} to the folder of recordings", folder().display()))
+        .unwrap_or_else(|why| panic!("{}: {why}", folder().display()))
         .map(|entry| entry.expect("an entry").path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
         .collect();
     files.sort();
     let mut report = String::new();
     let (mut alike, mut all, mut differences) = (0, 0, String::new());
-    for file in &files {
-        let scenario: Value =
-            serde_json::from_str(&std::fs::read_to_string(file).expect("a recording")).expect("JSON");
-        let (good, count, text) = replay(&scenario).await;
-        let _ = writeln!(report, "{:24} {good:3} of {count:3} identical", scenario["name"].as_str().unwrap_or("?"));
+    let scenarios = files.iter().map(|file| {
+        let text = std::fs::read_to_string(file).expect("a recording");
+        let scenario: Value = serde_json::from_str(&text).expect("JSON");
+        tokio::spawn(
+            async move { (scenario["name"].as_str().unwrap_or("?").to_owned(), replay(&scenario).await) },
+        )
+    });
+    for scenario in futures::future::join_all(scenarios).await {
+        let (name, (good, count, text)) = scenario.expect("a scenario");
+        let _ = writeln!(report, "{name:24} {good:3} of {count:3} identical");
         alike += good;
         all += count;
         differences.push_str(&text);
     }
     let _ = writeln!(report, "{:24} {alike:3} of {all:3} identical", "all");
     assert_eq!(all, 156, "recordings are missing");
-    assert!(alike == all, "{report}\n{differences}");
+    for (name, at, why) in EXCEPTIONS {
+        let _ = writeln!(report, "{name} #{at} differs: {why}");
+    }
+    assert!(differences.is_empty() && alike + EXCEPTIONS.len() == all, "{report}\n{differences}");
     #[expect(clippy::print_stderr, reason = "the figure that this test is asked for")]
     {
         eprintln!("{report}");
@@ -63,9 +68,12 @@ async fn replay(scenario: &Value) -> (usize, usize, String) {
             }
         }
         let found = compare(expected, &answer, &request["path"]);
+        let name = scenario["name"].as_str().unwrap_or("?");
+        let excepted = EXCEPTIONS.iter().find(|(of, place, _)| *of == name && *place == at);
         if found.is_empty() {
             good += 1;
-        } else {
+            assert!(excepted.is_none(), "{name} #{at} is identical: no exception any more");
+        } else if excepted.is_none() {
             let _ = writeln!(
                 differences,
                 "--- {} #{at} {} {}\n{found}",
@@ -75,7 +83,10 @@ async fn replay(scenario: &Value) -> (usize, usize, String) {
             );
         }
     }
-    cluster.server.shutdown().await;
+    // Without its clients the server has nobody to wait for.
+    let Cluster { server, admin, anonymous } = cluster;
+    drop((admin, anonymous));
+    server.shutdown().await;
     (good, exchanges.len(), differences)
 }
 
@@ -105,7 +116,8 @@ fn compare(expected: &Value, answer: &Answer, path: &Value) -> String {
         let _ = writeln!(text, "  status {} instead of {}", answer.status, expected["status"]);
     }
     if expected["contentType"].as_str().unwrap_or_default() != answer.content_type {
-        let _ = writeln!(text, "  content type {} instead of {}", answer.content_type, expected["contentType"]);
+        let _ =
+            writeln!(text, "  content type {} instead of {}", answer.content_type, expected["contentType"]);
     }
     if let Some(headers) = expected["headers"].as_object()
         && let Some(warning) = headers.get("Warning")
@@ -117,7 +129,8 @@ fn compare(expected: &Value, answer: &Answer, path: &Value) -> String {
     }
     let (mut wanted, mut seen) = match expected["events"].as_array() {
         Some(events) => {
-            let lines = answer.text.lines().map(|line| serde_json::from_str(line).expect("an event")).collect();
+            let lines =
+                answer.text.lines().map(|line| serde_json::from_str(line).expect("an event")).collect();
             (Value::Array(events.clone()), Value::Array(lines))
         }
         None => (expected["body"].clone(), answer.body()),
@@ -138,7 +151,8 @@ fn compare(expected: &Value, answer: &Answer, path: &Value) -> String {
 /// What a full server describes, cut to what ours serves: there the two must agree.
 fn only_served(full: &Value, ours: &Value) -> Value {
     let key = |one: &Value| {
-        let name = [&one["name"], &one["resource"], &one["subresource"], &one["version"], &one["metadata"]["name"]];
+        let name =
+            [&one["name"], &one["resource"], &one["subresource"], &one["version"], &one["metadata"]["name"]];
         let found = name.iter().find(|name| name.is_string()).map(|name| name.to_string());
         found.unwrap_or_default()
     };
@@ -149,7 +163,9 @@ fn only_served(full: &Value, ours: &Value) -> Value {
             .collect(),
         (Value::Object(full), Value::Object(ours)) => full
             .iter()
-            .map(|(name, value)| (name.clone(), ours.get(name).map_or(value.clone(), |other| only_served(value, other))))
+            .map(|(name, value)| {
+                (name.clone(), ours.get(name).map_or(value.clone(), |other| only_served(value, other)))
+            })
             .collect::<Map<_, _>>()
             .into(),
         _ => full.clone(),

@@ -9,7 +9,7 @@ use crate::auth::user::{MASTERS, User};
 
 /// Why a role or binding may not be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Escalation {
+pub(crate) enum Escalation {
     /// It grants more than its author has; the API server's words.
     Forbidden(String),
     /// A binding to a role that does not exist, by the role's resource and name.
@@ -22,7 +22,7 @@ pub enum Escalation {
 ///
 /// [`Escalation`], where the user is not in `system:masters`, may neither `escalate` nor `bind` it, and lacks
 /// something that it grants.
-pub fn check(
+pub(crate) fn check(
     policy: &Policy,
     user: &User,
     resource: &str,
@@ -35,7 +35,8 @@ pub fn check(
         "clusterrolebindings" | "rolebindings" => true,
         _ => return Ok(()),
     };
-    let grants = |one: &Value| ["rules", "aggregationRule", "roleRef", "subjects"].map(|part| one[part].clone());
+    let grants =
+        |one: &Value| ["rules", "aggregationRule", "roleRef", "subjects"].map(|part| one[part].clone());
     let unchanged = old.is_some_and(|old| grants(old) == grants(object));
     if unchanged || user.in_group(MASTERS) {
         return Ok(());
@@ -82,9 +83,12 @@ pub fn check(
         )));
     }
     let aggregates = |one: &Value| {
-        one["aggregationRule"]["clusterRoleSelectors"].as_array().is_some_and(|selectors| !selectors.is_empty())
+        one["aggregationRule"]["clusterRoleSelectors"]
+            .as_array()
+            .is_some_and(|selectors| !selectors.is_empty())
     };
-    if (aggregates(object) || old.is_some_and(aggregates)) && !missing(&owned, &Rule::everything()).is_empty() {
+    if (aggregates(object) || old.is_some_and(aggregates)) && !missing(&owned, &Rule::everything()).is_empty()
+    {
         return Err(Escalation::Forbidden(
             "must have cluster-admin privileges to use the aggregationRule".into(),
         ));

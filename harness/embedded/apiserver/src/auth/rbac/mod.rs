@@ -6,14 +6,14 @@ mod rule;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-pub use escalation::{Escalation, check as check_escalation};
-pub use policy::Policy;
-pub use rule::Rule;
+pub(crate) use escalation::{Escalation, check as check_escalation};
+pub(crate) use policy::Policy;
+pub(crate) use rule::Rule;
 
 use crate::store::Store;
 
 /// Where the roles and bindings are kept.
-pub const SHELVES: [&str; 4] = [
+pub(crate) const SHELVES: [&str; 4] = [
     "clusterroles.rbac.authorization.k8s.io",
     "clusterrolebindings.rbac.authorization.k8s.io",
     "roles.rbac.authorization.k8s.io",
@@ -22,14 +22,14 @@ pub const SHELVES: [&str; 4] = [
 
 /// The policy that the store holds now, read again only when a role or binding has changed.
 #[derive(Debug, Default)]
-pub struct Current {
+pub(crate) struct Current {
     read: Mutex<Option<(u64, Arc<Policy>)>>,
 }
 
 impl Current {
     /// The policy as of now.
     #[must_use]
-    pub fn get(&self, store: &Store) -> Arc<Policy> {
+    pub(crate) fn get(&self, store: &Store) -> Arc<Policy> {
         let changed = SHELVES.iter().map(|shelf| store.last_change(shelf)).max().unwrap_or_default();
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         match &*read {

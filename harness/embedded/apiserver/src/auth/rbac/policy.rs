@@ -13,7 +13,7 @@ use crate::store::{Key, Store};
 
 /// All roles and bindings at one moment.
 #[derive(Debug, Default)]
-pub struct Policy {
+pub(crate) struct Policy {
     cluster_roles: HashMap<String, ClusterRole>,
     roles: HashMap<Key, ClusterRole>,
     cluster_bindings: Vec<Binding>,
@@ -64,7 +64,7 @@ struct Subject {
 /// The role that a binding grants.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct RoleRef {
+pub(crate) struct RoleRef {
     /// `rbac.authorization.k8s.io`.
     pub api_group: String,
     /// `Role` or `ClusterRole`.
@@ -105,7 +105,7 @@ impl Subject {
 impl Policy {
     /// Reads all roles and bindings. What does not parse grants nothing.
     #[must_use]
-    pub fn read(store: &Store) -> Self {
+    pub(crate) fn read(store: &Store) -> Self {
         let [cluster_roles, cluster_bindings, roles, bindings] = super::SHELVES;
         let mut policy = Self::default();
         for (key, labels, mut role) in parse::<ClusterRole>(store, cluster_roles) {
@@ -121,7 +121,7 @@ impl Policy {
 
     /// Whether the user may, and which binding says so.
     #[must_use]
-    pub fn decide(&self, user: &User, request: &Attributes) -> Decision {
+    pub(crate) fn decide(&self, user: &User, request: &Attributes) -> Decision {
         let mut amiss = Vec::new();
         for granted in self.granted(user, &request.namespace) {
             match granted {
@@ -143,21 +143,20 @@ impl Policy {
 
     /// All rules that hold for the user in a namespace (at the cluster scope where it is empty).
     #[must_use]
-    pub fn rules_for(&self, user: &User, namespace: &str) -> Vec<Rule> {
+    pub(crate) fn rules_for(&self, user: &User, namespace: &str) -> Vec<Rule> {
         let granted = self.granted(user, namespace).filter_map(Result::ok);
         granted.flat_map(|(_, _, rules)| rules.into_iter().cloned()).collect()
     }
 
     /// The rules of a role, `None` if there is no such role.
     #[must_use]
-    pub fn rules_of(&self, role: &RoleRef, namespace: &str) -> Option<Vec<&Rule>> {
+    pub(crate) fn rules_of(&self, role: &RoleRef, namespace: &str) -> Option<Vec<&Rule>> {
         match role.kind.as_str() {
             "ClusterRole" => self.cluster_role(&role.name),
             _ => Some(self.roles.get(&Key::new(namespace, &role.name))?.rules.iter().collect()),
         }
     }
 
-    #[expect(clippy::type_complexity, reason = "an inner iterator that two callers take apart at once")]
     fn granted<'a>(
         &'a self,
         user: &'a User,
@@ -191,9 +190,14 @@ impl Policy {
             gathered.extend(&role.rules);
             for selector in role.aggregation_rule.iter().flat_map(|rule| &rule.cluster_role_selectors) {
                 let chosen = |role: &ClusterRole| {
-                    selector.match_labels.iter().all(|(key, value)| role.labels[key.as_str()] == value.as_str())
+                    selector
+                        .match_labels
+                        .iter()
+                        .all(|(key, value)| role.labels[key.as_str()] == value.as_str())
                 };
-                open.extend(self.cluster_roles.iter().filter(|(_, r)| chosen(r)).map(|(name, _)| name.as_str()));
+                open.extend(
+                    self.cluster_roles.iter().filter(|(_, r)| chosen(r)).map(|(name, _)| name.as_str()),
+                );
             }
         }
         Some(gathered)
@@ -202,7 +206,9 @@ impl Policy {
 
 fn reason(binding: &Binding, subject: &Subject) -> String {
     let (kind, name) = match &binding.key {
-        Some(key) if !key.namespace().is_empty() => ("RoleBinding", format!("{}/{}", key.name(), key.namespace())),
+        Some(key) if !key.namespace().is_empty() => {
+            ("RoleBinding", format!("{}/{}", key.name(), key.namespace()))
+        }
         Some(key) => ("ClusterRoleBinding", key.name().to_owned()),
         None => ("ClusterRoleBinding", String::new()),
     };

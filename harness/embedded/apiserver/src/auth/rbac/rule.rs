@@ -9,7 +9,7 @@ use crate::auth::attributes::Attributes;
 /// One rule of a Role or ClusterRole.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Rule {
+pub(crate) struct Rule {
     /// Verbs; `*` for all.
     pub verbs: Vec<String>,
     /// API groups; `*` for all, the empty string for the core group.
@@ -29,7 +29,7 @@ pub struct Rule {
 impl Rule {
     /// Everything.
     #[must_use]
-    pub fn everything() -> Vec<Self> {
+    pub(crate) fn everything() -> Vec<Self> {
         let all = || vec!["*".to_owned()];
         vec![
             Self { verbs: all(), api_groups: all(), resources: all(), ..Self::default() },
@@ -39,7 +39,7 @@ impl Rule {
 
     /// Whether this rule allows the request.
     #[must_use]
-    pub fn allows(&self, request: &Attributes) -> bool {
+    pub(crate) fn allows(&self, request: &Attributes) -> bool {
         if !has(&self.verbs, &request.verb) {
             return false;
         }
@@ -92,7 +92,9 @@ impl Rule {
         let resources = all(&self.resources, &other.resources)
             || other.resources.iter().all(|wanted| {
                 self.resources.contains(wanted)
-                    || wanted.split_once('/').is_some_and(|(_, sub)| self.resources.contains(&format!("*/{sub}")))
+                    || wanted
+                        .split_once('/')
+                        .is_some_and(|(_, sub)| self.resources.contains(&format!("*/{sub}")))
             });
         let names = self.resource_names.is_empty()
             || (!other.resource_names.is_empty() && all(&self.resource_names, &other.resource_names));
@@ -100,7 +102,11 @@ impl Rule {
             .non_resource_urls
             .iter()
             .all(|wanted| self.non_resource_urls.iter().any(|mine| path_matches(mine, wanted)));
-        all(&self.verbs, &other.verbs) && all(&self.api_groups, &other.api_groups) && resources && names && urls
+        all(&self.verbs, &other.verbs)
+            && all(&self.api_groups, &other.api_groups)
+            && resources
+            && names
+            && urls
     }
 }
 
@@ -124,7 +130,7 @@ impl fmt::Display for Rule {
 
 /// The rules of `wanted` that `owned` does not cover, verbs of the same thing put together, in order of their text.
 #[must_use]
-pub fn missing(owned: &[Rule], wanted: &[Rule]) -> Vec<Rule> {
+pub(super) fn missing(owned: &[Rule], wanted: &[Rule]) -> Vec<Rule> {
     let mut missing: Vec<Rule> = Vec::new();
     for atom in wanted.iter().flat_map(Rule::atoms) {
         if owned.iter().any(|rule| rule.covers(&atom)) {
@@ -147,7 +153,7 @@ pub fn missing(owned: &[Rule], wanted: &[Rule]) -> Vec<Rule> {
 
 /// Strings as Go prints a slice of them with `%q`.
 #[must_use]
-pub fn go_strings(values: &[String]) -> String {
+pub(super) fn go_strings(values: &[String]) -> String {
     let quoted: Vec<String> = values.iter().map(|value| format!("{value:?}")).collect();
     format!("[{}]", quoted.join(" "))
 }
@@ -163,9 +169,9 @@ fn resource_matches(pattern: &str, request: &Attributes) -> bool {
     if request.subresource.is_empty() {
         return pattern == request.resource;
     }
-    pattern
-        .split_once('/')
-        .is_some_and(|(resource, sub)| sub == request.subresource && (resource == "*" || resource == request.resource))
+    pattern.split_once('/').is_some_and(|(resource, sub)| {
+        sub == request.subresource && (resource == "*" || resource == request.resource)
+    })
 }
 
 fn path_matches(pattern: &str, path: &str) -> bool {
@@ -219,7 +225,8 @@ mod tests {
     #[test]
     fn what_is_missing_is_told_with_its_verbs_together() {
         let owned = [rule("get list", "core", "nodes", "")];
-        let wanted = [rule("get list patch update", "core", "nodes", ""), rule("get", "core", "secrets", "a")];
+        let wanted =
+            [rule("get list patch update", "core", "nodes", ""), rule("get", "core", "secrets", "a")];
         let texts: Vec<String> = missing(&owned, &wanted).iter().map(ToString::to_string).collect();
         assert_eq!(
             texts,
