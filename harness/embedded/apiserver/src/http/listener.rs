@@ -131,7 +131,7 @@ async fn connection(
         async move { Ok::<http::Response<Body>, Infallible>(super::handle(api, caller, request).await) }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(PATIENCE * 6);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(PATIENCE * 18);
     builder
         .http2()
         .timer(TokioTimer::new())

@@ -1,10 +1,12 @@
 //! PATCH in its four kinds.
 
 use embedded_semantics::cause::Cause;
+use embedded_semantics::fields::{self, Mode};
 use embedded_semantics::kinds::Kind;
 use embedded_semantics::lifecycle;
 use embedded_semantics::patch::{self, Applier};
 use embedded_semantics::status::{self, Status};
+use embedded_semantics::typed;
 use serde_json::Value;
 
 use super::create::{Write, create_object};
@@ -54,8 +56,11 @@ pub(super) fn patch(call: &Call, kind: &'static Kind, sub: Option<&str>) -> Outc
         .get(shelf_of(kind), &Key::new(call.namespace_of(kind), call.name()))
         .ok_or_else(|| status::not_found(kind, call.name()))?;
     let new = change_of(kind, &from_stored(kind, old.value()), text)?;
+    let warnings = check_fields(kind, &new, call.field_validation("PatchOptions")?)?;
     check_identity(&new, call.name())?;
-    Ok(Reply::written(kind, change(&write, kind, sub, &old, new)?))
+    let mut reply = Reply::written(kind, change(&write, kind, sub, &old, new)?);
+    reply.warnings = warnings;
+    Ok(reply)
 }
 
 /// Answers a server-side apply: what is applied becomes the manager's, and an absent object comes into being.
@@ -96,6 +101,27 @@ fn apply(call: &Call, kind: &'static Kind, sub: Option<&str>, dry_run: bool) -> 
     let mut reply = Reply::written(kind, written).with_code(code);
     reply.warnings = applied.warnings;
     Ok(reply)
+}
+
+/// Whether the patched object still fits its kind; returns what to warn of.
+fn check_fields(kind: &Kind, new: &Value, mode: Mode) -> Result<Vec<String>, Status> {
+    let Some(ty) = kind.type_id() else { return Ok(Vec::new()) };
+    let text = new.to_string();
+    let refuse = |why: String| {
+        let cause = Cause::invalid("patch", text.as_str(), why);
+        Err(status::invalid_of("", "", "", &[cause]))
+    };
+    if let Err(why) = typed::decode(ty, new) {
+        return refuse(why);
+    }
+    let problems = match mode {
+        Mode::Ignore => Vec::new(),
+        Mode::Warn | Mode::Strict => fields::problems(Some(ty), &text).map_err(status::bad_request)?,
+    };
+    if mode == Mode::Strict && !problems.is_empty() {
+        return refuse(format!("strict decoding error: {}", problems.join(", ")));
+    }
+    Ok(problems)
 }
 
 /// A patch may not make another object of the object.

@@ -65,17 +65,30 @@ fn check_name(object: &Value, name: &str) -> Result<(), Status> {
 
 /// Whether nothing is different but the times in managedFields: such a write is none.
 fn same_but_for_times(new: &Value, old: &Value) -> bool {
-    if new == old {
-        return true;
-    }
-    let timeless = |object: &Value| {
-        let mut object = object.clone();
-        for entry in object["metadata"]["managedFields"].as_array_mut().into_iter().flatten() {
-            entry["time"] = Value::Null;
+    same_members(new, old, |name, new, old| match name {
+        "metadata" => same_members(new, old, |name, new, old| match name {
+            "managedFields" => same_entries(new, old),
+            _ => new == old,
+        }),
+        _ => new == old,
+    })
+}
+
+fn same_members(new: &Value, old: &Value, same: impl Fn(&str, &Value, &Value) -> bool) -> bool {
+    match (new.as_object(), old.as_object()) {
+        (Some(new), Some(old)) => {
+            new.len() == old.len()
+                && new.iter().all(|(name, value)| old.get(name).is_some_and(|other| same(name, value, other)))
         }
-        object
-    };
-    !new["metadata"]["managedFields"].is_null() && timeless(new) == timeless(old)
+        _ => new == old,
+    }
+}
+
+fn same_entries(new: &Value, old: &Value) -> bool {
+    let (Some(new), Some(old)) = (new.as_array(), old.as_array()) else { return new == old };
+    let same =
+        |new: &Value, old: &Value| same_members(new, old, |name, new, old| name == "time" || new == old);
+    new.len() == old.len() && new.iter().zip(old).all(|(new, old)| same(new, old))
 }
 
 /// Turns the object `old` into `new`, which is whole and in the form in which the kind is served.

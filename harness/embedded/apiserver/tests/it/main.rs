@@ -6,5 +6,6 @@ mod client;
 mod in_process;
 mod kubectl;
 mod objects;
+mod protobuf;
 mod transcripts;
 mod watches;

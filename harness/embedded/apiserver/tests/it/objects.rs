@@ -49,6 +49,45 @@ async fn an_update_that_changes_nothing_writes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn unknown_fields_are_warned_of_or_refused() {
+    let cluster = Cluster::start().await;
+    let body = json!({"metadata": {"name": "a"}, "dato": {}});
+    let made = cluster.ask("POST", MAPS, Some(body.clone())).await;
+    assert_eq!((made.status, made.warnings), (201, vec!["299 - \"unknown field \\\"dato\\\"\"".to_owned()]));
+    let strict = cluster.ask("PUT", &format!("{MAPS}/a?fieldValidation=Strict"), Some(body)).await;
+    assert_eq!(
+        (strict.status, strict.body()["message"].clone()),
+        (
+            400,
+            json!(
+                "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: strict decoding error: unknown field \"dato\""
+            )
+        )
+    );
+    let patch = |mode: &str| {
+        let path = format!("{MAPS}/a?fieldValidation={mode}");
+        let cluster = &cluster;
+        async move { cluster.send("PATCH", &path, "application/merge-patch+json", r#"{"dato":{}}"#).await.status }
+    };
+    assert_eq!((patch("Strict").await, patch("Warn").await, patch("Odd").await), (422, 200, 422));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_write_says_who_owns_its_fields() {
+    let cluster = Cluster::start().await;
+    let made = cluster
+        .ask(
+            "POST",
+            &format!("{MAPS}?fieldManager=me"),
+            Some(json!({"metadata": {"name": "a"}, "data": {"k": "v"}})),
+        )
+        .await;
+    let entry = made.body()["metadata"]["managedFields"][0].clone();
+    assert_eq!((&entry["manager"], &entry["operation"]), (&json!("me"), &json!("Update")));
+    assert_eq!(entry["fieldsV1"]["f:data"]["f:k"], json!({}));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn events_are_one_under_both_groups() {
     let cluster = Cluster::start().await;
     let event = json!({

@@ -38,7 +38,7 @@ const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hundred_watchers_lose_nothing() {
     const WATCHERS: usize = 100;
-    const UPDATES: u64 = 1000;
+    const UPDATES: u64 = 300;
     let cluster = Arc::new(Cluster::start().await);
     cluster.ask("POST", MAPS, Some(map("a", "0"))).await;
     let from = cluster.server.revision();
