@@ -13,6 +13,7 @@ mod rbac;
 mod service;
 mod small;
 mod strategy;
+mod warnings;
 mod workload;
 
 use serde_json::Value;
@@ -20,6 +21,7 @@ use serde_json::Value;
 pub use event::{event_from_core, event_to_core};
 pub use meta::place;
 pub use pod::mount_token;
+pub use warnings::{deprecation, warnings};
 
 use crate::alloc::Allocator;
 use crate::cause::Cause;

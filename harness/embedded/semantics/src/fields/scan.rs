@@ -13,7 +13,7 @@ const MOST: usize = 100;
 pub(super) fn scan(ty: Option<TypeId>, text: &str) -> Result<Vec<String>, String> {
     let mut scanner = Scanner { text, at: 0, found: Vec::new() };
     let shape = ty.map(Shape::Struct);
-    scanner.value(shape.as_ref(), &mut String::new(), true, 0)?;
+    scanner.value(shape.as_ref(), &mut String::new(), 0)?;
     scanner.space();
     match scanner.peek() {
         None => Ok(scanner.found),
@@ -57,19 +57,13 @@ impl Scanner<'_> {
         }
     }
 
-    fn value(
-        &mut self,
-        shape: Option<&Shape>,
-        path: &mut String,
-        root: bool,
-        depth: usize,
-    ) -> Result<(), String> {
+    fn value(&mut self, shape: Option<&Shape>, path: &mut String, depth: usize) -> Result<(), String> {
         if depth > DEPTH {
             return Err("exceeded max depth".to_owned());
         }
         self.space();
         match self.peek() {
-            Some(b'{') => self.object(shape, path, root, depth),
+            Some(b'{') => self.object(shape, path, depth),
             Some(b'[') => self.array(shape, path, depth),
             Some(b'"') => self.string().map(drop),
             Some(b't') => self.literal("true"),
@@ -80,13 +74,7 @@ impl Scanner<'_> {
         }
     }
 
-    fn object(
-        &mut self,
-        shape: Option<&Shape>,
-        path: &mut String,
-        root: bool,
-        depth: usize,
-    ) -> Result<(), String> {
+    fn object(&mut self, shape: Option<&Shape>, path: &mut String, depth: usize) -> Result<(), String> {
         let shape = shape.map(Shape::bare);
         let ty = match shape {
             Some(Shape::Struct(ty)) => Some(schema::get(*ty)),
@@ -123,11 +111,11 @@ impl Scanner<'_> {
             let field = ty.and_then(|ty| ty.field(&name));
             if ty.is_some() && field.is_none() && !typed {
                 self.tell("unknown", path);
-            } else if (ty.is_some() || map.is_some() || (root && shape.is_none())) && !seen.insert(name) {
+            } else if (ty.is_some() || map.is_some() || shape.is_none()) && !seen.insert(name) {
                 self.tell("duplicate", path);
             }
             let inner = field.map(|field| &field.shape).or(map);
-            self.value(inner, path, false, depth + 1)?;
+            self.value(inner, path, depth + 1)?;
             path.truncate(length);
             self.space();
             match self.peek() {
@@ -155,7 +143,7 @@ impl Scanner<'_> {
         let length = path.len();
         for index in 0.. {
             path.push_str(&format!("[{index}]"));
-            self.value(inner, path, false, depth + 1)?;
+            self.value(inner, path, depth + 1)?;
             path.truncate(length);
             self.space();
             match self.peek() {

@@ -25,6 +25,7 @@ impl Strategy for Pod {
     fn default(&self, object: &mut Value) {
         if let Some(spec) = object.at_mut("spec") {
             podspec::default(spec);
+            podspec::default_host_ports(spec);
         }
         for list in ["spec.containers", "spec.initContainers"] {
             for container in object.items(list) {
@@ -207,9 +208,9 @@ fn spec_changed(old: &Value, new: &Value) -> Vec<Cause> {
     }
     causes.extend(tolerations_changed(old, new));
     let gates = |spec: &Value| spec.list("schedulingGates").to_vec();
-    for gate in gates(new).iter().filter(|gate| !gates(old).contains(gate)) {
-        let why = "only deletion is allowed, but found new scheduling gate ";
-        causes.push(Cause::forbidden("spec.schedulingGates", format!("{why}'{}'", gate.text("name"))));
+    for (at, gate) in gates(new).iter().enumerate().filter(|(_, gate)| !gates(old).contains(gate)) {
+        let why = format!("only deletion is allowed, but found new scheduling gate '{}'", gate.text("name"));
+        causes.push(Cause::forbidden(format!("spec.schedulingGates[{at}].name"), why));
     }
     let mut munged = new.clone();
     for list in ["containers", "initContainers"] {
@@ -243,7 +244,9 @@ fn tolerations_changed(old: &Value, new: &Value) -> Vec<Cause> {
     };
     let kept = |before: &Value| new.list("tolerations").iter().any(|after| same(before, after));
     if old.list("tolerations").iter().all(kept) {
-        return Vec::new();
+        let mut causes = Vec::new();
+        podspec::tolerations(new, "spec.tolerations", &mut causes);
+        return causes;
     }
     let why = "existing toleration can not be modified except its tolerationSeconds";
     vec![Cause::forbidden("spec.tolerations", why)]

@@ -3,6 +3,7 @@
 //! Source: `pkg/apis/core/v1/defaults.go`, `pkg/registry/core/service/strategy.go` and `storage/storage.go`.
 
 mod allocate;
+mod changes;
 mod families;
 mod transitions;
 mod validate;
@@ -103,9 +104,9 @@ impl Strategy for Service {
     ) -> Vec<Cause> {
         let mut causes = super::meta::changed(old, new);
         if sub.is_some() {
-            causes.extend(validate::load_balancer_status(old, new));
+            causes.extend(changes::load_balancer_status(old, new));
         } else {
-            causes.extend(validate::changed(old, new));
+            causes.extend(changes::changed(old, new));
             causes.extend(validate::service(new, Some(old)));
         }
         causes
