@@ -29,9 +29,19 @@ pub(super) fn create(call: &Call, kind: &'static Kind) -> Outcome {
         manager: &call.manager(),
     };
     let written = create_object(&write, kind, call.namespace_of(kind), parsed.object)?;
+    let mut warnings = parsed.warnings;
+    warnings.extend(told(kind, None, &written));
     let mut reply = Reply::written(kind, written).with_code(201);
-    reply.warnings = parsed.warnings;
+    reply.warnings = warnings;
     Ok(reply)
+}
+
+/// What the server warns of in an object that it has accepted.
+pub(super) fn told(kind: &'static Kind, sub: Option<&str>, written: &Written) -> Vec<String> {
+    match written {
+        Written::Stored(record) => lifecycle::warnings(kind, sub, &record.value()),
+        Written::Pretended(object) => lifecycle::warnings(kind, sub, object),
+    }
 }
 
 /// What every write needs.

@@ -19,8 +19,10 @@ mod update;
 mod watch;
 
 use embedded_semantics::kinds::{self, Kind};
+use embedded_semantics::lifecycle;
 use embedded_semantics::status;
 
+use crate::auth::attributes::Attributes;
 use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
 
@@ -29,6 +31,16 @@ pub(crate) use token::for_account as token_for_account;
 
 /// Answers a request that is allowed.
 pub(crate) async fn dispatch(call: Call) -> Outcome {
+    let Attributes { group, resource, .. } = call.attributes();
+    let deprecated = kinds::find(group, &call.target.version, resource).and_then(lifecycle::deprecation);
+    let mut outcome = answer(call).await;
+    if let (Some(text), Ok(reply)) = (deprecated, &mut outcome) {
+        reply.warnings.insert(0, text.to_owned());
+    }
+    outcome
+}
+
+async fn answer(call: Call) -> Outcome {
     if !call.attributes().is_resource() {
         return fixed::answer(&call);
     }

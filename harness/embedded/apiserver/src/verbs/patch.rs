@@ -1,15 +1,13 @@
 //! PATCH in its four kinds.
 
 use embedded_semantics::cause::Cause;
-use embedded_semantics::fields::{self, Mode};
 use embedded_semantics::kinds::Kind;
 use embedded_semantics::lifecycle;
 use embedded_semantics::patch::{self, Applier};
 use embedded_semantics::status::{self, Status};
-use embedded_semantics::typed;
 use serde_json::Value;
 
-use super::create::{Write, create_object};
+use super::create::{Write, create_object, told};
 use super::update::{change, change_by};
 use crate::api::{from_stored, shelf_of};
 use crate::http::body;
@@ -26,18 +24,21 @@ const ACCEPTED: [&str; 5] = [
     "application/apply-patch+cbor",
 ];
 
+/// Makes the whole object of the old one and a patch's text.
+type Change = fn(&Kind, &Value, &str) -> Result<Value, Status>;
+
 /// Answers a PATCH of an object or one of its subresources.
 pub(super) fn patch(call: &Call, kind: &'static Kind, sub: Option<&str>) -> Outcome {
     call.form()?;
     let media_type = call.content_type().split(';').next().unwrap_or_default().trim();
     let dry_run = call.dry_run("PatchOptions")?;
-    let change_of: fn(&Kind, &Value, &str) -> Result<Value, Status> = match media_type {
-        "application/json-patch+json" => |_, old, text| patch::json(old, text),
-        "application/merge-patch+json" => |_, old, text| patch::merge(old, text),
-        "application/strategic-merge-patch+json" => patch::strategic,
-        "application/apply-patch+yaml" => return apply(call, kind, sub, dry_run),
-        _ => return Err(status::unsupported_media_type(&ACCEPTED)),
-    };
+    let (patch_form, change_of): (patch::Form, Change) = match media_type {
+            "application/json-patch+json" => (patch::Form::Json, |_, old, text| patch::json(old, text)),
+            "application/merge-patch+json" => (patch::Form::Merge, |_, old, text| patch::merge(old, text)),
+            "application/strategic-merge-patch+json" => (patch::Form::Strategic, patch::strategic),
+            "application/apply-patch+yaml" => return apply(call, kind, sub, dry_run),
+            _ => return Err(status::unsupported_media_type(&ACCEPTED)),
+        };
     if call.query.get("force").is_some() {
         let cause = Cause::forbidden("force", "may not be specified for non-apply patch");
         return Err(status::invalid_of("meta.k8s.io", "PatchOptions", "", &[cause]));
@@ -56,9 +57,11 @@ pub(super) fn patch(call: &Call, kind: &'static Kind, sub: Option<&str>) -> Outc
         .get(shelf_of(kind), &Key::new(call.namespace_of(kind), call.name()))
         .ok_or_else(|| status::not_found(kind, call.name()))?;
     let new = change_of(kind, &from_stored(kind, old.value()), text)?;
-    let warnings = check_fields(kind, &new, call.field_validation("PatchOptions")?)?;
+    let mut warnings = patch::fit(kind, patch_form, text, &new, call.field_validation("PatchOptions")?)?;
     check_identity(&new, call.name())?;
-    let mut reply = Reply::written(kind, change(&write, kind, sub, &old, new)?);
+    let written = change(&write, kind, sub, &old, new)?;
+    warnings.extend(told(kind, sub, &written));
+    let mut reply = Reply::written(kind, written);
     reply.warnings = warnings;
     Ok(reply)
 }
@@ -98,30 +101,11 @@ fn apply(call: &Call, kind: &'static Kind, sub: Option<&str>, dry_run: bool) -> 
             (create_object(&write, kind, call.namespace_of(kind), new)?, 201)
         }
     };
+    let mut warnings = applied.warnings;
+    warnings.extend(told(kind, sub, &written));
     let mut reply = Reply::written(kind, written).with_code(code);
-    reply.warnings = applied.warnings;
+    reply.warnings = warnings;
     Ok(reply)
-}
-
-/// Whether the patched object still fits its kind; returns what to warn of.
-fn check_fields(kind: &Kind, new: &Value, mode: Mode) -> Result<Vec<String>, Status> {
-    let Some(ty) = kind.type_id() else { return Ok(Vec::new()) };
-    let text = new.to_string();
-    let refuse = |why: String| {
-        let cause = Cause::invalid("patch", text.as_str(), why);
-        Err(status::invalid_of("", "", "", &[cause]))
-    };
-    if let Err(why) = typed::decode(ty, new) {
-        return refuse(why);
-    }
-    let problems = match mode {
-        Mode::Ignore => Vec::new(),
-        Mode::Warn | Mode::Strict => fields::problems(Some(ty), &text).map_err(status::bad_request)?,
-    };
-    if mode == Mode::Strict && !problems.is_empty() {
-        return refuse(format!("strict decoding error: {}", problems.join(", ")));
-    }
-    Ok(problems)
 }
 
 /// A patch may not make another object of the object.

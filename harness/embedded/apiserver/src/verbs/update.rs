@@ -7,7 +7,7 @@ use embedded_semantics::lifecycle;
 use embedded_semantics::status::{self, Status};
 use serde_json::Value;
 
-use super::create::{Write, create_object};
+use super::create::{Write, create_object, told};
 use super::deletion;
 use crate::admission;
 use crate::api::{Written, from_stored, shelf_of, to_stored};
@@ -43,8 +43,10 @@ pub(super) fn update(call: &Call, kind: &'static Kind, sub: Option<&str>) -> Out
         }
         None => return Err(status::not_found(kind, call.name())),
     };
+    let mut warnings = parsed.warnings;
+    warnings.extend(told(kind, sub, &written));
     let mut reply = Reply::written(kind, written).with_code(if created { 201 } else { 200 });
-    reply.warnings = parsed.warnings;
+    reply.warnings = warnings;
     Ok(reply)
 }
 

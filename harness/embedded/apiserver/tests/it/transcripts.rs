@@ -197,7 +197,8 @@ fn normalise(name: &str, value: &mut Value) {
             placeholder.clone_into(text);
         }
         Value::Number(number)
-            if name.to_lowercase().ends_with("nodeport") && number.as_i64().is_some_and(|port| port >= 30_000) =>
+            if name.to_lowercase().ends_with("nodeport")
+                && number.as_i64().is_some_and(|port| port >= 30_000) =>
         {
             *value = Value::String("<port>".into());
         }
