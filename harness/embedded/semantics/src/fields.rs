@@ -136,6 +136,18 @@ pub fn read_as(group: &str, version: &str, kind: &str, text: &str, mode: Mode) -
     Ok(Body { object, warnings: found })
 }
 
+/// Reads JSON options such as `DeleteOptions`, which clients send in the version of whatever they are about.
+///
+/// # Errors
+/// As for [`read`].
+pub fn read_options(kind: &str, text: &str, mode: Mode) -> Result<Body, Status> {
+    let sent: Value = serde_json::from_str(text).unwrap_or(Value::Null);
+    let version = sent.get("apiVersion").and_then(Value::as_str).filter(|version| !version.is_empty());
+    let (group, version) =
+        version.map(|text| text.rsplit_once('/').unwrap_or(("", text))).unwrap_or(("", "v1"));
+    read_as(group, version, kind, text, mode)
+}
+
 /// The answer to a body of one kind where another is due.
 pub(crate) fn unknown_conversion(sent_kind: &str, sent_version: &str, group: &str, kind: &str) -> Status {
     status::bad_request(format!(
@@ -224,6 +236,15 @@ mod tests {
         assert!(message("").ends_with("unexpected end of JSON input (<empty>)"));
         assert!(message("abc").ends_with("(616263)"));
         assert!(message(r#"{"apiVersion":"v1","kind":"Bogus"}"#).contains("no kind \"Bogus\" is registered"));
+    }
+
+    #[test]
+    fn options_come_in_any_version() {
+        let read = |text: &str| read_options("DeleteOptions", text, Mode::Strict);
+        assert!(read(r#"{"kind":"DeleteOptions","apiVersion":"apps/v1","gracePeriodSeconds":0}"#).is_ok());
+        assert!(read("{}").is_ok());
+        let wrong = read(r#"{"kind":"Pod","apiVersion":"v1"}"#).expect_err("a Pod is no option");
+        assert!(wrong.message.starts_with("Pod in version \"v1\" cannot be handled as a DeleteOptions"));
     }
 
     #[test]

@@ -120,6 +120,11 @@ impl Type {
         self.name.rsplit('.').next().unwrap_or(self.name)
     }
 
+    /// Whether it can be sent as protobuf.
+    pub fn in_protobuf(&self) -> bool {
+        self.fields.is_empty() || self.fields.iter().any(|field| field.number > 0)
+    }
+
     /// The field of a JSON name.
     pub fn field(&self, json: &str) -> Option<&Field> {
         self.by_json.get(json).and_then(|&at| self.flat.get(at))

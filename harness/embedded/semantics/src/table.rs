@@ -182,6 +182,23 @@ mod tests {
     }
 
     #[test]
+    fn a_table_is_written_in_the_servers_order() {
+        let kind = kinds::find("", "v1", "namespaces").expect("namespaces are served");
+        let objects = [json!({"metadata": {"name": "x"}})];
+        let text = crate::wire::json(&table(
+            kind,
+            &objects,
+            &json!({"resourceVersion": "7"}),
+            Include::Metadata,
+            NOW,
+        ));
+        assert!(text.starts_with(
+            "{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{\"resourceVersion\":\"7\"},\"columnDefinitions\":[{\"name\":\"Name\",\"type\":\"string\",\"format\":\"name\",\"description\":"
+        ));
+        assert!(text.contains("\"rows\":[{\"cells\":[\"x\",\"\",\"\\u003cunknown\\u003e\"],\"object\":{\"kind\":\"PartialObjectMetadata\""));
+    }
+
+    #[test]
     fn ages_have_the_units_that_matter() {
         for (seconds, text) in [
             (0, "0s"),

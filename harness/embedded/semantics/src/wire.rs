@@ -50,12 +50,12 @@ pub fn decode_protobuf(bytes: &[u8]) -> Result<(String, String, Value), String> 
 /// An object, list, Status or options in Kubernetes protobuf.
 ///
 /// # Errors
-/// The text about an object whose type is not in the schema.
+/// The text about an object whose type is not in the schema, or, as a Table, has no protobuf.
 pub fn encode_protobuf(object: &Value) -> Result<Vec<u8>, String> {
     let text = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
-    let ty = schema::of_object(api_version, kind)
-        .ok_or_else(|| format!("no kind {kind:?} is registered for version {api_version:?}"))?;
+    let known = schema::of_object(api_version, kind).filter(|ty| schema::get(*ty).in_protobuf());
+    let ty = known.ok_or_else(|| format!("no kind {kind:?} is registered for version {api_version:?}"))?;
     let mut bytes = MAGIC.to_vec();
     bytes.extend(encode::envelope(api_version, kind, &encode::message(ty, object)));
     Ok(bytes)
@@ -106,6 +106,16 @@ pub fn read_as(group: &str, version: &str, kind: &str, bytes: &[u8]) -> Result<B
         return Err(fields::unknown_conversion(&sent_kind, sent_version, group, kind));
     }
     Ok(Body { object, warnings: Vec::new() })
+}
+
+/// Reads protobuf options such as `DeleteOptions`, which clients send in the version of whatever they are about.
+///
+/// # Errors
+/// As for [`read`].
+pub fn read_options(kind: &str, bytes: &[u8]) -> Result<Body, Status> {
+    let version = decode_protobuf(bytes).map(|(version, _, _)| version).unwrap_or_default();
+    let (group, version) = version.rsplit_once('/').unwrap_or(("", &version));
+    read_as(group, version, kind, bytes)
 }
 
 #[cfg(test)]
@@ -172,6 +182,10 @@ mod tests {
         assert!(decode_protobuf(b"{}").expect_err("JSON").contains("expected prefix [107 56 115 0]"));
         assert_eq!(decode_protobuf(b""), Err("empty data".to_owned()));
         assert!(decode_protobuf(b"k8s\0\x0a\xff").is_err());
+        assert!(encode_protobuf(&json!({"apiVersion": "meta.k8s.io/v1", "kind": "Table"})).is_err());
+        let of_apps =
+            encode_protobuf(&json!({"apiVersion": "apps/v1", "kind": "DeleteOptions"})).expect("known");
+        assert!(read_options("DeleteOptions", &of_apps).is_ok());
         let node = crate::kinds::find("", "v1", "nodes").expect("nodes are served");
         let options = encode_protobuf(&json!({"apiVersion": "v1", "kind": "Pod"})).expect("it is known");
         assert!(read(node, &options).expect_err("a Pod").message.contains("cannot be handled as a Node"));

@@ -17,7 +17,9 @@ pub fn warnings(kind: &Kind, sub: Option<&str>, object: &Value) -> Vec<String> {
         ("", "Service", None) => service(object),
         ("", "Service", Some(_)) => {
             let ingress = object.list("status.loadBalancer.ingress").iter().enumerate();
-            ingress.flat_map(|(at, one)| ip(&format!("status.loadBalancer.ingress[{at}]"), one.text("ip"))).collect()
+            ingress
+                .flat_map(|(at, one)| ip(&format!("status.loadBalancer.ingress[{at}]"), one.text("ip")))
+                .collect()
         }
         ("", "Node", None) => node(object),
         ("", "Endpoints", None) => endpoints(object),
@@ -68,7 +70,9 @@ fn service(object: &Value) -> Vec<String> {
         out.extend(ip(&format!("spec.externalIPs[{at}]"), text));
     }
     if outside && !headless && !external {
-        out.push("spec.externalIPs is deprecated and may no longer be implemented in some clusters".to_owned());
+        out.push(
+            "spec.externalIPs is deprecated and may no longer be implemented in some clusters".to_owned(),
+        );
     }
     if !balanced.is_empty() {
         out.extend(ip("spec.loadBalancerIP", balanced));
@@ -83,7 +87,9 @@ fn service(object: &Value) -> Vec<String> {
         out.push("spec.externalName is ignored when spec.type is not \"ExternalName\"".to_owned());
     }
     if object.text("spec.trafficDistribution") == "PreferClose" {
-        out.push("spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"".to_owned());
+        out.push(
+            "spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"".to_owned(),
+        );
     }
     out
 }
@@ -181,10 +187,14 @@ mod tests {
         let told = |spec: Value| warnings(services, None, &json!({"spec": spec}));
         assert_eq!(
             told(json!({"type": "ClusterIP", "clusterIP": "fd00:0::1", "clusterIPs": ["fd00:0::1"]})),
-            ["spec.clusterIPs[0]: IPv6 address \"fd00:0::1\" should be in RFC 5952 canonical format (\"fd00::1\")"]
+            [
+                "spec.clusterIPs[0]: IPv6 address \"fd00:0::1\" should be in RFC 5952 canonical format (\"fd00::1\")"
+            ]
         );
         assert_eq!(
-            told(json!({"type": "LoadBalancer", "loadBalancerSourceRanges": ["10.0.0.1/8"], "externalName": "x"})),
+            told(
+                json!({"type": "LoadBalancer", "loadBalancerSourceRanges": ["10.0.0.1/8"], "externalName": "x"})
+            ),
             [
                 "spec.loadBalancerSourceRanges[0]: CIDR value \"10.0.0.1/8\" is ambiguous in this context (should be \"10.0.0.0/8\" or \"10.0.0.1/32\"?)",
                 "spec.externalName is ignored when spec.type is not \"ExternalName\""
