@@ -5,6 +5,8 @@
 
 #[cfg(feature = "server")]
 mod dialect;
+#[cfg(feature = "server")]
+mod digitalocean;
 mod kind;
 #[cfg(feature = "server")]
 mod native;
@@ -18,13 +20,22 @@ pub use kind::{InstanceIds, Kind};
 pub(crate) use request::{Answer, Call, Request};
 
 /// All dialects.
-pub const ALL: &[Kind] = &[Kind {
-    name: "native",
-    title: "the fake cloud's own REST API, spoken by the reference CCM",
-    instance_ids: InstanceIds::Text,
-    #[cfg(feature = "server")]
-    new: || Box::new(native::Native),
-}];
+pub const ALL: &[Kind] = &[
+    Kind {
+        name: "native",
+        title: "the fake cloud's own REST API, spoken by the reference CCM",
+        instance_ids: InstanceIds::Text,
+        #[cfg(feature = "server")]
+        new: || Box::new(native::Native),
+    },
+    Kind {
+        name: "digitalocean",
+        title: "DigitalOcean's API v2, spoken by digitalocean-cloud-controller-manager",
+        instance_ids: InstanceIds::Number,
+        #[cfg(feature = "server")]
+        new: || Box::new(digitalocean::DigitalOcean::new()),
+    },
+];
 
 /// Their names, in the same order.
 pub const NAMES: &[&str] = &{

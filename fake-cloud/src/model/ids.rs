@@ -13,7 +13,6 @@ pub(crate) enum IdForm {
     #[allow(dead_code, reason = "the dialects that count are on their way")]
     Number,
     /// A UUID (RFC 9562, version 8: made up by its maker), with the number at its end.
-    #[allow(dead_code, reason = "the dialects that have them are on their way")]
     Uuid,
 }
 

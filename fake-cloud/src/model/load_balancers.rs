@@ -40,7 +40,6 @@ pub(crate) enum Families {
     /// One of IPv4.
     V4,
     /// One of IPv4 and one of IPv6.
-    #[allow(dead_code, reason = "clouds with both have it; the first such dialect is on its way")]
     Both,
 }
 

@@ -214,7 +214,8 @@ async fn a_client_says_what_is_wrong_with_its_address() {
 #[tokio::test]
 async fn a_start_that_fails_says_why() {
     let unknown = Server::start(Config::local("nimbus")).await.expect_err("unknown");
-    assert_eq!(unknown.to_string(), "dialect nimbus is not known; there are: native");
+    let known = fake_cloud::dialects::NAMES.join(", ");
+    assert_eq!(unknown.to_string(), format!("dialect nimbus is not known; there are: {known}"));
     let running = Server::start(Config::local("native")).await.expect("it starts");
     let taken = Config { listen: running.cloud_addr(), ..Config::local("native") };
     let error = Server::start(taken).await.expect_err("taken");
