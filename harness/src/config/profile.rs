@@ -6,7 +6,7 @@ use super::capabilities::Capabilities;
 use super::flags::{FAST_FLAGS, FRAMEWORK_FLAGS, LeaseTiming};
 use super::problem::Problems;
 use super::profile_reading as reading;
-use super::words::Deployment;
+use super::words::{Deployment, Ownership};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -50,6 +50,8 @@ pub struct Profile {
     pub extra_arguments: Vec<String>,
     /// The form of its provider ids.
     pub provider_id: ProviderIdFormat,
+    /// What of its load balancers says which Service they are for.
+    pub load_balancer_owner: Ownership,
     /// How many replicas run.
     pub replicas: u32,
     /// Values for further `${NAME}` in its manifests; names the harness fills in itself are never among them.

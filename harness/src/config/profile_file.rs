@@ -2,7 +2,7 @@
 
 use super::duration::HumanDuration;
 use super::schema::{Key, Kind, key};
-use super::words::{Deployment, Instances, Protocol};
+use super::words::{Deployment, Instances, Ownership, Protocol};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -46,6 +46,8 @@ pub struct ProfileFile {
     /// Its provider ids.
     #[serde(default)]
     pub provider_id: ProviderIdKeys,
+    /// What of its load balancers says which Service they are for.
+    pub load_balancer_owner: Option<Ownership>,
     /// How many replicas run.
     pub replicas: Option<u32>,
     /// Further `${NAME}` in its manifests.
@@ -278,6 +280,7 @@ pub(crate) const KEYS: &[Key] = &[
         ]),
     ),
     key("providerId", &Kind::Table(&[key("format", &Kind::Form(provider_id))])),
+    key("loadBalancerOwner", &Kind::Word(Ownership::WORDS)),
     key("replicas", &Kind::Whole(1, 9)),
     key("placeholders", &Kind::Free(placeholder, &Kind::Text)),
     key("environment", &Kind::Free(variable, &Kind::Text)),

@@ -8,7 +8,7 @@ use super::profile::{
 };
 use super::profile_file::{CapabilityKeys, DIALECTS, ImageKeys, KEYS, ProfileFile};
 use super::schema::{self, Places};
-use super::words::{Deployment, Instances, Protocol};
+use super::words::{Deployment, Instances, Ownership, Protocol};
 use super::yaml;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -106,6 +106,7 @@ impl Reading<'_> {
             secure_port: written.secure_port.unwrap_or(10_258),
             accepted_flags: Profile::flag_names(&written.flags.accepted.unwrap_or_default()),
             extra_arguments,
+            load_balancer_owner: written.load_balancer_owner.unwrap_or(Ownership::Uid),
             replicas,
             placeholders: written.placeholders,
             environment: written.environment,

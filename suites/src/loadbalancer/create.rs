@@ -133,15 +133,15 @@ async fn leaves_classed_services_alone(cx: &CheckCx) -> Verdict {
 
 /// Requests to the cloud about a Service, as the journal shows them.
 fn requests_about(cx: &CheckCx, service: &ServiceRef) -> Vec<String> {
-    cx.journal(|entry| entry.owner.as_deref() == Some(&service.uid)).iter().map(show_entry).collect()
+    cx.journal(|entry| entry.owner.as_deref() == Some(&service.owner)).iter().map(show_entry).collect()
 }
 
 async fn persists_the_finalizer_first(cx: &CheckCx) -> Verdict {
-    // The barrier is bound to the Service's uid, so the Service has to exist before it wants a load balancer.
+    // The barrier is bound to the Service's owner name, so the Service has to exist before it wants a load balancer.
     let service = cx
         .create_service(load_balancer("web").port(80).with(|s| s.type_ = Some("ClusterIP".to_owned())))
         .await?;
-    let gate = cx.hold(&[Op::LbCreate, Op::AuxCreate], &service.uid).await?;
+    let gate = cx.hold(&[Op::LbCreate, Op::AuxCreate], &service.owner).await?;
     cx.patch_service(&service, &json!({"spec": {"type": "LoadBalancer"}})).await?;
     cx.eventually(
         "the CCM asks the cloud for a load balancer",
@@ -218,7 +218,7 @@ async fn creates_only_one(cx: &CheckCx) -> Verdict {
         .create_service(load_balancer("web").port(80).with(|s| s.type_ = Some("ClusterIP".to_owned())))
         .await?;
     // The creation takes effect, but its answer never arrives: a CCM that creates blindly makes a second one.
-    let matching = Match { ops: vec![Op::LbCreate], resource: Some(service.uid.clone()), ..Match::default() };
+    let matching = Match { ops: vec![Op::LbCreate], resource: Some(service.owner.clone()), ..Match::default() };
     let fault =
         cx.inject(Fault { matching, effect: Effect::LoseAnswer, calls: Some(1), for_ms: None }).await?;
     cx.patch_service(&service, &json!({"spec": {"type": "LoadBalancer"}})).await?;
@@ -275,9 +275,9 @@ async fn has_eligible_backends(cx: &CheckCx) -> Verdict {
     for instance in [&usual, &excluded, &cordoned] {
         cx.put_instance(instance).await?;
     }
-    cx.create_node(NodePlan::new(&usual.name)).await?;
+    cx.create_node(NodePlan::new(&usual.name).backend()).await?;
     cx.create_node(NodePlan::new(&excluded.name).label(L_EXCL, "true")).await?;
-    cx.create_node(NodePlan::new(&cordoned.name).unschedulable().ready(harness::cx::Ready::False)).await?;
+    cx.create_node(NodePlan::new(&cordoned.name).backend().unschedulable().ready(harness::cx::Ready::False)).await?;
     for instance in [&usual, &excluded, &cordoned] {
         let read = async || Ok(cx.find_node(&instance.name));
         cx.eventually("the Node is initialised", cx.limits().watch(), read, initialised()).await?;
@@ -317,7 +317,7 @@ async fn retries_with_backoff(cx: &CheckCx) -> Verdict {
     let service = cx
         .create_service(load_balancer("web").port(80).with(|s| s.type_ = Some("ClusterIP".to_owned())))
         .await?;
-    let fault = cx.fail_with(503, &[Op::LbCreate], &service.uid).await?;
+    let fault = cx.fail_with(503, &[Op::LbCreate], &service.owner).await?;
     cx.patch_service(&service, &json!({"spec": {"type": "LoadBalancer"}})).await?;
     cx.eventually(
         "the first creation fails",
@@ -339,7 +339,7 @@ async fn retries_with_backoff(cx: &CheckCx) -> Verdict {
     let watched = Instant::now();
     let nodes_before = node_events(cx);
     let attempts = |cx: &CheckCx| -> Vec<u64> {
-        let about = |e: &Entry| e.op == Op::LbCreate && e.owner.as_deref() == Some(&service.uid);
+        let about = |e: &Entry| e.op == Op::LbCreate && e.owner.as_deref() == Some(&service.owner);
         cx.journal(about).iter().map(|entry| entry.at_ms).collect()
     };
     let before = attempts(cx).len();
@@ -385,7 +385,7 @@ async fn survives_a_restart(cx: &CheckCx) -> Verdict {
     .await?;
     // The new leader ensures every Service once at its start: wait until it has looked at this one.
     let seen =
-        |cx: &CheckCx| cx.session().journal().since(mark, |e| e.owner.as_deref() == Some(&service.uid)).len();
+        |cx: &CheckCx| cx.session().journal().since(mark, |e| e.owner.as_deref() == Some(&service.owner)).len();
     cx.eventually(
         "the new leader looks at the Service",
         cx.limits().watch(),
@@ -403,7 +403,7 @@ async fn survives_a_restart(cx: &CheckCx) -> Verdict {
     let read = async || cx.load_balancers(&service).await;
     cx.consistently("the load balancer stays as it was", Duration::from_secs(3), read, same).await?;
     let writes = cx.session().journal().since(mark, |e| {
-        e.owner.as_deref() == Some(&service.uid) && matches!(e.op, Op::LbCreate | Op::LbDelete)
+        e.owner.as_deref() == Some(&service.owner) && matches!(e.op, Op::LbCreate | Op::LbDelete)
     });
     if !writes.is_empty() {
         let seen = writes.iter().map(show_entry).collect::<Vec<_>>().join("; ");
