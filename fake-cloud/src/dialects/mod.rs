@@ -6,6 +6,7 @@
 #[cfg(feature = "server")]
 mod dialect;
 #[cfg(feature = "server")]
+mod digitalocean;
 mod hcloud;
 mod kind;
 #[cfg(feature = "server")]
@@ -34,6 +35,13 @@ pub const ALL: &[Kind] = &[
         instance_ids: InstanceIds::Number,
         #[cfg(feature = "server")]
         new: || Box::new(hcloud::Hcloud::new()),
+    },
+    Kind {
+        name: "digitalocean",
+        title: "DigitalOcean's API v2, spoken by digitalocean-cloud-controller-manager",
+        instance_ids: InstanceIds::Number,
+        #[cfg(feature = "server")]
+        new: || Box::new(digitalocean::DigitalOcean::new()),
     },
 ];
 

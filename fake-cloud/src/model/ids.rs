@@ -12,7 +12,6 @@ pub(crate) enum IdForm {
     /// A number; all of them have eight digits or more, so that texts of them sort as numbers for a long time.
     Number,
     /// A UUID (RFC 9562, version 8: made up by its maker), with the number at its end.
-    #[allow(dead_code, reason = "the dialects that have them are on their way")]
     Uuid,
 }
 

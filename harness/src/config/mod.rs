@@ -37,7 +37,9 @@ pub use profile::{
 pub use profile_file::{OWN_PLACEHOLDERS, ProfileFile};
 pub use run_file::{ClusterKeys, LimitKeys, OutputKeys, RunFile, SelectKeys};
 pub use select::{Candidate, Choice, Offer, Selection, select, unknown_deviations};
-pub use words::{BackendKind, Budget, Deployment, Instances, Keep, NodeIp, Protocol, ProviderId, Timing};
+pub use words::{
+    BackendKind, Budget, Deployment, Instances, Keep, NodeIp, Ownership, Protocol, ProviderId, Timing,
+};
 
 /// The version every file of the harness carries as `apiVersion`.
 pub const API_VERSION: &str = "ccm-conformance/v1";

@@ -6,7 +6,7 @@ use super::capabilities::Capabilities;
 use super::flags::{FAST_FLAGS, FRAMEWORK_FLAGS, LeaseTiming};
 use super::problem::Problems;
 use super::profile_reading as reading;
-use super::words::Deployment;
+use super::words::{Deployment, Ownership};
 use fake_cloud::dialects::{self, InstanceIds};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -55,6 +55,8 @@ pub struct Profile {
     pub location: Location,
     /// The types of addresses in the order in which it reports them; empty when that is the cloud's order.
     pub address_order: Vec<String>,
+    /// What of its load balancers says which Service they are for.
+    pub load_balancer_owner: Ownership,
     /// How many replicas run.
     pub replicas: u32,
     /// Values for further `${NAME}` in its manifests; names the harness fills in itself are never among them.

@@ -2,7 +2,7 @@
 
 use super::duration::HumanDuration;
 use super::schema::{Key, Kind, key};
-use super::words::{Deployment, Instances, Protocol};
+use super::words::{Deployment, Instances, Ownership, Protocol};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -51,6 +51,8 @@ pub struct ProfileFile {
     pub location: LocationKeys,
     /// The order in which it reports addresses.
     pub address_order: Option<Vec<String>>,
+    /// What of its load balancers says which Service they are for.
+    pub load_balancer_owner: Option<Ownership>,
     /// How many replicas run.
     pub replicas: Option<u32>,
     /// Further `${NAME}` in its manifests.
@@ -298,6 +300,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("providerId", &Kind::Table(&[key("format", &Kind::Form(provider_id))])),
     key("location", &Kind::Table(&[key("region", &Kind::Form(name)), key("zone", &Kind::Text)])),
     key("addressOrder", &Kind::List(&Kind::Word(ADDRESS_TYPES))),
+    key("loadBalancerOwner", &Kind::Word(Ownership::WORDS)),
     key("replicas", &Kind::Whole(1, 9)),
     key("placeholders", &Kind::Free(placeholder, &Kind::Text)),
     key("environment", &Kind::Free(variable, &Kind::Text)),

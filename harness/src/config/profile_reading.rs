@@ -8,7 +8,7 @@ use super::profile::{
 };
 use super::profile_file::{CapabilityKeys, DIALECTS, ImageKeys, KEYS, ProfileFile};
 use super::schema::{self, Places};
-use super::words::{Deployment, Instances, Protocol};
+use super::words::{Deployment, Instances, Ownership, Protocol};
 use super::yaml;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -111,6 +111,7 @@ impl Reading<'_> {
                 zone: written.location.zone.unwrap_or_else(|| String::from("zone-a")),
             },
             address_order: written.address_order.unwrap_or_default(),
+            load_balancer_owner: written.load_balancer_owner.unwrap_or(Ownership::Uid),
             replicas,
             placeholders: written.placeholders,
             environment: written.environment,

@@ -76,6 +76,27 @@ words! {
 }
 
 words! {
+    /// What of a load balancer says which Service it is for.
+    Ownership, "ownership" {
+        /// The Service's uid, in a label or a tag.
+        Uid = "uid",
+        /// Its own name, which the framework makes of the uid.
+        Name = "name",
+    }
+}
+
+impl Ownership {
+    /// What the load balancers of the Service with that uid say.
+    pub fn owner(self, uid: &str) -> String {
+        match self {
+            Ownership::Uid => uid.to_owned(),
+            // k8s.io/cloud-provider cloud.go DefaultLoadBalancerName: 32 characters, as some clouds take no more.
+            Ownership::Name => format!("a{uid}").chars().filter(|c| *c != '-').take(32).collect(),
+        }
+    }
+}
+
+words! {
     /// What kubelets write into `spec.providerID`.
     ProviderId, "provider id mode" {
         /// Nothing; the CCM fills it in.

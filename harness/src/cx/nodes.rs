@@ -2,7 +2,7 @@
 
 use super::{CheckCx, Undo};
 use crate::check::Stop;
-use crate::k8s::T_UNINIT;
+use crate::k8s::{L_EXCL, T_UNINIT};
 use crate::probe::pause;
 use fake_cloud::admin::{Address, Instance, InstanceState};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
@@ -58,12 +58,17 @@ pub fn uninitialized() -> Taint {
 }
 
 impl NodePlan {
-    /// An uninitialised, Ready Node with nothing but its host name, as a kubelet would register it.
+    /// An uninitialised, Ready Node with its host name, as a kubelet would register it. It is excluded from load
+    /// balancers: one whose machine is gone from the cloud would stop those of all other checks (see
+    /// [`NodePlan::backend`]).
     pub fn new(name: &str) -> NodePlan {
         NodePlan {
             name: name.to_owned(),
             taints: vec![uninitialized()],
-            labels: BTreeMap::from([("kubernetes.io/hostname".to_owned(), name.to_owned())]),
+            labels: BTreeMap::from([
+                ("kubernetes.io/hostname".to_owned(), name.to_owned()),
+                (L_EXCL.to_owned(), String::new()),
+            ]),
             annotations: BTreeMap::new(),
             provider_id: None,
             ready: Ready::True,
@@ -80,6 +85,12 @@ impl NodePlan {
     /// With a label.
     pub fn label(mut self, key: &str, value: &str) -> NodePlan {
         self.labels.insert(key.to_owned(), value.to_owned());
+        self
+    }
+
+    /// One that load balancers may use.
+    pub fn backend(mut self) -> NodePlan {
+        self.labels.remove(L_EXCL);
         self
     }
 

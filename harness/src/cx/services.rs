@@ -72,6 +72,8 @@ pub struct ServiceRef {
     pub name: String,
     /// Uid.
     pub uid: String,
+    /// Whom its load balancers say they belong to, in the cloud.
+    pub owner: String,
 }
 
 impl CheckCx {
@@ -115,7 +117,9 @@ impl CheckCx {
             status: None,
         };
         let created = self.services_api(&namespace).create(&PostParams::default(), &service).await?;
-        let made = ServiceRef { namespace, name: created.name_any(), uid: created.uid().unwrap_or_default() };
+        let uid = created.uid().unwrap_or_default();
+        let owner = self.session.plan().profile.load_balancer_owner.owner(&uid);
+        let made = ServiceRef { namespace, name: created.name_any(), uid, owner };
         self.on_end(Undo::Service(made.clone()));
         self.services_made.lock().expect("no holder of this lock panics").push(made.clone());
         self.caught_up_service(&made, &created).await?;
@@ -169,7 +173,7 @@ impl CheckCx {
     /// When the fake cloud does not answer.
     pub async fn inventory_of(&self, service: &ServiceRef) -> Result<Inventory, crate::probe::ReadError> {
         let all = self.inventory().await?;
-        Ok(all.owned_by(&service.uid))
+        Ok(all.owned_by(&service.owner))
     }
 
     async fn caught_up_service(&self, service: &ServiceRef, now: &Service) -> Result<(), Stop> {
@@ -209,7 +213,7 @@ impl CheckCx {
         let inventory = self.inventory().await?;
         let mut left = Vec::new();
         for service in &made {
-            let owned = inventory.owned_by(&service.uid);
+            let owned = inventory.owned_by(&service.owner);
             for lb in &owned.load_balancers {
                 left.push(format!("load balancer {} of Service {}", lb.id, service.name));
                 self.remove_load_balancer(lb).await?;

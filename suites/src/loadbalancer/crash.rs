@@ -47,7 +47,8 @@ async fn fault_on_creation(
     effect: Effect,
     calls: Option<u64>,
 ) -> Result<ActiveFault, Stop> {
-    let matching = Match { ops: vec![Op::LbCreate], resource: Some(service.uid.clone()), ..Match::default() };
+    let matching =
+        Match { ops: vec![Op::LbCreate], resource: Some(service.owner.clone()), ..Match::default() };
     cx.inject(Fault { matching, effect, calls, for_ms: None }).await
 }
 
@@ -114,8 +115,9 @@ async fn survives_a_restart(cx: &CheckCx) -> Verdict {
     )
     .await?;
     // The new leader ensures every Service once at its start: wait until it has looked at this one.
-    let seen =
-        |cx: &CheckCx| cx.session().journal().since(mark, |e| e.owner.as_deref() == Some(&service.uid)).len();
+    let seen = |cx: &CheckCx| {
+        cx.session().journal().since(mark, |e| e.owner.as_deref() == Some(&service.owner)).len()
+    };
     cx.eventually(
         "the new leader looks at the Service",
         cx.limits().watch(),
@@ -133,7 +135,7 @@ async fn survives_a_restart(cx: &CheckCx) -> Verdict {
     let read = async || cx.load_balancers(&service).await;
     cx.consistently("the load balancer stays as it was", Duration::from_secs(3), read, same).await?;
     let writes = cx.session().journal().since(mark, |e| {
-        e.owner.as_deref() == Some(&service.uid) && matches!(e.op, Op::LbCreate | Op::LbDelete)
+        e.owner.as_deref() == Some(&service.owner) && matches!(e.op, Op::LbCreate | Op::LbDelete)
     });
     if !writes.is_empty() {
         let seen = writes.iter().map(show_entry).collect::<Vec<_>>().join("; ");

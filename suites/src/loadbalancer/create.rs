@@ -116,15 +116,15 @@ async fn leaves_classed_services_alone(cx: &CheckCx) -> Verdict {
 
 /// Requests to the cloud about a Service, as the journal shows them.
 fn requests_about(cx: &CheckCx, service: &ServiceRef) -> Vec<String> {
-    cx.journal(|entry| entry.owner.as_deref() == Some(&service.uid)).iter().map(show_entry).collect()
+    cx.journal(|entry| entry.owner.as_deref() == Some(&service.owner)).iter().map(show_entry).collect()
 }
 
 async fn persists_the_finalizer_first(cx: &CheckCx) -> Verdict {
-    // The barrier is bound to the Service's uid, so the Service has to exist before it wants a load balancer.
+    // The barrier is bound to the Service's owner name, so the Service has to exist before it wants a load balancer.
     let service = cx
         .create_service(load_balancer("web").port(80).with(|s| s.type_ = Some("ClusterIP".to_owned())))
         .await?;
-    let gate = cx.hold(&[Op::LbCreate, Op::AuxCreate], &service.uid).await?;
+    let gate = cx.hold(&[Op::LbCreate, Op::AuxCreate], &service.owner).await?;
     cx.patch_service(&service, &json!({"spec": {"type": "LoadBalancer"}})).await?;
     cx.eventually(
         "the CCM asks the cloud for a load balancer",
@@ -164,7 +164,8 @@ async fn waits_for_an_address(cx: &CheckCx) -> Verdict {
     let service = cx
         .create_service(load_balancer("web").port(80).with(|s| s.type_ = Some("ClusterIP".to_owned())))
         .await?;
-    let matching = Match { ops: vec![Op::LbCreate], resource: Some(service.uid.clone()), ..Match::default() };
+    let matching =
+        Match { ops: vec![Op::LbCreate], resource: Some(service.owner.clone()), ..Match::default() };
     let effect = Effect::SlowProvisioning { ms: 6_000 };
     cx.inject(Fault { matching, effect, calls: None, for_ms: None }).await?;
     cx.patch_service(&service, &json!({"spec": {"type": "LoadBalancer"}})).await?;
@@ -234,9 +235,10 @@ async fn has_eligible_backends(cx: &CheckCx) -> Verdict {
     for instance in [&usual, &excluded, &cordoned] {
         cx.put_instance(instance).await?;
     }
-    cx.create_node(NodePlan::new(&usual.name)).await?;
+    cx.create_node(NodePlan::new(&usual.name).backend()).await?;
     cx.create_node(NodePlan::new(&excluded.name).label(L_EXCL, "true")).await?;
-    cx.create_node(NodePlan::new(&cordoned.name).unschedulable().ready(harness::cx::Ready::False)).await?;
+    cx.create_node(NodePlan::new(&cordoned.name).backend().unschedulable().ready(harness::cx::Ready::False))
+        .await?;
     for instance in [&usual, &excluded, &cordoned] {
         becomes_initialised(cx, "the Node is initialised", &instance.name).await?;
     }
@@ -275,7 +277,7 @@ async fn retries_with_backoff(cx: &CheckCx) -> Verdict {
     let service = cx
         .create_service(load_balancer("web").port(80).with(|s| s.type_ = Some("ClusterIP".to_owned())))
         .await?;
-    let fault = cx.fail_with(503, &[Op::LbCreate], &service.uid).await?;
+    let fault = cx.fail_with(503, &[Op::LbCreate], &service.owner).await?;
     cx.patch_service(&service, &json!({"spec": {"type": "LoadBalancer"}})).await?;
     cx.eventually(
         "the first creation fails",
@@ -297,7 +299,7 @@ async fn retries_with_backoff(cx: &CheckCx) -> Verdict {
     // far above.
     let watched = Instant::now();
     let attempts = |cx: &CheckCx| -> Vec<u64> {
-        let about = |e: &Entry| e.op == Op::LbCreate && e.owner.as_deref() == Some(&service.uid);
+        let about = |e: &Entry| e.op == Op::LbCreate && e.owner.as_deref() == Some(&service.owner);
         cx.journal(about).iter().map(|entry| entry.at_ms).collect()
     };
     let before = attempts(cx).len();

@@ -32,7 +32,7 @@ pub(super) const CHECKS: [Check; 3] = [
 async fn join(cx: &CheckCx, suffix: &str) -> Result<Instance, Stop> {
     let instance = cx.instance(suffix);
     cx.put_instance(&instance).await?;
-    cx.create_node(NodePlan::new(&instance.name)).await?;
+    cx.create_node(NodePlan::new(&instance.name).backend()).await?;
     Ok(instance)
 }
 

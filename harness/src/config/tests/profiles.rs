@@ -3,7 +3,7 @@
 use super::{PROFILE_HEAD, SOUND, folder, said};
 use crate::check::Capability;
 use crate::config::{
-    Capabilities, Deployment, Framework, Image, Instances, LeaseTiming, NULL_PROFILE, Profile,
+    Capabilities, Deployment, Framework, Image, Instances, LeaseTiming, NULL_PROFILE, Ownership, Profile,
     ProviderIdFormat, REFERENCE_PROFILE, workspace,
 };
 use std::collections::BTreeSet;
@@ -311,4 +311,13 @@ fn the_table_for_vendors_names_every_key() {
     let missing: Vec<String> =
         paths.into_iter().filter(|path| !table.contains(&format!("`{path}`"))).collect();
     assert!(missing.is_empty(), "fixtures/ccms/README.md says nothing about {missing:?}");
+}
+
+#[test]
+fn load_balancers_say_whose_they_are() {
+    let uid = "820f7e93-acb2-4996-8480-9a5a83e8d4da";
+    assert_eq!(Ownership::Uid.owner(uid), uid);
+    // The name that digitalocean-cloud-controller-manager v0.1.68 gave the load balancer of that Service.
+    assert_eq!(Ownership::Name.owner(uid), "a820f7e93acb2499684809a5a83e8d4d");
+    assert_eq!(Ownership::Name.owner(""), "a");
 }
