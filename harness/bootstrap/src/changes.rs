@@ -2,7 +2,7 @@
 
 use crate::cluster::Cluster;
 use crate::manifest::Place;
-use crate::model::{Change, Fact, Model, Outcome, Set, State, judge};
+use crate::model::{Change, Model, Outcome, Set, State, judge};
 use crate::workload::{DnsPolicy, Term, Toleration};
 use std::collections::BTreeSet;
 
@@ -38,7 +38,10 @@ impl Set {
                 }
                 // A term that asks for nothing more stands for no requirement at all.
                 let free = |term: &Term| term.expressions.is_empty();
-                if workload.node_affinity.as_ref().is_some_and(|terms| terms.is_empty() || terms.iter().any(free))
+                if workload
+                    .node_affinity
+                    .as_ref()
+                    .is_some_and(|terms| terms.is_empty() || terms.iter().any(free))
                 {
                     workload.node_affinity = None;
                 }
@@ -83,10 +86,12 @@ impl Set {
 
 /// Everything in the manifests that a stuck state waits for.
 pub(crate) fn candidates(model: &Model, state: &State) -> BTreeSet<Change> {
-    let ours = |change: &Change| workload_of(change).is_none_or(|w| {
-        let workload = &model.set.workloads[w as usize];
-        workload.object.is_some() && workload.role != crate::workload::Role::Other || behind(model, w)
-    });
+    let ours = |change: &Change| {
+        workload_of(change).is_none_or(|w| {
+            let workload = &model.set.workloads[w as usize];
+            workload.object.is_some() && workload.role != crate::workload::Role::Other || behind(model, w)
+        })
+    };
     let open = model.rules.iter().filter(|rule| !state.holds(rule.head)).flat_map(|rule| &rule.body);
     open.filter(|premise| !state.holds(premise.fact))
         .filter_map(|premise| premise.change.clone())
@@ -223,23 +228,5 @@ pub(crate) fn words(set: &Set, change: &Change) -> String {
         Change::FailOpen(hook) => {
             format!("{}: set 'failurePolicy: Ignore'", set.webhooks[*hook as usize].title)
         }
-    }
-}
-
-/// The Nodes that a fact is about, for telling apart what is said twice.
-pub(crate) fn node_of(fact: Fact) -> Option<u32> {
-    match fact {
-        Fact::Initialised(n)
-        | Fact::Addressed(n)
-        | Fact::Networked(n)
-        | Fact::Ready(n)
-        | Fact::Untainted(n, _)
-        | Fact::ServicesAnswer(n)
-        | Fact::DnsAnswers(n)
-        | Fact::Schedulable(_, n)
-        | Fact::Bound(_, n)
-        | Fact::Runs(_, n)
-        | Fact::Works(_, n) => Some(n),
-        _ => None,
     }
 }

@@ -51,7 +51,9 @@ impl Checked {
     /// Why no verdict is possible, if so.
     pub(crate) fn unreadable(&self, topologies: &[Topology]) -> Option<String> {
         if self.objects.problems.iter().any(|problem| problem.severity == Severity::Unreadable) {
-            return Some(String::from("the manifests cannot be read in full, so nothing is said about the boot"));
+            return Some(String::from(
+                "the manifests cannot be read in full, so nothing is said about the boot",
+            ));
         }
         let (found, _) = crate::workload::cloud_controllers(&self.set.workloads);
         let needed = topologies.iter().any(|topology| *topology != Topology::Hosted);
@@ -63,6 +65,11 @@ impl Checked {
             ));
         }
         None
+    }
+
+    /// Whether a workload finds the API server without its Service address.
+    pub(crate) fn names_api_server(&self, workload: usize) -> bool {
+        self.set.names_api_server(workload)
     }
 
     /// Judges one cluster; explains it when asked to.

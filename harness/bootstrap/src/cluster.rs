@@ -216,8 +216,11 @@ impl Cluster {
         let (control_planes, workers) = self.machines.unwrap_or_else(|| self.topology.machines());
         let mut machines = Vec::new();
         for index in 1..=control_planes {
-            let name =
-                if control_planes == 1 { String::from("control-plane") } else { format!("control-plane-{index}") };
+            let name = if control_planes == 1 {
+                String::from("control-plane")
+            } else {
+                format!("control-plane-{index}")
+            };
             // Who runs a single kubeadm node takes its taint off; taints that were asked for stay.
             let untainted = control_planes + workers == 1 && self.control_plane_taints.is_none();
             let taints = if untainted { Vec::new() } else { self.taints_of_control_planes() };

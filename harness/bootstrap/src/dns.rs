@@ -1,9 +1,7 @@
 //! Cluster DNS as kubeadm installs it, and whether a CCM needs it: is its cloud named or numbered?
 
 use crate::manifest::{Node, Objects, Place, Value};
-use crate::workload::{
-    CONTROL_PLANE, DnsPolicy, Effect, Labels, Role, Toleration, Workload, WorkloadKind,
-};
+use crate::workload::{CONTROL_PLANE, DnsPolicy, Effect, Labels, Role, Toleration, Workload, WorkloadKind};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -11,10 +9,8 @@ use std::sync::Arc;
 /// control plane's taint without a value, nothing else, and has no host network.
 pub(crate) fn coredns() -> Workload {
     let place = Place { file: Arc::from("kubeadm"), line: 0, column: 1 };
-    let control_plane = Toleration {
-        exists: false,
-        ..Toleration::of(CONTROL_PLANE, Some(Effect::NoSchedule), None)
-    };
+    let control_plane =
+        Toleration { exists: false, ..Toleration::of(CONTROL_PLANE, Some(Effect::NoSchedule), None) };
     let master = Toleration { key: crate::workload::MASTER.to_owned(), ..control_plane.clone() };
     Workload {
         kind: WorkloadKind::Deployment,

@@ -3,6 +3,7 @@
 use crate::check::Checked;
 use crate::cluster::{CloudEndpoint, Cluster, Cni, KubeProxy, Topology, Version, YesNo};
 use crate::known::Assumed;
+use crate::lint::Claims;
 use crate::manifest::Source;
 use crate::workload::Taint;
 use clap::{Args, Subcommand, ValueEnum};
@@ -16,6 +17,30 @@ pub enum BootstrapCommand {
     /// Lint manifests and say whether a cluster boots with them; needs no cluster and no Docker.
     #[command(after_help = EXIT_CODES)]
     Check(CheckArgs),
+    /// Print the manifests mended, and the difference; changes no file.
+    #[command(after_help = FIX_EXIT_CODES)]
+    Fix(FixArgs),
+}
+
+const FIX_EXIT_CODES: &str = "\
+Exit codes:
+  0  what is printed boots
+  1  something has to be mended by hand
+  2  unreadable input or bad usage";
+
+/// `bootstrap fix`.
+#[derive(Clone, Debug, Args)]
+pub struct FixArgs {
+    #[command(flatten)]
+    pub(super) set: SetArgs,
+    #[command(flatten)]
+    pub(super) cluster: ClusterArgs,
+    /// Also what the contract's SHOULD rows ask.
+    #[arg(long)]
+    pub(super) recommended: bool,
+    /// Only the difference, as `patch` reads it.
+    #[arg(long)]
+    pub(super) diff_only: bool,
 }
 
 const EXIT_CODES: &str = "\
@@ -47,7 +72,7 @@ pub struct CheckArgs {
 
 /// How a result is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub(super) enum Format {
     /// For people.
     Text,
     /// For programs.
@@ -58,7 +83,7 @@ pub enum Format {
 
 /// Which manifests, and what may be taken for granted.
 #[derive(Clone, Debug, Args)]
-pub struct SetArgs {
+pub(super) struct SetArgs {
     /// Rendered manifests: files, folders, or - for standard input.
     #[arg(required = true, value_name = "PATH")]
     pub(super) paths: Vec<PathBuf>,
@@ -72,6 +97,11 @@ pub struct SetArgs {
 }
 
 impl SetArgs {
+    /// The CCM that was named.
+    pub(super) fn ccm(&self) -> Option<&str> {
+        self.ccm.as_deref()
+    }
+
     /// Reads everything.
     pub(super) fn read(&self, stdin: &mut dyn Read) -> Result<Checked, String> {
         let assumed = Assumed::parse(&self.assume)?;
@@ -88,7 +118,7 @@ impl SetArgs {
 
 /// Which clusters.
 #[derive(Clone, Debug, Args)]
-pub struct ClusterArgs {
+pub(super) struct ClusterArgs {
     /// Which machines; may be repeated. Without it all but worker-only are tried.
     #[arg(long, value_enum, value_delimiter = ',')]
     topology: Vec<Topology>,
@@ -126,6 +156,25 @@ impl ClusterArgs {
     /// The topologies that are tried.
     pub(super) fn topologies(&self) -> Vec<Topology> {
         if self.topology.is_empty() { Topology::DEFAULT.to_vec() } else { self.topology.clone() }
+    }
+
+    /// What the lint's rows depend on.
+    pub(super) fn claims(&self, checked: &Checked) -> Claims {
+        let set = &checked.set;
+        let routed = |workload: &crate::workload::Workload| {
+            workload.flag("configure-cloud-routes").is_some_and(|(value, _)| value == "true")
+        };
+        Claims {
+            hosted: self.topologies() == [Topology::Hosted],
+            without_network: self.cni.iter().any(|cni| *cni == Cni::None || cni.waits()),
+            without_proxy: self.kube_proxy != KubeProxy::Yes,
+            cloud_by_name: match self.cloud_endpoint {
+                CloudEndpoint::Name => true,
+                CloudEndpoint::Address => false,
+                CloudEndpoint::Auto => set.cloud_by_name == Some(true),
+            },
+            routes: self.routes == YesNo::Yes || set.workloads.iter().any(routed),
+        }
     }
 
     /// Every cell.

@@ -24,10 +24,14 @@ pub(crate) fn waits_for(model: &Model, state: &State, fact: usize) -> Vec<(usize
     // Binding is the scheduler's choice, not a rule: it waits for the Pod to be schedulable.
     if let Fact::Bound(w, n) = model.facts[fact]
         && let Some(may) = model.find(Fact::Schedulable(w, n))
-        && !state.holds(may)
         && found.is_empty()
     {
-        found.push((may, None));
+        if !state.holds(may) {
+            found.push((may, None));
+        }
+        let there = |v: u32| state.bound.contains(&(v, n));
+        let contests = model.contests.iter().filter(|(own, v, _)| *own == w && there(*v));
+        found.extend(contests.map(|(_, _, reason)| (*reason, None)));
     }
     found
 }
@@ -118,13 +122,31 @@ pub(crate) fn shortest(model: &Model, state: &State, changes: &[Change]) -> Chai
     let cycles = cuts.iter().filter_map(|cut| waiting.cycle_through(*cut));
     let best = cycles.min_by_key(|chain| chain.facts.len());
     // When no change helps, what never comes says more than a cycle that would remain without it.
-    let ends = || cuts.iter().filter_map(|cut| waiting.end_behind(*cut)).min_by_key(|c| c.facts.len());
+    let ends = || {
+        let chains = cuts.iter().filter_map(|cut| waiting.end_behind(*cut));
+        chains.min_by_key(|chain| (chain.facts.first().map(|fact| stage(model, *fact)), chain.facts.len()))
+    };
     let chain = if changes.is_empty() { ends().or(best) } else { best.or_else(ends) };
     let chain = chain.unwrap_or_else(|| {
         let facts = model.goals.iter().find(|goal| !state.holds(**goal)).copied().into_iter().collect();
         Chain { facts, back_to: None }
     });
-    if chain.back_to.is_some() { begin_with_workload(model, chain) } else { from_goal(&waiting, model, state, chain) }
+    if chain.back_to.is_some() {
+        begin_with_workload(model, chain)
+    } else {
+        from_goal(&waiting, model, state, chain)
+    }
+}
+
+/// How early in a Pod's life a fact is: what comes first is told first.
+fn stage(model: &Model, fact: usize) -> u8 {
+    match model.facts[fact] {
+        Fact::Made(_) => 0,
+        Fact::Schedulable(..) | Fact::Bound(..) => 1,
+        Fact::Runs(..) => 2,
+        Fact::Works(..) | Fact::Serves(_) => 3,
+        _ => 4,
+    }
 }
 
 /// A cycle reads best when it begins with a workload.
@@ -132,7 +154,12 @@ fn begin_with_workload(model: &Model, mut chain: Chain) -> Chain {
     let of_workload = |fact: &usize| {
         matches!(
             model.facts[*fact],
-            Fact::Serves(_) | Fact::Works(..) | Fact::Runs(..) | Fact::Bound(..) | Fact::Schedulable(..) | Fact::Made(_)
+            Fact::Serves(_)
+                | Fact::Works(..)
+                | Fact::Runs(..)
+                | Fact::Bound(..)
+                | Fact::Schedulable(..)
+                | Fact::Made(_)
         )
     };
     let serves = chain.facts.iter().position(|fact| matches!(model.facts[*fact], Fact::Serves(_)));
@@ -169,7 +196,8 @@ pub(crate) fn others(model: &Model, state: &State, main: &Chain, changes: &[Chan
         if shown {
             continue;
         }
-        let chains = cuts.iter().filter_map(|cut| waiting.cycle_through(*cut).or_else(|| waiting.end_behind(*cut)));
+        let chains =
+            cuts.iter().filter_map(|cut| waiting.cycle_through(*cut).or_else(|| waiting.end_behind(*cut)));
         if let Some(chain) = chains.min_by_key(|chain| chain.facts.len()) {
             found.push(chain);
         }

@@ -136,7 +136,8 @@ impl Graph {
         dot.push_str(&format!("  label=\"{}\";\n  labelloc=t;\n", quoted(&self.title)));
         dot.push_str("  node [shape=box, style=rounded, fontname=\"sans-serif\"];\n");
         for (index, node) in self.nodes.iter().enumerate() {
-            let place = if node.place.is_empty() { String::new() } else { format!("\\n{}", quoted(&node.place)) };
+            let place =
+                if node.place.is_empty() { String::new() } else { format!("\\n{}", quoted(&node.place)) };
             let color = if self.in_cycle(index) { ", color=\"#c62828\", penwidth=2" } else { "" };
             dot.push_str(&format!("  n{index} [label=\"{}{place}\"{color}];\n", quoted(&node.title)));
         }
@@ -154,7 +155,8 @@ impl Graph {
         let safe = |text: &str| text.replace('"', "#quot;").replace('<', "#lt;").replace('>', "#gt;");
         let mut text = String::from("flowchart TD\n");
         for (index, node) in self.nodes.iter().enumerate() {
-            let place = if node.place.is_empty() { String::new() } else { format!("<br/>{}", safe(&node.place)) };
+            let place =
+                if node.place.is_empty() { String::new() } else { format!("<br/>{}", safe(&node.place)) };
             text.push_str(&format!("  n{index}[\"{}{place}\"]\n", safe(&node.title)));
         }
         for edge in &self.edges {

@@ -87,7 +87,10 @@ impl Explanation {
         }
         match self.back_to {
             Some(step) => {
-                text.push_str(&format!("   ... and so on from {}: a cycle, nothing in it can come first.\n", step + 1));
+                text.push_str(&format!(
+                    "   ... and so on from {}: a cycle, nothing in it can come first.\n",
+                    step + 1
+                ));
             }
             None => text.push_str("   ... and that never comes.\n"),
         }
@@ -98,7 +101,7 @@ impl Explanation {
             text.push_str(&format!("in this order: {}\n", self.order.join("; ")));
         }
         match self.changes.as_slice() {
-            [] => text.push_str("no change of these manifests mends it: the cluster has to change\n"),
+            [] => text.push_str("no change of these manifests that this tool knows mends it\n"),
             [one] => text.push_str(&format!("smallest change: {one}\n")),
             several => {
                 text.push_str(&format!("smallest change, {} together:\n", several.len()));

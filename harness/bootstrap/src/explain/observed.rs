@@ -60,7 +60,11 @@ impl Observed {
                 items => items.join(", "),
             };
             let taints = list(&node.taints);
-            text.push_str(&format!("Node {} has the taints {taints}; addresses: {}\n", node.name, list(&node.addresses)));
+            text.push_str(&format!(
+                "Node {} has the taints {taints}; addresses: {}\n",
+                node.name,
+                list(&node.addresses)
+            ));
             for condition in &node.conditions {
                 text.push_str(&format!("  {condition}\n"));
             }

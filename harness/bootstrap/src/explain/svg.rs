@@ -61,7 +61,10 @@ impl Graph {
             ));
         }
         svg.push_str("</defs>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n");
-        svg.push_str(&format!("<text x=\"{MARGIN}\" y=\"30\" class=\"title\">{}</text>\n", escape(&self.title)));
+        svg.push_str(&format!(
+            "<text x=\"{MARGIN}\" y=\"30\" class=\"title\">{}</text>\n",
+            escape(&self.title)
+        ));
         for edge in &self.edges {
             self.arrow(&mut svg, &placed, edge.from, edge.to, (&edge.label, edge.cycle));
         }
@@ -74,7 +77,10 @@ impl Graph {
         } else {
             "An arrow means 'waits for'. Dashed: what never comes."
         };
-        svg.push_str(&format!("<text x=\"{MARGIN}\" y=\"{}\" class=\"label\">{legend}</text>\n", height - 14));
+        svg.push_str(&format!(
+            "<text x=\"{MARGIN}\" y=\"{}\" class=\"label\">{legend}</text>\n",
+            height - 14
+        ));
         svg.push_str("</svg>\n");
         svg
     }
@@ -104,7 +110,14 @@ impl Graph {
         placed
     }
 
-    fn arrow(&self, svg: &mut String, placed: &[Placed], from: usize, to: usize, (label, cycle): (&str, bool)) {
+    fn arrow(
+        &self,
+        svg: &mut String,
+        placed: &[Placed],
+        from: usize,
+        to: usize,
+        (label, cycle): (&str, bool),
+    ) {
         let (a, b) = (&placed[from], &placed[to]);
         let class = if cycle { "cycle" } else { "plain" };
         let label = escape(label);
@@ -118,24 +131,42 @@ impl Graph {
             let lane = if main { side - 56 } else { side + 40 };
             let (start, end) = (a.centre(), b.centre());
             let middle = (start + end) / 2;
-            let path = format!("M{side} {start}C{lane} {start} {lane} {start} {lane} {middle}S{lane} {end} {} {end}",
-                if main { side - 2 } else { side + 2 });
+            let path = format!(
+                "M{side} {start}C{lane} {start} {lane} {start} {lane} {middle}S{lane} {end} {} {end}",
+                if main { side - 2 } else { side + 2 }
+            );
             (path, lane - 6, middle, "middle")
         } else if a.x < b.x {
             let (start, end) = (a.x + BOX_WIDTH, b.x);
             let bend = (start + end) / 2;
-            let path = format!("M{start} {}C{bend} {} {bend} {} {} {}", a.centre(), a.centre(), b.centre(), end - 2, b.centre());
+            let path = format!(
+                "M{start} {}C{bend} {} {bend} {} {} {}",
+                a.centre(),
+                a.centre(),
+                b.centre(),
+                end - 2,
+                b.centre()
+            );
             (path, bend, (a.centre() + b.centre()) / 2 - 8, "middle")
         } else {
             let (start, end) = (a.x, b.x + BOX_WIDTH);
             let bend = (start + end) / 2;
-            let path = format!("M{start} {}C{bend} {} {bend} {} {} {}", a.centre(), a.centre(), b.centre(), end + 2, b.centre());
+            let path = format!(
+                "M{start} {}C{bend} {} {bend} {} {} {}",
+                a.centre(),
+                a.centre(),
+                b.centre(),
+                end + 2,
+                b.centre()
+            );
             (path, bend, (a.centre() + b.centre()) / 2 + 16, "middle")
         };
         svg.push_str(&format!("<path d=\"{path}\" class=\"{class}\" marker-end=\"url(#{class})\"/>\n"));
         let turned = a.x == b.x && anchor == "middle";
         let turn = if turned { format!(" transform=\"rotate(-90 {x} {y})\"") } else { String::new() };
-        svg.push_str(&format!("<text x=\"{x}\" y=\"{y}\" text-anchor=\"{anchor}\" class=\"label\"{turn}>{label}</text>\n"));
+        svg.push_str(&format!(
+            "<text x=\"{x}\" y=\"{y}\" text-anchor=\"{anchor}\" class=\"label\"{turn}>{label}</text>\n"
+        ));
     }
 }
 

@@ -146,17 +146,24 @@ pub(crate) fn sentence(model: &Model, state: &State, from: usize, to: usize) -> 
             match target {
                 Fact::Never(_) => what,
                 Fact::Networked(_) => {
-                    format!("the taint {taint} of Node {} is removed by the CNI, once it has set up {what}", node(n))
+                    format!(
+                        "the taint {taint} of Node {} is removed by the CNI, once it has set up {what}",
+                        node(n)
+                    )
                 }
-                Fact::Initialised(_) => format!("the taint {taint} of Node {} goes with its initialisation", node(n)),
+                Fact::Initialised(_) => {
+                    format!("the taint {taint} of Node {} goes with its initialisation", node(n))
+                }
                 _ => format!("the taint {taint} of Node {} goes once the Node is Ready", node(n)),
             }
         }
         Fact::Ready(n) => format!("Node {} is not Ready: it waits for {what}", node(n)),
         Fact::Networked(n) => {
-            let who = match (&target, model.cluster.cni) {
-                (Fact::Works(..), _) => String::from("it is set up by"),
-                (_, Cni::Kindnet) => String::from("kindnet reads status.hostIP there and waits for"),
+            let own = model.set.workloads.iter().find(|workload| workload.role == Role::Cni);
+            let who = match (&target, model.cluster.cni, own) {
+                (Fact::Works(..), ..) => String::from("it is set up by"),
+                (_, _, Some(own)) => format!("{} waits for", own.title_with_place()),
+                (_, Cni::Kindnet, None) => String::from("kindnet reads status.hostIP there and waits for"),
                 _ => String::from("the CNI waits for"),
             };
             if never {
@@ -172,20 +179,30 @@ pub(crate) fn sentence(model: &Model, state: &State, from: usize, to: usize) -> 
         },
         Fact::Initialised(n) => match target {
             Fact::Never(_) => format!("Node {} is not initialised: {what}", node(n)),
-            Fact::WebhookAnswers(_) => format!("Node {} cannot be updated while {what} is out of reach", node(n)),
+            Fact::WebhookAnswers(_) => {
+                format!("Node {} cannot be updated while {what} is out of reach", node(n))
+            }
             _ => format!("Node {} is initialised by {}", node(n), who(model, state, to)),
         },
         Fact::ServicesAnswer(n) => match (target, model.cluster.kube_proxy) {
             (Fact::Never(_), _) => format!("Service addresses do not answer on Node {}: {what}", node(n)),
-            (_, KubeProxy::Cni) => format!("Service addresses on Node {} are served by the CNI: {what}", node(n)),
+            (_, KubeProxy::Cni) => {
+                format!("Service addresses on Node {} are served by the CNI: {what}", node(n))
+            }
             _ => format!("Service addresses on Node {} wait for {what}", node(n)),
         },
-        Fact::DnsAnswers(n) => format!("cluster DNS does not answer on Node {}: it waits for {what}", node(n)),
+        Fact::DnsAnswers(n) => {
+            format!("cluster DNS does not answer on Node {}: it waits for {what}", node(n))
+        }
         Fact::DnsRuns => format!("cluster DNS is {what}"),
         Fact::StorageWorks => format!("the storage system runs as Pods and waits for {what}"),
         Fact::WebhookAnswers(k) => {
             let title = &model.set.webhooks[k as usize].title;
-            if never { format!("{title} cannot be reached: {what}") } else { format!("{title} is answered by {what}") }
+            if never {
+                format!("{title} cannot be reached: {what}")
+            } else {
+                format!("{title} is answered by {what}")
+            }
         }
         Fact::Never(_) => what,
     }

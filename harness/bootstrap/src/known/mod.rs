@@ -7,4 +7,4 @@ mod webhooks;
 pub use references::Assumed;
 pub(crate) use references::missing;
 pub(crate) use rights::{Gap, Need, gaps};
-pub(crate) use webhooks::{Guards, Webhook, namespace_labels, webhooks};
+pub(crate) use webhooks::{Webhook, namespace_labels, webhooks};

@@ -27,7 +27,11 @@ impl Assumed {
                 [kind, namespace, name] => {
                     entries.insert((kind.to_lowercase(), Some(namespace.to_owned()), name.to_owned()))
                 }
-                _ => return Err(format!("'{text}' names no object; write KIND/NAME, e.g. Secret/cloud-token")),
+                _ => {
+                    return Err(format!(
+                        "'{text}' names no object; write KIND/NAME, e.g. Secret/cloud-token"
+                    ));
+                }
             };
         }
         Ok(Assumed { entries })
@@ -74,7 +78,11 @@ fn built_in(reference: &Ref) -> bool {
     const NAMESPACES: &[&str] = &["default", "kube-system", "kube-public", "kube-node-lease"];
     const CLASSES: &[&str] = &["system-cluster-critical", "system-node-critical"];
     const MAPS: &[&str] = &[
-        "coredns", "extension-apiserver-authentication", "kube-proxy", "kubeadm-config", "kubelet-config",
+        "coredns",
+        "extension-apiserver-authentication",
+        "kube-proxy",
+        "kubeadm-config",
+        "kubelet-config",
         "kube-apiserver-legacy-service-account-token-tracking",
     ];
     let system = reference.namespace == "kube-system";
@@ -82,7 +90,8 @@ fn built_in(reference: &Ref) -> bool {
         "Namespace" => NAMESPACES.contains(&reference.name.as_str()),
         "PriorityClass" => CLASSES.contains(&reference.name.as_str()),
         "ServiceAccount" => {
-            reference.name == "default" || (system && ["coredns", "kube-proxy"].contains(&reference.name.as_str()))
+            reference.name == "default"
+                || (system && ["coredns", "kube-proxy"].contains(&reference.name.as_str()))
         }
         // Every namespace gets it from the root-ca-cert-publisher.
         "ConfigMap" => {

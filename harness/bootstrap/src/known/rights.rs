@@ -111,7 +111,10 @@ impl Rule<'_> {
                 let named = names.is_empty()
                     || (resource == "configmaps" && names.iter().any(|name| name == wanted))
                     || (resource == "leases" && verb != "create");
-                lists("apiGroups", &[group]) && lists("resources", &resources) && lists("verbs", &[verb]) && named
+                lists("apiGroups", &[group])
+                    && lists("resources", &resources)
+                    && lists("verbs", &[verb])
+                    && named
             }
         }
     }
@@ -123,14 +126,16 @@ fn rules_of<'a>(objects: &'a Objects, account: (&str, &str)) -> Vec<Rule<'a>> {
         for binding in objects.of_kind(kind).filter(|binding| binds(binding, account)) {
             let namespace = (!cluster_wide).then_some(binding.namespace.as_str());
             let Some(role) = binding.node.get("roleRef") else { continue };
-            let (kind, name) = (role.text_at("kind").unwrap_or_default(), role.text_at("name").unwrap_or_default());
+            let (kind, name) =
+                (role.text_at("kind").unwrap_or_default(), role.text_at("name").unwrap_or_default());
             let written = objects.of_kind(kind).find(|object| {
                 object.name == name && (kind == "ClusterRole" || object.namespace == binding.namespace)
             });
             match written {
                 Some(object) => {
                     let items = object.node.get("rules").map(Node::items).unwrap_or_default();
-                    rules.extend(items.iter().map(|node| Rule { node: RuleSource::Written(node), namespace }));
+                    rules
+                        .extend(items.iter().map(|node| Rule { node: RuleSource::Written(node), namespace }));
                 }
                 None if kind == "ClusterRole" && name == "cluster-admin" => {
                     rules.push(Rule { node: RuleSource::Everything, namespace });

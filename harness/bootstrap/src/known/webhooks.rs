@@ -55,12 +55,14 @@ pub(crate) fn namespace_labels(objects: &Objects, name: &str) -> Labels {
 pub(crate) fn webhooks(objects: &Objects, workloads: &[Workload]) -> Vec<Webhook> {
     let mut all = Vec::new();
     for (at, object) in objects.all.iter().enumerate() {
-        if !matches!(object.kind.as_str(), "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration") {
+        if !matches!(object.kind.as_str(), "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration")
+        {
             continue;
         }
         let items = object.node.get("webhooks").map(Node::items).unwrap_or_default();
         for (index, node) in items.iter().enumerate() {
-            let conditional = node.get("matchConditions").is_some_and(|conditions| !conditions.items().is_empty());
+            let conditional =
+                node.get("matchConditions").is_some_and(|conditions| !conditions.items().is_empty());
             // What a CEL expression lets through is not known here.
             if node.text_at("failurePolicy") == Some("Ignore") || conditional {
                 continue;

@@ -33,6 +33,21 @@ impl Object {
         Place { file: self.file.clone(), line: node.line, column: node.column }
     }
 
+    /// Why the kind is not known here, if so: it is misspelt, or a custom resource.
+    pub(crate) fn unknown_kind(&self) -> Option<String> {
+        let group = self.api_version.split_once('/').map_or("", |(group, _)| group);
+        let own = match group {
+            "" => CORE,
+            "apps" => &["Deployment", "DaemonSet", "StatefulSet", "ReplicaSet", "ControllerRevision"],
+            "batch" => &["Job", "CronJob"],
+            "autoscaling" | "policy" | "extensions" => return None,
+            other if other.ends_with(".k8s.io") => return None,
+            _ => return Some(format!("{} is a custom resource", object_name(&self.kind, &self.name))),
+        };
+        let known = own.contains(&self.kind.as_str());
+        (!known).then(|| format!("Kubernetes has no kind {} in {}", self.kind, self.api_version))
+    }
+
     /// Where the object is named, or begins.
     pub(crate) fn at(&self) -> Place {
         let named = self.node.at(&["metadata", "name"]);
@@ -47,6 +62,25 @@ impl Object {
         }
     }
 }
+
+/// Kinds of the core group.
+const CORE: &[&str] = &[
+    "ConfigMap",
+    "Endpoints",
+    "Event",
+    "LimitRange",
+    "Namespace",
+    "Node",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "Pod",
+    "PodTemplate",
+    "ReplicationController",
+    "ResourceQuota",
+    "Secret",
+    "Service",
+    "ServiceAccount",
+];
 
 /// Kind and name as people write them.
 pub(crate) fn object_name(kind: &str, name: &str) -> String {
@@ -128,8 +162,7 @@ impl Objects {
         if name.is_empty() && text(&["metadata", "generateName"]).is_none() {
             return say(Severity::Ignored, format!("the {kind} has no name"), "give it metadata.name");
         }
-        let namespace =
-            text(&["metadata", "namespace"]).unwrap_or_else(|| String::from(DEFAULT_NAMESPACE));
+        let namespace = text(&["metadata", "namespace"]).unwrap_or_else(|| String::from(DEFAULT_NAMESPACE));
         let file = source.name.clone();
         self.all.push(Object { api_version, kind, namespace, name, node, source: index, file });
     }
@@ -141,9 +174,8 @@ impl Objects {
 
     /// One object.
     pub(crate) fn find(&self, kind: &str, namespace: &str, name: &str) -> Option<&Object> {
-        let own = |object: &&Object| {
-            object.kind == kind && object.namespace == namespace && object.name == name
-        };
+        let own =
+            |object: &&Object| object.kind == kind && object.namespace == namespace && object.name == name;
         self.all.iter().find(own)
     }
 }

@@ -5,9 +5,12 @@ use super::scalar::resolve;
 use super::source::{Place, Problem, Severity, Source};
 use granit_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Span, StrInput, StructureStyle};
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 /// Most values one text may hold once its anchors are expanded; a 10 MB manifest has about one million.
 const MOST_VALUES: usize = 4_000_000;
+/// Most values that may stand in a text through anchors; what people write has a few hundred.
+const MOST_BORROWED: usize = 200_000;
 /// Most problems that are reported of one text.
 const MOST_PROBLEMS: usize = 20;
 
@@ -15,7 +18,8 @@ const MOST_PROBLEMS: usize = 20;
 pub(super) fn documents(source: &Source) -> (Vec<Node>, Vec<Problem>) {
     let options = granit_parser::options! { emit_comments: false };
     let parser = Parser::new_from_str_with_options(&source.text, options);
-    let mut reading = Reading { source, parser, anchors: HashMap::new(), values: 0, problems: Vec::new() };
+    let mut reading =
+        Reading { source, parser, anchors: HashMap::new(), values: 0, borrowed: 0, problems: Vec::new() };
     let mut found = Vec::new();
     loop {
         match reading.document() {
@@ -23,7 +27,8 @@ pub(super) fn documents(source: &Source) -> (Vec<Node>, Vec<Problem>) {
             Ok(None) => break,
             Err(fault) => {
                 reading.report(fault);
-                let enough = reading.problems.len() >= MOST_PROBLEMS || reading.values > MOST_VALUES;
+                let large = reading.values > MOST_VALUES || reading.borrowed > MOST_BORROWED;
+                let enough = reading.problems.len() >= MOST_PROBLEMS || large;
                 // What follows a broken document is read as well, so that one run shows all there is to mend.
                 if enough || !matches!(reading.parser.proceed_next_document(), Ok(true)) {
                     break;
@@ -37,8 +42,9 @@ pub(super) fn documents(source: &Source) -> (Vec<Node>, Vec<Problem>) {
 struct Reading<'t> {
     source: &'t Source,
     parser: Parser<'t, StrInput<'t>>,
-    anchors: HashMap<usize, Node>,
+    anchors: HashMap<usize, Rc<Node>>,
     values: usize,
+    borrowed: usize,
     problems: Vec<Problem>,
 }
 
@@ -85,27 +91,36 @@ impl<'t> Reading<'t> {
         Ok(None)
     }
 
-    fn count(&mut self, span: &Span, more: usize) -> Result<(), Fault> {
-        self.values = self.values.saturating_add(more);
+    fn count(&mut self, span: &Span) -> Result<(), Fault> {
+        self.values += 1;
         if self.values > MOST_VALUES {
-            return Err(fault(
-                span,
-                format!("holds more than {MOST_VALUES} values once its anchors are expanded"),
-                "expand fewer anchors, or split the file",
-            ));
+            let what = format!("holds more than {MOST_VALUES} values");
+            return Err(fault(span, what, "split the file, or leave out what is not part of the boot"));
+        }
+        Ok(())
+    }
+
+    /// Counts what stands somewhere through an anchor, before it is copied there.
+    fn borrow(&mut self, span: &Span, size: usize) -> Result<(), Fault> {
+        self.borrowed = self.borrowed.saturating_add(size);
+        if self.borrowed > MOST_BORROWED {
+            let what = format!("holds more than {MOST_BORROWED} values once its anchors are expanded");
+            return Err(fault(span, what, "expand fewer anchors"));
         }
         Ok(())
     }
 
     fn node(&mut self, event: Event<'t>, span: &Span) -> Result<Node, Fault> {
-        self.count(span, 1)?;
+        self.count(span)?;
         match event {
             Event::Scalar(text, style, anchor, tag) => {
                 let as_text = tag.is_some_and(|tag| tag.core_suffix() == Some("str"));
                 let (value, style) = match style {
                     ScalarStyle::Plain if !as_text => (resolve(&text), Style::Plain),
                     ScalarStyle::Plain => (Value::Text(text.into_owned()), Style::Plain),
-                    ScalarStyle::Literal | ScalarStyle::Folded => (Value::Text(text.into_owned()), Style::Lines),
+                    ScalarStyle::Literal | ScalarStyle::Folded => {
+                        (Value::Text(text.into_owned()), Style::Lines)
+                    }
                     _ => (Value::Text(text.into_owned()), Style::Quoted),
                 };
                 let end = bytes(&span.end).max(bytes(&span.start));
@@ -120,7 +135,7 @@ impl<'t> Reading<'t> {
 
     fn remember(&mut self, anchor: usize, node: Node) -> Node {
         if anchor != 0 {
-            self.anchors.insert(anchor, node.clone());
+            self.anchors.insert(anchor, Rc::new(node.clone()));
         }
         node
     }
@@ -130,8 +145,8 @@ impl<'t> Reading<'t> {
             let what = String::from("an alias inside the value it names, or of another document");
             return Err(fault(span, what, "write the value out"));
         };
-        self.count(span, size(&target))?;
-        Ok(borrowed(target))
+        self.borrow(span, size(&target))?;
+        Ok(borrowed(Node::clone(&target)))
     }
 
     fn list(&mut self, span: &Span, style: StructureStyle, anchor: usize) -> Result<Node, Fault> {
@@ -178,7 +193,8 @@ impl<'t> Reading<'t> {
             let key = self.node(event, &at)?;
             let Some(text) = key_text(&key, &self.source.text) else {
                 let what = format!("a key that is {}", key.kind());
-                let hint = "keys of manifests are text; render templates first ('helm template', 'kustomize build')";
+                let hint =
+                    "keys of manifests are text; render templates first ('helm template', 'kustomize build')";
                 return Err(fault(&at, what, hint));
             };
             let (event, value_at) = self
@@ -200,7 +216,7 @@ impl<'t> Reading<'t> {
         }
         for entry in merged.iter().flat_map(merge_sources).flat_map(Node::entries) {
             if keys.insert(entry.key.clone()) {
-                self.count(span, size(&entry.value))?;
+                self.borrow(span, size(&entry.value))?;
                 entries.push(Entry { value: borrowed(entry.value.clone()), ..entry.clone() });
             }
         }
@@ -211,7 +227,8 @@ impl<'t> Reading<'t> {
     fn report(&mut self, fault: Fault) {
         let place = Place { file: self.source.name.clone(), line: fault.line, column: fault.column };
         let lines = self.source.text.lines();
-        let near = lines.skip(fault.line.saturating_sub(4) as usize).take(7).find(|line| line.contains("{{"));
+        // The line itself, or the one before, where an action on a line of its own ends up in the next key.
+        let near = lines.skip(fault.line.saturating_sub(2) as usize).take(2).find(|line| line.contains("{{"));
         let (what, hint) = match near {
             Some(line) => (
                 format!("a template left unrendered: {}", shorten(line.trim())),

@@ -44,7 +44,8 @@ fn whole(text: &str) -> Option<i64> {
         i64::from_str_radix(octal, 8)
     } else if let Some(binary) = digits.strip_prefix("0b") {
         i64::from_str_radix(binary, 2)
-    } else if digits.len() > 1 && digits.starts_with('0') && digits.chars().all(|c| ('0'..='7').contains(&c)) {
+    } else if digits.len() > 1 && digits.starts_with('0') && digits.chars().all(|c| ('0'..='7').contains(&c))
+    {
         i64::from_str_radix(digits, 8)
     } else {
         digits.parse()

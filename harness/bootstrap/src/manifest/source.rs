@@ -94,7 +94,11 @@ fn text_of(name: &str, reader: &mut dyn Read) -> Result<Source, Problem> {
         Err(error) => {
             let line = error.as_bytes()[..error.utf8_error().valid_up_to()].split(|b| *b == b'\n').count();
             Err(Problem {
-                place: Place { file: Arc::from(name), line: u32::try_from(line).unwrap_or(u32::MAX), column: 1 },
+                place: Place {
+                    file: Arc::from(name),
+                    line: u32::try_from(line).unwrap_or(u32::MAX),
+                    column: 1,
+                },
                 severity: Severity::Unreadable,
                 what: String::from("is not UTF-8 text"),
                 hint: String::from("save it as UTF-8"),

@@ -59,7 +59,11 @@ impl Set {
                 .collect()
         };
         let of_ccm = |w: &Workload| {
-            if matches!(w.role, Role::Ccm | Role::NodeManager) { gaps(objects, assumed, w) } else { Vec::new() }
+            if matches!(w.role, Role::Ccm | Role::NodeManager) {
+                gaps(objects, assumed, w)
+            } else {
+                Vec::new()
+            }
         };
         Set {
             missing: all.iter().map(|workload| missing(objects, assumed, workload)).collect(),
@@ -99,6 +103,8 @@ pub(crate) struct Model<'a> {
     pub(crate) goals: Vec<usize>,
     /// Workloads whose Pods are bound in every possible order.
     pub(crate) explored: Vec<usize>,
+    /// Explored workloads that keep one another off a Node: who waits, who is there, and the reason's fact.
+    pub(crate) contests: Vec<(u32, u32, usize)>,
 }
 
 impl<'a> Model<'a> {
@@ -118,6 +124,7 @@ impl<'a> Model<'a> {
             given: Vec::new(),
             goals: Vec::new(),
             explored: Vec::new(),
+            contests: Vec::new(),
         };
         for node in 0..model.machines.len() {
             model.node(node);

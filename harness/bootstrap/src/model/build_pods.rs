@@ -1,6 +1,6 @@
 //! Rules about Pods: making, scheduling, starting and working.
 
-use super::build::{Model, number};
+use super::build::{Model, Set, number};
 use super::fact::{Change, Fact, Premise};
 use crate::cluster::CloudEndpoint;
 use crate::known::Need;
@@ -221,7 +221,7 @@ impl Model<'_> {
         let workload = &self.set.workloads[index];
         let mut body = vec![self.needs(Fact::Runs(w, n))];
         let client = matches!(workload.role, Role::Ccm | Role::NodeManager | Role::Cni | Role::Dns);
-        if client && !self.names_api_server(index) {
+        if client && !self.set.names_api_server(index) {
             let place = workload.spec_place.clone();
             body.push(self.needs_at(Fact::ServicesAnswer(n), place, Some(Change::ApiServer(w))));
         }
@@ -265,10 +265,12 @@ impl Model<'_> {
         }
         body
     }
+}
 
+impl Set {
     /// Whether the workload finds the API server without its Service address.
     pub(crate) fn names_api_server(&self, index: usize) -> bool {
-        let workload = &self.set.workloads[index];
+        let workload = &self.workloads[index];
         let flag = |name: &str| workload.flag(name).is_some_and(|(value, _)| !value.is_empty());
         let env = |container: &crate::workload::Container| {
             container.env_names.iter().any(|name| name == "KUBERNETES_SERVICE_HOST")
@@ -276,15 +278,10 @@ impl Model<'_> {
         flag("kubeconfig")
             || flag("master")
             || workload.containers.iter().any(env)
-            || self.set.api_from_map[index]
+            || self.api_from_map[index]
     }
 }
 
 fn provide(w: u32, reference: &crate::workload::Ref) -> Change {
-    Change::Provide(
-        w,
-        reference.kind.to_owned(),
-        reference.namespace.clone(),
-        reference.name.clone(),
-    )
+    Change::Provide(w, reference.kind.to_owned(), reference.namespace.clone(), reference.name.clone())
 }

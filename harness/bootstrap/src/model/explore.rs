@@ -49,13 +49,8 @@ pub(crate) struct Exploration {
 /// Follows every order.
 pub(crate) fn explore(model: &Model) -> Exploration {
     let engine = Engine::new(model);
-    let mut found = Exploration {
-        states: 0,
-        complete: true,
-        booted: None,
-        stuck: None,
-        unready_hosts: BTreeSet::new(),
-    };
+    let mut found =
+        Exploration { states: 0, complete: true, booted: None, stuck: None, unready_hosts: BTreeSet::new() };
     let mut seen = HashSet::new();
     let mut waiting = vec![engine.start()];
     while let Some(state) = waiting.pop() {
@@ -69,6 +64,7 @@ pub(crate) fn explore(model: &Model) -> Exploration {
         found.states += 1;
         let next = engine.next(&state);
         let last = next.is_empty();
+        next.iter().for_each(|after| engine.note_early(&state, after, &mut found.unready_hosts));
         engine.note_unready(&state, last, &mut found.unready_hosts);
         if last {
             let reached = model.goals.iter().all(|goal| state.holds[*goal]);
@@ -89,7 +85,8 @@ impl Model<'_> {
             self.set.webhooks.iter().filter_map(|hook| hook.backends.as_ref()).flatten().copied().collect();
         let waited = |w: usize| workloads[w].role != Role::Other || backends.contains(&w);
         let rivals = |w: usize| {
-            (0..workloads.len()).any(|o| o != w && (waited(w) || waited(o)) && rival(&workloads[w], &workloads[o]))
+            (0..workloads.len())
+                .any(|o| o != w && (waited(w) || waited(o)) && rival(&workloads[w], &workloads[o]))
         };
         let mut explored = Vec::new();
         for (w, workload) in workloads.iter().enumerate() {
@@ -110,7 +107,38 @@ impl Model<'_> {
             }
         }
         explored.retain(|w| !self.elsewhere(*w));
+        for w in &explored {
+            for v in &explored {
+                if rival(&self.set.workloads[*w], &self.set.workloads[*v]) {
+                    self.contest(*w, *v);
+                }
+            }
+        }
         self.explored = explored;
+    }
+}
+
+impl Model<'_> {
+    /// Puts into words that one workload's Pod keeps another's off a Node.
+    fn contest(&mut self, w: usize, v: usize) {
+        let (own, rival) = (&self.set.workloads[w], &self.set.workloads[v]);
+        let port = own.host_ports.iter().find(|(port, protocol, _)| {
+            rival
+                .host_ports
+                .iter()
+                .any(|(other, other_protocol, _)| port == other && protocol == other_protocol)
+        });
+        let (words, place) = match port {
+            Some((port, _, place)) => {
+                (format!("port {port} of the host is taken by {}", rival.title_with_place()), place.clone())
+            }
+            None => (
+                format!("anti-affinity keeps it from {}", rival.title_with_place()),
+                own.affinity_place.clone(),
+            ),
+        };
+        let fact = self.never(words, Some(place), None).fact;
+        self.contests.push((number(w), number(v), fact));
     }
 }
 
@@ -190,8 +218,12 @@ impl<'m> Engine<'m> {
 
     fn start(&self) -> State {
         let open = self.model.rules.iter().map(|rule| number(rule.body.len())).collect();
-        let mut state =
-            State { holds: vec![false; self.model.facts.len()], open, bound: Vec::new(), preempted: Vec::new() };
+        let mut state = State {
+            holds: vec![false; self.model.facts.len()],
+            open,
+            bound: Vec::new(),
+            preempted: Vec::new(),
+        };
         let free = self.model.rules.iter().filter(|rule| rule.body.is_empty()).map(|rule| rule.head);
         self.follow(&mut state, self.model.given.iter().copied().chain(free).collect());
         state
@@ -214,7 +246,8 @@ impl<'m> Engine<'m> {
 
     /// Bound workloads of a Node, as bits over the explored ones.
     fn mask(&self, state: &State, node: usize) -> u64 {
-        let bit = |row: &Vec<usize>| row.get(node).is_some_and(|fact| *fact != usize::MAX && state.holds[*fact]);
+        let bit =
+            |row: &Vec<usize>| row.get(node).is_some_and(|fact| *fact != usize::MAX && state.holds[*fact]);
         self.is.iter().enumerate().filter(|(_, row)| bit(row)).fold(0, |mask, (w, _)| mask | 1 << (w % 64))
     }
 
@@ -315,6 +348,18 @@ impl<'m> Engine<'m> {
         after
     }
 
+    /// A CCM that is bound to a Node before that is Ready may see other Nodes become Ready first.
+    fn note_early(&self, before: &State, after: &State, found: &mut BTreeSet<(u32, bool)>) {
+        let Some((w, node)) = after.bound.last().copied() else { return };
+        let ready =
+            |state: &State, n: u32| self.model.find(Fact::Ready(n)).is_some_and(|fact| state.holds[fact]);
+        let of_ccm = self.model.set.workloads[w as usize].role == Role::Ccm;
+        let others = (0..self.model.machines.len()).map(number).filter(|n| *n != node);
+        if of_ccm && !ready(before, node) && others.into_iter().any(|n| ready(after, n)) {
+            found.insert((w, false));
+        }
+    }
+
     fn note_unready(&self, state: &State, last: bool, found: &mut BTreeSet<(u32, bool)>) {
         let nodes = 0..self.model.machines.len();
         let ready = |n: u32| self.model.find(Fact::Ready(n)).is_some_and(|fact| state.holds[fact]);
@@ -331,7 +376,8 @@ impl<'m> Engine<'m> {
                 let fact = self.model.find(Fact::Bound(number(w), n));
                 fact.is_some_and(|fact| state.holds[fact])
             };
-            let stranded = workload.role == Role::Ccm && nodes.clone().map(number).any(|n| bound(n) && !ready(n));
+            let stranded =
+                workload.role == Role::Ccm && nodes.clone().map(number).any(|n| bound(n) && !ready(n));
             if stranded {
                 found.insert((number(w), last));
             }

@@ -10,7 +10,7 @@ mod fact;
 mod verdict;
 
 pub(crate) use build::{Model, Set};
-pub(crate) use explore::{Exploration, State, explore};
-pub(crate) use fact::{Change, Fact, Premise, Reason};
+pub(crate) use explore::State;
+pub(crate) use fact::{Change, Fact};
 pub use verdict::{Eviction, Outcome};
 pub(crate) use verdict::{Judged, judge};

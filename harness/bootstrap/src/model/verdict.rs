@@ -59,7 +59,8 @@ const SLOW_BOOT: i64 = 300;
 
 /// Judges one cluster.
 pub(crate) fn judge(set: &Set, cluster: &Cluster) -> Judged {
-    let mut judged = Judged { outcome: Outcome::Boots, states: 0, eviction: None, stuck: None, booted: false };
+    let mut judged =
+        Judged { outcome: Outcome::Boots, states: 0, eviction: None, stuck: None, booted: false };
     let mut complete = true;
     let guarded = set.asked.iter().any(|asked| !asked.is_empty());
     let orders: &[bool] = if guarded { &[false, true] } else { &[false] };

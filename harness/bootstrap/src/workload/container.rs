@@ -7,7 +7,6 @@ use crate::manifest::{Node, Object, Place};
 #[derive(Clone, Debug)]
 pub(crate) struct Container {
     pub(crate) name: String,
-    pub(crate) place: Place,
     /// Whether it ends before the others start.
     pub(crate) init: bool,
     pub(crate) image: String,
@@ -40,7 +39,6 @@ pub(crate) struct Probe {
     /// Port as it is written: a number or a name, resolved to a number where that is known.
     pub(crate) port: Option<i64>,
     pub(crate) port_place: Place,
-    pub(crate) place: Place,
 }
 
 impl Container {
@@ -70,7 +68,10 @@ impl Container {
             if argument.contains(char::is_whitespace) && argument.contains("--") {
                 let clean = |word: &str| word.trim_matches(['"', '\'', '\\', ';']).to_owned();
                 words.extend(
-                    argument.split_whitespace().map(|w| (clean(w), place.clone())).filter(|w| !w.0.is_empty()),
+                    argument
+                        .split_whitespace()
+                        .map(|w| (clean(w), place.clone()))
+                        .filter(|w| !w.0.is_empty()),
                 );
             } else {
                 words.push((argument.clone(), place.clone()));
@@ -93,7 +94,6 @@ impl Container {
         let asks = |what: &str| [requests, limits].into_iter().flatten().any(|map| map.get(what).is_some());
         let mut container = Container {
             name: node.text_at("name").unwrap_or_default().to_owned(),
-            place: object.place(node),
             init,
             image: node.text_at("image").unwrap_or_default().to_owned(),
             image_place: object.place_of(node, "image"),
@@ -165,7 +165,6 @@ fn probe(object: &Object, container: &Node, kind: &'static str) -> Option<Probe>
         scheme: get.text_at("scheme").unwrap_or("HTTP").to_owned(),
         port,
         port_place: object.place_of(get, "port"),
-        place: object.place_of(container, kind),
     })
 }
 
@@ -230,7 +229,9 @@ mod tests {
     #[test]
     fn images_parse_as_the_kubelet_parses_them() {
         let sum = "a".repeat(64);
-        for good in ["ccm", "ccm:v1", "registry.example:5000/a/ccm:v1.2", &format!("ccm@sha256:{sum}"), "${IMAGE}"] {
+        for good in
+            ["ccm", "ccm:v1", "registry.example:5000/a/ccm:v1.2", &format!("ccm@sha256:{sum}"), "${IMAGE}"]
+        {
             assert_eq!(image_fault(good), None, "{good}");
         }
         for bad in ["registry/ccm@latest", "", "Ccm:v1", "ccm:", "ccm:a b", "a//b", "ccm@sha256:abc"] {

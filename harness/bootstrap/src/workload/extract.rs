@@ -29,7 +29,7 @@ pub(crate) fn spec_path(kind: WorkloadKind) -> &'static [&'static str] {
 }
 
 fn workload(index: usize, object: &Object) -> Option<Workload> {
-    let kind = WorkloadKind::parse(&object.kind)?;
+    let kind = WorkloadKind::parse(&object.api_version, &object.kind)?;
     let root = &object.node;
     let absent = Node { value: crate::manifest::Value::Map(Vec::new()), ..root.clone() };
     let spec = root.at(spec_path(kind)).unwrap_or(&absent);
@@ -39,6 +39,10 @@ fn workload(index: usize, object: &Object) -> Option<Workload> {
     let containers = containers(object, spec, &mut refs);
     if containers.iter().all(|container| container.init) {
         refused.push((object.at(), String::from("it has no container"), String::from("add spec.containers")));
+    }
+    if ["extensions/v1beta1", "apps/v1beta1", "apps/v1beta2"].contains(&object.api_version.as_str()) {
+        let what = format!("{} is not served since Kubernetes 1.16", object.api_version);
+        refused.push((object.place_of(root, "apiVersion"), what, String::from("write apiVersion: apps/v1")));
     }
     let pod_labels = pod_labels(kind, root);
     let selector = super::Selector::read(top.get("selector"));
@@ -50,7 +54,11 @@ fn workload(index: usize, object: &Object) -> Option<Workload> {
     };
     if !selected {
         let what = String::from("its selector does not choose the labels of its own Pods");
-        refused.push((object.place_of(top, "selector"), what, String::from("make selector and labels agree")));
+        refused.push((
+            object.place_of(top, "selector"),
+            what,
+            String::from("make selector and labels agree"),
+        ));
     }
     let tolerations = tolerations(object, spec, &mut refused);
     let service_account = ["serviceAccountName", "serviceAccount"]
@@ -190,11 +198,7 @@ fn node_selector(object: &Object, spec: &Node) -> Vec<(String, String, Place)> {
 }
 
 /// Tolerations; those that the API server refuses (`ValidateTolerations`) are said and left out.
-fn tolerations(
-    object: &Object,
-    spec: &Node,
-    refused: &mut Vec<(Place, String, String)>,
-) -> Vec<Toleration> {
+fn tolerations(object: &Object, spec: &Node, refused: &mut Vec<(Place, String, String)>) -> Vec<Toleration> {
     let mut all = Vec::new();
     for item in spec.get("tolerations").map(Node::items).unwrap_or_default() {
         let place = object.place(item);

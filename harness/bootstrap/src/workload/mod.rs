@@ -8,16 +8,16 @@ mod role;
 mod selector;
 mod taint;
 
-pub(crate) use container::{Container, Probe, image_fault};
+pub(crate) use container::{Container, image_fault};
 pub(crate) use extract::{spec_path, workloads};
 pub(crate) use placement::PodTerm;
 pub(crate) use refs::{Ref, Stage};
 pub(crate) use role::{CcmDoubt, Role, cloud_controllers};
 pub(crate) use selector::{Expression, Labels, Operator, Selector, Term};
-pub use taint::{Effect, Taint};
 pub(crate) use taint::{
     CONTROL_PLANE, MASTER, NETWORK_UNAVAILABLE, NOT_READY, Toleration, UNINITIALIZED, UNREACHABLE, borne,
 };
+pub use taint::{Effect, Taint};
 
 use crate::manifest::Place;
 
@@ -106,7 +106,12 @@ pub(crate) struct Workload {
 }
 
 impl WorkloadKind {
-    pub(crate) fn parse(kind: &str) -> Option<WorkloadKind> {
+    /// The kind, when it is one of Kubernetes' own API groups; others have kinds of the same names.
+    pub(crate) fn parse(api_version: &str, kind: &str) -> Option<WorkloadKind> {
+        let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        if !["", "apps", "batch", "extensions"].contains(&group) {
+            return None;
+        }
         Some(match kind {
             "Deployment" => WorkloadKind::Deployment,
             "DaemonSet" => WorkloadKind::DaemonSet,

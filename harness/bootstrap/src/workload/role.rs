@@ -38,7 +38,8 @@ pub(super) fn of(workload: &Workload) -> Role {
     let own_flag = workload.flag("cloud-provider").is_some();
     let short = name == "ccm" || name.ends_with("-ccm") || name.starts_with("ccm-") || name.contains("-ccm-");
     let image = images.iter().any(|i| i.contains("-ccm") || i.contains("/ccm"));
-    let kubernetes_own = ["kube-apiserver", "kube-controller-manager", "kubelet"].iter().any(|own| named(own));
+    let kubernetes_own =
+        ["kube-apiserver", "kube-controller-manager", "kubelet"].iter().any(|own| named(own));
     if named("cloud-controller") || labelled("cloud-controller-manager") || short || image {
         return Role::Ccm;
     }
