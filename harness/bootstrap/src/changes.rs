@@ -6,8 +6,9 @@ use crate::model::{Change, Model, Outcome, Set, State, judge};
 use crate::workload::{DnsPolicy, Term, Toleration};
 use std::collections::BTreeSet;
 
-/// Most changes a smallest set is searched with; beyond that a set nothing can be left out of is good enough.
-const MOST_SEARCHED: usize = 4;
+/// Most changes among which the smallest set is searched in every combination; with more of them a set from which
+/// nothing can be left out is good enough.
+const MOST_SEARCHED: usize = 7;
 
 impl Set {
     /// The set as it would be with the changes.
@@ -148,17 +149,29 @@ pub(crate) fn smallest(set: &Set, clusters: &[&Cluster]) -> Option<Vec<Change>> 
     if !boots(&all) {
         return None;
     }
-    let mut kept = all.clone();
-    // What costs most to change is left out first.
-    for change in all.iter().rev() {
-        let without: Vec<Change> = kept.iter().filter(|own| *own != change).cloned().collect();
-        if boots(&without) {
-            kept = without;
+    // Changes never hurt one another: what cannot be left out is part of every set that works.
+    let without = |left: &[Change], out: &Change| -> Vec<Change> {
+        left.iter().filter(|own| *own != out).cloned().collect()
+    };
+    let (needed, rest): (Vec<Change>, Vec<Change>) =
+        all.iter().cloned().partition(|change| !boots(&without(&all, change)));
+    if boots(&needed) {
+        return Some(needed);
+    }
+    if rest.len() <= MOST_SEARCHED {
+        for size in 1..rest.len() {
+            let with = |chosen: &[Change]| boots(&[needed.as_slice(), chosen].concat());
+            if let Some(found) = combination(&rest, size, &with) {
+                return Some([needed, found].concat());
+            }
         }
     }
-    for size in 1..kept.len().min(MOST_SEARCHED + 1) {
-        if let Some(found) = combination(&all, size, &boots) {
-            return Some(found);
+    // What costs most to change is left out first.
+    let mut kept = all.clone();
+    for change in all.iter().rev() {
+        let less = without(&kept, change);
+        if boots(&less) {
+            kept = less;
         }
     }
     Some(kept)

@@ -30,7 +30,10 @@ pub struct Cell {
 #[derive(Debug)]
 pub(crate) struct Checked {
     pub(crate) objects: Objects,
+    /// Everything, for the lint.
     pub(crate) set: Set,
+    /// What the boot depends on, for the model.
+    pub(crate) boot: Set,
     pub(crate) assumed: Assumed,
 }
 
@@ -45,7 +48,7 @@ impl Checked {
         let mut objects = Objects::read(sources);
         objects.problems.splice(0..0, problems);
         let set = Set::new(&objects, &assumed, ccm);
-        Checked { objects, set, assumed }
+        Checked { boot: set.reduced(), objects, set, assumed }
     }
 
     /// Why no verdict is possible, if so.
@@ -74,8 +77,8 @@ impl Checked {
 
     /// Judges one cluster; explains it when asked to.
     pub(crate) fn cell(&self, cluster: Cluster, explained: bool) -> Cell {
-        let judged = judge(&self.set, &cluster);
-        let explanation = if explained { explain(&self.set, &cluster, &judged) } else { None };
+        let judged = judge(&self.boot, &cluster);
+        let explanation = if explained { explain(&self.boot, &cluster, &judged) } else { None };
         Cell {
             outcome: judged.outcome,
             states: judged.states,

@@ -56,7 +56,7 @@ impl Graph {
         );
         for (id, color) in [("plain", "#555"), ("cycle", "#c62828")] {
             svg.push_str(&format!(
-                "<marker id=\"{id}\" viewBox=\"0 0 10 10\" refX=\"9\" refY=\"5\" markerWidth=\"8\" markerHeight=\"8\" \
+                "<marker id=\"{id}\" viewBox=\"0 0 10 10\" refX=\"9\" refY=\"5\" markerUnits=\"userSpaceOnUse\" markerWidth=\"11\" markerHeight=\"11\" \
                  orient=\"auto-start-reverse\"><path d=\"M0 0L10 5L0 10z\" fill=\"{color}\"/></marker>\n"
             ));
         }
@@ -147,7 +147,7 @@ impl Graph {
                 end - 2,
                 b.centre()
             );
-            (path, bend, (a.centre() + b.centre()) / 2 - 8, "middle")
+            (path, bend, a.centre().min(b.centre()) - 8, "middle")
         } else {
             let (start, end) = (a.x, b.x + BOX_WIDTH);
             let bend = (start + end) / 2;
@@ -237,12 +237,19 @@ fn wrap(text: &str) -> Vec<String> {
     lines
 }
 
-/// A word, or its halves around the first slash; the flag says that no space stands before it.
+/// A word in pieces that fit into a line, broken after a slash where there is one; the flag says that no space stands
+/// before the piece.
 fn pieces(word: &str) -> Vec<(&str, bool)> {
-    match word.find('/') {
-        Some(at) if word.len() > WRAP - 8 => vec![(&word[..=at], false), (&word[at + 1..], true)],
-        _ => vec![(word, false)],
+    let mut pieces = Vec::new();
+    let mut rest = word;
+    while rest.chars().count() > WRAP - 8 {
+        let most = rest.char_indices().nth(WRAP - 8).map_or(rest.len(), |(at, _)| at);
+        let at = rest[..most].rfind('/').map_or(most, |slash| slash + 1);
+        pieces.push((&rest[..at], !pieces.is_empty()));
+        rest = &rest[at..];
     }
+    pieces.push((rest, !pieces.is_empty()));
+    pieces
 }
 
 fn escape(text: &str) -> String {

@@ -38,17 +38,19 @@ pub(crate) fn fix(
     ccm: Option<&str>,
 ) -> Fixed {
     let failing: Vec<&Cluster> =
-        clusters.iter().filter(|cluster| judge(&checked.set, cluster).outcome != Outcome::Boots).collect();
+        clusters.iter().filter(|cluster| judge(&checked.boot, cluster).outcome != Outcome::Boots).collect();
     let changes =
-        if failing.is_empty() { Vec::new() } else { smallest(&checked.set, &failing).unwrap_or_default() };
+        if failing.is_empty() { Vec::new() } else { smallest(&checked.boot, &failing).unwrap_or_default() };
     let mut fixed = Fixed {
         sources: checked.objects.sources.clone(),
         done: Vec::new(),
         by_hand: Vec::new(),
         stuck: Vec::new(),
     };
-    let mut edits: Vec<(Option<Edit>, String)> =
-        changes.iter().map(|change| (edit_for(&checked.set, change), words(&checked.set, change))).collect();
+    let mut edits: Vec<(Option<Edit>, String)> = changes
+        .iter()
+        .map(|change| (edit_for(&checked.boot, change), words(&checked.boot, change)))
+        .collect();
     for finding in findings {
         let wanted = finding.level == Level::Must || (recommended && finding.level == Level::Should);
         if wanted && !edits.iter().any(|(edit, _)| edit.is_some() && *edit == finding.edit) {
@@ -74,7 +76,7 @@ pub(crate) fn fix(
             }
         }
     }
-    let set = Set::new(&objects, &checked.assumed, ccm);
+    let set = Set::new(&objects, &checked.assumed, ccm).reduced();
     let boots = |cluster: &&Cluster| judge(&set, cluster).outcome == Outcome::Boots;
     fixed.stuck = clusters.iter().filter(|cluster| !boots(cluster)).cloned().collect();
     fixed

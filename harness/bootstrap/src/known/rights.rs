@@ -57,6 +57,11 @@ pub(crate) fn gaps(objects: &Objects, assumed: &Assumed, workload: &Workload) ->
         return Vec::new();
     }
     let rules = rules_of(objects, account);
+    let lease = workload.flag("leader-elect-resource-namespace").map_or_else(
+        // The framework's default (component-base config).
+        || String::from("kube-system"),
+        |(namespace, _)| namespace,
+    );
     let elects = workload.flag("leader-elect").is_none_or(|(value, _)| value != "false");
     let tolerant = ["authentication-tolerate-lookup-failure", "authentication-skip-lookup"]
         .iter()
@@ -65,8 +70,8 @@ pub(crate) fn gaps(objects: &Objects, assumed: &Assumed, workload: &Workload) ->
     for Row(row, need, group, resource, verbs) in ROWS {
         let needless = (*need == Need::Election && !elects) || (*need == Need::Start && tolerant);
         for verb in verbs.iter().filter(|_| !needless) {
-            // Leases and the authentication map live in kube-system, which a Role there covers.
-            let granted = rules.iter().any(|rule| rule.grants(group, resource, verb));
+            let home = if *resource == "leases" { lease.as_str() } else { "kube-system" };
+            let granted = rules.iter().any(|rule| rule.grants((group, resource, verb), home));
             if !granted {
                 gaps.push(Gap { need: *need, row, group, resource, verb });
             }
@@ -89,9 +94,11 @@ enum RuleSource<'a> {
 }
 
 impl Rule<'_> {
-    fn grants(&self, group: &str, resource: &str, verb: &str) -> bool {
+    /// Whether the rule grants group, resource and verb; a Role only for leases and the authentication map, in the
+    /// namespace that is their home.
+    fn grants(&self, (group, resource, verb): (&str, &str, &str), home: &str) -> bool {
         let local = ["leases", "configmaps"].contains(&resource);
-        if self.namespace.is_some_and(|namespace| !local || namespace != "kube-system") {
+        if self.namespace.is_some_and(|namespace| !local || namespace != home) {
             return false;
         }
         match &self.node {

@@ -3,6 +3,7 @@
 use super::node::{Node, Value};
 use super::parse::{documents, shorten};
 use super::source::{Place, Problem, Severity, Source};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Namespace of an object that names none.
@@ -96,6 +97,8 @@ pub(crate) struct Objects {
     pub(crate) all: Vec<Object>,
     /// What could not be read.
     pub(crate) problems: Vec<Problem>,
+    /// Objects by kind.
+    by_kind: HashMap<String, Vec<usize>>,
 }
 
 impl Objects {
@@ -164,19 +167,18 @@ impl Objects {
         }
         let namespace = text(&["metadata", "namespace"]).unwrap_or_else(|| String::from(DEFAULT_NAMESPACE));
         let file = source.name.clone();
+        self.by_kind.entry(kind.clone()).or_default().push(self.all.len());
         self.all.push(Object { api_version, kind, namespace, name, node, source: index, file });
     }
 
     /// Objects of a kind.
-    pub(crate) fn of_kind<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a Object> {
-        self.all.iter().filter(move |object| object.kind == kind)
+    pub(crate) fn of_kind(&self, kind: &str) -> impl Iterator<Item = &Object> + use<'_> {
+        self.by_kind.get(kind).into_iter().flatten().map(|index| &self.all[*index])
     }
 
     /// One object.
     pub(crate) fn find(&self, kind: &str, namespace: &str, name: &str) -> Option<&Object> {
-        let own =
-            |object: &&Object| object.kind == kind && object.namespace == namespace && object.name == name;
-        self.all.iter().find(own)
+        self.of_kind(kind).find(|object| object.namespace == namespace && object.name == name)
     }
 }
 

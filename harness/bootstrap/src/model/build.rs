@@ -50,6 +50,9 @@ impl Set {
         let asked = |leases: bool| {
             all.iter()
                 .map(|workload| {
+                    if hooks.is_empty() {
+                        return Vec::new();
+                    }
                     let namespace = namespace_of(workload);
                     let labels = if leases { Default::default() } else { workload.labels.clone() };
                     let before = |hook: &Webhook| if leases { hook.guards.leases } else { hook.guards.pods };
@@ -97,6 +100,7 @@ pub(crate) struct Model<'a> {
     index: HashMap<Fact, usize>,
     pub(crate) rules: Vec<Rule>,
     pub(crate) reasons: Vec<Reason>,
+    reason_index: HashMap<Reason, usize>,
     /// True from the start.
     pub(crate) given: Vec<usize>,
     /// What the boot is for.
@@ -121,6 +125,7 @@ impl<'a> Model<'a> {
             index: HashMap::new(),
             rules: Vec::new(),
             reasons: Vec::new(),
+            reason_index: HashMap::new(),
             given: Vec::new(),
             goals: Vec::new(),
             explored: Vec::new(),
@@ -165,13 +170,11 @@ impl<'a> Model<'a> {
     /// Something that does not come.
     pub(super) fn never(&mut self, words: String, place: Option<Place>, change: Option<Change>) -> Premise {
         let reason = Reason { words, place: place.clone() };
-        let at = match self.reasons.iter().position(|known| *known == reason) {
-            Some(at) => at,
-            None => {
-                self.reasons.push(reason);
-                self.reasons.len() - 1
-            }
-        };
+        let reasons = &mut self.reasons;
+        let at = *self.reason_index.entry(reason).or_insert_with_key(|reason| {
+            reasons.push(reason.clone());
+            reasons.len() - 1
+        });
         Premise { fact: self.fact(Fact::Never(number(at))), place, change }
     }
 

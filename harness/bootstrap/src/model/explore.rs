@@ -84,9 +84,15 @@ impl Model<'_> {
         let backends: BTreeSet<usize> =
             self.set.webhooks.iter().filter_map(|hook| hook.backends.as_ref()).flatten().copied().collect();
         let waited = |w: usize| workloads[w].role != Role::Other || backends.contains(&w);
+        let all = 0..workloads.len();
+        let waited_for: Vec<usize> = all.clone().filter(|w| waited(*w)).collect();
+        let against = |w: usize, o: usize| o != w && rival(&workloads[w], &workloads[o]);
         let rivals = |w: usize| {
-            (0..workloads.len())
-                .any(|o| o != w && (waited(w) || waited(o)) && rival(&workloads[w], &workloads[o]))
+            if waited(w) {
+                all.clone().any(|o| against(w, o))
+            } else {
+                waited_for.iter().any(|o| against(w, *o))
+            }
         };
         let mut explored = Vec::new();
         for (w, workload) in workloads.iter().enumerate() {
@@ -143,7 +149,7 @@ impl Model<'_> {
 }
 
 /// Whether Pods of the two keep one another off a Node: a port of the host, or required anti-affinity.
-fn rival(a: &Workload, b: &Workload) -> bool {
+pub(super) fn rival(a: &Workload, b: &Workload) -> bool {
     let port = a.host_ports.iter().any(|(port, protocol, _)| {
         b.host_ports.iter().any(|(other, other_protocol, _)| port == other && protocol == other_protocol)
     });

@@ -7,6 +7,7 @@ mod build;
 mod build_pods;
 mod explore;
 mod fact;
+mod reduce;
 mod verdict;
 
 pub(crate) use build::{Model, Set};

@@ -38,12 +38,13 @@ pub(super) fn of(workload: &Workload) -> Role {
     let own_flag = workload.flag("cloud-provider").is_some();
     let short = name == "ccm" || name.ends_with("-ccm") || name.starts_with("ccm-") || name.contains("-ccm-");
     let image = images.iter().any(|i| i.contains("-ccm") || i.contains("/ccm"));
-    let kubernetes_own =
-        ["kube-apiserver", "kube-controller-manager", "kubelet"].iter().any(|own| named(own));
+    // Others that take the same flag.
+    let others = ["kube-apiserver", "kube-controller-manager", "kubelet", "autoscaler", "csi"];
+    let another = others.iter().any(|own| named(own));
     if named("cloud-controller") || labelled("cloud-controller-manager") || short || image {
         return Role::Ccm;
     }
-    if own_flag && !kubernetes_own {
+    if own_flag && !another {
         return Role::Ccm;
     }
     if workload.kind == WorkloadKind::DaemonSet && workload.mounts_cni {

@@ -5,6 +5,7 @@ mod command;
 mod mending;
 mod nonsense;
 mod orders;
+mod rows;
 
 use std::path::PathBuf;
 
