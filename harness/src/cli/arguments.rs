@@ -36,6 +36,9 @@ pub(super) enum Command {
     Explain(ExplainOptions),
     /// Remove what earlier runs left behind.
     Clean,
+    /// Will a cluster boot with these manifests? Needs no cluster and no Docker.
+    #[command(subcommand)]
+    Bootstrap(::bootstrap::BootstrapCommand),
     /// Prove that the checks bite: with no CCM and with mutants of the reference CCM they must fail.
     Controls(ControlOptions),
 }

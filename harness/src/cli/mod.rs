@@ -1,6 +1,7 @@
 //! The command line: arguments to a plan, the stages in order, the exit code. Knows everything, decides nothing.
 
 mod arguments;
+mod bootstrap;
 mod clean;
 mod controls;
 mod keeper;
@@ -37,6 +38,7 @@ pub fn main(suites: &'static [Suite]) -> ExitCode {
         Command::List(options) => list::list(suites, options.output),
         Command::Explain(options) => list::explain(suites, &options.id),
         Command::Clean => clean::clean(),
+        Command::Bootstrap(command) => bootstrap::run(&command),
         Command::Controls(options) => controls::controls(suites, &options),
     }
 }

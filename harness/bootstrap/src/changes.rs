@@ -1,0 +1,245 @@
+//! Changes of the manifests: what each would do to the boot, and the smallest set that makes a cluster boot.
+
+use crate::cluster::Cluster;
+use crate::manifest::Place;
+use crate::model::{Change, Model, Outcome, Set, State, judge};
+use crate::workload::{DnsPolicy, Term, Toleration};
+use std::collections::BTreeSet;
+
+/// Most changes among which the smallest set is searched in every combination; with more of them a set from which
+/// nothing can be left out is good enough.
+const MOST_SEARCHED: usize = 7;
+
+impl Set {
+    /// The set as it would be with the changes.
+    pub(crate) fn with(&self, changes: &[Change]) -> Set {
+        let mut set = self.clone();
+        for change in changes {
+            set.change(change);
+        }
+        set
+    }
+
+    fn change(&mut self, change: &Change) {
+        let place = Place { file: std::sync::Arc::from(""), line: 0, column: 1 };
+        match change {
+            Change::Tolerate(w, taint) => self.workloads[*w as usize].tolerations.push(Toleration::of(
+                &taint.key,
+                Some(taint.effect),
+                None,
+            )),
+            Change::HostNetwork(w) => self.workloads[*w as usize].host_network = true,
+            Change::NodeDns(w) => self.workloads[*w as usize].dns = DnsPolicy::Default,
+            Change::DropHostIp(w) => self.workloads[*w as usize].host_ip.clear(),
+            Change::DropNodeRequirement(w, key) => {
+                let workload = &mut self.workloads[*w as usize];
+                workload.node_selector.retain(|(own, _, _)| own != key);
+                for term in workload.node_affinity.iter_mut().flatten() {
+                    term.expressions.retain(|expression| expression.key != *key);
+                }
+                // A term that asks for nothing more stands for no requirement at all.
+                let free = |term: &Term| term.expressions.is_empty();
+                if workload
+                    .node_affinity
+                    .as_ref()
+                    .is_some_and(|terms| terms.is_empty() || terms.iter().any(free))
+                {
+                    workload.node_affinity = None;
+                }
+            }
+            Change::Image(w, container) => {
+                self.workloads[*w as usize].containers[*container as usize].image = String::from("mended:v1");
+            }
+            Change::Provide(_, kind, namespace, name) => {
+                for missing in &mut self.missing {
+                    missing.retain(|r| r.kind != kind || r.namespace != *namespace || r.name != *name);
+                }
+            }
+            Change::Grant(w) => self.gaps[*w as usize].clear(),
+            Change::ApiServer(w) => {
+                for container in &mut self.workloads[*w as usize].containers {
+                    container.env_names.push(String::from("KUBERNETES_SERVICE_HOST"));
+                }
+            }
+            Change::CloudProvider(w) => {
+                for container in &mut self.workloads[*w as usize].containers {
+                    container.arguments.push((String::from("--cloud-provider=named"), place.clone()));
+                }
+            }
+            Change::Replicas(w) => self.workloads[*w as usize].replicas = 1,
+            Change::Mend(w, what) => {
+                self.workloads[*w as usize].refused.retain(|(_, own, _)| own != what);
+            }
+            Change::DropStorage(w) => {
+                self.workloads[*w as usize].storage.clear();
+                self.missing[*w as usize].retain(|r| r.kind != "PersistentVolumeClaim");
+            }
+            Change::DropPodAffinity(w) => self.workloads[*w as usize].near.clear(),
+            Change::FailOpen(hook) => {
+                self.webhooks[*hook as usize].guards = Default::default();
+                for asked in self.asked.iter_mut().chain(&mut self.asked_for_leases) {
+                    asked.retain(|own| *own != *hook as usize);
+                }
+            }
+        }
+    }
+}
+
+/// Everything in the manifests that a stuck state waits for.
+pub(crate) fn candidates(model: &Model, state: &State) -> BTreeSet<Change> {
+    let ours = |change: &Change| {
+        workload_of(change).is_none_or(|w| {
+            let workload = &model.set.workloads[w as usize];
+            workload.object.is_some() && workload.role != crate::workload::Role::Other || behind(model, w)
+        })
+    };
+    let open = model.rules.iter().filter(|rule| !state.holds(rule.head)).flat_map(|rule| &rule.body);
+    open.filter(|premise| !state.holds(premise.fact))
+        .filter_map(|premise| premise.change.clone())
+        .filter(ours)
+        .collect()
+}
+
+fn behind(model: &Model, w: u32) -> bool {
+    let hooks = model.set.webhooks.iter().filter_map(|hook| hook.backends.as_ref());
+    hooks.flatten().any(|backend| *backend == w as usize)
+}
+
+fn workload_of(change: &Change) -> Option<u32> {
+    match change {
+        Change::Tolerate(w, _)
+        | Change::HostNetwork(w)
+        | Change::NodeDns(w)
+        | Change::DropHostIp(w)
+        | Change::DropNodeRequirement(w, _)
+        | Change::Image(w, _)
+        | Change::Provide(w, ..)
+        | Change::Grant(w)
+        | Change::ApiServer(w)
+        | Change::CloudProvider(w)
+        | Change::Replicas(w)
+        | Change::Mend(w, _)
+        | Change::DropStorage(w)
+        | Change::DropPodAffinity(w) => Some(*w),
+        Change::FailOpen(_) => None,
+    }
+}
+
+/// The smallest set of changes with which all of the clusters boot; `None` when no change of the manifests helps.
+pub(crate) fn smallest(set: &Set, clusters: &[&Cluster]) -> Option<Vec<Change>> {
+    let boots = |changes: &[Change]| {
+        let changed = set.with(changes);
+        clusters.iter().all(|cluster| judge(&changed, cluster).outcome == Outcome::Boots)
+    };
+    let mut all = BTreeSet::new();
+    // What stands behind the first obstacle shows once that one is gone; one round per layer.
+    for _ in 0..4 {
+        let changed = set.with(&all.iter().cloned().collect::<Vec<_>>());
+        let before = all.len();
+        for cluster in clusters {
+            if let Some((state, webhooks_first)) = judge(&changed, cluster).stuck {
+                all.extend(candidates(&Model::new(&changed, cluster, webhooks_first), &state));
+            }
+        }
+        if all.len() == before {
+            break;
+        }
+    }
+    let all: Vec<Change> = all.into_iter().collect();
+    if !boots(&all) {
+        return None;
+    }
+    // Changes never hurt one another: what cannot be left out is part of every set that works.
+    let without = |left: &[Change], out: &Change| -> Vec<Change> {
+        left.iter().filter(|own| *own != out).cloned().collect()
+    };
+    let (needed, rest): (Vec<Change>, Vec<Change>) =
+        all.iter().cloned().partition(|change| !boots(&without(&all, change)));
+    if boots(&needed) {
+        return Some(needed);
+    }
+    if rest.len() <= MOST_SEARCHED {
+        for size in 1..rest.len() {
+            let with = |chosen: &[Change]| boots(&[needed.as_slice(), chosen].concat());
+            if let Some(found) = combination(&rest, size, &with) {
+                return Some([needed, found].concat());
+            }
+        }
+    }
+    // What costs most to change is left out first.
+    let mut kept = all.clone();
+    for change in all.iter().rev() {
+        let less = without(&kept, change);
+        if boots(&less) {
+            kept = less;
+        }
+    }
+    Some(kept)
+}
+
+fn combination(all: &[Change], size: usize, good: &impl Fn(&[Change]) -> bool) -> Option<Vec<Change>> {
+    let mut at: Vec<usize> = (0..size).collect();
+    loop {
+        let chosen: Vec<Change> = at.iter().map(|index| all[*index].clone()).collect();
+        if good(&chosen) {
+            return Some(chosen);
+        }
+        let movable = (0..size).rev().find(|index| at[*index] < all.len() - size + index)?;
+        at[movable] += 1;
+        for later in movable + 1..size {
+            at[later] = at[later - 1] + 1;
+        }
+    }
+}
+
+/// What to do, for people.
+pub(crate) fn words(set: &Set, change: &Change) -> String {
+    let title = |w: &u32| set.workloads[*w as usize].title();
+    match change {
+        Change::Tolerate(w, taint) => {
+            format!("{}: tolerate {}:{} with 'operator: Exists'", title(w), taint.key, taint.effect)
+        }
+        Change::HostNetwork(w) => format!("{}: set 'hostNetwork: true'", title(w)),
+        Change::NodeDns(w) => format!("{}: set 'dnsPolicy: Default'", title(w)),
+        Change::DropHostIp(w) => format!("{}: take no environment from status.hostIP", title(w)),
+        Change::DropNodeRequirement(w, key) if key.is_empty() => {
+            format!("{}: give its node affinity a term that chooses Nodes", title(w))
+        }
+        Change::DropNodeRequirement(w, key) => {
+            format!("{}: do not require the Node label {key}", title(w))
+        }
+        Change::Image(w, container) => {
+            let container = &set.workloads[*w as usize].containers[*container as usize];
+            format!("{}: name an image that can be parsed instead of '{}'", title(w), container.image)
+        }
+        Change::Provide(w, kind, namespace, name) => {
+            let object = if namespace.is_empty() {
+                format!("{kind}/{name}")
+            } else {
+                format!("{kind}/{namespace}/{name}")
+            };
+            format!("{}: create {object}, or say '--assume {object}' when it exists", title(w))
+        }
+        Change::Grant(w) => {
+            let workload = &set.workloads[*w as usize];
+            format!(
+                "{}: grant ServiceAccount/{} the rights of a CCM, or say '--assume ServiceAccount/{}/{}' when it has them",
+                workload.title(),
+                workload.service_account,
+                workload.namespace,
+                workload.service_account
+            )
+        }
+        Change::ApiServer(w) => {
+            format!("{}: give the API server's address (KUBERNETES_SERVICE_HOST and _PORT)", title(w))
+        }
+        Change::CloudProvider(w) => format!("{}: name the provider in --cloud-provider", title(w)),
+        Change::Replicas(w) => format!("{}: run at least one replica", title(w)),
+        Change::Mend(w, what) => format!("{}: mend what the API server refuses: {what}", title(w)),
+        Change::DropStorage(w) => format!("{}: use no claims and no CSI volumes", title(w)),
+        Change::DropPodAffinity(w) => format!("{}: do not require to be near other Pods", title(w)),
+        Change::FailOpen(hook) => {
+            format!("{}: set 'failurePolicy: Ignore'", set.webhooks[*hook as usize].title)
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Checking a set of manifests: every cell of topologies and CNIs, each with its verdict.
+
+use crate::cluster::{Cluster, Topology};
+use crate::explain::{Explanation, explain};
+use crate::known::Assumed;
+use crate::manifest::{Objects, Problem, Severity, Source};
+use crate::model::{Eviction, Outcome, Set, judge};
+use serde::Serialize;
+
+/// One cell of the table.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Cell {
+    /// The cluster.
+    #[serde(skip)]
+    pub cluster: Cluster,
+    /// The verdict.
+    pub outcome: Outcome,
+    /// How many states were looked at.
+    pub states: usize,
+    /// Whether the CCM may be evicted on the way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub eviction: Option<Eviction>,
+    /// Why it does not boot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explanation: Option<Explanation>,
+}
+
+/// Manifests that were read, ready to be judged.
+#[derive(Debug)]
+pub(crate) struct Checked {
+    pub(crate) objects: Objects,
+    /// Everything, for the lint.
+    pub(crate) set: Set,
+    /// What the boot depends on, for the model.
+    pub(crate) boot: Set,
+    pub(crate) assumed: Assumed,
+}
+
+impl Checked {
+    /// Reads texts. Problems that were met before are carried along.
+    pub(crate) fn read(
+        sources: Vec<Source>,
+        problems: Vec<Problem>,
+        assumed: Assumed,
+        ccm: Option<&str>,
+    ) -> Checked {
+        let mut objects = Objects::read(sources);
+        objects.problems.splice(0..0, problems);
+        let set = Set::new(&objects, &assumed, ccm);
+        Checked { boot: set.reduced(), objects, set, assumed }
+    }
+
+    /// Why no verdict is possible, if so.
+    pub(crate) fn unreadable(&self, topologies: &[Topology]) -> Option<String> {
+        if self.objects.problems.iter().any(|problem| problem.severity == Severity::Unreadable) {
+            return Some(String::from(
+                "the manifests cannot be read in full, so nothing is said about the boot",
+            ));
+        }
+        let (found, _) = crate::workload::cloud_controllers(&self.set.workloads);
+        let needed = topologies.iter().any(|topology| *topology != Topology::Hosted);
+        if found.is_empty() && needed {
+            return Some(format!(
+                "no workload of these {} objects looks like a cloud controller manager; name it with --ccm KIND/NAME, \
+                 or say --topology hosted when it runs elsewhere",
+                self.objects.all.len()
+            ));
+        }
+        None
+    }
+
+    /// Whether a workload finds the API server without its Service address.
+    pub(crate) fn names_api_server(&self, workload: usize) -> bool {
+        self.set.names_api_server(workload)
+    }
+
+    /// Judges one cluster; explains it when asked to.
+    pub(crate) fn cell(&self, cluster: Cluster, explained: bool) -> Cell {
+        let judged = judge(&self.boot, &cluster);
+        let explanation = if explained { explain(&self.boot, &cluster, &judged) } else { None };
+        Cell {
+            outcome: judged.outcome,
+            states: judged.states,
+            eviction: judged.eviction,
+            explanation,
+            cluster,
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! `ccm-conformance bootstrap`: arguments in, text out, exit code.
+
+mod args;
+
+pub use args::BootstrapCommand;
+
+use crate::check::Checked;
+use crate::cluster::Cluster;
+use crate::fix::{diff, fix};
+use crate::lint::{Level, lint};
+use crate::output::{Checkup, json, sarif, text};
+use args::{CheckArgs, FixArgs, Format};
+use std::io::{Read, Write};
+use std::path::Path;
+
+/// Boots.
+const BOOTS: u8 = 0;
+/// Deadlock, or a failure in some order; with `--strict` a lint finding.
+const FAILS: u8 = 1;
+/// Unreadable input or bad usage.
+const USAGE: u8 = 2;
+
+/// Runs a command. `-` among its paths reads `stdin`; results go to `out`, mistakes to `err`. The result is the exit
+/// code: 0 boots, 1 deadlock or a failure in some order, 2 unreadable input or bad usage.
+pub fn run(command: &BootstrapCommand, stdin: &mut dyn Read, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
+    let result = match command {
+        BootstrapCommand::Check(args) => check(args, stdin),
+        BootstrapCommand::Fix(args) => mend(args, stdin),
+    };
+    match result {
+        Ok((code, text)) => {
+            // A reader that goes away (`| head`) is no failure.
+            let _ = out.write_all(text.as_bytes());
+            code
+        }
+        Err(message) => {
+            let _ = writeln!(err, "{message}");
+            USAGE
+        }
+    }
+}
+
+fn check(args: &CheckArgs, stdin: &mut dyn Read) -> Result<(u8, String), String> {
+    let checked = args.set.read(stdin)?;
+    let unreadable = checked.unreadable(&args.cluster.topologies());
+    let claims = args.cluster.claims(&checked);
+    let explained = args.explain || args.graph.is_some() || args.output != Format::Text;
+    let mut checkup =
+        Checkup { cells: Vec::new(), findings: lint(&checked, claims), assumptions: Vec::new(), unreadable };
+    if checkup.unreadable.is_none() {
+        let clusters = args.cluster.clusters(&checked)?;
+        checkup.assumptions = checked.assumptions(&clusters);
+        checkup.cells = clusters.into_iter().map(|cluster| checked.cell(cluster, explained)).collect();
+    }
+    let strict = args.strict && checkup.findings.iter().any(|finding| finding.level != Level::Info);
+    let code = match &checkup.unreadable {
+        Some(_) => USAGE,
+        None if checkup.failing().next().is_some() || strict => FAILS,
+        None => BOOTS,
+    };
+    let mut note = String::new();
+    if let Some(path) = &args.graph {
+        note = graph(&checkup, path)?;
+    }
+    if !args.explain && args.output == Format::Text {
+        // Explanations that only the graph needed.
+        checkup.cells.iter_mut().for_each(|cell| cell.explanation = None);
+    }
+    let text = match args.output {
+        Format::Text => format!("{}{note}", text(&checkup)),
+        Format::Json => json(&checkup, code),
+        Format::Sarif => sarif(&checkup),
+    };
+    Ok((code, text))
+}
+
+/// Writes the graph of the first cell that does not boot, and says so.
+fn graph(checkup: &Checkup, path: &Path) -> Result<String, String> {
+    let cell = checkup.failing().find_map(|cell| Some((cell, cell.explanation.as_ref()?)));
+    let Some((cell, explanation)) = cell else {
+        return Ok(format!("no graph in {}: every cell boots\n", path.display()));
+    };
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+    let text = match ending {
+        "svg" => explanation.graph.to_svg(),
+        "dot" | "gv" => explanation.graph.to_dot(),
+        "mmd" | "mermaid" => explanation.graph.to_mermaid(),
+        _ => {
+            return Err(format!(
+                "--graph {}: what form? End the name in .svg, .dot or .mmd (Mermaid)",
+                path.display()
+            ));
+        }
+    };
+    std::fs::write(path, text).map_err(|e| format!("--graph {}: cannot be written: {e}", path.display()))?;
+    Ok(format!("graph of {} with CNI {}: {}\n", cell.cluster.topology, cell.cluster.cni, path.display()))
+}
+
+fn mend(args: &FixArgs, stdin: &mut dyn Read) -> Result<(u8, String), String> {
+    let checked = args.set.read(stdin)?;
+    if let Some(reason) = checked.unreadable(&args.cluster.topologies()) {
+        let problems = checked.objects.problems.iter();
+        let listed: String = problems.map(|p| format!("{}: {}\n  {}\n", p.place, p.what, p.hint)).collect();
+        return Err(format!("{listed}{reason}"));
+    }
+    let clusters: Vec<Cluster> = args.cluster.clusters(&checked)?;
+    let findings = lint(&checked, args.cluster.claims(&checked));
+    let fixed = fix(&checked, &clusters, &findings, args.recommended, args.set.ccm());
+    let mut text = String::new();
+    if !args.diff_only {
+        for source in &fixed.sources {
+            if fixed.sources.len() > 1 {
+                text.push_str(&format!("# {}\n", source.name));
+            }
+            text.push_str(&source.text);
+            if !source.text.ends_with('\n') {
+                text.push('\n');
+            }
+        }
+        text.push('\n');
+    }
+    let changed = diff(&checked.objects.sources, &fixed.sources);
+    text.push_str(if changed.is_empty() { "# nothing to change\n" } else { &changed });
+    let mut list = |title: &str, items: &[String]| {
+        for item in items {
+            text.push_str(&format!("# {title}: {item}\n"));
+        }
+    };
+    list("done", &fixed.done);
+    list("by hand", &fixed.by_hand);
+    let stuck: Vec<String> =
+        fixed.stuck.iter().map(|cluster| format!("{} with CNI {}", cluster.topology, cluster.cni)).collect();
+    list("does not boot yet", &stuck);
+    Ok((if stuck.is_empty() { BOOTS } else { FAILS }, text))
+}
+
+impl Checked {
+    /// What was assumed of the clusters for want of anything written.
+    fn assumptions(&self, clusters: &[Cluster]) -> Vec<String> {
+        use crate::cluster::{CloudEndpoint, YesNo};
+        let mut all = Vec::new();
+        let Some(first) = clusters.first() else { return all };
+        let resolves = self
+            .set
+            .workloads
+            .iter()
+            .any(|workload| workload.role == crate::workload::Role::Ccm && workload.needs_cluster_dns());
+        if first.cloud_endpoint == CloudEndpoint::Auto && self.set.cloud_by_name.is_none() && resolves {
+            all.push(String::from(
+                "the cloud is reached by a DNS name, since no URL is written down (--cloud-endpoint address if not)",
+            ));
+        }
+        if first.node_ip == YesNo::No && !first.addressed() {
+            all.push(String::from(
+                "kubelets have no --node-ip, so Nodes have no address before the CCM works",
+            ));
+        }
+        all
+    }
+}

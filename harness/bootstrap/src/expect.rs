@@ -1,0 +1,104 @@
+//! For the harness: what a profile's manifests lead to on the cluster it is about to make.
+
+use crate::check::{Cell, Checked};
+use crate::cluster::{CloudEndpoint, Cluster, Cni, KubeProxy, Topology};
+use crate::explain::Observed;
+use crate::known::Assumed;
+use crate::lint::{Claims, Finding, lint};
+use crate::manifest::Source;
+use crate::model::Outcome;
+use std::path::PathBuf;
+
+/// What is expected of a set of manifests.
+#[derive(Clone, Debug)]
+pub struct Expectation {
+    /// One verdict for each cluster, in the order they were given.
+    pub cells: Vec<Cell>,
+    /// What the lint says.
+    pub findings: Vec<Finding>,
+}
+
+/// Reads files and folders for [`expect`].
+///
+/// # Errors
+/// What cannot be read, with file, line and the way out.
+pub fn read_paths(paths: &[PathBuf]) -> Result<Vec<Source>, String> {
+    let (sources, problems) = Source::read(paths, &mut std::io::empty());
+    match problems.as_slice() {
+        [] => Ok(sources),
+        problems => {
+            let lines: Vec<String> = problems
+                .iter()
+                .map(|problem| format!("{}: {} ({})", problem.place, problem.what, problem.hint))
+                .collect();
+            Err(lines.join("\n"))
+        }
+    }
+}
+
+/// Lints and models manifests for clusters. `assume` holds objects that exist although no manifest makes them, as
+/// `KIND/NAME`; `ccm` names the CCM when its name does not show it. Takes milliseconds.
+///
+/// # Errors
+/// Manifests that cannot be read in full, or without a CCM; with file, line and the way out.
+pub fn expect(
+    sources: Vec<Source>,
+    clusters: &[Cluster],
+    assume: &[String],
+    ccm: Option<&str>,
+) -> Result<Expectation, String> {
+    let checked = Checked::read(sources, Vec::new(), Assumed::parse(assume)?, ccm);
+    let topologies: Vec<Topology> = clusters.iter().map(|cluster| cluster.topology).collect();
+    if let Some(reason) = checked.unreadable(&topologies) {
+        let problems = checked.objects.problems.iter();
+        let listed: String = problems.map(|p| format!("{}: {} ({})\n", p.place, p.what, p.hint)).collect();
+        return Err(format!("{listed}{reason}"));
+    }
+    let claims = Claims {
+        hosted: !clusters.is_empty() && topologies.iter().all(|topology| *topology == Topology::Hosted),
+        without_network: clusters.iter().any(|cluster| cluster.cni == Cni::None || cluster.cni.waits()),
+        without_proxy: clusters.iter().any(|cluster| cluster.kube_proxy != KubeProxy::Yes),
+        cloud_by_name: clusters.iter().any(|cluster| match cluster.cloud_endpoint {
+            CloudEndpoint::Name => true,
+            CloudEndpoint::Address => false,
+            CloudEndpoint::Auto => checked.set.cloud_by_name == Some(true),
+        }),
+        routes: clusters.iter().any(|cluster| cluster.routes == crate::cluster::YesNo::Yes),
+    };
+    Ok(Expectation {
+        findings: lint(&checked, claims),
+        cells: clusters.iter().map(|cluster| checked.cell(cluster.clone(), true)).collect(),
+    })
+}
+
+impl Expectation {
+    /// Whether every cluster boots in every order.
+    pub fn boots(&self) -> bool {
+        self.cells.iter().all(|cell| cell.outcome == Outcome::Boots)
+    }
+
+    /// What is expected, one line for each cluster.
+    pub fn summary(&self) -> String {
+        let line = |cell: &Cell| {
+            let first = cell.explanation.as_ref().and_then(|explanation| explanation.steps.first());
+            let why = first.map(|step| format!(": {}", step.text)).unwrap_or_default();
+            format!("{} with CNI {}: {}{why}\n", cell.cluster.topology, cell.cluster.cni, cell.outcome)
+        };
+        self.cells.iter().map(line).collect()
+    }
+
+    /// Why a cluster did not boot, with what was seen on it. When a boot was expected, that is said: then the fault is
+    /// in what manifests do not show, such as the program itself.
+    pub fn explain_with(&self, observed: &Observed) -> String {
+        match self.cells.iter().find_map(|cell| cell.explanation.as_ref()) {
+            Some(explanation) => explanation.with_observed(observed),
+            None => {
+                let seen: String = observed.to_text().lines().map(|line| format!("  {line}\n")).collect();
+                format!(
+                    "the manifests lead to a boot, so what is missing is not in them: look at the CCM's log, its \
+                     credentials and its cloud\nwhat was seen:\n{seen}"
+                )
+            }
+        }
+    }
+}

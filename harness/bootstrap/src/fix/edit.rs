@@ -1,0 +1,232 @@
+//! Edits: what is to be changed, found in the objects as they stand and applied to their text.
+
+use super::rbac::account;
+use super::text::{Patch, append, apply, remove_lines, set};
+use crate::lint::mended_image;
+use crate::manifest::{Node, Objects};
+use crate::workload::{Effect, workloads};
+
+/// A change of a text. Objects are numbered as in the set; paths lead to the Pod's specification.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Edit {
+    /// Give a key a scalar.
+    Set { object: usize, path: Vec<String>, key: String, value: String },
+    /// Tolerate a taint.
+    Tolerate { object: usize, path: Vec<String>, key: String, effect: Effect },
+    /// Take environment that reads the host's address out.
+    DropHostIp { object: usize, path: Vec<String> },
+    /// Do not select Nodes by a label.
+    DropNodeRequirement { object: usize, path: Vec<String>, label: String },
+    /// Write an image so that it parses.
+    Image { object: usize, path: Vec<String>, container: usize },
+    /// Give a flag another value.
+    Argument { object: usize, path: Vec<String>, flag: String, value: String },
+    /// Probe `/healthz`.
+    ProbePath { object: usize, path: Vec<String>, kind: String },
+    /// Let a webhook fail open.
+    FailOpen { object: usize, webhook: usize },
+    /// Append a document.
+    Add { object: usize, text: String },
+    /// Append an account and its rights, and use that account.
+    Grant { object: usize, path: Vec<String>, text: String },
+}
+
+impl Edit {
+    fn object(&self) -> usize {
+        match self {
+            Edit::Set { object, .. }
+            | Edit::Tolerate { object, .. }
+            | Edit::DropHostIp { object, .. }
+            | Edit::DropNodeRequirement { object, .. }
+            | Edit::Image { object, .. }
+            | Edit::Argument { object, .. }
+            | Edit::ProbePath { object, .. }
+            | Edit::FailOpen { object, .. }
+            | Edit::Add { object, .. }
+            | Edit::Grant { object, .. } => *object,
+        }
+    }
+
+    /// The changed texts by source; empty when nothing is left to do, `None` when it cannot be done in place.
+    pub(crate) fn apply(&self, objects: &Objects) -> Option<Vec<(usize, String)>> {
+        let object = objects.all.get(self.object())?;
+        let text = &objects.sources[object.source].text;
+        let spec = |path: &[String]| path.iter().try_fold(&object.node, |node, key| node.get(key));
+        let patches = match self {
+            Edit::Set { path, key, value, .. } => {
+                let map = spec(path)?;
+                if map.get(key).and_then(Node::scalar).as_deref() == Some(value) {
+                    return Some(Vec::new());
+                }
+                vec![set(text, map, key, value)?]
+            }
+            Edit::Tolerate { path, key, effect, .. } => tolerate(text, spec(path)?, key, *effect)?,
+            Edit::DropHostIp { path, .. } => drop_host_ip(text, spec(path)?)?,
+            Edit::DropNodeRequirement { path, label, .. } => drop_requirement(text, spec(path)?, label)?,
+            Edit::Image { path, container, .. } => {
+                let spec = spec(path)?;
+                let inits = spec.get("initContainers").map(Node::items).unwrap_or_default();
+                let all = inits.iter().chain(spec.get("containers").map(Node::items).unwrap_or_default());
+                let container = all.into_iter().nth(*container)?;
+                let image = container.text_at("image")?;
+                if crate::workload::image_fault(image).is_none() {
+                    return Some(Vec::new());
+                }
+                vec![set(text, container, "image", &mended_image(image)?)?]
+            }
+            Edit::Argument { path, flag, value, .. } => argument(spec(path)?, flag, value)?,
+            Edit::ProbePath { path, kind, .. } => {
+                let containers = spec(path)?.get("containers")?.items().iter();
+                let gets: Vec<&Node> =
+                    containers.filter_map(|container| container.at(&[kind.as_str(), "httpGet"])).collect();
+                gets.iter().map(|get| set(text, get, "path", "/healthz")).collect::<Option<Vec<_>>>()?
+            }
+            Edit::FailOpen { webhook, .. } => {
+                let webhook = object.node.get("webhooks")?.items().get(*webhook)?;
+                vec![set(text, webhook, "failurePolicy", "Ignore")?]
+            }
+            Edit::Add { text: document, .. } => {
+                let text = append_documents(objects, text, document)?;
+                return Some(vec![(object.source, text)]);
+            }
+            Edit::Grant { path, text: rights, .. } => {
+                return grant(objects, self.object(), spec(path)?, rights);
+            }
+        };
+        if patches.is_empty() {
+            return Some(Vec::new());
+        }
+        Some(vec![(object.source, apply(text, patches)?)])
+    }
+}
+
+/// Completes the toleration that was meant, or adds one.
+fn tolerate(text: &str, spec: &Node, key: &str, effect: Effect) -> Option<Vec<Patch>> {
+    let items = spec.get("tolerations").map(Node::items).unwrap_or_default();
+    let right_effect =
+        |item: &&Node| item.text_at("effect").is_none_or(|own| Effect::parse(own) == Some(effect));
+    let own = items.iter().filter(|item| item.text_at("key") == Some(key)).find(right_effect);
+    if let Some(item) = own {
+        let exists = item.text_at("operator") == Some("Exists");
+        if exists && item.get("tolerationSeconds").is_none() {
+            return Some(Vec::new());
+        }
+        if !exists && item.get("value").is_none() {
+            return Some(vec![set(text, item, "operator", "Exists")?]);
+        }
+    }
+    let effect = effect.to_string();
+    let item = [("key", key), ("operator", "Exists"), ("effect", effect.as_str())];
+    Some(vec![append(text, spec, "tolerations", &item)?])
+}
+
+fn drop_host_ip(text: &str, spec: &Node) -> Option<Vec<Patch>> {
+    let mut patches = Vec::new();
+    for key in ["initContainers", "containers"] {
+        for container in spec.get(key).map(Node::items).unwrap_or_default() {
+            let Some(entry) = container.entry("env") else { continue };
+            let reads = |item: &&Node| {
+                let path = item.at(&["valueFrom", "fieldRef"]).and_then(|field| field.text_at("fieldPath"));
+                path.is_some_and(|path| path.starts_with("status.hostIP"))
+            };
+            let reading: Vec<&Node> = entry.value.items().iter().filter(reads).collect();
+            if reading.is_empty() || entry.value.borrowed {
+                continue;
+            }
+            if reading.len() == entry.value.items().len() {
+                patches.push(remove_lines(text, entry.key_bytes.start, entry.value.bytes.end)?);
+                continue;
+            }
+            for item in reading {
+                patches.push(remove_lines(text, item.bytes.start, item.bytes.end)?);
+            }
+        }
+    }
+    Some(patches)
+}
+
+fn drop_requirement(text: &str, spec: &Node, label: &str) -> Option<Vec<Patch>> {
+    let mut patches = Vec::new();
+    if let Some(selector) = spec.entry("nodeSelector")
+        && let Some(entry) = selector.value.entry(label)
+    {
+        let (from, to) = if selector.value.entries().len() == 1 {
+            (selector.key_bytes.start, selector.value.bytes.end)
+        } else {
+            (entry.key_bytes.start, entry.value.bytes.end.max(entry.key_bytes.end))
+        };
+        patches.push(remove_lines(text, from, to)?);
+    }
+    let path =
+        ["affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"];
+    for term in spec.at(&path).map(Node::items).unwrap_or_default() {
+        let expressions = term.get("matchExpressions").map(Node::items).unwrap_or_default();
+        let own: Vec<&Node> = expressions.iter().filter(|e| e.text_at("key") == Some(label)).collect();
+        if !own.is_empty() && own.len() == expressions.len() {
+            // The term would choose nothing; which part of the affinity may go is for its author to say.
+            return None;
+        }
+        for expression in own {
+            patches.push(remove_lines(text, expression.bytes.start, expression.bytes.end)?);
+        }
+    }
+    (!patches.is_empty()).then_some(patches)
+}
+
+fn argument(spec: &Node, flag: &str, value: &str) -> Option<Vec<Patch>> {
+    let mut patches = Vec::new();
+    for container in spec.get("containers")?.items() {
+        for list in ["command", "args"] {
+            for item in container.get(list).map(Node::items).unwrap_or_default() {
+                let Some(word) = item.text() else { continue };
+                let wanted = word.trim_start_matches('-').split('=').next() == Some(flag);
+                if wanted && word.contains('=') && !item.borrowed {
+                    let quote = if item.style == crate::manifest::Style::Quoted { "\"" } else { "" };
+                    patches.push((item.bytes.clone(), format!("{quote}--{flag}={value}{quote}")));
+                }
+            }
+        }
+    }
+    (!patches.is_empty()).then_some(patches)
+}
+
+/// The rights go to the end of the object's file, without what is there already.
+fn grant(objects: &Objects, at: usize, spec: &Node, rights: &str) -> Option<Vec<(usize, String)>> {
+    let object = objects.all.get(at)?;
+    let source = &objects.sources[object.source];
+    let workload = workloads(objects).into_iter().find(|workload| workload.object == Some(at))?;
+    let mut text = source.text.to_string();
+    if workload.service_account == "default" {
+        let patch = set(&text, spec, "serviceAccountName", account(&workload))?;
+        text = apply(&text, vec![patch])?;
+    }
+    Some(vec![(object.source, append_documents(objects, &text, rights)?)])
+}
+
+/// Puts documents at the end of a text, without what the set holds already; `None` for JSON, which has one document.
+fn append_documents(objects: &Objects, text: &str, documents: &str) -> Option<String> {
+    if text.trim_start().starts_with('{') {
+        return None;
+    }
+    let mut text = text.to_owned();
+    for document in documents.split("---\n") {
+        let read = Objects::read(vec![crate::manifest::Source::new("rights", document)]);
+        let new = read.all.first()?;
+        let known = |own: &crate::manifest::Object| {
+            own.kind == new.kind && own.name == new.name && own.namespace == new.namespace
+        };
+        if objects.all.iter().any(known) {
+            // A role of that name that grants too little has to be looked at by its author.
+            if new.kind.ends_with("Role") {
+                return None;
+            }
+            continue;
+        }
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str("---\n");
+        text.push_str(document);
+    }
+    Some(text)
+}

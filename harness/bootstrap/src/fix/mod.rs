@@ -1,0 +1,166 @@
+//! Mending manifests: the smallest set of changes that makes every cell boot, and what the contract's MUST rows ask,
+//! as edits of the text that leave comments and layout alone.
+
+mod edit;
+mod rbac;
+mod text;
+
+pub(crate) use edit::Edit;
+pub(crate) use rbac::rbac;
+
+use crate::changes::{smallest, words};
+use crate::check::Checked;
+use crate::cluster::Cluster;
+use crate::lint::{Finding, Level};
+use crate::manifest::{Objects, Source};
+use crate::model::{Change, Outcome, Set, judge};
+use similar::TextDiff;
+
+/// A set of manifests after mending.
+#[derive(Clone, Debug)]
+pub(crate) struct Fixed {
+    /// The texts, mended or as they were.
+    pub(crate) sources: Vec<Source>,
+    /// What was done.
+    pub(crate) done: Vec<String>,
+    /// What has to be done by hand.
+    pub(crate) by_hand: Vec<String>,
+    /// Cells that do not boot afterwards.
+    pub(crate) stuck: Vec<Cluster>,
+}
+
+/// Mends what can be mended. `recommended` adds what the contract's SHOULD rows ask.
+pub(crate) fn fix(
+    checked: &Checked,
+    clusters: &[Cluster],
+    findings: &[Finding],
+    recommended: bool,
+    ccm: Option<&str>,
+) -> Fixed {
+    let failing: Vec<&Cluster> =
+        clusters.iter().filter(|cluster| judge(&checked.boot, cluster).outcome != Outcome::Boots).collect();
+    let changes =
+        if failing.is_empty() { Vec::new() } else { smallest(&checked.boot, &failing).unwrap_or_default() };
+    let mut fixed = Fixed {
+        sources: checked.objects.sources.clone(),
+        done: Vec::new(),
+        by_hand: Vec::new(),
+        stuck: Vec::new(),
+    };
+    let mut edits: Vec<(Option<Edit>, String)> = changes
+        .iter()
+        .map(|change| (edit_for(&checked.boot, change), words(&checked.boot, change)))
+        .collect();
+    for finding in findings {
+        let wanted = finding.level == Level::Must || (recommended && finding.level == Level::Should);
+        if wanted && !edits.iter().any(|(edit, _)| edit.is_some() && *edit == finding.edit) {
+            edits.push((finding.edit.clone(), format!("{}: {}", finding.id, finding.what)));
+        }
+    }
+    let mut objects = checked.objects.clone();
+    for (edit, what) in edits {
+        let applied = edit.and_then(|edit| edit.apply(&objects));
+        match applied {
+            Some(edits) if edits.is_empty() => {}
+            Some(edits) => {
+                for (source, text) in edits {
+                    fixed.sources[source] = Source { text: text.into(), ..fixed.sources[source].clone() };
+                }
+                objects = Objects::read(fixed.sources.clone());
+                fixed.done.push(what);
+            }
+            None => {
+                if !fixed.by_hand.contains(&what) {
+                    fixed.by_hand.push(what);
+                }
+            }
+        }
+    }
+    let set = Set::new(&objects, &checked.assumed, ccm).reduced();
+    let boots = |cluster: &&Cluster| judge(&set, cluster).outcome == Outcome::Boots;
+    fixed.stuck = clusters.iter().filter(|cluster| !boots(cluster)).cloned().collect();
+    fixed
+}
+
+/// The unified diff of what was mended.
+pub(crate) fn diff(before: &[Source], after: &[Source]) -> String {
+    let mut text = String::new();
+    for (old, new) in before.iter().zip(after).filter(|(old, new)| old.text != new.text) {
+        let diff = TextDiff::from_lines(&*old.text, &*new.text);
+        let name = old.name.trim_start_matches('/');
+        text.push_str(
+            &diff
+                .unified_diff()
+                .context_radius(3)
+                .header(&format!("a/{name}"), &format!("b/{name}"))
+                .to_string(),
+        );
+    }
+    text
+}
+
+/// The edit of a change; `None` when only the user can know what to write.
+fn edit_for(set: &Set, change: &Change) -> Option<Edit> {
+    let spec = |w: &u32| {
+        let workload = &set.workloads[*w as usize];
+        let path = crate::workload::spec_path(workload.kind).iter().map(|key| (*key).to_owned()).collect();
+        Some((workload.object?, path, workload))
+    };
+    let assign = |w: &u32, key: &str, value: &str| {
+        let (object, path, _) = spec(w)?;
+        Some(Edit::Set { object, path, key: key.to_owned(), value: value.to_owned() })
+    };
+    match change {
+        Change::Tolerate(w, taint) => {
+            let (object, path, _) = spec(w)?;
+            Some(Edit::Tolerate { object, path, key: taint.key.clone(), effect: taint.effect })
+        }
+        Change::HostNetwork(w) => assign(w, "hostNetwork", "true"),
+        Change::NodeDns(w) => assign(w, "dnsPolicy", "Default"),
+        Change::DropHostIp(w) => {
+            let (object, path, _) = spec(w)?;
+            Some(Edit::DropHostIp { object, path })
+        }
+        Change::DropNodeRequirement(w, key) => {
+            let (object, path, _) = spec(w)?;
+            Some(Edit::DropNodeRequirement { object, path, label: key.clone() })
+        }
+        Change::Image(w, container) => {
+            let (object, path, _) = spec(w)?;
+            Some(Edit::Image { object, path, container: *container as usize })
+        }
+        Change::Grant(w) => {
+            let (object, path, workload) = spec(w)?;
+            Some(Edit::Grant { object, path, text: rbac(workload) })
+        }
+        Change::Replicas(w) => {
+            let (object, ..) = spec(w)?;
+            let path = vec![String::from("spec")];
+            Some(Edit::Set { object, path, key: String::from("replicas"), value: String::from("1") })
+        }
+        Change::FailOpen(hook) => {
+            let webhook = &set.webhooks[*hook as usize];
+            Some(Edit::FailOpen { object: webhook.object, webhook: webhook.index })
+        }
+        Change::Provide(w, kind, namespace, name) if kind == "ServiceAccount" => {
+            let (object, ..) = spec(w)?;
+            let text = format!(
+                "apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: {name}\n  namespace: {namespace}\n"
+            );
+            Some(Edit::Add { object, text })
+        }
+        Change::Provide(w, kind, _, name) if kind == "Namespace" => {
+            let (object, ..) = spec(w)?;
+            Some(Edit::Add {
+                object,
+                text: format!("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {name}\n"),
+            })
+        }
+        Change::Provide(..)
+        | Change::ApiServer(_)
+        | Change::CloudProvider(_)
+        | Change::Mend(..)
+        | Change::DropStorage(_)
+        | Change::DropPodAffinity(_) => None,
+    }
+}

@@ -1,0 +1,163 @@
+//! Changing a value in the middle of a text, in the style the text is written in.
+
+use crate::manifest::{Node, Style};
+use std::ops::Range;
+
+/// A piece of a text and what takes its place.
+pub(super) type Patch = (Range<usize>, String);
+
+/// Applies patches that do not overlap.
+pub(super) fn apply(text: &str, mut patches: Vec<Patch>) -> Option<String> {
+    patches.sort_by_key(|(range, _)| std::cmp::Reverse(range.start));
+    let mut text = text.to_owned();
+    for (range, new) in patches {
+        if !text.is_char_boundary(range.start) || !text.is_char_boundary(range.end) || range.end > text.len()
+        {
+            return None;
+        }
+        text.replace_range(range, &new);
+    }
+    Some(text)
+}
+
+/// Gives a key of a map a scalar.
+pub(super) fn set(text: &str, map: &Node, key: &str, value: &str) -> Option<Patch> {
+    if map.borrowed {
+        return None;
+    }
+    match map.entry(key) {
+        Some(entry) if entry.value.borrowed => None,
+        Some(entry) if entry.value.is_null() => {
+            let colon = text.get(entry.key_bytes.end..)?.find(':')? + entry.key_bytes.end + 1;
+            let end = entry.value.bytes.end.max(colon);
+            Some((colon..end, format!(" {}", scalar(map, text, value))))
+        }
+        Some(entry) => Some((entry.value.bytes.clone(), scalar(map, text, value))),
+        None => add_entry(text, map, key, &scalar(map, text, value)),
+    }
+}
+
+/// Adds a key to a map. `value` is one line for maps in brackets; for block maps it may go on below, indented from 0.
+fn add_entry(text: &str, map: &Node, key: &str, value: &str) -> Option<Patch> {
+    if map.style == Style::Flow {
+        let key = if json(map, text) { format!("\"{key}\"") } else { key.to_owned() };
+        return flow(text, map, &format!("{key}: {value}"));
+    }
+    let first = map.entries().iter().find(|entry| !entry.value.borrowed)?;
+    let indent = " ".repeat(first.column as usize - 1);
+    let mut lines = value.lines();
+    let mut new = format!("{indent}{key}: {}", lines.next().unwrap_or_default()).trim_end().to_owned();
+    new.push('\n');
+    for line in lines {
+        new.push_str(&format!("{indent}{line}\n"));
+    }
+    Some(below(text, map, new))
+}
+
+/// Adds an item, a map of texts, to the list under a key of a map; makes the list when there is none.
+pub(super) fn append(text: &str, map: &Node, key: &str, item: &[(&str, &str)]) -> Option<Patch> {
+    if map.borrowed {
+        return None;
+    }
+    let block = |dash: &str| {
+        let mut lines = String::new();
+        for (number, (key, value)) in item.iter().enumerate() {
+            let lead = if number == 0 { "- " } else { "  " };
+            lines.push_str(&format!("{dash}{lead}{key}: {value}\n"));
+        }
+        lines
+    };
+    let in_line = |json: bool| {
+        let quote = if json { "\"" } else { "" };
+        let pairs: Vec<String> =
+            item.iter().map(|(key, value)| format!("{quote}{key}{quote}: {quote}{value}{quote}")).collect();
+        format!("{{{}}}", pairs.join(", "))
+    };
+    match map.get(key) {
+        Some(list) if list.borrowed => None,
+        Some(list) if !list.items().is_empty() && list.style == Style::Flow => {
+            flow(text, list, &in_line(json(map, text)))
+        }
+        Some(list) if !list.items().is_empty() => {
+            let first = list.items().first()?.bytes.start;
+            let lead = text.get(..first)?.rsplit('\n').next()?;
+            // What stands before the first item on its line is its dash, or there is nothing to go by.
+            let dash = lead.find('-').filter(|_| lead.chars().all(|c| c == ' ' || c == '-'))?;
+            Some(below(text, list, block(&" ".repeat(dash))))
+        }
+        Some(empty) if map.style == Style::Flow || json(map, text) => {
+            Some((empty.bytes.clone(), format!("[{}]", in_line(json(map, text)))))
+        }
+        Some(empty) => {
+            let entry = map.entry(key)?;
+            let colon = text.get(entry.key_bytes.end..)?.find(':')? + entry.key_bytes.end + 1;
+            let indent = " ".repeat(entry.column as usize + 1);
+            let lines = format!("\n{}", block(&indent));
+            let end = empty.bytes.end.max(colon);
+            // What follows on the line, a comment perhaps, stays behind the new lines' place.
+            Some((colon..end, lines.trim_end().to_owned()))
+        }
+        None if map.style == Style::Flow => {
+            add_entry(text, map, key, &format!("[{}]", in_line(json(map, text))))
+        }
+        None => add_entry(text, map, key, &format!("\n{}", block("  "))),
+    }
+}
+
+/// Takes an item out of a list, or an entry out of a map, given where it begins and ends.
+pub(super) fn remove_lines(text: &str, from: usize, to: usize) -> Option<Patch> {
+    let start = text.get(..from)?.rfind('\n').map_or(0, |at| at + 1);
+    // Something else on the line, as in brackets, is not ours to take.
+    let lead = text.get(start..from)?;
+    if !lead.chars().all(|c| c == ' ' || c == '-') {
+        return None;
+    }
+    let end = match text.get(to..)?.find('\n') {
+        _ if text.get(..to)?.ends_with('\n') => to,
+        Some(at) => to + at + 1,
+        None => text.len(),
+    };
+    Some((start..end, String::new()))
+}
+
+/// Puts lines below a collection.
+fn below(text: &str, node: &Node, lines: String) -> Patch {
+    let end = node.bytes.end.min(text.len());
+    if text[..end].ends_with('\n') {
+        return (end..end, lines);
+    }
+    match text[end..].find('\n') {
+        Some(at) => (end + at + 1..end + at + 1, lines),
+        None => (text.len()..text.len(), format!("\n{}", lines.trim_end_matches('\n'))),
+    }
+}
+
+/// Adds to a collection in brackets.
+fn flow(text: &str, node: &Node, new: &str) -> Option<Patch> {
+    let last = match (node.items().last(), node.entries().last()) {
+        (Some(item), _) => Some(item.bytes.end),
+        (_, Some(entry)) => Some(entry.value.bytes.end.max(entry.key_bytes.end)),
+        _ => None,
+    };
+    match last {
+        Some(end) => Some((end..end, format!(", {new}"))),
+        None => {
+            let start = node.bytes.start + 1;
+            text.is_char_boundary(start).then(|| (start..start, new.to_owned()))
+        }
+    }
+}
+
+/// Whether a map is written as JSON.
+fn json(map: &Node, text: &str) -> bool {
+    map.style == Style::Flow
+        && map.entries().first().is_some_and(|entry| {
+            text.get(..=entry.key_bytes.start).is_some_and(|before| before.ends_with('"'))
+        })
+}
+
+/// A scalar as it is written here.
+fn scalar(map: &Node, text: &str, value: &str) -> String {
+    let bare = ["true", "false"].contains(&value) || value.parse::<i64>().is_ok();
+    if json(map, text) && !bare { format!("\"{value}\"") } else { value.to_owned() }
+}

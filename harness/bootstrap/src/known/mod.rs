@@ -1,0 +1,10 @@
+//! What exists besides the workloads: objects they refer to, rights, webhooks.
+
+mod references;
+mod rights;
+mod webhooks;
+
+pub use references::Assumed;
+pub(crate) use references::missing;
+pub(crate) use rights::{Gap, Need, gaps};
+pub(crate) use webhooks::{Webhook, namespace_labels, webhooks};

@@ -1,0 +1,102 @@
+//! Whether what a Pod template refers to is there: in the set, built into Kubernetes, or assumed.
+
+use crate::manifest::{Node, Object, Objects};
+use crate::workload::{Ref, Workload};
+use std::collections::BTreeSet;
+
+/// What the user says exists although the set does not hold it: `KIND/NAME` or `KIND/NAMESPACE/NAME`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Assumed {
+    entries: BTreeSet<(String, Option<String>, String)>,
+}
+
+impl Assumed {
+    /// Reads what was typed.
+    ///
+    /// # Errors
+    /// One that is not of the form, with the form.
+    pub fn parse(texts: &[String]) -> Result<Assumed, String> {
+        let mut entries = BTreeSet::new();
+        for text in texts {
+            let parts: Vec<&str> = text.split('/').collect();
+            if parts.iter().any(|part| part.is_empty()) {
+                return Err(format!("'{text}' names no object; write KIND/NAME, e.g. Secret/cloud-token"));
+            }
+            match parts[..] {
+                [kind, name] => entries.insert((kind.to_lowercase(), None, name.to_owned())),
+                [kind, namespace, name] => {
+                    entries.insert((kind.to_lowercase(), Some(namespace.to_owned()), name.to_owned()))
+                }
+                _ => {
+                    return Err(format!(
+                        "'{text}' names no object; write KIND/NAME, e.g. Secret/cloud-token"
+                    ));
+                }
+            };
+        }
+        Ok(Assumed { entries })
+    }
+
+    /// Whether the user says that the object exists.
+    pub(crate) fn holds(&self, kind: &str, namespace: &str, name: &str) -> bool {
+        self.entries.iter().any(|(k, n, own)| {
+            *k == kind.to_lowercase() && own == name && n.as_deref().is_none_or(|n| n == namespace)
+        })
+    }
+}
+
+/// The references of a workload to what is not there.
+pub(crate) fn missing(objects: &Objects, assumed: &Assumed, workload: &Workload) -> Vec<Ref> {
+    let absent = |reference: &&Ref| !exists(objects, assumed, reference);
+    workload.refs.iter().filter(absent).cloned().collect()
+}
+
+fn exists(objects: &Objects, assumed: &Assumed, reference: &Ref) -> bool {
+    let (kind, name) = (reference.kind, reference.name.as_str());
+    if assumed.holds(kind, &reference.namespace, name) || built_in(reference) || name.contains("${") {
+        return true;
+    }
+    let here = |object: &&Object| {
+        object.name == name && (reference.namespace.is_empty() || object.namespace == reference.namespace)
+    };
+    let found = objects.of_kind(kind).find(here);
+    match (&reference.key, found) {
+        (Some(key), Some(object)) => holds_key(&object.node, key),
+        (None, found) => found.is_some(),
+        (Some(_), None) => false,
+    }
+}
+
+fn holds_key(object: &Node, key: &str) -> bool {
+    ["data", "stringData", "binaryData"]
+        .iter()
+        .any(|field| object.get(field).is_some_and(|map| map.get(key).is_some()))
+}
+
+/// What a kubeadm cluster has from the start.
+fn built_in(reference: &Ref) -> bool {
+    const NAMESPACES: &[&str] = &["default", "kube-system", "kube-public", "kube-node-lease"];
+    const CLASSES: &[&str] = &["system-cluster-critical", "system-node-critical"];
+    const MAPS: &[&str] = &[
+        "coredns",
+        "extension-apiserver-authentication",
+        "kube-proxy",
+        "kubeadm-config",
+        "kubelet-config",
+        "kube-apiserver-legacy-service-account-token-tracking",
+    ];
+    let system = reference.namespace == "kube-system";
+    match reference.kind {
+        "Namespace" => NAMESPACES.contains(&reference.name.as_str()),
+        "PriorityClass" => CLASSES.contains(&reference.name.as_str()),
+        "ServiceAccount" => {
+            reference.name == "default"
+                || (system && ["coredns", "kube-proxy"].contains(&reference.name.as_str()))
+        }
+        // Every namespace gets it from the root-ca-cert-publisher.
+        "ConfigMap" => {
+            reference.name == "kube-root-ca.crt" || (system && MAPS.contains(&reference.name.as_str()))
+        }
+        _ => false,
+    }
+}

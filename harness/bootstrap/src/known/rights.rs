@@ -1,0 +1,178 @@
+//! Whether a CCM's service account may do what initialising Nodes takes (contract section 14).
+
+use super::Assumed;
+use crate::manifest::{Node, Object, Objects};
+use crate::workload::Workload;
+use serde::Serialize;
+
+/// What a right is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+pub(crate) enum Need {
+    /// Without it nothing is initialised.
+    Initialise,
+    /// Without it Nodes are initialised and stay without addresses.
+    Addresses,
+    /// Without it no replica leads.
+    Election,
+    /// Without it the process ends at its start.
+    Start,
+    /// Without it something other than the boot suffers.
+    Other,
+}
+
+/// A right that is missing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Gap {
+    pub(crate) need: Need,
+    /// Row of the contract.
+    pub(crate) row: &'static str,
+    pub(crate) group: &'static str,
+    pub(crate) resource: &'static str,
+    pub(crate) verb: &'static str,
+}
+
+struct Row(&'static str, Need, &'static str, &'static str, &'static [&'static str]);
+
+/// Rows AUTH-01 to -11 that every framework CCM needs. Without load balancers AUTH-07 and -08 go unused, so they
+/// never decide a boot.
+const ROWS: &[Row] = &[
+    Row("AUTH-01", Need::Initialise, "", "nodes", &["list", "watch"]),
+    Row("AUTH-02", Need::Other, "", "nodes", &["get"]),
+    Row("AUTH-03", Need::Initialise, "", "nodes", &["update"]),
+    Row("AUTH-04", Need::Other, "", "nodes", &["patch"]),
+    Row("AUTH-05", Need::Other, "", "nodes", &["delete"]),
+    Row("AUTH-06", Need::Addresses, "", "nodes/status", &["patch"]),
+    Row("AUTH-07", Need::Other, "", "services", &["list", "watch"]),
+    Row("AUTH-08", Need::Other, "", "services/status", &["patch"]),
+    Row("AUTH-09", Need::Other, "", "events", &["create", "patch"]),
+    Row("AUTH-10", Need::Election, "coordination.k8s.io", "leases", &["get", "create", "update"]),
+    Row("AUTH-11", Need::Start, "", "configmaps", &["get"]),
+];
+
+/// Rights that the workload's service account lacks; none when it authenticates with something else.
+pub(crate) fn gaps(objects: &Objects, assumed: &Assumed, workload: &Workload) -> Vec<Gap> {
+    let own_identity = workload.flag("kubeconfig").is_some_and(|(value, _)| !value.is_empty());
+    let account = (workload.namespace.as_str(), workload.service_account.as_str());
+    if own_identity || assumed.holds("ServiceAccount", account.0, account.1) {
+        return Vec::new();
+    }
+    let rules = rules_of(objects, account);
+    let lease = workload.flag("leader-elect-resource-namespace").map_or_else(
+        // The framework's default (component-base config).
+        || String::from("kube-system"),
+        |(namespace, _)| namespace,
+    );
+    let elects = workload.flag("leader-elect").is_none_or(|(value, _)| value != "false");
+    let tolerant = ["authentication-tolerate-lookup-failure", "authentication-skip-lookup"]
+        .iter()
+        .any(|flag| workload.flag(flag).is_some_and(|(value, _)| value == "true"));
+    let mut gaps = Vec::new();
+    for Row(row, need, group, resource, verbs) in ROWS {
+        let needless = (*need == Need::Election && !elects) || (*need == Need::Start && tolerant);
+        for verb in verbs.iter().filter(|_| !needless) {
+            let home = if *resource == "leases" { lease.as_str() } else { "kube-system" };
+            let granted = rules.iter().any(|rule| rule.grants((group, resource, verb), home));
+            if !granted {
+                gaps.push(Gap { need: *need, row, group, resource, verb });
+            }
+        }
+    }
+    gaps
+}
+
+struct Rule<'a> {
+    node: RuleSource<'a>,
+    /// Where a Role holds; `None` everywhere.
+    namespace: Option<&'a str>,
+}
+
+enum RuleSource<'a> {
+    Written(&'a Node),
+    Everything,
+    /// `extension-apiserver-authentication-reader` of kube-system.
+    AuthenticationReader,
+}
+
+impl Rule<'_> {
+    /// Whether the rule grants group, resource and verb; a Role only for leases and the authentication map, in the
+    /// namespace that is their home.
+    fn grants(&self, (group, resource, verb): (&str, &str, &str), home: &str) -> bool {
+        let local = ["leases", "configmaps"].contains(&resource);
+        if self.namespace.is_some_and(|namespace| !local || namespace != home) {
+            return false;
+        }
+        match &self.node {
+            RuleSource::Everything => true,
+            RuleSource::AuthenticationReader => resource == "configmaps" && verb == "get",
+            RuleSource::Written(node) => {
+                let lists = |field: &str, wanted: &[&str]| {
+                    let all = node.get(field).map(Node::texts).unwrap_or_default();
+                    all.iter().any(|given| given == "*" || wanted.contains(&given.as_str()))
+                };
+                let sub = resource.split_once('/').map(|(_, sub)| format!("*/{sub}"));
+                let mut resources = vec![resource];
+                resources.extend(sub.as_deref());
+                let names = node.get("resourceNames").map(Node::texts).unwrap_or_default();
+                let wanted = "extension-apiserver-authentication";
+                // Creating cannot be restricted by name; Nodes and leases are not known by name beforehand.
+                let named = names.is_empty()
+                    || (resource == "configmaps" && names.iter().any(|name| name == wanted))
+                    || (resource == "leases" && verb != "create");
+                lists("apiGroups", &[group])
+                    && lists("resources", &resources)
+                    && lists("verbs", &[verb])
+                    && named
+            }
+        }
+    }
+}
+
+fn rules_of<'a>(objects: &'a Objects, account: (&str, &str)) -> Vec<Rule<'a>> {
+    let mut rules = Vec::new();
+    for (kind, cluster_wide) in [("ClusterRoleBinding", true), ("RoleBinding", false)] {
+        for binding in objects.of_kind(kind).filter(|binding| binds(binding, account)) {
+            let namespace = (!cluster_wide).then_some(binding.namespace.as_str());
+            let Some(role) = binding.node.get("roleRef") else { continue };
+            let (kind, name) =
+                (role.text_at("kind").unwrap_or_default(), role.text_at("name").unwrap_or_default());
+            let written = objects.of_kind(kind).find(|object| {
+                object.name == name && (kind == "ClusterRole" || object.namespace == binding.namespace)
+            });
+            match written {
+                Some(object) => {
+                    let items = object.node.get("rules").map(Node::items).unwrap_or_default();
+                    rules
+                        .extend(items.iter().map(|node| Rule { node: RuleSource::Written(node), namespace }));
+                }
+                None if kind == "ClusterRole" && name == "cluster-admin" => {
+                    rules.push(Rule { node: RuleSource::Everything, namespace });
+                }
+                None if name == "extension-apiserver-authentication-reader" => {
+                    rules.push(Rule { node: RuleSource::AuthenticationReader, namespace });
+                }
+                None => {}
+            }
+        }
+    }
+    rules
+}
+
+/// Whether a binding names the account, by itself or by one of its groups.
+fn binds(binding: &Object, (namespace, name): (&str, &str)) -> bool {
+    let subjects = binding.node.get("subjects").map(Node::items).unwrap_or_default();
+    let groups = [
+        String::from("system:serviceaccounts"),
+        format!("system:serviceaccounts:{namespace}"),
+        String::from("system:authenticated"),
+    ];
+    let user = format!("system:serviceaccount:{namespace}:{name}");
+    subjects.iter().any(|subject| {
+        let own = subject.text_at("name").unwrap_or_default();
+        match subject.text_at("kind") {
+            Some("ServiceAccount") => own == name && subject.text_at("namespace") == Some(namespace),
+            Some("Group") => groups.iter().any(|group| group == own),
+            Some("User") => own == user,
+            _ => false,
+        }
+    })
+}

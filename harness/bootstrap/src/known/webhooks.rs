@@ -1,0 +1,127 @@
+//! Admission webhooks that refuse when they cannot be reached (`failurePolicy: Fail`, the default).
+
+use crate::manifest::{Node, Object, Objects, Place};
+use crate::workload::{Labels, Selector, Workload};
+
+/// What a webhook stands before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Guards {
+    /// Creating Pods.
+    pub(crate) pods: bool,
+    /// Updating Nodes.
+    pub(crate) nodes: bool,
+    /// Writing leases.
+    pub(crate) leases: bool,
+}
+
+/// A webhook of the set.
+#[derive(Clone, Debug)]
+pub(crate) struct Webhook {
+    /// `ValidatingWebhookConfiguration/name`.
+    pub(crate) title: String,
+    /// Index of its object, and of the webhook inside it.
+    pub(crate) object: usize,
+    pub(crate) index: usize,
+    pub(crate) place: Place,
+    pub(crate) guards: Guards,
+    /// Workloads behind its Service; `None` when it is reached by URL.
+    pub(crate) backends: Option<Vec<usize>>,
+    namespaces: Option<Selector>,
+    objects: Option<Selector>,
+}
+
+impl Webhook {
+    /// Whether Pods with these labels in this namespace are sent to it.
+    pub(crate) fn asks_about(&self, namespace: &Labels, labels: &Labels) -> bool {
+        let chosen = |selector: &Option<Selector>, labels: &Labels| {
+            selector.as_ref().is_none_or(|selector| selector.chooses(labels))
+        };
+        chosen(&self.namespaces, namespace) && chosen(&self.objects, labels)
+    }
+}
+
+/// Labels of a namespace: its own, and its name (since Kubernetes 1.21).
+pub(crate) fn namespace_labels(objects: &Objects, name: &str) -> Labels {
+    let object = objects.of_kind("Namespace").find(|object| object.name == name);
+    let map = object.and_then(|object| object.node.at(&["metadata", "labels"]));
+    let entries = map.map(Node::entries).unwrap_or_default();
+    let mut labels: Labels =
+        entries.iter().filter_map(|entry| Some((entry.key.clone(), entry.value.scalar()?))).collect();
+    labels.insert(String::from("kubernetes.io/metadata.name"), name.to_owned());
+    labels
+}
+
+/// Every webhook that refuses when it is not reached and stands before Pods, Nodes or leases.
+pub(crate) fn webhooks(objects: &Objects, workloads: &[Workload]) -> Vec<Webhook> {
+    let mut all = Vec::new();
+    for (at, object) in objects.all.iter().enumerate() {
+        if !matches!(object.kind.as_str(), "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration")
+        {
+            continue;
+        }
+        let items = object.node.get("webhooks").map(Node::items).unwrap_or_default();
+        for (index, node) in items.iter().enumerate() {
+            let conditional =
+                node.get("matchConditions").is_some_and(|conditions| !conditions.items().is_empty());
+            // What a CEL expression lets through is not known here.
+            if node.text_at("failurePolicy") == Some("Ignore") || conditional {
+                continue;
+            }
+            let guards = guards(node);
+            if guards == Guards::default() {
+                continue;
+            }
+            all.push(Webhook {
+                title: format!("{}/{}", object.kind, object.name),
+                object: at,
+                index,
+                place: object.place_of(node, "failurePolicy"),
+                guards,
+                backends: backends(objects, object, node, workloads),
+                namespaces: Selector::read(node.get("namespaceSelector")),
+                objects: Selector::read(node.get("objectSelector")),
+            });
+        }
+    }
+    all
+}
+
+fn guards(webhook: &Node) -> Guards {
+    let mut guards = Guards::default();
+    for rule in webhook.get("rules").map(Node::items).unwrap_or_default() {
+        let texts = |key: &str| rule.get(key).map(Node::texts).unwrap_or_default();
+        let (groups, resources, operations) = (texts("apiGroups"), texts("resources"), texts("operations"));
+        let lists = |list: &[String], what: &str| list.iter().any(|own| own == "*" || own == what);
+        let resource = |what: &str| lists(&resources, what) || resources.iter().any(|own| own == "*/*");
+        let writes = lists(&operations, "CREATE") || lists(&operations, "UPDATE");
+        guards.pods |= lists(&groups, "") && resource("pods") && lists(&operations, "CREATE");
+        guards.nodes |= lists(&groups, "") && resource("nodes") && lists(&operations, "UPDATE");
+        guards.leases |= lists(&groups, "coordination.k8s.io") && resource("leases") && writes;
+    }
+    guards
+}
+
+fn backends(
+    objects: &Objects,
+    configuration: &Object,
+    webhook: &Node,
+    workloads: &[Workload],
+) -> Option<Vec<usize>> {
+    let service = webhook.at(&["clientConfig", "service"])?;
+    let name = service.text_at("name").unwrap_or_default();
+    let namespace = service.text_at("namespace").unwrap_or(&configuration.namespace);
+    let selector = objects
+        .find("Service", namespace, name)
+        .and_then(|service| service.node.at(&["spec", "selector"]))
+        .map(|selector| {
+            let entries = selector.entries().iter();
+            entries.filter_map(|e| Some((e.key.clone(), e.value.scalar()?))).collect::<Labels>()
+        })
+        .unwrap_or_default();
+    let behind = |workload: &Workload| {
+        !selector.is_empty()
+            && workload.namespace == namespace
+            && selector.iter().all(|(key, value)| workload.labels.get(key) == Some(value))
+    };
+    Some(workloads.iter().enumerate().filter(|(_, w)| behind(w)).map(|(index, _)| index).collect())
+}

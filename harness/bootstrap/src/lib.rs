@@ -1,0 +1,32 @@
+//! Chicken and egg, before any cluster sees it: will a cluster boot with these manifests, and if not, what waits for
+//! what?
+//!
+//! `manifest` reads, `workload` and `known` understand, `cluster` describes what the manifests are applied to, `model`
+//! follows every order of events, `explain` words the outcome, `lint` holds the manifests against the contract's rows
+//! BOOT-LINT, `fix` mends them, `output` and `cli` show everything. Nothing here needs a cluster, a clock or a network.
+
+mod changes;
+mod check;
+mod cli;
+mod cluster;
+mod dns;
+mod expect;
+mod explain;
+mod fix;
+mod known;
+mod lint;
+mod manifest;
+mod model;
+mod output;
+mod workload;
+
+pub use check::Cell;
+pub use cli::{BootstrapCommand, run};
+pub use cluster::{CloudEndpoint, Cluster, Cni, KubeProxy, Topology, Version, YesNo};
+pub use expect::{Expectation, expect, read_paths};
+pub use explain::{Explanation, Graph, GraphEdge, GraphNode, Observed, ObservedNode, ObservedPod, Step};
+pub use known::Assumed;
+pub use lint::{Finding, Level};
+pub use manifest::Source;
+pub use model::{Eviction, Outcome};
+pub use workload::{Effect, Taint};

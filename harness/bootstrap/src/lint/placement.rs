@@ -1,0 +1,206 @@
+//! Rows 01, 02, 08 to 15 and 20: where the CCM runs and how many of it.
+
+use super::report::{Level, Report};
+use super::tolerations::targets_control_plane;
+use super::{Claims, Linted};
+use crate::check::Checked;
+use crate::workload::{DnsPolicy, PodTerm, Role, Workload, WorkloadKind};
+
+pub(super) fn lint(linted: &Linted, report: &mut Report) {
+    if !linted.claims.hosted {
+        network(linted, report);
+        control_plane(linted, report);
+        spread(linted, report);
+        addresses_and_storage(linted, report);
+    }
+    kind_and_priority(linted, report);
+    autoscalers(linted, report);
+}
+
+fn network(linted: &Linted, report: &mut Report) {
+    let workload = linted.workload;
+    if !workload.host_network {
+        let level = if linted.claims.without_network { Level::Must } else { Level::Should };
+        report.add(
+            ("BOOT-LINT-01", level),
+            workload.host_network_place.clone(),
+            format!("{} is not on the host's network", linted.title()),
+            "the pod network may need the CCM first, and the host has the route to the cloud (seed, recommendation 1)",
+            Some((String::from("hostNetwork: true\n"), linted.set("hostNetwork", "true"))),
+        );
+    }
+    let wrong = match workload.dns {
+        DnsPolicy::ClusterFirstWithHostNet => true,
+        DnsPolicy::ClusterFirst => !workload.host_network,
+        DnsPolicy::Default | DnsPolicy::None => false,
+    };
+    if wrong {
+        let level = if linted.claims.cloud_by_name { Level::Must } else { Level::Should };
+        report.add(
+            ("BOOT-LINT-02", level),
+            workload.dns_place.clone(),
+            format!("{} asks cluster DNS for names", linted.title()),
+            "CoreDNS does not run before Nodes are initialised: it does not tolerate their taint (contract cycle (c); \
+             kubernetes#93533)",
+            Some((String::from("dnsPolicy: Default\n"), linted.set("dnsPolicy", "Default"))),
+        );
+    }
+    if linted.claims.without_proxy && !linted.checked.names_api_server(linted.index) {
+        report.add(
+            ("BOOT-LINT-19", Level::Should),
+            workload.spec_place.clone(),
+            format!("{} finds the API server by its Service address only", linted.title()),
+            "without kube-proxy nothing answers there before the CNI does (contract cycle (c); kubernetes PR#49017)",
+            Some((
+                String::from(
+                    "env:\n  - name: KUBERNETES_SERVICE_HOST\n    value: <address of the API server>\n  \
+                     - name: KUBERNETES_SERVICE_PORT\n    value: \"6443\"\n",
+                ),
+                None,
+            )),
+        );
+    }
+}
+
+fn control_plane(linted: &Linted, report: &mut Report) {
+    if linted.is_ccm() && !targets_control_plane(linted) {
+        report.add(
+            ("BOOT-LINT-08", Level::Should),
+            linted.at("nodeSelector"),
+            format!("{} is not kept on control planes", linted.title()),
+            "a CCM may delete Nodes and belongs where the control plane is protected (seed, recommendation 3)",
+            Some((String::from("nodeSelector:\n  node-role.kubernetes.io/control-plane: \"\"\n"), None)),
+        );
+    }
+}
+
+fn spread(linted: &Linted, report: &mut Report) {
+    let workload = linted.workload;
+    let own = |term: &PodTerm| {
+        term.topology_key == "kubernetes.io/hostname"
+            && term.means(&workload.namespace, &workload.namespace, &workload.labels)
+    };
+    let (required, preferred) = (workload.apart.iter().any(own), workload.rather_apart.iter().any(own));
+    if workload.kind != WorkloadKind::Deployment || workload.replicas < 2 || required {
+        return;
+    }
+    if preferred && !workload.host_network {
+        return;
+    }
+    let what = if preferred {
+        format!("replicas of {} may share a host, where they want the same port", linted.title())
+    } else {
+        format!("replicas of {} may share a Node", linted.title())
+    };
+    let labels: String =
+        workload.labels.iter().map(|(key, value)| format!("            {key}: {value}\n")).collect();
+    report.add(
+        ("BOOT-LINT-09", Level::Should),
+        workload.affinity_place.clone(),
+        what,
+        "one Node's failure takes all of them, and on the host's network only one gets the port (seed, \
+         recommendation 3.1)",
+        Some((
+            format!(
+                "affinity:\n  podAntiAffinity:\n    requiredDuringSchedulingIgnoredDuringExecution:\n      \
+                 - topologyKey: kubernetes.io/hostname\n        labelSelector:\n          matchLabels:\n{labels}"
+            ),
+            None,
+        )),
+    );
+}
+
+fn addresses_and_storage(linted: &Linted, report: &mut Report) {
+    let why = "the kubelet cannot resolve it before the Node has an address, which the CCM sets \
+               (pkg/kubelet/kubelet_pods.go, contract KBL-09)";
+    for place in &linted.workload.host_ip {
+        let what = format!("{} reads status.hostIP into its environment", linted.title());
+        let edit =
+            linted.workload.object.map(|object| crate::fix::Edit::DropHostIp { object, path: linted.spec() });
+        let mend = String::from("# leave the variable out, or name the Node: fieldPath: spec.nodeName\n");
+        report.add(("BOOT-LINT-14", Level::Must), place.clone(), what, why, Some((mend, edit)));
+    }
+    for place in &linted.workload.pod_ip {
+        let what = format!("{} reads status.podIP into its environment", linted.title());
+        let why = "on the host's network it is the Node's address and empty until there is one";
+        report.add(("BOOT-LINT-14", Level::Should), place.clone(), what, why, None);
+    }
+    for place in &linted.workload.storage {
+        let what = format!("{} uses a claim or a CSI volume", linted.title());
+        let why = "provisioners and CSI drivers wait for initialised Nodes (contract cycle (c))";
+        report.add(("BOOT-LINT-15", Level::Must), place.clone(), what, why, None);
+    }
+}
+
+fn kind_and_priority(linted: &Linted, report: &mut Report) {
+    let workload = linted.workload;
+    if !matches!(workload.kind, WorkloadKind::Deployment | WorkloadKind::DaemonSet | WorkloadKind::Pod) {
+        let what = format!("the CCM is a {}", workload.kind);
+        let why = "Deployments and DaemonSets scale and are replaced; a static Pod is acceptable (seed, recommendation 2)";
+        report.add(("BOOT-LINT-11", Level::Should), workload.place.clone(), what, why, None);
+    }
+    let critical = workload.priority_class.as_ref().is_some_and(|(class, _)| {
+        ["system-cluster-critical", "system-node-critical"].contains(&class.as_str())
+    });
+    if !critical {
+        let place =
+            workload.priority_class.as_ref().map_or(linted.at("priorityClassName"), |(_, p)| p.clone());
+        report.add(
+            ("BOOT-LINT-13", Level::Should),
+            place,
+            format!("{} has no critical priority", linted.title()),
+            "under pressure it has to outlive what depends on it (seed, recommendation 3)",
+            Some((
+                String::from("priorityClassName: system-cluster-critical\n"),
+                linted.set("priorityClassName", "system-cluster-critical"),
+            )),
+        );
+    }
+}
+
+fn autoscalers(linted: &Linted, report: &mut Report) {
+    for object in linted.checked.objects.of_kind("HorizontalPodAutoscaler") {
+        let target = object.node.at(&["spec", "scaleTargetRef"]);
+        let kind = target.and_then(|target| target.text_at("kind")).unwrap_or_default();
+        let name = target.and_then(|target| target.text_at("name")).unwrap_or_default();
+        let own = object.namespace == linted.workload.namespace
+            && crate::manifest::object_name(kind, name) == linted.title();
+        if own {
+            let what = format!("HorizontalPodAutoscaler/{} scales {}", object.name, linted.title());
+            let why = "one replica works at a time, more add no throughput (seed, closing paragraph)";
+            report.add(("BOOT-LINT-12", Level::Should), object.at(), what, why, None);
+        }
+    }
+}
+
+/// Row 20: CCMs that share a host want ports of their own.
+pub(super) fn ports_between(checked: &Checked, claims: Claims, report: &mut Report) {
+    let family: Vec<&Workload> = checked
+        .set
+        .workloads
+        .iter()
+        .filter(|workload| matches!(workload.role, Role::Ccm) && workload.host_network)
+        .collect();
+    if claims.hosted {
+        return;
+    }
+    for (index, workload) in family.iter().enumerate() {
+        let Some(other) = family[..index].iter().find(|other| port(other) == port(workload)) else {
+            continue;
+        };
+        let what = format!(
+            "{} and {} both listen on port {} of the host",
+            workload.title(),
+            other.title_with_place(),
+            port(workload)
+        );
+        let why = "on one Node only one of them gets it (hcloud PR#495; cloud-provider options)";
+        let mend = Some((String::from("args:\n  - --secure-port=10259 # any free port\n"), None));
+        report.add(("BOOT-LINT-20", Level::Should), workload.place.clone(), what, why, mend);
+    }
+}
+
+/// The secure port.
+pub(super) fn port(workload: &Workload) -> i64 {
+    workload.flag("secure-port").and_then(|(port, _)| port.parse().ok()).unwrap_or(10_258)
+}

@@ -1,0 +1,145 @@
+//! Rows 10 and 16 to 18: command line, probes, image, resources.
+
+use super::Linted;
+use super::placement::port;
+use super::report::{Level, Report};
+use crate::fix::Edit;
+use crate::workload::{Container, WorkloadKind, image_fault};
+
+pub(super) fn lint(linted: &Linted, report: &mut Report) {
+    if linted.is_ccm() {
+        election(linted, report);
+        provider(linted, report);
+        probes(linted, report);
+    }
+    for (index, container) in linted.workload.containers.iter().enumerate() {
+        image(linted, report, index, container);
+    }
+    for container in linted.workload.containers.iter().filter(|container| !container.init) {
+        if !container.requests {
+            let what = format!("container '{}' does not request cpu and memory", container.name);
+            let why = "without requests it is the first to be starved or evicted (seed example)";
+            let mend = String::from("resources:\n  requests:\n    cpu: 50m\n    memory: 64Mi\n");
+            let place = container.resources_place.clone();
+            report.add(("BOOT-LINT-18", Level::Should), place, what, why, Some((mend, None)));
+        }
+    }
+}
+
+fn election(linted: &Linted, report: &mut Report) {
+    let workload = linted.workload;
+    let Some((value, place)) = workload.flag("leader-elect").filter(|(value, _)| value == "false") else {
+        return;
+    };
+    let several = workload.replicas > 1 || workload.kind == WorkloadKind::DaemonSet;
+    let what = match (several, workload.surges) {
+        (true, _) => format!("several Pods of {} work at once: --leader-elect={value}", linted.title()),
+        (false, true) => {
+            format!("two Pods of {} work at once during a rollout: --leader-elect={value}", linted.title())
+        }
+        (false, false) => return,
+    };
+    let why = "two writers undo each other's work in the cloud (seed, recommendation 2; kubespray#11934)";
+    let edit = workload.object.map(|object| Edit::Argument {
+        object,
+        path: linted.spec(),
+        flag: String::from("leader-elect"),
+        value: String::from("true"),
+    });
+    report.add(
+        ("BOOT-LINT-10", Level::Must),
+        place,
+        what,
+        why,
+        Some((String::from("- --leader-elect=true\n"), edit)),
+    );
+}
+
+fn provider(linted: &Linted, report: &mut Report) {
+    let mend = Some((String::from("- --cloud-provider=<name of the provider>\n"), None));
+    match linted.workload.flag("cloud-provider") {
+        Some((value, place)) if value.is_empty() || value == "external" => {
+            let what = format!("--cloud-provider={value} names no provider");
+            let why = "empty is refused, and 'external' yields no provider: the process ends (cloud-provider options \
+                       Validate, InitCloudProvider)";
+            report.add(("BOOT-LINT-17", Level::Must), place, what, why, mend);
+        }
+        None if linted.workload.has_arguments() => {
+            let what = format!("{} is given no --cloud-provider", linted.title());
+            let why = "the framework refuses an empty provider; ignore this when the program sets its own \
+                       (cloud-provider options Validate)";
+            report.add(("BOOT-LINT-17", Level::Should), linted.workload.spec_place.clone(), what, why, mend);
+        }
+        _ => {}
+    }
+}
+
+fn probes(linted: &Linted, report: &mut Report) {
+    let secure = port(linted.workload);
+    let containers = linted.workload.containers.iter().filter(|container| !container.init);
+    for probe in containers.flat_map(|container| &container.probes) {
+        // A port that is not the CCM's own belongs to something else in the Pod.
+        if probe.port.is_some_and(|port| port != secure) && probe.path == "/healthz" {
+            continue;
+        }
+        let kind = probe.kind;
+        let why = "the CCM serves /healthz over HTTPS on its secure port and nothing else; any other answer restarts it \
+                   for ever (contract OBS-01 to -03)";
+        let mend =
+            format!("{kind}:\n  httpGet:\n    scheme: HTTPS\n    path: /healthz\n    port: {secure}\n");
+        if ["/livez", "/readyz", "/health", "/ready", "/"].contains(&probe.path.as_str()) {
+            let what = format!("{kind} asks for {}", probe.path);
+            let edit = probe_edit(linted, kind);
+            report.add(
+                ("BOOT-LINT-16", Level::Must),
+                probe.path_place.clone(),
+                what,
+                why,
+                Some((mend, edit)),
+            );
+        } else if probe.scheme != "HTTPS" && probe.port == Some(secure) {
+            let what = format!("{kind} speaks {} to the secure port", probe.scheme);
+            report.add(
+                ("BOOT-LINT-16", Level::Must),
+                probe.port_place.clone(),
+                what,
+                why,
+                Some((mend, None)),
+            );
+        }
+    }
+}
+
+fn probe_edit(linted: &Linted, kind: &'static str) -> Option<Edit> {
+    let object = linted.workload.object?;
+    Some(Edit::ProbePath { object, path: linted.spec(), kind: kind.to_owned() })
+}
+
+fn image(linted: &Linted, report: &mut Report, index: usize, container: &Container) {
+    let place = container.image_place.clone();
+    if let Some(fault) = image_fault(&container.image) {
+        let what = format!("the image '{}' cannot be parsed: {fault}", container.image);
+        let why = "the kubelet says InvalidImageName and never starts the container (distribution/reference)";
+        let edit = linted.workload.object.map(|object| Edit::Image {
+            object,
+            path: linted.spec(),
+            container: index,
+        });
+        let mend = mended_image(&container.image).map(|image| (format!("image: {image}\n"), edit));
+        return report.add(("BOOT-LINT-18", Level::Must), place, what, why, mend);
+    }
+    let name = container.image.rsplit('/').next().unwrap_or_default();
+    let pinned = name.contains('@') || name.split_once(':').is_some_and(|(_, tag)| tag != "latest");
+    if !pinned && !container.image.contains('$') {
+        let what = format!("the image '{}' is not pinned to a version", container.image);
+        let why = "Nodes that boot on different days run different programs (seed example)";
+        report.add(("BOOT-LINT-18", Level::Should), place, what, why, None);
+    }
+}
+
+/// What was meant by `name@tag`.
+pub(crate) fn mended_image(image: &str) -> Option<String> {
+    let (name, tag) = image.split_once('@')?;
+    let mended = format!("{name}:{tag}");
+    image_fault(&mended).is_none().then_some(mended)
+}

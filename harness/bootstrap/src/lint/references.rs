@@ -1,0 +1,117 @@
+//! Rows 21 and 22, and what the contract takes for granted: objects that can be read, that the API server accepts, and
+//! that exist.
+
+use super::Linted;
+use super::report::{Level, Report};
+use crate::check::Checked;
+use crate::fix::Edit;
+use crate::known::Need;
+use crate::manifest::Severity;
+use crate::workload::{CcmDoubt, Role, Stage, cloud_controllers};
+
+/// What could not be read, and whether there are several CCMs.
+pub(super) fn read(checked: &Checked, report: &mut Report) {
+    for problem in &checked.objects.problems {
+        let level = match problem.severity {
+            Severity::Unreadable => Level::Must,
+            Severity::Ignored => Level::Info,
+        };
+        let mend = Some((format!("# {}\n", problem.hint), None));
+        let why = "what cannot be read is not part of the verdict";
+        report.add(("BOOT-READ", level), problem.place.clone(), problem.what.clone(), why, mend);
+    }
+    for object in &checked.objects.all {
+        let Some(what) = object.unknown_kind() else { continue };
+        let why = "what is not known is left out of the verdict";
+        let place = object.place_of(&object.node, "kind");
+        report.add(("BOOT-READ", Level::Info), place, what, why, None);
+    }
+    let (found, doubt) = cloud_controllers(&checked.set.workloads);
+    if doubt == Some(CcmDoubt::Several) {
+        let ccms: Vec<_> = found
+            .iter()
+            .map(|index| &checked.set.workloads[*index])
+            .filter(|workload| workload.role == Role::Ccm)
+            .collect();
+        for workload in ccms.iter().skip(1) {
+            let what = format!("{} is one CCM of {}", workload.title(), ccms.len());
+            let why = "every one of them counts as initialising Nodes, so one that boots hides another that does not; \
+                       name one with --ccm KIND/NAME";
+            report.add(("BOOT-READ", Level::Info), workload.place.clone(), what, why, None);
+        }
+    }
+}
+
+/// What the API server refuses.
+pub(super) fn refused(linted: &Linted, report: &mut Report) {
+    for (place, what, hint) in &linted.workload.refused {
+        let what = format!("{}: {what}", linted.title());
+        let why = "the API server refuses the whole object (pkg/apis/core/validation)";
+        report.add(("BOOT-API", Level::Must), place.clone(), what, why, Some((format!("# {hint}\n"), None)));
+    }
+}
+
+/// References to what does not exist.
+pub(super) fn missing(linted: &Linted, report: &mut Report) {
+    for reference in &linted.checked.set.missing[linted.index] {
+        let then = match reference.stage {
+            Stage::Creation => "no Pod is made",
+            Stage::Scheduling => "the Pod stays Pending",
+            Stage::Start => "the container is not started",
+        };
+        let key = reference.key.as_ref().map(|key| format!(" with the key '{key}'")).unwrap_or_default();
+        let what = format!(
+            "{}: {}{key} is neither in the set nor built in: {then}",
+            linted.title(),
+            reference.title()
+        );
+        let why = "what a Pod refers to has to exist (contract section 24, other causes seen)";
+        let mend = format!("# add it to the set, or say --assume {}\n", reference.title());
+        report.add(("BOOT-REF", Level::Must), reference.place.clone(), what, why, Some((mend, None)));
+    }
+}
+
+/// Row 22: the rights of the CCM's service account.
+pub(super) fn rights(linted: &Linted, report: &mut Report) {
+    if !linted.is_ccm() {
+        return;
+    }
+    let gaps = &linted.checked.set.gaps[linted.index];
+    if gaps.is_empty() {
+        return;
+    }
+    let needed = gaps.iter().any(|gap| gap.need != Need::Other);
+    let level = if needed { Level::Must } else { Level::Should };
+    let listed: Vec<String> =
+        gaps.iter().map(|gap| format!("{} {} ({})", gap.verb, gap.resource, gap.row)).collect();
+    let workload = linted.workload;
+    let what = format!("ServiceAccount/{} lacks: {}", workload.service_account, listed.join(", "));
+    let why = "these are the least a framework CCM needs (contract section 14); services and deletions never decide the \
+               boot";
+    let text = crate::fix::rbac(workload);
+    let edit = workload.object.map(|object| Edit::Grant { object, path: linted.spec(), text: text.clone() });
+    let place = workload.service_account_place.clone();
+    report.add(("BOOT-LINT-22", level), place, what, why, Some((text, edit)));
+}
+
+/// Row 21: webhooks that stand in their own way.
+pub(super) fn webhooks(checked: &Checked, report: &mut Report) {
+    for webhook in &checked.set.webhooks {
+        if webhook.backends.is_none() {
+            continue;
+        }
+        let guarded: Vec<&str> = [
+            (webhook.guards.pods, "pods"),
+            (webhook.guards.nodes, "nodes"),
+            (webhook.guards.leases, "leases"),
+        ]
+        .iter()
+        .filter_map(|(guarded, name)| guarded.then_some(*name))
+        .collect();
+        let what = format!("{} stands before {} and fails closed", webhook.title, guarded.join(", "));
+        let why = "until its own Pods run nothing passes, and they may need what it holds up";
+        let edit = Edit::FailOpen { object: webhook.object, webhook: webhook.index };
+        let mend = Some((String::from("failurePolicy: Ignore\n"), Some(edit)));
+        report.add(("BOOT-LINT-21", Level::Should), webhook.place.clone(), what, why, mend);
+    }
+}

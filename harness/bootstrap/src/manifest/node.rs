@@ -1,0 +1,164 @@
+//! A value of a manifest and where it stands.
+
+use std::ops::Range;
+
+/// A value with its place.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Node {
+    /// What it is.
+    pub(crate) value: Value,
+    /// Bytes of the text it covers. A block collection ends with its last value.
+    pub(crate) bytes: Range<usize>,
+    /// Line, counted from 1.
+    pub(crate) line: u32,
+    /// Column in characters, counted from 1.
+    pub(crate) column: u32,
+    /// How it was written.
+    pub(crate) style: Style,
+    /// Whether it stands here through an alias or a merge key; such a value cannot be edited in place.
+    pub(crate) borrowed: bool,
+}
+
+/// A value.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Value {
+    /// Nothing.
+    Null,
+    /// A truth value.
+    Bool(bool),
+    /// A whole number.
+    Int(i64),
+    /// Any other number, as it was spelt.
+    Number(String),
+    /// Text.
+    Text(String),
+    /// A list.
+    List(Vec<Node>),
+    /// Keys and values in the order of the file.
+    Map(Vec<Entry>),
+}
+
+/// A key and its value.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Entry {
+    /// The key.
+    pub(crate) key: String,
+    /// Bytes of the key.
+    pub(crate) key_bytes: Range<usize>,
+    /// Line of the key, counted from 1.
+    pub(crate) line: u32,
+    /// Column of the key in characters, counted from 1.
+    pub(crate) column: u32,
+    /// The value.
+    pub(crate) value: Node,
+}
+
+/// How a value was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// A scalar without quotes, or nothing at all.
+    Plain,
+    /// A scalar in quotes.
+    Quoted,
+    /// A scalar as a block of lines.
+    Lines,
+    /// A collection by indentation.
+    Block,
+    /// A collection in brackets, as in JSON.
+    Flow,
+}
+
+impl Node {
+    /// The value under a key.
+    pub(crate) fn get(&self, key: &str) -> Option<&Node> {
+        self.entry(key).map(|entry| &entry.value)
+    }
+
+    /// Key and value.
+    pub(crate) fn entry(&self, key: &str) -> Option<&Entry> {
+        self.entries().iter().find(|entry| entry.key == key)
+    }
+
+    /// The value at the end of a path of keys.
+    pub(crate) fn at(&self, path: &[&str]) -> Option<&Node> {
+        path.iter().try_fold(self, |node, key| node.get(key))
+    }
+
+    /// Keys and values; none when this is no map.
+    pub(crate) fn entries(&self) -> &[Entry] {
+        match &self.value {
+            Value::Map(entries) => entries,
+            _ => &[],
+        }
+    }
+
+    /// Items; none when this is no list.
+    pub(crate) fn items(&self) -> &[Node] {
+        match &self.value {
+            Value::List(items) => items,
+            _ => &[],
+        }
+    }
+
+    /// Text, when this is text.
+    pub(crate) fn text(&self) -> Option<&str> {
+        match &self.value {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Any scalar as text, the way it would reach a field that wants text.
+    pub(crate) fn scalar(&self) -> Option<String> {
+        match &self.value {
+            Value::Text(text) => Some(text.clone()),
+            Value::Bool(value) => Some(value.to_string()),
+            Value::Int(value) => Some(value.to_string()),
+            Value::Number(spelling) => Some(spelling.clone()),
+            Value::Null | Value::List(_) | Value::Map(_) => None,
+        }
+    }
+
+    /// A whole number.
+    pub(crate) fn int(&self) -> Option<i64> {
+        match self.value {
+            Value::Int(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// A truth value.
+    pub(crate) fn bool(&self) -> Option<bool> {
+        match self.value {
+            Value::Bool(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// Text under a key.
+    pub(crate) fn text_at(&self, key: &str) -> Option<&str> {
+        self.get(key).and_then(Node::text)
+    }
+
+    /// Texts of a list of scalars.
+    pub(crate) fn texts(&self) -> Vec<String> {
+        self.items().iter().filter_map(Node::scalar).collect()
+    }
+
+    /// Whether nothing stands here.
+    pub(crate) fn is_null(&self) -> bool {
+        self.value == Value::Null
+    }
+
+    /// What kind of value this is, for people.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self.value {
+            Value::Null => "nothing",
+            Value::Bool(_) => "a truth value",
+            Value::Int(_) | Value::Number(_) => "a number",
+            Value::Text(_) => "text",
+            Value::List(_) => "a list",
+            Value::Map(_) => "a map",
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Documents to Kubernetes objects: lists are opened, and what is no object is said.
+
+use super::node::{Node, Value};
+use super::parse::{documents, shorten};
+use super::source::{Place, Problem, Severity, Source};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Namespace of an object that names none.
+pub(crate) const DEFAULT_NAMESPACE: &str = "default";
+
+/// A Kubernetes object as it was written.
+#[derive(Clone, Debug)]
+pub(crate) struct Object {
+    /// `apiVersion`.
+    pub(crate) api_version: String,
+    /// `kind`.
+    pub(crate) kind: String,
+    /// `metadata.namespace`, or `default`.
+    pub(crate) namespace: String,
+    /// `metadata.name`; empty when there is none.
+    pub(crate) name: String,
+    /// Everything.
+    pub(crate) node: Node,
+    /// Which source it came from.
+    pub(crate) source: usize,
+    /// Name of that source.
+    pub(crate) file: Arc<str>,
+}
+
+impl Object {
+    /// A place in this object's file.
+    pub(crate) fn place(&self, node: &Node) -> Place {
+        Place { file: self.file.clone(), line: node.line, column: node.column }
+    }
+
+    /// Why the kind is not known here, if so: it is misspelt, or a custom resource.
+    pub(crate) fn unknown_kind(&self) -> Option<String> {
+        let group = self.api_version.split_once('/').map_or("", |(group, _)| group);
+        let own = match group {
+            "" => CORE,
+            "apps" => &["Deployment", "DaemonSet", "StatefulSet", "ReplicaSet", "ControllerRevision"],
+            "batch" => &["Job", "CronJob"],
+            "autoscaling" | "policy" | "extensions" => return None,
+            other if other.ends_with(".k8s.io") => return None,
+            _ => return Some(format!("{} is a custom resource", object_name(&self.kind, &self.name))),
+        };
+        let known = own.contains(&self.kind.as_str());
+        (!known).then(|| format!("Kubernetes has no kind {} in {}", self.kind, self.api_version))
+    }
+
+    /// Where the object is named, or begins.
+    pub(crate) fn at(&self) -> Place {
+        let named = self.node.at(&["metadata", "name"]);
+        self.place(named.unwrap_or(&self.node))
+    }
+
+    /// The place of a key below a map, or of the map.
+    pub(crate) fn place_of(&self, map: &Node, key: &str) -> Place {
+        match map.entry(key) {
+            Some(entry) => Place { file: self.file.clone(), line: entry.line, column: entry.column },
+            None => self.place(map),
+        }
+    }
+}
+
+/// Kinds of the core group.
+const CORE: &[&str] = &[
+    "ConfigMap",
+    "Endpoints",
+    "Event",
+    "LimitRange",
+    "Namespace",
+    "Node",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "Pod",
+    "PodTemplate",
+    "ReplicationController",
+    "ResourceQuota",
+    "Secret",
+    "Service",
+    "ServiceAccount",
+];
+
+/// Kind and name as people write them.
+pub(crate) fn object_name(kind: &str, name: &str) -> String {
+    format!("{kind}/{name}")
+}
+
+/// A set of manifests.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Objects {
+    /// The texts.
+    pub(crate) sources: Vec<Source>,
+    /// The objects in the order of the texts.
+    pub(crate) all: Vec<Object>,
+    /// What could not be read.
+    pub(crate) problems: Vec<Problem>,
+    /// Objects by kind.
+    by_kind: HashMap<String, Vec<usize>>,
+}
+
+impl Objects {
+    /// Reads texts.
+    pub(crate) fn read(sources: Vec<Source>) -> Objects {
+        let mut objects = Objects { sources, ..Objects::default() };
+        for index in 0..objects.sources.len() {
+            let source = objects.sources[index].clone();
+            let (found, problems) = documents(&source);
+            let empty = found.is_empty() && problems.is_empty();
+            objects.problems.extend(problems);
+            for node in found {
+                objects.add(node, index, &source, 0);
+            }
+            if empty {
+                objects.problems.push(Problem {
+                    place: Place { file: source.name.clone(), line: 1, column: 1 },
+                    severity: Severity::Ignored,
+                    what: String::from("holds no document"),
+                    hint: String::from("leave it out, or render the manifests into it"),
+                });
+            }
+        }
+        objects
+    }
+
+    fn add(&mut self, node: Node, index: usize, source: &Source, depth: usize) {
+        let place = Place { file: source.name.clone(), line: node.line, column: node.column };
+        let mut say = |severity, what: String, hint: &str| {
+            self.problems.push(Problem { place: place.clone(), severity, what, hint: hint.to_owned() });
+        };
+        if !matches!(node.value, Value::Map(_)) {
+            let what = format!("is no Kubernetes object but {}", node.kind());
+            return say(Severity::Ignored, what, "leave it out of the set");
+        }
+        let (Some(api_version), Some(kind)) = (node.text_at("apiVersion"), node.text_at("kind")) else {
+            let what = String::from("is no Kubernetes object: apiVersion or kind is missing");
+            return say(Severity::Ignored, what, "leave it out of the set");
+        };
+        let (api_version, kind) = (api_version.to_owned(), kind.to_owned());
+        if kind.ends_with("List") && node.get("items").is_some() {
+            if depth > 8 {
+                let what = String::from("lists within lists, more than eight deep");
+                return say(Severity::Unreadable, what, "write the objects as documents of their own");
+            }
+            for item in node.get("items").map(Node::items).unwrap_or_default() {
+                self.add(item.clone(), index, source, depth + 1);
+            }
+            return;
+        }
+        if let Some(template) = unrendered(&kind, &node) {
+            let place = Place { file: source.name.clone(), line: template.line, column: template.column };
+            let text = shorten(template.text().unwrap_or_default());
+            self.problems.push(Problem {
+                place,
+                severity: Severity::Unreadable,
+                what: format!("a template left unrendered: {text}"),
+                hint: String::from("render first: 'helm template ... | ccm-conformance bootstrap check -'"),
+            });
+            return;
+        }
+        let text = |path: &[&str]| node.at(path).and_then(Node::scalar);
+        let name = text(&["metadata", "name"]).unwrap_or_default();
+        if name.is_empty() && text(&["metadata", "generateName"]).is_none() {
+            return say(Severity::Ignored, format!("the {kind} has no name"), "give it metadata.name");
+        }
+        let namespace = text(&["metadata", "namespace"]).unwrap_or_else(|| String::from(DEFAULT_NAMESPACE));
+        let file = source.name.clone();
+        self.by_kind.entry(kind.clone()).or_default().push(self.all.len());
+        self.all.push(Object { api_version, kind, namespace, name, node, source: index, file });
+    }
+
+    /// Objects of a kind.
+    pub(crate) fn of_kind(&self, kind: &str) -> impl Iterator<Item = &Object> + use<'_> {
+        self.by_kind.get(kind).into_iter().flatten().map(|index| &self.all[*index])
+    }
+
+    /// One object.
+    pub(crate) fn find(&self, kind: &str, namespace: &str, name: &str) -> Option<&Object> {
+        self.of_kind(kind).find(|object| object.namespace == namespace && object.name == name)
+    }
+}
+
+/// The first text with a template action, outside of objects that may carry templates as data.
+fn unrendered<'n>(kind: &str, node: &'n Node) -> Option<&'n Node> {
+    const DATA: &[&str] = &["ConfigMap", "Secret", "CustomResourceDefinition", "PrometheusRule"];
+    if DATA.contains(&kind) {
+        return None;
+    }
+    // Annotations are free text of other tools.
+    let below = |entry: &'n super::node::Entry| (entry.key != "annotations").then_some(&entry.value);
+    let mut open = vec![node];
+    while let Some(node) = open.pop() {
+        match &node.value {
+            Value::Text(text) if text.contains("{{") && text.contains("}}") => return Some(node),
+            Value::List(items) => open.extend(items.iter().rev()),
+            Value::Map(entries) => open.extend(entries.iter().rev().filter_map(below)),
+            _ => {}
+        }
+    }
+    None
+}

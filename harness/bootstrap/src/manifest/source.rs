@@ -1,0 +1,157 @@
+//! Where manifests come from, and what can be wrong with them.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use walkdir::WalkDir;
+
+/// Largest file that is read, bytes.
+const LARGEST: u64 = 64 * 1024 * 1024;
+/// Most files that are read from one folder.
+const MOST_FILES: usize = 10_000;
+
+/// A text and the name it is reported under.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// File as it was named, or `<stdin>`.
+    pub name: Arc<str>,
+    /// The text.
+    pub text: Arc<str>,
+}
+
+impl Source {
+    /// A text that is at hand.
+    pub fn new(name: &str, text: &str) -> Source {
+        Source { name: Arc::from(name), text: Arc::from(text) }
+    }
+
+    /// Reads files, folders with everything in them that ends in `.yaml`, `.yml` or `.json`, and standard input for `-`.
+    pub(crate) fn read(paths: &[PathBuf], stdin: &mut dyn Read) -> (Vec<Source>, Vec<Problem>) {
+        let (mut sources, mut problems) = (Vec::new(), Vec::new());
+        for path in paths {
+            let result = if path.as_os_str() == "-" {
+                text_of("<stdin>", stdin).map(|source| sources.push(source))
+            } else if path.is_dir() {
+                folder(path, &mut sources)
+            } else {
+                file(path).map(|source| sources.push(source))
+            };
+            problems.extend(result.err());
+        }
+        (sources, problems)
+    }
+}
+
+fn folder(path: &Path, sources: &mut Vec<Source>) -> Result<(), Problem> {
+    let name = path.display().to_string();
+    let mut found = 0;
+    for entry in WalkDir::new(path).sort_by_file_name() {
+        let entry =
+            entry.map_err(|e| Problem::of_file(&name, format!("cannot be listed: {e}"), "check the path"))?;
+        let manifest = entry.path().extension().is_some_and(|e| e == "yaml" || e == "yml" || e == "json");
+        // What kustomize and helm read themselves is no manifest.
+        let tool = ["kustomization.yaml", "kustomization.yml", "Chart.yaml", "values.yaml"];
+        let of_tool = entry.file_name().to_str().is_some_and(|file| tool.contains(&file));
+        if !entry.file_type().is_file() || !manifest || of_tool {
+            continue;
+        }
+        found += 1;
+        if found > MOST_FILES {
+            let what = format!("holds more than {MOST_FILES} manifests");
+            return Err(Problem::of_file(&name, what, "name the files that belong to the CCM"));
+        }
+        sources.push(file(entry.path())?);
+    }
+    if found == 0 {
+        return Err(Problem::of_file(
+            &name,
+            String::from("holds no file that ends in .yaml, .yml or .json"),
+            "name the folder of the rendered manifests",
+        ));
+    }
+    Ok(())
+}
+
+fn file(path: &Path) -> Result<Source, Problem> {
+    let name = path.display().to_string();
+    let mut opened = std::fs::File::open(path)
+        .map_err(|e| Problem::of_file(&name, format!("cannot be opened: {e}"), "check the path"))?;
+    text_of(&name, &mut opened)
+}
+
+fn text_of(name: &str, reader: &mut dyn Read) -> Result<Source, Problem> {
+    let mut bytes = Vec::new();
+    reader
+        .take(LARGEST + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|e| Problem::of_file(name, format!("cannot be read: {e}"), "check the path"))?;
+    if bytes.len() as u64 > LARGEST {
+        let what = format!("is larger than {} MiB", LARGEST / 1024 / 1024);
+        return Err(Problem::of_file(name, what, "split it, or name the files that belong to the CCM"));
+    }
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(Source::new(name, &text)),
+        Err(error) => {
+            let line = error.as_bytes()[..error.utf8_error().valid_up_to()].split(|b| *b == b'\n').count();
+            Err(Problem {
+                place: Place {
+                    file: Arc::from(name),
+                    line: u32::try_from(line).unwrap_or(u32::MAX),
+                    column: 1,
+                },
+                severity: Severity::Unreadable,
+                what: String::from("is not UTF-8 text"),
+                hint: String::from("save it as UTF-8"),
+            })
+        }
+    }
+}
+
+/// A place in a manifest.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Place {
+    /// File as it was named.
+    pub(crate) file: Arc<str>,
+    /// Line, counted from 1; 0 when the whole file is meant.
+    pub(crate) line: u32,
+    /// Column in characters, counted from 1.
+    pub(crate) column: u32,
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.line {
+            0 => f.write_str(&self.file),
+            line => write!(f, "{}:{line}", self.file),
+        }
+    }
+}
+
+/// How much a problem of reading weighs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Severity {
+    /// No verdict is possible: exit code 2.
+    Unreadable,
+    /// It was left out of the verdict.
+    Ignored,
+}
+
+/// What is wrong with a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Problem {
+    /// Where.
+    pub(crate) place: Place,
+    /// How much it weighs.
+    pub(crate) severity: Severity,
+    /// What.
+    pub(crate) what: String,
+    /// The way out.
+    pub(crate) hint: String,
+}
+
+impl Problem {
+    fn of_file(name: &str, what: String, hint: &str) -> Problem {
+        let place = Place { file: Arc::from(name), line: 0, column: 1 };
+        Problem { place, severity: Severity::Unreadable, what, hint: hint.to_owned() }
+    }
+}

@@ -1,0 +1,371 @@
+//! From manifests and a cluster to rules.
+
+use super::fact::{Change, Fact, Premise, Reason, Rule};
+use crate::cluster::{Cluster, Cni, KubeProxy, Machine, Topology, YesNo};
+use crate::known::{Assumed, Gap, Need, Webhook, gaps, missing, namespace_labels, webhooks};
+use crate::manifest::{Objects, Place};
+use crate::workload::{
+    Effect, NETWORK_UNAVAILABLE, NOT_READY, Ref, Role, Taint, UNINITIALIZED, Workload, workloads,
+};
+use std::collections::HashMap;
+
+/// What the manifests say, whatever the cluster.
+#[derive(Clone, Debug)]
+pub(crate) struct Set {
+    /// Those of the manifests, then cluster DNS when the manifests bring none.
+    pub(crate) workloads: Vec<Workload>,
+    /// References to what does not exist, by workload.
+    pub(crate) missing: Vec<Vec<Ref>>,
+    /// Rights that are missing, by workload; asked of CCMs only.
+    pub(crate) gaps: Vec<Vec<Gap>>,
+    pub(crate) webhooks: Vec<Webhook>,
+    /// By workload, which webhooks stand before its Pods, and before its leases.
+    pub(crate) asked: Vec<Vec<usize>>,
+    pub(crate) asked_for_leases: Vec<Vec<usize>>,
+    /// Whether a CCM's cloud is reached by a DNS name, as far as the manifests show.
+    pub(crate) cloud_by_name: Option<bool>,
+    /// By workload, whether a config map gives it the API server's address.
+    pub(crate) api_from_map: Vec<bool>,
+}
+
+impl Set {
+    /// Reads the set. `ccm` names the CCM when its name does not.
+    pub(crate) fn new(objects: &Objects, assumed: &Assumed, ccm: Option<&str>) -> Set {
+        let mut all = workloads(objects);
+        if let Some(named) = ccm {
+            for workload in &mut all {
+                let own = workload.title().eq_ignore_ascii_case(named) || workload.name == named;
+                match (own, workload.role) {
+                    (true, _) => workload.role = Role::Ccm,
+                    (false, Role::Ccm) => workload.role = Role::Other,
+                    (false, _) => {}
+                }
+            }
+        }
+        if !all.iter().any(|workload| workload.role == Role::Dns) {
+            all.push(crate::dns::coredns());
+        }
+        let hooks = webhooks(objects, &all);
+        let namespace_of = |workload: &Workload| namespace_labels(objects, &workload.namespace);
+        let asked = |leases: bool| {
+            all.iter()
+                .map(|workload| {
+                    if hooks.is_empty() {
+                        return Vec::new();
+                    }
+                    let namespace = namespace_of(workload);
+                    let labels = if leases { Default::default() } else { workload.labels.clone() };
+                    let before = |hook: &Webhook| if leases { hook.guards.leases } else { hook.guards.pods };
+                    let asked = |hook: &Webhook| before(hook) && hook.asks_about(&namespace, &labels);
+                    (0..hooks.len()).filter(|index| asked(&hooks[*index])).collect()
+                })
+                .collect()
+        };
+        let of_ccm = |w: &Workload| {
+            if matches!(w.role, Role::Ccm | Role::NodeManager) {
+                gaps(objects, assumed, w)
+            } else {
+                Vec::new()
+            }
+        };
+        Set {
+            missing: all.iter().map(|workload| missing(objects, assumed, workload)).collect(),
+            gaps: all.iter().map(of_ccm).collect(),
+            asked: asked(false),
+            asked_for_leases: asked(true),
+            cloud_by_name: crate::dns::cloud_by_name(objects, &all),
+            api_from_map: all.iter().map(|w| crate::dns::api_from_map(objects, w)).collect(),
+            webhooks: hooks,
+            workloads: all,
+        }
+    }
+
+    /// Whether the manifests bring a network plugin.
+    pub(crate) fn brings_cni(&self) -> bool {
+        self.workloads.iter().any(|workload| workload.role == Role::Cni)
+    }
+}
+
+/// The rules of one cluster with one set.
+#[derive(Debug)]
+pub(crate) struct Model<'a> {
+    pub(crate) set: &'a Set,
+    pub(crate) cluster: &'a Cluster,
+    pub(crate) machines: Vec<Machine>,
+    /// Taints that Nodes begin with, numbered as in `Fact::Untainted`.
+    pub(crate) taints: Vec<Taint>,
+    /// By Node, which of the taints it has.
+    pub(crate) tainted: Vec<Vec<usize>>,
+    pub(crate) facts: Vec<Fact>,
+    index: HashMap<Fact, usize>,
+    pub(crate) rules: Vec<Rule>,
+    pub(crate) reasons: Vec<Reason>,
+    reason_index: HashMap<Reason, usize>,
+    /// True from the start.
+    pub(crate) given: Vec<usize>,
+    /// What the boot is for.
+    pub(crate) goals: Vec<usize>,
+    /// Workloads whose Pods are bound in every possible order.
+    pub(crate) explored: Vec<usize>,
+    /// Explored workloads that keep one another off a Node: who waits, who is there, and the reason's fact.
+    pub(crate) contests: Vec<(u32, u32, usize)>,
+}
+
+impl<'a> Model<'a> {
+    /// Builds the rules. `webhooks_first` says that webhooks take effect before any Pod is made.
+    pub(crate) fn new(set: &'a Set, cluster: &'a Cluster, webhooks_first: bool) -> Model<'a> {
+        let machines = cluster.machines();
+        let mut model = Model {
+            set,
+            cluster,
+            taints: Vec::new(),
+            tainted: vec![Vec::new(); machines.len()],
+            machines,
+            facts: Vec::new(),
+            index: HashMap::new(),
+            rules: Vec::new(),
+            reasons: Vec::new(),
+            reason_index: HashMap::new(),
+            given: Vec::new(),
+            goals: Vec::new(),
+            explored: Vec::new(),
+            contests: Vec::new(),
+        };
+        for node in 0..model.machines.len() {
+            model.node(node);
+        }
+        model.storage();
+        for workload in 0..set.workloads.len() {
+            model.workload(workload, webhooks_first);
+        }
+        for hook in 0..set.webhooks.len() {
+            model.webhook(hook);
+        }
+        model.choose_explored();
+        model
+    }
+
+    /// The number of a fact, if anything speaks of it.
+    pub(crate) fn find(&self, fact: Fact) -> Option<usize> {
+        self.index.get(&fact).copied()
+    }
+
+    /// The number of a fact.
+    pub(super) fn fact(&mut self, fact: Fact) -> usize {
+        let facts = &mut self.facts;
+        *self.index.entry(fact).or_insert_with(|| {
+            facts.push(fact);
+            facts.len() - 1
+        })
+    }
+
+    pub(super) fn needs(&mut self, fact: Fact) -> Premise {
+        Premise { fact: self.fact(fact), place: None, change: None }
+    }
+
+    pub(super) fn needs_at(&mut self, fact: Fact, place: Place, change: Option<Change>) -> Premise {
+        Premise { fact: self.fact(fact), place: Some(place), change }
+    }
+
+    /// Something that does not come.
+    pub(super) fn never(&mut self, words: String, place: Option<Place>, change: Option<Change>) -> Premise {
+        let reason = Reason { words, place: place.clone() };
+        let reasons = &mut self.reasons;
+        let at = *self.reason_index.entry(reason).or_insert_with_key(|reason| {
+            reasons.push(reason.clone());
+            reasons.len() - 1
+        });
+        Premise { fact: self.fact(Fact::Never(number(at))), place, change }
+    }
+
+    pub(super) fn rule(&mut self, head: Fact, body: Vec<Premise>) {
+        let head = self.fact(head);
+        self.rules.push(Rule { head, body });
+    }
+
+    fn give(&mut self, fact: Fact) {
+        let fact = self.fact(fact);
+        self.given.push(fact);
+    }
+
+    fn goal(&mut self, fact: Fact) {
+        let fact = self.fact(fact);
+        self.goals.push(fact);
+    }
+
+    /// A taint the Node begins with. `remover` is what takes it away; nothing does when there is none.
+    fn taint(&mut self, node: usize, taint: Taint, remover: Option<Fact>) {
+        let at = match self.taints.iter().position(|known| *known == taint) {
+            Some(at) => at,
+            None => {
+                self.taints.push(taint.clone());
+                self.taints.len() - 1
+            }
+        };
+        self.tainted[node].push(at);
+        let premise = match remover {
+            Some(fact) => self.needs(fact),
+            None => self.never(format!("nothing removes the taint {taint}"), None, None),
+        };
+        self.rule(Fact::Untainted(number(node), number(at)), vec![premise]);
+    }
+
+    fn node(&mut self, node: usize) {
+        let n = number(node);
+        // kubelet `initialNode`, and admission `TaintNodesByCondition` for the second one.
+        self.taint(node, Taint::new(UNINITIALIZED, "true", Effect::NoSchedule), Some(Fact::Initialised(n)));
+        self.taint(node, Taint::new(NOT_READY, "", Effect::NoSchedule), Some(Fact::Ready(n)));
+        for taint in self.machines[node].taints.clone() {
+            self.taint(node, taint, None);
+        }
+        if self.cluster.cni.taints() {
+            self.taint(node, self.cluster.startup_taint.clone(), Some(Fact::Networked(n)));
+        }
+        if self.cluster.routes == YesNo::Yes {
+            let taint = Taint::new(NETWORK_UNAVAILABLE, "", Effect::NoSchedule);
+            self.taint(node, taint, Some(Fact::Initialised(n)));
+        }
+        let network = self.needs(Fact::Networked(n));
+        self.rule(Fact::Ready(n), vec![network]);
+        self.network(n);
+        match self.cluster.kube_proxy {
+            KubeProxy::Yes => self.give(Fact::ServicesAnswer(n)),
+            KubeProxy::No => {
+                let nobody = self.never(String::from("no kube-proxy serves Service addresses"), None, None);
+                self.rule(Fact::ServicesAnswer(n), vec![nobody]);
+            }
+            KubeProxy::Cni => {
+                let network = self.needs(Fact::Networked(n));
+                self.rule(Fact::ServicesAnswer(n), vec![network]);
+            }
+        }
+        let dns = vec![
+            self.needs(Fact::DnsRuns),
+            self.needs(Fact::ServicesAnswer(n)),
+            self.needs(Fact::Networked(n)),
+        ];
+        self.rule(Fact::DnsAnswers(n), dns);
+        if self.cluster.addressed() {
+            self.give(Fact::Addressed(n));
+        }
+        self.goal(Fact::Initialised(n));
+        self.goal(Fact::Addressed(n));
+        if self.cluster.cni != Cni::None || self.set.brings_cni() {
+            self.goal(Fact::Ready(n));
+        }
+    }
+
+    fn network(&mut self, n: u32) {
+        let waits = self.cluster.cni.waits();
+        if self.set.brings_cni() {
+            for workload in 0..self.set.workloads.len() {
+                if self.set.workloads[workload].role == Role::Cni {
+                    let mut body = vec![self.needs(Fact::Works(number(workload), n))];
+                    if waits {
+                        body.push(self.needs(Fact::Addressed(n)));
+                    }
+                    self.rule(Fact::Networked(n), body);
+                }
+            }
+            return;
+        }
+        match self.cluster.cni {
+            Cni::None => {
+                let nobody = self.never(String::from("no network plugin is installed"), None, None);
+                self.rule(Fact::Networked(n), vec![nobody]);
+            }
+            Cni::Independent | Cni::StartupTaint => self.give(Fact::Networked(n)),
+            Cni::WaitsForAddresses | Cni::StartupTaintAndWaits | Cni::Kindnet => {
+                let addressed = self.needs(Fact::Addressed(n));
+                self.rule(Fact::Networked(n), vec![addressed]);
+            }
+        }
+    }
+
+    /// Provisioners and CSI drivers are Pods that wait for an initialised, Ready Node.
+    fn storage(&mut self) {
+        for node in 0..self.machines.len() {
+            let n = number(node);
+            let body = vec![self.needs(Fact::Initialised(n)), self.needs(Fact::Ready(n))];
+            self.rule(Fact::StorageWorks, body);
+        }
+    }
+
+    fn webhook(&mut self, hook: usize) {
+        let webhook = &self.set.webhooks[hook];
+        let head = Fact::WebhookAnswers(number(hook));
+        let Some(backends) = &webhook.backends else {
+            return self.give(head);
+        };
+        if backends.is_empty() {
+            let words = format!("no workload of the set is behind the Service of {}", webhook.title);
+            let change = Change::FailOpen(number(hook));
+            let nobody = self.never(words, Some(webhook.place.clone()), Some(change));
+            return self.rule(head, vec![nobody]);
+        }
+        for backend in backends {
+            for node in 0..self.machines.len() {
+                let mut body = vec![self.needs(Fact::Runs(number(*backend), number(node)))];
+                // The API server dials the Service's address from its own machine, and the Pod's from there.
+                if let Some(own) = self.machines.iter().position(|machine| machine.control_plane) {
+                    body.push(self.needs(Fact::ServicesAnswer(number(own))));
+                    if !self.set.workloads[*backend].host_network {
+                        body.push(self.needs(Fact::Networked(number(own))));
+                    }
+                }
+                self.rule(head, body);
+            }
+        }
+    }
+
+    /// What initialises a Node: any CCM that serves, or the Node's own manager.
+    pub(super) fn initialisation(&mut self, w: usize) {
+        let workload = &self.set.workloads[w];
+        if !workload.initialises_nodes() {
+            return;
+        }
+        for node in 0..self.machines.len() {
+            let n = number(node);
+            let works = match workload.role {
+                Role::NodeManager => Fact::Works(number(w), n),
+                _ => Fact::Serves(number(w)),
+            };
+            let mut body = vec![self.needs(works)];
+            body.extend(self.right(w, Need::Initialise, "initialise Nodes"));
+            for hook in 0..self.set.webhooks.len() {
+                if self.set.webhooks[hook].guards.nodes {
+                    let place = self.set.webhooks[hook].place.clone();
+                    let change = Some(Change::FailOpen(number(hook)));
+                    body.push(self.needs_at(Fact::WebhookAnswers(number(hook)), place, change));
+                }
+            }
+            self.rule(Fact::Initialised(n), body);
+            let mut body = vec![self.needs(Fact::Initialised(n)), self.needs(works)];
+            body.extend(self.right(w, Need::Addresses, "write the addresses of Nodes"));
+            self.rule(Fact::Addressed(n), body);
+        }
+    }
+
+    /// The premise that a right is missing, if one is.
+    pub(super) fn right(&mut self, w: usize, need: Need, what: &str) -> Option<Premise> {
+        let gap = self.set.gaps[w].iter().find(|gap| gap.need == need)?;
+        let workload = &self.set.workloads[w];
+        let group = if gap.group.is_empty() { String::new() } else { format!(".{}", gap.group) };
+        let words = format!(
+            "ServiceAccount/{} may not {what}: no role grants it '{}' on {}{group} ({})",
+            workload.service_account, gap.verb, gap.resource, gap.row
+        );
+        let place = workload.service_account_place.clone();
+        Some(self.never(words, Some(place), Some(Change::Grant(number(w)))))
+    }
+
+    /// Whether the workload runs on another cluster.
+    pub(crate) fn elsewhere(&self, w: usize) -> bool {
+        self.cluster.topology == Topology::Hosted && self.set.workloads[w].role == Role::Ccm
+    }
+}
+
+/// Indices are small.
+pub(crate) fn number(index: usize) -> u32 {
+    u32::try_from(index).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,287 @@
+//! Rules about Pods: making, scheduling, starting and working.
+
+use super::build::{Model, Set, number};
+use super::fact::{Change, Fact, Premise};
+use crate::cluster::CloudEndpoint;
+use crate::known::Need;
+use crate::workload::{
+    Effect, Expression, Operator, PodTerm, Role, Stage, Term, Workload, WorkloadKind, borne, image_fault,
+};
+
+/// Labels that the CCM writes when it initialises a Node (contract section 8).
+const CLOUD_LABELS: &[&str] = &[
+    "topology.kubernetes.io/zone",
+    "topology.kubernetes.io/region",
+    "node.kubernetes.io/instance-type",
+    "failure-domain.beta.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region",
+    "beta.kubernetes.io/instance-type",
+];
+
+impl Model<'_> {
+    pub(super) fn workload(&mut self, index: usize, webhooks_first: bool) {
+        let w = number(index);
+        self.making(index, webhooks_first);
+        if self.elsewhere(index) {
+            // It runs beside its control plane, on a cluster that is up.
+            let mut body = vec![self.needs(Fact::Made(w))];
+            body.extend(self.start_faults(index));
+            body.extend(self.work_faults(index));
+            self.rule(Fact::Serves(w), body);
+        } else {
+            for node in 0..self.machines.len() {
+                self.scheduling(index, node);
+                self.starting(index, node);
+                self.working(index, node);
+                let works = self.needs(Fact::Works(w, number(node)));
+                self.rule(Fact::Serves(w), vec![works]);
+            }
+        }
+        match self.set.workloads[index].role {
+            Role::Ccm | Role::NodeManager => self.initialisation(index),
+            Role::Dns => {
+                let serves = self.needs(Fact::Serves(w));
+                self.rule(Fact::DnsRuns, vec![serves]);
+            }
+            Role::Cni | Role::Other => {}
+        }
+    }
+
+    fn making(&mut self, index: usize, webhooks_first: bool) {
+        let (w, set) = (number(index), self.set);
+        let workload = &set.workloads[index];
+        let mut body = Vec::new();
+        for (place, what, _) in &workload.refused {
+            let words = format!("the API server refuses {}: {what}", workload.title());
+            body.push(self.never(words, Some(place.clone()), Some(Change::Mend(w, what.clone()))));
+        }
+        for reference in set.missing[index].iter().filter(|r| r.stage == Stage::Creation) {
+            let change = provide(w, reference);
+            let words = format!("{} does not exist", reference.title());
+            body.push(self.never(words, Some(reference.place.clone()), Some(change)));
+        }
+        if workload.replicas == 0 {
+            let words = format!("{} wants no replica", workload.title());
+            let place = workload.replicas_place.clone();
+            body.push(self.never(words, Some(place), Some(Change::Replicas(w))));
+        }
+        if webhooks_first {
+            for hook in &set.asked[index] {
+                let place = set.webhooks[*hook].place.clone();
+                let change = Some(Change::FailOpen(number(*hook)));
+                body.push(self.needs_at(Fact::WebhookAnswers(number(*hook)), place, change));
+            }
+        }
+        self.rule(Fact::Made(w), body);
+    }
+
+    fn scheduling(&mut self, index: usize, node: usize) {
+        let (w, n) = (number(index), number(node));
+        let workload = &self.set.workloads[index];
+        let mut body = vec![self.needs(Fact::Made(w))];
+        let tolerations = workload.effective_tolerations();
+        for at in self.tainted[node].clone() {
+            let taint = self.taints[at].clone();
+            let hard = match taint.effect {
+                // `nodeName` goes past the scheduler; the kubelet and the taint manager look at NoExecute only.
+                Effect::NoSchedule => workload.node_name.is_none(),
+                Effect::NoExecute => true,
+                Effect::PreferNoSchedule => false,
+            };
+            if hard && !borne(&tolerations, &taint) {
+                let change = Some(Change::Tolerate(w, taint));
+                let place = workload.tolerations_place.clone();
+                body.push(self.needs_at(Fact::Untainted(n, number(at)), place, change));
+            }
+        }
+        if workload.kind == WorkloadKind::Pod && workload.node_name.is_some() {
+            return self.rule(Fact::Schedulable(w, n), body);
+        }
+        for (key, value, place) in &workload.node_selector {
+            let wanted = Expression {
+                key: key.clone(),
+                operator: Operator::In,
+                values: vec![value.clone()],
+                place: Some(place.clone()),
+                field: false,
+            };
+            body.extend(self.label(index, node, &wanted));
+        }
+        for reference in self.set.missing[index].iter().filter(|r| r.stage == Stage::Scheduling) {
+            let words = format!("{} does not exist", reference.title());
+            body.push(self.never(words, Some(reference.place.clone()), Some(provide(w, reference))));
+        }
+        if let Some(place) = workload.storage.first() {
+            body.push(self.needs_at(Fact::StorageWorks, place.clone(), Some(Change::DropStorage(w))));
+        }
+        for term in &workload.near {
+            body.extend(self.near(index, node, term));
+        }
+        let Some(terms) = &workload.node_affinity else {
+            return self.rule(Fact::Schedulable(w, n), body);
+        };
+        // Terms are alternatives, and so are the rules they make. Affinity without a usable term chooses no Node.
+        if terms.is_empty() {
+            let words = format!("the node affinity of {} chooses no Node", workload.title());
+            let change = Change::DropNodeRequirement(w, String::new());
+            body.push(self.never(words, Some(workload.affinity_place.clone()), Some(change)));
+            return self.rule(Fact::Schedulable(w, n), body);
+        }
+        for term in terms {
+            let mut with = body.clone();
+            with.extend(self.term(index, node, term));
+            self.rule(Fact::Schedulable(w, n), with);
+        }
+    }
+
+    fn term(&mut self, index: usize, node: usize, term: &Term) -> Vec<Premise> {
+        term.expressions.iter().filter_map(|expression| self.label(index, node, expression)).collect()
+    }
+
+    /// What a requirement on a Node's label waits for; nothing when it holds already.
+    fn label(&mut self, index: usize, node: usize, wanted: &Expression) -> Option<Premise> {
+        let (w, machine) = (number(index), &self.machines[node]);
+        let value = if wanted.field { Some(&machine.name) } else { machine.labels.get(&wanted.key) };
+        if wanted.holds(value) {
+            return None;
+        }
+        let absent = value.is_none();
+        let words = format!("Node {} does not match '{}'", machine.name, wanted.words());
+        let place = wanted.place.clone();
+        let change = Change::DropNodeRequirement(w, wanted.key.clone());
+        if absent && CLOUD_LABELS.contains(&wanted.key.as_str()) {
+            let fact = self.fact(Fact::Initialised(number(node)));
+            return Some(Premise { fact, place, change: Some(change) });
+        }
+        Some(self.never(words, place, Some(change)))
+    }
+
+    /// Required Pod affinity: a matching Pod bound in the same place. The first Pod of a group that asks for its own
+    /// kind is let through (interpodaffinity, `satisfyPodAffinity`).
+    fn near(&mut self, index: usize, node: usize, term: &PodTerm) -> Option<Premise> {
+        let own = &self.set.workloads[index];
+        let means = |other: &Workload| term.means(&own.namespace, &other.namespace, &other.labels);
+        if means(own) {
+            return None;
+        }
+        let change = Some(Change::DropPodAffinity(number(index)));
+        let others: Vec<usize> =
+            (0..self.set.workloads.len()).filter(|other| means(&self.set.workloads[*other])).collect();
+        let domain = self.machines[node].labels.get(&term.topology_key).cloned();
+        match others.first() {
+            // One workload is what is written in practice; with several the first stands for them.
+            Some(other) if domain.is_some() => {
+                let place = term.place.clone();
+                Some(self.needs_at(Fact::Bound(number(*other), number(node)), place, change))
+            }
+            _ => {
+                let words = format!("no Pod that {} wants to be near can be there", own.title());
+                Some(self.never(words, Some(term.place.clone()), change))
+            }
+        }
+    }
+
+    fn starting(&mut self, index: usize, node: usize) {
+        let (w, n) = (number(index), number(node));
+        let workload = &self.set.workloads[index];
+        let mut body = vec![self.needs(Fact::Bound(w, n))];
+        if !workload.host_network {
+            let place = workload.host_network_place.clone();
+            body.push(self.needs_at(Fact::Networked(n), place, Some(Change::HostNetwork(w))));
+        }
+        if let Some(place) = workload.host_ip.first() {
+            body.push(self.needs_at(Fact::Addressed(n), place.clone(), Some(Change::DropHostIp(w))));
+        }
+        body.extend(self.start_faults(index));
+        self.rule(Fact::Runs(w, n), body);
+    }
+
+    /// What keeps containers from starting wherever they are.
+    fn start_faults(&mut self, index: usize) -> Vec<Premise> {
+        let (w, set) = (number(index), self.set);
+        let workload = &set.workloads[index];
+        let mut body = Vec::new();
+        for reference in set.missing[index].iter().filter(|r| r.stage == Stage::Start) {
+            let key = reference.key.as_ref().map(|key| format!(" with the key '{key}'")).unwrap_or_default();
+            let words = format!("{}{key} does not exist", reference.title());
+            body.push(self.never(words, Some(reference.place.clone()), Some(provide(w, reference))));
+        }
+        for (at, container) in workload.containers.iter().enumerate() {
+            if let Some(fault) = image_fault(&container.image) {
+                let words = format!("the image '{}' cannot be parsed: {fault}", container.image);
+                let change = Change::Image(w, number(at));
+                body.push(self.never(words, Some(container.image_place.clone()), Some(change)));
+            }
+        }
+        body
+    }
+
+    fn working(&mut self, index: usize, node: usize) {
+        let (w, n) = (number(index), number(node));
+        let workload = &self.set.workloads[index];
+        let mut body = vec![self.needs(Fact::Runs(w, n))];
+        let client = matches!(workload.role, Role::Ccm | Role::NodeManager | Role::Cni | Role::Dns);
+        if client && !self.set.names_api_server(index) {
+            let place = workload.spec_place.clone();
+            body.push(self.needs_at(Fact::ServicesAnswer(n), place, Some(Change::ApiServer(w))));
+        }
+        if workload.role == Role::Ccm {
+            let by_name = match self.cluster.cloud_endpoint {
+                CloudEndpoint::Name => true,
+                CloudEndpoint::Address => false,
+                CloudEndpoint::Auto => self.set.cloud_by_name.unwrap_or(true),
+            };
+            if by_name && workload.needs_cluster_dns() {
+                let place = workload.dns_place.clone();
+                body.push(self.needs_at(Fact::DnsAnswers(n), place, Some(Change::NodeDns(w))));
+            }
+        }
+        body.extend(self.work_faults(index));
+        self.rule(Fact::Works(w, n), body);
+    }
+
+    /// What keeps a CCM from working wherever it is.
+    fn work_faults(&mut self, index: usize) -> Vec<Premise> {
+        let (w, set) = (number(index), self.set);
+        let workload = &set.workloads[index];
+        if !matches!(workload.role, Role::Ccm | Role::NodeManager) {
+            return Vec::new();
+        }
+        let mut body = Vec::new();
+        body.extend(self.right(index, Need::Start, "read the authentication settings it needs at its start"));
+        body.extend(self.right(index, Need::Election, "take part in the leader election"));
+        for hook in &set.asked_for_leases[index] {
+            let place = set.webhooks[*hook].place.clone();
+            let change = Some(Change::FailOpen(number(*hook)));
+            body.push(self.needs_at(Fact::WebhookAnswers(number(*hook)), place, change));
+        }
+        // Absent is no fault here: many vendors' programs know their own provider.
+        if let Some((value, place)) = workload.flag("cloud-provider")
+            && (value.is_empty() || value == "external")
+            && workload.role == Role::Ccm
+        {
+            let words = format!("--cloud-provider={value} names no provider, and the process ends");
+            body.push(self.never(words, Some(place), Some(Change::CloudProvider(w))));
+        }
+        body
+    }
+}
+
+impl Set {
+    /// Whether the workload finds the API server without its Service address.
+    pub(crate) fn names_api_server(&self, index: usize) -> bool {
+        let workload = &self.workloads[index];
+        let flag = |name: &str| workload.flag(name).is_some_and(|(value, _)| !value.is_empty());
+        let env = |container: &crate::workload::Container| {
+            container.env_names.iter().any(|name| name == "KUBERNETES_SERVICE_HOST")
+        };
+        flag("kubeconfig")
+            || flag("master")
+            || workload.containers.iter().any(env)
+            || self.api_from_map[index]
+    }
+}
+
+fn provide(w: u32, reference: &crate::workload::Ref) -> Change {
+    Change::Provide(w, reference.kind.to_owned(), reference.namespace.clone(), reference.name.clone())
+}

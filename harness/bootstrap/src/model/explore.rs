@@ -1,0 +1,392 @@
+//! All orders that matter: which Pod is bound to which Node, and when.
+//!
+//! Between two bindings everything else that can happen does: facts only become true, so their order has no
+//! influence. What remains is which Pod takes a Node or a port first. Nodes that are alike in every respect are
+//! interchangeable, so one of them stands for all; replicas that do not keep one another away are too.
+
+use super::build::{Model, number};
+use super::fact::Fact;
+use crate::workload::{Role, Workload, WorkloadKind};
+use std::collections::{BTreeSet, HashSet};
+
+/// Most states that are looked at for one cluster.
+const MOST_STATES: usize = 20_000;
+
+/// What is true at one moment, and which Pods are bound.
+#[derive(Clone, Debug)]
+pub(crate) struct State {
+    holds: Vec<bool>,
+    /// Premises that are still missing, by rule.
+    open: Vec<u32>,
+    /// Bound Pods, workload and Node, in the order of binding.
+    pub(crate) bound: Vec<(u32, u32)>,
+    /// Pods that had to go for others, in the order of going.
+    pub(crate) preempted: Vec<(u32, u32)>,
+}
+
+impl State {
+    /// Whether a fact is true.
+    pub(crate) fn holds(&self, fact: usize) -> bool {
+        self.holds[fact]
+    }
+}
+
+/// Where the orders lead.
+#[derive(Debug)]
+pub(crate) struct Exploration {
+    /// How many states were looked at.
+    pub(crate) states: usize,
+    /// Whether that were all.
+    pub(crate) complete: bool,
+    /// A last state in which every goal is reached.
+    pub(crate) booted: Option<State>,
+    /// A last state in which one is not.
+    pub(crate) stuck: Option<State>,
+    /// Workloads with a Pod on a Node that is not Ready while another Node is: in some state, and in some last state.
+    pub(crate) unready_hosts: BTreeSet<(u32, bool)>,
+}
+
+/// Follows every order.
+pub(crate) fn explore(model: &Model) -> Exploration {
+    let engine = Engine::new(model);
+    let mut found =
+        Exploration { states: 0, complete: true, booted: None, stuck: None, unready_hosts: BTreeSet::new() };
+    let mut seen = HashSet::new();
+    let mut waiting = vec![engine.start()];
+    while let Some(state) = waiting.pop() {
+        if !seen.insert(engine.key(&state)) {
+            continue;
+        }
+        if found.states == MOST_STATES {
+            found.complete = false;
+            break;
+        }
+        found.states += 1;
+        let next = engine.next(&state);
+        let last = next.is_empty();
+        next.iter().for_each(|after| engine.note_early(&state, after, &mut found.unready_hosts));
+        engine.note_unready(&state, last, &mut found.unready_hosts);
+        if last {
+            let reached = model.goals.iter().all(|goal| state.holds[*goal]);
+            let slot = if reached { &mut found.booted } else { &mut found.stuck };
+            slot.get_or_insert(state);
+        }
+        waiting.extend(next);
+    }
+    found
+}
+
+impl Model<'_> {
+    /// Decides which workloads are explored: those the boot waits for and those that could stand in their way. Pods of
+    /// DaemonSets without rivals and of bystanders are bound as soon as they can be.
+    pub(super) fn choose_explored(&mut self) {
+        let workloads = &self.set.workloads;
+        let backends: BTreeSet<usize> =
+            self.set.webhooks.iter().filter_map(|hook| hook.backends.as_ref()).flatten().copied().collect();
+        let waited = |w: usize| workloads[w].role != Role::Other || backends.contains(&w);
+        let all = 0..workloads.len();
+        let waited_for: Vec<usize> = all.clone().filter(|w| waited(*w)).collect();
+        let against = |w: usize, o: usize| o != w && rival(&workloads[w], &workloads[o]);
+        let rivals = |w: usize| {
+            if waited(w) {
+                all.clone().any(|o| against(w, o))
+            } else {
+                waited_for.iter().any(|o| against(w, *o))
+            }
+        };
+        let mut explored = Vec::new();
+        for (w, workload) in workloads.iter().enumerate() {
+            let daemon = workload.kind == WorkloadKind::DaemonSet;
+            if rivals(w) || (waited(w) && !daemon) {
+                explored.push(w);
+                continue;
+            }
+            for node in 0..self.machines.len() {
+                let may = self.needs(Fact::Schedulable(number(w), number(node)));
+                self.rule(Fact::Bound(number(w), number(node)), vec![may]);
+            }
+        }
+        // Every Pod that may be bound needs its fact, whether or not a rule speaks of it.
+        for w in &explored {
+            for node in 0..self.machines.len() {
+                self.fact(Fact::Bound(number(*w), number(node)));
+            }
+        }
+        explored.retain(|w| !self.elsewhere(*w));
+        for w in &explored {
+            for v in &explored {
+                if rival(&self.set.workloads[*w], &self.set.workloads[*v]) {
+                    self.contest(*w, *v);
+                }
+            }
+        }
+        self.explored = explored;
+    }
+}
+
+impl Model<'_> {
+    /// Puts into words that one workload's Pod keeps another's off a Node.
+    fn contest(&mut self, w: usize, v: usize) {
+        let (own, rival) = (&self.set.workloads[w], &self.set.workloads[v]);
+        let port = own.host_ports.iter().find(|(port, protocol, _)| {
+            rival
+                .host_ports
+                .iter()
+                .any(|(other, other_protocol, _)| port == other && protocol == other_protocol)
+        });
+        let (words, place) = match port {
+            Some((port, _, place)) => {
+                (format!("port {port} of the host is taken by {}", rival.title_with_place()), place.clone())
+            }
+            None => (
+                format!("anti-affinity keeps it from {}", rival.title_with_place()),
+                own.affinity_place.clone(),
+            ),
+        };
+        let fact = self.never(words, Some(place), None).fact;
+        self.contests.push((number(w), number(v), fact));
+    }
+}
+
+/// Whether Pods of the two keep one another off a Node: a port of the host, or required anti-affinity.
+pub(super) fn rival(a: &Workload, b: &Workload) -> bool {
+    let port = a.host_ports.iter().any(|(port, protocol, _)| {
+        b.host_ports.iter().any(|(other, other_protocol, _)| port == other && protocol == other_protocol)
+    });
+    port || keeps_off(a, b) || keeps_off(b, a)
+}
+
+fn keeps_off(a: &Workload, b: &Workload) -> bool {
+    a.apart.iter().any(|term| term.means(&a.namespace, &b.namespace, &b.labels))
+}
+
+struct Engine<'m> {
+    model: &'m Model<'m>,
+    /// Rules that wait for a fact.
+    waiting: Vec<Vec<usize>>,
+    /// Facts by explored workload and Node: may be bound, is bound.
+    may: Vec<Vec<usize>>,
+    is: Vec<Vec<usize>>,
+    /// How many Pods of each explored workload are bound.
+    pods: Vec<usize>,
+    /// Which explored workloads are rivals.
+    rivals: Vec<Vec<bool>>,
+    /// Nodes with the same number are alike.
+    class: Vec<usize>,
+}
+
+impl<'m> Engine<'m> {
+    fn new(model: &'m Model<'m>) -> Engine<'m> {
+        let mut waiting = vec![Vec::new(); model.facts.len()];
+        for (index, rule) in model.rules.iter().enumerate() {
+            for premise in &rule.body {
+                waiting[premise.fact].push(index);
+            }
+        }
+        let nodes = model.machines.len();
+        let workload = |w: usize| &model.set.workloads[w];
+        let find = |fact| model.find(fact).unwrap_or(usize::MAX);
+        let facts = |make: fn(u32, u32) -> Fact| {
+            let row = |w: &usize| (0..nodes).map(|n| find(make(number(*w), number(n)))).collect();
+            model.explored.iter().map(row).collect::<Vec<Vec<usize>>>()
+        };
+        let pods = |w: &usize| {
+            let workload = workload(*w);
+            let replicas = usize::try_from(workload.replicas).unwrap_or(usize::MAX);
+            match workload.kind {
+                WorkloadKind::DaemonSet => nodes,
+                // Alike and free to share a Node: one stands for all.
+                _ if !rival(workload, workload) => replicas.min(1),
+                _ => replicas.min(nodes),
+            }
+        };
+        let rivals = |a: &usize| model.explored.iter().map(|b| rival(workload(*a), workload(*b))).collect();
+        let mut kinds = Vec::new();
+        let class = |machine: &crate::cluster::Machine| {
+            let mut labels = machine.labels.clone();
+            labels.remove("kubernetes.io/hostname");
+            let kind = (machine.taints.clone(), labels);
+            kinds.iter().position(|known| *known == kind).unwrap_or_else(|| {
+                kinds.push(kind);
+                kinds.len() - 1
+            })
+        };
+        Engine {
+            model,
+            waiting,
+            may: facts(Fact::Schedulable),
+            is: facts(Fact::Bound),
+            pods: model.explored.iter().map(pods).collect(),
+            rivals: model.explored.iter().map(rivals).collect(),
+            class: model.machines.iter().map(class).collect(),
+        }
+    }
+
+    fn start(&self) -> State {
+        let open = self.model.rules.iter().map(|rule| number(rule.body.len())).collect();
+        let mut state = State {
+            holds: vec![false; self.model.facts.len()],
+            open,
+            bound: Vec::new(),
+            preempted: Vec::new(),
+        };
+        let free = self.model.rules.iter().filter(|rule| rule.body.is_empty()).map(|rule| rule.head);
+        self.follow(&mut state, self.model.given.iter().copied().chain(free).collect());
+        state
+    }
+
+    /// Makes facts true, and everything that follows from them.
+    fn follow(&self, state: &mut State, mut queue: Vec<usize>) {
+        while let Some(fact) = queue.pop() {
+            if std::mem::replace(&mut state.holds[fact], true) {
+                continue;
+            }
+            for rule in &self.waiting[fact] {
+                state.open[*rule] -= 1;
+                if state.open[*rule] == 0 {
+                    queue.push(self.model.rules[*rule].head);
+                }
+            }
+        }
+    }
+
+    /// Bound workloads of a Node, as bits over the explored ones.
+    fn mask(&self, state: &State, node: usize) -> u64 {
+        let bit =
+            |row: &Vec<usize>| row.get(node).is_some_and(|fact| *fact != usize::MAX && state.holds[*fact]);
+        self.is.iter().enumerate().filter(|(_, row)| bit(row)).fold(0, |mask, (w, _)| mask | 1 << (w % 64))
+    }
+
+    /// What distinguishes a state from others; alike Nodes may be exchanged.
+    fn key(&self, state: &State) -> Vec<(usize, u64, u64)> {
+        let nodes = 0..self.model.machines.len();
+        let mut key: Vec<_> = nodes.map(|node| (self.class[node], self.mask(state, node), 0)).collect();
+        key.sort_unstable();
+        if !state.preempted.is_empty() {
+            // Facts outlive the Pods that brought them about.
+            let bits = state.holds.chunks(64);
+            key.extend(bits.map(|bits| {
+                let word = bits.iter().enumerate().fold(0, |word, (at, bit)| word | u64::from(*bit) << at);
+                (usize::MAX, word, 1)
+            }));
+        }
+        key
+    }
+
+    fn next(&self, state: &State) -> Vec<State> {
+        let mut states = Vec::new();
+        for (x, w) in self.model.explored.iter().enumerate() {
+            let count = state.bound.iter().filter(|(bound, _)| *bound == number(*w)).count();
+            if count >= self.pods[x] {
+                continue;
+            }
+            let mut tried = HashSet::new();
+            for node in 0..self.model.machines.len() {
+                let (may, is) = (self.may[x][node], self.is[x][node]);
+                let possible = state.holds[may] && !state.holds[is];
+                if !possible || !tried.insert((self.class[node], self.mask(state, node))) {
+                    continue;
+                }
+                let in_the_way = self.in_the_way(state, x, node);
+                let weaker = |(other, _): &(u32, u32)| {
+                    let priority = |w: usize| self.model.set.workloads[w].priority;
+                    priority(*other as usize) < priority(*w)
+                };
+                if in_the_way.is_empty() {
+                    let mut after = state.clone();
+                    after.bound.push((number(*w), number(node)));
+                    self.follow(&mut after, vec![is]);
+                    states.push(after);
+                } else if in_the_way.iter().all(weaker) {
+                    states.push(self.preempt(state, (number(*w), number(node)), &in_the_way));
+                }
+            }
+        }
+        states
+    }
+
+    /// Bound Pods that keep this one off the Node.
+    fn in_the_way(&self, state: &State, x: usize, node: usize) -> Vec<(u32, u32)> {
+        let model = self.model;
+        let own = &model.set.workloads[model.explored[x]];
+        let blocking = |(other, at): &&(u32, u32)| {
+            let Some(y) = model.explored.iter().position(|w| number(*w) == *other) else { return false };
+            if !self.rivals[x][y] {
+                return false;
+            }
+            let rival = &model.set.workloads[*other as usize];
+            let same_node = *at as usize == node;
+            let ports = same_node
+                && own.host_ports.iter().any(|(port, protocol, _)| {
+                    rival.host_ports.iter().any(|(o, op, _)| port == o && protocol == op)
+                });
+            let place = |node: usize, key: &str| model.machines[node].labels.get(key);
+            let apart = |a: &Workload, b: &Workload| {
+                a.apart.iter().any(|term| {
+                    let own_place = place(node, &term.topology_key);
+                    let same = own_place.is_some() && own_place == place(*at as usize, &term.topology_key);
+                    same && term.means(&a.namespace, &b.namespace, &b.labels)
+                })
+            };
+            ports || apart(own, rival) || apart(rival, own)
+        };
+        state.bound.iter().filter(blocking).copied().collect()
+    }
+
+    /// The stronger Pod is bound, the weaker ones go. What they brought about for Nodes stays.
+    fn preempt(&self, state: &State, pod: (u32, u32), victims: &[(u32, u32)]) -> State {
+        let lasting = |fact: &usize| {
+            let lasts = matches!(
+                self.model.facts[*fact],
+                Fact::Initialised(_) | Fact::Addressed(_) | Fact::Networked(_) | Fact::Made(_)
+            );
+            lasts && state.holds[*fact]
+        };
+        let mut after = self.start();
+        after.bound = state.bound.iter().filter(|bound| !victims.contains(bound)).copied().collect();
+        after.bound.push(pod);
+        after.preempted.clone_from(&state.preempted);
+        after.preempted.extend_from_slice(victims);
+        let mut queue: Vec<usize> = (0..self.model.facts.len()).filter(lasting).collect();
+        let bound = after.bound.iter();
+        queue.extend(bound.filter_map(|(w, n)| self.model.find(Fact::Bound(*w, *n))));
+        self.follow(&mut after, queue);
+        after
+    }
+
+    /// A CCM that is bound to a Node before that is Ready may see other Nodes become Ready first.
+    fn note_early(&self, before: &State, after: &State, found: &mut BTreeSet<(u32, bool)>) {
+        let Some((w, node)) = after.bound.last().copied() else { return };
+        let ready =
+            |state: &State, n: u32| self.model.find(Fact::Ready(n)).is_some_and(|fact| state.holds[fact]);
+        let of_ccm = self.model.set.workloads[w as usize].role == Role::Ccm;
+        let others = (0..self.model.machines.len()).map(number).filter(|n| *n != node);
+        if of_ccm && !ready(before, node) && others.into_iter().any(|n| ready(after, n)) {
+            found.insert((w, false));
+        }
+    }
+
+    fn note_unready(&self, state: &State, last: bool, found: &mut BTreeSet<(u32, bool)>) {
+        let nodes = 0..self.model.machines.len();
+        let ready = |n: u32| self.model.find(Fact::Ready(n)).is_some_and(|fact| state.holds[fact]);
+        let unready = nodes.clone().filter(|n| !ready(number(*n))).count();
+        let all = self.model.machines.len();
+        // With no Ready Node at all, or with most of a small cluster down, evictions stop
+        // (`handleDisruption`, `ReducedQPSFunc` of the node lifecycle controller).
+        let disrupted = unready > 2 && unready * 100 >= all * 55 && all <= 50;
+        if unready == 0 || unready == all || disrupted {
+            return;
+        }
+        for (w, workload) in self.model.set.workloads.iter().enumerate() {
+            let bound = |n: u32| {
+                let fact = self.model.find(Fact::Bound(number(w), n));
+                fact.is_some_and(|fact| state.holds[fact])
+            };
+            let stranded =
+                workload.role == Role::Ccm && nodes.clone().map(number).any(|n| bound(n) && !ready(n));
+            if stranded {
+                found.insert((number(w), last));
+            }
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! The boot as rules: what has to be true for what to become true, and in which orders Pods may be bound.
+//!
+//! Facts only ever become true, so everything but the binding of Pods has one outcome whatever the order. What does
+//! depend on the order, which Pod gets a Node or a port first, is explored in full.
+
+mod build;
+mod build_pods;
+mod explore;
+mod fact;
+mod reduce;
+mod verdict;
+
+pub(crate) use build::{Model, Set};
+pub(crate) use explore::State;
+pub(crate) use fact::{Change, Fact};
+pub use verdict::{Eviction, Outcome};
+pub(crate) use verdict::{Judged, judge};

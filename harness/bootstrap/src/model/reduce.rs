@@ -1,0 +1,45 @@
+//! Leaving out what the boot does not depend on, so that a cluster's worth of manifests costs no more than its CCM.
+
+use super::build::Set;
+use super::explore::rival;
+use crate::known::Webhook;
+use crate::workload::Role;
+
+impl Set {
+    /// The workloads that the boot waits for, those behind webhooks, those that could stand in their way, and those
+    /// they want to be near.
+    pub(crate) fn reduced(&self) -> Set {
+        let all = &self.workloads;
+        let hooks = self.webhooks.iter();
+        let backends: Vec<usize> =
+            hooks.filter_map(|hook| hook.backends.as_ref()).flatten().copied().collect();
+        let waited: Vec<usize> =
+            (0..all.len()).filter(|w| all[*w].role != Role::Other || backends.contains(w)).collect();
+        let near = |own: usize, other: usize| {
+            all[own]
+                .near
+                .iter()
+                .any(|term| term.means(&all[own].namespace, &all[other].namespace, &all[other].labels))
+        };
+        let matters = |w: &usize| {
+            waited.contains(w) || waited.iter().any(|own| rival(&all[*own], &all[*w]) || near(*own, *w))
+        };
+        let kept: Vec<usize> = (0..all.len()).filter(matters).collect();
+        let place = |old: &usize| kept.iter().position(|kept| kept == old);
+        let moved = |hook: &Webhook| {
+            let mut hook = hook.clone();
+            hook.backends = hook.backends.map(|backends| backends.iter().filter_map(place).collect());
+            hook
+        };
+        Set {
+            workloads: kept.iter().map(|w| all[*w].clone()).collect(),
+            missing: kept.iter().map(|w| self.missing[*w].clone()).collect(),
+            gaps: kept.iter().map(|w| self.gaps[*w].clone()).collect(),
+            webhooks: self.webhooks.iter().map(moved).collect(),
+            asked: kept.iter().map(|w| self.asked[*w].clone()).collect(),
+            asked_for_leases: kept.iter().map(|w| self.asked_for_leases[*w].clone()).collect(),
+            cloud_by_name: self.cloud_by_name,
+            api_from_map: kept.iter().map(|w| self.api_from_map[*w]).collect(),
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! From explored orders to a verdict.
+
+use super::build::{Model, Set};
+use super::explore::{State, explore};
+use crate::cluster::Cluster;
+use serde::{Deserialize, Serialize};
+
+/// Whether the cluster boots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// In every order.
+    Boots,
+    /// In no order.
+    Deadlock,
+    /// In some orders.
+    SomeOrders,
+    /// There are more states than are looked at.
+    Undecided,
+}
+
+impl std::fmt::Display for Outcome {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Outcome::Boots => "boots",
+            Outcome::Deadlock => "deadlock",
+            Outcome::SomeOrders => "boots only in some orders",
+            Outcome::Undecided => "undecided",
+        })
+    }
+}
+
+/// Whether the CCM may be evicted while the cluster boots.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Eviction {
+    /// The workload, `Kind/name`.
+    pub workload: String,
+    /// How long its Pods stay on a Node that is not Ready, seconds.
+    pub after_seconds: i64,
+    /// Whether that happens again and again, because the Node never becomes Ready.
+    pub lasting: bool,
+}
+
+/// A verdict with the states it rests on.
+#[derive(Debug)]
+pub(crate) struct Judged {
+    pub(crate) outcome: Outcome,
+    pub(crate) states: usize,
+    pub(crate) eviction: Option<Eviction>,
+    /// A last state that is no boot, and whether webhooks took effect first in it.
+    pub(crate) stuck: Option<(State, bool)>,
+    /// A last state that is a boot.
+    pub(crate) booted: bool,
+}
+
+/// Shortest time that a boot may take without anybody calling it slow, seconds: the API server's own default
+/// toleration.
+const SLOW_BOOT: i64 = 300;
+
+/// Judges one cluster.
+pub(crate) fn judge(set: &Set, cluster: &Cluster) -> Judged {
+    let mut judged =
+        Judged { outcome: Outcome::Boots, states: 0, eviction: None, stuck: None, booted: false };
+    let mut complete = true;
+    let guarded = set.asked.iter().any(|asked| !asked.is_empty());
+    let orders: &[bool] = if guarded { &[false, true] } else { &[false] };
+    for webhooks_first in orders {
+        let model = Model::new(set, cluster, *webhooks_first);
+        let explored = explore(&model);
+        judged.states += explored.states;
+        judged.booted |= explored.booted.is_some();
+        complete &= explored.complete;
+        if judged.stuck.is_none() {
+            judged.stuck = explored.stuck.map(|state| (state, *webhooks_first));
+        }
+        for (w, lasting) in explored.unready_hosts {
+            let workload = &set.workloads[w as usize];
+            let Some(seconds) = workload.bears_for(crate::workload::NOT_READY) else { continue };
+            let worse = judged.eviction.as_ref().is_none_or(|known| lasting && !known.lasting);
+            if worse && (lasting || seconds < SLOW_BOOT) {
+                judged.eviction =
+                    Some(Eviction { workload: workload.title(), after_seconds: seconds, lasting });
+            }
+        }
+    }
+    judged.outcome = match (judged.booted, judged.stuck.is_some(), complete) {
+        (true, true, _) => Outcome::SomeOrders,
+        (_, _, false) => Outcome::Undecided,
+        (false, true, true) => Outcome::Deadlock,
+        (_, false, true) => Outcome::Boots,
+    };
+    judged
+}

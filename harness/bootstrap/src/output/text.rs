@@ -1,0 +1,130 @@
+//! The result as text: findings, the table, explanations.
+
+use super::Checkup;
+use crate::check::Cell;
+use crate::cluster::{Cni, Topology};
+use crate::lint::{Finding, Level};
+use crate::model::Outcome;
+
+/// Everything, for people.
+pub(crate) fn text(checkup: &Checkup) -> String {
+    let mut text = String::new();
+    for finding in &checkup.findings {
+        text.push_str(&one(finding));
+    }
+    if !checkup.findings.is_empty() {
+        text.push('\n');
+    }
+    if let Some(reason) = &checkup.unreadable {
+        text.push_str(&format!("{reason}\n"));
+        return text;
+    }
+    text.push_str(&table(&checkup.cells));
+    for assumption in &checkup.assumptions {
+        text.push_str(&format!("taken as given: {assumption}\n"));
+    }
+    explanations(&mut text, checkup);
+    text.push_str(&summary(checkup));
+    text
+}
+
+fn one(finding: &Finding) -> String {
+    let mut text = format!("{}: {} {}: {}\n", finding.at(), finding.level, finding.id, finding.what);
+    text.push_str(&format!("    why:  {}\n", finding.why));
+    if let Some(mend) = &finding.mend {
+        let mut lines = mend.lines();
+        text.push_str(&format!("    mend: {}\n", lines.next().unwrap_or_default()));
+        // A whole set of rights is long; `fix` writes it out.
+        let rest: Vec<&str> = lines.collect();
+        if rest.len() > 14 {
+            text.push_str("          ... ('bootstrap fix' writes all of it)\n");
+        } else {
+            rest.iter().for_each(|line| text.push_str(&format!("          {line}\n")));
+        }
+    }
+    text
+}
+
+fn table(cells: &[Cell]) -> String {
+    let mut topologies: Vec<Topology> = Vec::new();
+    let mut cnis: Vec<Cni> = Vec::new();
+    for cell in cells {
+        if !topologies.contains(&cell.cluster.topology) {
+            topologies.push(cell.cluster.topology);
+        }
+        if !cnis.contains(&cell.cluster.cni) {
+            cnis.push(cell.cluster.cni);
+        }
+    }
+    let mut text = format!("{:<26}", "topology \\ CNI");
+    for cni in &cnis {
+        text.push_str(&format!(" {cni:<20}"));
+    }
+    text = text.trim_end().to_owned();
+    text.push('\n');
+    for topology in topologies {
+        let mut line = format!("{topology:<26}");
+        for cni in &cnis {
+            let own = |cell: &&Cell| cell.cluster.topology == topology && cell.cluster.cni == *cni;
+            let words = cells.iter().find(own).map_or(String::new(), short);
+            line.push_str(&format!(" {words:<20}"));
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    for cell in cells {
+        if let Some(eviction) = &cell.eviction {
+            let often = if eviction.lasting { "again and again" } else { "during a slow boot" };
+            text.push_str(&format!(
+                "* {}, CNI {}: {} may be evicted {often}: it leaves a Node that is not Ready after {} s\n",
+                cell.cluster.topology, cell.cluster.cni, eviction.workload, eviction.after_seconds
+            ));
+        }
+    }
+    text
+}
+
+fn short(cell: &Cell) -> String {
+    let mark = if cell.eviction.is_some() { "*" } else { "" };
+    let words = match cell.outcome {
+        Outcome::Boots => "boots",
+        Outcome::Deadlock => "DEADLOCK",
+        Outcome::SomeOrders => "FAILS IN SOME ORDER",
+        Outcome::Undecided => "undecided",
+    };
+    format!("{words}{mark}")
+}
+
+/// Cells with the same explanation share it.
+fn explanations(text: &mut String, checkup: &Checkup) {
+    let mut groups: Vec<(String, Vec<String>, Outcome)> = Vec::new();
+    for cell in checkup.failing() {
+        let Some(explanation) = &cell.explanation else { continue };
+        let words = explanation.to_text();
+        let name = format!("{} with CNI {}", cell.cluster.topology, cell.cluster.cni);
+        match groups.iter_mut().find(|(known, _, outcome)| *known == words && *outcome == cell.outcome) {
+            Some((_, names, _)) => names.push(name),
+            None => groups.push((words, vec![name], cell.outcome)),
+        }
+    }
+    for (words, names, outcome) in groups {
+        text.push_str(&format!("\n{outcome}: {}\n", names.join(", ")));
+        words.lines().for_each(|line| text.push_str(&format!("  {line}\n")));
+    }
+}
+
+fn summary(checkup: &Checkup) -> String {
+    let count = |level: Level| checkup.findings.iter().filter(|finding| finding.level == level).count();
+    let failing = checkup.failing().count();
+    let mut text = format!(
+        "\n{failing} of {} cells do not boot in every order; {} MUST and {} SHOULD findings; at most {} states in a cell\n",
+        checkup.cells.len(),
+        count(Level::Must),
+        count(Level::Should),
+        checkup.states()
+    );
+    if failing > 0 && checkup.cells.iter().all(|cell| cell.explanation.is_none()) {
+        text.push_str("--explain says why and what to change; 'bootstrap fix' writes it\n");
+    }
+    text
+}

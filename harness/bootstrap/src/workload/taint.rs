@@ -1,0 +1,149 @@
+//! Taints and tolerations, and when one matches the other (`k8s.io/component-helpers` `ToleratesTaint`).
+
+use crate::manifest::Place;
+use std::fmt;
+
+/// Taint of an uninitialised Node (kubelet, `initialNode`); it has the value `true`.
+pub(crate) const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
+/// Taint of a Node that is not Ready (admission plugin `TaintNodesByCondition`, node lifecycle controller).
+pub(crate) const NOT_READY: &str = "node.kubernetes.io/not-ready";
+/// Taint of a Node whose kubelet is silent.
+pub(crate) const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
+/// Taint of a Node whose condition `NetworkUnavailable` is true.
+pub(crate) const NETWORK_UNAVAILABLE: &str = "node.kubernetes.io/network-unavailable";
+/// kubeadm's taint and label of a control plane.
+pub(crate) const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
+/// kubeadm's older taint (until 1.24) and label (until 1.23) of a control plane.
+pub(crate) const MASTER: &str = "node-role.kubernetes.io/master";
+
+/// What a taint does to Pods without a toleration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Effect {
+    /// They are not scheduled to the Node.
+    NoSchedule,
+    /// They are scheduled elsewhere if that is possible.
+    PreferNoSchedule,
+    /// They are not scheduled to the Node, and evicted from it.
+    NoExecute,
+}
+
+impl Effect {
+    pub(crate) fn parse(text: &str) -> Option<Effect> {
+        match text {
+            "NoSchedule" => Some(Effect::NoSchedule),
+            "PreferNoSchedule" => Some(Effect::PreferNoSchedule),
+            "NoExecute" => Some(Effect::NoExecute),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Effect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+/// A taint of a Node.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Taint {
+    /// Its key.
+    pub key: String,
+    /// Its value, often empty.
+    pub value: String,
+    /// What it does.
+    pub effect: Effect,
+}
+
+impl Taint {
+    /// A taint.
+    pub fn new(key: &str, value: &str, effect: Effect) -> Taint {
+        Taint { key: key.to_owned(), value: value.to_owned(), effect }
+    }
+}
+
+impl std::str::FromStr for Taint {
+    type Err = String;
+
+    /// Reads `KEY[=VALUE]:EFFECT`, as `kubectl taint` writes it.
+    fn from_str(text: &str) -> Result<Taint, String> {
+        let form =
+            || format!("'{text}' is no taint; write KEY[=VALUE]:EFFECT, e.g. dedicated=true:NoSchedule");
+        let (left, effect) = text.rsplit_once(':').ok_or_else(form)?;
+        let effect = Effect::parse(effect).ok_or_else(form)?;
+        let (key, value) = left.split_once('=').unwrap_or((left, ""));
+        if key.is_empty() { Err(form()) } else { Ok(Taint::new(key, value, effect)) }
+    }
+}
+
+impl fmt::Display for Taint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.value.as_str() {
+            "" => write!(f, "{}:{}", self.key, self.effect),
+            value => write!(f, "{}={value}:{}", self.key, self.effect),
+        }
+    }
+}
+
+/// A toleration of a Pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Toleration {
+    /// The key; empty for every key.
+    pub(crate) key: String,
+    /// Whether any value will do (`operator: Exists`).
+    pub(crate) exists: bool,
+    /// The value that is wanted otherwise.
+    pub(crate) value: String,
+    /// The effect; `None` for every effect.
+    pub(crate) effect: Option<Effect>,
+    /// How long a NoExecute taint is borne, seconds; `None` for ever.
+    pub(crate) seconds: Option<i64>,
+    /// Where it is written; `None` when Kubernetes adds it.
+    pub(crate) place: Option<Place>,
+}
+
+impl Toleration {
+    /// Bears a key whatever its value.
+    pub(crate) fn of(key: &str, effect: Option<Effect>, seconds: Option<i64>) -> Toleration {
+        Toleration { key: key.to_owned(), exists: true, value: String::new(), effect, seconds, place: None }
+    }
+
+    /// Whether the Pod bears the taint.
+    pub(crate) fn bears(&self, taint: &Taint) -> bool {
+        let effect = self.effect.is_none_or(|effect| effect == taint.effect);
+        let key = self.key.is_empty() || self.key == taint.key;
+        effect && key && (self.exists || self.value == taint.value)
+    }
+}
+
+/// Whether any of the tolerations bears the taint.
+pub(crate) fn borne(tolerations: &[Toleration], taint: &Taint) -> bool {
+    tolerations.iter().any(|toleration| toleration.bears(taint))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Effect, Taint, Toleration, UNINITIALIZED};
+
+    #[test]
+    fn a_toleration_without_operator_wants_the_empty_value() {
+        let taint = Taint::new(UNINITIALIZED, "true", Effect::NoSchedule);
+        let exists = Toleration::of(UNINITIALIZED, Some(Effect::NoSchedule), None);
+        let bare = Toleration { exists: false, ..exists.clone() };
+        let valued = Toleration { value: String::from("true"), ..bare.clone() };
+        let other_effect = Toleration { effect: Some(Effect::NoExecute), ..exists.clone() };
+        let everything = Toleration::of("", None, None);
+        let verdicts = [&exists, &bare, &valued, &other_effect, &everything].map(|t| t.bears(&taint));
+        assert_eq!(verdicts, [true, false, true, false, true]);
+    }
+
+    #[test]
+    fn taints_are_read_as_kubectl_writes_them() {
+        let read = |text: &str| text.parse::<Taint>().map(|taint| taint.to_string());
+        assert_eq!(read("a/b=true:NoExecute").as_deref(), Ok("a/b=true:NoExecute"));
+        assert_eq!(read("a:NoSchedule").as_deref(), Ok("a:NoSchedule"));
+        for wrong in ["a", "a:Never", "=x:NoSchedule", ""] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! `bootstrap fix`: what it prints boots, keeps comments and layout, and is the difference it shows.
+
+use super::{bootstrap, on_variant, variants};
+
+/// Mends a variant and checks the outcome.
+#[track_caller]
+fn mended(name: &str, options: &[&str]) -> String {
+    let path = variants().join(name).join("ccm.yaml");
+    let before = std::fs::read_to_string(&path).expect("the variant");
+    let (code, out, err) = on_variant("fix", name, options);
+    assert_eq!(code, 0, "{name}: {out}{err}");
+    let after = out.split("\n--- a/").next().expect("the manifest").to_owned();
+    let (code, checked, _) = bootstrap(&[&["check", "-"], options].concat(), &after);
+    assert_eq!(code, 0, "{name} does not boot after mending:\n{checked}\n{after}");
+    for comment in before.lines().filter_map(|line| line.split_once(" # ").map(|(_, comment)| comment)) {
+        assert!(after.contains(comment), "{name}: the comment '{comment}' is gone");
+    }
+    assert_eq!(std::fs::read_to_string(&path).expect("the variant"), before, "fix changes no file");
+    after
+}
+
+#[test]
+fn what_the_tool_can_mend_boots_afterwards() {
+    let address = ["--cloud-endpoint", "address"];
+    for name in [
+        "mbt-01-no-uninitialized-toleration",
+        "mbt-02-toleration-without-operator",
+        "mbt-03-no-control-plane-toleration",
+        "mbt-04-no-not-ready-toleration",
+        "mbt-05-no-host-network",
+        "mbt-07-host-ip",
+        "effect-no-execute",
+        "absent-service-account",
+        "vendor-aws",
+        "vendor-hcloud",
+        "vendor-digitalocean",
+        "vendor-cloudstack",
+        "webhook-before-its-own-pods",
+    ] {
+        mended(name, &address);
+    }
+    mended("mbt-06-cluster-dns", &["--cloud-endpoint", "name"]);
+}
+
+#[test]
+fn the_seeds_example_is_mended_in_both_places() {
+    let after = mended("seed-example", &["--assume", "ServiceAccount/kube-system/default"]);
+    assert!(after.contains("image: registry/my-infrastructure-cloud-controller-manager:latest\n"), "{after}");
+    assert!(
+        after.contains("- key: node-role.kubernetes.io/control-plane\n        operator: Exists"),
+        "{after}"
+    );
+    let with_rights = mended("seed-example", &[]);
+    assert!(with_rights.contains("kind: ClusterRoleBinding"), "{with_rights}");
+    assert!(with_rights.contains("serviceAccountName: cloud-controller-manager"), "{with_rights}");
+}
+
+#[test]
+fn a_toleration_without_operator_is_completed_not_doubled() {
+    let after = mended("mbt-02-toleration-without-operator", &[]);
+    assert_eq!(after.matches("node.cloudprovider.kubernetes.io/uninitialized").count(), 1, "{after}");
+}
+
+#[test]
+fn the_difference_is_a_patch() {
+    let (_, out, _) = on_variant("fix", "mbt-01-no-uninitialized-toleration", &["--diff-only"]);
+    assert!(out.starts_with("--- a/"), "{out}");
+    let added: Vec<&str> =
+        out.lines().filter(|line| line.starts_with('+') && !line.starts_with("+++")).collect();
+    assert_eq!(added.len(), 3, "{out}");
+    assert!(!out.lines().any(|line| line.starts_with('-') && !line.starts_with("---")), "{out}");
+}
+
+#[test]
+fn what_only_a_person_can_write_is_said() {
+    let (code, out, _) = on_variant("fix", "absent-secret", &["--diff-only"]);
+    assert_eq!(code, 1);
+    assert!(out.contains("by hand") && out.contains("Secret/kube-system/reference-ccm"), "{out}");
+    let (code, out, _) = on_variant("fix", "good-deployment", &["--diff-only"]);
+    assert_eq!((code, out.contains("nothing to change")), (0, true), "{out}");
+}
+
+#[test]
+fn json_and_brackets_are_mended_in_their_own_style() {
+    let text = r#"{"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "a-ccm", "namespace": "kube-system"},
+ "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": {
+  "hostNetwork": true, "containers": [{"name": "c", "image": "c:v1"}]}}}}"#;
+    let assume = ["fix", "-", "--assume", "ServiceAccount/default"];
+    let (code, out, err) = bootstrap(&assume, text);
+    assert_eq!(code, 0, "{out}{err}");
+    let json = out.split("\n--- a/").next().expect("the manifest");
+    let value: serde_json::Value = serde_json::from_str(json).expect("still JSON");
+    let tolerations = value["spec"]["template"]["spec"]["tolerations"].as_array().expect("tolerations");
+    assert!(tolerations.len() >= 2, "{json}");
+}

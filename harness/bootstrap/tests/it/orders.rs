@@ -1,0 +1,59 @@
+//! Growth: the states stay bounded whatever the size, and Nodes that are alike count once.
+
+use super::variants;
+use bootstrap::{Cluster, Cni, Observed, ObservedNode, ObservedPod, Topology, expect, read_paths};
+
+fn states(variant: &str, cluster: Cluster) -> usize {
+    let sources = read_paths(&[variants().join(variant)]).expect("the variant");
+    let expectation = expect(sources, &[cluster], &[], None).expect("it can be read");
+    expectation.cells[0].states
+}
+
+#[test]
+fn workers_that_are_alike_add_no_states() {
+    let of = |workers| {
+        let machines = Some((3, workers));
+        states(
+            "good-deployment",
+            Cluster { machines, ..Cluster::new(Topology::SingleNode, Cni::Independent) },
+        )
+    };
+    assert_eq!(of(3), of(60));
+    assert!(of(60) < 200, "{}", of(60));
+}
+
+#[test]
+fn an_order_that_fails_is_told() {
+    let sources = read_paths(&[variants().join("port-taken")]).expect("the variant");
+    let cluster = Cluster::new(Topology::SingleNode, Cni::Independent);
+    let expectation = expect(sources, &[cluster], &[], None).expect("it can be read");
+    let explanation = expectation.cells[0].explanation.as_ref().expect("one order fails");
+    assert!(
+        explanation.order.iter().any(|step| step.contains("Deployment/exporter is bound")),
+        "{explanation:?}"
+    );
+}
+
+#[test]
+fn what_was_seen_stands_beside_what_was_expected() {
+    let sources = read_paths(&[variants().join("mbt-01-no-uninitialized-toleration")]).expect("the variant");
+    let cluster = Cluster::new(Topology::SingleNode, Cni::Independent);
+    let expectation = expect(sources, &[cluster], &[], None).expect("it can be read");
+    let observed = Observed {
+        pods: vec![ObservedPod {
+            name: String::from("kube-system/reference-ccm-1"),
+            phase: String::from("Pending"),
+            says: String::from("0/1 nodes are available: 1 node(s) had untolerated taint(s)"),
+        }],
+        nodes: vec![ObservedNode {
+            name: String::from("kind-control-plane"),
+            taints: vec![String::from("node.cloudprovider.kubernetes.io/uninitialized=true:NoSchedule")],
+            conditions: vec![String::from("Ready=True")],
+            addresses: Vec::new(),
+        }],
+    };
+    let text = expectation.explain_with(&observed);
+    for words in ["a cycle", "1 node(s) had untolerated taint(s)", "addresses: none", "smallest change"] {
+        assert!(text.contains(words), "'{words}' is missing:\n{text}");
+    }
+}
