@@ -126,11 +126,6 @@ impl<K: Kind> Cache<K> {
         all
     }
 
-    /// How many objects there are.
-    pub(crate) fn len(&self) -> usize {
-        self.objects.read().unwrap_or_else(PoisonError::into_inner).len()
-    }
-
     /// Takes in an object that a write of ours was answered with.
     pub(crate) fn observe(&self, object: K) {
         self.put(object);

@@ -6,6 +6,7 @@
 
 mod cache;
 mod clients;
+mod cluster;
 mod events;
 mod handles;
 mod lifecycle;
@@ -19,6 +20,7 @@ mod selectors;
 mod settings;
 mod taints;
 mod tasks;
+mod workloads;
 mod world;
 mod writing;
 

@@ -10,7 +10,7 @@ use crate::nodes::wheel::Wheel;
 use crate::pods::manager::{PodsError, Shared};
 use crate::settings::Settings;
 use crate::world::World;
-use crate::{lifecycle, scheduler};
+use crate::{cluster, lifecycle, scheduler, workloads};
 
 /// How long stopping may take before it is given up.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -28,6 +28,9 @@ pub enum StartError {
         /// Each reason, as a sentence.
         problems: Vec<String>,
     },
+    /// The API server refused an object the cluster is installed with.
+    #[error("cannot install the cluster's own objects")]
+    Install(#[source] kube::Error),
     /// Pods cannot be run here.
     #[error("cannot run Pods")]
     Pods(#[from] PodsError),
@@ -50,8 +53,11 @@ impl Controllers {
         let pods = Shared::new(world.clone(), fleet.clone()).await?;
         lifecycle::start(&world);
         scheduler::start(&world);
+        workloads::start(&world);
+        cluster::start(&world);
         world.watch();
         world.synced().await;
+        cluster::install(&world).await.map_err(StartError::Install)?;
         wheel.run();
         for spec in specs {
             let name = spec.name.clone();

@@ -154,9 +154,4 @@ impl Placed {
         let by_node = self.by_node.read().unwrap_or_else(PoisonError::into_inner);
         by_node.get(node).map(|keys| keys.iter().cloned().collect()).unwrap_or_default()
     }
-
-    /// Every node that has Pods.
-    pub(crate) fn nodes(&self) -> Vec<String> {
-        self.by_node.read().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
-    }
 }

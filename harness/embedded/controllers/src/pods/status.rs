@@ -160,10 +160,10 @@ pub(crate) fn status(pod: &Pod, snapshot: &Snapshot, minor: u32, now: Timestamp)
         "phase": phase,
         "startTime": text(snapshot.start),
         "conditions": conditions,
-        "containerStatuses": snapshot.containers.iter().map(|one| container(one)).collect::<Vec<_>>(),
+        "containerStatuses": snapshot.containers.iter().map(container).collect::<Vec<_>>(),
     });
     if !snapshot.init.is_empty() {
-        status["initContainerStatuses"] = snapshot.init.iter().map(|one| container(one)).collect();
+        status["initContainerStatuses"] = snapshot.init.iter().map(container).collect();
     }
     if let Some(ip) = snapshot.host_ip {
         status["hostIP"] = json!(ip.to_string());

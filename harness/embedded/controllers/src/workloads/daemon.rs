@@ -31,7 +31,7 @@ pub(super) struct Place {
 
 /// The Pod a DaemonSet wants on this Node.
 pub(super) fn pod(set: &DaemonSet, node: &str, hash: &str) -> Pod {
-    let mut pod = template::pod(set, set.spec.as_ref().map(|spec| &spec.template));
+    let mut pod = template::pod(set, Some(&set.spec.template));
     pod.labels_mut().insert("controller-revision-hash".to_owned(), hash.to_owned());
     let generation = set.metadata.generation.unwrap_or(0).to_string();
     pod.labels_mut().insert("pod-template-generation".to_owned(), generation);
@@ -75,7 +75,7 @@ fn pin(spec: &mut PodSpec, node: &str) {
 /// Whether this Node shall have one of the DaemonSet's Pods.
 pub(super) fn place(set: &DaemonSet, node: &Node) -> Place {
     let nowhere = Place { should_run: false, may_stay: false };
-    let Some(mut spec) = set.spec.as_ref().and_then(|spec| spec.template.spec.clone()) else { return nowhere };
+    let Some(mut spec) = set.spec.template.spec.clone() else { return nowhere };
     if spec.node_name.as_ref().is_some_and(|name| !name.is_empty() && *name != node.name_any()) {
         return nowhere;
     }

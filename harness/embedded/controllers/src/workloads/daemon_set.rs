@@ -81,7 +81,7 @@ impl Controller {
         let nodes = self.world.nodes.list();
         let places: BTreeMap<String, Place> =
             nodes.iter().map(|node| (node.name_any(), daemon::place(&set, node))).collect();
-        let current = set.spec.as_ref().map(|spec| hash(&spec.template, 0)).unwrap_or_default();
+        let current = hash(&set.spec.template, 0);
         if set.metadata.deletion_timestamp.is_none() {
             self.adjust(&set, &places, &current).await?;
             self.update(&set, &places, &current).await?;
@@ -131,7 +131,7 @@ impl Controller {
         places: &BTreeMap<String, Place>,
         current: &str,
     ) -> Result<(), kube::Error> {
-        let strategy = set.spec.as_ref().and_then(|spec| spec.update_strategy.as_ref());
+        let strategy = set.spec.update_strategy.as_ref();
         if strategy.and_then(|strategy| strategy.type_.as_deref()) == Some("OnDelete") {
             return Ok(());
         }
@@ -140,7 +140,7 @@ impl Controller {
         let limit = resolve(limit, i32::try_from(wanted).unwrap_or(i32::MAX), Round::Up).max(1);
         let pods = self.pods_by_node(set);
         let now = Timestamp::now().as_second();
-        let min_ready = set.spec.as_ref().and_then(|spec| spec.min_ready_seconds).unwrap_or(0);
+        let min_ready = set.spec.min_ready_seconds.unwrap_or(0);
         let up = pods
             .values()
             .filter(|here| here.iter().any(|pod| is_active(pod) && is_available(pod, min_ready, now)))
@@ -163,7 +163,7 @@ impl Controller {
     async fn write_status(&self, set: &DaemonSet, places: &BTreeMap<String, Place>, current: &str) -> Outcome {
         let pods = self.pods_by_node(set);
         let now = Timestamp::now().as_second();
-        let min_ready = set.spec.as_ref().and_then(|spec| spec.min_ready_seconds).unwrap_or(0);
+        let min_ready = set.spec.min_ready_seconds.unwrap_or(0);
         let count = |holds: &dyn Fn(&str, &Place) -> bool| {
             let number = places.iter().filter(|(node, place)| holds(node, place)).count();
             i32::try_from(number).unwrap_or(i32::MAX)

@@ -66,7 +66,7 @@ fn revision(set: &ReplicaSet) -> i64 {
 }
 
 fn wanted(set: &ReplicaSet) -> i32 {
-    set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1)
+    set.spec.replicas.unwrap_or(1)
 }
 
 fn available(set: &ReplicaSet) -> i32 {
@@ -75,8 +75,8 @@ fn available(set: &ReplicaSet) -> i32 {
 
 /// Whether the ReplicaSet was made from this Deployment's current template.
 fn is_current(deployment: &Deployment, set: &ReplicaSet) -> bool {
-    let Some(wanted) = deployment.spec.as_ref().map(|spec| &spec.template) else { return false };
-    let Some(mut made) = set.spec.as_ref().and_then(|spec| spec.template.clone()) else { return false };
+    let wanted = &deployment.spec.template;
+    let Some(mut made) = set.spec.template.clone() else { return false };
     if let Some(labels) = made.metadata.as_mut().and_then(|meta| meta.labels.as_mut()) {
         labels.remove(HASH);
     }
@@ -103,7 +103,7 @@ impl Controller {
         let Some(deployment) = self.world.deployments.get(key) else { return Ok(Next::Done) };
         if deployment.metadata.deletion_timestamp.is_none() {
             let sets = self.sets_of(&deployment);
-            let paused = deployment.spec.as_ref().and_then(|spec| spec.paused).unwrap_or(false);
+            let paused = deployment.spec.paused.unwrap_or(false);
             let new = sets.iter().find(|set| is_current(&deployment, set)).cloned();
             match (new, paused) {
                 (Some(new), _) => self.roll(&deployment, &new, &sets, paused).await?,
@@ -130,7 +130,7 @@ impl Controller {
     }
 
     async fn begin(&self, deployment: &Deployment, sets: &[Arc<ReplicaSet>]) -> Result<(), kube::Error> {
-        let Some(spec) = &deployment.spec else { return Ok(()) };
+        let spec = &deployment.spec;
         let name = deployment.name_any();
         let namespace = deployment.namespace().unwrap_or_default();
         let next = sets.iter().map(|set| revision(set)).max().unwrap_or(0).saturating_add(1);
@@ -161,12 +161,12 @@ impl Controller {
                     owner_references: Some(vec![controller_reference(deployment)]),
                     ..ObjectMeta::default()
                 },
-                spec: Some(ReplicaSetSpec {
+                spec: ReplicaSetSpec {
                     replicas: Some(self.first_replicas(deployment, sets)),
                     min_ready_seconds: spec.min_ready_seconds,
                     selector,
                     template: Some(template),
-                }),
+                },
                 status: None,
             };
             match writing::create(&api, &self.world.replica_sets, &set).await {
@@ -244,7 +244,7 @@ impl Controller {
 
     /// Old ReplicaSets beyond the history that is kept go.
     async fn clean_up(&self, deployment: &Deployment, old: &[&Arc<ReplicaSet>]) -> Result<(), kube::Error> {
-        let kept = deployment.spec.as_ref().and_then(|spec| spec.revision_history_limit).unwrap_or(10);
+        let kept = deployment.spec.revision_history_limit.unwrap_or(10);
         let kept = usize::try_from(kept).unwrap_or(0);
         let empty: Vec<_> = old
             .iter()
@@ -306,14 +306,12 @@ impl Controller {
 }
 
 fn recreates(deployment: &Deployment) -> bool {
-    let strategy = deployment.spec.as_ref().and_then(|spec| spec.strategy.as_ref());
-    strategy.and_then(|strategy| strategy.type_.as_deref()) == Some("Recreate")
+    deployment.spec.strategy.as_ref().and_then(|strategy| strategy.type_.as_deref()) == Some("Recreate")
 }
 
 fn limits(deployment: &Deployment) -> Limits {
-    let spec = deployment.spec.as_ref();
-    let replicas = spec.and_then(|spec| spec.replicas).unwrap_or(1);
-    let rolling = spec.and_then(|spec| spec.strategy.as_ref()).and_then(|strategy| strategy.rolling_update.as_ref());
+    let replicas = deployment.spec.replicas.unwrap_or(1);
+    let rolling = deployment.spec.strategy.as_ref().and_then(|strategy| strategy.rolling_update.as_ref());
     Limits {
         replicas,
         surge: resolve(rolling.and_then(|rolling| rolling.max_surge.as_ref()), replicas, Round::Up),
@@ -338,12 +336,12 @@ fn status(
     let known = deployment.status.as_ref().and_then(|status| status.conditions.clone()).unwrap_or_default();
     let condition = |type_: &str, holds: bool, reason: &str, message: String| {
         let status = if holds { "True" } else { "False" };
-        let before = known.iter().find(|one| one.type_ == type_);
-        let same = before.filter(|one| one.status == status);
+        let before = known.iter().find(|one| one.type_.as_deref() == Some(type_));
+        let same = before.filter(|one| one.status.as_deref() == Some(status));
         let unchanged = same.filter(|one| one.reason.as_deref() == Some(reason) && one.message.as_ref() == Some(&message));
         DeploymentCondition {
-            type_: type_.to_owned(),
-            status: status.to_owned(),
+            type_: Some(type_.to_owned()),
+            status: Some(status.to_owned()),
             reason: Some(reason.to_owned()),
             last_transition_time: same.and_then(|one| one.last_transition_time.clone()).or(Some(Time(now))),
             last_update_time: unchanged.and_then(|one| one.last_update_time.clone()).or(Some(Time(now))),

@@ -57,11 +57,10 @@ pub(super) fn pods_of(world: &World, set: &ReplicaSet) -> Vec<Arc<Pod>> {
 impl Controller {
     async fn look(&self, key: &Key) -> Outcome {
         let Some(set) = self.world.replica_sets.get(key) else { return Ok(Next::Done) };
-        let Some(spec) = &set.spec else { return Ok(Next::Done) };
         let mut failure = None;
         if set.metadata.deletion_timestamp.is_none() {
             let active: Vec<_> = pods_of(&self.world, &set).into_iter().filter(|pod| is_active(pod)).collect();
-            let wanted = usize::try_from(spec.replicas.unwrap_or(1)).unwrap_or(0);
+            let wanted = usize::try_from(set.spec.replicas.unwrap_or(1)).unwrap_or(0);
             failure = self.adjust(&set, active, wanted).await.err();
         }
         let soon = self.write_status(&set, failure.as_ref()).await?;
@@ -75,7 +74,7 @@ impl Controller {
         let client = self.world.client();
         let api = writing::api_in::<Pod>(&client, &set.namespace().unwrap_or_default());
         let source = Source { component: "replicaset-controller", host: None };
-        let template = set.spec.as_ref().and_then(|spec| spec.template.as_ref());
+        let template = set.spec.template.as_ref();
         for _ in active.len()..wanted.min(active.len().saturating_add(BURST)) {
             match writing::create(&api, &self.world.pods, &pod(set.as_ref(), template)).await {
                 Ok(created) => {
@@ -135,13 +134,14 @@ fn status(
     failure: Option<String>,
     now: Timestamp,
 ) -> (ReplicaSetStatus, Next) {
-    let spec = set.spec.as_ref();
-    let min_ready = spec.and_then(|spec| spec.min_ready_seconds).unwrap_or(0);
+    let min_ready = set.spec.min_ready_seconds.unwrap_or(0);
     let count = |number: usize| i32::try_from(number).unwrap_or(i32::MAX);
     let ready = pods.iter().filter(|pod| ready_since(pod).is_some()).count();
     let available = pods.iter().filter(|pod| is_available(pod, min_ready, now.as_second())).count();
-    let labels = spec
-        .and_then(|spec| spec.template.as_ref())
+    let labels = set
+        .spec
+        .template
+        .as_ref()
         .and_then(|template| template.metadata.as_ref())
         .and_then(|meta| meta.labels.clone())
         .unwrap_or_default();
@@ -154,10 +154,10 @@ fn status(
     };
     let known = set.status.as_ref().and_then(|status| status.conditions.clone()).unwrap_or_default();
     let conditions = failure.map(|message| {
-        let since = known.iter().find(|one| one.type_ == "ReplicaFailure").and_then(|one| one.last_transition_time.clone());
+        let since = known.iter().find(|one| one.type_.as_deref() == Some("ReplicaFailure")).and_then(|one| one.last_transition_time.clone());
         vec![ReplicaSetCondition {
-            type_: "ReplicaFailure".to_owned(),
-            status: "True".to_owned(),
+            type_: Some("ReplicaFailure".to_owned()),
+            status: Some("True".to_owned()),
             reason: Some("FailedCreate".to_owned()),
             message: Some(message),
             last_transition_time: since.or(Some(Time(now))),
