@@ -6,12 +6,15 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use embedded_controllers::{CloudProvider, Clients, Controllers, NodeSpec, Program, Settings};
+use embedded_controllers::{Clients, CloudProvider, Controllers, NodeSpec, Program, Settings};
 use tracing_subscriber::EnvFilter;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    tracing_subscriber::fmt().with_env_filter(EnvFilter::from_default_env()).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::from_default_env())
+        .with_writer(std::io::stderr)
+        .init();
     let mut arguments = std::env::args().skip(1);
     let count: usize = arguments.next().unwrap_or_else(|| "1".to_owned()).parse()?;
     let config = kube::Config::infer().await?;

@@ -52,7 +52,10 @@ pub(crate) trait Kind:
     Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static
 {
 }
-impl<K> Kind for K where K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static {}
+impl<K> Kind for K where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static
+{
+}
 
 /// What is called on each change: the object before and after it.
 type Handler<K> = Box<dyn Fn(Option<&Arc<K>>, Option<&Arc<K>>) + Send + Sync>;
@@ -88,7 +91,10 @@ impl<K: Kind> Cache<K> {
     }
 
     /// Registers what shall happen on each change. It is called in order and must not block.
-    pub(crate) fn on_change(&self, handler: impl Fn(Option<&Arc<K>>, Option<&Arc<K>>) + Send + Sync + 'static) {
+    pub(crate) fn on_change(
+        &self,
+        handler: impl Fn(Option<&Arc<K>>, Option<&Arc<K>>) + Send + Sync + 'static,
+    ) {
         self.handlers.write().unwrap_or_else(PoisonError::into_inner).push(Box::new(handler));
     }
 
@@ -120,7 +126,11 @@ impl<K: Kind> Cache<K> {
     pub(crate) fn list_in(&self, namespace: &str) -> Vec<Arc<K>> {
         let mut all: Vec<_> = {
             let objects = self.objects.read().unwrap_or_else(PoisonError::into_inner);
-            objects.iter().filter(|(key, _)| key.namespace == namespace).map(|(_, object)| object.clone()).collect()
+            objects
+                .iter()
+                .filter(|(key, _)| key.namespace == namespace)
+                .map(|(_, object)| object.clone())
+                .collect()
         };
         all.sort_by_cached_key(|object| Key::of(object.as_ref()));
         all
@@ -169,7 +179,9 @@ impl<K: Kind> Cache<K> {
                         cache.remember_removed(&uid);
                         cache.take(&Key::of(&object), &uid);
                     }
-                    Err(error) => tracing::debug!(kind = %K::kind(&()), %error, "the watch will be started again"),
+                    Err(error) => {
+                        tracing::debug!(kind = %K::kind(&()), %error, "the watch will be started again")
+                    }
                 }
             }
         });
@@ -218,7 +230,11 @@ impl<K: Kind> Cache<K> {
     fn keep_only(&self, listed: &HashSet<Key>) {
         let gone: Vec<_> = {
             let objects = self.objects.read().unwrap_or_else(PoisonError::into_inner);
-            objects.iter().filter(|(key, _)| !listed.contains(*key)).map(|(key, object)| (key.clone(), object.uid())).collect()
+            objects
+                .iter()
+                .filter(|(key, _)| !listed.contains(*key))
+                .map(|(key, object)| (key.clone(), object.uid()))
+                .collect()
         };
         for (key, uid) in gone {
             self.take(&key, &uid.unwrap_or_default());

@@ -108,7 +108,9 @@ impl Recorder {
             } else {
                 let again = Patch::Merge(json!({"count": count, "lastTimestamp": now}));
                 match api.patch(&event_name, &PatchParams::default(), &again).await {
-                    Err(kube::Error::Api(status)) if status.code == 404 => api.create(&PostParams::default(), &event).await,
+                    Err(kube::Error::Api(status)) if status.code == 404 => {
+                        api.create(&PostParams::default(), &event).await
+                    }
                     other => other,
                 }
             };

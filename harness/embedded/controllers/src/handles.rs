@@ -168,7 +168,8 @@ impl Nodes {
     }
 
     fn change(&self, name: &str, change: impl FnOnce(&mut MachineState)) -> Result<(), NoSuch> {
-        let (before, after) = self.fleet.change(name, change).ok_or_else(|| NoSuch::Machine(name.to_owned()))?;
+        let (before, after) =
+            self.fleet.change(name, change).ok_or_else(|| NoSuch::Machine(name.to_owned()))?;
         if before != after || after.speaks() {
             self.wheel.queue.add(name.to_owned());
             self.pods.tell_node(name, || Note::Look);
@@ -227,7 +228,13 @@ impl Pods {
         self.signal(namespace, pod, container, Signal::CONT)
     }
 
-    fn signal(&self, namespace: &str, pod: &str, container: Option<&str>, signal: Signal) -> Result<(), NoSuch> {
+    fn signal(
+        &self,
+        namespace: &str,
+        pod: &str,
+        container: Option<&str>,
+        signal: Signal,
+    ) -> Result<(), NoSuch> {
         let note = Note::Signal { container: container.map(str::to_owned), signal };
         if self.pods.tell_pod(&Key::new(namespace, pod), note) {
             return Ok(());

@@ -30,6 +30,6 @@ pub use nodes::fleet::{MachineState, Power};
 pub use pods::manager::PodsError;
 pub use running::{Controllers, Running, StartError};
 pub use settings::{
-    CloudProvider, Dns, KubernetesVersion, Mounts, NodeSpec, NodeTaint, Pace, PodCidrs, PodNetwork, Program, Resources,
-    ServiceVip, Settings,
+    CloudProvider, Dns, KubernetesVersion, Mounts, NodeSpec, NodeTaint, Pace, PodCidrs, PodNetwork, Program,
+    Resources, ServiceVip, Settings,
 };

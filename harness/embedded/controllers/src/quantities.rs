@@ -7,7 +7,8 @@ pub(crate) fn milli(text: &str) -> Option<i128> {
         .char_indices()
         .find(|(at, letter)| {
             let exponent = (*letter == 'e' || *letter == 'E')
-                && text[at + 1..].starts_with(|next: char| next.is_ascii_digit() || next == '-' || next == '+');
+                && text[at + 1..]
+                    .starts_with(|next: char| next.is_ascii_digit() || next == '-' || next == '+');
             !(letter.is_ascii_digit() || *letter == '.' || *letter == '-' || *letter == '+') || exponent
         })
         .map_or(text.len(), |(at, _)| at);
@@ -40,7 +41,9 @@ pub(crate) fn milli(text: &str) -> Option<i128> {
         None => (false, number.strip_prefix('+').unwrap_or(number)),
     };
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    if whole.is_empty() && fraction.is_empty() || !(whole.bytes().chain(fraction.bytes())).all(|b| b.is_ascii_digit()) {
+    if whole.is_empty() && fraction.is_empty()
+        || !(whole.bytes().chain(fraction.bytes())).all(|b| b.is_ascii_digit())
+    {
         return None;
     }
     let scale = 10_i128.checked_pow(u32::try_from(fraction.len()).ok()?)?;

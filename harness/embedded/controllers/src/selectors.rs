@@ -14,7 +14,11 @@ pub(crate) fn selects(selector: &LabelSelector, labels: &Labels) -> bool {
     let by_labels = selector.match_labels.iter().flatten().all(|(key, value)| labels.get(key) == Some(value));
     by_labels
         && selector.match_expressions.iter().flatten().all(|expression| {
-            requirement(&expression.operator, labels.get(&expression.key), expression.values.as_deref().unwrap_or_default())
+            requirement(
+                &expression.operator,
+                labels.get(&expression.key),
+                expression.values.as_deref().unwrap_or_default(),
+            )
         })
 }
 

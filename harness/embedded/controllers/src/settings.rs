@@ -51,7 +51,11 @@ impl Settings {
             network: PodNetwork::Independent,
             dns: Dns::Absent,
             service_vip: ServiceVip::Shortcut,
-            pod_cidrs: PodCidrs::Allocated { first: Ipv4Addr::new(10, 244, 0, 0), prefix: 16, node_prefix: 24 },
+            pod_cidrs: PodCidrs::Allocated {
+                first: Ipv4Addr::new(10, 244, 0, 0),
+                prefix: 16,
+                node_prefix: 24,
+            },
             resources: Resources::Counted,
             mounts: Mounts::Detect,
             pace: Pace::default(),
@@ -304,7 +308,8 @@ impl Settings {
         }
         for program in &self.programs {
             if program.entry_point.is_empty() {
-                problems.push(format!("image {:?} has no entry point: name the program it runs", program.image));
+                problems
+                    .push(format!("image {:?} has no entry point: name the program it runs", program.image));
             }
         }
         if let PodCidrs::Allocated { prefix, node_prefix, .. } = self.pod_cidrs
@@ -332,7 +337,8 @@ mod tests {
         let mut settings = Settings::new(SocketAddr::from(([10, 0, 0, 1], 443)), String::new());
         settings.nodes = vec![NodeSpec::new("a"), NodeSpec::new("a")];
         settings.nodes[0].loopback = Some(Ipv4Addr::new(10, 0, 0, 2));
-        settings.pod_cidrs = PodCidrs::Allocated { first: Ipv4Addr::new(10, 0, 0, 0), prefix: 24, node_prefix: 16 };
+        settings.pod_cidrs =
+            PodCidrs::Allocated { first: Ipv4Addr::new(10, 0, 0, 0), prefix: 24, node_prefix: 16 };
         let problems = settings.problems();
         assert_eq!(problems.len(), 4, "{problems:?}");
         assert!(Settings::new(SocketAddr::from(([127, 0, 0, 1], 443)), String::new()).problems().is_empty());

@@ -37,7 +37,9 @@ pub(crate) fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
     if key.is_empty() {
         return exists;
     }
-    key == taint.key && (exists || toleration.value.as_deref().unwrap_or_default() == taint.value.as_deref().unwrap_or_default())
+    key == taint.key
+        && (exists
+            || toleration.value.as_deref().unwrap_or_default() == taint.value.as_deref().unwrap_or_default())
 }
 
 /// The first taint that keeps a Pod with these tolerations from being placed.

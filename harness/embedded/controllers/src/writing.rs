@@ -26,7 +26,11 @@ where
 }
 
 /// Creates the object and puts the answer into the cache.
-pub(crate) async fn create<K: Kind + Serialize>(api: &Api<K>, cache: &Cache<K>, object: &K) -> Result<K, kube::Error> {
+pub(crate) async fn create<K: Kind + Serialize>(
+    api: &Api<K>,
+    cache: &Cache<K>,
+    object: &K,
+) -> Result<K, kube::Error> {
     let created = api.create(&PostParams::default(), object).await?;
     cache.observe(created.clone());
     Ok(created)

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Service;
-use kube::api::PostParams;
 use kube::Api;
+use kube::api::PostParams;
 use serde_json::json;
 
 use crate::settings::Dns;

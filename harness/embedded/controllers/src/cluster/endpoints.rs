@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{
-    EndpointAddress, EndpointPort as CorePort, EndpointSubset, Endpoints, ObjectReference, Pod, Service, ServicePort,
+    EndpointAddress, EndpointPort as CorePort, EndpointSubset, Endpoints, ObjectReference, Pod, Service,
+    ServicePort,
 };
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions, EndpointPort, EndpointSlice};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -52,7 +53,9 @@ fn shown(pod: &Pod) -> Option<(String, bool, bool)> {
     if matches!(status.phase.as_deref(), Some("Succeeded" | "Failed")) {
         return None;
     }
-    let address = status.pod_ip.clone().filter(|ip| !ip.is_empty())?;
+    // The API server takes no loopback address as an endpoint.
+    let is_loopback = |ip: &String| ip.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
+    let address = status.pod_ip.clone().filter(|ip| !ip.is_empty() && !is_loopback(ip))?;
     let ready = status.conditions.iter().flatten().any(|one| one.type_ == "Ready" && one.status == "True");
     Some((address, ready, pod.metadata.deletion_timestamp.is_some()))
 }
@@ -100,17 +103,20 @@ async fn look(world: &World, key: &Key) -> Outcome {
     let endpoints_api = writing::api_in::<Endpoints>(&client, &key.namespace);
     let Some(service) = world.services.get(key) else {
         if let Some(known) = world.endpoints.get(key) {
-            writing::delete(&endpoints_api, &world.endpoints, known.as_ref(), DeleteParams::default()).await?;
+            writing::delete(&endpoints_api, &world.endpoints, known.as_ref(), DeleteParams::default())
+                .await?;
         }
         return Ok(Next::Done);
     };
-    let selector = service.spec.as_ref().and_then(|spec| spec.selector.as_ref()).filter(|selector| !selector.is_empty());
+    let selector =
+        service.spec.as_ref().and_then(|spec| spec.selector.as_ref()).filter(|selector| !selector.is_empty());
     if selector.is_none() || service.metadata.deletion_timestamp.is_some() {
         return Ok(Next::Done);
     }
     let mut pods = world.pods.list_in(&key.namespace);
     pods.retain(|pod| service_selects(selector, pod.labels()) && shown(pod).is_some());
-    let unready_too = service.spec.as_ref().and_then(|spec| spec.publish_not_ready_addresses).unwrap_or(false);
+    let unready_too =
+        service.spec.as_ref().and_then(|spec| spec.publish_not_ready_addresses).unwrap_or(false);
     let ports = ports(&service, &pods);
 
     let wanted = endpoints(&service, &pods, &ports, unready_too);
@@ -119,7 +125,9 @@ async fn look(world: &World, key: &Key) -> Outcome {
         Some(known) => {
             let mut changed = known.as_ref().clone();
             changed.subsets = wanted.subsets;
-            world.endpoints.observe(endpoints_api.replace(&key.name, &PostParams::default(), &changed).await?);
+            world
+                .endpoints
+                .observe(endpoints_api.replace(&key.name, &PostParams::default(), &changed).await?);
         }
         None => settle(writing::create(&endpoints_api, &world.endpoints, &wanted).await)?,
     }
@@ -152,7 +160,12 @@ fn settle<K>(created: Result<K, kube::Error>) -> Result<(), kube::Error> {
     }
 }
 
-fn endpoints(service: &Service, pods: &[Arc<Pod>], ports: &[(ServicePort, i32)], unready_too: bool) -> Endpoints {
+fn endpoints(
+    service: &Service,
+    pods: &[Arc<Pod>],
+    ports: &[(ServicePort, i32)],
+    unready_too: bool,
+) -> Endpoints {
     let (mut ready, mut unready) = (Vec::new(), Vec::new());
     for pod in pods {
         let Some((ip, is_ready, leaving)) = shown(pod) else { continue };
@@ -196,7 +209,12 @@ fn endpoints(service: &Service, pods: &[Arc<Pod>], ports: &[(ServicePort, i32)],
     }
 }
 
-fn slice(service: &Service, pods: &[Arc<Pod>], ports: &[(ServicePort, i32)], unready_too: bool) -> EndpointSlice {
+fn slice(
+    service: &Service,
+    pods: &[Arc<Pod>],
+    ports: &[(ServicePort, i32)],
+    unready_too: bool,
+) -> EndpointSlice {
     let name = service.name_any();
     let labels = [
         ("kubernetes.io/service-name", name.as_str()),

@@ -91,7 +91,9 @@ impl Collector {
         };
         match deed {
             Deed::Nothing => {}
-            Deed::Foreground(owned) if owned.is_empty() => self.drop_finalizer(id, &vertex, FOREGROUND).await?,
+            Deed::Foreground(owned) if owned.is_empty() => {
+                self.drop_finalizer(id, &vertex, FOREGROUND).await?
+            }
             Deed::Foreground(owned) => {
                 for dependent in &owned {
                     self.delete(dependent).await?;
@@ -115,7 +117,10 @@ impl Collector {
     /// Asks the API server itself: what this process knows may be old.
     async fn all_gone(&self, owners: &[OwnerReference], namespace: &str) -> Result<bool, kube::Error> {
         for owner in owners {
-            let known = self.kinds.iter().find(|kind| kind.kind == owner.kind && kind.api_version == owner.api_version);
+            let known = self
+                .kinds
+                .iter()
+                .find(|kind| kind.kind == owner.kind && kind.api_version == owner.api_version);
             // An owner of a kind nobody watches is taken for alive.
             let Some(kind) = known else { return Ok(false) };
             let cluster_scoped = owner.kind == "Node";
@@ -128,7 +133,8 @@ impl Collector {
                 && there.metadata.uid.as_ref() == Some(&owner.uid)
             {
                 let finalizers = there.metadata.finalizers.unwrap_or_default();
-                let waits = there.metadata.deletion_timestamp.is_some() && finalizers.iter().any(|one| one == FOREGROUND);
+                let waits = there.metadata.deletion_timestamp.is_some()
+                    && finalizers.iter().any(|one| one == FOREGROUND);
                 if !waits {
                     return Ok(false);
                 }
@@ -155,7 +161,8 @@ impl Collector {
     async fn drop_finalizer(&self, id: &Id, vertex: &Vertex, finalizer: &str) -> Result<(), kube::Error> {
         let Some(api) = self.api(id) else { return Ok(()) };
         let left: Vec<_> = vertex.finalizers.iter().filter(|one| *one != finalizer).collect();
-        let change = json!({"metadata": {"finalizers": left, "resourceVersion": vertex.version, "uid": vertex.uid}});
+        let change =
+            json!({"metadata": {"finalizers": left, "resourceVersion": vertex.version, "uid": vertex.uid}});
         match api.patch_metadata(&id.key.name, &PatchParams::default(), &Patch::Merge(change)).await {
             Err(error) if writing::is_not_found(&error) => Ok(()),
             other => other.map(|_| ()),
@@ -166,7 +173,8 @@ impl Collector {
         let Some(api) = self.api(id) else { return Ok(()) };
         let Some(there) = api.get_metadata_opt(&id.key.name).await? else { return Ok(()) };
         let left: Vec<_> = there.owner_references().iter().filter(|one| one.uid != owner).collect();
-        let change = json!({"metadata": {"ownerReferences": left, "resourceVersion": there.resource_version()}});
+        let change =
+            json!({"metadata": {"ownerReferences": left, "resourceVersion": there.resource_version()}});
         match api.patch_metadata(&id.key.name, &PatchParams::default(), &Patch::Merge(change)).await {
             Err(error) if writing::is_not_found(&error) => Ok(()),
             other => other.map(|_| ()),

@@ -143,7 +143,10 @@ mod tests {
         assert_eq!(given("d").as_deref(), Some("10.244.3.0/24"));
         assert_eq!(given("e"), None);
         ranges.release("b");
-        assert_eq!(ranges.allocate("e", shape.count()).map(|index| shape.range(index)).as_deref(), Some("10.244.1.0/24"));
+        assert_eq!(
+            ranges.allocate("e", shape.count()).map(|index| shape.range(index)).as_deref(),
+            Some("10.244.1.0/24")
+        );
         assert_eq!(shape.index("10.244.3.0/24"), Some(3));
         for foreign in ["10.245.0.0/24", "10.244.0.0/16", "x", "fd00::/64"] {
             assert_eq!(shape.index(foreign), None, "{foreign}");

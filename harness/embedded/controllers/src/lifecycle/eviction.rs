@@ -32,8 +32,10 @@ pub(super) fn start(world: &Arc<World>) {
     let on_node = eviction.clone();
     world.nodes.on_change(move |before, after| {
         let driven = |node: Option<&Arc<Node>>| -> Vec<_> {
-            node.map(|node| node_taints(node).iter().filter(|taint| taint.effect == NO_EXECUTE).cloned().collect())
-                .unwrap_or_default()
+            node.map(|node| {
+                node_taints(node).iter().filter(|taint| taint.effect == NO_EXECUTE).cloned().collect()
+            })
+            .unwrap_or_default()
         };
         if let Some(node) = after
             && driven(before) != driven(after)
@@ -47,7 +49,9 @@ pub(super) fn start(world: &Arc<World>) {
     world.pods.on_change(move |before, after| {
         let node = |pod: Option<&Arc<Pod>>| pod.and_then(|pod| pod.spec.as_ref()?.node_name.clone());
         match after {
-            Some(pod) if node(after).is_some() && node(before).is_none() => on_pod.queue.add(Key::of(pod.as_ref())),
+            Some(pod) if node(after).is_some() && node(before).is_none() => {
+                on_pod.queue.add(Key::of(pod.as_ref()))
+            }
             Some(_) => {}
             None => {
                 if let Some(pod) = before {
@@ -73,7 +77,9 @@ impl Eviction {
         let Some(pod) = self.world.pods.get(key) else { return Ok(Next::Done) };
         let uid = pod.uid().unwrap_or_default();
         let Some(spec) = &pod.spec else { return Ok(Next::Done) };
-        let Some(node) = spec.node_name.as_deref().and_then(|name| self.world.node(name)) else { return Ok(Next::Done) };
+        let Some(node) = spec.node_name.as_deref().and_then(|name| self.world.node(name)) else {
+            return Ok(Next::Done);
+        };
         if pod.metadata.deletion_timestamp.is_some() {
             return Ok(Next::Done);
         }
@@ -86,8 +92,12 @@ impl Eviction {
             }
             Stay::For(limit) => limit,
         };
-        let since =
-            *self.since.lock().unwrap_or_else(PoisonError::into_inner).entry(uid).or_insert_with(Instant::now);
+        let since = *self
+            .since
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .entry(uid)
+            .or_insert_with(Instant::now);
         let left = limit.saturating_sub(since.elapsed());
         if !left.is_zero() {
             return Ok(Next::After(left));
@@ -112,6 +122,13 @@ impl Eviction {
     fn tell(&self, pod: &Pod, message: &str) {
         let source = Source { component: "taint-eviction-controller", host: None };
         let client = self.world.client();
-        self.world.recorder.tell(&client, source, pod, Weight::Normal, "TaintManagerEviction", message.to_owned());
+        self.world.recorder.tell(
+            &client,
+            source,
+            pod,
+            Weight::Normal,
+            "TaintManagerEviction",
+            message.to_owned(),
+        );
     }
 }

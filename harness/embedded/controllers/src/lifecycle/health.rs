@@ -40,10 +40,13 @@ pub(super) fn start(world: &Arc<World>) {
         ready: Mutex::default(),
     });
     let on_node = health.clone();
-    world.nodes.on_change(move |before, after| on_node.node_changed(before.map(Arc::as_ref), after.map(Arc::as_ref)));
+    world.nodes.on_change(move |before, after| {
+        on_node.node_changed(before.map(Arc::as_ref), after.map(Arc::as_ref))
+    });
     let on_lease = health.clone();
     world.leases.on_change(move |before, after| {
-        let renewed = |lease: Option<&Arc<Lease>>| lease.and_then(|lease| lease.spec.as_ref()?.renew_time.clone());
+        let renewed =
+            |lease: Option<&Arc<Lease>>| lease.and_then(|lease| lease.spec.as_ref()?.renew_time.clone());
         if let Some(lease) = after
             && renewed(before) != renewed(after)
         {
@@ -70,7 +73,8 @@ impl Health {
     fn node_changed(&self, before: Option<&Node>, after: Option<&Node>) {
         let Some(name) = after.or(before).map(ResourceExt::name_any) else { return };
         let heartbeat = |node: Option<&Node>| {
-            node.and_then(|node| object::condition(node, "Ready")).and_then(|ready| ready.last_heartbeat_time.clone())
+            node.and_then(|node| object::condition(node, "Ready"))
+                .and_then(|ready| ready.last_heartbeat_time.clone())
         };
         if after.is_some() && (before.is_none() || heartbeat(before) != heartbeat(after)) {
             self.heard_of(&name);
@@ -127,7 +131,8 @@ impl Health {
             Disruption::Partial
         };
         if let Some(taints) = verdict::taints(&node, disruption, Timestamp::now()) {
-            writing::merge_if_unchanged(&api, &self.world.nodes, &node, json!({"spec": {"taints": taints}})).await?;
+            writing::merge_if_unchanged(&api, &self.world.nodes, &node, json!({"spec": {"taints": taints}}))
+                .await?;
         }
         if silent >= grace {
             return Ok(Next::Done);
@@ -170,6 +175,13 @@ impl Health {
 
     fn tell(&self, node: &Node, reason: &str, message: &str) {
         let source = Source { component: "node-controller", host: None };
-        self.world.recorder.tell(&self.world.client(), source, node, Weight::Normal, reason, message.to_owned());
+        self.world.recorder.tell(
+            &self.world.client(),
+            source,
+            node,
+            Weight::Normal,
+            reason,
+            message.to_owned(),
+        );
     }
 }

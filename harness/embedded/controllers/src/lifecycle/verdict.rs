@@ -6,7 +6,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::nodes::object::{condition, node_taints};
 use crate::taints::{
-    NETWORK_UNAVAILABLE, NO_EXECUTE, NO_SCHEDULE, NOT_READY, PRESSURES, UNREACHABLE, UNSCHEDULABLE, same, taint,
+    NETWORK_UNAVAILABLE, NO_EXECUTE, NO_SCHEDULE, NOT_READY, PRESSURES, UNREACHABLE, UNSCHEDULABLE, same,
+    taint,
 };
 
 /// The conditions the controller answers for when a kubelet is silent.
@@ -30,7 +31,9 @@ pub(crate) fn unknown(node: &Node, now: Timestamp) -> Vec<NodeCondition> {
                 status: "Unknown".to_owned(),
                 reason: Some(reason.to_owned()),
                 message: Some(message.to_owned()),
-                last_heartbeat_time: known.and_then(|known| known.last_heartbeat_time.clone()).or(Some(Time(now))),
+                last_heartbeat_time: known
+                    .and_then(|known| known.last_heartbeat_time.clone())
+                    .or(Some(Time(now))),
                 last_transition_time: Some(Time(now)),
             })
         })
@@ -78,8 +81,11 @@ pub(crate) fn taints(node: &Node, disruption: Disruption, now: Timestamp) -> Opt
                 || (taint.effect == NO_EXECUTE && [NOT_READY, UNREACHABLE].contains(&taint.key.as_str())))
     };
     let known = node_taints(node);
-    let mut result: Vec<Taint> =
-        known.iter().filter(|known| !is_ours(known) || wanted.iter().any(|wanted| same(wanted, known))).cloned().collect();
+    let mut result: Vec<Taint> = known
+        .iter()
+        .filter(|known| !is_ours(known) || wanted.iter().any(|wanted| same(wanted, known)))
+        .cloned()
+        .collect();
     let kept = result.len();
     for mut wanted in wanted {
         if !known.iter().any(|known| same(known, &wanted)) {

@@ -5,8 +5,8 @@ use std::net::IpAddr;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{
-    DaemonEndpoint, Node, NodeAddress, NodeCondition, NodeDaemonEndpoints, NodeSpec as CoreNodeSpec, NodeStatus,
-    NodeSystemInfo, Taint,
+    DaemonEndpoint, Node, NodeAddress, NodeCondition, NodeDaemonEndpoints, NodeSpec as CoreNodeSpec,
+    NodeStatus, NodeSystemInfo, Taint,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
@@ -43,8 +43,10 @@ pub(crate) fn registration(spec: &NodeSpec, version: KubernetesVersion, ready: b
         .map(|(key, value)| (key.to_owned(), value.to_owned())),
     );
     labels.extend(spec.labels.clone());
-    let mut annotations =
-        BTreeMap::from([("volumes.kubernetes.io/controller-managed-attach-detach".to_owned(), "true".to_owned())]);
+    let mut annotations = BTreeMap::from([(
+        "volumes.kubernetes.io/controller-managed-attach-detach".to_owned(),
+        "true".to_owned(),
+    )]);
     if let (CloudProvider::External, Some(ip)) = (spec.cloud, spec.node_ip) {
         annotations.insert(PROVIDED_NODE_IP.to_owned(), ip.to_string());
     }
@@ -92,11 +94,17 @@ pub(crate) fn status(
     let capacity: BTreeMap<String, Quantity> =
         spec.capacity.iter().map(|(name, amount)| (name.clone(), Quantity(amount.clone()))).collect();
     NodeStatus {
-        addresses: addresses(spec, version, read.and_then(|status| status.addresses.as_deref()).unwrap_or_default()),
+        addresses: addresses(
+            spec,
+            version,
+            read.and_then(|status| status.addresses.as_deref()).unwrap_or_default(),
+        ),
         allocatable: Some(capacity.clone()),
         capacity: Some(capacity),
         conditions: Some(conditions(known, ready, now)),
-        daemon_endpoints: Some(NodeDaemonEndpoints { kubelet_endpoint: Some(DaemonEndpoint { port: 10250 }) }),
+        daemon_endpoints: Some(NodeDaemonEndpoints {
+            kubelet_endpoint: Some(DaemonEndpoint { port: 10250 }),
+        }),
         node_info: Some(NodeSystemInfo {
             architecture: architecture().to_owned(),
             boot_id: identity(&spec.name, "boot"),
@@ -117,7 +125,9 @@ pub(crate) fn status(
 /// The addresses a kubelet posts: those of the cloud are left alone; with `--node-ip` newer kubelets post that until
 /// the cloud has spoken; without a cloud they are the kubelet's own.
 fn addresses(spec: &NodeSpec, version: KubernetesVersion, known: &[NodeAddress]) -> Option<Vec<NodeAddress>> {
-    if spec.cloud == CloudProvider::External && (!known.is_empty() || spec.node_ip.is_none() || version.minor < 21) {
+    if spec.cloud == CloudProvider::External
+        && (!known.is_empty() || spec.node_ip.is_none() || version.minor < 21)
+    {
         return Some(known.to_vec()).filter(|addresses| !addresses.is_empty());
     }
     let address = |type_: &str, address: String| NodeAddress { type_: type_.to_owned(), address };
@@ -138,7 +148,8 @@ fn conditions(known: &[NodeCondition], ready: bool, now: Timestamp) -> Vec<NodeC
         ("DiskPressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
         ("PIDPressure", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
     ];
-    let mut all: Vec<_> = fine.iter().map(|(type_, reason, message)| (*type_, "False", *reason, *message)).collect();
+    let mut all: Vec<_> =
+        fine.iter().map(|(type_, reason, message)| (*type_, "False", *reason, *message)).collect();
     all.push(if ready {
         ("Ready", "True", "KubeletReady", "kubelet is posting ready status")
     } else {
@@ -168,7 +179,8 @@ pub(crate) fn network_ready(network: &PodNetwork, node: Option<&Node>) -> bool {
         PodNetwork::Independent => true,
         PodNetwork::WaitsForAddresses => node.is_some_and(|node| host_ip(node).is_some()),
         PodNetwork::RemovesTaint(_) => node.is_some_and(|node| {
-            !node_taints(node).iter().any(|taint| taint.key == taints::UNINITIALIZED) && host_ip(node).is_some()
+            !node_taints(node).iter().any(|taint| taint.key == taints::UNINITIALIZED)
+                && host_ip(node).is_some()
         }),
     }
 }
@@ -215,7 +227,10 @@ mod tests {
         let node = registration(&NodeSpec::new("a"), VERSION, false, Timestamp::UNIX_EPOCH);
         let taints = node_taints(&node);
         assert_eq!(taints.len(), 1);
-        assert_eq!((taints[0].key.as_str(), taints[0].value.as_deref()), (taints::UNINITIALIZED, Some("true")));
+        assert_eq!(
+            (taints[0].key.as_str(), taints[0].value.as_deref()),
+            (taints::UNINITIALIZED, Some("true"))
+        );
         assert!(node.status.as_ref().is_some_and(|status| status.addresses.is_none()));
         assert!(!is_ready(&node) && host_ip(&node).is_none());
         assert!(!node.metadata.annotations.unwrap_or_default().contains_key(PROVIDED_NODE_IP));
@@ -248,7 +263,9 @@ mod tests {
     fn transition_times_change_with_the_status_only() {
         let first = conditions(&[], false, Timestamp::UNIX_EPOCH);
         let later = Timestamp::from_second(100).expect("a valid time");
-        let ready = |all: &[NodeCondition]| all.iter().find(|one| one.type_ == "Ready").cloned().expect("Ready is there");
+        let ready = |all: &[NodeCondition]| {
+            all.iter().find(|one| one.type_ == "Ready").cloned().expect("Ready is there")
+        };
         let same = ready(&conditions(&first, false, later));
         assert_eq!(same.last_transition_time, Some(Time(Timestamp::UNIX_EPOCH)));
         assert_eq!(same.last_heartbeat_time, Some(Time(later)));

@@ -125,7 +125,9 @@ impl Wheel {
         let ready = object::network_ready(&settings.network, Some(node));
         let says = |type_: &str| object::condition(node, type_).map(|condition| condition.status.as_str());
         let unchanged = says("Ready") == Some(if ready { "True" } else { "False" })
-            && ["MemoryPressure", "DiskPressure", "PIDPressure"].iter().all(|type_| says(type_) == Some("False"));
+            && ["MemoryPressure", "DiskPressure", "PIDPressure"]
+                .iter()
+                .all(|type_| says(type_) == Some("False"));
         if unchanged && let Some(left) = left(heart.status, settings.pace.status_report) {
             return Ok(left);
         }
@@ -138,7 +140,8 @@ impl Wheel {
             "nodeInfo": status.node_info,
             "daemonEndpoints": status.daemon_endpoints,
         });
-        let addressless = node.status.as_ref().and_then(|status| status.addresses.as_ref()).is_none_or(Vec::is_empty);
+        let addressless =
+            node.status.as_ref().and_then(|status| status.addresses.as_ref()).is_none_or(Vec::is_empty);
         if addressless && let Some(addresses) = status.addresses {
             patch["addresses"] = json!(addresses);
         }

@@ -70,12 +70,23 @@ mod tests {
             backoff.started(now, &pace);
         }
         assert_eq!(pauses, [0, 10, 20, 40, 80, 160, 300, 300]);
-        assert_eq!(backoff.pause_after(now + Duration::from_secs(601), &pace), Duration::ZERO, "it ran well for long");
+        assert_eq!(
+            backoff.pause_after(now + Duration::from_secs(601), &pace),
+            Duration::ZERO,
+            "it ran well for long"
+        );
     }
 
     #[test]
     fn durations_read_like_gos() {
-        let cases = [(10_000, "10s"), (80_000, "1m20s"), (300_000, "5m0s"), (100, "100ms"), (1500, "1.5s"), (0, "0s")];
+        let cases = [
+            (10_000, "10s"),
+            (80_000, "1m20s"),
+            (300_000, "5m0s"),
+            (100, "100ms"),
+            (1500, "1.5s"),
+            (0, "0s"),
+        ];
         for (milliseconds, text) in cases {
             assert_eq!(go_text(Duration::from_millis(milliseconds)), text);
         }

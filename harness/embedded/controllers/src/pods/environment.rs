@@ -53,7 +53,11 @@ pub(crate) fn environment(
 }
 
 /// The value of a variable that comes from elsewhere; `None`: the optional source is absent.
-fn from_source(source: &EnvVarSource, container: &Container, facts: &Facts<'_>) -> Result<Option<String>, Refusal> {
+fn from_source(
+    source: &EnvVarSource,
+    container: &Container,
+    facts: &Facts<'_>,
+) -> Result<Option<String>, Refusal> {
     let namespace = facts.pod.namespace().unwrap_or_default();
     if let Some(field) = &source.field_ref {
         return facts.field(&field.field_path).map(Some);
@@ -93,7 +97,8 @@ pub(crate) fn command_line(
     environment: &BTreeMap<String, String>,
     placeholders: &BTreeMap<&str, String>,
 ) -> Vec<String> {
-    let own_command = container.command.as_deref().filter(|command| !command.is_empty() && !program.keeps_entry_point);
+    let own_command =
+        container.command.as_deref().filter(|command| !command.is_empty() && !program.keeps_entry_point);
     let own_args = container.args.as_deref().filter(|args| !args.is_empty());
     let mut line: Vec<String> = match own_command {
         Some(command) => command.iter().map(|part| expand(part, environment)).collect(),
@@ -102,7 +107,9 @@ pub(crate) fn command_line(
     match own_args {
         Some(args) => line.extend(args.iter().map(|part| expand(part, environment))),
         // A container's command drops the image's arguments too.
-        None if own_command.is_none() => line.extend(program.arguments.iter().map(|part| fill(part, placeholders))),
+        None if own_command.is_none() => {
+            line.extend(program.arguments.iter().map(|part| fill(part, placeholders)))
+        }
         None => {}
     }
     // A dropped command may have carried arguments behind the path of the program.
@@ -118,7 +125,9 @@ pub(crate) fn command_line(
 }
 
 /// What a container is told of the Services of its namespace, as Docker links were.
-pub(crate) fn service_variables<'s>(services: impl Iterator<Item = (&'s str, &'s str, i32)>) -> BTreeMap<String, String> {
+pub(crate) fn service_variables<'s>(
+    services: impl Iterator<Item = (&'s str, &'s str, i32)>,
+) -> BTreeMap<String, String> {
     let mut result = BTreeMap::new();
     for (name, address, port) in services {
         let prefix = name.to_uppercase().replace('-', "_");

@@ -49,7 +49,8 @@ fn variable(source: Value) -> Value {
 #[track_caller]
 fn check(container: Value, expected: Result<&str, &str>) {
     let host = Some(IpAddr::from([10, 0, 0, 1]));
-    let got = resolve(container, host).map(|env| env.get("X").cloned().unwrap_or_else(|| "(absent)".to_owned()));
+    let got =
+        resolve(container, host).map(|env| env.get("X").cloned().unwrap_or_else(|| "(absent)".to_owned()));
     assert_eq!(got, expected.map(str::to_owned).map_err(|text| Refusal(text.to_owned())));
 }
 
@@ -58,19 +59,34 @@ fn every_source_is_resolved() {
     check(variable(json!({"fieldRef": {"fieldPath": "status.hostIP"}})), Ok("10.0.0.1"));
     check(variable(json!({"fieldRef": {"fieldPath": "spec.nodeName"}})), Ok("node-1"));
     check(variable(json!({"fieldRef": {"fieldPath": "metadata.labels['a']"}})), Ok("b"));
-    check(variable(json!({"fieldRef": {"fieldPath": "status.phase"}})), Err("unsupported fieldPath: status.phase"));
+    check(
+        variable(json!({"fieldRef": {"fieldPath": "status.phase"}})),
+        Err("unsupported fieldPath: status.phase"),
+    );
     check(variable(json!({"configMapKeyRef": {"name": "map", "key": "key"}})), Ok("value"));
     check(variable(json!({"secretKeyRef": {"name": "secret", "key": "token"}})), Ok("s3cret"));
     check(variable(json!({"resourceFieldRef": {"resource": "limits.memory", "divisor": "1Mi"}})), Ok("1024"));
-    check(json!({"name": "c", "env": [{"name": "A", "value": "1"}, {"name": "X", "value": "$(A)$(B)"}]}), Ok("1$(B)"));
-    check(json!({"name": "c", "env": [{"name": "X", "value": "$(KUBERNETES_SERVICE_HOST)"}]}), Ok("127.0.0.1"));
-    check(json!({"name": "c", "envFrom": [{"prefix": "X_", "configMapRef": {"name": "map"}}],
-                 "env": [{"name": "X", "value": "own"}]}), Ok("own"));
+    check(
+        json!({"name": "c", "env": [{"name": "A", "value": "1"}, {"name": "X", "value": "$(A)$(B)"}]}),
+        Ok("1$(B)"),
+    );
+    check(
+        json!({"name": "c", "env": [{"name": "X", "value": "$(KUBERNETES_SERVICE_HOST)"}]}),
+        Ok("127.0.0.1"),
+    );
+    check(
+        json!({"name": "c", "envFrom": [{"prefix": "X_", "configMapRef": {"name": "map"}}],
+                 "env": [{"name": "X", "value": "own"}]}),
+        Ok("own"),
+    );
 }
 
 #[test]
 fn what_is_missing_is_refused_in_the_kubelets_words() {
-    check(variable(json!({"configMapKeyRef": {"name": "none", "key": "k"}})), Err("configmap \"none\" not found"));
+    check(
+        variable(json!({"configMapKeyRef": {"name": "none", "key": "k"}})),
+        Err("configmap \"none\" not found"),
+    );
     check(variable(json!({"secretKeyRef": {"name": "none", "key": "k"}})), Err("secret \"none\" not found"));
     check(variable(json!({"secretKeyRef": {"name": "none", "key": "k", "optional": true}})), Ok("(absent)"));
     check(
@@ -81,7 +97,10 @@ fn what_is_missing_is_refused_in_the_kubelets_words() {
         variable(json!({"secretKeyRef": {"name": "secret", "key": "k"}})),
         Err("couldn't find key k in Secret n/secret"),
     );
-    check(json!({"name": "c", "envFrom": [{"secretRef": {"name": "none"}}]}), Err("secret \"none\" not found"));
+    check(
+        json!({"name": "c", "envFrom": [{"secretRef": {"name": "none"}}]}),
+        Err("secret \"none\" not found"),
+    );
     let without_address = resolve(variable(json!({"fieldRef": {"fieldPath": "status.hostIP"}})), None);
     assert_eq!(without_address, Err(Refusal("host IP unknown; known addresses: []".to_owned())));
 }

@@ -43,10 +43,17 @@ impl Facts<'_> {
             "metadata.labels" => listed(pod.labels()),
             "metadata.annotations" => listed(pod.annotations()),
             "spec.nodeName" => spec.and_then(|spec| spec.node_name.clone()).unwrap_or_default(),
-            "spec.serviceAccountName" => spec.and_then(|spec| spec.service_account_name.clone()).unwrap_or_default(),
+            "spec.serviceAccountName" => {
+                spec.and_then(|spec| spec.service_account_name.clone()).unwrap_or_default()
+            }
             "status.hostIP" | "status.hostIPs" => match self.host_ip {
                 Some(ip) => ip.to_string(),
-                None => return Err(Refusal(format!("host IP unknown; known addresses: [{}]", self.known_addresses))),
+                None => {
+                    return Err(Refusal(format!(
+                        "host IP unknown; known addresses: [{}]",
+                        self.known_addresses
+                    )));
+                }
             },
             "status.podIP" | "status.podIPs" => self.pod_ip.map(|ip| ip.to_string()).unwrap_or_default(),
             other => {
@@ -65,7 +72,11 @@ impl Facts<'_> {
     }
 
     /// A request or limit of a container, divided and rounded up; a limit that is not set is what the node can give.
-    pub(crate) fn resource(&self, selector: &ResourceFieldSelector, own: Option<&Container>) -> Result<String, Refusal> {
+    pub(crate) fn resource(
+        &self,
+        selector: &ResourceFieldSelector,
+        own: Option<&Container>,
+    ) -> Result<String, Refusal> {
         let containers = self.pod.spec.as_ref().map(|spec| spec.containers.as_slice()).unwrap_or_default();
         let container = match &selector.container_name {
             Some(name) if !name.is_empty() => containers.iter().find(|container| container.name == *name),
@@ -86,7 +97,9 @@ impl Facts<'_> {
                 .and_then(|all| all.limits.as_ref()?.get(name))
                 .map(|amount| amount.0.clone())
                 .or_else(|| self.allocatable.get(name).cloned()),
-            "requests" => resources.and_then(|all| all.requests.as_ref()?.get(name)).map(|amount| amount.0.clone()),
+            "requests" => {
+                resources.and_then(|all| all.requests.as_ref()?.get(name)).map(|amount| amount.0.clone())
+            }
             _ => return Err(Refusal(format!("unsupported container resource : {}", selector.resource))),
         }
         .unwrap_or_else(|| "0".to_owned());
@@ -98,7 +111,11 @@ impl Facts<'_> {
     }
 
     /// A ConfigMap the Pod refers to; `None`: it is absent and may be.
-    pub(crate) fn config_map(&self, name: &str, optional: Option<bool>) -> Result<Option<Arc<ConfigMap>>, Refusal> {
+    pub(crate) fn config_map(
+        &self,
+        name: &str,
+        optional: Option<bool>,
+    ) -> Result<Option<Arc<ConfigMap>>, Refusal> {
         match self.objects.config_map(name) {
             Some(found) => Ok(Some(found)),
             None if optional == Some(true) => Ok(None),

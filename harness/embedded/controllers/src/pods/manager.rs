@@ -106,7 +106,8 @@ impl Shared {
         });
         let weak = Arc::downgrade(self);
         self.world.nodes.on_change(move |before: Option<&Arc<Node>>, after: Option<&Arc<Node>>| {
-            let facts = |node: Option<&Arc<Node>>| node.map(|node| (object::is_ready(node), object::host_ip(node)));
+            let facts =
+                |node: Option<&Arc<Node>>| node.map(|node| (object::is_ready(node), object::host_ip(node)));
             if let (Some(shared), Some(node)) = (weak.upgrade(), after)
                 && facts(before) != facts(after)
             {
@@ -156,7 +157,9 @@ impl Shared {
 
     fn has_programs(&self, pod: &Pod) -> bool {
         let containers = pod.spec.as_ref().map(|spec| spec.containers.as_slice()).unwrap_or_default();
-        containers.iter().any(|one| self.world.settings.program(one.image.as_deref().unwrap_or_default()).is_some())
+        containers
+            .iter()
+            .any(|one| self.world.settings.program(one.image.as_deref().unwrap_or_default()).is_some())
     }
 
     /// A worker has ended.
@@ -234,7 +237,8 @@ impl Shared {
         if self.world.settings.service_vip == ServiceVip::Absent {
             let service = self.world.services.get(&Key::new("default", "kubernetes"));
             let spec = service.as_ref().and_then(|service| service.spec.as_ref());
-            let address = spec.and_then(|spec| spec.cluster_ip.clone()).unwrap_or_else(|| "10.96.0.1".to_owned());
+            let address =
+                spec.and_then(|spec| spec.cluster_ip.clone()).unwrap_or_else(|| "10.96.0.1".to_owned());
             return (address, 443);
         }
         let mut relays = self.relays.lock().unwrap_or_else(PoisonError::into_inner);

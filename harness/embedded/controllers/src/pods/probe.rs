@@ -47,7 +47,10 @@ pub(crate) struct Tally {
 impl Tally {
     pub(crate) fn new(probe: &Probe) -> Tally {
         let positive = |number: Option<i32>, default: u32| {
-            number.and_then(|number| u32::try_from(number).ok()).filter(|number| *number > 0).unwrap_or(default)
+            number
+                .and_then(|number| u32::try_from(number).ok())
+                .filter(|number| *number > 0)
+                .unwrap_or(default)
         };
         Tally {
             success_threshold: positive(probe.success_threshold, 1),
@@ -103,12 +106,14 @@ pub(crate) async fn ask(
 ) -> Result<(), String> {
     if let Some(http) = &probe.http_get {
         let port = port(&http.port, container)?;
-        let host = http.host.clone().filter(|host| !host.is_empty()).unwrap_or_else(|| around.address.to_string());
+        let host =
+            http.host.clone().filter(|host| !host.is_empty()).unwrap_or_else(|| around.address.to_string());
         let scheme = http.scheme.as_deref().unwrap_or("HTTP").to_lowercase();
         let path = http.path.as_deref().unwrap_or("/");
         let slash = if path.starts_with('/') { "" } else { "/" };
         let host = if host.contains(':') { format!("[{host}]") } else { host };
-        let mut request = around.client.get(format!("{scheme}://{host}:{port}{slash}{path}")).timeout(timeout);
+        let mut request =
+            around.client.get(format!("{scheme}://{host}:{port}{slash}{path}")).timeout(timeout);
         for header in http.http_headers.iter().flatten() {
             request = request.header(&header.name, &header.value);
         }
@@ -130,8 +135,11 @@ pub(crate) async fn ask(
     }
     if let Some(tcp) = &probe.tcp_socket {
         let port = port(&tcp.port, container)?;
-        let host = tcp.host.clone().filter(|host| !host.is_empty()).unwrap_or_else(|| around.address.to_string());
-        return match tokio::time::timeout(timeout, tokio::net::TcpStream::connect((host.as_str(), port))).await {
+        let host =
+            tcp.host.clone().filter(|host| !host.is_empty()).unwrap_or_else(|| around.address.to_string());
+        return match tokio::time::timeout(timeout, tokio::net::TcpStream::connect((host.as_str(), port)))
+            .await
+        {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(error)) => Err(format!("dial tcp {host}:{port}: {error}")),
             Err(_) => Err(format!("dial tcp {host}:{port}: i/o timeout")),
@@ -141,8 +149,14 @@ pub(crate) async fn ask(
         let line = exec.command.clone().unwrap_or_default();
         let run = async {
             let environment = around.environment.clone();
-            let prepared =
-                sandbox::prepare(around.isolation, &around.scratch, &around.mounts, line, environment, "/".as_ref())?;
+            let prepared = sandbox::prepare(
+                around.isolation,
+                &around.scratch,
+                &around.mounts,
+                line,
+                environment,
+                "/".as_ref(),
+            )?;
             let Some((program, arguments)) = prepared.line.split_first() else {
                 return Err(std::io::Error::other("no command"));
             };
@@ -180,7 +194,9 @@ fn port(port: &IntOrString, container: &Container) -> Result<u16, String> {
             .map(|port| port.container_port)
             .or_else(|| name.parse().ok()),
     };
-    number.and_then(|number| u16::try_from(number).ok()).ok_or_else(|| format!("couldn't find port: {port:?}"))
+    number
+        .and_then(|number| u16::try_from(number).ok())
+        .ok_or_else(|| format!("couldn't find port: {port:?}"))
 }
 
 /// The client probes ask with: like a kubelet's it follows no redirect out of the host and checks no certificate.
@@ -248,8 +264,10 @@ mod tests {
     fn thresholds_count_results_in_a_row() {
         let probe = Probe { success_threshold: Some(2), failure_threshold: Some(3), ..Probe::default() };
         let mut tally = Tally::new(&probe);
-        let verdicts: Vec<_> =
-            [true, true, true, false, false, true, false, false, false, false].iter().map(|one| tally.count(*one)).collect();
+        let verdicts: Vec<_> = [true, true, true, false, false, true, false, false, false, false]
+            .iter()
+            .map(|one| tally.count(*one))
+            .collect();
         let mut expected = vec![None; 10];
         expected[1] = Some(true);
         expected[8] = Some(false);

@@ -63,7 +63,6 @@ async fn pump(
     }
 }
 
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;

@@ -52,7 +52,9 @@ pub(crate) async fn detect(wanted: Mounts, folder: &Path) -> Isolation {
     match (allowed, wanted) {
         (true, _) => Isolation::Namespace,
         (false, Mounts::Namespace) => {
-            tracing::warn!("this machine allows no user and mount namespaces: mount paths are rewritten instead");
+            tracing::warn!(
+                "this machine allows no user and mount namespaces: mount paths are rewritten instead"
+            );
             Isolation::Rewritten
         }
         (false, _) => {
@@ -91,7 +93,8 @@ pub(crate) fn prepare(
     let dies_too = DIES_TOO.map(str::to_owned);
     if isolation == Isolation::Rewritten || mounts.is_empty() {
         let line = line.iter().map(|part| rewrite(part, mounts));
-        let environment = environment.iter().map(|(name, value)| (name.clone(), rewrite(value, mounts))).collect();
+        let environment =
+            environment.iter().map(|(name, value)| (name.clone(), rewrite(value, mounts))).collect();
         return Ok(Prepared { line: dies_too.into_iter().chain(line).collect(), environment });
     }
     let plan = Plan::of(mounts, &|path| std::fs::symlink_metadata(path).is_ok());
@@ -113,7 +116,9 @@ pub(crate) fn prepare(
             }
         }
     }
-    let seen = |path: &Path| if plan.own_root { root.join(path.strip_prefix("/").unwrap_or(path)) } else { path.to_owned() };
+    let seen = |path: &Path| {
+        if plan.own_root { root.join(path.strip_prefix("/").unwrap_or(path)) } else { path.to_owned() }
+    };
     for (index, ancestor) in plan.overlays.iter().enumerate() {
         let skeleton = scratch.join(format!("skeleton-{index}"));
         make_folder(&skeleton)?;
@@ -202,7 +207,8 @@ impl Plan {
     }
 
     fn exists_here(&self, path: &Path) -> bool {
-        path != Path::new("/") && path.ancestors().any(|one| one != Path::new("/") && self.existing.contains(one))
+        path != Path::new("/")
+            && path.ancestors().any(|one| one != Path::new("/") && self.existing.contains(one))
     }
 }
 
@@ -219,11 +225,15 @@ pub(crate) fn rewrite(text: &str, mounts: &[Mount]) -> String {
     let mut rest = text;
     let mut before = None;
     while let Some(first) = rest.chars().next() {
-        let starts_path = before.is_none_or(|before: char| !(before.is_alphanumeric() || "/._-".contains(before)));
+        let starts_path =
+            before.is_none_or(|before: char| !(before.is_alphanumeric() || "/._-".contains(before)));
         let hit = longest_first.iter().filter(|_| starts_path && first == '/').find_map(|mount| {
             let target = mount.target.to_str()?;
             let after = rest.strip_prefix(target)?;
-            let ends = after.chars().next().is_none_or(|next| next == '/' || !(next.is_alphanumeric() || "._-".contains(next)));
+            let ends = after
+                .chars()
+                .next()
+                .is_none_or(|next| next == '/' || !(next.is_alphanumeric() || "._-".contains(next)));
             ends.then(|| (mount.source.to_string_lossy().into_owned(), after))
         });
         match hit {

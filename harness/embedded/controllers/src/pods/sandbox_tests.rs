@@ -41,14 +41,17 @@ async fn a_program_sees_its_files_where_the_pod_wants_them() {
     let source = folder.path().join("files");
     write_file(&source.join("token"), b"secret").expect("written");
     let targets: &[&str] = &["/var/run/secrets/kubernetes.io/serviceaccount", "/config-of-nobody/deep"];
-    let mounts: Vec<_> =
-        targets.iter().map(|target| Mount { source: source.clone(), target: PathBuf::from(target) }).collect();
+    let mounts: Vec<_> = targets
+        .iter()
+        .map(|target| Mount { source: source.clone(), target: PathBuf::from(target) })
+        .collect();
     for target in targets {
         let line = vec!["cat".to_owned(), format!("{target}/token")];
         let scratch = folder.path().join("scratch");
         let prepared =
             prepare(isolation, &scratch, &mounts, line, BTreeMap::new(), Path::new("/")).expect("prepared");
-        let output = std::process::Command::new(&prepared.line[0]).args(&prepared.line[1..]).output().expect("runs");
+        let output =
+            std::process::Command::new(&prepared.line[0]).args(&prepared.line[1..]).output().expect("runs");
         assert_eq!(String::from_utf8_lossy(&output.stdout), "secret", "{isolation:?} {target}: {output:?}");
     }
 }

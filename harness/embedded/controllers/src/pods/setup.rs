@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use super::facts::{Facts, Objects, Refusal};
 use super::manager::Shared;
 use super::sandbox::Mount;
+use super::simulated;
 use super::volumes::{self, Content, WantedToken};
 use super::worker::Worker;
 use crate::cache::Key;
@@ -49,7 +50,7 @@ impl Setup {
         Setup {
             host_network,
             host_ip: None,
-            pod_ip: own,
+            pod_ip: None,
             asked_at: own.or(machine).unwrap_or(IpAddr::from([127, 0, 0, 1])),
             tokens: BTreeMap::new(),
             refresh_at: None,
@@ -80,14 +81,20 @@ impl Worker {
         let spec = self.shared.fleet.spec(&self.node);
         let none = BTreeMap::new();
         let known = |node: &Node| {
-            let addresses = node.status.as_ref().and_then(|status| status.addresses.as_deref()).unwrap_or_default();
-            addresses.iter().map(|one| format!("{{{} {}}}", one.type_, one.address)).collect::<Vec<_>>().join(" ")
+            let addresses =
+                node.status.as_ref().and_then(|status| status.addresses.as_deref()).unwrap_or_default();
+            addresses
+                .iter()
+                .map(|one| format!("{{{} {}}}", one.type_, one.address))
+                .collect::<Vec<_>>()
+                .join(" ")
         };
         ask(&Facts {
             pod: &self.pod,
             host_ip: self.setup.host_ip,
             known_addresses: node.as_deref().map(known).unwrap_or_default(),
-            pod_ip: if self.setup.host_network { self.setup.host_ip } else { self.setup.pod_ip },
+            // A program is told the address it can bind here; the status shows one of the pod network.
+            pod_ip: if self.setup.host_network { self.setup.host_ip } else { Some(self.setup.asked_at) },
             allocatable: spec.as_ref().map_or(&none, |spec| &spec.capacity),
             objects: &InNamespace { world: &self.shared.world, namespace: &self.key.namespace },
         })
@@ -99,10 +106,14 @@ impl Worker {
         self.setup.host_ip = node.as_deref().and_then(object::host_ip);
         if self.setup.host_network {
             self.setup.pod_ip = self.setup.host_ip;
-        } else if !node.as_deref().is_some_and(object::is_ready) && self.slots.iter().all(|slot| slot.run == 0) {
+        } else if !node.as_deref().is_some_and(object::is_ready)
+            && self.slots.iter().all(|slot| slot.run == 0)
+        {
             let message = "network is not ready: container runtime network not ready: NetworkReady=false \
                            reason:NetworkPluginNotReady message:Network plugin returns error: cni plugin not initialized";
             return Ok(Err(NotYet { reason: "NetworkNotReady", message: message.to_owned() }));
+        } else if let Some(node) = node.as_deref().filter(|_| self.setup.pod_ip.is_none()) {
+            self.setup.pod_ip = Some(simulated::address(node, &self.shared));
         }
         self.fetch_tokens().await?;
         let volumes = self.pod.spec.as_ref().and_then(|spec| spec.volumes.clone()).unwrap_or_default();
@@ -134,7 +145,9 @@ impl Worker {
             return Ok(());
         }
         // While the node is cut off the tokens it has must do.
-        let Some(client) = self.shared.fleet.client(&self.node).filter(|_| self.shared.fleet.speaks(&self.node)) else {
+        let Some(client) =
+            self.shared.fleet.client(&self.node).filter(|_| self.shared.fleet.speaks(&self.node))
+        else {
             return Ok(());
         };
         let account = self.pod.spec.as_ref().and_then(|spec| spec.service_account_name.clone());
@@ -151,7 +164,8 @@ impl Worker {
                     "boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": self.key.name, "uid": self.uid},
                 },
             });
-            let answer: Value = api.create_subresource("token", &account, &PostParams::default(), &request).await?;
+            let answer: Value =
+                api.create_subresource("token", &account, &PostParams::default(), &request).await?;
             if let Some(text) = answer["status"]["token"].as_str() {
                 self.setup.tokens.insert(token.clone(), text.to_owned());
             }
@@ -179,7 +193,8 @@ impl Worker {
         let real = self.shared.machine_folder(&self.node).join(path);
         let shown = Path::new("/").join(path);
         let shown = shown.display();
-        let refused = |what: &str| Trouble::Refused(Refusal(format!("hostPath type check failed: {shown} {what}")));
+        let refused =
+            |what: &str| Trouble::Refused(Refusal(format!("hostPath type check failed: {shown} {what}")));
         match kind {
             "DirectoryOrCreate" | "" => volumes::make_folder_unless_file(&real)?,
             "FileOrCreate" => {

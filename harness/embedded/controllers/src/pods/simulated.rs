@@ -34,7 +34,9 @@ async fn look(shared: &Weak<Shared>, seen: &Mutex<HashMap<String, Instant>>, key
     let Some(shared) = shared.upgrade() else { return Ok(Next::Done) };
     let world = &shared.world;
     let Some(pod) = world.pods.get(key) else { return Ok(Next::Done) };
-    let Some(node_name) = pod.spec.as_ref().and_then(|spec| spec.node_name.clone()) else { return Ok(Next::Done) };
+    let Some(node_name) = pod.spec.as_ref().and_then(|spec| spec.node_name.clone()) else {
+        return Ok(Next::Done);
+    };
     // A silent kubelet does nothing; when it speaks again all its Pods are looked at.
     if !shared.fleet.speaks(&node_name) {
         return Ok(Next::Done);
@@ -60,7 +62,8 @@ async fn look(shared: &Weak<Shared>, seen: &Mutex<HashMap<String, Instant>>, key
     let Some(node) = world.node(&node_name).filter(|node| host_network || object::is_ready(node)) else {
         return Ok(Next::Done);
     };
-    let first = *seen.lock().unwrap_or_else(PoisonError::into_inner).entry(uid.clone()).or_insert_with(Instant::now);
+    let first =
+        *seen.lock().unwrap_or_else(PoisonError::into_inner).entry(uid.clone()).or_insert_with(Instant::now);
     let left = world.settings.pace.simulated_start.saturating_sub(first.elapsed());
     if !left.is_zero() {
         return Ok(Next::After(left));
@@ -91,18 +94,20 @@ fn running(pod: &Pod, node: &Node, host_network: bool, shared: &Shared) -> Snaps
         started: true,
         ready: true,
     };
-    let id = |container: &Container| format!("embedded://{}-{}", pod.uid().unwrap_or_default(), container.name);
-    let init = spec.and_then(|spec| spec.init_containers.as_deref()).unwrap_or_default().iter().map(|container| {
-        let ended = Ended {
-            code: 0,
-            reason: "Completed".to_owned(),
-            message: None,
-            started: Some(now),
-            finished: now,
-            id: id(container),
-        };
-        shown(container, Phase::Ended(ended))
-    });
+    let id =
+        |container: &Container| format!("embedded://{}-{}", pod.uid().unwrap_or_default(), container.name);
+    let init =
+        spec.and_then(|spec| spec.init_containers.as_deref()).unwrap_or_default().iter().map(|container| {
+            let ended = Ended {
+                code: 0,
+                reason: "Completed".to_owned(),
+                message: None,
+                started: Some(now),
+                finished: now,
+                id: id(container),
+            };
+            shown(container, Phase::Ended(ended))
+        });
     let main = spec.map(|spec| spec.containers.as_slice()).unwrap_or_default();
     Snapshot {
         init: init.collect(),
@@ -115,7 +120,7 @@ fn running(pod: &Pod, node: &Node, host_network: bool, shared: &Shared) -> Snaps
 }
 
 /// An address of the node's range, or of this computer where the node has none.
-fn address(node: &Node, shared: &Shared) -> IpAddr {
+pub(crate) fn address(node: &Node, shared: &Shared) -> IpAddr {
     let IpAddr::V4(unique) = shared.next_loopback() else { return IpAddr::from([127, 0, 0, 1]) };
     let range = node.spec.as_ref().and_then(|spec| spec.pod_cidr.as_deref()).and_then(|range| {
         let (first, prefix) = range.split_once('/')?;

@@ -94,7 +94,8 @@ impl Worker {
             if let Phase::Ended(ended) = &slot.phase {
                 slot.last = Some(ended.clone());
             }
-            let previous = std::mem::replace(&mut slot.log, Log::new(self.shared.world.settings.log_limit_bytes));
+            let previous =
+                std::mem::replace(&mut slot.log, Log::new(self.shared.world.settings.log_limit_bytes));
             self.shared.logs.keep(&key, &slot.container.name, &slot.log, Some(previous));
         } else {
             self.shared.logs.keep(&key, &slot.container.name, &slot.log, None);
@@ -123,7 +124,13 @@ impl Worker {
         slot.ready = slot.started && (group.is_none() || slot.container.readiness_probe.is_none());
     }
 
-    fn failed_to_start(&mut self, index: usize, container: &Container, prepared: &Prepared, error: &std::io::Error) {
+    fn failed_to_start(
+        &mut self,
+        index: usize,
+        container: &Container,
+        prepared: &Prepared,
+        error: &std::io::Error,
+    ) {
         let program = prepared.line.first().cloned().unwrap_or_default();
         let message = format!("failed to start {program}: {error}");
         self.begin(index, None);
@@ -141,7 +148,14 @@ impl Worker {
         let mounts = self.mounts(container)?;
         let placeholders = BTreeMap::from([
             ("NODE_NAME", self.node.clone()),
-            ("NODE_LOOPBACK", self.shared.fleet.state(&self.node).map(|state| state.loopback.to_string()).unwrap_or_default()),
+            (
+                "NODE_LOOPBACK",
+                self.shared
+                    .fleet
+                    .state(&self.node)
+                    .map(|state| state.loopback.to_string())
+                    .unwrap_or_default(),
+            ),
             ("POD_IP", self.setup.asked_at.to_string()),
         ]);
         let cluster = self.cluster_variables();
@@ -156,12 +170,15 @@ impl Worker {
         let made = super::volumes::make_folder(&home).and_then(|()| super::volumes::make_folder(&scratch));
         made.map_err(|error| Refusal(error.to_string()))?;
         let path = std::env::var("PATH").unwrap_or_else(|_| "/usr/local/bin:/usr/bin:/bin".to_owned());
-        for (name, value) in [("PATH", path), ("HOSTNAME", host_name.clone()), ("HOME", home.to_string_lossy().into_owned())] {
+        for (name, value) in
+            [("PATH", path), ("HOSTNAME", host_name.clone()), ("HOME", home.to_string_lossy().into_owned())]
+        {
             resolved.entry(name.to_owned()).or_insert(value);
         }
         let working = container.working_dir.as_ref().map_or(home, PathBuf::from);
-        let prepared = sandbox::prepare(self.shared.isolation, &scratch, &mounts, line, resolved.clone(), &working)
-            .map_err(|error| Refusal(error.to_string()))?;
+        let prepared =
+            sandbox::prepare(self.shared.isolation, &scratch, &mounts, line, resolved.clone(), &working)
+                .map_err(|error| Refusal(error.to_string()))?;
         Ok(Order { prepared, mounts, environment: resolved })
     }
 
@@ -270,14 +287,19 @@ impl Prober {
             }
             let Some(verdict) = tally.count(answer.is_ok()) else { continue };
             let note = Note::Probed { slot: self.slot, run: self.run, purpose, verdict };
-            if self.notes.send(note).is_err() || purpose == Purpose::Startup || (purpose == Purpose::Liveness && !verdict) {
+            if self.notes.send(note).is_err()
+                || purpose == Purpose::Startup
+                || (purpose == Purpose::Liveness && !verdict)
+            {
                 return verdict;
             }
         }
     }
 
     fn tell(&self, message: String) {
-        if let Some(client) = self.shared.fleet.client(&self.node).filter(|_| self.shared.fleet.speaks(&self.node)) {
+        if let Some(client) =
+            self.shared.fleet.client(&self.node).filter(|_| self.shared.fleet.speaks(&self.node))
+        {
             let source = Source { component: "kubelet", host: Some(&self.node) };
             let recorder = &self.shared.world.recorder;
             recorder.tell(&client, source, self.pod.as_ref(), Weight::Warning, "Unhealthy", message);

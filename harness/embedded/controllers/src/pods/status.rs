@@ -106,11 +106,21 @@ pub(crate) fn status(pod: &Pod, snapshot: &Snapshot, minor: u32, now: Timestamp)
     let phase = phase(snapshot);
     let all_ready = !snapshot.containers.is_empty() && snapshot.containers.iter().all(|one| one.ready);
     let names = |wanted: &dyn Fn(&Shown) -> bool| -> String {
-        snapshot.containers.iter().filter(|one| wanted(one)).map(|one| one.name.as_str()).collect::<Vec<_>>().join(" ")
+        snapshot
+            .containers
+            .iter()
+            .filter(|one| wanted(one))
+            .map(|one| one.name.as_str())
+            .collect::<Vec<_>>()
+            .join(" ")
     };
-    let gates_open = pod.spec.as_ref().and_then(|spec| spec.readiness_gates.as_deref()).unwrap_or_default().iter().all(
-        |gate| known.iter().any(|one| one.type_ == gate.condition_type && one.status == "True"),
-    );
+    let gates_open = pod
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.readiness_gates.as_deref())
+        .unwrap_or_default()
+        .iter()
+        .all(|gate| known.iter().any(|one| one.type_ == gate.condition_type && one.status == "True"));
     let done = phase == "Succeeded";
     let unready = |what: &str| {
         if done {
@@ -128,7 +138,9 @@ pub(crate) fn status(pod: &Pod, snapshot: &Snapshot, minor: u32, now: Timestamp)
             .and_then(|one| one.last_transition_time.as_ref())
             .map_or(now, |time| time.0);
         let (reason, message) = match reason.filter(|_| !holds || done) {
-            Some((reason, message)) => (Some(reason.to_owned()), Some(message).filter(|text| !text.is_empty())),
+            Some((reason, message)) => {
+                (Some(reason.to_owned()), Some(message).filter(|text| !text.is_empty()))
+            }
             None => (None, None),
         };
         conditions.push(json!({
@@ -137,20 +149,38 @@ pub(crate) fn status(pod: &Pod, snapshot: &Snapshot, minor: u32, now: Timestamp)
         }));
     };
     if minor >= 29 {
-        let sandbox = snapshot.containers.iter().chain(&snapshot.init).any(|one| !matches!(&one.phase, Phase::Waiting { .. }) || one.last.is_some());
+        let sandbox = snapshot
+            .containers
+            .iter()
+            .chain(&snapshot.init)
+            .any(|one| !matches!(&one.phase, Phase::Waiting { .. }) || one.last.is_some());
         add("PodReadyToStartContainers", sandbox && phase != "Succeeded" && phase != "Failed", None);
     }
-    let incomplete: Vec<_> = snapshot.init.iter().filter(|one| !initialized(std::slice::from_ref(one))).map(|one| one.name.as_str()).collect();
+    let incomplete: Vec<_> = snapshot
+        .init
+        .iter()
+        .filter(|one| !initialized(std::slice::from_ref(one)))
+        .map(|one| one.name.as_str())
+        .collect();
     add(
         "Initialized",
         incomplete.is_empty(),
-        if done { Some(("PodCompleted", String::new())) } else {
-            Some(("ContainersNotInitialized", format!("containers with incomplete status: [{}]", incomplete.join(" "))))
+        if done {
+            Some(("PodCompleted", String::new()))
+        } else {
+            Some((
+                "ContainersNotInitialized",
+                format!("containers with incomplete status: [{}]", incomplete.join(" ")),
+            ))
         },
     );
     let ready = unready("containers with unready status");
     if all_ready && !gates_open {
-        add("Ready", false, Some(("ReadinessGatesNotReady", "the status of a readiness gate is not \"True\"".to_owned())));
+        add(
+            "Ready",
+            false,
+            Some(("ReadinessGatesNotReady", "the status of a readiness gate is not \"True\"".to_owned())),
+        );
     } else {
         add("Ready", all_ready, Some(ready.clone()));
     }
@@ -287,7 +317,8 @@ mod tests {
             restarts: Restarts::Always,
         };
         let status = status(&Pod::default(), &snapshot, 36, Timestamp::UNIX_EPOCH);
-        let ready = status["conditions"].as_array().and_then(|all| all.iter().find(|one| one["type"] == "Ready"));
+        let ready =
+            status["conditions"].as_array().and_then(|all| all.iter().find(|one| one["type"] == "Ready"));
         let ready = ready.expect("the condition is there");
         assert_eq!(ready["status"], "False");
         assert_eq!(ready["message"], "containers with unready status: [c]");

@@ -10,8 +10,13 @@ use k8s_openapi::api::core::v1::{DownwardAPIVolumeFile, KeyToPath, Pod, Volume};
 use super::facts::{Facts, Refusal};
 
 /// Folders of this computer that programs may see as they are: certificates everyone trusts.
-const SHARED: [&str; 5] =
-    ["/etc/ssl", "/etc/pki", "/etc/ca-certificates", "/usr/share/ca-certificates", "/usr/local/share/ca-certificates"];
+const SHARED: [&str; 5] = [
+    "/etc/ssl",
+    "/etc/pki",
+    "/etc/ca-certificates",
+    "/usr/share/ca-certificates",
+    "/usr/local/share/ca-certificates",
+];
 /// What a projected token lives when the Pod does not say, in seconds.
 const TOKEN_LIFE: i64 = 3607;
 
@@ -65,7 +70,12 @@ pub(crate) fn content(
     tokens: &BTreeMap<WantedToken, String>,
 ) -> Result<Content, Refusal> {
     if let Some(source) = &volume.config_map {
-        return Ok(Content::Files(config_map(&source.name, source.items.as_deref(), source.optional, facts)?));
+        return Ok(Content::Files(config_map(
+            &source.name,
+            source.items.as_deref(),
+            source.optional,
+            facts,
+        )?));
     }
     if let Some(source) = &volume.secret {
         let name = source.secret_name.clone().unwrap_or_default();
@@ -143,7 +153,12 @@ fn config_map(
     chosen(all, items, optional)
 }
 
-fn secret(name: &str, items: Option<&[KeyToPath]>, optional: Option<bool>, facts: &Facts<'_>) -> Result<Files, Refusal> {
+fn secret(
+    name: &str,
+    items: Option<&[KeyToPath]>,
+    optional: Option<bool>,
+    facts: &Facts<'_>,
+) -> Result<Files, Refusal> {
     let Some(secret) = facts.secret(name, optional)? else { return Ok(Files::new()) };
     let all = secret.data.iter().flatten().map(|(key, bytes)| (key.clone(), bytes.0.clone())).collect();
     chosen(all, items, optional)
@@ -196,7 +211,8 @@ pub(crate) fn write_file(path: &Path, content: &[u8]) -> io::Result<()> {
         make_folder(folder)?;
     }
     let part = path.with_extension("part");
-    let mut file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&part)?;
+    let mut file =
+        std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&part)?;
     io::Write::write_all(&mut file, content)?;
     std::fs::rename(&part, path)
 }

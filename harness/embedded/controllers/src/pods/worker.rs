@@ -92,14 +92,22 @@ enum Step {
 
 impl Worker {
     /// A worker for this Pod, with the sender of its notes.
-    pub(crate) fn new(shared: Arc<Shared>, pod: Arc<Pod>, folder: PathBuf) -> (Worker, mpsc::UnboundedReceiver<Note>) {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        pod: Arc<Pod>,
+        folder: PathBuf,
+    ) -> (Worker, mpsc::UnboundedReceiver<Note>) {
         let (notes, received) = mpsc::unbounded_channel();
         let spec = pod.spec.as_ref();
         let init = spec.and_then(|spec| spec.init_containers.clone()).unwrap_or_default();
         let main = spec.map(|spec| spec.containers.clone()).unwrap_or_default();
         let limit = shared.world.settings.log_limit_bytes;
-        let all = init.into_iter().map(|container| (container, true)).chain(main.into_iter().map(|one| (one, false)));
-        let has_init = spec.and_then(|spec| spec.init_containers.as_ref()).is_some_and(|init| !init.is_empty());
+        let all = init
+            .into_iter()
+            .map(|container| (container, true))
+            .chain(main.into_iter().map(|one| (one, false)));
+        let has_init =
+            spec.and_then(|spec| spec.init_containers.as_ref()).is_some_and(|init| !init.is_empty());
         let reason = if has_init { "PodInitializing" } else { "ContainerCreating" };
         let slots = all
             .map(|(container, init)| Slot {
@@ -181,7 +189,11 @@ impl Worker {
             Note::Exited { slot, run, exit } => self.exited(slot, run, exit),
             Note::Probed { slot, run, purpose, verdict } => self.probed(slot, run, purpose, verdict),
             Note::Signal { container, signal } => {
-                for slot in self.slots.iter().filter(|slot| container.as_ref().is_none_or(|name| slot.container.name == *name)) {
+                for slot in self
+                    .slots
+                    .iter()
+                    .filter(|slot| container.as_ref().is_none_or(|name| slot.container.name == *name))
+                {
                     if let Some(group) = slot.group {
                         group.signal(signal);
                     }
@@ -236,14 +248,16 @@ impl Worker {
                 self.uid
             );
             slot.phase = Phase::Waiting { reason: "CrashLoopBackOff".to_owned(), message: Some(message) };
-            let told = format!("Back-off restarting failed container {name} in pod {pod}_{namespace}({})", self.uid);
+            let told =
+                format!("Back-off restarting failed container {name} in pod {pod}_{namespace}({})", self.uid);
             self.tell(Weight::Warning, "BackOff", told);
         }
     }
 
     fn probed(&mut self, index: usize, run: u64, purpose: Purpose, verdict: bool) {
         let grace = self.grace();
-        let Some(slot) = self.slots.get_mut(index).filter(|slot| slot.run == run && slot.group.is_some()) else {
+        let Some(slot) = self.slots.get_mut(index).filter(|slot| slot.run == run && slot.group.is_some())
+        else {
             return;
         };
         match (purpose, verdict) {
@@ -263,7 +277,8 @@ impl Worker {
                 slot.kill_at = Some(Instant::now() + own.unwrap_or(grace));
                 slot.group.iter().for_each(|group| group.signal(Signal::TERM));
                 let words = purpose.words().to_lowercase();
-                let text = format!("Container {} failed {words} probe, will be restarted", slot.container.name);
+                let text =
+                    format!("Container {} failed {words} probe, will be restarted", slot.container.name);
                 self.tell(Weight::Normal, "Killing", text);
             }
         }
@@ -285,7 +300,8 @@ impl Worker {
         let acts = machine.power == crate::nodes::fleet::Power::On && machine.kubelet_runs;
         let mut gone = false;
         if machine.speaks() {
-            match self.shared.world.pods.get(&self.key).filter(|pod| pod.uid().as_deref() == Some(&self.uid)) {
+            match self.shared.world.pods.get(&self.key).filter(|pod| pod.uid().as_deref() == Some(&self.uid))
+            {
                 Some(pod) => self.pod = pod,
                 None => gone = true,
             }
@@ -406,7 +422,11 @@ impl Worker {
             last: slot.last.clone(),
             restarts: slot.restarts,
             started: slot.started,
-            ready: if slot.init { matches!(&slot.phase, Phase::Ended(ended) if ended.code == 0) } else { slot.ready },
+            ready: if slot.init {
+                matches!(&slot.phase, Phase::Ended(ended) if ended.code == 0)
+            } else {
+                slot.ready
+            },
         };
         Snapshot {
             init: self.slots.iter().filter(|slot| slot.init).map(shown).collect(),
@@ -422,13 +442,16 @@ impl Worker {
     async fn post(&mut self) -> Result<(), kube::Error> {
         let minor = self.shared.world.settings.kubernetes.minor;
         let status = status::status(&self.pod, &self.snapshot(), minor, Timestamp::now());
-        if self.posted.as_ref().is_some_and(|posted| same_but_times(posted, &status)) && !self.was_overwritten(&status) {
+        if self.posted.as_ref().is_some_and(|posted| same_but_times(posted, &status))
+            && !self.was_overwritten(&status)
+        {
             return Ok(());
         }
         let Some(client) = self.shared.fleet.client(&self.node) else { return Ok(()) };
         let api = writing::api_in::<Pod>(&client, &self.key.namespace);
         let uid = Some(self.uid.clone());
-        match writing::patch_status(&api, &self.shared.world.pods, &self.key.name, uid, status.clone()).await {
+        match writing::patch_status(&api, &self.shared.world.pods, &self.key.name, uid, status.clone()).await
+        {
             Err(error) if writing::is_not_found(&error) => Ok(()),
             Err(error) => Err(error),
             Ok(()) => {
@@ -441,8 +464,10 @@ impl Worker {
     /// Whether somebody else has set the Pod's readiness since, as the node controller does for silent kubelets.
     fn was_overwritten(&self, status: &Value) -> bool {
         let known = self.pod.status.as_ref().and_then(|status| status.conditions.as_ref());
-        let ready = known.and_then(|all| all.iter().find(|one| one.type_ == "Ready")).map(|one| one.status.as_str());
-        let wanted = status["conditions"].as_array().and_then(|all| all.iter().find(|one| one["type"] == "Ready"));
+        let ready =
+            known.and_then(|all| all.iter().find(|one| one.type_ == "Ready")).map(|one| one.status.as_str());
+        let wanted =
+            status["conditions"].as_array().and_then(|all| all.iter().find(|one| one["type"] == "Ready"));
         wanted.and_then(|one| one["status"].as_str()) != ready
     }
 

@@ -66,8 +66,15 @@ fn required_anti_affinity(pod: &Pod) -> &[PodAffinityTerm] {
 }
 
 /// The sites with a Pod that the term of this Pod selects.
-fn matching_sites<'s>(term: &'s PodAffinityTerm, owner: &'s Pod, sites: &'s Sites) -> impl Iterator<Item = &'s Site> {
-    sites.all.iter().filter(move |site| site.pods.iter().any(|placed| term_selects(term, owner, placed, sites)))
+fn matching_sites<'s>(
+    term: &'s PodAffinityTerm,
+    owner: &'s Pod,
+    sites: &'s Sites,
+) -> impl Iterator<Item = &'s Site> {
+    sites
+        .all
+        .iter()
+        .filter(move |site| site.pods.iter().any(|placed| term_selects(term, owner, placed, sites)))
 }
 
 /// Whether the term of one Pod selects another.

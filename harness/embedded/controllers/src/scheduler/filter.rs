@@ -48,7 +48,10 @@ pub(crate) fn refuses(pod: &Pod, site: &Site, sites: &Sites) -> Vec<Reason> {
         return vec![Reason::NodeName];
     }
     if let Some(taint) = first_untolerated(node_taints(node), tolerations) {
-        return vec![Reason::Taint { key: taint.key.clone(), value: taint.value.clone().unwrap_or_default() }];
+        return vec![Reason::Taint {
+            key: taint.key.clone(),
+            value: taint.value.clone().unwrap_or_default(),
+        }];
     }
     if !node_affinity_holds(spec, node) {
         return vec![Reason::NodeAffinity];
@@ -91,25 +94,34 @@ pub(crate) fn named_nodes(pod: &Pod) -> Option<BTreeSet<String>> {
 
 /// Whether `nodeSelector` and the required node affinity allow this Node.
 pub(crate) fn node_affinity_holds(spec: &PodSpec, node: &Node) -> bool {
-    let selected = spec.node_selector.iter().flatten().all(|(key, value)| node.labels().get(key) == Some(value));
+    let selected =
+        spec.node_selector.iter().flatten().all(|(key, value)| node.labels().get(key) == Some(value));
     let required = spec
         .affinity
         .as_ref()
         .and_then(|affinity| affinity.node_affinity.as_ref())
         .and_then(|affinity| affinity.required_during_scheduling_ignored_during_execution.as_ref());
-    selected && required.is_none_or(|required| required.node_selector_terms.iter().any(|term| term_matches(term, node)))
+    selected
+        && required
+            .is_none_or(|required| required.node_selector_terms.iter().any(|term| term_matches(term, node)))
 }
 
 /// Host ports a Pod asks for: protocol, address, port.
 fn host_ports(spec: &PodSpec) -> Vec<(String, String, i32)> {
     spec.containers
         .iter()
-        .chain(spec.init_containers.iter().flatten().filter(|init| init.restart_policy.as_deref() == Some("Always")))
+        .chain(
+            spec.init_containers
+                .iter()
+                .flatten()
+                .filter(|init| init.restart_policy.as_deref() == Some("Always")),
+        )
         .flat_map(|container| container.ports.iter().flatten())
         .filter_map(|port| {
             let number = port.host_port.filter(|number| *number > 0)?;
             let protocol = port.protocol.clone().unwrap_or_else(|| "TCP".to_owned());
-            let address = port.host_ip.clone().filter(|ip| !ip.is_empty()).unwrap_or_else(|| "0.0.0.0".to_owned());
+            let address =
+                port.host_ip.clone().filter(|ip| !ip.is_empty()).unwrap_or_else(|| "0.0.0.0".to_owned());
             Some((protocol, address, number))
         })
         .collect()
@@ -136,7 +148,9 @@ fn requests(spec: &PodSpec) -> BTreeMap<String, i128> {
     let of = |container: &k8s_openapi::api::core::v1::Container| -> BTreeMap<String, i128> {
         let resources = container.resources.as_ref();
         let mut amounts = BTreeMap::new();
-        for source in [resources.and_then(|all| all.limits.as_ref()), resources.and_then(|all| all.requests.as_ref())] {
+        for source in
+            [resources.and_then(|all| all.limits.as_ref()), resources.and_then(|all| all.requests.as_ref())]
+        {
             for (name, amount) in source.into_iter().flatten() {
                 amounts.insert(name.clone(), milli(&amount.0).unwrap_or(0));
             }
@@ -215,7 +229,9 @@ fn score(pod: &Pod, site: &Site) -> (usize, usize, usize) {
         .filter(|taint| taint.effect == "PreferNoSchedule")
         .filter(|taint| !tolerations.iter().any(|toleration| tolerates(toleration, taint)))
         .count();
-    let owner = |pod: &Pod| pod.owner_references().iter().find(|owner| owner.controller == Some(true)).map(|o| o.uid.clone());
+    let owner = |pod: &Pod| {
+        pod.owner_references().iter().find(|owner| owner.controller == Some(true)).map(|o| o.uid.clone())
+    };
     let ours = owner(pod);
     let siblings = site.pods.iter().filter(|other| ours.is_some() && owner(other) == ours).count();
     (soft, siblings, site.pods.len())

@@ -13,11 +13,7 @@ fn site(name: &str, node: Value, pods: &[Value]) -> Site {
 }
 
 fn sites(all: Vec<Site>) -> Sites {
-    Sites {
-        all,
-        namespaces: HashMap::from([("d".to_owned(), Labels::new())]),
-        resources: Resources::Counted,
-    }
+    Sites { all, namespaces: HashMap::from([("d".to_owned(), Labels::new())]), resources: Resources::Counted }
 }
 
 fn pod(spec: Value) -> Pod {
@@ -44,7 +40,8 @@ fn check(spec: Value, all: Vec<Site>, expected: Result<&str, Vec<Vec<Reason>>>) 
 
 #[test]
 fn taints_keep_pods_off_unless_tolerated() {
-    let tainted = || site("a", json!({"spec": {"taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}]}}), &[]);
+    let tainted =
+        || site("a", json!({"spec": {"taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}]}}), &[]);
     let reason = Reason::Taint { key: "k".to_owned(), value: "v".to_owned() };
     check(json!({}), vec![tainted()], Err(vec![vec![reason]]));
     check(json!({"tolerations": [{"operator": "Exists"}]}), vec![tainted()], Ok("a"));
@@ -65,7 +62,11 @@ fn selectors_and_affinity_choose_nodes() {
 
 #[test]
 fn cordoned_nodes_and_taken_ports_refuse() {
-    check(json!({}), vec![site("a", json!({"spec": {"unschedulable": true}}), &[])], Err(vec![vec![Reason::Unschedulable]]));
+    check(
+        json!({}),
+        vec![site("a", json!({"spec": {"unschedulable": true}}), &[])],
+        Err(vec![vec![Reason::Unschedulable]]),
+    );
     let port = json!({"containers": [{"name": "c", "ports": [{"containerPort": 1, "hostPort": 10258}]}]});
     let taken = || site("a", json!({}), &[pod_json(port.clone())]);
     check(port.clone(), vec![taken()], Err(vec![vec![Reason::HostPorts]]));
@@ -75,7 +76,8 @@ fn cordoned_nodes_and_taken_ports_refuse() {
 #[test]
 fn requests_are_counted_against_what_is_left() {
     let request = |cpu: &str| json!({"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]});
-    let small = |pods: &[Value]| site("a", json!({"status": {"allocatable": {"cpu": "1", "pods": "2"}}}), pods);
+    let small =
+        |pods: &[Value]| site("a", json!({"status": {"allocatable": {"cpu": "1", "pods": "2"}}}), pods);
     check(request("600m"), vec![small(&[])], Ok("a"));
     check(
         request("600m"),
@@ -93,7 +95,11 @@ fn requests_are_counted_against_what_is_left() {
 fn pods_want_to_be_together_or_apart() {
     let full = || site("a", json!({}), &[pod_json(json!({}))]);
     let empty = || site("b", json!({}), &[]);
-    check(json!({"affinity": together("podAntiAffinity")}), vec![full()], Err(vec![vec![Reason::PodAntiAffinity]]));
+    check(
+        json!({"affinity": together("podAntiAffinity")}),
+        vec![full()],
+        Err(vec![vec![Reason::PodAntiAffinity]]),
+    );
     check(json!({"affinity": together("podAntiAffinity")}), vec![full(), empty()], Ok("b"));
     check(json!({"affinity": together("podAffinity")}), vec![empty(), full()], Ok("a"));
     check(json!({"affinity": together("podAffinity")}), vec![empty()], Ok("b"));

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::api::PostParams;
 use kube::ResourceExt;
+use kube::api::PostParams;
 use serde_json::{Value, json};
 
 use self::filter::{Site, Sites};
@@ -98,7 +98,12 @@ impl Scheduler {
         }
         match after {
             // A status that only says what this scheduler wrote is no reason to try again.
-            Some(pod) if is_ours(pod) && before.is_none_or(|before| before.spec != pod.spec || before.metadata.labels != pod.metadata.labels) => {
+            Some(pod)
+                if is_ours(pod)
+                    && before.is_none_or(|before| {
+                        before.spec != pod.spec || before.metadata.labels != pod.metadata.labels
+                    }) =>
+            {
                 self.queue.add(Key::of(pod.as_ref()));
             }
             Some(pod) if node(after).is_some() => {
@@ -188,10 +193,14 @@ impl Scheduler {
         match filter::choose(&pod, &self.sites(&pod)) {
             Ok(node) => self.bind(key, &pod, &node).await,
             Err(refusals) => {
-                let never = pod.spec.as_ref().and_then(|spec| spec.preemption_policy.as_deref()) == Some("Never");
+                let never =
+                    pod.spec.as_ref().and_then(|spec| spec.preemption_policy.as_deref()) == Some("Never");
                 let preemption = if never { Preemption::Never } else { Preemption::LowerPriority };
                 let message = words::message(&refusals, preemption, self.world.settings.kubernetes);
-                self.waiting.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), message.clone());
+                self.waiting
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .insert(key.clone(), message.clone());
                 self.say_unschedulable(key, &pod, message).await
             }
         }
@@ -211,7 +220,8 @@ impl Scheduler {
             "target": {"apiVersion": "v1", "kind": "Node", "name": node},
         });
         let api = writing::api_in::<Pod>(client, &key.namespace);
-        let bound: Result<Value, _> = api.create_subresource("binding", &key.name, &PostParams::default(), &binding).await;
+        let bound: Result<Value, _> =
+            api.create_subresource("binding", &key.name, &PostParams::default(), &binding).await;
         match bound {
             Ok(_) => {
                 self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(key);

@@ -12,7 +12,10 @@ use crate::settings::KubernetesVersion;
 pub(crate) enum Reason {
     Unschedulable,
     NodeName,
-    Taint { key: String, value: String },
+    Taint {
+        key: String,
+        value: String,
+    },
     NodeAffinity,
     /// The Pod names its Node by a field, and it is another one.
     OtherNode,
@@ -183,6 +186,9 @@ mod tests {
              2 No preemption victims found for incoming pod."
         );
         let full = [vec![Reason::Insufficient("cpu".to_owned()), Reason::Insufficient("memory".to_owned())]];
-        assert!(says(36, &full).starts_with("0/1 nodes are available: 1 Insufficient cpu, 1 Insufficient memory. "));
+        assert!(
+            says(36, &full)
+                .starts_with("0/1 nodes are available: 1 Insufficient cpu, 1 Insufficient memory. ")
+        );
     }
 }

@@ -65,11 +65,14 @@ fn pin(spec: &mut PodSpec, node: &str) {
         operator: "In".to_owned(),
         values: Some(vec![node.to_owned()]),
     };
-    let affinity = spec.affinity.get_or_insert_default().node_affinity.get_or_insert_with(NodeAffinity::default);
-    let required =
-        affinity.required_during_scheduling_ignored_during_execution.get_or_insert_with(NodeSelector::default);
+    let affinity =
+        spec.affinity.get_or_insert_default().node_affinity.get_or_insert_with(NodeAffinity::default);
+    let required = affinity
+        .required_during_scheduling_ignored_during_execution
+        .get_or_insert_with(NodeSelector::default);
     // A template that names Nodes by name itself loses to the controller, as with the real one.
-    required.node_selector_terms = vec![NodeSelectorTerm { match_expressions: None, match_fields: Some(vec![requirement]) }];
+    required.node_selector_terms =
+        vec![NodeSelectorTerm { match_expressions: None, match_fields: Some(vec![requirement]) }];
 }
 
 /// Whether this Node shall have one of the DaemonSet's Pods.
@@ -137,14 +140,27 @@ mod tests {
             (true, true),
         );
         check(plain(), "mine", "NoExecute", (false, false));
-        check(json!({"containers": [], "nodeSelector": {"role": "y"}}), "x", "PreferNoSchedule", (false, false));
-        check(json!({"containers": [], "nodeSelector": {"role": "x"}}), "x", "PreferNoSchedule", (true, true));
+        check(
+            json!({"containers": [], "nodeSelector": {"role": "y"}}),
+            "x",
+            "PreferNoSchedule",
+            (false, false),
+        );
+        check(
+            json!({"containers": [], "nodeSelector": {"role": "x"}}),
+            "x",
+            "PreferNoSchedule",
+            (true, true),
+        );
     }
 
     #[test]
     fn each_pod_names_its_node() {
         let pod = pod(&set(json!({"containers": []})), "a", "hash");
-        assert_eq!(crate::scheduler::filter::named_nodes(&pod), Some(std::iter::once("a".to_owned()).collect()));
+        assert_eq!(
+            crate::scheduler::filter::named_nodes(&pod),
+            Some(std::iter::once("a".to_owned()).collect())
+        );
         assert_eq!(pod.spec.and_then(|spec| spec.tolerations).map(|all| all.len()), Some(6));
     }
 }

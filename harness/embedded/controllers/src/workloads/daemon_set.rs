@@ -104,20 +104,37 @@ impl Controller {
             let mut active = here.iter().filter(|pod| pod.metadata.deletion_timestamp.is_none());
             let first = active.next();
             if place.should_run && here.is_empty() {
-                let created = writing::create(&api, &self.world.pods, &daemon::pod(set, node, current)).await?;
+                let created =
+                    writing::create(&api, &self.world.pods, &daemon::pod(set, node, current)).await?;
                 let text = format!("Created pod: {}", created.name_any());
-                self.world.recorder.tell(&client, source, set.as_ref(), Weight::Normal, "SuccessfulCreate", text);
+                self.world.recorder.tell(
+                    &client,
+                    source,
+                    set.as_ref(),
+                    Weight::Normal,
+                    "SuccessfulCreate",
+                    text,
+                );
             }
             let ended = first.filter(|pod| !is_active(pod) || !place.may_stay);
             for gone in active.chain(ended) {
                 writing::delete(&api, &self.world.pods, gone.as_ref(), DeleteParams::default()).await?;
                 let text = format!("Deleted pod: {}", gone.name_any());
-                self.world.recorder.tell(&client, source, set.as_ref(), Weight::Normal, "SuccessfulDelete", text);
+                self.world.recorder.tell(
+                    &client,
+                    source,
+                    set.as_ref(),
+                    Weight::Normal,
+                    "SuccessfulDelete",
+                    text,
+                );
             }
         }
         // Pods that were never placed and whose Node is gone will never be.
         for (_, gone) in pods.iter().filter(|(node, _)| !places.contains_key(*node)) {
-            for pod in gone.iter().filter(|pod| pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_none())) {
+            for pod in
+                gone.iter().filter(|pod| pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_none()))
+            {
                 writing::delete(&api, &self.world.pods, pod.as_ref(), DeleteParams::default()).await?;
             }
         }
@@ -160,7 +177,12 @@ impl Controller {
         Ok(())
     }
 
-    async fn write_status(&self, set: &DaemonSet, places: &BTreeMap<String, Place>, current: &str) -> Outcome {
+    async fn write_status(
+        &self,
+        set: &DaemonSet,
+        places: &BTreeMap<String, Place>,
+        current: &str,
+    ) -> Outcome {
         let pods = self.pods_by_node(set);
         let now = Timestamp::now().as_second();
         let min_ready = set.spec.min_ready_seconds.unwrap_or(0);
@@ -173,7 +195,8 @@ impl Controller {
         };
         let wanted = count(&|_, place| place.should_run);
         let ready = count(&|node, place| place.should_run && has(node, &|pod| ready_since(pod).is_some()));
-        let available = count(&|node, place| place.should_run && has(node, &|pod| is_available(pod, min_ready, now)));
+        let available =
+            count(&|node, place| place.should_run && has(node, &|pod| is_available(pod, min_ready, now)));
         let updated = count(&|node, place| {
             place.should_run && has(node, &|pod| pod.labels().get(HASH).map(String::as_str) == Some(current))
         });
@@ -189,7 +212,8 @@ impl Controller {
             observed_generation: set.metadata.generation,
             ..DaemonSetStatus::default()
         };
-        let again = if ready > available { Next::After(std::time::Duration::from_secs(1)) } else { Next::Done };
+        let again =
+            if ready > available { Next::After(std::time::Duration::from_secs(1)) } else { Next::Done };
         let Some(known) = self.world.daemon_sets.get(&Key::of(set)) else { return Ok(Next::Done) };
         if known.status.as_ref() == Some(&status) {
             return Ok(again);

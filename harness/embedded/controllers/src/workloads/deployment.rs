@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet, ReplicaSetSpec};
+use k8s_openapi::api::apps::v1::{
+    Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet, ReplicaSetSpec,
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::ResourceExt;
 use kube::api::DeleteParams;
@@ -50,7 +52,9 @@ pub(super) fn start(world: &Arc<World>) {
         {
             let namespace = pod.namespace().unwrap_or_default();
             let set = known.replica_sets.get(&Key::new(&namespace, &owner.name));
-            let above = set.as_ref().and_then(|set| set.owner_references().iter().find(|one| one.kind == "Deployment"));
+            let above = set
+                .as_ref()
+                .and_then(|set| set.owner_references().iter().find(|one| one.kind == "Deployment"));
             above.iter().for_each(|owner| own.add(Key::new(&namespace, &owner.name)));
         }
     });
@@ -119,7 +123,11 @@ impl Controller {
     }
 
     /// With `Recreate`, everything old has to be gone first.
-    async fn may_begin(&self, deployment: &Deployment, sets: &[Arc<ReplicaSet>]) -> Result<bool, kube::Error> {
+    async fn may_begin(
+        &self,
+        deployment: &Deployment,
+        sets: &[Arc<ReplicaSet>],
+    ) -> Result<bool, kube::Error> {
         if !recreates(deployment) {
             return Ok(true);
         }
@@ -145,7 +153,10 @@ impl Controller {
             selector.match_labels.get_or_insert_default().insert(HASH.to_owned(), hash.clone());
             let mut annotations = BTreeMap::from([
                 (REVISION.to_owned(), next.to_string()),
-                ("deployment.kubernetes.io/desired-replicas".to_owned(), spec.replicas.unwrap_or(1).to_string()),
+                (
+                    "deployment.kubernetes.io/desired-replicas".to_owned(),
+                    spec.replicas.unwrap_or(1).to_string(),
+                ),
             ]);
             for (key, value) in deployment.annotations() {
                 if key != "kubectl.kubernetes.io/last-applied-configuration" && key != REVISION {
@@ -171,7 +182,11 @@ impl Controller {
             };
             match writing::create(&api, &self.world.replica_sets, &set).await {
                 Ok(created) => {
-                    let text = format!("Scaled up replica set {} from 0 to {}", created.name_any(), wanted(&created));
+                    let text = format!(
+                        "Scaled up replica set {} from 0 to {}",
+                        created.name_any(),
+                        wanted(&created)
+                    );
                     self.tell(deployment, text);
                     return self.note_revision(deployment, next).await;
                 }
@@ -195,7 +210,8 @@ impl Controller {
         if recreates(deployment) || sets.is_empty() {
             return limits.replicas;
         }
-        let old: Vec<_> = sets.iter().map(|set| Part { wanted: wanted(set), available: available(set) }).collect();
+        let old: Vec<_> =
+            sets.iter().map(|set| Part { wanted: wanted(set), available: available(set) }).collect();
         rolling(limits, Part { wanted: 0, available: 0 }, &old).0
     }
 
@@ -211,7 +227,8 @@ impl Controller {
         if revision(new) <= newest_old {
             // An earlier template came back: its ReplicaSet gets the newest number.
             let next = newest_old.saturating_add(1);
-            let api = writing::api_in::<ReplicaSet>(&self.world.client(), &new.namespace().unwrap_or_default());
+            let api =
+                writing::api_in::<ReplicaSet>(&self.world.client(), &new.namespace().unwrap_or_default());
             let change = json!({"metadata": {"annotations": {REVISION: next.to_string()}}});
             writing::merge_if_unchanged(&api, &self.world.replica_sets, new.as_ref(), change).await?;
             return self.note_revision(deployment, next).await;
@@ -251,21 +268,32 @@ impl Controller {
             .filter(|set| wanted(set) == 0 && pods_of(&self.world, set).is_empty())
             .filter(|set| set.metadata.deletion_timestamp.is_none())
             .collect();
-        let api = writing::api_in::<ReplicaSet>(&self.world.client(), &deployment.namespace().unwrap_or_default());
+        let api =
+            writing::api_in::<ReplicaSet>(&self.world.client(), &deployment.namespace().unwrap_or_default());
         for set in empty.iter().take(empty.len().saturating_sub(kept)) {
             writing::delete(&api, &self.world.replica_sets, set.as_ref(), DeleteParams::background()).await?;
         }
         Ok(())
     }
 
-    async fn scale(&self, deployment: &Deployment, set: &Arc<ReplicaSet>, to: i32) -> Result<(), kube::Error> {
+    async fn scale(
+        &self,
+        deployment: &Deployment,
+        set: &Arc<ReplicaSet>,
+        to: i32,
+    ) -> Result<(), kube::Error> {
         let from = wanted(set);
         if from == to {
             return Ok(());
         }
         let api = writing::api_in::<ReplicaSet>(&self.world.client(), &set.namespace().unwrap_or_default());
-        writing::merge_if_unchanged(&api, &self.world.replica_sets, set.as_ref(), json!({"spec": {"replicas": to}}))
-            .await?;
+        writing::merge_if_unchanged(
+            &api,
+            &self.world.replica_sets,
+            set.as_ref(),
+            json!({"spec": {"replicas": to}}),
+        )
+        .await?;
         let way = if to > from { "up" } else { "down" };
         self.tell(deployment, format!("Scaled {way} replica set {} from {from} to {to}", set.name_any()));
         Ok(())
@@ -285,7 +313,8 @@ impl Controller {
         let Some(deployment) = self.world.deployments.get(key) else { return Ok(Next::Done) };
         let sets = self.sets_of(&deployment);
         let status = status(&deployment, &sets, Timestamp::now(), |set| {
-            i32::try_from(pods_of(&self.world, set).iter().filter(|pod| is_active(pod)).count()).unwrap_or(i32::MAX)
+            i32::try_from(pods_of(&self.world, set).iter().filter(|pod| is_active(pod)).count())
+                .unwrap_or(i32::MAX)
         });
         if deployment.status.as_ref() == Some(&status) {
             return Ok(Next::Done);
@@ -315,7 +344,11 @@ fn limits(deployment: &Deployment) -> Limits {
     Limits {
         replicas,
         surge: resolve(rolling.and_then(|rolling| rolling.max_surge.as_ref()), replicas, Round::Up),
-        unavailable: resolve(rolling.and_then(|rolling| rolling.max_unavailable.as_ref()), replicas, Round::Down),
+        unavailable: resolve(
+            rolling.and_then(|rolling| rolling.max_unavailable.as_ref()),
+            replicas,
+            Round::Down,
+        ),
     }
 }
 
@@ -326,7 +359,8 @@ fn status(
     pods: impl Fn(&ReplicaSet) -> i32,
 ) -> DeploymentStatus {
     let limits = limits(deployment);
-    let sum = |number: &dyn Fn(&ReplicaSet) -> i32| sets.iter().map(|set| number(set)).fold(0, i32::saturating_add);
+    let sum =
+        |number: &dyn Fn(&ReplicaSet) -> i32| sets.iter().map(|set| number(set)).fold(0, i32::saturating_add);
     let new = sets.iter().find(|set| is_current(deployment, set));
     let replicas = sum(&pods);
     let ready = sum(&|set| set.status.as_ref().and_then(|status| status.ready_replicas).unwrap_or(0));
@@ -338,7 +372,8 @@ fn status(
         let status = if holds { "True" } else { "False" };
         let before = known.iter().find(|one| one.type_.as_deref() == Some(type_));
         let same = before.filter(|one| one.status.as_deref() == Some(status));
-        let unchanged = same.filter(|one| one.reason.as_deref() == Some(reason) && one.message.as_ref() == Some(&message));
+        let unchanged = same
+            .filter(|one| one.reason.as_deref() == Some(reason) && one.message.as_ref() == Some(&message));
         DeploymentCondition {
             type_: Some(type_.to_owned()),
             status: Some(status.to_owned()),
@@ -350,19 +385,30 @@ fn status(
     };
     let enough = is_available >= limits.replicas.saturating_sub(limits.unavailable.min(limits.replicas));
     let mut conditions = vec![if enough {
-        condition("Available", true, "MinimumReplicasAvailable", "Deployment has minimum availability.".to_owned())
+        condition(
+            "Available",
+            true,
+            "MinimumReplicasAvailable",
+            "Deployment has minimum availability.".to_owned(),
+        )
     } else {
         let text = "Deployment does not have minimum availability.".to_owned();
         condition("Available", false, "MinimumReplicasUnavailable", text)
     }];
     if let Some(new) = new {
-        let complete = updated == limits.replicas && replicas == limits.replicas && is_available == limits.replicas;
+        let complete =
+            updated == limits.replicas && replicas == limits.replicas && is_available == limits.replicas;
         let name = new.name_any();
         conditions.push(if complete {
             let text = format!("ReplicaSet {name:?} has successfully progressed.");
             condition("Progressing", true, "NewReplicaSetAvailable", text)
         } else {
-            condition("Progressing", true, "ReplicaSetUpdated", format!("ReplicaSet {name:?} is progressing."))
+            condition(
+                "Progressing",
+                true,
+                "ReplicaSetUpdated",
+                format!("ReplicaSet {name:?} is progressing."),
+            )
         });
     }
     DeploymentStatus {

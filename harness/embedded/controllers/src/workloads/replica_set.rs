@@ -59,7 +59,8 @@ impl Controller {
         let Some(set) = self.world.replica_sets.get(key) else { return Ok(Next::Done) };
         let mut failure = None;
         if set.metadata.deletion_timestamp.is_none() {
-            let active: Vec<_> = pods_of(&self.world, &set).into_iter().filter(|pod| is_active(pod)).collect();
+            let active: Vec<_> =
+                pods_of(&self.world, &set).into_iter().filter(|pod| is_active(pod)).collect();
             let wanted = usize::try_from(set.spec.replicas.unwrap_or(1)).unwrap_or(0);
             failure = self.adjust(&set, active, wanted).await.err();
         }
@@ -70,7 +71,12 @@ impl Controller {
         }
     }
 
-    async fn adjust(&self, set: &Arc<ReplicaSet>, active: Vec<Arc<Pod>>, wanted: usize) -> Result<(), kube::Error> {
+    async fn adjust(
+        &self,
+        set: &Arc<ReplicaSet>,
+        active: Vec<Arc<Pod>>,
+        wanted: usize,
+    ) -> Result<(), kube::Error> {
         let client = self.world.client();
         let api = writing::api_in::<Pod>(&client, &set.namespace().unwrap_or_default());
         let source = Source { component: "replicaset-controller", host: None };
@@ -79,11 +85,25 @@ impl Controller {
             match writing::create(&api, &self.world.pods, &pod(set.as_ref(), template)).await {
                 Ok(created) => {
                     let text = format!("Created pod: {}", created.name_any());
-                    self.world.recorder.tell(&client, source, set.as_ref(), Weight::Normal, "SuccessfulCreate", text);
+                    self.world.recorder.tell(
+                        &client,
+                        source,
+                        set.as_ref(),
+                        Weight::Normal,
+                        "SuccessfulCreate",
+                        text,
+                    );
                 }
                 Err(error) => {
                     let text = format!("Error creating: {error}");
-                    self.world.recorder.tell(&client, source, set.as_ref(), Weight::Warning, "FailedCreate", text);
+                    self.world.recorder.tell(
+                        &client,
+                        source,
+                        set.as_ref(),
+                        Weight::Warning,
+                        "FailedCreate",
+                        text,
+                    );
                     return Err(error);
                 }
             }
@@ -154,7 +174,10 @@ fn status(
     };
     let known = set.status.as_ref().and_then(|status| status.conditions.clone()).unwrap_or_default();
     let conditions = failure.map(|message| {
-        let since = known.iter().find(|one| one.type_.as_deref() == Some("ReplicaFailure")).and_then(|one| one.last_transition_time.clone());
+        let since = known
+            .iter()
+            .find(|one| one.type_.as_deref() == Some("ReplicaFailure"))
+            .and_then(|one| one.last_transition_time.clone());
         vec![ReplicaSetCondition {
             type_: Some("ReplicaFailure".to_owned()),
             status: Some("True".to_owned()),
@@ -195,7 +218,11 @@ mod tests {
             .expect("a Pod");
             Arc::new(pod)
         };
-        let sorted = least_useful(vec![made("ready", true, true), made("unready", true, false), made("pending", false, false)]);
+        let sorted = least_useful(vec![
+            made("ready", true, true),
+            made("unready", true, false),
+            made("pending", false, false),
+        ]);
         let names: Vec<_> = sorted.iter().map(|pod| pod.name_any()).collect();
         assert_eq!(names, ["pending", "unready", "ready"]);
     }

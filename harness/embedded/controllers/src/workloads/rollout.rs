@@ -56,7 +56,8 @@ pub(super) fn rolling(limits: Limits, new: Part, old: &[Part]) -> (i32, Vec<i32>
         new.wanted.max(room.min(limits.replicas)).max(0)
     };
     let needed = limits.replicas.saturating_sub(unavailable);
-    let available: i32 = old.iter().chain([&new]).map(|part| part.available.min(part.wanted)).fold(0, i32::saturating_add);
+    let available: i32 =
+        old.iter().chain([&new]).map(|part| part.available.min(part.wanted)).fold(0, i32::saturating_add);
     // Pods that are not available are no loss.
     let mut next_old: Vec<i32> = Vec::with_capacity(old.len());
     let new_unavailable = new.wanted.saturating_sub(new.available.min(new.wanted));

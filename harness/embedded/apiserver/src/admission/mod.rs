@@ -1,0 +1,85 @@
+//! What looks at a write before the kind's own rules do, in the order in which a real server's plugins do it.
+
+mod namespace;
+mod pod;
+mod restriction;
+
+use embedded_semantics::kinds::Kind;
+use embedded_semantics::status::{self, Status};
+use serde_json::Value;
+
+use crate::auth::rbac::{Escalation, check_escalation};
+use crate::verbs::Write;
+
+/// Admits a creation; may change the object.
+///
+/// # Errors
+///
+/// Why not.
+pub(crate) fn create(write: &Write<'_>, kind: &'static Kind, object: &mut Value) -> Result<(), Status> {
+    namespace::creation(write.api, kind, object)?;
+    let is_pod = kind.group.is_empty() && kind.kind == "Pod";
+    if is_pod {
+        pod::service_account(write.api, object)?;
+    }
+    restriction::check(write, kind, None, Some(object))?;
+    if is_pod {
+        pod::priority(kind, object)?;
+    }
+    Ok(())
+}
+
+/// Admits a change; may alter the new object.
+///
+/// # Errors
+///
+/// Why not.
+pub(crate) fn update(
+    write: &Write<'_>,
+    kind: &'static Kind,
+    sub: Option<&str>,
+    old: &Value,
+    new: &mut Value,
+) -> Result<(), Status> {
+    if sub.is_none() {
+        restriction::check(write, kind, Some(old), Some(new))?;
+    }
+    Ok(())
+}
+
+/// Looks at a write when the kind's rules have accepted it: nobody grants what they do not have.
+///
+/// # Errors
+///
+/// Why not.
+pub(crate) fn validate(
+    write: &Write<'_>,
+    kind: &'static Kind,
+    old: Option<&Value>,
+    object: &Value,
+) -> Result<(), Status> {
+    if kind.group != "rbac.authorization.k8s.io" {
+        return Ok(());
+    }
+    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+    check_escalation(&write.api.policy(), write.user, kind.plural, text("namespace"), object, old).map_err(
+        |why| match why {
+            Escalation::Forbidden(why) => status::forbidden(kind, text("name"), &why),
+            Escalation::NoRole(resource, name) => {
+                let plural = resource.split('.').next().unwrap_or(resource);
+                embedded_semantics::kinds::find(kind.group, "v1", plural)
+                    .map_or_else(status::no_such_resource, |role| status::not_found(role, &name))
+            }
+        },
+    )
+}
+
+/// Admits a deletion.
+///
+/// # Errors
+///
+/// Why not.
+pub(crate) fn delete(write: &Write<'_>, kind: &'static Kind, object: &Value) -> Result<(), Status> {
+    namespace::deletion(kind, object)?;
+    restriction::check(write, kind, Some(object), None)
+}

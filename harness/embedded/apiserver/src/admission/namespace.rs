@@ -1,0 +1,35 @@
+//! Nothing is made in a namespace that is absent or on its way out, and some namespaces never go.
+
+use embedded_semantics::kinds::{self, Kind};
+use embedded_semantics::status::{self, Status};
+use serde_json::Value;
+
+use crate::api::{Api, shelf_of};
+use crate::store::Key;
+
+/// Namespaces that cannot be deleted.
+const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
+
+pub(super) fn creation(api: &Api, kind: &'static Kind, object: &Value) -> Result<(), Status> {
+    if !kind.namespaced {
+        return Ok(());
+    }
+    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+    let (name, namespace) = (text("name"), text("namespace"));
+    let Some(namespaces) = kinds::find("", "v1", "namespaces") else { return Ok(()) };
+    let Some(found) = api.store.get(shelf_of(namespaces), &Key::new("", namespace)) else {
+        return Err(status::not_found(namespaces, namespace));
+    };
+    if found.field("status.phase") == "Terminating" {
+        return Err(status::namespace_terminating(kind, name, namespace));
+    }
+    Ok(())
+}
+
+pub(super) fn deletion(kind: &'static Kind, object: &Value) -> Result<(), Status> {
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    if kind.kind == "Namespace" && IMMORTAL.contains(&name) {
+        return Err(status::forbidden(kind, name, "this namespace may not be deleted"));
+    }
+    Ok(())
+}

@@ -1,0 +1,141 @@
+//! Reading and writing objects: what every verb needs of the store and of the kinds' own rules.
+
+use std::sync::{Arc, PoisonError};
+
+use bytes::Bytes;
+use embedded_semantics::kinds::{self, Kind};
+use embedded_semantics::lifecycle::{self, Context};
+use embedded_semantics::status::{self, Status};
+use embedded_semantics::wire;
+use serde_json::{Value, json};
+
+use super::Api;
+use super::clock::{Clock, suffix, unique_id};
+use super::events::stored_kind;
+use super::selection::fields_of;
+use crate::store::{Draft, Key, Record, ShelfName, Transaction};
+
+/// The shelf of a kind. Both groups' Events are one.
+#[must_use]
+pub(crate) fn shelf_of(kind: &Kind) -> ShelfName {
+    // The names live as long as the program: there is one for each kind of a fixed table.
+    static NAMES: std::sync::OnceLock<std::collections::BTreeMap<(&str, &str), String>> =
+        std::sync::OnceLock::new();
+    let names = NAMES.get_or_init(|| {
+        kinds::ALL
+            .iter()
+            .map(|kind| {
+                let name = if kind.kind == "Event" { kind.plural.to_owned() } else { kind.resource() };
+                ((kind.group, kind.plural), name)
+            })
+            .collect()
+    });
+    names.get(&(kind.group, kind.plural)).map_or("", String::as_str)
+}
+
+/// An object that was written, or in a dry run would have been.
+#[derive(Debug)]
+pub(crate) enum Written {
+    /// It is in the store.
+    Stored(Arc<Record>),
+    /// It is not.
+    Pretended(Value),
+}
+
+impl Written {
+    /// The object, whole.
+    #[must_use]
+    pub(crate) fn into_value(self, kind: &Kind) -> Value {
+        match self {
+            Self::Stored(record) => with_type(kind, record.value()),
+            Self::Pretended(value) => with_type(kind, value),
+        }
+    }
+}
+
+/// An object with its kind and apiVersion.
+#[must_use]
+pub(crate) fn with_type(kind: &Kind, mut object: Value) -> Value {
+    object["kind"] = json!(kind.kind);
+    object["apiVersion"] = json!(kind.api_version());
+    object
+}
+
+/// The text of an object without its kind and apiVersion, its members in the order of a real server.
+fn bare_text(object: &Value) -> Bytes {
+    let text = wire::json(object);
+    let text = text.trim_end();
+    let part = |name: &str| object[name].as_str().unwrap_or_default();
+    let head = format!(r#"{{"kind":"{}","apiVersion":"{}","#, part("kind"), part("apiVersion"));
+    match text.strip_prefix(&head) {
+        Some(rest) => format!("{{{rest}").into(),
+        None => text.to_owned().into(),
+    }
+}
+
+impl Api {
+    /// One stored object.
+    ///
+    /// # Errors
+    ///
+    /// 404 if it is not there.
+    pub(crate) fn find(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Arc<Record>, Status> {
+        self.store
+            .get(shelf_of(kind), &Key::new(namespace, name))
+            .ok_or_else(|| status::not_found(kind, name))
+    }
+
+    /// Decides with what a decision of the kinds' rules needs.
+    pub(crate) fn decide<T>(
+        &self,
+        clock: &Clock,
+        uid: &str,
+        dry_run: bool,
+        decision: impl FnOnce(&mut Context<'_>) -> T,
+    ) -> T {
+        let mut allocator = self.allocator.lock().unwrap_or_else(PoisonError::into_inner);
+        decision(&mut Context {
+            now: &clock.seconds,
+            now_micro: &clock.micros,
+            uid,
+            suffix: &suffix(),
+            allocator: &mut allocator,
+            minor: self.version.minor,
+            dry_run,
+        })
+    }
+
+    /// Makes an object ready for its creation; nothing is written.
+    ///
+    /// # Errors
+    ///
+    /// What the kind's rules say against it.
+    pub(crate) fn prepare(
+        &self,
+        kind: &Kind,
+        object: Value,
+        clock: &Clock,
+        dry_run: bool,
+    ) -> Result<Value, Status> {
+        self.decide(clock, &unique_id(), dry_run, |cx| lifecycle::create(kind, object, cx))
+    }
+
+    /// Writes a prepared object, new or changed.
+    pub(crate) fn put(&self, tx: &Transaction<'_>, kind: &'static Kind, object: Value) -> Arc<Record> {
+        let fields = fields_of(&object);
+        tx.put(shelf_of(kind), Draft::new(with_type(stored_kind(kind), object), bare_text, fields))
+    }
+
+    /// Removes an object, whose last state is `object`, and gives back what it held.
+    pub(crate) fn remove(&self, tx: &Transaction<'_>, kind: &'static Kind, object: Value) -> Arc<Record> {
+        self.release(kind, &object);
+        let fields = fields_of(&object);
+        tx.remove(shelf_of(kind), Draft::new(with_type(stored_kind(kind), object), bare_text, fields))
+    }
+
+    /// Gives back what an object holds.
+    pub(crate) fn release(&self, kind: &Kind, object: &Value) {
+        let mut allocator = self.allocator.lock().unwrap_or_else(PoisonError::into_inner);
+        lifecycle::released(kind, object, &mut allocator);
+    }
+}

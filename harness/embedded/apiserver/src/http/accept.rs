@@ -1,0 +1,190 @@
+//! In which form the client wants its answer.
+
+use embedded_semantics::table::Include;
+
+use super::query::Query;
+
+/// An encoding of objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Encoding {
+    /// `application/json`.
+    Json,
+    /// `application/yaml`.
+    Yaml,
+    /// `application/vnd.kubernetes.protobuf`.
+    Protobuf,
+}
+
+impl Encoding {
+    /// All of them, the default first.
+    pub(crate) const ALL: [Self; 3] = [Self::Json, Self::Yaml, Self::Protobuf];
+
+    /// The media type.
+    #[must_use]
+    pub(crate) fn media_type(self) -> &'static str {
+        match self {
+            Self::Json => "application/json",
+            Self::Yaml => "application/yaml",
+            Self::Protobuf => "application/vnd.kubernetes.protobuf",
+        }
+    }
+
+    /// The encoding of a request's body by its `Content-Type`; nothing means JSON.
+    #[must_use]
+    pub(crate) fn of_content(content_type: &str) -> Option<Self> {
+        let media = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        if media.is_empty() {
+            return Some(Self::Json);
+        }
+        Self::ALL.into_iter().find(|encoding| encoding.media_type() == media)
+    }
+}
+
+/// What an object is turned into before it is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// The object itself.
+    Object,
+    /// A table of columns for people (`as=Table`).
+    Table,
+    /// The metadata alone (`as=PartialObjectMetadata`).
+    Metadata,
+    /// A list of metadata (`as=PartialObjectMetadataList`).
+    MetadataList,
+}
+
+/// The form that was agreed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Form {
+    /// How it is written.
+    pub encoding: Encoding,
+    /// What is written.
+    pub shape: Shape,
+    /// With line breaks and indents, for people.
+    pub pretty: bool,
+    /// What of an object stands in its row, where a table is written.
+    pub(crate) include: Include,
+}
+
+impl Form {
+    /// The form as the parameters of the request, and who asks, make it more exact.
+    #[must_use]
+    pub(crate) fn refined(self, query: &Query, user_agent: &str) -> Self {
+        let pretty = match query.get("pretty") {
+            Some(text) => matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True"),
+            None => ["curl", "Wget", "Mozilla/5.0"].iter().any(|human| user_agent.starts_with(human)),
+        };
+        let include = query.get("includeObject").and_then(Include::parse).unwrap_or_default();
+        Self { pretty, include, ..self }
+    }
+
+    /// JSON of the object itself.
+    pub(crate) const PLAIN: Self =
+        Self { encoding: Encoding::Json, shape: Shape::Object, pretty: false, include: Include::Metadata };
+}
+
+/// One clause of an `Accept` header.
+struct Clause<'a> {
+    media: String,
+    parameters: Vec<(&'a str, &'a str)>,
+    quality: f32,
+}
+
+fn clauses(header: &str) -> Vec<Clause<'_>> {
+    let mut clauses: Vec<Clause<'_>> = header
+        .split(',')
+        .filter(|clause| !clause.trim().is_empty())
+        .map(|clause| {
+            let mut parts = clause.split(';').map(str::trim);
+            let media = parts.next().unwrap_or_default().to_ascii_lowercase();
+            let parameters: Vec<(&str, &str)> =
+                parts.filter_map(|part| part.split_once('=')).map(|(k, v)| (k.trim(), v.trim())).collect();
+            let quality = parameters.iter().find(|(key, _)| *key == "q").and_then(|(_, q)| q.parse().ok());
+            Clause { media, parameters, quality: quality.unwrap_or(1.0) }
+        })
+        .collect();
+    clauses.sort_by(|a, b| b.quality.total_cmp(&a.quality));
+    clauses
+}
+
+fn accepts(clause: &str, media_type: &str) -> bool {
+    clause == media_type
+        || clause == "*/*"
+        || clause.strip_suffix("/*").is_some_and(|kind| media_type.split('/').next() == Some(kind))
+}
+
+/// Agrees on a form for a resource's answer; `None` if the client takes nothing that the server has.
+#[must_use]
+pub(crate) fn negotiate(header: Option<&str>) -> Option<Form> {
+    let header = header.unwrap_or_default();
+    if header.trim().is_empty() {
+        return Some(Form::PLAIN);
+    }
+    for clause in clauses(header) {
+        for encoding in Encoding::ALL {
+            if !accepts(&clause.media, encoding.media_type()) {
+                continue;
+            }
+            let value = |wanted: &str| {
+                clause.parameters.iter().find(|(key, _)| *key == wanted).map_or("", |(_, value)| *value)
+            };
+            let shape = match (value("as"), value("g"), value("v")) {
+                ("", "", "") => Shape::Object,
+                ("Table", "meta.k8s.io", "v1" | "v1beta1") if encoding != Encoding::Protobuf => Shape::Table,
+                ("PartialObjectMetadata", "meta.k8s.io", "v1" | "v1beta1") => Shape::Metadata,
+                ("PartialObjectMetadataList", "meta.k8s.io", "v1" | "v1beta1") => Shape::MetadataList,
+                _ => continue,
+            };
+            return Some(Form { encoding, shape, ..Form::PLAIN });
+        }
+    }
+    None
+}
+
+/// Whether discovery is wanted in the aggregated form.
+#[must_use]
+pub(crate) fn wants_aggregated(header: Option<&str>) -> bool {
+    for clause in clauses(header.unwrap_or_default()) {
+        let value = |wanted: &str| {
+            clause.parameters.iter().find(|(key, _)| *key == wanted).map_or("", |(_, value)| *value)
+        };
+        if !accepts(&clause.media, "application/json") {
+            continue;
+        }
+        match (value("g"), value("v"), value("as")) {
+            ("apidiscovery.k8s.io", "v2", "APIGroupDiscoveryList") => return true,
+            ("", "", "") => return false,
+            _ => {}
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_form_both_sides_know_is_taken() {
+        let form = |header| negotiate(Some(header)).map(|form| (form.encoding, form.shape));
+        assert_eq!(form("*/*"), Some((Encoding::Json, Shape::Object)));
+        assert_eq!(
+            form("application/vnd.kubernetes.protobuf,application/json"),
+            Some((Encoding::Protobuf, Shape::Object))
+        );
+        assert_eq!(
+            form("application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json"),
+            Some((Encoding::Json, Shape::Metadata))
+        );
+        assert_eq!(
+            form("application/json;as=Table;v=v1;g=meta.k8s.io,application/json"),
+            Some((Encoding::Json, Shape::Table))
+        );
+        assert_eq!(
+            form("application/json;as=Strange;v=v1;g=x,application/yaml"),
+            Some((Encoding::Yaml, Shape::Object))
+        );
+        assert_eq!(form("text/html"), None);
+        assert_eq!(form("application/yaml;q=0.5, application/json"), Some((Encoding::Json, Shape::Object)));
+    }
+}

@@ -1,0 +1,141 @@
+//! The body of a request: read within bounds, then understood.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use embedded_semantics::fields::{self, Body as Parsed, Mode};
+use embedded_semantics::kinds::Kind;
+use embedded_semantics::status::{self, Status};
+use embedded_semantics::wire;
+use http::Method;
+use http_body_util::BodyExt as _;
+use serde_json::Value;
+
+use super::accept::Encoding;
+use super::query::{Query, go_duration};
+
+/// The largest body that is taken, in bytes.
+pub(crate) const LIMIT: usize = 3 << 20;
+
+/// How long a request may take, its body included, where it does not say less.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Reads a body whole.
+///
+/// # Errors
+///
+/// 413 where it is too large, 400 where the client breaks off or asks for a time that is none, 504 where it dawdles.
+pub(super) async fn read<B>(body: B, method: &Method, query: &Query) -> Result<Bytes, Status>
+where
+    B: http_body::Body + Send,
+    B::Data: Send,
+    B::Error: std::fmt::Display,
+{
+    if matches!(*method, Method::GET | Method::HEAD) {
+        return Ok(Bytes::new());
+    }
+    let patience = match query.text("timeout") {
+        None => PATIENCE,
+        Some(text) => {
+            let asked = go_duration(text).ok_or_else(|| {
+                let why = format!("time: invalid duration {text:?}");
+                status::bad_request(format!("invalid timeout specified in the request URL - {why}"))
+            })?;
+            if asked.is_zero() { PATIENCE } else { asked.min(PATIENCE) }
+        }
+    };
+    let reading = async {
+        let mut body = std::pin::pin!(body);
+        let mut bytes = BytesMut::new();
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|why| status::bad_request(format!("reading the body: {why}")))?;
+            if let Ok(data) = frame.into_data() {
+                use bytes::Buf as _;
+                let mut data = data;
+                if bytes.len() + data.remaining() > LIMIT {
+                    return Err(status::too_large(LIMIT));
+                }
+                while data.has_remaining() {
+                    let chunk = data.chunk().len();
+                    bytes.extend_from_slice(data.chunk());
+                    data.advance(chunk);
+                }
+            }
+        }
+        Ok(bytes.freeze())
+    };
+    tokio::time::timeout(patience, reading)
+        .await
+        .unwrap_or_else(|_| Err(status::timeout("request did not complete within the allotted timeout", 0)))
+}
+
+/// Understands a body as an object of a kind by its content type.
+///
+/// # Errors
+///
+/// 415 for another content type, 400 for what cannot be read, is something else, or has fields it may not have.
+pub(crate) fn parse(
+    bytes: &Bytes,
+    content_type: &str,
+    (group, version, kind): (&str, &str, &str),
+    mode: Mode,
+) -> Result<Parsed, Status> {
+    match encoding(content_type)? {
+        Encoding::Json => fields::read_as(group, version, kind, text(bytes)?, mode),
+        Encoding::Yaml => fields::read_as(group, version, kind, &yaml(bytes, kind)?.to_string(), mode),
+        Encoding::Protobuf => wire::read_as(group, version, kind, bytes),
+    }
+}
+
+/// Understands the body of a server-side apply, which is YAML and so may be JSON.
+///
+/// # Errors
+///
+/// 400 for what cannot be read or, in strict mode, has fields that it may not have.
+pub(crate) fn applied(bytes: &Bytes, kind: &Kind, mode: Mode) -> Result<Parsed, Status> {
+    let value: Value = serde_saphyr::from_str(text(bytes)?)
+        .map_err(|why| status::bad_request(format!("error decoding YAML: {why}")))?;
+    if !value.is_object() {
+        return Err(status::bad_request("error decoding YAML: an apply patch is an object"));
+    }
+    let problems = fields::problems(kind.type_id(), &value.to_string()).map_err(status::bad_request)?;
+    match mode {
+        Mode::Strict if !problems.is_empty() => {
+            Err(status::bad_request(format!("strict decoding error: {}", problems.join(", "))))
+        }
+        Mode::Ignore => Ok(Parsed { object: value, warnings: Vec::new() }),
+        _ => Ok(Parsed { object: value, warnings: problems }),
+    }
+}
+
+/// Understands a body as an object of any kind.
+///
+/// # Errors
+///
+/// 415 for another content type, 400 for what cannot be read.
+pub(crate) fn any(bytes: &Bytes, content_type: &str, kind: &str) -> Result<Value, Status> {
+    match encoding(content_type)? {
+        Encoding::Json => serde_json::from_slice(bytes).map_err(|why| status::bad_request(why.to_string())),
+        Encoding::Yaml => yaml(bytes, kind),
+        Encoding::Protobuf => {
+            wire::decode_protobuf(bytes).map(|(_, _, value)| value).map_err(status::bad_request)
+        }
+    }
+}
+
+fn encoding(content_type: &str) -> Result<Encoding, Status> {
+    Encoding::of_content(content_type)
+        .ok_or_else(|| status::unsupported_media_type(&Encoding::ALL.map(Encoding::media_type)))
+}
+
+fn text(bytes: &Bytes) -> Result<&str, Status> {
+    std::str::from_utf8(bytes).map_err(|why| status::bad_request(why.to_string()))
+}
+
+fn yaml(bytes: &Bytes, kind: &str) -> Result<Value, Status> {
+    serde_saphyr::from_str(text(bytes)?).map_err(|why| {
+        status::bad_request(format!(
+            "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; yaml parse error: {why}"
+        ))
+    })
+}

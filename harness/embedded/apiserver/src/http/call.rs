@@ -1,0 +1,161 @@
+//! One request, understood and allowed, on its way to a verb.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use embedded_semantics::cause::Cause;
+use embedded_semantics::fields::{Body as Parsed, Mode};
+use embedded_semantics::kinds::Kind;
+use embedded_semantics::status::{self, Status};
+use http::header::HeaderName;
+use http::{HeaderMap, Method, header};
+use serde_json::Value;
+
+use super::accept::Form;
+use super::body;
+use super::query::Query;
+use super::reply;
+use super::target::Target;
+use crate::api::{Api, Clock};
+use crate::auth::attributes::Attributes;
+use crate::auth::user::User;
+
+/// A request.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    /// The server's state.
+    pub api: Arc<Api>,
+    /// Who asks.
+    pub user: User,
+    /// The HTTP method.
+    pub method: Method,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// What is asked.
+    pub target: Target,
+    /// The parameters.
+    pub query: Query,
+    /// The form of the answer, `None` if the client takes none that there is.
+    pub form: Option<Form>,
+    /// The body, whole.
+    pub body: Bytes,
+    /// When it came.
+    pub clock: Clock,
+}
+
+/// A header's text, empty where it is absent or no text.
+#[must_use]
+pub(crate) fn text_header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> &'a str {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+impl Call {
+    /// What was asked, as authorization sees it.
+    #[must_use]
+    pub(crate) fn attributes(&self) -> &Attributes {
+        &self.target.attributes
+    }
+
+    /// The namespace, empty for none.
+    #[must_use]
+    pub(crate) fn namespace(&self) -> &str {
+        &self.target.attributes.namespace
+    }
+
+    /// The name in the path.
+    #[must_use]
+    pub(crate) fn name(&self) -> &str {
+        &self.target.attributes.name
+    }
+
+    /// The form of the answer.
+    ///
+    /// # Errors
+    ///
+    /// 406 if the client takes none that there is.
+    pub(crate) fn form(&self) -> Result<Form, Status> {
+        self.form.ok_or_else(reply::not_acceptable)
+    }
+
+    /// Whether nothing shall be kept.
+    ///
+    /// # Errors
+    ///
+    /// 422 for a value other than `All`.
+    pub(crate) fn dry_run(&self, options: &str) -> Result<bool, Status> {
+        let mut values = self.query.all("dryRun").peekable();
+        if values.peek().is_none() {
+            return Ok(false);
+        }
+        let values: Vec<String> = values.map(str::to_owned).collect();
+        check_dry_run(&values, options)
+    }
+
+    /// The manager whose fields a write is about: `fieldManager`, else what the client calls itself before the `/`.
+    #[must_use]
+    pub(crate) fn manager(&self) -> String {
+        match self.query.text("fieldManager") {
+            Some(manager) => manager.to_owned(),
+            None => {
+                let agent = text_header(&self.headers, &header::USER_AGENT);
+                let name = agent.split('/').next().unwrap_or_default();
+                let shown: String = name.chars().filter(|c| !c.is_control()).take(128).collect();
+                if shown.is_empty() { "unknown".to_owned() } else { shown }
+            }
+        }
+    }
+
+    /// The body as an object of `kind`; `options` is what the parameters of this verb are called.
+    ///
+    /// # Errors
+    ///
+    /// 415, or 400 about what cannot be read or is something else, or 422 for parameters that are none.
+    pub(crate) fn object(&self, kind: &Kind, options: &str) -> Result<Parsed, Status> {
+        self.object_as((kind.group, kind.version, kind.kind), options)
+    }
+
+    /// The body as an object of a group, version and kind that is not served itself.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Call::object`].
+    pub(crate) fn object_as(&self, kind: (&str, &str, &str), options: &str) -> Result<Parsed, Status> {
+        body::parse(&self.body, self.content_type(), kind, self.field_validation(options)?)
+    }
+
+    /// What is to become of unknown and repeated fields.
+    ///
+    /// # Errors
+    ///
+    /// 422 for a mode that is none.
+    pub(crate) fn field_validation(&self, options: &str) -> Result<Mode, Status> {
+        let text = self.query.get("fieldValidation").unwrap_or_default();
+        Mode::parse(text).ok_or_else(|| {
+            let cause = Cause::not_supported("fieldValidation", text, &["", "Ignore", "Strict", "Warn"]);
+            status::invalid_of("meta.k8s.io", options, "", &[cause])
+        })
+    }
+
+    /// The content type of the body.
+    #[must_use]
+    pub(crate) fn content_type(&self) -> &str {
+        text_header(&self.headers, &header::CONTENT_TYPE)
+    }
+}
+
+/// Reads the values of `dryRun`.
+///
+/// # Errors
+///
+/// 422 about `options` for a value other than `All`.
+pub(crate) fn check_dry_run(values: &[String], options: &str) -> Result<bool, Status> {
+    if values.is_empty() {
+        return Ok(false);
+    }
+    if values.iter().all(|value| value == "All") {
+        return Ok(true);
+    }
+    let shown = Value::from(values.to_vec());
+    let cause = Cause::not_supported("dryRun", shown, &["All"]);
+    Err(status::invalid_of("meta.k8s.io", options, "", &[cause]))
+}

@@ -1,0 +1,83 @@
+//! Objects as bytes.
+
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use embedded_semantics::kinds::Kind;
+use embedded_semantics::status::{self, Status};
+use embedded_semantics::table::{self as tables, Include};
+use embedded_semantics::wire;
+use serde_json::Value;
+
+use super::accept::{Encoding, Form};
+use crate::api::{Clock, from_stored, is_stored_form, with_type};
+use crate::store::Record;
+
+/// An object in an encoding.
+///
+/// # Errors
+///
+/// 500 where the encoding has no form for the object.
+pub(crate) fn object(value: &Value, form: Form) -> Result<Bytes, Status> {
+    let failed = |why: String| status::internal(&why);
+    match form.encoding {
+        Encoding::Json if form.pretty => {
+            serde_json::to_string_pretty(value).map(Bytes::from).map_err(|e| failed(e.to_string()))
+        }
+        Encoding::Json => Ok(wire::json(value).into()),
+        Encoding::Yaml => serde_saphyr::to_string(value).map(Bytes::from).map_err(|e| failed(e.to_string())),
+        Encoding::Protobuf => wire::encode_protobuf(value).map(Bytes::from).map_err(failed),
+    }
+}
+
+/// A stored object without kind and apiVersion, as JSON.
+#[must_use]
+pub(crate) fn bare(kind: &'static Kind, record: &Record) -> Bytes {
+    if is_stored_form(kind) {
+        return record.json().clone();
+    }
+    let mut object = from_stored(kind, record.value());
+    if let Some(map) = object.as_object_mut() {
+        map.remove("kind");
+        map.remove("apiVersion");
+    }
+    object.to_string().into()
+}
+
+/// A stored object as JSON.
+#[must_use]
+pub(crate) fn json(kind: &'static Kind, record: &Record) -> Bytes {
+    let bare = bare(kind, record);
+    let head = format!(r#"{{"kind":"{}","apiVersion":"{}","#, kind.kind, kind.api_version());
+    let mut bytes = BytesMut::with_capacity(head.len() + bare.len());
+    bytes.extend_from_slice(head.as_bytes());
+    // Behind the brace that opens it: a stored object always has metadata, so a comma is right.
+    bytes.extend_from_slice(bare.get(1..).unwrap_or_default());
+    bytes.freeze()
+}
+
+/// A stored object in an encoding.
+///
+/// # Errors
+///
+/// 500 where the encoding has no form for it.
+pub(crate) fn record(kind: &'static Kind, record: &Arc<Record>, form: Form) -> Result<Bytes, Status> {
+    match form.encoding {
+        Encoding::Json if !form.pretty => Ok(json(kind, record)),
+        Encoding::Protobuf if is_stored_form(kind) => {
+            let encode = || object(&with_type(kind, record.value()), form).unwrap_or_default();
+            let bytes = record.encoded(encode).clone();
+            if bytes.is_empty() {
+                return object(&with_type(kind, record.value()), form);
+            }
+            Ok(bytes)
+        }
+        _ => object(&from_stored(kind, record.value()), form),
+    }
+}
+
+/// Objects as a table for people.
+#[must_use]
+pub(crate) fn table(kind: &'static Kind, objects: &[Value], metadata: &Value, include: Include) -> Value {
+    tables::table(kind, objects, metadata, include, &Clock::now().seconds)
+}

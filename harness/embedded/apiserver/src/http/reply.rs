@@ -1,0 +1,236 @@
+//! What a verb answers, and how that becomes an HTTP response.
+
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use embedded_semantics::kinds::Kind;
+use embedded_semantics::status::{self, Status};
+use http::{HeaderValue, Response, StatusCode, header};
+use http_body_util::{BodyExt as _, Full};
+use serde_json::{Value, json};
+
+use super::Body;
+use super::accept::{Encoding, Form, Shape};
+use super::encode;
+use crate::api::{Written, from_stored, with_type};
+use crate::store::Record;
+
+/// The answer of a verb.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    /// The HTTP status.
+    pub code: u16,
+    /// What is sent.
+    pub content: Content,
+    /// Texts for the `Warning` header.
+    pub warnings: Vec<String>,
+}
+
+/// What is sent.
+pub(crate) enum Content {
+    /// One stored object.
+    Record(&'static Kind, Arc<Record>),
+    /// One object, whole.
+    Object(Value),
+    /// Stored objects and the list's own metadata.
+    List(&'static Kind, Vec<Arc<Record>>, Value),
+    /// Something that is no object, with its media type.
+    Text(&'static str, Bytes),
+    /// A stream, with its media type.
+    Stream(String, Body),
+}
+
+impl std::fmt::Debug for Content {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Record(..) => "Record",
+            Self::Object(_) => "Object",
+            Self::List(..) => "List",
+            Self::Text(..) => "Text",
+            Self::Stream(..) => "Stream",
+        })
+    }
+}
+
+/// What a verb ends with.
+pub(crate) type Outcome = Result<Reply, Status>;
+
+impl Reply {
+    /// 200 with an object.
+    #[must_use]
+    pub(crate) fn object(value: Value) -> Self {
+        Self { code: 200, content: Content::Object(value), warnings: Vec::new() }
+    }
+
+    /// 200 with a stored object.
+    #[must_use]
+    pub(crate) fn record(kind: &'static Kind, record: Arc<Record>) -> Self {
+        Self { code: 200, content: Content::Record(kind, record), warnings: Vec::new() }
+    }
+
+    /// 200 with what was written, or would have been.
+    #[must_use]
+    pub(crate) fn written(kind: &'static Kind, written: Written) -> Self {
+        match written {
+            Written::Stored(record) => Self::record(kind, record),
+            Written::Pretended(value) => Self::object(with_type(kind, value)),
+        }
+    }
+
+    /// 200 with plain text.
+    #[must_use]
+    pub(crate) fn text(text: impl Into<Bytes>) -> Self {
+        let content = Content::Text("text/plain; charset=utf-8", text.into());
+        Self { code: 200, content, warnings: Vec::new() }
+    }
+
+    /// The same with another HTTP status.
+    #[must_use]
+    pub(crate) fn with_code(mut self, code: u16) -> Self {
+        self.code = code;
+        self
+    }
+
+    /// The response in the form agreed on.
+    #[must_use]
+    pub(crate) fn into_response(self, form: Form) -> Response<Body> {
+        let (media_type, body) = match self.content {
+            Content::Stream(media_type, body) => (media_type, body),
+            Content::Text(media_type, text) => (media_type.to_owned(), full(text)),
+            content => match encoded(content, form) {
+                Ok((encoding, bytes)) => (encoding.media_type().to_owned(), full(bytes)),
+                Err(status) => return refusal(&status, Form::PLAIN),
+            },
+        };
+        let mut response = Response::new(body);
+        *response.status_mut() = StatusCode::from_u16(self.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let headers = response.headers_mut();
+        if let Ok(value) = HeaderValue::from_str(&media_type) {
+            headers.insert(header::CONTENT_TYPE, value);
+        }
+        for warning in self.warnings {
+            let text = warning.replace('\\', "\\\\").replace('"', "\\\"");
+            if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{text}\"")) {
+                headers.append(header::WARNING, value);
+            }
+        }
+        response
+    }
+}
+
+/// The response that says no.
+#[must_use]
+pub(crate) fn refusal(status: &Status, form: Form) -> Response<Body> {
+    let form = Form { shape: Shape::Object, ..form };
+    let (encoding, bytes) = encode::object(&status.body(), form)
+        .map_or_else(|_| (Encoding::Json, status.body().to_string().into()), |bytes| (form.encoding, bytes));
+    let mut response = Response::new(full(bytes));
+    // A Status without a code is a success told as one.
+    *response.status_mut() = StatusCode::from_u16(status.code).unwrap_or(StatusCode::OK);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(encoding.media_type()));
+    if let Some(seconds) = status.details["retryAfterSeconds"].as_u64() {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
+/// A body of bytes that are there.
+#[must_use]
+pub(crate) fn full(bytes: impl Into<Bytes>) -> Body {
+    Full::new(bytes.into()).boxed_unsync()
+}
+
+fn encoded(content: Content, form: Form) -> Result<(Encoding, Bytes), Status> {
+    let bytes = match (content, form.shape) {
+        (Content::Record(kind, record), Shape::Object) => encode::record(kind, &record, form)?,
+        (Content::Record(kind, record), shape) => encode::object(
+            &reshape(Some(kind), from_stored(kind, record.value()), Form { shape, ..form }),
+            form,
+        )?,
+        (Content::Object(value), shape) => {
+            let kind = embedded_semantics::kinds::of(&value);
+            encode::object(&reshape(kind, value, Form { shape, ..form }), form)?
+        }
+        (Content::List(kind, records, metadata), Shape::Object)
+            if form.encoding == Encoding::Json && !form.pretty =>
+        {
+            json_list(kind, &records, &metadata)
+        }
+        (Content::List(kind, records, metadata), shape) => {
+            let items: Vec<Value> = records.iter().map(|record| from_stored(kind, record.value())).collect();
+            encode::object(&list(kind, items, metadata, Form { shape, ..form }), form)?
+        }
+        (Content::Text(..) | Content::Stream(..), _) => Bytes::new(),
+    };
+    Ok((form.encoding, bytes))
+}
+
+/// A list, written from the stored texts of its items.
+fn json_list(kind: &'static Kind, records: &[Arc<Record>], metadata: &Value) -> Bytes {
+    let head = format!(
+        r#"{{"kind":"{}","apiVersion":"{}","metadata":{metadata},"items":["#,
+        kind.list_kind,
+        kind.api_version()
+    );
+    let length: usize = records.iter().map(|record| record.json().len() + 1).sum();
+    let mut bytes = BytesMut::with_capacity(head.len() + length + 4);
+    bytes.extend_from_slice(head.as_bytes());
+    for (at, record) in records.iter().enumerate() {
+        if at > 0 {
+            bytes.extend_from_slice(b",");
+        }
+        bytes.extend_from_slice(&encode::bare(kind, record));
+    }
+    bytes.extend_from_slice(b"]}\n");
+    bytes.freeze()
+}
+
+fn list(kind: &'static Kind, items: Vec<Value>, metadata: Value, form: Form) -> Value {
+    let shape = form.shape;
+    match shape {
+        Shape::Object | Shape::Metadata => {
+            let items: Vec<Value> = match shape {
+                Shape::Metadata => items.iter().map(partial).collect(),
+                _ => items,
+            };
+            json!({
+                "kind": kind.list_kind, "apiVersion": kind.api_version(), "metadata": metadata, "items": items,
+            })
+        }
+        Shape::MetadataList => json!({
+            "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
+            "items": items.iter().map(partial).collect::<Vec<_>>(),
+        }),
+        Shape::Table => encode::table(kind, &items, &metadata, form.include),
+    }
+}
+
+/// One object in the shape that the client wants.
+pub(crate) fn reshape(kind: Option<&'static Kind>, object: Value, form: Form) -> Value {
+    let is_status = object["kind"] == "Status" && object["apiVersion"] == "v1";
+    match (form.shape, kind) {
+        (Shape::Table, Some(kind)) if !is_status => {
+            let metadata = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
+            encode::table(kind, std::slice::from_ref(&object), &metadata, form.include)
+        }
+        (Shape::Metadata | Shape::MetadataList, _) if !is_status => {
+            let mut part = partial(&object);
+            part["kind"] = json!("PartialObjectMetadata");
+            part["apiVersion"] = json!("meta.k8s.io/v1");
+            part
+        }
+        (_, Some(kind)) if object["kind"].is_null() => with_type(kind, object),
+        _ => object,
+    }
+}
+
+fn partial(object: &Value) -> Value {
+    json!({"metadata": object["metadata"]})
+}
+
+/// The answer where the client accepts nothing that the server has.
+#[must_use]
+pub(crate) fn not_acceptable() -> Status {
+    status::not_acceptable(&Encoding::ALL.map(Encoding::media_type))
+}

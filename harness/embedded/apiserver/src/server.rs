@@ -1,0 +1,260 @@
+//! Starting and stopping a server, and the ways to reach it.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use embedded_semantics::alloc::Allocator;
+use embedded_semantics::status::Status;
+use futures::future::BoxFuture;
+use http::{Request, Response};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
+use tower::Service;
+
+use crate::api::Api;
+use crate::audit::Audit;
+use crate::auth::authority::{Authority, AuthorityError, Credential};
+use crate::auth::jwt::{Signer, SigningError};
+use crate::auth::user::User;
+use crate::http::{Body, Peer, handle, listener};
+use crate::store::Keep;
+use crate::version::Version;
+use crate::{bootstrap, verbs};
+
+/// How a server is set up.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where to listen: a loopback address; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// The version that is served.
+    pub version: Version,
+    /// The network of Service addresses; two of different families for a dual-stack cluster.
+    pub service_networks: Vec<String>,
+    /// How much of the past watches can go back to.
+    pub keep: Keep,
+}
+
+impl Default for Config {
+    /// A free port of 127.0.0.1, Kubernetes 1.36.2, Services in 10.96.0.0/16.
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            version: Version::default(),
+            service_networks: vec!["10.96.0.0/16".into()],
+            keep: Keep::default(),
+        }
+    }
+}
+
+/// Why a server did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The address is not this machine's own.
+    #[error(
+        "{0} is no loopback address: the embedded API server listens on loopback only, use 127.0.0.1 or ::1"
+    )]
+    NotLoopback(SocketAddr),
+    /// The address is taken, or cannot be had.
+    #[error("listening on {address}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The Service network cannot be read.
+    #[error("the Service network: {0}")]
+    Network(String),
+    /// No certificate could be made.
+    #[error(transparent)]
+    Certificate(#[from] AuthorityError),
+    /// No signing key could be made.
+    #[error(transparent)]
+    Signer(#[from] SigningError),
+    /// The TLS library refuses our certificate.
+    #[error("setting up TLS: {0}")]
+    Tls(String),
+    /// An object of every new cluster was refused: a fault of this program.
+    #[error("creating {what} of a new cluster")]
+    Bootstrap {
+        /// The object.
+        what: String,
+        /// The refusal.
+        #[source]
+        source: Status,
+    },
+}
+
+/// The API server.
+#[derive(Clone, Copy, Debug)]
+pub struct Server;
+
+impl Server {
+    /// Starts a server; when this returns, it answers.
+    ///
+    /// # Errors
+    ///
+    /// [`StartError`].
+    pub async fn start(config: Config) -> Result<Running, StartError> {
+        if !config.listen.ip().is_loopback() {
+            return Err(StartError::NotLoopback(config.listen));
+        }
+        let provider: Arc<CryptoProvider> = Arc::new(ring::default_provider());
+        let networks: Vec<&str> = config.service_networks.iter().map(String::as_str).collect();
+        let allocator = Allocator::new(&networks).map_err(StartError::Network)?;
+        let authority = Arc::new(Authority::new(&provider)?);
+        let failed = |source| StartError::Listen { address: config.listen, source };
+        let socket = TcpListener::bind(config.listen).await.map_err(failed)?;
+        let address = socket.local_addr().map_err(failed)?;
+        let tls = listener::tls(&authority, &provider).map_err(StartError::Tls)?;
+        let (close, closing) = watch::channel(false);
+        let api = Arc::new(Api::new(
+            config.keep,
+            allocator,
+            authority,
+            Signer::new()?,
+            config.version,
+            closing.clone(),
+            address,
+        ));
+        bootstrap::run(&api, address.port())
+            .map_err(|(what, source)| StartError::Bootstrap { what, source })?;
+        let serving = tokio::spawn(listener::serve(socket, tls, Arc::clone(&api), closing));
+        Ok(Running { api, address, close, serving })
+    }
+}
+
+/// A server that answers. Dropping it stops it without waiting; [`Running::shutdown`] waits.
+#[derive(Debug)]
+pub struct Running {
+    api: Arc<Api>,
+    address: SocketAddr,
+    close: watch::Sender<bool>,
+    serving: JoinHandle<()>,
+}
+
+impl Running {
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The address for clients.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("https://{}", self.address)
+    }
+
+    /// The certificate of the cluster's authority, as PEM.
+    #[must_use]
+    pub fn certificate_authority(&self) -> String {
+        self.api.authority.certificate()
+    }
+
+    /// A client certificate for a user: the name, and the first of the groups.
+    ///
+    /// # Errors
+    ///
+    /// Where the name cannot stand in a certificate.
+    pub fn credential(&self, user: &User) -> Result<Credential, AuthorityError> {
+        self.api.authority.client(user)
+    }
+
+    /// A kubeconfig for the administrator, with a client certificate inside: it is a secret.
+    ///
+    /// # Errors
+    ///
+    /// Where no certificate can be made.
+    pub fn kubeconfig(&self) -> Result<String, AuthorityError> {
+        self.kubeconfig_for(&User::admin())
+    }
+
+    /// A kubeconfig for a user, with a client certificate inside: it is a secret.
+    ///
+    /// # Errors
+    ///
+    /// Where the name cannot stand in a certificate.
+    pub fn kubeconfig_for(&self, user: &User) -> Result<String, AuthorityError> {
+        let credential = self.credential(user)?;
+        let text = |pem: String| STANDARD.encode(pem);
+        // JSON is YAML, and needs no care for quotes.
+        let config = serde_json::json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "embedded",
+            "clusters": [{"name": "embedded", "cluster": {
+                "server": self.url(), "certificate-authority-data": text(self.certificate_authority()),
+            }}],
+            "contexts": [{"name": "embedded", "context": {"cluster": "embedded", "user": user.name}}],
+            "users": [{"name": user.name, "user": {
+                "client-certificate-data": text(credential.certificate), "client-key-data": text(credential.key),
+            }}],
+        });
+        Ok(format!("{config:#}\n"))
+    }
+
+    /// A client of this process for a user: no socket, no TLS, no credential.
+    #[must_use]
+    pub fn client(&self, user: User) -> kube::Client {
+        let service = InProcess { api: Arc::clone(&self.api), user: Arc::new(user) };
+        kube::Client::new(service, "default")
+    }
+
+    /// A token for a service account, bound to the account alone, for so many seconds.
+    ///
+    /// # Errors
+    ///
+    /// 404 if there is no such account.
+    pub fn service_account_token(&self, namespace: &str, name: &str, seconds: i64) -> Result<String, Status> {
+        verbs::token_for_account(&self.api, namespace, name, seconds)
+    }
+
+    /// The log of all requests.
+    #[must_use]
+    pub fn audit(&self) -> Audit {
+        self.api.audit.clone()
+    }
+
+    /// The revision of the latest write.
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        self.api.store.revision()
+    }
+
+    /// Stops: ends watches, lets answers under way finish, and closes the socket.
+    pub async fn shutdown(self) {
+        self.close.send_replace(true);
+        if let Err(error) = self.serving.await {
+            tracing::warn!(%error, "the server's task ended badly");
+        }
+    }
+}
+
+/// The server as a service for clients of this process.
+#[derive(Clone)]
+struct InProcess {
+    api: Arc<Api>,
+    user: Arc<User>,
+}
+
+impl Service<Request<kube::client::Body>> for InProcess {
+    type Response = Response<Body>;
+    type Error = std::convert::Infallible;
+    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<kube::client::Body>) -> Self::Future {
+        let (api, user) = (Arc::clone(&self.api), Arc::clone(&self.user));
+        Box::pin(async move { Ok(handle(api, Peer::InProcess(user), request).await) })
+    }
+}

@@ -1,0 +1,186 @@
+//! What the server remembers: objects by kind, namespace and name under one revision counter, and what changed lately.
+//!
+//! The store knows bytes, labels and fields, never what a kind means.
+//! Writes are one after another; a read takes a snapshot that no later write disturbs.
+
+mod draft;
+mod paging;
+mod record;
+mod shelf;
+mod watch;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+pub use draft::Draft;
+pub use paging::{Continue, ContinueError};
+pub use record::{Change, Event, Key, Record};
+pub use shelf::{Expired, Keep, Snapshot};
+pub use watch::{Cursor, Next};
+
+use shelf::Shelf;
+
+/// The name under which one kind's objects are kept, for example `nodes` or `leases.coordination.k8s.io`.
+///
+/// Two API versions or groups that serve the same objects share one.
+pub type ShelfName = &'static str;
+
+/// One kind's objects, and where its watchers hear of changes.
+#[derive(Debug)]
+struct Place {
+    shelf: RwLock<Shelf>,
+    changed: tokio::sync::watch::Sender<u64>,
+}
+
+/// All objects.
+#[derive(Debug)]
+pub struct Store {
+    places: HashMap<ShelfName, Arc<Place>>,
+    revision: AtomicU64,
+    /// Tells those who wait for a revision that is not there yet.
+    advanced: tokio::sync::watch::Sender<u64>,
+    writer: Mutex<()>,
+}
+
+impl Store {
+    /// An empty store for the kinds named, at revision 1 as a new etcd has it; `keep` bounds what each remembers.
+    #[must_use]
+    pub fn new(names: impl IntoIterator<Item = ShelfName>, keep: Keep) -> Self {
+        let places = names.into_iter().map(|name| {
+            let place =
+                Place { shelf: RwLock::new(Shelf::new(keep)), changed: tokio::sync::watch::Sender::new(1) };
+            (name, Arc::new(place))
+        });
+        Self {
+            places: places.collect(),
+            revision: AtomicU64::new(1),
+            advanced: tokio::sync::watch::Sender::new(1),
+            writer: Mutex::new(()),
+        }
+    }
+
+    /// The revision of the latest write.
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        self.revision.load(Ordering::Acquire)
+    }
+
+    /// Where changes of the revision are heard.
+    #[must_use]
+    pub fn advanced(&self) -> tokio::sync::watch::Receiver<u64> {
+        self.advanced.subscribe()
+    }
+
+    /// One object as it is now.
+    #[must_use]
+    pub fn get(&self, name: ShelfName, key: &Key) -> Option<Arc<Record>> {
+        let place = self.places.get(name)?;
+        let shelf = place.shelf.read().unwrap_or_else(PoisonError::into_inner);
+        shelf.get(key).cloned()
+    }
+
+    /// All objects of a kind as they are now.
+    #[must_use]
+    pub fn snapshot(&self, name: ShelfName) -> Snapshot {
+        self.places.get(name).map_or_else(
+            || Snapshot::empty(self.revision()),
+            |place| {
+                // Under the shelf's lock the counter cannot be behind what the shelf holds: see `Transaction::commit`.
+                let shelf = place.shelf.read().unwrap_or_else(PoisonError::into_inner);
+                shelf.snapshot(self.revision())
+            },
+        )
+    }
+
+    /// All objects of a kind as they were at `revision`.
+    ///
+    /// # Errors
+    ///
+    /// [`Expired`] where the history does not reach back that far.
+    pub fn snapshot_at(&self, name: ShelfName, revision: u64) -> Result<Snapshot, Expired> {
+        let Some(place) = self.places.get(name) else { return Ok(Snapshot::empty(revision)) };
+        place.shelf.read().unwrap_or_else(PoisonError::into_inner).snapshot_at(revision)
+    }
+
+    /// A reader of everything that changes in a kind after `revision`.
+    ///
+    /// # Errors
+    ///
+    /// [`Expired`] where some of it is forgotten already.
+    pub fn watch(&self, name: ShelfName, revision: u64) -> Result<Cursor, Expired> {
+        let place = self.places.get(name).cloned().unwrap_or_else(|| {
+            Arc::new(Place {
+                shelf: RwLock::new(Shelf::new(Keep::default())),
+                changed: tokio::sync::watch::Sender::new(1),
+            })
+        });
+        place.shelf.read().unwrap_or_else(PoisonError::into_inner).check_history(revision)?;
+        Ok(Cursor::new(place, revision))
+    }
+
+    /// Moves a reader that has read everything on to the present, and says up to where it has read.
+    pub fn progress(&self, cursor: &mut Cursor) -> u64 {
+        // As in `snapshot`: under the lock, nothing of this kind has a revision between the two.
+        cursor.advance_if_idle(|| self.revision())
+    }
+
+    /// The revision of the latest change of a kind, for those who derive something from it.
+    #[must_use]
+    pub fn last_change(&self, name: ShelfName) -> u64 {
+        self.places.get(name).map_or(0, |place| *place.changed.borrow())
+    }
+
+    /// Begins to write; other writers wait until the transaction is dropped. Readers do not.
+    #[must_use]
+    pub fn begin(&self) -> Transaction<'_> {
+        Transaction { store: self, _writer: self.writer.lock().unwrap_or_else(PoisonError::into_inner) }
+    }
+}
+
+/// The right to write. What is written is visible at once; there is no way back, so validate first.
+#[derive(Debug)]
+pub struct Transaction<'a> {
+    store: &'a Store,
+    _writer: MutexGuard<'a, ()>,
+}
+
+impl Transaction<'_> {
+    /// One object as it is now.
+    #[must_use]
+    pub fn get(&self, name: ShelfName, key: &Key) -> Option<Arc<Record>> {
+        self.store.get(name, key)
+    }
+
+    /// The revision that the next write will have.
+    #[must_use]
+    pub fn next_revision(&self) -> u64 {
+        self.store.revision() + 1
+    }
+
+    /// Writes an object, new or changed, and returns it with its resource version.
+    pub fn put(&self, name: ShelfName, draft: Draft) -> Arc<Record> {
+        let record = Arc::new(draft.into_record(self.next_revision()));
+        self.commit(name, Change::Put, &record);
+        record
+    }
+
+    /// Removes an object; `last` is how it looked at its end, and is returned with the revision of its removal.
+    pub fn remove(&self, name: ShelfName, last: Draft) -> Arc<Record> {
+        let record = Arc::new(last.into_record(self.next_revision()));
+        self.commit(name, Change::Removed, &record);
+        record
+    }
+
+    fn commit(&self, name: ShelfName, change: Change, record: &Arc<Record>) {
+        let Some(place) = self.store.places.get(name) else { return };
+        {
+            let mut shelf = place.shelf.write().unwrap_or_else(PoisonError::into_inner);
+            shelf.commit(change, Arc::clone(record));
+            // Published under the lock: whoever reads the shelf and then the counter sees both or neither.
+            self.store.revision.store(record.revision(), Ordering::Release);
+        }
+        place.changed.send_replace(record.revision());
+        self.store.advanced.send_replace(record.revision());
+    }
+}

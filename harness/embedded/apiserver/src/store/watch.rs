@@ -1,0 +1,81 @@
+//! A reader of one kind's changes.
+
+use std::sync::{Arc, PoisonError};
+
+use super::Place;
+use super::record::Event;
+use super::shelf::Expired;
+
+/// Changes read at a time, so that a reader far behind does not hold the shelf's lock for long.
+const BATCH: usize = 256;
+
+/// A place in a kind's history.
+///
+/// A watcher holds nothing but this: changes are read from the one history all watchers share when the
+/// client takes them. A client that takes none costs no memory, and once the history has moved past it its
+/// watch ends.
+#[derive(Debug)]
+pub struct Cursor {
+    place: Arc<Place>,
+    changed: tokio::sync::watch::Receiver<u64>,
+    seen: u64,
+}
+
+/// What a [`Cursor`] came upon.
+#[derive(Debug)]
+pub enum Next {
+    /// Changes, oldest first; at least one.
+    Events(Vec<Arc<Event>>),
+    /// The reader was too slow, and changes it had not read are forgotten.
+    Lost(Expired),
+}
+
+impl Cursor {
+    pub(super) fn new(place: Arc<Place>, revision: u64) -> Self {
+        let changed = place.changed.subscribe();
+        Self { place, changed, seen: revision }
+    }
+
+    /// The revision up to which everything was read.
+    #[must_use]
+    pub fn seen(&self) -> u64 {
+        self.seen
+    }
+
+    /// What there is to read now; `None` if nothing.
+    pub fn try_next(&mut self) -> Option<Next> {
+        // Marked before the read: a change that comes after it wakes `next`.
+        self.changed.mark_unchanged();
+        let mut events = Vec::new();
+        let shelf = self.place.shelf.read().unwrap_or_else(PoisonError::into_inner);
+        if let Err(expired) = shelf.since(self.seen, BATCH, &mut events) {
+            return Some(Next::Lost(expired));
+        }
+        drop(shelf);
+        self.seen = events.last()?.record.revision();
+        Some(Next::Events(events))
+    }
+
+    /// With nothing left to read, moves on to the revision that `now` tells; says up to where was read.
+    pub(super) fn advance_if_idle(&mut self, now: impl FnOnce() -> u64) -> u64 {
+        let mut events = Vec::new();
+        let shelf = self.place.shelf.read().unwrap_or_else(PoisonError::into_inner);
+        if shelf.since(self.seen, 1, &mut events).is_ok() && events.is_empty() {
+            self.seen = self.seen.max(now());
+        }
+        self.seen
+    }
+
+    /// Waits for changes. May be dropped at any time without losing one.
+    pub async fn next(&mut self) -> Next {
+        loop {
+            if let Some(next) = self.try_next() {
+                return next;
+            }
+            if self.changed.changed().await.is_err() {
+                // The sender lives in the place we hold, so this does not happen; an idle watch is the harmless answer.
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Deletion of all objects that a selector means.
+
+use std::sync::Arc;
+
+use embedded_semantics::kinds::Kind;
+use embedded_semantics::status::Status;
+use serde_json::json;
+
+use super::create::Write;
+use super::deletion::{DeleteOptions, delete_object};
+use super::list::namespace_of_list;
+use super::list_options::ListOptions;
+use crate::api::{Selection, shelf_of};
+use crate::http::call::Call;
+use crate::http::reply::{Content, Outcome, Reply};
+use crate::store::Record;
+
+/// Answers a DELETE of a collection with the list of what it was about.
+pub(super) fn delete(call: &Call, kind: &'static Kind) -> Outcome {
+    call.form()?;
+    ListOptions::parse(&call.query, false)?;
+    let selection = Selection::parse(kind, &call.query, None)?;
+    let options = DeleteOptions::read(call)?;
+    let dry_run = options.is_dry_run()?;
+    let tx = call.api.store.begin();
+    let write = Write { api: &call.api, tx: &tx, user: &call.user, clock: &call.clock, dry_run, manager: "" };
+    let snapshot = call.api.store.snapshot(shelf_of(kind));
+    let meant: Vec<Arc<Record>> = snapshot
+        .iter(namespace_of_list(call, kind), None)
+        .filter(|record| selection.matches(record))
+        .cloned()
+        .collect();
+    for record in &meant {
+        delete_object(&write, kind, record, &options).map(drop).or_else(ignore_absent)?;
+    }
+    let metadata = json!({"resourceVersion": snapshot.revision().to_string()});
+    Ok(Reply { code: 200, content: Content::List(kind, meant, metadata), warnings: Vec::new() })
+}
+
+/// What is gone already needs no deletion.
+fn ignore_absent(status: Status) -> Result<(), Status> {
+    if status.code == 404 { Ok(()) } else { Err(status) }
+}

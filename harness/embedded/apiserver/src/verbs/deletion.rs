@@ -1,0 +1,303 @@
+//! What a deletion does to an object: at once, after a grace period, or when its finalizers are gone.
+//!
+//! Follows `k8s.io/apiserver/pkg/registry/rest/delete.go` and `registry/generic/registry/store.go`.
+
+use std::sync::Arc;
+
+use embedded_semantics::cause::Cause;
+use embedded_semantics::kinds::Kind;
+use embedded_semantics::status::{self, Status};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::create::Write;
+use crate::api::{from_stored, to_stored};
+use crate::http::body;
+use crate::http::call::{Call, check_dry_run};
+use crate::store::Record;
+
+const ORPHAN: &str = "orphan";
+const FOREGROUND: &str = "foregroundDeletion";
+
+/// How a deletion is wanted.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct DeleteOptions {
+    /// Seconds until the object may go.
+    pub grace_period_seconds: Option<i64>,
+    /// Which object is meant.
+    pub preconditions: Option<Preconditions>,
+    /// What becomes of the objects that it owns.
+    pub propagation_policy: Option<String>,
+    /// The same in its older form.
+    pub orphan_dependents: Option<bool>,
+    /// Whether nothing shall be kept.
+    pub dry_run: Option<Vec<String>>,
+}
+
+/// What the object must be for the deletion to hold.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Preconditions {
+    /// Its unique id.
+    pub uid: Option<String>,
+    /// Its version.
+    pub resource_version: Option<String>,
+}
+
+impl DeleteOptions {
+    /// Reads the body, or without one the parameters.
+    pub(super) fn read(call: &Call) -> Result<Self, Status> {
+        let mut options = if call.body.is_empty() {
+            Self {
+                grace_period_seconds: call.query.number("gracePeriodSeconds").map_err(status::bad_request)?,
+                propagation_policy: call.query.text("propagationPolicy").map(str::to_owned),
+                orphan_dependents: call.query.flag("orphanDependents"),
+                dry_run: Some(call.query.all("dryRun").map(str::to_owned).collect()),
+                preconditions: None,
+            }
+        } else {
+            let given = body::any(&call.body, call.content_type(), "DeleteOptions")?;
+            let kind = given["kind"].as_str().unwrap_or_default();
+            if !matches!(kind, "" | "DeleteOptions") {
+                return Err(status::bad_request("decoded object cannot be converted to DeleteOptions"));
+            }
+            serde_json::from_value(given).map_err(|why| status::bad_request(why.to_string()))?
+        };
+        // Nobody waits for the past.
+        options.grace_period_seconds =
+            options.grace_period_seconds.map(|seconds| if seconds < 0 { 1 } else { seconds });
+        options.check()?;
+        Ok(options)
+    }
+
+    fn check(&self) -> Result<(), Status> {
+        let policies = ["Background", "Foreground", "Orphan"];
+        let policy = self.propagation_policy.as_deref();
+        let cause = match policy {
+            Some(_) if self.orphan_dependents.is_some() => Cause::invalid(
+                "propagationPolicy",
+                policy.unwrap_or_default(),
+                "orphanDependents and deletionPropagation cannot be both set",
+            ),
+            Some(policy) if !policies.contains(&policy) => Cause::not_supported(
+                "propagationPolicy",
+                policy,
+                &["Foreground", "Background", "Orphan", "nil"],
+            ),
+            _ => return Ok(()),
+        };
+        Err(status::invalid_of("meta.k8s.io", "DeleteOptions", "", &[cause]))
+    }
+
+    /// Whether nothing shall be kept.
+    pub(super) fn is_dry_run(&self) -> Result<bool, Status> {
+        check_dry_run(self.dry_run.as_deref().unwrap_or_default(), "DeleteOptions")
+    }
+
+    /// The finalizers of an object once this deletion has begun.
+    fn finalizers(&self, object: &Value) -> Vec<String> {
+        let old = finalizers(object);
+        let has = |name: &str| old.iter().any(|one| one == name);
+        let (orphan, foreground) = match (self.orphan_dependents, self.propagation_policy.as_deref()) {
+            (Some(orphan), _) => (orphan, false),
+            (None, Some("Orphan")) => (true, false),
+            (None, Some("Foreground")) => (false, true),
+            (None, Some(_)) => (false, false),
+            (None, None) => (has(ORPHAN), has(FOREGROUND) && !has(ORPHAN)),
+        };
+        let mut new: Vec<String> =
+            old.iter().filter(|one| !matches!(one.as_str(), ORPHAN | FOREGROUND)).cloned().collect();
+        new.extend(orphan.then(|| ORPHAN.to_owned()));
+        new.extend(foreground.then(|| FOREGROUND.to_owned()));
+        new
+    }
+}
+
+fn finalizers(object: &Value) -> Vec<String> {
+    let list = object["metadata"]["finalizers"].as_array();
+    list.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+fn grace(object: &Value) -> Option<i64> {
+    object["metadata"]["deletionGracePeriodSeconds"].as_i64()
+}
+
+/// How a deletion ended.
+pub(super) enum Deleted {
+    /// The object is gone; this was its last state.
+    Gone(Value),
+    /// The object stays for now, in this state.
+    Stays(Value),
+}
+
+/// Whether an update of `old` to `new` is the end of the object: a deletion waited only for the finalizers.
+pub(super) fn ends_with(kind: &Kind, old: &Value, new: &Value) -> bool {
+    let waits = |object: &Value| object["spec"]["finalizers"].as_array().is_some_and(|list| !list.is_empty());
+    !old["metadata"]["deletionTimestamp"].is_null()
+        && finalizers(new).is_empty()
+        && matches!(grace(old), None | Some(0))
+        && !(kind.kind == "Namespace" && waits(new))
+}
+
+/// Deletes an object, or begins to.
+///
+/// # Errors
+///
+/// 409 if it is not the object that is meant.
+pub(super) fn delete_object(
+    write: &Write<'_>,
+    kind: &'static Kind,
+    record: &Arc<Record>,
+    options: &DeleteOptions,
+) -> Result<Deleted, Status> {
+    let mut object = from_stored(kind, record.value());
+    check_preconditions(kind, record, &object, options)?;
+    crate::admission::delete(write, kind, &object)?;
+    if kind.kind == "Namespace" {
+        if object["metadata"]["deletionTimestamp"].is_null() {
+            object["metadata"]["deletionTimestamp"] = json!(write.clock.seconds);
+            object["status"]["phase"] = json!("Terminating");
+            let after = options.finalizers(&object);
+            set_finalizers(&mut object, after);
+            return Ok(stays(write, kind, object));
+        }
+        if object["spec"]["finalizers"].as_array().is_some_and(|list| !list.is_empty()) {
+            return Ok(Deleted::Stays(object));
+        }
+    }
+    let graceful = if kind.kind == "Pod" && kind.group.is_empty() {
+        match begin_grace(write, &mut object, options) {
+            Grace::Pending => return Ok(Deleted::Stays(object)),
+            Grace::Seconds(seconds) => Some(seconds),
+            Grace::None => None,
+        }
+    } else {
+        None
+    };
+    let before = finalizers(&object);
+    let after = options.finalizers(&object);
+    if before != after {
+        set_finalizers(&mut object, after.clone());
+    }
+    if !after.is_empty() && graceful.is_none() {
+        mark_deleting(write, &mut object);
+        if object == from_stored(kind, record.value()) {
+            return Ok(Deleted::Stays(object));
+        }
+        return Ok(stays(write, kind, object));
+    }
+    if !after.is_empty() || graceful.is_some_and(|seconds| seconds > 0) {
+        return Ok(stays(write, kind, object));
+    }
+    if write.dry_run {
+        return Ok(Deleted::Gone(object));
+    }
+    write.api.remove(write.tx, kind, to_stored(kind, object.clone()));
+    Ok(Deleted::Gone(object))
+}
+
+fn stays(write: &Write<'_>, kind: &'static Kind, object: Value) -> Deleted {
+    if write.dry_run {
+        return Deleted::Stays(object);
+    }
+    let record = write.api.put(write.tx, kind, to_stored(kind, object));
+    Deleted::Stays(from_stored(kind, record.value()))
+}
+
+fn set_finalizers(object: &mut Value, finalizers: Vec<String>) {
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        if finalizers.is_empty() {
+            metadata.remove("finalizers");
+        } else {
+            metadata.insert("finalizers".into(), finalizers.into());
+        }
+    }
+}
+
+fn raise_generation(object: &mut Value) {
+    if let Some(generation) = object["metadata"]["generation"].as_i64().filter(|generation| *generation > 0) {
+        object["metadata"]["generation"] = json!(generation + 1);
+    }
+}
+
+fn mark_deleting(write: &Write<'_>, object: &mut Value) {
+    if object["metadata"]["deletionTimestamp"].is_null() {
+        raise_generation(object);
+        object["metadata"]["deletionTimestamp"] = json!(write.clock.seconds);
+    }
+    object["metadata"]["deletionGracePeriodSeconds"] = json!(0);
+}
+
+enum Grace {
+    /// The object goes as any other.
+    None,
+    /// It is on its way already, and no faster for this request.
+    Pending,
+    /// It has this long from now; zero means at once.
+    Seconds(i64),
+}
+
+/// The grace period of a pod: what is asked for, else what it says itself; none where nothing runs of it.
+fn begin_grace(write: &Write<'_>, pod: &mut Value, options: &DeleteOptions) -> Grace {
+    if let Some(deleted) = pod["metadata"]["deletionTimestamp"].as_str().map(str::to_owned) {
+        let pending = match grace(pod) {
+            None | Some(0) => return Grace::None,
+            Some(pending) => pending,
+        };
+        let Some(asked) = options.grace_period_seconds.filter(|asked| *asked < pending) else {
+            return Grace::Pending;
+        };
+        let (at, seconds) = shortened(write, &deleted, pending, asked);
+        pod["metadata"]["deletionTimestamp"] = json!(at);
+        pod["metadata"]["deletionGracePeriodSeconds"] = json!(seconds);
+        return Grace::Seconds(seconds);
+    }
+    let own = pod["spec"]["terminationGracePeriodSeconds"].as_i64().unwrap_or(0);
+    let mut seconds = options.grace_period_seconds.unwrap_or(if own < 0 { 1 } else { own });
+    let unscheduled = pod["spec"]["nodeName"].as_str().unwrap_or_default().is_empty();
+    if unscheduled || matches!(pod["status"]["phase"].as_str(), Some("Failed" | "Succeeded")) {
+        seconds = 0;
+    }
+    pod["metadata"]["deletionTimestamp"] = json!(write.clock.seconds_later(seconds));
+    pod["metadata"]["deletionGracePeriodSeconds"] = json!(seconds);
+    raise_generation(pod);
+    Grace::Seconds(seconds)
+}
+
+/// The end of a grace period that is made shorter: counted from its beginning, but not in the past.
+fn shortened(write: &Write<'_>, end: &str, pending: i64, asked: i64) -> (String, i64) {
+    let moved = end
+        .parse::<jiff::Timestamp>()
+        .ok()
+        .and_then(|end| end.checked_add(jiff::SignedDuration::from_secs(asked - pending)).ok())
+        .unwrap_or(write.clock.at);
+    if moved >= write.clock.at {
+        return (crate::api::Clock::at(moved).seconds, asked);
+    }
+    (write.clock.seconds.clone(), if asked == 0 { 0 } else { 1 })
+}
+
+fn check_preconditions(
+    kind: &Kind,
+    record: &Record,
+    object: &Value,
+    options: &DeleteOptions,
+) -> Result<(), Status> {
+    let Some(preconditions) = &options.preconditions else { return Ok(()) };
+    let (name, uid) = (record.key().name(), object["metadata"]["uid"].as_str().unwrap_or_default());
+    let conflict = |what: &str, said: &str, is: &str, perhaps: &str| {
+        let why = format!(
+            "the {what} in the precondition ({said}) does not match the {what} in record ({is}). The object might have been {perhaps}"
+        );
+        Err(status::conflict_on(kind.group, kind.kind, name, &why))
+    };
+    if let Some(said) = preconditions.uid.as_deref().filter(|said| *said != uid) {
+        return conflict("UID", said, uid, "deleted and then recreated");
+    }
+    let version = record.revision().to_string();
+    if let Some(said) = preconditions.resource_version.as_deref().filter(|said| *said != version) {
+        return conflict("ResourceVersion", said, &version, "modified");
+    }
+    Ok(())
+}

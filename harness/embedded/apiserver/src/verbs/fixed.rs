@@ -1,0 +1,123 @@
+//! Paths that are no resources: version, health, discovery, keys.
+
+use bytes::Bytes;
+use embedded_semantics::{discovery as documents, status, wire};
+use http::{Method, header};
+use serde_json::{Value, json};
+
+use crate::auth::account::ISSUER;
+use crate::http::accept;
+use crate::http::call::{Call, text_header};
+use crate::http::reply::{Content, Outcome, Reply};
+
+/// The checks that `/livez`, `/readyz` and `/healthz` name with `?verbose`.
+const CHECKS: [&str; 8] = [
+    "ping",
+    "log",
+    "etcd",
+    "poststarthook/start-apiserver-admission-initializer",
+    "poststarthook/rbac/bootstrap-roles",
+    "poststarthook/scheduling/bootstrap-system-priority-classes",
+    "poststarthook/start-kube-apiserver-identity-lease-controller",
+    "autoregister-completion",
+];
+
+/// Answers a path that is no resource.
+pub(super) fn answer(call: &Call) -> Outcome {
+    let path = call.attributes().path.trim_end_matches('/');
+    let known = known(call, path);
+    if known.is_some() && !matches!(call.method, Method::GET | Method::HEAD) {
+        return Err(status::method_not_allowed());
+    }
+    known.unwrap_or_else(|| unknown(call))
+}
+
+fn known(call: &Call, path: &str) -> Option<Outcome> {
+    let json = |value: Value| {
+        let content = Content::Text("application/json", Bytes::from(format!("{value}\n")));
+        Ok(Reply { code: 200, content, warnings: Vec::new() })
+    };
+    Some(match path {
+        "/version" => json(call.api.version.info()),
+        "/openapi/v2" | "/openapi/v3" => super::openapi::answer(call, path),
+        "/openid/v1/jwks" => json(call.api.signer.key_set()),
+        "/.well-known/openid-configuration" => json(json!({
+            "issuer": ISSUER,
+            "jwks_uri": format!("{ISSUER}/openid/v1/jwks"),
+            "response_types_supported": ["id_token"],
+            "subject_types_supported": ["public"],
+            "id_token_signing_alg_values_supported": ["ES256"],
+        })),
+        "" => json(json!({"paths": [
+            "/.well-known/openid-configuration", "/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v2",
+            "/openapi/v3", "/openid/v1/jwks", "/readyz", "/version",
+        ]})),
+        _ if path.starts_with("/openapi/v3/") => super::openapi::answer(call, path),
+        _ if ["/livez", "/readyz", "/healthz"]
+            .iter()
+            .any(|check| path == *check || is_below(path, check)) =>
+        {
+            health(call, path)?
+        }
+        _ => discovery(call, path)?,
+    })
+}
+
+fn is_below(path: &str, parent: &str) -> bool {
+    path.strip_prefix(parent).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// Health, as a server tells it whose start is complete: this one answers nothing before that.
+fn health(call: &Call, path: &str) -> Option<Outcome> {
+    let (_, rest) = path.split_at(1);
+    let (check, one) = rest.split_once('/').unwrap_or((rest, ""));
+    if !one.is_empty() {
+        return CHECKS.contains(&one).then(|| Ok(Reply::text("ok")));
+    }
+    if call.query.get("verbose").is_none() {
+        return Some(Ok(Reply::text("ok")));
+    }
+    let excluded: Vec<&str> = call.query.all("exclude").collect();
+    let mut text = String::new();
+    for name in CHECKS {
+        let state = if excluded.contains(&name) { "excluded: ok" } else { "ok" };
+        text.push_str(&format!("[+]{name} {state}\n"));
+    }
+    text.push_str(&format!("{check} check passed\n"));
+    Some(Ok(Reply::text(text)))
+}
+
+fn discovery(call: &Call, path: &str) -> Option<Outcome> {
+    let header = Some(text_header(&call.headers, &header::ACCEPT)).filter(|text| !text.is_empty());
+    if accept::wants_aggregated(header) && matches!(path, "/api" | "/apis") {
+        let body = if path == "/api" { documents::aggregated_core() } else { documents::aggregated_groups() };
+        let content = Content::Text(documents::AGGREGATED, wire::json(&body).into());
+        return Some(Ok(Reply { code: 200, content, warnings: Vec::new() }));
+    }
+    let parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
+    let body = match parts.as_slice() {
+        ["api"] => documents::api_versions(&call.api.address.to_string()),
+        ["apis"] => documents::groups(),
+        ["apis", group] => documents::group(group)?,
+        ["api", version] => documents::resources("", version)?,
+        ["apis", group, version] => documents::resources(group, version)?,
+        _ => return None,
+    };
+    Some(call.form().map(|_| Reply::object(body)))
+}
+
+/// The answer to a path that nothing serves: a Status below a group that exists, plain text elsewhere.
+pub(super) fn unknown(call: &Call) -> Outcome {
+    let mut parts = call.attributes().path.trim_matches('/').split('/');
+    let served = match (parts.next(), parts.next(), parts.next()) {
+        (Some("api"), Some(_), _) => true,
+        (Some("apis"), Some(group), version) => embedded_semantics::kinds::ALL
+            .iter()
+            .any(|kind| kind.group == group && version.is_none_or(|version| kind.version == version)),
+        _ => false,
+    };
+    if served {
+        return Err(status::no_such_resource());
+    }
+    Ok(Reply::text("404 page not found\n").with_code(404))
+}

@@ -1,0 +1,136 @@
+//! PATCH in its four kinds.
+
+use embedded_semantics::cause::Cause;
+use embedded_semantics::fields::{self, Mode};
+use embedded_semantics::kinds::Kind;
+use embedded_semantics::lifecycle;
+use embedded_semantics::patch::{self, Applier};
+use embedded_semantics::status::{self, Status};
+use embedded_semantics::typed;
+use serde_json::Value;
+
+use super::create::{Write, create_object};
+use super::update::{change, change_by};
+use crate::api::{from_stored, shelf_of};
+use crate::http::body;
+use crate::http::call::Call;
+use crate::http::reply::{Outcome, Reply};
+use crate::store::Key;
+
+/// The content types of patches, as the refusal of any other lists them.
+const ACCEPTED: [&str; 5] = [
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+    "application/apply-patch+yaml",
+    "application/apply-patch+cbor",
+];
+
+/// Answers a PATCH of an object or one of its subresources.
+pub(super) fn patch(call: &Call, kind: &'static Kind, sub: Option<&str>) -> Outcome {
+    call.form()?;
+    let media_type = call.content_type().split(';').next().unwrap_or_default().trim();
+    let dry_run = call.dry_run("PatchOptions")?;
+    let change_of: fn(&Kind, &Value, &str) -> Result<Value, Status> = match media_type {
+        "application/json-patch+json" => |_, old, text| patch::json(old, text),
+        "application/merge-patch+json" => |_, old, text| patch::merge(old, text),
+        "application/strategic-merge-patch+json" => patch::strategic,
+        "application/apply-patch+yaml" => return apply(call, kind, sub, dry_run),
+        _ => return Err(status::unsupported_media_type(&ACCEPTED)),
+    };
+    if call.query.get("force").is_some() {
+        let cause = Cause::forbidden("force", "may not be specified for non-apply patch");
+        return Err(status::invalid_of("meta.k8s.io", "PatchOptions", "", &[cause]));
+    }
+    let text = std::str::from_utf8(&call.body).map_err(|why| status::bad_request(why.to_string()))?;
+    let tx = call.api.store.begin();
+    let write = Write {
+        api: &call.api,
+        tx: &tx,
+        user: &call.user,
+        clock: &call.clock,
+        dry_run,
+        manager: &call.manager(),
+    };
+    let old = tx
+        .get(shelf_of(kind), &Key::new(call.namespace_of(kind), call.name()))
+        .ok_or_else(|| status::not_found(kind, call.name()))?;
+    let new = change_of(kind, &from_stored(kind, old.value()), text)?;
+    let warnings = check_fields(kind, &new, call.field_validation("PatchOptions")?)?;
+    check_identity(&new, call.name())?;
+    let mut reply = Reply::written(kind, change(&write, kind, sub, &old, new)?);
+    reply.warnings = warnings;
+    Ok(reply)
+}
+
+/// Answers a server-side apply: what is applied becomes the manager's, and an absent object comes into being.
+fn apply(call: &Call, kind: &'static Kind, sub: Option<&str>, dry_run: bool) -> Outcome {
+    let manager = call.query.text("fieldManager").unwrap_or_default();
+    if manager.is_empty() {
+        let cause = Cause::required("fieldManager", "is required for apply patch");
+        return Err(status::invalid_of("meta.k8s.io", "PatchOptions", "", &[cause]));
+    }
+    let mode = call.field_validation("PatchOptions")?;
+    let mut applied = body::applied(&call.body, kind, mode)?;
+    lifecycle::place(&mut applied.object, call.namespace_of(kind))?;
+    let force = call.query.flag("force") == Some(true);
+    let applier = Applier { manager, force, sub, time: &call.clock.seconds };
+    let tx = call.api.store.begin();
+    let write = Write { api: &call.api, tx: &tx, user: &call.user, clock: &call.clock, dry_run, manager: "" };
+    let live = tx.get(shelf_of(kind), &Key::new(call.namespace_of(kind), call.name()));
+    let (written, code) = match live {
+        Some(old) => {
+            let whole = from_stored(kind, old.value());
+            let mut new = patch::apply(kind, Some(&whole), &applied.object, applier)?;
+            check_identity(&new, call.name())?;
+            let managed = new["metadata"]["managedFields"].clone();
+            // The version that an apply names is a condition; without one it builds on what is there.
+            if new["metadata"]["resourceVersion"].is_null() {
+                new["metadata"]["resourceVersion"] = whole["metadata"]["resourceVersion"].clone();
+            }
+            let note = |object: &mut Value, _: &Value| object["metadata"]["managedFields"] = managed;
+            (change_by(&write, kind, sub, &old, new, note)?, 200)
+        }
+        None if sub.is_some() => return Err(status::not_found(kind, call.name())),
+        None => {
+            let new = patch::apply(kind, None, &applied.object, applier)?;
+            check_identity(&new, call.name())?;
+            (create_object(&write, kind, call.namespace_of(kind), new)?, 201)
+        }
+    };
+    let mut reply = Reply::written(kind, written).with_code(code);
+    reply.warnings = applied.warnings;
+    Ok(reply)
+}
+
+/// Whether the patched object still fits its kind; returns what to warn of.
+fn check_fields(kind: &Kind, new: &Value, mode: Mode) -> Result<Vec<String>, Status> {
+    let Some(ty) = kind.type_id() else { return Ok(Vec::new()) };
+    let text = new.to_string();
+    let refuse = |why: String| {
+        let cause = Cause::invalid("patch", text.as_str(), why);
+        Err(status::invalid_of("", "", "", &[cause]))
+    };
+    if let Err(why) = typed::decode(ty, new) {
+        return refuse(why);
+    }
+    let problems = match mode {
+        Mode::Ignore => Vec::new(),
+        Mode::Warn | Mode::Strict => fields::problems(Some(ty), &text).map_err(status::bad_request)?,
+    };
+    if mode == Mode::Strict && !problems.is_empty() {
+        return refuse(format!("strict decoding error: {}", problems.join(", ")));
+    }
+    Ok(problems)
+}
+
+/// A patch may not make another object of the object.
+pub(super) fn check_identity(new: &Value, name: &str) -> Result<(), Status> {
+    let said = new["metadata"]["name"].as_str().unwrap_or_default();
+    if said != name {
+        return Err(status::bad_request(format!(
+            "the name of the object ({said}) does not match the name on the URL ({name})"
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,169 @@
+//! What clients get wrong: the answer is a Status, and the server goes on.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::client::Cluster;
+
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refusals_have_the_servers_status() {
+    let cluster = Cluster::start().await;
+    let large = vec![b' '; (3 << 20) + 1];
+    let answer = cluster.send("POST", MAPS, "application/json", large).await;
+    assert_eq!(answer.status, 413);
+    assert_eq!(answer.body()["message"], "Request entity too large: limit is 3145728");
+    assert_eq!(answer.body()["reason"], "RequestEntityTooLarge");
+    let answer = cluster.send("PATCH", &format!("{MAPS}/kube-root-ca.crt"), "text/plain", "{}").await;
+    assert_eq!(answer.status, 415, "{}", answer.text);
+    let request = cluster.admin.get(format!("{}{MAPS}", cluster.server.url())).header("Accept", "text/html");
+    assert_eq!(request.send().await.expect("an answer").status().as_u16(), 406);
+    for (method, path, status) in [
+        ("POST", "/healthz", 405),
+        ("PUT", MAPS, 405),
+        ("POST", "/api/v1/namespaces/default/configmaps/x", 405),
+        ("GET", "/api/v1/unknown", 404),
+        ("GET", "/api/v1/configmaps/x", 404),
+        ("GET", "/nothing", 404),
+        ("DELETE", "/api/v1/namespaces/default/configmaps/absent", 404),
+        ("POST", "/api/v1/namespaces/default/configmaps?timeout=x", 400),
+    ] {
+        let answer = cluster.ask(method, path, None).await;
+        assert_eq!(answer.status, status, "{method} {path}: {}", answer.text);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_vanishes_leaves_nothing() {
+    let cluster = Cluster::start().await;
+    for _ in 0..20 {
+        let request = cluster.admin.get(format!("{}{MAPS}?watch=1", cluster.server.url()));
+        drop(request.send().await.expect("an answer"));
+    }
+    let port = cluster.server.address().port();
+    for bytes in [&b""[..], b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x00"] {
+        use tokio::io::AsyncWriteExt as _;
+        let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", port)).await.expect("a connection");
+        stream.write_all(bytes).await.expect("written");
+    }
+    assert_eq!(cluster.ask("GET", "/readyz", None).await.status, 200);
+}
+
+/// A small generator of numbers: what matters is that bodies differ, and that a failure can be repeated.
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self, below: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % u64::try_from(below.max(1)).expect("it fits")).expect("it fits")
+    }
+}
+
+/// A value that is somewhat like an object, and somewhere not.
+fn odd(numbers: &mut Numbers, depth: usize) -> Value {
+    const NAMES: [&str; 16] = [
+        "metadata",
+        "name",
+        "labels",
+        "spec",
+        "status",
+        "ports",
+        "port",
+        "taints",
+        "key",
+        "$patch",
+        "finalizers",
+        "containers",
+        "type",
+        "addresses",
+        "ownerReferences",
+        "$setElementOrder/ports",
+    ];
+    match numbers.next(if depth == 0 { 7 } else { 9 }) {
+        0 => Value::Null,
+        1 => json!(numbers.next(2) == 0),
+        2 => json!(i64::try_from(numbers.next(1 << 40)).unwrap_or_default() - (1 << 39)),
+        3 => json!(""),
+        4 => json!(["a", "delete", "LoadBalancer", "10.96.0.300", "\u{0}", "é"][numbers.next(6)]),
+        5 => json!(1.5),
+        6 => json!("x".repeat(numbers.next(300))),
+        7 => (0..numbers.next(3)).map(|_| odd(numbers, depth - 1)).collect(),
+        _ => {
+            let members =
+                (0..numbers.next(5)).map(|_| (NAMES[numbers.next(16)].to_owned(), odd(numbers, depth - 1)));
+            Value::Object(members.collect())
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bodies_and_patches_of_any_form_are_answered() {
+    let seconds =
+        std::env::var("EMBEDDED_APISERVER_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(3);
+    let seed = std::env::var("EMBEDDED_APISERVER_FUZZ_SEED")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(0x5eed);
+    let cluster = Cluster::start().await;
+    let targets = [
+        ("/api/v1/nodes", "n", json!({"metadata": {"name": "n"}})),
+        (
+            "/api/v1/namespaces/default/services",
+            "s",
+            json!({"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}}),
+        ),
+        (MAPS, "m", json!({"metadata": {"name": "m"}})),
+        ("/apis/coordination.k8s.io/v1/namespaces/default/leases", "l", json!({"metadata": {"name": "l"}})),
+        (
+            "/api/v1/namespaces/default/pods",
+            "p",
+            json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}),
+        ),
+        ("/apis/rbac.authorization.k8s.io/v1/clusterroles", "r", json!({"metadata": {"name": "r"}})),
+    ];
+    for (path, _, body) in &targets {
+        let made = cluster.ask("POST", path, Some(body.clone())).await;
+        assert_eq!(made.status, 201, "{path}: {}", made.text);
+    }
+    const TYPES: [&str; 6] = [
+        "application/merge-patch+json",
+        "application/strategic-merge-patch+json",
+        "application/json-patch+json",
+        "application/apply-patch+yaml",
+        "application/json",
+        "application/vnd.kubernetes.protobuf",
+    ];
+    let mut numbers = Numbers(seed);
+    let until = Instant::now() + Duration::from_secs(seconds);
+    let mut count = 0_u64;
+    while Instant::now() < until {
+        let (path, name, _) = &targets[numbers.next(targets.len())];
+        let content_type = TYPES[numbers.next(TYPES.len())];
+        let mut body = odd(&mut numbers, 4).to_string().into_bytes();
+        if numbers.next(4) == 0 && !body.is_empty() {
+            let at = numbers.next(body.len());
+            body[at] = u8::try_from(numbers.next(256)).unwrap_or_default();
+        }
+        let sub = ["", "/status", "/scale", "/token", "/binding"][numbers.next(5)];
+        let (method, path) = match numbers.next(4) {
+            0 => ("POST", (*path).to_owned()),
+            1 => ("PUT", format!("{path}/{name}{sub}")),
+            2 => ("DELETE", format!("{path}/absent")),
+            _ => ("PATCH", format!("{path}/{name}{sub}?fieldManager=f")),
+        };
+        let shown = String::from_utf8_lossy(&body).into_owned();
+        let answer = cluster.send(method, &path, content_type, body).await;
+        let body = answer.body();
+        // A real server, too, answers some patches that make no sense with 500 and no reason.
+        let failed = answer.status >= 500 && !(answer.status == 500 && body["reason"].is_null());
+        let proper = body["kind"].is_string() || answer.status == 404;
+        assert!(!failed && proper, "seed {seed}, {method} {path} {content_type} {shown}\n{answer:?}");
+        count += 1;
+    }
+    assert!(count > 0);
+    assert_eq!(cluster.ask("GET", "/readyz", None).await.status, 200);
+}

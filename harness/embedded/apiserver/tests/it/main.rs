@@ -1,0 +1,11 @@
+//! The server as clients meet it: over TLS, and in process.
+
+mod access;
+mod bad_input;
+mod client;
+mod in_process;
+mod kubectl;
+mod objects;
+mod protobuf;
+mod transcripts;
+mod watches;

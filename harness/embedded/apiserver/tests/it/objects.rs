@@ -1,0 +1,154 @@
+//! Objects from creation to deletion, where the recordings do not reach.
+
+use serde_json::{Value, json};
+
+use crate::client::Cluster;
+
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dry_run_keeps_nothing() {
+    let cluster = Cluster::start().await;
+    let before = cluster.server.revision();
+    let body = json!({"metadata": {"name": "a"}});
+    let made = cluster.ask("POST", &format!("{MAPS}?dryRun=All"), Some(body.clone())).await;
+    assert_eq!((made.status, made.body()["metadata"]["name"].clone()), (201, json!("a")));
+    let refused = cluster.ask("POST", &format!("{MAPS}?dryRun=Some"), Some(body)).await;
+    assert_eq!(refused.status, 422);
+    assert_eq!(cluster.ask("GET", &format!("{MAPS}/a"), None).await.status, 404);
+    assert_eq!(cluster.server.revision(), before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deletion_waits_for_finalizers_and_minds_preconditions() {
+    let cluster = Cluster::start().await;
+    let body = json!({"metadata": {"name": "a", "finalizers": ["example.com/wait"]}});
+    let made = cluster.ask("POST", MAPS, Some(body)).await.body();
+    let path = format!("{MAPS}/a");
+    let wrong = json!({"preconditions": {"uid": "other"}});
+    let refused = cluster.ask("DELETE", &path, Some(wrong)).await;
+    assert_eq!(refused.status, 409, "{}", refused.text);
+    let uid = made["metadata"]["uid"].as_str().expect("a uid");
+    assert!(refused.body()["message"].as_str().expect("a message").contains(uid));
+    let foreground = json!({"propagationPolicy": "Foreground"});
+    let waiting = cluster.ask("DELETE", &path, Some(foreground)).await.body();
+    assert_eq!(waiting["metadata"]["finalizers"], json!(["example.com/wait", "foregroundDeletion"]));
+    assert!(waiting["metadata"]["deletionTimestamp"].is_string());
+    let free = r#"{"metadata":{"finalizers":null}}"#;
+    assert_eq!(cluster.send("PATCH", &path, "application/merge-patch+json", free).await.status, 200);
+    assert_eq!(cluster.ask("GET", &path, None).await.status, 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_update_that_changes_nothing_writes_nothing() {
+    let cluster = Cluster::start().await;
+    let made =
+        cluster.ask("POST", MAPS, Some(json!({"metadata": {"name": "a"}, "data": {"k": "v"}}))).await.body();
+    let again = cluster.ask("PUT", &format!("{MAPS}/a"), Some(made.clone())).await.body();
+    assert_eq!(again["metadata"]["resourceVersion"], made["metadata"]["resourceVersion"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unknown_fields_are_warned_of_or_refused() {
+    let cluster = Cluster::start().await;
+    let body = json!({"metadata": {"name": "a"}, "dato": {}});
+    let made = cluster.ask("POST", MAPS, Some(body.clone())).await;
+    assert_eq!((made.status, made.warnings), (201, vec!["299 - \"unknown field \\\"dato\\\"\"".to_owned()]));
+    let strict = cluster.ask("PUT", &format!("{MAPS}/a?fieldValidation=Strict"), Some(body)).await;
+    assert_eq!(
+        (strict.status, strict.body()["message"].clone()),
+        (
+            400,
+            json!(
+                "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: strict decoding error: unknown field \"dato\""
+            )
+        )
+    );
+    let patch = |mode: &str| {
+        let path = format!("{MAPS}/a?fieldValidation={mode}");
+        let cluster = &cluster;
+        async move { cluster.send("PATCH", &path, "application/merge-patch+json", r#"{"dato":{}}"#).await.status }
+    };
+    assert_eq!((patch("Strict").await, patch("Warn").await, patch("Odd").await), (422, 200, 422));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_write_says_who_owns_its_fields() {
+    let cluster = Cluster::start().await;
+    let made = cluster
+        .ask(
+            "POST",
+            &format!("{MAPS}?fieldManager=me"),
+            Some(json!({"metadata": {"name": "a"}, "data": {"k": "v"}})),
+        )
+        .await;
+    let entry = made.body()["metadata"]["managedFields"][0].clone();
+    assert_eq!((&entry["manager"], &entry["operation"]), (&json!("me"), &json!("Update")));
+    assert_eq!(entry["fieldsV1"]["f:data"]["f:k"], json!({}));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_are_one_under_both_groups() {
+    let cluster = Cluster::start().await;
+    let event = json!({
+        "metadata": {"name": "e"}, "involvedObject": {"kind": "Node", "name": "n"}, "message": "words",
+        "reason": "Tested", "type": "Normal", "count": 2, "firstTimestamp": "2026-01-01T00:00:00Z",
+        "lastTimestamp": "2026-01-01T00:00:00Z",
+    });
+    let made = cluster.ask("POST", "/api/v1/namespaces/default/events", Some(event)).await;
+    assert_eq!(made.status, 201, "{}", made.text);
+    let path = "/apis/events.k8s.io/v1/namespaces/default/events?fieldSelector=regarding.name%3Dn";
+    let list = cluster.ask("GET", path, None).await.body();
+    let item = &list["items"][0];
+    assert_eq!(
+        (&item["note"], &item["regarding"]["name"], &item["deprecatedCount"]),
+        (&json!("words"), &json!("n"), &json!(2))
+    );
+    assert_eq!(item["message"], Value::Null);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn new_namespaces_are_furnished_and_some_never_go() {
+    let cluster = Cluster::start().await;
+    assert_eq!(
+        cluster.ask("POST", "/api/v1/namespaces", Some(json!({"metadata": {"name": "x"}}))).await.status,
+        201
+    );
+    for path in ["serviceaccounts/default", "configmaps/kube-root-ca.crt"] {
+        assert_eq!(
+            cluster.ask("GET", &format!("/api/v1/namespaces/x/{path}"), None).await.status,
+            200,
+            "{path}"
+        );
+    }
+    let refused = cluster.ask("DELETE", "/api/v1/namespaces/kube-system", None).await;
+    assert_eq!(refused.status, 403);
+    assert_eq!(
+        refused.body()["message"],
+        "namespaces \"kube-system\" is forbidden: this namespace may not be deleted"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_without_a_service_account_of_its_own_gets_the_default_one_and_its_token() {
+    let cluster = Cluster::start().await;
+    let pods = "/api/v1/namespaces/default/pods";
+    let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "x:1"}]}});
+    let made = cluster.ask("POST", pods, Some(pod)).await.body();
+    assert_eq!(made["spec"]["serviceAccountName"], "default", "{made}");
+    let volume = made["spec"]["volumes"][0]["name"].as_str().expect("a volume");
+    assert!(
+        volume.starts_with("kube-api-access-") && volume.len() == "kube-api-access-".len() + 5,
+        "{volume}"
+    );
+    assert_eq!(made["spec"]["containers"][0]["volumeMounts"][0]["name"], volume);
+    let stranger = json!({
+        "metadata": {"name": "q"},
+        "spec": {"serviceAccountName": "absent", "containers": [{"name": "c", "image": "x:1"}]},
+    });
+    let refused = cluster.ask("POST", pods, Some(stranger)).await;
+    assert_eq!(
+        refused.body()["message"],
+        "pods \"q\" is forbidden: error looking up service account default/absent: serviceaccount \"absent\" not found"
+    );
+}

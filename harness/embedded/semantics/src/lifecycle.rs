@@ -1,0 +1,187 @@
+//! What happens to an object between a request's body and storage: defaults, preparation, allocation, validation.
+//!
+//! Source of the order: `k8s.io/apiserver/pkg/registry/rest/{create,update}.go` and `registry/generic/registry`.
+
+mod endpoints;
+mod event;
+mod internal;
+mod meta;
+mod node;
+mod pod;
+mod podspec;
+mod rbac;
+mod service;
+mod small;
+mod strategy;
+mod warnings;
+mod workload;
+
+use serde_json::Value;
+
+pub use event::{event_from_core, event_to_core};
+pub use meta::place;
+pub use pod::mount_token;
+pub use warnings::{deprecation, warnings};
+
+use crate::alloc::Allocator;
+use crate::cause::Cause;
+use crate::kinds::Kind;
+use crate::rules::names;
+use crate::status::{self, Status};
+use crate::typed;
+use crate::value::{Edit as _, Look as _};
+
+/// What a decision needs from outside: time, identity and the cluster's addresses.
+#[derive(Debug)]
+pub struct Context<'a> {
+    /// Now, RFC 3339 with whole seconds in UTC.
+    pub now: &'a str,
+    /// Now with microseconds.
+    pub now_micro: &'a str,
+    /// The uid of an object that is created.
+    pub uid: &'a str,
+    /// Five characters that complete a generateName, drawn from `bcdfghjklmnpqrstvwxz2456789`.
+    pub suffix: &'a str,
+    /// The cluster's Service addresses and ports.
+    pub allocator: &'a mut Allocator,
+    /// The Kubernetes minor version.
+    pub minor: u32,
+    /// Nothing will be stored: allocations are shown in the answer and given back.
+    pub dry_run: bool,
+}
+
+/// The longest part of a generateName that is kept, so that five characters fit a DNS label.
+const GENERATED_PREFIX: usize = 58;
+
+/// The object as its body means it: decoded into its type, defaulted.
+///
+/// # Errors
+/// The Status about a body that does not fit the type.
+pub fn decode(kind: &Kind, body: &Value) -> Result<Value, Status> {
+    let mut object = decode_plain(kind, body)?;
+    strategy::of(kind).default(&mut object);
+    Ok(object)
+}
+
+fn decode_plain(kind: &Kind, body: &Value) -> Result<Value, Status> {
+    let Some(ty) = kind.type_id() else {
+        return Ok(body.clone());
+    };
+    let mut object = typed::decode(ty, body).map_err(|why| {
+        status::bad_request(format!(
+            "{0} in version {1:?} cannot be handled as a {0}: {why}",
+            kind.kind, kind.version
+        ))
+    })?;
+    object.put("apiVersion", kind.api_version());
+    object.put("kind", kind.kind);
+    Ok(object)
+}
+
+/// The object to store for a creation, without a resourceVersion. Its namespace stands in it already ([`place`]).
+///
+/// # Errors
+/// The Status that the API server refuses it with. Nothing stays allocated then.
+pub fn create(kind: &Kind, object: Value, cx: &mut Context<'_>) -> Result<Value, Status> {
+    let mut object = decode(kind, &object)?;
+    if !matches!(object.text("metadata.resourceVersion"), "" | "0") {
+        return Err(status::unexplained("resourceVersion should not be set on objects to be created"));
+    }
+    for system in ["resourceVersion", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        object.clear(&format!("metadata.{system}"));
+    }
+    if object.text("metadata.name").is_empty() && !object.text("metadata.generateName").is_empty() {
+        let prefix: String = object.text("metadata.generateName").chars().take(GENERATED_PREFIX).collect();
+        object.put("metadata.name", format!("{prefix}{}", cx.suffix));
+    }
+    object.put("metadata.creationTimestamp", cx.now);
+    object.put("metadata.uid", cx.uid);
+    cx.allocator.begin();
+    let created = prepare_created(kind, &mut object, cx);
+    finish(cx, created.is_ok());
+    created?;
+    decode_plain(kind, &object)
+}
+
+fn prepare_created(kind: &Kind, object: &mut Value, cx: &mut Context<'_>) -> Result<(), Status> {
+    let strategy = strategy::of(kind);
+    strategy.allocate_create(object, cx)?;
+    strategy.prepare_create(object, cx);
+    let mut causes = meta::created(kind, object);
+    causes.extend(strategy.validate_create(object, cx));
+    if causes.is_empty() { Ok(()) } else { Err(status::invalid(kind, object.text("metadata.name"), &causes)) }
+}
+
+/// Ends a write's allocations.
+fn finish(cx: &mut Context<'_>, done: bool) {
+    if done && !cx.dry_run {
+        cx.allocator.commit();
+    } else {
+        cx.allocator.rollback();
+    }
+}
+
+/// The object to store for an update of the object or of one of its subresources, with the old resourceVersion.
+/// Whether the new object's resourceVersion is stale is the store's question.
+///
+/// # Errors
+/// The Status that the API server refuses it with. Allocations are then as before.
+pub fn update(
+    kind: &Kind,
+    sub: Option<&str>,
+    old: &Value,
+    new: Value,
+    cx: &mut Context<'_>,
+) -> Result<Value, Status> {
+    let mut new = decode(kind, &new)?;
+    let name = old.text("metadata.name").to_owned();
+    if matches!(new.text("metadata.resourceVersion"), "" | "0") {
+        if !kind.unconditional_update {
+            let why = "must be specified for an update";
+            let cause = Cause::invalid("metadata.resourceVersion", 0, why);
+            return Err(status::invalid_of(kind.group, kind.plural, &name, &[cause]));
+        }
+        new.put("metadata.resourceVersion", old.text("metadata.resourceVersion"));
+    }
+    cx.allocator.begin();
+    let updated = prepare_updated(kind, sub, old, &mut new, cx);
+    finish(cx, updated.is_ok());
+    updated?;
+    decode_plain(kind, &new)
+}
+
+fn prepare_updated(
+    kind: &Kind,
+    sub: Option<&str>,
+    old: &Value,
+    new: &mut Value,
+    cx: &mut Context<'_>,
+) -> Result<(), Status> {
+    let strategy = strategy::of(kind);
+    if sub.is_none() {
+        strategy.allocate_update(old, new, cx)?;
+    }
+    new.put("metadata.generation", old.at("metadata.generation").clone());
+    strategy.prepare_update(sub, old, new, cx);
+    meta::carry_over(old, new);
+    let mut causes = meta::any(new, kind.namespaced, |name, prefix| {
+        if prefix { names::path_segment_prefix(name) } else { names::path_segment(name) }
+    });
+    causes.extend(meta::changed(old, new));
+    causes.extend(strategy.validate_update(kind, sub, old, new, cx));
+    if causes.is_empty() { Ok(()) } else { Err(status::invalid(kind, old.text("metadata.name"), &causes)) }
+}
+
+/// Gives back what an object held, after it was removed.
+pub fn released(kind: &Kind, object: &Value, allocator: &mut Allocator) {
+    allocator.begin();
+    strategy::of(kind).released(object, allocator);
+    allocator.commit();
+}
+
+/// Takes what a stored object holds, when a store is filled from elsewhere. What is taken already stays so.
+pub fn restored(kind: &Kind, object: &Value, allocator: &mut Allocator) {
+    allocator.begin();
+    strategy::of(kind).restored(object, allocator);
+    allocator.commit();
+}

@@ -1,0 +1,146 @@
+//! Services: defaults, what goes when the type changes, what an update takes over.
+//!
+//! Source: `pkg/apis/core/v1/defaults.go`, `pkg/registry/core/service/strategy.go` and `storage/storage.go`.
+
+mod allocate;
+mod changes;
+mod families;
+mod transitions;
+mod validate;
+
+use serde_json::{Value, json};
+
+use super::Context;
+use super::strategy::Strategy;
+use crate::alloc::Allocator;
+use crate::cause::Cause;
+use crate::kinds::Kind;
+use crate::status::Status;
+use crate::value::{Edit as _, Look as _, is_zero};
+
+/// How long a client stays with one endpoint by default.
+const AFFINITY_SECONDS: i64 = 10_800;
+
+pub(super) struct Service;
+
+impl Strategy for Service {
+    fn default(&self, object: &mut Value) {
+        object.put_default("spec.sessionAffinity", "None");
+        match object.text("spec.sessionAffinity") {
+            "None" => {
+                object.clear("spec.sessionAffinityConfig");
+            }
+            "ClientIP" if !object.has("spec.sessionAffinityConfig.clientIP.timeoutSeconds") => {
+                let config = json!({"clientIP": {"timeoutSeconds": AFFINITY_SECONDS}});
+                object.put("spec.sessionAffinityConfig", config);
+            }
+            _ => {}
+        }
+        object.put_default("spec.type", "ClusterIP");
+        for port in object.items("spec.ports") {
+            port.put_default("protocol", "TCP");
+            if is_zero(port.at("targetPort")) {
+                let number = port.at("port").clone();
+                port.put("targetPort", number);
+            }
+        }
+        if externally_accessible(object) {
+            object.put_default("spec.externalTrafficPolicy", "Cluster");
+        }
+        let kind = object.text("spec.type").to_owned();
+        let in_cluster = matches!(kind.as_str(), "NodePort" | "LoadBalancer" | "ClusterIP");
+        if in_cluster && !object.has("spec.internalTrafficPolicy") {
+            object.put("spec.internalTrafficPolicy", "Cluster");
+        }
+        if kind == "LoadBalancer" {
+            if !object.has("spec.allocateLoadBalancerNodePorts") {
+                object.put("spec.allocateLoadBalancerNodePorts", true);
+            }
+            for ingress in object.items("status.loadBalancer.ingress") {
+                if !ingress.text("ip").is_empty() && !ingress.has("ipMode") {
+                    ingress.put("ipMode", "VIP");
+                }
+            }
+        }
+    }
+
+    fn allocate_create(&self, object: &mut Value, cx: &mut Context<'_>) -> Result<(), Status> {
+        transitions::normalize_cluster_ips(None, object);
+        families::init(None, object, cx)?;
+        allocate::create(object, cx)
+    }
+
+    fn prepare_create(&self, object: &mut Value, _cx: &mut Context<'_>) {
+        object.put("status", json!({"loadBalancer": {}}));
+    }
+
+    fn validate_create(&self, object: &Value, _cx: &Context<'_>) -> Vec<Cause> {
+        validate::service(object, None)
+    }
+
+    fn allocate_update(&self, old: &Value, new: &mut Value, cx: &mut Context<'_>) -> Result<(), Status> {
+        transitions::take_over_allocations(old, new);
+        transitions::normalize_cluster_ips(Some(old), new);
+        families::init(Some(old), new, cx)?;
+        allocate::update(old, new, cx)
+    }
+
+    fn prepare_update(&self, sub: Option<&str>, old: &Value, new: &mut Value, _cx: &mut Context<'_>) {
+        if sub.is_some() {
+            new.put("spec", old.at("spec").clone());
+        } else {
+            new.put("status", old.at("status").clone());
+            transitions::drop_what_the_type_has_not(old, new);
+        }
+    }
+
+    fn validate_update(
+        &self,
+        _kind: &Kind,
+        sub: Option<&str>,
+        old: &Value,
+        new: &Value,
+        _cx: &Context<'_>,
+    ) -> Vec<Cause> {
+        let mut causes = super::meta::changed(old, new);
+        if sub.is_some() {
+            causes.extend(changes::load_balancer_status(old, new));
+        } else {
+            causes.extend(changes::changed(old, new));
+            causes.extend(validate::service(new, Some(old)));
+        }
+        causes
+    }
+
+    fn released(&self, object: &Value, allocator: &mut Allocator) {
+        allocate::release(object, allocator);
+    }
+
+    fn restored(&self, object: &Value, allocator: &mut Allocator) {
+        allocate::restore(object, allocator);
+    }
+}
+
+/// Whether clients outside the cluster reach it.
+fn externally_accessible(service: &Value) -> bool {
+    match service.text("spec.type") {
+        "LoadBalancer" | "NodePort" => true,
+        "ClusterIP" => !service.list("spec.externalIPs").is_empty(),
+        _ => false,
+    }
+}
+
+/// Whether load balancers ask a port of its own which nodes have endpoints.
+fn needs_health_check(service: &Value) -> bool {
+    service.text("spec.type") == "LoadBalancer" && service.text("spec.externalTrafficPolicy") == "Local"
+}
+
+/// Whether it has addresses of the service network.
+fn needs_cluster_ip(service: &Value) -> bool {
+    service.text("spec.type") != "ExternalName"
+}
+
+/// Whether it is headless.
+fn is_headless(service: &Value) -> bool {
+    matches!(service.list("spec.clusterIPs"), [only] if only == "None")
+}

@@ -1,0 +1,16 @@
+//! Patches: how a change that is sent becomes a whole object.
+
+mod apply;
+mod fit;
+mod json;
+mod managed;
+mod merge;
+mod owned;
+mod strategic;
+
+pub use apply::{Applier, apply};
+pub use fit::{Form, fit};
+pub use json::json;
+pub use managed::note_update;
+pub use merge::merge;
+pub use strategic::strategic;

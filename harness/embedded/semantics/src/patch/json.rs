@@ -1,0 +1,282 @@
+//! JSON patch as the API server's library applies it.
+//!
+//! That library (evanphx/json-patch v4) departs from RFC 6902: a replacement of an absent member adds it, an index may
+//! count from the end, and a test for null holds for an absent member. So the rules are its, not the RFC's.
+
+use serde_json::Value;
+
+use crate::status::{self, Status};
+
+/// The most operations of one patch. Source: `k8s.io/apiserver/pkg/endpoints/handlers/patch.go`.
+const MOST_OPERATIONS: usize = 10_000;
+
+/// The object after a JSON patch.
+///
+/// # Errors
+/// A Status with the library's text: 400 when the patch is no list of operations, 413 when it has too many, 422 when
+/// an operation does not fit the object.
+pub fn json(old: &Value, patch_text: &str) -> Result<Value, Status> {
+    let patch: Value =
+        serde_json::from_str(patch_text).map_err(|error| status::bad_request(error.to_string()))?;
+    let Value::Array(operations) = patch else {
+        let kind = match patch {
+            Value::Object(_) => "object",
+            Value::String(_) => "string",
+            Value::Number(_) => "number",
+            Value::Bool(_) => "bool",
+            _ => return Ok(old.clone()),
+        };
+        return Err(status::bad_request(format!(
+            "error decoding patch: json: cannot unmarshal {kind} into Go value of type []handlers.jsonPatchOp"
+        )));
+    };
+    if operations.len() > MOST_OPERATIONS {
+        return Err(status::too_many_operations(MOST_OPERATIONS, operations.len()));
+    }
+    let mut object = old.clone();
+    for operation in &operations {
+        apply(&mut object, operation).map_err(status::unprocessable)?;
+    }
+    Ok(object)
+}
+
+fn apply(object: &mut Value, operation: &Value) -> Result<(), String> {
+    let text = |name: &str| operation.get(name).and_then(Value::as_str);
+    let kind = text("op").unwrap_or("unknown");
+    let value = operation.get("value").cloned().unwrap_or(Value::Null);
+    let missing = |what: &str| {
+        let detail = if what == "path" && matches!(kind, "add" | "remove" | "copy") {
+            String::new()
+        } else if what == "path" {
+            "operation missing path field: ".to_owned()
+        } else {
+            "operation, missing from field: ".to_owned()
+        };
+        format!("{kind} operation failed to decode {what}: {detail}missing value")
+    };
+    let path = || text("path").ok_or_else(|| missing("path"));
+    let from = || text("from").ok_or_else(|| missing("from"));
+    match kind {
+        "add" => {
+            let path = path()?;
+            let (parent, key) = find(object, path).ok_or_else(|| {
+                format!("add operation does not apply: doc is missing path: \"{path}\": missing value")
+            })?;
+            add(parent, &key, value).map_err(|why| format!("error in add for path: '{path}': {why}"))
+        }
+        "remove" => {
+            let path = path()?;
+            let (parent, key) = find(object, path).ok_or_else(|| {
+                format!("remove operation does not apply: doc is missing path: \"{path}\": missing value")
+            })?;
+            remove(parent, &key).map(drop).map_err(|why| format!("error in remove for path: '{path}': {why}"))
+        }
+        "replace" => replace(object, path()?, value),
+        "test" => test(object, path()?, &value),
+        "move" => {
+            let from = from()?;
+            let (parent, key) = find(object, from).ok_or_else(|| {
+                format!("move operation does not apply: doc is missing from path: {from}: missing value")
+            })?;
+            let moved =
+                remove(parent, &key).map_err(|why| format!("error in move for path: '{key}': {why}"))?;
+            let path = path()?;
+            let (parent, key) = find(object, path).ok_or_else(|| {
+                format!(
+                    "move operation does not apply: doc is missing destination path: {path}: missing value"
+                )
+            })?;
+            add(parent, &key, moved).map_err(|why| format!("error in move for path: '{path}': {why}"))
+        }
+        "copy" => {
+            let from = from()?;
+            let (parent, key) = find(object, from).ok_or_else(|| {
+                format!("copy operation does not apply: doc is missing from path: {from}: missing value")
+            })?;
+            let copied = get(parent, &key)
+                .map_err(|why| format!("error in copy for from: '{from}': {why}"))?
+                .cloned()
+                .unwrap_or(Value::Null);
+            let path = path()?;
+            let (parent, key) = find(object, path).ok_or_else(|| {
+                format!(
+                    "copy operation does not apply: doc is missing destination path: {path}: missing value"
+                )
+            })?;
+            add(parent, &key, copied).map_err(|why| format!("error while adding value during copy: {why}"))
+        }
+        other => Err(format!("Unexpected kind: {other}")),
+    }
+}
+
+fn replace(object: &mut Value, path: &str, value: Value) -> Result<(), String> {
+    if path.is_empty() {
+        return if value.is_object() || value.is_array() {
+            *object = value;
+            Ok(())
+        } else {
+            Err("replace operation value must be object or array: %!w(<nil>)".to_owned())
+        };
+    }
+    let (parent, key) = find(object, path).ok_or_else(|| {
+        format!("replace operation does not apply: doc is missing path: {path}: missing value")
+    })?;
+    get(parent, &key).map_err(|_| {
+        format!("replace operation does not apply: doc is missing key: {path}: missing value")
+    })?;
+    match parent {
+        Value::Object(members) => {
+            members.insert(key, value);
+        }
+        Value::Array(items) => {
+            let at = index(&key, items.len())?;
+            if let Some(item) = items.get_mut(at) {
+                *item = value;
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn test(object: &mut Value, path: &str, value: &Value) -> Result<(), String> {
+    let failed = || format!("testing value {path} failed: test failed");
+    if path.is_empty() {
+        return if object == value { Ok(()) } else { Err(failed()) };
+    }
+    let (parent, key) = find(object, path)
+        .ok_or_else(|| format!("test operation does not apply: is missing path: {path}: missing value"))?;
+    let found = get(parent, &key).map_err(|why| format!("error in test for path: '{path}': {why}"))?;
+    if found.unwrap_or(&Value::Null) == value { Ok(()) } else { Err(failed()) }
+}
+
+/// The container a pointer's last part is about, and that part.
+fn find<'a>(object: &'a mut Value, path: &str) -> Option<(&'a mut Value, String)> {
+    let mut parts: Vec<String> =
+        path.split('/').skip(1).map(|part| part.replace("~1", "/").replace("~0", "~")).collect();
+    let key = parts.pop()?;
+    let mut here = object;
+    for part in parts {
+        here = match here {
+            Value::Object(members) => members.get_mut(&part)?,
+            Value::Array(items) => {
+                let at = index(&part, items.len()).ok()?;
+                items.get_mut(at)?
+            }
+            _ => return None,
+        };
+    }
+    (here.is_object() || here.is_array()).then_some((here, key))
+}
+
+fn get<'a>(parent: &'a Value, key: &str) -> Result<Option<&'a Value>, String> {
+    match parent {
+        Value::Object(members) => Ok(members.get(key)),
+        Value::Array(items) => index(key, items.len()).map(|at| items.get(at)),
+        _ => Ok(None),
+    }
+}
+
+fn add(parent: &mut Value, key: &str, value: Value) -> Result<(), String> {
+    match parent {
+        Value::Object(members) => {
+            members.insert(key.to_owned(), value);
+        }
+        Value::Array(items) if key == "-" => items.push(value),
+        Value::Array(items) => {
+            let at = index(key, items.len() + 1).map_err(|why| {
+                if why.starts_with("strconv") {
+                    format!("value was not a proper array index: '{key}': {why}")
+                } else {
+                    why
+                }
+            })?;
+            items.insert(at, value);
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn remove(parent: &mut Value, key: &str) -> Result<Value, String> {
+    match parent {
+        Value::Object(members) => members
+            .remove(key)
+            .ok_or_else(|| format!("Unable to remove nonexistent key: {key}: missing value")),
+        Value::Array(items) => {
+            let at = index(key, items.len())?;
+            Ok(items.remove(at))
+        }
+        _ => Ok(Value::Null),
+    }
+}
+
+/// The place of an index among so many items; a negative one counts from the end.
+fn index(key: &str, count: usize) -> Result<usize, String> {
+    let number: i64 = key.parse().map_err(|_| format!("strconv.Atoi: parsing {key:?}: invalid syntax"))?;
+    let count = i64::try_from(count).unwrap_or(i64::MAX);
+    let at = if number < 0 { number + count } else { number };
+    match usize::try_from(at) {
+        Ok(at) if number < count => Ok(at),
+        _ => Err(format!("Unable to access invalid index: {number}: invalid index referenced")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(old: Value, patch: Value, expected: Value) {
+        assert_eq!(json(&old, &patch.to_string()), Ok(expected));
+    }
+
+    #[track_caller]
+    fn wrong(old: Value, patch: Value, code: u16, message: &str) {
+        let status = json(&old, &patch.to_string()).expect_err("the patch does not fit");
+        assert_eq!((status.code, status.message.as_str()), (code, message));
+    }
+
+    #[test]
+    fn operations_apply_in_order() {
+        check(
+            json!({"a": [1, 2, 3], "b": {"c": 1}}),
+            json!([{"op": "add", "path": "/a/-", "value": 4}, {"op": "remove", "path": "/a/0"},
+                {"op": "replace", "path": "/b/d", "value": 5}, {"op": "move", "from": "/b/c", "path": "/e"},
+                {"op": "copy", "from": "/a/-1", "path": "/f"}, {"op": "test", "path": "/nope", "value": null},
+                {"op": "add", "path": "/g~1h", "value": {}}]),
+            json!({"a": [2, 3, 4], "b": {"d": 5}, "e": 1, "f": 4, "g/h": {}}),
+        );
+    }
+
+    #[test]
+    fn what_does_not_fit_is_told_in_the_librarys_words() {
+        wrong(
+            json!({}),
+            json!([{"op": "remove", "path": "/a"}]),
+            422,
+            "error in remove for path: '/a': Unable to remove nonexistent key: a: missing value",
+        );
+        wrong(
+            json!({}),
+            json!([{"op": "add", "path": "/a/b", "value": 1}]),
+            422,
+            "add operation does not apply: doc is missing path: \"/a/b\": missing value",
+        );
+        wrong(
+            json!({"a": 1}),
+            json!([{"op": "test", "path": "/a", "value": 2}]),
+            422,
+            "testing value /a failed: test failed",
+        );
+        wrong(json!({}), json!([{"op": "x"}]), 422, "Unexpected kind: x");
+        wrong(
+            json!({"a": [1]}),
+            json!([{"op": "replace", "path": "/a/7", "value": 2}]),
+            422,
+            "replace operation does not apply: doc is missing key: /a/7: missing value",
+        );
+    }
+}

@@ -1,0 +1,195 @@
+//! The entries of managedFields: who wrote which fields, and how ordinary writes change that.
+//!
+//! Source: `k8s.io/apimachinery/pkg/util/managedfields`.
+
+use serde_json::{Map, Value, json};
+
+use super::owned::{self, Set};
+use crate::cause::quoted;
+use crate::kinds::Kind;
+use crate::value::{Edit as _, Look as _};
+
+/// How a manager wrote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Operation {
+    /// By server-side apply.
+    Apply,
+    /// By any other write.
+    Update,
+}
+
+impl Operation {
+    fn name(self) -> &'static str {
+        match self {
+            Operation::Apply => "Apply",
+            Operation::Update => "Update",
+        }
+    }
+}
+
+/// One entry.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) manager: String,
+    pub(super) operation: Operation,
+    pub(super) api_version: String,
+    pub(super) sub: String,
+    pub(super) time: String,
+    pub(super) set: Set,
+}
+
+impl Entry {
+    pub(super) fn is(&self, manager: &str, operation: Operation, sub: &str) -> bool {
+        self.manager == manager && self.operation == operation && self.sub == sub
+    }
+
+    /// The manager as conflicts name it.
+    pub(super) fn shown(&self) -> String {
+        let mut text = quoted(&self.manager);
+        if !self.sub.is_empty() {
+            text.push_str(&format!(" with subresource {}", quoted(&self.sub)));
+        }
+        if self.operation == Operation::Update {
+            text.push_str(&format!(" using {}", self.api_version));
+            if !self.time.is_empty() {
+                text.push_str(&format!(" at {}", self.time));
+            }
+        }
+        text
+    }
+}
+
+/// The entries of an object.
+pub(super) fn read(object: &Value) -> Vec<Entry> {
+    object
+        .list("metadata.managedFields")
+        .iter()
+        .map(|entry| Entry {
+            manager: entry.text("manager").to_owned(),
+            operation: if entry.text("operation") == "Apply" { Operation::Apply } else { Operation::Update },
+            api_version: entry.text("apiVersion").to_owned(),
+            sub: entry.text("subresource").to_owned(),
+            time: entry.text("time").to_owned(),
+            set: owned::read(entry.at("fieldsV1")),
+        })
+        .collect()
+}
+
+/// Puts the entries that own anything into an object, in the server's order.
+pub(super) fn write(object: &mut Value, mut entries: Vec<Entry>) {
+    entries.retain(|entry| !entry.set.is_empty());
+    entries.sort_by(|a, b| {
+        let key = |entry: &Entry| {
+            (
+                entry.operation,
+                entry.time.clone(),
+                entry.manager.clone(),
+                entry.api_version.clone(),
+                entry.sub.clone(),
+            )
+        };
+        key(a).cmp(&key(b))
+    });
+    let written: Vec<Value> = entries
+        .iter()
+        .map(|entry| {
+            let mut out = json!({"manager": entry.manager, "operation": entry.operation.name(),
+                "apiVersion": entry.api_version, "fieldsType": "FieldsV1", "fieldsV1": owned::write(&entry.set)});
+            if !entry.time.is_empty() {
+                out.put("time", entry.time.as_str());
+            }
+            if !entry.sub.is_empty() {
+                out.put("subresource", entry.sub.as_str());
+            }
+            out
+        })
+        .collect();
+    if written.is_empty() {
+        object.clear("metadata.managedFields");
+    } else {
+        object.put("metadata.managedFields", written);
+    }
+}
+
+/// Fields that belong to nobody: the object's identity and what the server keeps.
+pub(super) fn strip(kind: &Kind, sub: &str, set: &mut Set) {
+    let nobody = [
+        "name",
+        "namespace",
+        "creationTimestamp",
+        "selfLink",
+        "uid",
+        "generation",
+        "managedFields",
+        "resourceVersion",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+    ];
+    // A write of the object leaves its status alone, one of the status leaves the spec alone.
+    let reset = match (kind.subresource("status"), sub) {
+        (Some(_), "") => "f:status",
+        (Some(_), "status") => "f:spec",
+        _ => "",
+    };
+    set.retain(|path| match path.as_slice() {
+        [first, ..] if first == reset => false,
+        [first] => !["f:apiVersion", "f:kind", "f:metadata"].contains(&first.as_str()),
+        [first, second, ..] if first == "f:metadata" => {
+            !nobody.contains(&second.strip_prefix("f:").unwrap_or(second))
+        }
+        _ => true,
+    });
+}
+
+/// Brings managedFields up to date after an ordinary write.
+///
+/// `old` is the object before, or null for a creation; `new` is the object that will be stored. The manager owns what
+/// the write set or changed, and nobody owns what is gone. A write that empties managedFields resets them.
+pub fn note_update(kind: &Kind, manager: &str, old: &Value, new: &mut Value, time: &str, sub: Option<&str>) {
+    let Some(ty) = kind.type_id() else { return };
+    let sub = sub.unwrap_or_default();
+    let emptied = new.at("metadata.managedFields").as_array().is_some_and(|list| {
+        list.is_empty() || list.iter().all(|entry| entry.as_object().is_some_and(Map::is_empty))
+    });
+    let mut entries = if emptied { Vec::new() } else { read(old) };
+    let plain = |object: &Value| {
+        let mut object = object.clone();
+        object.clear("metadata.managedFields");
+        owned::leaves(ty, &object)
+    };
+    let (before, after) = (plain(old), plain(new));
+    let mut changed: Set = after
+        .iter()
+        .filter(|(path, value)| before.get(*path) != Some(value))
+        .map(|(path, _)| path.clone())
+        .collect();
+    strip(kind, sub, &mut changed);
+    for entry in &mut entries {
+        let own = entry.is(manager, Operation::Update, sub);
+        entry.set.retain(|path| (own || !changed.contains(path)) && still_there(path, &after));
+    }
+    if !changed.is_empty() {
+        match entries.iter_mut().find(|entry| entry.is(manager, Operation::Update, sub)) {
+            Some(entry) => {
+                entry.set.extend(changed);
+                time.clone_into(&mut entry.time);
+                entry.api_version = kind.api_version();
+            }
+            None => entries.push(Entry {
+                manager: manager.to_owned(),
+                operation: Operation::Update,
+                api_version: kind.api_version(),
+                sub: sub.to_owned(),
+                time: time.to_owned(),
+                set: changed,
+            }),
+        }
+    }
+    write(new, entries);
+}
+
+/// Whether a field or one below it exists.
+pub(super) fn still_there(path: &owned::Path, leaves: &owned::Leaves) -> bool {
+    leaves.contains_key(path)
+        || leaves.range(path.clone()..).next().is_some_and(|(found, _)| found.starts_with(path))
+}

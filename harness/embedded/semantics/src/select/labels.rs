@@ -1,0 +1,190 @@
+//! Label selectors, with the API server's grammar and its words for what does not fit it.
+//!
+//! Source: `k8s.io/apimachinery/pkg/labels/selector.go`.
+
+mod parse;
+
+use serde_json::Value;
+
+use crate::value::Look as _;
+
+/// What one requirement asks of a label.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Operator {
+    In,
+    NotIn,
+    Exists,
+    DoesNotExist,
+    GreaterThan,
+    LessThan,
+}
+
+/// One requirement on one label.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Requirement {
+    key: String,
+    operator: Operator,
+    values: Vec<String>,
+}
+
+impl Requirement {
+    fn matches(&self, labels: &Value) -> bool {
+        let value = labels.get(&self.key).and_then(Value::as_str);
+        match self.operator {
+            Operator::In => value.is_some_and(|value| self.values.iter().any(|wanted| wanted == value)),
+            Operator::NotIn => {
+                value.is_none_or(|value| !self.values.iter().any(|unwanted| unwanted == value))
+            }
+            Operator::Exists => value.is_some(),
+            Operator::DoesNotExist => value.is_none(),
+            Operator::GreaterThan | Operator::LessThan => {
+                let limit = self.values.first().and_then(|limit| limit.parse::<i64>().ok());
+                let value = value.and_then(|value| value.parse::<i64>().ok());
+                match (value, limit) {
+                    (Some(value), Some(limit)) if self.operator == Operator::GreaterThan => value > limit,
+                    (Some(value), Some(limit)) => value < limit,
+                    _ => false,
+                }
+            }
+        }
+    }
+}
+
+/// A label selector: all requirements hold. The empty selector matches everything.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Labels {
+    requirements: Vec<Requirement>,
+    nothing: bool,
+}
+
+impl Labels {
+    /// Reads a selector.
+    ///
+    /// # Errors
+    /// The API server's text about what it cannot read.
+    pub fn parse(text: &str) -> Result<Labels, String> {
+        let mut requirements = parse::requirements(text)?;
+        requirements.sort_by(|a, b| a.key.cmp(&b.key));
+        Ok(Labels { requirements, nothing: false })
+    }
+
+    /// The selector of an object of type LabelSelector; absent it matches nothing, empty everything.
+    pub fn of_object(selector: &Value) -> Labels {
+        if !selector.is_object() {
+            return Labels { requirements: Vec::new(), nothing: true };
+        }
+        let mut requirements: Vec<Requirement> = selector
+            .map("matchLabels")
+            .iter()
+            .map(|(key, value)| Requirement {
+                key: key.clone(),
+                operator: Operator::In,
+                values: vec![value.as_str().unwrap_or_default().to_owned()],
+            })
+            .collect();
+        for expression in selector.list("matchExpressions") {
+            let operator = match expression.text("operator") {
+                "In" => Operator::In,
+                "NotIn" => Operator::NotIn,
+                "Exists" => Operator::Exists,
+                _ => Operator::DoesNotExist,
+            };
+            let values = expression.list("values").iter();
+            let values = values.filter_map(Value::as_str).map(str::to_owned).collect();
+            requirements.push(Requirement { key: expression.text("key").to_owned(), operator, values });
+        }
+        Labels { requirements, nothing: false }
+    }
+
+    /// The selector that asks for all labels of a map, as a Service's does.
+    pub fn of_map(labels: &Value) -> Labels {
+        Labels::of_object(&serde_json::json!({ "matchLabels": labels }))
+    }
+
+    /// Whether it asks for anything.
+    pub fn is_empty(&self) -> bool {
+        self.requirements.is_empty() && !self.nothing
+    }
+
+    /// Whether an object with these labels (an object of texts, or null) is meant.
+    pub fn matches(&self, labels: &Value) -> bool {
+        !self.nothing && self.requirements.iter().all(|requirement| requirement.matches(labels))
+    }
+
+    /// The selector as text, as a Scale's status shows it.
+    pub fn text(&self) -> String {
+        let one = |requirement: &Requirement| {
+            let Requirement { key, operator, values } = requirement;
+            let mut values = values.clone();
+            values.sort();
+            let listed = values.join(",");
+            match operator {
+                Operator::In if values.len() == 1 => format!("{key}={listed}"),
+                Operator::In => format!("{key} in ({listed})"),
+                Operator::NotIn if values.len() == 1 => format!("{key}!={listed}"),
+                Operator::NotIn => format!("{key} notin ({listed})"),
+                Operator::Exists => key.clone(),
+                Operator::DoesNotExist => format!("!{key}"),
+                Operator::GreaterThan => format!("{key}>{listed}"),
+                Operator::LessThan => format!("{key}<{listed}"),
+            }
+        };
+        let mut sorted = self.requirements.clone();
+        sorted.sort_by(|a, b| a.key.cmp(&b.key));
+        sorted.iter().map(one).collect::<Vec<_>>().join(",")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(selector: &str, labels: Value, expected: bool) {
+        let parsed = Labels::parse(selector).expect("the selector is right");
+        assert_eq!(parsed.matches(&labels), expected, "{selector} against {labels}");
+    }
+
+    #[test]
+    fn selectors_match_as_the_server_does() {
+        check("", json!(null), true);
+        check("a=b", json!({"a": "b"}), true);
+        check("a==b,c", json!({"a": "b"}), false);
+        check("a!=b", json!({}), true);
+        check("a in (b,c), !d", json!({"a": "c"}), true);
+        check("a notin (b)", json!({"a": "b"}), false);
+        check("a in ()", json!({"a": ""}), true);
+        check("in in (in)", json!({"in": "in"}), true);
+        check("n > 3", json!({"n": "4"}), true);
+        check("n<3", json!({"n": "4"}), false);
+        check("a=", json!({"a": ""}), true);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told_in_the_servers_words() {
+        let wrong = |selector: &str| Labels::parse(selector).expect_err("the selector is wrong");
+        assert_eq!(wrong("==bad"), "found '==', expected: !, identifier, or 'end of string'");
+        assert_eq!(wrong("a,"), "found '', expected: identifier after ','");
+        assert_eq!(
+            wrong("a b"),
+            "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt"
+        );
+        assert_eq!(wrong("a in b"), "unable to parse requirement: found 'b' expected: '('");
+        assert!(
+            wrong("-=x").starts_with("unable to parse requirement: <nil>: Invalid value: \"-\": name part")
+        );
+    }
+
+    #[test]
+    fn object_selectors_match_and_are_shown() {
+        let selector = json!({"matchLabels": {"app": "x"}, "matchExpressions": [
+            {"key": "t", "operator": "In", "values": ["b", "a"]}, {"key": "gone", "operator": "DoesNotExist"}]});
+        let parsed = Labels::of_object(&selector);
+        assert!(parsed.matches(&json!({"app": "x", "t": "a"})));
+        assert!(!parsed.matches(&json!({"app": "x", "t": "a", "gone": ""})));
+        assert_eq!(parsed.text(), "app=x,!gone,t in (a,b)");
+        assert!(!Labels::of_object(&Value::Null).matches(&json!({})));
+    }
+}

@@ -1,0 +1,201 @@
+//! Tables: what kubectl prints, one row an object.
+//!
+//! Source: `pkg/printers/internalversion/printers.go`. Roles, ClusterRoles and kinds without columns of their own show
+//! their name and when they were created.
+
+mod cells;
+mod pod;
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use serde_json::{Value, json};
+
+use crate::kinds::Kind;
+use crate::rules::time;
+use crate::value::Look as _;
+
+/// What of each object stands in its row. Source: the parameter `includeObject`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Include {
+    /// Nothing.
+    None,
+    /// Its metadata: the server's default.
+    #[default]
+    Metadata,
+    /// All of it.
+    Object,
+}
+
+impl Include {
+    /// The choice of an `includeObject` parameter; an empty one is the default.
+    pub fn parse(text: &str) -> Option<Include> {
+        Some(match text {
+            "" | "Metadata" => Include::Metadata,
+            "None" => Include::None,
+            "Object" => Include::Object,
+            _ => return None,
+        })
+    }
+}
+
+static COLUMNS: LazyLock<HashMap<&'static str, Value>> = LazyLock::new(|| {
+    let mut columns: HashMap<&'static str, Vec<Value>> = HashMap::new();
+    let mut kind = "";
+    for line in include_str!("table/columns.txt").lines().filter(|line| !line.starts_with('#')) {
+        match line.strip_prefix(' ') {
+            None => kind = line,
+            Some(column) => {
+                let parts: Vec<&str> = column.splitn(5, '|').collect();
+                let part = |at: usize| parts.get(at).copied().unwrap_or_default();
+                let priority: i64 = part(3).parse().unwrap_or_default();
+                columns.entry(kind).or_default().push(json!({"name": part(0), "type": part(1),
+                    "format": part(2), "description": part(4).replace("\\n", "\n"), "priority": priority}));
+            }
+        }
+    }
+    columns.into_iter().map(|(kind, columns)| (kind, Value::Array(columns))).collect()
+});
+
+/// The Table of objects of a kind. `list_meta` is the list's metadata (resourceVersion, continue), `now` the time ages
+/// are counted to, RFC 3339.
+pub fn table(kind: &Kind, objects: &[Value], list_meta: &Value, include: Include, now: &str) -> Value {
+    let known = COLUMNS.get(kind.kind);
+    let columns = known.or_else(|| COLUMNS.get("*")).cloned().unwrap_or(Value::Null);
+    let rows: Vec<Value> = objects
+        .iter()
+        .map(|object| {
+            let cells = if known.is_some() {
+                cells::of(kind, object, now)
+            } else {
+                vec![object.text("metadata.name").into(), object.text("metadata.creationTimestamp").into()]
+            };
+            row(cells, kind, object, include)
+        })
+        .collect();
+    let metadata = if list_meta.is_object() { list_meta.clone() } else { json!({}) };
+    json!({"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
+        "columnDefinitions": columns, "rows": rows})
+}
+
+fn row(cells: Vec<Value>, kind: &Kind, object: &Value, include: Include) -> Value {
+    let shown = match include {
+        Include::None => Value::Null,
+        Include::Metadata => json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
+            "metadata": object.at("metadata")}),
+        Include::Object => {
+            let mut object = object.clone();
+            if let Some(members) = object.as_object_mut() {
+                members.insert("kind".to_owned(), kind.kind.into());
+                members.insert("apiVersion".to_owned(), kind.api_version().into());
+            }
+            object
+        }
+    };
+    let mut row = json!({"cells": cells, "object": shown});
+    if let Some(conditions) = pod::finished(kind, object)
+        && let Some(members) = row.as_object_mut()
+    {
+        members.insert("conditions".to_owned(), conditions);
+    }
+    row
+}
+
+/// How long ago a time was, as kubectl shows it.
+fn age(since: &str, now: &str) -> String {
+    match time::seconds_between(since, now) {
+        None => "<unknown>".to_owned(),
+        Some(seconds) => duration(seconds),
+    }
+}
+
+/// A time span in the one or two units that matter. Source: `k8s.io/apimachinery/pkg/util/duration`.
+fn duration(seconds: i64) -> String {
+    let two = |big: i64, unit: &str, small: i64, small_unit: &str| {
+        if small == 0 { format!("{big}{unit}") } else { format!("{big}{unit}{small}{small_unit}") }
+    };
+    let (minutes, hours) = (seconds / 60, seconds / 3600);
+    match seconds {
+        ..-1 => "<invalid>".to_owned(),
+        -1 => "0s".to_owned(),
+        0..120 => format!("{seconds}s"),
+        _ if minutes < 10 => two(minutes, "m", seconds % 60, "s"),
+        _ if minutes < 180 => format!("{minutes}m"),
+        _ if hours < 8 => two(hours, "h", minutes % 60, "m"),
+        _ if hours < 48 => format!("{hours}h"),
+        _ if hours < 192 => two(hours / 24, "d", hours % 24, "h"),
+        _ if hours < 24 * 365 * 2 => format!("{}d", hours / 24),
+        _ if hours < 24 * 365 * 8 => two(hours / 24 / 365, "y", hours / 24 % 365, "d"),
+        _ => format!("{}y", hours / 24 / 365),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kinds;
+
+    const NOW: &str = "2026-01-01T00:10:00Z";
+
+    fn row_of(plural: &str, group: &str, object: Value) -> Vec<String> {
+        let kind = kinds::find(group, "v1", plural).expect("it is served");
+        let table = table(kind, &[object], &json!({"resourceVersion": "7"}), Include::None, NOW);
+        let cells = table["rows"][0]["cells"].as_array().expect("a row has cells").clone();
+        let columns = table["columnDefinitions"].as_array().expect("a table has columns").len();
+        assert_eq!(cells.len(), columns, "a cell for each column");
+        cells.iter().map(|cell| cell.as_str().map(str::to_owned).unwrap_or(cell.to_string())).collect()
+    }
+
+    #[test]
+    fn nodes_services_and_pods_are_shown_as_kubectl_shows_them() {
+        let meta = json!({"name": "a", "creationTimestamp": "2026-01-01T00:00:00Z",
+            "labels": {"node-role.kubernetes.io/control-plane": ""}});
+        let node = row_of(
+            "nodes",
+            "",
+            json!({"metadata": meta, "spec": {"unschedulable": true}, "status": {
+            "conditions": [{"type": "Ready", "status": "False"}], "nodeInfo": {"kubeletVersion": "v1.36.2"}}}),
+        );
+        assert_eq!(node[..5], ["a", "NotReady,SchedulingDisabled", "control-plane", "10m", "v1.36.2"]);
+        let service = row_of(
+            "services",
+            "",
+            json!({"metadata": meta, "spec": {"type": "LoadBalancer",
+            "clusterIPs": ["10.96.0.7"], "ports": [{"port": 80, "nodePort": 30000, "protocol": "TCP"}]}}),
+        );
+        assert_eq!(service[..6], ["a", "LoadBalancer", "10.96.0.7", "<pending>", "80:30000/TCP", "10m"]);
+        let pod = row_of(
+            "pods",
+            "",
+            json!({"metadata": meta, "spec": {"containers": [{}], "nodeName": "n"},
+            "status": {"phase": "Running", "containerStatuses": [{"ready": true, "restartCount": 2,
+                "state": {"running": {}}, "lastState": {"terminated": {"finishedAt": "2026-01-01T00:09:00Z"}}}]}}),
+        );
+        assert_eq!(pod[..5], ["a", "1/1", "Running", "2 (60s ago)", "10m"]);
+    }
+
+    #[test]
+    fn every_kind_that_is_stored_has_as_many_cells_as_columns() {
+        for kind in kinds::ALL.iter().filter(|kind| kind.stored()) {
+            row_of(kind.plural, kind.group, json!({"metadata": {"name": "x"}}));
+        }
+    }
+
+    #[test]
+    fn ages_have_the_units_that_matter() {
+        for (seconds, text) in [
+            (0, "0s"),
+            (119, "119s"),
+            (120, "2m"),
+            (125, "2m5s"),
+            (700, "11m"),
+            (3 * 3600 + 60, "3h1m"),
+            (10 * 3600, "10h"),
+            (49 * 3600, "2d1h"),
+            (200 * 3600, "8d"),
+            (-5, "<invalid>"),
+        ] {
+            assert_eq!(duration(seconds), text);
+        }
+    }
+}

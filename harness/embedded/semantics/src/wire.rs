@@ -1,0 +1,179 @@
+//! Objects as bytes: JSON in Go's order of fields, and Kubernetes protobuf.
+
+mod encode;
+mod parse;
+mod text;
+
+use serde_json::Value;
+
+use crate::fields::{self, Body};
+use crate::kinds::Kind;
+use crate::status::{self, Status};
+use crate::{schema, typed};
+
+pub use text::json;
+
+/// The content type of Kubernetes protobuf.
+pub const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+/// The content type of a watch in Kubernetes protobuf.
+pub const PROTOBUF_WATCH: &str = "application/vnd.kubernetes.protobuf;stream=watch";
+
+/// What Kubernetes protobuf begins with.
+const MAGIC: &[u8; 4] = b"k8s\0";
+
+/// An object out of Kubernetes protobuf: its apiVersion, its kind, and itself in normal form.
+///
+/// # Errors
+/// The text about what is no such object.
+pub fn decode_protobuf(bytes: &[u8]) -> Result<(String, String, Value), String> {
+    if bytes.is_empty() {
+        return Err("empty data".to_owned());
+    }
+    let Some(body) = bytes.strip_prefix(MAGIC) else {
+        return Err("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"
+            .to_owned());
+    };
+    let envelope = parse::envelope(body)?;
+    let ty = schema::of_object(&envelope.api_version, &envelope.kind).ok_or_else(|| {
+        let (version, kind) = (&envelope.api_version, &envelope.kind);
+        format!("no kind {kind:?} is registered for version {version:?}")
+    })?;
+    let mut object = parse::message(ty, envelope.raw)?;
+    if let Some(members) = object.as_object_mut() {
+        members.insert("apiVersion".to_owned(), envelope.api_version.as_str().into());
+        members.insert("kind".to_owned(), envelope.kind.as_str().into());
+    }
+    let object = typed::decode(ty, &object)?;
+    Ok((envelope.api_version, envelope.kind, object))
+}
+
+/// An object, list, Status or options in Kubernetes protobuf.
+///
+/// # Errors
+/// The text about an object whose type is not in the schema.
+pub fn encode_protobuf(object: &Value) -> Result<Vec<u8>, String> {
+    let text = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    let ty = schema::of_object(api_version, kind)
+        .ok_or_else(|| format!("no kind {kind:?} is registered for version {api_version:?}"))?;
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend(encode::envelope(api_version, kind, &encode::message(ty, object)));
+    Ok(bytes)
+}
+
+/// One event of a watch in Kubernetes protobuf: its length in four bytes, then the event.
+///
+/// # Errors
+/// As for [`encode_protobuf`].
+pub fn encode_watch_event(event: &str, object: &Value) -> Result<Vec<u8>, String> {
+    let body = encode::watch_event(event, &encode_protobuf(object)?);
+    let length = u32::try_from(body.len()).map_err(|_| "the event is longer than 4 GiB".to_owned())?;
+    let mut frame = length.to_be_bytes().to_vec();
+    frame.extend(body);
+    Ok(frame)
+}
+
+/// The type and object of one event of a watch without its four bytes of length.
+///
+/// # Errors
+/// The text about what is no such event.
+pub fn decode_watch_event(bytes: &[u8]) -> Result<(String, Value), String> {
+    let (event, object) = parse::watch_event(bytes)?;
+    decode_protobuf(object).map(|(_, _, object)| (event, object))
+}
+
+/// Reads a protobuf body that must be of a kind.
+///
+/// # Errors
+/// The Status about what is no such object.
+pub fn read(kind: &Kind, bytes: &[u8]) -> Result<Body, Status> {
+    read_as(kind.group, kind.version, kind.kind, bytes)
+}
+
+/// Reads a protobuf body that must be of a kind that is not served itself, such as `autoscaling/v1` `Scale`.
+///
+/// # Errors
+/// As for [`read`].
+pub fn read_as(group: &str, version: &str, kind: &str, bytes: &[u8]) -> Result<Body, Status> {
+    let (api_version, sent_kind, object) = decode_protobuf(bytes).map_err(|why| {
+        status::bad_request(format!(
+            "the object provided is unrecognized (must be of type {kind}): {why} ({})",
+            fields::summary(bytes)
+        ))
+    })?;
+    let sent_version = api_version.rsplit('/').next().unwrap_or_default();
+    if sent_kind != kind || api_version != fields::joined(group, version) {
+        return Err(fields::unknown_conversion(&sent_kind, sent_version, group, kind));
+    }
+    Ok(Body { object, warnings: Vec::new() })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn round_trip(object: Value) {
+        let normal = typed::decode_object(&object).expect("it is of its type");
+        let bytes = encode_protobuf(&normal).expect("its type is known");
+        let (_, _, back) = decode_protobuf(&bytes).expect("it was just written");
+        assert_eq!(back, normal);
+    }
+
+    #[test]
+    fn objects_come_back_from_protobuf_as_they_went() {
+        round_trip(
+            json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a", "labels": {"x": "y"},
+            "creationTimestamp": "2026-01-01T00:00:00Z", "managedFields": [{"manager": "m", "operation": "Update",
+                "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {}}}]},
+            "spec": {"ports": [{"port": 80, "targetPort": "web"}, {"port": 81, "targetPort": 8081}],
+                "allocateLoadBalancerNodePorts": false, "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 5}}}}),
+        );
+        round_trip(
+            json!({"apiVersion": "v1", "kind": "Node", "spec": {"podCIDRs": ["10.0.0.0/24"], "taints": [
+            {"key": "a", "effect": "NoSchedule", "timeAdded": "2026-01-01T00:00:00Z"}]},
+            "status": {"capacity": {"cpu": "2", "memory": "1Gi"}, "conditions": [{"type": "Ready", "status": "True"}]}}),
+        );
+        round_trip(
+            json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "spec": {"leaseTransitions": 0,
+            "renewTime": "2026-01-01T00:00:00.000001Z"}}),
+        );
+        round_trip(json!({"apiVersion": "v1", "kind": "Secret", "data": {"a": "AAEC"}, "type": "Opaque"}));
+        round_trip(json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview",
+            "status": {"user": {"extra": {"k": ["a", "b"]}}}}));
+        round_trip(json!({"apiVersion": "v1", "kind": "NodeList", "metadata": {"resourceVersion": "5"},
+            "items": [{"metadata": {"name": "a"}}]}));
+        round_trip(json!({"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": -1}));
+        round_trip(status::stale(&crate::kinds::ALL[0], "x").body());
+    }
+
+    #[test]
+    fn the_bytes_are_those_of_the_generated_code() {
+        let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"});
+        let expected = b"k8s\0\x0a\x13\x0a\x02v1\x12\x0dDeleteOptions\x12\x0c\x22\x0aBackground\x1a\0\x22\0";
+        assert_eq!(encode_protobuf(&options).expect("it is known"), expected);
+    }
+
+    #[test]
+    fn watch_events_are_framed() {
+        let node =
+            typed::decode_object(&json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}}))
+                .expect("a node");
+        let frame = encode_watch_event("ADDED", &node).expect("a node is known");
+        let length = u32::from_be_bytes([frame[0], frame[1], frame[2], frame[3]]);
+        assert_eq!(length as usize, frame.len() - 4);
+        assert_eq!(decode_watch_event(&frame[4..]), Ok(("ADDED".to_owned(), node)));
+    }
+
+    #[test]
+    fn what_is_no_object_is_told() {
+        assert!(decode_protobuf(b"{}").expect_err("JSON").contains("expected prefix [107 56 115 0]"));
+        assert_eq!(decode_protobuf(b""), Err("empty data".to_owned()));
+        assert!(decode_protobuf(b"k8s\0\x0a\xff").is_err());
+        let node = crate::kinds::find("", "v1", "nodes").expect("nodes are served");
+        let options = encode_protobuf(&json!({"apiVersion": "v1", "kind": "Pod"})).expect("it is known");
+        assert!(read(node, &options).expect_err("a Pod").message.contains("cannot be handled as a Node"));
+    }
+}
