@@ -1,0 +1,244 @@
+//! What the harness does to machines and Pods.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rustix::process::Signal;
+
+use crate::cache::Key;
+use crate::nodes::fleet::{Fleet, Heart, MachineState, Power};
+use crate::nodes::wheel::Wheel;
+use crate::pods::manager::Shared;
+use crate::pods::worker::Note;
+use crate::settings::NodeSpec;
+
+/// Why an operation on a machine or Pod is impossible.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoSuch {
+    /// There is no machine of this name: it was never added, or was removed.
+    #[error("there is no machine {0:?}")]
+    Machine(String),
+    /// There is a machine of this name already.
+    #[error("there is a machine {0:?} already")]
+    MachineTwice(String),
+    /// No program runs for this Pod: it is unknown, simulated, or gone.
+    #[error("no program runs for the Pod {namespace}/{name}")]
+    Pod {
+        /// The Pod's namespace.
+        namespace: String,
+        /// The Pod's name.
+        name: String,
+    },
+}
+
+/// The machines of the cluster.
+#[derive(Clone)]
+pub struct Nodes {
+    pub(crate) fleet: Arc<Fleet>,
+    pub(crate) wheel: Arc<Wheel>,
+    pub(crate) pods: Arc<Shared>,
+}
+
+impl fmt::Debug for Nodes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Nodes").field(&self.fleet.names()).finish()
+    }
+}
+
+impl Nodes {
+    /// The names of all machines.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        self.fleet.names()
+    }
+
+    /// What a machine is like now.
+    ///
+    /// # Errors
+    /// When there is no such machine.
+    pub fn state(&self, name: &str) -> Result<MachineState, NoSuch> {
+        self.fleet.state(name).ok_or_else(|| NoSuch::Machine(name.to_owned()))
+    }
+
+    /// Adds a machine; its kubelet registers at once.
+    ///
+    /// # Errors
+    /// When there is a machine of this name.
+    pub fn add(&self, spec: NodeSpec) -> Result<MachineState, NoSuch> {
+        let name = spec.name.clone();
+        let state = self.fleet.add(spec).ok_or_else(|| NoSuch::MachineTwice(name.clone()))?;
+        self.wheel.queue.add(name);
+        Ok(state)
+    }
+
+    /// Takes a machine away, with everything that runs on it. Its Node stays, as with a machine that was destroyed.
+    ///
+    /// # Errors
+    /// When there is no such machine.
+    pub fn remove(&self, name: &str) -> Result<(), NoSuch> {
+        self.pods.tell_node(name, || Note::PowerLost);
+        if !self.fleet.remove(name) {
+            return Err(NoSuch::Machine(name.to_owned()));
+        }
+        self.pods.tell_node(name, || Note::Look);
+        Ok(())
+    }
+
+    /// Stops a machine's kubelet; its programs go on.
+    ///
+    /// # Errors
+    /// When there is no such machine.
+    pub fn stop_kubelet(&self, name: &str) -> Result<(), NoSuch> {
+        self.change(name, |state| state.kubelet_runs = false)
+    }
+
+    /// Starts a machine's kubelet again: it registers, or takes its Node over.
+    ///
+    /// # Errors
+    /// When there is no such machine.
+    pub fn start_kubelet(&self, name: &str) -> Result<(), NoSuch> {
+        self.fleet.note(name, |heart| *heart = Heart::default());
+        self.change(name, |state| state.kubelet_runs = true)
+    }
+
+    /// Stops and starts a machine's kubelet.
+    ///
+    /// # Errors
+    /// When there is no such machine.
+    pub fn restart_kubelet(&self, name: &str) -> Result<(), NoSuch> {
+        self.stop_kubelet(name)?;
+        self.start_kubelet(name)
+    }
+
+    /// Freezes a machine: nothing on it goes on, nothing ends.
+    ///
+    /// # Errors
+    /// When there is no such machine.
+    pub fn freeze(&self, name: &str) -> Result<(), NoSuch> {
+        self.change(name, |state| state.power = Power::Frozen)?;
+        self.pods.tell_node(name, || Note::Signal { container: None, signal: Signal::STOP });
+        Ok(())
+    }
+
+    /// Lets a frozen machine go on.
+    ///
+    /// # Errors
+    /// When there is no such machine.
+    pub fn thaw(&self, name: &str) -> Result<(), NoSuch> {
+        self.pods.tell_node(name, || Note::Signal { container: None, signal: Signal::CONT });
+        self.change(name, |state| state.power = Power::On)
+    }
+
+    /// Takes a machine's power away: everything on it ends at once.
+    ///
+    /// # Errors
+    /// When there is no such machine.
+    pub fn stop(&self, name: &str) -> Result<(), NoSuch> {
+        self.change(name, |state| state.power = Power::Off)?;
+        self.pods.tell_node(name, || Note::PowerLost);
+        Ok(())
+    }
+
+    /// Gives a machine its power back: its kubelet starts, then its Pods.
+    ///
+    /// # Errors
+    /// When there is no such machine.
+    pub fn start(&self, name: &str) -> Result<(), NoSuch> {
+        self.fleet.note(name, |heart| *heart = Heart::default());
+        self.change(name, |state| {
+            state.power = Power::On;
+            state.kubelet_runs = true;
+        })
+    }
+
+    /// Cuts a machine off from the API server: kubelet and programs go on and reach it no more.
+    ///
+    /// # Errors
+    /// When there is no such machine.
+    pub fn cut_off(&self, name: &str) -> Result<(), NoSuch> {
+        self.change(name, |state| state.cut_off = true)
+    }
+
+    /// Connects a machine again.
+    ///
+    /// # Errors
+    /// When there is no such machine.
+    pub fn mend(&self, name: &str) -> Result<(), NoSuch> {
+        self.change(name, |state| state.cut_off = false)
+    }
+
+    fn change(&self, name: &str, change: impl FnOnce(&mut MachineState)) -> Result<(), NoSuch> {
+        let (before, after) =
+            self.fleet.change(name, change).ok_or_else(|| NoSuch::Machine(name.to_owned()))?;
+        if before != after || after.speaks() {
+            self.wheel.queue.add(name.to_owned());
+            self.pods.tell_node(name, || Note::Look);
+            self.pods.look_at_node(name);
+        }
+        Ok(())
+    }
+}
+
+/// The programs of Pods.
+#[derive(Clone)]
+pub struct Pods {
+    pub(crate) pods: Arc<Shared>,
+}
+
+impl fmt::Debug for Pods {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Pods")
+    }
+}
+
+impl Pods {
+    /// What a container has written in its current run, the newest of it; also of a Pod that has gone lately.
+    #[must_use]
+    pub fn log(&self, namespace: &str, pod: &str, container: &str) -> Option<String> {
+        self.pods.logs.current(&Key::new(namespace, pod), container)
+    }
+
+    /// What a container had written in the run before.
+    #[must_use]
+    pub fn previous_log(&self, namespace: &str, pod: &str, container: &str) -> Option<String> {
+        self.pods.logs.previous(&Key::new(namespace, pod), container)
+    }
+
+    /// Kills a container's program; its kubelet restarts it. `None`: those of all containers.
+    ///
+    /// # Errors
+    /// When no program runs for the Pod.
+    pub fn kill(&self, namespace: &str, pod: &str, container: Option<&str>) -> Result<(), NoSuch> {
+        self.signal(namespace, pod, container, Signal::KILL)
+    }
+
+    /// Freezes a container's program.
+    ///
+    /// # Errors
+    /// When no program runs for the Pod.
+    pub fn pause(&self, namespace: &str, pod: &str, container: Option<&str>) -> Result<(), NoSuch> {
+        self.signal(namespace, pod, container, Signal::STOP)
+    }
+
+    /// Lets a frozen program go on.
+    ///
+    /// # Errors
+    /// When no program runs for the Pod.
+    pub fn resume(&self, namespace: &str, pod: &str, container: Option<&str>) -> Result<(), NoSuch> {
+        self.signal(namespace, pod, container, Signal::CONT)
+    }
+
+    fn signal(
+        &self,
+        namespace: &str,
+        pod: &str,
+        container: Option<&str>,
+        signal: Signal,
+    ) -> Result<(), NoSuch> {
+        let note = Note::Signal { container: container.map(str::to_owned), signal };
+        if self.pods.tell_pod(&Key::new(namespace, pod), note) {
+            return Ok(());
+        }
+        Err(NoSuch::Pod { namespace: namespace.to_owned(), name: pod.to_owned() })
+    }
+}

@@ -1,0 +1,187 @@
+//! Watches kubelets' heartbeats: a silent one makes its Node Unknown, then tainted; its Pods are not ready any more.
+//!
+//! A heartbeat counts when it is seen to change, by this process's clock: a kubelet's clock is never trusted. Nodes
+//! are tainted without the rate limit of the real controller (one in ten seconds).
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::ResourceExt;
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::verdict::{self, Disruption};
+use crate::cache::Key;
+use crate::events::{Source, Weight};
+use crate::nodes::object;
+use crate::queue::{Next, Outcome, Queue};
+use crate::world::World;
+use crate::writing;
+
+struct Health {
+    world: Arc<World>,
+    nodes: Arc<Queue<String>>,
+    pods: Arc<Queue<String>>,
+    seen: Mutex<HashMap<String, Instant>>,
+    ready: Mutex<std::collections::HashSet<String>>,
+}
+
+/// Registers for changes and starts the workers.
+pub(super) fn start(world: &Arc<World>) {
+    let health = Arc::new(Health {
+        world: world.clone(),
+        nodes: Queue::new(),
+        pods: Queue::new(),
+        seen: Mutex::default(),
+        ready: Mutex::default(),
+    });
+    let on_node = health.clone();
+    world.nodes.on_change(move |before, after| {
+        on_node.node_changed(before.map(Arc::as_ref), after.map(Arc::as_ref))
+    });
+    let on_lease = health.clone();
+    world.leases.on_change(move |before, after| {
+        let renewed =
+            |lease: Option<&Arc<Lease>>| lease.and_then(|lease| lease.spec.as_ref()?.renew_time.clone());
+        if let Some(lease) = after
+            && renewed(before) != renewed(after)
+        {
+            on_lease.heard_of(&lease.name_any());
+        }
+    });
+    let nodes = health.clone();
+    health.nodes.spawn(&world.tasks, "node-lifecycle", 8, move |name| {
+        let health = nodes.clone();
+        async move { health.look(&name).await }
+    });
+    let pods = health.clone();
+    health.pods.spawn(&world.tasks, "node-lifecycle-pods", 4, move |name| {
+        let health = pods.clone();
+        async move { health.mark_pods(&name).await }
+    });
+}
+
+impl Health {
+    fn heard_of(&self, name: &str) {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), Instant::now());
+    }
+
+    fn node_changed(&self, before: Option<&Node>, after: Option<&Node>) {
+        let Some(name) = after.or(before).map(ResourceExt::name_any) else { return };
+        let heartbeat = |node: Option<&Node>| {
+            node.and_then(|node| object::condition(node, "Ready"))
+                .and_then(|ready| ready.last_heartbeat_time.clone())
+        };
+        if after.is_some() && (before.is_none() || heartbeat(before) != heartbeat(after)) {
+            self.heard_of(&name);
+        }
+        if after.is_none() {
+            self.seen.lock().unwrap_or_else(PoisonError::into_inner).remove(&name);
+            self.nodes.forget(&name);
+        }
+        let is_ready = after.is_some_and(object::is_ready);
+        let full_changed = {
+            let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
+            let full = ready.is_empty();
+            if is_ready {
+                ready.insert(name.clone());
+            } else {
+                ready.remove(&name);
+            }
+            full != ready.is_empty()
+        };
+        if full_changed {
+            for node in self.world.nodes.list() {
+                self.nodes.add(node.name_any());
+            }
+        }
+        if after.is_some() {
+            if before.is_some_and(object::is_ready) && !is_ready {
+                self.pods.add(name.clone());
+            }
+            self.nodes.add(name);
+        }
+    }
+
+    async fn look(&self, name: &str) -> Outcome {
+        let Some(node) = self.world.node(name) else { return Ok(Next::Done) };
+        let pace = &self.world.settings.pace;
+        let posted = object::condition(&node, "Ready").is_some();
+        let grace = if posted { pace.node_grace } else { pace.node_startup_grace };
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied();
+        let silent = seen.map_or(Duration::ZERO, |seen| seen.elapsed());
+        let api = writing::api::<Node>(&self.world.client());
+        if silent >= grace {
+            let conditions = verdict::unknown(&node, Timestamp::now());
+            if !conditions.is_empty() {
+                let status = json!({"conditions": conditions});
+                writing::patch_status(&api, &self.world.nodes, name, node.uid(), status).await?;
+                self.tell(&node, "NodeNotReady", &format!("Node {name} status is now: NodeNotReady"));
+                // The answer is in the cache and has put this key back into the queue: taints follow from it.
+                return Ok(Next::Done);
+            }
+        }
+        let disruption = if self.ready.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
+            Disruption::Full
+        } else {
+            Disruption::Partial
+        };
+        if let Some(taints) = verdict::taints(&node, disruption, Timestamp::now()) {
+            writing::merge_if_unchanged(&api, &self.world.nodes, &node, json!({"spec": {"taints": taints}}))
+                .await?;
+        }
+        if silent >= grace {
+            return Ok(Next::Done);
+        }
+        Ok(Next::After(grace.saturating_sub(silent)))
+    }
+
+    /// The Pods of a Node that stopped being ready are not ready either.
+    async fn mark_pods(&self, name: &str) -> Outcome {
+        let client = self.world.client();
+        for pod in self.world.pods_on(name) {
+            let ready = pod
+                .status
+                .as_ref()
+                .and_then(|status| status.conditions.as_ref()?.iter().find(|one| one.type_ == "Ready"));
+            if ready.is_none_or(|ready| ready.status != "True") {
+                continue;
+            }
+            let key = Key::of(pod.as_ref());
+            let status = json!({"conditions": [{
+                "type": "Ready", "status": "False", "lastTransitionTime": Timestamp::now().to_string()
+            }]});
+            let api = writing::api_in::<Pod>(&client, &key.namespace);
+            match writing::patch_status(&api, &self.world.pods, &key.name, pod.uid(), status).await {
+                Err(error) if writing::is_not_found(&error) => {}
+                other => other?,
+            }
+            let source = Source { component: "node-controller", host: None };
+            self.world.recorder.tell(
+                &client,
+                source,
+                pod.as_ref(),
+                Weight::Warning,
+                "NodeNotReady",
+                "Node is not ready".to_owned(),
+            );
+        }
+        Ok(Next::Done)
+    }
+
+    fn tell(&self, node: &Node, reason: &str, message: &str) {
+        let source = Source { component: "node-controller", host: None };
+        self.world.recorder.tell(
+            &self.world.client(),
+            source,
+            node,
+            Weight::Normal,
+            reason,
+            message.to_owned(),
+        );
+    }
+}

@@ -1,0 +1,90 @@
+//! Pods whose Node is gone are removed after a while; there is no kubelet left that would.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+use kube::api::DeleteParams;
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::cache::Key;
+use crate::queue::{Next, Outcome, Queue};
+use crate::world::World;
+use crate::writing;
+
+struct Orphans {
+    world: Arc<World>,
+    queue: Arc<Queue<String>>,
+    /// Since when each node that has Pods has not existed.
+    missing: Mutex<HashMap<String, Instant>>,
+}
+
+/// Registers for changes and starts the worker.
+pub(super) fn start(world: &Arc<World>) {
+    let orphans =
+        Arc::new(Orphans { world: world.clone(), queue: Queue::new(), missing: Mutex::new(HashMap::new()) });
+    let on_node = orphans.clone();
+    world.nodes.on_change(move |before, after| {
+        if before.is_none() || after.is_none() {
+            let node = after.or(before).map(|node| node.name_any());
+            node.into_iter().for_each(|name| on_node.queue.add(name));
+        }
+    });
+    let on_pod = orphans.clone();
+    world.pods.on_change(move |before, after| {
+        let node = |pod: Option<&Arc<Pod>>| pod.and_then(|pod| pod.spec.as_ref()?.node_name.clone());
+        if let Some(name) = node(after)
+            && (node(before).is_none() || after.is_some_and(|pod| pod.metadata.deletion_timestamp.is_some()))
+        {
+            on_pod.queue.add(name);
+        }
+    });
+    let worker = orphans.clone();
+    orphans.queue.spawn(&world.tasks, "pod-garbage-collector", 2, move |name| {
+        let orphans = worker.clone();
+        async move { orphans.look(&name).await }
+    });
+}
+
+impl Orphans {
+    async fn look(&self, node: &str) -> Outcome {
+        let pods = self.world.pods_on(node);
+        if self.world.node(node).is_some() || pods.is_empty() {
+            self.missing.lock().unwrap_or_else(PoisonError::into_inner).remove(node);
+            return Ok(Next::Done);
+        }
+        let since = *self
+            .missing
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .entry(node.to_owned())
+            .or_insert_with(Instant::now);
+        let left = self.world.settings.pace.orphan_grace.saturating_sub(since.elapsed());
+        if !left.is_zero() {
+            return Ok(Next::After(left.max(Duration::from_millis(1))));
+        }
+        let client = self.world.client();
+        for pod in pods {
+            let key = Key::of(pod.as_ref());
+            let api = writing::api_in::<Pod>(&client, &key.namespace);
+            let ended = pod
+                .status
+                .as_ref()
+                .and_then(|status| status.phase.as_deref())
+                .is_some_and(|phase| phase == "Succeeded" || phase == "Failed");
+            if !ended {
+                let status = json!({"phase": "Failed"});
+                match writing::patch_status(&api, &self.world.pods, &key.name, pod.uid(), status).await {
+                    Err(error) if writing::is_not_found(&error) => continue,
+                    other => other?,
+                }
+            }
+            let at_once = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
+            writing::delete(&api, &self.world.pods, pod.as_ref(), at_once).await?;
+        }
+        Ok(Next::Done)
+    }
+}

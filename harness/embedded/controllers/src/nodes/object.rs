@@ -1,0 +1,297 @@
+//! A Node as its kubelet writes it: at registration and with each status. Pure.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{
+    DaemonEndpoint, Node, NodeAddress, NodeCondition, NodeDaemonEndpoints, NodeSpec as CoreNodeSpec,
+    NodeStatus, NodeSystemInfo, Taint,
+};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use sha2::{Digest, Sha256};
+
+use crate::settings::{CloudProvider, KubernetesVersion, NodeSpec, PodNetwork};
+use crate::taints;
+
+/// The annotation with the address that was chosen on the kubelet's command line.
+const PROVIDED_NODE_IP: &str = "alpha.kubernetes.io/provided-node-ip";
+/// What a kubelet says while no pod network is there.
+const NETWORK_NOT_READY: &str = "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady \
+                                 message:Network plugin returns error: cni plugin not initialized";
+
+/// The architecture as Kubernetes calls it.
+fn architecture() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}
+
+/// The Node a kubelet creates.
+pub(crate) fn registration(spec: &NodeSpec, version: KubernetesVersion, ready: bool, now: Timestamp) -> Node {
+    let mut labels = BTreeMap::from(
+        [
+            ("beta.kubernetes.io/arch", architecture()),
+            ("beta.kubernetes.io/os", "linux"),
+            ("kubernetes.io/arch", architecture()),
+            ("kubernetes.io/hostname", spec.name.as_str()),
+            ("kubernetes.io/os", "linux"),
+        ]
+        .map(|(key, value)| (key.to_owned(), value.to_owned())),
+    );
+    labels.extend(spec.labels.clone());
+    let mut annotations = BTreeMap::from([(
+        "volumes.kubernetes.io/controller-managed-attach-detach".to_owned(),
+        "true".to_owned(),
+    )]);
+    if let (CloudProvider::External, Some(ip)) = (spec.cloud, spec.node_ip) {
+        annotations.insert(PROVIDED_NODE_IP.to_owned(), ip.to_string());
+    }
+    let mut node_taints: Vec<Taint> = spec
+        .taints
+        .iter()
+        .map(|taint| Taint {
+            key: taint.key.clone(),
+            value: Some(taint.value.clone()).filter(|value| !value.is_empty()),
+            effect: taint.effect.clone(),
+            time_added: None,
+        })
+        .collect();
+    if spec.cloud == CloudProvider::External {
+        node_taints.push(Taint {
+            value: Some("true".to_owned()),
+            ..taints::taint(taints::UNINITIALIZED, taints::NO_SCHEDULE)
+        });
+    }
+    Node {
+        metadata: ObjectMeta {
+            name: Some(spec.name.clone()),
+            labels: Some(labels),
+            annotations: Some(annotations),
+            ..ObjectMeta::default()
+        },
+        spec: Some(CoreNodeSpec {
+            taints: Some(node_taints).filter(|taints| !taints.is_empty()),
+            provider_id: spec.provider_id.clone(),
+            ..CoreNodeSpec::default()
+        }),
+        status: Some(status(spec, version, None, ready, now)),
+    }
+}
+
+/// The status a kubelet posts over what it has read.
+pub(crate) fn status(
+    spec: &NodeSpec,
+    version: KubernetesVersion,
+    read: Option<&NodeStatus>,
+    ready: bool,
+    now: Timestamp,
+) -> NodeStatus {
+    let known = read.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    let capacity: BTreeMap<String, Quantity> =
+        spec.capacity.iter().map(|(name, amount)| (name.clone(), Quantity(amount.clone()))).collect();
+    NodeStatus {
+        addresses: addresses(
+            spec,
+            version,
+            read.and_then(|status| status.addresses.as_deref()).unwrap_or_default(),
+        ),
+        allocatable: Some(capacity.clone()),
+        capacity: Some(capacity),
+        conditions: Some(conditions(known, ready, now)),
+        daemon_endpoints: Some(NodeDaemonEndpoints {
+            kubelet_endpoint: Some(DaemonEndpoint { port: 10250 }),
+        }),
+        node_info: Some(NodeSystemInfo {
+            architecture: architecture().to_owned(),
+            boot_id: identity(&spec.name, "boot"),
+            container_runtime_version: "embedded://1.0".to_owned(),
+            kernel_version: "simulated".to_owned(),
+            kube_proxy_version: version.to_string(),
+            kubelet_version: version.to_string(),
+            machine_id: identity(&spec.name, "machine").replace('-', ""),
+            operating_system: "linux".to_owned(),
+            os_image: "embedded node".to_owned(),
+            system_uuid: identity(&spec.name, "system"),
+            ..NodeSystemInfo::default()
+        }),
+        ..NodeStatus::default()
+    }
+}
+
+/// The addresses a kubelet posts: those of the cloud are left alone; with `--node-ip` newer kubelets post that until
+/// the cloud has spoken; without a cloud they are the kubelet's own.
+fn addresses(spec: &NodeSpec, version: KubernetesVersion, known: &[NodeAddress]) -> Option<Vec<NodeAddress>> {
+    if spec.cloud == CloudProvider::External
+        && (!known.is_empty() || spec.node_ip.is_none() || version.minor < 21)
+    {
+        return Some(known.to_vec()).filter(|addresses| !addresses.is_empty());
+    }
+    let address = |type_: &str, address: String| NodeAddress { type_: type_.to_owned(), address };
+    let mut addresses: Vec<_> = spec.node_ip.iter().map(|ip| address("InternalIP", ip.to_string())).collect();
+    if addresses.is_empty()
+        && let Some(loopback) = spec.loopback
+    {
+        addresses.push(address("InternalIP", loopback.to_string()));
+    }
+    addresses.push(address("Hostname", spec.name.clone()));
+    Some(addresses)
+}
+
+/// The conditions of a kubelet that works, with its network or without. A transition time changes with the status only.
+fn conditions(known: &[NodeCondition], ready: bool, now: Timestamp) -> Vec<NodeCondition> {
+    let fine = [
+        ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+        ("DiskPressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+        ("PIDPressure", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+    ];
+    let mut all: Vec<_> =
+        fine.iter().map(|(type_, reason, message)| (*type_, "False", *reason, *message)).collect();
+    all.push(if ready {
+        ("Ready", "True", "KubeletReady", "kubelet is posting ready status")
+    } else {
+        ("Ready", "False", "KubeletNotReady", NETWORK_NOT_READY)
+    });
+    all.into_iter()
+        .map(|(type_, status, reason, message)| {
+            let unchanged = known.iter().find(|known| known.type_ == type_ && known.status == status);
+            NodeCondition {
+                type_: type_.to_owned(),
+                status: status.to_owned(),
+                reason: Some(reason.to_owned()),
+                message: Some(message.to_owned()),
+                last_heartbeat_time: Some(Time(now)),
+                last_transition_time: unchanged
+                    .and_then(|known| known.last_transition_time.clone())
+                    .or(Some(Time(now))),
+            }
+        })
+        .collect()
+}
+
+/// Whether the pod network of this kind is there on a Node. `None`: the kubelet has not registered.
+pub(crate) fn network_ready(network: &PodNetwork, node: Option<&Node>) -> bool {
+    match network {
+        PodNetwork::None => false,
+        PodNetwork::Independent => true,
+        PodNetwork::WaitsForAddresses => node.is_some_and(|node| host_ip(node).is_some()),
+        PodNetwork::RemovesTaint(_) => node.is_some_and(|node| {
+            !node_taints(node).iter().any(|taint| taint.key == taints::UNINITIALIZED)
+                && host_ip(node).is_some()
+        }),
+    }
+}
+
+/// The address Pods on this Node are told as their host's: the first internal one, else the first external one.
+pub(crate) fn host_ip(node: &Node) -> Option<IpAddr> {
+    let addresses = node.status.as_ref()?.addresses.as_deref()?;
+    ["InternalIP", "ExternalIP"]
+        .iter()
+        .flat_map(|type_| addresses.iter().filter(move |address| address.type_ == **type_))
+        .find_map(|address| address.address.parse().ok())
+}
+
+/// The taints of a Node.
+pub(crate) fn node_taints(node: &Node) -> &[Taint] {
+    node.spec.as_ref().and_then(|spec| spec.taints.as_deref()).unwrap_or_default()
+}
+
+/// A condition of a Node by its type.
+pub(crate) fn condition<'n>(node: &'n Node, type_: &str) -> Option<&'n NodeCondition> {
+    node.status.as_ref()?.conditions.as_ref()?.iter().find(|condition| condition.type_ == type_)
+}
+
+/// Whether the Node says that it is ready.
+pub(crate) fn is_ready(node: &Node) -> bool {
+    condition(node, "Ready").is_some_and(|condition| condition.status == "True")
+}
+
+/// An identity that stays the same for the same machine.
+fn identity(name: &str, what: &str) -> String {
+    let digest = Sha256::digest(format!("{what}/{name}").as_bytes());
+    let hex: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..32])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VERSION: KubernetesVersion = KubernetesVersion { minor: 36, patch: 2 };
+
+    #[test]
+    fn an_external_cloud_means_a_taint_and_no_addresses() {
+        let node = registration(&NodeSpec::new("a"), VERSION, false, Timestamp::UNIX_EPOCH);
+        let taints = node_taints(&node);
+        assert_eq!(taints.len(), 1);
+        assert_eq!(
+            (taints[0].key.as_str(), taints[0].value.as_deref()),
+            (taints::UNINITIALIZED, Some("true"))
+        );
+        assert!(node.status.as_ref().is_some_and(|status| status.addresses.is_none()));
+        assert!(!is_ready(&node) && host_ip(&node).is_none());
+        assert!(!node.metadata.annotations.unwrap_or_default().contains_key(PROVIDED_NODE_IP));
+    }
+
+    #[test]
+    fn a_chosen_address_is_annotated_and_holds_until_the_cloud_speaks() {
+        let mut spec = NodeSpec::new("a");
+        spec.node_ip = Some(IpAddr::from([10, 0, 0, 7]));
+        let node = registration(&spec, VERSION, false, Timestamp::UNIX_EPOCH);
+        let annotations = node.metadata.annotations.clone().unwrap_or_default();
+        assert_eq!(annotations.get(PROVIDED_NODE_IP).map(String::as_str), Some("10.0.0.7"));
+        assert_eq!(host_ip(&node), spec.node_ip);
+        let cloud = vec![NodeAddress { type_: "InternalIP".to_owned(), address: "10.9.9.9".to_owned() }];
+        assert_eq!(addresses(&spec, VERSION, &cloud), Some(cloud.clone()));
+        assert_eq!(addresses(&spec, KubernetesVersion { minor: 20, patch: 2 }, &[]), None);
+    }
+
+    #[test]
+    fn without_a_cloud_the_kubelet_gives_its_own_address() {
+        let mut spec = NodeSpec::new("a");
+        spec.cloud = CloudProvider::None;
+        spec.loopback = Some(std::net::Ipv4Addr::new(127, 1, 0, 1));
+        let node = registration(&spec, VERSION, true, Timestamp::UNIX_EPOCH);
+        assert_eq!(host_ip(&node), Some(IpAddr::from([127, 1, 0, 1])));
+        assert!(node_taints(&node).is_empty() && is_ready(&node));
+    }
+
+    #[test]
+    fn transition_times_change_with_the_status_only() {
+        let first = conditions(&[], false, Timestamp::UNIX_EPOCH);
+        let later = Timestamp::from_second(100).expect("a valid time");
+        let ready = |all: &[NodeCondition]| {
+            all.iter().find(|one| one.type_ == "Ready").cloned().expect("Ready is there")
+        };
+        let same = ready(&conditions(&first, false, later));
+        assert_eq!(same.last_transition_time, Some(Time(Timestamp::UNIX_EPOCH)));
+        assert_eq!(same.last_heartbeat_time, Some(Time(later)));
+        let changed = ready(&conditions(&first, true, later));
+        assert_eq!(changed.last_transition_time, Some(Time(later)));
+    }
+
+    #[test]
+    fn a_network_may_wait_for_addresses_or_initialisation() {
+        let mut spec = NodeSpec::new("a");
+        let bare = registration(&spec, VERSION, false, Timestamp::UNIX_EPOCH);
+        spec.node_ip = Some(IpAddr::from([10, 0, 0, 7]));
+        let addressed = registration(&spec, VERSION, false, Timestamp::UNIX_EPOCH);
+        let mut initialised = addressed.clone();
+        if let Some(spec) = initialised.spec.as_mut() {
+            spec.taints = None;
+        }
+        let removes = PodNetwork::RemovesTaint("x".to_owned());
+        for (network, expected) in [
+            (PodNetwork::None, [false, false, false]),
+            (PodNetwork::Independent, [true, true, true]),
+            (PodNetwork::WaitsForAddresses, [false, true, true]),
+            (removes, [false, false, true]),
+        ] {
+            let got = [&bare, &addressed, &initialised].map(|node| network_ready(&network, Some(node)));
+            assert_eq!(got, expected, "{network:?}");
+        }
+    }
+}

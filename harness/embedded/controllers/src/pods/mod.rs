@@ -1,0 +1,18 @@
+//! Pods on their nodes: as programs of this machine, or simulated.
+
+pub(crate) mod backoff;
+pub(crate) mod environment;
+pub(crate) mod expansion;
+pub(crate) mod facts;
+pub(crate) mod logs;
+pub(crate) mod manager;
+pub(crate) mod probe;
+pub(crate) mod process;
+pub(crate) mod relay;
+pub(crate) mod sandbox;
+pub(crate) mod setup;
+pub(crate) mod simulated;
+pub(crate) mod start;
+pub(crate) mod status;
+pub(crate) mod volumes;
+pub(crate) mod worker;

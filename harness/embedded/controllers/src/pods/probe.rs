@@ -1,0 +1,285 @@
+//! Probes: startup, readiness, liveness, with Kubernetes' thresholds.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Container, Probe};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{DigitallySignedStruct, SignatureScheme};
+use tokio::time::Instant;
+
+use super::sandbox::{self, Isolation, Mount};
+
+/// What a probe is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    Startup,
+    Readiness,
+    Liveness,
+}
+
+impl Purpose {
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Purpose::Startup => "Startup",
+            Purpose::Readiness => "Readiness",
+            Purpose::Liveness => "Liveness",
+        }
+    }
+}
+
+/// Results in a row, and what they mean. Pure.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    success_threshold: u32,
+    failure_threshold: u32,
+    run: u32,
+    last: Option<bool>,
+    verdict: Option<bool>,
+}
+
+impl Tally {
+    pub(crate) fn new(probe: &Probe) -> Tally {
+        let positive = |number: Option<i32>, default: u32| {
+            number
+                .and_then(|number| u32::try_from(number).ok())
+                .filter(|number| *number > 0)
+                .unwrap_or(default)
+        };
+        Tally {
+            success_threshold: positive(probe.success_threshold, 1),
+            failure_threshold: positive(probe.failure_threshold, 3),
+            run: 0,
+            last: None,
+            verdict: None,
+        }
+    }
+
+    /// Counts a result; hands back the verdict when it is reached or changes.
+    pub(crate) fn count(&mut self, success: bool) -> Option<bool> {
+        self.run = if self.last == Some(success) { self.run.saturating_add(1) } else { 1 };
+        self.last = Some(success);
+        let threshold = if success { self.success_threshold } else { self.failure_threshold };
+        if self.run < threshold || self.verdict == Some(success) {
+            return None;
+        }
+        self.verdict = Some(success);
+        Some(success)
+    }
+}
+
+/// Where and how a container is asked.
+#[derive(Clone)]
+pub(crate) struct Surroundings {
+    /// The address of the Pod on this computer.
+    pub(crate) address: IpAddr,
+    pub(crate) isolation: Isolation,
+    pub(crate) scratch: PathBuf,
+    pub(crate) mounts: Vec<Mount>,
+    pub(crate) environment: BTreeMap<String, String>,
+    pub(crate) client: reqwest::Client,
+}
+
+/// When a probe asks: first and then every so often.
+pub(crate) fn schedule(probe: &Probe, started: Instant) -> (Instant, Duration, Duration) {
+    let seconds = |number: Option<i32>, default: u64| {
+        Duration::from_secs(number.and_then(|number| u64::try_from(number).ok()).unwrap_or(default))
+    };
+    let at_least_one = |duration: Duration| duration.max(Duration::from_secs(1));
+    let first = started + seconds(probe.initial_delay_seconds, 0);
+    let period = at_least_one(seconds(probe.period_seconds.filter(|period| *period > 0), 10));
+    (first, period, at_least_one(seconds(probe.timeout_seconds.filter(|timeout| *timeout > 0), 1)))
+}
+
+/// Asks once; why it failed, in the kubelet's words.
+pub(crate) async fn ask(
+    probe: &Probe,
+    container: &Container,
+    around: &Surroundings,
+    timeout: Duration,
+) -> Result<(), String> {
+    if let Some(http) = &probe.http_get {
+        let port = port(&http.port, container)?;
+        let host =
+            http.host.clone().filter(|host| !host.is_empty()).unwrap_or_else(|| around.address.to_string());
+        let scheme = http.scheme.as_deref().unwrap_or("HTTP").to_lowercase();
+        let path = http.path.as_deref().unwrap_or("/");
+        let slash = if path.starts_with('/') { "" } else { "/" };
+        let host = if host.contains(':') { format!("[{host}]") } else { host };
+        let mut request =
+            around.client.get(format!("{scheme}://{host}:{port}{slash}{path}")).timeout(timeout);
+        for header in http.http_headers.iter().flatten() {
+            request = request.header(&header.name, &header.value);
+        }
+        let response = request.send().await.map_err(|error| {
+            let mut text = error.to_string();
+            let mut cause: Option<&dyn std::error::Error> = std::error::Error::source(&error);
+            while let Some(inner) = cause {
+                text.push_str(&format!(": {inner}"));
+                cause = inner.source();
+            }
+            text
+        })?;
+        let code = response.status().as_u16();
+        return if (200..400).contains(&code) {
+            Ok(())
+        } else {
+            Err(format!("HTTP probe failed with statuscode: {code}"))
+        };
+    }
+    if let Some(tcp) = &probe.tcp_socket {
+        let port = port(&tcp.port, container)?;
+        let host =
+            tcp.host.clone().filter(|host| !host.is_empty()).unwrap_or_else(|| around.address.to_string());
+        return match tokio::time::timeout(timeout, tokio::net::TcpStream::connect((host.as_str(), port)))
+            .await
+        {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(error)) => Err(format!("dial tcp {host}:{port}: {error}")),
+            Err(_) => Err(format!("dial tcp {host}:{port}: i/o timeout")),
+        };
+    }
+    if let Some(exec) = &probe.exec {
+        let line = exec.command.clone().unwrap_or_default();
+        let run = async {
+            let environment = around.environment.clone();
+            let prepared = sandbox::prepare(
+                around.isolation,
+                &around.scratch,
+                &around.mounts,
+                line,
+                environment,
+                "/".as_ref(),
+            )?;
+            let Some((program, arguments)) = prepared.line.split_first() else {
+                return Err(std::io::Error::other("no command"));
+            };
+            tokio::process::Command::new(program)
+                .args(arguments)
+                .env_clear()
+                .envs(&prepared.environment)
+                .stdin(Stdio::null())
+                .kill_on_drop(true)
+                .output()
+                .await
+        };
+        return match tokio::time::timeout(timeout, run).await {
+            Ok(Ok(output)) if output.status.success() => Ok(()),
+            Ok(Ok(output)) => {
+                let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
+                text.push_str(&String::from_utf8_lossy(&output.stderr));
+                Err(text.chars().take(1024).collect())
+            }
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_) => Err(format!("command timed out after {timeout:?}")),
+        };
+    }
+    Err("this kind of probe is not modelled by the embedded cluster".to_owned())
+}
+
+fn port(port: &IntOrString, container: &Container) -> Result<u16, String> {
+    let number = match port {
+        IntOrString::Int(number) => Some(*number),
+        IntOrString::String(name) => container
+            .ports
+            .iter()
+            .flatten()
+            .find(|port| port.name.as_deref() == Some(name))
+            .map(|port| port.container_port)
+            .or_else(|| name.parse().ok()),
+    };
+    number
+        .and_then(|number| u16::try_from(number).ok())
+        .ok_or_else(|| format!("couldn't find port: {port:?}"))
+}
+
+/// The client probes ask with: like a kubelet's it follows no redirect out of the host and checks no certificate.
+pub(crate) fn client() -> Result<reqwest::Client, Box<dyn std::error::Error + Send + Sync>> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let tls = rustls::ClientConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(Anyone(provider)))
+        .with_no_client_auth();
+    Ok(reqwest::Client::builder()
+        .tls_backend_preconfigured(tls)
+        .user_agent("kube-probe/1.36")
+        .pool_max_idle_per_host(0)
+        .no_proxy()
+        .build()?)
+}
+
+/// Takes every certificate: probes ask whether somebody answers, not who.
+#[derive(Debug)]
+struct Anyone(Arc<rustls::crypto::CryptoProvider>);
+
+impl ServerCertVerifier for Anyone {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thresholds_count_results_in_a_row() {
+        let probe = Probe { success_threshold: Some(2), failure_threshold: Some(3), ..Probe::default() };
+        let mut tally = Tally::new(&probe);
+        let verdicts: Vec<_> = [true, true, true, false, false, true, false, false, false, false]
+            .iter()
+            .map(|one| tally.count(*one))
+            .collect();
+        let mut expected = vec![None; 10];
+        expected[1] = Some(true);
+        expected[8] = Some(false);
+        assert_eq!(verdicts, expected);
+    }
+
+    #[test]
+    fn defaults_are_kubernetes() {
+        let started = Instant::now();
+        let (first, period, timeout) = schedule(&Probe::default(), started);
+        assert_eq!((first, period.as_secs(), timeout.as_secs()), (started, 10, 1));
+        let mut tally = Tally::new(&Probe::default());
+        assert_eq!([tally.count(false), tally.count(false), tally.count(false)], [None, None, Some(false)]);
+    }
+}

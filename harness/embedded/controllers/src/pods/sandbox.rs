@@ -1,0 +1,257 @@
+//! How mount paths reach a program that has no container.
+//!
+//! Where the machine allows it, a program gets a user and mount namespace of its own (`unshare`, util-linux): files
+//! are bind-mounted where the Pod wants them, and folders that do not exist here are added by an overlay over the
+//! nearest one that does. Nothing outside the namespace changes and no privilege is needed. Elsewhere the program's
+//! arguments and environment are rewritten to where the files really are; paths it has compiled in stay out of reach.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use super::volumes::{make_folder, write_file};
+use crate::settings::Mounts;
+
+/// One file or folder and where the program shall see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mount {
+    /// Where it is on this computer.
+    pub(crate) source: PathBuf,
+    /// The absolute path the program uses.
+    pub(crate) target: PathBuf,
+}
+
+/// What this machine allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Isolation {
+    /// Namespaces with overlays.
+    Namespace,
+    /// Rewriting only.
+    Rewritten,
+}
+
+/// Mounts what the table names, goes to the working folder and becomes the program. `$1`: table, `$2`: folder.
+const SCRIPT: &str = "mount -a -T \"$1\" || exit 125\ncd \"$2\" 2>/dev/null || cd /\nshift 2\nexec \"$@\"";
+/// The program dies with the harness: the kernel kills it when the thread that started it is gone.
+const DIES_TOO: [&str; 4] = ["setpriv", "--pdeathsig", "KILL", "--"];
+
+/// A command line ready to be started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Prepared {
+    pub(crate) line: Vec<String>,
+    pub(crate) environment: BTreeMap<String, String>,
+}
+
+/// What is possible here, tried out once: a namespace with an overlay and a bind mount.
+pub(crate) async fn detect(wanted: Mounts, folder: &Path) -> Isolation {
+    if wanted == Mounts::Rewritten {
+        return Isolation::Rewritten;
+    }
+    let allowed = try_out(folder).await.unwrap_or(false);
+    match (allowed, wanted) {
+        (true, _) => Isolation::Namespace,
+        (false, Mounts::Namespace) => {
+            tracing::warn!(
+                "this machine allows no user and mount namespaces: mount paths are rewritten instead"
+            );
+            Isolation::Rewritten
+        }
+        (false, _) => {
+            tracing::info!("no user and mount namespaces here: mount paths are rewritten");
+            Isolation::Rewritten
+        }
+    }
+}
+
+async fn try_out(folder: &Path) -> io::Result<bool> {
+    let source = folder.join("probe/source");
+    write_file(&source.join("file"), b"here")?;
+    let mounts = [Mount { source, target: PathBuf::from("/run/embedded-controllers-probe/deep") }];
+    let line = ["cat", "/run/embedded-controllers-probe/deep/file"].map(str::to_owned).to_vec();
+    let scratch = folder.join("probe/scratch");
+    let prepared = prepare(Isolation::Namespace, &scratch, &mounts, line, BTreeMap::new(), Path::new("/"))?;
+    let Some((program, arguments)) = prepared.line.split_first() else { return Ok(false) };
+    let output = tokio::process::Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output()
+        .await?;
+    Ok(output.status.success() && output.stdout == b"here")
+}
+
+/// Makes the command line that runs `line` with these mounts; `scratch` is a folder of its own for what that needs.
+pub(crate) fn prepare(
+    isolation: Isolation,
+    scratch: &Path,
+    mounts: &[Mount],
+    line: Vec<String>,
+    environment: BTreeMap<String, String>,
+    working_folder: &Path,
+) -> io::Result<Prepared> {
+    let dies_too = DIES_TOO.map(str::to_owned);
+    if isolation == Isolation::Rewritten || mounts.is_empty() {
+        let line = line.iter().map(|part| rewrite(part, mounts));
+        let environment =
+            environment.iter().map(|(name, value)| (name.clone(), rewrite(value, mounts))).collect();
+        return Ok(Prepared { line: dies_too.into_iter().chain(line).collect(), environment });
+    }
+    let plan = Plan::of(mounts, &|path| std::fs::symlink_metadata(path).is_ok());
+    let root = scratch.join("root");
+    let mut table = String::new();
+    if plan.own_root {
+        make_folder(&root)?;
+        for entry in std::fs::read_dir("/")? {
+            let entry = entry?;
+            let target = root.join(entry.file_name());
+            let kind = entry.file_type()?;
+            if kind.is_symlink() {
+                if std::fs::symlink_metadata(&target).is_err() {
+                    std::os::unix::fs::symlink(std::fs::read_link(entry.path())?, &target)?;
+                }
+            } else if kind.is_dir() {
+                make_folder(&target)?;
+                table.push_str(&format!("{} {} none rbind 0 0\n", escape(&entry.path()), escape(&target)));
+            }
+        }
+    }
+    let seen = |path: &Path| {
+        if plan.own_root { root.join(path.strip_prefix("/").unwrap_or(path)) } else { path.to_owned() }
+    };
+    for (index, ancestor) in plan.overlays.iter().enumerate() {
+        let skeleton = scratch.join(format!("skeleton-{index}"));
+        make_folder(&skeleton)?;
+        for mount in mounts {
+            if let Ok(rest) = mount.target.strip_prefix(ancestor)
+                && plan.nearest(&mount.target) == Some(ancestor)
+            {
+                make_mount_point(&skeleton.join(rest), &mount.source)?;
+            }
+        }
+        table.push_str(&format!(
+            "overlay {} overlay lowerdir={}:{} 0 0\n",
+            escape(&seen(ancestor)),
+            escape(&skeleton),
+            escape(ancestor)
+        ));
+    }
+    let mut sorted: Vec<_> = mounts.iter().collect();
+    sorted.sort_by_key(|mount| mount.target.components().count());
+    for mount in sorted {
+        let target = seen(&mount.target);
+        if plan.own_root && !mount.target.parent().is_some_and(|parent| plan.exists_here(parent)) {
+            make_mount_point(&target, &mount.source)?;
+        }
+        table.push_str(&format!("{} {} none rbind 0 0\n", escape(&mount.source), escape(&target)));
+    }
+    let table_path = scratch.join("mounts");
+    write_file(&table_path, table.as_bytes())?;
+    let mut full: Vec<String> = ["unshare", "--map-root-user", "--mount", "--propagation", "private", "--"]
+        .iter()
+        .chain(&["sh", "-c", SCRIPT, "sh"])
+        .map(|part| (*part).to_owned())
+        .collect();
+    full.push(table_path.to_string_lossy().into_owned());
+    full.push(working_folder.to_string_lossy().into_owned());
+    if plan.own_root {
+        full.extend(["chroot".to_owned(), root.to_string_lossy().into_owned()]);
+    }
+    full.extend(dies_too);
+    full.extend(line);
+    Ok(Prepared { line: full, environment })
+}
+
+/// A folder or an empty file, as the source is.
+fn make_mount_point(path: &Path, source: &Path) -> io::Result<()> {
+    if source.is_file() { write_file(path, b"") } else { make_folder(path) }
+}
+
+/// What has to be done so that every target exists.
+struct Plan {
+    /// Existing folders that get an overlay, because something below them does not exist; outer ones first.
+    overlays: Vec<PathBuf>,
+    /// Whether something directly below `/` does not exist: then the program gets a root folder of its own.
+    own_root: bool,
+    existing: BTreeSet<PathBuf>,
+}
+
+impl Plan {
+    fn of(mounts: &[Mount], exists: &dyn Fn(&Path) -> bool) -> Plan {
+        let mut plan = Plan { overlays: Vec::new(), own_root: false, existing: BTreeSet::new() };
+        for mount in mounts {
+            for ancestor in mount.target.ancestors() {
+                if exists(ancestor) {
+                    plan.existing.insert(ancestor.to_owned());
+                }
+            }
+        }
+        let mut overlays = BTreeSet::new();
+        for mount in mounts.iter().filter(|mount| !exists(&mount.target)) {
+            match mount.target.ancestors().find(|ancestor| exists(ancestor)) {
+                Some(ancestor) if ancestor != Path::new("/") => {
+                    overlays.insert(ancestor.to_owned());
+                }
+                _ => plan.own_root = true,
+            }
+        }
+        plan.overlays = overlays.into_iter().collect();
+        plan.overlays.sort_by_key(|path| path.components().count());
+        plan
+    }
+
+    /// The overlay that holds this target, if it needs one.
+    fn nearest(&self, target: &Path) -> Option<&PathBuf> {
+        let existing = target.ancestors().find(|ancestor| self.existing.contains(*ancestor))?;
+        self.overlays.iter().find(|overlay| overlay.as_path() == existing && existing != target)
+    }
+
+    fn exists_here(&self, path: &Path) -> bool {
+        path != Path::new("/")
+            && path.ancestors().any(|one| one != Path::new("/") && self.existing.contains(one))
+    }
+}
+
+/// A path as a table of mounts writes it.
+fn escape(path: &Path) -> String {
+    path.to_string_lossy().replace('\\', "\\134").replace(' ', "\\040").replace('\t', "\\011")
+}
+
+/// Replaces each mount path by where its files are, where it stands for itself or begins a longer path.
+pub(crate) fn rewrite(text: &str, mounts: &[Mount]) -> String {
+    let mut longest_first: Vec<_> = mounts.iter().collect();
+    longest_first.sort_by_key(|mount| std::cmp::Reverse(mount.target.as_os_str().len()));
+    let mut result = String::with_capacity(text.len());
+    let mut rest = text;
+    let mut before = None;
+    while let Some(first) = rest.chars().next() {
+        let starts_path =
+            before.is_none_or(|before: char| !(before.is_alphanumeric() || "/._-".contains(before)));
+        let hit = longest_first.iter().filter(|_| starts_path && first == '/').find_map(|mount| {
+            let target = mount.target.to_str()?;
+            let after = rest.strip_prefix(target)?;
+            let ends = after
+                .chars()
+                .next()
+                .is_none_or(|next| next == '/' || !(next.is_alphanumeric() || "._-".contains(next)));
+            ends.then(|| (mount.source.to_string_lossy().into_owned(), after))
+        });
+        match hit {
+            Some((source, after)) => {
+                result.push_str(&source);
+                before = Some('/');
+                rest = after;
+            }
+            None => {
+                result.push(first);
+                before = Some(first);
+                rest = &rest[first.len_utf8()..];
+            }
+        }
+    }
+    result
+}
+
+#[cfg(test)]
+#[path = "sandbox_tests.rs"]
+mod tests;

@@ -1,0 +1,138 @@
+//! Pods without a program: they run and are ready after a moment, and end when they are deleted.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Container, Node, Pod};
+use kube::ResourceExt;
+use kube::api::DeleteParams;
+use tokio::time::Instant;
+
+use super::manager::Shared;
+use super::status::{self, Ended, Phase, Restarts, Shown, Snapshot};
+use crate::cache::Key;
+use crate::nodes::object;
+use crate::queue::{Next, Outcome};
+use crate::writing;
+
+/// How many Pods are brought up at once.
+const AT_ONCE: usize = 16;
+
+/// Starts the workers of the simulation.
+pub(super) fn start(shared: &Arc<Shared>) {
+    let weak = Arc::downgrade(shared);
+    let seen = Arc::new(Mutex::new(HashMap::new()));
+    shared.simulated.spawn(&shared.world.tasks, "simulated-pods", AT_ONCE, move |key| {
+        let (weak, seen) = (weak.clone(), seen.clone());
+        async move { look(&weak, &seen, &key).await }
+    });
+}
+
+async fn look(shared: &Weak<Shared>, seen: &Mutex<HashMap<String, Instant>>, key: &Key) -> Outcome {
+    let Some(shared) = shared.upgrade() else { return Ok(Next::Done) };
+    let world = &shared.world;
+    let Some(pod) = world.pods.get(key) else { return Ok(Next::Done) };
+    let Some(node_name) = pod.spec.as_ref().and_then(|spec| spec.node_name.clone()) else {
+        return Ok(Next::Done);
+    };
+    // A silent kubelet does nothing; when it speaks again all its Pods are looked at.
+    if !shared.fleet.speaks(&node_name) {
+        return Ok(Next::Done);
+    }
+    let Some(client) = shared.fleet.client(&node_name) else { return Ok(Next::Done) };
+    let api = writing::api_in::<Pod>(&client, &key.namespace);
+    let uid = pod.uid().unwrap_or_default();
+    if pod.metadata.deletion_timestamp.is_some() {
+        seen.lock().unwrap_or_else(PoisonError::into_inner).remove(&uid);
+        let at_once = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
+        writing::delete(&api, &world.pods, pod.as_ref(), at_once).await?;
+        return Ok(Next::Done);
+    }
+    let known = pod.status.as_ref();
+    let phase = known.and_then(|status| status.phase.as_deref()).unwrap_or("Pending");
+    let says_ready = known
+        .and_then(|status| status.conditions.as_ref()?.iter().find(|one| one.type_ == "Ready"))
+        .is_some_and(|ready| ready.status == "True");
+    if phase == "Failed" || phase == "Succeeded" || (phase == "Running" && says_ready) {
+        return Ok(Next::Done);
+    }
+    let host_network = pod.spec.as_ref().and_then(|spec| spec.host_network).unwrap_or(false);
+    let Some(node) = world.node(&node_name).filter(|node| host_network || object::is_ready(node)) else {
+        return Ok(Next::Done);
+    };
+    let first =
+        *seen.lock().unwrap_or_else(PoisonError::into_inner).entry(uid.clone()).or_insert_with(Instant::now);
+    let left = world.settings.pace.simulated_start.saturating_sub(first.elapsed());
+    if !left.is_zero() {
+        return Ok(Next::After(left));
+    }
+    let snapshot = running(&pod, &node, host_network, &shared);
+    let minor = world.settings.kubernetes.minor;
+    let status = status::status(&pod, &snapshot, minor, Timestamp::now());
+    match writing::patch_status(&api, &world.pods, &key.name, pod.uid(), status).await {
+        Err(error) if writing::is_not_found(&error) => {}
+        other => other?,
+    }
+    seen.lock().unwrap_or_else(PoisonError::into_inner).remove(&uid);
+    Ok(Next::Done)
+}
+
+/// A Pod all of whose containers run well.
+fn running(pod: &Pod, node: &Node, host_network: bool, shared: &Shared) -> Snapshot {
+    let now = Timestamp::now();
+    let spec = pod.spec.as_ref();
+    let known_ip = pod.status.as_ref().and_then(|status| status.pod_ip.as_ref()?.parse().ok());
+    let host_ip = object::host_ip(node);
+    let shown = |container: &Container, phase: Phase| Shown {
+        name: container.name.clone(),
+        image: container.image.clone().unwrap_or_default(),
+        phase,
+        last: None,
+        restarts: 0,
+        started: true,
+        ready: true,
+    };
+    let id =
+        |container: &Container| format!("embedded://{}-{}", pod.uid().unwrap_or_default(), container.name);
+    let init =
+        spec.and_then(|spec| spec.init_containers.as_deref()).unwrap_or_default().iter().map(|container| {
+            let ended = Ended {
+                code: 0,
+                reason: "Completed".to_owned(),
+                message: None,
+                started: Some(now),
+                finished: now,
+                id: id(container),
+            };
+            shown(container, Phase::Ended(ended))
+        });
+    let main = spec.map(|spec| spec.containers.as_slice()).unwrap_or_default();
+    Snapshot {
+        init: init.collect(),
+        containers: main.iter().map(|one| shown(one, Phase::Running { since: now, id: id(one) })).collect(),
+        host_ip,
+        pod_ip: if host_network { host_ip } else { known_ip.or_else(|| Some(address(node, shared))) },
+        start: pod.status.as_ref().and_then(|status| status.start_time.as_ref()).map_or(now, |time| time.0),
+        restarts: Restarts::of(pod),
+    }
+}
+
+/// An address of the node's range, or of this computer where the node has none.
+pub(crate) fn address(node: &Node, shared: &Shared) -> IpAddr {
+    let IpAddr::V4(unique) = shared.next_loopback() else { return IpAddr::from([127, 0, 0, 1]) };
+    let range = node.spec.as_ref().and_then(|spec| spec.pod_cidr.as_deref()).and_then(|range| {
+        let (first, prefix) = range.split_once('/')?;
+        Some((first.parse::<Ipv4Addr>().ok()?, prefix.parse::<u32>().ok().filter(|prefix| *prefix <= 30)?))
+    });
+    match range {
+        None => IpAddr::V4(unique),
+        Some((first, prefix)) => {
+            let size = 1_u32 << (32 - prefix);
+            // The first two addresses and the last belong to the node itself.
+            let offset = 2 + u32::from(unique) % size.saturating_sub(3).max(1);
+            IpAddr::V4(Ipv4Addr::from(u32::from(first).saturating_add(offset)))
+        }
+    }
+}

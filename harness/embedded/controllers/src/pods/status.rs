@@ -1,0 +1,328 @@
+//! A Pod's status as its kubelet posts it. Pure.
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use serde_json::{Value, json};
+use std::net::IpAddr;
+
+/// How a run of a container ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Ended {
+    pub(crate) code: i32,
+    pub(crate) reason: String,
+    pub(crate) message: Option<String>,
+    pub(crate) started: Option<Timestamp>,
+    pub(crate) finished: Timestamp,
+    pub(crate) id: String,
+}
+
+/// What a container is doing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Waiting { reason: String, message: Option<String> },
+    Running { since: Timestamp, id: String },
+    Ended(Ended),
+}
+
+/// One container as the status shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Shown {
+    pub(crate) name: String,
+    pub(crate) image: String,
+    pub(crate) phase: Phase,
+    pub(crate) last: Option<Ended>,
+    pub(crate) restarts: u32,
+    pub(crate) started: bool,
+    pub(crate) ready: bool,
+}
+
+/// The whole Pod at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Snapshot {
+    pub(crate) init: Vec<Shown>,
+    pub(crate) containers: Vec<Shown>,
+    pub(crate) host_ip: Option<IpAddr>,
+    pub(crate) pod_ip: Option<IpAddr>,
+    pub(crate) start: Timestamp,
+    /// Whether containers are started again when they have ended.
+    pub(crate) restarts: Restarts,
+}
+
+/// The Pod's `restartPolicy`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Restarts {
+    Always,
+    OnFailure,
+    Never,
+}
+
+impl Restarts {
+    pub(crate) fn of(pod: &Pod) -> Restarts {
+        match pod.spec.as_ref().and_then(|spec| spec.restart_policy.as_deref()) {
+            Some("Never") => Restarts::Never,
+            Some("OnFailure") => Restarts::OnFailure,
+            _ => Restarts::Always,
+        }
+    }
+
+    /// Whether a container that ended with this code is started again.
+    pub(crate) fn again(self, code: i32) -> bool {
+        match self {
+            Restarts::Always => true,
+            Restarts::OnFailure => code != 0,
+            Restarts::Never => false,
+        }
+    }
+}
+
+/// Whether all init containers are done.
+pub(crate) fn initialized(init: &[Shown]) -> bool {
+    init.iter().all(|one| matches!(&one.phase, Phase::Ended(ended) if ended.code == 0))
+}
+
+/// Pending, Running, Succeeded or Failed.
+pub(crate) fn phase(snapshot: &Snapshot) -> &'static str {
+    let ended = |one: &Shown| match &one.phase {
+        Phase::Ended(ended) => Some(ended.code),
+        _ => None,
+    };
+    if snapshot.restarts == Restarts::Never && snapshot.init.iter().filter_map(ended).any(|code| code != 0) {
+        return "Failed";
+    }
+    if !initialized(&snapshot.init) {
+        return "Pending";
+    }
+    let codes: Vec<_> = snapshot.containers.iter().map(ended).collect();
+    if !codes.is_empty() && codes.iter().all(|code| code.is_some_and(|code| !snapshot.restarts.again(code))) {
+        return if codes.iter().all(|code| *code == Some(0)) { "Succeeded" } else { "Failed" };
+    }
+    let never_ran = |one: &Shown| matches!(one.phase, Phase::Waiting { .. }) && one.last.is_none();
+    if snapshot.containers.iter().any(never_ran) { "Pending" } else { "Running" }
+}
+
+/// The status to post over the one that is known; conditions keep their transition times.
+pub(crate) fn status(pod: &Pod, snapshot: &Snapshot, minor: u32, now: Timestamp) -> Value {
+    let known = pod.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    let phase = phase(snapshot);
+    let all_ready = !snapshot.containers.is_empty() && snapshot.containers.iter().all(|one| one.ready);
+    let names = |wanted: &dyn Fn(&Shown) -> bool| -> String {
+        snapshot
+            .containers
+            .iter()
+            .filter(|one| wanted(one))
+            .map(|one| one.name.as_str())
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    let gates_open = pod
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.readiness_gates.as_deref())
+        .unwrap_or_default()
+        .iter()
+        .all(|gate| known.iter().any(|one| one.type_ == gate.condition_type && one.status == "True"));
+    let done = phase == "Succeeded";
+    let unready = |what: &str| {
+        if done {
+            ("PodCompleted", String::new())
+        } else {
+            ("ContainersNotReady", format!("{what}: [{}]", names(&|one| !one.ready)))
+        }
+    };
+    let mut conditions = Vec::new();
+    let mut add = |type_: &str, holds: bool, reason: Option<(&str, String)>| {
+        let status = if holds { "True" } else { "False" };
+        let since = known
+            .iter()
+            .find(|one| one.type_ == type_ && one.status == status)
+            .and_then(|one| one.last_transition_time.as_ref())
+            .map_or(now, |time| time.0);
+        let (reason, message) = match reason.filter(|_| !holds || done) {
+            Some((reason, message)) => {
+                (Some(reason.to_owned()), Some(message).filter(|text| !text.is_empty()))
+            }
+            None => (None, None),
+        };
+        conditions.push(json!({
+            "type": type_, "status": status, "reason": reason, "message": message,
+            "lastProbeTime": null, "lastTransitionTime": text(since),
+        }));
+    };
+    if minor >= 29 {
+        let sandbox = snapshot
+            .containers
+            .iter()
+            .chain(&snapshot.init)
+            .any(|one| !matches!(&one.phase, Phase::Waiting { .. }) || one.last.is_some());
+        add("PodReadyToStartContainers", sandbox && phase != "Succeeded" && phase != "Failed", None);
+    }
+    let incomplete: Vec<_> = snapshot
+        .init
+        .iter()
+        .filter(|one| !initialized(std::slice::from_ref(one)))
+        .map(|one| one.name.as_str())
+        .collect();
+    add(
+        "Initialized",
+        incomplete.is_empty(),
+        if done {
+            Some(("PodCompleted", String::new()))
+        } else {
+            Some((
+                "ContainersNotInitialized",
+                format!("containers with incomplete status: [{}]", incomplete.join(" ")),
+            ))
+        },
+    );
+    let ready = unready("containers with unready status");
+    if all_ready && !gates_open {
+        add(
+            "Ready",
+            false,
+            Some(("ReadinessGatesNotReady", "the status of a readiness gate is not \"True\"".to_owned())),
+        );
+    } else {
+        add("Ready", all_ready, Some(ready.clone()));
+    }
+    add("ContainersReady", all_ready, Some(ready));
+    add("PodScheduled", true, None);
+    let mut status = json!({
+        "phase": phase,
+        "startTime": text(snapshot.start),
+        "conditions": conditions,
+        "containerStatuses": snapshot.containers.iter().map(container).collect::<Vec<_>>(),
+    });
+    if !snapshot.init.is_empty() {
+        status["initContainerStatuses"] = snapshot.init.iter().map(container).collect();
+    }
+    if let Some(ip) = snapshot.host_ip {
+        status["hostIP"] = json!(ip.to_string());
+        status["hostIPs"] = json!([{"ip": ip.to_string()}]);
+    }
+    if let Some(ip) = snapshot.pod_ip {
+        status["podIP"] = json!(ip.to_string());
+        status["podIPs"] = json!([{"ip": ip.to_string()}]);
+    }
+    status
+}
+
+fn container(one: &Shown) -> Value {
+    let ended = |ended: &Ended| {
+        json!({"terminated": {
+            "exitCode": ended.code,
+            "reason": ended.reason,
+            "message": ended.message,
+            "startedAt": ended.started.map(text),
+            "finishedAt": text(ended.finished),
+            "containerID": ended.id,
+        }})
+    };
+    let state = match &one.phase {
+        Phase::Waiting { reason, message } => json!({"waiting": {"reason": reason, "message": message}}),
+        Phase::Running { since, .. } => json!({"running": {"startedAt": text(*since)}}),
+        Phase::Ended(how) => ended(how),
+    };
+    let id = match (&one.phase, &one.last) {
+        (Phase::Running { id, .. }, _) => Some(id.clone()),
+        (Phase::Ended(ended), _) | (Phase::Waiting { .. }, Some(ended)) => Some(ended.id.clone()),
+        (Phase::Waiting { .. }, None) => None,
+    };
+    json!({
+        "name": one.name,
+        "image": one.image,
+        "imageID": if id.is_some() { format!("embedded://{}", one.image) } else { String::new() },
+        "containerID": id,
+        "state": state,
+        "lastState": one.last.as_ref().map_or_else(|| json!({}), ended),
+        "restartCount": one.restarts,
+        "started": one.started,
+        "ready": one.ready,
+    })
+}
+
+/// A time as the API writes it: whole seconds.
+fn text(time: Timestamp) -> String {
+    Timestamp::from_second(time.as_second()).unwrap_or(time).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(phase: Phase) -> Shown {
+        Shown {
+            name: "c".to_owned(),
+            image: "i".to_owned(),
+            phase,
+            last: None,
+            restarts: 0,
+            started: false,
+            ready: false,
+        }
+    }
+
+    fn ended(code: i32) -> Phase {
+        Phase::Ended(Ended {
+            code,
+            reason: "Error".to_owned(),
+            message: None,
+            started: None,
+            finished: Timestamp::UNIX_EPOCH,
+            id: String::new(),
+        })
+    }
+
+    fn waiting() -> Phase {
+        Phase::Waiting { reason: "ContainerCreating".to_owned(), message: None }
+    }
+
+    fn running() -> Phase {
+        Phase::Running { since: Timestamp::UNIX_EPOCH, id: "x".to_owned() }
+    }
+
+    #[track_caller]
+    fn check(init: Vec<Phase>, containers: Vec<Phase>, restarts: Restarts, expected: &str) {
+        let snapshot = Snapshot {
+            init: init.into_iter().map(shown).collect(),
+            containers: containers.into_iter().map(shown).collect(),
+            host_ip: None,
+            pod_ip: None,
+            start: Timestamp::UNIX_EPOCH,
+            restarts,
+        };
+        assert_eq!(phase(&snapshot), expected);
+    }
+
+    #[test]
+    fn phases_follow_the_containers() {
+        check(vec![], vec![waiting()], Restarts::Always, "Pending");
+        check(vec![], vec![running()], Restarts::Always, "Running");
+        check(vec![], vec![ended(1)], Restarts::Always, "Running");
+        check(vec![], vec![ended(0)], Restarts::OnFailure, "Succeeded");
+        check(vec![], vec![ended(1), ended(0)], Restarts::Never, "Failed");
+        check(vec![], vec![ended(0), running()], Restarts::Never, "Running");
+        check(vec![running()], vec![waiting()], Restarts::Always, "Pending");
+        check(vec![ended(1)], vec![waiting()], Restarts::Never, "Failed");
+        check(vec![ended(0)], vec![running()], Restarts::Always, "Running");
+    }
+
+    #[test]
+    fn readiness_names_the_containers_that_are_not() {
+        let snapshot = Snapshot {
+            init: vec![],
+            containers: vec![shown(running())],
+            host_ip: Some(IpAddr::from([10, 0, 0, 1])),
+            pod_ip: None,
+            start: Timestamp::UNIX_EPOCH,
+            restarts: Restarts::Always,
+        };
+        let status = status(&Pod::default(), &snapshot, 36, Timestamp::UNIX_EPOCH);
+        let ready =
+            status["conditions"].as_array().and_then(|all| all.iter().find(|one| one["type"] == "Ready"));
+        let ready = ready.expect("the condition is there");
+        assert_eq!(ready["status"], "False");
+        assert_eq!(ready["message"], "containers with unready status: [c]");
+        assert_eq!(status["hostIP"], "10.0.0.1");
+        assert_eq!(status["startTime"], "1970-01-01T00:00:00Z");
+    }
+}

@@ -1,0 +1,512 @@
+//! One Pod whose containers are programs: what its kubelet does about it, step by step.
+//!
+//! A worker is woken by notes (the Pod changed, a program ended, a probe came to a verdict) and by its own deadlines;
+//! each time it compares what is with what shall be and does the next thing. While its node's kubelet is stopped it
+//! does nothing; while the node is cut off it goes on with what it last knew and tells nobody.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Container, Pod};
+use kube::ResourceExt;
+use kube::api::DeleteParams;
+use rustix::process::Signal;
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::backoff::{Backoff, go_text};
+use super::logs::Log;
+use super::manager::Shared;
+use super::probe::Purpose;
+use super::process::{Exit, Group};
+use super::setup::Setup;
+use super::status::{self, Ended, Phase, Restarts, Shown, Snapshot};
+use crate::cache::Key;
+use crate::events::{Source, Weight};
+use crate::writing;
+
+/// What a worker is told.
+#[derive(Debug)]
+pub(crate) enum Note {
+    /// Something it depends on may have changed.
+    Look,
+    /// A run of a container ended.
+    Exited { slot: usize, run: u64, exit: Exit },
+    /// A probe came to a verdict.
+    Probed { slot: usize, run: u64, purpose: Purpose, verdict: bool },
+    /// Send this signal to a container, or to all.
+    Signal { container: Option<String>, signal: Signal },
+    /// The machine lost its power.
+    PowerLost,
+}
+
+/// One container and its runs.
+pub(crate) struct Slot {
+    pub(crate) container: Container,
+    pub(crate) init: bool,
+    pub(crate) phase: Phase,
+    pub(crate) last: Option<Ended>,
+    pub(crate) restarts: u32,
+    pub(crate) started: bool,
+    pub(crate) ready: bool,
+    pub(crate) backoff: Backoff,
+    pub(crate) restart_at: Option<Instant>,
+    pub(crate) run: u64,
+    pub(crate) group: Option<Group>,
+    pub(crate) kill_at: Option<Instant>,
+    pub(crate) lost: bool,
+    pub(crate) probes: CancellationToken,
+    pub(crate) log: Log,
+}
+
+/// How long a Pod is left to end when nobody says.
+const DEFAULT_GRACE: i64 = 30;
+/// The pause before something that failed at the API server is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// The worker of one Pod.
+pub(crate) struct Worker {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) key: Key,
+    pub(crate) uid: String,
+    pub(crate) node: String,
+    pub(crate) pod: Arc<Pod>,
+    pub(crate) folder: PathBuf,
+    pub(crate) slots: Vec<Slot>,
+    pub(crate) setup: Setup,
+    pub(crate) notes: mpsc::UnboundedSender<Note>,
+    pub(crate) since: Timestamp,
+    pub(crate) posted: Option<Value>,
+    pub(crate) said: Option<String>,
+}
+
+/// Whether the worker goes on.
+enum Step {
+    Until(Option<Instant>),
+    Finished,
+}
+
+impl Worker {
+    /// A worker for this Pod, with the sender of its notes.
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        pod: Arc<Pod>,
+        folder: PathBuf,
+    ) -> (Worker, mpsc::UnboundedReceiver<Note>) {
+        let (notes, received) = mpsc::unbounded_channel();
+        let spec = pod.spec.as_ref();
+        let init = spec.and_then(|spec| spec.init_containers.clone()).unwrap_or_default();
+        let main = spec.map(|spec| spec.containers.clone()).unwrap_or_default();
+        let limit = shared.world.settings.log_limit_bytes;
+        let all = init
+            .into_iter()
+            .map(|container| (container, true))
+            .chain(main.into_iter().map(|one| (one, false)));
+        let has_init =
+            spec.and_then(|spec| spec.init_containers.as_ref()).is_some_and(|init| !init.is_empty());
+        let reason = if has_init { "PodInitializing" } else { "ContainerCreating" };
+        let slots = all
+            .map(|(container, init)| Slot {
+                container,
+                init,
+                phase: Phase::Waiting { reason: reason.to_owned(), message: None },
+                last: None,
+                restarts: 0,
+                started: false,
+                ready: false,
+                backoff: Backoff::default(),
+                restart_at: None,
+                run: 0,
+                group: None,
+                kill_at: None,
+                lost: false,
+                probes: CancellationToken::new(),
+                log: Log::new(limit),
+            })
+            .collect();
+        let worker = Worker {
+            key: Key::of(pod.as_ref()),
+            uid: pod.uid().unwrap_or_default(),
+            node: spec.and_then(|spec| spec.node_name.clone()).unwrap_or_default(),
+            setup: Setup::new(&shared, &pod),
+            shared,
+            pod,
+            folder,
+            slots,
+            notes,
+            since: Timestamp::now(),
+            posted: None,
+            said: None,
+        };
+        (worker, received)
+    }
+
+    /// Works until the Pod is gone or everything is stopped.
+    pub(crate) async fn work(mut self, mut notes: mpsc::UnboundedReceiver<Note>) {
+        let stopping = self.shared.world.tasks.stopping();
+        loop {
+            let deadline = match self.step().await {
+                Ok(Step::Finished) => break,
+                Ok(Step::Until(deadline)) => deadline,
+                Err(error) => {
+                    tracing::debug!(pod = ?self.key, %error, "will be tried again");
+                    Some(Instant::now() + RETRY)
+                }
+            };
+            let pause = async {
+                match deadline {
+                    Some(at) => tokio::time::sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = stopping.cancelled() => break,
+                Some(note) = notes.recv() => self.take(note),
+                () = pause => {}
+            }
+        }
+        for slot in &self.slots {
+            slot.probes.cancel();
+            if let Some(group) = slot.group {
+                group.signal(Signal::KILL);
+            }
+        }
+        self.shared.gone(&self.key, &self.uid);
+        if let Err(error) = std::fs::remove_dir_all(&self.folder)
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            tracing::warn!(folder = %self.folder.display(), %error, "a Pod's folder was not removed");
+        }
+    }
+
+    fn take(&mut self, note: Note) {
+        match note {
+            Note::Look => {}
+            Note::Exited { slot, run, exit } => self.exited(slot, run, exit),
+            Note::Probed { slot, run, purpose, verdict } => self.probed(slot, run, purpose, verdict),
+            Note::Signal { container, signal } => {
+                for slot in self
+                    .slots
+                    .iter()
+                    .filter(|slot| container.as_ref().is_none_or(|name| slot.container.name == *name))
+                {
+                    if let Some(group) = slot.group {
+                        group.signal(signal);
+                    }
+                }
+            }
+            Note::PowerLost => {
+                for slot in &mut self.slots {
+                    if matches!(slot.phase, Phase::Running { .. }) {
+                        slot.lost = true;
+                        slot.probes.cancel();
+                        slot.group.iter().for_each(|group| group.signal(Signal::KILL));
+                    }
+                }
+            }
+        }
+    }
+
+    fn exited(&mut self, index: usize, run: u64, exit: Exit) {
+        let restarts = Restarts::of(&self.pod);
+        let ending = self.pod.metadata.deletion_timestamp.is_some();
+        let pace = self.shared.world.settings.pace.clone();
+        let Some(slot) = self.slots.get_mut(index).filter(|slot| slot.run == run) else { return };
+        slot.probes.cancel();
+        slot.group = None;
+        slot.kill_at = None;
+        slot.ready = false;
+        slot.started = false;
+        let (code, reason) = match (slot.lost, exit.code) {
+            (true, _) => (255, "Unknown"),
+            (false, 0) => (0, "Completed"),
+            (false, code) => (code, "Error"),
+        };
+        let (started, id) = match &slot.phase {
+            Phase::Running { since, id } => (Some(*since), id.clone()),
+            _ => (None, String::new()),
+        };
+        let ended =
+            Ended { code, reason: reason.to_owned(), message: None, started, finished: Timestamp::now(), id };
+        slot.phase = Phase::Ended(ended.clone());
+        if slot.lost || ending || !restarts.again(code) || (slot.init && code == 0) {
+            return;
+        }
+        let pause = slot.backoff.pause_after(Instant::now(), &pace);
+        slot.restart_at = Some(Instant::now() + pause);
+        if !pause.is_zero() {
+            let name = slot.container.name.clone();
+            slot.last = Some(ended);
+            let Key { namespace, name: pod } = &self.key;
+            let message = format!(
+                "back-off {} restarting failed container={name} pod={pod}_{namespace}({})",
+                go_text(pause),
+                self.uid
+            );
+            slot.phase = Phase::Waiting { reason: "CrashLoopBackOff".to_owned(), message: Some(message) };
+            let told =
+                format!("Back-off restarting failed container {name} in pod {pod}_{namespace}({})", self.uid);
+            self.tell(Weight::Warning, "BackOff", told);
+        }
+    }
+
+    fn probed(&mut self, index: usize, run: u64, purpose: Purpose, verdict: bool) {
+        let grace = self.grace();
+        let Some(slot) = self.slots.get_mut(index).filter(|slot| slot.run == run && slot.group.is_some())
+        else {
+            return;
+        };
+        match (purpose, verdict) {
+            (Purpose::Startup, true) => {
+                slot.started = true;
+                slot.ready = slot.container.readiness_probe.is_none();
+            }
+            (Purpose::Readiness, verdict) => slot.ready = verdict,
+            (Purpose::Liveness, true) => {}
+            (Purpose::Startup | Purpose::Liveness, false) => {
+                let probe = match purpose {
+                    Purpose::Startup => slot.container.startup_probe.as_ref(),
+                    _ => slot.container.liveness_probe.as_ref(),
+                };
+                let own = probe.and_then(|probe| probe.termination_grace_period_seconds);
+                let own = own.and_then(|seconds| u64::try_from(seconds).ok()).map(Duration::from_secs);
+                slot.kill_at = Some(Instant::now() + own.unwrap_or(grace));
+                slot.group.iter().for_each(|group| group.signal(Signal::TERM));
+                let words = purpose.words().to_lowercase();
+                let text =
+                    format!("Container {} failed {words} probe, will be restarted", slot.container.name);
+                self.tell(Weight::Normal, "Killing", text);
+            }
+        }
+    }
+
+    fn grace(&self) -> Duration {
+        let chosen = self.pod.metadata.deletion_grace_period_seconds;
+        let described = self.pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds);
+        let seconds = chosen.or(described).unwrap_or(DEFAULT_GRACE);
+        Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
+    }
+
+    /// Does what is due and says until when there is nothing more.
+    async fn step(&mut self) -> Result<Step, kube::Error> {
+        let Some(machine) = self.shared.fleet.state(&self.node) else {
+            // The machine is gone, and with it everything that ran there.
+            return Ok(Step::Finished);
+        };
+        let acts = machine.power == crate::nodes::fleet::Power::On && machine.kubelet_runs;
+        let mut gone = false;
+        if machine.speaks() {
+            match self.shared.world.pods.get(&self.key).filter(|pod| pod.uid().as_deref() == Some(&self.uid))
+            {
+                Some(pod) => self.pod = pod,
+                None => gone = true,
+            }
+        }
+        if !acts {
+            return Ok(Step::Until(None));
+        }
+        self.kill_what_is_due();
+        let ended = matches!(
+            self.pod.status.as_ref().and_then(|status| status.phase.as_deref()),
+            Some("Failed" | "Succeeded")
+        );
+        if gone || ended || self.pod.metadata.deletion_timestamp.is_some() {
+            if self.end_all() {
+                if gone {
+                    return Ok(Step::Finished);
+                }
+                if machine.speaks() {
+                    self.post().await?;
+                    if self.pod.metadata.deletion_timestamp.is_some() {
+                        self.remove().await?;
+                        return Ok(Step::Finished);
+                    }
+                }
+            }
+        } else {
+            self.advance().await?;
+        }
+        if machine.speaks() && !gone {
+            self.post().await?;
+        }
+        let deadlines = self.slots.iter().flat_map(|slot| [slot.kill_at, slot.restart_at]).flatten();
+        Ok(Step::Until(deadlines.chain(self.setup.refresh_at).min()))
+    }
+
+    fn kill_what_is_due(&mut self) {
+        let now = Instant::now();
+        for slot in &mut self.slots {
+            if slot.kill_at.is_some_and(|at| at <= now) {
+                slot.kill_at = None;
+                slot.group.iter().for_each(|group| group.signal(Signal::KILL));
+            }
+        }
+    }
+
+    /// Ends every program, gracefully first; whether all have ended.
+    fn end_all(&mut self) -> bool {
+        let grace = self.grace();
+        let mut told = Vec::new();
+        for slot in &mut self.slots {
+            slot.restart_at = None;
+            slot.probes.cancel();
+            match slot.group {
+                Some(group) if slot.kill_at.is_none() => {
+                    slot.kill_at = Some(Instant::now() + grace);
+                    group.signal(if grace.is_zero() { Signal::KILL } else { Signal::TERM });
+                    // A frozen program cannot hear a request.
+                    group.signal(Signal::CONT);
+                    told.push(format!("Stopping container {}", slot.container.name));
+                }
+                Some(_) => {}
+                None => {
+                    if let Phase::Running { since, id } = &slot.phase {
+                        // A simulated container has no program that could refuse.
+                        slot.phase = Phase::Ended(Ended {
+                            code: 0,
+                            reason: "Completed".to_owned(),
+                            message: None,
+                            started: Some(*since),
+                            finished: Timestamp::now(),
+                            id: id.clone(),
+                        });
+                    }
+                    slot.ready = false;
+                }
+            }
+        }
+        for text in told {
+            self.tell(Weight::Normal, "Killing", text);
+        }
+        self.slots.iter().all(|slot| slot.group.is_none())
+    }
+
+    /// Brings the Pod one step closer to running.
+    async fn advance(&mut self) -> Result<(), kube::Error> {
+        if let Err(refusal) = self.set_up().await? {
+            self.say_once(Weight::Warning, refusal.reason, refusal.message);
+            return Ok(());
+        }
+        for index in 0..self.slots.len() {
+            let Some(slot) = self.slots.get(index) else { break };
+            let due = slot.restart_at.is_none_or(|at| at <= Instant::now());
+            let starts = match &slot.phase {
+                Phase::Waiting { .. } => due,
+                Phase::Running { .. } => false,
+                Phase::Ended(_) => slot.lost || (slot.restart_at.is_some() && due),
+            };
+            let init = slot.init;
+            if starts {
+                self.start_container(index).await;
+            }
+            let Some(slot) = self.slots.get(index) else { break };
+            let done = matches!(&slot.phase, Phase::Ended(ended) if ended.code == 0);
+            let sidecar = slot.container.restart_policy.as_deref() == Some("Always");
+            if init && !(done || (sidecar && slot.started)) {
+                // The next one waits for it.
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        let shown = |slot: &Slot| Shown {
+            name: slot.container.name.clone(),
+            image: slot.container.image.clone().unwrap_or_default(),
+            phase: slot.phase.clone(),
+            last: slot.last.clone(),
+            restarts: slot.restarts,
+            started: slot.started,
+            ready: if slot.init {
+                matches!(&slot.phase, Phase::Ended(ended) if ended.code == 0)
+            } else {
+                slot.ready
+            },
+        };
+        Snapshot {
+            init: self.slots.iter().filter(|slot| slot.init).map(shown).collect(),
+            containers: self.slots.iter().filter(|slot| !slot.init).map(shown).collect(),
+            host_ip: self.setup.host_ip,
+            pod_ip: self.setup.pod_ip,
+            start: self.since,
+            restarts: Restarts::of(&self.pod),
+        }
+    }
+
+    /// Posts the status if it is not what was posted last.
+    async fn post(&mut self) -> Result<(), kube::Error> {
+        let minor = self.shared.world.settings.kubernetes.minor;
+        let status = status::status(&self.pod, &self.snapshot(), minor, Timestamp::now());
+        if self.posted.as_ref().is_some_and(|posted| same_but_times(posted, &status))
+            && !self.was_overwritten(&status)
+        {
+            return Ok(());
+        }
+        let Some(client) = self.shared.fleet.client(&self.node) else { return Ok(()) };
+        let api = writing::api_in::<Pod>(&client, &self.key.namespace);
+        let uid = Some(self.uid.clone());
+        match writing::patch_status(&api, &self.shared.world.pods, &self.key.name, uid, status.clone()).await
+        {
+            Err(error) if writing::is_not_found(&error) => Ok(()),
+            Err(error) => Err(error),
+            Ok(()) => {
+                self.posted = Some(status);
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether somebody else has set the Pod's readiness since, as the node controller does for silent kubelets.
+    fn was_overwritten(&self, status: &Value) -> bool {
+        let known = self.pod.status.as_ref().and_then(|status| status.conditions.as_ref());
+        let ready =
+            known.and_then(|all| all.iter().find(|one| one.type_ == "Ready")).map(|one| one.status.as_str());
+        let wanted =
+            status["conditions"].as_array().and_then(|all| all.iter().find(|one| one["type"] == "Ready"));
+        wanted.and_then(|one| one["status"].as_str()) != ready
+    }
+
+    async fn remove(&mut self) -> Result<(), kube::Error> {
+        let Some(client) = self.shared.fleet.client(&self.node) else { return Ok(()) };
+        let api = writing::api_in::<Pod>(&client, &self.key.namespace);
+        let at_once = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
+        writing::delete(&api, &self.shared.world.pods, self.pod.as_ref(), at_once).await
+    }
+
+    pub(crate) fn tell(&self, weight: Weight, reason: &str, message: String) {
+        if !self.shared.fleet.speaks(&self.node) {
+            return;
+        }
+        let Some(client) = self.shared.fleet.client(&self.node) else { return };
+        let source = Source { component: "kubelet", host: Some(&self.node) };
+        self.shared.world.recorder.tell(&client, source, self.pod.as_ref(), weight, reason, message);
+    }
+
+    /// Tells of a state that lasts only when it begins.
+    pub(crate) fn say_once(&mut self, weight: Weight, reason: &str, message: String) {
+        let said = format!("{reason} {message}");
+        if self.said.as_ref() != Some(&said) {
+            self.said = Some(said);
+            self.tell(weight, reason, message);
+        }
+    }
+}
+
+/// Whether two statuses say the same; when the conditions changed is no difference of its own.
+fn same_but_times(one: &Value, other: &Value) -> bool {
+    let without_times = |status: &Value| {
+        let mut status = status.clone();
+        for condition in status["conditions"].as_array_mut().into_iter().flatten() {
+            if let Some(condition) = condition.as_object_mut() {
+                condition.remove("lastTransitionTime");
+            }
+        }
+        status
+    };
+    without_times(one) == without_times(other)
+}

@@ -1,0 +1,102 @@
+//! Starting everything and stopping it cleanly.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::clients::Clients;
+use crate::handles::{Nodes, Pods};
+use crate::nodes::fleet::Fleet;
+use crate::nodes::wheel::Wheel;
+use crate::pods::manager::{PodsError, Shared};
+use crate::settings::Settings;
+use crate::world::World;
+use crate::{cluster, lifecycle, scheduler, workloads};
+
+/// How long stopping may take before it is given up.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The entry point.
+#[derive(Debug)]
+pub struct Controllers;
+
+/// Why nothing was started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The settings contradict themselves.
+    #[error("the cluster's settings cannot work: {}", problems.join("; "))]
+    Settings {
+        /// Each reason, as a sentence.
+        problems: Vec<String>,
+    },
+    /// The API server refused an object the cluster is installed with.
+    #[error("cannot install the cluster's own objects")]
+    Install(#[source] kube::Error),
+    /// Pods cannot be run here.
+    #[error("cannot run Pods")]
+    Pods(#[from] PodsError),
+}
+
+impl Controllers {
+    /// Starts kubelets, scheduler and controllers. Returns as soon as all caches are filled.
+    ///
+    /// # Errors
+    /// When the settings contradict themselves, or this machine has no folder for the files of Pods.
+    pub async fn start(clients: Clients, settings: Settings) -> Result<Running, StartError> {
+        let problems = settings.problems();
+        if !problems.is_empty() {
+            return Err(StartError::Settings { problems });
+        }
+        let specs = settings.nodes.clone();
+        let world = World::new(clients.clone(), settings);
+        let fleet = Arc::new(Fleet::new(clients));
+        let wheel = Wheel::new(world.clone(), fleet.clone());
+        let pods = Shared::new(world.clone(), fleet.clone()).await?;
+        lifecycle::start(&world);
+        scheduler::start(&world);
+        workloads::start(&world);
+        cluster::start(&world);
+        world.watch();
+        world.synced().await;
+        cluster::install(&world).await.map_err(StartError::Install)?;
+        wheel.run();
+        for spec in specs {
+            let name = spec.name.clone();
+            fleet.add(spec);
+            wheel.queue.add(name);
+        }
+        Ok(Running { world, nodes: Nodes { fleet, wheel, pods } })
+    }
+}
+
+/// A running set of controllers. Dropping it asks everything to stop; [`Running::stop`] waits until it has.
+pub struct Running {
+    world: Arc<World>,
+    nodes: Nodes,
+}
+
+impl Running {
+    /// The machines.
+    #[must_use]
+    pub fn nodes(&self) -> Nodes {
+        self.nodes.clone()
+    }
+
+    /// The programs of Pods.
+    #[must_use]
+    pub fn pods(&self) -> Pods {
+        Pods { pods: self.nodes.pods.clone() }
+    }
+
+    /// Stops everything and waits for it.
+    pub async fn stop(self) {
+        if !self.world.tasks.stop(PATIENCE).await {
+            tracing::warn!("some controllers did not stop in {PATIENCE:?}");
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.world.tasks.cancel();
+    }
+}

@@ -1,0 +1,346 @@
+//! What the cluster shall be like: its nodes, its network, its pace, and which images are programs of this machine.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Everything that can be chosen. [`Settings::new`] gives the values of an ordinary cluster.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The Kubernetes version that is modelled: words and defaults differ between versions.
+    pub kubernetes: KubernetesVersion,
+    /// Where programs reach the API server; on loopback. They find it in `KUBERNETES_SERVICE_HOST` and `_PORT`.
+    pub api_server: SocketAddr,
+    /// The API server's certificate authority, PEM: `ca.crt` beside service account tokens and in `kube-root-ca.crt`.
+    pub cluster_ca: String,
+    /// The machines that exist from the start.
+    pub nodes: Vec<NodeSpec>,
+    /// Which images run as programs. Pods of other images are simulated.
+    pub programs: Vec<Program>,
+    /// The pod network.
+    pub network: PodNetwork,
+    /// Whether the cluster has a DNS.
+    pub dns: Dns,
+    /// Whether the cluster IP of a Service leads anywhere.
+    pub service_vip: ServiceVip,
+    /// Whether each Node gets a `podCIDR`, and from which range.
+    pub pod_cidrs: PodCidrs,
+    /// Whether the scheduler counts CPU, memory and Pods.
+    pub resources: Resources,
+    /// How mount paths reach programs.
+    pub mounts: Mounts,
+    /// How fast things go.
+    pub pace: Pace,
+    /// The most that is kept of a container's output, in bytes, for the current and the previous run each.
+    pub log_limit_bytes: usize,
+    /// The folder under which the files of Pods are kept; `None`: the system's folder for temporary files.
+    pub folder: Option<PathBuf>,
+}
+
+impl Settings {
+    /// An ordinary cluster without nodes at this API server.
+    #[must_use]
+    pub fn new(api_server: SocketAddr, cluster_ca: String) -> Settings {
+        Settings {
+            kubernetes: KubernetesVersion { minor: 36, patch: 2 },
+            api_server,
+            cluster_ca,
+            nodes: Vec::new(),
+            programs: Vec::new(),
+            network: PodNetwork::Independent,
+            dns: Dns::Absent,
+            service_vip: ServiceVip::Shortcut,
+            pod_cidrs: PodCidrs::Allocated {
+                first: Ipv4Addr::new(10, 244, 0, 0),
+                prefix: 16,
+                node_prefix: 24,
+            },
+            resources: Resources::Counted,
+            mounts: Mounts::Detect,
+            pace: Pace::default(),
+            log_limit_bytes: 1 << 20,
+            folder: None,
+        }
+    }
+}
+
+/// A version of Kubernetes 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct KubernetesVersion {
+    /// The second number, e.g. 36.
+    pub minor: u32,
+    /// The third number.
+    pub patch: u32,
+}
+
+impl std::fmt::Display for KubernetesVersion {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "v1.{}.{}", self.minor, self.patch)
+    }
+}
+
+/// One machine of the cluster and its kubelet.
+#[derive(Debug, Clone)]
+pub struct NodeSpec {
+    /// The Node's name, which is its host name too.
+    pub name: String,
+    /// Labels the kubelet sets when it registers (`--node-labels`), besides those every kubelet sets.
+    pub labels: BTreeMap<String, String>,
+    /// Taints the kubelet registers with (`--register-with-taints`), besides the cloud's.
+    pub taints: Vec<NodeTaint>,
+    /// Who is expected to initialise the Node.
+    pub cloud: CloudProvider,
+    /// `--node-ip`: annotated on the Node, and its address until the cloud says otherwise.
+    pub node_ip: Option<IpAddr>,
+    /// `--provider-id`.
+    pub provider_id: Option<String>,
+    /// The loopback address of this machine, from 127.0.0.0/8: what probes of its `hostNetwork` Pods ask, and
+    /// what a program is told as `${NODE_LOOPBACK}`. `None`: the next free one.
+    pub loopback: Option<Ipv4Addr>,
+    /// Files of this machine by their absolute path: what `hostPath` volumes find there. Written 0600.
+    pub files: BTreeMap<PathBuf, Vec<u8>>,
+    /// What the Node has to give, as `cpu`, `memory` and so on.
+    pub capacity: BTreeMap<String, String>,
+}
+
+impl NodeSpec {
+    /// A machine that waits for a cloud controller manager.
+    #[must_use]
+    pub fn new(name: impl Into<String>) -> NodeSpec {
+        let capacity = [("cpu", "8"), ("memory", "16Gi"), ("pods", "110"), ("ephemeral-storage", "100Gi")];
+        NodeSpec {
+            name: name.into(),
+            labels: BTreeMap::new(),
+            taints: Vec::new(),
+            cloud: CloudProvider::External,
+            node_ip: None,
+            provider_id: None,
+            loopback: None,
+            files: BTreeMap::new(),
+            capacity: capacity.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
+        }
+    }
+
+    /// The same machine as a control plane node: its label and its taint.
+    #[must_use]
+    pub fn control_plane(mut self) -> NodeSpec {
+        self.labels.insert("node-role.kubernetes.io/control-plane".to_owned(), String::new());
+        self.taints.push(NodeTaint {
+            key: "node-role.kubernetes.io/control-plane".to_owned(),
+            value: String::new(),
+            effect: "NoSchedule".to_owned(),
+        });
+        self
+    }
+}
+
+/// A taint a kubelet registers with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeTaint {
+    /// E.g. `node-role.kubernetes.io/control-plane`.
+    pub key: String,
+    /// May be empty.
+    pub value: String,
+    /// `NoSchedule`, `PreferNoSchedule` or `NoExecute`.
+    pub effect: String,
+}
+
+/// The kubelet's `--cloud-provider`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CloudProvider {
+    /// `external`: the Node is tainted as uninitialised and waits for its addresses.
+    External,
+    /// Not given: the kubelet sets its own addresses.
+    None,
+}
+
+/// An image that is a program of this machine.
+#[derive(Debug, Clone)]
+pub struct Program {
+    /// The image reference as Pods name it.
+    pub image: String,
+    /// The image's entry point: program and first arguments. A container's `command` replaces it,
+    /// unless [`Program::keeps_entry_point`].
+    pub entry_point: Vec<String>,
+    /// The image's default arguments; a container's `args` replace them.
+    pub arguments: Vec<String>,
+    /// Whether a container's `command` is dropped: it names a path inside the image that is not on this machine.
+    pub keeps_entry_point: bool,
+    /// Arguments added at the end. `${NODE_LOOPBACK}`, `${NODE_NAME}` and `${POD_IP}` are filled in.
+    pub more_arguments: Vec<String>,
+    /// Environment added to the container's own, with the same placeholders.
+    pub environment: BTreeMap<String, String>,
+}
+
+/// The cluster's pod network. Without it kubelets stay NotReady and Pods that are not on the host network do not start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PodNetwork {
+    /// There is none.
+    None,
+    /// Is there on each node as soon as its kubelet runs.
+    Independent,
+    /// Is there on a node once the Node has an internal address, as that of many clouds.
+    WaitsForAddresses,
+    /// Is there once the Node is initialised, and then removes this startup taint (key) from it.
+    RemovesTaint(String),
+}
+
+/// The cluster's DNS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dns {
+    /// No name of the cluster resolves.
+    Absent,
+    /// A Deployment `coredns` and a Service `kube-dns` exist, as on a cluster made by kubeadm. No name resolves for
+    /// programs all the same: they use this machine's resolver.
+    Simulated,
+}
+
+/// Whether cluster IPs work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServiceVip {
+    /// Programs are told the cluster IP of the Service `kubernetes`, which nothing serves, as before kube-proxy runs.
+    Absent,
+    /// Programs are told the loopback address of the API server instead, so that it works.
+    Shortcut,
+}
+
+/// The pod address ranges of nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PodCidrs {
+    /// Nodes get none, as with `--allocate-node-cidrs=false`.
+    None,
+    /// Each Node gets the first free range.
+    Allocated {
+        /// The first address of the cluster's range.
+        first: Ipv4Addr,
+        /// The length of its prefix in bits.
+        prefix: u8,
+        /// The length of each node's prefix in bits.
+        node_prefix: u8,
+    },
+}
+
+/// What the scheduler counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resources {
+    /// Requests against what Nodes can give.
+    Counted,
+    /// Nothing: Nodes are never full.
+    Ignored,
+}
+
+/// How the paths of volume mounts reach a program that has no container.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mounts {
+    /// [`Mounts::Namespace`] where this machine allows it, else [`Mounts::Rewritten`].
+    Detect,
+    /// In a user and mount namespace of its own, made by `unshare`.
+    Namespace,
+    /// Its arguments and environment are rewritten to where the files are.
+    Rewritten,
+}
+
+/// How fast things go. The defaults are those of Kubernetes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pace {
+    /// How often a kubelet renews its Lease (`nodeLeaseDurationSeconds` / 4: 10 s).
+    pub lease_renewal: Duration,
+    /// The duration a kubelet writes into its Lease (40 s).
+    pub lease_duration: Duration,
+    /// How often a kubelet posts its status when nothing has changed (`nodeStatusReportFrequency`, 5 min).
+    pub status_report: Duration,
+    /// How long a kubelet may be silent until its Node is Unknown (`--node-monitor-grace-period`, 50 s).
+    pub node_grace: Duration,
+    /// The same for a Node whose kubelet has never posted a status (`--node-startup-grace-period`, 60 s).
+    pub node_startup_grace: Duration,
+    /// How long Pods of a deleted Node are left alone (40 s).
+    pub orphan_grace: Duration,
+    /// How long a simulated container takes to start.
+    pub simulated_start: Duration,
+    /// The first pause before a failed container is restarted (10 s; doubles up to the longest).
+    pub restart_first: Duration,
+    /// The longest pause between restarts (5 min).
+    pub restart_longest: Duration,
+    /// How long a container must have run well for its pauses to begin anew (10 min).
+    pub restart_forgotten: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Pace {
+        Pace {
+            lease_renewal: Duration::from_secs(10),
+            lease_duration: Duration::from_secs(40),
+            status_report: Duration::from_secs(300),
+            node_grace: Duration::from_secs(50),
+            node_startup_grace: Duration::from_secs(60),
+            orphan_grace: Duration::from_secs(40),
+            simulated_start: Duration::from_millis(50),
+            restart_first: Duration::from_secs(10),
+            restart_longest: Duration::from_secs(300),
+            restart_forgotten: Duration::from_secs(600),
+        }
+    }
+}
+
+impl Settings {
+    /// Why these settings cannot work; empty when they can. Every reason is a sentence.
+    #[must_use]
+    pub fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        let mut names = BTreeSet::new();
+        let mut addresses = BTreeSet::new();
+        for node in &self.nodes {
+            if !names.insert(&node.name) {
+                problems.push(format!("two nodes are called {:?}: give each its own name", node.name));
+            }
+            if let Some(address) = node.loopback {
+                if !address.is_loopback() {
+                    problems.push(format!("node {:?}: {address} is not in 127.0.0.0/8", node.name));
+                }
+                if !addresses.insert(address) {
+                    problems.push(format!("node {:?}: {address} belongs to another node already", node.name));
+                }
+            }
+        }
+        if !self.api_server.ip().is_loopback() {
+            problems.push(format!("the API server's address {} is not on loopback", self.api_server));
+        }
+        for program in &self.programs {
+            if program.entry_point.is_empty() {
+                problems
+                    .push(format!("image {:?} has no entry point: name the program it runs", program.image));
+            }
+        }
+        if let PodCidrs::Allocated { prefix, node_prefix, .. } = self.pod_cidrs
+            && !(prefix <= node_prefix && node_prefix <= 30)
+        {
+            problems.push(format!(
+                "a node's pod range of /{node_prefix} does not fit into the cluster's /{prefix}; 30 is the longest prefix"
+            ));
+        }
+        problems
+    }
+
+    /// The program this image stands for.
+    pub(crate) fn program(&self, image: &str) -> Option<&Program> {
+        self.programs.iter().find(|program| program.image == image)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_mistake_is_named() {
+        let mut settings = Settings::new(SocketAddr::from(([10, 0, 0, 1], 443)), String::new());
+        settings.nodes = vec![NodeSpec::new("a"), NodeSpec::new("a")];
+        settings.nodes[0].loopback = Some(Ipv4Addr::new(10, 0, 0, 2));
+        settings.pod_cidrs =
+            PodCidrs::Allocated { first: Ipv4Addr::new(10, 0, 0, 0), prefix: 24, node_prefix: 16 };
+        let problems = settings.problems();
+        assert_eq!(problems.len(), 4, "{problems:?}");
+        assert!(Settings::new(SocketAddr::from(([127, 0, 0, 1], 443)), String::new()).problems().is_empty());
+    }
+}

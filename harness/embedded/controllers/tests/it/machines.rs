@@ -1,0 +1,130 @@
+//! Nodes from registration to their end.
+
+use std::time::Duration;
+
+use embedded_controllers::{CloudProvider, NodeSpec};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
+
+use crate::cluster::{Cluster, create, wait, wait_gone};
+
+fn ready(node: &Node) -> Option<String> {
+    let conditions = node.status.as_ref()?.conditions.as_ref()?;
+    conditions.iter().find(|one| one.type_ == "Ready").map(|one| one.status.clone())
+}
+
+fn taints(node: &Node) -> Vec<String> {
+    let taints = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
+    taints.map(|taint| format!("{}:{}", taint.key, taint.effect)).collect()
+}
+
+fn simulated() -> serde_json::Value {
+    json!({"metadata": {"name": "web"}, "spec": {"containers": [{"name": "c", "image": "none"}]}})
+}
+
+#[tokio::test]
+async fn pods_wait_until_the_cloud_has_initialised_the_node() {
+    let cluster = Cluster::start(vec![NodeSpec::new("node-0")], |_| {}).await;
+    let nodes: Api<Node> = Api::all(cluster.client.clone());
+    let leases: Api<Lease> = Api::namespaced(cluster.client.clone(), "kube-node-lease");
+    let node =
+        wait(&nodes, "node-0", "the Node is ready", |node| ready(node).as_deref() == Some("True")).await;
+    assert!(taints(&node).contains(&"node.cloudprovider.kubernetes.io/uninitialized:NoSchedule".to_owned()));
+    assert!(node.status.as_ref().is_some_and(|status| status.addresses.is_none()));
+    wait(&leases, "node-0", "the kubelet has a Lease", |lease| {
+        lease.spec.as_ref().is_some_and(|spec| spec.holder_identity.as_deref() == Some("node-0"))
+    })
+    .await;
+    let pods = cluster.api::<Pod>();
+    create(&pods, simulated()).await;
+    let scheduled = |pod: &Pod| {
+        let conditions = pod.status.as_ref()?.conditions.as_ref()?;
+        conditions.iter().find(|one| one.type_ == "PodScheduled").and_then(|one| one.message.clone())
+    };
+    let pod = wait(&pods, "web", "the scheduler says why not", |pod| scheduled(pod).is_some()).await;
+    assert_eq!(
+        scheduled(&pod).as_deref(),
+        Some(
+            "0/1 nodes are available: 1 node(s) had untolerated taint(s). preemption: 0/1 nodes are available: \
+             1 Preemption is not helpful for scheduling."
+        )
+    );
+    let initialised = json!({"spec": {"taints": []}});
+    nodes.patch("node-0", &PatchParams::default(), &Patch::Merge(initialised)).await.expect("patched");
+    wait(&pods, "web", "the Pod runs", |pod| {
+        pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Running")
+    })
+    .await;
+    wait(&nodes, "node-0", "the Node has a range", |node| {
+        node.spec.as_ref().and_then(|spec| spec.pod_cidr.as_deref()) == Some("10.244.0.0/24")
+    })
+    .await;
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn a_silent_node_is_tainted_its_pods_leave_and_it_comes_back() {
+    let own = |name: &str| NodeSpec { cloud: CloudProvider::None, ..NodeSpec::new(name) };
+    let cluster = Cluster::start(vec![own("node-0"), own("node-1")], |settings| {
+        settings.pace.node_grace = Duration::from_millis(1500);
+        settings.pace.lease_renewal = Duration::from_millis(300);
+    })
+    .await;
+    let nodes: Api<Node> = Api::all(cluster.client.clone());
+    for name in ["node-0", "node-1"] {
+        wait(&nodes, name, "the Node is clean", |node| {
+            ready(node).as_deref() == Some("True") && taints(node).is_empty()
+        })
+        .await;
+    }
+    let pods = cluster.api::<Pod>();
+    let mut pod = simulated();
+    pod["spec"]["nodeName"] = json!("node-0");
+    pod["spec"]["tolerations"] = json!([
+        {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 0},
+        {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 0},
+    ]);
+    create(&pods, pod).await;
+    wait(&pods, "web", "the Pod runs", |pod| {
+        pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Running")
+    })
+    .await;
+    cluster.running.nodes().stop_kubelet("node-0").expect("there is such a machine");
+    let node = wait(&nodes, "node-0", "the Node is unreachable", |node| {
+        ready(node).as_deref() == Some("Unknown") && taints(node).len() == 2
+    })
+    .await;
+    assert_eq!(
+        taints(&node),
+        ["node.kubernetes.io/unreachable:NoSchedule", "node.kubernetes.io/unreachable:NoExecute"]
+    );
+    wait(&pods, "web", "the Pod is on its way out", |pod| pod.metadata.deletion_timestamp.is_some()).await;
+    cluster.running.nodes().start_kubelet("node-0").expect("there is such a machine");
+    wait_gone(&pods, "web").await;
+    wait(&nodes, "node-0", "the Node is clean again", |node| {
+        ready(node).as_deref() == Some("True") && taints(node).is_empty()
+    })
+    .await;
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn a_deleted_node_returns_with_its_kubelets_next_start() {
+    let cluster = Cluster::start(vec![NodeSpec::new("node-0")], |_| {}).await;
+    let nodes: Api<Node> = Api::all(cluster.client.clone());
+    let leases: Api<Lease> = Api::namespaced(cluster.client.clone(), "kube-node-lease");
+    wait(&nodes, "node-0", "the Node is ready", |node| ready(node).as_deref() == Some("True")).await;
+    wait(&leases, "node-0", "the kubelet has a Lease", |_| true).await;
+    nodes.delete("node-0", &Default::default()).await.expect("deleted");
+    wait_gone(&leases, "node-0").await;
+    assert!(nodes.get_opt("node-0").await.expect("asked").is_none(), "the kubelet registered a second time");
+    cluster.running.nodes().restart_kubelet("node-0").expect("there is such a machine");
+    wait(&nodes, "node-0", "the Node is back", |node| {
+        taints(node).contains(&"node.cloudprovider.kubernetes.io/uninitialized:NoSchedule".to_owned())
+    })
+    .await;
+    cluster.stop().await;
+}

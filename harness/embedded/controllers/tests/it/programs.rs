@@ -1,0 +1,132 @@
+//! Pods as programs.
+
+use std::time::Duration;
+
+use embedded_controllers::{CloudProvider, NodeSpec};
+use k8s_openapi::api::core::v1::{ConfigMap, ContainerStatus, Pod};
+use serde_json::json;
+
+use crate::cluster::{Cluster, create, shell, wait, wait_gone};
+
+fn container(pod: &Pod) -> Option<&ContainerStatus> {
+    pod.status.as_ref()?.container_statuses.as_ref()?.first()
+}
+
+fn waits_for(pod: &Pod) -> Option<String> {
+    container(pod)?.state.as_ref()?.waiting.as_ref()?.reason.clone()
+}
+
+async fn cluster() -> Cluster {
+    let node = NodeSpec { cloud: CloudProvider::None, ..NodeSpec::new("node-0") };
+    Cluster::start(vec![node], |settings| {
+        settings.programs.push(shell());
+        settings.pace.restart_first = Duration::from_secs(2);
+    })
+    .await
+}
+
+fn pod(name: &str, script: &str) -> serde_json::Value {
+    json!({"metadata": {"name": name}, "spec": {
+        "terminationGracePeriodSeconds": 5,
+        "containers": [{"name": "c", "image": "shell", "args": [script]}],
+    }})
+}
+
+#[tokio::test]
+async fn a_program_has_its_environment_and_its_account() {
+    let cluster = cluster().await;
+    let pods = cluster.api::<Pod>();
+    let script = "echo node=$NODE host=$KUBERNETES_SERVICE_HOST; trap 'echo asked; exit 0' TERM; \
+                  test -s $FILES/token && cat $FILES/namespace && touch /tmp/none; while :; do sleep 0.1; done";
+    let mut object = pod("web", script);
+    object["spec"]["containers"][0]["env"] = json!([
+        {"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
+        {"name": "FILES", "value": "/var/run/secrets/kubernetes.io/serviceaccount"},
+    ]);
+    create(&pods, object).await;
+    wait(&pods, "web", "the Pod is ready", |pod| container(pod).is_some_and(|one| one.ready)).await;
+    let handle = cluster.running.pods();
+    let written = tokio::time::timeout(Duration::from_secs(20), async {
+        let mut again = tokio::time::interval(Duration::from_millis(20));
+        loop {
+            again.tick().await;
+            let log = handle.log("default", "web", "c").unwrap_or_default();
+            if log.contains("default") {
+                return log;
+            }
+        }
+    })
+    .await
+    .expect("the program found its files");
+    assert!(written.starts_with("node=node-0 host=127.0.0.1\n"), "{written}");
+    pods.delete("web", &Default::default()).await.expect("deleted");
+    wait_gone(&pods, "web").await;
+    let log = handle.log("default", "web", "c").unwrap_or_default();
+    assert!(log.ends_with("asked\n"), "the program was not asked to end: {log}");
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn a_killed_program_is_restarted_with_back_off() {
+    let cluster = cluster().await;
+    let pods = cluster.api::<Pod>();
+    create(&pods, pod("web", "echo run; exec sleep 600")).await;
+    wait(&pods, "web", "it runs", |pod| container(pod).is_some_and(|one| one.ready)).await;
+    cluster.running.pods().kill("default", "web", None).expect("a program runs");
+    let again = wait(&pods, "web", "it runs again", |pod| {
+        container(pod).is_some_and(|one| one.ready && one.restart_count == 1)
+    })
+    .await;
+    let ended =
+        container(&again).and_then(|one| one.last_state.as_ref()?.terminated.clone()).expect("how it ended");
+    assert_eq!((ended.exit_code, ended.reason.as_deref()), (137, Some("Error")));
+    cluster.running.pods().kill("default", "web", None).expect("a program runs");
+    let waits =
+        wait(&pods, "web", "it waits", |pod| waits_for(pod).as_deref() == Some("CrashLoopBackOff")).await;
+    let message = container(&waits).and_then(|one| one.state.as_ref()?.waiting.as_ref()?.message.clone());
+    assert!(
+        message.is_some_and(
+            |text| text.starts_with("back-off 2s restarting failed container=c pod=web_default(")
+        )
+    );
+    wait(&pods, "web", "it runs a third time", |pod| {
+        container(pod).is_some_and(|one| one.ready && one.restart_count == 2)
+    })
+    .await;
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn a_missing_config_map_is_waited_for() {
+    let cluster = cluster().await;
+    let pods = cluster.api::<Pod>();
+    let mut object = pod("web", "exec sleep 600");
+    object["spec"]["containers"][0]["envFrom"] = json!([{"configMapRef": {"name": "settings"}}]);
+    create(&pods, object).await;
+    let refused = wait(&pods, "web", "it is refused", |pod| {
+        waits_for(pod).as_deref() == Some("CreateContainerConfigError")
+    })
+    .await;
+    let message = container(&refused).and_then(|one| one.state.as_ref()?.waiting.as_ref()?.message.clone());
+    assert_eq!(message.as_deref(), Some("configmap \"settings\" not found"));
+    let maps = cluster.api::<ConfigMap>();
+    create(&maps, json!({"metadata": {"name": "settings"}, "data": {"A": "1"}})).await;
+    wait(&pods, "web", "it runs", |pod| container(pod).is_some_and(|one| one.ready)).await;
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn a_readiness_probe_decides_and_a_liveness_probe_restarts() {
+    let cluster = cluster().await;
+    let pods = cluster.api::<Pod>();
+    let mut object = pod("web", "exec sleep 600");
+    object["spec"]["containers"][0]["readinessProbe"] =
+        json!({"exec": {"command": ["true"]}, "periodSeconds": 1});
+    object["spec"]["containers"][0]["livenessProbe"] =
+        json!({"exec": {"command": ["false"]}, "periodSeconds": 1, "failureThreshold": 2});
+    create(&pods, object).await;
+    wait(&pods, "web", "it is ready", |pod| container(pod).is_some_and(|one| one.ready)).await;
+    wait(&pods, "web", "it was restarted", |pod| container(pod).is_some_and(|one| one.restart_count > 0))
+        .await;
+    cluster.stop().await;
+}

@@ -1,0 +1,123 @@
+//! Workloads, owners and namespaces.
+
+use embedded_controllers::{CloudProvider, NodeSpec};
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Service, ServiceAccount};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::api::{ListParams, Patch, PatchParams};
+use kube::{Api, ResourceExt};
+use serde_json::{Value, json};
+
+use crate::cluster::{Cluster, create, wait, wait_gone};
+
+async fn cluster() -> Cluster {
+    let own = |name: &str| NodeSpec { cloud: CloudProvider::None, ..NodeSpec::new(name) };
+    Cluster::start(vec![own("node-0"), own("node-1")], |_| {}).await
+}
+
+fn workload(name: &str, image: &str) -> Value {
+    json!({"metadata": {"name": name}, "spec": {
+        "selector": {"matchLabels": {"app": name}},
+        "template": {
+            "metadata": {"labels": {"app": name}},
+            "spec": {"containers": [{"name": "c", "image": image}]},
+        },
+    }})
+}
+
+#[tokio::test]
+async fn a_deployment_rolls_over_and_takes_its_pods_with_it() {
+    let cluster = cluster().await;
+    let deployments = cluster.api::<Deployment>();
+    let mut object = workload("web", "one");
+    object["spec"]["replicas"] = json!(3);
+    create(&deployments, object).await;
+    let services = cluster.api::<Service>();
+    create(
+        &services,
+        json!({"metadata": {"name": "web"}, "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]}}),
+    )
+    .await;
+    let available = |wanted: i32, updated: i32| {
+        move |deployment: &Deployment| {
+            deployment.status.as_ref().is_some_and(|status| {
+                status.observed_generation == deployment.metadata.generation
+                    && status.available_replicas == Some(wanted)
+                    && status.updated_replicas == Some(updated)
+                    && status.replicas == Some(wanted)
+            })
+        }
+    };
+    wait(&deployments, "web", "three are available", available(3, 3)).await;
+    let slices = cluster.api::<EndpointSlice>();
+    let slice = slices.list(&ListParams::default()).await.expect("listed").items.into_iter().next();
+    let slice = slice.map(|slice| slice.name_any()).expect("the Service has a slice");
+    wait(&slices, &slice, "the Service has three endpoints", |slice| {
+        slice.endpoints.as_ref().is_some_and(|endpoints| {
+            endpoints
+                .iter()
+                .filter(|one| one.conditions.as_ref().and_then(|one| one.ready) == Some(true))
+                .count()
+                == 3
+        })
+    })
+    .await;
+    let next = json!({"spec": {"template": {"spec": {"containers": [{"name": "c", "image": "two"}]}}}});
+    deployments.patch("web", &PatchParams::default(), &Patch::Strategic(next)).await.expect("patched");
+    let rolled = wait(&deployments, "web", "the new ones are available", available(3, 3)).await;
+    assert_eq!(rolled.annotations().get("deployment.kubernetes.io/revision").map(String::as_str), Some("2"));
+    deployments.delete("web", &Default::default()).await.expect("deleted");
+    let sets: Api<ReplicaSet> = cluster.api();
+    for set in sets.list(&ListParams::default()).await.expect("listed") {
+        wait_gone(&sets, &set.name_any()).await;
+    }
+    let pods = cluster.api::<Pod>();
+    for pod in pods.list(&ListParams::default()).await.expect("listed") {
+        wait_gone(&pods, &pod.name_any()).await;
+    }
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn a_daemon_set_has_a_pod_on_every_node() {
+    let cluster = cluster().await;
+    let sets = cluster.api::<DaemonSet>();
+    create(&sets, workload("agent", "one")).await;
+    wait(&sets, "agent", "both nodes have one", |set| {
+        set.status
+            .as_ref()
+            .is_some_and(|status| status.number_ready == 2 && status.desired_number_scheduled == 2)
+    })
+    .await;
+    let late = NodeSpec { cloud: CloudProvider::None, ..NodeSpec::new("node-2") };
+    cluster.running.nodes().add(late).expect("added");
+    wait(&sets, "agent", "the late node has one", |set| {
+        set.status.as_ref().is_some_and(|status| status.number_ready == 3)
+    })
+    .await;
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn a_namespace_is_furnished_and_goes_with_everything_in_it() {
+    let cluster = cluster().await;
+    let namespaces: Api<Namespace> = Api::all(cluster.client.clone());
+    create(&namespaces, json!({"metadata": {"name": "temporary"}})).await;
+    let accounts: Api<ServiceAccount> = Api::namespaced(cluster.client.clone(), "temporary");
+    wait(&accounts, "default", "the account is there", |_| true).await;
+    let maps: Api<ConfigMap> = Api::namespaced(cluster.client.clone(), "temporary");
+    wait(&maps, "kube-root-ca.crt", "the authority is there", |map| {
+        map.data.iter().flatten().any(|(key, text)| key == "ca.crt" && text.contains("CERTIFICATE"))
+    })
+    .await;
+    let pods: Api<Pod> = Api::namespaced(cluster.client.clone(), "temporary");
+    let pod = json!({"metadata": {"name": "web"}, "spec": {"containers": [{"name": "c", "image": "none"}]}});
+    create(&pods, pod).await;
+    wait(&pods, "web", "it runs", |pod| {
+        pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Running")
+    })
+    .await;
+    namespaces.delete("temporary", &Default::default()).await.expect("deleted");
+    wait_gone(&namespaces, "temporary").await;
+    cluster.stop().await;
+}
