@@ -33,12 +33,12 @@ pub(super) fn patch(call: &Call, kind: &'static Kind, sub: Option<&str>) -> Outc
     let media_type = call.content_type().split(';').next().unwrap_or_default().trim();
     let dry_run = call.dry_run("PatchOptions")?;
     let (patch_form, change_of): (patch::Form, Change) = match media_type {
-            "application/json-patch+json" => (patch::Form::Json, |_, old, text| patch::json(old, text)),
-            "application/merge-patch+json" => (patch::Form::Merge, |_, old, text| patch::merge(old, text)),
-            "application/strategic-merge-patch+json" => (patch::Form::Strategic, patch::strategic),
-            "application/apply-patch+yaml" => return apply(call, kind, sub, dry_run),
-            _ => return Err(status::unsupported_media_type(&ACCEPTED)),
-        };
+        "application/json-patch+json" => (patch::Form::Json, |_, old, text| patch::json(old, text)),
+        "application/merge-patch+json" => (patch::Form::Merge, |_, old, text| patch::merge(old, text)),
+        "application/strategic-merge-patch+json" => (patch::Form::Strategic, patch::strategic),
+        "application/apply-patch+yaml" => return apply(call, kind, sub, dry_run),
+        _ => return Err(status::unsupported_media_type(&ACCEPTED)),
+    };
     if call.query.get("force").is_some() {
         let cause = Cause::forbidden("force", "may not be specified for non-apply patch");
         return Err(status::invalid_of("meta.k8s.io", "PatchOptions", "", &[cause]));
