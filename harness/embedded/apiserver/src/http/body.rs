@@ -108,19 +108,18 @@ pub(crate) fn applied(bytes: &Bytes, kind: &Kind, mode: Mode) -> Result<Parsed, 
     }
 }
 
-/// Understands a body as an object of any kind.
+/// Understands a body as options such as `DeleteOptions`, which clients send in any version.
 ///
 /// # Errors
 ///
-/// 415 for another content type, 400 for what cannot be read.
-pub(crate) fn any(bytes: &Bytes, content_type: &str, kind: &str) -> Result<Value, Status> {
-    match encoding(content_type)? {
-        Encoding::Json => serde_json::from_slice(bytes).map_err(|why| status::bad_request(why.to_string())),
-        Encoding::Yaml => yaml(bytes, kind),
-        Encoding::Protobuf => {
-            wire::decode_protobuf(bytes).map(|(_, _, value)| value).map_err(status::bad_request)
-        }
-    }
+/// 415 for another content type, 400 for what cannot be read or is something else.
+pub(crate) fn options(bytes: &Bytes, content_type: &str, kind: &str) -> Result<Value, Status> {
+    let read = match encoding(content_type)? {
+        Encoding::Json => fields::read_options(kind, text(bytes)?, Mode::Ignore),
+        Encoding::Yaml => fields::read_options(kind, &yaml(bytes, kind)?.to_string(), Mode::Ignore),
+        Encoding::Protobuf => wire::read_options(kind, bytes),
+    };
+    read.map(|body| body.object)
 }
 
 fn encoding(content_type: &str) -> Result<Encoding, Status> {

@@ -57,11 +57,7 @@ impl DeleteOptions {
                 preconditions: None,
             }
         } else {
-            let given = body::any(&call.body, call.content_type(), "DeleteOptions")?;
-            let kind = given["kind"].as_str().unwrap_or_default();
-            if !matches!(kind, "" | "DeleteOptions") {
-                return Err(status::bad_request("decoded object cannot be converted to DeleteOptions"));
-            }
+            let given = body::options(&call.body, call.content_type(), "DeleteOptions")?;
             serde_json::from_value(given).map_err(|why| status::bad_request(why.to_string()))?
         };
         // Nobody waits for the past.
