@@ -1,8 +1,8 @@
 //! How mount paths reach a program that has no container.
 //!
 //! Where the machine allows it, a program gets a user and mount namespace of its own (`unshare`, util-linux): files
-//! are bind-mounted where the Pod wants them, and folders that do not exist here are added by an overlay over the
-//! nearest one that does. Nothing outside the namespace changes and no privilege is needed. Elsewhere the program's
+//! are bind-mounted where the Pod wants them, and folders that do not exist here are added to a mirror of the nearest
+//! one that does. Nothing outside the namespace changes and no privilege is needed. Elsewhere the program's
 //! arguments and environment are rewritten to where the files really are; paths it has compiled in stay out of reach.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +25,7 @@ pub(crate) struct Mount {
 /// What this machine allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Isolation {
-    /// Namespaces with overlays.
+    /// Namespaces.
     Namespace,
     /// Rewriting only.
     Rewritten,
@@ -43,7 +43,7 @@ pub(crate) struct Prepared {
     pub(crate) environment: BTreeMap<String, String>,
 }
 
-/// What is possible here, tried out once: a namespace with an overlay and a bind mount.
+/// What is possible here, tried out once: a namespace with a folder that does not exist outside.
 pub(crate) async fn detect(wanted: Mounts, folder: &Path) -> Isolation {
     if wanted == Mounts::Rewritten {
         return Isolation::Rewritten;
@@ -97,6 +97,12 @@ pub(crate) fn prepare(
             environment.iter().map(|(name, value)| (name.clone(), rewrite(value, mounts))).collect();
         return Ok(Prepared { line: dies_too.into_iter().chain(line).collect(), environment });
     }
+    // An absolute link such as /var/run would lead out of a root folder of the program's own.
+    let mounts: Vec<Mount> = mounts
+        .iter()
+        .map(|mount| Mount { source: mount.source.clone(), target: without_links(&mount.target) })
+        .collect();
+    let mounts = mounts.as_slice();
     let plan = Plan::of(mounts, &|path| std::fs::symlink_metadata(path).is_ok());
     let root = scratch.join("root");
     let mut table = String::new();
@@ -119,7 +125,7 @@ pub(crate) fn prepare(
     let seen = |path: &Path| {
         if plan.own_root { root.join(path.strip_prefix("/").unwrap_or(path)) } else { path.to_owned() }
     };
-    for (index, ancestor) in plan.overlays.iter().enumerate() {
+    for (index, ancestor) in plan.mirrors.iter().enumerate() {
         let skeleton = scratch.join(format!("skeleton-{index}"));
         make_folder(&skeleton)?;
         for mount in mounts {
@@ -129,12 +135,8 @@ pub(crate) fn prepare(
                 make_mount_point(&skeleton.join(rest), &mount.source)?;
             }
         }
-        table.push_str(&format!(
-            "overlay {} overlay lowerdir={}:{} 0 0\n",
-            escape(&seen(ancestor)),
-            escape(&skeleton),
-            escape(ancestor)
-        ));
+        mirror(ancestor, &skeleton, &mut table)?;
+        table.push_str(&format!("{} {} none rbind 0 0\n", escape(&skeleton), escape(&seen(ancestor))));
     }
     let mut sorted: Vec<_> = mounts.iter().collect();
     sorted.sort_by_key(|mount| mount.target.components().count());
@@ -162,6 +164,39 @@ pub(crate) fn prepare(
     Ok(Prepared { line: full, environment })
 }
 
+/// Makes a folder show everything another has, by mounts of its entries. An overlay would be shorter, but the kernel
+/// refuses one in a namespace as soon as anything is mounted below, as is usual in `/run`.
+fn mirror(folder: &Path, into: &Path, table: &mut String) -> io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let target = into.join(entry.file_name());
+        let kind = entry.file_type()?;
+        if kind.is_symlink() {
+            if std::fs::symlink_metadata(&target).is_err() {
+                std::os::unix::fs::symlink(std::fs::read_link(entry.path())?, &target)?;
+            }
+            continue;
+        }
+        if kind.is_dir() {
+            make_folder(&target)?;
+        } else {
+            write_file(&target, b"")?;
+        }
+        // What goes away meanwhile is not missed.
+        table.push_str(&format!("{} {} none rbind,nofail 0 0\n", escape(&entry.path()), escape(&target)));
+    }
+    Ok(())
+}
+
+/// The path with the links of its existing part followed.
+fn without_links(path: &Path) -> PathBuf {
+    let followed = path.ancestors().find_map(|ancestor| {
+        let real = ancestor.canonicalize().ok()?;
+        Some(real.join(path.strip_prefix(ancestor).ok()?))
+    });
+    followed.unwrap_or_else(|| path.to_owned())
+}
+
 /// A folder or an empty file, as the source is.
 fn make_mount_point(path: &Path, source: &Path) -> io::Result<()> {
     if source.is_file() { write_file(path, b"") } else { make_folder(path) }
@@ -169,8 +204,8 @@ fn make_mount_point(path: &Path, source: &Path) -> io::Result<()> {
 
 /// What has to be done so that every target exists.
 struct Plan {
-    /// Existing folders that get an overlay, because something below them does not exist; outer ones first.
-    overlays: Vec<PathBuf>,
+    /// Existing folders that are mirrored, because something below them does not exist; outer ones first.
+    mirrors: Vec<PathBuf>,
     /// Whether something directly below `/` does not exist: then the program gets a root folder of its own.
     own_root: bool,
     existing: BTreeSet<PathBuf>,
@@ -178,7 +213,7 @@ struct Plan {
 
 impl Plan {
     fn of(mounts: &[Mount], exists: &dyn Fn(&Path) -> bool) -> Plan {
-        let mut plan = Plan { overlays: Vec::new(), own_root: false, existing: BTreeSet::new() };
+        let mut plan = Plan { mirrors: Vec::new(), own_root: false, existing: BTreeSet::new() };
         for mount in mounts {
             for ancestor in mount.target.ancestors() {
                 if exists(ancestor) {
@@ -186,24 +221,24 @@ impl Plan {
                 }
             }
         }
-        let mut overlays = BTreeSet::new();
+        let mut mirrors = BTreeSet::new();
         for mount in mounts.iter().filter(|mount| !exists(&mount.target)) {
             match mount.target.ancestors().find(|ancestor| exists(ancestor)) {
                 Some(ancestor) if ancestor != Path::new("/") => {
-                    overlays.insert(ancestor.to_owned());
+                    mirrors.insert(ancestor.to_owned());
                 }
                 _ => plan.own_root = true,
             }
         }
-        plan.overlays = overlays.into_iter().collect();
-        plan.overlays.sort_by_key(|path| path.components().count());
+        plan.mirrors = mirrors.into_iter().collect();
+        plan.mirrors.sort_by_key(|path| path.components().count());
         plan
     }
 
-    /// The overlay that holds this target, if it needs one.
+    /// The mirror that holds this target, if it needs one.
     fn nearest(&self, target: &Path) -> Option<&PathBuf> {
         let existing = target.ancestors().find(|ancestor| self.existing.contains(*ancestor))?;
-        self.overlays.iter().find(|overlay| overlay.as_path() == existing && existing != target)
+        self.mirrors.iter().find(|mirror| mirror.as_path() == existing && existing != target)
     }
 
     fn exists_here(&self, path: &Path) -> bool {

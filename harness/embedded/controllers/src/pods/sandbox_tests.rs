@@ -24,10 +24,10 @@ fn paths_are_rewritten_at_their_borders_only() {
 }
 
 #[test]
-fn missing_folders_get_an_overlay_and_a_missing_top_folder_a_root() {
+fn missing_folders_get_a_mirror_and_a_missing_top_folder_a_root() {
     let exists = |path: &Path| ["/", "/run", "/etc", "/etc/ssl"].iter().any(|known| path == Path::new(known));
     let plan = Plan::of(&[mount("/s", "/run/secrets/x"), mount("/s", "/etc/ssl")], &exists);
-    assert_eq!((plan.overlays.clone(), plan.own_root), (vec![PathBuf::from("/run")], false));
+    assert_eq!((plan.mirrors.clone(), plan.own_root), (vec![PathBuf::from("/run")], false));
     assert_eq!(plan.nearest(Path::new("/run/secrets/x")), Some(&PathBuf::from("/run")));
     assert_eq!(plan.nearest(Path::new("/etc/ssl")), None);
     assert!(Plan::of(&[mount("/s", "/config")], &exists).own_root);
