@@ -1,5 +1,7 @@
-//! The project's automation. CI calls it, and so can anybody: `cargo xtask lint`, `tidy`, `conformance`, `controls`.
+//! The project's automation. CI calls it, and so can anybody: `cargo xtask lint`, `tidy`,
+//! `clients`, `conformance`, `controls`.
 
+mod clients;
 mod tidy;
 
 use anyhow::{Context, Result, bail};
@@ -21,6 +23,11 @@ enum Task {
     Lint,
     /// Rules of the project that no other tool knows.
     Tidy,
+    /// The vendors' own clients, from the Python registry, against the fake cloud's dialects.
+    Clients {
+        /// Dialects; without any, all that have such a test.
+        dialects: Vec<String>,
+    },
     /// `ccm-conformance run` with the given arguments, built for release.
     Conformance {
         /// Arguments of `ccm-conformance run`.
@@ -39,6 +46,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().task {
         Task::Lint => lint(),
         Task::Tidy => tidy::check(&root()),
+        Task::Clients { dialects } => clients::check(&dialects),
         Task::Conformance { arguments } => harness("run", &arguments),
         Task::Controls { arguments } => harness("controls", &arguments),
     };

@@ -19,6 +19,63 @@ const INSTANCES: usize = 1000;
 const STARTS: usize = 20;
 const RUN: Duration = Duration::from_secs(3);
 
+/// The same question in the native dialect and in another; measured in turns, so that whatever else the machine does
+/// meets both.
+struct Pair {
+    name: &'static str,
+    native: &'static str,
+    other: &'static str,
+}
+
+/// Dialects beside the native one.
+const OTHERS: &[(&str, &[Pair])] = &[
+    (
+        "hcloud",
+        &[
+            Pair { name: "one instance", native: "/v1/instances/501", other: "/v1/servers/501" },
+            Pair {
+                name: "instance by name",
+                native: "/v1/instances?name=node-501",
+                other: "/v1/servers?name=node-501",
+            },
+            Pair {
+                name: "page of 50 instances",
+                native: "/v1/instances",
+                other: "/v1/servers?page=1&per_page=50",
+            },
+            Pair {
+                name: "load balancers of an owner",
+                native: "/v1/load-balancers?owner=u-50",
+                other: "/v1/load_balancers?label_selector=hcloud-ccm%2Fservice-uid%3Du-50",
+            },
+        ],
+    ),
+    (
+        "digitalocean",
+        &[
+            Pair { name: "one instance", native: "/v1/instances/501", other: "/v2/droplets/501" },
+            Pair {
+                name: "instance by name",
+                native: "/v1/instances?name=node-501",
+                other: "/v2/droplets?name=node-501",
+            },
+            Pair {
+                name: "page of 50 instances",
+                native: "/v1/instances",
+                other: "/v2/droplets?page=1&per_page=50",
+            },
+            Pair {
+                name: "page of 50 load balancers",
+                native: "/v1/load-balancers",
+                other: "/v2/load_balancers?page=1&per_page=50",
+            },
+        ],
+    ),
+];
+
+/// How often each side of a pair is measured; the median counts.
+const TURNS: usize = 5;
+
 /// Something to ask for again and again.
 struct Case {
     name: &'static str,
@@ -67,10 +124,56 @@ fn main() {
     println!("{:<40} {:>10} {:>14} {:>9} {:>9}", "reads", "calls/s", "calls/CPU s", "p50", "p99");
     for case in CASES {
         runtime.block_on(order_faults(&admin, case.faults));
-        let measured = measure(&server, case);
+        let measured = measure(&server, case, RUN);
         println!("{:<40} {measured}", case.name);
     }
     println!("memory        {} with a full journal", server.memory());
+    drop(server);
+    for (dialect, pairs) in OTHERS {
+        beside_native(&runtime, dialect, pairs);
+    }
+}
+
+/// How fast a dialect is beside the native one, by the server's own processor time.
+fn beside_native(runtime: &tokio::runtime::Runtime, dialect: &str, pairs: &[Pair]) {
+    println!("{:<40} {:>14} {dialect:>14} {:>9}", "reads, calls/CPU s", "native", "ratio");
+    let [native, other] = ["native", dialect].map(|dialect| {
+        let server = Server::speaking(dialect);
+        let admin = Client::new(&server.admin, TOKEN).expect("a client");
+        runtime.block_on(fill_numbered(&admin));
+        server
+    });
+    for pair in pairs {
+        let mut speeds = [Vec::new(), Vec::new()];
+        for _ in 0..TURNS {
+            for (index, (server, path)) in
+                [(&native, pair.native), (&other, pair.other)].into_iter().enumerate()
+            {
+                let case = Case { name: pair.name, path, connections: 4, faults: 0 };
+                speeds[index].push(measure(server, &case, RUN / 3).per_cpu_second());
+            }
+        }
+        let [native, other] = speeds.map(|mut speeds| {
+            speeds.sort_by(f64::total_cmp);
+            speeds[TURNS / 2]
+        });
+        println!("{:<40} {native:>14.0} {other:>14.0} {:>9.2}", pair.name, other / native);
+    }
+}
+
+/// Machines and load balancers whose ids every dialect accepts.
+async fn fill_numbered(admin: &Client) {
+    let numbered = |number: usize| Instance { id: number.to_string(), ..instance(number) };
+    let instances: Vec<Instance> = (1..=INSTANCES).map(numbered).collect();
+    admin.put_instances(&instances).await.expect("instances");
+    for number in 1..=100 {
+        let lb = LoadBalancer {
+            id: (10_000_000 + number).to_string(),
+            backends: vec!["1".to_owned()],
+            ..load_balancer(number)
+        };
+        admin.put_load_balancer(&lb).await.expect("a load balancer");
+    }
 }
 
 fn starts() {
@@ -119,23 +222,29 @@ struct Measured {
     cpu: Duration,
 }
 
+impl Measured {
+    fn per_cpu_second(&self) -> f64 {
+        self.latencies.len() as f64 / self.cpu.as_secs_f64()
+    }
+}
+
 impl std::fmt::Display for Measured {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let calls = self.latencies.len() as f64;
         let at =
             |share: f64| self.latencies[((calls * share) as usize).min(self.latencies.len() - 1)].as_micros();
         let per_second = calls / self.wall.as_secs_f64();
-        let per_cpu_second = calls / self.cpu.as_secs_f64();
+        let per_cpu_second = self.per_cpu_second();
         write!(f, "{per_second:>10.0} {per_cpu_second:>14.0} {:>6} us {:>6} us", at(0.5), at(0.99))
     }
 }
 
-fn measure(server: &Server, case: &Case) -> Measured {
+fn measure(server: &Server, case: &Case, time: Duration) -> Measured {
     let request =
         format!("GET {} HTTP/1.1\r\nhost: cloud\r\nauthorization: Bearer {TOKEN}\r\n\r\n", case.path);
-    drive(server, &request, case.connections, RUN / 10);
+    drive(server, &request, case.connections, time / 10);
     let (began, cpu) = (Instant::now(), server.cpu());
-    let mut latencies = drive(server, &request, case.connections, RUN);
+    let mut latencies = drive(server, &request, case.connections, time);
     let (wall, cpu) = (began.elapsed(), server.cpu() - cpu);
     latencies.sort_unstable();
     Measured { latencies, wall, cpu }
@@ -189,8 +298,12 @@ struct Server {
 impl Server {
     /// Returns when it has said that it answers.
     fn start() -> Server {
+        Server::speaking("native")
+    }
+
+    fn speaking(dialect: &str) -> Server {
         let mut child = Command::new(PROGRAM)
-            .args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"])
+            .args(["serve", "--dialect", dialect, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"])
             .env("FAKE_CLOUD_ADMIN_TOKEN", TOKEN)
             .env("FAKE_CLOUD_CREDENTIALS", format!("bench={TOKEN}"))
             .stdout(Stdio::piped())

@@ -124,13 +124,15 @@ async fn holds_vector(cx: &CheckCx, vector: &Vector) -> Verdict {
             .await;
     };
     cx.eventually("the taint goes", cx.limits().watch(), read, initialised()).await?;
-    let wanted = expected
+    let mut wanted: Vec<(String, String)> = expected
         .iter()
         .map(|(kind, ip)| {
             let ip = if *ip == KUBELET { instance.name.as_str() } else { ip };
             ((*kind).to_owned(), ip.to_owned())
         })
         .collect();
+    let provided: Vec<&str> = vector.provided.unwrap_or_default().split(',').collect();
+    cx.in_reported_order(&mut wanted, &provided);
     let read = async || Ok(cx.find_node(&instance.name));
     cx.eventually(
         "the Node's addresses are these, in this order",

@@ -115,8 +115,7 @@ pub(crate) fn publishes(lb: &LoadBalancer) -> Judge<MaybeService, ()> {
 
 /// Nothing of a Service is left in the cloud.
 pub(crate) fn nothing_left(service: &ServiceRef) -> Judge<fake_cloud::admin::Inventory, ()> {
-    holds(
-        format!("nothing in the cloud for {}", service.owner),
-        |left: &fake_cloud::admin::Inventory| left.load_balancers.is_empty() && left.auxiliaries.is_empty(),
-    )
+    holds(format!("nothing in the cloud for {}", service.owner), |left: &fake_cloud::admin::Inventory| {
+        left.load_balancers.is_empty() && left.auxiliaries.is_empty()
+    })
 }

@@ -3,7 +3,8 @@
 use super::inventory::ObjectKind;
 use super::replies::{Health, JournalPage, Problem};
 use super::types::{
-    ActiveFault, BarrierStatus, Credential, Fault, Instance, Inventory, LoadBalancer, Match, Route, Settings,
+    ActiveFault, BarrierStatus, Credential, Effect, Fault, Instance, Inventory, LoadBalancer, Match, Route,
+    Settings,
 };
 use crate::credentials::CredentialError;
 use crate::dialects::InstanceIds;
@@ -253,6 +254,10 @@ async fn faults(State(shared): Cloud) -> axum::Json<Vec<ActiveFault>> {
 
 async fn inject(State(shared): Cloud, body: Bytes) -> Reply<ActiveFault> {
     let fault: Fault = parse(&body)?;
+    if matches!(fault.effect, Effect::FailAction { .. }) && !shared.dialect.has_actions() {
+        let dialect = shared.kind.name;
+        return Err(Trouble::invalid(format!("dialect {dialect} has no actions that could fail")));
+    }
     Ok(axum::Json(change(&shared, |state, now| state.faults.inject(fault, now))?))
 }
 

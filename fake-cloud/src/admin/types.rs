@@ -385,6 +385,12 @@ pub enum Effect {
     },
     /// Takes effect in the model, then the connection is closed without an answer.
     LoseAnswer,
+    /// Accepted, but the action that it began fails with this code, and nothing is changed. A call that begins none is
+    /// carried out as usual. Only for dialects with actions.
+    FailAction {
+        /// The error's code, in the dialect's words.
+        code: String,
+    },
 }
 
 /// A fault in force.
@@ -426,6 +432,9 @@ pub struct Settings {
     pub deletion_ms: Option<u64>,
     /// How old a list may be, milliseconds; default 0, always fresh (contract CLOUD-08).
     pub stale_ms: Option<u64>,
+    /// How long an action runs, milliseconds; default 0, it has finished when the call is answered. Only dialects with
+    /// actions have any.
+    pub action_ms: Option<u64>,
 }
 
 /// A credential the cloud accepts. The token itself is never shown again.

@@ -3,7 +3,7 @@
 use super::request::{Answer, Call, Request};
 use crate::admin::Op;
 use crate::credentials::Credentials;
-use crate::model::{Cloud, IdForm};
+use crate::model::{Cloud, GoneBackends, IdForm};
 use hyper::Method;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +22,21 @@ pub(crate) trait Dialect: Send + Sync {
     /// What ids the cloud gives out look like.
     fn ids(&self) -> IdForm {
         IdForm::Prefixed
+    }
+
+    /// What becomes of deleted instances among the backends of load balancers.
+    fn gone_backends(&self) -> GoneBackends {
+        GoneBackends::Kept
+    }
+
+    /// Whether it has actions that can fail after the call that began them was answered.
+    fn has_actions(&self) -> bool {
+        false
+    }
+
+    /// What every answer has besides: headers that count, for instance. Gets the time.
+    fn dress(&self, answer: Answer, _now: Duration) -> Answer {
+        answer
     }
 
     /// Whose call it is.
@@ -48,8 +63,7 @@ pub(crate) enum Identity {
     Known(Arc<str>),
     /// Nobody's we know; the call is refused.
     Unknown,
-    /// Anybody's: the call needs no credential, such as one that asks for a token.
-    #[expect(dead_code, reason = "dialects with a call to log in need it, e.g. OpenStack's")]
+    /// Anybody's: the call needs no credential, such as one that asks for a token or for a machine's metadata.
     Anybody,
 }
 

@@ -7,6 +7,8 @@
 mod dialect;
 #[cfg(feature = "server")]
 mod digitalocean;
+#[cfg(feature = "server")]
+mod hcloud;
 mod kind;
 #[cfg(feature = "server")]
 mod native;
@@ -34,6 +36,13 @@ pub const ALL: &[Kind] = &[
         instance_ids: InstanceIds::Number,
         #[cfg(feature = "server")]
         new: || Box::new(digitalocean::DigitalOcean::new()),
+    },
+    Kind {
+        name: "hcloud",
+        title: "the Hetzner Cloud API v1",
+        instance_ids: InstanceIds::Number,
+        #[cfg(feature = "server")]
+        new: || Box::new(hcloud::Hcloud::new()),
     },
 ];
 

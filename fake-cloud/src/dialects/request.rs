@@ -6,6 +6,7 @@ use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderVa
 use hyper::{Method, StatusCode, Uri};
 use percent_encoding::percent_decode_str;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 /// A call as it came.
 #[derive(Clone, Debug)]
@@ -39,6 +40,18 @@ impl Request {
     pub(crate) fn query(&self) -> impl Iterator<Item = (String, String)> {
         let pairs = form_urlencoded::parse(self.uri.query().unwrap_or_default().as_bytes());
         pairs.map(|(key, value)| (key.into_owned(), value.into_owned()))
+    }
+
+    /// The body as JSON, and the paths of the fields in it that `T` does not have.
+    ///
+    /// # Errors
+    /// When it is no JSON or not of that form.
+    pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<(T, Vec<String>), serde_json::Error> {
+        let mut reader = serde_json::Deserializer::from_slice(&self.body);
+        let mut unknown = Vec::new();
+        let value = serde_ignored::deserialize(&mut reader, |path| unknown.push(path.to_string()))?;
+        reader.end()?;
+        Ok((value, unknown))
     }
 
     /// `METHOD /path?query` as received.
@@ -126,7 +139,12 @@ impl Answer {
 
     /// An answer with a body that claims to be JSON.
     pub(crate) fn json_text(status: u16, text: String) -> Answer {
-        let headers = vec![(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+        Answer::text(status, "application/json", text)
+    }
+
+    /// An answer with a body of text of that media type.
+    pub(crate) fn text(status: u16, media_type: &'static str, text: String) -> Answer {
+        let headers = vec![(CONTENT_TYPE, HeaderValue::from_static(media_type))];
         Answer { headers, body: text.into(), ..Answer::empty(status) }
     }
 

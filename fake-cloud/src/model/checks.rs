@@ -62,7 +62,7 @@ pub(crate) fn check_source_ranges(ranges: &[String]) -> Result<(), Refusal> {
 }
 
 /// An address and a prefix length from `ADDRESS/LENGTH`.
-pub(super) fn parse_cidr(text: &str) -> Option<(IpAddr, u8)> {
+pub(crate) fn parse_cidr(text: &str) -> Option<(IpAddr, u8)> {
     let (address, length) = text.split_once('/')?;
     let address: IpAddr = address.parse().ok()?;
     let plain = (1..=3).contains(&length.len()) && length.bytes().all(|b| b.is_ascii_digit());

@@ -1,10 +1,11 @@
 //! The rules between kinds of objects, and the one thing the rest of the crate talks to.
 
+use super::actions::Actions;
 use super::auxiliaries::{AuxSpec, Auxiliaries};
 use super::checks::{self, check_inventory};
 use super::ids::{IdForm, Ids};
 use super::instances::Instances;
-use super::load_balancers::{Deleted, Families, LbSpec, LoadBalancers};
+use super::load_balancers::{Deleted, Families, GoneBackends, LbSpec, LoadBalancers};
 use super::refusal::Refusal;
 use super::routes::{self, RouteTarget, Routes};
 use super::stale::Seen;
@@ -29,6 +30,7 @@ struct Tuning {
     provisioning: Duration,
     deletion: Duration,
     stale: Duration,
+    action: Duration,
 }
 
 impl Default for Tuning {
@@ -38,6 +40,7 @@ impl Default for Tuning {
             provisioning: Duration::ZERO,
             deletion: Duration::ZERO,
             stale: Duration::ZERO,
+            action: Duration::ZERO,
         }
     }
 }
@@ -49,15 +52,17 @@ pub(crate) struct Cloud {
     pub(super) load_balancers: LoadBalancers,
     pub(super) auxiliaries: Auxiliaries,
     pub(super) routes: Routes,
-    ids: Ids,
+    pub(super) actions: Actions,
+    gone_backends: GoneBackends,
+    pub(super) ids: Ids,
     tuning: Tuning,
     seen: Seen,
 }
 
 impl Cloud {
-    /// An empty cloud that gives out ids of this form.
-    pub(crate) fn new(ids: IdForm) -> Cloud {
-        Cloud { ids: Ids::new(ids), ..Cloud::default() }
+    /// An empty cloud that gives out ids of this form and treats its load balancers so.
+    pub(crate) fn new(ids: IdForm, gone_backends: GoneBackends) -> Cloud {
+        Cloud { ids: Ids::new(ids), gone_backends, ..Cloud::default() }
     }
 
     /// The settings in force.
@@ -68,6 +73,7 @@ impl Cloud {
             provisioning_ms: ms(self.tuning.provisioning),
             deletion_ms: ms(self.tuning.deletion),
             stale_ms: ms(self.tuning.stale),
+            action_ms: ms(self.tuning.action),
         }
     }
 
@@ -83,9 +89,20 @@ impl Cloud {
             provisioning: ms(settings.provisioning_ms, self.tuning.provisioning),
             deletion: ms(settings.deletion_ms, self.tuning.deletion),
             stale: ms(settings.stale_ms, self.tuning.stale),
+            action: ms(settings.action_ms, self.tuning.action),
         };
         self.forget_lists(now);
         Ok(())
+    }
+
+    /// How long an action runs.
+    pub(super) fn action_time(&self) -> Duration {
+        self.tuning.action
+    }
+
+    /// When a load balancer created now will be in service.
+    pub(crate) fn provisioned_at(&self, now: Duration) -> Duration {
+        now.saturating_add(self.tuning.provisioning)
     }
 
     /// Greatest number of items in a page.
@@ -121,7 +138,7 @@ impl Cloud {
     /// Takes everything away and sets the settings back. Ids given out are not given out again.
     pub(crate) fn reset(&mut self) {
         let ids = std::mem::take(&mut self.ids);
-        *self = Cloud { ids, ..Cloud::default() };
+        *self = Cloud { ids, gone_backends: self.gone_backends, ..Cloud::default() };
     }
 
     /// Lists show the present; while they may be stale they go on showing it.
@@ -167,9 +184,11 @@ impl Cloud {
         Ok(())
     }
 
-    /// Takes an instance away. Load balancers keep it as a backend, as only their creator may tidy them; routes to it
-    /// become black holes.
+    /// Takes an instance away. Routes to it become black holes.
     pub(crate) fn delete_instance(&mut self, id: &str) -> Result<(), Refusal> {
+        if self.gone_backends == GoneBackends::Dropped {
+            self.load_balancers.drop_backend(id);
+        }
         self.instances.remove(id).map(drop).ok_or_else(|| Refusal::no(ObjectKind::Instance, id))
     }
 }
@@ -186,6 +205,12 @@ impl Cloud {
     pub(crate) fn list_load_balancers(&mut self, now: Duration) -> Vec<&LoadBalancer> {
         self.load_balancers.settle(now);
         self.seen.load_balancers.view(now, self.tuning.stale, || self.load_balancers.iter())
+    }
+
+    /// All load balancers by id as they are, for look-ups by another key.
+    pub(crate) fn load_balancers(&mut self, now: Duration) -> impl Iterator<Item = &LoadBalancer> {
+        self.load_balancers.settle(now);
+        self.load_balancers.iter()
     }
 
     /// Creates a load balancer with addresses of these families.
@@ -277,6 +302,16 @@ impl Cloud {
         self.seen.auxiliaries.view(now, self.tuning.stale, || self.auxiliaries.iter())
     }
 
+    /// One auxiliary object of that kind.
+    pub(crate) fn auxiliary(&self, kind: &str, id: &str) -> Result<&Auxiliary, Refusal> {
+        self.auxiliaries.get(kind, id)
+    }
+
+    /// All auxiliaries by id as they are, for look-ups by another key.
+    pub(crate) fn auxiliaries(&self) -> impl Iterator<Item = &Auxiliary> {
+        self.auxiliaries.iter()
+    }
+
     /// Creates an auxiliary object whose id begins with `prefix`.
     pub(crate) fn create_auxiliary(
         &mut self,
@@ -327,6 +362,11 @@ impl Cloud {
     pub(crate) fn list_routes(&mut self, now: Duration) -> Vec<Route> {
         let fresh: Vec<Route> = self.routes.seen(&self.instances).collect();
         self.seen.routes.view(now, self.tuning.stale, || fresh.iter()).into_iter().cloned().collect()
+    }
+
+    /// All routes by id as they were written, for look-ups by another key.
+    pub(crate) fn routes(&self) -> impl Iterator<Item = &Route> {
+        self.routes.iter()
     }
 
     /// Creates a route to an instance, or to an address that may be an instance's.

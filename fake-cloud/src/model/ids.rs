@@ -10,7 +10,6 @@ pub(crate) enum IdForm {
     #[default]
     Prefixed,
     /// A number; all of them have eight digits or more, so that texts of them sort as numbers for a long time.
-    #[allow(dead_code, reason = "the dialects that count are on their way")]
     Number,
     /// A UUID (RFC 9562, version 8: made up by its maker), with the number at its end.
     Uuid,

@@ -45,7 +45,7 @@ pub(crate) enum Families {
 
 impl LbSpec {
     /// What a load balancer's creator has decided so far.
-    pub(super) fn of(lb: &LoadBalancer) -> LbSpec {
+    pub(crate) fn of(lb: &LoadBalancer) -> LbSpec {
         LbSpec {
             name: lb.name.clone(),
             owner: lb.owner.clone(),
@@ -115,6 +115,16 @@ fn check_health_check(check: &HealthCheck) -> Result<(), Refusal> {
             Err(Refusal::Invalid(format!("health check protocol {} is not HTTP or TCP", shown(other))))
         }
     }
+}
+
+/// What becomes of an instance among the backends of load balancers when it is deleted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum GoneBackends {
+    /// It stays: only their creator may tidy them.
+    #[default]
+    Kept,
+    /// It is no longer among them.
+    Dropped,
 }
 
 /// What became of a load balancer that is deleted.
@@ -241,6 +251,13 @@ impl LoadBalancers {
     pub(super) fn remove(&mut self, id: &str) {
         if let Some(Record { due: Some(due), .. }) = self.by_id.remove(id) {
             self.due.remove(&(due, id.to_owned()));
+        }
+    }
+
+    /// Takes an instance off all lists of backends.
+    pub(super) fn drop_backend(&mut self, instance: &str) {
+        for record in self.by_id.values_mut() {
+            record.lb.backends.retain(|id| id != instance);
         }
     }
 

@@ -4,6 +4,7 @@
 //! clock: the time is passed in, counted from any fixed moment, and must not go backwards. What happens by itself, such
 //! as the end of provisioning, happens when the time passed in has reached it.
 
+mod actions;
 mod addresses;
 mod aliases;
 mod auxiliaries;
@@ -12,17 +13,17 @@ mod cloud;
 mod ids;
 mod instances;
 mod load_balancers;
-mod lookups;
 mod refusal;
 mod routes;
 mod stale;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use actions::Action;
 pub(crate) use auxiliaries::AuxSpec;
-pub(crate) use checks::{check_port, check_protocol, check_source_ranges};
+pub(crate) use checks::{check_port, check_protocol, check_source_ranges, parse_cidr};
 pub(crate) use cloud::{Cloud, Dependents};
 pub(crate) use ids::IdForm;
-pub(crate) use load_balancers::{Deleted, Families, LbSpec};
+pub(crate) use load_balancers::{Deleted, Families, GoneBackends, LbSpec};
 pub(crate) use refusal::Refusal;
 pub(crate) use routes::RouteTarget;

@@ -17,10 +17,6 @@ pub(crate) enum RouteTarget<'a> {
     /// To the instance of that id.
     Instance(&'a str),
     /// To an address: that of the instance which has it among its internal ones, if there is one, else into a black hole.
-    #[allow(
-        dead_code,
-        reason = "clouds whose routes have gateways name it; the first such dialect is on its way"
-    )]
     Address(IpAddr),
 }
 

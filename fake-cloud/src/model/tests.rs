@@ -374,6 +374,7 @@ fn settings_change_one_by_one() {
         provisioning_ms: Some(u64::MAX),
         deletion_ms: Some(7),
         stale_ms: Some(0),
+        action_ms: Some(0),
     };
     assert_eq!(cloud.settings(), all);
     cloud

@@ -53,6 +53,8 @@ pub(super) struct InFlight {
     waits_at: Option<u64>,
     /// The fault that will lose its answer.
     loses_answer: Option<u64>,
+    /// The fault that lets its action fail, and the code.
+    fails_action: Option<(u64, String)>,
 }
 
 /// What comes next for a call.
@@ -97,7 +99,7 @@ pub(super) async fn answer(
     drop(request);
     loop {
         step = match step {
-            Step::Answer(answer) => return Ok(answer),
+            Step::Answer(answer) => return Ok(shared.dialect.dress(answer, shared.now())),
             Step::Close => return Err(Closed),
             Step::Hang => std::future::pending().await,
             Step::Wait(time) => {
@@ -157,6 +159,7 @@ impl InFlight {
             youngest_barrier: state.barriers.last_id(),
             waits_at: None,
             loses_answer: None,
+            fails_action: None,
         }
     }
 
@@ -209,6 +212,10 @@ impl InFlight {
                 self.loses_answer = Some(fault);
                 self.proceed(state, now, run)
             }
+            Effect::FailAction { code } => {
+                self.fails_action = Some((fault, code));
+                self.proceed(state, now, run)
+            }
         }
     }
 
@@ -231,7 +238,9 @@ impl InFlight {
             return self.deny(state, now, Denial::Unknown { what: what.clone() });
         }
         let Some(run) = run.take() else { return Step::Close };
+        state.cloud.fail_next_action(self.fails_action.as_ref().map(|(_, code)| code.clone()));
         let answer = run(&mut state.cloud, now);
+        let action_failed = self.fails_action.is_some() && state.cloud.take_action_failure().is_none();
         if let Some(id) = &answer.created {
             state.journal.created(self.seq, id.clone());
         }
@@ -241,7 +250,12 @@ impl InFlight {
                 Step::Close
             }
             None => {
-                self.close(state, now, Outcome::Answered { status: answer.status.as_u16() });
+                let status = answer.status.as_u16();
+                let outcome = match self.fails_action {
+                    Some((fault, _)) if action_failed => Outcome::Faulted { status: Some(status), fault },
+                    _ => Outcome::Answered { status },
+                };
+                self.close(state, now, outcome);
                 Step::Answer(answer)
             }
         }

@@ -41,7 +41,7 @@ impl Shared {
         credentials: Credentials,
     ) -> Shared {
         let dialect = kind.make();
-        let cloud = Cloud::new(dialect.ids());
+        let cloud = Cloud::new(dialect.ids(), dialect.gone_backends());
         Shared {
             kind,
             dialect,

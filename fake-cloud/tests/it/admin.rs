@@ -149,8 +149,13 @@ async fn a_reset_leaves_credentials_and_journal() {
     cloud.inject(Match::default(), Effect::Hang).await;
     cloud.admin.reset().await.expect("reset");
     assert_eq!(cloud.admin.inventory().await.expect("inventory"), Inventory::default());
-    let defaults =
-        Settings { page_size: Some(50), provisioning_ms: Some(0), deletion_ms: Some(0), stale_ms: Some(0) };
+    let defaults = Settings {
+        page_size: Some(50),
+        provisioning_ms: Some(0),
+        deletion_ms: Some(0),
+        stale_ms: Some(0),
+        action_ms: Some(0),
+    };
     assert_eq!(cloud.admin.settings().await.expect("settings"), defaults);
     assert!(cloud.admin.faults().await.expect("faults").is_empty());
     cloud.get("/v1/instances/i-1").await.fails(404, "not_found");

@@ -30,13 +30,18 @@ impl TestCloud {
     }
 
     pub(crate) async fn start_with(unknown: Unknown) -> TestCloud {
+        TestCloud::speaking("native", unknown, &[instance("i-1"), instance("i-2")]).await
+    }
+
+    /// A cloud that speaks a dialect and has these machines.
+    pub(crate) async fn speaking(dialect: &str, unknown: Unknown, instances: &[Instance]) -> TestCloud {
         let credential =
             |name: &str, token: &str| Credential { name: name.to_owned(), token: token.to_owned() };
         let credentials = vec![credential("replica-1", TOKEN), credential("replica-2", OTHER_TOKEN)];
-        let config = Config { credentials, unknown, ..Config::local("native") };
+        let config = Config { credentials, unknown, ..Config::local(dialect) };
         let running = Server::start(config).await.expect("it starts");
         let admin = Client::new(&running.admin_addr().to_string(), running.admin_token()).expect("a client");
-        admin.put_instances(&[instance("i-1"), instance("i-2")]).await.expect("instances");
+        admin.put_instances(instances).await.expect("instances");
         let http = reqwest::Client::builder().no_proxy().build().expect("a client");
         TestCloud { running, admin, http }
     }

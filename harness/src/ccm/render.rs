@@ -77,7 +77,7 @@ pub fn replicas(manifests: &Manifests, replicas: &[Replica], around: &Surroundin
     drop_anti_affinity(&mut template, &mut changes);
     for (flag, value) in &around.flags {
         set_flag(&mut template, manifests.container, flag, value);
-        changes.push(format!("--{flag}={value} for speed"));
+        changes.push(format!("--{flag}={value}, as the timing or the profile asks for"));
     }
     changes.push(format!(
         "{} single-replica copies of the workload, each with its own cloud credential{}",

@@ -95,6 +95,9 @@ pub(super) struct RunOptions {
     /// Profile of the CCM: a built-in name or a path.
     #[arg(long, value_name = "NAME|PATH")]
     profile: Option<String>,
+    /// The CCM's image, instead of the profile's.
+    #[arg(long, value_name = "REFERENCE")]
+    image: Option<String>,
     /// Where the checks run: a kind cluster of its own, or an existing one.
     #[arg(long, value_name = "kind|existing", value_parser = BackendKind::from_str)]
     cluster: Option<BackendKind>,
@@ -150,6 +153,7 @@ impl RunOptions {
         let some = |list: &[String]| (!list.is_empty()).then(|| list.to_vec());
         RunFile {
             profile: self.profile.clone(),
+            image: self.image.clone(),
             cluster: ClusterKeys {
                 backend: self.cluster,
                 topology: self.topology.clone(),

@@ -10,7 +10,7 @@ use super::node_image::{self, NodeImage};
 use super::preflight::preflight;
 use super::record::{ClusterRecord, KindRecord, Machine, Role};
 use super::render::{Facts, render};
-use super::spec::{KindSpec, Progress, ProviderIds};
+use super::spec::{KindSpec, Progress};
 use super::topology::{self, Layout};
 use crate::check::Facility;
 use crate::config::{BackendKind, NodeIp};
@@ -268,10 +268,8 @@ impl Look {
 
     /// Contract ENV-01, ENV-03 and ENV-04: our arguments arrived and kind's own survived.
     fn check(&self, machine: &Machine, spec: &KindSpec) -> Result<(), ClusterError> {
-        let provider_id = match &spec.provider_id {
-            ProviderIds::Empty => "--provider-id= ".to_owned(),
-            ProviderIds::Chosen { prefix } => format!("--provider-id={prefix}{} ", machine.name),
-        };
+        let provider_id =
+            format!("--provider-id={} ", spec.provider_id.of(&machine.name).unwrap_or_default());
         // Quotes are the file's, and a last argument has no blank after it.
         let flags = format!("{} ", self.flags.replace(['"', '\''], " "));
         let dropped = spec.node_ip == NodeIp::Dropped;

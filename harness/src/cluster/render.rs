@@ -68,15 +68,13 @@ pub(super) fn render(layout: &Layout, facts: &Facts<'_>) -> String {
     }
     let patches = list(&mut config, "kubeadmConfigPatches");
     patches.extend(cluster_patches(facts).iter().map(patch_text));
-    if let ProviderIds::Chosen { prefix } = facts.provider_id {
-        let names = machine_names(facts.cluster, &layout.roles);
-        let nodes = config.get_mut("nodes").and_then(Value::as_array_mut).into_iter().flatten();
-        for (node, name) in nodes.filter_map(Value::as_object_mut).zip(names) {
-            let arguments = [("provider-id", Some(format!("{prefix}{name}")))];
-            let patches =
-                dialects(facts).into_iter().flat_map(|dialect| kubelet_patches(dialect, &arguments));
-            list(node, "kubeadmConfigPatches").extend(patches.map(|patch| patch_text(&patch)));
-        }
+    let names = machine_names(facts.cluster, &layout.roles);
+    let nodes = config.get_mut("nodes").and_then(Value::as_array_mut).into_iter().flatten();
+    for (node, name) in nodes.filter_map(Value::as_object_mut).zip(names) {
+        let Some(provider_id) = facts.provider_id.of(&name) else { continue };
+        let arguments = [("provider-id", Some(provider_id))];
+        let patches = dialects(facts).into_iter().flat_map(|dialect| kubelet_patches(dialect, &arguments));
+        list(node, "kubeadmConfigPatches").extend(patches.map(|patch| patch_text(&patch)));
     }
     yaml::to_string(&config).expect("a kind configuration is plain data")
 }

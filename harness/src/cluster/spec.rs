@@ -1,7 +1,8 @@
 //! What cluster is wanted.
 
-use crate::config::{Kubernetes, NodeIp, Topology};
+use crate::config::{Kubernetes, NodeIp, ProviderIdFormat, Topology};
 use crate::images::RunId;
+use fake_cloud::dialects::InstanceIds;
 use std::path::PathBuf;
 
 /// A cluster to be made with kind.
@@ -28,11 +29,23 @@ pub struct KindSpec {
 pub enum ProviderIds {
     /// Nothing; the CCM fills it in.
     Empty,
-    /// This text followed by the machine's name, e.g. `native://i-` for `native://i-<name>`.
+    /// What the CCM would fill in.
     Chosen {
-        /// The text before the machine's name.
-        prefix: String,
+        /// The form of provider ids.
+        format: ProviderIdFormat,
+        /// The form of the instance id in them, which is made of the machine's name.
+        ids: InstanceIds,
     },
+}
+
+impl ProviderIds {
+    /// What the kubelet of that machine writes; `None` for nothing.
+    pub(super) fn of(&self, machine: &str) -> Option<String> {
+        match self {
+            ProviderIds::Empty => None,
+            ProviderIds::Chosen { format, ids } => Some(format.render(&ids.make(machine))),
+        }
+    }
 }
 
 /// Told what is being done, in words for the person who waits.

@@ -31,13 +31,15 @@ pub use plan::{
 pub(crate) use problem::did_you_mean;
 pub use problem::{Origin, Problem, Problems};
 pub use profile::{
-    Build, Deviation, Framework, Image, Lease, NULL_PROFILE, Profile, ProviderIdFormat, REFERENCE_PROFILE,
-    Workload, workspace,
+    Build, Deviation, Framework, Image, Lease, Location, NULL_PROFILE, Profile, ProviderIdFormat,
+    REFERENCE_PROFILE, Workload, workspace,
 };
 pub use profile_file::{OWN_PLACEHOLDERS, ProfileFile};
 pub use run_file::{ClusterKeys, LimitKeys, OutputKeys, RunFile, SelectKeys};
 pub use select::{Candidate, Choice, Offer, Selection, select, unknown_deviations};
-pub use words::{BackendKind, Budget, Deployment, Instances, Keep, NodeIp, Ownership, Protocol, ProviderId, Timing};
+pub use words::{
+    BackendKind, Budget, Deployment, Instances, Keep, NodeIp, Ownership, Protocol, ProviderId, Timing,
+};
 
 /// The version every file of the harness carries as `apiVersion`.
 pub const API_VERSION: &str = "ccm-conformance/v1";

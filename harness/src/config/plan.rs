@@ -4,7 +4,7 @@ use super::duration::HumanDuration;
 use super::flags::{FAST_FLAGS, LeaseTiming, STATUS_FREQUENCY_DEFAULT, STATUS_FREQUENCY_FAST};
 use super::limits::Limits;
 use super::problem::{Origin, Problem, Problems, did_you_mean};
-use super::profile::{self, Profile, REFERENCE_PROFILE, workspace};
+use super::profile::{self, Image, Profile, REFERENCE_PROFILE, workspace};
 use super::profile_reading;
 use super::run_file::{ClusterKeys, KEYS, RunFile, looks_like_path};
 use super::schema::{self, Places};
@@ -267,7 +267,10 @@ impl Planning {
 
     fn plan(mut self, run: RunFile) -> Result<RunPlan, Problems> {
         let cluster = self.cluster(run.cluster);
-        let profile = self.profile(run.profile.as_deref().unwrap_or(REFERENCE_PROFILE));
+        let mut profile = self.profile(run.profile.as_deref().unwrap_or(REFERENCE_PROFILE));
+        if let (Some(profile), Some(image)) = (&mut profile, run.image) {
+            self.replace_image(profile, image);
+        }
         let refused = profile.as_ref().map(Profile::refused_fast_flags).unwrap_or_default();
         let timing = match (run.timing, refused.as_slice()) {
             (Some(Timing::Fast), []) | (None, []) => Timing::Fast,
@@ -313,6 +316,19 @@ impl Planning {
             require_complete: run.require_complete.unwrap_or(false),
             timing,
         })
+    }
+
+    /// Puts the image the user names in the place of the profile's.
+    fn replace_image(&mut self, profile: &mut Profile, image: String) {
+        if profile.deploys_nothing() {
+            self.problem("image", format!("profile '{}' deploys nothing", profile.name));
+        } else if profile.image.is_none() {
+            let say =
+                "its manifests name the image; put '${IMAGE}' there and 'image.reference' into the profile";
+            self.problem("image", format!("cannot be chosen for profile '{}': {say}", profile.name));
+        } else {
+            profile.image = Some(Image::Reference(image));
+        }
     }
 
     fn profile(&mut self, name_or_path: &str) -> Option<Profile> {

@@ -7,6 +7,7 @@ use super::flags::{FAST_FLAGS, FRAMEWORK_FLAGS, LeaseTiming};
 use super::problem::Problems;
 use super::profile_reading as reading;
 use super::words::{Deployment, Ownership};
+use fake_cloud::dialects::{self, InstanceIds};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -50,6 +51,10 @@ pub struct Profile {
     pub extra_arguments: Vec<String>,
     /// The form of its provider ids.
     pub provider_id: ProviderIdFormat,
+    /// Where its machines are, unless a check says otherwise.
+    pub location: Location,
+    /// The types of addresses in the order in which it reports them; empty when that is the cloud's order.
+    pub address_order: Vec<String>,
     /// What of its load balancers says which Service they are for.
     pub load_balancer_owner: Ownership,
     /// How many replicas run.
@@ -124,6 +129,15 @@ pub struct Lease {
     pub namespace: String,
     /// Name.
     pub name: String,
+}
+
+/// Where a machine is, in the cloud's words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Location {
+    /// The region.
+    pub region: String,
+    /// The zone.
+    pub zone: String,
 }
 
 impl fmt::Display for Lease {
@@ -202,6 +216,17 @@ impl Profile {
             .collect();
         names.sort();
         names
+    }
+
+    /// Which ids its cloud's machines may have.
+    pub fn instance_ids(&self) -> InstanceIds {
+        // A profile's dialect is one of the fake cloud's: its form was checked when it was read.
+        dialects::Kind::find(&self.dialect).map_or(InstanceIds::Text, |kind| kind.instance_ids)
+    }
+
+    /// The provider id of the machine of that name.
+    pub fn provider_id_of(&self, machine: &str) -> String {
+        self.provider_id.render(&self.instance_ids().make(machine))
     }
 
     /// Whether nothing is deployed: the null profile, or a CCM that runs already.

@@ -46,6 +46,11 @@ pub struct ProfileFile {
     /// Its provider ids.
     #[serde(default)]
     pub provider_id: ProviderIdKeys,
+    /// Where its machines are.
+    #[serde(default)]
+    pub location: LocationKeys,
+    /// The order in which it reports addresses.
+    pub address_order: Option<Vec<String>>,
     /// What of its load balancers says which Service they are for.
     pub load_balancer_owner: Option<Ownership>,
     /// How many replicas run.
@@ -190,6 +195,16 @@ table! {
 }
 
 table! {
+    /// `location` of a profile.
+    LocationKeys {
+        /// The region.
+        region: String,
+        /// The zone.
+        zone: String,
+    }
+}
+
+table! {
     /// An entry of `declared` of a profile.
     DeclaredKeys {
         /// The check's id.
@@ -206,6 +221,9 @@ impl ProfileFile {
 
 /// The dialects the fake cloud speaks.
 pub(crate) const DIALECTS: &[&str] = fake_cloud::dialects::NAMES;
+
+/// Types of Node addresses.
+const ADDRESS_TYPES: &[&str] = &["Hostname", "InternalIP", "ExternalIP", "InternalDNS", "ExternalDNS"];
 
 /// Placeholders in manifests that the harness fills in itself; a profile cannot set them.
 pub const OWN_PLACEHOLDERS: &[&str] = &["CLOUD_ENDPOINT", "CLOUD_TOKEN", "IMAGE"];
@@ -280,6 +298,8 @@ pub(crate) const KEYS: &[Key] = &[
         ]),
     ),
     key("providerId", &Kind::Table(&[key("format", &Kind::Form(provider_id))])),
+    key("location", &Kind::Table(&[key("region", &Kind::Form(name)), key("zone", &Kind::Text)])),
+    key("addressOrder", &Kind::List(&Kind::Word(ADDRESS_TYPES))),
     key("loadBalancerOwner", &Kind::Word(Ownership::WORDS)),
     key("replicas", &Kind::Whole(1, 9)),
     key("placeholders", &Kind::Free(placeholder, &Kind::Text)),
@@ -310,7 +330,8 @@ fn framework_version(text: &str) -> Result<(), String> {
     super::profile::framework_minor(text).map(|_| ())
 }
 
-fn image_reference(text: &str) -> Result<(), String> {
+/// Checks the form of an image's reference.
+pub(super) fn image_reference(text: &str) -> Result<(), String> {
     let sound =
         !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic() && !matches!(c, '$' | '\'' | '"'));
     accept(sound, "not an image reference; write e.g. 'registry.example/ccm:v1.2.3'")

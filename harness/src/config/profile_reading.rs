@@ -4,7 +4,7 @@ use super::capabilities::Capabilities;
 use super::flags::{FAST_FLAGS, LeaseTiming};
 use super::problem::{Origin, Problem, Problems};
 use super::profile::{
-    Build, Deviation, Framework, Image, Lease, Profile, ProviderIdFormat, Workload, framework_minor,
+    Build, Deviation, Framework, Image, Lease, Location, Profile, ProviderIdFormat, Workload, framework_minor,
 };
 use super::profile_file::{CapabilityKeys, DIALECTS, ImageKeys, KEYS, ProfileFile};
 use super::schema::{self, Places};
@@ -106,6 +106,11 @@ impl Reading<'_> {
             secure_port: written.secure_port.unwrap_or(10_258),
             accepted_flags: Profile::flag_names(&written.flags.accepted.unwrap_or_default()),
             extra_arguments,
+            location: Location {
+                region: written.location.region.unwrap_or_else(|| String::from("region-1")),
+                zone: written.location.zone.unwrap_or_else(|| String::from("zone-a")),
+            },
+            address_order: written.address_order.unwrap_or_default(),
             load_balancer_owner: written.load_balancer_owner.unwrap_or(Ownership::Uid),
             replicas,
             placeholders: written.placeholders,

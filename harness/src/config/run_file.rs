@@ -24,6 +24,9 @@ pub struct RunFile {
     /// Default `reference`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
+    /// The CCM's image, instead of the profile's. Default the profile's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
     /// The cluster.
     #[serde(default, skip_serializing_if = "is_default")]
     pub cluster: ClusterKeys,
@@ -126,6 +129,7 @@ impl RunFile {
             api_version: over.api_version.or(self.api_version),
             kind: over.kind.or(self.kind),
             profile: over.profile.or(self.profile),
+            image: over.image.or(self.image),
             cluster: ClusterKeys {
                 backend: over.cluster.backend.or(self.cluster.backend),
                 topology: over.cluster.topology.or(self.cluster.topology),
@@ -199,6 +203,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("apiVersion", &Kind::Text),
     key("kind", &Kind::Text),
     key("profile", &Kind::Text),
+    key("image", &Kind::Form(super::profile_file::image_reference)),
     key(
         "cluster",
         &Kind::Table(&[

@@ -184,6 +184,7 @@ impl CheckCx {
             deletion_ms: Some(0),
             stale_ms: Some(0),
             page_size: Some(50),
+            action_ms: Some(0),
         };
         absent_is_fine(self.session.cloud().set_settings(&settings).await.map(|_| ()))
     }

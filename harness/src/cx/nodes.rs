@@ -172,18 +172,24 @@ impl CheckCx {
     /// An instance named like the Node of the same suffix, with a type, zone, region and one internal address.
     /// Not in the cloud yet: see [`CheckCx::put_instance`].
     pub fn instance(&self, suffix: &str) -> Instance {
-        let id = format!("i-{}", self.name(suffix));
+        let id = self.session.profile_instance_id(&self.name(suffix));
+        let location = self.session.profile_location().clone();
         Instance {
             provider_id: Some(self.provider_id(&id)),
             id,
             name: self.name(suffix),
             instance_type: "m1.small".to_owned(),
-            zone: "zone-a".to_owned(),
-            region: "region-1".to_owned(),
+            zone: location.zone,
+            region: location.region,
             addresses: vec![address("InternalIP", "192.0.2.10"), address("ExternalIP", "198.51.100.10")],
             labels: BTreeMap::new(),
             state: InstanceState::Running,
         }
+    }
+
+    /// Brings addresses, type and value, into the order in which the CCM reports them; provided ones come first.
+    pub fn in_reported_order(&self, addresses: &mut [(String, String)], provided: &[&str]) {
+        self.session.in_reported_order(addresses, provided);
     }
 
     /// The providerID the profile's format gives an instance id.

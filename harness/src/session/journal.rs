@@ -104,7 +104,9 @@ pub fn show_entry(entry: &Entry) -> String {
         Outcome::Abandoned => "abandoned by the caller".to_owned(),
     };
     let by = entry.credential.as_deref().unwrap_or("unknown credential");
-    format!("#{} {:.3}s {by}: {} -> {outcome}", entry.seq, entry.at_ms as f64 / 1000.0, entry.request)
+    let unknown = entry.unknown.as_ref().map(|what| format!(", unknown to the fake cloud: {what}"));
+    let (seconds, unknown) = (entry.at_ms as f64 / 1000.0, unknown.unwrap_or_default());
+    format!("#{} {seconds:.3}s {by}: {} -> {outcome}{unknown}", entry.seq, entry.request)
 }
 
 /// Whether the entry changed the load balancers or what belongs to them.

@@ -14,7 +14,7 @@ pub use state::{CcmState, FOLDER_PREFIX, NodeRole, ReplicaRecord, RunDir, RunSta
 use crate::ccm::{Ccm, CcmError, Form, ManifestError, Manifests, Surroundings, WorkloadHint};
 use crate::check::{Facility, Stop, chain};
 use crate::cluster::{Cluster, Machine};
-use crate::config::{Limits, RunPlan, yaml};
+use crate::config::{Limits, Location, RunPlan, yaml};
 use crate::k8s::{World, WorldError, client_for};
 use crate::probe::Pulse;
 use kube::Client;
@@ -206,6 +206,28 @@ impl Session {
     /// The wait budgets in force.
     pub fn limits(&self) -> &Limits {
         &self.plan.limits
+    }
+
+    /// Where the profile's machines are.
+    pub fn profile_location(&self) -> &Location {
+        &self.plan.profile.location
+    }
+
+    /// Addresses, type and value, in the order in which the CCM reports them; those provided to the kubelet come first.
+    pub fn in_reported_order(&self, addresses: &mut [(String, String)], provided: &[&str]) {
+        let order = &self.plan.profile.address_order;
+        if order.is_empty() {
+            return;
+        }
+        addresses.sort_by_key(|(kind, address)| {
+            let place = order.iter().position(|known| known == kind).unwrap_or(order.len());
+            (!provided.contains(&address.as_str()), place)
+        });
+    }
+
+    /// The id the profile's cloud gives the machine of that name.
+    pub fn profile_instance_id(&self, machine: &str) -> String {
+        self.plan.profile.instance_ids().make(machine)
     }
 
     /// The providerID the profile's format gives an instance.

@@ -184,9 +184,10 @@ impl Environment {
             ClusterPlan::Kind(kind) => {
                 let provider_id = match kind.provider_id {
                     ProviderId::Empty => ProviderIds::Empty,
-                    ProviderId::Chosen => {
-                        ProviderIds::Chosen { prefix: self.plan.profile.provider_id.render("i-") }
-                    }
+                    ProviderId::Chosen => ProviderIds::Chosen {
+                        format: self.plan.profile.provider_id.clone(),
+                        ids: self.plan.profile.instance_ids(),
+                    },
                 };
                 let spec = KindSpec {
                     run: self.run_id.clone(),
@@ -335,15 +336,15 @@ impl Session {
 
     /// A real node's machine as the cloud sees it: its own addresses, and one that only the cloud can know.
     fn instance_of(&self, machine: &Machine, index: usize) -> Instance {
-        let id = format!("i-{}", machine.name);
         let own = [machine.ipv4.map(|ip| ip.to_string()), machine.ipv6.map(|ip| ip.to_string())];
-        self.real_instance(&machine.name, self.profile_provider_id(&id), own.into_iter().flatten(), index)
+        let provider_id = self.plan.profile.provider_id_of(&machine.name);
+        self.real_instance(&machine.name, provider_id, own.into_iter().flatten(), index)
     }
 
     /// The machine of a Node that was there before the harness.
     fn instance_of_node(&self, node: &Node, index: usize) -> Instance {
         let name = node.name_any();
-        let provider_id = provider_id(node).unwrap_or_else(|| self.profile_provider_id(&format!("i-{name}")));
+        let provider_id = provider_id(node).unwrap_or_else(|| self.plan.profile.provider_id_of(&name));
         let own = addresses(node).into_iter().filter(|(kind, _)| kind == "InternalIP").map(|(_, ip)| ip);
         self.real_instance(&name, provider_id, own, index)
     }
@@ -358,13 +359,16 @@ impl Session {
         let internal = own.map(|address| Address { kind: "InternalIP".to_owned(), address });
         let external = format!("198.51.100.{}", 200 + index % 50);
         let external = Address { kind: "ExternalIP".to_owned(), address: external };
+        let (format, ids) = (&self.plan.profile.provider_id, self.plan.profile.instance_ids());
+        // A Node that was there before may have an id of another form; its machine is then found by name.
+        let id = format.instance(&provider_id).filter(|id| ids.allow(id)).map(str::to_owned);
         Instance {
-            id: self.plan.profile.provider_id.instance(&provider_id).unwrap_or(name).to_owned(),
+            id: id.unwrap_or_else(|| ids.make(name)),
             provider_id: Some(provider_id),
             name: name.to_owned(),
             instance_type: "m1.large".to_owned(),
-            zone: "zone-a".to_owned(),
-            region: "region-1".to_owned(),
+            zone: self.profile_location().zone.clone(),
+            region: self.profile_location().region.clone(),
             addresses: internal.chain(std::iter::once(external)).collect(),
             labels: BTreeMap::new(),
             state: InstanceState::Running,

@@ -218,7 +218,8 @@ async fn creates_only_one(cx: &CheckCx) -> Verdict {
         .create_service(load_balancer("web").port(80).with(|s| s.type_ = Some("ClusterIP".to_owned())))
         .await?;
     // The creation takes effect, but its answer never arrives: a CCM that creates blindly makes a second one.
-    let matching = Match { ops: vec![Op::LbCreate], resource: Some(service.owner.clone()), ..Match::default() };
+    let matching =
+        Match { ops: vec![Op::LbCreate], resource: Some(service.owner.clone()), ..Match::default() };
     let fault =
         cx.inject(Fault { matching, effect: Effect::LoseAnswer, calls: Some(1), for_ms: None }).await?;
     cx.patch_service(&service, &json!({"spec": {"type": "LoadBalancer"}})).await?;
@@ -277,7 +278,8 @@ async fn has_eligible_backends(cx: &CheckCx) -> Verdict {
     }
     cx.create_node(NodePlan::new(&usual.name).backend()).await?;
     cx.create_node(NodePlan::new(&excluded.name).label(L_EXCL, "true")).await?;
-    cx.create_node(NodePlan::new(&cordoned.name).backend().unschedulable().ready(harness::cx::Ready::False)).await?;
+    cx.create_node(NodePlan::new(&cordoned.name).backend().unschedulable().ready(harness::cx::Ready::False))
+        .await?;
     for instance in [&usual, &excluded, &cordoned] {
         let read = async || Ok(cx.find_node(&instance.name));
         cx.eventually("the Node is initialised", cx.limits().watch(), read, initialised()).await?;
@@ -384,8 +386,9 @@ async fn survives_a_restart(cx: &CheckCx) -> Verdict {
     )
     .await?;
     // The new leader ensures every Service once at its start: wait until it has looked at this one.
-    let seen =
-        |cx: &CheckCx| cx.session().journal().since(mark, |e| e.owner.as_deref() == Some(&service.owner)).len();
+    let seen = |cx: &CheckCx| {
+        cx.session().journal().since(mark, |e| e.owner.as_deref() == Some(&service.owner)).len()
+    };
     cx.eventually(
         "the new leader looks at the Service",
         cx.limits().watch(),

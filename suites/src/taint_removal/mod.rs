@@ -272,10 +272,10 @@ async fn keeps_provider_id(cx: &CheckCx) -> Verdict {
 async fn prefers_provider_id(cx: &CheckCx) -> Verdict {
     let node_name = cx.name("n");
     let mut right = cx.instance("other-name");
-    right.zone = "zone-right".to_owned();
+    right.instance_type = "type-right".to_owned();
     let mut decoy = cx.instance("decoy");
     decoy.name.clone_from(&node_name);
-    decoy.zone = "zone-decoy".to_owned();
+    decoy.instance_type = "type-decoy".to_owned();
     cx.put_instance(&right).await?;
     cx.put_instance(&decoy).await?;
     let id = right.provider_id.clone().unwrap_or_default();
@@ -303,7 +303,8 @@ async fn reinitialises_idempotently(cx: &CheckCx) -> Verdict {
     let instance = cx.instance("a");
     cx.put_instance(&instance).await?;
     cx.create_node(NodePlan::new(&instance.name)).await?;
-    let whole = crate::addresses::node_with(&instance.addresses, &instance.name);
+    let mut whole = crate::addresses::node_with(&instance.addresses, &instance.name);
+    cx.in_reported_order(&mut whole, &[]);
     let settled = || {
         let whole = whole.clone();
         judge(

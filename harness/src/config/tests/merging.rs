@@ -15,6 +15,7 @@ fn full() -> RunFile {
         api_version: Some(String::from("ccm-conformance/v1")),
         kind: Some(String::from("Conformance")),
         profile: Some(String::from("null")),
+        image: Some(String::from("a/b:c")),
         cluster: ClusterKeys {
             backend: Some(crate::config::BackendKind::Kind),
             topology: Some(String::from("single")),

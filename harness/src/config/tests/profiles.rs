@@ -40,7 +40,9 @@ fn check_whole(profile: &str, expected: &str) {
 #[test]
 fn faults_of_form() {
     check("dialekt: native", "profile.yaml:6: dialekt: unknown key; did you mean 'dialect'?");
-    check("dialect: nativ", "profile.yaml:6: dialect: 'nativ' is none of native; did you mean 'native'?");
+    let dialects = fake_cloud::dialects::NAMES.join(", ");
+    let refused = format!("profile.yaml:6: dialect: 'nativ' is none of {dialects}; did you mean 'native'?");
+    check("dialect: nativ", &refused);
     check(
         "securePort: 65536",
         "profile.yaml:6: securePort: 65536 is out of range; a whole number from 0 to 65535",
@@ -220,6 +222,18 @@ fn what_a_short_profile_means() {
 }
 
 #[test]
+fn machines_have_ids_of_the_dialects_form() {
+    let folder = written(SOUND);
+    let profile = Profile::load(&folder.path().to_string_lossy()).expect("the profile is sound");
+    assert_eq!(profile.provider_id_of("node-1"), "native://i-node-1");
+    let hcloud = Profile::load("hcloud").expect("the built-in profile is sound");
+    let provider_id = hcloud.provider_id_of("node-1");
+    let number = hcloud.provider_id.instance(&provider_id).expect("an id");
+    assert!(hcloud.instance_ids().allow(number), "{provider_id}");
+    assert_eq!(provider_id, format!("hcloud://{number}"));
+}
+
+#[test]
 fn what_a_full_profile_means() {
     let folder = written(
         "name: acme\n\
@@ -235,6 +249,8 @@ fn what_a_full_profile_means() {
          securePort: 0\n\
          flags: {accepted: [--v, node-status-update-frequency], extra: [--cluster-cidr=10.244.0.0/16]}\n\
          providerId: {format: 'acme:///{id}/eu'}\n\
+         location: {region: eu, zone: eu-1}\n\
+         addressOrder: [Hostname, InternalIP]\n\
          replicas: 1\n\
          placeholders: {CLUSTER_ID: 0012}\n\
          environment: {ACME_URL: '${CLOUD_ENDPOINT}/v2'}\n\
@@ -253,6 +269,8 @@ fn what_a_full_profile_means() {
     assert_eq!(profile.provider_id.instance("acme:///i-1"), None);
     assert_eq!(profile.placeholders["CLUSTER_ID"], "0012", "a number keeps its spelling");
     assert_eq!(profile.declared[0].id, "SVC-DEL-01");
+    assert_eq!(profile.address_order, ["Hostname", "InternalIP"]);
+    assert_eq!((profile.location.region.as_str(), profile.location.zone.as_str()), ("eu", "eu-1"));
     assert_eq!(profile.deployment, Deployment::Hosted);
 }
 

@@ -2,7 +2,7 @@
 
 use super::{RUN_HEAD, folder, planned, said};
 use crate::config::{
-    BackendKind, Budget, ClusterPlan, Keep, Kubernetes, NodeIp, ProviderId, RunFile, Source, Timing,
+    BackendKind, Budget, ClusterPlan, Image, Keep, Kubernetes, NodeIp, ProviderId, RunFile, Source, Timing,
     Topology, plan,
 };
 use std::time::Duration;
@@ -268,4 +268,23 @@ fn what_an_empty_file_means() {
     assert_eq!((&kind.topology, &kind.kubernetes), (&Topology::Single, &Kubernetes::Newest));
     assert_eq!((plan.keep, plan.require_complete, plan.timing), (Keep::Never, false, Timing::Default));
     assert_eq!(plan.limits.failover(), Duration::from_secs(30));
+}
+
+#[test]
+fn another_image_takes_the_place_of_the_profiles() {
+    let image = |text: &str| RunFile { image: Some(text.to_owned()), ..RunFile::default() };
+    let on = |profile: &str, text: &str| {
+        plan(&Source::Defaults, RunFile { profile: Some(profile.to_owned()), ..image(text) })
+    };
+    let other = on("hcloud", "hetznercloud/hcloud-cloud-controller-manager:v1.34.0").expect("a plan");
+    let wanted = "hetznercloud/hcloud-cloud-controller-manager:v1.34.0".to_owned();
+    assert_eq!(other.profile.image, Some(Image::Reference(wanted)));
+    let refused = |result: Result<crate::config::RunPlan, crate::config::Problems>| {
+        result.expect_err("refused").to_string()
+    };
+    assert!(refused(on("null", "a:b")).contains("profile 'null' deploys nothing"));
+    assert!(refused(on("hcloud", "a b")).contains("not an image reference"));
+    let (_folder, named_in_manifests) = planned("", image("a:b"));
+    assert!(refused(named_in_manifests).contains("its manifests name the image"));
+    check("image: [a]", "run.yaml:4: image: text was expected, found a list");
 }

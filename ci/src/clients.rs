@@ -1,0 +1,121 @@
+//! The vendors' own clients against the fake cloud: each folder of `fake-cloud/tests/clients` is a dialect's name and
+//! holds a Python test program with its requirements.
+
+use crate::{root, run, say};
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// Nothing else than the cloud of one run accepts them, and that listens on the loopback address only.
+const ADMIN_TOKEN: &str = "admin-token-of-the-clients-tests";
+const TOKEN: &str = "token-of-the-clients-tests";
+
+/// Runs the programs of these dialects, or all there are.
+pub(crate) fn check(dialects: &[String]) -> Result<()> {
+    let folder = root().join("fake-cloud/tests/clients");
+    let all = programs(&folder)?;
+    if let Some(unknown) = dialects.iter().find(|name| !all.contains(name)) {
+        bail!("there is no client's test for {unknown}; there are: {}", all.join(", "));
+    }
+    run("cargo", &["build", "--locked", "--package", "fake-cloud"], &[])?;
+    for name in all.iter().filter(|name| dialects.is_empty() || dialects.contains(name)) {
+        one(&folder, name).with_context(|| format!("the client's test for {name}"))?;
+    }
+    Ok(())
+}
+
+/// Folders with requirements, by name.
+fn programs(folder: &Path) -> Result<Vec<String>> {
+    let entries = fs::read_dir(folder).with_context(|| format!("reading {}", folder.display()))?;
+    let mut names: Vec<String> = entries
+        .flatten()
+        .filter(|entry| entry.path().join("requirements.txt").is_file())
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect();
+    names.sort();
+    Ok(names)
+}
+
+fn one(folder: &Path, name: &str) -> Result<()> {
+    let python = environment(folder, name)?;
+    let cloud = Cloud::start(name)?;
+    let path = folder.join(name).display().to_string();
+    let shared = folder.display().to_string();
+    let variables = [
+        ("PYTHONPATH", shared.as_str()),
+        ("PYTHONDONTWRITEBYTECODE", "1"),
+        ("FAKE_CLOUD_URL", cloud.url.as_str()),
+        ("FAKE_CLOUD_TOKEN", TOKEN),
+        ("FAKE_CLOUD_ADMIN_URL", cloud.admin_url.as_str()),
+        ("FAKE_CLOUD_ADMIN_TOKEN", ADMIN_TOKEN),
+        ("NO_PROXY", "127.0.0.1"),
+    ];
+    run(&python, &["-m", "unittest", "discover", "--start-directory", &path], &variables)
+}
+
+/// Python of a virtual environment that has what the program requires; made once and brought up to date each time.
+fn environment(folder: &Path, name: &str) -> Result<String> {
+    let place = target().join("clients").join(name);
+    let python = place.join("bin/python").display().to_string();
+    if !Path::new(&python).is_file() {
+        run("python3", &["-m", "venv", &place.display().to_string()], &[])
+            .context("making a virtual environment (Debian and Ubuntu have it in python3-venv)")?;
+    }
+    let requirements = folder.join(name).join("requirements.txt").display().to_string();
+    let install =
+        ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement", &requirements];
+    run(&python, &install, &[])?;
+    Ok(python)
+}
+
+fn target() -> PathBuf {
+    match std::env::var_os("CARGO_TARGET_DIR") {
+        Some(folder) => root().join(folder),
+        None => root().join("target"),
+    }
+}
+
+/// A running fake cloud; stopped when dropped.
+struct Cloud {
+    child: Child,
+    url: String,
+    admin_url: String,
+}
+
+impl Cloud {
+    fn start(dialect: &str) -> Result<Cloud> {
+        let program = target().join("debug/fake-cloud");
+        let any = "127.0.0.1:0";
+        let mut child = Command::new(&program)
+            .args(["serve", "--dialect", dialect, "--listen", any, "--admin-listen", any])
+            .env("FAKE_CLOUD_ADMIN_TOKEN", ADMIN_TOKEN)
+            .env("FAKE_CLOUD_CREDENTIALS", format!("client={TOKEN}"))
+            .env("FAKE_CLOUD_LOG", "error")
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("starting {}", program.display()))?;
+        let mut line = String::new();
+        let read = child.stdout.take().map(|output| BufReader::new(output).read_line(&mut line));
+        // From here on it is stopped whatever happens.
+        let mut cloud = Cloud { child, url: String::new(), admin_url: String::new() };
+        read.context("its output is not ours")?.context("reading where it listens")?;
+        let ready: Value =
+            serde_json::from_str(&line).with_context(|| format!("{dialect}: it did not start"))?;
+        let url = |key: &str| ready[key].as_str().map(|address| format!("http://{address}"));
+        cloud.url = url("cloud").context("no address of the cloud API")?;
+        cloud.admin_url = url("admin").context("no address of the admin API")?;
+        say(&format!("fake cloud: {dialect} on {}", cloud.url));
+        Ok(cloud)
+    }
+}
+
+impl Drop for Cloud {
+    fn drop(&mut self) {
+        // It may have ended by itself; either way it is gone.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,245 @@
+//! Calls about load balancers as a whole: look-up, creation, renaming, deletion.
+
+use super::super::{Answer, Call, Plan, Request};
+use super::calls::{
+    Body, Changed, IdOrName, Now, ShownAction, act, check_labels, check_name, planned, planned_with,
+    show_action,
+};
+use super::catalog::{BALANCER_TYPES, LOCATIONS};
+use super::clock::Clock;
+use super::details::{Details, Draft, OWNER_LABEL};
+use super::errors::Fail;
+use super::lb_changes::check_algorithm;
+use super::lb_services::NewService;
+use super::lb_targets::NewTarget;
+use super::lb_wire::{Shown, label, show};
+use super::networks::{NETWORK_ID, free_address};
+use super::query::Query;
+use crate::admin::{LoadBalancer, Op};
+use crate::model::{Cloud, Dependents, Families, LbSpec};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+#[derive(Serialize)]
+struct One {
+    load_balancer: Shown,
+}
+
+#[derive(Serialize)]
+struct Created {
+    load_balancer: Shown,
+    action: ShownAction,
+}
+
+/// The load balancer of that id.
+pub(super) fn get(cloud: &mut Cloud, id: &str, now: Now) -> Result<LoadBalancer, Fail> {
+    match cloud.load_balancer(id, now.time) {
+        Ok(lb) => Ok(lb.clone()),
+        Err(_) => Err(Fail::not_found("load_balancer", id)),
+    }
+}
+
+/// Makes a load balancer what `change` makes of it.
+pub(super) fn update(
+    cloud: &mut Cloud,
+    id: &str,
+    now: Now,
+    change: impl FnOnce(&mut Draft, &mut Cloud) -> Result<(), Fail>,
+) -> Result<(), Fail> {
+    let mut draft = Draft::of(&get(cloud, id, now)?);
+    change(&mut draft, cloud)?;
+    let spec = draft.finish()?;
+    cloud.update_load_balancer(id, now.time, |_| spec)?;
+    Ok(())
+}
+
+pub(super) fn list(clock: Clock, request: &Request) -> Plan {
+    let query = Query::list(request, &["name", "label_selector"], &["id", "name", "created"]);
+    let mut call = Call::new(Op::LbList);
+    for (key, value) in query.filters() {
+        call = call.keyed(key, value);
+    }
+    if let Some(owner) = query.wanted_label(OWNER_LABEL) {
+        call = call.owned_by(owner);
+    }
+    planned(clock, call, query, |query, cloud, now| {
+        let limit = cloud.page_size();
+        let fits = |lb: &&LoadBalancer| query.fits("name", &lb.name) && query.selects(|key| label(lb, key));
+        let found: Vec<&LoadBalancer> =
+            cloud.list_load_balancers(now.time).into_iter().filter(fits).collect();
+        let value = |lb: &&LoadBalancer, key: &str| match key {
+            "name" => lb.name.clone(),
+            "created" => Details::of(lb).created,
+            _ => lb.id.clone(),
+        };
+        Ok(query.page("load_balancers", limit, found, value, |lb| show(lb, now)))
+    })
+}
+
+pub(super) fn read(clock: Clock, request: &Request, id: &str) -> Plan {
+    let id = id.to_owned();
+    planned(clock, Call::on(Op::LbGet, &id), Query::none(request), move |_, cloud, now| {
+        Ok(Answer::json(200, &One { load_balancer: show(&get(cloud, &id, now)?, now) }))
+    })
+}
+
+/// Body that creates a load balancer.
+#[derive(Deserialize)]
+struct New {
+    #[serde(default)]
+    name: String,
+    load_balancer_type: Option<IdOrName>,
+    location: Option<IdOrName>,
+    network_zone: Option<String>,
+    algorithm: Option<Algorithm>,
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+    public_interface: Option<bool>,
+    network: Option<u64>,
+    #[serde(default)]
+    services: Vec<NewService>,
+    #[serde(default)]
+    targets: Vec<NewTarget>,
+}
+
+/// How targets are chosen.
+#[derive(Deserialize)]
+pub(super) struct Algorithm {
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+}
+
+pub(super) fn create(clock: Clock, request: &Request) -> Plan {
+    let body: Body<New> = Body::of(request);
+    let call = match &body.value {
+        Ok(new) => {
+            let owner = new.labels.get(OWNER_LABEL).map(String::as_str).unwrap_or_default();
+            Call::new(Op::LbCreate).keyed("name", &new.name).owned_by(owner)
+        }
+        Err(_) => Call::new(Op::LbCreate),
+    };
+    planned_with(clock, call, request, body, |new, cloud, now| {
+        check_free(cloud, &new.name, None, now)?;
+        let draft = new.draft(cloud, now)?;
+        let failure = cloud.take_action_failure();
+        let lb = cloud.create_load_balancer(draft.finish()?, Families::Both, now.time)?.clone();
+        let resources = vec![("load_balancer".to_owned(), lb.id.clone())];
+        let done = cloud.provisioned_at(now.time);
+        let action = cloud.begin_action("create_load_balancer", resources, failure, (now.time, done));
+        let action = show_action(action, now);
+        Ok(Answer::json(201, &Created { load_balancer: show(&lb, now), action }).creating(&lb.id))
+    })
+}
+
+impl New {
+    fn draft(self, cloud: &mut Cloud, now: Now) -> Result<Draft, Fail> {
+        check_name(&self.name)?;
+        check_labels(&self.labels)?;
+        let wanted = self.load_balancer_type.ok_or_else(|| Fail::missing("load_balancer_type"))?;
+        let details = Details {
+            kind: balancer_type(&wanted)?,
+            location: place(self.location, self.network_zone)?,
+            created: now.text(),
+            algorithm: self
+                .algorithm
+                .map_or(Ok("round_robin".to_owned()), |algorithm| check_algorithm(algorithm.kind))?,
+            public_interface: self.public_interface.unwrap_or(true),
+            private_ip: match self.network {
+                None => None,
+                Some(NETWORK_ID) => Some(free_address(cloud, None, now)?),
+                Some(other) => return Err(Fail::not_found("network", other)),
+            },
+            ..Details::default()
+        };
+        let mut draft = Draft { spec: LbSpec { name: self.name, ..LbSpec::default() }, details };
+        draft.set_labels(self.labels);
+        for service in self.services {
+            service.add_to(&mut draft, cloud)?;
+        }
+        for target in self.targets {
+            target.add_to(&mut draft, cloud)?;
+        }
+        Ok(draft)
+    }
+}
+
+/// The name of the type that is meant.
+pub(super) fn balancer_type(wanted: &IdOrName) -> Result<String, Fail> {
+    match BALANCER_TYPES.iter().find(|kind| wanted.is(kind.id, kind.name)) {
+        Some(kind) => Ok(kind.name.to_owned()),
+        None => Err(Fail::not_found("load_balancer_type", wanted)),
+    }
+}
+
+/// Where a load balancer goes: to a location, or to one of a network zone.
+fn place(location: Option<IdOrName>, zone: Option<String>) -> Result<String, Fail> {
+    let found = match (&location, &zone) {
+        (None, None) => return Err(Fail::field("location", "either location or network_zone is required")),
+        (Some(_), Some(_)) => return Err(Fail::field("location", "cannot be combined with network_zone")),
+        (Some(wanted), None) => LOCATIONS.iter().find(|location| wanted.is(location.id, location.name)),
+        (None, Some(zone)) => LOCATIONS.iter().find(|location| location.network_zone == zone),
+    };
+    match found {
+        Some(location) => Ok(location.name.to_owned()),
+        None if location.is_some() => Err(Fail::field("location", "does not exist")),
+        None => Err(Fail::field("network_zone", "does not exist")),
+    }
+}
+
+fn check_free(cloud: &mut Cloud, name: &str, except: Option<&str>, now: Now) -> Result<(), Fail> {
+    let taken = cloud.load_balancers(now.time).any(|lb| lb.name == name && Some(lb.id.as_str()) != except);
+    if taken { Err(Fail::taken(name)) } else { Ok(()) }
+}
+
+/// Body that changes what a load balancer is called.
+#[derive(Deserialize)]
+struct Rename {
+    name: Option<String>,
+    labels: Option<BTreeMap<String, String>>,
+}
+
+pub(super) fn rename(clock: Clock, request: &Request, id: &str) -> Plan {
+    let id = id.to_owned();
+    let body: Body<Rename> = Body::of(request);
+    let mut call = Call::on(Op::LbUpdate, &id);
+    if let Ok(rename) = &body.value {
+        call = call.naming(rename.name.as_deref().unwrap_or_default());
+        let owner = rename.labels.as_ref().and_then(|labels| labels.get(OWNER_LABEL));
+        call = call.owned_by(owner.map(String::as_str).unwrap_or_default());
+    }
+    planned_with(clock, call, request, body, move |rename, cloud, now| {
+        update(cloud, &id, now, |draft, cloud| {
+            if let Some(name) = rename.name {
+                check_name(&name)?;
+                check_free(cloud, &name, Some(&id), now)?;
+                draft.spec.name = name;
+            }
+            if let Some(labels) = rename.labels {
+                check_labels(&labels)?;
+                draft.set_labels(labels);
+            }
+            Ok(())
+        })?;
+        Ok(Answer::json(200, &One { load_balancer: show(&get(cloud, &id, now)?, now) }))
+    })
+}
+
+pub(super) fn delete(clock: Clock, request: &Request, id: &str) -> Plan {
+    let id = id.to_owned();
+    planned(clock, Call::on(Op::LbDelete, &id), Query::none(request), move |_, cloud, now| {
+        if Details::of(&get(cloud, &id, now)?).protected {
+            return Err(Fail::new(403, "protected", "the load_balancer is delete protected"));
+        }
+        let resources = vec![("load_balancer".to_owned(), id.clone())];
+        // This API has no state between there and gone: callers take the answer for the end.
+        let action = act(cloud, now, "delete_load_balancer", resources, |cloud| {
+            Ok(cloud.remove_load_balancer(&id, Dependents::Remove, now.time)?)
+        })?;
+        Ok(Answer::json(200, &Changed { action }))
+    })
+}
+
+/// The answer to a change by an action.
+pub(super) fn changed(action: ShownAction) -> Answer {
+    Answer::json(201, &Changed { action })
+}

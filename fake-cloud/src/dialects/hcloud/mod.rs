@@ -1,0 +1,72 @@
+//! The Hetzner Cloud API v1, as far as its cloud controller manager uses it. The README beside this file lists the calls.
+
+mod calls;
+mod catalog;
+mod certificates;
+mod clock;
+mod details;
+mod errors;
+mod lb_changes;
+mod lb_services;
+mod lb_targets;
+mod lb_wire;
+mod load_balancers;
+mod networks;
+mod offers;
+mod query;
+mod routes;
+mod servers;
+
+use super::{Answer, Denial, Dialect, Identity, Plan, Request};
+use crate::credentials::Credentials;
+use crate::model::{GoneBackends, IdForm};
+use clock::{Clock, RateLimit};
+use std::time::Duration;
+
+/// This dialect. Keeps when it was started, which all its times count from, and the calls that are left.
+pub(super) struct Hcloud {
+    clock: Clock,
+    limit: RateLimit,
+}
+
+impl Hcloud {
+    pub(super) fn new() -> Hcloud {
+        Hcloud { clock: Clock::start(), limit: RateLimit::new() }
+    }
+}
+
+impl Dialect for Hcloud {
+    fn plan(&self, request: &Request) -> Plan {
+        routes::plan(self.clock, request)
+    }
+
+    fn ids(&self) -> IdForm {
+        IdForm::Number
+    }
+
+    fn gone_backends(&self) -> GoneBackends {
+        GoneBackends::Dropped
+    }
+
+    fn has_actions(&self) -> bool {
+        true
+    }
+
+    fn dress(&self, answer: Answer, now: Duration) -> Answer {
+        self.limit.count(answer, self.clock, now)
+    }
+
+    fn identify(&self, request: &Request, known: &Credentials) -> Identity {
+        if request.uri.path() == routes::METADATA {
+            return Identity::Anybody;
+        }
+        match request.bearer().and_then(|token| known.name_of(token)) {
+            Some(name) => Identity::Known(name),
+            None => Identity::Unknown,
+        }
+    }
+
+    fn refuse(&self, denial: Denial) -> Answer {
+        errors::denied(denial)
+    }
+}

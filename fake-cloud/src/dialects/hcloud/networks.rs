@@ -1,0 +1,252 @@
+//! The one private network of this cloud and its routes. Every machine with an internal address is attached to it.
+
+use super::super::{Answer, Call, Plan, Request};
+use super::calls::{Body, Now, act, number, planned, planned_with};
+use super::clock::Clock;
+use super::details::Details;
+use super::errors::Fail;
+use super::load_balancers::changed;
+use super::query::Query;
+use crate::admin::{Op, Route};
+use crate::model::{Cloud, RouteTarget, parse_cidr};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+
+/// The network's id.
+pub(super) const NETWORK_ID: u64 = 1;
+/// Its name.
+pub(super) const NETWORK_NAME: &str = "fake-network";
+/// All of IPv4: machines of a test are where their engine has put them, in whichever private range.
+const IP_RANGE: &str = "0.0.0.0/0";
+/// Most routes a network has.
+const MOST_ROUTES: usize = 100;
+/// Load balancers get addresses from here: 10.255.0.0/16.
+const BALANCERS: u32 = 0x0aff_0000;
+
+#[derive(Serialize)]
+struct Network {
+    id: u64,
+    name: &'static str,
+    created: String,
+    ip_range: &'static str,
+    subnets: [Subnet; 1],
+    routes: Vec<ShownRoute>,
+    servers: Vec<u64>,
+    load_balancers: Vec<u64>,
+    protection: Protection,
+    labels: BTreeMap<String, String>,
+    expose_routes_to_vswitch: bool,
+}
+
+#[derive(Serialize)]
+struct Subnet {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    ip_range: &'static str,
+    network_zone: &'static str,
+    gateway: &'static str,
+    vswitch_id: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct ShownRoute {
+    destination: String,
+    gateway: String,
+}
+
+#[derive(Serialize)]
+struct Protection {
+    delete: bool,
+}
+
+#[derive(Serialize)]
+struct One {
+    network: Network,
+}
+
+fn show(cloud: &mut Cloud, now: Now) -> Network {
+    let routes = cloud.list_routes(now.time);
+    let routes = routes.iter().map(|route| ShownRoute {
+        destination: route.destination.clone(),
+        gateway: gateway(cloud, route).unwrap_or(Ipv4Addr::UNSPECIFIED).to_string(),
+    });
+    let routes = routes.collect();
+    let attached = |lb: &&crate::admin::LoadBalancer| Details::of(lb).private_ip.is_some();
+    let load_balancers = cloud.load_balancers(now.time).filter(attached).map(|lb| number(&lb.id)).collect();
+    let has_internal = |instance: &&crate::admin::Instance| {
+        instance.addresses.iter().any(|address| address.kind == "InternalIP")
+    };
+    let servers = cloud.instances().filter(has_internal).map(|instance| number(&instance.id)).collect();
+    Network {
+        id: NETWORK_ID,
+        name: NETWORK_NAME,
+        created: now.clock.text(std::time::Duration::ZERO),
+        ip_range: IP_RANGE,
+        subnets: [Subnet {
+            kind: "cloud",
+            ip_range: IP_RANGE,
+            network_zone: "eu-central",
+            gateway: "0.0.0.1",
+            vswitch_id: None,
+        }],
+        routes,
+        servers,
+        load_balancers,
+        protection: Protection { delete: false },
+        labels: BTreeMap::new(),
+        expose_routes_to_vswitch: false,
+    }
+}
+
+/// Where a route leads: its own address, or that of its machine if a test has put it there without one.
+fn gateway(cloud: &Cloud, route: &Route) -> Option<Ipv4Addr> {
+    let own = route.target_addresses.iter().find_map(|address| address.parse().ok());
+    own.or_else(|| {
+        let instance = cloud.instance(route.target_instance.as_deref()?).ok()?;
+        let internal = instance.addresses.iter().filter(|address| address.kind == "InternalIP");
+        internal.into_iter().find_map(|address| address.address.parse().ok())
+    })
+}
+
+pub(super) fn list(clock: Clock, request: &Request) -> Plan {
+    let query = Query::list(request, &["name", "label_selector"], &["id", "name", "created"]);
+    let mut call = Call::new(Op::RouteList);
+    for (key, value) in query.filters() {
+        call = call.keyed(key, value);
+    }
+    planned(clock, call, query, |query, cloud, now| {
+        let limit = cloud.page_size();
+        let fits = query.fits("name", NETWORK_NAME) && query.selects(|_| None);
+        let found: Vec<Network> = fits.then(|| show(cloud, now)).into_iter().collect();
+        Ok(query.page("networks", limit, found, |_, _| String::new(), |network| network))
+    })
+}
+
+/// The network's routes come with it, so that reading it is listing them. Its id is not said to the model, where it could
+/// be a machine's.
+pub(super) fn read(clock: Clock, request: &Request, id: &str) -> Plan {
+    let id = id.to_owned();
+    planned(clock, Call::new(Op::RouteList), Query::none(request), move |_, cloud, now| {
+        check_id(&id)?;
+        Ok(Answer::json(200, &One { network: show(cloud, now) }))
+    })
+}
+
+fn check_id(id: &str) -> Result<(), Fail> {
+    if id == NETWORK_ID.to_string() { Ok(()) } else { Err(Fail::not_found("network", id)) }
+}
+
+/// Body that adds or deletes a route.
+#[derive(Deserialize)]
+struct RouteKeys {
+    destination: String,
+    gateway: String,
+}
+
+impl RouteKeys {
+    fn read(&self) -> Result<((Ipv4Addr, u8), Ipv4Addr), Fail> {
+        let destination = match parse_cidr(&self.destination) {
+            Some((IpAddr::V4(address), length)) => (address, length),
+            _ => return Err(Fail::field("destination", "is no IPv4 range")),
+        };
+        let gateway = self.gateway.parse().map_err(|_| Fail::field("gateway", "is no IPv4 address"))?;
+        Ok((destination, gateway))
+    }
+}
+
+fn resources() -> Vec<(String, String)> {
+    vec![("network".to_owned(), NETWORK_ID.to_string())]
+}
+
+pub(super) fn add_route(clock: Clock, request: &Request, id: &str) -> Plan {
+    let id = id.to_owned();
+    let body: Body<RouteKeys> = Body::of(request);
+    let mut call = Call::new(Op::RouteCreate);
+    if let Ok(new) = &body.value {
+        call = call.keyed("destination", &new.destination).naming(&new.gateway);
+    }
+    planned_with(clock, call, request, body, move |new, cloud, now| {
+        check_id(&id)?;
+        let (destination, gateway) = new.read()?;
+        let mut created = String::new();
+        let action = act(cloud, now, "add_route", resources(), |cloud| {
+            check_free(cloud, destination, now)?;
+            let route = cloud.create_route(&new.destination, RouteTarget::Address(gateway.into()))?;
+            created = route.id;
+            Ok(())
+        })?;
+        let answer = changed(action);
+        Ok(if created.is_empty() { answer } else { answer.creating(&created) })
+    })
+}
+
+/// A destination may be there once and must not be part of another one.
+fn check_free(cloud: &mut Cloud, (address, length): (Ipv4Addr, u8), now: Now) -> Result<(), Fail> {
+    let routes = cloud.list_routes(now.time);
+    if routes.len() >= MOST_ROUTES {
+        return Err(Fail::limit(format!("a network has at most {MOST_ROUTES} routes")));
+    }
+    let wanted = u32::from(address);
+    for route in routes {
+        let Some((IpAddr::V4(other), other_length)) = parse_cidr(&route.destination) else { continue };
+        let shorter = u32::from(length.min(other_length));
+        let mask = u32::MAX.checked_shl(32 - shorter).unwrap_or(0);
+        if u32::from(other) & mask != wanted & mask {
+            continue;
+        }
+        return Err(if length == other_length {
+            Fail::new(409, "conflict", format!("there is a route to {}", route.destination))
+        } else {
+            Fail::field("destination", &format!("overlaps with {}", route.destination))
+        });
+    }
+    Ok(())
+}
+
+pub(super) fn delete_route(clock: Clock, request: &Request, id: &str) -> Plan {
+    let id = id.to_owned();
+    let body: Body<RouteKeys> = Body::of(request);
+    let mut call = Call::new(Op::RouteDelete);
+    if let Ok(old) = &body.value {
+        call = call.keyed("destination", &old.destination).naming(&old.gateway);
+    }
+    planned_with(clock, call, request, body, move |old, cloud, now| {
+        check_id(&id)?;
+        let (destination, wanted) = old.read()?;
+        let action = act(cloud, now, "delete_route", resources(), |cloud| {
+            let same = |route: &&Route| {
+                parse_cidr(&route.destination) == Some((destination.0.into(), destination.1))
+                    && gateway(cloud, route).unwrap_or(Ipv4Addr::UNSPECIFIED) == wanted
+            };
+            let found = cloud.routes().find(same).map(|route| route.id.clone());
+            let found = found.ok_or_else(|| Fail::new(404, "not_found", "the network has no such route"))?;
+            Ok(cloud.delete_route(&found)?)
+        })?;
+        Ok(changed(action))
+    })
+}
+
+/// The address wanted, or any that no load balancer has.
+pub(super) fn free_address(cloud: &mut Cloud, wanted: Option<Ipv4Addr>, now: Now) -> Result<Ipv4Addr, Fail> {
+    let taken: Vec<Ipv4Addr> =
+        cloud.load_balancers(now.time).filter_map(|lb| Details::of(lb).private_ip).collect();
+    let free = match wanted {
+        Some(ip) => Some(ip).filter(|ip| !taken.contains(ip)),
+        None => {
+            (2..u32::from(u16::MAX)).map(|n| Ipv4Addr::from(BALANCERS + n)).find(|ip| !taken.contains(ip))
+        }
+    };
+    free.ok_or_else(|| Fail::new(422, "ip_not_available", "the IP is not available in the network"))
+}
+
+/// What the metadata service says of a machine's networks, as far as anybody looks at it.
+pub(super) fn metadata(clock: Clock, request: &Request) -> Plan {
+    planned(clock, Call::new(Op::Other), Query::none(request), |_, _, _| {
+        Ok(Answer::text(
+            200,
+            "text/yaml",
+            format!("- network_id: {NETWORK_ID}\n  network_name: {NETWORK_NAME}\n"),
+        ))
+    })
+}

@@ -1,0 +1,186 @@
+//! Calls about servers: the model's instances, which no token of this API may change here.
+
+use super::super::{Answer, Call, Plan, Request};
+use super::calls::{Now, number, planned};
+use super::catalog::{Location, place};
+use super::clock::Clock;
+use super::errors::Fail;
+use super::networks::NETWORK_ID;
+use super::query::Query;
+use crate::admin::{Instance, InstanceState, Op};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+/// A server. What it is attached to beyond its networks is left out, as nobody here looks at it.
+#[derive(Serialize)]
+struct Shown<'a> {
+    id: u64,
+    name: &'a str,
+    status: &'static str,
+    created: &'a str,
+    server_type: ServerType<'a>,
+    location: Location<'a>,
+    datacenter: Datacenter<'a>,
+    public_net: PublicNet<'a>,
+    private_net: Vec<PrivateNet<'a>>,
+    labels: &'a BTreeMap<String, String>,
+}
+
+#[derive(Serialize)]
+struct ServerType<'a> {
+    id: u64,
+    name: &'a str,
+}
+
+#[derive(Serialize)]
+struct Datacenter<'a> {
+    id: u64,
+    name: &'a str,
+    location: Location<'a>,
+}
+
+#[derive(Serialize)]
+struct PublicNet<'a> {
+    ipv4: Option<PublicIpv4<'a>>,
+    ipv6: Option<PublicIpv6>,
+    floating_ips: [(); 0],
+    firewalls: [(); 0],
+}
+
+#[derive(Serialize)]
+struct PublicIpv4<'a> {
+    id: u64,
+    ip: &'a str,
+    blocked: bool,
+    dns_ptr: &'static str,
+}
+
+#[derive(Serialize)]
+struct PublicIpv6 {
+    id: u64,
+    ip: String,
+    blocked: bool,
+    dns_ptr: [(); 0],
+}
+
+#[derive(Serialize)]
+struct PrivateNet<'a> {
+    network: u64,
+    ip: &'a str,
+    alias_ips: [(); 0],
+    mac_address: String,
+}
+
+#[derive(Serialize)]
+struct One<'a> {
+    server: Shown<'a>,
+}
+
+/// What is shown of an instance. A second internal address is a second attachment to the one network there is.
+fn show<'a>(instance: &'a Instance, created: &'a str) -> Shown<'a> {
+    let id = number(&instance.id);
+    let of_kind = |kind: &'static str| {
+        instance.addresses.iter().filter(move |a| a.kind == kind).map(|a| a.address.as_str())
+    };
+    let v4 = of_kind("ExternalIP").find(|ip| ip.parse::<Ipv4Addr>().is_ok());
+    let v6 = of_kind("ExternalIP").find_map(|ip| ip.parse::<Ipv6Addr>().ok());
+    let private = of_kind("InternalIP").zip(0_u64..).map(|(ip, index)| PrivateNet {
+        network: NETWORK_ID,
+        ip,
+        alias_ips: [],
+        mac_address: mac_address(id.wrapping_add(index)),
+    });
+    Shown {
+        id,
+        name: &instance.name,
+        status: match instance.state {
+            InstanceState::Running => "running",
+            InstanceState::Stopped => "off",
+        },
+        created,
+        server_type: ServerType { id: 22, name: &instance.instance_type },
+        location: place(&instance.region),
+        datacenter: Datacenter { id: 4, name: &instance.zone, location: place(&instance.region) },
+        public_net: PublicNet {
+            ipv4: v4.map(|ip| PublicIpv4 { id, ip, blocked: false, dns_ptr: "" }),
+            ipv6: v6.map(|ip| PublicIpv6 { id, ip: network_of(ip), blocked: false, dns_ptr: [] }),
+            floating_ips: [],
+            firewalls: [],
+        },
+        private_net: private.collect(),
+        labels: &instance.labels,
+    }
+}
+
+/// A machine has a whole network of IPv6; its own address is the first in it.
+fn network_of(ip: Ipv6Addr) -> String {
+    let network = Ipv6Addr::from(u128::from(ip) >> 64 << 64);
+    format!("{network}/64")
+}
+
+fn mac_address(number: u64) -> String {
+    let [.., a, b, c, d, e] = number.to_be_bytes();
+    format!("86:{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}")
+}
+
+pub(super) fn list(clock: Clock, request: &Request) -> Plan {
+    let query = Query::list(request, &["name", "label_selector", "status"], &["id", "name", "created"]);
+    let op = if query.filters().is_empty() { Op::InstanceList } else { Op::InstanceGet };
+    let mut call = Call::new(op);
+    for (key, value) in query.filters() {
+        call = call.keyed(key, value);
+    }
+    planned(clock, call, query, move |query, cloud, now| {
+        let limit = cloud.page_size();
+        let created = created(now);
+        let status = |instance: &Instance| show(instance, &created).status;
+        let fits = |instance: &&Instance| {
+            query.fits("name", &instance.name)
+                && query.fits("status", status(instance))
+                && query.selects(|key| instance.labels.get(key).map(String::as_str))
+        };
+        // A look-up is always fresh, only lists may be stale.
+        let mut found: Vec<&Instance> = match op {
+            Op::InstanceList => cloud.list_instances(now.time),
+            _ => cloud.instances().filter(fits).collect(),
+        };
+        if !found.is_sorted_by_key(|instance| number(&instance.id)) {
+            found.sort_by_key(|instance| number(&instance.id));
+        }
+        let value = |instance: &&Instance, key: &str| match key {
+            "name" => instance.name.clone(),
+            _ => instance.id.clone(),
+        };
+        Ok(query.page("servers", limit, found, value, |instance| show(instance, &created)))
+    })
+}
+
+pub(super) fn read(clock: Clock, request: &Request, id: &str) -> Plan {
+    let id = id.to_owned();
+    planned(clock, Call::on(Op::InstanceGet, &id), Query::none(request), move |_, cloud, now| {
+        let instance = cloud.instance(&id).map_err(|_| Fail::not_found("server", &id))?;
+        Ok(Answer::json(200, &One { server: show(instance, &created(now)) }))
+    })
+}
+
+/// All of them have been there from the start.
+fn created(now: Now) -> String {
+    now.clock.text(std::time::Duration::ZERO)
+}
+
+/// Whatever would change a server.
+pub(super) fn forbidden(call: Call) -> Plan {
+    Plan::new(call, |_, _| Fail::new(403, "forbidden", "no token of this cloud may change servers").answer())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_written_as_the_api_does() {
+        assert_eq!(network_of("2001:db8:1:2:3::9".parse().expect("an address")), "2001:db8:1:2::/64");
+        assert_eq!(mac_address(0x0102_0304_05ff), "86:02:03:04:05:ff");
+    }
+}
