@@ -24,22 +24,53 @@ const RUN: Duration = Duration::from_secs(3);
 struct Pair {
     name: &'static str,
     native: &'static str,
-    hcloud: &'static str,
+    other: &'static str,
 }
 
-const PAIRS: &[Pair] = &[
-    Pair { name: "one instance", native: "/v1/instances/501", hcloud: "/v1/servers/501" },
-    Pair {
-        name: "instance by name",
-        native: "/v1/instances?name=node-501",
-        hcloud: "/v1/servers?name=node-501",
-    },
-    Pair { name: "page of 50 instances", native: "/v1/instances", hcloud: "/v1/servers?page=1&per_page=50" },
-    Pair {
-        name: "load balancers of an owner",
-        native: "/v1/load-balancers?owner=u-50",
-        hcloud: "/v1/load_balancers?label_selector=hcloud-ccm%2Fservice-uid%3Du-50",
-    },
+/// Dialects beside the native one.
+const OTHERS: &[(&str, &[Pair])] = &[
+    (
+        "hcloud",
+        &[
+            Pair { name: "one instance", native: "/v1/instances/501", other: "/v1/servers/501" },
+            Pair {
+                name: "instance by name",
+                native: "/v1/instances?name=node-501",
+                other: "/v1/servers?name=node-501",
+            },
+            Pair {
+                name: "page of 50 instances",
+                native: "/v1/instances",
+                other: "/v1/servers?page=1&per_page=50",
+            },
+            Pair {
+                name: "load balancers of an owner",
+                native: "/v1/load-balancers?owner=u-50",
+                other: "/v1/load_balancers?label_selector=hcloud-ccm%2Fservice-uid%3Du-50",
+            },
+        ],
+    ),
+    (
+        "digitalocean",
+        &[
+            Pair { name: "one instance", native: "/v1/instances/501", other: "/v2/droplets/501" },
+            Pair {
+                name: "instance by name",
+                native: "/v1/instances?name=node-501",
+                other: "/v2/droplets?name=node-501",
+            },
+            Pair {
+                name: "page of 50 instances",
+                native: "/v1/instances",
+                other: "/v2/droplets?page=1&per_page=50",
+            },
+            Pair {
+                name: "page of 50 load balancers",
+                native: "/v1/load-balancers",
+                other: "/v2/load_balancers?page=1&per_page=50",
+            },
+        ],
+    ),
 ];
 
 /// How often each side of a pair is measured; the median counts.
@@ -98,33 +129,35 @@ fn main() {
     }
     println!("memory        {} with a full journal", server.memory());
     drop(server);
-    dialects(&runtime);
+    for (dialect, pairs) in OTHERS {
+        beside_native(&runtime, dialect, pairs);
+    }
 }
 
 /// How fast a dialect is beside the native one, by the server's own processor time.
-fn dialects(runtime: &tokio::runtime::Runtime) {
-    println!("{:<40} {:>14} {:>14} {:>9}", "reads, calls/CPU s", "native", "hcloud", "ratio");
-    let [native, hcloud] = ["native", "hcloud"].map(|dialect| {
+fn beside_native(runtime: &tokio::runtime::Runtime, dialect: &str, pairs: &[Pair]) {
+    println!("{:<40} {:>14} {dialect:>14} {:>9}", "reads, calls/CPU s", "native", "ratio");
+    let [native, other] = ["native", dialect].map(|dialect| {
         let server = Server::speaking(dialect);
         let admin = Client::new(&server.admin, TOKEN).expect("a client");
         runtime.block_on(fill_numbered(&admin));
         server
     });
-    for pair in PAIRS {
+    for pair in pairs {
         let mut speeds = [Vec::new(), Vec::new()];
         for _ in 0..TURNS {
             for (index, (server, path)) in
-                [(&native, pair.native), (&hcloud, pair.hcloud)].into_iter().enumerate()
+                [(&native, pair.native), (&other, pair.other)].into_iter().enumerate()
             {
                 let case = Case { name: pair.name, path, connections: 4, faults: 0 };
                 speeds[index].push(measure(server, &case, RUN / 3).per_cpu_second());
             }
         }
-        let [native, hcloud] = speeds.map(|mut speeds| {
+        let [native, other] = speeds.map(|mut speeds| {
             speeds.sort_by(f64::total_cmp);
             speeds[TURNS / 2]
         });
-        println!("{:<40} {native:>14.0} {hcloud:>14.0} {:>9.2}", pair.name, hcloud / native);
+        println!("{:<40} {native:>14.0} {other:>14.0} {:>9.2}", pair.name, other / native);
     }
 }
 

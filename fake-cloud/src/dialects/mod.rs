@@ -7,6 +7,7 @@
 mod dialect;
 #[cfg(feature = "server")]
 mod digitalocean;
+#[cfg(feature = "server")]
 mod hcloud;
 mod kind;
 #[cfg(feature = "server")]
@@ -30,18 +31,18 @@ pub const ALL: &[Kind] = &[
         new: || Box::new(native::Native),
     },
     Kind {
-        name: "hcloud",
-        title: "the Hetzner Cloud API v1",
-        instance_ids: InstanceIds::Number,
-        #[cfg(feature = "server")]
-        new: || Box::new(hcloud::Hcloud::new()),
-    },
-    Kind {
         name: "digitalocean",
         title: "DigitalOcean's API v2, spoken by digitalocean-cloud-controller-manager",
         instance_ids: InstanceIds::Number,
         #[cfg(feature = "server")]
         new: || Box::new(digitalocean::DigitalOcean::new()),
+    },
+    Kind {
+        name: "hcloud",
+        title: "the Hetzner Cloud API v1",
+        instance_ids: InstanceIds::Number,
+        #[cfg(feature = "server")]
+        new: || Box::new(hcloud::Hcloud::new()),
     },
 ];
 

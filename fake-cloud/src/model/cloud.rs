@@ -215,6 +215,12 @@ impl Cloud {
         self.seen.load_balancers.view(now, self.tuning.stale, || self.load_balancers.iter())
     }
 
+    /// All load balancers by id as they are, for look-ups by another key.
+    pub(crate) fn load_balancers(&mut self, now: Duration) -> impl Iterator<Item = &LoadBalancer> {
+        self.load_balancers.settle(now);
+        self.load_balancers.iter()
+    }
+
     /// Creates a load balancer with addresses of these families.
     pub(crate) fn create_load_balancer(
         &mut self,
@@ -302,6 +308,16 @@ impl Cloud {
     /// All auxiliaries by id, as old as the settings allow.
     pub(crate) fn list_auxiliaries(&mut self, now: Duration) -> Vec<&Auxiliary> {
         self.seen.auxiliaries.view(now, self.tuning.stale, || self.auxiliaries.iter())
+    }
+
+    /// One auxiliary object of that kind.
+    pub(crate) fn auxiliary(&self, kind: &str, id: &str) -> Result<&Auxiliary, Refusal> {
+        self.auxiliaries.get(kind, id)
+    }
+
+    /// All auxiliaries by id as they are, for look-ups by another key.
+    pub(crate) fn auxiliaries(&self) -> impl Iterator<Item = &Auxiliary> {
+        self.auxiliaries.iter()
     }
 
     /// Creates an auxiliary object whose id begins with `prefix`.

@@ -13,7 +13,6 @@ mod cloud;
 mod ids;
 mod instances;
 mod load_balancers;
-mod lookups;
 mod refusal;
 mod routes;
 mod stale;

@@ -1,8 +1,8 @@
 //! A cloud that speaks the `digitalocean` dialect, and its short words.
 
-use crate::support::{LIMIT, OTHER_TOKEN, TOKEN, TestCloud};
-use fake_cloud::admin::{Address, Client, Credential, Instance, InstanceState};
-use fake_cloud::{Config, Server, Unknown};
+use crate::support::{LIMIT, TestCloud};
+use fake_cloud::Unknown;
+use fake_cloud::admin::{Address, Instance, InstanceState};
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -13,14 +13,7 @@ pub(crate) async fn start() -> TestCloud {
 }
 
 pub(crate) async fn start_with(unknown: Unknown) -> TestCloud {
-    let credential = |name: &str, token: &str| Credential { name: name.to_owned(), token: token.to_owned() };
-    let credentials = vec![credential("replica-1", TOKEN), credential("replica-2", OTHER_TOKEN)];
-    let config = Config { credentials, unknown, ..Config::local("digitalocean") };
-    let running = Server::start(config).await.expect("it starts");
-    let admin = Client::new(&running.admin_addr().to_string(), running.admin_token()).expect("a client");
-    admin.put_instances(&[droplet(101), droplet(102)]).await.expect("instances");
-    let http = reqwest::Client::builder().no_proxy().build().expect("a client");
-    TestCloud { running, admin, http }
+    TestCloud::speaking("digitalocean", unknown, &[droplet(101), droplet(102)]).await
 }
 
 /// The instance that is droplet `number`.

@@ -157,6 +157,18 @@ async fn deletion_is_at_once_and_final() {
 }
 
 #[tokio::test]
+async fn a_droplet_that_is_gone_is_no_target() {
+    let cloud = start().await;
+    let id = created(&cloud, "a").await;
+    cloud.admin.delete_instance("101").await.expect("deleted");
+    let path = format!("/v2/load_balancers/{id}");
+    let shown = cloud.call("GET", &path, None).await.answers(200);
+    assert_eq!(shown["load_balancer"]["droplet_ids"], json!([102]));
+    let message = cloud.call("PUT", &path, Some(load_balancer("a"))).await.fails(422, "unprocessable_entity");
+    assert_eq!(message, "droplet 101 was not found");
+}
+
+#[tokio::test]
 async fn nonsense_is_refused() {
     let cloud = start().await;
     let id = created(&cloud, "taken").await;

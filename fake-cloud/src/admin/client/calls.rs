@@ -45,6 +45,8 @@ impl Client {
         let mut authorization = HeaderValue::from_str(&format!("Bearer {token}"))
             .map_err(|_| unusable("the token holds characters that no header may hold".to_owned()))?;
         authorization.set_sensitive(true);
+        // Another crate of the same build may have given reqwest TLS without a provider of cryptography.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder()
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())

@@ -18,7 +18,7 @@ mod tags;
 mod wire;
 
 use super::{Answer, Denial, Dialect, Plan, Request};
-use crate::model::IdForm;
+use crate::model::{GoneBackends, IdForm};
 use desk::Desk;
 use std::sync::Arc;
 
@@ -40,6 +40,10 @@ impl Dialect for DigitalOcean {
 
     fn ids(&self) -> IdForm {
         IdForm::Uuid
+    }
+
+    fn gone_backends(&self) -> GoneBackends {
+        GoneBackends::Dropped
     }
 
     fn refuse(&self, denial: Denial) -> Answer {

@@ -63,7 +63,7 @@ pub(super) struct Tags(Vec<(String, Vec<Resource>)>);
 impl Tags {
     /// All there are.
     pub(super) fn all(cloud: &Cloud) -> Tags {
-        Tags(cloud.auxiliaries(KIND).map(|aux| (aux.name.clone(), carried(aux))).collect())
+        Tags(all(cloud).map(|aux| (aux.name.clone(), carried(aux))).collect())
     }
 
     /// Names of the tags that a resource carries.
@@ -130,11 +130,8 @@ pub(super) fn untag(
 /// # Errors
 /// None that a caller could do anything about.
 pub(super) fn forget(cloud: &mut Cloud, resource: &Resource, now: Duration) -> Result<(), Trouble> {
-    let carriers: Vec<String> = cloud
-        .auxiliaries(KIND)
-        .filter(|aux| carried(aux).contains(resource))
-        .map(|aux| aux.name.clone())
-        .collect();
+    let carriers: Vec<String> =
+        all(cloud).filter(|aux| carried(aux).contains(resource)).map(|aux| aux.name.clone()).collect();
     carriers.iter().try_for_each(|name| untag(cloud, name, std::slice::from_ref(resource), now))
 }
 
@@ -155,8 +152,12 @@ pub(super) fn shown(cloud: &Cloud, name: &str) -> Option<Value> {
     }))
 }
 
+fn all(cloud: &Cloud) -> impl Iterator<Item = &Auxiliary> {
+    cloud.auxiliaries().filter(|aux| aux.kind == KIND)
+}
+
 fn find(cloud: &Cloud, name: &str) -> Option<(String, Vec<Resource>)> {
-    cloud.auxiliaries(KIND).find(|aux| aux.name == name).map(|aux| (aux.id.clone(), carried(aux)))
+    all(cloud).find(|aux| aux.name == name).map(|aux| (aux.id.clone(), carried(aux)))
 }
 
 fn carried(aux: &Auxiliary) -> Vec<Resource> {

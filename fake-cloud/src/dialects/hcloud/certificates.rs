@@ -247,8 +247,9 @@ impl New {
 }
 
 fn check_free(cloud: &mut Cloud, name: &str, except: Option<&str>) -> Result<(), Fail> {
-    let same = |aux: &Auxiliary| aux.name == name && Some(aux.id.as_str()) != except;
-    if cloud.auxiliaries(CERTIFICATE).any(same) { Err(Fail::taken(name)) } else { Ok(()) }
+    let same =
+        |aux: &Auxiliary| aux.kind == CERTIFICATE && aux.name == name && Some(aux.id.as_str()) != except;
+    if cloud.auxiliaries().any(same) { Err(Fail::taken(name)) } else { Ok(()) }
 }
 
 /// Body that changes what a certificate is called.
