@@ -10,6 +10,7 @@ mod node;
 mod pod;
 mod podspec;
 mod rbac;
+mod review;
 mod service;
 mod small;
 mod strategy;
@@ -21,6 +22,7 @@ use serde_json::Value;
 pub use event::{event_from_core, event_to_core};
 pub use meta::place;
 pub use pod::mount_token;
+pub use review::review;
 pub use warnings::{deprecation, warnings};
 
 use crate::alloc::Allocator;

@@ -66,7 +66,6 @@ impl Cluster {
 }
 
 /// Creates an object written as JSON.
-#[track_caller]
 pub(crate) async fn create<K>(api: &Api<K>, object: Value) -> K
 where
     K: Resource + Serialize + DeserializeOwned + Clone + Debug,

@@ -2,4 +2,5 @@
 
 mod arbitrary;
 mod replay;
+mod rules;
 mod server;
