@@ -90,6 +90,8 @@ impl Worker {
         let simulated_init = group.is_none();
         let Some(slot) = self.slots.get_mut(index) else { return };
         if slot.run > 0 {
+            // The first start is no restart: the first restart after it is immediate.
+            slot.backoff.started(Instant::now(), &pace);
             slot.restarts = slot.restarts.saturating_add(1);
             if let Phase::Ended(ended) = &slot.phase {
                 slot.last = Some(ended.clone());
@@ -104,7 +106,6 @@ impl Worker {
         slot.restart_at = None;
         slot.kill_at = None;
         slot.lost = false;
-        slot.backoff.started(Instant::now(), &pace);
         slot.probes = CancellationToken::new();
         slot.group = group;
         let id = format!("embedded://{uid}-{}-{}", slot.container.name, slot.run);
