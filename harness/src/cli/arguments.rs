@@ -1,5 +1,6 @@
 //! What was typed.
 
+use crate::cluster::EmbeddedVersion;
 use crate::config::{
     BackendKind, ClusterKeys, Keep, NodeIp, OutputKeys, ProviderId, RunFile, SelectKeys, Source, Timing,
 };
@@ -39,8 +40,30 @@ pub(super) enum Command {
     /// Will a cluster boot with these manifests? Needs no cluster and no Docker.
     #[command(subcommand)]
     Bootstrap(::bootstrap::BootstrapCommand),
+    /// Start a cluster by hand.
+    #[command(subcommand)]
+    Cluster(ClusterCommand),
     /// Prove that the checks bite: with no CCM and with mutants of the reference CCM they must fail.
     Controls(ControlOptions),
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ClusterCommand {
+    /// A control plane in this process, without Docker: for kubectl, a CCM under a debugger or any other client.
+    Embedded(EmbeddedOptions),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct EmbeddedOptions {
+    /// Where an administrator's kubeconfig is written; removed at the end. It must not exist yet.
+    #[arg(long, value_name = "FILE")]
+    pub(super) kubeconfig: PathBuf,
+    /// Nodes, each waiting for a cloud controller manager.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    pub(super) nodes: u32,
+    /// Version of Kubernetes.
+    #[arg(long, value_name = "VERSION", default_value_t)]
+    pub(super) kubernetes: EmbeddedVersion,
 }
 
 #[derive(Clone, Debug, Default, Args)]

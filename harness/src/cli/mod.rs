@@ -3,6 +3,7 @@
 mod arguments;
 mod bootstrap;
 mod clean;
+mod cluster;
 mod controls;
 mod keeper;
 mod list;
@@ -12,7 +13,7 @@ mod test;
 
 use crate::cx::Suite;
 use crate::report::exit;
-use arguments::{Cli, Command};
+use arguments::{Cli, ClusterCommand, Command};
 use clap::Parser;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
@@ -39,6 +40,7 @@ pub fn main(suites: &'static [Suite]) -> ExitCode {
         Command::Explain(options) => list::explain(suites, &options.id),
         Command::Clean => clean::clean(),
         Command::Bootstrap(command) => bootstrap::run(&command),
+        Command::Cluster(ClusterCommand::Embedded(options)) => cluster::embedded(&options),
         Command::Controls(options) => controls::controls(suites, &options),
     }
 }

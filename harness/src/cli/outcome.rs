@@ -22,6 +22,19 @@ pub(super) fn interrupted_exit() -> ExitCode {
     ExitCode::from(INTERRUPTED)
 }
 
+/// Waits for SIGINT or SIGTERM; for ever where neither can be heard.
+pub(super) async fn interrupted() {
+    let (Ok(mut interrupt), Ok(mut terminate)) =
+        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+}
+
 /// Cancels the run at the first SIGINT or SIGTERM; at the second gives up cleaning, too.
 #[expect(
     clippy::exit,
@@ -29,22 +42,11 @@ pub(super) fn interrupted_exit() -> ExitCode {
     reason = "the second signal asks for exactly that: no cleanup"
 )]
 pub(super) async fn watch_signals(cancel: CancellationToken) {
-    let (Ok(mut interrupt), Ok(mut terminate)) =
-        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-    else {
-        return;
-    };
-    let mut next = async || {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-    };
     let progress = Progress::on_stderr();
-    next().await;
+    interrupted().await;
     progress.say("interrupted: taking everything down (once more to leave it behind)");
     cancel.cancel();
-    next().await;
+    interrupted().await;
     progress.say("left behind: 'ccm-conformance clean' removes it");
     std::process::exit(i32::from(INTERRUPTED));
 }

@@ -17,6 +17,12 @@ pub enum ClusterError {
     /// The machine cannot run a cluster.
     #[error(transparent)]
     Preflight(#[from] PreflightError),
+    /// The embedded cluster.
+    #[error("the embedded cluster did not start: {cause}")]
+    Embedded {
+        /// Why.
+        cause: String,
+    },
     /// What was asked for does not exist or cannot be; the user's to correct (exit code 2).
     #[error("{what}: {why}; {way_out}")]
     Usage {

@@ -1,9 +1,10 @@
-//! Clusters: made with kind, or there already.
+//! Clusters: made with kind, in this process, or there already.
 //!
 //! A [`Cluster`] does to its machines what suites ask for, and says `not possible here` where its backend cannot.
 //! Knows no Kubernetes API: Nodes, taints and readiness are [`crate::k8s`]'s.
 
 mod condense;
+mod embedded;
 mod error;
 mod evidence;
 mod exec;
@@ -23,6 +24,7 @@ mod spec;
 mod topology;
 mod version;
 
+pub use embedded::{EmbeddedCluster, EmbeddedSpec, EmbeddedVersion};
 pub use error::ClusterError;
 pub use exec::ExecOutput;
 pub use existing::ExistingCluster;

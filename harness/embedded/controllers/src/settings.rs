@@ -121,18 +121,6 @@ impl NodeSpec {
             capacity: capacity.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
         }
     }
-
-    /// The same machine as a control plane node: its label and its taint.
-    #[must_use]
-    pub fn control_plane(mut self) -> NodeSpec {
-        self.labels.insert("node-role.kubernetes.io/control-plane".to_owned(), String::new());
-        self.taints.push(NodeTaint {
-            key: "node-role.kubernetes.io/control-plane".to_owned(),
-            value: String::new(),
-            effect: "NoSchedule".to_owned(),
-        });
-        self
-    }
 }
 
 /// A taint a kubelet registers with.
