@@ -14,5 +14,6 @@ pub(crate) mod setup;
 pub(crate) mod simulated;
 pub(crate) mod start;
 pub(crate) mod status;
+mod tell;
 pub(crate) mod volumes;
 pub(crate) mod worker;
