@@ -20,7 +20,7 @@ struct Shown<'a> {
     status: &'static str,
     created: &'a str,
     server_type: ServerType<'a>,
-    location: Location<'a>,
+    location: Place<'a>,
     datacenter: Datacenter<'a>,
     public_net: PublicNet<'a>,
     private_net: Vec<PrivateNet<'a>>,
@@ -37,7 +37,15 @@ struct ServerType<'a> {
 struct Datacenter<'a> {
     id: u64,
     name: &'a str,
-    location: Location<'a>,
+    location: Place<'a>,
+}
+
+/// A location, as much of it as anybody reads with a server.
+#[derive(Clone, Copy, Serialize)]
+struct Place<'a> {
+    id: u64,
+    name: &'a str,
+    network_zone: &'a str,
 }
 
 #[derive(Serialize)]
@@ -80,6 +88,8 @@ struct One<'a> {
 /// What is shown of an instance. A second internal address is a second attachment to the one network there is.
 fn show<'a>(instance: &'a Instance, created: &'a str) -> Shown<'a> {
     let id = number(&instance.id);
+    let Location { id: location, name, network_zone, .. } = place(&instance.region);
+    let location = Place { id: location, name, network_zone };
     let of_kind = |kind: &'static str| {
         instance.addresses.iter().filter(move |a| a.kind == kind).map(|a| a.address.as_str())
     };
@@ -100,8 +110,8 @@ fn show<'a>(instance: &'a Instance, created: &'a str) -> Shown<'a> {
         },
         created,
         server_type: ServerType { id: 22, name: &instance.instance_type },
-        location: place(&instance.region),
-        datacenter: Datacenter { id: 4, name: &instance.zone, location: place(&instance.region) },
+        location,
+        datacenter: Datacenter { id: 4, name: &instance.zone, location },
         public_net: PublicNet {
             ipv4: v4.map(|ip| PublicIpv4 { id, ip, blocked: false, dns_ptr: "" }),
             ipv6: v6.map(|ip| PublicIpv6 { id, ip: network_of(ip), blocked: false, dns_ptr: [] }),
