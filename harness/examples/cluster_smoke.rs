@@ -9,12 +9,13 @@
 #![expect(clippy::print_stdout, reason = "printing is what it is for")]
 
 use anyhow::{Context, Result, bail, ensure};
+use fake_cloud::dialects::InstanceIds;
 use harness::cloud::{Cloud, CloudSpec};
 use harness::cluster::{
     Cluster, Families, KindSpec, Machine, PodNetwork, ProviderIds, Target, cleanup, ensure_network,
     list_leftovers,
 };
-use harness::config::{Kubernetes, NodeIp, Topology, workspace};
+use harness::config::{Kubernetes, NodeIp, ProviderIdFormat, Topology, workspace};
 use harness::images::{Engine, Folders, ImageSource, Program, RunId, prepare};
 use harness::probe::{ReadError, poll};
 use std::collections::BTreeMap;
@@ -42,7 +43,10 @@ async fn main() -> Result<()> {
     };
     let identity = match arguments.next().as_deref() {
         None => (ProviderIds::Empty, NodeIp::Kept),
-        Some("chosen") => (ProviderIds::Chosen { prefix: "native://i-".to_owned() }, NodeIp::Dropped),
+        Some("chosen") => {
+            let format = ProviderIdFormat::new("native://{id}").context("it holds an id")?;
+            (ProviderIds::Chosen { format, ids: InstanceIds::Text }, NodeIp::Dropped)
+        }
         Some(other) => bail!("'{other}' is not 'chosen'"),
     };
     let engine = timed("connect", Engine::connect()).await?;
