@@ -9,6 +9,7 @@
 #![expect(clippy::print_stdout, reason = "printing is what it is for")]
 
 use anyhow::{Context, Result, bail, ensure};
+use fake_cloud::dialects::InstanceIds;
 use harness::cloud::{Cloud, CloudSpec};
 use harness::cluster::{
     Cluster, Families, KindSpec, Machine, PodNetwork, ProviderIds, Target, cleanup, ensure_network,
@@ -43,8 +44,8 @@ async fn main() -> Result<()> {
     let identity = match arguments.next().as_deref() {
         None => (ProviderIds::Empty, NodeIp::Kept),
         Some("chosen") => {
-            let format = ProviderIdFormat::new("native://{id}").context("a providerID with {id}")?;
-            (ProviderIds::Chosen { format, ids: fake_cloud::dialects::InstanceIds::Text }, NodeIp::Dropped)
+            let format = ProviderIdFormat::new("native://{id}").context("it holds an id")?;
+            (ProviderIds::Chosen { format, ids: InstanceIds::Text }, NodeIp::Dropped)
         }
         Some(other) => bail!("'{other}' is not 'chosen'"),
     };

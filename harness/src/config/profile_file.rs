@@ -298,7 +298,7 @@ pub(crate) const KEYS: &[Key] = &[
         ]),
     ),
     key("providerId", &Kind::Table(&[key("format", &Kind::Form(provider_id))])),
-    key("location", &Kind::Table(&[key("region", &Kind::Form(name)), key("zone", &Kind::Text)])),
+    key("location", &Kind::Table(&[key("region", &Kind::Form(name)), key("zone", &Kind::Form(zone))])),
     key("addressOrder", &Kind::List(&Kind::Word(ADDRESS_TYPES))),
     key("loadBalancerOwner", &Kind::Word(Ownership::WORDS)),
     key("replicas", &Kind::Whole(1, 9)),
@@ -324,6 +324,11 @@ fn name(text: &str) -> Result<(), String> {
         sound,
         "a name has letters, digits, '-', '_' and '.' only and begins and ends with a letter or digit",
     )
+}
+
+/// A zone's name, or nothing where the CCM reports no zone.
+fn zone(text: &str) -> Result<(), String> {
+    if text.is_empty() { Ok(()) } else { name(text) }
 }
 
 fn framework_version(text: &str) -> Result<(), String> {
