@@ -48,13 +48,19 @@ async fn follows_each_field(cx: &CheckCx) -> Verdict {
         |lb| matches!(lb.frontends.as_slice(), [f] if f.port == 8080),
     )
     .await?;
-    cx.patch_service(&service, &json!({"spec": {"loadBalancerSourceRanges": ["192.0.2.0/24"]}})).await?;
-    source_ranges_become(cx, &service, "192.0.2.0/24").await?;
-    cx.patch_service(&service, &json!({"spec": {"sessionAffinity": "ClientIP"}})).await?;
-    balancer_becomes(cx, &service, "a changed session affinity arrives", "session affinity ClientIP", |lb| {
-        lb.session_affinity == "ClientIP"
-    })
-    .await?;
+    let declared = &cx.session().plan().profile.capabilities;
+    if declared.source_ranges {
+        cx.patch_service(&service, &json!({"spec": {"loadBalancerSourceRanges": ["192.0.2.0/24"]}})).await?;
+        source_ranges_become(cx, &service, "192.0.2.0/24").await?;
+    }
+    if declared.affinity {
+        cx.patch_service(&service, &json!({"spec": {"sessionAffinity": "ClientIP"}})).await?;
+        let promise = "a changed session affinity arrives";
+        balancer_becomes(cx, &service, promise, "session affinity ClientIP", |lb| {
+            lb.session_affinity == "ClientIP"
+        })
+        .await?;
+    }
     cx.patch_service(&service, &json!({"spec": {"externalTrafficPolicy": "Local"}})).await?;
     let stored = cx.services_api(&service.namespace).get(&service.name).await?;
     let port = stored.spec.and_then(|s| s.health_check_node_port).unwrap_or_default() as u16;
@@ -93,7 +99,8 @@ async fn keeps_identity(cx: &CheckCx) -> Verdict {
             lb.health_check.as_ref().is_some_and(|h| h.protocol == "HTTP" && h.port >= 30_000)
         }),
     ];
-    for (what, patch, arrived) in edits {
+    let affinity = cx.session().plan().profile.capabilities.affinity;
+    for (what, patch, arrived) in edits.into_iter().filter(|(what, ..)| affinity || *what != "affinity") {
         cx.patch_service(&service, &patch).await?;
         let (id, addresses) = (before.id.clone(), before.addresses.clone());
         let read = async || cx.load_balancers(&service).await;

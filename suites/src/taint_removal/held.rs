@@ -97,7 +97,7 @@ pub(super) async fn insists_on_the_provided_ip(cx: &CheckCx) -> Verdict {
         untouched(),
     )
     .await?;
-    held.addresses.push(address("InternalIP", "192.0.2.99"));
+    held.addresses = vec![address("InternalIP", "192.0.2.99")];
     cx.put_instance(&held).await?;
     cx.patch_node(&held.name, &json!({"metadata": {"annotations": {"example.com/touched": "1"}}})).await?;
     becomes_initialised(cx, "the Node is initialised once the cloud reports the IP", &held.name).await?;
