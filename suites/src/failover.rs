@@ -206,8 +206,8 @@ async fn never_overlaps(cx: &CheckCx) -> Verdict {
         let mut round = 0;
         loop {
             round += 1;
-            let patch = json!({"metadata": {"annotations": {"example.com/round": round.to_string()}, "labels": {}},
-                "spec": {"sessionAffinity": if round % 2 == 0 { "None" } else { "ClientIP" }}});
+            let ports = json!([{"port": 80 + round % 2, "protocol": "TCP"}]);
+            let patch = json!({"spec": {"ports": ports}});
             if let Err(stop) = cx.patch_service(&service, &patch).await {
                 return stop;
             }
