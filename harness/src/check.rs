@@ -254,6 +254,7 @@ impl Stop {
             expected: expected.into(),
             seen: seen.into(),
             waited: None,
+            explained: None,
         }))
     }
 }
@@ -300,6 +301,8 @@ pub struct Unmet {
     pub seen: String,
     /// How long and how often was looked; `None` when the promise was judged from what had happened already.
     pub waited: Option<String>,
+    /// Why it may be so, where that can be told; several lines.
+    pub explained: Option<String>,
 }
 
 impl fmt::Display for Unmet {
@@ -307,8 +310,11 @@ impl fmt::Display for Unmet {
         writeln!(f, "promise:   {}", self.promise)?;
         writeln!(f, "expected:  {}", self.expected)?;
         write!(f, "last seen: {}", self.seen)?;
-        match &self.waited {
-            Some(waited) => write!(f, "\nwaited:    {waited}"),
+        if let Some(waited) = &self.waited {
+            write!(f, "\nwaited:    {waited}")?;
+        }
+        match &self.explained {
+            Some(explained) => write!(f, "\nexplained:\n{}", explained.trim_end()),
             None => Ok(()),
         }
     }

@@ -10,8 +10,8 @@ use crate::ledger::{Ledger, Outcome, StageTime};
 use crate::progress::Progress;
 use crate::report::{CHECKS_STAGE, exit};
 use crate::run::{Planned, is_filtered_out, plan_checks, run_all};
-use crate::session::load_manifests;
 use crate::session::up::{Environment, Leave};
+use crate::session::{expected_boot, load_manifests};
 use libtest_mimic::Arguments;
 use std::io::Write;
 use std::process::ExitCode;
@@ -78,6 +78,9 @@ pub(super) fn plan(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
                 .map_or("the default kubeconfig".into(), |f| f.display().to_string());
             text.push_str(&format!("cluster    existing, {file}\n"));
         }
+    }
+    if let Some(expected) = expected_boot(&plan) {
+        text.push_str(&format!("boot       {}\n", expected.replace('\n', "\n           ")));
     }
     text.push_str(&format!("timing     {}, {} checks side by side\n", plan.timing, plan.jobs));
     text.push_str(&format!("output     {}\n\n", plan.output.display()));
@@ -156,6 +159,9 @@ pub(super) fn execute(
     let progress = Progress::on_stderr();
     let mut environment = Environment::new(plan.clone());
     progress.say(&format!("run {}", environment.run_id().as_str()));
+    if let Some(expected) = expected_boot(&plan) {
+        progress.say(&format!("  expected of the manifests: {}", expected.replace('\n', "\n    ")));
+    }
     let up = runtime.block_on(environment.up(&progress, &cancel));
     let mut ledger = Ledger { started, ..Ledger::default() };
     ledger.stages = environment.stages();

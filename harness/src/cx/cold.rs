@@ -3,9 +3,10 @@
 use super::{CheckCx, Undo};
 use crate::ccm::Form;
 use crate::check::{Stop, Verdict};
-use crate::k8s::{T_UNINIT, addresses, has_taint, provider_id};
+use crate::k8s::{T_UNINIT, addresses, has_taint, provider_id, taints};
 use crate::probe::{Observed, ReadError, Seen, holds, judge, poll};
-use crate::session::Network;
+use crate::session::{Network, expectation};
+use bootstrap::{Cni, ObservedNode, ObservedPod};
 use k8s_openapi::api::core::v1::{Node, Pod, ServiceAccount};
 use kube::ResourceExt;
 use kube::api::{Api, PostParams};
@@ -17,6 +18,7 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub struct Cold {
     nodes: Vec<String>,
+    network: Network,
 }
 
 impl Cold {
@@ -42,6 +44,35 @@ impl Observed for Nodes {
     }
 }
 
+fn seen_pod(pod: &Pod) -> ObservedPod {
+    let status = pod.status.as_ref();
+    let conditions = status.and_then(|s| s.conditions.as_ref()).into_iter().flatten();
+    let says = conditions.filter(|c| c.status != "True").find_map(|c| c.message.clone());
+    ObservedPod {
+        name: format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any()),
+        phase: status.and_then(|s| s.phase.clone()).unwrap_or_else(|| "none".to_owned()),
+        says: says.unwrap_or_default(),
+    }
+}
+
+fn seen_node(node: &Node) -> ObservedNode {
+    let conditions = node.status.as_ref().and_then(|s| s.conditions.as_ref()).into_iter().flatten();
+    // Every other condition names a trouble, which is there when it is not False.
+    let wrong = conditions.filter(|c| c.status != if c.type_ == "Ready" { "True" } else { "False" });
+    ObservedNode {
+        name: node.name_any(),
+        taints: taints(node),
+        conditions: wrong
+            .map(|c| {
+                let (reason, message) =
+                    (c.reason.as_deref().unwrap_or(""), c.message.as_deref().unwrap_or(""));
+                format!("{}={} ({reason}): {message}", c.type_, c.status)
+            })
+            .collect(),
+        addresses: addresses(node).into_iter().map(|(kind, address)| format!("{kind} {address}")).collect(),
+    }
+}
+
 impl CheckCx {
     /// Takes the CCM away and makes the cluster cold, with or without a pod network. Undone when the check ends.
     ///
@@ -51,7 +82,7 @@ impl CheckCx {
         self.session.ensure_ccm(Form::Absent).await?;
         self.on_end(Undo::Cold);
         self.session.unless_interrupted(async { Ok(self.session.make_cold(network).await?) }).await?;
-        Ok(Cold { nodes: self.session.real_nodes() })
+        Ok(Cold { nodes: self.session.real_nodes(), network })
     }
 
     /// Applies the vendor's manifests as they are; waits for nothing.
@@ -92,8 +123,25 @@ impl CheckCx {
                 None => Seen::NotYet(String::new()),
             }
         });
-        self.eventually("every Node is initialised, with no manual step", self.limits().boot(), read, all)
-            .await
+        let promise = "every Node is initialised, with no manual step";
+        let outcome = self.eventually(promise, self.limits().boot(), read, all).await;
+        outcome.map_err(|stop| match stop {
+            Stop::Unmet(mut unmet) => {
+                unmet.explained = self.boot_explained(cold);
+                Stop::Unmet(unmet)
+            }
+            other => other,
+        })
+    }
+
+    /// What the boot model says of the manifests, and what is seen of Pods and Nodes.
+    fn boot_explained(&self, cold: &Cold) -> Option<String> {
+        let cni = if cold.network == Network::Present { Cni::Independent } else { Cni::None };
+        let expectation = expectation(self.session.plan(), &[cni])?.ok()?;
+        let pods = self.session.ccm().pods(Form::AsShipped).iter().map(|pod| seen_pod(pod)).collect();
+        let nodes =
+            cold.nodes.iter().filter_map(|name| self.find_node(name)).map(|n| seen_node(&n)).collect();
+        Some(expectation.explain_with(&bootstrap::Observed { pods, nodes }))
     }
 
     /// Creates a canary Pod: no tolerations, no host network.

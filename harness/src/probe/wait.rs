@@ -201,6 +201,7 @@ fn unmet<O: Observed>(promise: &str, expected: &str, last: Option<&(O, String)>,
         expected: expected.to_owned(),
         seen,
         waited: Some(tally.waited()),
+        explained: None,
     }))
 }
 

@@ -2,6 +2,7 @@
 //!
 //! [`up`] brings it up and takes it down; a [`Session`] joins it.
 
+mod boot;
 mod cold;
 mod crash;
 mod journal;
@@ -9,6 +10,7 @@ mod secrets;
 mod state;
 pub mod up;
 
+pub use boot::{expectation, expected_boot};
 pub use cold::Network;
 pub use crash::{Crash, Gathering, Seat};
 pub use journal::{Journal, is_lb_write, show_entry};

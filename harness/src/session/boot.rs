@@ -1,0 +1,58 @@
+//! What the boot model expects of a profile's manifests, and why a cluster that did not boot did not.
+
+use crate::config::{ClusterPlan, NodeIp, RunPlan, Topology};
+use bootstrap::{CloudEndpoint, Cluster, Cni, Expectation, YesNo, expect, read_paths};
+
+/// What the model says of the plan's manifests on its cluster, with each of these pod networks; `None` when nothing is
+/// deployed, or the cluster is one the harness does not make.
+///
+/// # Errors
+/// Manifests that cannot be read, with file and line.
+pub fn expectation(plan: &RunPlan, networks: &[Cni]) -> Option<Result<Expectation, String>> {
+    let ClusterPlan::Kind(kind) = &plan.cluster else { return None };
+    if plan.profile.deploys_nothing() {
+        return None;
+    }
+    let topology = match kind.topology {
+        Topology::Single | Topology::NoCni => bootstrap::Topology::SingleNode,
+        Topology::ThreeNode | Topology::DualStack | Topology::File(_) => {
+            bootstrap::Topology::ControlPlaneAndWorker
+        }
+    };
+    let clusters: Vec<Cluster> = networks
+        .iter()
+        .map(|network| Cluster {
+            // The harness gives the CCM the addresses of the API server and of the fake cloud.
+            cloud_endpoint: CloudEndpoint::Address,
+            node_ip: if kind.node_ip == NodeIp::Kept { YesNo::Yes } else { YesNo::No },
+            ..Cluster::new(topology, *network)
+        })
+        .collect();
+    let ccm = plan.profile.workload.as_ref().map(|workload| workload.name.as_str());
+    let assumed = accounts(plan);
+    let sources = read_paths(&plan.profile.manifests);
+    Some(sources.and_then(|sources| expect(sources, &clusters, &assumed, ccm)))
+}
+
+/// The service accounts of the manifests, taken to have the rights their program needs: some programs switch off what the
+/// framework would read at its start (digitalocean v0.1.68 boots without the rights of contract AUTH-11).
+fn accounts(plan: &RunPlan) -> Vec<String> {
+    let documents = super::load_manifests(plan).ok().flatten().map(|m| m.documents).unwrap_or_default();
+    let accounts = documents.iter().filter(|document| document["kind"] == "ServiceAccount");
+    let text = |value: &serde_json::Value, otherwise: &str| value.as_str().unwrap_or(otherwise).to_owned();
+    accounts
+        .map(|account| {
+            let meta = &account["metadata"];
+            format!("ServiceAccount/{}/{}", text(&meta["namespace"], "default"), text(&meta["name"], ""))
+        })
+        .collect()
+}
+
+/// The expectation in a line for each pod network the bootstrap checks use, for a person before the run.
+pub fn expected_boot(plan: &RunPlan) -> Option<String> {
+    match expectation(plan, &[Cni::Independent, Cni::None])? {
+        Ok(expectation) => Some(expectation.summary().trim_end().to_owned()),
+        // What cannot be read is told when the manifests are loaded; templates of a vendor's may be more than we read.
+        Err(why) => Some(format!("cannot be told: {}", why.trim_end())),
+    }
+}
