@@ -6,6 +6,9 @@ use crate::check::{Level, Sharing};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// The backend whose cluster is a simulation.
+pub const SIMULATED: &str = "embedded";
+
 /// How one check ended. Every selected id ends in exactly one of these.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
@@ -91,7 +94,7 @@ pub struct Subject {
     pub capabilities: Vec<String>,
     /// Fake cloud's dialect.
     pub dialect: String,
-    /// Cluster backend: `kind` or `existing`.
+    /// Cluster backend: `kind`, `embedded` or `existing`.
     pub backend: String,
     /// Topology name.
     pub topology: String,
@@ -114,6 +117,13 @@ pub struct Subject {
     pub declared: BTreeMap<String, String>,
     /// Command that reproduces the run.
     pub reproduce: String,
+}
+
+impl Subject {
+    /// Whether the cluster was a simulation, which certifies nothing.
+    pub fn is_simulated(&self) -> bool {
+        self.backend == SIMULATED
+    }
 }
 
 /// How long a stage took.
@@ -157,7 +167,8 @@ pub enum Conformance {
 }
 
 impl Ledger {
-    /// The verdict: a failed MUST decides; else anything of level MUST not judged makes it partial;
+    /// The verdict: a failed MUST decides; else anything of level MUST not judged makes it partial, and so does a
+    /// simulated cluster;
     /// an environment with no judged MUST at all is not judged.
     pub fn conformance(&self) -> Conformance {
         let musts = || self.entries.iter().filter(|e| e.level == Level::Must);
@@ -174,6 +185,10 @@ impl Ledger {
             Outcome::Skip { reason: SkipReason::NotObservable | SkipReason::Deselected, .. }
             | Outcome::Error { .. } => true,
         };
-        if musts().any(unjudged) { Conformance::Partial } else { Conformance::Conformant }
+        if musts().any(unjudged) || self.subject.is_simulated() {
+            Conformance::Partial
+        } else {
+            Conformance::Conformant
+        }
     }
 }

@@ -118,6 +118,13 @@ impl Manifests {
         Ok(Manifests { documents: flat, workload, container })
     }
 
+    /// The image of the CCM's container, as the manifests write it.
+    pub fn image(&self) -> Option<&str> {
+        let workload = &self.documents[self.workload];
+        let spec = if workload["kind"] == "Pod" { &workload["spec"] } else { &workload["spec"]["template"]["spec"] };
+        spec["containers"][self.container]["image"].as_str()
+    }
+
     /// The workload's key.
     pub fn workload_key(&self) -> ObjectKey {
         key_of(&self.documents[self.workload])

@@ -35,6 +35,8 @@ pub(super) enum Command {
     List(ListOptions),
     /// Explain one check.
     Explain(ExplainOptions),
+    /// Which checks ended otherwise in one report than in another: two releases of a CCM, or two clusters.
+    Compare(CompareOptions),
     /// Remove what earlier runs left behind.
     Clean,
     /// Will a cluster boot with these manifests? Needs no cluster and no Docker.
@@ -71,7 +73,10 @@ pub(super) struct ControlOptions {
     /// Only these mutants; may be repeated. Without it all of them, and no CCM at all.
     #[arg(long, value_name = "ID")]
     pub(super) mutant: Vec<String>,
-    /// Node image by Kubernetes version or by name; without it the newest image at hand.
+    /// Where the controls run; 'auto', the default, takes kind where Docker, kind and a node image are there.
+    #[arg(long, value_name = "auto|kind|embedded", value_parser = BackendKind::from_str)]
+    cluster: Option<BackendKind>,
+    /// Kubernetes by its version, or by the node image's name; without it the newest at hand.
     #[arg(long, value_name = "VERSION|IMAGE")]
     kubernetes: Option<String>,
     /// Folder for evidence.
@@ -86,12 +91,26 @@ impl ControlOptions {
     /// What was typed, in the run file's form.
     pub(super) fn overrides(&self) -> RunFile {
         RunFile {
-            cluster: ClusterKeys { kubernetes: self.kubernetes.clone(), ..ClusterKeys::default() },
+            cluster: ClusterKeys {
+                backend: self.cluster,
+                kubernetes: self.kubernetes.clone(),
+                ..ClusterKeys::default()
+            },
             output: OutputKeys { dir: Some(self.out.clone()) },
             keep: self.keep,
             ..RunFile::default()
         }
     }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CompareOptions {
+    /// A report.yaml.
+    #[arg(value_name = "REPORT")]
+    pub(super) before: PathBuf,
+    /// Another one.
+    #[arg(value_name = "REPORT")]
+    pub(super) after: PathBuf,
 }
 
 #[derive(Debug, Args)]
@@ -124,13 +143,17 @@ pub(super) struct RunOptions {
     /// The CCM's image, instead of the profile's.
     #[arg(long, value_name = "REFERENCE")]
     image: Option<String>,
-    /// Where the checks run: a kind cluster of its own, or an existing one.
-    #[arg(long, value_name = "kind|existing", value_parser = BackendKind::from_str)]
+    /// The CCM as a program of this machine, instead of an image; only the embedded cluster runs it.
+    #[arg(long, value_name = "PATH", conflicts_with = "image")]
+    binary: Option<String>,
+    /// Where the checks run: on a kind cluster (real kubelets), in this process without Docker, or on an existing
+    /// cluster; 'auto', the default, takes kind where Docker, kind and a node image are there, else embedded.
+    #[arg(long, value_name = "auto|kind|embedded|existing", value_parser = BackendKind::from_str)]
     cluster: Option<BackendKind>,
-    /// Topology of the kind cluster: single, three-node, no-cni, dual-stack or a kind configuration file.
+    /// Topology of the cluster: single, three-node, no-cni, dual-stack or a kind configuration file.
     #[arg(long, value_name = "NAME|PATH")]
     topology: Option<String>,
-    /// Node image by Kubernetes version or by name; without it the newest image at hand.
+    /// Kubernetes by its version, or by the node image's name; without it the newest at hand.
     #[arg(long, value_name = "VERSION|IMAGE")]
     kubernetes: Option<String>,
     /// The existing cluster's kubeconfig.
@@ -180,6 +203,7 @@ impl RunOptions {
         RunFile {
             profile: self.profile.clone(),
             image: self.image.clone(),
+            binary: self.binary.clone(),
             cluster: ClusterKeys {
                 backend: self.cluster,
                 topology: self.topology.clone(),

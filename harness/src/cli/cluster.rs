@@ -28,8 +28,8 @@ async fn serve(options: &EmbeddedOptions) -> ExitCode {
         let why = format!("{} exists, and would be overwritten; name a file that does not", file.display());
         return fail(exit::USAGE, &why);
     }
-    let spec = EmbeddedSpec { nodes: options.nodes, kubernetes: options.kubernetes };
-    let cluster = match EmbeddedCluster::start(&spec).await {
+    let spec = EmbeddedSpec::of_nodes(options.nodes, options.kubernetes);
+    let cluster = match EmbeddedCluster::start(spec).await {
         Ok(cluster) => cluster,
         Err(error) => return fail(exit::ENVIRONMENT, &chain(&error)),
     };
@@ -40,10 +40,10 @@ async fn serve(options: &EmbeddedOptions) -> ExitCode {
     }
     let text = format!(
         "Kubernetes {} at {} in {:.2} s, {} nodes\nexport KUBECONFIG={}\nCtrl-C ends it\n",
-        spec.kubernetes,
+        options.kubernetes,
         cluster.url(),
         began.elapsed().as_secs_f64(),
-        spec.nodes,
+        options.nodes,
         file.display(),
     );
     let _ = std::io::stdout().write_all(text.as_bytes());

@@ -12,7 +12,7 @@ use crate::progress::Progress;
 use crate::report::exit;
 use crate::run::{Phases, Planned, plan_checks, run_one};
 use crate::session::up::{Environment, Leave};
-use crate::session::{RunDir, Session, SessionError};
+use crate::session::{RunDir, Session, SessionError, settle};
 use serde::Deserialize;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -65,6 +65,8 @@ pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> Ex
     };
     let cancel = CancellationToken::new();
     runtime.spawn(watch_signals(cancel.clone()));
+    let (with_mutants, chosen) = runtime.block_on(settle(with_mutants));
+    chosen.iter().for_each(|chosen| progress.say(chosen));
     let mut environment = Environment::new(Arc::new(with_mutants.clone()));
     let outcome = match runtime.block_on(environment.up(&progress, &cancel)) {
         Err(error) => Err(chain(&error)),

@@ -13,7 +13,7 @@ use crate::probe::{ReadError, pause, poll};
 use crate::progress::Progress;
 use crate::report::{exit, summary};
 use crate::session::up::{Environment, Leave};
-use crate::session::{FOLDER_PREFIX, RunDir, Session, StateError};
+use crate::session::{FOLDER_PREFIX, RunDir, Session, StateError, settle};
 use serde::{Deserialize, Serialize};
 use std::fs::OpenOptions;
 use std::os::unix::process::CommandExt;
@@ -139,6 +139,9 @@ async fn keep(
     tokio::spawn(watch_signals(cancel.clone()));
     tokio::spawn(cancel_with(watched, cancel.clone()));
     let mut ledger = Ledger { started: jiff::Timestamp::now().to_string(), ..Ledger::default() };
+    let (settled, chosen) = settle(plan.as_ref().clone()).await;
+    let plan = Arc::new(settled);
+    chosen.iter().for_each(|chosen| progress.say(chosen));
     let mut environment = Environment::new(plan.clone());
     let meeting = RunDir::join(place);
     let up = match prepare_output(&plan) {

@@ -4,6 +4,7 @@ mod arguments;
 mod bootstrap;
 mod clean;
 mod cluster;
+mod compare;
 mod controls;
 mod keeper;
 mod list;
@@ -38,6 +39,7 @@ pub fn main(suites: &'static [Suite]) -> ExitCode {
         Command::Plan(options) => run::plan(suites, &options),
         Command::List(options) => list::list(suites, options.output),
         Command::Explain(options) => list::explain(suites, &options.id),
+        Command::Compare(options) => compare::compare(&options),
         Command::Clean => clean::clean(),
         Command::Bootstrap(command) => bootstrap::run(&command),
         Command::Cluster(ClusterCommand::Embedded(options)) => cluster::embedded(&options),

@@ -1,6 +1,7 @@
 //! The end of a run: reports, summary, teardown, exit code.
 
 use crate::ccm::{Form, fingerprint};
+use crate::cluster::Origin;
 use crate::config::{Completeness, Keep, RunPlan};
 use crate::cx::Suite;
 use crate::ledger::{Ledger, Outcome, Subject};
@@ -9,6 +10,7 @@ use crate::report::{exit_code, summary, to_junit, to_yaml};
 use crate::session::up::{Environment, Leave};
 use crate::session::{Session, load_manifests};
 use sha2::{Digest, Sha256};
+use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
@@ -68,11 +70,15 @@ pub(super) fn finish(end: Finish<'_>) -> ExitCode {
     let troubled = |outcome: &Outcome| matches!(outcome, Outcome::Fail { .. } | Outcome::Error { .. });
     let failed =
         ledger.environment_error.is_some() || ledger.entries.iter().any(|entry| troubled(&entry.outcome));
-    let leave = match plan.keep {
+    let mut leave = match plan.keep {
         Keep::Always => Leave::Everything,
         Keep::OnFailure if failed => Leave::Everything,
         Keep::OnFailure | Keep::Never => Leave::Nothing,
     };
+    if leave == Leave::Everything && environment.is_in_process() {
+        runtime.block_on(keep_up(&environment, progress));
+        leave = Leave::Nothing;
+    }
     if leave == Leave::Everything
         && let Some(dir) = environment.dir()
     {
@@ -87,6 +93,17 @@ pub(super) fn finish(end: Finish<'_>) -> ExitCode {
     }
     let completeness = if plan.require_complete { Completeness::Required } else { Completeness::Optional };
     ExitCode::from(exit_code(ledger, completeness))
+}
+
+/// Keeps an environment up that lives in this process, for somebody to look at, as long as they want.
+async fn keep_up(environment: &Environment, progress: &Progress) {
+    let kubeconfig = environment.dir().map(|dir| dir.path().join("kubeconfig").display().to_string());
+    if std::io::stderr().is_terminal() {
+        progress.say(&format!("kept: export KUBECONFIG={}; Ctrl-C ends it", kubeconfig.unwrap_or_default()));
+        interrupted().await;
+    } else {
+        progress.say("not kept: an embedded cluster ends with this process, and nobody sits at it to end it");
+    }
 }
 
 /// Writes report.yaml and junit.xml; what cannot be written is said.
@@ -128,16 +145,23 @@ pub(super) fn subject(
         let (state, record) = (session.state(), &session.state().cluster);
         subject.image.clone_from(&state.ccm_image);
         subject.image_digest.clone_from(&state.ccm_image_digest);
-        if let Some(kind) = &record.kind {
+        subject.backend = record.backend().to_string();
+        match &record.origin {
+            Origin::Kind(kind) => {
             subject.topology.clone_from(&kind.topology);
             subject.kubernetes_version.clone_from(&kind.kubernetes);
             subject.kind_version.clone_from(&kind.kind_version);
             subject.node_image.clone_from(&kind.node_image);
             subject.node_image_digest.clone_from(&kind.node_image_digest);
-        } else {
-            subject.kubernetes_version = format!("1.{}", state.served_minor);
+            }
+            Origin::Embedded(embedded) => {
+                subject.topology.clone_from(&embedded.topology);
+                subject.kubernetes_version.clone_from(&embedded.kubernetes);
+            }
+            Origin::Existing => subject.kubernetes_version = format!("1.{}", state.served_minor),
         }
         subject.changes = session.ccm().rendered(Form::Replicas).map(|r| r.changes).unwrap_or_default();
+        subject.changes.extend(state.changes.iter().cloned());
     }
     subject
 }

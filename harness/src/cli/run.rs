@@ -11,7 +11,7 @@ use crate::progress::Progress;
 use crate::report::{CHECKS_STAGE, exit};
 use crate::run::{Planned, is_filtered_out, plan_checks, run_all};
 use crate::session::up::{Environment, Leave};
-use crate::session::{expected_boot, load_manifests};
+use crate::session::{expected_boot, load_manifests, settle};
 use libtest_mimic::Arguments;
 use std::io::Write;
 use std::process::ExitCode;
@@ -64,11 +64,12 @@ pub(super) fn plan(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
     }
     text.push_str(&format!("dialect    {}\n", plan.profile.dialect));
     match &plan.cluster {
-        ClusterPlan::Kind(kind) => {
+        ClusterPlan::Auto(own) | ClusterPlan::Kind(own) | ClusterPlan::Embedded(own) => {
             text.push_str(&format!(
-                "cluster    kind, topology {}, Kubernetes {}\n",
-                kind.topology.name(),
-                kind.kubernetes
+                "cluster    {}, topology {}, Kubernetes {}\n",
+                plan.cluster.backend(),
+                own.topology.name(),
+                own.kubernetes
             ));
         }
         ClusterPlan::Existing(existing) => {
@@ -153,12 +154,14 @@ pub(super) fn execute(
             return ExitCode::from(exit::ENVIRONMENT);
         }
     };
+    let (plan, chosen) = runtime.block_on(settle(plan));
     let plan = Arc::new(plan);
     let cancel = CancellationToken::new();
     runtime.spawn(super::outcome::watch_signals(cancel.clone()));
     let progress = Progress::on_stderr();
     let mut environment = Environment::new(plan.clone());
     progress.say(&format!("run {}", environment.run_id().as_str()));
+    chosen.iter().for_each(|chosen| progress.say(&format!("  {chosen}")));
     if let Some(expected) = expected_boot(&plan) {
         progress.say(&format!("  expected of the manifests: {}", expected.replace('\n', "\n    ")));
     }

@@ -61,6 +61,12 @@ pub enum CloudError {
     /// Its image.
     #[error(transparent)]
     Image(#[from] ImageError),
+    /// The one in this process did not start.
+    #[error("the fake cloud did not start: {cause}")]
+    Local {
+        /// Why.
+        cause: String,
+    },
     /// It ended instead of answering.
     #[error("the fake cloud {name} ended with status {status} before it answered; its last lines:\n{lines}")]
     Crashed {
@@ -98,6 +104,8 @@ pub enum CloudError {
 #[derive(Clone, Debug)]
 pub struct Cloud {
     engine: Engine,
+    name: String,
+    container: String,
     record: CloudRecord,
 }
 
@@ -110,7 +118,7 @@ impl Cloud {
         let name = spec.run.name_of("cloud");
         let container = create(engine, &name, spec).await?;
         match bring_up(engine, &name, &container, spec).await {
-            Ok(record) => Ok(Cloud { engine: engine.clone(), record }),
+            Ok(record) => Ok(Cloud { engine: engine.clone(), name, container, record }),
             Err(error) => {
                 if let Err(trouble) = remove(engine, &container, &name).await {
                     tracing::warn!(%trouble, container = name, "a failed fake cloud was not removed");
@@ -120,15 +128,7 @@ impl Cloud {
         }
     }
 
-    /// Uses the fake cloud that another process of the run has started. Asks nobody.
-    ///
-    /// # Errors
-    /// The Docker engine's address cannot be used any more.
-    pub fn attach(record: CloudRecord) -> Result<Cloud, CloudError> {
-        Ok(Cloud { engine: Engine::attach(&record.engine)?, record })
-    }
-
-    /// All another process needs to [`Cloud::attach`] to it.
+    /// All another process of the run needs to use it.
     pub fn record(&self) -> &CloudRecord {
         &self.record
     }
@@ -139,7 +139,7 @@ impl Cloud {
     /// Docker does not answer, or the container is gone.
     pub async fn logs(&self, lines: Option<u32>) -> Result<String, CloudError> {
         let tail = lines.map_or_else(|| "all".to_owned(), |lines| lines.to_string());
-        Ok(logs(&self.engine, &self.record.container_id, &self.record.name, &tail).await?)
+        Ok(logs(&self.engine, &self.container, &self.name, &tail).await?)
     }
 
     /// Stops it: every connection breaks and everything it knew is lost.
@@ -148,8 +148,8 @@ impl Cloud {
     /// Docker does not answer, or the container is gone.
     pub async fn stop(&self) -> Result<(), CloudError> {
         let options = StopContainerOptionsBuilder::new().t(1).build();
-        let stopping = self.engine.docker().stop_container(&self.record.container_id, Some(options));
-        Ok(self.engine.call("stop", &self.record.name, LIMIT, stopping).await?)
+        let stopping = self.engine.docker().stop_container(&self.container, Some(options));
+        Ok(self.engine.call("stop", &self.name, LIMIT, stopping).await?)
     }
 
     /// Removes its container; one that is gone already is fine.
@@ -157,7 +157,7 @@ impl Cloud {
     /// # Errors
     /// Docker does not answer or refuses.
     pub async fn remove(&self) -> Result<(), CloudError> {
-        Ok(remove(&self.engine, &self.record.container_id, &self.record.name).await?)
+        Ok(remove(&self.engine, &self.container, &self.name).await?)
     }
 }
 
@@ -228,9 +228,6 @@ async fn bring_up(
     let (ip, admin) = addresses(&found, spec.network)
         .map_err(|what| CloudError::Unreachable { name: name.to_owned(), what })?;
     Ok(CloudRecord {
-        engine: engine.record(),
-        container_id: container.to_owned(),
-        name: name.to_owned(),
         ip,
         endpoint: format!("http://{ip}:{CLOUD_PORT}"),
         admin_url: format!("http://{admin}"),

@@ -1,6 +1,5 @@
 //! The fake cloud of a run, as data: enough for another process to use it.
 
-use crate::images::EngineRecord;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -8,13 +7,7 @@ use std::net::Ipv4Addr;
 /// A running fake cloud. Holds a secret: whoever writes it to a file does so for its owner alone (0600).
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CloudRecord {
-    /// The Docker engine it runs on.
-    pub engine: EngineRecord,
-    /// Docker's id of its container.
-    pub container_id: String,
-    /// Its container's name.
-    pub name: String,
-    /// Its address on the cluster's network; what a machine is cut off from.
+    /// Its address as machines of the cluster see it; what a machine is cut off from.
     pub ip: Ipv4Addr,
     /// URL of the cloud's API by IP, as machines and Pods of the cluster reach it.
     pub endpoint: String,
@@ -37,9 +30,6 @@ impl CloudRecord {
 impl fmt::Debug for CloudRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CloudRecord")
-            .field("engine", &self.engine)
-            .field("container_id", &self.container_id)
-            .field("name", &self.name)
             .field("ip", &self.ip)
             .field("endpoint", &self.endpoint)
             .field("admin_url", &self.admin_url)
@@ -55,9 +45,6 @@ mod tests {
     #[test]
     fn the_token_is_in_the_data_and_not_in_the_text() {
         let record = CloudRecord {
-            engine: EngineRecord { host: "unix:///run/docker.sock".into(), api_version: (1, 41) },
-            container_id: "0123".into(),
-            name: "ccm-conformance-abcdefgh-cloud".into(),
             ip: [172, 18, 0, 9].into(),
             endpoint: "http://172.18.0.9:8080".into(),
             admin_url: "http://127.0.0.1:40000".into(),

@@ -1,8 +1,7 @@
 //! A cluster that was there before: the harness has its kubeconfig and nothing else.
 
 use super::error::ClusterError;
-use super::record::ClusterRecord;
-use crate::config::BackendKind;
+use super::record::{ClusterRecord, Origin};
 use std::path::{Path, PathBuf};
 
 /// A cluster the harness did not make and will not remove.
@@ -29,7 +28,7 @@ impl ExistingCluster {
         std::fs::File::open(&chosen).map_err(ClusterError::file("read the kubeconfig", &chosen))?;
         let name = chosen.display().to_string();
         Ok(ExistingCluster {
-            record: ClusterRecord { backend: BackendKind::Existing, name, kubeconfig: chosen, kind: None },
+            record: ClusterRecord { name, kubeconfig: chosen, origin: Origin::Existing },
         })
     }
 }

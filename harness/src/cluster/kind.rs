@@ -8,12 +8,12 @@ use super::leftovers::remove_cluster;
 use super::network::{self, ensure_network};
 use super::node_image::{self, NodeImage};
 use super::preflight::preflight;
-use super::record::{ClusterRecord, KindRecord, Machine, Role};
+use super::record::{ClusterRecord, KindRecord, Machine, Origin, Role};
 use super::render::{Facts, render};
 use super::spec::{KindSpec, Progress};
 use super::topology::{self, Layout};
 use crate::check::Facility;
-use crate::config::{BackendKind, NodeIp};
+use crate::config::NodeIp;
 use crate::images::{Engine, settled};
 use bollard::models::ContainerInspectResponse;
 use bollard::query_parameters::ListContainersOptionsBuilder;
@@ -81,10 +81,7 @@ impl KindCluster {
         }
     }
 
-    pub(super) fn attach(record: ClusterRecord) -> Result<KindCluster, ClusterError> {
-        let Some(kind) = record.kind.clone() else {
-            return Err(ClusterError::Gone { what: format!("the description of cluster {}", record.name) });
-        };
+    pub(super) fn attach(record: ClusterRecord, kind: Box<KindRecord>) -> Result<KindCluster, ClusterError> {
         let engine = Engine::attach(&kind.engine)?;
         Ok(KindCluster { engine, record, kind })
     }
@@ -186,10 +183,9 @@ impl Making<'_> {
             machines,
         });
         let record = ClusterRecord {
-            backend: BackendKind::Kind,
             name: self.name.to_owned(),
             kubeconfig: self.kubeconfig(),
-            kind: Some(kind.clone()),
+            origin: Origin::Kind(kind.clone()),
         };
         Ok(KindCluster { engine: self.engine.clone(), record, kind })
     }

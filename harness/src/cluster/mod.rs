@@ -24,7 +24,9 @@ mod spec;
 mod topology;
 mod version;
 
-pub use embedded::{EmbeddedCluster, EmbeddedSpec, EmbeddedVersion};
+pub use embedded::{
+    EmbeddedAttachment, EmbeddedCluster, EmbeddedMachine, EmbeddedSpec, EmbeddedVersion, EmbeddedWish,
+};
 pub use error::ClusterError;
 pub use exec::ExecOutput;
 pub use existing::ExistingCluster;
@@ -33,10 +35,13 @@ pub use leftovers::{
     LeftBehind, Leftover, LeftoverKind, RemovalError, cleanup, list_leftovers, remove_leftovers,
 };
 pub use network::ensure_network;
+pub use node_image::at_hand as node_image_at_hand;
 pub use node_ops::Target;
 pub use pod_network::PodNetwork;
 pub use preflight::{Preflight, PreflightError, preflight};
-pub use record::{API_SERVER_PORT, ClusterRecord, KindRecord, KubeProxy, Machine, PodNetworkWish, Role};
+pub use record::{
+    API_SERVER_PORT, ClusterRecord, EmbeddedRecord, KindRecord, KubeProxy, Machine, Origin, PodNetworkWish, Role,
+};
 pub use spec::{KindSpec, Progress, ProviderIds};
 pub use topology::Families;
 
@@ -52,6 +57,8 @@ use std::time::Duration;
 pub enum Cluster {
     /// Made with kind by the harness.
     Kind(KindCluster),
+    /// In a process of the run.
+    Embedded(EmbeddedAttachment),
     /// There before.
     Existing(ExistingCluster),
 }
@@ -88,9 +95,10 @@ impl Cluster {
     /// # Errors
     /// The Docker engine's address cannot be used any more.
     pub fn attach(record: ClusterRecord) -> Result<Cluster, ClusterError> {
-        match record.kind {
-            Some(_) => KindCluster::attach(record).map(Cluster::Kind),
-            None => Ok(Cluster::Existing(ExistingCluster { record })),
+        match record.origin.clone() {
+            Origin::Kind(kind) => KindCluster::attach(record, kind).map(Cluster::Kind),
+            Origin::Embedded(embedded) => Ok(Cluster::Embedded(EmbeddedAttachment { record, embedded })),
+            Origin::Existing => Ok(Cluster::Existing(ExistingCluster { record })),
         }
     }
 
@@ -98,6 +106,7 @@ impl Cluster {
     pub fn record(&self) -> &ClusterRecord {
         match self {
             Cluster::Kind(cluster) => &cluster.record,
+            Cluster::Embedded(cluster) => &cluster.record,
             Cluster::Existing(cluster) => &cluster.record,
         }
     }
@@ -106,6 +115,7 @@ impl Cluster {
     pub fn facilities(&self) -> BTreeSet<Facility> {
         match self {
             Cluster::Kind(cluster) => cluster.kind.facilities.clone(),
+            Cluster::Embedded(_) => EmbeddedAttachment::facilities(),
             Cluster::Existing(_) => BTreeSet::new(),
         }
     }
@@ -141,7 +151,11 @@ impl Cluster {
     /// # Errors
     /// As all operations on machines: the command failed, or the cluster is an existing one.
     pub async fn restart_kubelet(&self, machine: &Machine) -> Result<(), ClusterError> {
-        self.kind("restarting a kubelet")?.kubelet(machine, KubeletOp::Restart).await
+        match self {
+            Cluster::Kind(cluster) => cluster.kubelet(machine, KubeletOp::Restart).await,
+            Cluster::Embedded(cluster) => cluster.kubelet(machine, KubeletOp::Restart).await,
+            Cluster::Existing(_) => Err(no_access("restarting a kubelet")),
+        }
     }
 
     /// Stops the kubelet; its Pods run on, its Node turns Unknown.
@@ -149,7 +163,11 @@ impl Cluster {
     /// # Errors
     /// As [`Cluster::restart_kubelet`].
     pub async fn stop_kubelet(&self, machine: &Machine) -> Result<(), ClusterError> {
-        self.kind("stopping a kubelet")?.kubelet(machine, KubeletOp::Stop).await
+        match self {
+            Cluster::Kind(cluster) => cluster.kubelet(machine, KubeletOp::Stop).await,
+            Cluster::Embedded(cluster) => cluster.kubelet(machine, KubeletOp::Stop).await,
+            Cluster::Existing(_) => Err(no_access("stopping a kubelet")),
+        }
     }
 
     /// Starts a stopped kubelet.
@@ -157,7 +175,11 @@ impl Cluster {
     /// # Errors
     /// As [`Cluster::restart_kubelet`].
     pub async fn start_kubelet(&self, machine: &Machine) -> Result<(), ClusterError> {
-        self.kind("starting a kubelet")?.kubelet(machine, KubeletOp::Start).await
+        match self {
+            Cluster::Kind(cluster) => cluster.kubelet(machine, KubeletOp::Start).await,
+            Cluster::Embedded(cluster) => cluster.kubelet(machine, KubeletOp::Start).await,
+            Cluster::Existing(_) => Err(no_access("starting a kubelet")),
+        }
     }
 
     /// Freezes every process of a machine.
@@ -165,7 +187,11 @@ impl Cluster {
     /// # Errors
     /// As [`Cluster::restart_kubelet`]; also when it is frozen already.
     pub async fn pause(&self, machine: &Machine) -> Result<(), ClusterError> {
-        self.kind("freezing a machine")?.pause(machine).await
+        match self {
+            Cluster::Kind(cluster) => cluster.pause(machine).await,
+            Cluster::Embedded(cluster) => cluster.freeze(machine).await,
+            Cluster::Existing(_) => Err(no_access("freezing a machine")),
+        }
     }
 
     /// Lets a frozen machine go on.
@@ -173,7 +199,11 @@ impl Cluster {
     /// # Errors
     /// As [`Cluster::restart_kubelet`]; also when it is not frozen.
     pub async fn unpause(&self, machine: &Machine) -> Result<(), ClusterError> {
-        self.kind("thawing a machine")?.unpause(machine).await
+        match self {
+            Cluster::Kind(cluster) => cluster.unpause(machine).await,
+            Cluster::Embedded(cluster) => cluster.thaw(machine).await,
+            Cluster::Existing(_) => Err(no_access("thawing a machine")),
+        }
     }
 
     /// Switches a machine off at once, as a power failure would, and waits until it is off.
@@ -181,7 +211,11 @@ impl Cluster {
     /// # Errors
     /// As [`Cluster::restart_kubelet`].
     pub async fn stop(&self, machine: &Machine) -> Result<(), ClusterError> {
-        self.kind("switching a machine off")?.stop(machine).await
+        match self {
+            Cluster::Kind(cluster) => cluster.stop(machine).await,
+            Cluster::Embedded(cluster) => cluster.power_off(machine).await,
+            Cluster::Existing(_) => Err(no_access("switching a machine off")),
+        }
     }
 
     /// Switches a machine on and waits until its services have been started. Returns it with the addresses it has now.
@@ -189,7 +223,11 @@ impl Cluster {
     /// # Errors
     /// As [`Cluster::restart_kubelet`]; also when it does not boot.
     pub async fn start(&self, machine: &Machine) -> Result<Machine, ClusterError> {
-        self.kind("switching a machine on")?.start(machine).await
+        match self {
+            Cluster::Kind(cluster) => cluster.start(machine).await,
+            Cluster::Embedded(cluster) => cluster.power_on(machine).await,
+            Cluster::Existing(_) => Err(no_access("switching a machine on")),
+        }
     }
 
     /// Lets packets of a machine and its Pods to `target` vanish, those of open connections too. Twice is as once.
@@ -197,7 +235,11 @@ impl Cluster {
     /// # Errors
     /// [`ClusterError::NotObservable`] where the node image has no iptables; else as [`Cluster::restart_kubelet`].
     pub async fn cut(&self, machine: &Machine, target: Target) -> Result<(), ClusterError> {
-        self.kind("cutting a machine off")?.cut(machine, target).await
+        match self {
+            Cluster::Kind(cluster) => cluster.cut(machine, target).await,
+            Cluster::Embedded(cluster) => cluster.cut(machine, target).await,
+            Cluster::Existing(_) => Err(no_access("cutting a machine off")),
+        }
     }
 
     /// Undoes [`Cluster::cut`]; where nothing is cut, nothing happens.
@@ -205,7 +247,11 @@ impl Cluster {
     /// # Errors
     /// As [`Cluster::cut`].
     pub async fn mend(&self, machine: &Machine, target: Target) -> Result<(), ClusterError> {
-        self.kind("mending a machine's connection")?.mend(machine, target).await
+        match self {
+            Cluster::Kind(cluster) => cluster.mend(machine, target).await,
+            Cluster::Embedded(cluster) => cluster.mend(machine, target).await,
+            Cluster::Existing(_) => Err(no_access("mending a machine's connection")),
+        }
     }
 
     /// Sets the pod network up or takes it away, on all machines at once. Kubelets notice within seconds.
@@ -213,11 +259,15 @@ impl Cluster {
     /// # Errors
     /// [`ClusterError::NotObservable`] where the node image lacks the plugins or a Node has no pod CIDR.
     pub async fn set_pod_network(&self, wanted: PodNetwork) -> Result<(), ClusterError> {
-        self.kind("changing the pod network")?.set_pod_network(&wanted).await
+        match self {
+            Cluster::Kind(cluster) => cluster.set_pod_network(&wanted).await,
+            Cluster::Embedded(cluster) => cluster.set_pod_network(&wanted).await,
+            Cluster::Existing(_) => Err(no_access("changing the pod network")),
+        }
     }
 
-    /// Sends a signal (`SIGKILL`, `SIGTERM` ...) to the first process of a container. `id` is containerd's, with or
-    /// without `containerd://`.
+    /// Sends a signal (`SIGKILL`, `SIGTERM` ...) to the first process of a container. `id` is the container
+    /// runtime's, with or without its name before it.
     ///
     /// # Errors
     /// The container does not run; else as [`Cluster::restart_kubelet`].
@@ -227,7 +277,11 @@ impl Cluster {
         id: &str,
         signal: &str,
     ) -> Result<(), ClusterError> {
-        self.kind("killing a process")?.task(machine, id, TaskOp::Kill { signal }).await
+        match self {
+            Cluster::Kind(cluster) => cluster.task(machine, id, TaskOp::Kill { signal }).await,
+            Cluster::Embedded(cluster) => cluster.task(id, TaskOp::Kill { signal }).await,
+            Cluster::Existing(_) => Err(no_access("killing a process")),
+        }
     }
 
     /// Freezes every process of a container.
@@ -235,7 +289,11 @@ impl Cluster {
     /// # Errors
     /// As [`Cluster::kill_container`].
     pub async fn pause_container(&self, machine: &Machine, id: &str) -> Result<(), ClusterError> {
-        self.kind("freezing a process")?.task(machine, id, TaskOp::Pause).await
+        match self {
+            Cluster::Kind(cluster) => cluster.task(machine, id, TaskOp::Pause).await,
+            Cluster::Embedded(cluster) => cluster.task(id, TaskOp::Pause).await,
+            Cluster::Existing(_) => Err(no_access("freezing a process")),
+        }
     }
 
     /// Lets a frozen container go on.
@@ -243,7 +301,11 @@ impl Cluster {
     /// # Errors
     /// As [`Cluster::kill_container`].
     pub async fn resume_container(&self, machine: &Machine, id: &str) -> Result<(), ClusterError> {
-        self.kind("thawing a process")?.task(machine, id, TaskOp::Resume).await
+        match self {
+            Cluster::Kind(cluster) => cluster.task(machine, id, TaskOp::Resume).await,
+            Cluster::Embedded(cluster) => cluster.task(id, TaskOp::Resume).await,
+            Cluster::Existing(_) => Err(no_access("thawing a process")),
+        }
     }
 
     /// Writes the machines' logs into a folder each below `folder`, as far as they can be had. Nothing for an existing
@@ -255,24 +317,32 @@ impl Cluster {
     }
 
     /// Removes machines, volumes, network and kubeconfig of a cluster that the harness made; parts that are gone already
-    /// are fine. An existing cluster is left alone.
+    /// are fine. An existing cluster is left alone, and an embedded one goes with its process.
     ///
     /// # Errors
     /// Something could not be removed; [`cleanup`] can be tried.
     pub async fn delete(&self) -> Result<(), ClusterError> {
         match self {
             Cluster::Kind(cluster) => cluster.delete().await,
-            Cluster::Existing(_) => Ok(()),
+            Cluster::Embedded(_) | Cluster::Existing(_) => Ok(()),
         }
     }
 
     fn kind(&self, what: &str) -> Result<&KindCluster, ClusterError> {
         match self {
             Cluster::Kind(cluster) => Ok(cluster),
-            Cluster::Existing(_) => Err(ClusterError::NotObservable {
+            Cluster::Embedded(_) => Err(ClusterError::NotObservable {
                 what: what.to_owned(),
-                why: "the harness did not make this cluster and has no access to its machines".to_owned(),
+                why: "the machines of an embedded cluster are simulated".to_owned(),
             }),
+            Cluster::Existing(_) => Err(no_access(what)),
         }
+    }
+}
+
+fn no_access(what: &str) -> ClusterError {
+    ClusterError::NotObservable {
+        what: what.to_owned(),
+        why: "the harness did not make this cluster and has no access to its machines".to_owned(),
     }
 }

@@ -74,6 +74,17 @@ pub(super) async fn choose(engine: &Engine, wish: &Kubernetes) -> Result<NodeIma
     }
 }
 
+/// The node image that [`choose`] would take without pulling any; `None` when it would have to pull.
+///
+/// # Errors
+/// The engine does not answer.
+pub async fn at_hand(engine: &Engine, wish: &Kubernetes) -> Result<Option<String>, ClusterError> {
+    if let Kubernetes::Image(reference) = wish {
+        return Ok(Some(reference.clone()));
+    }
+    Ok(pick(wish, &present(engine).await?).and_then(|image| image.reference.clone()))
+}
+
 /// An image the user has named, pulled where it is not at hand.
 async fn named(engine: &Engine, reference: &str) -> Result<NodeImage, ClusterError> {
     let inspect = || engine.call("inspect image", reference, LIMIT, engine.docker().inspect_image(reference));

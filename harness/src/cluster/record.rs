@@ -15,14 +15,39 @@ pub const API_SERVER_PORT: u16 = 6443;
 /// A cluster, as data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClusterRecord {
-    /// Where it comes from.
-    pub backend: BackendKind,
-    /// Its name at kind; for an existing cluster the kubeconfig's path.
+    /// Its name at kind, or the run's; for an existing cluster the kubeconfig's path.
     pub name: String,
     /// Kubeconfig with an administrator's rights.
     pub kubeconfig: PathBuf,
-    /// What only a cluster of ours has; `None` for an existing one.
-    pub kind: Option<Box<KindRecord>>,
+    /// Where it comes from, and what is known of it for that reason.
+    pub origin: Origin,
+}
+
+/// Where a cluster comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Origin {
+    /// The harness made it with kind.
+    Kind(Box<KindRecord>),
+    /// The harness runs it in a process of its own.
+    Embedded(Box<EmbeddedRecord>),
+    /// It was there before.
+    Existing,
+}
+
+/// What the harness knows of a cluster that it runs in a process of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EmbeddedRecord {
+    /// The socket by which its machines are reached.
+    pub socket: PathBuf,
+    /// Version of Kubernetes that it is like, e.g. `v1.36.2`.
+    pub kubernetes: String,
+    /// Name of the topology.
+    pub topology: String,
+    /// Whether the topology wants a pod network.
+    pub pod_network: PodNetworkWish,
+    /// Its machines, control planes first.
+    pub machines: Vec<Machine>,
 }
 
 /// What the harness knows of a cluster that it made with kind.
@@ -61,18 +86,53 @@ impl ClusterRecord {
     /// Where Pods on the hosts' network reach the API server when its Service address does not answer because no
     /// kube-proxy runs; `None` where it does.
     pub fn api_server_for_pods(&self) -> Option<(String, u16)> {
-        let kind = self.kind.as_ref().filter(|kind| kind.kube_proxy == KubeProxy::Absent)?;
+        let kind = self.kind().filter(|kind| kind.kube_proxy == KubeProxy::Absent)?;
         let machine = kind.machines.iter().find(|machine| machine.role == Role::ControlPlane)?;
         machine.ip().map(|ip| (ip.to_string(), API_SERVER_PORT))
     }
 
     /// Its machines; none for an existing cluster.
     pub fn machines(&self) -> &[Machine] {
-        self.kind.as_ref().map_or(&[], |kind| &kind.machines)
+        match &self.origin {
+            Origin::Kind(kind) => &kind.machines,
+            Origin::Embedded(embedded) => &embedded.machines,
+            Origin::Existing => &[],
+        }
+    }
+
+    /// What is known of it when kind made it.
+    pub fn kind(&self) -> Option<&KindRecord> {
+        match &self.origin {
+            Origin::Kind(kind) => Some(kind),
+            Origin::Embedded(_) | Origin::Existing => None,
+        }
+    }
+
+    /// Whether the harness made it, so that it goes with the run.
+    pub fn is_ours(&self) -> bool {
+        !matches!(self.origin, Origin::Existing)
+    }
+
+    /// Whether its topology wants a pod network of the harness; `None` for a cluster that was there before.
+    pub fn pod_network(&self) -> Option<PodNetworkWish> {
+        match &self.origin {
+            Origin::Kind(kind) => Some(kind.pod_network),
+            Origin::Embedded(embedded) => Some(embedded.pod_network),
+            Origin::Existing => None,
+        }
+    }
+
+    /// The backend it is of.
+    pub fn backend(&self) -> BackendKind {
+        match &self.origin {
+            Origin::Kind(_) => BackendKind::Kind,
+            Origin::Embedded(_) => BackendKind::Embedded,
+            Origin::Existing => BackendKind::Existing,
+        }
     }
 }
 
-/// A machine of the cluster: a container that acts as one.
+/// A machine of the cluster: a container that acts as one, or one that is simulated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
     /// Name of container, host and Node alike.
@@ -83,7 +143,7 @@ pub struct Machine {
     pub ipv4: Option<Ipv4Addr>,
     /// IPv6 address on the cluster's network.
     pub ipv6: Option<Ipv6Addr>,
-    /// Docker's id of the container.
+    /// Docker's id of the container; empty where the machine is none.
     pub container_id: String,
 }
 

@@ -26,7 +26,7 @@ pub use duration::{BadDuration, HumanDuration};
 pub use flags::{FAST_FLAGS, LeaseTiming, STATUS_FREQUENCY_DEFAULT, STATUS_FREQUENCY_FAST};
 pub use limits::Limits;
 pub use plan::{
-    ClusterPlan, Completeness, ExistingCluster, KindCluster, Kubernetes, RunPlan, Source, Topology, plan,
+    ClusterPlan, Completeness, ExistingCluster, Kubernetes, OwnCluster, RunPlan, Source, Topology, plan,
 };
 pub(crate) use problem::did_you_mean;
 pub use problem::{Origin, Problem, Problems};

@@ -23,6 +23,8 @@ pub struct RunPlan {
     pub profile: Profile,
     /// The cluster.
     pub cluster: ClusterPlan,
+    /// The CCM as a program of this machine, in place of the profile's image; only an embedded cluster runs it.
+    pub binary: Option<PathBuf>,
     /// Which checks run.
     pub selection: Selection,
     /// Folder for report and evidence.
@@ -63,8 +65,12 @@ pub enum Completeness {
 /// The cluster a run uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClusterPlan {
+    /// One of the harness's own; with kind where this machine has all it takes, else embedded.
+    Auto(OwnCluster),
     /// One that the harness creates with kind.
-    Kind(KindCluster),
+    Kind(OwnCluster),
+    /// One in the harness's own process.
+    Embedded(OwnCluster),
     /// One that is there.
     Existing(ExistingCluster),
 }
@@ -73,15 +79,35 @@ impl ClusterPlan {
     /// Its backend.
     pub fn backend(&self) -> BackendKind {
         match self {
+            ClusterPlan::Auto(_) => BackendKind::Auto,
             ClusterPlan::Kind(_) => BackendKind::Kind,
+            ClusterPlan::Embedded(_) => BackendKind::Embedded,
             ClusterPlan::Existing(_) => BackendKind::Existing,
+        }
+    }
+
+    /// A cluster of the harness's own, whichever backend it is of.
+    pub fn own(&self) -> Option<&OwnCluster> {
+        match self {
+            ClusterPlan::Auto(own) | ClusterPlan::Kind(own) | ClusterPlan::Embedded(own) => Some(own),
+            ClusterPlan::Existing(_) => None,
+        }
+    }
+
+    /// The same cluster, once it is known which backend it is of.
+    #[must_use]
+    pub fn settled(self, backend: BackendKind) -> ClusterPlan {
+        match (self, backend) {
+            (ClusterPlan::Auto(own), BackendKind::Kind) => ClusterPlan::Kind(own),
+            (ClusterPlan::Auto(own), BackendKind::Embedded) => ClusterPlan::Embedded(own),
+            (plan, _) => plan,
         }
     }
 }
 
-/// A cluster to create with kind.
+/// A cluster of the harness's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KindCluster {
+pub struct OwnCluster {
     /// Its nodes and network.
     pub topology: Topology,
     /// Its Kubernetes.
@@ -99,7 +125,7 @@ pub struct ExistingCluster {
     pub kubeconfig: Option<PathBuf>,
 }
 
-/// Nodes and network of a kind cluster.
+/// Nodes and network of a cluster of the harness's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Topology {
     /// One node.
@@ -156,7 +182,7 @@ impl Topology {
     }
 }
 
-/// The Kubernetes of a kind cluster.
+/// The Kubernetes of a cluster of the harness's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kubernetes {
     /// The newest that is at hand.
@@ -215,7 +241,7 @@ impl FromStr for Kubernetes {
 /// Where a run's settings are written, apart from the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// Nowhere: the reference CCM on kind.
+    /// Nowhere: the reference CCM on a cluster of the harness's own.
     Defaults,
     /// In a run file.
     File(PathBuf),
@@ -271,6 +297,10 @@ impl Planning {
         if let (Some(profile), Some(image)) = (&mut profile, run.image) {
             self.replace_image(profile, image);
         }
+        let binary = run.binary.map(PathBuf::from);
+        if let Some(binary) = &binary {
+            self.check_binary(binary, &cluster, profile.as_ref());
+        }
         let refused = profile.as_ref().map(Profile::refused_fast_flags).unwrap_or_default();
         let timing = match (run.timing, refused.as_slice()) {
             (Some(Timing::Fast), []) | (None, []) => Timing::Fast,
@@ -308,6 +338,7 @@ impl Planning {
         self.problems.or(RunPlan {
             profile,
             cluster,
+            binary,
             selection,
             output,
             keep: run.keep.unwrap_or(Keep::Never),
@@ -331,6 +362,19 @@ impl Planning {
         }
     }
 
+    /// The program must be there, and the cluster one that runs programs.
+    fn check_binary(&mut self, binary: &Path, cluster: &ClusterPlan, profile: Option<&Profile>) {
+        if !binary.is_file() {
+            self.problem("binary", format!("there is no file {}", binary.display()));
+        }
+        if matches!(cluster, ClusterPlan::Kind(_) | ClusterPlan::Existing(_)) {
+            self.problem("binary", "has a meaning only with 'backend: embedded'; on other clusters the CCM is an image");
+        }
+        if let Some(profile) = profile.filter(|profile| profile.deploys_nothing()) {
+            self.problem("binary", format!("profile '{}' deploys nothing", profile.name));
+        }
+    }
+
     fn profile(&mut self, name_or_path: &str) -> Option<Profile> {
         match profile::find(name_or_path) {
             Ok(file) => profile_reading::read(&file, &mut self.problems),
@@ -342,8 +386,8 @@ impl Planning {
     }
 
     fn cluster(&mut self, keys: ClusterKeys) -> ClusterPlan {
-        match keys.backend.unwrap_or(BackendKind::Kind) {
-            BackendKind::Kind => {
+        match keys.backend.unwrap_or(BackendKind::Auto) {
+            backend @ (BackendKind::Auto | BackendKind::Kind | BackendKind::Embedded) => {
                 if keys.kubeconfig.is_some() {
                     self.problem("cluster.kubeconfig", "has a meaning only with 'backend: existing'");
                 }
@@ -357,12 +401,21 @@ impl Planning {
                 // A text that is no Kubernetes was reported by the schema, which knows the same form.
                 let kubernetes =
                     keys.kubernetes.and_then(|text| text.parse().ok()).unwrap_or(Kubernetes::Newest);
-                ClusterPlan::Kind(KindCluster {
+                if let (BackendKind::Embedded, Kubernetes::Image(image)) = (backend, &kubernetes) {
+                    let what = format!("'{image}' is a node image, which only 'backend: kind' takes");
+                    self.problem("cluster.kubernetes", what);
+                }
+                let own = OwnCluster {
                     topology,
                     kubernetes,
                     provider_id: keys.provider_id.unwrap_or(ProviderId::Empty),
                     node_ip: keys.node_ip.unwrap_or(NodeIp::Kept),
-                })
+                };
+                match backend {
+                    BackendKind::Kind => ClusterPlan::Kind(own),
+                    BackendKind::Embedded => ClusterPlan::Embedded(own),
+                    BackendKind::Auto | BackendKind::Existing => ClusterPlan::Auto(own),
+                }
             }
             BackendKind::Existing => {
                 for (key, given) in [
@@ -372,7 +425,7 @@ impl Planning {
                     ("cluster.nodeIp", keys.node_ip.is_some()),
                 ] {
                     if given {
-                        self.problem(key, "has a meaning only with 'backend: kind'");
+                        self.problem(key, "has no meaning with 'backend: existing'");
                     }
                 }
                 let kubeconfig = keys.kubeconfig.map(PathBuf::from);

@@ -27,6 +27,9 @@ pub struct RunFile {
     /// The CCM's image, instead of the profile's. Default the profile's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
+    /// A program of this machine that is the CCM, in place of the profile's image; only the embedded cluster runs it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub binary: Option<String>,
     /// The cluster.
     #[serde(default, skip_serializing_if = "is_default")]
     pub cluster: ClusterKeys,
@@ -57,7 +60,7 @@ pub struct RunFile {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ClusterKeys {
-    /// Default `kind`.
+    /// Default `auto`: `kind` where Docker, kind and a node image are there, else `embedded`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backend: Option<BackendKind>,
     /// `single`, `three-node`, `no-cni`, `dual-stack`, another file of `kind-configs/` by name, or the path of a kind
@@ -130,6 +133,7 @@ impl RunFile {
             kind: over.kind.or(self.kind),
             profile: over.profile.or(self.profile),
             image: over.image.or(self.image),
+            binary: over.binary.or(self.binary),
             cluster: ClusterKeys {
                 backend: over.cluster.backend.or(self.cluster.backend),
                 topology: over.cluster.topology.or(self.cluster.topology),
@@ -180,6 +184,7 @@ impl RunFile {
         if run_file.cluster.topology.as_deref().is_some_and(looks_like_path) {
             relative(&mut run_file.cluster.topology);
         }
+        relative(&mut run_file.binary);
         relative(&mut run_file.cluster.kubeconfig);
         relative(&mut run_file.output.dir);
         (run_file, places)
@@ -204,6 +209,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("kind", &Kind::Text),
     key("profile", &Kind::Text),
     key("image", &Kind::Form(super::profile_file::image_reference)),
+    key("binary", &Kind::Text),
     key(
         "cluster",
         &Kind::Table(&[

@@ -46,8 +46,12 @@ macro_rules! words {
 words! {
     /// Where the cluster comes from.
     BackendKind, "backend" {
+        /// kind where this machine has all it takes, else embedded.
+        Auto = "auto",
         /// The harness creates a kind cluster and removes it.
         Kind = "kind",
+        /// The harness runs a control plane in its own process, and the CCM as a program of this machine.
+        Embedded = "embedded",
         /// A cluster that is there already.
         Existing = "existing",
     }

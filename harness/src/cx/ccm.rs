@@ -142,9 +142,9 @@ fn restarts(pod: &Pod) -> Vec<i32> {
     statuses.into_iter().flatten().map(|s| s.restart_count).collect()
 }
 
-/// The running container's id as the node's container runtime knows it.
+/// The running container's id as the node's container runtime knows it, without the runtime's name.
 fn container_id(pod: &Pod) -> Option<String> {
     let statuses = pod.status.as_ref()?.container_statuses.as_ref()?;
     let running = statuses.iter().find(|s| s.state.as_ref().is_some_and(|state| state.running.is_some()))?;
-    running.container_id.as_deref()?.strip_prefix("containerd://").map(str::to_owned)
+    running.container_id.as_deref()?.split_once("://").map(|(_, id)| id.to_owned())
 }

@@ -13,7 +13,7 @@ pub use archive::{ImageArchive, ImageContent, ImageFile, docker_archive};
 pub use build::{BuildError, Program, static_binary};
 pub use engine::{Engine, EngineError, EngineRecord};
 pub use names::{COMPONENT_LABEL, IMAGE_REGISTRY, NAME_PREFIX, RUN_LABEL, RunId};
-pub use prepare::{Folders, ImageError, ImageSource, PreparedImage, load_into_engine, prepare};
+pub use prepare::{Folders, ImageError, ImageSource, PreparedImage, file_digest, load_into_engine, prepare};
 
 pub(crate) use build::last_lines;
 pub(crate) use pending::{begin, settled};

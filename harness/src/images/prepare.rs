@@ -110,6 +110,15 @@ pub struct Folders<'a> {
     pub scratch: &'a Path,
 }
 
+/// What identifies a program by its content.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn file_digest(path: &Path) -> Result<String, ImageError> {
+    let read = |source| ImageError::File { operation: "read", path: path.to_owned(), source };
+    Ok(format!("sha256:{}", sha256(&std::fs::read(path).map_err(read)?)))
+}
+
 async fn build(program: &Program, workspace: &Path, scratch: &Path) -> Result<PreparedImage, ImageError> {
     let path = static_binary(workspace, program)
         .await

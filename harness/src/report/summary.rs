@@ -110,12 +110,19 @@ fn unjudged(ledger: &Ledger, text: &mut String) {
             None => reasons.push((why, vec![&entry.id])),
         }
     }
+    let simulated = ledger.subject.is_simulated() && ledger.conformance() == Conformance::Partial;
+    if simulated {
+        put!(text, "\nPartial: {}", wording::SIMULATED);
+    }
     if reasons.is_empty() {
         return;
     }
     let head = match ledger.conformance() {
-        Conformance::Partial => "Partial because these MUST checks were not judged",
-        Conformance::Conformant | Conformance::NotConformant | Conformance::NotJudged => {
+        Conformance::Partial if !simulated => "Partial because these MUST checks were not judged",
+        Conformance::Partial
+        | Conformance::Conformant
+        | Conformance::NotConformant
+        | Conformance::NotJudged => {
             "MUST checks not judged"
         }
     };

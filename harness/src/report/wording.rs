@@ -4,6 +4,9 @@ use crate::check::Level;
 use crate::ledger::{Conformance, Entry, Ledger, Outcome, SkipReason};
 use std::time::Duration;
 
+/// Why a run on an embedded cluster is at most partial.
+pub(super) const SIMULATED: &str = "the cluster was a simulation in the harness's process; only a run on real kubelets certifies";
+
 /// The verdict's word in reports.
 pub fn verdict_word(verdict: Conformance) -> &'static str {
     match verdict {
@@ -52,7 +55,10 @@ pub fn because(ledger: &Ledger) -> Vec<(String, String)> {
     let unjudged = || unjudged(ledger).map(reason).collect::<Vec<_>>();
     match ledger.conformance() {
         Conformance::Conformant => Vec::new(),
-        Conformance::Partial => unjudged(),
+        Conformance::Partial => {
+            let simulated = ledger.subject.is_simulated().then(|| (String::new(), SIMULATED.to_owned()));
+            simulated.into_iter().chain(unjudged()).collect()
+        }
         Conformance::NotConformant => {
             let failed =
                 ledger.entries.iter().filter(must).filter(|e| matches!(e.outcome, Outcome::Fail { .. }));

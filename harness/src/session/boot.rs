@@ -1,6 +1,6 @@
 //! What the boot model expects of a profile's manifests, and why a cluster that did not boot did not.
 
-use crate::config::{ClusterPlan, NodeIp, RunPlan, Topology};
+use crate::config::{NodeIp, RunPlan, Topology};
 use bootstrap::{CloudEndpoint, Cluster, Cni, Expectation, YesNo, expect, read_paths};
 
 /// What the model says of the plan's manifests on its cluster, with each of these pod networks; `None` when nothing is
@@ -9,7 +9,7 @@ use bootstrap::{CloudEndpoint, Cluster, Cni, Expectation, YesNo, expect, read_pa
 /// # Errors
 /// Manifests that cannot be read, with file and line.
 pub fn expectation(plan: &RunPlan, networks: &[Cni]) -> Option<Result<Expectation, String>> {
-    let ClusterPlan::Kind(kind) = &plan.cluster else { return None };
+    let kind = plan.cluster.own()?;
     if plan.profile.deploys_nothing() {
         return None;
     }

@@ -6,10 +6,13 @@ mod boot;
 mod cold;
 mod crash;
 mod journal;
+mod choose;
 mod secrets;
+mod seed;
 mod state;
 pub mod up;
 
+pub use choose::settle;
 pub use boot::{expectation, expected_boot};
 pub use cold::Network;
 pub use crash::{Crash, Gathering, Seat};
@@ -73,6 +76,9 @@ pub enum SessionError {
     /// A node is not as the harness needs it (contract section 3).
     #[error("{0}")]
     Precondition(String),
+    /// What was asked for cannot be.
+    #[error("{0}")]
+    Usage(String),
     /// The run was interrupted.
     #[error("interrupted")]
     Interrupted,
@@ -83,7 +89,7 @@ impl SessionError {
     pub fn is_usage(&self) -> bool {
         match self {
             SessionError::Cluster(error) => error.is_usage(),
-            SessionError::ManifestFile { .. } | SessionError::Manifests(_) => true,
+            SessionError::ManifestFile { .. } | SessionError::Manifests(_) | SessionError::Usage(_) => true,
             _ => false,
         }
     }
@@ -358,10 +364,7 @@ impl Session {
     /// # Errors
     /// What could not be removed.
     pub async fn leave(&self) -> Result<(), SessionError> {
-        match self.state.cluster.kind {
-            Some(_) => Ok(()),
-            None => self.forget_ccm().await,
-        }
+        if self.state.cluster.is_ours() { Ok(()) } else { self.forget_ccm().await }
     }
 
     async fn change_ccm(&self, from: Form, to: Form) -> Result<(), CcmError> {

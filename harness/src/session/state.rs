@@ -98,6 +98,8 @@ pub struct RunState {
     pub served_minor: u32,
     /// Roles of the nodes as kubeadm made them.
     pub roles: Vec<NodeRole>,
+    /// What the backend changes in how the CCM runs, one sentence each.
+    pub changes: Vec<String>,
 }
 
 /// The run's folder. Dropping it leaves the folder: [`RunDir::remove`] is explicit.

@@ -22,6 +22,7 @@ use crate::auth::authority::{Authority, AuthorityError, Credential};
 use crate::auth::jwt::{Signer, SigningError};
 use crate::auth::user::User;
 use crate::http::{Body, Peer, handle, listener};
+use crate::logs::Logs;
 use crate::store::Keep;
 use crate::version::Version;
 use crate::{bootstrap, verbs};
@@ -214,6 +215,12 @@ impl Running {
     /// 404 if there is no such account.
     pub fn service_account_token(&self, namespace: &str, name: &str, seconds: i64) -> Result<String, Status> {
         verbs::token_for_account(&self.api, namespace, name, seconds)
+    }
+
+    /// Says where the logs of containers come from; without it there are none. The first one stays.
+    pub fn serve_logs(&self, logs: Arc<dyn Logs>) {
+        // Whoever set it first keeps it: two keepers of the same containers would be a fault of the caller's.
+        let _ = self.api.logs.set(logs);
     }
 
     /// The log of all requests.

@@ -8,9 +8,10 @@ use rustix::process::Signal;
 use crate::cache::Key;
 use crate::nodes::fleet::{Fleet, Heart, MachineState, Power};
 use crate::nodes::wheel::Wheel;
+use crate::pods::logs::LogLine;
 use crate::pods::manager::Shared;
 use crate::pods::worker::Note;
-use crate::settings::NodeSpec;
+use crate::settings::{NodeSpec, PodNetwork};
 
 /// Why an operation on a machine or Pod is impossible.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -21,6 +22,9 @@ pub enum NoSuch {
     /// There is a machine of this name already.
     #[error("there is a machine {0:?} already")]
     MachineTwice(String),
+    /// No container of this id runs.
+    #[error("no container {0:?} runs")]
+    Container(String),
     /// No program runs for this Pod: it is unknown, simulated, or gone.
     #[error("no program runs for the Pod {namespace}/{name}")]
     Pod {
@@ -29,6 +33,22 @@ pub enum NoSuch {
         /// The Pod's name.
         name: String,
     },
+}
+
+/// How long the uid of a Pod is, in a container's id.
+const UID: usize = 36;
+
+/// What can be done to the program of a container.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ContainerSignal {
+    /// It ends at once.
+    Kill,
+    /// It is asked to end.
+    Terminate,
+    /// It is frozen.
+    Pause,
+    /// It goes on.
+    Resume,
 }
 
 /// The machines of the cluster.
@@ -116,7 +136,7 @@ impl Nodes {
     /// When there is no such machine.
     pub fn freeze(&self, name: &str) -> Result<(), NoSuch> {
         self.change(name, |state| state.power = Power::Frozen)?;
-        self.pods.tell_node(name, || Note::Signal { container: None, signal: Signal::STOP });
+        self.pods.tell_node(name, || Note::Signal { container: None, run: None, signal: Signal::STOP });
         Ok(())
     }
 
@@ -125,7 +145,7 @@ impl Nodes {
     /// # Errors
     /// When there is no such machine.
     pub fn thaw(&self, name: &str) -> Result<(), NoSuch> {
-        self.pods.tell_node(name, || Note::Signal { container: None, signal: Signal::CONT });
+        self.pods.tell_node(name, || Note::Signal { container: None, run: None, signal: Signal::CONT });
         self.change(name, |state| state.power = Power::On)
     }
 
@@ -167,6 +187,15 @@ impl Nodes {
         self.change(name, |state| state.cut_off = false)
     }
 
+    /// Replaces the cluster's pod network, as installing or removing a CNI plugin does. Kubelets notice at once.
+    pub fn set_network(&self, network: PodNetwork) {
+        self.pods.world.set_network(network);
+        for name in self.fleet.names() {
+            self.wheel.queue.add(name.clone());
+            self.pods.look_at_node(&name);
+        }
+    }
+
     fn change(&self, name: &str, change: impl FnOnce(&mut MachineState)) -> Result<(), NoSuch> {
         let (before, after) =
             self.fleet.change(name, change).ok_or_else(|| NoSuch::Machine(name.to_owned()))?;
@@ -194,13 +223,13 @@ impl fmt::Debug for Pods {
 impl Pods {
     /// What a container has written in its current run, the newest of it; also of a Pod that has gone lately.
     #[must_use]
-    pub fn log(&self, namespace: &str, pod: &str, container: &str) -> Option<String> {
+    pub fn log(&self, namespace: &str, pod: &str, container: &str) -> Option<Vec<LogLine>> {
         self.pods.logs.current(&Key::new(namespace, pod), container)
     }
 
     /// What a container had written in the run before.
     #[must_use]
-    pub fn previous_log(&self, namespace: &str, pod: &str, container: &str) -> Option<String> {
+    pub fn previous_log(&self, namespace: &str, pod: &str, container: &str) -> Option<Vec<LogLine>> {
         self.pods.logs.previous(&Key::new(namespace, pod), container)
     }
 
@@ -228,6 +257,28 @@ impl Pods {
         self.signal(namespace, pod, container, Signal::CONT)
     }
 
+    /// Sends a signal to the program of one container by its id, as `containerID` in the Pod's status shows it; that of
+    /// an earlier run is gone.
+    ///
+    /// # Errors
+    /// When no such container runs.
+    pub fn signal_container(&self, id: &str, signal: ContainerSignal) -> Result<(), NoSuch> {
+        let gone = || NoSuch::Container(id.to_owned());
+        let bare = id.strip_prefix("embedded://").unwrap_or(id);
+        let (uid, rest) = bare.split_at_checked(UID).ok_or_else(gone)?;
+        let (container, run) =
+            rest.strip_prefix('-').and_then(|rest| rest.rsplit_once('-')).ok_or_else(gone)?;
+        let signal = match signal {
+            ContainerSignal::Kill => Signal::KILL,
+            ContainerSignal::Terminate => Signal::TERM,
+            ContainerSignal::Pause => Signal::STOP,
+            ContainerSignal::Resume => Signal::CONT,
+        };
+        let run = run.parse().map_err(|_| gone())?;
+        let note = Note::Signal { container: Some(container.to_owned()), run: Some(run), signal };
+        if self.pods.note(uid, note) { Ok(()) } else { Err(gone()) }
+    }
+
     fn signal(
         &self,
         namespace: &str,
@@ -235,7 +286,7 @@ impl Pods {
         container: Option<&str>,
         signal: Signal,
     ) -> Result<(), NoSuch> {
-        let note = Note::Signal { container: container.map(str::to_owned), signal };
+        let note = Note::Signal { container: container.map(str::to_owned), run: None, signal };
         if self.pods.tell_pod(&Key::new(namespace, pod), note) {
             return Ok(());
         }

@@ -25,8 +25,9 @@ mod world;
 mod writing;
 
 pub use clients::Clients;
-pub use handles::{NoSuch, Nodes, Pods};
+pub use handles::{ContainerSignal, NoSuch, Nodes, Pods};
 pub use nodes::fleet::{MachineState, Power};
+pub use pods::logs::LogLine;
 pub use pods::manager::PodsError;
 pub use running::{Controllers, Running, StartError};
 pub use settings::{

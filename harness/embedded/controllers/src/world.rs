@@ -14,13 +14,15 @@ use kube::{Api, Client};
 use crate::cache::{Cache, Key};
 use crate::clients::Clients;
 use crate::events::Recorder;
-use crate::settings::Settings;
+use crate::settings::{PodNetwork, Settings};
 use crate::tasks::Tasks;
 
 /// The shared part of a running set of controllers.
 pub(crate) struct World {
     pub(crate) clients: Clients,
     pub(crate) settings: Settings,
+    /// The pod network as it is now.
+    network: RwLock<PodNetwork>,
     pub(crate) tasks: Tasks,
     pub(crate) recorder: Recorder,
     pub(crate) nodes: Arc<Cache<Node>>,
@@ -53,6 +55,7 @@ impl World {
         });
         Arc::new(World {
             clients,
+            network: RwLock::new(settings.network.clone()),
             settings,
             tasks,
             recorder,
@@ -76,6 +79,16 @@ impl World {
     /// The controller manager's client.
     pub(crate) fn client(&self) -> Client {
         self.clients.controller_manager.clone()
+    }
+
+    /// The pod network as it is now.
+    pub(crate) fn network(&self) -> PodNetwork {
+        self.network.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Replaces the pod network. Whoever has to look again is told by the caller.
+    pub(crate) fn set_network(&self, network: PodNetwork) {
+        *self.network.write().unwrap_or_else(PoisonError::into_inner) = network;
     }
 
     /// Starts every watch. What shall happen on changes is registered before.

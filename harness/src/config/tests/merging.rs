@@ -16,6 +16,7 @@ fn full() -> RunFile {
         kind: Some(String::from("Conformance")),
         profile: Some(String::from("null")),
         image: Some(String::from("a/b:c")),
+        binary: Some(String::from("p")),
         cluster: ClusterKeys {
             backend: Some(crate::config::BackendKind::Kind),
             topology: Some(String::from("single")),

@@ -263,11 +263,40 @@ fn what_a_full_file_means() {
 fn what_an_empty_file_means() {
     let (_folder, plan) = planned("select:\n  only:\n", RunFile::default());
     let plan = plan.expect("keys without a value count as absent");
-    assert_eq!(plan.cluster.backend(), BackendKind::Kind);
-    let ClusterPlan::Kind(kind) = &plan.cluster else { panic!("kind is the default") };
-    assert_eq!((&kind.topology, &kind.kubernetes), (&Topology::Single, &Kubernetes::Newest));
+    assert_eq!(plan.cluster.backend(), BackendKind::Auto);
+    let own = plan.cluster.own().expect("a cluster of the harness's own is the default");
+    assert_eq!((&own.topology, &own.kubernetes), (&Topology::Single, &Kubernetes::Newest));
     assert_eq!((plan.keep, plan.require_complete, plan.timing), (Keep::Never, false, Timing::Default));
     assert_eq!(plan.limits.failover(), Duration::from_secs(30));
+}
+
+#[test]
+fn a_program_needs_the_embedded_cluster_and_to_be_there() {
+    let on = |backend: BackendKind, profile: &str, binary: &str| {
+        let over = RunFile {
+            profile: Some(profile.to_owned()),
+            binary: Some(binary.to_owned()),
+            cluster: crate::config::ClusterKeys { backend: Some(backend), ..Default::default() },
+            ..RunFile::default()
+        };
+        plan(&Source::Defaults, over)
+    };
+    let plan = on(BackendKind::Embedded, "digitalocean", "/bin/sh").expect("a plan");
+    assert_eq!(plan.binary.as_deref(), Some(std::path::Path::new("/bin/sh")));
+    assert!(on(BackendKind::Auto, "reference", "/bin/sh").is_ok());
+    for (backend, profile, binary, why) in [
+        (BackendKind::Kind, "reference", "/bin/sh", "only with 'backend: embedded'"),
+        (BackendKind::Embedded, "reference", "/nowhere/ccm", "there is no file /nowhere/ccm"),
+        (BackendKind::Embedded, "null", "/bin/sh", "profile 'null' deploys nothing"),
+    ] {
+        let refused = on(backend, profile, binary).expect_err("refused").to_string();
+        assert!(refused.contains(why), "{refused}");
+    }
+}
+
+#[test]
+fn the_simulated_backend_is_the_embedded_one() {
+    assert_eq!(BackendKind::Embedded.as_str(), crate::ledger::SIMULATED);
 }
 
 #[test]

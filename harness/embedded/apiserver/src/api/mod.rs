@@ -6,7 +6,7 @@ mod objects;
 mod selection;
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use embedded_semantics::alloc::Allocator;
 use embedded_semantics::kinds;
@@ -24,6 +24,7 @@ use crate::auth::jwt::Signer;
 use crate::auth::node;
 use crate::auth::rbac::{self, Rule};
 use crate::auth::user::{MASTERS, User};
+use crate::logs::Logs;
 use crate::store::{Keep, Store};
 use crate::version::Version;
 
@@ -46,6 +47,8 @@ pub(crate) struct Api {
     pub address: SocketAddr,
     /// Becomes true when the server stops: watches end then.
     pub closing: watch::Receiver<bool>,
+    /// Where the logs of containers come from, once somebody runs any.
+    pub logs: OnceLock<Arc<dyn Logs>>,
     roles: rbac::Current,
     node_rules: Vec<Rule>,
 }
@@ -72,6 +75,7 @@ impl Api {
             version,
             address,
             closing,
+            logs: OnceLock::new(),
             roles: rbac::Current::default(),
             node_rules: crate::bootstrap::policy::rules_of("system:node"),
         }

@@ -9,6 +9,7 @@ mod eviction;
 mod fixed;
 mod list;
 mod list_options;
+mod log;
 mod namespaces;
 mod openapi;
 mod patch;
@@ -104,7 +105,7 @@ fn subresource(call: Call, kind: &'static Kind) -> Outcome {
         ("eviction", _) => eviction::evict(&call, kind),
         ("token", _) => token::create(&call, kind),
         ("finalize", _) => namespaces::finalize(&call, kind),
-        ("log", _) => Err(status::no_such_resource()),
+        ("log", _) => log::log(&call, kind),
         (name, "get") => get_sub(&call, kind, name),
         (name, "update") => update::update(&call, kind, Some(name)),
         (name, "patch") => patch::patch(&call, kind, Some(name)),

@@ -11,26 +11,27 @@ use crate::settings::PodNetwork;
 use crate::world::World;
 use crate::writing;
 
-/// Registers for changes and starts the worker, where the network is of this kind.
+/// Registers for changes and starts the worker, which acts while the network is of this kind.
 pub(super) fn start(world: &Arc<World>) {
-    let PodNetwork::RemovesTaint(key) = world.settings.network.clone() else { return };
     let queue: Arc<Queue<String>> = Queue::new();
     let own = queue.clone();
     world.nodes.on_key(move |key| own.add(key.name));
     let known = world.clone();
     queue.spawn(&world.tasks, "cni", 4, move |name| {
-        let (world, key) = (known.clone(), key.clone());
-        async move { look(&world, &name, &key).await }
+        let world = known.clone();
+        async move { look(&world, &name).await }
     });
 }
 
-async fn look(world: &World, name: &str, key: &str) -> Outcome {
+async fn look(world: &World, name: &str) -> Outcome {
+    let network = world.network();
+    let PodNetwork::RemovesTaint(key) = &network else { return Ok(Next::Done) };
     let Some(node) = world.node(name) else { return Ok(Next::Done) };
     let taints = node_taints(&node);
-    if !network_ready(&world.settings.network, Some(&node)) || !taints.iter().any(|taint| taint.key == key) {
+    if !network_ready(&network, Some(&node)) || !taints.iter().any(|taint| taint.key == *key) {
         return Ok(Next::Done);
     }
-    let left: Vec<_> = taints.iter().filter(|taint| taint.key != key).collect();
+    let left: Vec<_> = taints.iter().filter(|taint| taint.key != *key).collect();
     let api = writing::api::<Node>(&world.client());
     let change = json!({"spec": {"taints": left}});
     writing::merge_if_unchanged(&api, &world.nodes, node.as_ref(), change).await?;

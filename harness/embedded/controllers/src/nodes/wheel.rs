@@ -92,7 +92,7 @@ impl Wheel {
         let api: Api<Node> = writing::api(client);
         let version = self.world.settings.kubernetes;
         let known = self.world.node(&spec.name);
-        let ready = object::network_ready(&self.world.settings.network, known.as_deref());
+        let ready = object::network_ready(&self.world.network(), known.as_deref());
         let node = object::registration(spec, version, ready, Timestamp::now());
         match writing::create(&api, &self.world.nodes, &node).await {
             Ok(created) => {
@@ -122,7 +122,7 @@ impl Wheel {
         client: &Client,
     ) -> Result<Duration, kube::Error> {
         let settings = &self.world.settings;
-        let ready = object::network_ready(&settings.network, Some(node));
+        let ready = object::network_ready(&self.world.network(), Some(node));
         let says = |type_: &str| object::condition(node, type_).map(|condition| condition.status.as_str());
         let unchanged = says("Ready") == Some(if ready { "True" } else { "False" })
             && ["MemoryPressure", "DiskPressure", "PIDPressure"]

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use jiff::Timestamp;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use crate::cache::Key;
@@ -11,11 +12,43 @@ use crate::tasks::Tasks;
 /// How many Pods that are gone keep their logs, for whoever asks afterwards.
 const GONE_KEPT: usize = 64;
 
-/// The last so many bytes of what was written.
+/// A line of a container's output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogLine {
+    /// When its first byte came.
+    pub at: Timestamp,
+    /// The line, with its end where it has one.
+    pub text: String,
+}
+
+/// The last so many bytes of what was written, in whole lines.
 #[derive(Debug, Default)]
 struct Tail {
-    bytes: VecDeque<u8>,
-    dropped: u64,
+    lines: VecDeque<(Timestamp, Vec<u8>)>,
+    bytes: usize,
+}
+
+impl Tail {
+    fn push(&mut self, now: Timestamp, bytes: &[u8], limit: usize) {
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            self.bytes = self.bytes.saturating_add(piece.len());
+            match self.lines.back_mut().filter(|(_, line)| !line.ends_with(b"\n")) {
+                Some((_, line)) => line.extend_from_slice(piece),
+                None => self.lines.push_back((now, piece.to_vec())),
+            }
+        }
+        while self.bytes > limit {
+            let Some((at, mut oldest)) = self.lines.pop_front() else { return };
+            self.bytes = self.bytes.saturating_sub(oldest.len());
+            // One line longer than everything that is kept: its end is.
+            if self.lines.is_empty() {
+                let rest = oldest.split_off(oldest.len().saturating_sub(limit));
+                self.bytes = rest.len();
+                self.lines.push_back((at, rest));
+                return;
+            }
+        }
+    }
 }
 
 /// The output of one run of a container.
@@ -34,22 +67,17 @@ impl Log {
     /// Adds to the log; the oldest bytes make room.
     pub(crate) fn write(&self, bytes: &[u8]) {
         let mut tail = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
-        tail.bytes.extend(bytes);
-        let excess = tail.bytes.len().saturating_sub(self.limit);
-        tail.bytes.drain(..excess);
-        tail.dropped = tail.dropped.saturating_add(u64::try_from(excess).unwrap_or(u64::MAX));
+        tail.push(Timestamp::now(), bytes, self.limit);
     }
 
-    /// What is kept, as text. When something had to go, what is left begins with a whole line.
-    pub(crate) fn text(&self) -> String {
+    /// What is kept, line by line.
+    pub(crate) fn lines(&self) -> Vec<LogLine> {
         let tail = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
-        let bytes: Vec<u8> = tail.bytes.iter().copied().collect();
-        let start = if tail.dropped > 0 {
-            bytes.iter().position(|byte| *byte == b'\n').map_or(0, |newline| newline + 1)
-        } else {
-            0
+        let line = |(at, bytes): &(Timestamp, Vec<u8>)| LogLine {
+            at: *at,
+            text: String::from_utf8_lossy(bytes).into_owned(),
         };
-        String::from_utf8_lossy(&bytes[start..]).into_owned()
+        tail.lines.iter().map(line).collect()
     }
 
     /// Reads this stream into the log until it ends.
@@ -98,15 +126,15 @@ impl Logs {
     }
 
     /// The log of a container's current run.
-    pub(crate) fn current(&self, pod: &Key, container: &str) -> Option<String> {
+    pub(crate) fn current(&self, pod: &Key, container: &str) -> Option<Vec<LogLine>> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.logs.get(&(pod.clone(), container.to_owned())).map(|(current, _)| current.text())
+        kept.logs.get(&(pod.clone(), container.to_owned())).map(|(current, _)| current.lines())
     }
 
     /// The log of a container's run before the current one.
-    pub(crate) fn previous(&self, pod: &Key, container: &str) -> Option<String> {
+    pub(crate) fn previous(&self, pod: &Key, container: &str) -> Option<Vec<LogLine>> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.logs.get(&(pod.clone(), container.to_owned()))?.1.as_ref().map(Log::text)
+        kept.logs.get(&(pod.clone(), container.to_owned()))?.1.as_ref().map(Log::lines)
     }
 }
 
@@ -114,14 +142,20 @@ impl Logs {
 mod tests {
     use super::*;
 
+    fn text(log: &Log) -> String {
+        log.lines().into_iter().map(|line| line.text).collect()
+    }
+
     #[test]
     fn the_oldest_lines_go_first() {
         let log = Log::new(10);
-        log.write(b"first\n");
-        assert_eq!(log.text(), "first\n");
+        log.write(b"fir");
+        log.write(b"st\n");
+        assert_eq!(text(&log), "first\n");
+        assert_eq!(log.lines().len(), 1);
         log.write(b"second\n");
-        assert_eq!(log.text(), "second\n");
+        assert_eq!(text(&log), "second\n");
         log.write(&[b'x'; 40]);
-        assert_eq!(log.text().len(), 10);
+        assert_eq!(text(&log), "xxxxxxxxxx");
     }
 }

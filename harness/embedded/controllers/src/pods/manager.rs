@@ -168,10 +168,10 @@ impl Shared {
         self.logs.gone(key);
     }
 
-    fn note(&self, uid: &str, note: Note) {
-        if let Some(known) = self.workers.lock().unwrap_or_else(PoisonError::into_inner).get(uid) {
-            let _ = known.notes.send(note);
-        }
+    /// Tells the worker of a Pod by its uid; whether there is one.
+    pub(crate) fn note(&self, uid: &str, note: Note) -> bool {
+        let workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
+        workers.get(uid).is_some_and(|known| known.notes.send(note).is_ok())
     }
 
     /// Every Pod of a machine is looked at.

@@ -97,6 +97,19 @@ pub(crate) fn schedule(probe: &Probe, started: Instant) -> (Instant, Duration, D
     (first, period, at_least_one(seconds(probe.timeout_seconds.filter(|timeout| *timeout > 0), 1)))
 }
 
+/// Whom to ask. A machine's own `localhost` is its loopback address here, where replicas of several machines listen
+/// side by side; a program that listens on 127.0.0.1 all the same is asked there.
+async fn host(written: Option<&str>, around: &Surroundings, port: u16) -> String {
+    match written {
+        None | Some("") => around.address.to_string(),
+        Some("127.0.0.1" | "localhost") => {
+            let answers = tokio::net::TcpStream::connect((around.address, port)).await.is_ok();
+            if answers { around.address.to_string() } else { "127.0.0.1".to_owned() }
+        }
+        Some(other) => other.to_owned(),
+    }
+}
+
 /// Asks once; why it failed, in the kubelet's words.
 pub(crate) async fn ask(
     probe: &Probe,
@@ -106,8 +119,7 @@ pub(crate) async fn ask(
 ) -> Result<(), String> {
     if let Some(http) = &probe.http_get {
         let port = port(&http.port, container)?;
-        let host =
-            http.host.clone().filter(|host| !host.is_empty()).unwrap_or_else(|| around.address.to_string());
+        let host = host(http.host.as_deref(), around, port).await;
         let scheme = http.scheme.as_deref().unwrap_or("HTTP").to_lowercase();
         let path = http.path.as_deref().unwrap_or("/");
         let slash = if path.starts_with('/') { "" } else { "/" };
@@ -135,8 +147,7 @@ pub(crate) async fn ask(
     }
     if let Some(tcp) = &probe.tcp_socket {
         let port = port(&tcp.port, container)?;
-        let host =
-            tcp.host.clone().filter(|host| !host.is_empty()).unwrap_or_else(|| around.address.to_string());
+        let host = host(tcp.host.as_deref(), around, port).await;
         return match tokio::time::timeout(timeout, tokio::net::TcpStream::connect((host.as_str(), port)))
             .await
         {

@@ -36,8 +36,8 @@ pub(crate) enum Note {
     Exited { slot: usize, run: u64, exit: Exit },
     /// A probe came to a verdict.
     Probed { slot: usize, run: u64, purpose: Purpose, verdict: bool },
-    /// Send this signal to a container, or to all.
-    Signal { container: Option<String>, signal: Signal },
+    /// Send this signal to a container, or to all; to this run of it, or to whichever runs.
+    Signal { container: Option<String>, run: Option<u64>, signal: Signal },
     /// The machine lost its power.
     PowerLost,
 }
@@ -186,12 +186,12 @@ impl Worker {
             Note::Look => {}
             Note::Exited { slot, run, exit } => self.exited(slot, run, exit),
             Note::Probed { slot, run, purpose, verdict } => self.probed(slot, run, purpose, verdict),
-            Note::Signal { container, signal } => {
-                for slot in self
-                    .slots
-                    .iter()
-                    .filter(|slot| container.as_ref().is_none_or(|name| slot.container.name == *name))
-                {
+            Note::Signal { container, run, signal } => {
+                let meant = |slot: &&Slot| {
+                    container.as_ref().is_none_or(|name| slot.container.name == *name)
+                        && run.is_none_or(|run| slot.run == run)
+                };
+                for slot in self.slots.iter().filter(meant) {
                     if let Some(group) = slot.group {
                         group.signal(signal);
                     }

@@ -32,6 +32,10 @@ fn pod(name: &str, script: &str) -> serde_json::Value {
     }})
 }
 
+fn text(log: Option<Vec<embedded_controllers::LogLine>>) -> String {
+    log.into_iter().flatten().map(|line| line.text).collect()
+}
+
 #[tokio::test]
 async fn a_program_has_its_environment_and_its_account() {
     let cluster = cluster().await;
@@ -50,7 +54,7 @@ async fn a_program_has_its_environment_and_its_account() {
         let mut again = tokio::time::interval(Duration::from_millis(20));
         loop {
             again.tick().await;
-            let log = handle.log("default", "web", "c").unwrap_or_default();
+            let log = text(handle.log("default", "web", "c"));
             if log.contains("default") {
                 return log;
             }
@@ -61,7 +65,7 @@ async fn a_program_has_its_environment_and_its_account() {
     assert!(written.starts_with("node=node-0 host=127.0.0.1\n"), "{written}");
     pods.delete("web", &Default::default()).await.expect("deleted");
     wait_gone(&pods, "web").await;
-    let log = handle.log("default", "web", "c").unwrap_or_default();
+    let log = text(handle.log("default", "web", "c"));
     assert!(log.ends_with("asked\n"), "the program was not asked to end: {log}");
     cluster.stop().await;
 }

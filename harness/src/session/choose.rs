@@ -1,0 +1,57 @@
+//! Which backend a run gets when nobody has said: kind where this machine has all it takes, else embedded.
+
+use crate::check::chain;
+use crate::cluster::{node_image_at_hand, preflight};
+use crate::config::{BackendKind, ClusterPlan, Image, Kubernetes, OwnCluster, RunPlan, Topology};
+use crate::images::Engine;
+
+/// The plan with its backend settled, and why it is this one; nothing to say where the user has chosen.
+pub async fn settle(plan: RunPlan) -> (RunPlan, Option<String>) {
+    let ClusterPlan::Auto(own) = &plan.cluster else { return (plan, None) };
+    let (backend, why) = match needs(&plan, own) {
+        Some(settled) => settled,
+        None => match at_hand(own).await {
+            Ok(why) => (BackendKind::Kind, why),
+            Err(why) => {
+                let why = format!("{why}; it certifies nothing, '--cluster kind' does");
+                (BackendKind::Embedded, why)
+            }
+        },
+    };
+    let said = format!("cluster: {backend}, as {why}");
+    let cluster = plan.cluster.clone().settled(backend);
+    (RunPlan { cluster, ..plan }, Some(said))
+}
+
+/// What only one of the backends can do.
+fn needs(plan: &RunPlan, own: &OwnCluster) -> Option<(BackendKind, String)> {
+    let profile = &plan.profile;
+    if plan.binary.is_some() {
+        return Some((BackendKind::Embedded, "the CCM is a program of this machine".to_owned()));
+    }
+    if let Kubernetes::Image(image) = &own.kubernetes {
+        return Some((BackendKind::Kind, format!("{image} is a node image")));
+    }
+    if own.topology == Topology::DualStack {
+        return Some((BackendKind::Kind, "the topology has two IP families".to_owned()));
+    }
+    if !profile.deploys_nothing() && !matches!(profile.image, Some(Image::Build(_))) {
+        return Some((BackendKind::Kind, "the CCM is an image".to_owned()));
+    }
+    None
+}
+
+/// Whether kind can make this cluster with what is on this machine: Docker, kind and a node image.
+async fn at_hand(own: &OwnCluster) -> Result<String, String> {
+    let engine = Engine::connect().await.map_err(|error| first_line(&chain(&error)))?;
+    preflight(&engine).await.map_err(|error| first_line(&chain(&error)))?;
+    match node_image_at_hand(&engine, &own.kubernetes).await {
+        Ok(Some(image)) => Ok(format!("Docker, kind and the node image {image} are here")),
+        Ok(None) => Err(format!("the local Docker engine has no node image of Kubernetes {}", own.kubernetes)),
+        Err(error) => Err(first_line(&chain(&error))),
+    }
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().trim_end_matches('.').to_owned()
+}
