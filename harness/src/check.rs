@@ -236,7 +236,7 @@ pub struct Suite<Cx: 'static> {
 pub type Verdict = Result<(), Stop>;
 
 /// Why a body stopped before its end.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Stop {
     /// The CCM broke the promise: a failure.
     Unmet(Box<Unmet>),

@@ -3,7 +3,7 @@
 use super::manifests::{ObjectKey, key_of};
 use crate::check::chain;
 use crate::k8s::World;
-use crate::probe::{ReadError, poll};
+use crate::probe::{Observed, ReadError, poll};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, LogParams, Patch, PatchParams};
 use kube::core::GroupVersionKind;
@@ -175,9 +175,8 @@ pub fn pods_of(world: &World, workload: &ObjectKey) -> Vec<Arc<Pod>> {
 /// After 60 s, naming what is left.
 pub async fn pods_gone(world: &World, workloads: &[ObjectKey]) -> Result<(), ReadError> {
     let gone = async |seen: &mut String| {
-        let left: Vec<String> =
-            workloads.iter().flat_map(|w| pods_of(world, w)).map(|pod| pod.name_any()).collect();
-        *seen = format!("{} left: {}", left.len(), left.join(", "));
+        let left: Vec<Arc<Pod>> = workloads.iter().flat_map(|w| pods_of(world, w)).collect();
+        *seen = format!("{} left: {}", left.len(), left.observed());
         Ok(left.is_empty().then_some(()))
     };
     poll("the CCM's Pods are gone", Duration::from_secs(60), Duration::from_millis(50), gone).await

@@ -1,7 +1,7 @@
 //! The deployed CCM: bring it up in one of its forms, take it down, find its Pods and its leader.
 
 use super::deploy::{Applier, CcmError, hopeless, last_lines, pods_gone, pods_of};
-use super::manifests::{Manifests, ObjectKey};
+use super::manifests::{Manifests, ObjectKey, key_of};
 use super::render::{Rendered, Replica, Surroundings, as_shipped, replicas};
 use crate::k8s::World;
 use crate::probe::{Observed, ReadError, poll};
@@ -9,6 +9,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, DeleteParams};
 use kube::{Client, ResourceExt};
+use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -133,8 +134,15 @@ impl Ccm {
     /// What could not be removed, or which Pods did not go.
     pub async fn remove(&self, form: Form) -> Result<(), CcmError> {
         let Some(rendered) = self.rendered(form) else { return Ok(()) };
-        self.applier.remove(&rendered.documents).await?;
+        let (workloads, others): (Vec<Value>, Vec<Value>) = rendered
+            .documents
+            .into_iter()
+            .partition(|document| rendered.workloads.contains(&key_of(document)));
+        self.applier.remove(&workloads).await?;
+        // A ReplicaSet that outlives its Deployment for a moment replaces a Pod. Where the Secrets of that one are gone, an
+        // older kubelet waits two minutes for them before it lets the Pod go.
         self.evict(form).await?;
+        self.applier.remove(&others).await?;
         self.forget_lease().await
     }
 

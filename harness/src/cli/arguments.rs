@@ -79,7 +79,10 @@ pub(super) struct ControlOptions {
     /// Kubernetes by its version, or by the node image's name; without it the newest at hand.
     #[arg(long, value_name = "VERSION|IMAGE")]
     kubernetes: Option<String>,
-    /// Folder for evidence.
+    /// How many clusters judge side by side. Default: 1 with kind, 4 embedded.
+    #[arg(long, value_name = "N")]
+    pub(super) side_by_side: Option<usize>,
+    /// Folder for evidence, one below it for each mutant.
     #[arg(long, value_name = "DIR", default_value = "conformance-results/controls")]
     out: String,
     /// Whether the environment stays after the run.

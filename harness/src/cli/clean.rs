@@ -1,7 +1,7 @@
 //! `clean`: removes what earlier runs left, by label and name; leaves runs alone that are still going.
 
 use crate::cluster::{Leftover, remove_leftovers};
-use crate::images::Engine;
+use crate::images::{Engine, EngineError};
 use crate::report::exit;
 use crate::session::{FOLDER_PREFIX, RunDir};
 use std::collections::BTreeSet;
@@ -19,7 +19,15 @@ pub(super) fn clean() -> ExitCode {
         }
     };
     match runtime.block_on(async {
-        let engine = Engine::connect().await?;
+        let engine = match Engine::connect().await {
+            Ok(engine) => engine,
+            // Without Docker no run can have left anything there.
+            Err(EngineError::NoSocket { path }) => {
+                say(&format!("no Docker engine at {}: nothing to look for there", path.display()));
+                return Ok(Vec::new());
+            }
+            Err(error) => return Err(error.into()),
+        };
         let abandoned = |thing: &Leftover| thing.run.as_ref().is_none_or(|run| !going.contains(run.as_str()));
         remove_leftovers(&engine, abandoned).await.map_err(anyhow::Error::from)
     }) {

@@ -1,24 +1,30 @@
-//! `controls`: proves that the checks bite. On one cluster, every MUST check must fail with no CCM at all, and each
+//! `controls`: proves that the checks bite. Every MUST check must fail with no CCM at all, and each
 //! mutant of the reference CCM must be caught by the checks named for it.
 
 use super::arguments::ControlOptions;
-use super::outcome::watch_signals;
+use super::outcome::{interrupted_exit, watch_signals};
 use super::run::{prepare_output, refuse};
 use crate::check::{Level, Sharing, chain};
-use crate::config::{Choice, Keep, Offer, RunFile, RunPlan, Source, plan as plan_run, workspace, yaml};
+use crate::config::{
+    BackendKind, Choice, Keep, Offer, RunFile, RunPlan, Source, plan as plan_run, workspace, yaml,
+};
 use crate::cx::Suite;
 use crate::ledger::{Entry, Outcome};
 use crate::progress::Progress;
 use crate::report::exit;
 use crate::run::{Phases, Planned, plan_checks, run_one};
 use crate::session::up::{Environment, Leave};
-use crate::session::{RunDir, Session, SessionError, settle};
+use crate::session::{RunDir, Session, settle};
 use serde::Deserialize;
+use std::collections::VecDeque;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use tokio::runtime::{Handle, Runtime};
 use tokio_util::sync::CancellationToken;
+
+/// How many embedded clusters judge at the same time: checks mostly wait.
+const EMBEDDED_SIDE_BY_SIDE: usize = 4;
 
 /// The profile whose image has the mutants compiled in.
 const MUTANTS: &str = "mutants";
@@ -67,43 +73,135 @@ pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> Ex
     runtime.spawn(watch_signals(cancel.clone()));
     let (with_mutants, chosen) = runtime.block_on(settle(with_mutants));
     chosen.iter().for_each(|chosen| progress.say(chosen));
-    let mut environment = Environment::new(Arc::new(with_mutants.clone()));
-    let outcome = match runtime.block_on(environment.up(&progress, &cancel)) {
-        Err(error) => Err(chain(&error)),
-        Ok(first) => {
-            let place = first.dir().path().to_owned();
-            let state = first.state().clone();
-            drop(first);
-            let join = |plan: RunPlan| {
-                runtime.block_on(Session::join(
-                    Arc::new(plan),
-                    RunDir::join(&place),
-                    state.clone(),
-                    cancel.clone(),
-                ))
-            };
-            judge_all(
-                suites,
-                &list,
-                options,
-                with_mutants.clone(),
-                with_nothing,
-                &join,
-                runtime.handle(),
-                &progress,
-            )
-        }
-    };
-    let leave = if with_mutants.keep == Keep::Always { Leave::Everything } else { Leave::Nothing };
-    if let Err(why) = runtime.block_on(environment.down(leave)) {
-        progress.say(&format!("left behind ('ccm-conformance clean' tries again):\n{why}"));
-    }
-    match outcome {
+    let everything = plan_checks(suites, &with_mutants, &Offer::declared(&with_mutants.profile.capabilities));
+    let work = everything
+        .map_err(|problems| problems.to_string())
+        .and_then(|all| work(&list, options, &with_mutants, &with_nothing, &all));
+    let work = match work {
+        Ok(work) => work,
         Err(why) => {
             progress.say(&format!("error: {why}"));
-            ExitCode::from(exit::ENVIRONMENT)
+            return ExitCode::from(exit::USAGE);
         }
-        Ok(missed) => ExitCode::from(if missed == 0 { exit::CONFORMANT } else { exit::NOT_CONFORMANT }),
+    };
+    let began = Instant::now();
+    let beside = match with_mutants.cluster.backend() {
+        // A kind cluster takes most of a small machine; an embedded one next to nothing.
+        BackendKind::Embedded => options.side_by_side.unwrap_or(EMBEDDED_SIDE_BY_SIDE),
+        BackendKind::Auto | BackendKind::Kind | BackendKind::Existing => options.side_by_side.unwrap_or(1),
+    };
+    let hall = Hall {
+        plan: &with_mutants,
+        queue: Mutex::new(work.into()),
+        handle: runtime.handle(),
+        progress: &progress,
+        cancel: &cancel,
+    };
+    let outcomes: Vec<Result<(usize, usize), String>> = std::thread::scope(|scope| {
+        let benches: Vec<_> = (0..beside.max(1)).map(|_| scope.spawn(|| hall.judge())).collect();
+        benches.into_iter().filter_map(|bench| bench.join().ok()).collect()
+    });
+    let (mut caught, mut judged) = (0, 0);
+    for outcome in outcomes {
+        match outcome {
+            Ok((yes, all)) => (caught, judged) = (caught + yes, judged + all),
+            Err(why) => {
+                progress.say(&format!("error: {why}"));
+                return ExitCode::from(exit::ENVIRONMENT);
+            }
+        }
+    }
+    progress.say(&format!("{caught} of {judged} controls caught in {:.0} s", began.elapsed().as_secs_f64()));
+    if cancel.is_cancelled() {
+        return interrupted_exit();
+    }
+    ExitCode::from(if caught == judged { exit::CONFORMANT } else { exit::NOT_CONFORMANT })
+}
+
+/// A broken CCM, and the checks that must notice.
+struct Work {
+    subject: String,
+    plan: RunPlan,
+    checks: Vec<Planned>,
+}
+
+/// Everything to be judged, the longest first: no CCM at all, then each mutant.
+fn work(
+    list: &[Control],
+    options: &ControlOptions,
+    with_mutants: &RunPlan,
+    with_nothing: &RunPlan,
+    everything: &[Planned],
+) -> Result<Vec<Work>, String> {
+    let mut work = Vec::new();
+    if options.mutant.is_empty() {
+        let plan = RunPlan { output: with_mutants.output.join("no-ccm"), ..with_nothing.clone() };
+        work.push(Work { subject: "no CCM".to_owned(), plan, checks: everything.to_vec() });
+    }
+    for control in list {
+        if let Some(unknown) = control.checks.iter().find(|id| everything.iter().all(|p| p.check.id != **id))
+        {
+            return Err(format!("mutant {}: no check {unknown}", control.mutant));
+        }
+        let mut plan = with_mutants.clone();
+        plan.profile.extra_arguments.push(format!("--mutant={}", control.mutant));
+        plan.output = plan.output.join(&control.mutant);
+        let named = |p: &&Planned| control.checks.iter().any(|id| id == p.check.id);
+        let checks = everything.iter().filter(named).cloned().collect();
+        work.push(Work { subject: control.mutant.clone(), plan, checks });
+    }
+    Ok(work)
+}
+
+/// What the environments that work side by side share.
+struct Hall<'a> {
+    plan: &'a RunPlan,
+    queue: Mutex<VecDeque<Work>>,
+    handle: &'a Handle,
+    progress: &'a Progress,
+    cancel: &'a CancellationToken,
+}
+
+impl Hall<'_> {
+    /// Brings one environment up and judges in it as long as there is work; how many were caught, and how many judged.
+    fn judge(&self) -> Result<(usize, usize), String> {
+        let mut environment = Environment::new(Arc::new(self.plan.clone()));
+        let outcome = self.judge_in(&mut environment);
+        let leave = if self.plan.keep == Keep::Always { Leave::Everything } else { Leave::Nothing };
+        if let Err(why) = self.handle.block_on(environment.down(leave)) {
+            self.progress.say(&format!("left behind ('ccm-conformance clean' tries again):\n{why}"));
+        }
+        if outcome.is_err() {
+            // The others need not go on for a result that is none.
+            self.queue().clear();
+        }
+        outcome
+    }
+
+    fn judge_in(&self, environment: &mut Environment) -> Result<(usize, usize), String> {
+        if self.queue().is_empty() {
+            return Ok((0, 0));
+        }
+        let up = environment.up(self.progress, self.cancel);
+        let first = self.handle.block_on(up).map_err(|error| chain(&error))?;
+        let (place, state) = (first.dir().path().to_owned(), first.state().clone());
+        drop(first);
+        let (mut caught, mut judged) = (0, 0);
+        while !self.cancel.is_cancelled() {
+            let Some(Work { subject, plan, checks }) = self.queue().pop_front() else { break };
+            let joining =
+                Session::join(Arc::new(plan), RunDir::join(&place), state.clone(), self.cancel.clone());
+            let session = self.handle.block_on(joining).map_err(|error| chain(&error))?;
+            let verdict = judge(session, &subject, checks, self.handle)?;
+            self.progress.say(&show(&verdict));
+            judged += 1;
+            caught += usize::from(verdict.missed.is_empty());
+        }
+        Ok((caught, judged))
+    }
+
+    fn queue(&self) -> std::sync::MutexGuard<'_, VecDeque<Work>> {
+        self.queue.lock().expect("no holder of this lock panics")
     }
 }
 
@@ -116,43 +214,6 @@ fn read_controls(options: &ControlOptions) -> Result<Vec<Control>, String> {
     }
     list.retain(|control| options.mutant.is_empty() || options.mutant.contains(&control.mutant));
     Ok(list)
-}
-
-#[expect(clippy::too_many_arguments, reason = "one call site; a struct would only repeat the names")]
-fn judge_all(
-    suites: &'static [Suite],
-    list: &[Control],
-    options: &ControlOptions,
-    with_mutants: RunPlan,
-    with_nothing: RunPlan,
-    join: &dyn Fn(RunPlan) -> Result<Session, SessionError>,
-    handle: &Handle,
-    progress: &Progress,
-) -> Result<usize, String> {
-    let mut verdicts = Vec::new();
-    let everything = plan_checks(suites, &with_mutants, &Offer::declared(&with_mutants.profile.capabilities))
-        .map_err(|problems| problems.to_string())?;
-    if options.mutant.is_empty() {
-        let session = join(with_nothing).map_err(|error| chain(&error))?;
-        verdicts.push(judge(session, "no CCM", everything.clone(), handle)?);
-        progress.say(&show(&verdicts[0]));
-    }
-    for control in list {
-        if let Some(unknown) = control.checks.iter().find(|id| everything.iter().all(|p| p.check.id != **id))
-        {
-            return Err(format!("mutant {}: no check {unknown}", control.mutant));
-        }
-        let mut plan = with_mutants.clone();
-        plan.profile.extra_arguments.push(format!("--mutant={}", control.mutant));
-        let named =
-            everything.iter().filter(|p| control.checks.iter().any(|id| id == p.check.id)).cloned().collect();
-        let session = join(plan).map_err(|error| chain(&error))?;
-        verdicts.push(judge(session, &control.mutant, named, handle)?);
-        progress.say(&verdicts.last().map(show).unwrap_or_default());
-    }
-    let missed = verdicts.iter().filter(|v| !v.missed.is_empty()).count();
-    progress.say(&format!("{} of {} controls caught", verdicts.len() - missed, verdicts.len()));
-    Ok(missed)
 }
 
 /// Runs the checks against one broken CCM; those that do not fail are missed.

@@ -5,6 +5,7 @@
 //! is here; nothing in this module knows Docker, a cluster or the environment's variables.
 
 mod capabilities;
+mod cluster;
 mod duration;
 mod flags;
 mod limits;
@@ -22,12 +23,11 @@ mod words;
 pub mod yaml;
 
 pub use capabilities::Capabilities;
+pub use cluster::{ClusterPlan, ExistingCluster, Kubernetes, OwnCluster, Topology};
 pub use duration::{BadDuration, HumanDuration};
 pub use flags::{FAST_FLAGS, LeaseTiming, STATUS_FREQUENCY_DEFAULT, STATUS_FREQUENCY_FAST};
 pub use limits::Limits;
-pub use plan::{
-    ClusterPlan, Completeness, ExistingCluster, Kubernetes, OwnCluster, RunPlan, Source, Topology, plan,
-};
+pub use plan::{Completeness, RunPlan, Source, plan};
 pub(crate) use problem::did_you_mean;
 pub use problem::{Origin, Problem, Problems};
 pub use profile::{

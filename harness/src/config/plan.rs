@@ -1,20 +1,19 @@
 //! What a run file means: every default filled in, every name resolved, every contradiction found.
 
+use super::cluster::{ClusterPlan, ExistingCluster, Kubernetes, OwnCluster, Topology};
 use super::duration::HumanDuration;
 use super::flags::{FAST_FLAGS, LeaseTiming, STATUS_FREQUENCY_DEFAULT, STATUS_FREQUENCY_FAST};
 use super::limits::Limits;
-use super::problem::{Origin, Problem, Problems, did_you_mean};
-use super::profile::{self, Image, Profile, REFERENCE_PROFILE, workspace};
+use super::problem::{Origin, Problem, Problems};
+use super::profile::{self, Image, Profile, REFERENCE_PROFILE};
 use super::profile_reading;
-use super::run_file::{ClusterKeys, KEYS, RunFile, looks_like_path};
+use super::run_file::{ClusterKeys, KEYS, RunFile};
 use super::schema::{self, Places};
 use super::select::Selection;
 use super::words::{BackendKind, Keep, NodeIp, ProviderId, Timing};
 use super::yaml::{Node, Tree};
 use serde_json::Value;
-use std::fmt;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 /// A run, ready to start.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,182 +59,6 @@ pub enum Completeness {
     Optional,
     /// It will not: exit code 1.
     Required,
-}
-
-/// The cluster a run uses.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ClusterPlan {
-    /// One of the harness's own; with kind where this machine has all it takes, else embedded.
-    Auto(OwnCluster),
-    /// One that the harness creates with kind.
-    Kind(OwnCluster),
-    /// One in the harness's own process.
-    Embedded(OwnCluster),
-    /// One that is there.
-    Existing(ExistingCluster),
-}
-
-impl ClusterPlan {
-    /// Its backend.
-    pub fn backend(&self) -> BackendKind {
-        match self {
-            ClusterPlan::Auto(_) => BackendKind::Auto,
-            ClusterPlan::Kind(_) => BackendKind::Kind,
-            ClusterPlan::Embedded(_) => BackendKind::Embedded,
-            ClusterPlan::Existing(_) => BackendKind::Existing,
-        }
-    }
-
-    /// A cluster of the harness's own, whichever backend it is of.
-    pub fn own(&self) -> Option<&OwnCluster> {
-        match self {
-            ClusterPlan::Auto(own) | ClusterPlan::Kind(own) | ClusterPlan::Embedded(own) => Some(own),
-            ClusterPlan::Existing(_) => None,
-        }
-    }
-
-    /// The same cluster, once it is known which backend it is of.
-    #[must_use]
-    pub fn settled(self, backend: BackendKind) -> ClusterPlan {
-        match (self, backend) {
-            (ClusterPlan::Auto(own), BackendKind::Kind) => ClusterPlan::Kind(own),
-            (ClusterPlan::Auto(own), BackendKind::Embedded) => ClusterPlan::Embedded(own),
-            (plan, _) => plan,
-        }
-    }
-}
-
-/// A cluster of the harness's own.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OwnCluster {
-    /// Its nodes and network.
-    pub topology: Topology,
-    /// Its Kubernetes.
-    pub kubernetes: Kubernetes,
-    /// What kubelets write into `spec.providerID`.
-    pub provider_id: ProviderId,
-    /// Whether kubelets announce a node IP.
-    pub node_ip: NodeIp,
-}
-
-/// A cluster that is there.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ExistingCluster {
-    /// Its kubeconfig; `None` for the one kubectl would use.
-    pub kubeconfig: Option<PathBuf>,
-}
-
-/// Nodes and network of a cluster of the harness's own.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Topology {
-    /// One node.
-    Single,
-    /// A control plane and two workers.
-    ThreeNode,
-    /// One node and no pod network.
-    NoCni,
-    /// A control plane and a worker with both IP families.
-    DualStack,
-    /// A kind configuration of its own.
-    File(PathBuf),
-}
-
-impl Topology {
-    const NAMED: &[(&str, Topology)] = &[
-        ("single", Topology::Single),
-        ("three-node", Topology::ThreeNode),
-        ("no-cni", Topology::NoCni),
-        ("dual-stack", Topology::DualStack),
-    ];
-
-    /// Its name for reports: as the run file writes it, or the file's name without its end.
-    pub fn name(&self) -> String {
-        let named = Topology::NAMED.iter().find(|(_, topology)| topology == self);
-        match (named, self) {
-            (Some((name, _)), _) => (*name).to_owned(),
-            (None, Topology::File(file)) => {
-                file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
-            }
-            (None, _) => unreachable!("every topology but a file is in the table"),
-        }
-    }
-
-    fn resolve(text: &str) -> Result<Topology, String> {
-        if looks_like_path(text) {
-            let file = PathBuf::from(text);
-            return if file.is_file() {
-                Ok(Topology::File(file))
-            } else {
-                Err(format!("there is no file {text}"))
-            };
-        }
-        if let Some((_, topology)) = Topology::NAMED.iter().find(|(name, _)| *name == text) {
-            return Ok(topology.clone());
-        }
-        let file = workspace().join("kind-configs").join(format!("{text}.yaml"));
-        if file.is_file() {
-            return Ok(Topology::File(file));
-        }
-        let names: Vec<&str> = Topology::NAMED.iter().map(|(name, _)| *name).collect();
-        let near = did_you_mean(text, &names);
-        Err(format!("'{text}' is none of {}, nor a path with a '/'{near}", names.join(", ")))
-    }
-}
-
-/// The Kubernetes of a cluster of the harness's own.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kubernetes {
-    /// The newest that is at hand.
-    Newest,
-    /// A version; the newest patch release at hand when no patch is named.
-    Version {
-        /// 36 for 1.36.
-        minor: u32,
-        /// 1 for 1.36.1.
-        patch: Option<u32>,
-    },
-    /// A node image by its reference.
-    Image(String),
-}
-
-impl fmt::Display for Kubernetes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Kubernetes::Newest => f.write_str("newest"),
-            Kubernetes::Version { minor, patch: None } => write!(f, "1.{minor}"),
-            Kubernetes::Version { minor, patch: Some(patch) } => write!(f, "1.{minor}.{patch}"),
-            Kubernetes::Image(image) => f.write_str(image),
-        }
-    }
-}
-
-impl FromStr for Kubernetes {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || {
-            String::from(
-                "neither a version such as 1.36 or 1.36.1 nor a node image such as kindest/node:v1.36.1",
-            )
-        };
-        if text.is_empty() || text.contains(char::is_whitespace) {
-            return Err(wrong());
-        }
-        if text.contains(['/', ':', '@']) {
-            return Ok(Kubernetes::Image(text.to_owned()));
-        }
-        let numbers: Option<Vec<u32>> =
-            text.strip_prefix('v').unwrap_or(text).split('.').map(|number| number.parse().ok()).collect();
-        let (minor, patch) = match numbers.as_deref() {
-            Some([1, minor]) => (*minor, None),
-            Some([1, minor, patch]) => (*minor, Some(*patch)),
-            _ => return Err(wrong()),
-        };
-        if minor < 20 {
-            return Err(String::from("older than 1.20, the oldest Kubernetes that is supported"));
-        }
-        Ok(Kubernetes::Version { minor, patch })
-    }
 }
 
 /// Where a run's settings are written, apart from the command line.
@@ -368,7 +191,10 @@ impl Planning {
             self.problem("binary", format!("there is no file {}", binary.display()));
         }
         if matches!(cluster, ClusterPlan::Kind(_) | ClusterPlan::Existing(_)) {
-            self.problem("binary", "has a meaning only with 'backend: embedded'; on other clusters the CCM is an image");
+            self.problem(
+                "binary",
+                "has a meaning only with 'backend: embedded'; on other clusters the CCM is an image",
+            );
         }
         if let Some(profile) = profile.filter(|profile| profile.deploys_nothing()) {
             self.problem("binary", format!("profile '{}' deploys nothing", profile.name));

@@ -1,7 +1,7 @@
 //! The run file: what was written, every key optional. [`super::plan()`] says what it means.
 
+use super::cluster::Kubernetes;
 use super::duration::HumanDuration;
-use super::plan::Kubernetes;
 use super::problem::Problems;
 use super::schema::{self, Key, Kind, Places, key};
 use super::words::{BackendKind, Budget, Keep, NodeIp, ProviderId, Timing};

@@ -27,26 +27,22 @@ impl CheckCx {
     /// Kills the leader as a crash would, and keeps it down until every check that watches has ended.
     ///
     /// # Errors
-    /// When no leader was found, or it could not be killed; the same for all checks.
+    /// [`Stop::Unmet`] when no replica leads, else that it could not be killed; the same for all checks.
     pub async fn leader_crash(&self) -> Result<Crash, Stop> {
         self.crash_is_near().await?;
         self.on_end(Undo::Crash);
         let mut seat = self.seat.lock().await;
         let seat = seat.as_mut().ok_or_else(no_seat)?;
-        let crash = async { seat.crash(self.session.dir(), || self.make_crash()).await.map_err(Stop::Error) };
+        let crash = seat.crash(self.session.dir(), || self.make_crash());
         self.session.unless_interrupted(crash).await
     }
 
-    async fn make_crash(&self) -> Result<Crash, String> {
-        let words = |stop: Stop| match stop {
-            Stop::Unmet(unmet) => format!("no leader to kill: {unmet}"),
-            Stop::Error(message) | Stop::NotObservable(message) => message,
-        };
-        let replica = self.active_replica().await.map_err(words)?;
+    async fn make_crash(&self) -> Result<Crash, Stop> {
+        let replica = self.active_replica().await?;
         let (holder, transitions) = (self.lease_holder(), self.lease_transitions());
         let mark = self.session.journal().mark();
         let at = Instant::now();
-        self.kill(&replica).await.map_err(words)?;
+        self.kill(&replica).await?;
         Ok(Crash { replica, holder, transitions, mark, at })
     }
 

@@ -11,6 +11,7 @@
 //! Where that is not so (few threads, a process per check), one seat is announced, and every check has its own crash.
 
 use super::state::{RunDir, StateError};
+use crate::check::Stop;
 use std::fs::File;
 use std::future::Future;
 use std::sync::{Arc, Mutex};
@@ -52,7 +53,7 @@ struct Round {
     count: Mutex<Count>,
     changed: Notify,
     cluster: OnceCell<Result<File, String>>,
-    crash: OnceCell<Result<Crash, String>>,
+    crash: OnceCell<Result<Crash, Stop>>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -145,12 +146,12 @@ impl Seat {
     ///
     /// # Errors
     /// Why it could not be made, the same for everybody.
-    pub async fn crash<F: Future<Output = Result<Crash, String>>>(
+    pub async fn crash<F: Future<Output = Result<Crash, Stop>>>(
         &mut self,
         dir: &RunDir,
         make: impl FnOnce() -> F,
-    ) -> Result<Crash, String> {
-        self.come(dir).await?;
+    ) -> Result<Crash, Stop> {
+        self.come(dir).await.map_err(Stop::Error)?;
         if !self.asked {
             self.asked = true;
             self.round.with(|count| count.asked += 1);

@@ -3,24 +3,26 @@
 //! [`up`] brings it up and takes it down; a [`Session`] joins it.
 
 mod boot;
+mod choose;
 mod cold;
 mod crash;
+mod error;
 mod journal;
-mod choose;
 mod secrets;
 mod seed;
 mod state;
 pub mod up;
 
-pub use choose::settle;
 pub use boot::{expectation, expected_boot};
+pub use choose::settle;
 pub use cold::Network;
 pub use crash::{Crash, Gathering, Seat};
+pub use error::SessionError;
 pub use journal::{Journal, is_lb_write, show_entry};
 pub use secrets::Secrets;
 pub use state::{CcmState, FOLDER_PREFIX, NodeRole, ReplicaRecord, RunDir, RunState, StateError};
 
-use crate::ccm::{Ccm, CcmError, Form, ManifestError, Manifests, Surroundings, WorkloadHint};
+use crate::ccm::{Ccm, CcmError, Form, Manifests, Surroundings, WorkloadHint};
 use crate::check::{Facility, Stop, chain};
 use crate::cluster::{Cluster, Machine};
 use crate::config::{Limits, Location, RunPlan, yaml};
@@ -30,76 +32,9 @@ use kube::Client;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio_util::sync::CancellationToken;
-
-/// The environment cannot be brought up or joined.
-#[derive(Debug, thiserror::Error)]
-pub enum SessionError {
-    /// Docker, kind or the cluster.
-    #[error(transparent)]
-    Cluster(#[from] crate::cluster::ClusterError),
-    /// An image.
-    #[error(transparent)]
-    Image(#[from] crate::images::ImageError),
-    /// The fake cloud's container.
-    #[error(transparent)]
-    Cloud(#[from] crate::cloud::CloudError),
-    /// The fake cloud's admin API.
-    #[error(transparent)]
-    Admin(#[from] fake_cloud::admin::ClientError),
-    /// The API server.
-    #[error(transparent)]
-    World(#[from] WorldError),
-    /// The API server, in one call.
-    #[error("asking the API server: {}", chain(.0))]
-    Api(Box<kube::Error>),
-    /// The CCM.
-    #[error("the CCM was not deployed: {0}")]
-    Ccm(#[from] CcmError),
-    /// A manifest file.
-    #[error("manifest {path} cannot be read: {cause}")]
-    ManifestFile {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        cause: String,
-    },
-    /// The manifests as a whole.
-    #[error(transparent)]
-    Manifests(#[from] ManifestError),
-    /// The run's folder.
-    #[error("{}", chain(.0))]
-    State(#[from] StateError),
-    /// A node is not as the harness needs it (contract section 3).
-    #[error("{0}")]
-    Precondition(String),
-    /// What was asked for cannot be.
-    #[error("{0}")]
-    Usage(String),
-    /// The run was interrupted.
-    #[error("interrupted")]
-    Interrupted,
-}
-
-impl SessionError {
-    /// Whether what was asked for is wrong, rather than what is there: exit code 2.
-    pub fn is_usage(&self) -> bool {
-        match self {
-            SessionError::Cluster(error) => error.is_usage(),
-            SessionError::ManifestFile { .. } | SessionError::Manifests(_) | SessionError::Usage(_) => true,
-            _ => false,
-        }
-    }
-}
-
-impl From<kube::Error> for SessionError {
-    fn from(error: kube::Error) -> SessionError {
-        SessionError::Api(Box::new(error))
-    }
-}
 
 /// A process's view of the running environment.
 pub struct Session {

@@ -243,7 +243,8 @@ impl EmbeddedCluster {
     async fn registered(&self, nodes: usize) -> Result<(), ClusterError> {
         let api: Api<Node> = Api::all(self.server.client(User::admin()));
         let all = async |seen: &mut String| {
-            let list = api.list(&Default::default()).await.map_err(|error| ReadError::passing(chain(&error)))?;
+            let list =
+                api.list(&Default::default()).await.map_err(|error| ReadError::passing(chain(&error)))?;
             *seen = format!("{} of {nodes} Nodes", list.items.len());
             Ok((list.items.len() >= nodes).then_some(()))
         };
