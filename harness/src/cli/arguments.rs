@@ -1,5 +1,6 @@
 //! What was typed.
 
+use super::CLUSTER_VARIABLE;
 use crate::cluster::EmbeddedVersion;
 use crate::config::{
     BackendKind, ClusterKeys, Keep, NodeIp, OutputKeys, ProviderId, RunFile, SelectKeys, Source, Timing,
@@ -74,7 +75,7 @@ pub(super) struct ControlOptions {
     #[arg(long, value_name = "ID")]
     pub(super) mutant: Vec<String>,
     /// Where the controls run; 'auto', the default, takes kind where Docker, kind and a node image are there.
-    #[arg(long, value_name = "auto|kind|embedded", value_parser = BackendKind::from_str)]
+    #[arg(long, env = CLUSTER_VARIABLE, value_name = "auto|kind|embedded", value_parser = BackendKind::from_str)]
     cluster: Option<BackendKind>,
     /// Kubernetes by its version, or by the node image's name; without it the newest at hand.
     #[arg(long, value_name = "VERSION|IMAGE")]
@@ -108,6 +109,9 @@ impl ControlOptions {
 
 #[derive(Debug, Args)]
 pub(super) struct CompareOptions {
+    /// Only checks that both runs judged: not those that one skipped.
+    #[arg(long)]
+    pub(super) judged: bool,
     /// A report.yaml.
     #[arg(value_name = "REPORT")]
     pub(super) before: PathBuf,
@@ -151,7 +155,7 @@ pub(super) struct RunOptions {
     binary: Option<String>,
     /// Where the checks run: on a kind cluster (real kubelets), in this process without Docker, or on an existing
     /// cluster; 'auto', the default, takes kind where Docker, kind and a node image are there, else embedded.
-    #[arg(long, value_name = "auto|kind|embedded|existing", value_parser = BackendKind::from_str)]
+    #[arg(long, env = CLUSTER_VARIABLE, value_name = "auto|kind|embedded|existing", value_parser = BackendKind::from_str)]
     cluster: Option<BackendKind>,
     /// Topology of the cluster: single, three-node, no-cni, dual-stack or a kind configuration file.
     #[arg(long, value_name = "NAME|PATH")]

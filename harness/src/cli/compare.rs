@@ -3,7 +3,7 @@
 use super::arguments::CompareOptions;
 use crate::check::chain;
 use crate::ledger::Ledger;
-use crate::report::{self, exit, parse};
+use crate::report::{self, Difference, exit, parse};
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
@@ -19,7 +19,10 @@ pub(super) fn compare(options: &CompareOptions) -> ExitCode {
             return ExitCode::from(exit::USAGE);
         }
     };
-    let differences = report::compare(&before, &after);
+    let mut differences = report::compare(&before, &after);
+    if options.judged {
+        differences.retain(Difference::is_of_judged);
+    }
     let mut text = String::new();
     for difference in &differences {
         text.push_str(&format!("{difference}\n"));

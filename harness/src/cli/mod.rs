@@ -22,6 +22,10 @@ use tracing_subscriber::EnvFilter;
 /// Environment variable naming the run file for `cargo test --test e2e`.
 pub const CONFIG_VARIABLE: &str = "CCM_CONFORMANCE_CONFIG";
 
+/// Environment variable that chooses the cluster where no option or run file does: `auto`, `kind`, `embedded` or
+/// `existing`.
+pub const CLUSTER_VARIABLE: &str = "CCM_CONFORMANCE_CLUSTER";
+
 /// `ccm-conformance`.
 pub fn main(suites: &'static [Suite]) -> ExitCode {
     start_logging();

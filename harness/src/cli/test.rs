@@ -3,10 +3,10 @@
 //! The first is one process: the same run as `ccm-conformance run`, with libtest's arguments. Nextest starts a process
 //! per check: they share one environment, which a keeper brings up and takes down (see [`super::keeper`]).
 
-use super::CONFIG_VARIABLE;
 use super::keeper::{self, Shared};
 use super::run::{execute, plan_all, refuse};
-use crate::config::{Choice, Offer, RunFile, RunPlan, Source, plan as plan_run, workspace};
+use super::{CLUSTER_VARIABLE, CONFIG_VARIABLE};
+use crate::config::{BackendKind, Choice, Offer, RunFile, RunPlan, Source, plan as plan_run, workspace};
 use crate::cx::Suite;
 use crate::report::exit;
 use crate::run::{Planned, completion, run_one, skipped_trials};
@@ -15,6 +15,7 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::str::FromStr;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -26,7 +27,16 @@ pub(super) fn main(suites: &'static [Suite]) -> ExitCode {
     }
     let source =
         std::env::var_os(CONFIG_VARIABLE).map_or(Source::Defaults, |path| Source::File(PathBuf::from(path)));
-    let plan = match plan_run(&source, RunFile::default()) {
+    let mut overrides = RunFile::default();
+    match std::env::var(CLUSTER_VARIABLE).as_deref().map(BackendKind::from_str) {
+        Ok(Ok(backend)) => overrides.cluster.backend = Some(backend),
+        Ok(Err(why)) => {
+            let _ = writeln!(std::io::stderr(), "error: {CLUSTER_VARIABLE}: {why}");
+            return ExitCode::from(exit::USAGE);
+        }
+        Err(_) => {}
+    }
+    let plan = match plan_run(&source, overrides) {
         Err(problems) => return refuse(&problems),
         Ok(plan) => plan,
     };

@@ -16,6 +16,14 @@ pub struct Difference {
     pub after: Option<&'static str>,
 }
 
+impl Difference {
+    /// Whether both runs judged the check: it passed, failed or met an environment error.
+    pub fn is_of_judged(&self) -> bool {
+        let judged = |word: Option<&str>| matches!(word, Some("pass" | "fail" | "error"));
+        judged(self.before) && judged(self.after)
+    }
+}
+
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {} -> {}", self.id, self.before.unwrap_or("unknown"), self.after.unwrap_or("unknown"))
