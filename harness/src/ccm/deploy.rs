@@ -204,9 +204,12 @@ pub fn hopeless(pod: &Pod) -> Option<String> {
                 ));
             }
             "CrashLoopBackOff" if status.restart_count >= 2 => {
+                let last = status.last_state.as_ref().and_then(|state| state.terminated.as_ref());
+                let code =
+                    last.map(|end| format!(", last with exit code {}", end.exit_code)).unwrap_or_default();
                 return Some(format!(
-                    "Pod {name} crash-loops: container {} restarted {} times",
-                    status.name, status.restart_count
+                    "Pod {name} crash-loops: container {} restarted {} times{code}; is {} the CCM that the profile describes?",
+                    status.name, status.restart_count, status.image
                 ));
             }
             _ => {}

@@ -13,6 +13,7 @@ use super::select::Selection;
 use super::words::{BackendKind, Keep, NodeIp, ProviderId, Timing};
 use super::yaml::{Node, Tree};
 use serde_json::Value;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// A run, ready to start.
@@ -187,8 +188,15 @@ impl Planning {
 
     /// The program must be there, and the cluster one that runs programs.
     fn check_binary(&mut self, binary: &Path, cluster: &ClusterPlan, profile: Option<&Profile>) {
-        if !binary.is_file() {
-            self.problem("binary", format!("there is no file {}", binary.display()));
+        match std::fs::metadata(binary) {
+            Ok(file) if !file.is_file() => {
+                self.problem("binary", format!("{} is no file", binary.display()));
+            }
+            Ok(file) if file.permissions().mode() & 0o111 == 0 => {
+                self.problem("binary", format!("{} is not executable", binary.display()));
+            }
+            Ok(_) => {}
+            Err(error) => self.problem("binary", format!("{}: {error}", binary.display())),
         }
         if matches!(cluster, ClusterPlan::Kind(_) | ClusterPlan::Existing(_)) {
             self.problem(

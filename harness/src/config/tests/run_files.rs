@@ -286,7 +286,8 @@ fn a_program_needs_the_embedded_cluster_and_to_be_there() {
     assert!(on(BackendKind::Auto, "reference", "/bin/sh").is_ok());
     for (backend, profile, binary, why) in [
         (BackendKind::Kind, "reference", "/bin/sh", "only with 'backend: embedded'"),
-        (BackendKind::Embedded, "reference", "/nowhere/ccm", "there is no file /nowhere/ccm"),
+        (BackendKind::Embedded, "reference", "/nowhere/ccm", "/nowhere/ccm: No such file"),
+        (BackendKind::Embedded, "reference", "/etc/hosts", "/etc/hosts is not executable"),
         (BackendKind::Embedded, "null", "/bin/sh", "profile 'null' deploys nothing"),
     ] {
         let refused = on(backend, profile, binary).expect_err("refused").to_string();

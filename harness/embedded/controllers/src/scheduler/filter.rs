@@ -175,13 +175,13 @@ fn requests(spec: &PodSpec) -> BTreeMap<String, i128> {
 
 fn lacking(pod: &Pod, site: &Site) -> Vec<Reason> {
     let Some(spec) = &pod.spec else { return Vec::new() };
-    let Some(allocatable) = site.node.status.as_ref().and_then(|status| status.allocatable.as_ref()) else {
-        return Vec::new();
-    };
+    // What a Node does not say that it has, it has not: noderesources/fit.go.
+    let allocatable =
+        site.node.status.as_ref().and_then(|status| status.allocatable.clone()).unwrap_or_default();
     let mut reasons = Vec::new();
-    let room = allocatable.get("pods").and_then(|amount| milli(&amount.0));
+    let room = allocatable.get("pods").and_then(|amount| milli(&amount.0)).unwrap_or(0);
     let count = i128::try_from(site.pods.len()).unwrap_or(i128::MAX);
-    if room.is_some_and(|room| count.saturating_add(1).saturating_mul(1000) > room) {
+    if count.saturating_add(1).saturating_mul(1000) > room {
         reasons.push(Reason::TooManyPods);
     }
     let wanted = requests(spec);

@@ -1,5 +1,6 @@
 //! The filters on small clusters written as JSON.
 
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use serde_json::{Value, json};
 
 use super::*;
@@ -7,6 +8,9 @@ use super::*;
 fn site(name: &str, node: Value, pods: &[Value]) -> Site {
     let mut node: Node = serde_json::from_value(node).expect("a Node");
     node.metadata.name = Some(name.to_owned());
+    let status = node.status.get_or_insert_default();
+    let capacity = status.allocatable.get_or_insert_default();
+    capacity.entry("pods".to_owned()).or_insert_with(|| Quantity("110".to_owned()));
     node.labels_mut().insert("kubernetes.io/hostname".to_owned(), name.to_owned());
     let pods = pods.iter().map(|pod| Arc::new(serde_json::from_value(pod.clone()).expect("a Pod"))).collect();
     Site { node: Arc::new(node), pods }
@@ -111,4 +115,10 @@ fn pods_want_to_be_together_or_apart() {
 fn pods_spread_over_nodes() {
     let busy = site("a", json!({}), &[pod_json(json!({}))]);
     check(json!({}), vec![busy, site("b", json!({}), &[])], Ok("b"));
+}
+
+#[test]
+fn a_node_that_says_nothing_of_its_room_takes_no_pod() {
+    let bare = Site { node: Arc::new(Node::default()), pods: Vec::new() };
+    check(json!({}), vec![bare], Err(vec![vec![Reason::TooManyPods]]));
 }
