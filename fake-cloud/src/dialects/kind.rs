@@ -1,6 +1,6 @@
 //! A dialect as a line of the table: what is known of it without speaking it.
 
-use super::ALL;
+use super::{ALL, Shown};
 
 /// A dialect that can be spoken.
 #[derive(Clone, Copy)]
@@ -11,6 +11,8 @@ pub struct Kind {
     pub title: &'static str,
     /// Which ids its instances may have.
     pub instance_ids: InstanceIds,
+    /// Which addresses of an instance it shows.
+    pub shown: Shown,
     /// Makes one for a cloud of its own.
     #[cfg(feature = "server")]
     pub(super) new: fn() -> Box<dyn super::Dialect>,

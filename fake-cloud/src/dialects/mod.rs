@@ -14,12 +14,14 @@ mod kind;
 mod native;
 #[cfg(feature = "server")]
 mod request;
+mod shown;
 
 #[cfg(feature = "server")]
 pub(crate) use dialect::{Denial, Dialect, Effect, Identity, Plan};
 pub use kind::{InstanceIds, Kind};
 #[cfg(feature = "server")]
 pub(crate) use request::{Answer, Call, Request};
+pub use shown::Shown;
 
 /// All dialects.
 pub const ALL: &[Kind] = &[
@@ -27,6 +29,7 @@ pub const ALL: &[Kind] = &[
         name: "native",
         title: "the fake cloud's own REST API, spoken by the reference CCM",
         instance_ids: InstanceIds::Text,
+        shown: Shown::ALL,
         #[cfg(feature = "server")]
         new: || Box::new(native::Native),
     },
@@ -34,6 +37,7 @@ pub const ALL: &[Kind] = &[
         name: "digitalocean",
         title: "DigitalOcean's API v2, spoken by digitalocean-cloud-controller-manager",
         instance_ids: InstanceIds::Number,
+        shown: Shown { internal_v4: 1, internal_v6: 0, external_v4: 1, external_v6: 1, names: 0 },
         #[cfg(feature = "server")]
         new: || Box::new(digitalocean::DigitalOcean::new()),
     },
@@ -41,6 +45,7 @@ pub const ALL: &[Kind] = &[
         name: "hcloud",
         title: "the Hetzner Cloud API v1",
         instance_ids: InstanceIds::Number,
+        shown: Shown { internal_v4: usize::MAX, internal_v6: 0, external_v4: 1, external_v6: 1, names: 0 },
         #[cfg(feature = "server")]
         new: || Box::new(hcloud::Hcloud::new()),
     },

@@ -1,0 +1,91 @@
+//! Which addresses of an instance an API can show.
+
+use crate::admin::Address;
+use std::net::IpAddr;
+
+/// How many addresses of each sort an instance can have in a vendor's API. What is more than that the API leaves out, so
+/// nobody can see whether its CCM would handle it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// Private IPv4.
+    pub internal_v4: usize,
+    /// Private IPv6.
+    pub internal_v6: usize,
+    /// Public IPv4.
+    pub external_v4: usize,
+    /// Public IPv6.
+    pub external_v6: usize,
+    /// Host and DNS names apart from the instance's own name.
+    pub names: usize,
+}
+
+impl Shown {
+    /// Whatever is asked for.
+    pub const ALL: Shown = Shown {
+        internal_v4: usize::MAX,
+        internal_v6: usize::MAX,
+        external_v4: usize::MAX,
+        external_v6: usize::MAX,
+        names: usize::MAX,
+    };
+
+    /// The first sort of which there are more than the API shows, in words; `None` when it shows them all.
+    pub fn lacks(&self, addresses: &[Address]) -> Option<String> {
+        let count = |wanted: fn(&str, Option<IpAddr>) -> bool| {
+            addresses.iter().filter(|a| wanted(&a.kind, a.address.parse().ok())).count()
+        };
+        let sorts: [(&str, usize, usize); 5] = [
+            ("private IPv4 addresses", self.internal_v4, count(|kind, ip| kind == INTERNAL && is_v4(ip))),
+            ("private IPv6 addresses", self.internal_v6, count(|kind, ip| kind == INTERNAL && is_v6(ip))),
+            ("public IPv4 addresses", self.external_v4, count(|kind, ip| kind == EXTERNAL && is_v4(ip))),
+            ("public IPv6 addresses", self.external_v6, count(|kind, ip| kind == EXTERNAL && is_v6(ip))),
+            ("names of their own", self.names, count(|kind, _| kind != INTERNAL && kind != EXTERNAL)),
+        ];
+        let (sort, most, _) = sorts.into_iter().find(|(_, most, wanted)| wanted > most)?;
+        Some(if most == 0 {
+            format!("its instances have no {sort}")
+        } else {
+            format!("its instances have at most {most} {}", sort.replace("addresses", "address"))
+        })
+    }
+}
+
+const INTERNAL: &str = "InternalIP";
+const EXTERNAL: &str = "ExternalIP";
+
+fn is_v4(ip: Option<IpAddr>) -> bool {
+    ip.is_some_and(|ip| ip.is_ipv4())
+}
+
+fn is_v6(ip: Option<IpAddr>) -> bool {
+    ip.is_some_and(|ip| ip.is_ipv6())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_much_is_named() {
+        let addresses = |list: &[(&str, &str)]| -> Vec<Address> {
+            let address = |(kind, address): &(&str, &str)| Address {
+                kind: (*kind).to_owned(),
+                address: (*address).to_owned(),
+            };
+            list.iter().map(address).collect()
+        };
+        let droplet = Shown { internal_v4: 1, internal_v6: 0, external_v4: 1, external_v6: 1, names: 0 };
+        let usual =
+            addresses(&[(INTERNAL, "192.0.2.10"), (EXTERNAL, "198.51.100.10"), (EXTERNAL, "2001:db8::1")]);
+        assert_eq!(droplet.lacks(&usual), None);
+        for (list, why) in [
+            (&[(INTERNAL, "192.0.2.10"), (INTERNAL, "192.0.2.11")][..], "at most 1 private IPv4 address"),
+            (&[(INTERNAL, "2001:db8::a")], "have no private IPv6 addresses"),
+            (&[("Hostname", "n1")], "have no names of their own"),
+        ] {
+            let lack = droplet.lacks(&addresses(list)).expect("too much");
+            assert!(lack.ends_with(why), "{lack}");
+            assert_eq!(Shown::ALL.lacks(&addresses(list)), None);
+        }
+    }
+}
