@@ -75,6 +75,7 @@ pub fn replicas(manifests: &Manifests, replicas: &[Replica], around: &Surroundin
     set_environment(&mut template, manifests.container, around, &mut changes);
     to_deployment(&mut template, &mut changes);
     drop_anti_affinity(&mut template, &mut changes);
+    drop_other_ports(&mut template, around.secure_port, &mut changes);
     for (flag, value) in &around.flags {
         set_flag(&mut template, manifests.container, flag, value);
         changes.push(format!("--{flag}={value}, as the timing or the profile asks for"));
@@ -220,6 +221,26 @@ fn drop_anti_affinity(workload: &mut Value, changes: &mut Vec<String>) {
     }
 }
 
+/// On the hosts' network a declared port is one of the node's: two copies with the same one would not share it.
+fn drop_other_ports(workload: &mut Value, secure_port: u16, changes: &mut Vec<String>) {
+    let spec = pod_spec_mut(workload);
+    if spec["hostNetwork"] != true {
+        return;
+    }
+    let mut dropped = false;
+    for container in spec["containers"].as_array_mut().into_iter().flatten() {
+        if let Some(ports) = container.get_mut("ports").and_then(Value::as_array_mut) {
+            let before = ports.len();
+            ports.retain(|port| port["containerPort"] == secure_port);
+            dropped |= ports.len() < before;
+        }
+    }
+    if dropped {
+        changes
+            .push("declared ports but the secure one left out, so that copies can share a node".to_owned());
+    }
+}
+
 /// Sets `--flag=value` on a container, replacing either spelling of the flag, in `args` where the CCM has some.
 fn set_flag(workload: &mut Value, container: usize, flag: &str, value: &str) {
     let container = &mut pod_spec_mut(workload)["containers"][container];
@@ -313,7 +334,8 @@ mod tests {
             json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "ccm", "namespace": "kube-system"},
                 "spec": {"updateStrategy": {}, "selector": {"matchLabels": {"app": "ccm"}}, "template": {
                     "metadata": {"labels": {"app": "ccm"}},
-                    "spec": {"affinity": {"podAntiAffinity": {}}, "containers": [{
+                    "spec": {"hostNetwork": true, "affinity": {"podAntiAffinity": {}}, "containers": [{
+                        "ports": [{"containerPort": 8233}, {"containerPort": 10258}],
                         "name": "ccm", "image": "${IMAGE}", "args": ["--secure-port", "10258", "--leader-elect"],
                         "env": [{"name": "T", "valueFrom": {"secretKeyRef": {"name": "cloud", "key": "token"}}}],
                         "livenessProbe": {"httpGet": {"port": 10258, "path": "/healthz"}}}]}}}}),
@@ -362,6 +384,7 @@ mod tests {
         assert_eq!(container["env"][0]["valueFrom"]["secretKeyRef"]["name"], "cloud-b");
         assert_eq!(container["env"][1], json!({"name": "KUBERNETES_SERVICE_HOST", "value": "172.18.0.2"}));
         assert_eq!(container["livenessProbe"]["httpGet"]["port"], 10259);
+        assert_eq!(container["ports"], json!([{"containerPort": 10259}]));
         assert_eq!(rendered.workloads[1].name, "ccm-b");
         assert!(rendered.changes.iter().any(|c| c.contains("DaemonSet")), "{:?}", rendered.changes);
     }

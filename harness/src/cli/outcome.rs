@@ -2,7 +2,7 @@
 
 use crate::ccm::{Form, fingerprint};
 use crate::cluster::Origin;
-use crate::config::{Completeness, Keep, RunPlan};
+use crate::config::{Completeness, HumanDuration, Keep, RunPlan};
 use crate::cx::Suite;
 use crate::ledger::{Ledger, Outcome, Subject};
 use crate::progress::Progress;
@@ -162,6 +162,10 @@ pub(super) fn subject(
         }
         subject.changes = session.ccm().rendered(Form::Replicas).map(|r| r.changes).unwrap_or_default();
         subject.changes.extend(state.changes.iter().cloned());
+        let budgets = plan.profile.budgets.iter();
+        subject.changes.extend(budgets.map(|(budget, limit)| {
+            format!("budget {budget} is {}, as the profile asks for", HumanDuration(*limit))
+        }));
     }
     subject
 }

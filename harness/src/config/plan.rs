@@ -156,7 +156,8 @@ impl Planning {
             Timing::Fast => (LeaseTiming::FAST, STATUS_FREQUENCY_FAST),
             Timing::Default => (profile.lease_timing, STATUS_FREQUENCY_DEFAULT),
         };
-        let overrides = run.limits.budgets.into_iter().map(|(budget, HumanDuration(value))| (budget, value));
+        let written = run.limits.budgets.into_iter().map(|(budget, HumanDuration(value))| (budget, value));
+        let overrides = profile.budgets.clone().into_iter().chain(written);
         let limits =
             Limits::new(lease, frequency).scaled(run.limits.scale.unwrap_or(1.0)).with(overrides.collect());
         self.problems.or(RunPlan {

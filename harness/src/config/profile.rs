@@ -6,11 +6,12 @@ use super::capabilities::Capabilities;
 use super::flags::{FAST_FLAGS, FRAMEWORK_FLAGS, LeaseTiming};
 use super::problem::Problems;
 use super::profile_reading as reading;
-use super::words::{Deployment, Ownership};
+use super::words::{Budget, Deployment, Ownership};
 use fake_cloud::dialects::{self, InstanceIds};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The built-in profile of the CCM that must pass everything; the default.
 pub const REFERENCE_PROFILE: &str = "reference";
@@ -63,6 +64,8 @@ pub struct Profile {
     pub placeholders: BTreeMap<String, String>,
     /// Variables for its container; values may hold `${NAME}`.
     pub environment: BTreeMap<String, String>,
+    /// Wait budgets of its own: how long it may take for what others do faster, and the profile says why.
+    pub budgets: BTreeMap<Budget, Duration>,
     /// Deviations its vendor documents; shown beside the outcome, without effect on it.
     pub declared: Vec<Deviation>,
     /// Where it runs.

@@ -2,7 +2,7 @@
 
 use super::duration::HumanDuration;
 use super::schema::{Key, Kind, key};
-use super::words::{Deployment, Instances, Ownership, Protocol};
+use super::words::{Budget, Deployment, Instances, Ownership, Protocol};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -61,6 +61,9 @@ pub struct ProfileFile {
     /// Variables for its container.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
+    /// Wait budgets of its own, by name.
+    #[serde(default)]
+    pub budgets: BTreeMap<Budget, HumanDuration>,
     /// Deviations its vendor documents.
     #[serde(default)]
     pub declared: Vec<DeclaredKeys>,
@@ -304,6 +307,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("replicas", &Kind::Whole(1, 9)),
     key("placeholders", &Kind::Free(placeholder, &Kind::Text)),
     key("environment", &Kind::Free(variable, &Kind::Text)),
+    key("budgets", &Kind::Free(super::run_file::budget_name, &Kind::Form(super::run_file::duration))),
     key(
         "declared",
         &Kind::List(&Kind::Table(&[key("id", &Kind::Form(check_id)), key("reason", &Kind::Text)])),

@@ -1,6 +1,7 @@
 //! From a profile's text to its meaning: defaults, files, and what only shows when keys are seen together.
 
 use super::capabilities::Capabilities;
+use super::duration::HumanDuration;
 use super::flags::{FAST_FLAGS, LeaseTiming};
 use super::problem::{Origin, Problem, Problems};
 use super::profile::{
@@ -115,6 +116,11 @@ impl Reading<'_> {
             replicas,
             placeholders: written.placeholders,
             environment: written.environment,
+            budgets: written
+                .budgets
+                .into_iter()
+                .map(|(budget, HumanDuration(limit))| (budget, limit))
+                .collect(),
             declared,
             deployment: written.deployment.unwrap_or(Deployment::InCluster),
         }

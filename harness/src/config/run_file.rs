@@ -236,7 +236,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("timing", &Kind::Word(Timing::WORDS)),
 ];
 
-fn budget_name(word: &str) -> Result<(), String> {
+pub(crate) fn budget_name(word: &str) -> Result<(), String> {
     word.parse::<Budget>().map(|_| ()).map_err(|_| {
         let near = super::problem::did_you_mean(word, Budget::WORDS);
         if near.is_empty() {

@@ -85,11 +85,23 @@ fn trouble(ledger: &Ledger, text: &mut String, head: &str, wanted: impl Fn(&Entr
     }
     put!(text, "\n{head}");
     let width = found.iter().map(|e| e.id.len()).max().unwrap_or(0);
+    // One cause that stopped many checks is told once.
+    let mut causes: Vec<(String, &Entry, Vec<&str>)> = Vec::new();
     for entry in found {
         let why = outcome_text(&entry.outcome).map(one_line).unwrap_or_default();
+        match causes.iter_mut().find(|(known, ..)| *known == why) {
+            Some((_, _, others)) => others.push(&entry.id),
+            None => causes.push((why, entry, Vec::new())),
+        }
+    }
+    for (why, entry, others) in causes {
         put!(text, "  {:<width$}  {:<6}  {why}", entry.id, entry.level);
         if let Some(evidence) = &entry.evidence {
             put!(text, "  {:<width$}          evidence: {evidence}", "");
+        }
+        for (line, ids) in others.chunks(6).enumerate() {
+            let lead = if line == 0 { "and so: " } else { "        " };
+            put!(text, "  {:<width$}          {lead}{}", "", ids.join(", "));
         }
     }
 }

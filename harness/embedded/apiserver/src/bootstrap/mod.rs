@@ -55,7 +55,14 @@ pub(crate) fn run(api: &Api, port: u16) -> Result<(), (String, Status)> {
         "kube-system",
         json!({
             "metadata": {"name": "extension-apiserver-authentication"},
-            "data": {"client-ca-file": api.authority.certificate()},
+            "data": {
+                "client-ca-file": api.authority.certificate(),
+                "requestheader-allowed-names": "[\"front-proxy-client\"]",
+                "requestheader-client-ca-file": api.authority.certificate(),
+                "requestheader-extra-headers-prefix": "[\"X-Remote-Extra-\"]",
+                "requestheader-group-headers": "[\"X-Remote-Group\"]",
+                "requestheader-username-headers": "[\"X-Remote-User\"]",
+            },
         }),
     )?;
     for (name, value, description) in [
