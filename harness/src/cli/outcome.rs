@@ -6,11 +6,14 @@ use crate::config::{Completeness, HumanDuration, Keep, RunPlan};
 use crate::cx::Suite;
 use crate::ledger::{Ledger, Outcome, Subject};
 use crate::progress::Progress;
-use crate::report::{exit_code, summary, to_junit, to_yaml};
+use crate::report::{exit, exit_code, summary, to_junit, to_yaml};
 use crate::session::up::{Environment, Leave};
 use crate::session::{Session, load_manifests};
 use sha2::{Digest, Sha256};
-use std::io::IsTerminal;
+use std::fs::Permissions;
+use std::io::{IsTerminal, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
@@ -65,7 +68,7 @@ pub(super) struct Finish<'a> {
 /// Writes the reports, prints the summary, takes the environment down or leaves it, and says with which code to exit.
 pub(super) fn finish(end: Finish<'_>) -> ExitCode {
     let Finish { runtime, plan, ledger, environment, progress } = end;
-    write_reports(plan, ledger, progress);
+    let written = write_reports(plan, ledger, progress);
     progress.say(&summary(ledger));
     let troubled = |outcome: &Outcome| matches!(outcome, Outcome::Fail { .. } | Outcome::Error { .. });
     let failed =
@@ -92,7 +95,11 @@ pub(super) fn finish(end: Finish<'_>) -> ExitCode {
         progress.say(&format!("left behind ('ccm-conformance clean' tries again):\n{why}"));
     }
     let completeness = if plan.require_complete { Completeness::Required } else { Completeness::Optional };
-    ExitCode::from(exit_code(ledger, completeness))
+    match exit_code(ledger, completeness) {
+        // A verdict that nobody can read later is none.
+        exit::CONFORMANT if !written => ExitCode::from(exit::ENVIRONMENT),
+        code => ExitCode::from(code),
+    }
 }
 
 /// Keeps an environment up that lives in this process, for somebody to look at, as long as they want.
@@ -106,18 +113,28 @@ async fn keep_up(environment: &Environment, progress: &Progress) {
     }
 }
 
-/// Writes report.yaml and junit.xml; what cannot be written is said.
-pub(super) fn write_reports(plan: &RunPlan, ledger: &Ledger, progress: &Progress) {
+/// Writes report.yaml and junit.xml, each whole or not at all; what cannot be written is said. Whether both were.
+pub(super) fn write_reports(plan: &RunPlan, ledger: &Ledger, progress: &Progress) -> bool {
     let write = |name: &str, text: Result<String, String>| {
         let path = plan.output.join(name);
-        let outcome = text.and_then(|text| std::fs::write(&path, text).map_err(|error| error.to_string()));
-        match outcome {
+        let outcome = text.and_then(|text| whole(&path, &text).map_err(|error| error.to_string()));
+        match &outcome {
             Ok(()) => progress.say(&format!("wrote {}", path.display())),
             Err(why) => progress.say(&format!("error: {} could not be written: {why}", path.display())),
         }
+        outcome.is_ok()
     };
-    write("report.yaml", to_yaml(ledger).map_err(|error| crate::check::chain(&error)));
-    write("junit.xml", to_junit(ledger).map_err(|error| crate::check::chain(&error)));
+    let report = write("report.yaml", to_yaml(ledger).map_err(|error| crate::check::chain(&error)));
+    write("junit.xml", to_junit(ledger).map_err(|error| crate::check::chain(&error))) && report
+}
+
+/// Writes a file beside its place and puts it there when it is whole, readable as other files of the user are.
+fn whole(path: &Path, text: &str) -> std::io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut builder = tempfile::Builder::new();
+    let mut file = builder.permissions(Permissions::from_mode(0o644)).tempfile_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    file.persist(path).map(drop).map_err(|error| error.error)
 }
 
 /// What was tested.
