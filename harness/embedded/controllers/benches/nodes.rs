@@ -2,11 +2,11 @@
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use embedded_apiserver::{Config, Server, User};
-use embedded_controllers::{Clients, CloudProvider, Controllers, NodeSpec, PodCidrs, Settings};
+use embedded_controllers::{Clients, CloudProvider, Controllers, NodeSpec, PodCidrs, PodRange, Settings};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::ListParams;
@@ -29,7 +29,7 @@ async fn measure(count: usize) -> Result<(), Box<dyn std::error::Error>> {
         .map(|index| NodeSpec { cloud: CloudProvider::None, ..NodeSpec::new(format!("node-{index}")) })
         .collect();
     settings.pod_cidrs =
-        PodCidrs::Allocated { first: Ipv4Addr::new(10, 0, 0, 0), prefix: 8, node_prefix: 24 };
+        PodCidrs::Allocated(vec![PodRange { first: IpAddr::from([10, 0, 0, 0]), prefix: 8, node_prefix: 24 }]);
     let client = server.client(User::admin());
     let started = Instant::now();
     let running = Controllers::start(Clients::same(client.clone()), settings).await?;

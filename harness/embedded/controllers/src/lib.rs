@@ -31,6 +31,7 @@ pub use pods::logs::LogLine;
 pub use pods::manager::PodsError;
 pub use running::{Controllers, Running, StartError};
 pub use settings::{
-    CloudProvider, Dns, KubernetesVersion, Mounts, NodeSpec, NodeTaint, Pace, PodCidrs, PodNetwork, Program,
+    CloudProvider, Dns, KubernetesVersion, Mounts, NodeSpec, NodeTaint, Pace, PodCidrs, PodNetwork, PodRange,
+    Program,
     Resources, ServiceVip, Settings,
 };
