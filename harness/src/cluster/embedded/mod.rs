@@ -15,8 +15,9 @@ use crate::config::{Kubernetes, NodeIp, Topology};
 use crate::images::RunId;
 use crate::probe::{ReadError, poll};
 use control::Control;
-use embedded_apiserver::{Config, Container, LogLine, Server, User};
+use embedded_apiserver::{Config, Container, Followed, LogLine, Server, User};
 use embedded_controllers::{Clients, Controllers, NodeSpec, NodeTaint, Pods, Program, Settings};
+use futures::stream::{self, StreamExt as _};
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
@@ -129,8 +130,23 @@ impl embedded_apiserver::Logs for KubeletLogs {
         } else {
             self.0.log(namespace, pod, name)
         };
-        Some(lines?.into_iter().map(|line| LogLine { at: line.at, text: line.text }).collect())
+        lines.map(lines_of)
     }
+
+    fn follow(&self, container: Container<'_>) -> Option<Followed> {
+        let Container { namespace, pod, name } = container;
+        let mut reader = self.0.follow(namespace, pod, name)?;
+        let kept = lines_of(reader.try_next());
+        let coming = stream::unfold(reader, |mut reader| async move {
+            let lines = lines_of(reader.next().await);
+            (!lines.is_empty()).then_some((lines, reader))
+        });
+        Some(Followed { kept, coming: coming.boxed() })
+    }
+}
+
+fn lines_of(lines: Vec<embedded_controllers::LogLine>) -> Vec<LogLine> {
+    lines.into_iter().map(|line| LogLine { at: line.at, text: line.text }).collect()
 }
 
 impl EmbeddedCluster {

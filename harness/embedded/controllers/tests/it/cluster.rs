@@ -28,10 +28,19 @@ pub(crate) struct Cluster {
 impl Cluster {
     /// A cluster with these machines; `change` may change the settings.
     pub(crate) async fn start(nodes: Vec<NodeSpec>, change: impl FnOnce(&mut Settings)) -> Cluster {
+        Cluster::with(Config::default(), nodes, change).await
+    }
+
+    /// The same with an API server of another kind.
+    pub(crate) async fn with(
+        config: Config,
+        nodes: Vec<NodeSpec>,
+        change: impl FnOnce(&mut Settings),
+    ) -> Cluster {
         // `RUST_LOG` shows what the controllers think; without it nothing is written.
         let filter = tracing_subscriber::EnvFilter::from_default_env();
         let _ = tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().try_init();
-        let server = Server::start(Config::default()).await.expect("the API server starts");
+        let server = Server::start(config).await.expect("the API server starts");
         let mut settings = Settings::new(server.address(), server.certificate_authority());
         settings.nodes = nodes;
         settings.pace = Pace { simulated_start: Duration::from_millis(5), ..Pace::default() };
@@ -56,6 +65,11 @@ impl Cluster {
     /// The API of a namespaced kind in `default`.
     pub(crate) fn api<K: Resource<DynamicType = (), Scope = NamespaceResourceScope>>(&self) -> Api<K> {
         Api::namespaced(self.client.clone(), "default")
+    }
+
+    /// An administrator's kubeconfig.
+    pub(crate) fn kubeconfig(&self) -> String {
+        self.server.kubeconfig().expect("a kubeconfig")
     }
 
     /// Stops everything.
