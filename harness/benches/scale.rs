@@ -12,10 +12,11 @@ use harness::cloud::{CloudRecord, LocalCloud};
 use harness::cluster::{EmbeddedCluster, EmbeddedSpec, EmbeddedVersion};
 use harness::config::{NodeIp, workspace};
 use harness::images::{Program, static_binary};
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{NodeAddress, NodeSpec};
+use kube::api::{Request, WatchEvent, WatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::runtime::{WatchStreamExt, watcher};
-use kube::{Api, Client, Config, ResourceExt};
+use kube::{Client, Config};
+use serde::Deserialize;
 use std::collections::HashSet;
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -152,15 +153,17 @@ struct Seen {
 async fn initialised(cluster: &EmbeddedCluster, count: u32, begin: Instant) -> Result<Seen> {
     let kubeconfig = Kubeconfig::from_yaml(&cluster.kubeconfig()?)?;
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-    let nodes: Api<Node> = Api::all(Client::try_from(config)?);
+    let client = Client::try_from(config)?;
     let count = usize::try_from(count)?;
     let (mut registered, mut there, mut done) = (None, HashSet::new(), HashSet::new());
-    let mut changes = pin!(watcher(nodes, watcher::Config::default()).applied_objects());
-    while let Some(node) = changes.try_next().await? {
-        if is_done(&node) {
-            done.insert(node.name_any());
+    let request = Request::new("/api/v1/nodes").watch(&WatchParams::default(), "0")?;
+    let mut changes = pin!(client.request_events::<Slim>(request).await?);
+    while let Some(change) = changes.try_next().await? {
+        let (WatchEvent::Added(node) | WatchEvent::Modified(node)) = change else { continue };
+        if node.is_done() {
+            done.insert(node.metadata.name.clone());
         }
-        there.insert(node.name_any());
+        there.insert(node.metadata.name);
         if there.len() == count {
             registered.get_or_insert_with(|| begin.elapsed());
         }
@@ -172,14 +175,43 @@ async fn initialised(cluster: &EmbeddedCluster, count: u32, begin: Instant) -> R
     bail!("the watch ended at {} of {count} Nodes", done.len())
 }
 
-/// Whether a Node has everything from the CCM, and its kubelet says that it is ready.
-fn is_done(node: &Node) -> bool {
-    let spec = node.spec.clone().unwrap_or_default();
-    let status = node.status.clone().unwrap_or_default();
-    spec.taints.unwrap_or_default().iter().all(|taint| taint.key != UNINITIALIZED)
-        && spec.provider_id.is_some()
-        && status.addresses.unwrap_or_default().iter().any(|address| address.type_ == "InternalIP")
-        && status.conditions.unwrap_or_default().iter().any(|one| one.type_ == "Ready" && one.status == "True")
+/// What is looked at of a Node: reading all of it would be a good part of what is measured.
+#[derive(Clone, Debug, Deserialize)]
+struct Slim {
+    metadata: SlimMetadata,
+    #[serde(default)]
+    spec: NodeSpec,
+    #[serde(default)]
+    status: SlimStatus,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct SlimMetadata {
+    name: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+struct SlimStatus {
+    #[serde(default)]
+    addresses: Vec<NodeAddress>,
+    #[serde(default)]
+    conditions: Vec<SlimCondition>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct SlimCondition {
+    r#type: String,
+    status: String,
+}
+
+impl Slim {
+    /// Whether the Node has everything from the CCM, and its kubelet says that it is ready.
+    fn is_done(&self) -> bool {
+        self.spec.taints.iter().flatten().all(|taint| taint.key != UNINITIALIZED)
+            && self.spec.provider_id.is_some()
+            && self.status.addresses.iter().any(|address| address.type_ == "InternalIP")
+            && self.status.conditions.iter().any(|one| one.r#type == "Ready" && one.status == "True")
+    }
 }
 
 /// The processor time of a process: its own and the kernel's for it.

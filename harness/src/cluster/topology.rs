@@ -24,7 +24,8 @@ pub(super) struct Layout {
 impl Layout {
     /// Whether it wants IPv6 and no IPv4.
     pub(super) fn is_ipv6_only(&self) -> bool {
-        self.config.get("networking").and_then(|networking| networking.get("ipFamily")) == Some(&json!("ipv6"))
+        self.config.get("networking").and_then(|networking| networking.get("ipFamily"))
+            == Some(&json!("ipv6"))
     }
 }
 

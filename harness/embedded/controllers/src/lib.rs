@@ -32,6 +32,5 @@ pub use pods::manager::PodsError;
 pub use running::{Controllers, Running, StartError};
 pub use settings::{
     CloudProvider, Dns, KubernetesVersion, Mounts, NodeSpec, NodeTaint, Pace, PodCidrs, PodNetwork, PodRange,
-    Program,
-    Resources, ServiceVip, Settings,
+    Program, Resources, ServiceVip, Settings,
 };

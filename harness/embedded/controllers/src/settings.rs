@@ -377,7 +377,8 @@ mod tests {
     fn two_families_need_kubelets_that_know_them() {
         let mut settings = Settings::new(SocketAddr::from(([127, 0, 0, 1], 443)), String::new());
         settings.nodes = vec![NodeSpec::new("a")];
-        settings.nodes[0].node_ips = vec![IpAddr::from([10, 0, 0, 1]), IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, 1])];
+        settings.nodes[0].node_ips =
+            vec![IpAddr::from([10, 0, 0, 1]), IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, 1])];
         assert!(settings.problems().is_empty());
         settings.kubernetes = KubernetesVersion { minor: 28, patch: 0 };
         assert_eq!(settings.problems().len(), 1);

@@ -233,7 +233,10 @@ impl EmbeddedCluster {
             kubernetes: kubernetes.to_string(),
             topology: layout.name,
             pod_network: layout.pod_network,
-            machines: (0_u32..).zip(&machines).map(|(index, machine)| machine.record(families, index)).collect(),
+            machines: (0_u32..)
+                .zip(&machines)
+                .map(|(index, machine)| machine.record(families, index))
+                .collect(),
         };
         let origin = Origin::Embedded(Box::new(record));
         let record = ClusterRecord { name: wish.run.name(), kubeconfig, origin };
@@ -265,7 +268,8 @@ impl EmbeddedCluster {
     async fn registered(&self, nodes: usize) -> Result<(), ClusterError> {
         let api: Api<Node> = Api::all(self.server.client(User::admin()));
         let all = async |seen: &mut String| {
-            let list = api.list(&Default::default()).await.map_err(|error| ReadError::passing(chain(&error)))?;
+            let list =
+                api.list(&Default::default()).await.map_err(|error| ReadError::passing(chain(&error)))?;
             *seen = format!("{} of {nodes} Nodes", list.items.len());
             Ok((list.items.len() >= nodes).then_some(()))
         };
@@ -291,11 +295,7 @@ impl EmbeddedMachine {
 const TWO_NODE_IPS: u32 = 29;
 
 /// Whether there can be a cluster of these families.
-fn check_families(
-    layout: &Layout,
-    kubernetes: EmbeddedVersion,
-    node_ip: NodeIp,
-) -> Result<(), ClusterError> {
+fn check_families(layout: &Layout, kubernetes: EmbeddedVersion, node_ip: NodeIp) -> Result<(), ClusterError> {
     let (minor, _) = kubernetes.numbers();
     let (why, way_out) = if layout.is_ipv6_only() {
         ("an embedded cluster has IPv4, or IPv4 and IPv6", "use ipFamily dual, or '--cluster kind'")

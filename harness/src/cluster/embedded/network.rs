@@ -14,7 +14,8 @@ const FIRST_NODE_IPV6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0x10, 0x89, 0, 0, 0, 0, 
 const SERVICES: &str = "10.96.0.0/16";
 const SERVICES_IPV6: &str = "fd00:10:96::/112";
 /// Pod ranges of kind: enough for 256 machines.
-const PODS: PodRange = PodRange { first: IpAddr::V4(Ipv4Addr::new(10, 244, 0, 0)), prefix: 16, node_prefix: 24 };
+const PODS: PodRange =
+    PodRange { first: IpAddr::V4(Ipv4Addr::new(10, 244, 0, 0)), prefix: 16, node_prefix: 24 };
 const PODS_IPV6: PodRange = PodRange {
     first: IpAddr::V6(Ipv6Addr::new(0xfd00, 0x10, 0x244, 0, 0, 0, 0, 0)),
     prefix: 56,

@@ -161,8 +161,15 @@ fn container_of(pod: &Value, named: Option<&str>, pod_name: &str) -> Result<Stri
         }
         (None, [only]) if init.is_empty() => Ok((*only).to_owned()),
         (None, _) => {
-            let choose = format!("a container name must be specified for pod {pod_name}, choose one of: [{}]", main.join(" "));
-            let choose = if init.is_empty() { choose } else { format!("{choose} or one of the init containers: [{}]", init.join(" ")) };
+            let choose = format!(
+                "a container name must be specified for pod {pod_name}, choose one of: [{}]",
+                main.join(" ")
+            );
+            let choose = if init.is_empty() {
+                choose
+            } else {
+                format!("{choose} or one of the init containers: [{}]", init.join(" "))
+            };
             Err(status::bad_request(choose))
         }
     }

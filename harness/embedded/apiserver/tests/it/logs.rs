@@ -99,7 +99,10 @@ async fn what_is_wanted_of_a_log_is_what_comes() {
     assert_eq!(ask("sinceTime=yesterday").await.status, 400);
     assert_eq!(ask("previous=true&follow=true").await.status, 400);
     let waits = ask("container=x").await;
-    assert_eq!((waits.status, waits.body()["message"].as_str()), (400, Some("container x is not valid for pod p")));
+    assert_eq!(
+        (waits.status, waits.body()["message"].as_str()),
+        (400, Some("container x is not valid for pod p"))
+    );
     // A limit ends a stream that would go on.
     let lines = source.next_follower();
     lines.send("three\n".to_owned()).expect("it is read");

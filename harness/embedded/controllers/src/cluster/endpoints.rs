@@ -29,7 +29,9 @@ pub(super) fn start(world: &Arc<World>) {
     world.services.on_key(move |key| own.add(key));
     let (own, known) = (queue.clone(), world.clone());
     world.pods.on_change(move |before, after| {
-        let facts = |pod: &Arc<Pod>| (pod.labels().clone(), [Family::Ipv4, Family::Ipv6].map(|family| shown(pod, family)));
+        let facts = |pod: &Arc<Pod>| {
+            (pod.labels().clone(), [Family::Ipv4, Family::Ipv6].map(|family| shown(pod, family)))
+        };
         if before.map(facts) == after.map(facts) {
             return;
         }
@@ -86,7 +88,8 @@ fn shown(pod: &Pod, family: Family) -> Option<(String, bool, bool)> {
     let fits = |ip: &&String| {
         ip.parse::<IpAddr>().is_ok_and(|ip| !ip.is_loopback() && ip.is_ipv4() == (family == Family::Ipv4))
     };
-    let address = status.pod_ips.iter().flatten().map(|one| &one.ip).chain(&status.pod_ip).find(fits)?.clone();
+    let address =
+        status.pod_ips.iter().flatten().map(|one| &one.ip).chain(&status.pod_ip).find(fits)?.clone();
     let ready = status.conditions.iter().flatten().any(|one| one.type_ == "Ready" && one.status == "True");
     Some((address, ready, pod.metadata.deletion_timestamp.is_some()))
 }

@@ -196,7 +196,11 @@ mod tests {
     fn two_families_are_divided_side_by_side() {
         let shape = Shape(vec![
             PodRange { first: IpAddr::from([10, 244, 0, 0]), prefix: 16, node_prefix: 24 },
-            PodRange { first: IpAddr::from([0xfd00, 0x10, 0x244, 0, 0, 0, 0, 0]), prefix: 56, node_prefix: 64 },
+            PodRange {
+                first: IpAddr::from([0xfd00, 0x10, 0x244, 0, 0, 0, 0, 0]),
+                prefix: 56,
+                node_prefix: 64,
+            },
         ]);
         assert_eq!(shape.count(), 256);
         let parts = shape.parts(3);

@@ -132,7 +132,8 @@ fn addresses(spec: &NodeSpec, version: KubernetesVersion, known: &[NodeAddress])
         return Some(known.to_vec()).filter(|addresses| !addresses.is_empty());
     }
     let address = |type_: &str, address: String| NodeAddress { type_: type_.to_owned(), address };
-    let mut addresses: Vec<_> = spec.node_ips.iter().map(|ip| address("InternalIP", ip.to_string())).collect();
+    let mut addresses: Vec<_> =
+        spec.node_ips.iter().map(|ip| address("InternalIP", ip.to_string())).collect();
     if addresses.is_empty()
         && let Some(loopback) = spec.loopback
     {

@@ -8,6 +8,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::watch;
 
 use crate::cache::Key;
+use crate::tasks::Tasks;
 
 /// How many Pods that are gone keep their logs, for whoever asks afterwards.
 const GONE_KEPT: usize = 64;
@@ -107,14 +108,39 @@ impl Log {
         LogReader { log: self.clone(), grown: self.0.grown.subscribe(), next: 0 }
     }
 
-    /// Reads this stream into the log until it ends.
-    pub(crate) async fn take(self, mut stream: impl AsyncRead + Unpin) {
+    /// Reads a program's output and errors into the log, in the order in which they come. The log ends with both.
+    pub(crate) fn take<O, E>(&self, tasks: &Tasks, output: Option<O>, errors: Option<E>)
+    where
+        O: AsyncRead + Unpin + Send + 'static,
+        E: AsyncRead + Unpin + Send + 'static,
+    {
+        let ending = Arc::new(Ending(self.clone()));
+        if let Some(output) = output {
+            tasks.spawn(ending.clone().read(output));
+        }
+        if let Some(errors) = errors {
+            tasks.spawn(ending.read(errors));
+        }
+    }
+}
+
+/// Ends a log when the last who writes to it is gone.
+struct Ending(Log);
+
+impl Ending {
+    async fn read(self: Arc<Self>, mut stream: impl AsyncRead + Unpin) {
         let mut buffer = vec![0_u8; 16 << 10];
         while let Ok(count) = stream.read(&mut buffer).await
             && count > 0
         {
-            self.write(&buffer[..count]);
+            self.0.write(&buffer[..count]);
         }
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.end();
     }
 }
 

@@ -160,7 +160,11 @@ mod tests {
     #[test]
     fn addresses_stay_within_their_range() {
         let check = |range: &str, number: u32, expected: Option<&str>| {
-            assert_eq!(within(range, number).map(|ip| ip.to_string()).as_deref(), expected, "{range} {number}");
+            assert_eq!(
+                within(range, number).map(|ip| ip.to_string()).as_deref(),
+                expected,
+                "{range} {number}"
+            );
         };
         check("10.244.3.0/24", 0, Some("10.244.3.2"));
         check("10.244.3.0/24", 252, Some("10.244.3.254"));

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use futures::future::OptionFuture;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, Probe, Service};
 use kube::ResourceExt;
@@ -62,15 +61,7 @@ impl Worker {
                 self.begin(index, group);
                 let Some(slot) = self.slots.get(index) else { return };
                 let tasks = &self.shared.world.tasks;
-                let (output, errors) = (child.stdout.take(), child.stderr.take());
-                let log = slot.log.clone();
-                tasks.spawn(async move {
-                    tokio::join!(
-                        OptionFuture::from(output.map(|stream| log.clone().take(stream))),
-                        OptionFuture::from(errors.map(|stream| log.clone().take(stream))),
-                    );
-                    log.end();
-                });
+                slot.log.take(tasks, child.stdout.take(), child.stderr.take());
                 let (run, notes) = (slot.run, self.notes.clone());
                 tasks.spawn(async move {
                     let exit = child.wait().await.map_or(Exit { code: 255 }, Exit::from);

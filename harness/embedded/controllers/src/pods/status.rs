@@ -197,7 +197,8 @@ pub(crate) fn status(pod: &Pod, snapshot: &Snapshot, minor: u32, now: Timestamp)
     if !snapshot.init.is_empty() {
         status["initContainerStatuses"] = snapshot.init.iter().map(container).collect();
     }
-    for (one, all, ips) in [("hostIP", "hostIPs", &snapshot.host_ips), ("podIP", "podIPs", &snapshot.pod_ips)] {
+    for (one, all, ips) in [("hostIP", "hostIPs", &snapshot.host_ips), ("podIP", "podIPs", &snapshot.pod_ips)]
+    {
         if let Some(first) = ips.first() {
             status[one] = json!(first.to_string());
             status[all] = ips.iter().map(|ip| json!({"ip": ip.to_string()})).collect();

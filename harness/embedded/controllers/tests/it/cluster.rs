@@ -5,8 +5,9 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use embedded_apiserver::{Config, Server, User};
-use embedded_controllers::{Clients, Controllers, NodeSpec, Pace, Program, Running, Settings};
+use embedded_apiserver::{Config, Container, Followed, LogLine, Logs, Server, User};
+use embedded_controllers::{Clients, Controllers, NodeSpec, Pace, Pods, Program, Running, Settings};
+use futures::{StreamExt as _, stream};
 use kube::api::PostParams;
 use kube::core::NamespaceResourceScope;
 use kube::runtime::wait::await_condition;
@@ -59,6 +60,7 @@ impl Cluster {
             },
         };
         let running = Controllers::start(clients, settings).await.expect("the controllers start");
+        server.serve_logs(Arc::new(KubeletLogs(running.pods())));
         Cluster { client: admin, running, server }
     }
 
@@ -76,6 +78,29 @@ impl Cluster {
     pub(crate) async fn stop(self) {
         self.running.stop().await;
         self.server.shutdown().await;
+    }
+}
+
+/// What the API server asks the kubelets for.
+struct KubeletLogs(Pods);
+
+fn lines_of(lines: Vec<embedded_controllers::LogLine>) -> Vec<LogLine> {
+    lines.into_iter().map(|line| LogLine { at: line.at, text: line.text }).collect()
+}
+
+impl Logs for KubeletLogs {
+    fn lines(&self, of: Container<'_>, _previous: bool) -> Option<Vec<LogLine>> {
+        self.0.log(of.namespace, of.pod, of.name).map(lines_of)
+    }
+
+    fn follow(&self, of: Container<'_>) -> Option<Followed> {
+        let mut reader = self.0.follow(of.namespace, of.pod, of.name)?;
+        let kept = lines_of(reader.try_next());
+        let coming = stream::unfold(reader, |mut reader| async move {
+            let lines = lines_of(reader.next().await);
+            (!lines.is_empty()).then_some((lines, reader))
+        });
+        Some(Followed { kept, coming: coming.boxed() })
     }
 }
 

@@ -57,7 +57,9 @@ impl Kubectl {
 #[tokio::test]
 async fn deployments_are_rolled_out_scaled_and_taken_back() {
     let Some(kubectl) = Kubectl::start().await else { return };
-    kubectl.run("wait --for=condition=Ready node/node-0 node/node-1 --timeout=60s", "node-1 condition met").await;
+    kubectl
+        .run("wait --for=condition=Ready node/node-0 node/node-1 --timeout=60s", "node-1 condition met")
+        .await;
     for (line, expected) in [
         ("create deployment web --image=none --replicas=2", "deployment.apps/web created"),
         ("rollout status deployment/web --timeout=60s", "successfully rolled out"),
@@ -78,7 +80,7 @@ async fn deployments_are_rolled_out_scaled_and_taken_back() {
         ("get service web", "<pending>"),
         ("describe deployment web", "NewReplicaSet:"),
         ("describe service web", "LoadBalancer"),
-        ("describe pods -l app=web", "Started container"),
+        ("describe pods -l app=web", "Successfully assigned"),
         ("get pods -l app=web -o wide", "node-"),
         ("get replicasets,endpoints,endpointslices,events", "replicaset.apps/web-"),
         ("autoscale deployment web --max=3 --dry-run=client", "web"),
@@ -93,7 +95,9 @@ async fn deployments_are_rolled_out_scaled_and_taken_back() {
 #[tokio::test]
 async fn nodes_are_cordoned_drained_and_described() {
     let Some(kubectl) = Kubectl::start().await else { return };
-    kubectl.run("wait --for=condition=Ready node/node-0 node/node-1 --timeout=60s", "node-0 condition met").await;
+    kubectl
+        .run("wait --for=condition=Ready node/node-0 node/node-1 --timeout=60s", "node-0 condition met")
+        .await;
     for (line, expected) in [
         ("create deployment web --image=none --replicas=4", "created"),
         ("rollout status deployment/web --timeout=60s", "successfully rolled out"),
@@ -128,8 +132,8 @@ async fn logs_are_followed_until_the_program_ends() {
     let script = "echo first; until [ -e \"$GO\" ]; do sleep 0.05; done; echo second";
     let go = kubectl.folder.path().join("go");
     let text = format!(
-        "{{apiVersion: v1, kind: Pod, metadata: {{name: p}}, spec: {{restartPolicy: Never, containers: [\
-         {{name: c, image: shell, args: [{script:?}], env: [{{name: GO, value: {go:?}}}]}}]}}}}"
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\nspec:\n  restartPolicy: Never\n  containers:\n  - \
+         {{name: c, image: shell, args: [{script:?}], env: [{{name: GO, value: {go:?}}}]}}\n"
     );
     std::fs::write(&manifest, text).expect("written");
     kubectl.run(&format!("apply -f {}", manifest.display()), "pod/p created").await;

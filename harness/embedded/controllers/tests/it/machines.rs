@@ -143,8 +143,10 @@ async fn with_two_families_nodes_pods_and_services_have_addresses_of_both() {
     let mut node = NodeSpec::new("node-0");
     node.node_ips = ["10.89.0.1", "fd00:10:89::1"].map(|ip| ip.parse().expect("an address")).into();
     let cluster = Cluster::with(config, vec![node], |settings| {
-        let range = |first: &str, prefix, node_prefix| {
-            PodRange { first: first.parse().expect("an address"), prefix, node_prefix }
+        let range = |first: &str, prefix, node_prefix| PodRange {
+            first: first.parse().expect("an address"),
+            prefix,
+            node_prefix,
         };
         settings.pod_cidrs =
             PodCidrs::Allocated(vec![range("10.244.0.0", 16, 24), range("fd00:10:244::", 56, 64)]);
@@ -176,7 +178,10 @@ async fn with_two_families_nodes_pods_and_services_have_addresses_of_both() {
     };
     let pod = wait(&pods, "web", "the Pod has addresses", |pod| !ips(pod).is_empty()).await;
     let (ips, status) = (ips(&pod), pod.status.unwrap_or_default());
-    assert!(ips.len() == 2 && ips[0].starts_with("10.244.0.") && ips[1].starts_with("fd00:10:244::"), "{ips:?}");
+    assert!(
+        ips.len() == 2 && ips[0].starts_with("10.244.0.") && ips[1].starts_with("fd00:10:244::"),
+        "{ips:?}"
+    );
     let hosts: Vec<String> = status.host_ips.into_iter().flatten().map(|one| one.ip).collect();
     assert_eq!((status.host_ip.as_deref(), hosts.len()), (Some("10.89.0.1"), 2), "{hosts:?}");
     // Endpoints are of the Service's first family; slices are of both.
