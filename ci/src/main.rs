@@ -1,7 +1,8 @@
 //! The project's automation. CI calls it, and so can anybody: `cargo xtask lint`, `tidy`,
-//! `clients`, `conformance`, `controls`.
+//! `clients`, `fuzz`, `conformance`, `controls`.
 
 mod clients;
+mod fuzz;
 mod tidy;
 
 use anyhow::{Context, Result, bail};
@@ -28,6 +29,15 @@ enum Task {
         /// Dialects; without any, all that have such a test.
         dialects: Vec<String>,
     },
+    /// Arbitrary input for everything that reads what others wrote, side by side.
+    Fuzz {
+        /// How long, in seconds.
+        #[arg(long, value_name = "N", default_value_t = 60)]
+        seconds: u64,
+        /// Seed of the inputs, to repeat a run; without it each run has its own.
+        #[arg(long, value_name = "N")]
+        seed: Option<u64>,
+    },
     /// `ccm-conformance run` with the given arguments, built for release.
     Conformance {
         /// Arguments of `ccm-conformance run`.
@@ -47,6 +57,7 @@ fn main() -> ExitCode {
         Task::Lint => lint(),
         Task::Tidy => tidy::check(&root()),
         Task::Clients { dialects } => clients::check(&dialects),
+        Task::Fuzz { seconds, seed } => fuzz::run(seconds, seed),
         Task::Conformance { arguments } => harness("run", &arguments),
         Task::Controls { arguments } => harness("controls", &arguments),
     };

@@ -21,6 +21,14 @@ pub(super) struct Layout {
     pub(super) families: Families,
 }
 
+impl Layout {
+    /// Whether it wants IPv6 and no IPv4.
+    pub(super) fn is_ipv6_only(&self) -> bool {
+        self.config.get("networking").and_then(|networking| networking.get("ipFamily"))
+            == Some(&json!("ipv6"))
+    }
+}
+
 /// IP families of a cluster's network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Families {

@@ -2,7 +2,7 @@
 
 use crate::check::chain;
 use crate::cluster::{node_image_at_hand, preflight};
-use crate::config::{BackendKind, ClusterPlan, Image, Kubernetes, OwnCluster, RunPlan, Topology};
+use crate::config::{BackendKind, ClusterPlan, Image, Kubernetes, OwnCluster, RunPlan};
 use crate::images::Engine;
 
 /// The plan with its backend settled, and why it is this one; nothing to say where the user has chosen.
@@ -31,9 +31,6 @@ fn needs(plan: &RunPlan, own: &OwnCluster) -> Option<(BackendKind, String)> {
     }
     if let Kubernetes::Image(image) = &own.kubernetes {
         return Some((BackendKind::Kind, format!("{image} is a node image")));
-    }
-    if own.topology == Topology::DualStack {
-        return Some((BackendKind::Kind, "the topology has two IP families".to_owned()));
     }
     if !profile.deploys_nothing() && !matches!(profile.image, Some(Image::Build(_))) {
         return Some((BackendKind::Kind, "the CCM is an image".to_owned()));

@@ -20,6 +20,6 @@ mod version;
 pub use auth::attributes::Attributes;
 pub use auth::authority::{AuthorityError, Credential};
 pub use auth::user::User;
-pub use logs::{Container, LogLine, Logs};
+pub use logs::{Container, Followed, LogLine, Logs};
 pub use server::{Config, Running, Server, StartError};
 pub use version::Version;

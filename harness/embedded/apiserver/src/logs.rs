@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use futures::stream::BoxStream;
 use jiff::Timestamp;
 
 /// A container, by the names of its Pod.
@@ -28,6 +29,23 @@ pub struct LogLine {
 pub trait Logs: Send + Sync {
     /// The kept lines of the container's current run, or of the one before; `None` when there was no such run.
     fn lines(&self, container: Container<'_>, previous: bool) -> Option<Vec<LogLine>>;
+
+    /// The container's current run as it goes on; `None` when there is no such run.
+    fn follow(&self, container: Container<'_>) -> Option<Followed>;
+}
+
+/// The output of a run of a container that somebody follows.
+pub struct Followed {
+    /// The lines that are kept.
+    pub kept: Vec<LogLine>,
+    /// The lines after these, some at a time. Ends with the run.
+    pub coming: BoxStream<'static, Vec<LogLine>>,
+}
+
+impl fmt::Debug for Followed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Followed").field("kept", &self.kept).finish_non_exhaustive()
+    }
 }
 
 impl fmt::Debug for dyn Logs {

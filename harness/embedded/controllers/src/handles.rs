@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use crate::cache::Key;
 use crate::nodes::fleet::{Fleet, Heart, MachineState, Power};
 use crate::nodes::wheel::Wheel;
-use crate::pods::logs::LogLine;
+use crate::pods::logs::{LogLine, LogReader};
 use crate::pods::manager::Shared;
 use crate::pods::worker::Note;
 use crate::settings::{NodeSpec, PodNetwork};
@@ -231,6 +231,12 @@ impl Pods {
     #[must_use]
     pub fn previous_log(&self, namespace: &str, pod: &str, container: &str) -> Option<Vec<LogLine>> {
         self.pods.logs.previous(&Key::new(namespace, pod), container)
+    }
+
+    /// A reader of what a container has written in its current run and of what it will write, to the end of the run.
+    #[must_use]
+    pub fn follow(&self, namespace: &str, pod: &str, container: &str) -> Option<LogReader> {
+        self.pods.logs.follow(&Key::new(namespace, pod), container)
     }
 
     /// Kills a container's program; its kubelet restarts it. `None`: those of all containers.

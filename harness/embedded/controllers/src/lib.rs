@@ -27,10 +27,10 @@ mod writing;
 pub use clients::Clients;
 pub use handles::{ContainerSignal, NoSuch, Nodes, Pods};
 pub use nodes::fleet::{MachineState, Power};
-pub use pods::logs::LogLine;
+pub use pods::logs::{LogLine, LogReader};
 pub use pods::manager::PodsError;
 pub use running::{Controllers, Running, StartError};
 pub use settings::{
-    CloudProvider, Dns, KubernetesVersion, Mounts, NodeSpec, NodeTaint, Pace, PodCidrs, PodNetwork, Program,
-    Resources, ServiceVip, Settings,
+    CloudProvider, Dns, KubernetesVersion, Mounts, NodeSpec, NodeTaint, Pace, PodCidrs, PodNetwork, PodRange,
+    Program, Resources, ServiceVip, Settings,
 };

@@ -5,6 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// The minor version from which on kubelets with an external cloud provider take two addresses.
+const DUAL_STACK_NODE_IPS: u32 = 29;
+
 /// Everything that can be chosen. [`Settings::new`] gives the values of an ordinary cluster.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -51,11 +54,11 @@ impl Settings {
             network: PodNetwork::Independent,
             dns: Dns::Absent,
             service_vip: ServiceVip::Shortcut,
-            pod_cidrs: PodCidrs::Allocated {
-                first: Ipv4Addr::new(10, 244, 0, 0),
+            pod_cidrs: PodCidrs::Allocated(vec![PodRange {
+                first: IpAddr::from([10, 244, 0, 0]),
                 prefix: 16,
                 node_prefix: 24,
-            },
+            }]),
             resources: Resources::Counted,
             mounts: Mounts::Detect,
             pace: Pace::default(),
@@ -91,8 +94,9 @@ pub struct NodeSpec {
     pub taints: Vec<NodeTaint>,
     /// Who is expected to initialise the Node.
     pub cloud: CloudProvider,
-    /// `--node-ip`: annotated on the Node, and its address until the cloud says otherwise.
-    pub node_ip: Option<IpAddr>,
+    /// `--node-ip`: annotated on the Node, and its addresses until the cloud says otherwise. At most one of each family,
+    /// the one of the preferred family first.
+    pub node_ips: Vec<IpAddr>,
     /// `--provider-id`.
     pub provider_id: Option<String>,
     /// The loopback address of this machine, from 127.0.0.0/8: what probes of its `hostNetwork` Pods ask, and
@@ -114,7 +118,7 @@ impl NodeSpec {
             labels: BTreeMap::new(),
             taints: Vec::new(),
             cloud: CloudProvider::External,
-            node_ip: None,
+            node_ips: Vec::new(),
             provider_id: None,
             loopback: None,
             files: BTreeMap::new(),
@@ -194,19 +198,23 @@ pub enum ServiceVip {
 }
 
 /// The pod address ranges of nodes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PodCidrs {
     /// Nodes get none, as with `--allocate-node-cidrs=false`.
     None,
-    /// Each Node gets the first free range.
-    Allocated {
-        /// The first address of the cluster's range.
-        first: Ipv4Addr,
-        /// The length of its prefix in bits.
-        prefix: u8,
-        /// The length of each node's prefix in bits.
-        node_prefix: u8,
-    },
+    /// Each Node gets the first free part of each of these, as with `--cluster-cidr`: one, or one of each family.
+    Allocated(Vec<PodRange>),
+}
+
+/// A range of pod addresses that is divided among the nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PodRange {
+    /// The first address of the cluster's range.
+    pub first: IpAddr,
+    /// The length of its prefix in bits.
+    pub prefix: u8,
+    /// The length of each node's prefix in bits.
+    pub node_prefix: u8,
 }
 
 /// What the scheduler counts.
@@ -282,6 +290,7 @@ impl Settings {
             if !names.insert(&node.name) {
                 problems.push(format!("two nodes are called {:?}: give each its own name", node.name));
             }
+            problems.extend(self.address_problem(node));
             if let Some(address) = node.loopback {
                 if !address.is_loopback() {
                     problems.push(format!("node {:?}: {address} is not in 127.0.0.0/8", node.name));
@@ -300,20 +309,51 @@ impl Settings {
                     .push(format!("image {:?} has no entry point: name the program it runs", program.image));
             }
         }
-        if let PodCidrs::Allocated { prefix, node_prefix, .. } = self.pod_cidrs
-            && !(prefix <= node_prefix && node_prefix <= 30)
-        {
-            problems.push(format!(
-                "a node's pod range of /{node_prefix} does not fit into the cluster's /{prefix}; 30 is the longest prefix"
-            ));
+        if let PodCidrs::Allocated(ranges) = &self.pod_cidrs {
+            for PodRange { first, prefix, node_prefix } in ranges {
+                // Two addresses at the least for Pods, beside the first two and the last.
+                let longest = if first.is_ipv4() { 29 } else { 125 };
+                if !(prefix <= node_prefix && *node_prefix <= longest) {
+                    problems.push(format!(
+                        "a node's pod range of /{node_prefix} does not fit into the cluster's {first}/{prefix}; {longest} is \
+                         the longest prefix"
+                    ));
+                }
+            }
+            if ranges.is_empty() || !one_of_each_family(ranges.iter().map(|range| range.first)) {
+                problems.push("pod ranges have to be one, or one of each IP family".to_owned());
+            }
         }
         problems
+    }
+
+    /// What is wrong with the addresses of a node.
+    fn address_problem(&self, node: &NodeSpec) -> Option<String> {
+        let (name, ips) = (&node.name, &node.node_ips);
+        if !one_of_each_family(ips.iter().copied()) {
+            return Some(format!("node {name:?}: {ips:?}: give it one address, or one of each IP family"));
+        }
+        // Newer kubelets annotate both (gate CloudDualStackNodeIPs); older ones refuse to start.
+        (ips.len() == 2 && node.cloud == CloudProvider::External && self.kubernetes.minor < DUAL_STACK_NODE_IPS)
+            .then(|| {
+                format!(
+                    "node {name:?}: a kubelet of {} with an external cloud provider takes one --node-ip; two are taken \
+                     from v1.{DUAL_STACK_NODE_IPS} on",
+                    self.kubernetes
+                )
+            })
     }
 
     /// The program this image stands for.
     pub(crate) fn program(&self, image: &str) -> Option<&Program> {
         self.programs.iter().find(|program| program.image == image)
     }
+}
+
+/// Whether there are no two of the same IP family.
+fn one_of_each_family(ips: impl Iterator<Item = IpAddr>) -> bool {
+    let mut families = BTreeSet::new();
+    ips.into_iter().all(|ip| families.insert(ip.is_ipv4()))
 }
 
 #[cfg(test)]
@@ -325,10 +365,24 @@ mod tests {
         let mut settings = Settings::new(SocketAddr::from(([10, 0, 0, 1], 443)), String::new());
         settings.nodes = vec![NodeSpec::new("a"), NodeSpec::new("a")];
         settings.nodes[0].loopback = Some(Ipv4Addr::new(10, 0, 0, 2));
-        settings.pod_cidrs =
-            PodCidrs::Allocated { first: Ipv4Addr::new(10, 0, 0, 0), prefix: 24, node_prefix: 16 };
+        settings.nodes[1].node_ips = vec![IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2])];
+        let range = PodRange { first: IpAddr::from([10, 0, 0, 0]), prefix: 24, node_prefix: 16 };
+        settings.pod_cidrs = PodCidrs::Allocated(vec![range, range]);
         let problems = settings.problems();
-        assert_eq!(problems.len(), 4, "{problems:?}");
+        assert_eq!(problems.len(), 7, "{problems:?}");
         assert!(Settings::new(SocketAddr::from(([127, 0, 0, 1], 443)), String::new()).problems().is_empty());
+    }
+
+    #[test]
+    fn two_families_need_kubelets_that_know_them() {
+        let mut settings = Settings::new(SocketAddr::from(([127, 0, 0, 1], 443)), String::new());
+        settings.nodes = vec![NodeSpec::new("a")];
+        settings.nodes[0].node_ips =
+            vec![IpAddr::from([10, 0, 0, 1]), IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, 1])];
+        assert!(settings.problems().is_empty());
+        settings.kubernetes = KubernetesVersion { minor: 28, patch: 0 };
+        assert_eq!(settings.problems().len(), 1);
+        settings.nodes[0].cloud = CloudProvider::None;
+        assert!(settings.problems().is_empty());
     }
 }

@@ -2,6 +2,7 @@
 
 mod attached;
 mod control;
+mod network;
 mod version;
 
 pub use attached::EmbeddedAttachment;
@@ -14,14 +15,14 @@ use crate::config::{Kubernetes, NodeIp, Topology};
 use crate::images::RunId;
 use crate::probe::{ReadError, poll};
 use control::Control;
-use embedded_apiserver::{Config, Container, LogLine, Server, User};
+use embedded_apiserver::{Config, Container, Followed, LogLine, Server, User};
 use embedded_controllers::{Clients, Controllers, NodeSpec, NodeTaint, Pods, Program, Settings};
+use futures::stream::{self, StreamExt as _};
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
 use std::fmt;
-use std::hash::{BuildHasher, RandomState};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -31,8 +32,6 @@ use std::time::Duration;
 const L_CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
 /// What kubeadm gives control-plane Nodes and kind takes from the only Node of a cluster.
 const L_EXCLUDED: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
-/// Node addresses are counted from here up; nothing answers at them.
-const FIRST_NODE_IP: u32 = u32::from_be_bytes([10, 89, 0, 1]);
 /// How long the first Nodes may take to register.
 const REGISTRATION_LIMIT: Duration = Duration::from_secs(60);
 
@@ -43,6 +42,8 @@ pub struct EmbeddedSpec {
     pub machines: Vec<EmbeddedMachine>,
     /// Version of Kubernetes.
     pub kubernetes: EmbeddedVersion,
+    /// The IP families of machines, Pods and Services.
+    pub families: Families,
     /// Which images are programs of this machine; Pods of all others are simulated.
     pub programs: Vec<Program>,
     /// Whether there is a pod network at first.
@@ -58,7 +59,7 @@ pub struct EmbeddedMachine {
     pub name: String,
     /// What it does in the cluster.
     pub role: Role,
-    /// Whether its kubelet announces its address (`--node-ip`).
+    /// Whether its kubelet announces its addresses (`--node-ip`).
     pub node_ip: NodeIp,
     /// What its kubelet writes into `spec.providerID`.
     pub provider_id: Option<String>,
@@ -75,7 +76,14 @@ impl EmbeddedSpec {
             provider_id: None,
         };
         let machines = (0..nodes).map(machine).collect();
-        EmbeddedSpec { machines, kubernetes, programs: Vec::new(), pod_network: true, folder: None }
+        EmbeddedSpec {
+            machines,
+            kubernetes,
+            families: Families::Ipv4,
+            programs: Vec::new(),
+            pod_network: true,
+            folder: None,
+        }
     }
 }
 
@@ -122,8 +130,23 @@ impl embedded_apiserver::Logs for KubeletLogs {
         } else {
             self.0.log(namespace, pod, name)
         };
-        Some(lines?.into_iter().map(|line| LogLine { at: line.at, text: line.text }).collect())
+        lines.map(lines_of)
     }
+
+    fn follow(&self, container: Container<'_>) -> Option<Followed> {
+        let Container { namespace, pod, name } = container;
+        let mut reader = self.0.follow(namespace, pod, name)?;
+        let kept = lines_of(reader.try_next());
+        let coming = stream::unfold(reader, |mut reader| async move {
+            let lines = lines_of(reader.next().await);
+            (!lines.is_empty()).then_some((lines, reader))
+        });
+        Some(Followed { kept, coming: coming.boxed() })
+    }
+}
+
+fn lines_of(lines: Vec<embedded_controllers::LogLine>) -> Vec<LogLine> {
+    lines.into_iter().map(|line| LogLine { at: line.at, text: line.text }).collect()
 }
 
 impl EmbeddedCluster {
@@ -136,11 +159,14 @@ impl EmbeddedCluster {
         let failed = |error: &dyn std::error::Error| ClusterError::Embedded { cause: chain(error) };
         let (minor, patch) = spec.kubernetes.numbers();
         let version = embedded_apiserver::Version { minor, patch };
-        let server = Server::start(Config { version, ..Config::default() }).await.map_err(|e| failed(&e))?;
+        let service_networks = network::services(spec.families);
+        let config = Config { version, service_networks, ..Config::default() };
+        let server = Server::start(config).await.map_err(|e| failed(&e))?;
         let server = Arc::new(server);
         let mut settings = Settings::new(server.address(), server.certificate_authority());
         settings.kubernetes = embedded_controllers::KubernetesVersion { minor, patch };
-        settings.nodes = machines(&spec.machines);
+        settings.nodes = machines(&spec.machines, spec.families);
+        settings.pod_cidrs = network::pods(spec.families, spec.machines.len());
         settings.programs = spec.programs;
         settings.folder = spec.folder;
         if !spec.pod_network {
@@ -174,22 +200,18 @@ impl EmbeddedCluster {
     /// What was asked for cannot be ([`ClusterError::is_usage`]), or the cluster does not come up.
     pub async fn of_run(wish: EmbeddedWish) -> Result<(EmbeddedCluster, ClusterRecord), ClusterError> {
         let layout = topology::load(&wish.topology)?;
-        if layout.families == Families::Both {
-            return Err(ClusterError::Usage {
-                what: format!("topology {}", layout.name),
-                why: "the embedded cluster has one IP family".to_owned(),
-                way_out: "use '--cluster kind', or another topology".to_owned(),
-            });
-        }
         let kubernetes = EmbeddedVersion::of(&wish.kubernetes).map_err(|why| ClusterError::Usage {
             what: format!("Kubernetes {}", wish.kubernetes),
             why,
             way_out: "name a version, or use '--cluster kind'".to_owned(),
         })?;
+        check_families(&layout, kubernetes, wish.node_ip)?;
+        let families = layout.families;
         let machines = machines_of(&wish, &layout);
         let spec = EmbeddedSpec {
             machines: machines.clone(),
             kubernetes,
+            families,
             programs: wish.programs,
             pod_network: false,
             folder: Some(wish.folder.clone()),
@@ -211,7 +233,10 @@ impl EmbeddedCluster {
             kubernetes: kubernetes.to_string(),
             topology: layout.name,
             pod_network: layout.pod_network,
-            machines: (0_u32..).zip(&machines).map(|(index, machine)| machine.record(index)).collect(),
+            machines: (0_u32..)
+                .zip(&machines)
+                .map(|(index, machine)| machine.record(families, index))
+                .collect(),
         };
         let origin = Origin::Embedded(Box::new(record));
         let record = ClusterRecord { name: wish.run.name(), kubeconfig, origin };
@@ -255,19 +280,38 @@ impl EmbeddedCluster {
 }
 
 impl EmbeddedMachine {
-    fn record(&self, index: u32) -> Machine {
+    fn record(&self, families: Families, index: u32) -> Machine {
         Machine {
             name: self.name.clone(),
             role: self.role,
-            ipv4: Some(address(index)),
-            ipv6: None,
+            ipv4: Some(network::ipv4(index)),
+            ipv6: network::ipv6(families, index),
             container_id: String::new(),
         }
     }
 }
 
-fn address(index: u32) -> Ipv4Addr {
-    Ipv4Addr::from_bits(FIRST_NODE_IP + index)
+/// The first version whose kubelets take two addresses beside an external cloud provider.
+const TWO_NODE_IPS: u32 = 29;
+
+/// Whether there can be a cluster of these families.
+fn check_families(layout: &Layout, kubernetes: EmbeddedVersion, node_ip: NodeIp) -> Result<(), ClusterError> {
+    let (minor, _) = kubernetes.numbers();
+    let (why, way_out) = if layout.is_ipv6_only() {
+        ("an embedded cluster has IPv4, or IPv4 and IPv6", "use ipFamily dual, or '--cluster kind'")
+    } else if layout.families == Families::Both && node_ip == NodeIp::Kept && minor < TWO_NODE_IPS {
+        (
+            "before Kubernetes 1.29 kubelets with an external cloud provider take one address only",
+            "use a newer version, or '--node-ip dropped'",
+        )
+    } else {
+        return Ok(());
+    };
+    Err(ClusterError::Usage {
+        what: format!("topology {}", layout.name),
+        why: why.to_owned(),
+        way_out: way_out.to_owned(),
+    })
 }
 
 /// The machines of a run, named as kind names its own.
@@ -289,12 +333,15 @@ fn machines_of(wish: &EmbeddedWish, layout: &Layout) -> Vec<EmbeddedMachine> {
     machines
 }
 
-/// As kubelets with an external cloud provider run: the address is announced or left to the cloud.
-fn machines(wanted: &[EmbeddedMachine]) -> Vec<NodeSpec> {
-    let first = first_loopback();
+/// As kubelets with an external cloud provider run: the addresses are announced or left to the cloud.
+fn machines(wanted: &[EmbeddedMachine], families: Families) -> Vec<NodeSpec> {
+    let first = network::first_loopback();
     let spec = |(index, machine): (u32, &EmbeddedMachine)| {
         let mut spec = NodeSpec::new(machine.name.clone());
-        spec.node_ip = (machine.node_ip == NodeIp::Kept).then(|| address(index).into());
+        if machine.node_ip == NodeIp::Kept {
+            let ipv6 = network::ipv6(families, index).map(IpAddr::from);
+            spec.node_ips = [IpAddr::from(network::ipv4(index))].into_iter().chain(ipv6).collect();
+        }
         spec.provider_id.clone_from(&machine.provider_id);
         spec.loopback = Some(Ipv4Addr::from_bits(first + index));
         if machine.role == Role::ControlPlane && wanted.len() > 1 {
@@ -304,14 +351,6 @@ fn machines(wanted: &[EmbeddedMachine]) -> Vec<NodeSpec> {
         spec
     };
     (0_u32..).zip(wanted).map(spec).collect()
-}
-
-/// Clusters side by side on one machine have loopback addresses of their own: a block of 127.16.0.0 to 127.63.255.255,
-/// drawn at random.
-fn first_loopback() -> u32 {
-    const BLOCKS: u32 = 48 << 8;
-    let drawn = RandomState::new().hash_one(std::process::id()) % u64::from(BLOCKS);
-    u32::from_be_bytes([127, 16, 0, 1]) + (u32::try_from(drawn).unwrap_or_default() << 8)
 }
 
 /// Gives the control planes' Nodes their labels, as kubeadm does once they have registered: a kubelet may not do so

@@ -15,6 +15,9 @@ use super::encode;
 use crate::api::{Written, from_stored, with_type};
 use crate::store::Record;
 
+/// The media type of what is no object.
+pub(crate) const TEXT: &str = "text/plain; charset=utf-8";
+
 /// The answer of a verb.
 #[derive(Debug)]
 pub(crate) struct Reply {
@@ -80,7 +83,7 @@ impl Reply {
     /// 200 with plain text.
     #[must_use]
     pub(crate) fn text(text: impl Into<Bytes>) -> Self {
-        let content = Content::Text("text/plain; charset=utf-8", text.into());
+        let content = Content::Text(TEXT, text.into());
         Self { code: 200, content, warnings: Vec::new() }
     }
 

@@ -1,6 +1,7 @@
 //! Binding of a pod to a node.
 
 use embedded_semantics::kinds::{self, Kind};
+use embedded_semantics::lifecycle;
 use embedded_semantics::status::{self, Status};
 use serde_json::{Value, json};
 
@@ -20,28 +21,13 @@ pub(super) fn bind(call: &Call, _kind: &'static Kind) -> Outcome {
     if !call.name().is_empty() && call.name() != name {
         return Err(status::bad_request("name in URL does not match name in Binding object"));
     }
-    let target = &binding["target"];
-    if !matches!(target["kind"].as_str(), None | Some("" | "Node")) {
-        // The real server's answer here has neither reason nor details.
-        let kind = target["kind"].as_str().unwrap_or_default();
-        return Err(status::unexplained(format!(
-            "target.kind: Unsupported value: {kind:?}: supported values: \"Node\", \"<empty>\""
-        )));
-    }
-    let node = target["name"].as_str().unwrap_or_default();
-    if node.is_empty() {
-        return Err(status::unexplained("target.name: Required value"));
-    }
+    let Some(kind) = kinds::find("", "v1", "bindings") else { return Err(status::no_such_resource()) };
+    let binding = lifecycle::review(kind, &binding)?;
+    let node = binding["target"]["name"].as_str().unwrap_or_default();
     let Some(pods) = kinds::find("", "v1", "pods") else { return Err(status::no_such_resource()) };
     let tx = call.api.store.begin();
-    let write = Write {
-        api: &call.api,
-        tx: &tx,
-        user: &call.user,
-        clock: &call.clock,
-        dry_run,
-        manager: &call.manager(),
-    };
+    let manager = call.manager();
+    let write = Write::of(call, &tx, dry_run, &manager);
     let record = tx
         .get(shelf_of(pods), &Key::new(call.namespace(), name))
         .ok_or_else(|| status::not_found(pods, name))?;

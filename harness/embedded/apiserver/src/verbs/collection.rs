@@ -23,7 +23,7 @@ pub(super) fn delete(call: &Call, kind: &'static Kind) -> Outcome {
     let options = DeleteOptions::read(call)?;
     let dry_run = options.is_dry_run()?;
     let tx = call.api.store.begin();
-    let write = Write { api: &call.api, tx: &tx, user: &call.user, clock: &call.clock, dry_run, manager: "" };
+    let write = Write::of(call, &tx, dry_run, "");
     let snapshot = call.api.store.snapshot(shelf_of(kind));
     let meant: Vec<Arc<Record>> = snapshot
         .iter(namespace_of_list(call, kind), None)

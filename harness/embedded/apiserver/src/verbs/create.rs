@@ -20,14 +20,8 @@ pub(super) fn create(call: &Call, kind: &'static Kind) -> Outcome {
     let dry_run = call.dry_run("CreateOptions")?;
     let parsed = call.object(kind, "CreateOptions")?;
     let tx = call.api.store.begin();
-    let write = Write {
-        api: &call.api,
-        tx: &tx,
-        user: &call.user,
-        clock: &call.clock,
-        dry_run,
-        manager: &call.manager(),
-    };
+    let manager = call.manager();
+    let write = Write::of(call, &tx, dry_run, &manager);
     let written = create_object(&write, kind, call.namespace_of(kind), parsed.object)?;
     let mut warnings = parsed.warnings;
     warnings.extend(told(kind, None, &written));
@@ -59,6 +53,13 @@ pub(crate) struct Write<'a> {
     pub dry_run: bool,
     /// Whose fields the written ones become.
     pub manager: &'a str,
+}
+
+impl<'a> Write<'a> {
+    /// The write that a call asks for.
+    pub(crate) fn of(call: &'a Call, tx: &'a Transaction<'a>, dry_run: bool, manager: &'a str) -> Self {
+        Self { api: &call.api, tx, user: &call.user, clock: &call.clock, dry_run, manager }
+    }
 }
 
 /// Admits, prepares and stores an object.

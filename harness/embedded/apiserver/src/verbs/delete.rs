@@ -14,7 +14,7 @@ pub(super) fn delete(call: &Call, kind: &'static Kind) -> Outcome {
     let options = DeleteOptions::read(call)?;
     let dry_run = options.is_dry_run()?;
     let tx = call.api.store.begin();
-    let write = Write { api: &call.api, tx: &tx, user: &call.user, clock: &call.clock, dry_run, manager: "" };
+    let write = Write::of(call, &tx, dry_run, "");
     let record = call.api.find(kind, call.namespace_of(kind), call.name())?;
     Ok(match delete_object(&write, kind, &record, &options)? {
         Deleted::Stays(object) => {

@@ -22,7 +22,7 @@ pub(super) fn evict(call: &Call, kind: &'static Kind) -> Outcome {
         serde_json::from_value(given).map_err(|why| status::bad_request(why.to_string()))?;
     let dry_run = call.dry_run("CreateOptions")? || options.is_dry_run()?;
     let tx = call.api.store.begin();
-    let write = Write { api: &call.api, tx: &tx, user: &call.user, clock: &call.clock, dry_run, manager: "" };
+    let write = Write::of(call, &tx, dry_run, "");
     let record = call.api.find(kind, call.namespace(), call.name())?;
     delete_object(&write, kind, &record, &options)?;
     Ok(Reply::object(status::created().body()).with_code(201))

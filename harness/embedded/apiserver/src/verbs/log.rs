@@ -1,15 +1,24 @@
 //! `pods/log`: what a container has written, from whoever runs the containers.
 
+use std::convert::Infallible;
+
+use bytes::Bytes;
 use embedded_semantics::kinds::Kind;
 use embedded_semantics::status::{self, Status};
-use jiff::SignedDuration;
+use futures::stream::{self, StreamExt as _};
+use http_body::Frame;
+use http_body_util::{BodyExt as _, StreamBody};
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
+use tokio::sync::watch;
 
 use crate::http::call::Call;
-use crate::http::reply::{Outcome, Reply};
-use crate::logs::{Container, LogLine};
+use crate::http::listener::closed;
+use crate::http::query::Query;
+use crate::http::reply::{Content, Outcome, Reply, TEXT};
+use crate::logs::{Container, Followed, LogLine};
 
-/// Answers with the container's lines; the parameters are those of `PodLogOptions` but `follow` and `stream`.
+/// Answers with the container's lines; the parameters are those of `PodLogOptions` but `stream`.
 ///
 /// # Errors
 ///
@@ -17,38 +26,126 @@ use crate::logs::{Container, LogLine};
 pub(crate) fn log(call: &Call, kind: &'static Kind) -> Outcome {
     let pod = call.api.find(kind, call.namespace_of(kind), call.name())?.value();
     let name = container_of(&pod, call.query.text("container"), call.name())?;
-    if call.query.flag("follow") == Some(true) {
-        return Err(status::bad_request(
-            "following a log is not modelled by the embedded cluster; ask again",
-        ));
-    }
-    let number = |name: &str| call.query.number(name).map_err(status::bad_request);
-    let positive = |name: &str| number(name).map(|n| n.and_then(|n| usize::try_from(n).ok()));
-    let (tail, limit, since) = (positive("tailLines")?, positive("limitBytes")?, number("sinceSeconds")?);
+    let options = Options::parse(&call.query, call.clock.at).map_err(status::bad_request)?;
     let asked = Container { namespace: call.namespace(), pod: call.name(), name: &name };
     let previous = call.query.flag("previous") == Some(true);
-    let Some(mut lines) = call.api.logs.get().and_then(|source| source.lines(asked, previous)) else {
-        return Err(status::bad_request(if previous {
-            format!("previous terminated container {name:?} in pod {:?} not found", call.name())
-        } else {
-            let waits = waiting(&pod, &name).unwrap_or_else(|| "ContainerCreating".to_owned());
-            format!("container {name:?} in pod {:?} is waiting to start: {waits}", call.name())
-        }));
-    };
-    if let Some(since) =
-        since.and_then(|seconds| call.clock.at.checked_sub(SignedDuration::from_secs(seconds)).ok())
-    {
-        lines.retain(|line| line.at >= since);
+    let source = call.api.logs.get();
+    // A run that is over has nothing to wait for.
+    if call.query.flag("follow") == Some(true) && !previous {
+        return match source.and_then(|source| source.follow(asked)) {
+            Some(followed) => Ok(follow(options, followed, call.api.closing.clone())),
+            None => none(&pod, asked, previous),
+        };
     }
-    if let Some(tail) = tail {
-        lines.drain(..lines.len().saturating_sub(tail));
+    match source.and_then(|source| source.lines(asked, previous)) {
+        Some(lines) => Ok(Reply::text(Written::new(options).first(lines))),
+        None => none(&pod, asked, previous),
     }
-    let stamped = call.query.flag("timestamps") == Some(true);
-    let text =
-        |line: &LogLine| if stamped { format!("{} {}", line.at, line.text) } else { line.text.clone() };
-    let mut bytes = lines.iter().map(text).collect::<String>().into_bytes();
-    bytes.truncate(limit.unwrap_or(usize::MAX));
-    Ok(Reply::text(bytes))
+}
+
+/// The answer for a container that has no log.
+fn none(pod: &Value, container: Container<'_>, previous: bool) -> Outcome {
+    let Container { pod: of, name, .. } = container;
+    if previous {
+        let why = format!("previous terminated container {name:?} in pod {of:?} not found");
+        return Err(status::bad_request(why));
+    }
+    match waiting(pod, name) {
+        Some(waits) => {
+            let why = format!("container {name:?} in pod {of:?} is waiting to start: {waits}");
+            Err(status::bad_request(why))
+        }
+        // It runs, but nobody runs it: a simulated container writes nothing.
+        None => Ok(Reply::text(Bytes::new())),
+    }
+}
+
+/// Answers with what is there and with what comes, until the run ends.
+fn follow(options: Options, followed: Followed, closing: watch::Receiver<bool>) -> Reply {
+    let mut written = Written::new(options);
+    let first = written.first(followed.kept);
+    let state = (written, followed.coming, Some(first));
+    let parts = stream::unfold(state, move |(mut written, mut coming, first)| {
+        let mut closing = closing.clone();
+        async move {
+            let bytes = match first {
+                Some(first) => first,
+                None if written.is_full() => return None,
+                None => tokio::select! {
+                    () = closed(&mut closing) => return None,
+                    lines = coming.next() => written.next(&lines?),
+                },
+            };
+            Some((bytes, (written, coming, None)))
+        }
+    });
+    let frames = parts
+        .filter(|bytes| std::future::ready(!bytes.is_empty()))
+        .map(|bytes| Ok::<_, Infallible>(Frame::data(Bytes::from(bytes))));
+    let body = StreamBody::new(frames).boxed_unsync();
+    Reply { code: 200, content: Content::Stream(TEXT.to_owned(), body), warnings: Vec::new() }
+}
+
+/// What is wanted of a log.
+struct Options {
+    tail: Option<usize>,
+    limit: Option<usize>,
+    since: Option<Timestamp>,
+    stamped: bool,
+}
+
+impl Options {
+    fn parse(query: &Query, now: Timestamp) -> Result<Self, String> {
+        let positive = |name: &str| query.number(name).map(|n| n.and_then(|n| usize::try_from(n).ok()));
+        let since = match (query.number("sinceSeconds")?, query.text("sinceTime")) {
+            (Some(seconds), _) => now.checked_sub(SignedDuration::from_secs(seconds)).ok(),
+            (None, Some(time)) => Some(time.parse().map_err(|_| format!("sinceTime: not a time: {time:?}"))?),
+            (None, None) => None,
+        };
+        Ok(Self {
+            tail: positive("tailLines")?,
+            limit: positive("limitBytes")?,
+            since,
+            stamped: query.flag("timestamps") == Some(true),
+        })
+    }
+}
+
+/// A log as it is written down, and how much of it was.
+struct Written {
+    options: Options,
+    bytes: usize,
+}
+
+impl Written {
+    fn new(options: Options) -> Self {
+        Self { options, bytes: 0 }
+    }
+
+    fn is_full(&self) -> bool {
+        self.options.limit.is_some_and(|limit| self.bytes >= limit)
+    }
+
+    /// The lines that are there: only the last of them, where so many are wanted.
+    fn first(&mut self, mut lines: Vec<LogLine>) -> Vec<u8> {
+        if let Some(since) = self.options.since {
+            lines.retain(|line| line.at >= since);
+        }
+        if let Some(tail) = self.options.tail {
+            lines.drain(..lines.len().saturating_sub(tail));
+        }
+        self.next(&lines)
+    }
+
+    fn next(&mut self, lines: &[LogLine]) -> Vec<u8> {
+        let text = |line: &LogLine| {
+            if self.options.stamped { format!("{} {}", line.at, line.text) } else { line.text.clone() }
+        };
+        let mut bytes = lines.iter().map(text).collect::<String>().into_bytes();
+        bytes.truncate(self.options.limit.map_or(usize::MAX, |limit| limit.saturating_sub(self.bytes)));
+        self.bytes += bytes.len();
+        bytes
+    }
 }
 
 /// The container that is meant: the one named, else the only one.
@@ -78,9 +175,14 @@ fn container_of(pod: &Value, named: Option<&str>, pod_name: &str) -> Result<Stri
     }
 }
 
-/// Why a container has not started, in the word of its status.
+/// Why a container has not started, in the word of its status; `None`: it has.
 fn waiting(pod: &Value, name: &str) -> Option<String> {
-    let statuses = pod["status"]["containerStatuses"].as_array()?;
-    let status = statuses.iter().find(|status| status["name"] == name)?;
-    status["state"]["waiting"]["reason"].as_str().map(str::to_owned)
+    let all = ["containerStatuses", "initContainerStatuses"];
+    let mut statuses = all.iter().flat_map(|field| pod["status"][*field].as_array().into_iter().flatten());
+    let state = statuses.find(|status| status["name"] == name).map(|status| &status["state"]);
+    match state.map(|state| (state["waiting"]["reason"].as_str(), state)) {
+        Some((Some(reason), _)) => Some(reason.to_owned()),
+        Some((None, state)) if state["running"].is_object() || state["terminated"].is_object() => None,
+        _ => Some("ContainerCreating".to_owned()),
+    }
 }

@@ -45,14 +45,8 @@ pub(super) fn patch(call: &Call, kind: &'static Kind, sub: Option<&str>) -> Outc
     }
     let text = std::str::from_utf8(&call.body).map_err(|why| status::bad_request(why.to_string()))?;
     let tx = call.api.store.begin();
-    let write = Write {
-        api: &call.api,
-        tx: &tx,
-        user: &call.user,
-        clock: &call.clock,
-        dry_run,
-        manager: &call.manager(),
-    };
+    let manager = call.manager();
+    let write = Write::of(call, &tx, dry_run, &manager);
     let old = tx
         .get(shelf_of(kind), &Key::new(call.namespace_of(kind), call.name()))
         .ok_or_else(|| status::not_found(kind, call.name()))?;
@@ -79,7 +73,7 @@ fn apply(call: &Call, kind: &'static Kind, sub: Option<&str>, dry_run: bool) -> 
     let force = call.query.flag("force") == Some(true);
     let applier = Applier { manager, force, sub, time: &call.clock.seconds };
     let tx = call.api.store.begin();
-    let write = Write { api: &call.api, tx: &tx, user: &call.user, clock: &call.clock, dry_run, manager: "" };
+    let write = Write::of(call, &tx, dry_run, "");
     let live = tx.get(shelf_of(kind), &Key::new(call.namespace_of(kind), call.name()));
     let (written, code) = match live {
         Some(old) => {

@@ -1,7 +1,7 @@
 //! Questions about users and permissions: they are answered and not stored.
 
-use embedded_semantics::cause::Cause;
 use embedded_semantics::kinds::Kind;
+use embedded_semantics::lifecycle;
 use embedded_semantics::status::{self, Status};
 use serde_json::{Map, Value, json};
 
@@ -19,26 +19,22 @@ pub(super) fn review(call: &Call, kind: &'static Kind) -> Outcome {
     if !review.is_object() {
         return Err(status::bad_request(format!("the object provided is not a {}", kind.kind)));
     }
-    review["kind"] = json!(kind.kind);
-    review["apiVersion"] = json!(kind.api_version());
+    lifecycle::place(&mut review, call.namespace_of(kind))?;
+    let mut review = lifecycle::review(kind, &review)?;
     if !review["metadata"].is_object() {
         review["metadata"] = json!({});
     }
     review["status"] = match kind.kind {
-        "TokenReview" => token(&call.api, &review["spec"])?,
+        "TokenReview" => token(&call.api, &review["spec"]),
         "SelfSubjectReview" => {
             review["metadata"]["creationTimestamp"] = json!(call.clock.seconds);
             json!({"userInfo": user_info(&call.user)})
         }
         "SelfSubjectRulesReview" => rules(call, &review["spec"])?,
         "SubjectAccessReview" | "LocalSubjectAccessReview" => {
-            let user = subject(kind, &review["spec"])?;
-            if kind.kind == "LocalSubjectAccessReview" {
-                check_namespace(call, &review["spec"])?;
-            }
-            access(&call.api, &user, kind, &review["spec"])?
+            access(&call.api, &subject(&review["spec"]), &review["spec"])
         }
-        "SelfSubjectAccessReview" => access(&call.api, &call.user, kind, &review["spec"])?,
+        "SelfSubjectAccessReview" => access(&call.api, &call.user, &review["spec"]),
         _ => return Err(status::method_not_allowed()),
     };
     Ok(Reply::object(review).with_code(201))
@@ -65,19 +61,15 @@ fn user_info(user: &User) -> Value {
     Value::Object(info)
 }
 
-fn token(api: &Api, spec: &Value) -> Result<Value, Status> {
+fn token(api: &Api, spec: &Value) -> Value {
     use crate::auth::account::ISSUER;
-    let token = text(spec, "token");
-    if token.is_empty() {
-        return Err(status::bad_request("token is required for TokenReview in authentication"));
-    }
     let audiences: Vec<&str> = match spec["audiences"].as_array() {
         Some(given) if !given.is_empty() => given.iter().filter_map(Value::as_str).collect(),
         _ => vec![ISSUER],
     };
-    let (user, claimed) = match by_token(api, token) {
+    let (user, claimed) = match by_token(api, text(spec, "token")) {
         Ok(found) => found,
-        Err(why) => return Ok(json!({"user": {}, "error": why})),
+        Err(why) => return json!({"user": {}, "error": why}),
     };
     let common: Vec<&str> =
         audiences.iter().copied().filter(|one| claimed.iter().any(|aud| aud == one)).collect();
@@ -91,52 +83,23 @@ fn token(api: &Api, spec: &Value) -> Result<Value, Status> {
             quoted(&claimed),
             quoted(&audiences)
         );
-        return Ok(json!({"user": {}, "error": why}));
+        return json!({"user": {}, "error": why});
     }
-    Ok(json!({"authenticated": true, "user": user_info(&user), "audiences": common}))
+    json!({"authenticated": true, "user": user_info(&user), "audiences": common})
 }
 
-fn subject(kind: &Kind, spec: &Value) -> Result<User, Status> {
-    let groups: Vec<String> = spec["groups"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .map(str::to_owned)
-        .collect();
-    let name = text(spec, "user");
-    if name.is_empty() && groups.is_empty() {
-        let cause = Cause::invalid("spec.user", "", "at least one of user or group must be specified");
-        return Err(status::invalid_of(kind.group, kind.kind, "", &[cause]));
+fn subject(spec: &Value) -> User {
+    let groups = spec["groups"].as_array().into_iter().flatten();
+    User {
+        name: text(spec, "user").to_owned(),
+        uid: text(spec, "uid").to_owned(),
+        groups: groups.filter_map(Value::as_str).map(str::to_owned).collect(),
+        ..User::default()
     }
-    Ok(User { name: name.to_owned(), uid: text(spec, "uid").to_owned(), groups, ..User::default() })
 }
 
-fn check_namespace(call: &Call, spec: &Value) -> Result<(), Status> {
-    let said = text(&spec["resourceAttributes"], "namespace");
-    if said != call.namespace() {
-        let cause =
-            Cause::invalid("spec.resourceAttributes.namespace", said, "must match metadata.namespace");
-        return Err(status::invalid_of("authorization.k8s.io", "LocalSubjectAccessReview", "", &[cause]));
-    }
-    Ok(())
-}
-
-fn access(api: &Api, user: &User, kind: &Kind, spec: &Value) -> Result<Value, Status> {
+fn access(api: &Api, user: &User, spec: &Value) -> Value {
     let (resource, path) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
-    let cause = match (resource.is_object(), path.is_object()) {
-        (true, true) => Some("cannot be specified in combination with resourceAttributes"),
-        (false, false) => {
-            Some("exactly one of nonResourceAttributes or resourceAttributes must be specified")
-        }
-        _ => None,
-    };
-    if let Some(why) = cause {
-        let field =
-            if resource.is_object() { "spec.nonResourceAttributes" } else { "spec.resourceAttributes" };
-        let cause = Cause::invalid(field, Value::Null, why);
-        return Err(status::invalid_of(kind.group, kind.kind, "", &[cause]));
-    }
     let asked = if resource.is_object() {
         let (plural, sub) = (text(resource, "resource"), text(resource, "subresource"));
         Attributes {
@@ -161,7 +124,7 @@ fn access(api: &Api, user: &User, kind: &Kind, spec: &Value) -> Result<Value, St
     if !decision.reason().is_empty() {
         answer["reason"] = json!(decision.reason());
     }
-    Ok(answer)
+    answer
 }
 
 fn rules(call: &Call, spec: &Value) -> Result<Value, Status> {

@@ -23,14 +23,8 @@ pub(super) fn scale(call: &Call, kind: &'static Kind) -> Outcome {
     }
     let dry_run = call.dry_run(if call.method == Method::PUT { "UpdateOptions" } else { "PatchOptions" })?;
     let tx = call.api.store.begin();
-    let write = Write {
-        api: &call.api,
-        tx: &tx,
-        user: &call.user,
-        clock: &call.clock,
-        dry_run,
-        manager: &call.manager(),
-    };
+    let manager = call.manager();
+    let write = Write::of(call, &tx, dry_run, &manager);
     let old = tx
         .get(shelf_of(kind), &Key::new(call.namespace_of(kind), call.name()))
         .ok_or_else(|| status::not_found(kind, call.name()))?;

@@ -25,14 +25,8 @@ pub(super) fn update(call: &Call, kind: &'static Kind, sub: Option<&str>) -> Out
     check_name(&object, call.name())?;
     lifecycle::place(&mut object, call.namespace_of(kind))?;
     let tx = call.api.store.begin();
-    let write = Write {
-        api: &call.api,
-        tx: &tx,
-        user: &call.user,
-        clock: &call.clock,
-        dry_run,
-        manager: &call.manager(),
-    };
+    let manager = call.manager();
+    let write = Write::of(call, &tx, dry_run, &manager);
     let (written, created) = match tx.get(shelf_of(kind), &Key::new(call.namespace_of(kind), call.name())) {
         Some(old) => (change(&write, kind, sub, &old, object)?, false),
         None if kind.create_on_update && sub.is_none() => {

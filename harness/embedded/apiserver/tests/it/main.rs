@@ -5,6 +5,7 @@ mod bad_input;
 mod client;
 mod in_process;
 mod kubectl;
+mod logs;
 mod objects;
 mod protobuf;
 mod transcripts;

@@ -1,5 +1,6 @@
 //! Endpoints and EndpointSlices of Services with a selector.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{
@@ -28,7 +29,9 @@ pub(super) fn start(world: &Arc<World>) {
     world.services.on_key(move |key| own.add(key));
     let (own, known) = (queue.clone(), world.clone());
     world.pods.on_change(move |before, after| {
-        let facts = |pod: &Arc<Pod>| (pod.labels().clone(), shown(pod));
+        let facts = |pod: &Arc<Pod>| {
+            (pod.labels().clone(), [Family::Ipv4, Family::Ipv6].map(|family| shown(pod, family)))
+        };
         if before.map(facts) == after.map(facts) {
             return;
         }
@@ -47,15 +50,46 @@ pub(super) fn start(world: &Arc<World>) {
     });
 }
 
-/// What an endpoint shows of a Pod: its address, whether it is ready, whether it is on its way out. `None`: nothing.
-fn shown(pod: &Pod) -> Option<(String, bool, bool)> {
+/// A family of addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Family {
+    Ipv4,
+    Ipv6,
+}
+
+impl Family {
+    /// Its name as an `addressType` and as one of `ipFamilies`.
+    fn name(self) -> &'static str {
+        match self {
+            Family::Ipv4 => "IPv4",
+            Family::Ipv6 => "IPv6",
+        }
+    }
+
+    /// Those of a Service, the preferred one first.
+    fn of(service: &Service) -> Vec<Family> {
+        let named = service.spec.as_ref().and_then(|spec| spec.ip_families.as_deref()).unwrap_or_default();
+        let families: Vec<_> = named
+            .iter()
+            .filter_map(|name| [Family::Ipv4, Family::Ipv6].into_iter().find(|family| family.name() == name))
+            .collect();
+        if families.is_empty() { vec![Family::Ipv4] } else { families }
+    }
+}
+
+/// What an endpoint of this family shows of a Pod: its address, whether it is ready, whether it is on its way out.
+/// `None`: nothing.
+fn shown(pod: &Pod, family: Family) -> Option<(String, bool, bool)> {
     let status = pod.status.as_ref()?;
     if matches!(status.phase.as_deref(), Some("Succeeded" | "Failed")) {
         return None;
     }
     // The API server takes no loopback address as an endpoint.
-    let is_loopback = |ip: &String| ip.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
-    let address = status.pod_ip.clone().filter(|ip| !ip.is_empty() && !is_loopback(ip))?;
+    let fits = |ip: &&String| {
+        ip.parse::<IpAddr>().is_ok_and(|ip| !ip.is_loopback() && ip.is_ipv4() == (family == Family::Ipv4))
+    };
+    let address =
+        status.pod_ips.iter().flatten().map(|one| &one.ip).chain(&status.pod_ip).find(fits)?.clone();
     let ready = status.conditions.iter().flatten().any(|one| one.type_ == "Ready" && one.status == "True");
     Some((address, ready, pod.metadata.deletion_timestamp.is_some()))
 }
@@ -114,12 +148,18 @@ async fn look(world: &World, key: &Key) -> Outcome {
         return Ok(Next::Done);
     }
     let mut pods = world.pods.list_in(&key.namespace);
-    pods.retain(|pod| service_selects(selector, pod.labels()) && shown(pod).is_some());
+    pods.retain(|pod| service_selects(selector, pod.labels()));
     let unready_too =
         service.spec.as_ref().and_then(|spec| spec.publish_not_ready_addresses).unwrap_or(false);
-    let ports = ports(&service, &pods);
-
-    let wanted = endpoints(&service, &pods, &ports, unready_too);
+    let families = Family::of(&service);
+    let showing = |family: Family| {
+        let mut showing = pods.clone();
+        showing.retain(|pod| shown(pod, family).is_some());
+        showing
+    };
+    // Endpoints know one family, the Service's first.
+    let first = families.first().copied().unwrap_or(Family::Ipv4);
+    let wanted = endpoints(&service, &showing(first), first, unready_too);
     match world.endpoints.get(key) {
         Some(known) if known.subsets == wanted.subsets => {}
         Some(known) => {
@@ -133,21 +173,29 @@ async fn look(world: &World, key: &Key) -> Outcome {
     }
 
     let slices_api = writing::api_in::<EndpointSlice>(&client, &key.namespace);
-    let wanted = slice(&service, &pods, &ports, unready_too);
-    let known = world.slices.list_in(&key.namespace).into_iter().find(|slice| {
+    let mut known = world.slices.list_in(&key.namespace);
+    known.retain(|slice| {
         slice.labels().get("kubernetes.io/service-name") == Some(&key.name)
             && slice.owner_references().iter().any(|owner| Some(&owner.uid) == service.metadata.uid.as_ref())
     });
-    match known {
-        Some(known) if known.endpoints == wanted.endpoints && known.ports == wanted.ports => {}
-        Some(known) => {
-            let mut changed = known.as_ref().clone();
-            changed.endpoints = wanted.endpoints;
-            changed.ports = wanted.ports;
-            let name = known.name_any();
-            world.slices.observe(slices_api.replace(&name, &PostParams::default(), &changed).await?);
+    for family in families {
+        let wanted = slice(&service, &showing(family), family, unready_too);
+        let at = known.iter().position(|known| known.address_type == wanted.address_type);
+        match at.map(|at| known.swap_remove(at)) {
+            Some(known) if known.endpoints == wanted.endpoints && known.ports == wanted.ports => {}
+            Some(known) => {
+                let mut changed = known.as_ref().clone();
+                changed.endpoints = wanted.endpoints;
+                changed.ports = wanted.ports;
+                let name = known.name_any();
+                world.slices.observe(slices_api.replace(&name, &PostParams::default(), &changed).await?);
+            }
+            None => settle(writing::create(&slices_api, &world.slices, &wanted).await)?,
         }
-        None => settle(writing::create(&slices_api, &world.slices, &wanted).await)?,
+    }
+    // The Service has given up a family.
+    for left in known {
+        writing::delete(&slices_api, &world.slices, left.as_ref(), DeleteParams::default()).await?;
     }
     Ok(Next::Done)
 }
@@ -160,15 +208,11 @@ fn settle<K>(created: Result<K, kube::Error>) -> Result<(), kube::Error> {
     }
 }
 
-fn endpoints(
-    service: &Service,
-    pods: &[Arc<Pod>],
-    ports: &[(ServicePort, i32)],
-    unready_too: bool,
-) -> Endpoints {
+fn endpoints(service: &Service, pods: &[Arc<Pod>], family: Family, unready_too: bool) -> Endpoints {
+    let ports = ports(service, pods);
     let (mut ready, mut unready) = (Vec::new(), Vec::new());
     for pod in pods {
-        let Some((ip, is_ready, leaving)) = shown(pod) else { continue };
+        let Some((ip, is_ready, leaving)) = shown(pod, family) else { continue };
         let address = EndpointAddress {
             ip,
             node_name: pod.spec.as_ref().and_then(|spec| spec.node_name.clone()),
@@ -209,19 +253,15 @@ fn endpoints(
     }
 }
 
-fn slice(
-    service: &Service,
-    pods: &[Arc<Pod>],
-    ports: &[(ServicePort, i32)],
-    unready_too: bool,
-) -> EndpointSlice {
+fn slice(service: &Service, pods: &[Arc<Pod>], family: Family, unready_too: bool) -> EndpointSlice {
+    let ports = ports(service, pods);
     let name = service.name_any();
     let labels = [
         ("kubernetes.io/service-name", name.as_str()),
         ("endpointslice.kubernetes.io/managed-by", "endpointslice-controller.k8s.io"),
     ];
     let endpoints = pods.iter().take(SLICE).filter_map(|pod| {
-        let (ip, is_ready, leaving) = shown(pod)?;
+        let (ip, is_ready, leaving) = shown(pod, family)?;
         Some(Endpoint {
             addresses: vec![ip],
             conditions: Some(EndpointConditions {
@@ -235,7 +275,7 @@ fn slice(
         })
     });
     EndpointSlice {
-        address_type: "IPv4".to_owned(),
+        address_type: family.name().to_owned(),
         metadata: ObjectMeta {
             generate_name: Some(format!("{name}-")),
             namespace: service.metadata.namespace.clone(),

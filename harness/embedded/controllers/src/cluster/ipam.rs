@@ -1,7 +1,7 @@
 //! Each Node gets the first free range of pod addresses.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use k8s_openapi::api::core::v1::Node;
@@ -9,7 +9,7 @@ use kube::ResourceExt;
 use serde_json::json;
 
 use crate::queue::{Next, Outcome, Queue};
-use crate::settings::PodCidrs;
+use crate::settings::{PodCidrs, PodRange};
 use crate::world::World;
 use crate::writing;
 
@@ -51,49 +51,88 @@ impl Ranges {
     }
 }
 
-/// The shape of the cluster's range.
-#[derive(Debug, Clone, Copy)]
-struct Shape {
-    first: Ipv4Addr,
-    prefix: u8,
-    node_prefix: u8,
-}
+/// How a cluster's range is divided.
+impl PodRange {
+    fn bits(self) -> u8 {
+        if self.first.is_ipv4() { 32 } else { 128 }
+    }
 
-impl Shape {
     fn count(self) -> u32 {
         1_u32.checked_shl(u32::from(self.node_prefix.saturating_sub(self.prefix))).unwrap_or(u32::MAX)
     }
 
-    fn range(self, index: u32) -> String {
-        let step = 1_u32.checked_shl(32_u32.saturating_sub(u32::from(self.node_prefix))).unwrap_or(0);
-        let address = u32::from(self.first).wrapping_add(index.wrapping_mul(step));
-        format!("{}/{}", Ipv4Addr::from(address), self.node_prefix)
+    /// By how many bits the number of a part is shifted in an address.
+    fn shift(self) -> u32 {
+        u32::from(self.bits().saturating_sub(self.node_prefix))
     }
 
-    fn index(self, range: &str) -> Option<u32> {
-        let (address, prefix) = range.split_once('/')?;
-        let address: Ipv4Addr = address.parse().ok()?;
-        let shift = 32_u32.checked_sub(u32::from(self.node_prefix))?;
-        let offset = u32::from(address).checked_sub(u32::from(self.first))?.checked_shr(shift)?;
-        (prefix.parse::<u8>().ok()? == self.node_prefix && offset < self.count()).then_some(offset)
+    fn part(self, index: u32) -> String {
+        let offset = u128::from(index).checked_shl(self.shift()).unwrap_or(0);
+        let address: IpAddr = match self.first {
+            IpAddr::V4(first) => {
+                let offset = u32::try_from(offset).unwrap_or(0);
+                Ipv4Addr::from_bits(first.to_bits().wrapping_add(offset)).into()
+            }
+            IpAddr::V6(first) => Ipv6Addr::from_bits(first.to_bits().wrapping_add(offset)).into(),
+        };
+        format!("{address}/{}", self.node_prefix)
     }
+
+    fn index(self, part: &str) -> Option<u32> {
+        let (address, prefix) = part.split_once('/')?;
+        let offset = match (address.parse().ok()?, self.first) {
+            (IpAddr::V4(address), IpAddr::V4(first)) => {
+                u128::from(address.to_bits().checked_sub(first.to_bits())?)
+            }
+            (IpAddr::V6(address), IpAddr::V6(first)) => address.to_bits().checked_sub(first.to_bits())?,
+            _ => return None,
+        };
+        let index = u32::try_from(offset.checked_shr(self.shift())?).ok()?;
+        (prefix.parse::<u8>().ok()? == self.node_prefix && index < self.count()).then_some(index)
+    }
+}
+
+/// The cluster's ranges; a node has the same part of each.
+#[derive(Debug, Clone)]
+struct Shape(Vec<PodRange>);
+
+impl Shape {
+    fn count(&self) -> u32 {
+        self.0.iter().map(|range| range.count()).min().unwrap_or(0)
+    }
+
+    fn parts(&self, index: u32) -> Vec<String> {
+        self.0.iter().map(|range| range.part(index)).collect()
+    }
+
+    /// Which part a node has; `None`: what it has is not of these ranges.
+    fn index(&self, parts: &[String]) -> Option<u32> {
+        parts.iter().find_map(|part| self.0.iter().find_map(|range| range.index(part)))
+    }
+}
+
+/// The ranges a Node has.
+fn has(node: &Node) -> Vec<String> {
+    let spec = node.spec.as_ref();
+    let all = spec.and_then(|spec| spec.pod_cidrs.clone()).unwrap_or_default();
+    if all.is_empty() { spec.and_then(|spec| spec.pod_cidr.clone()).into_iter().collect() } else { all }
 }
 
 /// Registers for changes and starts the worker, where Nodes get ranges.
 pub(super) fn start(world: &Arc<World>) {
-    let PodCidrs::Allocated { first, prefix, node_prefix } = world.settings.pod_cidrs else { return };
-    let shape = Shape { first, prefix, node_prefix };
+    let PodCidrs::Allocated(ranges) = &world.settings.pod_cidrs else { return };
+    let shape = Arc::new(Shape(ranges.clone()));
     let ranges = Arc::new(Mutex::new(Ranges::default()));
     let queue: Arc<Queue<String>> = Queue::new();
-    let (own, known) = (queue.clone(), ranges.clone());
+    let (own, known, divided) = (queue.clone(), ranges.clone(), shape.clone());
     world.nodes.on_change(move |before, after| {
         let mut ranges = known.lock().unwrap_or_else(PoisonError::into_inner);
         match (before, after) {
             (_, Some(node)) => {
-                let range = node.spec.as_ref().and_then(|spec| spec.pod_cidr.as_deref());
-                match range.and_then(|range| shape.index(range)) {
+                let has = has(node);
+                match divided.index(&has) {
                     Some(index) => ranges.take(&node.name_any(), index),
-                    None if range.is_none() => own.add(node.name_any()),
+                    None if has.is_empty() => own.add(node.name_any()),
                     None => {}
                 }
             }
@@ -103,14 +142,14 @@ pub(super) fn start(world: &Arc<World>) {
     });
     let known = world.clone();
     queue.spawn(&world.tasks, "node-ipam", 8, move |name| {
-        let (world, ranges) = (known.clone(), ranges.clone());
-        async move { look(&world, &ranges, shape, &name).await }
+        let (world, ranges, shape) = (known.clone(), ranges.clone(), shape.clone());
+        async move { look(&world, &ranges, &shape, &name).await }
     });
 }
 
-async fn look(world: &World, ranges: &Mutex<Ranges>, shape: Shape, name: &str) -> Outcome {
+async fn look(world: &World, ranges: &Mutex<Ranges>, shape: &Shape, name: &str) -> Outcome {
     let Some(node) = world.node(name) else { return Ok(Next::Done) };
-    if node.spec.as_ref().is_some_and(|spec| spec.pod_cidr.is_some()) {
+    if !has(&node).is_empty() {
         return Ok(Next::Done);
     }
     let index = ranges.lock().unwrap_or_else(PoisonError::into_inner).allocate(name, shape.count());
@@ -118,9 +157,9 @@ async fn look(world: &World, ranges: &Mutex<Ranges>, shape: Shape, name: &str) -
         tracing::warn!(node = name, "all ranges of pod addresses are taken: this Node gets none");
         return Ok(Next::Done);
     };
-    let range = shape.range(index);
+    let parts = shape.parts(index);
     let api = writing::api::<Node>(&world.client());
-    let change = json!({"spec": {"podCIDR": range, "podCIDRs": [range]}});
+    let change = json!({"spec": {"podCIDR": parts.first(), "podCIDRs": parts}});
     match writing::merge_if_unchanged(&api, &world.nodes, node.as_ref(), change).await {
         Err(error) if writing::is_not_found(&error) => Ok(Next::Done),
         other => other.map(|()| Next::Done),
@@ -133,9 +172,9 @@ mod tests {
 
     #[test]
     fn ranges_are_unique_and_come_back() {
-        let shape = Shape { first: Ipv4Addr::new(10, 244, 0, 0), prefix: 22, node_prefix: 24 };
+        let range = PodRange { first: IpAddr::from([10, 244, 0, 0]), prefix: 22, node_prefix: 24 };
         let mut ranges = Ranges::default();
-        let mut given = |name: &str| ranges.allocate(name, shape.count()).map(|index| shape.range(index));
+        let mut given = |name: &str| ranges.allocate(name, range.count()).map(|index| range.part(index));
         assert_eq!(given("a").as_deref(), Some("10.244.0.0/24"));
         assert_eq!(given("b").as_deref(), Some("10.244.1.0/24"));
         assert_eq!(given("a").as_deref(), Some("10.244.0.0/24"), "asked twice");
@@ -144,12 +183,30 @@ mod tests {
         assert_eq!(given("e"), None);
         ranges.release("b");
         assert_eq!(
-            ranges.allocate("e", shape.count()).map(|index| shape.range(index)).as_deref(),
+            ranges.allocate("e", range.count()).map(|index| range.part(index)).as_deref(),
             Some("10.244.1.0/24")
         );
-        assert_eq!(shape.index("10.244.3.0/24"), Some(3));
+        assert_eq!(range.index("10.244.3.0/24"), Some(3));
         for foreign in ["10.245.0.0/24", "10.244.0.0/16", "x", "fd00::/64"] {
-            assert_eq!(shape.index(foreign), None, "{foreign}");
+            assert_eq!(range.index(foreign), None, "{foreign}");
         }
+    }
+
+    #[test]
+    fn two_families_are_divided_side_by_side() {
+        let shape = Shape(vec![
+            PodRange { first: IpAddr::from([10, 244, 0, 0]), prefix: 16, node_prefix: 24 },
+            PodRange {
+                first: IpAddr::from([0xfd00, 0x10, 0x244, 0, 0, 0, 0, 0]),
+                prefix: 56,
+                node_prefix: 64,
+            },
+        ]);
+        assert_eq!(shape.count(), 256);
+        let parts = shape.parts(3);
+        assert_eq!(parts, ["10.244.3.0/24", "fd00:10:244:3::/64"]);
+        assert_eq!(shape.index(&parts), Some(3));
+        assert_eq!(shape.index(&parts[1..]), Some(3));
+        assert_eq!(shape.index(&[]), None);
     }
 }

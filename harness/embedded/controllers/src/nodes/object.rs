@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use crate::settings::{CloudProvider, KubernetesVersion, NodeSpec, PodNetwork};
 use crate::taints;
 
-/// The annotation with the address that was chosen on the kubelet's command line.
+/// The annotation with the addresses that were chosen on the kubelet's command line.
 const PROVIDED_NODE_IP: &str = "alpha.kubernetes.io/provided-node-ip";
 /// What a kubelet says while no pod network is there.
 const NETWORK_NOT_READY: &str = "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady \
@@ -47,8 +47,9 @@ pub(crate) fn registration(spec: &NodeSpec, version: KubernetesVersion, ready: b
         "volumes.kubernetes.io/controller-managed-attach-detach".to_owned(),
         "true".to_owned(),
     )]);
-    if let (CloudProvider::External, Some(ip)) = (spec.cloud, spec.node_ip) {
-        annotations.insert(PROVIDED_NODE_IP.to_owned(), ip.to_string());
+    if spec.cloud == CloudProvider::External && !spec.node_ips.is_empty() {
+        let ips: Vec<_> = spec.node_ips.iter().map(IpAddr::to_string).collect();
+        annotations.insert(PROVIDED_NODE_IP.to_owned(), ips.join(","));
     }
     let mut node_taints: Vec<Taint> = spec
         .taints
@@ -126,12 +127,13 @@ pub(crate) fn status(
 /// the cloud has spoken; without a cloud they are the kubelet's own.
 fn addresses(spec: &NodeSpec, version: KubernetesVersion, known: &[NodeAddress]) -> Option<Vec<NodeAddress>> {
     if spec.cloud == CloudProvider::External
-        && (!known.is_empty() || spec.node_ip.is_none() || version.minor < 21)
+        && (!known.is_empty() || spec.node_ips.is_empty() || version.minor < 21)
     {
         return Some(known.to_vec()).filter(|addresses| !addresses.is_empty());
     }
     let address = |type_: &str, address: String| NodeAddress { type_: type_.to_owned(), address };
-    let mut addresses: Vec<_> = spec.node_ip.iter().map(|ip| address("InternalIP", ip.to_string())).collect();
+    let mut addresses: Vec<_> =
+        spec.node_ips.iter().map(|ip| address("InternalIP", ip.to_string())).collect();
     if addresses.is_empty()
         && let Some(loopback) = spec.loopback
     {
@@ -177,21 +179,25 @@ pub(crate) fn network_ready(network: &PodNetwork, node: Option<&Node>) -> bool {
     match network {
         PodNetwork::None => false,
         PodNetwork::Independent => true,
-        PodNetwork::WaitsForAddresses => node.is_some_and(|node| host_ip(node).is_some()),
+        PodNetwork::WaitsForAddresses => node.is_some_and(|node| !host_ips(node).is_empty()),
         PodNetwork::RemovesTaint(_) => node.is_some_and(|node| {
             !node_taints(node).iter().any(|taint| taint.key == taints::UNINITIALIZED)
-                && host_ip(node).is_some()
+                && !host_ips(node).is_empty()
         }),
     }
 }
 
-/// The address Pods on this Node are told as their host's: the first internal one, else the first external one.
-pub(crate) fn host_ip(node: &Node) -> Option<IpAddr> {
-    let addresses = node.status.as_ref()?.addresses.as_deref()?;
-    ["InternalIP", "ExternalIP"]
+/// The addresses Pods on this Node are told as their host's: the first internal one, else the first external one, and
+/// the next one of the other family.
+pub(crate) fn host_ips(node: &Node) -> Vec<IpAddr> {
+    let addresses = node.status.as_ref().and_then(|status| status.addresses.as_deref()).unwrap_or_default();
+    let mut all = ["InternalIP", "ExternalIP"]
         .iter()
         .flat_map(|type_| addresses.iter().filter(move |address| address.type_ == **type_))
-        .find_map(|address| address.address.parse().ok())
+        .filter_map(|address| address.address.parse::<IpAddr>().ok());
+    let first = all.next();
+    let second = first.and_then(|first| all.find(|ip| ip.is_ipv4() != first.is_ipv4()));
+    first.into_iter().chain(second).collect()
 }
 
 /// The taints of a Node.
@@ -232,21 +238,38 @@ mod tests {
             (taints::UNINITIALIZED, Some("true"))
         );
         assert!(node.status.as_ref().is_some_and(|status| status.addresses.is_none()));
-        assert!(!is_ready(&node) && host_ip(&node).is_none());
+        assert!(!is_ready(&node) && host_ips(&node).is_empty());
         assert!(!node.metadata.annotations.unwrap_or_default().contains_key(PROVIDED_NODE_IP));
     }
 
     #[test]
     fn a_chosen_address_is_annotated_and_holds_until_the_cloud_speaks() {
         let mut spec = NodeSpec::new("a");
-        spec.node_ip = Some(IpAddr::from([10, 0, 0, 7]));
+        spec.node_ips = vec![IpAddr::from([10, 0, 0, 7])];
         let node = registration(&spec, VERSION, false, Timestamp::UNIX_EPOCH);
         let annotations = node.metadata.annotations.clone().unwrap_or_default();
         assert_eq!(annotations.get(PROVIDED_NODE_IP).map(String::as_str), Some("10.0.0.7"));
-        assert_eq!(host_ip(&node), spec.node_ip);
+        assert_eq!(host_ips(&node), spec.node_ips);
         let cloud = vec![NodeAddress { type_: "InternalIP".to_owned(), address: "10.9.9.9".to_owned() }];
         assert_eq!(addresses(&spec, VERSION, &cloud), Some(cloud.clone()));
         assert_eq!(addresses(&spec, KubernetesVersion { minor: 20, patch: 2 }, &[]), None);
+    }
+
+    #[test]
+    fn two_families_are_annotated_and_posted_in_their_order() {
+        let mut spec = NodeSpec::new("a");
+        spec.node_ips = vec![IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, 7]), IpAddr::from([10, 0, 0, 7])];
+        let mut node = registration(&spec, VERSION, false, Timestamp::UNIX_EPOCH);
+        let annotations = node.metadata.annotations.clone().unwrap_or_default();
+        assert_eq!(annotations.get(PROVIDED_NODE_IP).map(String::as_str), Some("fd00::7,10.0.0.7"));
+        assert_eq!(host_ips(&node), spec.node_ips);
+        let status = node.status.get_or_insert_default();
+        let posted = status.addresses.get_or_insert_default();
+        let shown: Vec<_> = posted.iter().map(|one| (one.type_.as_str(), one.address.as_str())).collect();
+        assert_eq!(shown, [("InternalIP", "fd00::7"), ("InternalIP", "10.0.0.7"), ("Hostname", "a")]);
+        // A second address of the same family is not told to Pods.
+        posted[1].address = "fd00::8".to_owned();
+        assert_eq!(host_ips(&node), [spec.node_ips[0]]);
     }
 
     #[test]
@@ -255,7 +278,7 @@ mod tests {
         spec.cloud = CloudProvider::None;
         spec.loopback = Some(std::net::Ipv4Addr::new(127, 1, 0, 1));
         let node = registration(&spec, VERSION, true, Timestamp::UNIX_EPOCH);
-        assert_eq!(host_ip(&node), Some(IpAddr::from([127, 1, 0, 1])));
+        assert_eq!(host_ips(&node), [IpAddr::from([127, 1, 0, 1])]);
         assert!(node_taints(&node).is_empty() && is_ready(&node));
     }
 
@@ -277,7 +300,7 @@ mod tests {
     fn a_network_may_wait_for_addresses_or_initialisation() {
         let mut spec = NodeSpec::new("a");
         let bare = registration(&spec, VERSION, false, Timestamp::UNIX_EPOCH);
-        spec.node_ip = Some(IpAddr::from([10, 0, 0, 7]));
+        spec.node_ips = vec![IpAddr::from([10, 0, 0, 7])];
         let addressed = registration(&spec, VERSION, false, Timestamp::UNIX_EPOCH);
         let mut initialised = addressed.clone();
         if let Some(spec) = initialised.spec.as_mut() {

@@ -69,8 +69,8 @@ impl Wheel {
         }
         let Some(client) = self.fleet.client(name) else { return Ok(Next::Done) };
         if !heart.registered {
-            self.register(&spec, &client).await?;
-            self.fleet.note(name, |heart| heart.registered = true);
+            let status = self.register(&spec, &client).await?;
+            self.fleet.note(name, |heart| (heart.registered, heart.status) = (true, status));
             return Ok(Next::After(Duration::from_millis(1)));
         }
         let Some(node) = self.world.node(name) else { return Ok(Next::Done) };
@@ -87,8 +87,9 @@ impl Wheel {
         Ok(Next::After(status_in.min(lease_in)))
     }
 
-    /// Creates the Node, or takes over the one of an earlier run: then taints and addresses stay as they are.
-    async fn register(&self, spec: &NodeSpec, client: &Client) -> Result<(), kube::Error> {
+    /// Creates the Node, or takes over the one of an earlier run: then taints and addresses stay as they are. Says when
+    /// the status was posted: a new Node has it from the beginning.
+    async fn register(&self, spec: &NodeSpec, client: &Client) -> Result<Option<Instant>, kube::Error> {
         let api: Api<Node> = writing::api(client);
         let version = self.world.settings.kubernetes;
         let known = self.world.node(&spec.name);
@@ -97,7 +98,7 @@ impl Wheel {
         match writing::create(&api, &self.world.nodes, &node).await {
             Ok(created) => {
                 self.tell(&created, client, "Starting", "Starting kubelet.");
-                Ok(())
+                Ok(Some(Instant::now()))
             }
             Err(error) if writing::is_already_exists(&error) => {
                 let labels = Patch::Merge(json!({
@@ -106,8 +107,7 @@ impl Wheel {
                 let taken_over = api.patch(&spec.name, &PatchParams::default(), &labels).await?;
                 self.tell(&taken_over, client, "Starting", "Starting kubelet.");
                 self.world.nodes.observe(taken_over);
-                self.fleet.note(&spec.name, |heart| heart.status = None);
-                Ok(())
+                Ok(None)
             }
             Err(error) => Err(error),
         }

@@ -22,7 +22,7 @@ impl Objects for Some1 {
     }
 }
 
-fn resolve(container: Value, host_ip: Option<IpAddr>) -> Result<BTreeMap<String, String>, Refusal> {
+fn resolve(container: Value, host_ips: &[IpAddr]) -> Result<BTreeMap<String, String>, Refusal> {
     let pod: Pod = serde_json::from_value(json!({
         "metadata": {"name": "p", "namespace": "n", "uid": "u", "labels": {"a": "b"}},
         "spec": {"nodeName": "node-1", "containers": [container]},
@@ -32,9 +32,9 @@ fn resolve(container: Value, host_ip: Option<IpAddr>) -> Result<BTreeMap<String,
     let allocatable = BTreeMap::from([("memory".to_owned(), "1Gi".to_owned())]);
     let facts = Facts {
         pod: &pod,
-        host_ip,
+        host_ips,
         known_addresses: String::new(),
-        pod_ip: None,
+        pod_ips: &[],
         allocatable: &allocatable,
         objects: &Some1,
     };
@@ -48,15 +48,16 @@ fn variable(source: Value) -> Value {
 
 #[track_caller]
 fn check(container: Value, expected: Result<&str, &str>) {
-    let host = Some(IpAddr::from([10, 0, 0, 1]));
+    let host = [IpAddr::from([10, 0, 0, 1]), IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, 1])];
     let got =
-        resolve(container, host).map(|env| env.get("X").cloned().unwrap_or_else(|| "(absent)".to_owned()));
+        resolve(container, &host).map(|env| env.get("X").cloned().unwrap_or_else(|| "(absent)".to_owned()));
     assert_eq!(got, expected.map(str::to_owned).map_err(|text| Refusal(text.to_owned())));
 }
 
 #[test]
 fn every_source_is_resolved() {
     check(variable(json!({"fieldRef": {"fieldPath": "status.hostIP"}})), Ok("10.0.0.1"));
+    check(variable(json!({"fieldRef": {"fieldPath": "status.hostIPs"}})), Ok("10.0.0.1,fd00::1"));
     check(variable(json!({"fieldRef": {"fieldPath": "spec.nodeName"}})), Ok("node-1"));
     check(variable(json!({"fieldRef": {"fieldPath": "metadata.labels['a']"}})), Ok("b"));
     check(
@@ -101,7 +102,7 @@ fn what_is_missing_is_refused_in_the_kubelets_words() {
         json!({"name": "c", "envFrom": [{"secretRef": {"name": "none"}}]}),
         Err("secret \"none\" not found"),
     );
-    let without_address = resolve(variable(json!({"fieldRef": {"fieldPath": "status.hostIP"}})), None);
+    let without_address = resolve(variable(json!({"fieldRef": {"fieldPath": "status.hostIP"}})), &[]);
     assert_eq!(without_address, Err(Refusal("host IP unknown; known addresses: []".to_owned())));
 }
 

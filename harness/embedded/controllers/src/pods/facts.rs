@@ -22,11 +22,11 @@ pub(crate) trait Objects {
 /// What is known of a Pod's surroundings.
 pub(crate) struct Facts<'a> {
     pub(crate) pod: &'a Pod,
-    /// The node's address; `None`: the Node has none yet.
-    pub(crate) host_ip: Option<IpAddr>,
+    /// The node's addresses, at most one of each family; empty: the Node has none yet.
+    pub(crate) host_ips: &'a [IpAddr],
     /// The Node's addresses as the kubelet shows them in a refusal.
     pub(crate) known_addresses: String,
-    pub(crate) pod_ip: Option<IpAddr>,
+    pub(crate) pod_ips: &'a [IpAddr],
     pub(crate) allocatable: &'a BTreeMap<String, String>,
     pub(crate) objects: &'a dyn Objects,
 }
@@ -46,16 +46,13 @@ impl Facts<'_> {
             "spec.serviceAccountName" => {
                 spec.and_then(|spec| spec.service_account_name.clone()).unwrap_or_default()
             }
-            "status.hostIP" | "status.hostIPs" => match self.host_ip {
-                Some(ip) => ip.to_string(),
-                None => {
-                    return Err(Refusal(format!(
-                        "host IP unknown; known addresses: [{}]",
-                        self.known_addresses
-                    )));
-                }
-            },
-            "status.podIP" | "status.podIPs" => self.pod_ip.map(|ip| ip.to_string()).unwrap_or_default(),
+            "status.hostIP" | "status.hostIPs" if self.host_ips.is_empty() => {
+                return Err(Refusal(format!("host IP unknown; known addresses: [{}]", self.known_addresses)));
+            }
+            "status.hostIP" => first(self.host_ips),
+            "status.hostIPs" => joined(self.host_ips),
+            "status.podIP" => first(self.pod_ips),
+            "status.podIPs" => joined(self.pod_ips),
             other => {
                 let subscript = |prefix: &str| {
                     other.strip_prefix(prefix)?.strip_prefix("['")?.strip_suffix("']").map(str::to_owned)
@@ -131,6 +128,14 @@ impl Facts<'_> {
             None => Err(Refusal(format!("secret {name:?} not found"))),
         }
     }
+}
+
+fn first(ips: &[IpAddr]) -> String {
+    ips.first().map(IpAddr::to_string).unwrap_or_default()
+}
+
+fn joined(ips: &[IpAddr]) -> String {
+    ips.iter().map(IpAddr::to_string).collect::<Vec<_>>().join(",")
 }
 
 /// Labels or annotations as a downward API file lists them.

@@ -107,7 +107,7 @@ impl Shared {
         let weak = Arc::downgrade(self);
         self.world.nodes.on_change(move |before: Option<&Arc<Node>>, after: Option<&Arc<Node>>| {
             let facts =
-                |node: Option<&Arc<Node>>| node.map(|node| (object::is_ready(node), object::host_ip(node)));
+                |node: Option<&Arc<Node>>| node.map(|node| (object::is_ready(node), object::host_ips(node)));
             if let (Some(shared), Some(node)) = (weak.upgrade(), after)
                 && facts(before) != facts(after)
             {

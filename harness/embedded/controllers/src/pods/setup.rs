@@ -25,8 +25,8 @@ use crate::writing;
 /// What has been set up so far.
 pub(crate) struct Setup {
     pub(crate) host_network: bool,
-    pub(crate) host_ip: Option<IpAddr>,
-    pub(crate) pod_ip: Option<IpAddr>,
+    pub(crate) host_ips: Vec<IpAddr>,
+    pub(crate) pod_ips: Vec<IpAddr>,
     /// The address on this computer on which the Pod's programs can be asked.
     pub(crate) asked_at: IpAddr,
     tokens: BTreeMap<WantedToken, String>,
@@ -49,8 +49,8 @@ impl Setup {
         let own = if host_network { None } else { Some(shared.next_loopback()) };
         Setup {
             host_network,
-            host_ip: None,
-            pod_ip: None,
+            host_ips: Vec::new(),
+            pod_ips: Vec::new(),
             asked_at: own.or(machine).unwrap_or(IpAddr::from([127, 0, 0, 1])),
             tokens: BTreeMap::new(),
             refresh_at: None,
@@ -91,10 +91,14 @@ impl Worker {
         };
         ask(&Facts {
             pod: &self.pod,
-            host_ip: self.setup.host_ip,
+            host_ips: &self.setup.host_ips,
             known_addresses: node.as_deref().map(known).unwrap_or_default(),
             // A program is told the address it can bind here; the status shows one of the pod network.
-            pod_ip: if self.setup.host_network { self.setup.host_ip } else { Some(self.setup.asked_at) },
+            pod_ips: if self.setup.host_network {
+                &self.setup.host_ips
+            } else {
+                std::slice::from_ref(&self.setup.asked_at)
+            },
             allocatable: spec.as_ref().map_or(&none, |spec| &spec.capacity),
             objects: &InNamespace { world: &self.shared.world, namespace: &self.key.namespace },
         })
@@ -103,17 +107,17 @@ impl Worker {
     /// Addresses, tokens and volumes, brought up to date each time.
     pub(crate) async fn set_up(&mut self) -> Result<Result<(), NotYet>, kube::Error> {
         let node = self.shared.world.node(&self.node);
-        self.setup.host_ip = node.as_deref().and_then(object::host_ip);
+        self.setup.host_ips = node.as_deref().map(object::host_ips).unwrap_or_default();
         if self.setup.host_network {
-            self.setup.pod_ip = self.setup.host_ip;
+            self.setup.pod_ips = self.setup.host_ips.clone();
         } else if !node.as_deref().is_some_and(object::is_ready)
             && self.slots.iter().all(|slot| slot.run == 0)
         {
             let message = "network is not ready: container runtime network not ready: NetworkReady=false \
                            reason:NetworkPluginNotReady message:Network plugin returns error: cni plugin not initialized";
             return Ok(Err(NotYet { reason: "NetworkNotReady", message: message.to_owned() }));
-        } else if let Some(node) = node.as_deref().filter(|_| self.setup.pod_ip.is_none()) {
-            self.setup.pod_ip = Some(simulated::address(node, &self.shared));
+        } else if let Some(node) = node.as_deref().filter(|_| self.setup.pod_ips.is_empty()) {
+            self.setup.pod_ips = simulated::addresses(node, &self.shared);
         }
         self.fetch_tokens().await?;
         let volumes = self.pod.spec.as_ref().and_then(|spec| spec.volumes.clone()).unwrap_or_default();

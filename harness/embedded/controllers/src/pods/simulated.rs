@@ -1,7 +1,7 @@
 //! Pods without a program: they run and are ready after a moment, and end when they are deleted.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use jiff::Timestamp;
@@ -83,8 +83,14 @@ async fn look(shared: &Weak<Shared>, seen: &Mutex<HashMap<String, Instant>>, key
 fn running(pod: &Pod, node: &Node, host_network: bool, shared: &Shared) -> Snapshot {
     let now = Timestamp::now();
     let spec = pod.spec.as_ref();
-    let known_ip = pod.status.as_ref().and_then(|status| status.pod_ip.as_ref()?.parse().ok());
-    let host_ip = object::host_ip(node);
+    let known = pod.status.as_ref().and_then(|status| status.pod_ips.as_deref()).unwrap_or_default();
+    let known: Vec<IpAddr> = known.iter().filter_map(|known| known.ip.parse().ok()).collect();
+    let host_ips = object::host_ips(node);
+    let pod_ips = match (host_network, known.is_empty()) {
+        (true, _) => host_ips.clone(),
+        (false, true) => addresses(node, shared),
+        (false, false) => known,
+    };
     let shown = |container: &Container, phase: Phase| Shown {
         name: container.name.clone(),
         image: container.image.clone().unwrap_or_default(),
@@ -112,27 +118,60 @@ fn running(pod: &Pod, node: &Node, host_network: bool, shared: &Shared) -> Snaps
     Snapshot {
         init: init.collect(),
         containers: main.iter().map(|one| shown(one, Phase::Running { since: now, id: id(one) })).collect(),
-        host_ip,
-        pod_ip: if host_network { host_ip } else { known_ip.or_else(|| Some(address(node, shared))) },
+        host_ips,
+        pod_ips,
         start: pod.status.as_ref().and_then(|status| status.start_time.as_ref()).map_or(now, |time| time.0),
         restarts: Restarts::of(pod),
     }
 }
 
-/// An address of the node's range, or of this computer where the node has none.
-pub(crate) fn address(node: &Node, shared: &Shared) -> IpAddr {
-    let IpAddr::V4(unique) = shared.next_loopback() else { return IpAddr::from([127, 0, 0, 1]) };
-    let range = node.spec.as_ref().and_then(|spec| spec.pod_cidr.as_deref()).and_then(|range| {
-        let (first, prefix) = range.split_once('/')?;
-        Some((first.parse::<Ipv4Addr>().ok()?, prefix.parse::<u32>().ok().filter(|prefix| *prefix <= 30)?))
-    });
-    match range {
-        None => IpAddr::V4(unique),
-        Some((first, prefix)) => {
-            let size = 1_u32 << (32 - prefix);
-            // The first two addresses and the last belong to the node itself.
-            let offset = 2 + u32::from(unique) % size.saturating_sub(3).max(1);
-            IpAddr::V4(Ipv4Addr::from(u32::from(first).saturating_add(offset)))
+/// An address of each of the node's ranges, or of this computer where the node has none.
+pub(crate) fn addresses(node: &Node, shared: &Shared) -> Vec<IpAddr> {
+    let IpAddr::V4(unique) = shared.next_loopback() else { return vec![IpAddr::from([127, 0, 0, 1])] };
+    let spec = node.spec.as_ref();
+    let ranges = spec.and_then(|spec| spec.pod_cidrs.as_deref()).unwrap_or_default();
+    let mut own: Vec<_> = ranges.iter().filter_map(|range| within(range, u32::from(unique))).collect();
+    // A kubelet puts the family of its node's own address first.
+    let preferred = object::host_ips(node).first().is_none_or(IpAddr::is_ipv4);
+    own.sort_by_key(|ip| ip.is_ipv4() != preferred);
+    if own.is_empty() { vec![IpAddr::V4(unique)] } else { own }
+}
+
+/// The address with this number, counted round, within a range. The first two addresses and the last belong to the node.
+fn within(range: &str, number: u32) -> Option<IpAddr> {
+    let (first, prefix) = range.split_once('/')?;
+    let (first, prefix): (IpAddr, u32) = (first.parse().ok()?, prefix.parse().ok()?);
+    let (start, bits) = match first {
+        IpAddr::V4(first) => (u128::from(first.to_bits()), 32_u32),
+        IpAddr::V6(first) => (first.to_bits(), 128),
+    };
+    let size = 1_u128.checked_shl(bits.checked_sub(prefix)?).unwrap_or(u128::MAX);
+    let address = start.checked_add(2 + u128::from(number) % size.saturating_sub(3).max(1))?;
+    match first {
+        IpAddr::V4(_) => Some(Ipv4Addr::from_bits(u32::try_from(address).ok()?).into()),
+        IpAddr::V6(_) => Some(Ipv6Addr::from_bits(address).into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_stay_within_their_range() {
+        let check = |range: &str, number: u32, expected: Option<&str>| {
+            assert_eq!(
+                within(range, number).map(|ip| ip.to_string()).as_deref(),
+                expected,
+                "{range} {number}"
+            );
+        };
+        check("10.244.3.0/24", 0, Some("10.244.3.2"));
+        check("10.244.3.0/24", 252, Some("10.244.3.254"));
+        check("10.244.3.0/24", 253, Some("10.244.3.2"));
+        check("fd00:10:244:3::/64", 0x7f10_0001, Some("fd00:10:244:3::7f10:3"));
+        for wrong in ["10.244.3.0", "10.244.3.0/33", "x/24", "fd00::/129"] {
+            check(wrong, 1, None);
         }
     }
 }

@@ -61,12 +61,7 @@ impl Worker {
                 self.begin(index, group);
                 let Some(slot) = self.slots.get(index) else { return };
                 let tasks = &self.shared.world.tasks;
-                if let Some(stream) = child.stdout.take() {
-                    slot.log.follow(tasks, stream);
-                }
-                if let Some(stream) = child.stderr.take() {
-                    slot.log.follow(tasks, stream);
-                }
+                slot.log.take(tasks, child.stdout.take(), child.stderr.take());
                 let (run, notes) = (slot.run, self.notes.clone());
                 tasks.spawn(async move {
                     let exit = child.wait().await.map_or(Exit { code: 255 }, Exit::from);
@@ -110,6 +105,7 @@ impl Worker {
         slot.group = group;
         let id = format!("embedded://{uid}-{}-{}", slot.container.name, slot.run);
         slot.phase = if slot.init && simulated_init {
+            slot.log.end();
             Phase::Ended(Ended {
                 code: 0,
                 reason: "Completed".to_owned(),
@@ -137,6 +133,7 @@ impl Worker {
         self.begin(index, None);
         if let Some(slot) = self.slots.get_mut(index) {
             slot.log.write(message.as_bytes());
+            slot.log.end();
         }
         self.tell(Weight::Warning, "Failed", format!("Error: {message} (container {})", container.name));
         let run = self.slots.get(index).map_or(0, |slot| slot.run);

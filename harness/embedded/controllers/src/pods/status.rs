@@ -41,8 +41,10 @@ pub(crate) struct Shown {
 pub(crate) struct Snapshot {
     pub(crate) init: Vec<Shown>,
     pub(crate) containers: Vec<Shown>,
-    pub(crate) host_ip: Option<IpAddr>,
-    pub(crate) pod_ip: Option<IpAddr>,
+    /// The node's addresses: none, one, or one of each family; the first is `hostIP`.
+    pub(crate) host_ips: Vec<IpAddr>,
+    /// The Pod's own, likewise.
+    pub(crate) pod_ips: Vec<IpAddr>,
     pub(crate) start: Timestamp,
     /// Whether containers are started again when they have ended.
     pub(crate) restarts: Restarts,
@@ -195,13 +197,12 @@ pub(crate) fn status(pod: &Pod, snapshot: &Snapshot, minor: u32, now: Timestamp)
     if !snapshot.init.is_empty() {
         status["initContainerStatuses"] = snapshot.init.iter().map(container).collect();
     }
-    if let Some(ip) = snapshot.host_ip {
-        status["hostIP"] = json!(ip.to_string());
-        status["hostIPs"] = json!([{"ip": ip.to_string()}]);
-    }
-    if let Some(ip) = snapshot.pod_ip {
-        status["podIP"] = json!(ip.to_string());
-        status["podIPs"] = json!([{"ip": ip.to_string()}]);
+    for (one, all, ips) in [("hostIP", "hostIPs", &snapshot.host_ips), ("podIP", "podIPs", &snapshot.pod_ips)]
+    {
+        if let Some(first) = ips.first() {
+            status[one] = json!(first.to_string());
+            status[all] = ips.iter().map(|ip| json!({"ip": ip.to_string()})).collect();
+        }
     }
     status
 }
@@ -285,8 +286,8 @@ mod tests {
         let snapshot = Snapshot {
             init: init.into_iter().map(shown).collect(),
             containers: containers.into_iter().map(shown).collect(),
-            host_ip: None,
-            pod_ip: None,
+            host_ips: Vec::new(),
+            pod_ips: Vec::new(),
             start: Timestamp::UNIX_EPOCH,
             restarts,
         };
@@ -311,8 +312,8 @@ mod tests {
         let snapshot = Snapshot {
             init: vec![],
             containers: vec![shown(running())],
-            host_ip: Some(IpAddr::from([10, 0, 0, 1])),
-            pod_ip: None,
+            host_ips: vec![IpAddr::from([10, 0, 0, 1]), IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, 1])],
+            pod_ips: Vec::new(),
             start: Timestamp::UNIX_EPOCH,
             restarts: Restarts::Always,
         };
@@ -323,6 +324,8 @@ mod tests {
         assert_eq!(ready["status"], "False");
         assert_eq!(ready["message"], "containers with unready status: [c]");
         assert_eq!(status["hostIP"], "10.0.0.1");
+        assert_eq!(status["hostIPs"], json!([{"ip": "10.0.0.1"}, {"ip": "fd00::1"}]));
+        assert!(status["podIP"].is_null() && status["podIPs"].is_null());
         assert_eq!(status["startTime"], "1970-01-01T00:00:00Z");
     }
 }

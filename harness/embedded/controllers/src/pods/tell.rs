@@ -28,8 +28,8 @@ impl Worker {
         Snapshot {
             init: self.slots.iter().filter(|slot| slot.init).map(shown).collect(),
             containers: self.slots.iter().filter(|slot| !slot.init).map(shown).collect(),
-            host_ip: self.setup.host_ip,
-            pod_ip: self.setup.pod_ip,
+            host_ips: self.setup.host_ips.clone(),
+            pod_ips: self.setup.pod_ips.clone(),
             start: self.since,
             restarts: Restarts::of(&self.pod),
         }

@@ -169,8 +169,10 @@ impl Worker {
         }
         for slot in &self.slots {
             slot.probes.cancel();
-            if let Some(group) = slot.group {
-                group.signal(Signal::KILL);
+            match slot.group {
+                Some(group) => group.signal(Signal::KILL),
+                // Whoever follows the log of a container without a program waits no longer.
+                None => slot.log.end(),
             }
         }
         self.shared.gone(&self.key, &self.uid);

@@ -5,8 +5,9 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use embedded_apiserver::{Config, Server, User};
-use embedded_controllers::{Clients, Controllers, NodeSpec, Pace, Program, Running, Settings};
+use embedded_apiserver::{Config, Container, Followed, LogLine, Logs, Server, User};
+use embedded_controllers::{Clients, Controllers, NodeSpec, Pace, Pods, Program, Running, Settings};
+use futures::{StreamExt as _, stream};
 use kube::api::PostParams;
 use kube::core::NamespaceResourceScope;
 use kube::runtime::wait::await_condition;
@@ -28,10 +29,19 @@ pub(crate) struct Cluster {
 impl Cluster {
     /// A cluster with these machines; `change` may change the settings.
     pub(crate) async fn start(nodes: Vec<NodeSpec>, change: impl FnOnce(&mut Settings)) -> Cluster {
+        Cluster::with(Config::default(), nodes, change).await
+    }
+
+    /// The same with an API server of another kind.
+    pub(crate) async fn with(
+        config: Config,
+        nodes: Vec<NodeSpec>,
+        change: impl FnOnce(&mut Settings),
+    ) -> Cluster {
         // `RUST_LOG` shows what the controllers think; without it nothing is written.
         let filter = tracing_subscriber::EnvFilter::from_default_env();
         let _ = tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().try_init();
-        let server = Server::start(Config::default()).await.expect("the API server starts");
+        let server = Server::start(config).await.expect("the API server starts");
         let mut settings = Settings::new(server.address(), server.certificate_authority());
         settings.nodes = nodes;
         settings.pace = Pace { simulated_start: Duration::from_millis(5), ..Pace::default() };
@@ -50,6 +60,7 @@ impl Cluster {
             },
         };
         let running = Controllers::start(clients, settings).await.expect("the controllers start");
+        server.serve_logs(Arc::new(KubeletLogs(running.pods())));
         Cluster { client: admin, running, server }
     }
 
@@ -58,10 +69,38 @@ impl Cluster {
         Api::namespaced(self.client.clone(), "default")
     }
 
+    /// An administrator's kubeconfig.
+    pub(crate) fn kubeconfig(&self) -> String {
+        self.server.kubeconfig().expect("a kubeconfig")
+    }
+
     /// Stops everything.
     pub(crate) async fn stop(self) {
         self.running.stop().await;
         self.server.shutdown().await;
+    }
+}
+
+/// What the API server asks the kubelets for.
+struct KubeletLogs(Pods);
+
+fn lines_of(lines: Vec<embedded_controllers::LogLine>) -> Vec<LogLine> {
+    lines.into_iter().map(|line| LogLine { at: line.at, text: line.text }).collect()
+}
+
+impl Logs for KubeletLogs {
+    fn lines(&self, of: Container<'_>, _previous: bool) -> Option<Vec<LogLine>> {
+        self.0.log(of.namespace, of.pod, of.name).map(lines_of)
+    }
+
+    fn follow(&self, of: Container<'_>) -> Option<Followed> {
+        let mut reader = self.0.follow(of.namespace, of.pod, of.name)?;
+        let kept = lines_of(reader.try_next());
+        let coming = stream::unfold(reader, |mut reader| async move {
+            let lines = lines_of(reader.next().await);
+            (!lines.is_empty()).then_some((lines, reader))
+        });
+        Some(Followed { kept, coming: coming.boxed() })
     }
 }
 

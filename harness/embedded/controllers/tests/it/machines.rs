@@ -1,12 +1,17 @@
 //! Nodes from registration to their end.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use embedded_controllers::{CloudProvider, NodeSpec};
+use embedded_apiserver::Config;
+use embedded_controllers::{CloudProvider, NodeSpec, PodCidrs, PodRange};
+use futures::TryStreamExt;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::Api;
+use k8s_openapi::api::core::v1::{Endpoints, Node, Pod, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{Patch, PatchParams};
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, ResourceExt};
 use serde_json::json;
 
 use crate::cluster::{Cluster, create, wait, wait_gone};
@@ -126,5 +131,73 @@ async fn a_deleted_node_returns_with_its_kubelets_next_start() {
         taints(node).contains(&"node.cloudprovider.kubernetes.io/uninitialized:NoSchedule".to_owned())
     })
     .await;
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn with_two_families_nodes_pods_and_services_have_addresses_of_both() {
+    let config = Config {
+        service_networks: vec!["10.96.0.0/16".to_owned(), "fd00:10:96::/112".to_owned()],
+        ..Config::default()
+    };
+    let mut node = NodeSpec::new("node-0");
+    node.node_ips = ["10.89.0.1", "fd00:10:89::1"].map(|ip| ip.parse().expect("an address")).into();
+    let cluster = Cluster::with(config, vec![node], |settings| {
+        let range = |first: &str, prefix, node_prefix| PodRange {
+            first: first.parse().expect("an address"),
+            prefix,
+            node_prefix,
+        };
+        settings.pod_cidrs =
+            PodCidrs::Allocated(vec![range("10.244.0.0", 16, 24), range("fd00:10:244::", 56, 64)]);
+    })
+    .await;
+    let nodes: Api<Node> = Api::all(cluster.client.clone());
+    let ranges = |node: &Node| node.spec.as_ref().and_then(|spec| spec.pod_cidrs.clone()).unwrap_or_default();
+    let node = wait(&nodes, "node-0", "the Node has ranges", |node| !ranges(node).is_empty()).await;
+    assert_eq!(ranges(&node), ["10.244.0.0/24", "fd00:10:244::/64"]);
+    let annotation = node.annotations().get("alpha.kubernetes.io/provided-node-ip");
+    assert_eq!(annotation.map(String::as_str), Some("10.89.0.1,fd00:10:89::1"));
+    let initialised = json!({"spec": {"taints": []}});
+    nodes.patch("node-0", &PatchParams::default(), &Patch::Merge(initialised)).await.expect("patched");
+    let services = cluster.api::<Service>();
+    let service = json!({"metadata": {"name": "web"}, "spec": {
+        "ipFamilyPolicy": "PreferDualStack", "ipFamilies": ["IPv6", "IPv4"], "selector": {"app": "web"},
+        "ports": [{"port": 80}],
+    }});
+    let spec = create(&services, service).await.spec.unwrap_or_default();
+    let families: Vec<bool> = spec.cluster_ips.iter().flatten().map(|ip| ip.contains(':')).collect();
+    assert_eq!(families, [true, false]);
+    let pods = cluster.api::<Pod>();
+    let mut pod = simulated();
+    pod["metadata"]["labels"] = json!({"app": "web"});
+    create(&pods, pod).await;
+    let ips = |pod: &Pod| -> Vec<String> {
+        let status = pod.status.as_ref();
+        status.iter().flat_map(|status| status.pod_ips.iter().flatten()).map(|one| one.ip.clone()).collect()
+    };
+    let pod = wait(&pods, "web", "the Pod has addresses", |pod| !ips(pod).is_empty()).await;
+    let (ips, status) = (ips(&pod), pod.status.unwrap_or_default());
+    assert!(
+        ips.len() == 2 && ips[0].starts_with("10.244.0.") && ips[1].starts_with("fd00:10:244::"),
+        "{ips:?}"
+    );
+    let hosts: Vec<String> = status.host_ips.into_iter().flatten().map(|one| one.ip).collect();
+    assert_eq!((status.host_ip.as_deref(), hosts.len()), (Some("10.89.0.1"), 2), "{hosts:?}");
+    // Endpoints are of the Service's first family; slices are of both.
+    let addresses = |endpoints: &Endpoints| -> Vec<String> {
+        let subsets = endpoints.subsets.iter().flatten();
+        subsets.flat_map(|subset| subset.addresses.iter().flatten()).map(|one| one.ip.clone()).collect()
+    };
+    wait(&cluster.api::<Endpoints>(), "web", "its endpoints", |all| addresses(all) == ips[1..]).await;
+    let slices = watcher(cluster.api::<EndpointSlice>(), watcher::Config::default()).applied_objects();
+    let (mut slices, mut missing) = (std::pin::pin!(slices), BTreeSet::from(["IPv4", "IPv6"]));
+    while !missing.is_empty() {
+        let slice = slices.try_next().await.expect("a watch").expect("a slice");
+        let ip = if slice.address_type == "IPv4" { &ips[0] } else { &ips[1] };
+        if slice.endpoints.iter().flatten().any(|one| one.addresses == [ip.clone()]) {
+            missing.remove(slice.address_type.as_str());
+        }
+    }
     cluster.stop().await;
 }

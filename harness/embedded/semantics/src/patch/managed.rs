@@ -152,21 +152,19 @@ pub fn note_update(kind: &Kind, manager: &str, old: &Value, new: &mut Value, tim
         list.is_empty() || list.iter().all(|entry| entry.as_object().is_some_and(Map::is_empty))
     });
     let mut entries = if emptied { Vec::new() } else { read(old) };
-    let plain = |object: &Value| {
-        let mut object = object.clone();
-        object.clear("metadata.managedFields");
-        owned::leaves(ty, &object)
-    };
-    let (before, after) = (plain(old), plain(new));
+    let (before, after) = (owned::differing(ty, old, new), owned::differing(ty, new, old));
     let mut changed: Set = after
         .iter()
         .filter(|(path, value)| before.get(*path) != Some(value))
         .map(|(path, _)| path.clone())
         .collect();
     strip(kind, sub, &mut changed);
+    // What did not differ is there as it was.
+    let gone = before.keys().any(|path| !still_there(path, &after));
+    let all = if gone { owned::leaves(ty, new) } else { owned::Leaves::new() };
     for entry in &mut entries {
         let own = entry.is(manager, Operation::Update, sub);
-        entry.set.retain(|path| (own || !changed.contains(path)) && still_there(path, &after));
+        entry.set.retain(|path| (own || !changed.contains(path)) && (!gone || still_there(path, &all)));
     }
     if !changed.is_empty() {
         match entries.iter_mut().find(|entry| entry.is(manager, Operation::Update, sub)) {

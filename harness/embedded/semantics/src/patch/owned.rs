@@ -18,8 +18,14 @@ pub(super) type Leaves = BTreeMap<Path, Value>;
 
 /// The fields of an object.
 pub(super) fn leaves(ty: TypeId, object: &Value) -> Leaves {
+    differing(ty, object, &Value::Null)
+}
+
+/// The fields of an object but those of members that are the same in `other`. Most writes change little of an object,
+/// and comparing costs less than writing paths down.
+pub(super) fn differing(ty: TypeId, object: &Value, other: &Value) -> Leaves {
     let mut out = Leaves::new();
-    walk(&Shape::Struct(ty), None, object, &mut Vec::new(), &mut out);
+    walk(&Shape::Struct(ty), None, object, other, &mut Vec::new(), &mut out);
     out
 }
 
@@ -29,17 +35,27 @@ pub(super) fn is_atomic(shape: &Shape, field: Option<&Field>) -> bool {
         || matches!(shape.bare(), Shape::Struct(ty) if schema::get(*ty).atomic)
 }
 
-fn walk(shape: &Shape, field: Option<&Field>, of: &Value, path: &mut Path, out: &mut Leaves) {
+/// Whether a member is the record of who owns what, which belongs to nobody.
+fn is_own_record(path: &Path, name: &str) -> bool {
+    name == "managedFields" && matches!(path.as_slice(), [metadata] if metadata == "f:metadata")
+}
+
+fn walk(shape: &Shape, field: Option<&Field>, of: &Value, other: &Value, path: &mut Path, out: &mut Leaves) {
     match (shape.bare(), of) {
         (shape, Value::Object(_)) if is_atomic(shape, field) => {
             out.insert(path.clone(), of.clone());
         }
         (Shape::Struct(ty), Value::Object(members)) => {
             for (name, member) in members {
+                let twin = other.get(name);
+                if twin == Some(member) || is_own_record(path, name) {
+                    continue;
+                }
+                let twin = twin.unwrap_or(&Value::Null);
                 let known = schema::get(*ty).field(name);
                 path.push(format!("f:{name}"));
                 match known {
-                    Some(known) => walk(&known.shape, Some(known), member, path, out),
+                    Some(known) => walk(&known.shape, Some(known), member, twin, path, out),
                     None => {
                         out.insert(path.clone(), member.clone());
                     }
@@ -52,8 +68,12 @@ fn walk(shape: &Shape, field: Option<&Field>, of: &Value, path: &mut Path, out: 
         }
         (Shape::Map(inner), Value::Object(members)) => {
             for (name, member) in members {
+                let twin = other.get(name);
+                if twin == Some(member) {
+                    continue;
+                }
                 path.push(format!("f:{name}"));
-                walk(inner, None, member, path, out);
+                walk(inner, None, member, twin.unwrap_or(&Value::Null), path, out);
                 out.entry(path.clone()).or_insert(Value::Null);
                 path.pop();
             }
@@ -62,7 +82,7 @@ fn walk(shape: &Shape, field: Option<&Field>, of: &Value, path: &mut Path, out: 
             Some(ListType::Map) => {
                 for item in items {
                     path.push(step_of_item(field, item));
-                    walk(inner, None, item, path, out);
+                    walk(inner, None, item, &Value::Null, path, out);
                     out.insert(path.clone(), Value::Null);
                     path.pop();
                 }

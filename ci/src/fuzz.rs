@@ -1,0 +1,110 @@
+//! The tests that throw arbitrary input at a crate, for longer than `cargo test` does: all side by side, with inputs
+//! that differ from run to run.
+
+use crate::{root, say};
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A test that goes on for as long as it is told.
+struct Target {
+    /// The folder of its package.
+    folder: &'static str,
+    /// Its path in the package's one test program, `it`.
+    test: &'static str,
+    /// Variable with the time, in seconds.
+    seconds: &'static str,
+    /// Variable with the seed of the inputs; without it they are the same each time.
+    seed: Option<&'static str>,
+}
+
+const TARGETS: &[Target] = &[
+    Target {
+        folder: "harness/bootstrap",
+        test: "nonsense::mutated_manifests_never_panic",
+        seconds: "BOOTSTRAP_FUZZ_SECONDS",
+        seed: None,
+    },
+    Target {
+        folder: "harness/embedded/semantics",
+        test: "arbitrary::nothing_panics_whatever_comes",
+        seconds: "EMBEDDED_FUZZ_SECONDS",
+        seed: Some("EMBEDDED_FUZZ_SEED"),
+    },
+    Target {
+        folder: "harness/embedded/apiserver",
+        test: "bad_input::bodies_and_patches_of_any_form_are_answered",
+        seconds: "EMBEDDED_APISERVER_FUZZ_SECONDS",
+        seed: Some("EMBEDDED_APISERVER_FUZZ_SEED"),
+    },
+];
+
+/// Runs all for so many seconds, with the programs that `cargo test --workspace` has built.
+pub(crate) fn run(seconds: u64, seed: Option<u64>) -> Result<()> {
+    let programs = programs()?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    // A generator that shifts bits never leaves zero.
+    let seed = seed.unwrap_or(now).max(1);
+    say(&format!("{} targets for {seconds} s, seed {seed}", TARGETS.len()));
+    let mut running: Vec<(&Target, Child)> = Vec::new();
+    for target in TARGETS {
+        running.push((target, start(target, &programs, seconds, seed)?));
+    }
+    let mut failed = Vec::new();
+    for (target, child) in running {
+        let output = child.wait_with_output().with_context(|| format!("waiting for {}", target.test))?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        // A filter that fits no test is a success to the test program.
+        if output.status.success() && text.contains("1 passed") {
+            say(&format!("{}: {} found nothing", target.folder, target.test));
+        } else {
+            say(&format!("{text}{}", String::from_utf8_lossy(&output.stderr)));
+            failed.push(target.folder);
+        }
+    }
+    if failed.is_empty() {
+        return Ok(());
+    }
+    bail!("input of seed {seed} breaks {}; again with: cargo xtask fuzz --seed {seed}", failed.join(", "))
+}
+
+fn start(target: &Target, programs: &[(PathBuf, String)], seconds: u64, seed: u64) -> Result<Child> {
+    let folder = root().join(target.folder);
+    let Some((_, program)) = programs.iter().find(|(package, _)| *package == folder) else {
+        bail!("{} has no test program 'it'", target.folder);
+    };
+    let mut command = Command::new(program);
+    command
+        .args(["--exact", target.test])
+        .current_dir(folder)
+        .env(target.seconds, seconds.to_string())
+        .envs(target.seed.map(|variable| (variable, seed.to_string())))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command.spawn().with_context(|| format!("starting {program}"))
+}
+
+/// The test programs `it` of the workspace with their packages' folders, built as `cargo test --workspace` builds them.
+fn programs() -> Result<Vec<(PathBuf, String)>> {
+    let arguments = ["test", "--locked", "--workspace", "--test", "it", "--no-run", "--message-format=json"];
+    say(&format!("$ cargo {}", arguments.join(" ")));
+    let output = Command::new("cargo")
+        .args(arguments)
+        .current_dir(root())
+        .stderr(Stdio::inherit())
+        .output()
+        .context("starting cargo")?;
+    if !output.status.success() {
+        bail!("the tests do not compile: {}", output.status);
+    }
+    let messages = output.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    let program = |line: &[u8]| {
+        let message: Value = serde_json::from_slice(line).ok()?;
+        let folder = Path::new(message["manifest_path"].as_str()?).parent()?.to_owned();
+        Some((folder, message["executable"].as_str()?.to_owned()))
+    };
+    Ok(messages.filter_map(program).collect())
+}
