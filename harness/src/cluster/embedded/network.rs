@@ -62,3 +62,17 @@ pub(super) fn first_loopback() -> u32 {
     let drawn = RandomState::new().hash_one(std::process::id()) % u64::from(BLOCKS);
     u32::from_be_bytes([127, 16, 0, 1]) + (u32::try_from(drawn).unwrap_or_default() << 8)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_family_has_its_addresses() {
+        assert_eq!((ipv4(0), ipv6(Families::Ipv4, 0)), (Ipv4Addr::new(10, 89, 0, 1), None));
+        assert_eq!(ipv6(Families::Both, 255), Some(Ipv6Addr::new(0xfd00, 0x10, 0x89, 0, 0, 0, 0, 0x100)));
+        assert_eq!(services(Families::Both), [SERVICES, SERVICES_IPV6]);
+        assert_eq!(pods(Families::Ipv4, 3), PodCidrs::Allocated(vec![PODS]));
+        assert_eq!(pods(Families::Both, 5000), PodCidrs::Allocated(vec![MANY_PODS, MANY_PODS_IPV6]));
+    }
+}
