@@ -39,6 +39,14 @@ impl Vertex {
         }
     }
 
+    /// Whether another version of the same object stands in the same relations.
+    fn is_alike(&self, other: &Vertex) -> bool {
+        self.uid == other.uid
+            && self.deleting == other.deleting
+            && self.owners == other.owners
+            && self.finalizers == other.finalizers
+    }
+
     pub(super) fn has(&self, finalizer: &str) -> bool {
         self.finalizers.iter().any(|one| one == finalizer)
     }
@@ -68,6 +76,13 @@ impl Graph {
     /// An object is there or has changed; hands back whom that concerns.
     pub(super) fn put(&mut self, id: Id, vertex: Vertex) -> Vec<Id> {
         let mut concerned = Vec::new();
+        // Most changes, every heartbeat among them, are of something else.
+        if let Some(known) = self.vertices.get_mut(&id)
+            && known.is_alike(&vertex)
+        {
+            known.version = vertex.version;
+            return concerned;
+        }
         if self.vertices.get(&id).is_some_and(|known| known.uid != vertex.uid) {
             concerned.extend(self.remove(&id));
         }
