@@ -58,6 +58,11 @@ async fn look(shared: &Weak<Shared>, seen: &Mutex<HashMap<String, Instant>>, key
     if phase == "Failed" || phase == "Succeeded" || (phase == "Running" && says_ready) {
         return Ok(Next::Done);
     }
+    let containers = pod.spec.as_ref().map(|spec| spec.containers.as_slice()).unwrap_or_default();
+    if containers.iter().any(|one| super::image::fault(one.image.as_deref().unwrap_or_default()).is_some()) {
+        // No kubelet could start it either.
+        return Ok(Next::Done);
+    }
     let host_network = pod.spec.as_ref().and_then(|spec| spec.host_network).unwrap_or(false);
     let Some(node) = world.node(&node_name).filter(|node| host_network || object::is_ready(node)) else {
         return Ok(Next::Done);
