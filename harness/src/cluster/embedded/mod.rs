@@ -15,13 +15,16 @@ use crate::images::RunId;
 use crate::probe::{ReadError, poll};
 use control::Control;
 use embedded_apiserver::{Config, Container, LogLine, Server, User};
-use embedded_controllers::{Clients, Controllers, NodeSpec, NodeTaint, Pods, Program, Settings};
+use embedded_controllers::{
+    Clients, CloudProvider, Controllers, Dns, NodeSpec, NodeTaint, Pace, Pods, Program, ServiceVip, Settings,
+};
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,6 +32,8 @@ use std::time::Duration;
 
 /// Label and taint of control-plane Nodes.
 const L_CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
+/// Their older label, until 1.23, and taint, until 1.24.
+const L_MASTER: &str = "node-role.kubernetes.io/master";
 /// What kubeadm gives control-plane Nodes and kind takes from the only Node of a cluster.
 const L_EXCLUDED: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
 /// Node addresses are counted from here up; nothing answers at them.
@@ -45,8 +50,16 @@ pub struct EmbeddedSpec {
     pub kubernetes: EmbeddedVersion,
     /// Which images are programs of this machine; Pods of all others are simulated.
     pub programs: Vec<Program>,
-    /// Whether there is a pod network at first.
-    pub pod_network: bool,
+    /// The pod network at first.
+    pub network: embedded_controllers::PodNetwork,
+    /// Whether Service addresses lead anywhere.
+    pub services: ServiceVip,
+    /// Whether there is a cluster DNS.
+    pub dns: Dns,
+    /// Names that the machines' resolvers know, and cluster DNS with them.
+    pub names: BTreeMap<String, IpAddr>,
+    /// How fast things go.
+    pub pace: Pace,
     /// Where files of Pods are kept; `None` for a folder of its own among the system's temporary files.
     pub folder: Option<PathBuf>,
 }
@@ -62,20 +75,57 @@ pub struct EmbeddedMachine {
     pub node_ip: NodeIp,
     /// What its kubelet writes into `spec.providerID`.
     pub provider_id: Option<String>,
+    /// Taints its kubelet registers with besides the cloud's and, on control planes, kubeadm's.
+    pub taints: Vec<NodeTaint>,
+    /// Whether a control plane keeps the taint that kubeadm gives it; those of a single machine do not.
+    pub kubeadm_taint: bool,
+    /// Labels its Node has besides the usual ones.
+    pub labels: BTreeMap<String, String>,
+    /// Who initialises its Node.
+    pub cloud: CloudProvider,
+}
+
+impl EmbeddedMachine {
+    /// A machine that waits for a cloud controller manager, without `--node-ip`.
+    pub fn new(name: impl Into<String>, role: Role) -> EmbeddedMachine {
+        EmbeddedMachine {
+            name: name.into(),
+            role,
+            node_ip: NodeIp::Dropped,
+            provider_id: None,
+            taints: Vec::new(),
+            kubeadm_taint: false,
+            labels: BTreeMap::new(),
+            cloud: CloudProvider::External,
+        }
+    }
 }
 
 impl EmbeddedSpec {
+    /// A cluster of these machines with a pod network that needs nobody, with working Service addresses and without DNS.
+    pub fn new(machines: Vec<EmbeddedMachine>, kubernetes: EmbeddedVersion) -> EmbeddedSpec {
+        EmbeddedSpec {
+            machines,
+            kubernetes,
+            programs: Vec::new(),
+            network: embedded_controllers::PodNetwork::Independent,
+            services: ServiceVip::Shortcut,
+            dns: Dns::Absent,
+            names: BTreeMap::new(),
+            pace: Pace::default(),
+            folder: None,
+        }
+    }
+
     /// A cluster of so many machines named `node-0` and on: the first a control plane, the others workers.
     pub fn of_nodes(nodes: u32, kubernetes: EmbeddedVersion) -> EmbeddedSpec {
         let role = |index| if index == 0 { Role::ControlPlane } else { Role::Worker };
         let machine = |index| EmbeddedMachine {
-            name: format!("node-{index}"),
-            role: role(index),
             node_ip: NodeIp::Kept,
-            provider_id: None,
+            kubeadm_taint: nodes > 1,
+            ..EmbeddedMachine::new(format!("node-{index}"), role(index))
         };
-        let machines = (0..nodes).map(machine).collect();
-        EmbeddedSpec { machines, kubernetes, programs: Vec::new(), pod_network: true, folder: None }
+        EmbeddedSpec::new((0..nodes).map(machine).collect(), kubernetes)
     }
 }
 
@@ -140,12 +190,14 @@ impl EmbeddedCluster {
         let server = Arc::new(server);
         let mut settings = Settings::new(server.address(), server.certificate_authority());
         settings.kubernetes = embedded_controllers::KubernetesVersion { minor, patch };
-        settings.nodes = machines(&spec.machines);
+        settings.nodes = machines(&spec.machines, minor);
         settings.programs = spec.programs;
         settings.folder = spec.folder;
-        if !spec.pod_network {
-            settings.network = embedded_controllers::PodNetwork::None;
-        }
+        settings.network = spec.network;
+        settings.service_vip = spec.services;
+        settings.dns = spec.dns;
+        settings.names = spec.names;
+        settings.pace = spec.pace;
         let admin = server.client(User::admin());
         let kubelets = Arc::downgrade(&server);
         let clients = Clients {
@@ -160,7 +212,7 @@ impl EmbeddedCluster {
         let controllers = Controllers::start(clients, settings).await.map_err(|error| failed(&error))?;
         server.serve_logs(Arc::new(KubeletLogs(controllers.pods())));
         let cluster = EmbeddedCluster { server, controllers, control: None };
-        if let Err(error) = mark_control_planes(&administrator, &spec.machines).await {
+        if let Err(error) = mark(&administrator, &spec.machines, minor).await {
             cluster.stop().await;
             return Err(ClusterError::Embedded { cause: error.text });
         }
@@ -188,11 +240,10 @@ impl EmbeddedCluster {
         })?;
         let machines = machines_of(&wish, &layout);
         let spec = EmbeddedSpec {
-            machines: machines.clone(),
-            kubernetes,
             programs: wish.programs,
-            pod_network: false,
+            network: embedded_controllers::PodNetwork::None,
             folder: Some(wish.folder.clone()),
+            ..EmbeddedSpec::new(machines.clone(), kubernetes)
         };
         let mut cluster = EmbeddedCluster::start(spec).await?;
         let kubeconfig = wish.folder.join("kubeconfig");
@@ -223,6 +274,35 @@ impl EmbeddedCluster {
         self.server.url()
     }
 
+    /// An administrator's client.
+    pub fn client(&self) -> kube::Client {
+        self.server.client(User::admin())
+    }
+
+    /// The address a kubelet with `--node-ip` announces, by the number of its machine from 0 up.
+    pub fn node_ip(index: u32) -> Ipv4Addr {
+        address(index)
+    }
+
+    /// Whether Pods have mount namespaces of their own here, and with them names of their own.
+    pub fn has_namespaces(&self) -> bool {
+        self.controllers.pods().have_namespaces()
+    }
+
+    /// Where the API server listens, for programs that are told host and port apart.
+    pub fn address(&self) -> SocketAddr {
+        self.server.address()
+    }
+
+    /// A service account's kubeconfig, with a client key in it: a secret.
+    ///
+    /// # Errors
+    /// When no certificate can be made.
+    pub fn kubeconfig_of_account(&self, namespace: &str, name: &str) -> Result<String, ClusterError> {
+        let user = User::service_account(namespace, name, "");
+        self.server.kubeconfig_for(&user).map_err(|error| ClusterError::Embedded { cause: chain(&error) })
+    }
+
     /// An administrator's kubeconfig, with a client key in it: a secret.
     ///
     /// # Errors
@@ -240,7 +320,11 @@ impl EmbeddedCluster {
         }
     }
 
-    async fn registered(&self, nodes: usize) -> Result<(), ClusterError> {
+    /// Waits until so many Nodes have registered.
+    ///
+    /// # Errors
+    /// When they do not.
+    pub async fn registered(&self, nodes: usize) -> Result<(), ClusterError> {
         let api: Api<Node> = Api::all(self.server.client(User::admin()));
         let all = async |seen: &mut String| {
             let list = api.list(&Default::default()).await.map_err(|error| ReadError::passing(chain(&error)))?;
@@ -281,7 +365,12 @@ fn machines_of(wish: &EmbeddedWish, layout: &Layout) -> Vec<EmbeddedMachine> {
             let number = if *count == 1 { String::new() } else { count.to_string() };
             let name = format!("{}-{role}{number}", wish.run.name());
             let provider_id = wish.provider_id.of(&name);
-            EmbeddedMachine { name, role: *role, node_ip: wish.node_ip, provider_id }
+            EmbeddedMachine {
+                node_ip: wish.node_ip,
+                provider_id,
+                kubeadm_taint: layout.roles.len() > 1,
+                ..EmbeddedMachine::new(name, *role)
+            }
         })
         .collect();
     machines.sort_by_key(|machine| machine.role != Role::ControlPlane);
@@ -289,16 +378,25 @@ fn machines_of(wish: &EmbeddedWish, layout: &Layout) -> Vec<EmbeddedMachine> {
 }
 
 /// As kubelets with an external cloud provider run: the address is announced or left to the cloud.
-fn machines(wanted: &[EmbeddedMachine]) -> Vec<NodeSpec> {
+fn machines(wanted: &[EmbeddedMachine], minor: u32) -> Vec<NodeSpec> {
     let first = first_loopback();
     let spec = |(index, machine): (u32, &EmbeddedMachine)| {
         let mut spec = NodeSpec::new(machine.name.clone());
         spec.node_ip = (machine.node_ip == NodeIp::Kept).then(|| address(index).into());
         spec.provider_id.clone_from(&machine.provider_id);
         spec.loopback = Some(Ipv4Addr::from_bits(first + index));
-        if machine.role == Role::ControlPlane && wanted.len() > 1 {
-            let (key, effect) = (L_CONTROL_PLANE.to_owned(), "NoSchedule".to_owned());
-            spec.taints.push(NodeTaint { key, value: String::new(), effect });
+        spec.cloud = machine.cloud;
+        spec.taints.clone_from(&machine.taints);
+        if machine.role == Role::ControlPlane && machine.kubeadm_taint {
+            // kubeadm: the old taint until 1.23, both in 1.24, the new one from 1.25 on (`cmd/kubeadm/app/constants`).
+            let old = (minor < 25).then_some(L_MASTER);
+            let new = (minor >= 24).then_some(L_CONTROL_PLANE);
+            let taint = |key: &str| NodeTaint {
+                key: key.to_owned(),
+                value: String::new(),
+                effect: "NoSchedule".to_owned(),
+            };
+            spec.taints.extend([old, new].into_iter().flatten().map(taint));
         }
         spec
     };
@@ -313,18 +411,26 @@ fn first_loopback() -> u32 {
     u32::from_be_bytes([127, 16, 0, 1]) + (u32::try_from(drawn).unwrap_or_default() << 8)
 }
 
-/// Gives the control planes' Nodes their labels, as kubeadm does once they have registered: a kubelet may not do so
-/// itself. The only Node of a cluster stays open to load balancers, as with kind.
-async fn mark_control_planes(client: &kube::Client, machines: &[EmbeddedMachine]) -> Result<(), ReadError> {
+/// Gives Nodes the labels that others than their kubelets write: those asked for, and those of control planes, as kubeadm
+/// does once they have registered. The only Node of a cluster stays open to load balancers, as with kind.
+async fn mark(client: &kube::Client, machines: &[EmbeddedMachine], minor: u32) -> Result<(), ReadError> {
     let nodes: Api<Node> = Api::all(client.clone());
-    let mut labels = json!({L_CONTROL_PLANE: ""});
-    if machines.len() > 1 {
-        labels[L_EXCLUDED] = json!("");
-    }
-    let role = json!({"metadata": {"labels": labels}});
-    for machine in machines.iter().filter(|machine| machine.role == Role::ControlPlane) {
+    for machine in machines {
+        let mut labels = machine.labels.clone();
+        if machine.role == Role::ControlPlane {
+            let own = [
+                Some(L_CONTROL_PLANE),
+                (minor < 24).then_some(L_MASTER),
+                (machines.len() > 1).then_some(L_EXCLUDED),
+            ];
+            labels.extend(own.into_iter().flatten().map(|key| (key.to_owned(), String::new())));
+        }
+        if labels.is_empty() {
+            continue;
+        }
+        let patch = json!({"metadata": {"labels": labels}});
         let marked = async |seen: &mut String| match nodes
-            .patch(&machine.name, &PatchParams::default(), &Patch::Merge(&role))
+            .patch(&machine.name, &PatchParams::default(), &Patch::Merge(&patch))
             .await
         {
             Ok(_) => Ok(Some(())),
@@ -333,7 +439,7 @@ async fn mark_control_planes(client: &kube::Client, machines: &[EmbeddedMachine]
                 Ok(None)
             }
         };
-        let what = format!("the control plane's Node {} registers", machine.name);
+        let what = format!("the Node {} registers", machine.name);
         poll(&what, REGISTRATION_LIMIT, Duration::from_millis(10), marked).await?;
     }
     Ok(())

@@ -1,0 +1,68 @@
+//! `bootstrap prove`: what the boot model says, held against what clusters do.
+
+use super::arguments::ProveOptions;
+use super::outcome::{interrupted, interrupted_exit};
+use crate::progress::Progress;
+use crate::proof::{EmbeddedBench, Row, questions, show, tally, variants};
+use crate::report::exit;
+use std::io::Write;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+use tokio::runtime::Runtime;
+
+/// Measures, prints the table, and judges it.
+pub(super) fn prove(options: &ProveOptions) -> ExitCode {
+    let progress = Progress::on_stderr();
+    let folder = variants();
+    let questions = match questions(&folder, &options.case) {
+        Ok(questions) => questions,
+        Err(why) => return refuse(&progress, exit::USAGE, &why),
+    };
+    let runtime = match Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => return refuse(&progress, exit::ENVIRONMENT, &format!("no runtime: {error}")),
+    };
+    let began = Instant::now();
+    let (total, done) = (questions.len(), AtomicUsize::new(0));
+    let told = |row: &Row| {
+        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+        if row.agrees() == Some(false) || done % 25 == 0 || done == total {
+            let mark = if row.agrees() == Some(false) { ": DISAGREES" } else { "" };
+            let cluster = &row.question.cell.cluster;
+            let name = &row.question.case.name;
+            progress.say(&format!("{done} of {total}: {name} on {} with {}{mark}", cluster.topology, cluster.cni));
+        }
+    };
+    let measured = runtime.block_on(async {
+        let work = async {
+            let stage = progress.stage("reference CCM");
+            let bench = EmbeddedBench::new(&folder).await;
+            stage.end(bench.is_ok());
+            Ok::<_, String>(bench?.measure_all(questions, usize::from(options.jobs), told).await)
+        };
+        tokio::select! {
+            () = interrupted() => None,
+            rows = work => Some(rows),
+        }
+    });
+    let rows = match measured {
+        None => return interrupted_exit(),
+        Some(Err(why)) => return refuse(&progress, exit::ENVIRONMENT, &why),
+        Some(Ok(rows)) => rows,
+    };
+    let text = format!("{}measured in {:.0} s\n", show(&rows), began.elapsed().as_secs_f64());
+    // A reader that goes away (`| head`) is no failure.
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    let tally = tally(&rows);
+    ExitCode::from(match (tally.disagree, tally.failed) {
+        (0, 0) => exit::CONFORMANT,
+        (0, _) => exit::ENVIRONMENT,
+        _ => exit::NOT_CONFORMANT,
+    })
+}
+
+fn refuse(progress: &Progress, code: u8, why: &str) -> ExitCode {
+    progress.say(&format!("error: {why}"));
+    ExitCode::from(code)
+}
