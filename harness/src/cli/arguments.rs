@@ -71,8 +71,14 @@ pub(super) struct ProveOptions {
     /// Only these variants; may be repeated.
     #[arg(long, value_name = "NAME")]
     pub(super) case: Vec<String>,
+    /// Only these topologies; may be repeated.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub(super) topology: Vec<::bootstrap::Topology>,
+    /// Only these CNIs; may be repeated.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub(super) cni: Vec<::bootstrap::Cni>,
     /// How many cells are measured side by side; each has a cluster of its own.
-    #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u16).range(1..=64))]
+    #[arg(long, value_name = "N", default_value_t = 24, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(super) jobs: u16,
 }
 

@@ -15,10 +15,18 @@ use tokio::runtime::Runtime;
 pub(super) fn prove(options: &ProveOptions) -> ExitCode {
     let progress = Progress::on_stderr();
     let folder = variants();
-    let questions = match questions(&folder, &options.case) {
+    let mut questions = match questions(&folder, &options.case) {
         Ok(questions) => questions,
         Err(why) => return refuse(&progress, exit::USAGE, &why),
     };
+    questions.retain(|question| {
+        let cluster = &question.cell.cluster;
+        (options.topology.is_empty() || options.topology.contains(&cluster.topology))
+            && (options.cni.is_empty() || options.cni.contains(&cluster.cni))
+    });
+    if questions.is_empty() {
+        return refuse(&progress, exit::USAGE, "the table has no such cell; leave --topology or --cni out");
+    }
     let runtime = match Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => return refuse(&progress, exit::ENVIRONMENT, &format!("no runtime: {error}")),

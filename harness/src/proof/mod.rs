@@ -3,6 +3,8 @@
 //! A *variant* is a folder of manifests with a line in `cases.yaml`, a *cell* one cluster it is applied to. The model's
 //! word and the measurement are made apart from each other; only the table brings them together.
 
+mod bench;
+mod cells;
 mod embedded;
 mod observe;
 mod table;

@@ -2,42 +2,33 @@
 
 mod attached;
 mod control;
+mod machines;
 mod version;
 
 pub use attached::EmbeddedAttachment;
+pub use machines::EmbeddedMachine;
 pub use version::EmbeddedVersion;
 
-use super::topology::{self, Layout};
-use super::{ClusterError, ClusterRecord, EmbeddedRecord, Families, Machine, Origin, ProviderIds, Role};
+use super::topology;
+use super::{ClusterError, ClusterRecord, EmbeddedRecord, Families, Origin, ProviderIds, Role};
 use crate::check::chain;
 use crate::config::{Kubernetes, NodeIp, Topology};
 use crate::images::RunId;
 use crate::probe::{ReadError, poll};
 use control::Control;
+use machines::{address, machines, machines_of, mark};
 use embedded_apiserver::{Config, Container, LogLine, Server, User};
-use embedded_controllers::{
-    Clients, CloudProvider, Controllers, Dns, NodeSpec, NodeTaint, Pace, Pods, Program, ServiceVip, Settings,
-};
+use embedded_controllers::{Clients, Controllers, Dns, Pace, Pods, Program, ServiceVip, Settings};
 use k8s_openapi::api::core::v1::Node;
-use kube::api::{Api, Patch, PatchParams};
-use serde_json::json;
+use kube::api::Api;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::hash::{BuildHasher, RandomState};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Label and taint of control-plane Nodes.
-const L_CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
-/// Their older label, until 1.23, and taint, until 1.24.
-const L_MASTER: &str = "node-role.kubernetes.io/master";
-/// What kubeadm gives control-plane Nodes and kind takes from the only Node of a cluster.
-const L_EXCLUDED: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
-/// Node addresses are counted from here up; nothing answers at them.
-const FIRST_NODE_IP: u32 = u32::from_be_bytes([10, 89, 0, 1]);
 /// How long the first Nodes may take to register.
 const REGISTRATION_LIMIT: Duration = Duration::from_secs(60);
 
@@ -62,43 +53,6 @@ pub struct EmbeddedSpec {
     pub pace: Pace,
     /// Where files of Pods are kept; `None` for a folder of its own among the system's temporary files.
     pub folder: Option<PathBuf>,
-}
-
-/// One machine of an embedded cluster.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EmbeddedMachine {
-    /// Name of machine and Node.
-    pub name: String,
-    /// What it does in the cluster.
-    pub role: Role,
-    /// Whether its kubelet announces its address (`--node-ip`).
-    pub node_ip: NodeIp,
-    /// What its kubelet writes into `spec.providerID`.
-    pub provider_id: Option<String>,
-    /// Taints its kubelet registers with besides the cloud's and, on control planes, kubeadm's.
-    pub taints: Vec<NodeTaint>,
-    /// Whether a control plane keeps the taint that kubeadm gives it; those of a single machine do not.
-    pub kubeadm_taint: bool,
-    /// Labels its Node has besides the usual ones.
-    pub labels: BTreeMap<String, String>,
-    /// Who initialises its Node.
-    pub cloud: CloudProvider,
-}
-
-impl EmbeddedMachine {
-    /// A machine that waits for a cloud controller manager, without `--node-ip`.
-    pub fn new(name: impl Into<String>, role: Role) -> EmbeddedMachine {
-        EmbeddedMachine {
-            name: name.into(),
-            role,
-            node_ip: NodeIp::Dropped,
-            provider_id: None,
-            taints: Vec::new(),
-            kubeadm_taint: false,
-            labels: BTreeMap::new(),
-            cloud: CloudProvider::External,
-        }
-    }
 }
 
 impl EmbeddedSpec {
@@ -335,114 +289,6 @@ impl EmbeddedCluster {
             .await
             .map_err(|error| ClusterError::Embedded { cause: error.text })
     }
-}
-
-impl EmbeddedMachine {
-    fn record(&self, index: u32) -> Machine {
-        Machine {
-            name: self.name.clone(),
-            role: self.role,
-            ipv4: Some(address(index)),
-            ipv6: None,
-            container_id: String::new(),
-        }
-    }
-}
-
-fn address(index: u32) -> Ipv4Addr {
-    Ipv4Addr::from_bits(FIRST_NODE_IP + index)
-}
-
-/// The machines of a run, named as kind names its own.
-fn machines_of(wish: &EmbeddedWish, layout: &Layout) -> Vec<EmbeddedMachine> {
-    let (mut control_planes, mut workers) = (0, 0);
-    let mut machines: Vec<EmbeddedMachine> = layout
-        .roles
-        .iter()
-        .map(|role| {
-            let count = if *role == Role::ControlPlane { &mut control_planes } else { &mut workers };
-            *count += 1;
-            let number = if *count == 1 { String::new() } else { count.to_string() };
-            let name = format!("{}-{role}{number}", wish.run.name());
-            let provider_id = wish.provider_id.of(&name);
-            EmbeddedMachine {
-                node_ip: wish.node_ip,
-                provider_id,
-                kubeadm_taint: layout.roles.len() > 1,
-                ..EmbeddedMachine::new(name, *role)
-            }
-        })
-        .collect();
-    machines.sort_by_key(|machine| machine.role != Role::ControlPlane);
-    machines
-}
-
-/// As kubelets with an external cloud provider run: the address is announced or left to the cloud.
-fn machines(wanted: &[EmbeddedMachine], minor: u32) -> Vec<NodeSpec> {
-    let first = first_loopback();
-    let spec = |(index, machine): (u32, &EmbeddedMachine)| {
-        let mut spec = NodeSpec::new(machine.name.clone());
-        spec.node_ip = (machine.node_ip == NodeIp::Kept).then(|| address(index).into());
-        spec.provider_id.clone_from(&machine.provider_id);
-        spec.loopback = Some(Ipv4Addr::from_bits(first + index));
-        spec.cloud = machine.cloud;
-        spec.taints.clone_from(&machine.taints);
-        if machine.role == Role::ControlPlane && machine.kubeadm_taint {
-            // kubeadm: the old taint until 1.23, both in 1.24, the new one from 1.25 on (`cmd/kubeadm/app/constants`).
-            let old = (minor < 25).then_some(L_MASTER);
-            let new = (minor >= 24).then_some(L_CONTROL_PLANE);
-            let taint = |key: &str| NodeTaint {
-                key: key.to_owned(),
-                value: String::new(),
-                effect: "NoSchedule".to_owned(),
-            };
-            spec.taints.extend([old, new].into_iter().flatten().map(taint));
-        }
-        spec
-    };
-    (0_u32..).zip(wanted).map(spec).collect()
-}
-
-/// Clusters side by side on one machine have loopback addresses of their own: a block of 127.16.0.0 to 127.63.255.255,
-/// drawn at random.
-fn first_loopback() -> u32 {
-    const BLOCKS: u32 = 48 << 8;
-    let drawn = RandomState::new().hash_one(std::process::id()) % u64::from(BLOCKS);
-    u32::from_be_bytes([127, 16, 0, 1]) + (u32::try_from(drawn).unwrap_or_default() << 8)
-}
-
-/// Gives Nodes the labels that others than their kubelets write: those asked for, and those of control planes, as kubeadm
-/// does once they have registered. The only Node of a cluster stays open to load balancers, as with kind.
-async fn mark(client: &kube::Client, machines: &[EmbeddedMachine], minor: u32) -> Result<(), ReadError> {
-    let nodes: Api<Node> = Api::all(client.clone());
-    for machine in machines {
-        let mut labels = machine.labels.clone();
-        if machine.role == Role::ControlPlane {
-            let own = [
-                Some(L_CONTROL_PLANE),
-                (minor < 24).then_some(L_MASTER),
-                (machines.len() > 1).then_some(L_EXCLUDED),
-            ];
-            labels.extend(own.into_iter().flatten().map(|key| (key.to_owned(), String::new())));
-        }
-        if labels.is_empty() {
-            continue;
-        }
-        let patch = json!({"metadata": {"labels": labels}});
-        let marked = async |seen: &mut String| match nodes
-            .patch(&machine.name, &PatchParams::default(), &Patch::Merge(&patch))
-            .await
-        {
-            Ok(_) => Ok(Some(())),
-            Err(error) => {
-                *seen = chain(&error);
-                Ok(None)
-            }
-        };
-        let what = format!("the Node {} registers", machine.name);
-        poll(&what, REGISTRATION_LIMIT, Duration::from_millis(10), marked).await?;
-    }
-    Ok(())
 }
 
 /// Writes a new file for its owner alone.
