@@ -66,8 +66,24 @@ Exit codes:
   3    a cell could not be measured: the machinery failed
   130  interrupted";
 
+/// What variants are applied to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum ProofCluster {
+    Embedded,
+    Kind,
+}
+
 #[derive(Clone, Debug, Args)]
 pub(super) struct ProveOptions {
+    /// What the variants are applied to: clusters in this process, or kind clusters (real kubelets; takes Docker).
+    #[arg(long, value_enum, default_value_t = ProofCluster::Embedded)]
+    pub(super) cluster: ProofCluster,
+    /// Kubernetes of kind clusters by its version, or by the node image's name; without it the newest at hand.
+    #[arg(long, value_name = "VERSION|IMAGE")]
+    pub(super) kubernetes: Option<String>,
+    /// Of each variant only the first cell for each verdict of the model.
+    #[arg(long)]
+    pub(super) sample: bool,
     /// Only these variants; may be repeated.
     #[arg(long, value_name = "NAME")]
     pub(super) case: Vec<String>,
@@ -77,7 +93,7 @@ pub(super) struct ProveOptions {
     /// Only these CNIs; may be repeated.
     #[arg(long, value_enum, value_delimiter = ',')]
     pub(super) cni: Vec<::bootstrap::Cni>,
-    /// How many cells are measured side by side; each has a cluster of its own.
+    /// How many cells are measured side by side on embedded clusters, each on one of its own.
     #[arg(long, value_name = "N", default_value_t = 24, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(super) jobs: u16,
 }

@@ -1,15 +1,16 @@
 //! `bootstrap prove`: what the boot model says, held against what clusters do.
 
-use super::arguments::ProveOptions;
-use super::outcome::{interrupted, interrupted_exit};
+use super::arguments::{ProofCluster, ProveOptions};
+use super::outcome::{interrupted_exit, watch_signals};
 use crate::progress::Progress;
-use crate::proof::{EmbeddedBench, Row, questions, show, tally, variants};
+use crate::proof::{EmbeddedBench, KindBench, Row, questions, sample, show, tally, variants};
 use crate::report::exit;
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 use tokio::runtime::Runtime;
+use tokio_util::sync::CancellationToken;
 
 /// Measures, prints the table, and judges it.
 pub(super) fn prove(options: &ProveOptions) -> ExitCode {
@@ -24,6 +25,12 @@ pub(super) fn prove(options: &ProveOptions) -> ExitCode {
         (options.topology.is_empty() || options.topology.contains(&cluster.topology))
             && (options.cni.is_empty() || options.cni.contains(&cluster.cni))
     });
+    if options.sample {
+        questions = sample(questions, |question| match options.cluster {
+            ProofCluster::Embedded => EmbeddedBench::hidden(question).is_none(),
+            ProofCluster::Kind => KindBench::hidden(question).is_none(),
+        });
+    }
     if questions.is_empty() {
         return refuse(&progress, exit::USAGE, "the table has no such cell; leave --topology or --cni out");
     }
@@ -42,22 +49,31 @@ pub(super) fn prove(options: &ProveOptions) -> ExitCode {
             progress.say(&format!("{done} of {total}: {name} on {} with {}{mark}", cluster.topology, cluster.cni));
         }
     };
+    let cancel = CancellationToken::new();
+    runtime.spawn(watch_signals(cancel.clone()));
     let measured = runtime.block_on(async {
-        let work = async {
-            let stage = progress.stage("reference CCM");
-            let bench = EmbeddedBench::new(&folder).await;
-            stage.end(bench.is_ok());
-            Ok::<_, String>(bench?.measure_all(questions, usize::from(options.jobs), told).await)
-        };
-        tokio::select! {
-            () = interrupted() => None,
-            rows = work => Some(rows),
+        match options.cluster {
+            ProofCluster::Kind => {
+                let kubernetes = options.kubernetes.clone();
+                let bench = KindBench::new(&folder, kubernetes, progress.clone(), cancel.clone());
+                bench.measure_all(questions, told).await
+            }
+            ProofCluster::Embedded => {
+                let stage = progress.stage("reference CCM");
+                let bench = EmbeddedBench::new(&folder).await;
+                stage.end(bench.is_ok());
+                let bench = bench?;
+                tokio::select! {
+                    () = cancel.cancelled() => Ok(Vec::new()),
+                    rows = bench.measure_all(questions, usize::from(options.jobs), told) => Ok(rows),
+                }
+            }
         }
     });
     let rows = match measured {
-        None => return interrupted_exit(),
-        Some(Err(why)) => return refuse(&progress, exit::ENVIRONMENT, &why),
-        Some(Ok(rows)) => rows,
+        _ if cancel.is_cancelled() => return interrupted_exit(),
+        Err(why) => return refuse(&progress, exit::ENVIRONMENT, &why),
+        Ok(rows) => rows,
     };
     let text = format!("{}measured in {:.0} s\n", show(&rows), began.elapsed().as_secs_f64());
     // A reader that goes away (`| head`) is no failure.

@@ -3,7 +3,8 @@
 use super::Question;
 use super::cells::{is_open, machines, network, pace, version};
 use super::embedded::EmbeddedBench;
-use super::observe::{CANARY, End, Goal, Patience, settle};
+use super::observe::{End, Goal, INTERVAL, Patience, SOON, create_canary, placed, settle};
+use super::play;
 use super::variant::{Surroundings, Variant};
 use crate::ccm::Applier;
 use crate::check::chain;
@@ -11,15 +12,16 @@ use crate::cloud::{LocalCloud, fresh_token};
 use crate::cluster::{EmbeddedCluster, EmbeddedMachine, EmbeddedSpec, Role};
 use crate::images::IMAGE_REGISTRY;
 use crate::k8s::World;
-use crate::probe::{Pulse, ReadError, poll};
+use crate::probe::{Pulse, poll};
 use bootstrap::{CloudEndpoint, Cni, KubeProxy, Topology, YesNo};
-use embedded_controllers::{CloudProvider, Dns, ServiceVip};
+use embedded_controllers::{CloudProvider, Dns, PodNetwork, ServiceVip};
 use fake_cloud::admin::{Address, Credential, Instance, InstanceState};
-use k8s_openapi::api::core::v1::{Node, Pod, ServiceAccount};
+use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::ResourceExt;
-use kube::api::{Api, Patch, PatchParams, PostParams};
+use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::time::Duration;
@@ -30,10 +32,6 @@ use std::time::Duration;
 const QUIET: Duration = Duration::from_secs(20);
 /// No boot that moves takes so long.
 const LONGEST: Duration = Duration::from_secs(180);
-/// How long something that has to happen before the boot may take.
-const SOON: Duration = Duration::from_secs(30);
-/// How often it is looked for.
-const INTERVAL: Duration = Duration::from_millis(50);
 /// The name of a cloud that has one; `.test` is nobody's.
 const CLOUD_NAME: &str = "cloud.conformance.test";
 
@@ -94,7 +92,7 @@ impl<'a> Bench<'a> {
         let preview = Variant::read(&manifests, &around)?;
         let spec = EmbeddedSpec {
             programs: if hosted { Vec::new() } else { programs(&preview, &bench.program, more.clone()) },
-            network: network(cell),
+            network: if play::plugin(&preview).is_some() { PodNetwork::None } else { network(cell) },
             services: if cell.kube_proxy == KubeProxy::Yes { ServiceVip::Shortcut } else { ServiceVip::Absent },
             dns,
             ..base(machines.clone())
@@ -148,7 +146,7 @@ impl<'a> Bench<'a> {
         if cell.routes == YesNo::Yes {
             self.without_routes(&client).await?;
         }
-        self.create_canary(&client).await?;
+        create_canary(&client, &format!("{IMAGE_REGISTRY}/idle")).await?;
         let here = Applier::new(client);
         let there = self.hosting.as_ref().map(|hosting| Applier::new(hosting.client()));
         let text = |error: crate::ccm::CcmError| chain(&error);
@@ -183,8 +181,23 @@ impl<'a> Bench<'a> {
             None => None,
             Some(eviction) => Some(self.evicted(&world, eviction.after_seconds).await?),
         };
-        let end = settle(&world, &goal, Patience { quiet: QUIET, longest: LONGEST }).await?;
-        Ok((end, evicted))
+        let patience = Patience { quiet: QUIET, longest: LONGEST };
+        tokio::select! {
+            end = settle(&world, &goal, patience) => Ok((end?, evicted)),
+            never = self.play_plugin(&world, &goal.nodes) => match never {},
+        }
+    }
+
+    /// Sets the network up once the plugin among the manifests would; never ends.
+    async fn play_plugin(&self, world: &World, nodes: &[String]) -> Infallible {
+        let cell = &self.question.cell.cluster;
+        if let Some(plugin) = play::plugin(&self.variant) {
+            let due = async |_: &mut String| Ok(play::is_due(world, nodes, cell, Some(&plugin)).then_some(()));
+            if poll("the network plugin", LONGEST, INTERVAL, due).await.is_ok() {
+                self.cluster.set_network(PodNetwork::Independent);
+            }
+        }
+        std::future::pending().await
     }
 
     /// Provokes the order in which the CCM's own Node becomes Ready long after others, and looks whether its Pod has to
@@ -229,23 +242,6 @@ impl<'a> Bench<'a> {
         }
         Ok(())
     }
-
-    /// A Pod that wants nothing special: no toleration, no host network.
-    async fn create_canary(&self, client: &kube::Client) -> Result<(), String> {
-        let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), CANARY.0);
-        let made = async |_: &mut String| {
-            accounts.get_opt("default").await.map_err(|error| ReadError::passing(chain(&error)))
-        };
-        poll("the service account 'default'", SOON, INTERVAL, made).await.map_err(|error| error.text)?;
-        let pod: Pod = serde_json::from_value(json!({
-            "metadata": {"name": CANARY.1},
-            "spec": {"containers": [{"name": "idle", "image": format!("{IMAGE_REGISTRY}/idle")}]},
-        }))
-        .map_err(|error| format!("the canary's manifest: {error}"))?;
-        let pods: Api<Pod> = Api::namespaced(client.clone(), CANARY.0);
-        pods.create(&PostParams::default(), &pod).await.map_err(|error| chain(&error))?;
-        Ok(())
-    }
 }
 
 impl EmbeddedBench {
@@ -267,23 +263,6 @@ impl EmbeddedBench {
             state: InstanceState::Running,
         }
     }
-}
-
-/// Waits until these workloads have their Pods on Nodes, where they come that far.
-async fn placed(world: &World, workloads: &[serde_json::Value]) {
-    let names: Vec<&str> = workloads.iter().filter_map(|w| w["metadata"]["name"].as_str()).collect();
-    let all = async |_: &mut String| {
-        let pods = world.pods.all();
-        let bound = |name: &&&str| {
-            pods.iter().any(|pod| {
-                let own = pod.metadata.name.as_ref().is_some_and(|own| own.starts_with(**name));
-                own && pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some())
-            })
-        };
-        Ok((names.iter().filter(bound).count() == names.len()).then_some(()))
-    };
-    // Those that find no Node come second all the same: that is the order.
-    let _ = poll("Pods on Nodes", Duration::from_secs(5), INTERVAL, all).await;
 }
 
 /// The reference CCM, as the program of every image that stands for it.

@@ -2,13 +2,13 @@
 
 use super::bench::{Bench, Order};
 use super::cells::hidden;
-use super::observe::End;
+use super::observe::outcome;
 use super::table::Measured;
 use super::{Question, Row};
 use crate::check::chain;
 use crate::config::{Image, Profile, workspace};
 use crate::images::{Program, static_binary};
-use bootstrap::{CloudEndpoint, Outcome};
+use bootstrap::CloudEndpoint;
 use futures::StreamExt;
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,7 @@ pub struct EmbeddedBench {
 
 /// How one boot went.
 struct Boot {
-    end: End,
+    end: super::observe::End,
     /// Whether the CCM had to leave its Node on the way, where that was in question.
     evicted: Option<bool>,
     /// Whether other workloads are in the set, so that the order may decide.
@@ -59,9 +59,14 @@ impl EmbeddedBench {
         rows.into_iter().map(|(_, row)| row).collect()
     }
 
+    /// Why an embedded cluster cannot show this cell, if so.
+    pub fn hidden(question: &Question) -> Option<String> {
+        hidden(question)
+    }
+
     /// Measures one cell.
     pub async fn measure(&self, question: &Question) -> Measured {
-        if let Some(why) = hidden(question) {
+        if let Some(why) = EmbeddedBench::hidden(question) {
             return Measured::NotObservable { why };
         }
         self.orders(question).await.unwrap_or_else(|why| Measured::Failed { why })
@@ -78,16 +83,8 @@ impl EmbeddedBench {
             let last = Box::pin(self.boot(question, Order::CcmLast)).await?;
             ends.extend(last.map(|boot| boot.end));
         }
-        let stuck = ends.iter().find_map(|end| match end {
-            End::Booted => None,
-            End::Stuck(missing) => Some(missing.clone()),
-        });
-        let outcome = match (&stuck, ends.contains(&End::Booted)) {
-            (None, _) => Outcome::Boots,
-            (Some(_), true) => Outcome::SomeOrders,
-            (Some(_), false) => Outcome::Deadlock,
-        };
-        Ok(Measured::Seen { outcome, evicted, missing: stuck })
+        let (outcome, missing) = outcome(&ends);
+        Ok(Measured::Seen { outcome, evicted, missing })
     }
 
     /// One boot; `None` when this machine cannot show it.

@@ -6,11 +6,14 @@
 mod bench;
 mod cells;
 mod embedded;
+mod kind;
 mod observe;
+mod play;
 mod table;
 mod variant;
 
 pub use embedded::EmbeddedBench;
+pub use kind::KindBench;
 pub use table::{Measured, Row, Tally, show, tally};
 
 use bootstrap::{Case, Cell, read_cases};
@@ -48,4 +51,18 @@ pub fn questions(folder: &Path, names: &[String]) -> Result<Vec<Question>, Strin
         questions.extend(expectation.cells.into_iter().map(|cell| Question { case: case.clone(), cell }));
     }
     Ok(questions)
+}
+
+/// Of each variant the first cell for each verdict of the model, of those that `shown` has nothing against.
+pub fn sample(questions: Vec<Question>, shown: impl Fn(&Question) -> bool) -> Vec<Question> {
+    let mut kept: Vec<Question> = Vec::new();
+    for question in questions.into_iter().filter(shown) {
+        let same = |known: &Question| {
+            known.case.name == question.case.name && known.cell.outcome == question.cell.outcome
+        };
+        if !kept.iter().any(same) {
+            kept.push(question);
+        }
+    }
+    kept
 }

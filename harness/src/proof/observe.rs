@@ -1,9 +1,13 @@
 //! Whether a cluster boots, by what can be seen of it: its Nodes, Pods and a canary.
 
+use crate::check::chain;
 use crate::k8s::{T_UNINIT, World, addresses, has_taint, provider_id, ready, taints};
-use crate::probe::poll;
-use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::ResourceExt;
+use crate::probe::{ReadError, poll};
+use bootstrap::Outcome;
+use k8s_openapi::api::core::v1::{Node, Pod, ServiceAccount};
+use kube::api::{Api, PostParams};
+use kube::{Client, ResourceExt};
+use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -11,7 +15,10 @@ use tokio::time::Instant;
 pub(super) const CANARY: (&str, &str) = ("default", "canary");
 
 /// How long one look is from the next.
-const INTERVAL: Duration = Duration::from_millis(100);
+pub(super) const INTERVAL: Duration = Duration::from_millis(100);
+
+/// How long something that has to be there before the boot may take.
+pub(super) const SOON: Duration = Duration::from_secs(30);
 
 /// How long is waited.
 #[derive(Clone, Copy, Debug)]
@@ -67,13 +74,49 @@ struct PodFacts {
     started: bool,
 }
 
-fn node_facts(node: &Node) -> NodeFacts {
+/// Whether the Node has an address that others can use.
+pub(super) fn is_addressed(node: &Node) -> bool {
     let usable = |(kind, _): &(String, String)| kind == "InternalIP" || kind == "ExternalIP";
+    addresses(node).iter().any(usable)
+}
+
+/// Whether a container of the Pod runs.
+pub(super) fn runs(pod: &Pod) -> bool {
+    let containers = pod.status.as_ref().and_then(|status| status.container_statuses.as_ref());
+    containers.into_iter().flatten().any(|c| c.state.as_ref().is_some_and(|state| state.running.is_some()))
+}
+
+/// Creates a Pod that wants nothing special: no toleration, no host network.
+///
+/// # Errors
+/// What the API server refuses.
+pub(super) async fn create_canary(client: &Client, image: &str) -> Result<(), String> {
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), CANARY.0);
+    let made =
+        async |_: &mut String| accounts.get_opt("default").await.map_err(|error| ReadError::passing(chain(&error)));
+    poll("the service account 'default'", SOON, INTERVAL, made).await.map_err(|error| error.text)?;
+    let pod: Pod = serde_json::from_value(json!({
+        "metadata": {"name": CANARY.1},
+        "spec": {
+            "automountServiceAccountToken": false,
+            "terminationGracePeriodSeconds": 0,
+            "containers": [
+                {"name": "idle", "image": image, "args": ["idle"], "imagePullPolicy": "IfNotPresent"},
+            ],
+        },
+    }))
+    .map_err(|error| format!("the canary's manifest: {error}"))?;
+    let pods: Api<Pod> = Api::namespaced(client.clone(), CANARY.0);
+    pods.create(&PostParams::default(), &pod).await.map_err(|error| chain(&error))?;
+    Ok(())
+}
+
+fn node_facts(node: &Node) -> NodeFacts {
     NodeFacts {
         name: node.name_any(),
         taints: taints(node),
         initialised: !has_taint(node, T_UNINIT) && provider_id(node).is_some(),
-        addressed: addresses(node).iter().any(usable),
+        addressed: is_addressed(node),
         ready: ready(node).as_deref() == Some("True"),
     }
 }
@@ -164,4 +207,77 @@ pub(super) async fn settle(world: &World, goal: &Goal, patience: Patience) -> Re
     };
     let what = "a boot, or an end to all changes,";
     poll(what, patience.longest, INTERVAL, look).await.map_err(|error| error.text)
+}
+
+/// Waits until these workloads have their Pods on Nodes, where they come that far.
+pub(super) async fn placed(world: &World, workloads: &[Value]) {
+    let names: Vec<&str> = workloads.iter().filter_map(|w| w["metadata"]["name"].as_str()).collect();
+    let all = async |_: &mut String| {
+        let pods = world.pods.all();
+        let bound = |name: &&&str| {
+            pods.iter().any(|pod| {
+                let own = pod.metadata.name.as_ref().is_some_and(|own| own.starts_with(**name));
+                own && pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some())
+            })
+        };
+        Ok((names.iter().filter(bound).count() == names.len()).then_some(()))
+    };
+    // Those that find no Node come second all the same: that is the order.
+    let _ = poll("Pods on Nodes", Duration::from_secs(5), INTERVAL, all).await;
+}
+
+/// What several orders of one boot come to, and what was missing in one that did not boot.
+pub(super) fn outcome(ends: &[End]) -> (Outcome, Option<String>) {
+    let stuck = ends.iter().find_map(|end| match end {
+        End::Booted => None,
+        End::Stuck(missing) => Some(missing.clone()),
+    });
+    let outcome = match (&stuck, ends.contains(&End::Booted)) {
+        (None, _) => Outcome::Boots,
+        (Some(_), true) => Outcome::SomeOrders,
+        (Some(_), false) => Outcome::Deadlock,
+    };
+    (outcome, stuck)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn goal(canary: bool) -> Goal {
+        Goal { nodes: vec!["a".to_owned()], ready: true, canary }
+    }
+
+    fn facts(initialised: bool, canary: Option<bool>) -> Facts {
+        let name = "a".to_owned();
+        let pod = |started| PodFacts {
+            name: format!("{}/{}", CANARY.0, CANARY.1),
+            uid: "u".to_owned(),
+            node: Some("a".to_owned()),
+            started,
+        };
+        Facts {
+            nodes: vec![NodeFacts { name, taints: Vec::new(), initialised, addressed: true, ready: true }],
+            pods: canary.into_iter().map(pod).collect(),
+        }
+    }
+
+    #[test]
+    fn a_boot_is_every_node_and_the_canary_where_one_is_promised() {
+        assert!(facts(true, Some(true)).missing(&goal(true)).is_empty());
+        assert!(facts(true, Some(false)).missing(&goal(false)).is_empty());
+        assert_eq!(facts(true, Some(false)).missing(&goal(true)), ["an ordinary Pod does not run"]);
+        assert_eq!(facts(true, None).missing(&goal(true)).len(), 1);
+        assert_eq!(facts(false, Some(true)).missing(&goal(true)), ["Node a lacks initialisation ()"]);
+        let absent = Facts { nodes: Vec::new(), pods: Vec::new() };
+        assert_eq!(absent.missing(&goal(false)), ["Node a is not there"]);
+    }
+
+    #[test]
+    fn orders_that_end_differently_are_some_orders() {
+        let stuck = || End::Stuck("x".to_owned());
+        assert_eq!(outcome(&[End::Booted, End::Booted]), (Outcome::Boots, None));
+        assert_eq!(outcome(&[stuck(), stuck()]), (Outcome::Deadlock, Some("x".to_owned())));
+        assert_eq!(outcome(&[End::Booted, stuck()]), (Outcome::SomeOrders, Some("x".to_owned())));
+    }
 }

@@ -123,6 +123,39 @@ impl Variant {
         }
     }
 
+    /// Writes into the CCM's containers what they need besides what the manifests say, for clusters that run images: the
+    /// flags and variables of [`Variant::arguments`], the API server where its Service address leads nowhere for want of
+    /// a kube-proxy, and the program that the image has instead of another one. Other workloads get an image that idles.
+    pub(super) fn inline(&mut self, api_server: Option<&(String, u16)>, idle_image: &str) {
+        let mut environment: Vec<Value> =
+            self.environment.iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
+        if let Some((host, port)) = api_server {
+            environment.push(json!({"name": "KUBERNETES_SERVICE_HOST", "value": host}));
+            environment.push(json!({"name": "KUBERNETES_SERVICE_PORT", "value": port.to_string()}));
+        }
+        for container in self.ccm.iter_mut().filter_map(first_container) {
+            let texts = |field: &str| container[field].as_array().cloned().unwrap_or_default();
+            let carried: Vec<Value> = texts("command").into_iter().skip(1).collect();
+            let more = self.arguments.iter().map(|argument| json!(argument)).collect();
+            let (line, known) = ([carried, texts("args"), more].concat(), texts("env"));
+            container["args"] = json!(line);
+            let new = environment.iter().filter(|new| known.iter().all(|one| one["name"] != new["name"]));
+            container["env"] = known.iter().chain(new).cloned().collect();
+            if let Some(map) = container.as_object_mut() {
+                map.remove("command");
+            }
+        }
+        for container in self.others.iter_mut().filter_map(first_container) {
+            container["image"] = json!(idle_image);
+            container["args"] = json!(["idle"]);
+        }
+    }
+
+    /// Every object, in the order in which they are applied.
+    pub(super) fn all(&self) -> Vec<Value> {
+        [self.surroundings.as_slice(), &self.ccm, &self.others].concat()
+    }
+
     /// Objects that give an assumed service account the rights it is assumed to have; the account itself is Kubernetes'.
     ///
     /// # Errors
@@ -177,12 +210,21 @@ fn containers(workload: &Value) -> &[Value] {
     pod_spec(workload)["containers"].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// Where the manifests name an API server it is this cluster's.
-fn name_api_server(workload: &mut Value, (host, port): &(String, u16)) {
-    let spec = match workload["kind"].as_str() {
+fn spec_mut(workload: &mut Value) -> &mut Value {
+    match workload["kind"].as_str() {
         Some("Pod") => &mut workload["spec"],
         _ => &mut workload["spec"]["template"]["spec"],
-    };
+    }
+}
+
+fn first_container(workload: &mut Value) -> Option<&mut Value> {
+    let known = workload["kind"].as_str().is_some_and(|kind| WORKLOADS.contains(&kind));
+    spec_mut(workload).get_mut("containers")?.get_mut(0).filter(|_| known)
+}
+
+/// Where the manifests name an API server it is this cluster's.
+fn name_api_server(workload: &mut Value, (host, port): &(String, u16)) {
+    let spec = spec_mut(workload);
     let containers = spec["containers"].as_array_mut().into_iter().flatten();
     for variable in containers.flat_map(|c| c["env"].as_array_mut().into_iter().flatten()) {
         match variable["name"].as_str() {

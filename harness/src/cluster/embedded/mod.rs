@@ -238,6 +238,11 @@ impl EmbeddedCluster {
         address(index)
     }
 
+    /// Replaces the pod network, as installing a plugin does.
+    pub fn set_network(&self, network: embedded_controllers::PodNetwork) {
+        self.controllers.nodes().set_network(network);
+    }
+
     /// Whether Pods have mount namespaces of their own here, and with them names of their own.
     pub fn has_namespaces(&self) -> bool {
         self.controllers.pods().have_namespaces()
