@@ -35,7 +35,6 @@ fn model_and_embedded_clusters_agree() {
     assert!(text.contains(&expected), "{told}");
     assert_eq!(output.status.code(), Some(0), "{told}");
     // Both outcomes are there, so agreement means something.
-    for outcome in ["boots                     boots", "deadlock                  deadlock"] {
-        assert!(text.contains(outcome), "{told}");
-    }
+    let both = |outcome: &str| text.lines().filter(|line| line.matches(outcome).count() == 2).count();
+    assert!(both("boots") > 5 && both("deadlock") > 10, "{told}");
 }

@@ -25,6 +25,7 @@ use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
 
 /// The longest pause on the way of a boot that goes on: the lease of a replica that ended lasts 15 s, and is asked for
 /// every 2 s. Restarts come within 5 s (see [`pace`]), and the scheduler looks again whenever a Node changes. What has
@@ -139,7 +140,11 @@ impl<'a> Bench<'a> {
     }
 
     /// Boots; says how it ended, and whether the CCM was evicted on the way where that is in question.
-    pub(super) async fn run(&self, order: Order) -> Result<(End, Option<bool>), String> {
+    pub(super) async fn run(
+        &self,
+        order: Order,
+        turn: Option<OwnedSemaphorePermit>,
+    ) -> Result<(End, Option<bool>), String> {
         let cell = &self.question.cell.cluster;
         let client = self.cluster.client();
         let world = World::open(&client, Pulse::default()).await.map_err(|error| chain(&error))?;
@@ -183,7 +188,7 @@ impl<'a> Bench<'a> {
         };
         let patience = Patience { quiet: QUIET, longest: LONGEST };
         tokio::select! {
-            end = settle(&world, &goal, patience) => Ok((end?, evicted)),
+            end = settle(&world, &goal, patience, turn) => Ok((end?, evicted)),
             never = self.play_plugin(&world, &goal.nodes) => match never {},
         }
     }

@@ -10,7 +10,12 @@ use crate::config::{Image, Profile, workspace};
 use crate::images::{Program, static_binary};
 use bootstrap::CloudEndpoint;
 use futures::StreamExt;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 
 /// Measures on embedded clusters with the reference CCM.
 #[derive(Clone, Debug)]
@@ -18,6 +23,8 @@ pub struct EmbeddedBench {
     pub(super) folder: PathBuf,
     pub(super) profile: Profile,
     pub(super) program: PathBuf,
+    /// How many clusters may be busy at once: so many as do not take the time from one another that a verdict rests on.
+    turns: Arc<Semaphore>,
 }
 
 /// How one boot went.
@@ -41,15 +48,36 @@ impl EmbeddedBench {
         };
         let program = Program { package: build.package.clone(), bin: build.binary.clone(), features: None };
         let program = static_binary(&workspace(), &program).await.map_err(|error| chain(&error))?;
-        Ok(EmbeddedBench { folder: folder.to_owned(), profile, program })
+        let busy = std::thread::available_parallelism().map_or(2, NonZero::get) * 2;
+        let turns = Arc::new(Semaphore::new(busy));
+        Ok(EmbeddedBench { folder: folder.to_owned(), profile, program, turns })
     }
 
-    /// Measures every cell, several side by side; `told` hears of each as it ends. The order stays.
-    pub async fn measure_all(&self, questions: Vec<Question>, jobs: usize, told: impl Fn(&Row)) -> Vec<Row> {
+    /// Measures every cell, several side by side; `told` hears of each as it ends. The order stays. What is under way
+    /// when it is cancelled fails at once.
+    pub async fn measure_all(
+        &self,
+        questions: Vec<Question>,
+        jobs: usize,
+        cancel: &CancellationToken,
+        told: impl Fn(&Row),
+    ) -> Vec<Row> {
         let told = &told;
         let measured = questions.into_iter().enumerate().map(|(number, question)| async move {
-            let measured = self.measure(&question).await;
-            let row = Row { question, measured };
+            let (bench, asked, cancel) = (self.clone(), question.clone(), cancel.clone());
+            // A thread each: making a cluster keeps one busy, and the others go on meanwhile.
+            let runtime = Handle::current();
+            let work = move || {
+                runtime.block_on(async {
+                    tokio::select! {
+                        measured = bench.measure(&asked) => measured,
+                        () = cancel.cancelled() => Measured::Failed { why: "interrupted".to_owned() },
+                    }
+                })
+            };
+            let measured = tokio::task::spawn_blocking(work).await;
+            let failed = |error| Measured::Failed { why: format!("the measurement broke off: {error}") };
+            let row = Row { question, measured: measured.unwrap_or_else(failed) };
             told(&row);
             (number, row)
         });
@@ -89,13 +117,14 @@ impl EmbeddedBench {
 
     /// One boot; `None` when this machine cannot show it.
     async fn boot(&self, question: &Question, order: Order) -> Result<Option<Boot>, String> {
+        let turn = self.turns.clone().acquire_owned().await.ok();
         let bench = Bench::start(self, question).await?;
         let by_name = question.cell.cluster.cloud_endpoint == CloudEndpoint::Name;
         let end = if by_name && !bench.cluster.has_namespaces() {
             Ok(None)
         } else {
             let others = !bench.variant.others.is_empty();
-            bench.run(order).await.map(|(end, evicted)| Some(Boot { end, evicted, others }))
+            bench.run(order, turn).await.map(|(end, evicted)| Some(Boot { end, evicted, others }))
         };
         bench.stop().await;
         end

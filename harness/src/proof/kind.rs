@@ -180,6 +180,10 @@ impl KindBench {
             let why = format!("it is about Kubernetes {}, and the cluster's is {served}", cluster.version);
             return Err(Measured::NotObservable { why });
         }
+        if cluster.kube_proxy != KubeProxy::Yes && session.state().cluster.api_server_for_pods().is_none() {
+            let why = "the node image brings a kube-proxy; one without it shows this".to_owned();
+            return Err(Measured::NotObservable { why });
+        }
         cluster.version = served;
         match question.case.expectation(&self.folder, &[cluster]) {
             Err(why) => Err(Measured::Failed { why }),
@@ -319,7 +323,7 @@ impl<'a> Boot<'a> {
         };
         let patience = Patience { quiet: QUIET, longest: LONGEST };
         tokio::select! {
-            end = settle(self.session.world(), &goal, patience) => end,
+            end = settle(self.session.world(), &goal, patience, None) => end,
             never = self.play() => match never? {},
         }
     }

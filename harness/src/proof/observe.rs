@@ -9,6 +9,7 @@ use kube::api::{Api, PostParams};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 /// Where the canary is, and its name.
@@ -19,6 +20,9 @@ pub(super) const INTERVAL: Duration = Duration::from_millis(100);
 
 /// How long something that has to be there before the boot may take.
 pub(super) const SOON: Duration = Duration::from_secs(30);
+
+/// A cluster that has not changed for so long is not busy.
+const CALM: Duration = Duration::from_secs(4);
 
 /// How long is waited.
 #[derive(Clone, Copy, Debug)]
@@ -181,12 +185,19 @@ impl Facts {
     }
 }
 
-/// Looks on until the cluster has booted, or nothing moves any more.
+/// Looks on until the cluster has booted, or nothing moves any more. `turn` is given back as soon as the cluster is calm:
+/// what only waits keeps nobody from booting.
 ///
 /// # Errors
 /// It goes on and on.
-pub(super) async fn settle(world: &World, goal: &Goal, patience: Patience) -> Result<End, String> {
-    let mut last: Option<(Facts, Instant)> = None;
+pub(super) async fn settle(
+    world: &World,
+    goal: &Goal,
+    patience: Patience,
+    turn: Option<OwnedSemaphorePermit>,
+) -> Result<End, String> {
+    let mut turn = turn;
+    let mut calm = Calm::default();
     let look = async |seen: &mut String| {
         let facts = Facts::of(world, goal);
         let missing = facts.missing(goal);
@@ -194,19 +205,38 @@ pub(super) async fn settle(world: &World, goal: &Goal, patience: Patience) -> Re
             return Ok(Some(End::Booted));
         }
         *seen = format!("{}; {}", missing.join("; "), facts.places());
-        let now = Instant::now();
-        match &last {
-            Some((known, since)) if *known == facts => {
-                Ok((now - *since >= patience.quiet).then(|| End::Stuck(seen.clone())))
-            }
-            _ => {
-                last = Some((facts, now));
-                Ok(None)
-            }
+        let quiet = calm.after(facts, Instant::now());
+        if quiet >= CALM {
+            turn = None;
         }
+        Ok((quiet >= patience.quiet).then(|| End::Stuck(seen.clone())))
     };
     let what = "a boot, or an end to all changes,";
     poll(what, patience.longest, INTERVAL, look).await.map_err(|error| error.text)
+}
+
+/// For how long nothing has changed.
+#[derive(Debug, Default)]
+struct Calm {
+    facts: Option<Facts>,
+    looked: Option<Instant>,
+    lasted: Duration,
+}
+
+impl Calm {
+    /// Takes in what is seen now. Time in which this machine did not get to look does not count: it had no time for the
+    /// cluster either.
+    fn after(&mut self, facts: Facts, now: Instant) -> Duration {
+        let since = self.looked.map_or(Duration::ZERO, |looked| now - looked);
+        self.looked = Some(now);
+        if self.facts.as_ref() == Some(&facts) {
+            self.lasted += since.min(INTERVAL * 2);
+        } else {
+            self.facts = Some(facts);
+            self.lasted = Duration::ZERO;
+        }
+        self.lasted
+    }
 }
 
 /// Waits until these workloads have their Pods on Nodes, where they come that far.
@@ -271,6 +301,17 @@ mod tests {
         assert_eq!(facts(false, Some(true)).missing(&goal(true)), ["Node a lacks initialisation ()"]);
         let absent = Facts { nodes: Vec::new(), pods: Vec::new() };
         assert_eq!(absent.missing(&goal(false)), ["Node a is not there"]);
+    }
+
+    #[test]
+    fn only_time_in_which_nothing_was_seen_to_change_is_quiet() {
+        let (mut calm, began) = (Calm::default(), Instant::now());
+        let mut after = |facts, ms| calm.after(facts, began + Duration::from_millis(ms));
+        assert_eq!(after(facts(false, None), 0), Duration::ZERO);
+        assert_eq!(after(facts(false, None), 100), Duration::from_millis(100));
+        assert_eq!(after(facts(false, None), 200), Duration::from_millis(200));
+        assert_eq!(after(facts(false, None), 9_000), Duration::from_millis(400), "the machine was busy");
+        assert_eq!(after(facts(true, None), 9_100), Duration::ZERO, "something changed");
     }
 
     #[test]

@@ -110,53 +110,103 @@ pub fn tally(rows: &[Row]) -> Tally {
     tally
 }
 
-/// The whole table, then a line for each variant.
+/// The whole table, then a line for each variant, then why some cells cannot be shown.
 pub fn show(rows: &[Row]) -> String {
-    let mut text = String::new();
-    let mut line = |columns: [&str; 5]| {
-        let [variant, cell, model, measured, agrees] = columns;
-        let full = format!("{variant:<36} {cell:<53} {model:<25} {measured:<25} {agrees}");
-        text.push_str(full.trim_end());
-        text.push('\n');
-    };
-    line(["variant", "cell", "model", "measured", "agrees"]);
+    let mut lines = vec![["variant", "cell", "model", "measured", "agrees"].map(str::to_owned)];
     for row in rows {
         let agrees = match row.agrees() {
-            Some(true) => "yes",
-            Some(false) => "NO",
-            None => "-",
+            Some(true) => "yes".to_owned(),
+            Some(false) => format!("NO: {}", row.note().unwrap_or_default()),
+            None if matches!(row.measured, Measured::Failed { .. }) => row.note().unwrap_or_default(),
+            None => "-".to_owned(),
         };
-        line([&row.question.case.name, &row.name(), &row.model(), &row.seen(), agrees]);
-        if row.agrees() == Some(false) || matches!(row.measured, Measured::Failed { .. }) {
-            let note = row.note().unwrap_or_default();
-            line(["", &note, "", "", ""]);
-        }
+        lines.push([row.question.case.name.clone(), row.name(), row.model(), row.seen(), agrees]);
     }
-    let _ = writeln!(text, "\n{:<36} {:>8} {:>8} {:>15}", "variant", "measured", "agree", "not observable");
+    let mut text = aligned(&lines);
+    let mut lines = vec![["variant", "measured", "agree", "not observable"].map(str::to_owned)];
     let mut variants: BTreeMap<&str, Vec<Row>> = BTreeMap::new();
     for row in rows {
         variants.entry(&row.question.case.name).or_default().push(row.clone());
     }
     for (name, rows) in &variants {
         let Tally { agree, disagree, not_observable, .. } = tally(rows);
-        let _ = writeln!(text, "{name:<36} {:>8} {agree:>8} {not_observable:>15}", agree + disagree);
+        let numbers = [agree + disagree, agree, not_observable].map(|number| number.to_string());
+        let [measured, agree, not_observable] = numbers;
+        lines.push([(*name).to_owned(), measured, agree, not_observable]);
     }
+    text.push('\n');
+    text.push_str(&aligned(&lines));
     let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
     for row in rows.iter().filter(|row| matches!(row.measured, Measured::NotObservable { .. })) {
         *reasons.entry(row.note().unwrap_or_default()).or_default() += 1;
     }
+    text.push('\n');
     for (reason, count) in reasons {
         let _ = writeln!(text, "not observable ({count}): {reason}");
     }
-    let all = tally(rows);
+    let Tally { agree, disagree, not_observable, failed } = tally(rows);
     let _ = writeln!(
         text,
-        "{} cells: {} agree, {} disagree, {} not observable, {} failed",
-        rows.len(),
-        all.agree,
-        all.disagree,
-        all.not_observable,
-        all.failed
+        "{} cells: {agree} agree, {disagree} disagree, {not_observable} not observable, {failed} failed",
+        rows.len()
     );
     text
+}
+
+/// Lines with their columns below one another; the last one has the rest of the line.
+fn aligned<const N: usize>(lines: &[[String; N]]) -> String {
+    let mut text = String::new();
+    for line in lines {
+        for (column, cell) in line.iter().enumerate() {
+            let widest = lines.iter().map(|line| line[column].chars().count()).max().unwrap_or_default();
+            let width = if column + 1 == N { 0 } else { widest };
+            let _ = write!(text, "{}{cell:<width$}", if column == 0 { "" } else { "  " });
+        }
+        text.truncate(text.trim_end().len());
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{questions, variants};
+    use super::*;
+
+    fn row(case: &str, measured: Measured) -> Row {
+        let all = questions(&variants(), &[case.to_owned()]).expect("a variant of ours");
+        Row { question: all.into_iter().next().expect("it has cells"), measured }
+    }
+
+    fn seen(outcome: Outcome, evicted: Option<bool>) -> Measured {
+        Measured::Seen { outcome, evicted, missing: Some("no Node".to_owned()) }
+    }
+
+    #[test]
+    fn only_what_was_seen_agrees_or_not() {
+        let name = "good-deployment";
+        assert_eq!(row(name, seen(Outcome::Boots, None)).agrees(), Some(true));
+        assert_eq!(row(name, seen(Outcome::Deadlock, None)).agrees(), Some(false));
+        assert_eq!(row(name, seen(Outcome::SomeOrders, None)).agrees(), Some(false));
+        assert_eq!(row(name, Measured::NotObservable { why: "x".to_owned() }).agrees(), None);
+        assert_eq!(row(name, Measured::Failed { why: "x".to_owned() }).agrees(), None);
+        let evicted = "short-toleration";
+        assert_eq!(row(evicted, seen(Outcome::Boots, Some(true))).agrees(), Some(true));
+        assert_eq!(row(evicted, seen(Outcome::Boots, Some(false))).agrees(), Some(false));
+    }
+
+    #[test]
+    fn a_disagreement_says_what_was_missing_and_everything_is_counted() {
+        let name = "good-deployment";
+        let rows = [
+            row(name, seen(Outcome::Boots, None)),
+            row(name, seen(Outcome::Deadlock, None)),
+            row(name, Measured::NotObservable { why: "no such machine".to_owned() }),
+            row(name, Measured::Failed { why: "no port".to_owned() }),
+        ];
+        let text = show(&rows);
+        assert!(text.contains("NO: on the cluster: no Node"), "{text}");
+        assert!(text.contains("not observable (1): no such machine"), "{text}");
+        assert!(text.ends_with("4 cells: 1 agree, 1 disagree, 1 not observable, 1 failed\n"), "{text}");
+    }
 }
