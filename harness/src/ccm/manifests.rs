@@ -121,7 +121,8 @@ impl Manifests {
     /// The image of the CCM's container, as the manifests write it.
     pub fn image(&self) -> Option<&str> {
         let workload = &self.documents[self.workload];
-        let spec = if workload["kind"] == "Pod" { &workload["spec"] } else { &workload["spec"]["template"]["spec"] };
+        let spec =
+            if workload["kind"] == "Pod" { &workload["spec"] } else { &workload["spec"]["template"]["spec"] };
         spec["containers"][self.container]["image"].as_str()
     }
 

@@ -148,11 +148,11 @@ pub(super) fn subject(
         subject.backend = record.backend().to_string();
         match &record.origin {
             Origin::Kind(kind) => {
-            subject.topology.clone_from(&kind.topology);
-            subject.kubernetes_version.clone_from(&kind.kubernetes);
-            subject.kind_version.clone_from(&kind.kind_version);
-            subject.node_image.clone_from(&kind.node_image);
-            subject.node_image_digest.clone_from(&kind.node_image_digest);
+                subject.topology.clone_from(&kind.topology);
+                subject.kubernetes_version.clone_from(&kind.kubernetes);
+                subject.kind_version.clone_from(&kind.kind_version);
+                subject.node_image.clone_from(&kind.node_image);
+                subject.node_image_digest.clone_from(&kind.node_image_digest);
             }
             Origin::Embedded(embedded) => {
                 subject.topology.clone_from(&embedded.topology);

@@ -48,7 +48,10 @@ pub(super) fn prove(options: &ProveOptions) -> ExitCode {
             let mark = if row.agrees() == Some(false) { ": DISAGREES" } else { "" };
             let cluster = &row.question.cell.cluster;
             let name = &row.question.case.name;
-            progress.say(&format!("{done} of {total}: {name} on {} with {}{mark}", cluster.topology, cluster.cni));
+            progress.say(&format!(
+                "{done} of {total}: {name} on {} with {}{mark}",
+                cluster.topology, cluster.cni
+            ));
         }
     };
     let cancel = CancellationToken::new();

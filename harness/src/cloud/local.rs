@@ -16,9 +16,9 @@ impl LocalCloud {
     /// # Errors
     /// There is no such dialect, or no port.
     pub async fn start(dialect: &str) -> Result<LocalCloud, CloudError> {
-        let running = Server::start(Config::local(dialect)).await.map_err(|error| CloudError::Local {
-            cause: crate::check::chain(&error),
-        })?;
+        let running = Server::start(Config::local(dialect))
+            .await
+            .map_err(|error| CloudError::Local { cause: crate::check::chain(&error) })?;
         Ok(LocalCloud { running })
     }
 

@@ -27,9 +27,7 @@ impl ExistingCluster {
             };
         std::fs::File::open(&chosen).map_err(ClusterError::file("read the kubeconfig", &chosen))?;
         let name = chosen.display().to_string();
-        Ok(ExistingCluster {
-            record: ClusterRecord { name, kubeconfig: chosen, origin: Origin::Existing },
-        })
+        Ok(ExistingCluster { record: ClusterRecord { name, kubeconfig: chosen, origin: Origin::Existing } })
     }
 }
 

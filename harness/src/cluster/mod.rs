@@ -40,7 +40,8 @@ pub use node_ops::Target;
 pub use pod_network::PodNetwork;
 pub use preflight::{Preflight, PreflightError, preflight};
 pub use record::{
-    API_SERVER_PORT, ClusterRecord, EmbeddedRecord, KindRecord, KubeProxy, Machine, Origin, PodNetworkWish, Role,
+    API_SERVER_PORT, ClusterRecord, EmbeddedRecord, KindRecord, KubeProxy, Machine, Origin, PodNetworkWish,
+    Role,
 };
 pub use spec::{KindSpec, Progress, ProviderIds};
 pub use topology::Families;

@@ -368,7 +368,10 @@ impl Planning {
             self.problem("binary", format!("there is no file {}", binary.display()));
         }
         if matches!(cluster, ClusterPlan::Kind(_) | ClusterPlan::Existing(_)) {
-            self.problem("binary", "has a meaning only with 'backend: embedded'; on other clusters the CCM is an image");
+            self.problem(
+                "binary",
+                "has a meaning only with 'backend: embedded'; on other clusters the CCM is an image",
+            );
         }
         if let Some(profile) = profile.filter(|profile| profile.deploys_nothing()) {
             self.problem("binary", format!("profile '{}' deploys nothing", profile.name));

@@ -17,9 +17,8 @@ use bootstrap::{CloudEndpoint, Cni, KubeProxy, Topology, YesNo};
 use embedded_controllers::{CloudProvider, Dns, PodNetwork, ServiceVip};
 use fake_cloud::admin::{Address, Credential, Instance, InstanceState};
 use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::Api;
 use kube::ResourceExt;
-use kube::api::{Api, Patch, PatchParams};
-use serde_json::json;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr};
@@ -72,12 +71,8 @@ impl<'a> Bench<'a> {
         let image = format!("{IMAGE_REGISTRY}/reference-ccm:proof");
         let machines = machines(cell);
         // The API server's address is known once it is there; nothing before asks for it.
-        let mut around = Surroundings {
-            image,
-            endpoint: named,
-            token: token.clone(),
-            api_server: (String::new(), 0),
-        };
+        let mut around =
+            Surroundings { image, endpoint: named, token: token.clone(), api_server: (String::new(), 0) };
         let dns = if cell.cni == Cni::None { Dns::Absent } else { Dns::Simulated };
         let names = BTreeMap::from([(CLOUD_NAME.to_owned(), IpAddr::V4(Ipv4Addr::LOCALHOST))]);
         let base = |machines: Vec<EmbeddedMachine>| EmbeddedSpec {
@@ -88,13 +83,21 @@ impl<'a> Bench<'a> {
         let folder = tempfile::tempdir().map_err(|error| format!("a folder for a kubeconfig: {error}"))?;
         let manifests = bench.folder.join(&question.case.name);
         // Addresses that come late are noticed soon, not after the five minutes of the default.
-        let more: Vec<String> =
-            question.case.evicted.then(|| "--node-status-update-frequency=5s".to_owned()).into_iter().collect();
+        let more: Vec<String> = question
+            .case
+            .evicted
+            .then(|| "--node-status-update-frequency=5s".to_owned())
+            .into_iter()
+            .collect();
         let preview = Variant::read(&manifests, &around)?;
         let spec = EmbeddedSpec {
             programs: if hosted { Vec::new() } else { programs(&preview, &bench.program, more.clone()) },
             network: if play::plugin(&preview).is_some() { PodNetwork::None } else { network(cell) },
-            services: if cell.kube_proxy == KubeProxy::Yes { ServiceVip::Shortcut } else { ServiceVip::Absent },
+            services: if cell.kube_proxy == KubeProxy::Yes {
+                ServiceVip::Shortcut
+            } else {
+                ServiceVip::Absent
+            },
             dns,
             ..base(machines.clone())
         };
@@ -106,7 +109,8 @@ impl<'a> Bench<'a> {
         let hosting = if hosted {
             let kubeconfig = folder.path().join("kubeconfig");
             let text = account_kubeconfig(&cluster, &variant)?;
-            std::fs::write(&kubeconfig, text).map_err(|error| format!("{}: {error}", kubeconfig.display()))?;
+            std::fs::write(&kubeconfig, text)
+                .map_err(|error| format!("{}: {error}", kubeconfig.display()))?;
             let elsewhere = vec![format!("--kubeconfig={}", kubeconfig.display())];
             let machine = EmbeddedMachine {
                 labels: variant.labels_asked_for(),
@@ -129,7 +133,8 @@ impl<'a> Bench<'a> {
         let mut known = instances.clone();
         if question.case.evicted {
             // A control plane whose address is no usable one yet: initialised, and not Ready.
-            let late = known.iter_mut().zip(&machines).filter(|(_, machine)| machine.role == Role::ControlPlane);
+            let late =
+                known.iter_mut().zip(&machines).filter(|(_, machine)| machine.role == Role::ControlPlane);
             late.for_each(|(instance, machine)| {
                 let kind = "InternalDNS".to_owned();
                 instance.addresses = vec![Address { kind, address: format!("{}.internal", machine.name) }];
@@ -149,7 +154,10 @@ impl<'a> Bench<'a> {
         let client = self.cluster.client();
         let world = World::open(&client, Pulse::default()).await.map_err(|error| chain(&error))?;
         if cell.routes == YesNo::Yes {
-            self.without_routes(&client).await?;
+            let nodes: Api<Node> = Api::all(client.clone());
+            for machine in &self.machines {
+                play::set_network_unavailable(&nodes, &machine.name, "True").await?;
+            }
         }
         create_canary(&client, &format!("{IMAGE_REGISTRY}/idle")).await?;
         let here = Applier::new(client);
@@ -197,7 +205,8 @@ impl<'a> Bench<'a> {
     async fn play_plugin(&self, world: &World, nodes: &[String]) -> Infallible {
         let cell = &self.question.cell.cluster;
         if let Some(plugin) = play::plugin(&self.variant) {
-            let due = async |_: &mut String| Ok(play::is_due(world, nodes, cell, Some(&plugin)).then_some(()));
+            let due =
+                async |_: &mut String| Ok(play::is_due(world, nodes, cell, Some(&plugin)).then_some(()));
             if poll("the network plugin", LONGEST, INTERVAL, due).await.is_ok() {
                 self.cluster.set_network(PodNetwork::Independent);
             }
@@ -216,10 +225,13 @@ impl<'a> Bench<'a> {
             let bound = |pod: &Pod| pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
             let named = |pod: &Pod| names.iter().any(|name| pod.name_any().starts_with(name));
             let live = |pod: &Pod| pod.metadata.deletion_timestamp.is_none();
-            pods.filter(|pod| bound(pod) && named(pod) && live(pod)).filter_map(|pod| pod.uid()).collect::<Vec<_>>()
+            pods.filter(|pod| bound(pod) && named(pod) && live(pod))
+                .filter_map(|pod| pod.uid())
+                .collect::<Vec<_>>()
         };
         let there = async |_: &mut String| Ok(own().into_iter().next());
-        let first = poll("a Pod of the CCM on a Node", SOON, INTERVAL, there).await.map_err(|error| error.text)?;
+        let first =
+            poll("a Pod of the CCM on a Node", SOON, INTERVAL, there).await.map_err(|error| error.text)?;
         let limit = Duration::from_secs(u64::try_from(after_seconds).unwrap_or(0)) + SOON;
         let gone = async |_: &mut String| Ok((!own().contains(&first)).then_some(()));
         let evicted = poll("the end of the CCM's Pod", limit, INTERVAL, gone).await.is_ok();
@@ -233,19 +245,6 @@ impl<'a> Bench<'a> {
         }
         self.cluster.stop().await;
         self.cloud.stop().await;
-    }
-
-    /// Every Node says that it has no routes, as after a restart of a CCM that makes them.
-    async fn without_routes(&self, client: &kube::Client) -> Result<(), String> {
-        let nodes: Api<Node> = Api::all(client.clone());
-        let condition = json!({"type": "NetworkUnavailable", "status": "True", "reason": "NoRouteCreated",
-            "message": "no route was created", "lastTransitionTime": jiff::Timestamp::now().to_string()});
-        let patch = Patch::Strategic(json!({"status": {"conditions": [condition]}}));
-        for machine in &self.machines {
-            let patched = nodes.patch_status(&machine.name, &PatchParams::default(), &patch).await;
-            patched.map_err(|error| format!("the condition of Node {}: {}", machine.name, chain(&error)))?;
-        }
-        Ok(())
     }
 }
 

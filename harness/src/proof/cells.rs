@@ -12,17 +12,15 @@ pub(super) fn hidden(question: &Question) -> Option<String> {
     if let Some(why) = question.case.not_observable_on.get("embedded") {
         return Some(why.clone());
     }
-    (question.cell.cluster.cni == Cni::Kindnet)
-        .then(|| "kindnet is a program of kind's, and the embedded cluster has no other network than its own".to_owned())
+    (question.cell.cluster.cni == Cni::Kindnet).then(|| {
+        "kindnet is a program of kind's, and the embedded cluster has no other network than its own"
+            .to_owned()
+    })
 }
 
 /// A quick cluster: restarts do not wait for longer than a look takes.
 pub(super) fn pace() -> Pace {
-    Pace {
-        restart_first: Duration::from_secs(1),
-        restart_longest: Duration::from_secs(5),
-        ..Pace::default()
-    }
+    Pace { restart_first: Duration::from_secs(1), restart_longest: Duration::from_secs(5), ..Pace::default() }
 }
 
 pub(super) fn version(cell: &Cluster) -> Result<EmbeddedVersion, String> {

@@ -251,7 +251,7 @@ impl<'a> Boot<'a> {
             let patched = api.patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await;
             patched.map_err(|error| format!("the taints of Node {name}: {}", chain(&error)))?;
             if cell.routes == YesNo::Yes {
-                self.routes(&api, name, "True").await?;
+                play::set_network_unavailable(&api, name, "True").await?;
             }
         }
         if play::is_there_at_once(cell, self.plugin.as_deref()) {
@@ -268,9 +268,7 @@ impl<'a> Boot<'a> {
         let mut taints: Vec<Value> =
             now.iter().filter(|taint| kept(&taint.key)).map(|taint| json!(taint)).collect();
         let role = self.session.state().roles.iter().find(|role| role.name == node.name_any());
-        let write = |taint: &bootstrap::Taint| {
-            json!({"key": taint.key, "value": taint.value, "effect": taint.effect.to_string()})
-        };
+        let write = |taint: &bootstrap::Taint| json!({"key": taint.key, "value": taint.value, "effect": taint.effect.to_string()});
         match &cell.control_plane_taints {
             Some(own) if Session::is_control_plane(node) => taints.extend(own.iter().map(write)),
             _ => taints.extend(role.into_iter().flat_map(|role| &role.taints).map(|taint| json!(taint))),
@@ -283,14 +281,6 @@ impl<'a> Boot<'a> {
 
     fn has_startup_taint(&self) -> bool {
         matches!(self.question.cell.cluster.cni, Cni::StartupTaint | Cni::StartupTaintAndWaits)
-    }
-
-    async fn routes(&self, api: &Api<Node>, name: &str, status: &str) -> Result<(), String> {
-        let condition = json!({"type": "NetworkUnavailable", "status": status, "reason": "NoRouteCreated",
-            "message": "no route was created", "lastTransitionTime": jiff::Timestamp::now().to_string()});
-        let patch = Patch::Strategic(json!({"status": {"conditions": [condition]}}));
-        let patched = api.patch_status(name, &PatchParams::default(), &patch).await;
-        patched.map(drop).map_err(|error| format!("the condition of Node {name}: {}", chain(&error)))
     }
 
     async fn boot(&self, ccm_first: bool) -> Result<End, String> {
@@ -310,9 +300,14 @@ impl<'a> Boot<'a> {
         let is_open = |name: &String| {
             self.session.world().nodes.find("", name).is_some_and(|node| {
                 let lasting = |key: &str| {
-                    key != T_UNINIT && !key.starts_with("node.kubernetes.io/") && key != cell.startup_taint.key
+                    key != T_UNINIT
+                        && !key.starts_with("node.kubernetes.io/")
+                        && key != cell.startup_taint.key
                 };
-                node.spec.iter().flat_map(|spec| spec.taints.iter().flatten()).all(|taint| !lasting(&taint.key))
+                node.spec
+                    .iter()
+                    .flat_map(|spec| spec.taints.iter().flatten())
+                    .all(|taint| !lasting(&taint.key))
             })
         };
         let networked = cell.cni != Cni::None;
@@ -333,8 +328,7 @@ impl<'a> Boot<'a> {
         let (world, cell) = (self.session.world(), &self.question.cell.cluster);
         if !play::is_there_at_once(cell, self.plugin.as_deref()) {
             let plugin = self.plugin.as_deref();
-            let due =
-                async |_: &mut String| Ok(play::is_due(world, &self.nodes, cell, plugin).then_some(()));
+            let due = async |_: &mut String| Ok(play::is_due(world, &self.nodes, cell, plugin).then_some(()));
             match poll("the pod network is due", LONGEST * 2, INTERVAL, due).await {
                 Ok(()) => self.session.set_network(Network::Present).await.map_err(|error| chain(&error))?,
                 Err(_) => return std::future::pending().await,
@@ -394,7 +388,7 @@ impl<'a> Boot<'a> {
         if self.question.cell.cluster.routes == YesNo::Yes {
             let api: Api<Node> = Api::all(client.clone());
             for name in &self.nodes {
-                self.routes(&api, name, "False").await?;
+                play::set_network_unavailable(&api, name, "False").await?;
             }
         }
         Ok(())

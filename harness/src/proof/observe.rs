@@ -96,8 +96,9 @@ pub(super) fn runs(pod: &Pod) -> bool {
 /// What the API server refuses.
 pub(super) async fn create_canary(client: &Client, image: &str) -> Result<(), String> {
     let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), CANARY.0);
-    let made =
-        async |_: &mut String| accounts.get_opt("default").await.map_err(|error| ReadError::passing(chain(&error)));
+    let made = async |_: &mut String| {
+        accounts.get_opt("default").await.map_err(|error| ReadError::passing(chain(&error)))
+    };
     poll("the service account 'default'", SOON, INTERVAL, made).await.map_err(|error| error.text)?;
     let pod: Pod = serde_json::from_value(json!({
         "metadata": {"name": CANARY.1},
@@ -162,9 +163,14 @@ impl Facts {
                 (!node.addressed, "an address"),
                 (goal.ready && !node.ready, "readiness"),
             ];
-            let lacking: Vec<&str> = lacks.iter().filter_map(|(lacks, what)| lacks.then_some(*what)).collect();
+            let lacking: Vec<&str> =
+                lacks.iter().filter_map(|(lacks, what)| lacks.then_some(*what)).collect();
             if !lacking.is_empty() {
-                missing.push(format!("Node {name} lacks {} ({})", lacking.join(", "), node.taints.join(", ")));
+                missing.push(format!(
+                    "Node {name} lacks {} ({})",
+                    lacking.join(", "),
+                    node.taints.join(", ")
+                ));
             }
         }
         let canary = format!("{}/{}", CANARY.0, CANARY.1);

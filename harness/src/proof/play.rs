@@ -2,9 +2,12 @@
 
 use super::observe::{is_addressed, runs};
 use super::variant::Variant;
+use crate::check::chain;
 use crate::k8s::World;
 use bootstrap::{Cluster, Cni};
-use serde_json::Value;
+use k8s_openapi::api::core::v1::Node;
+use kube::api::{Api, Patch, PatchParams};
+use serde_json::{Value, json};
 
 /// The folders in which a network plugin leaves its configuration and its programs.
 const CNI_FOLDERS: [&str; 2] = ["/etc/cni", "/opt/cni"];
@@ -50,4 +53,16 @@ pub(super) fn is_due(world: &World, nodes: &[String], cell: &Cluster, plugin: Op
         let addressed = || world.nodes.find("", name).is_some_and(|node| is_addressed(&node));
         plugin.is_none_or(on_node) && (!waits(cell) || addressed())
     })
+}
+
+/// Says of a Node that it has no routes, or has them again: as after a restart of a CCM that makes them.
+///
+/// # Errors
+/// What the API server refuses.
+pub(super) async fn set_network_unavailable(api: &Api<Node>, name: &str, status: &str) -> Result<(), String> {
+    let condition = json!({"type": "NetworkUnavailable", "status": status, "reason": "NoRouteCreated",
+        "message": "no route was created", "lastTransitionTime": jiff::Timestamp::now().to_string()});
+    let patch = Patch::Strategic(json!({"status": {"conditions": [condition]}}));
+    let patched = api.patch_status(name, &PatchParams::default(), &patch).await;
+    patched.map(drop).map_err(|error| format!("the condition of Node {name}: {}", chain(&error)))
 }

@@ -69,7 +69,8 @@ impl Row {
     }
 
     fn model(&self) -> String {
-        let star = if self.question.cell.eviction.is_some() && self.question.case.evicted { " *" } else { "" };
+        let star =
+            if self.question.cell.eviction.is_some() && self.question.case.evicted { " *" } else { "" };
         format!("{}{star}", self.question.cell.outcome)
     }
 

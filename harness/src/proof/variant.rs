@@ -53,15 +53,17 @@ impl Variant {
         let text = std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
         let documents = yaml::from_str_multi(&text, &file).map_err(|error| crate::check::chain(&error))?;
         Variant::of(documents, around).ok_or_else(|| {
-            format!("{}: no workload's image is ${{IMAGE}}, and not just one workload is there", file.display())
+            format!(
+                "{}: no workload's image is ${{IMAGE}}, and not just one workload is there",
+                file.display()
+            )
         })
     }
 
     fn of(mut documents: Vec<Value>, around: &Surroundings) -> Option<Variant> {
         documents.retain(|document| !document.is_null());
-        let is_workload = |document: &Value| {
-            document["kind"].as_str().is_some_and(|kind| WORKLOADS.contains(&kind))
-        };
+        let is_workload =
+            |document: &Value| document["kind"].as_str().is_some_and(|kind| WORKLOADS.contains(&kind));
         let named = |document: &Value| containers(document).iter().any(|c| c["image"] == "${IMAGE}");
         let count = documents.iter().filter(|document| is_workload(document)).count();
         let marked = documents.iter().any(|document| is_workload(document) && named(document));
@@ -83,7 +85,8 @@ impl Variant {
         };
         for mut document in documents {
             let own = is_workload(&document) && (named(&document) || !marked);
-            let webhook = document["kind"].as_str().is_some_and(|kind| kind.ends_with("WebhookConfiguration"));
+            let webhook =
+                document["kind"].as_str().is_some_and(|kind| kind.ends_with("WebhookConfiguration"));
             substitute(&mut document, &table);
             if own {
                 name_api_server(&mut document, &around.api_server);
@@ -107,9 +110,9 @@ impl Variant {
         let texts = |field: &str| container[field].as_array().cloned().unwrap_or_default();
         let line = [texts("command"), texts("args")].concat();
         let has = |flag: &str| {
-            line.iter().filter_map(Value::as_str).any(|part| {
-                part.trim_start_matches('-').split('=').next() == Some(flag)
-            })
+            line.iter()
+                .filter_map(Value::as_str)
+                .any(|part| part.trim_start_matches('-').split('=').next() == Some(flag))
         };
         if !has("cloud-provider") {
             self.arguments.push("--cloud-provider=native".to_owned());
@@ -168,7 +171,9 @@ impl Variant {
                 "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
                 "subjects": [{"kind": "ServiceAccount", "namespace": namespace, "name": "default"}],
             })),
-            _ => Err(format!("'{name}' is assumed: only service accounts named default are there on every cluster")),
+            _ => Err(format!(
+                "'{name}' is assumed: only service accounts named default are there on every cluster"
+            )),
         };
         names.iter().map(binding).collect()
     }
@@ -190,7 +195,8 @@ impl Variant {
             for (key, value) in spec["nodeSelector"].as_object().into_iter().flatten() {
                 labels.insert(key.clone(), value.as_str().unwrap_or_default().to_owned());
             }
-            let required = &spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
+            let required =
+                &spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
             // One term is enough.
             let term = &required["nodeSelectorTerms"][0]["matchExpressions"];
             for expression in term.as_array().into_iter().flatten() {
@@ -269,7 +275,8 @@ mod tests {
     fn an_api_server_that_is_named_is_this_clusters() {
         let named = variant("good-explicit-api-server");
         let env = &pod_spec(&named.ccm[0])["containers"][0]["env"];
-        let values: Vec<&str> = env.as_array().into_iter().flatten().filter_map(|v| v["value"].as_str()).collect();
+        let values: Vec<&str> =
+            env.as_array().into_iter().flatten().filter_map(|v| v["value"].as_str()).collect();
         assert_eq!(values, ["10.1.2.3", "6443"]);
     }
 

@@ -122,9 +122,7 @@ fn unjudged(ledger: &Ledger, text: &mut String) {
         Conformance::Partial
         | Conformance::Conformant
         | Conformance::NotConformant
-        | Conformance::NotJudged => {
-            "MUST checks not judged"
-        }
+        | Conformance::NotJudged => "MUST checks not judged",
     };
     put!(text, "\n{head}");
     for (why, ids) in reasons {

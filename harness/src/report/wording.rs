@@ -5,7 +5,8 @@ use crate::ledger::{Conformance, Entry, Ledger, Outcome, SkipReason};
 use std::time::Duration;
 
 /// Why a run on an embedded cluster is at most partial.
-pub(super) const SIMULATED: &str = "the cluster was a simulation in the harness's process; only a run on real kubelets certifies";
+pub(super) const SIMULATED: &str =
+    "the cluster was a simulation in the harness's process; only a run on real kubelets certifies";
 
 /// The verdict's word in reports.
 pub fn verdict_word(verdict: Conformance) -> &'static str {

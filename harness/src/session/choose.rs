@@ -47,7 +47,9 @@ async fn at_hand(own: &OwnCluster) -> Result<String, String> {
     preflight(&engine).await.map_err(|error| first_line(&chain(&error)))?;
     match node_image_at_hand(&engine, &own.kubernetes).await {
         Ok(Some(image)) => Ok(format!("Docker, kind and the node image {image} are here")),
-        Ok(None) => Err(format!("the local Docker engine has no node image of Kubernetes {}", own.kubernetes)),
+        Ok(None) => {
+            Err(format!("the local Docker engine has no node image of Kubernetes {}", own.kubernetes))
+        }
         Err(error) => Err(first_line(&chain(&error))),
     }
 }

@@ -3,17 +3,17 @@
 //! [`up`] brings it up and takes it down; a [`Session`] joins it.
 
 mod boot;
+mod choose;
 mod cold;
 mod crash;
 mod journal;
-mod choose;
 mod secrets;
 mod seed;
 mod state;
 pub mod up;
 
-pub use choose::settle;
 pub use boot::{expectation, expected_boot};
+pub use choose::settle;
 pub use cold::Network;
 pub use crash::{Crash, Gathering, Seat};
 pub use journal::{Journal, is_lb_write, show_entry};

@@ -24,7 +24,11 @@ impl EmbeddedAttachment {
         ])
     }
 
-    pub(in crate::cluster) async fn kubelet(&self, machine: &Machine, op: KubeletOp) -> Result<(), ClusterError> {
+    pub(in crate::cluster) async fn kubelet(
+        &self,
+        machine: &Machine,
+        op: KubeletOp,
+    ) -> Result<(), ClusterError> {
         let op = match op {
             KubeletOp::Start => MachineOp::StartKubelet,
             KubeletOp::Stop => MachineOp::StopKubelet,
@@ -65,14 +69,22 @@ impl EmbeddedAttachment {
         self.machine(machine, MachineOp::PowerOn).await.map(|()| machine.clone())
     }
 
-    pub(in crate::cluster) async fn cut(&self, machine: &Machine, target: Target) -> Result<(), ClusterError> {
+    pub(in crate::cluster) async fn cut(
+        &self,
+        machine: &Machine,
+        target: Target,
+    ) -> Result<(), ClusterError> {
         match target {
             Target::ApiServer(_) => self.machine(machine, MachineOp::CutApiServer).await,
             Target::Cloud(_) => Err(no_cut_from_cloud()),
         }
     }
 
-    pub(in crate::cluster) async fn mend(&self, machine: &Machine, target: Target) -> Result<(), ClusterError> {
+    pub(in crate::cluster) async fn mend(
+        &self,
+        machine: &Machine,
+        target: Target,
+    ) -> Result<(), ClusterError> {
         match target {
             Target::ApiServer(_) => self.machine(machine, MachineOp::MendApiServer).await,
             Target::Cloud(_) => Err(no_cut_from_cloud()),
@@ -96,6 +108,7 @@ impl EmbeddedAttachment {
 fn no_cut_from_cloud() -> ClusterError {
     ClusterError::NotObservable {
         what: "cutting a machine off from the cloud".to_owned(),
-        why: "programs of an embedded cluster share this machine's network; use a fault of the cloud".to_owned(),
+        why: "programs of an embedded cluster share this machine's network; use a fault of the cloud"
+            .to_owned(),
     }
 }

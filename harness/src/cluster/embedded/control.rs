@@ -152,7 +152,9 @@ pub(super) async fn send(socket: &PathBuf, order: &Order) -> Result<(), ClusterE
     let line = match tokio::time::timeout(LIMIT, said).await {
         Ok(Ok(line)) => line,
         Ok(Err(error)) => {
-            return Err(ClusterError::Gone { what: format!("the embedded cluster at {} ({error})", socket.display()) });
+            return Err(ClusterError::Gone {
+                what: format!("the embedded cluster at {} ({error})", socket.display()),
+            });
         }
         Err(_) => {
             return Err(ClusterError::TimedOut {

@@ -137,7 +137,11 @@ fn first_loopback() -> u32 {
 
 /// Gives Nodes the labels that others than their kubelets write: those asked for, and those of control planes, as kubeadm
 /// does once they have registered. The only Node of a cluster stays open to load balancers, as with kind.
-pub(super) async fn mark(client: &kube::Client, machines: &[EmbeddedMachine], minor: u32) -> Result<(), ReadError> {
+pub(super) async fn mark(
+    client: &kube::Client,
+    machines: &[EmbeddedMachine],
+    minor: u32,
+) -> Result<(), ReadError> {
     let nodes: Api<Node> = Api::all(client.clone());
     for machine in machines {
         let mut labels = machine.labels.clone();

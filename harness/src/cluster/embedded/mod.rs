@@ -16,11 +16,11 @@ use crate::config::{Kubernetes, NodeIp, Topology};
 use crate::images::RunId;
 use crate::probe::{ReadError, poll};
 use control::Control;
-use machines::{address, machines, machines_of, mark};
 use embedded_apiserver::{Config, Container, LogLine, Server, User};
 use embedded_controllers::{Clients, Controllers, Dns, Pace, Pods, Program, ServiceVip, Settings};
 use k8s_openapi::api::core::v1::Node;
 use kube::api::Api;
+use machines::{address, machines, machines_of, mark};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -286,7 +286,8 @@ impl EmbeddedCluster {
     pub async fn registered(&self, nodes: usize) -> Result<(), ClusterError> {
         let api: Api<Node> = Api::all(self.server.client(User::admin()));
         let all = async |seen: &mut String| {
-            let list = api.list(&Default::default()).await.map_err(|error| ReadError::passing(chain(&error)))?;
+            let list =
+                api.list(&Default::default()).await.map_err(|error| ReadError::passing(chain(&error)))?;
             *seen = format!("{} of {nodes} Nodes", list.items.len());
             Ok((list.items.len() >= nodes).then_some(()))
         };

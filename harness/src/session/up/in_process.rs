@@ -45,7 +45,10 @@ struct Ccm {
 }
 
 impl Environment {
-    pub(super) async fn bring_up_in_process(&mut self, progress: &Progress) -> Result<RunState, SessionError> {
+    pub(super) async fn bring_up_in_process(
+        &mut self,
+        progress: &Progress,
+    ) -> Result<RunState, SessionError> {
         let folder = self.dir.as_ref().expect("made before").path().to_owned();
         let ccm = self.stage(progress, "CCM program", self.ccm_program()).await?;
         let Some(own) = self.plan.cluster.own() else {
@@ -116,7 +119,10 @@ impl Environment {
         let reference = match (&profile.image, load_manifests(&self.plan)?) {
             // The manifests name an image of their own: it is this one that the program stands for.
             (None, Some(manifests)) => manifests.image().unwrap_or_default().to_owned(),
-            _ => format!("{IMAGE_REGISTRY}/{name}:{}", digest.trim_start_matches("sha256:").get(..12).unwrap_or("0")),
+            _ => format!(
+                "{IMAGE_REGISTRY}/{name}:{}",
+                digest.trim_start_matches("sha256:").get(..12).unwrap_or("0")
+            ),
         };
         Ok(Some(Ccm { reference, digest, path }))
     }
@@ -128,7 +134,13 @@ impl Environment {
             entry_point: vec![ccm.path.to_string_lossy().into_owned()],
             arguments: Vec::new(),
             keeps_entry_point: true,
-            more_arguments: self.plan.profile.accepts(BIND_ADDRESS).then_some(own_address).into_iter().collect(),
+            more_arguments: self
+                .plan
+                .profile
+                .accepts(BIND_ADDRESS)
+                .then_some(own_address)
+                .into_iter()
+                .collect(),
             environment: Default::default(),
         }
     }

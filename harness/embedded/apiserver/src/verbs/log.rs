@@ -18,7 +18,9 @@ pub(crate) fn log(call: &Call, kind: &'static Kind) -> Outcome {
     let pod = call.api.find(kind, call.namespace_of(kind), call.name())?.value();
     let name = container_of(&pod, call.query.text("container"), call.name())?;
     if call.query.flag("follow") == Some(true) {
-        return Err(status::bad_request("following a log is not modelled by the embedded cluster; ask again"));
+        return Err(status::bad_request(
+            "following a log is not modelled by the embedded cluster; ask again",
+        ));
     }
     let number = |name: &str| call.query.number(name).map_err(status::bad_request);
     let positive = |name: &str| number(name).map(|n| n.and_then(|n| usize::try_from(n).ok()));
@@ -33,14 +35,17 @@ pub(crate) fn log(call: &Call, kind: &'static Kind) -> Outcome {
             format!("container {name:?} in pod {:?} is waiting to start: {waits}", call.name())
         }));
     };
-    if let Some(since) = since.and_then(|seconds| call.clock.at.checked_sub(SignedDuration::from_secs(seconds)).ok()) {
+    if let Some(since) =
+        since.and_then(|seconds| call.clock.at.checked_sub(SignedDuration::from_secs(seconds)).ok())
+    {
         lines.retain(|line| line.at >= since);
     }
     if let Some(tail) = tail {
         lines.drain(..lines.len().saturating_sub(tail));
     }
     let stamped = call.query.flag("timestamps") == Some(true);
-    let text = |line: &LogLine| if stamped { format!("{} {}", line.at, line.text) } else { line.text.clone() };
+    let text =
+        |line: &LogLine| if stamped { format!("{} {}", line.at, line.text) } else { line.text.clone() };
     let mut bytes = lines.iter().map(text).collect::<String>().into_bytes();
     bytes.truncate(limit.unwrap_or(usize::MAX));
     Ok(Reply::text(bytes))
@@ -59,8 +64,15 @@ fn container_of(pod: &Value, named: Option<&str>, pod_name: &str) -> Result<Stri
         }
         (None, [only]) if init.is_empty() => Ok((*only).to_owned()),
         (None, _) => {
-            let choose = format!("a container name must be specified for pod {pod_name}, choose one of: [{}]", main.join(" "));
-            let choose = if init.is_empty() { choose } else { format!("{choose} or one of the init containers: [{}]", init.join(" ")) };
+            let choose = format!(
+                "a container name must be specified for pod {pod_name}, choose one of: [{}]",
+                main.join(" ")
+            );
+            let choose = if init.is_empty() {
+                choose
+            } else {
+                format!("{choose} or one of the init containers: [{}]", init.join(" "))
+            };
             Err(status::bad_request(choose))
         }
     }

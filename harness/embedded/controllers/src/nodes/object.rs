@@ -289,7 +289,8 @@ mod tests {
         let bare = registration(&spec, VERSION, false, Timestamp::UNIX_EPOCH);
         spec.node_ip = Some(IpAddr::from([10, 0, 0, 7]));
         let addressed = registration(&spec, VERSION, false, Timestamp::UNIX_EPOCH);
-        let tainting = |waits_for_addresses| PodNetwork::StartupTaint { key: "x".to_owned(), waits_for_addresses };
+        let tainting =
+            |waits_for_addresses| PodNetwork::StartupTaint { key: "x".to_owned(), waits_for_addresses };
         for (network, expected) in [
             (PodNetwork::None, [false, false]),
             (PodNetwork::Independent, [true, true]),

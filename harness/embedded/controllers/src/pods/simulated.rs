@@ -92,7 +92,8 @@ async fn look(shared: &Weak<Shared>, seen: &Mutex<HashMap<String, Instant>>, key
 fn reads_host_ip(container: &Container) -> bool {
     container.env.iter().flatten().any(|variable| {
         let source = variable.value_from.as_ref().and_then(|source| source.field_ref.as_ref());
-        source.is_some_and(|field| field.field_path == "status.hostIP" || field.field_path == "status.hostIPs")
+        source
+            .is_some_and(|field| field.field_path == "status.hostIP" || field.field_path == "status.hostIPs")
     })
 }
 
