@@ -223,9 +223,12 @@ fn spec_mut(workload: &mut Value) -> &mut Value {
     }
 }
 
-fn first_container(workload: &mut Value) -> Option<&mut Value> {
-    let known = workload["kind"].as_str().is_some_and(|kind| WORKLOADS.contains(&kind));
-    spec_mut(workload).get_mut("containers")?.get_mut(0).filter(|_| known)
+/// The first container of a workload; none of anything else, which stays as it is.
+fn first_container(document: &mut Value) -> Option<&mut Value> {
+    if !document["kind"].as_str().is_some_and(|kind| WORKLOADS.contains(&kind)) {
+        return None;
+    }
+    spec_mut(document).get_mut("containers")?.get_mut(0)
 }
 
 /// Where the manifests name an API server it is this cluster's.
@@ -269,6 +272,21 @@ mod tests {
         let good = variant("good-deployment");
         assert!(good.arguments.is_empty() && good.environment.is_empty());
         assert_eq!(good.accounts(), BTreeSet::from([("kube-system".to_owned(), "reference-ccm".to_owned())]));
+    }
+
+    #[test]
+    fn for_clusters_that_run_images_only_workloads_are_completed() {
+        let mut hooked = variant("webhook-before-its-own-pods");
+        let before = hooked.others.clone();
+        hooked.inline(Some(&("10.1.2.3".into(), 6443)), "idle:1");
+        let is_hook = |document: &&Value| document["kind"] == "ValidatingWebhookConfiguration";
+        assert_eq!(hooked.others.iter().find(is_hook), before.iter().find(is_hook));
+        let mut seed = variant("seed-example-mended");
+        seed.inline(None, "idle:1");
+        let container = &pod_spec(&seed.ccm[0])["containers"][0];
+        let args =
+            ["--leader-elect=true", "-v=1", "--cloud-provider=native", "--configure-cloud-routes=false"];
+        assert_eq!((container.get("command"), &container["args"]), (None, &json!(args)));
     }
 
     #[test]
