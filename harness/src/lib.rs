@@ -16,6 +16,7 @@ pub mod k8s;
 pub mod ledger;
 pub mod probe;
 pub mod progress;
+pub mod proof;
 pub mod report;
 pub mod run;
 pub mod session;

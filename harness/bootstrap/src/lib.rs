@@ -5,6 +5,7 @@
 //! follows every order of events, `explain` words the outcome, `lint` holds the manifests against the contract's rows
 //! BOOT-LINT, `fix` mends them, `output` and `cli` show everything. Nothing here needs a cluster, a clock or a network.
 
+mod cases;
 mod changes;
 mod check;
 mod cli;
@@ -20,6 +21,7 @@ mod model;
 mod output;
 mod workload;
 
+pub use cases::{Case, CaseLine, read_cases};
 pub use check::Cell;
 pub use cli::{BootstrapCommand, run};
 pub use cluster::{CloudEndpoint, Cluster, Cni, KubeProxy, Topology, Version, YesNo};

@@ -47,7 +47,7 @@ pub enum CcmError {
 }
 
 /// Applies dynamic objects, remembering what the API server calls their kinds.
-pub(super) struct Applier {
+pub(crate) struct Applier {
     client: Client,
     kinds: Mutex<BTreeMap<(String, String), (ApiResource, ApiCapabilities)>>,
 }
@@ -60,7 +60,7 @@ impl std::fmt::Debug for Applier {
 
 impl Applier {
     /// An applier that speaks through `client`.
-    pub(super) fn new(client: Client) -> Applier {
+    pub(crate) fn new(client: Client) -> Applier {
         Applier { client, kinds: Mutex::new(BTreeMap::new()) }
     }
 
@@ -94,7 +94,7 @@ impl Applier {
     ///
     /// # Errors
     /// At the first the API server refuses; it is named.
-    pub(super) async fn apply(&self, documents: &[Value]) -> Result<(), CcmError> {
+    pub(crate) async fn apply(&self, documents: &[Value]) -> Result<(), CcmError> {
         for document in documents {
             let object = key_of(document);
             let failed = |cause| CcmError::Apply { object: object.to_string(), cause };
@@ -111,7 +111,7 @@ impl Applier {
     ///
     /// # Errors
     /// All that could not be removed, after trying everything.
-    pub(super) async fn remove(&self, documents: &[Value]) -> Result<(), CcmError> {
+    pub(crate) async fn remove(&self, documents: &[Value]) -> Result<(), CcmError> {
         let mut failures = Vec::new();
         for document in documents.iter().rev() {
             let object = key_of(document);

@@ -211,7 +211,7 @@ pub fn pod_spec(workload: &Value) -> &Value {
 }
 
 /// Replaces `${NAME}` in every string scalar. Names not in the table are left alone: they may be a script's own.
-pub(super) fn substitute(value: &mut Value, table: &BTreeMap<String, String>) {
+pub(crate) fn substitute(value: &mut Value, table: &BTreeMap<String, String>) {
     match value {
         Value::String(text) => {
             for (name, replacement) in table {

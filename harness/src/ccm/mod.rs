@@ -7,7 +7,10 @@ mod handle;
 mod manifests;
 mod render;
 
+pub(crate) use deploy::Applier;
 pub use deploy::{CcmError, FIELD_MANAGER, hopeless, last_lines, pods_gone, pods_of};
 pub use handle::{Ccm, Form, LeaseKey};
+pub(crate) use manifests::substitute;
 pub use manifests::{ManifestError, Manifests, ObjectKey, WorkloadHint, fingerprint, key_of, pod_spec};
+pub(crate) use render::rank;
 pub use render::{REPLICA_LABEL, Rendered, Replica, Surroundings, TOKEN, as_shipped, replicas};

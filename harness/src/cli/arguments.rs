@@ -42,12 +42,61 @@ pub(super) enum Command {
     Clean,
     /// Will a cluster boot with these manifests? Needs no cluster and no Docker.
     #[command(subcommand)]
-    Bootstrap(::bootstrap::BootstrapCommand),
+    Bootstrap(BootstrapCommand),
     /// Start a cluster by hand.
     #[command(subcommand)]
     Cluster(ClusterCommand),
     /// Prove that the checks bite: with no CCM and with mutants of the reference CCM they must fail.
     Controls(ControlOptions),
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum BootstrapCommand {
+    #[command(flatten)]
+    Model(::bootstrap::BootstrapCommand),
+    /// Hold the model against reality: apply every variant of the table to a cluster of every cell and see what happens.
+    #[command(after_help = PROVE_EXIT_CODES)]
+    Prove(ProveOptions),
+}
+
+const PROVE_EXIT_CODES: &str = "\
+Exit codes:
+  0    model and measurement agree in every cell that was measured
+  1    they disagree in one
+  2    wrong usage; nothing was started
+  3    a cell could not be measured: the machinery failed
+  130  interrupted";
+
+/// What variants are applied to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum ProofCluster {
+    Embedded,
+    Kind,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(super) struct ProveOptions {
+    /// What the variants are applied to: clusters in this process, or kind clusters (real kubelets; takes Docker).
+    #[arg(long, value_enum, default_value_t = ProofCluster::Embedded)]
+    pub(super) cluster: ProofCluster,
+    /// Kubernetes of kind clusters by its version, or by the node image's name; without it the newest at hand.
+    #[arg(long, value_name = "VERSION|IMAGE")]
+    pub(super) kubernetes: Option<String>,
+    /// Of each variant only the first cell for each verdict of the model.
+    #[arg(long)]
+    pub(super) sample: bool,
+    /// Only these variants; may be repeated.
+    #[arg(long, value_name = "NAME")]
+    pub(super) case: Vec<String>,
+    /// Only these topologies; may be repeated.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub(super) topology: Vec<::bootstrap::Topology>,
+    /// Only these CNIs; may be repeated.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub(super) cni: Vec<::bootstrap::Cni>,
+    /// How many cells are measured side by side on embedded clusters, each on one of its own.
+    #[arg(long, value_name = "N", default_value_t = 24, value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub(super) jobs: u16,
 }
 
 #[derive(Debug, Subcommand)]

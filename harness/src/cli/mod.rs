@@ -9,12 +9,13 @@ mod controls;
 mod keeper;
 mod list;
 mod outcome;
+mod prove;
 mod run;
 mod test;
 
 use crate::cx::Suite;
 use crate::report::exit;
-use arguments::{Cli, ClusterCommand, Command};
+use arguments::{BootstrapCommand, Cli, ClusterCommand, Command};
 use clap::Parser;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
@@ -45,7 +46,8 @@ pub fn main(suites: &'static [Suite]) -> ExitCode {
         Command::Explain(options) => list::explain(suites, &options.id),
         Command::Compare(options) => compare::compare(&options),
         Command::Clean => clean::clean(),
-        Command::Bootstrap(command) => bootstrap::run(&command),
+        Command::Bootstrap(BootstrapCommand::Model(command)) => bootstrap::run(&command),
+        Command::Bootstrap(BootstrapCommand::Prove(options)) => prove::prove(&options),
         Command::Cluster(ClusterCommand::Embedded(options)) => cluster::embedded(&options),
         Command::Controls(options) => controls::controls(suites, &options),
     }

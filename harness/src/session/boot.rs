@@ -29,23 +29,8 @@ pub fn expectation(plan: &RunPlan, networks: &[Cni]) -> Option<Result<Expectatio
         })
         .collect();
     let ccm = plan.profile.workload.as_ref().map(|workload| workload.name.as_str());
-    let assumed = accounts(plan);
     let sources = read_paths(&plan.profile.manifests);
-    Some(sources.and_then(|sources| expect(sources, &clusters, &assumed, ccm)))
-}
-
-/// The service accounts of the manifests, taken to have the rights their program needs: some programs switch off what the
-/// framework would read at its start (digitalocean v0.1.68 boots without the rights of contract AUTH-11).
-fn accounts(plan: &RunPlan) -> Vec<String> {
-    let documents = super::load_manifests(plan).ok().flatten().map(|m| m.documents).unwrap_or_default();
-    let accounts = documents.iter().filter(|document| document["kind"] == "ServiceAccount");
-    let text = |value: &serde_json::Value, otherwise: &str| value.as_str().unwrap_or(otherwise).to_owned();
-    accounts
-        .map(|account| {
-            let meta = &account["metadata"];
-            format!("ServiceAccount/{}/{}", text(&meta["namespace"], "default"), text(&meta["name"], ""))
-        })
-        .collect()
+    Some(sources.and_then(|sources| expect(sources, &clusters, &[], ccm)))
 }
 
 /// The expectation in a line for each pod network the bootstrap checks use, for a person before the run.

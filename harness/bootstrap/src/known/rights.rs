@@ -14,7 +14,8 @@ pub(crate) enum Need {
     Addresses,
     /// Without it no replica leads.
     Election,
-    /// Without it the process ends at its start.
+    /// Without it a process of the framework ends at its start unless it tolerates that. Whether it does is compiled
+    /// into many (digitalocean v0.1.68 starts without), so the boot does not wait for it.
     Start,
     /// Without it something other than the boot suffers.
     Other,

@@ -248,7 +248,6 @@ impl Model<'_> {
             return Vec::new();
         }
         let mut body = Vec::new();
-        body.extend(self.right(index, Need::Start, "read the authentication settings it needs at its start"));
         body.extend(self.right(index, Need::Election, "take part in the leader election"));
         for hook in &set.asked_for_leases[index] {
             let place = set.webhooks[*hook].place.clone();

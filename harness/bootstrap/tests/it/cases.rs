@@ -1,73 +1,15 @@
 //! The table of variants times topologies and CNIs, each with the verdict it must have.
 
 use super::variants;
-use bootstrap::{
-    CloudEndpoint, Cluster, Cni, Expectation, KubeProxy, Outcome, Taint, Topology, Version, YesNo, expect,
-    read_paths,
-};
-use serde::Deserialize;
+use bootstrap::{Case, Cluster, Cni, Expectation, Outcome, Topology, expect, read_cases, read_paths};
 use std::collections::BTreeSet;
 
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Case {
-    name: String,
-    #[expect(dead_code, reason = "for whoever reads the table")]
-    what: String,
-    mutant: Option<String>,
-    #[serde(default)]
-    kube_proxy: KubeProxy,
-    #[serde(default)]
-    node_ip: YesNo,
-    #[serde(default)]
-    routes: YesNo,
-    cloud_endpoint: Option<CloudEndpoint>,
-    kubernetes: Option<String>,
-    control_plane_taints: Option<Vec<String>>,
-    #[serde(default)]
-    assume: Vec<String>,
-    finding: Option<String>,
-    #[serde(default)]
-    evicted: bool,
-    #[serde(default)]
-    #[expect(dead_code, reason = "for the test on a real cluster")]
-    model_only: bool,
-    expect: Vec<Line>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Line {
-    topologies: Vec<Topology>,
-    cnis: Vec<Cni>,
-    outcome: Outcome,
-    because: Option<String>,
-}
-
 fn table() -> Vec<Case> {
-    let text = std::fs::read_to_string(variants().join("cases.yaml")).expect("the table is there");
-    serde_saphyr::from_str(&text).expect("the table is one")
+    read_cases(&variants()).expect("the table is there")
 }
 
-impl Case {
-    fn cluster(&self, topology: Topology, cni: Cni) -> Cluster {
-        let taints =
-            |texts: &Vec<String>| texts.iter().map(|t| t.parse::<Taint>().expect("a taint")).collect();
-        Cluster {
-            kube_proxy: self.kube_proxy,
-            node_ip: self.node_ip,
-            routes: self.routes,
-            cloud_endpoint: self.cloud_endpoint.unwrap_or(CloudEndpoint::Address),
-            version: self.kubernetes.as_ref().map_or(Version::DEFAULT, |v| v.parse().expect("a version")),
-            control_plane_taints: self.control_plane_taints.as_ref().map(taints),
-            ..Cluster::new(topology, cni)
-        }
-    }
-
-    fn expectation(&self, clusters: &[Cluster]) -> Expectation {
-        let sources = read_paths(&[variants().join(&self.name)]).expect("the variant is there");
-        expect(sources, clusters, &self.assume, None).expect("the variant can be read")
-    }
+fn expectation(case: &Case, clusters: &[Cluster]) -> Expectation {
+    case.expectation(&variants(), clusters).expect("the variant can be read")
 }
 
 #[test]
@@ -76,9 +18,9 @@ fn every_variant_has_the_verdict_of_the_table() {
     let mut cells = 0;
     for case in folders(table()) {
         for line in &case.expect {
-            let pairs = line.topologies.iter().flat_map(|t| line.cnis.iter().map(move |c| (*t, *c)));
-            let clusters: Vec<Cluster> = pairs.map(|(topology, cni)| case.cluster(topology, cni)).collect();
-            for cell in case.expectation(&clusters).cells {
+            let clusters: Vec<Cluster> =
+                line.cells().map(|(topology, cni)| case.cluster(topology, cni)).collect();
+            for cell in expectation(&case, &clusters).cells {
                 cells += 1;
                 let place = format!("{}: {} with {}", case.name, cell.cluster.topology, cell.cluster.cni);
                 let why = cell.explanation.map(|explanation| explanation.to_text()).unwrap_or_default();
@@ -106,7 +48,7 @@ fn every_stuck_cell_has_a_change_that_makes_it_boot() {
         for line in case.expect.iter().filter(|line| line.outcome != Outcome::Boots) {
             let clusters: Vec<Cluster> =
                 line.topologies.iter().map(|t| case.cluster(*t, line.cnis[0])).collect();
-            for cell in case.expectation(&clusters).cells {
+            for cell in expectation(&case, &clusters).cells {
                 let explanation = cell.explanation.expect("a stuck cell is explained");
                 assert!(!explanation.steps.is_empty(), "{}", case.name);
                 if explanation.changes.is_empty() {
@@ -125,7 +67,7 @@ fn every_stuck_cell_has_a_change_that_makes_it_boot() {
 fn the_findings_that_the_table_names_are_there() {
     for case in folders(table()).iter().filter(|case| case.finding.is_some()) {
         let cluster = case.cluster(Topology::ControlPlaneAndWorker, Cni::Independent);
-        let findings = case.expectation(&[cluster]).findings;
+        let findings = expectation(case, &[cluster]).findings;
         let ids: Vec<&str> = findings.iter().map(|finding| finding.id).collect();
         assert!(ids.contains(&case.finding.as_deref().unwrap_or_default()), "{}: {ids:?}", case.name);
     }

@@ -239,6 +239,12 @@ impl Pods {
         self.pods.logs.follow(&Key::new(namespace, pod), container)
     }
 
+    /// Whether programs have mount namespaces of their own here.
+    #[must_use]
+    pub fn have_namespaces(&self) -> bool {
+        self.pods.isolation == crate::pods::sandbox::Isolation::Namespace
+    }
+
     /// Kills a container's program; its kubelet restarts it. `None`: those of all containers.
     ///
     /// # Errors

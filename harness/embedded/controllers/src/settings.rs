@@ -25,6 +25,11 @@ pub struct Settings {
     pub network: PodNetwork,
     /// Whether the cluster has a DNS.
     pub dns: Dns,
+    /// Names that the machines' resolvers know besides those of this computer, and cluster DNS with them. When there
+    /// are any, each program has a `/etc/hosts` of its own, which holds them while the resolver it is to ask answers:
+    /// its machine's at any time, cluster DNS while a Pod of it is ready, its Service address works and the Node is
+    /// Ready. That needs namespaces ([`Mounts`]).
+    pub names: BTreeMap<String, IpAddr>,
     /// Whether the cluster IP of a Service leads anywhere.
     pub service_vip: ServiceVip,
     /// Whether each Node gets a `podCIDR`, and from which range.
@@ -53,6 +58,7 @@ impl Settings {
             programs: Vec::new(),
             network: PodNetwork::Independent,
             dns: Dns::Absent,
+            names: BTreeMap::new(),
             service_vip: ServiceVip::Shortcut,
             pod_cidrs: PodCidrs::Allocated(vec![PodRange {
                 first: IpAddr::from([10, 244, 0, 0]),
@@ -174,8 +180,13 @@ pub enum PodNetwork {
     Independent,
     /// Is there on a node once the Node has an internal address, as that of many clouds.
     WaitsForAddresses,
-    /// Is there once the Node is initialised, and then removes this startup taint (key) from it.
-    RemovesTaint(String),
+    /// Keeps Pods off each node by a startup taint of its own, which it removes once it is there.
+    StartupTaint {
+        /// The taint's key. Kubelets register with the taint ([`NodeSpec::taints`]).
+        key: String,
+        /// Whether it is there only once the Node has an internal address, as Cilium under kops.
+        waits_for_addresses: bool,
+    },
 }
 
 /// The cluster's DNS.
@@ -183,8 +194,8 @@ pub enum PodNetwork {
 pub enum Dns {
     /// No name of the cluster resolves.
     Absent,
-    /// A Deployment `coredns` and a Service `kube-dns` exist, as on a cluster made by kubeadm. No name resolves for
-    /// programs all the same: they use this machine's resolver.
+    /// A Deployment `coredns` and a Service `kube-dns` exist, as on a cluster made by kubeadm. It knows
+    /// [`Settings::names`]; for everything else programs use this computer's resolver.
     Simulated,
 }
 

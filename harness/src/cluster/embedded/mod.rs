@@ -2,36 +2,35 @@
 
 mod attached;
 mod control;
+mod machines;
 mod network;
 mod version;
 
 pub use attached::EmbeddedAttachment;
+pub use machines::EmbeddedMachine;
 pub use version::EmbeddedVersion;
 
 use super::topology::{self, Layout};
-use super::{ClusterError, ClusterRecord, EmbeddedRecord, Families, Machine, Origin, ProviderIds, Role};
+use super::{ClusterError, ClusterRecord, EmbeddedRecord, Families, Origin, ProviderIds, Role};
 use crate::check::chain;
 use crate::config::{Kubernetes, NodeIp, Topology};
 use crate::images::RunId;
 use crate::probe::{ReadError, poll};
 use control::Control;
 use embedded_apiserver::{Config, Container, Followed, LogLine, Server, User};
-use embedded_controllers::{Clients, Controllers, NodeSpec, NodeTaint, Pods, Program, Settings};
+use embedded_controllers::{Clients, Controllers, Dns, Pace, Pods, Program, ServiceVip, Settings};
 use futures::stream::{self, StreamExt as _};
 use k8s_openapi::api::core::v1::Node;
-use kube::api::{Api, Patch, PatchParams};
-use serde_json::json;
+use kube::api::Api;
+use machines::{machines, machines_of, mark};
+use std::collections::BTreeMap;
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Label and taint of control-plane Nodes.
-const L_CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
-/// What kubeadm gives control-plane Nodes and kind takes from the only Node of a cluster.
-const L_EXCLUDED: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
 /// How long the first Nodes may take to register.
 const REGISTRATION_LIMIT: Duration = Duration::from_secs(60);
 
@@ -46,44 +45,46 @@ pub struct EmbeddedSpec {
     pub families: Families,
     /// Which images are programs of this machine; Pods of all others are simulated.
     pub programs: Vec<Program>,
-    /// Whether there is a pod network at first.
-    pub pod_network: bool,
+    /// The pod network at first.
+    pub network: embedded_controllers::PodNetwork,
+    /// Whether Service addresses lead anywhere.
+    pub services: ServiceVip,
+    /// Whether there is a cluster DNS.
+    pub dns: Dns,
+    /// Names that the machines' resolvers know, and cluster DNS with them.
+    pub names: BTreeMap<String, IpAddr>,
+    /// How fast things go.
+    pub pace: Pace,
     /// Where files of Pods are kept; `None` for a folder of its own among the system's temporary files.
     pub folder: Option<PathBuf>,
 }
 
-/// One machine of an embedded cluster.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EmbeddedMachine {
-    /// Name of machine and Node.
-    pub name: String,
-    /// What it does in the cluster.
-    pub role: Role,
-    /// Whether its kubelet announces its addresses (`--node-ip`).
-    pub node_ip: NodeIp,
-    /// What its kubelet writes into `spec.providerID`.
-    pub provider_id: Option<String>,
-}
-
 impl EmbeddedSpec {
-    /// A cluster of so many machines named `node-0` and on: the first a control plane, the others workers.
-    pub fn of_nodes(nodes: u32, kubernetes: EmbeddedVersion) -> EmbeddedSpec {
-        let role = |index| if index == 0 { Role::ControlPlane } else { Role::Worker };
-        let machine = |index| EmbeddedMachine {
-            name: format!("node-{index}"),
-            role: role(index),
-            node_ip: NodeIp::Kept,
-            provider_id: None,
-        };
-        let machines = (0..nodes).map(machine).collect();
+    /// A cluster of these machines with a pod network that needs nobody, with working Service addresses and without DNS.
+    pub fn new(machines: Vec<EmbeddedMachine>, kubernetes: EmbeddedVersion) -> EmbeddedSpec {
         EmbeddedSpec {
             machines,
             kubernetes,
             families: Families::Ipv4,
             programs: Vec::new(),
-            pod_network: true,
+            network: embedded_controllers::PodNetwork::Independent,
+            services: ServiceVip::Shortcut,
+            dns: Dns::Absent,
+            names: BTreeMap::new(),
+            pace: Pace::default(),
             folder: None,
         }
+    }
+
+    /// A cluster of so many machines named `node-0` and on: the first a control plane, the others workers.
+    pub fn of_nodes(nodes: u32, kubernetes: EmbeddedVersion) -> EmbeddedSpec {
+        let role = |index| if index == 0 { Role::ControlPlane } else { Role::Worker };
+        let machine = |index| EmbeddedMachine {
+            node_ip: NodeIp::Kept,
+            kubeadm_taint: nodes > 1,
+            ..EmbeddedMachine::new(format!("node-{index}"), role(index))
+        };
+        EmbeddedSpec::new((0..nodes).map(machine).collect(), kubernetes)
     }
 }
 
@@ -165,13 +166,15 @@ impl EmbeddedCluster {
         let server = Arc::new(server);
         let mut settings = Settings::new(server.address(), server.certificate_authority());
         settings.kubernetes = embedded_controllers::KubernetesVersion { minor, patch };
-        settings.nodes = machines(&spec.machines, spec.families);
+        settings.nodes = machines(&spec.machines, spec.families, minor);
         settings.pod_cidrs = network::pods(spec.families, spec.machines.len());
         settings.programs = spec.programs;
         settings.folder = spec.folder;
-        if !spec.pod_network {
-            settings.network = embedded_controllers::PodNetwork::None;
-        }
+        settings.network = spec.network;
+        settings.service_vip = spec.services;
+        settings.dns = spec.dns;
+        settings.names = spec.names;
+        settings.pace = spec.pace;
         let admin = server.client(User::admin());
         let kubelets = Arc::downgrade(&server);
         let clients = Clients {
@@ -186,7 +189,7 @@ impl EmbeddedCluster {
         let controllers = Controllers::start(clients, settings).await.map_err(|error| failed(&error))?;
         server.serve_logs(Arc::new(KubeletLogs(controllers.pods())));
         let cluster = EmbeddedCluster { server, controllers, control: None };
-        if let Err(error) = mark_control_planes(&administrator, &spec.machines).await {
+        if let Err(error) = mark(&administrator, &spec.machines, minor).await {
             cluster.stop().await;
             return Err(ClusterError::Embedded { cause: error.text });
         }
@@ -209,12 +212,11 @@ impl EmbeddedCluster {
         let families = layout.families;
         let machines = machines_of(&wish, &layout);
         let spec = EmbeddedSpec {
-            machines: machines.clone(),
-            kubernetes,
             families,
             programs: wish.programs,
-            pod_network: false,
+            network: embedded_controllers::PodNetwork::None,
             folder: Some(wish.folder.clone()),
+            ..EmbeddedSpec::new(machines.clone(), kubernetes)
         };
         let mut cluster = EmbeddedCluster::start(spec).await?;
         let kubeconfig = wish.folder.join("kubeconfig");
@@ -248,6 +250,40 @@ impl EmbeddedCluster {
         self.server.url()
     }
 
+    /// An administrator's client.
+    pub fn client(&self) -> kube::Client {
+        self.server.client(User::admin())
+    }
+
+    /// The address a kubelet with `--node-ip` announces, by the number of its machine from 0 up.
+    pub fn node_ip(index: u32) -> Ipv4Addr {
+        network::ipv4(index)
+    }
+
+    /// Replaces the pod network, as installing a plugin does.
+    pub fn set_network(&self, network: embedded_controllers::PodNetwork) {
+        self.controllers.nodes().set_network(network);
+    }
+
+    /// Whether Pods have mount namespaces of their own here, and with them names of their own.
+    pub fn has_namespaces(&self) -> bool {
+        self.controllers.pods().have_namespaces()
+    }
+
+    /// Where the API server listens, for programs that are told host and port apart.
+    pub fn address(&self) -> SocketAddr {
+        self.server.address()
+    }
+
+    /// A service account's kubeconfig, with a client key in it: a secret.
+    ///
+    /// # Errors
+    /// When no certificate can be made.
+    pub fn kubeconfig_of_account(&self, namespace: &str, name: &str) -> Result<String, ClusterError> {
+        let user = User::service_account(namespace, name, "");
+        self.server.kubeconfig_for(&user).map_err(|error| ClusterError::Embedded { cause: chain(&error) })
+    }
+
     /// An administrator's kubeconfig, with a client key in it: a secret.
     ///
     /// # Errors
@@ -265,7 +301,11 @@ impl EmbeddedCluster {
         }
     }
 
-    async fn registered(&self, nodes: usize) -> Result<(), ClusterError> {
+    /// Waits until so many Nodes have registered.
+    ///
+    /// # Errors
+    /// When they do not.
+    pub async fn registered(&self, nodes: usize) -> Result<(), ClusterError> {
         let api: Api<Node> = Api::all(self.server.client(User::admin()));
         let all = async |seen: &mut String| {
             let list =
@@ -276,18 +316,6 @@ impl EmbeddedCluster {
         poll("every Node registers", REGISTRATION_LIMIT, Duration::from_millis(10), all)
             .await
             .map_err(|error| ClusterError::Embedded { cause: error.text })
-    }
-}
-
-impl EmbeddedMachine {
-    fn record(&self, families: Families, index: u32) -> Machine {
-        Machine {
-            name: self.name.clone(),
-            role: self.role,
-            ipv4: Some(network::ipv4(index)),
-            ipv6: network::ipv6(families, index),
-            container_id: String::new(),
-        }
     }
 }
 
@@ -312,71 +340,6 @@ fn check_families(layout: &Layout, kubernetes: EmbeddedVersion, node_ip: NodeIp)
         why: why.to_owned(),
         way_out: way_out.to_owned(),
     })
-}
-
-/// The machines of a run, named as kind names its own.
-fn machines_of(wish: &EmbeddedWish, layout: &Layout) -> Vec<EmbeddedMachine> {
-    let (mut control_planes, mut workers) = (0, 0);
-    let mut machines: Vec<EmbeddedMachine> = layout
-        .roles
-        .iter()
-        .map(|role| {
-            let count = if *role == Role::ControlPlane { &mut control_planes } else { &mut workers };
-            *count += 1;
-            let number = if *count == 1 { String::new() } else { count.to_string() };
-            let name = format!("{}-{role}{number}", wish.run.name());
-            let provider_id = wish.provider_id.of(&name);
-            EmbeddedMachine { name, role: *role, node_ip: wish.node_ip, provider_id }
-        })
-        .collect();
-    machines.sort_by_key(|machine| machine.role != Role::ControlPlane);
-    machines
-}
-
-/// As kubelets with an external cloud provider run: the addresses are announced or left to the cloud.
-fn machines(wanted: &[EmbeddedMachine], families: Families) -> Vec<NodeSpec> {
-    let first = network::first_loopback();
-    let spec = |(index, machine): (u32, &EmbeddedMachine)| {
-        let mut spec = NodeSpec::new(machine.name.clone());
-        if machine.node_ip == NodeIp::Kept {
-            let ipv6 = network::ipv6(families, index).map(IpAddr::from);
-            spec.node_ips = [IpAddr::from(network::ipv4(index))].into_iter().chain(ipv6).collect();
-        }
-        spec.provider_id.clone_from(&machine.provider_id);
-        spec.loopback = Some(Ipv4Addr::from_bits(first + index));
-        if machine.role == Role::ControlPlane && wanted.len() > 1 {
-            let (key, effect) = (L_CONTROL_PLANE.to_owned(), "NoSchedule".to_owned());
-            spec.taints.push(NodeTaint { key, value: String::new(), effect });
-        }
-        spec
-    };
-    (0_u32..).zip(wanted).map(spec).collect()
-}
-
-/// Gives the control planes' Nodes their labels, as kubeadm does once they have registered: a kubelet may not do so
-/// itself. The only Node of a cluster stays open to load balancers, as with kind.
-async fn mark_control_planes(client: &kube::Client, machines: &[EmbeddedMachine]) -> Result<(), ReadError> {
-    let nodes: Api<Node> = Api::all(client.clone());
-    let mut labels = json!({L_CONTROL_PLANE: ""});
-    if machines.len() > 1 {
-        labels[L_EXCLUDED] = json!("");
-    }
-    let role = json!({"metadata": {"labels": labels}});
-    for machine in machines.iter().filter(|machine| machine.role == Role::ControlPlane) {
-        let marked = async |seen: &mut String| match nodes
-            .patch(&machine.name, &PatchParams::default(), &Patch::Merge(&role))
-            .await
-        {
-            Ok(_) => Ok(Some(())),
-            Err(error) => {
-                *seen = chain(&error);
-                Ok(None)
-            }
-        };
-        let what = format!("the control plane's Node {} registers", machine.name);
-        poll(&what, REGISTRATION_LIMIT, Duration::from_millis(10), marked).await?;
-    }
-    Ok(())
 }
 
 /// Writes a new file for its owner alone.

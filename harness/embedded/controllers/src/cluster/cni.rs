@@ -25,7 +25,7 @@ pub(super) fn start(world: &Arc<World>) {
 
 async fn look(world: &World, name: &str) -> Outcome {
     let network = world.network();
-    let PodNetwork::RemovesTaint(key) = &network else { return Ok(Next::Done) };
+    let PodNetwork::StartupTaint { key, .. } = &network else { return Ok(Next::Done) };
     let Some(node) = world.node(name) else { return Ok(Next::Done) };
     let taints = node_taints(&node);
     if !network_ready(&network, Some(&node)) || !taints.iter().any(|taint| taint.key == *key) {

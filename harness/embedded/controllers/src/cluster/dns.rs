@@ -20,6 +20,13 @@ pub(super) async fn install(world: &Arc<World>) -> Result<(), kube::Error> {
         return Ok(());
     }
     let labels = json!({"k8s-app": "kube-dns"});
+    let mut tolerations = vec![
+        json!({"key": "CriticalAddonsOnly", "operator": "Exists"}),
+        json!({"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}),
+    ];
+    if world.settings.kubernetes.minor < 25 {
+        tolerations.push(json!({"key": "node-role.kubernetes.io/master", "effect": "NoSchedule"}));
+    }
     let deployment = json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": {"name": "coredns", "namespace": NAMESPACE, "labels": labels},
@@ -35,10 +42,7 @@ pub(super) async fn install(world: &Arc<World>) -> Result<(), kube::Error> {
                         {"name": "dns-tcp", "containerPort": 53, "protocol": "TCP"},
                     ]}],
                     "nodeSelector": {"kubernetes.io/os": "linux"},
-                    "tolerations": [
-                        {"key": "CriticalAddonsOnly", "operator": "Exists"},
-                        {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"},
-                    ],
+                    "tolerations": tolerations,
                 },
             },
         },

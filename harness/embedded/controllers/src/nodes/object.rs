@@ -124,18 +124,19 @@ pub(crate) fn status(
 }
 
 /// The addresses a kubelet posts: those of the cloud are left alone; with `--node-ip` newer kubelets post that until
-/// the cloud has spoken; without a cloud they are the kubelet's own.
+/// the cloud has spoken, without it they guess one until 1.28 and know but their host name from 1.29 on
+/// (kubernetes#121028); without a cloud they are the kubelet's own.
 fn addresses(spec: &NodeSpec, version: KubernetesVersion, known: &[NodeAddress]) -> Option<Vec<NodeAddress>> {
-    if spec.cloud == CloudProvider::External
-        && (!known.is_empty() || spec.node_ips.is_empty() || version.minor < 21)
-    {
+    let external = spec.cloud == CloudProvider::External;
+    if external && (!known.is_empty() || version.minor < 21) {
         return Some(known.to_vec()).filter(|addresses| !addresses.is_empty());
     }
     let address = |type_: &str, address: String| NodeAddress { type_: type_.to_owned(), address };
     let mut addresses: Vec<_> =
         spec.node_ips.iter().map(|ip| address("InternalIP", ip.to_string())).collect();
+    let guesses = !external || version.minor < 29;
     if addresses.is_empty()
-        && let Some(loopback) = spec.loopback
+        && let Some(loopback) = spec.loopback.filter(|_| guesses)
     {
         addresses.push(address("InternalIP", loopback.to_string()));
     }
@@ -180,10 +181,10 @@ pub(crate) fn network_ready(network: &PodNetwork, node: Option<&Node>) -> bool {
         PodNetwork::None => false,
         PodNetwork::Independent => true,
         PodNetwork::WaitsForAddresses => node.is_some_and(|node| !host_ips(node).is_empty()),
-        PodNetwork::RemovesTaint(_) => node.is_some_and(|node| {
-            !node_taints(node).iter().any(|taint| taint.key == taints::UNINITIALIZED)
-                && !host_ips(node).is_empty()
-        }),
+        PodNetwork::StartupTaint { waits_for_addresses: false, .. } => true,
+        PodNetwork::StartupTaint { waits_for_addresses: true, .. } => {
+            node.is_some_and(|node| !host_ips(node).is_empty())
+        }
     }
 }
 
@@ -229,7 +230,7 @@ mod tests {
     const VERSION: KubernetesVersion = KubernetesVersion { minor: 36, patch: 2 };
 
     #[test]
-    fn an_external_cloud_means_a_taint_and_no_addresses() {
+    fn an_external_cloud_means_a_taint_and_no_address_but_the_host_name() {
         let node = registration(&NodeSpec::new("a"), VERSION, false, Timestamp::UNIX_EPOCH);
         let taints = node_taints(&node);
         assert_eq!(taints.len(), 1);
@@ -237,9 +238,18 @@ mod tests {
             (taints[0].key.as_str(), taints[0].value.as_deref()),
             (taints::UNINITIALIZED, Some("true"))
         );
-        assert!(node.status.as_ref().is_some_and(|status| status.addresses.is_none()));
+        let kinds = |node: &Node| -> Vec<String> {
+            let status = node.status.as_ref().and_then(|status| status.addresses.as_ref());
+            status.into_iter().flatten().map(|address| address.type_.clone()).collect()
+        };
+        assert_eq!(kinds(&node), ["Hostname"]);
         assert!(!is_ready(&node) && host_ips(&node).is_empty());
         assert!(!node.metadata.annotations.unwrap_or_default().contains_key(PROVIDED_NODE_IP));
+        let mut spec = NodeSpec::new("a");
+        spec.loopback = Some(std::net::Ipv4Addr::new(127, 1, 0, 1));
+        let older = KubernetesVersion { minor: 28, patch: 0 };
+        let guessed = registration(&spec, older, false, Timestamp::UNIX_EPOCH);
+        assert_eq!(kinds(&guessed), ["InternalIP", "Hostname"], "until 1.28 a kubelet guesses");
     }
 
     #[test]
@@ -297,23 +307,21 @@ mod tests {
     }
 
     #[test]
-    fn a_network_may_wait_for_addresses_or_initialisation() {
+    fn a_network_may_wait_for_addresses() {
         let mut spec = NodeSpec::new("a");
         let bare = registration(&spec, VERSION, false, Timestamp::UNIX_EPOCH);
         spec.node_ips = vec![IpAddr::from([10, 0, 0, 7])];
         let addressed = registration(&spec, VERSION, false, Timestamp::UNIX_EPOCH);
-        let mut initialised = addressed.clone();
-        if let Some(spec) = initialised.spec.as_mut() {
-            spec.taints = None;
-        }
-        let removes = PodNetwork::RemovesTaint("x".to_owned());
+        let tainting =
+            |waits_for_addresses| PodNetwork::StartupTaint { key: "x".to_owned(), waits_for_addresses };
         for (network, expected) in [
-            (PodNetwork::None, [false, false, false]),
-            (PodNetwork::Independent, [true, true, true]),
-            (PodNetwork::WaitsForAddresses, [false, true, true]),
-            (removes, [false, false, true]),
+            (PodNetwork::None, [false, false]),
+            (PodNetwork::Independent, [true, true]),
+            (PodNetwork::WaitsForAddresses, [false, true]),
+            (tainting(false), [true, true]),
+            (tainting(true), [false, true]),
         ] {
-            let got = [&bare, &addressed, &initialised].map(|node| network_ready(&network, Some(node)));
+            let got = [&bare, &addressed].map(|node| network_ready(&network, Some(node)));
             assert_eq!(got, expected, "{network:?}");
         }
     }

@@ -4,6 +4,8 @@ pub(crate) mod backoff;
 pub(crate) mod environment;
 pub(crate) mod expansion;
 pub(crate) mod facts;
+pub(crate) mod hosts;
+pub(crate) mod image;
 pub(crate) mod logs;
 pub(crate) mod manager;
 pub(crate) mod probe;

@@ -119,6 +119,10 @@ impl Worker {
         } else if let Some(node) = node.as_deref().filter(|_| self.setup.pod_ips.is_empty()) {
             self.setup.pod_ips = simulated::addresses(node, &self.shared);
         }
+        // A program that runs sees its resolver come and go.
+        if let Err(error) = self.own_hosts() {
+            tracing::debug!(pod = ?self.key, %error, "its /etc/hosts is not up to date");
+        }
         self.fetch_tokens().await?;
         let volumes = self.pod.spec.as_ref().and_then(|spec| spec.volumes.clone()).unwrap_or_default();
         for volume in volumes {

@@ -58,10 +58,19 @@ async fn look(shared: &Weak<Shared>, seen: &Mutex<HashMap<String, Instant>>, key
     if phase == "Failed" || phase == "Succeeded" || (phase == "Running" && says_ready) {
         return Ok(Next::Done);
     }
+    let containers = pod.spec.as_ref().map(|spec| spec.containers.as_slice()).unwrap_or_default();
+    if containers.iter().any(|one| super::image::fault(one.image.as_deref().unwrap_or_default()).is_some()) {
+        // No kubelet could start it either.
+        return Ok(Next::Done);
+    }
     let host_network = pod.spec.as_ref().and_then(|spec| spec.host_network).unwrap_or(false);
     let Some(node) = world.node(&node_name).filter(|node| host_network || object::is_ready(node)) else {
         return Ok(Next::Done);
     };
+    if object::host_ips(&node).is_empty() && containers.iter().any(reads_host_ip) {
+        // Its environment cannot be made; looked at again when the Node has an address.
+        return Ok(Next::Done);
+    }
     let first =
         *seen.lock().unwrap_or_else(PoisonError::into_inner).entry(uid.clone()).or_insert_with(Instant::now);
     let left = world.settings.pace.simulated_start.saturating_sub(first.elapsed());
@@ -77,6 +86,15 @@ async fn look(shared: &Weak<Shared>, seen: &Mutex<HashMap<String, Instant>>, key
     }
     seen.lock().unwrap_or_else(PoisonError::into_inner).remove(&uid);
     Ok(Next::Done)
+}
+
+/// Whether the container's environment has the address of its Node in it.
+fn reads_host_ip(container: &Container) -> bool {
+    container.env.iter().flatten().any(|variable| {
+        let source = variable.value_from.as_ref().and_then(|source| source.field_ref.as_ref());
+        source
+            .is_some_and(|field| field.field_path == "status.hostIP" || field.field_path == "status.hostIPs")
+    })
 }
 
 /// A Pod all of whose containers run well.

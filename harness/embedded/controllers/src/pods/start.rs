@@ -36,6 +36,14 @@ impl Worker {
         let Some(slot) = self.slots.get(index) else { return };
         let container = slot.container.clone();
         let image = container.image.clone().unwrap_or_default();
+        if let Some(fault) = super::image::fault(&image) {
+            self.refuse(
+                index,
+                "InvalidImageName",
+                format!("Failed to apply default image tag {image:?}: {fault}"),
+            );
+            return;
+        }
         let Some(program) = self.shared.world.settings.program(&image).cloned() else {
             self.begin(index, None);
             return;
@@ -43,13 +51,7 @@ impl Worker {
         let order = match self.order(&container, &program) {
             Ok(order) => order,
             Err(Refusal(message)) => {
-                if let Some(slot) = self.slots.get_mut(index) {
-                    slot.phase = Phase::Waiting {
-                        reason: "CreateContainerConfigError".to_owned(),
-                        message: Some(message.clone()),
-                    };
-                }
-                self.say_once(Weight::Warning, "Failed", format!("Error: {message}"));
+                self.refuse(index, "CreateContainerConfigError", message);
                 return;
             }
         };
@@ -75,6 +77,14 @@ impl Worker {
             }
             Err(error) => self.failed_to_start(index, &container, &order.prepared, &error),
         }
+    }
+
+    /// The container cannot be started as it is.
+    fn refuse(&mut self, index: usize, reason: &str, message: String) {
+        if let Some(slot) = self.slots.get_mut(index) {
+            slot.phase = Phase::Waiting { reason: reason.to_owned(), message: Some(message.clone()) };
+        }
+        self.say_once(Weight::Warning, "Failed", format!("Error: {message}"));
     }
 
     /// A new run begins.
@@ -143,7 +153,8 @@ impl Worker {
 
     /// Everything of a container that depends on its surroundings.
     fn order(&self, container: &Container, program: &Program) -> Result<Order, Refusal> {
-        let mounts = self.mounts(container)?;
+        let mut mounts = self.mounts(container)?;
+        mounts.extend(self.own_hosts().map_err(|error| Refusal(error.to_string()))?);
         let placeholders = BTreeMap::from([
             ("NODE_NAME", self.node.clone()),
             (

@@ -1,0 +1,135 @@
+//! A table of manifest variants: which cells of topology and CNI boot with each. The tests hold the model to it, and the
+//! harness both the model and real clusters.
+
+use crate::cluster::{CloudEndpoint, Cluster, Cni, KubeProxy, Topology, Version, YesNo};
+use crate::expect::{Expectation, expect, read_paths};
+use crate::model::Outcome;
+use crate::workload::Taint;
+use serde::{Deserialize, Deserializer};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// The table's file in its folder.
+const FILE: &str = "cases.yaml";
+
+/// One variant: a folder of manifests beside the table, what the cluster is like, and what is expected.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Case {
+    /// The folder.
+    pub name: String,
+    /// What sets it apart, for a reader.
+    pub what: String,
+    /// The contract's mutant that it is.
+    pub mutant: Option<String>,
+    /// Who answers on Service addresses.
+    #[serde(default)]
+    pub kube_proxy: KubeProxy,
+    /// Whether kubelets are given `--node-ip`.
+    #[serde(default)]
+    pub node_ip: YesNo,
+    /// Whether Nodes begin with `NetworkUnavailable`.
+    #[serde(default)]
+    pub routes: YesNo,
+    /// How the CCM names its cloud; by an address when the table does not say.
+    #[serde(default = "address")]
+    pub cloud_endpoint: CloudEndpoint,
+    /// The version of Kubernetes.
+    #[serde(default = "newest", deserialize_with = "parsed")]
+    pub kubernetes: Version,
+    /// Taints of control planes in place of kubeadm's.
+    #[serde(default, deserialize_with = "taints")]
+    pub control_plane_taints: Option<Vec<Taint>>,
+    /// Objects that exist although no manifest makes them.
+    #[serde(default)]
+    pub assume: Vec<String>,
+    /// A finding of the lint that must be there.
+    pub finding: Option<String>,
+    /// Whether the CCM may be evicted on the way.
+    #[serde(default)]
+    pub evicted: bool,
+    /// Where the variant cannot be shown, and why: by backend (`embedded`, `kind`).
+    #[serde(default)]
+    pub not_observable_on: BTreeMap<String, String>,
+    /// What is expected.
+    pub expect: Vec<CaseLine>,
+}
+
+/// Cells that have one outcome: every topology with every CNI.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CaseLine {
+    /// Topologies.
+    pub topologies: Vec<Topology>,
+    /// CNIs.
+    pub cnis: Vec<Cni>,
+    /// The outcome.
+    pub outcome: Outcome,
+    /// A part of the explanation.
+    pub because: Option<String>,
+}
+
+fn address() -> CloudEndpoint {
+    CloudEndpoint::Address
+}
+
+fn newest() -> Version {
+    Version::DEFAULT
+}
+
+fn parsed<'de, D: Deserializer<'de>, T: FromStr<Err = String>>(deserializer: D) -> Result<T, D::Error> {
+    String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+}
+
+fn taints<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Taint>>, D::Error> {
+    let texts = Option::<Vec<String>>::deserialize(deserializer)?;
+    let read = |text: String| text.parse::<Taint>().map_err(serde::de::Error::custom);
+    texts.map(|texts| texts.into_iter().map(read).collect()).transpose()
+}
+
+/// The table of a folder.
+///
+/// # Errors
+/// The file cannot be read or is not a table; with what is wrong in it.
+pub fn read_cases(folder: &Path) -> Result<Vec<Case>, String> {
+    let path = folder.join(FILE);
+    let text = std::fs::read_to_string(&path)
+        .map_err(|error| format!("{}: {error}; name the folder that holds {FILE}", path.display()))?;
+    serde_saphyr::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+impl CaseLine {
+    /// Its cells.
+    pub fn cells(&self) -> impl Iterator<Item = (Topology, Cni)> {
+        self.topologies.iter().flat_map(|topology| self.cnis.iter().map(move |cni| (*topology, *cni)))
+    }
+}
+
+impl Case {
+    /// Its folder in that of the table.
+    pub fn folder(&self, table: &Path) -> PathBuf {
+        table.join(&self.name)
+    }
+
+    /// The cluster of a cell.
+    pub fn cluster(&self, topology: Topology, cni: Cni) -> Cluster {
+        Cluster {
+            kube_proxy: self.kube_proxy,
+            node_ip: self.node_ip,
+            routes: self.routes,
+            cloud_endpoint: self.cloud_endpoint,
+            version: self.kubernetes,
+            control_plane_taints: self.control_plane_taints.clone(),
+            ..Cluster::new(topology, cni)
+        }
+    }
+
+    /// What the model says of these clusters.
+    ///
+    /// # Errors
+    /// Manifests that cannot be read.
+    pub fn expectation(&self, table: &Path, clusters: &[Cluster]) -> Result<Expectation, String> {
+        expect(read_paths(&[self.folder(table)])?, clusters, &self.assume, None)
+    }
+}

@@ -1,0 +1,95 @@
+//! `bootstrap prove`: what the boot model says, held against what clusters do.
+
+use super::arguments::{ProofCluster, ProveOptions};
+use super::outcome::{interrupted_exit, watch_signals};
+use crate::progress::Progress;
+use crate::proof::{EmbeddedBench, KindBench, Row, questions, sample, show, tally, variants};
+use crate::report::exit;
+use std::io::Write;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+use tokio::runtime::Runtime;
+use tokio_util::sync::CancellationToken;
+
+/// Measures, prints the table, and judges it.
+pub(super) fn prove(options: &ProveOptions) -> ExitCode {
+    let progress = Progress::on_stderr();
+    let folder = variants();
+    let mut questions = match questions(&folder, &options.case) {
+        Ok(questions) => questions,
+        Err(why) => return refuse(&progress, exit::USAGE, &why),
+    };
+    questions.retain(|question| {
+        let cluster = &question.cell.cluster;
+        (options.topology.is_empty() || options.topology.contains(&cluster.topology))
+            && (options.cni.is_empty() || options.cni.contains(&cluster.cni))
+    });
+    if options.sample {
+        questions = sample(questions, |question| match options.cluster {
+            ProofCluster::Embedded => EmbeddedBench::hidden(question).is_none(),
+            ProofCluster::Kind => KindBench::hidden(question).is_none(),
+        });
+    }
+    if questions.is_empty() {
+        return refuse(&progress, exit::USAGE, "the table has no such cell; leave --topology or --cni out");
+    }
+    let runtime = match Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => return refuse(&progress, exit::ENVIRONMENT, &format!("no runtime: {error}")),
+    };
+    let began = Instant::now();
+    let (total, done) = (questions.len(), AtomicUsize::new(0));
+    let told = |row: &Row| {
+        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+        // A cell on kind takes as long as twenty-five in this process.
+        let often = if options.cluster == ProofCluster::Kind { 1 } else { 25 };
+        if row.agrees() == Some(false) || done % often == 0 || done == total {
+            let mark = if row.agrees() == Some(false) { ": DISAGREES" } else { "" };
+            let cluster = &row.question.cell.cluster;
+            let name = &row.question.case.name;
+            progress.say(&format!(
+                "{done} of {total}: {name} on {} with {}{mark}",
+                cluster.topology, cluster.cni
+            ));
+        }
+    };
+    let cancel = CancellationToken::new();
+    runtime.spawn(watch_signals(cancel.clone()));
+    let measured = runtime.block_on(async {
+        match options.cluster {
+            ProofCluster::Kind => {
+                let kubernetes = options.kubernetes.clone();
+                let bench = KindBench::new(&folder, kubernetes, progress.clone(), cancel.clone());
+                bench.measure_all(questions, told).await
+            }
+            ProofCluster::Embedded => {
+                let stage = progress.stage("reference CCM");
+                let bench = EmbeddedBench::new(&folder).await;
+                stage.end(bench.is_ok());
+                Ok(bench?.measure_all(questions, usize::from(options.jobs), &cancel, told).await)
+            }
+        }
+    });
+    let rows = match measured {
+        Err(why) => return refuse(&progress, exit::ENVIRONMENT, &why),
+        Ok(rows) => rows,
+    };
+    let text = format!("{}measured in {:.0} s\n", show(&rows), began.elapsed().as_secs_f64());
+    // A reader that goes away (`| head`) is no failure.
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    if cancel.is_cancelled() {
+        return interrupted_exit();
+    }
+    let tally = tally(&rows);
+    ExitCode::from(match (tally.disagree, tally.failed) {
+        (0, 0) => exit::CONFORMANT,
+        (0, _) => exit::ENVIRONMENT,
+        _ => exit::NOT_CONFORMANT,
+    })
+}
+
+fn refuse(progress: &Progress, code: u8, why: &str) -> ExitCode {
+    progress.say(&format!("error: {why}"));
+    ExitCode::from(code)
+}

@@ -1,0 +1,41 @@
+//! The boot model held against embedded clusters, in a part of the table that shows every kind of cycle;
+//! `ccm-conformance bootstrap prove` measures all of it.
+
+use std::process::Command;
+
+/// Good ones, the contract's mutants that deadlock, the seed's example as printed and mended, and a fault a
+/// vendor has shipped.
+const CASES: &[&str] = &[
+    "good-deployment",
+    "mbt-01-no-uninitialized-toleration",
+    "mbt-02-toleration-without-operator",
+    "mbt-03-no-control-plane-toleration",
+    "mbt-04-no-not-ready-toleration",
+    "mbt-05-no-host-network",
+    "mbt-06-cluster-dns",
+    "mbt-07-host-ip",
+    "mbt-11-selector-without-node",
+    "seed-example",
+    "seed-example-mended",
+    "effect-no-execute",
+];
+
+#[test]
+fn model_and_embedded_clusters_agree() {
+    let cases = CASES.iter().flat_map(|case| ["--case", case]);
+    let output = Command::new(env!("CARGO_BIN_EXE_ccm-conformance"))
+        .args(["bootstrap", "prove", "--topology", "control-plane-and-worker"])
+        .args(["--cni", "none,independent,waits-for-addresses", "--jobs", "36"])
+        .args(cases)
+        .output()
+        .expect("the command can be run");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let told = format!("{text}{}", String::from_utf8_lossy(&output.stderr));
+    let cells = CASES.len() * 3;
+    let expected = format!("{cells} cells: {cells} agree, 0 disagree, 0 not observable, 0 failed");
+    assert!(text.contains(&expected), "{told}");
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    // Both outcomes are there, so agreement means something.
+    let both = |outcome: &str| text.lines().filter(|line| line.matches(outcome).count() == 2).count();
+    assert!(both("boots") > 5 && both("deadlock") > 10, "{told}");
+}
