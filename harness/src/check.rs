@@ -75,6 +75,8 @@ pub enum Facility {
     PodNetworkControl,
     /// A node container can be stopped and started.
     NodeControl,
+    /// The CCM boots on the cluster that it initialises, not beside a control plane elsewhere.
+    BootsInside,
 }
 
 impl fmt::Display for Facility {
@@ -86,6 +88,7 @@ impl fmt::Display for Facility {
             Facility::KubeletControl => "kubelet-control",
             Facility::PodNetworkControl => "pod-network-control",
             Facility::NodeControl => "node-control",
+            Facility::BootsInside => "boots-inside",
         })
     }
 }

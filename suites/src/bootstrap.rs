@@ -11,8 +11,13 @@ pub const SUITE: Suite = Suite {
     checks: CHECKS,
 };
 
-const COLD: &[Facility] =
-    &[Facility::CloudControl, Facility::CcmControl, Facility::KubeletControl, Facility::PodNetworkControl];
+const COLD: &[Facility] = &[
+    Facility::CloudControl,
+    Facility::CcmControl,
+    Facility::KubeletControl,
+    Facility::PodNetworkControl,
+    Facility::BootsInside,
+];
 const SEED: &str = "the project's seed articles";
 
 const CHECKS: &[Check] = &[

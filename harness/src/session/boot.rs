@@ -1,6 +1,6 @@
 //! What the boot model expects of a profile's manifests, and why a cluster that did not boot did not.
 
-use crate::config::{NodeIp, RunPlan, Topology};
+use crate::config::{Deployment, NodeIp, RunPlan, Topology};
 use bootstrap::{CloudEndpoint, Cluster, Cni, Expectation, YesNo, expect, read_paths};
 
 /// What the model says of the plan's manifests on its cluster, with each of these pod networks; `None` when nothing is
@@ -14,6 +14,7 @@ pub fn expectation(plan: &RunPlan, networks: &[Cni]) -> Option<Result<Expectatio
         return None;
     }
     let topology = match kind.topology {
+        _ if plan.profile.deployment == Deployment::Hosted => bootstrap::Topology::Hosted,
         Topology::Single | Topology::NoCni => bootstrap::Topology::SingleNode,
         Topology::ThreeNode | Topology::DualStack | Topology::File(_) => {
             bootstrap::Topology::ControlPlaneAndWorker

@@ -25,7 +25,7 @@ pub use state::{CcmState, FOLDER_PREFIX, NodeRole, ReplicaRecord, RunDir, RunSta
 use crate::ccm::{Ccm, CcmError, Form, Manifests, Surroundings, WorkloadHint};
 use crate::check::{Facility, Stop, chain};
 use crate::cluster::{Cluster, Machine};
-use crate::config::{Limits, Location, RunPlan, yaml};
+use crate::config::{Deployment, Limits, Location, RunPlan, yaml};
 use crate::k8s::{World, WorldError, client_for};
 use crate::probe::Pulse;
 use kube::Client;
@@ -134,6 +134,8 @@ impl Session {
     pub fn facilities(&self) -> BTreeSet<Facility> {
         let mut all = self.cluster.facilities();
         all.extend([Facility::CloudControl, Facility::CcmControl]);
+        // A hosted CCM has no Pods on the cluster whose boot could be judged.
+        all.extend((self.plan.profile.deployment == Deployment::InCluster).then_some(Facility::BootsInside));
         all
     }
 
