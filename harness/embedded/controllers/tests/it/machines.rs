@@ -38,7 +38,10 @@ async fn pods_wait_until_the_cloud_has_initialised_the_node() {
     let node =
         wait(&nodes, "node-0", "the Node is ready", |node| ready(node).as_deref() == Some("True")).await;
     assert!(taints(&node).contains(&"node.cloudprovider.kubernetes.io/uninitialized:NoSchedule".to_owned()));
-    assert!(node.status.as_ref().is_some_and(|status| status.addresses.is_none()));
+    // Without --node-ip a kubelet knows but its host name (contract KBL-04).
+    let addresses = node.status.as_ref().and_then(|status| status.addresses.clone()).unwrap_or_default();
+    let kinds: Vec<&str> = addresses.iter().map(|address| address.type_.as_str()).collect();
+    assert_eq!(kinds, ["Hostname"]);
     wait(&leases, "node-0", "the kubelet has a Lease", |lease| {
         lease.spec.as_ref().is_some_and(|spec| spec.holder_identity.as_deref() == Some("node-0"))
     })
