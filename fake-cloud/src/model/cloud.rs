@@ -176,6 +176,11 @@ impl Cloud {
         self.instances.iter()
     }
 
+    /// The instances of that name as they are.
+    pub(crate) fn instances_named(&self, name: &str) -> impl Iterator<Item = &Instance> {
+        self.instances.named(name)
+    }
+
     /// Puts an instance there, or replaces it.
     pub(crate) fn put_instance(&mut self, instance: Instance) -> Result<(), Refusal> {
         checks::check_id(ObjectKind::Instance, &instance.id)?;

@@ -1,32 +1,88 @@
 //! Instances: machines that only the admin API changes.
 
 use crate::admin::Instance;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// All instances by id.
+/// All instances by id. Names need not be unique, and are what CCMs look up new machines by: they have an index.
 #[derive(Debug, Default)]
-pub(super) struct Instances(BTreeMap<String, Instance>);
+pub(super) struct Instances {
+    by_id: BTreeMap<String, Instance>,
+    ids_by_name: BTreeMap<String, BTreeSet<String>>,
+}
 
 impl Instances {
     pub(super) fn get(&self, id: &str) -> Option<&Instance> {
-        self.0.get(id)
+        self.by_id.get(id)
+    }
+
+    /// Those of that name, by id.
+    pub(super) fn named(&self, name: &str) -> impl Iterator<Item = &Instance> {
+        self.ids_by_name.get(name).into_iter().flatten().filter_map(|id| self.by_id.get(id))
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Instance> {
-        self.0.values()
+        self.by_id.values()
     }
 
     pub(super) fn put(&mut self, instance: Instance) {
-        self.0.insert(instance.id.clone(), instance);
+        self.forget_name(&instance.id);
+        self.ids_by_name.entry(instance.name.clone()).or_default().insert(instance.id.clone());
+        self.by_id.insert(instance.id.clone(), instance);
     }
 
     pub(super) fn remove(&mut self, id: &str) -> Option<Instance> {
-        self.0.remove(id)
+        self.forget_name(id);
+        self.by_id.remove(id)
+    }
+
+    fn forget_name(&mut self, id: &str) {
+        let Some(name) = self.by_id.get(id).map(|instance| &instance.name) else { return };
+        if let Some(ids) = self.ids_by_name.get_mut(name) {
+            ids.remove(id);
+            if ids.is_empty() {
+                self.ids_by_name.remove(name);
+            }
+        }
     }
 }
 
 impl FromIterator<Instance> for Instances {
     fn from_iter<I: IntoIterator<Item = Instance>>(instances: I) -> Instances {
-        Instances(instances.into_iter().map(|instance| (instance.id.clone(), instance)).collect())
+        let mut all = Instances::default();
+        instances.into_iter().for_each(|instance| all.put(instance));
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::admin::InstanceState;
+
+    fn instance(id: &str, name: &str) -> Instance {
+        Instance {
+            id: id.to_owned(),
+            provider_id: None,
+            name: name.to_owned(),
+            instance_type: String::new(),
+            zone: String::new(),
+            region: String::new(),
+            addresses: Vec::new(),
+            labels: BTreeMap::new(),
+            state: InstanceState::Running,
+        }
+    }
+
+    #[test]
+    fn a_name_leads_to_those_that_have_it_now() {
+        let mut all: Instances =
+            [instance("1", "a"), instance("2", "a"), instance("3", "b")].into_iter().collect();
+        let ids =
+            |all: &Instances, name: &str| -> Vec<String> { all.named(name).map(|i| i.id.clone()).collect() };
+        assert_eq!(ids(&all, "a"), ["1", "2"]);
+        all.put(instance("2", "c"));
+        all.remove("1");
+        assert_eq!((ids(&all, "a"), ids(&all, "c")), (vec![], vec!["2".to_owned()]));
+        assert_eq!(all.ids_by_name.len(), 2, "no name without an instance is kept");
     }
 }

@@ -52,7 +52,10 @@ fn list_instances(request: &Request) -> Plan {
         let limit = cloud.page_size();
         let found = match op {
             Op::InstanceList => cloud.list_instances(now),
-            _ => cloud.instances().filter(fits).collect(),
+            _ => match name {
+                Some(name) => cloud.instances_named(name).filter(fits).collect(),
+                None => cloud.instances().filter(fits).collect(),
+            },
         };
         query.page("instances", limit, found.into_iter().map(wire::Instance::from))
     })
