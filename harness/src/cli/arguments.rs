@@ -230,6 +230,9 @@ pub(super) struct RunOptions {
     /// Without these checks, by id or pattern with *; may be repeated.
     #[arg(long, value_name = "ID")]
     skip: Vec<String>,
+    /// Without checks that take ten seconds or more when they pass: an answer while you work, not a verdict.
+    #[arg(long)]
+    quick: bool,
     /// Whether the environment stays after the run.
     #[arg(long, value_name = "never|on-failure|always", value_parser = Keep::from_str)]
     keep: Option<Keep>,
@@ -268,7 +271,12 @@ impl RunOptions {
                 provider_id: self.provider_id,
                 node_ip: self.node_ip,
             },
-            select: SelectKeys { suites: some(&self.suite), only: some(&self.only), skip: some(&self.skip) },
+            select: SelectKeys {
+                suites: some(&self.suite),
+                only: some(&self.only),
+                skip: some(&self.skip),
+                quick: self.quick.then_some(true),
+            },
             output: OutputKeys { dir: self.out.clone() },
             keep: self.keep,
             jobs: self.jobs,

@@ -36,7 +36,7 @@ pub use profile::{
 };
 pub use profile_file::{OWN_PLACEHOLDERS, ProfileFile};
 pub use run_file::{ClusterKeys, LimitKeys, OutputKeys, RunFile, SelectKeys};
-pub use select::{Candidate, Choice, Offer, Selection, select, unknown_deviations};
+pub use select::{Candidate, Choice, LONG_S, Offer, Selection, select, unknown_deviations};
 pub use words::{
     BackendKind, Budget, Deployment, Instances, Keep, NodeIp, Ownership, Protocol, ProviderId, Timing,
 };

@@ -146,6 +146,7 @@ impl Planning {
             suites: select.suites.unwrap_or_default(),
             only: select.only.unwrap_or_default(),
             skip: select.skip.unwrap_or_default(),
+            quick: select.quick.unwrap_or(false),
         };
         let output = PathBuf::from(run.output.dir.unwrap_or_else(|| String::from("conformance-results")));
         if output.exists() && !output.is_dir() {

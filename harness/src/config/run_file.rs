@@ -94,6 +94,9 @@ pub struct SelectKeys {
     /// Checks to leave out, in the same forms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skip: Option<Vec<String>>,
+    /// Whether to leave out checks that take ten seconds or more. Default false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quick: Option<bool>,
 }
 
 /// `output` of a run file.
@@ -146,6 +149,7 @@ impl RunFile {
                 suites: over.select.suites.or(self.select.suites),
                 only: over.select.only.or(self.select.only),
                 skip: over.select.skip.or(self.select.skip),
+                quick: over.select.quick.or(self.select.quick),
             },
             output: OutputKeys { dir: over.output.dir.or(self.output.dir) },
             keep: over.keep.or(self.keep),
@@ -221,7 +225,15 @@ pub(crate) const KEYS: &[Key] = &[
             key("nodeIp", &Kind::Word(NodeIp::WORDS)),
         ]),
     ),
-    key("select", &Kind::Table(&[key("suites", &TEXTS), key("only", &TEXTS), key("skip", &TEXTS)])),
+    key(
+        "select",
+        &Kind::Table(&[
+            key("suites", &TEXTS),
+            key("only", &TEXTS),
+            key("skip", &TEXTS),
+            key("quick", &Kind::Switch),
+        ]),
+    ),
     key("output", &Kind::Table(&[key("dir", &Kind::Text)])),
     key("keep", &Kind::Word(Keep::WORDS)),
     key("jobs", &Kind::Whole(1, JOBS_MOST)),

@@ -22,6 +22,8 @@ pub struct Candidate {
     pub facilities: &'static [Facility],
     /// What the API server must serve.
     pub served: Served,
+    /// The least time a passing run takes, seconds.
+    pub takes_s: u32,
 }
 
 impl Candidate {
@@ -33,6 +35,7 @@ impl Candidate {
             needs: check.needs,
             facilities: check.facilities,
             served: check.served,
+            takes_s: check.takes_s,
         }
     }
 }
@@ -74,7 +77,12 @@ pub struct Selection {
     pub only: Vec<String>,
     /// Checks to leave out.
     pub skip: Vec<String>,
+    /// Whether to leave out all that take [`LONG_S`] seconds or more when they pass.
+    pub quick: bool,
 }
+
+/// From how many seconds on a check is too long for a quick run: those with a quiet window, an outage or a failover.
+pub const LONG_S: u32 = 10;
 
 /// Decides on every check, in their order. First match: what the CCM does not declare is not its business, so it
 /// counts as that even when it was left out as well; then what the user left out; then what cannot be observed.
@@ -169,8 +177,12 @@ fn deselected(candidate: &Candidate, selection: &Selection) -> Option<String> {
     if !selection.only.is_empty() && !selection.only.iter().any(|pattern| matches(pattern, candidate)) {
         return Some(format!("not among those asked for: {}", selection.only.join(", ")));
     }
-    let pattern = selection.skip.iter().find(|pattern| matches(pattern, candidate))?;
-    Some(format!("left out by '{pattern}'"))
+    if let Some(pattern) = selection.skip.iter().find(|pattern| matches(pattern, candidate)) {
+        return Some(format!("left out by '{pattern}'"));
+    }
+    // Whoever names a check wants it, long or not.
+    let long = selection.quick && selection.only.is_empty() && candidate.takes_s >= LONG_S;
+    long.then(|| format!("a quick run leaves out checks of {LONG_S} s and more"))
 }
 
 fn unmatched(key: &str, pattern: &str, candidates: &[Candidate], suites_only: bool) -> Problem {

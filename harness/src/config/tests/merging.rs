@@ -25,7 +25,7 @@ fn full() -> RunFile {
             provider_id: Some(crate::config::ProviderId::Chosen),
             node_ip: Some(crate::config::NodeIp::Dropped),
         },
-        select: SelectKeys { suites: texts("a"), only: texts("b"), skip: texts("c") },
+        select: SelectKeys { suites: texts("a"), only: texts("b"), skip: texts("c"), quick: Some(true) },
         output: OutputKeys { dir: Some(String::from("d")) },
         keep: Some(Keep::Always),
         jobs: Some(3),

@@ -2,7 +2,7 @@
 
 use super::{PROFILE_HEAD, SOUND, folder};
 use crate::check::{Capability, Facility, Served};
-use crate::config::{Candidate, Choice, Offer, Profile, Selection, select, unknown_deviations};
+use crate::config::{Candidate, Choice, LONG_S, Offer, Profile, Selection, select, unknown_deviations};
 use crate::ledger::SkipReason;
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ const fn candidate(
     facilities: &'static [Facility],
     served: Served,
 ) -> Candidate {
-    Candidate { suite, id, needs, facilities, served }
+    Candidate { suite, id, needs, facilities, served, takes_s: 0 }
 }
 
 const CANDIDATES: &[Candidate] = &[
@@ -69,7 +69,7 @@ fn texts(list: &[&str]) -> Vec<String> {
 
 #[track_caller]
 fn check(suites: &[&str], only: &[&str], skip: &[&str], runs: &[&str]) {
-    let selection = Selection { suites: texts(suites), only: texts(only), skip: texts(skip) };
+    let selection = Selection { suites: texts(suites), only: texts(only), skip: texts(skip), quick: false };
     let choices = select(CANDIDATES, &selection, &everything()).expect("every pattern matches something");
     let chosen: Vec<&str> =
         CANDIDATES.iter().zip(&choices).filter(|(_, c)| **c == Choice::Selected).map(|(c, _)| c.id).collect();
@@ -99,6 +99,7 @@ fn patterns_that_match_nothing_name_the_nearest() {
         suites: texts(&["failovr", "HA-03"]),
         only: texts(&["NODE-INIT-1", "nothing-like-it"]),
         skip: texts(&["SVC-DELL-01", "NODE-INIT"]),
+        quick: false,
     };
     let problems = select(CANDIDATES, &selection, &everything()).expect_err("no pattern matches");
     assert_eq!(
@@ -165,6 +166,21 @@ fn every_skip_has_its_reason() {
             "Service spec.loadBalancerClass is served from Kubernetes 1.21 on, this cluster is 1.20",
         ),
     );
+}
+
+#[test]
+fn a_quick_run_leaves_out_what_is_long_unless_it_is_named() {
+    let long = Candidate { takes_s: LONG_S, ..CANDIDATES[0] };
+    let short = Candidate { takes_s: LONG_S - 1, ..CANDIDATES[2] };
+    let choices = |selection: Selection| select(&[long, short], &selection, &everything()).expect("sound");
+    let quick = choices(Selection { quick: true, ..Selection::default() });
+    assert!(
+        matches!(&quick[0], Choice::Skip(SkipReason::Deselected, why) if why.contains("quick")),
+        "{quick:?}"
+    );
+    assert_eq!(quick[1], Choice::Selected);
+    let named = Selection { quick: true, only: texts(&[long.id]), ..Selection::default() };
+    assert_eq!(choices(named)[0], Choice::Selected);
 }
 
 #[test]
