@@ -5,9 +5,10 @@ use super::manifests::{Manifests, ObjectKey, key_of};
 use super::render::{Rendered, Replica, Surroundings, as_shipped, replicas};
 use crate::k8s::World;
 use crate::probe::{Observed, ReadError, poll};
+use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{Api, DeleteParams};
+use kube::api::{Api, DeleteParams, ListParams};
 use kube::{Client, ResourceExt};
 use serde_json::Value;
 use std::sync::Arc;
@@ -139,8 +140,10 @@ impl Ccm {
             .into_iter()
             .partition(|document| rendered.workloads.contains(&key_of(document)));
         self.applier.remove(&workloads).await?;
-        // A ReplicaSet that outlives its Deployment for a moment replaces a Pod. Where the Secrets of that one are gone, an
-        // older kubelet waits two minutes for them before it lets the Pod go.
+        // A ReplicaSet that outlives its Deployment replaces Pods, and the garbage collector of a young cluster is not awake
+        // for ten seconds. Where the Secrets of such a Pod are gone, an older kubelet waits two minutes for them before it
+        // lets the Pod go.
+        self.remove_replica_sets(&rendered.workloads).await?;
         self.evict(form).await?;
         self.applier.remove(&others).await?;
         self.forget_lease().await
@@ -166,6 +169,30 @@ impl Ccm {
             Some(workload) => self.applier.scale(&workload, 0).await,
             None => Ok(()),
         }
+    }
+
+    /// Removes the ReplicaSets of Deployments that are gone.
+    async fn remove_replica_sets(&self, workloads: &[ObjectKey]) -> Result<(), CcmError> {
+        for workload in workloads.iter().filter(|workload| workload.kind == "Deployment") {
+            let api: Api<ReplicaSet> = Api::namespaced(self.client.clone(), &workload.namespace);
+            let failed = |error: kube::Error| CcmError::Remove {
+                object: format!("ReplicaSets of {workload}"),
+                cause: crate::check::chain(&error),
+            };
+            let owned = |set: &ReplicaSet| {
+                set.owner_references().iter().any(|o| o.kind == "Deployment" && o.name == workload.name)
+            };
+            for set in
+                api.list(&ListParams::default()).await.map_err(failed)?.items.iter().filter(|s| owned(s))
+            {
+                match api.delete(&set.name_any(), &DeleteParams::background()).await {
+                    Err(kube::Error::Api(status)) if status.code == 404 => {}
+                    Err(error) => return Err(failed(error)),
+                    Ok(_) => {}
+                }
+            }
+        }
+        Ok(())
     }
 
     async fn evict(&self, form: Form) -> Result<(), CcmError> {
