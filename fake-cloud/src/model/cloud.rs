@@ -176,7 +176,7 @@ impl Cloud {
         self.instances.iter()
     }
 
-    /// The instances of that name as they are.
+    /// The instances of that name, letters in either case, as they are.
     pub(crate) fn instances_named(&self, name: &str) -> impl Iterator<Item = &Instance> {
         self.instances.named(name)
     }

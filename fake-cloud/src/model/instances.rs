@@ -3,7 +3,8 @@
 use crate::admin::Instance;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// All instances by id. Names need not be unique, and are what CCMs look up new machines by: they have an index.
+/// All instances by id. Names need not be unique, and are what CCMs look up new machines by: they have an index, in small
+/// letters, as some clouds do not tell letters apart by case.
 #[derive(Debug, Default)]
 pub(super) struct Instances {
     by_id: BTreeMap<String, Instance>,
@@ -15,9 +16,13 @@ impl Instances {
         self.by_id.get(id)
     }
 
-    /// Those of that name, by id.
+    /// Those of that name, letters in either case, by id.
     pub(super) fn named(&self, name: &str) -> impl Iterator<Item = &Instance> {
-        self.ids_by_name.get(name).into_iter().flatten().filter_map(|id| self.by_id.get(id))
+        self.ids_by_name
+            .get(&name.to_ascii_lowercase())
+            .into_iter()
+            .flatten()
+            .filter_map(|id| self.by_id.get(id))
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Instance> {
@@ -26,7 +31,7 @@ impl Instances {
 
     pub(super) fn put(&mut self, instance: Instance) {
         self.forget_name(&instance.id);
-        self.ids_by_name.entry(instance.name.clone()).or_default().insert(instance.id.clone());
+        self.ids_by_name.entry(instance.name.to_ascii_lowercase()).or_default().insert(instance.id.clone());
         self.by_id.insert(instance.id.clone(), instance);
     }
 
@@ -36,11 +41,13 @@ impl Instances {
     }
 
     fn forget_name(&mut self, id: &str) {
-        let Some(name) = self.by_id.get(id).map(|instance| &instance.name) else { return };
-        if let Some(ids) = self.ids_by_name.get_mut(name) {
+        let Some(name) = self.by_id.get(id).map(|instance| instance.name.to_ascii_lowercase()) else {
+            return;
+        };
+        if let Some(ids) = self.ids_by_name.get_mut(&name) {
             ids.remove(id);
             if ids.is_empty() {
-                self.ids_by_name.remove(name);
+                self.ids_by_name.remove(&name);
             }
         }
     }
@@ -79,7 +86,7 @@ mod tests {
             [instance("1", "a"), instance("2", "a"), instance("3", "b")].into_iter().collect();
         let ids =
             |all: &Instances, name: &str| -> Vec<String> { all.named(name).map(|i| i.id.clone()).collect() };
-        assert_eq!(ids(&all, "a"), ["1", "2"]);
+        assert_eq!((ids(&all, "a"), ids(&all, "A")), (vec!["1".to_owned(), "2".to_owned()], ids(&all, "a")));
         all.put(instance("2", "c"));
         all.remove("1");
         assert_eq!((ids(&all, "a"), ids(&all, "c")), (vec![], vec!["2".to_owned()]));

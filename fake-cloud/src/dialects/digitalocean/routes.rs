@@ -93,7 +93,7 @@ fn list_droplets(desk: &Arc<Desk>, request: &Request) -> Plan {
         let (tags, limit) = (Tags::all(cloud), cloud.page_size());
         // A look-up is always fresh, only lists may be stale.
         let mut found: Vec<&Instance> = match query.filter("name") {
-            Some(name) => cloud.instances().filter(|i| i.name.eq_ignore_ascii_case(name)).collect(),
+            Some(name) => cloud.instances_named(name).collect(),
             None => cloud.list_instances(now),
         };
         // By then every one of them is a droplet, and a page knows how many there are.

@@ -153,7 +153,10 @@ pub(super) fn list(clock: Clock, request: &Request) -> Plan {
         // A look-up is always fresh, only lists may be stale.
         let mut found: Vec<&Instance> = match op {
             Op::InstanceList => cloud.list_instances(now.time),
-            _ => cloud.instances().filter(fits).collect(),
+            _ => match query.filters() {
+                [(key, name)] if key == "name" => cloud.instances_named(name).filter(fits).collect(),
+                _ => cloud.instances().filter(fits).collect(),
+            },
         };
         if !found.is_sorted_by_key(|instance| number(&instance.id)) {
             found.sort_by_key(|instance| number(&instance.id));
