@@ -13,6 +13,7 @@ mod addresses;
 mod judges;
 mod nodes;
 mod stolen_lease;
+mod troubles;
 
 use harness::cx::Suite;
 

@@ -2,7 +2,8 @@
 
 use crate::judges::{MaybeNode, present};
 use crate::taint_removal::INSTANCE_READS;
-use fake_cloud::admin::{Effect, Fault, Instance, InstanceState, Match};
+use crate::troubles;
+use fake_cloud::admin::{Instance, InstanceState};
 use harness::check::{Capability, Stop, Verdict};
 use harness::cx::{Check, CheckCx, NodePlan, Ready, Suite, taint};
 use harness::k8s::{T_SHUT, taints};
@@ -119,36 +120,25 @@ async fn deletes_gone_nodes(cx: &CheckCx) -> Verdict {
 }
 
 async fn keeps_nodes_on_errors(cx: &CheckCx) -> Verdict {
-    let troubles = [
-        ("401", Effect::Status { status: 401, retry_after_s: None }),
-        ("403", Effect::Status { status: 403, retry_after_s: None }),
-        ("429", Effect::Status { status: 429, retry_after_s: Some(1) }),
-        ("500", Effect::Status { status: 500, retry_after_s: None }),
-        ("503", Effect::Status { status: 503, retry_after_s: None }),
-        ("refused", Effect::Refuse),
-        ("malformed", Effect::Malformed),
-    ];
     let mut cases = Vec::new();
-    for (name, effect) in troubles {
-        let instance = cx.instance(name);
+    for trouble in troubles::all() {
+        let instance = cx.instance(trouble.name);
         cx.put_instance(&instance).await?;
-        let matching =
-            Match { ops: INSTANCE_READS.to_vec(), resource: Some(instance.id.clone()), ..Match::default() };
-        let fault = cx.inject(Fault { matching, effect, calls: None, for_ms: None }).await?;
+        let met = trouble.inject(cx, INSTANCE_READS, &[&instance.id]).await?;
         create(cx, &instance, Ready::False).await?;
-        cases.push((name, instance, fault));
+        cases.push((instance, met));
     }
-    for (name, instance, fault) in &cases {
+    for (instance, trouble) in &cases {
         cx.eventually(
-            &format!("the CCM asks for the NotReady Node's machine and meets {name}"),
+            &format!("the CCM asks for the NotReady Node's machine and meets {}", trouble.name),
             cx.limits().life() + cx.limits().watch(),
-            async || cx.hits(fault).await,
+            async || trouble.hits(cx).await,
             holds(format!("a look-up of {} that fails", instance.id), |hits: &u64| *hits > 0),
         )
         .await?;
     }
     let names: Vec<(String, String)> =
-        cases.iter().map(|(what, i, _)| ((*what).to_owned(), i.name.clone())).collect();
+        cases.iter().map(|(instance, met)| (met.name.to_owned(), instance.name.clone())).collect();
     cx.consistently(
         "no Node is deleted while its machine cannot be looked up",
         cx.limits().quiet_life(),

@@ -6,14 +6,15 @@ mod inventory;
 mod replies;
 #[cfg(feature = "server")]
 pub(crate) mod routes;
+mod trouble;
 mod types;
 
 #[cfg(feature = "client")]
 pub use client::{Client, ClientError};
 pub use inventory::{Changed, FieldChange, InventoryDiff, Item, ObjectKind};
 pub use replies::{Health, JournalPage, Problem};
+pub use trouble::{ActiveFault, BarrierStatus, Effect, Fault, Match};
 pub use types::{
-    ActiveFault, Address, Auxiliary, BarrierStatus, Credential, Effect, Entry, Fault, Frontend, HealthCheck,
-    Instance, InstanceState, Inventory, LbAddress, LbState, LoadBalancer, Match, Op, Outcome, Route,
-    Settings,
+    Address, Auxiliary, Credential, Entry, Frontend, HealthCheck, Instance, InstanceState, Inventory,
+    LbAddress, LbState, LoadBalancer, Op, Outcome, Route, Settings,
 };

@@ -2,7 +2,7 @@
 
 use super::inventory::ObjectKind;
 use super::replies::{Health, JournalPage, Problem};
-use super::types::{
+use super::{
     ActiveFault, BarrierStatus, Credential, Effect, Fault, Instance, Inventory, LoadBalancer, Match, Route,
     Settings,
 };

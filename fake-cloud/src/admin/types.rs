@@ -313,8 +313,8 @@ pub enum Outcome {
         /// HTTP status.
         status: u16,
     },
-    /// Answered or broken by a fault; the model was not asked, except with [`Effect::LoseAnswer`]. A call slowed down by
-    /// [`Effect::Latency`] is `Answered`.
+    /// Answered or broken by a fault; the model was not asked, except with [`Effect::LoseAnswer`](super::Effect::LoseAnswer). A call slowed down by
+    /// [`Effect::Latency`](super::Effect::Latency) is `Answered`.
     Faulted {
         /// HTTP status, `None` when the connection was closed or never answered.
         status: Option<u16>,
@@ -325,105 +325,6 @@ pub enum Outcome {
     UnderWay,
     /// The caller went away before it was answered.
     Abandoned,
-}
-
-/// Which calls a fault or a barrier applies to. All given fields must match; no field at all matches every call.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Match {
-    /// Any of these operations; empty means any.
-    pub ops: Vec<Op>,
-    /// The object: an id, a name, a provider id, or an owner. The fake cloud knows them all for an object it has,
-    /// and compares with what the call names otherwise.
-    pub resource: Option<String>,
-    /// The credential's name.
-    pub credential: Option<String>,
-    /// The caller's address.
-    pub peer: Option<IpAddr>,
-}
-
-/// Trouble to be had instead of an answer (contract CLOUD-05).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Fault {
-    /// Calls it applies to.
-    #[serde(default)]
-    pub matching: Match,
-    /// What happens.
-    pub effect: Effect,
-    /// Gone after so many calls, at least 1; `None`: no limit.
-    #[serde(default)]
-    pub calls: Option<u64>,
-    /// Gone after so long, milliseconds, at least 1; `None`: until cleared.
-    #[serde(default)]
-    pub for_ms: Option<u64>,
-}
-
-/// What a fault does.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Effect {
-    /// An error in the dialect's own form.
-    Status {
-        /// 400 to 599.
-        status: u16,
-        /// `Retry-After` header, seconds.
-        #[serde(default)]
-        retry_after_s: Option<u64>,
-    },
-    /// A 200 with a body that is not what the dialect promises.
-    Malformed,
-    /// The connection is closed without an answer: what a caller sees of a refused connection once it is set up.
-    Refuse,
-    /// Never answered; the connection stays open until the caller gives up.
-    Hang,
-    /// Answered normally, but so much later. The time passes before the call takes effect, so a caller that gives up in
-    /// the meantime has changed nothing.
-    Latency {
-        /// Milliseconds.
-        ms: u64,
-    },
-    /// Takes effect in the model, then the connection is closed without an answer.
-    LoseAnswer,
-    /// Takes effect and is answered, but a load balancer that it creates stays without an address for so long, whatever
-    /// the settings say.
-    SlowProvisioning {
-        /// Milliseconds.
-        ms: u64,
-    },
-    /// Accepted, but the action that it began fails with this code, and nothing is changed. A call that begins none is
-    /// carried out as usual. Only for dialects with actions.
-    FailAction {
-        /// The error's code, in the dialect's words.
-        code: String,
-    },
-}
-
-/// A fault in force.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ActiveFault {
-    /// Its id.
-    pub id: u64,
-    /// What was asked for.
-    pub fault: Fault,
-    /// Calls it has hit so far.
-    pub hits: u64,
-    /// Whether it can still hit: its calls are not used up and its time is not over. A fault that is no longer in force
-    /// stays readable until it is cleared.
-    pub in_force: bool,
-}
-
-/// A barrier (contract CLOUD-06): matching calls wait before they take effect.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BarrierStatus {
-    /// Its id.
-    pub id: u64,
-    /// Which calls it holds.
-    pub matching: Match,
-    /// Calls waiting at it now.
-    pub waiting: u64,
-    /// Calls that ever came to it.
-    pub arrived: u64,
 }
 
 /// Settings of the whole cloud. Absent fields stay as they are.

@@ -64,7 +64,7 @@ enum Step {
     Answer(Answer),
     Wait(Duration),
     WaitAt(Place),
-    Hang,
+    Hang(Option<Duration>),
     Close,
 }
 
@@ -103,7 +103,11 @@ pub(super) async fn answer(
         step = match step {
             Step::Answer(answer) => return Ok(shared.dialect.dress(answer, shared.now())),
             Step::Close => return Err(Closed),
-            Step::Hang => std::future::pending().await,
+            Step::Hang(None) => std::future::pending().await,
+            Step::Hang(Some(time)) => {
+                pause(time).await;
+                return Err(Closed);
+            }
             Step::Wait(time) => {
                 pause(time).await;
                 flight.go_on(&mut run)
@@ -206,9 +210,9 @@ impl InFlight {
                 self.close(state, now, Outcome::Faulted { status: None, fault });
                 Step::Close
             }
-            Effect::Hang => {
+            Effect::Hang { ms } => {
                 state.journal.mark(self.seq, Outcome::Faulted { status: None, fault });
-                Step::Hang
+                Step::Hang(ms.map(Duration::from_millis))
             }
             Effect::Latency { ms } => Step::Wait(Duration::from_millis(ms)),
             Effect::LoseAnswer => {

@@ -146,7 +146,7 @@ async fn a_reset_leaves_credentials_and_journal() {
     let cloud = TestCloud::start().await;
     cloud.load_balancer("web", "u-1").await;
     cloud.set(Settings { page_size: Some(3), provisioning_ms: Some(5), ..Settings::default() }).await;
-    cloud.inject(Match::default(), Effect::Hang).await;
+    cloud.inject(Match::default(), Effect::Hang { ms: None }).await;
     cloud.admin.reset().await.expect("reset");
     assert_eq!(cloud.admin.inventory().await.expect("inventory"), Inventory::default());
     let defaults = Settings {

@@ -82,7 +82,7 @@ async fn losing_the_answer_takes_effect_first() {
 #[tokio::test]
 async fn a_hung_call_stays_until_its_caller_gives_up() {
     let cloud = TestCloud::start().await;
-    let fault = cloud.inject(on(Op::LbCreate), Effect::Hang).await;
+    let fault = cloud.inject(on(Op::LbCreate), Effect::Hang { ms: None }).await;
     let request = cloud.request(Method::POST, "/v1/load-balancers").json(&load_balancer("a", "u-1"));
     let call = tokio::spawn(request.send());
     let entry = cloud.arrival(0).await;
@@ -93,6 +93,18 @@ async fn a_hung_call_stays_until_its_caller_gives_up() {
     call.abort();
     let ended = cloud.ended(entry.seq).await;
     assert_eq!(ended.outcome, Outcome::Faulted { status: None, fault });
+    assert!(cloud.admin.inventory().await.expect("inventory").load_balancers.is_empty());
+}
+
+#[tokio::test]
+async fn a_hang_with_a_limit_ends_in_a_closed_connection() {
+    let cloud = TestCloud::start().await;
+    let fault = cloud.inject(on(Op::LbCreate), Effect::Hang { ms: Some(50) }).await;
+    let request = cloud.request(Method::POST, "/v1/load-balancers").json(&load_balancer("a", "u-1"));
+    request.send().await.expect_err("no answer");
+    let entry = cloud.journal().await.pop().expect("an entry");
+    assert_eq!(entry.outcome, Outcome::Faulted { status: None, fault });
+    assert!(entry.took_ms.expect("it has ended") >= 50);
     assert!(cloud.admin.inventory().await.expect("inventory").load_balancers.is_empty());
 }
 

@@ -2,7 +2,8 @@
 
 use crate::judges::{MaybeNode, initialised, untouched};
 use crate::nodes::becomes_initialised;
-use fake_cloud::admin::{Effect, Fault, Match, Op};
+use crate::troubles;
+use fake_cloud::admin::Op;
 use harness::check::{Stop, Verdict};
 use harness::cx::{CheckCx, NodePlan, address};
 use harness::k8s::A_NODEIP;
@@ -11,39 +12,20 @@ use serde_json::json;
 
 pub(super) async fn waits_out_cloud_errors(cx: &CheckCx) -> Verdict {
     // One Node per kind of trouble, side by side; each fault is bound to its own instance.
-    let troubles = [
-        ("401", Effect::Status { status: 401, retry_after_s: None }),
-        ("403", Effect::Status { status: 403, retry_after_s: None }),
-        ("429", Effect::Status { status: 429, retry_after_s: Some(1) }),
-        ("500", Effect::Status { status: 500, retry_after_s: None }),
-        ("refused", Effect::Refuse),
-    ];
     let mut cases = Vec::new();
-    for (name, effect) in troubles {
-        let instance = cx.instance(name);
+    for trouble in troubles::all() {
+        let instance = cx.instance(trouble.name);
         cx.put_instance(&instance).await?;
-        let mut faults = Vec::new();
         // A look-up may go by name or by id; a listing is not about one object and stays whole.
-        for key in [instance.name.clone(), instance.id.clone()] {
-            let matching = Match { ops: vec![Op::InstanceGet], resource: Some(key), ..Match::default() };
-            faults.push(
-                cx.inject(Fault { matching, effect: effect.clone(), calls: None, for_ms: None }).await?,
-            );
-        }
+        let met = trouble.inject(cx, &[Op::InstanceGet], &[&instance.name, &instance.id]).await?;
         cx.create_node(NodePlan::new(&instance.name)).await?;
-        cases.push((name, instance, faults));
+        cases.push((instance, met));
     }
-    for (name, _, faults) in &cases {
-        let hits = async || {
-            let mut hits = 0;
-            for fault in faults {
-                hits += cx.hits(fault).await?;
-            }
-            Ok(hits)
-        };
-        let promise = format!("the CCM asks for the machine and gets {name}");
+    for (_, trouble) in &cases {
+        let promise = format!("the CCM asks for the machine and gets {}", trouble.name);
         let failing = holds("at least one look-up that fails", |hits: &u64| *hits > 0);
-        let met = cx.eventually(&promise, cx.limits().watch(), hits, failing).await;
+        let met =
+            cx.eventually(&promise, cx.limits().watch(), async || trouble.hits(cx).await, failing).await;
         if met.is_err() && !cx.journal(|entry| entry.op == Op::InstanceList).is_empty() {
             return Err(Stop::NotObservable(
                 "the CCM lists instances instead of looking one up, and a fault in listing would disturb all checks".to_owned(),
@@ -51,7 +33,7 @@ pub(super) async fn waits_out_cloud_errors(cx: &CheckCx) -> Verdict {
         }
         met?;
     }
-    let names: Vec<String> = cases.iter().map(|(_, instance, _)| instance.name.clone()).collect();
+    let names: Vec<String> = cases.iter().map(|(instance, _)| instance.name.clone()).collect();
     cx.consistently(
         "no Node is touched while its machine cannot be looked up",
         cx.limits().quiet_nodes(),
@@ -61,16 +43,14 @@ pub(super) async fn waits_out_cloud_errors(cx: &CheckCx) -> Verdict {
         }),
     )
     .await?;
-    for (_, _, faults) in &cases {
-        for fault in faults {
-            cx.clear(fault).await?;
-        }
+    for (_, trouble) in &cases {
+        trouble.clear(cx).await?;
     }
     // The back-off has grown with the outage: recovery may take as long again (contract section 21).
     let limit = cx.limits().nodes_after(cx.limits().quiet_nodes());
-    for (name, instance, _) in &cases {
+    for (instance, trouble) in &cases {
         cx.eventually(
-            &format!("the Node that met {name} is initialised without a restart"),
+            &format!("the Node that met {} is initialised without a restart", trouble.name),
             limit,
             async || Ok(cx.find_node(&instance.name)),
             initialised(),

@@ -1,7 +1,7 @@
 //! The calls of the admin API, a method each.
 
 use super::super::replies::{Health, JournalPage};
-use super::super::types::{
+use super::super::{
     ActiveFault, BarrierStatus, Credential, Entry, Fault, Instance, Inventory, LoadBalancer, Match, Route,
     Settings,
 };
