@@ -65,10 +65,10 @@ impl InstanceIds {
     pub fn allow(self, id: &str) -> bool {
         match self {
             InstanceIds::Text => !matches!(id, "" | "." | ".."),
-            InstanceIds::Number => id.parse().is_ok_and(|number: u64| {
-                // Written in one way only, so that a number finds its id again.
-                (1..=GREATEST).contains(&number) && number.to_string() == id
-            }),
+            // Written in one way only, so that a number finds its id again.
+            InstanceIds::Number => {
+                !id.starts_with(['+', '0']) && id.parse().is_ok_and(|number: u64| number <= GREATEST)
+            }
         }
     }
 }

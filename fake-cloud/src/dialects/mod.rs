@@ -15,6 +15,8 @@ mod native;
 #[cfg(feature = "server")]
 mod request;
 mod shown;
+#[cfg(feature = "server")]
+mod texts;
 
 #[cfg(feature = "server")]
 pub(crate) use dialect::{Denial, Dialect, Effect, Identity, Plan};
@@ -22,6 +24,8 @@ pub use kind::{InstanceIds, Kind};
 #[cfg(feature = "server")]
 pub(crate) use request::{Answer, Call, Request};
 pub use shown::Shown;
+#[cfg(feature = "server")]
+pub(crate) use texts::{Shelf, Text, Texts};
 
 /// All dialects.
 pub const ALL: &[Kind] = &[

@@ -3,26 +3,33 @@
 use crate::admin::Instance;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// All instances by id. Names need not be unique, and are what CCMs look up new machines by: they have an index, in small
-/// letters, as some clouds do not tell letters apart by case.
+/// All instances by id: shorter ids first, so that numbers are in their order. Names need not be unique, and are what CCMs
+/// look up new machines by: they have an index, in small letters, as some clouds do not tell letters apart by case.
 #[derive(Debug, Default)]
 pub(super) struct Instances {
-    by_id: BTreeMap<String, Instance>,
-    ids_by_name: BTreeMap<String, BTreeSet<String>>,
+    by_id: BTreeMap<Key, Instance>,
+    keys_by_name: BTreeMap<String, BTreeSet<Key>>,
+}
+
+/// An id's length and the id.
+type Key = (usize, String);
+
+fn key(id: &str) -> Key {
+    (id.len(), id.to_owned())
 }
 
 impl Instances {
     pub(super) fn get(&self, id: &str) -> Option<&Instance> {
-        self.by_id.get(id)
+        self.by_id.get(&key(id))
     }
 
     /// Those of that name, letters in either case, by id.
     pub(super) fn named(&self, name: &str) -> impl Iterator<Item = &Instance> {
-        self.ids_by_name
+        self.keys_by_name
             .get(&name.to_ascii_lowercase())
             .into_iter()
             .flatten()
-            .filter_map(|id| self.by_id.get(id))
+            .filter_map(|key| self.by_id.get(key))
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Instance> {
@@ -31,23 +38,24 @@ impl Instances {
 
     pub(super) fn put(&mut self, instance: Instance) {
         self.forget_name(&instance.id);
-        self.ids_by_name.entry(instance.name.to_ascii_lowercase()).or_default().insert(instance.id.clone());
-        self.by_id.insert(instance.id.clone(), instance);
+        let key = key(&instance.id);
+        self.keys_by_name.entry(instance.name.to_ascii_lowercase()).or_default().insert(key.clone());
+        self.by_id.insert(key, instance);
     }
 
     pub(super) fn remove(&mut self, id: &str) -> Option<Instance> {
         self.forget_name(id);
-        self.by_id.remove(id)
+        self.by_id.remove(&key(id))
     }
 
     fn forget_name(&mut self, id: &str) {
-        let Some(name) = self.by_id.get(id).map(|instance| instance.name.to_ascii_lowercase()) else {
+        let Some(name) = self.get(id).map(|instance| instance.name.to_ascii_lowercase()) else {
             return;
         };
-        if let Some(ids) = self.ids_by_name.get_mut(&name) {
-            ids.remove(id);
-            if ids.is_empty() {
-                self.ids_by_name.remove(&name);
+        if let Some(keys) = self.keys_by_name.get_mut(&name) {
+            keys.remove(&key(id));
+            if keys.is_empty() {
+                self.keys_by_name.remove(&name);
             }
         }
     }
@@ -81,6 +89,14 @@ mod tests {
     }
 
     #[test]
+    fn numbers_are_in_their_order() {
+        let all: Instances = ["10", "9", "100"].map(|id| instance(id, "a")).into_iter().collect();
+        let ids = |found: Vec<&Instance>| found.into_iter().map(|i| i.id.clone()).collect::<Vec<String>>();
+        assert_eq!(ids(all.iter().collect()), ["9", "10", "100"]);
+        assert_eq!(ids(all.named("a").collect()), ["9", "10", "100"]);
+    }
+
+    #[test]
     fn a_name_leads_to_those_that_have_it_now() {
         let mut all: Instances =
             [instance("1", "a"), instance("2", "a"), instance("3", "b")].into_iter().collect();
@@ -90,6 +106,6 @@ mod tests {
         all.put(instance("2", "c"));
         all.remove("1");
         assert_eq!((ids(&all, "a"), ids(&all, "c")), (vec![], vec!["2".to_owned()]));
-        assert_eq!(all.ids_by_name.len(), 2, "no name without an instance is kept");
+        assert_eq!(all.keys_by_name.len(), 2, "no name without an instance is kept");
     }
 }

@@ -1,7 +1,8 @@
 //! What every answer carries: a request id, and how much of the hourly limit is left. The limit is counted but never
 //! enforced: a test that wants a 429 orders one.
 
-use super::super::Answer;
+use super::super::{Answer, Texts};
+use crate::admin::{Instance, LoadBalancer};
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use jiff::Timestamp;
 use std::sync::{Mutex, PoisonError};
@@ -17,11 +18,15 @@ const RESET: HeaderName = HeaderName::from_static("ratelimit-reset");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const JSON: HeaderValue = HeaderValue::from_static("application/json; charset=utf-8");
 
-/// Where answers go out.
+/// Where answers go out, and what they have shown.
 #[derive(Debug)]
 pub(super) struct Desk {
     opened: String,
     counts: Mutex<Counts>,
+    /// Droplets as they were shown.
+    pub(super) droplets: Texts<Instance>,
+    /// Load balancers as they were shown.
+    pub(super) load_balancers: Texts<LoadBalancer>,
 }
 
 #[derive(Debug, Default)]
@@ -44,7 +49,12 @@ pub(super) struct Ticket {
 
 impl Desk {
     pub(super) fn open() -> Desk {
-        Desk { opened: time_text(Timestamp::now()), counts: Mutex::default() }
+        Desk {
+            opened: time_text(Timestamp::now()),
+            counts: Mutex::default(),
+            droplets: Texts::default(),
+            load_balancers: Texts::default(),
+        }
     }
 
     /// When the cloud began, as the API writes times. Droplets are as old as the cloud.

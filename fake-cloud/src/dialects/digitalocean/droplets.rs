@@ -1,5 +1,6 @@
 //! Droplets: the model's instances. Only one whose id is a number can be a droplet.
 
+use super::super::{Shelf, Text};
 use super::places::{DEFAULT_VPC, Region, Size};
 use super::tags::Tags;
 use crate::admin::{Instance, InstanceState};
@@ -9,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// A droplet.
 #[derive(Serialize)]
-pub(super) struct Droplet<'a> {
+struct Droplet<'a> {
     id: u64,
     name: &'a str,
     memory: u32,
@@ -29,7 +30,7 @@ pub(super) struct Droplet<'a> {
     size_slug: &'a str,
     networks: Networks<'a>,
     region: Region<'a>,
-    tags: Vec<&'a str>,
+    tags: &'a [&'a str],
     vpc_uuid: &'static str,
 }
 
@@ -93,15 +94,26 @@ pub(super) fn number(instance: &Instance) -> Option<u64> {
 
 /// A droplet's id from its text: digits without anything before them.
 pub(super) fn id(text: &str) -> Option<u64> {
-    text.parse().ok().filter(|_| InstanceIds::Number.allow(text))
+    if InstanceIds::Number.allow(text) { text.parse().ok() } else { None }
+}
+
+/// What is shown of an instance, if it is a droplet. Droplets are as old as the cloud.
+pub(super) fn text(
+    texts: &mut Shelf<Instance>,
+    instance: &Instance,
+    created_at: &str,
+    tags: &Tags,
+) -> Option<Text> {
+    let id = number(instance)?;
+    let tags = tags.of("droplet", &instance.id);
+    Some(texts.text(&instance.id, instance, &tags, || Droplet::of(id, instance, created_at, &tags)))
 }
 
 impl<'a> Droplet<'a> {
-    /// The droplet that an instance is, if it is one. Droplets are as old as the cloud.
-    pub(super) fn of(instance: &'a Instance, created_at: &'a str, tags: &'a Tags) -> Option<Droplet<'a>> {
+    fn of(id: u64, instance: &'a Instance, created_at: &'a str, tags: &'a [&'a str]) -> Droplet<'a> {
         let size = Size::of(&instance.instance_type);
-        Some(Droplet {
-            id: number(instance)?,
+        Droplet {
+            id,
             name: &instance.name,
             memory: size.memory,
             vcpus: size.vcpus,
@@ -123,9 +135,9 @@ impl<'a> Droplet<'a> {
             size_slug: &instance.instance_type,
             networks: networks(instance),
             region: Region::of(&instance.region),
-            tags: tags.of("droplet", &instance.id),
+            tags,
             vpc_uuid: DEFAULT_VPC,
-        })
+        }
     }
 }
 
@@ -162,6 +174,7 @@ fn networks(instance: &Instance) -> Networks<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::Texts;
     use super::*;
     use crate::admin::Address;
     use std::collections::BTreeMap;
@@ -209,12 +222,12 @@ mod tests {
 
     #[test]
     fn a_droplet_has_every_field_whatever_the_instance_says() {
-        let tags = Tags::default();
+        let (tags, texts) = (Tags::default(), Texts::default());
         let stopped = instance("7", &[]);
-        let shown = Droplet::of(&stopped, "2026-01-02T03:04:05Z", &tags).expect("a droplet");
+        let shown = text(&mut texts.open(), &stopped, "2026-01-02T03:04:05Z", &tags).expect("a droplet");
         let shown = serde_json::to_value(shown).expect("JSON");
         assert_eq!((&shown["id"], &shown["status"]), (&7.into(), &"off".into()));
         assert_eq!((&shown["kernel"], &shown["region"]["slug"]), (&serde_json::Value::Null, &"".into()));
-        assert!(Droplet::of(&instance("i-7", &[]), "", &tags).is_none());
+        assert!(text(&mut texts.open(), &instance("i-7", &[]), "", &tags).is_none());
     }
 }

@@ -1,6 +1,6 @@
 //! Calls about load balancers.
 
-use super::super::{Answer, Call, Plan, Request};
+use super::super::{Answer, Call, Plan, Request, Shelf, Text};
 use super::desk::Desk;
 use super::errors::Trouble;
 use super::lb_request::Wanted;
@@ -18,24 +18,25 @@ use std::time::Duration;
 const RESOURCE: &str = "load_balancer";
 
 #[derive(Serialize)]
-struct One<'a> {
-    load_balancer: wire::LoadBalancer<'a>,
+struct One {
+    load_balancer: Text,
 }
 
 pub(super) fn list(desk: &Arc<Desk>, request: &Request) -> Plan {
-    planned(desk, Call::new(Op::LbList), Query::of_list(request, &[]), |_, query, cloud, now| {
+    planned(desk, Call::new(Op::LbList), Query::of_list(request, &[]), |desk, query, cloud, now| {
         let (tags, limit) = (Tags::all(cloud), cloud.page_size());
         let shown: Vec<&LoadBalancer> =
             cloud.list_load_balancers(now).into_iter().filter(|lb| wire::is_visible(lb)).collect();
-        let shown = shown.into_iter().map(|lb| wire::LoadBalancer::of(lb, &tags));
+        let mut texts = desk.load_balancers.open();
+        let shown = shown.into_iter().map(|lb| text(&mut texts, lb, &tags));
         Ok(query.page("load_balancers", limit, shown))
     })
 }
 
 pub(super) fn get(desk: &Arc<Desk>, request: &Request, id: &str) -> Plan {
     let id = id.to_owned();
-    planned(desk, Call::on(Op::LbGet, &id), Query::none(request), move |_, _, cloud, now| {
-        shown(200, cloud, &id, now)
+    planned(desk, Call::on(Op::LbGet, &id), Query::none(request), move |desk, _, cloud, now| {
+        shown(200, desk, cloud, &id, now)
     })
 }
 
@@ -57,7 +58,7 @@ pub(super) fn create(desk: &Arc<Desk>, request: &Request) -> Plan {
             tags::create(cloud, tag, now)?;
             tags::tag(cloud, tag, vec![Resource::new(RESOURCE, &id)], now)?;
         }
-        Ok(shown(202, cloud, &id, now)?.creating(&id))
+        Ok(shown(202, desk, cloud, &id, now)?.creating(&id))
     });
     beyond.into_iter().fold(plan, Plan::beyond)
 }
@@ -73,7 +74,7 @@ pub(super) fn update(desk: &Arc<Desk>, request: &Request, id: &str) -> Plan {
         let present = Settings::of(find(cloud, &id, now)?);
         let (spec, _) = wanted?.into_spec(cloud, Some(&present), &desk.now())?;
         cloud.update_load_balancer(&id, now, |_| spec).map_err(refused)?;
-        shown(200, cloud, &id, now)
+        shown(200, desk, cloud, &id, now)
     });
     beyond.into_iter().fold(plan, Plan::beyond)
 }
@@ -94,10 +95,15 @@ fn find<'a>(cloud: &'a mut Cloud, id: &str, now: Duration) -> Result<&'a LoadBal
     if wire::is_visible(lb) { Ok(lb) } else { Err(Trouble::not_found()) }
 }
 
-fn shown(status: u16, cloud: &mut Cloud, id: &str, now: Duration) -> Result<Answer, Trouble> {
+fn text(texts: &mut Shelf<LoadBalancer>, lb: &LoadBalancer, tags: &Tags) -> Text {
+    let tags = tags.of(RESOURCE, &lb.id);
+    texts.text(&lb.id, lb, &tags, || wire::LoadBalancer::of(lb, &tags))
+}
+
+fn shown(status: u16, desk: &Desk, cloud: &mut Cloud, id: &str, now: Duration) -> Result<Answer, Trouble> {
     let tags = Tags::all(cloud);
     let lb = find(cloud, id, now)?;
-    Ok(Answer::json(status, &One { load_balancer: wire::LoadBalancer::of(lb, &tags) }))
+    Ok(Answer::json(status, &One { load_balancer: text(&mut desk.load_balancers.open(), lb, &tags) }))
 }
 
 /// A refusal of the model about a load balancer: the one thing in its way is another one of that name.

@@ -1,10 +1,10 @@
 //! Calls of the `digitalocean` dialect: from method and path to what they mean and do. Those about load balancers have a
 //! file of their own.
 
-use super::super::{Answer, Call, Plan, Request};
+use super::super::{Answer, Call, Plan, Request, Text};
 use super::certificates::{self, NewCertificate};
 use super::desk::Desk;
-use super::droplets::{self, Droplet};
+use super::droplets;
 use super::errors::Trouble;
 use super::query::Query;
 use super::tags::{self, NewTag, Resources, Tags};
@@ -92,26 +92,28 @@ fn list_droplets(desk: &Arc<Desk>, request: &Request) -> Plan {
     planned(desk, query.call(op), query, move |desk, query, cloud, now| {
         let (tags, limit) = (Tags::all(cloud), cloud.page_size());
         // A look-up is always fresh, only lists may be stale.
-        let mut found: Vec<&Instance> = match query.filter("name") {
+        let found: Vec<&Instance> = match query.filter("name") {
             Some(name) => cloud.instances_named(name).collect(),
             None => cloud.list_instances(now),
         };
-        // By then every one of them is a droplet, and a page knows how many there are.
-        found.retain(|instance| droplets::number(instance).is_some());
-        let shown = found.into_iter().map(|instance| Droplet::of(instance, desk.opened(), &tags));
+        // Every one of them is a droplet: the admin API takes no other ids for this dialect.
+        let mut texts = desk.droplets.open();
+        let shown =
+            found.into_iter().map(|instance| droplets::text(&mut texts, instance, desk.opened(), &tags));
         Ok(query.page("droplets", limit, shown))
     })
 }
 
 fn get_droplet(desk: &Arc<Desk>, request: &Request, id: &str) -> Plan {
     #[derive(Serialize)]
-    struct One<'a> {
-        droplet: Droplet<'a>,
+    struct One {
+        droplet: Text,
     }
     let id = id.to_owned();
     planned(desk, Call::on(Op::InstanceGet, &id), Query::none(request), move |desk, _, cloud, _| {
         let tags = Tags::all(cloud);
-        let droplet = Droplet::of(cloud.instance(&id)?, desk.opened(), &tags);
+        let instance = cloud.instance(&id)?;
+        let droplet = droplets::text(&mut desk.droplets.open(), instance, desk.opened(), &tags);
         Ok(Answer::json(200, &One { droplet: droplet.ok_or_else(Trouble::not_found)? }))
     })
 }

@@ -1,7 +1,6 @@
 //! Load balancers as the API shows them, and what of that the model keeps as their details.
 
 use super::places::{DEFAULT_PROJECT, DEFAULT_VPC, Region};
-use super::tags::Tags;
 use crate::admin::{self, LbState};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
@@ -183,7 +182,7 @@ pub(super) struct LoadBalancer<'a> {
     sticky_sessions: Sticky,
     region: RegionOf,
     tag: &'static str,
-    tags: Vec<String>,
+    tags: &'a [&'a str],
     droplet_ids: Vec<u64>,
     redirect_http_to_https: bool,
     enable_proxy_protocol: bool,
@@ -213,7 +212,7 @@ pub(super) fn is_visible(lb: &admin::LoadBalancer) -> bool {
 
 impl<'a> LoadBalancer<'a> {
     /// The load balancer as callers see it.
-    pub(super) fn of(lb: &'a admin::LoadBalancer, tags: &Tags) -> LoadBalancer<'a> {
+    pub(super) fn of(lb: &'a admin::LoadBalancer, tags: &'a [&'a str]) -> LoadBalancer<'a> {
         let settings = Settings::of(lb);
         let address = |wanted: fn(&IpAddr) -> bool| lb.addresses.iter().filter_map(|a| a.ip).find(wanted);
         LoadBalancer {
@@ -242,7 +241,7 @@ impl<'a> LoadBalancer<'a> {
             sticky_sessions: settings.sticky_sessions,
             region: RegionOf(settings.region),
             tag: "",
-            tags: tags.of("load_balancer", &lb.id).into_iter().map(str::to_owned).collect(),
+            tags,
             droplet_ids: lb.backends.iter().filter_map(|id| super::droplets::id(id)).collect(),
             redirect_http_to_https: settings.redirect_http_to_https,
             enable_proxy_protocol: settings.enable_proxy_protocol,

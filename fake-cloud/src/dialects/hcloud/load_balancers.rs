@@ -1,6 +1,7 @@
 //! Calls about load balancers as a whole: look-up, creation, renaming, deletion.
 
 use super::super::{Answer, Call, Plan, Request};
+use super::Shown as Texts;
 use super::calls::{
     Body, Changed, IdOrName, Now, ShownAction, act, check_labels, check_name, planned, planned_with,
     show_action,
@@ -19,10 +20,11 @@ use crate::admin::{LoadBalancer, Op};
 use crate::model::{Cloud, Dependents, Families, LbSpec};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 #[derive(Serialize)]
-struct One {
-    load_balancer: Shown,
+struct One<S> {
+    load_balancer: S,
 }
 
 #[derive(Serialize)]
@@ -33,10 +35,11 @@ struct Created {
 
 /// The load balancer of that id.
 pub(super) fn get(cloud: &mut Cloud, id: &str, now: Now) -> Result<LoadBalancer, Fail> {
-    match cloud.load_balancer(id, now.time) {
-        Ok(lb) => Ok(lb.clone()),
-        Err(_) => Err(Fail::not_found("load_balancer", id)),
-    }
+    find(cloud, id, now).cloned()
+}
+
+fn find<'a>(cloud: &'a mut Cloud, id: &str, now: Now) -> Result<&'a LoadBalancer, Fail> {
+    cloud.load_balancer(id, now.time).map_err(|_| Fail::not_found("load_balancer", id))
 }
 
 /// Makes a load balancer what `change` makes of it.
@@ -53,7 +56,8 @@ pub(super) fn update(
     Ok(())
 }
 
-pub(super) fn list(clock: Clock, request: &Request) -> Plan {
+pub(super) fn list(clock: Clock, texts: &Arc<Texts>, request: &Request) -> Plan {
+    let texts = texts.clone();
     let query = Query::list(request, &["name", "label_selector"], &["id", "name", "created"]);
     let mut call = Call::new(Op::LbList);
     for (key, value) in query.filters() {
@@ -62,9 +66,15 @@ pub(super) fn list(clock: Clock, request: &Request) -> Plan {
     if let Some(owner) = query.wanted_label(OWNER_LABEL) {
         call = call.owned_by(owner);
     }
-    planned(clock, call, query, |query, cloud, now| {
+    planned(clock, call, query, move |query, cloud, now| {
         let limit = cloud.page_size();
-        let fits = |lb: &&LoadBalancer| query.fits("name", &lb.name) && query.selects(|key| label(lb, key));
+        // Most look-ups go by the owner: comparing that first spares reading the labels of all others.
+        let owner = query.wanted_label(OWNER_LABEL);
+        let fits = |lb: &&LoadBalancer| {
+            owner.is_none_or(|owner| lb.owner == owner)
+                && query.fits("name", &lb.name)
+                && query.selects(|key| label(lb, key))
+        };
         let found: Vec<&LoadBalancer> =
             cloud.list_load_balancers(now.time).into_iter().filter(fits).collect();
         let value = |lb: &&LoadBalancer, key: &str| match key {
@@ -72,14 +82,18 @@ pub(super) fn list(clock: Clock, request: &Request) -> Plan {
             "created" => Details::of(lb).created,
             _ => lb.id.clone(),
         };
-        Ok(query.page("load_balancers", limit, found, value, |lb| show(lb, now)))
+        let mut texts = texts.load_balancers.open();
+        Ok(query
+            .page("load_balancers", limit, found, value, |lb| texts.text(&lb.id, lb, &[], || show(lb, now))))
     })
 }
 
-pub(super) fn read(clock: Clock, request: &Request, id: &str) -> Plan {
-    let id = id.to_owned();
+pub(super) fn read(clock: Clock, texts: &Arc<Texts>, request: &Request, id: &str) -> Plan {
+    let (texts, id) = (texts.clone(), id.to_owned());
     planned(clock, Call::on(Op::LbGet, &id), Query::none(request), move |_, cloud, now| {
-        Ok(Answer::json(200, &One { load_balancer: show(&get(cloud, &id, now)?, now) }))
+        let lb = find(cloud, &id, now)?;
+        let load_balancer = texts.load_balancers.open().text(&id, lb, &[], || show(lb, now));
+        Ok(Answer::json(200, &One { load_balancer }))
     })
 }
 

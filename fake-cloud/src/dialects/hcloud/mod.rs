@@ -17,27 +17,37 @@ mod query;
 mod routes;
 mod servers;
 
-use super::{Answer, Denial, Dialect, Identity, Plan, Request};
+use super::{Answer, Denial, Dialect, Identity, Plan, Request, Texts};
+use crate::admin::{Instance, LoadBalancer};
 use crate::credentials::Credentials;
 use crate::model::{GoneBackends, IdForm};
 use clock::{Clock, RateLimit};
+use std::sync::Arc;
 use std::time::Duration;
 
-/// This dialect. Keeps when it was started, which all its times count from, and the calls that are left.
+/// This dialect. Keeps when it was started, which all its times count from, the calls that are left, and what it has shown.
 pub(super) struct Hcloud {
     clock: Clock,
     limit: RateLimit,
+    texts: Arc<Shown>,
+}
+
+/// What was shown, as JSON.
+#[derive(Debug, Default)]
+struct Shown {
+    servers: Texts<Instance>,
+    load_balancers: Texts<LoadBalancer>,
 }
 
 impl Hcloud {
     pub(super) fn new() -> Hcloud {
-        Hcloud { clock: Clock::start(), limit: RateLimit::new() }
+        Hcloud { clock: Clock::start(), limit: RateLimit::new(), texts: Arc::default() }
     }
 }
 
 impl Dialect for Hcloud {
     fn plan(&self, request: &Request) -> Plan {
-        routes::plan(self.clock, request)
+        routes::plan(self.clock, &self.texts, request)
     }
 
     fn ids(&self) -> IdForm {

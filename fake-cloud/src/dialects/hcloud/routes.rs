@@ -1,21 +1,23 @@
 //! Calls of the `hcloud` dialect: from method and path to what they mean.
 
 use super::super::{Call, Plan, Request};
+use super::Shown;
 use super::clock::Clock;
 use super::offers::Whose;
 use super::{certificates, lb_changes, load_balancers, networks, offers, servers};
 use crate::admin::Op;
 use hyper::Method;
+use std::sync::Arc;
 
 /// Where the metadata service is, on an address of its own in the real cloud.
 pub(super) const METADATA: &str = "/hetzner/v1/metadata/private-networks";
 
 /// What a call means.
-pub(super) fn plan(clock: Clock, request: &Request) -> Plan {
+pub(super) fn plan(clock: Clock, texts: &Arc<Shown>, request: &Request) -> Plan {
     let segments = request.segments();
     let parts: Vec<&str> = segments.iter().map(String::as_str).collect();
     let found = match parts.as_slice() {
-        ["v1", rest @ ..] => of_the_api(clock, request, rest),
+        ["v1", rest @ ..] => of_the_api(clock, texts, request, rest),
         _ if request.method == Method::GET && request.uri.path() == METADATA => {
             Some(networks::metadata(clock, request))
         }
@@ -24,7 +26,7 @@ pub(super) fn plan(clock: Clock, request: &Request) -> Plan {
     found.unwrap_or_else(|| Plan::unknown(request))
 }
 
-fn of_the_api(clock: Clock, request: &Request, parts: &[&str]) -> Option<Plan> {
+fn of_the_api(clock: Clock, texts: &Arc<Shown>, request: &Request, parts: &[&str]) -> Option<Plan> {
     const LB: &str = "load_balancer";
     Some(match (&request.method, parts) {
         (&Method::GET, ["locations"]) => offers::locations(clock, request),
@@ -33,20 +35,20 @@ fn of_the_api(clock: Clock, request: &Request, parts: &[&str]) -> Option<Plan> {
         (&Method::GET, ["load_balancer_types", id]) => offers::balancer_type(clock, request, id),
         (&Method::GET, ["actions"]) => offers::actions(clock, request, Whose::All),
         (&Method::GET, ["actions", id]) => offers::action(clock, request, Whose::All, id),
-        (&Method::GET, ["servers"]) => servers::list(clock, request),
-        (&Method::GET, ["servers", id]) => servers::read(clock, request, id),
+        (&Method::GET, ["servers"]) => servers::list(clock, texts, request),
+        (&Method::GET, ["servers", id]) => servers::read(clock, texts, request, id),
         (&Method::POST, ["servers"]) => servers::forbidden(Call::new(Op::InstanceWrite)),
         (&(Method::PUT | Method::DELETE), ["servers", id])
         | (&Method::POST, ["servers", id, "actions", _]) => {
             servers::forbidden(Call::on(Op::InstanceWrite, id))
         }
-        (&Method::GET, ["load_balancers"]) => load_balancers::list(clock, request),
+        (&Method::GET, ["load_balancers"]) => load_balancers::list(clock, texts, request),
         (&Method::POST, ["load_balancers"]) => load_balancers::create(clock, request),
         (&Method::GET, ["load_balancers", "actions"]) => offers::actions(clock, request, Whose::Kind(LB)),
         (&Method::GET, ["load_balancers", "actions", id]) => {
             offers::action(clock, request, Whose::Kind(LB), id)
         }
-        (&Method::GET, ["load_balancers", id]) => load_balancers::read(clock, request, id),
+        (&Method::GET, ["load_balancers", id]) => load_balancers::read(clock, texts, request, id),
         (&Method::PUT, ["load_balancers", id]) => load_balancers::rename(clock, request, id),
         (&Method::DELETE, ["load_balancers", id]) => load_balancers::delete(clock, request, id),
         (&Method::GET, ["load_balancers", id, "actions"]) => {

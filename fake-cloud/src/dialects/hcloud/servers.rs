@@ -1,6 +1,7 @@
 //! Calls about servers: the model's instances, which no token of this API may change here.
 
 use super::super::{Answer, Call, Plan, Request};
+use super::Shown as Texts;
 use super::calls::{Now, number, planned};
 use super::catalog::{Location, place};
 use super::clock::Clock;
@@ -11,6 +12,7 @@ use crate::admin::{Instance, InstanceState, Op};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 
 /// A server. What it is attached to beyond its networks is left out, as nobody here looks at it.
 #[derive(Serialize)]
@@ -18,7 +20,7 @@ struct Shown<'a> {
     id: u64,
     name: &'a str,
     status: &'static str,
-    created: &'a str,
+    created: String,
     server_type: ServerType<'a>,
     location: Place<'a>,
     datacenter: Datacenter<'a>,
@@ -81,12 +83,12 @@ struct PrivateNet<'a> {
 }
 
 #[derive(Serialize)]
-struct One<'a> {
-    server: Shown<'a>,
+struct One<S> {
+    server: S,
 }
 
 /// What is shown of an instance. A second internal address is a second attachment to the one network there is.
-fn show<'a>(instance: &'a Instance, created: &'a str) -> Shown<'a> {
+fn show(instance: &Instance, created: String) -> Shown<'_> {
     let id = number(&instance.id);
     let Location { id: location, name, network_zone, .. } = place(&instance.region);
     let location = Place { id: location, name, network_zone };
@@ -104,10 +106,7 @@ fn show<'a>(instance: &'a Instance, created: &'a str) -> Shown<'a> {
     Shown {
         id,
         name: &instance.name,
-        status: match instance.state {
-            InstanceState::Running => "running",
-            InstanceState::Stopped => "off",
-        },
+        status: status(instance.state),
         created,
         server_type: ServerType { id: 22, name: &instance.instance_type },
         location,
@@ -123,6 +122,13 @@ fn show<'a>(instance: &'a Instance, created: &'a str) -> Shown<'a> {
     }
 }
 
+fn status(state: InstanceState) -> &'static str {
+    match state {
+        InstanceState::Running => "running",
+        InstanceState::Stopped => "off",
+    }
+}
+
 /// A machine has a whole network of IPv6; its own address is the first in it.
 fn network_of(ip: Ipv6Addr) -> String {
     let network = Ipv6Addr::from(u128::from(ip) >> 64 << 64);
@@ -134,7 +140,8 @@ fn mac_address(number: u64) -> String {
     format!("86:{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}")
 }
 
-pub(super) fn list(clock: Clock, request: &Request) -> Plan {
+pub(super) fn list(clock: Clock, texts: &Arc<Texts>, request: &Request) -> Plan {
+    let texts = texts.clone();
     let query = Query::list(request, &["name", "label_selector", "status"], &["id", "name", "created"]);
     let op = if query.filters().is_empty() { Op::InstanceList } else { Op::InstanceGet };
     let mut call = Call::new(op);
@@ -143,37 +150,36 @@ pub(super) fn list(clock: Clock, request: &Request) -> Plan {
     }
     planned(clock, call, query, move |query, cloud, now| {
         let limit = cloud.page_size();
-        let created = created(now);
-        let status = |instance: &Instance| show(instance, &created).status;
         let fits = |instance: &&Instance| {
             query.fits("name", &instance.name)
-                && query.fits("status", status(instance))
+                && query.fits("status", status(instance.state))
                 && query.selects(|key| instance.labels.get(key).map(String::as_str))
         };
         // A look-up is always fresh, only lists may be stale.
-        let mut found: Vec<&Instance> = match op {
+        let found: Vec<&Instance> = match op {
             Op::InstanceList => cloud.list_instances(now.time),
             _ => match query.filters() {
                 [(key, name)] if key == "name" => cloud.instances_named(name).filter(fits).collect(),
                 _ => cloud.instances().filter(fits).collect(),
             },
         };
-        if !found.is_sorted_by_key(|instance| number(&instance.id)) {
-            found.sort_by_key(|instance| number(&instance.id));
-        }
         let value = |instance: &&Instance, key: &str| match key {
             "name" => instance.name.clone(),
             _ => instance.id.clone(),
         };
-        Ok(query.page("servers", limit, found, value, |instance| show(instance, &created)))
+        let mut texts = texts.servers.open();
+        Ok(query.page("servers", limit, found, value, |instance| {
+            texts.text(&instance.id, instance, &[], || show(instance, created(now)))
+        }))
     })
 }
 
-pub(super) fn read(clock: Clock, request: &Request, id: &str) -> Plan {
-    let id = id.to_owned();
+pub(super) fn read(clock: Clock, texts: &Arc<Texts>, request: &Request, id: &str) -> Plan {
+    let (texts, id) = (texts.clone(), id.to_owned());
     planned(clock, Call::on(Op::InstanceGet, &id), Query::none(request), move |_, cloud, now| {
         let instance = cloud.instance(&id).map_err(|_| Fail::not_found("server", &id))?;
-        Ok(Answer::json(200, &One { server: show(instance, &created(now)) }))
+        let server = texts.servers.open().text(&id, instance, &[], || show(instance, created(now)));
+        Ok(Answer::json(200, &One { server }))
     })
 }
 
