@@ -5,10 +5,11 @@ use crate::judges::initialised;
 use crate::loadbalancer::{RESTART, provisioned};
 use fake_cloud::admin::Entry;
 use harness::check::{Capability, Facility, Stop, Verdict};
-use harness::cx::{Check, CheckCx, NodePlan, Suite, load_balancer};
+use harness::cx::{Check, CheckCx, End, NodePlan, Suite, load_balancer};
 use harness::probe::{Observed, Seen, holds, judge};
 use harness::session::{Crash, show_entry};
 use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -275,12 +276,25 @@ async fn gives_up_when_it_cannot_renew(cx: &CheckCx) -> Verdict {
     };
     // Somebody else holds the Lease and keeps renewing it: for the leader that is a renewal that never succeeds.
     let stolen = crate::stolen_lease::StolenLease::take(cx, &key).await?;
+    let stolen_at = Timestamp::now();
     let limit = cx.limits().step_down();
-    let read = async || Ok(cx.has_ended(&leader, restarts));
-    let ended = holds(format!("the process of replica {leader} ended"), |ended: &bool| *ended);
-    let outcome = cx.eventually("the leader ends itself", limit, read, ended).await;
+    let read = async || Ok(cx.end_of(&leader, restarts));
+    let ended = judge(format!("the process of replica {leader} ended"), |end: &Option<End>| match end {
+        Some(end) => Seen::Yes(*end),
+        None => Seen::NotYet(String::new()),
+    });
+    let promise = "the leader ends itself";
+    let outcome = cx.eventually(promise, limit + cx.limits().kubelet_report(), read, ended).await;
     stolen.let_go().await?;
-    outcome?;
+    // What counts is when it ended, not when its kubelet came round to saying so.
+    let took = outcome?.at.map(|at| Duration::try_from(at.duration_since(stolen_at)).unwrap_or_default());
+    if let Some(took) = took.filter(|took| *took > limit) {
+        return Err(Stop::unmet(
+            promise,
+            format!("within {limit:?} of the loss of its Lease"),
+            format!("it ended after {took:?}"),
+        ));
+    }
     let led = judge("a Lease held by a replica again", |lease: &Option<Arc<Lease>>| match lease {
         Some(lease) if holder(lease).is_some_and(|h| h != crate::stolen_lease::THIEF) => Seen::Yes(()),
         _ => Seen::NotYet(String::new()),

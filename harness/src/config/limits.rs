@@ -93,6 +93,11 @@ impl Limits {
         self.budget(Budget::StepDown)
     }
 
+    /// A kubelet has told the API server that a container ended. It looks every second and reports in its own time: 5 s.
+    pub fn kubelet_report(&self) -> Duration {
+        secs(5).mul_f64(self.scale)
+    }
+
     /// The lifecycle loop has looked at every node. B-LIFE: 10 s, two of its periods.
     pub fn life(&self) -> Duration {
         self.budget(Budget::Life)

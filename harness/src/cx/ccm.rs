@@ -4,13 +4,31 @@ use super::nodes::NodePlan;
 use super::{CheckCx, Undo};
 use crate::ccm::Form;
 use crate::check::{Stop, Verdict};
-use crate::probe::{ReadError, Seen, judge};
+use crate::probe::{Observed, ReadError, Seen, judge};
 use fake_cloud::admin::Entry;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams};
 use std::sync::Arc;
+
+/// The end of a replica's process, as its kubelet reports it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct End {
+    /// When, to the second; `None` when the kubelet does not say.
+    pub at: Option<Timestamp>,
+}
+
+impl Observed for Option<End> {
+    fn observed(&self) -> String {
+        match self {
+            None => "it runs".to_owned(),
+            Some(End { at: Some(at) }) => format!("it ended at {at}"),
+            Some(End { at: None }) => "it ended".to_owned(),
+        }
+    }
+}
 
 impl CheckCx {
     /// The CCM's Lease as it is now.
@@ -77,13 +95,16 @@ impl CheckCx {
         self.on_end(Undo::Ccm { ended: replica.to_owned() });
     }
 
-    /// Whether the replica's process has ended since it had been restarted `restarts` times, come back or not.
-    pub fn has_ended(&self, replica: &str, restarts: i32) -> bool {
+    /// The end of the replica's process, if it has ended since it had been restarted `restarts` times, come back or not.
+    pub fn end_of(&self, replica: &str, restarts: i32) -> Option<End> {
         let pods = self.pods_of_replica(replica);
         let statuses = pods.iter().filter_map(|pod| pod.status.as_ref()?.container_statuses.as_ref());
-        statuses.flatten().any(|s| {
+        let ended = statuses.flatten().find(|s| {
             s.restart_count > restarts || s.state.as_ref().is_some_and(|state| state.running.is_none())
-        })
+        })?;
+        let terminated = [&ended.state, &ended.last_state].into_iter().flatten();
+        let terminated = terminated.filter_map(|state| state.terminated.as_ref()).next();
+        Some(End { at: terminated.and_then(|t| t.finished_at.as_ref()).map(|time| time.0) })
     }
 
     /// Takes the CCM away, if it is there.

@@ -11,6 +11,7 @@ mod services;
 mod undo;
 
 pub use crate::session::Network;
+pub use ccm::End;
 pub use cloud::Gate;
 pub use cold::{Canary, Cold};
 pub use nodes::{NodePlan, Ready, address, taint, uninitialized};

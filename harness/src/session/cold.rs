@@ -66,12 +66,22 @@ impl Session {
         })
     }
 
+    fn any_ready(&self) -> bool {
+        let ready = |name: &String| {
+            let node = self.world.nodes.find("", name);
+            node.and_then(|node| crate::k8s::ready(&node)).as_deref() == Some("True")
+        };
+        self.real_nodes().iter().any(ready)
+    }
+
     /// Makes the cluster cold with or without a pod network. No CCM may run.
     ///
     /// # Errors
     /// When a node does not come back as its kubelet registers it.
     pub async fn make_cold(&self, network: Network) -> Result<(), SessionError> {
-        if !self.is_cold() {
+        // A kubelet says within ten seconds that its network has gone, and at once when it starts.
+        let must_say_so = network == Network::Absent && self.any_ready();
+        if must_say_so || !self.is_cold() {
             let api: Api<Node> = Api::all(self.client.clone());
             for name in self.real_nodes() {
                 match api.delete(&name, &DeleteParams::default()).await {
