@@ -123,9 +123,9 @@ impl CheckCx {
         self.session.ensure_ccm(Form::Replicas).await
     }
 
-    /// Brings all replicas back, a fresh Pod for the one that was made to end, and waits until one leads, so that the
-    /// next check finds the CCM whole.
-    pub(super) async fn undo_ccm(&self, ended: Option<&str>) -> Result<(), String> {
+    /// Starts all replicas again, with a fresh Pod for the one that was made to end. Waits until one leads where what is
+    /// undone next needs it; else the next check does, and after the last one nobody has to.
+    pub(super) async fn undo_ccm(&self, ended: Option<&str>, needed: bool) -> Result<(), String> {
         let ccm = self.session.ccm();
         if !ccm.exists() {
             return Ok(());
@@ -139,7 +139,12 @@ impl CheckCx {
                 .map_err(|_| format!("Pod {} stays", pod.name_any()))?;
         }
         ccm.start().await.map_err(text)?;
-        ccm.leading(Form::Replicas, self.limits().start()).await.map_err(text)
+        self.session.note_returning().map_err(|error| crate::check::chain(&error))?;
+        if needed {
+            ccm.leading(Form::Replicas, self.limits().start()).await.map_err(text)?;
+            self.session.note_form(Form::Replicas).map_err(|error| crate::check::chain(&error))?;
+        }
+        Ok(())
     }
 
     fn is_replaced(&self, pod: &Pod) -> bool {

@@ -50,6 +50,6 @@ impl CheckCx {
     pub(super) async fn undo_crash(&self) -> Result<(), String> {
         let seat = self.seat.lock().await;
         let Some(seat) = seat.as_ref() else { return Ok(()) };
-        if seat.done() { self.undo_ccm(seat.crashed()).await } else { Ok(()) }
+        if seat.done() { self.undo_ccm(seat.crashed(), true).await } else { Ok(()) }
     }
 }

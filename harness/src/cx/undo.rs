@@ -19,7 +19,7 @@ pub(super) enum Undo {
     Fault(u64),
     /// Release a barrier.
     Barrier(u64),
-    /// Bring the CCM back up, with a fresh Pod for the replica that was made to end.
+    /// Start the CCM again, with a fresh Pod for the replica that was made to end.
     Ccm { ended: String },
     /// Give the seat at the leader's crash back; the last one brings the CCM back up.
     Crash,
@@ -69,7 +69,7 @@ impl CheckCx {
                 Undo::Instance(id) => self.undo_instance(id).await,
                 Undo::Fault(id) => self.undo_fault(*id).await,
                 Undo::Barrier(id) => self.undo_barrier(*id).await,
-                Undo::Ccm { ended } => self.undo_ccm(Some(ended)).await,
+                Undo::Ccm { ended } => self.undo_ccm(Some(ended), !services.is_empty()).await,
                 Undo::Crash => self.undo_crash().await,
                 Undo::Cold => self.undo_cold().await,
             };

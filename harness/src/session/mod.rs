@@ -265,22 +265,21 @@ impl Session {
     /// Why it does not come up, with its last log lines.
     pub async fn ensure_ccm(&self, wanted: Form) -> Result<(), Stop> {
         let _turn = self.dir.hold_ccm()?;
-        let form = match self.ccm_state()? {
+        let outcome = match self.ccm_state()? {
             CcmState::Broken { why } => return Err(Stop::Error(why)),
             CcmState::Settled { form } if form == wanted => return Ok(()),
-            CcmState::Settled { form } => form,
-        };
-        let outcome = self.change_ccm(form, wanted).await;
-        let state = match &outcome {
-            Ok(()) => CcmState::Settled { form: wanted },
-            Err(error) => {
-                CcmState::Broken { why: format!("the CCM under test does not come up: {}", chain(error)) }
+            CcmState::Returning { form } if form == wanted => {
+                self.ccm.leading(wanted, self.limits().start()).await
             }
+            CcmState::Settled { form } | CcmState::Returning { form } => self.change_ccm(form, wanted).await,
         };
-        self.dir.write("ccm.json", &state)?;
-        match state {
-            CcmState::Settled { .. } => Ok(()),
-            CcmState::Broken { why } => Err(Stop::Error(why)),
+        match outcome {
+            Ok(()) => Ok(self.note_form(wanted)?),
+            Err(error) => {
+                let why = format!("the CCM under test does not come up: {}", chain(&error));
+                self.dir.write("ccm.json", &CcmState::Broken { why: why.clone() })?;
+                Err(Stop::Error(why))
+            }
         }
     }
 
@@ -311,6 +310,11 @@ impl Session {
             return Ok(());
         }
         self.ccm.leading(to, self.limits().start()).await
+    }
+
+    /// Records that a check has disturbed the CCM, and that it has not been waited for since.
+    pub(crate) fn note_returning(&self) -> Result<(), StateError> {
+        self.dir.write("ccm.json", &CcmState::Returning { form: Form::Replicas })
     }
 
     /// Records that a check has changed how the CCM is deployed.

@@ -68,6 +68,11 @@ pub enum CcmState {
         /// The form.
         form: Form,
     },
+    /// In this form, coming back from a disturbance: whoever needs it waits until it leads.
+    Returning {
+        /// The form.
+        form: Form,
+    },
     /// It did not come up; nobody tries again.
     Broken {
         /// Why.
