@@ -107,6 +107,19 @@ impl<K: Kind> Cache<K> {
         });
     }
 
+    /// Registers what shall happen with the key of the object that controls each object that changes, if it is of this
+    /// kind.
+    pub(crate) fn on_controller(&self, kind: &'static str, handler: impl Fn(Key) + Send + Sync + 'static) {
+        self.on_change(move |before, after| {
+            for object in [before, after].into_iter().flatten() {
+                let owner = object.owner_references().iter().find(|owner| owner.controller == Some(true));
+                if let Some(owner) = owner.filter(|owner| owner.kind == kind) {
+                    handler(Key::new(&object.namespace().unwrap_or_default(), &owner.name));
+                }
+            }
+        });
+    }
+
     /// The object of this key.
     pub(crate) fn get(&self, key: &Key) -> Option<Arc<K>> {
         self.objects.read().unwrap_or_else(PoisonError::into_inner).get(key).cloned()

@@ -10,7 +10,7 @@ use crate::nodes::fleet::{Fleet, Heart, MachineState, Power};
 use crate::nodes::wheel::Wheel;
 use crate::pods::logs::{LogLine, LogReader};
 use crate::pods::manager::Shared;
-use crate::pods::worker::Note;
+use crate::pods::note::Note;
 use crate::settings::{NodeSpec, PodNetwork};
 
 /// Why an operation on a machine or Pod is impossible.

@@ -12,9 +12,10 @@ use tempfile::TempDir;
 use tokio::sync::mpsc;
 
 use super::logs::Logs;
+use super::note::Note;
 use super::process::Spawner;
 use super::sandbox::{self, Isolation};
-use super::worker::{Note, Worker};
+use super::worker::Worker;
 use super::{probe, relay, volumes};
 use crate::cache::Key;
 use crate::nodes::fleet::{Fleet, Power};

@@ -8,6 +8,7 @@ pub(crate) mod hosts;
 pub(crate) mod image;
 pub(crate) mod logs;
 pub(crate) mod manager;
+pub(crate) mod note;
 pub(crate) mod probe;
 pub(crate) mod process;
 pub(crate) mod relay;

@@ -15,11 +15,12 @@ use super::expansion::fill;
 use super::facts::Refusal;
 use super::logs::Log;
 use super::manager::Shared;
+use super::note::Note;
 use super::probe::{self, Purpose, Surroundings, Tally};
 use super::process::{Exit, Group};
 use super::sandbox::{self, Mount, Prepared};
 use super::status::{Ended, Phase};
-use super::worker::{Note, Worker};
+use super::worker::Worker;
 use crate::events::{Source, Weight};
 use crate::settings::Program;
 

@@ -5,8 +5,9 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::DeleteParams;
 use serde_json::Value;
 
+use super::note::Slot;
 use super::status::{self, Phase, Restarts, Shown, Snapshot};
-use super::worker::{Slot, Worker};
+use super::worker::Worker;
 use crate::events::{Source, Weight};
 use crate::writing;
 

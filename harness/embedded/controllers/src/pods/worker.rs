@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Container, Pod};
+use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use rustix::process::Signal;
 use serde_json::Value;
@@ -17,49 +17,14 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::backoff::{Backoff, go_text};
+use super::backoff::Backoff;
 use super::logs::Log;
 use super::manager::Shared;
-use super::probe::Purpose;
-use super::process::{Exit, Group};
+use super::note::{Note, Slot};
 use super::setup::Setup;
-use super::status::{Ended, Phase, Restarts};
+use super::status::{Ended, Phase};
 use crate::cache::Key;
 use crate::events::Weight;
-
-/// What a worker is told.
-#[derive(Debug)]
-pub(crate) enum Note {
-    /// Something it depends on may have changed.
-    Look,
-    /// A run of a container ended.
-    Exited { slot: usize, run: u64, exit: Exit },
-    /// A probe came to a verdict.
-    Probed { slot: usize, run: u64, purpose: Purpose, verdict: bool },
-    /// Send this signal to a container, or to all; to this run of it, or to whichever runs.
-    Signal { container: Option<String>, run: Option<u64>, signal: Signal },
-    /// The machine lost its power.
-    PowerLost,
-}
-
-/// One container and its runs.
-pub(crate) struct Slot {
-    pub(crate) container: Container,
-    pub(crate) init: bool,
-    pub(crate) phase: Phase,
-    pub(crate) last: Option<Ended>,
-    pub(crate) restarts: u32,
-    pub(crate) started: bool,
-    pub(crate) ready: bool,
-    pub(crate) backoff: Backoff,
-    pub(crate) restart_at: Option<Instant>,
-    pub(crate) run: u64,
-    pub(crate) group: Option<Group>,
-    pub(crate) kill_at: Option<Instant>,
-    pub(crate) lost: bool,
-    pub(crate) probes: CancellationToken,
-    pub(crate) log: Log,
-}
 
 /// How long a Pod is left to end when nobody says.
 const DEFAULT_GRACE: i64 = 30;
@@ -183,108 +148,7 @@ impl Worker {
         }
     }
 
-    fn take(&mut self, note: Note) {
-        match note {
-            Note::Look => {}
-            Note::Exited { slot, run, exit } => self.exited(slot, run, exit),
-            Note::Probed { slot, run, purpose, verdict } => self.probed(slot, run, purpose, verdict),
-            Note::Signal { container, run, signal } => {
-                let meant = |slot: &&Slot| {
-                    container.as_ref().is_none_or(|name| slot.container.name == *name)
-                        && run.is_none_or(|run| slot.run == run)
-                };
-                for slot in self.slots.iter().filter(meant) {
-                    if let Some(group) = slot.group {
-                        group.signal(signal);
-                    }
-                }
-            }
-            Note::PowerLost => {
-                for slot in &mut self.slots {
-                    if matches!(slot.phase, Phase::Running { .. }) {
-                        slot.lost = true;
-                        slot.probes.cancel();
-                        slot.group.iter().for_each(|group| group.signal(Signal::KILL));
-                    }
-                }
-            }
-        }
-    }
-
-    fn exited(&mut self, index: usize, run: u64, exit: Exit) {
-        let restarts = Restarts::of(&self.pod);
-        let ending = self.pod.metadata.deletion_timestamp.is_some();
-        let pace = self.shared.world.settings.pace.clone();
-        let Some(slot) = self.slots.get_mut(index).filter(|slot| slot.run == run) else { return };
-        slot.probes.cancel();
-        slot.group = None;
-        slot.kill_at = None;
-        slot.ready = false;
-        slot.started = false;
-        let (code, reason) = match (slot.lost, exit.code) {
-            (true, _) => (255, "Unknown"),
-            (false, 0) => (0, "Completed"),
-            (false, code) => (code, "Error"),
-        };
-        let (started, id) = match &slot.phase {
-            Phase::Running { since, id } => (Some(*since), id.clone()),
-            _ => (None, String::new()),
-        };
-        let ended =
-            Ended { code, reason: reason.to_owned(), message: None, started, finished: Timestamp::now(), id };
-        slot.phase = Phase::Ended(ended.clone());
-        if slot.lost || ending || !restarts.again(code) || (slot.init && code == 0) {
-            return;
-        }
-        let pause = slot.backoff.pause_after(Instant::now(), &pace);
-        slot.restart_at = Some(Instant::now() + pause);
-        if !pause.is_zero() {
-            let name = slot.container.name.clone();
-            slot.last = Some(ended);
-            let Key { namespace, name: pod } = &self.key;
-            let message = format!(
-                "back-off {} restarting failed container={name} pod={pod}_{namespace}({})",
-                go_text(pause),
-                self.uid
-            );
-            slot.phase = Phase::Waiting { reason: "CrashLoopBackOff".to_owned(), message: Some(message) };
-            let told =
-                format!("Back-off restarting failed container {name} in pod {pod}_{namespace}({})", self.uid);
-            self.tell(Weight::Warning, "BackOff", told);
-        }
-    }
-
-    fn probed(&mut self, index: usize, run: u64, purpose: Purpose, verdict: bool) {
-        let grace = self.grace();
-        let Some(slot) = self.slots.get_mut(index).filter(|slot| slot.run == run && slot.group.is_some())
-        else {
-            return;
-        };
-        match (purpose, verdict) {
-            (Purpose::Startup, true) => {
-                slot.started = true;
-                slot.ready = slot.container.readiness_probe.is_none();
-            }
-            (Purpose::Readiness, verdict) => slot.ready = verdict,
-            (Purpose::Liveness, true) => {}
-            (Purpose::Startup | Purpose::Liveness, false) => {
-                let probe = match purpose {
-                    Purpose::Startup => slot.container.startup_probe.as_ref(),
-                    _ => slot.container.liveness_probe.as_ref(),
-                };
-                let own = probe.and_then(|probe| probe.termination_grace_period_seconds);
-                let own = own.and_then(|seconds| u64::try_from(seconds).ok()).map(Duration::from_secs);
-                slot.kill_at = Some(Instant::now() + own.unwrap_or(grace));
-                slot.group.iter().for_each(|group| group.signal(Signal::TERM));
-                let words = purpose.words().to_lowercase();
-                let text =
-                    format!("Container {} failed {words} probe, will be restarted", slot.container.name);
-                self.tell(Weight::Normal, "Killing", text);
-            }
-        }
-    }
-
-    fn grace(&self) -> Duration {
+    pub(super) fn grace(&self) -> Duration {
         let chosen = self.pod.metadata.deletion_grace_period_seconds;
         let described = self.pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds);
         let seconds = chosen.or(described).unwrap_or(DEFAULT_GRACE);

@@ -32,14 +32,7 @@ pub(super) fn start(world: &Arc<World>) {
     let own = queue.clone();
     world.daemon_sets.on_key(move |key| own.add(key));
     let own = queue.clone();
-    world.pods.on_change(move |before, after| {
-        for pod in [before, after].into_iter().flatten() {
-            let owner = pod.owner_references().iter().find(|owner| owner.controller == Some(true));
-            if let Some(owner) = owner.filter(|owner| owner.kind == "DaemonSet") {
-                own.add(Key::new(&pod.namespace().unwrap_or_default(), &owner.name));
-            }
-        }
-    });
+    world.pods.on_controller("DaemonSet", move |key| own.add(key));
     let (own, known) = (queue.clone(), world.clone());
     world.nodes.on_change(move |before, after| {
         let matters = |node: &Arc<Node>| (node.labels().clone(), node_taints(node).to_vec());

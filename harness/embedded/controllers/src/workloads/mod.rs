@@ -3,6 +3,7 @@
 mod daemon;
 mod daemon_set;
 mod deployment;
+mod deployment_status;
 mod replica_set;
 mod rollout;
 mod template;

@@ -30,14 +30,7 @@ pub(super) fn start(world: &Arc<World>) {
     let own = queue.clone();
     world.replica_sets.on_key(move |key| own.add(key));
     let own = queue.clone();
-    world.pods.on_change(move |before, after| {
-        for pod in [before, after].into_iter().flatten() {
-            let owner = pod.owner_references().iter().find(|owner| owner.controller == Some(true));
-            if let Some(owner) = owner.filter(|owner| owner.kind == "ReplicaSet") {
-                own.add(Key::new(&pod.namespace().unwrap_or_default(), &owner.name));
-            }
-        }
-    });
+    world.pods.on_controller("ReplicaSet", move |key| own.add(key));
     let controller = Arc::new(Controller { world: world.clone() });
     queue.spawn(&world.tasks, "replicaset", 4, move |key| {
         let controller = controller.clone();
