@@ -1,18 +1,20 @@
 //! A cold cluster and the CCM as shipped, for bootstrap checks.
 
+use super::deadlock::Deadlock;
 use super::{CheckCx, Undo};
 use crate::ccm::Form;
 use crate::check::{Stop, Verdict};
 use crate::k8s::{T_UNINIT, addresses, has_taint, provider_id, taints};
 use crate::probe::{Observed, ReadError, Seen, holds, judge, poll};
 use crate::session::{Network, expectation};
-use bootstrap::{Cni, ObservedNode, ObservedPod};
+use bootstrap::{Cni, Expectation, ObservedNode, ObservedPod};
 use k8s_openapi::api::core::v1::{Node, Pod, ServiceAccount};
 use kube::ResourceExt;
 use kube::api::{Api, PostParams};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// A cluster no CCM has touched: its Nodes.
 #[derive(Clone, Debug)]
@@ -35,12 +37,17 @@ pub struct Canary {
     name: String,
 }
 
-/// Some Nodes, as a failure shows them.
-struct Nodes(Vec<Option<Arc<Node>>>, Vec<Arc<Pod>>);
+/// How far a boot has come, as a failure shows it.
+struct Boot {
+    nodes: Vec<Option<Arc<Node>>>,
+    pods: Vec<Arc<Pod>>,
+    /// Why it will come no further.
+    stuck: Option<String>,
+}
 
-impl Observed for Nodes {
+impl Observed for Boot {
     fn observed(&self) -> String {
-        format!("{}; CCM Pods: {}", self.0.observed(), self.1.observed())
+        format!("{}; CCM Pods: {}", self.nodes.observed(), self.pods.observed())
     }
 }
 
@@ -97,28 +104,34 @@ impl CheckCx {
     /// Waits until every real Node is initialised: no taint, a providerID, and an address only the cloud knows.
     ///
     /// # Errors
-    /// [`Stop::Unmet`] after B-BOOT, with the Nodes and what the scheduler says of the CCM's Pods.
+    /// [`Stop::Unmet`] after B-BOOT, with the Nodes and what the scheduler says of the CCM's Pods; sooner when nothing
+    /// moves any more and the boot model says that nothing can.
     pub async fn all_initialised(&self, cold: &Cold) -> Verdict {
         let deployed = self.session.ccm().exists();
+        let mut deadlock = Deadlock::of(self.expected_boot(cold).as_ref(), Instant::now());
         let read = async || {
-            let nodes = cold.nodes.iter().map(|name| self.find_node(name)).collect();
-            Ok(Nodes(nodes, self.session.ccm().pods(Form::AsShipped)))
+            let nodes: Vec<_> = cold.nodes.iter().map(|name| self.find_node(name)).collect();
+            let pods = self.session.ccm().pods(Form::AsShipped);
+            let seen_nodes = nodes.iter().flatten().map(|node| seen_node(node)).collect();
+            let seen_pods = pods.iter().map(|pod| seen_pod(pod)).collect();
+            let stuck = deadlock.after(seen_pods, seen_nodes, Instant::now());
+            Ok(Boot { nodes, pods, stuck })
         };
         let expected = format!("every Node without {T_UNINIT}, with providerID and the cloud's ExternalIP");
-        let all = judge(expected, move |seen: &Nodes| {
+        let all = judge(expected, move |seen: &Boot| {
             let done = |node: &Option<Arc<Node>>| {
                 node.as_ref().is_some_and(|n| {
                     let external = addresses(n).iter().any(|(kind, _)| kind == "ExternalIP");
                     !has_taint(n, T_UNINIT) && provider_id(n).is_some() && external
                 })
             };
-            if seen.0.iter().all(done) {
+            if seen.nodes.iter().all(done) {
                 return Seen::Yes(());
             }
             if !deployed {
                 return Seen::Never("nothing is deployed that could initialise a Node".to_owned());
             }
-            match seen.1.iter().find_map(|pod| crate::ccm::hopeless(pod)) {
+            match seen.pods.iter().find_map(|pod| crate::ccm::hopeless(pod)).or_else(|| seen.stuck.clone()) {
                 Some(why) => Seen::Never(why),
                 None => Seen::NotYet(String::new()),
             }
@@ -134,10 +147,15 @@ impl CheckCx {
         })
     }
 
+    /// What the boot model says of the manifests on this cluster.
+    fn expected_boot(&self, cold: &Cold) -> Option<Expectation> {
+        let cni = if cold.network == Network::Present { Cni::Independent } else { Cni::None };
+        expectation(self.session.plan(), &[cni])?.ok()
+    }
+
     /// What the boot model says of the manifests, and what is seen of Pods and Nodes.
     fn boot_explained(&self, cold: &Cold) -> Option<String> {
-        let cni = if cold.network == Network::Present { Cni::Independent } else { Cni::None };
-        let expectation = expectation(self.session.plan(), &[cni])?.ok()?;
+        let expectation = self.expected_boot(cold)?;
         let pods = self.session.ccm().pods(Form::AsShipped).iter().map(|pod| seen_pod(pod)).collect();
         let nodes =
             cold.nodes.iter().filter_map(|name| self.find_node(name)).map(|n| seen_node(&n)).collect();

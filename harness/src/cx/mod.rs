@@ -6,6 +6,7 @@ mod ccm;
 mod cloud;
 mod cold;
 mod crash;
+mod deadlock;
 mod nodes;
 mod services;
 mod undo;
