@@ -182,7 +182,8 @@ pub struct Route {
     pub blackhole: bool,
 }
 
-/// Everything the cloud holds at one moment (contract CLOUD-10). Lists are sorted by id.
+/// Everything the cloud holds at one moment (contract CLOUD-10). Lists are sorted by id; of
+/// instances, shorter ids come first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Inventory {

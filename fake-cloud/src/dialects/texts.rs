@@ -58,7 +58,7 @@ impl<T: Clone + PartialEq> Shelf<T> {
             return kept.text.clone();
         }
         let text = Text(to_raw_value(&show()).map(Arc::from).map_err(|error| error.to_string()));
-        if self.0.len() >= LIMIT {
+        if self.0.len() >= LIMIT && !self.0.contains_key(id) {
             self.0.clear();
         }
         let beside = beside.iter().map(|&text| text.to_owned()).collect();

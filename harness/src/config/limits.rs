@@ -93,6 +93,13 @@ impl Limits {
         self.budget(Budget::StepDown)
     }
 
+    /// A boot that has stood still for so long will not go on, if by the manifests it cannot: 40 s, stretched and never cut
+    /// short. `None` where B-BOOT was set to a value of its own: that is waited for.
+    pub fn boot_stands_still(&self) -> Option<Duration> {
+        let usual = !self.overrides.contains_key(&Budget::Boot);
+        usual.then(|| secs(40).mul_f64(self.scale.max(1.0)))
+    }
+
     /// A kubelet has told the API server that a container ended. It looks every second and reports in its own time: 5 s.
     pub fn kubelet_report(&self) -> Duration {
         secs(5).mul_f64(self.scale)

@@ -107,6 +107,15 @@ impl CheckCx {
         Some(End { at: terminated.and_then(|t| t.finished_at.as_ref()).map(|time| time.0) })
     }
 
+    /// Whether the replica's process runs again after an end, started anew since it had been restarted `restarts` times.
+    pub fn is_back(&self, replica: &str, restarts: i32) -> bool {
+        let pods = self.pods_of_replica(replica);
+        let statuses = pods.iter().filter_map(|pod| pod.status.as_ref()?.container_statuses.as_ref());
+        statuses.flatten().any(|s| {
+            s.restart_count > restarts && s.state.as_ref().is_some_and(|state| state.running.is_some())
+        })
+    }
+
     /// Takes the CCM away, if it is there.
     ///
     /// # Errors
@@ -131,6 +140,7 @@ impl CheckCx {
             return Ok(());
         }
         let text = |error: crate::ccm::CcmError| crate::check::chain(&error);
+        self.session.note_returning().map_err(|error| crate::check::chain(&error))?;
         for pod in ended.into_iter().flat_map(|replica| self.pods_of_replica(replica)) {
             let api: Api<Pod> = Api::namespaced(self.client.clone(), &pod.namespace().unwrap_or_default());
             super::nodes::gone(api.delete(&pod.name_any(), &DeleteParams::default().grace_period(0)).await)?;
@@ -139,7 +149,6 @@ impl CheckCx {
                 .map_err(|_| format!("Pod {} stays", pod.name_any()))?;
         }
         ccm.start().await.map_err(text)?;
-        self.session.note_returning().map_err(|error| crate::check::chain(&error))?;
         if needed {
             ccm.leading(Form::Replicas, self.limits().start()).await.map_err(text)?;
             self.session.note_form(Form::Replicas).map_err(|error| crate::check::chain(&error))?;

@@ -108,7 +108,8 @@ impl CheckCx {
     /// moves any more and the boot model says that nothing can.
     pub async fn all_initialised(&self, cold: &Cold) -> Verdict {
         let deployed = self.session.ccm().exists();
-        let mut deadlock = Deadlock::of(self.expected_boot(cold).as_ref(), Instant::now());
+        let still = self.limits().boot_stands_still();
+        let mut deadlock = Deadlock::of(self.expected_boot(cold).as_ref(), still, Instant::now());
         let read = async || {
             let nodes: Vec<_> = cold.nodes.iter().map(|name| self.find_node(name)).collect();
             let pods = self.session.ccm().pods(Form::AsShipped);

@@ -46,10 +46,10 @@ impl CheckCx {
         Ok(Crash { replica, holder, transitions, mark, at })
     }
 
-    /// The last check that watched brings the CCM back.
-    pub(super) async fn undo_crash(&self) -> Result<(), String> {
+    /// The last check that watched brings the CCM back; `needed` by what it undoes next or not.
+    pub(super) async fn undo_crash(&self, needed: bool) -> Result<(), String> {
         let seat = self.seat.lock().await;
         let Some(seat) = seat.as_ref() else { return Ok(()) };
-        if seat.done() { self.undo_ccm(seat.crashed(), true).await } else { Ok(()) }
+        if seat.done() { self.undo_ccm(seat.crashed(), needed).await } else { Ok(()) }
     }
 }

@@ -4,30 +4,31 @@ use bootstrap::{Expectation, ObservedNode, ObservedPod, Outcome};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long nothing has to change. A kubelet reports within ten seconds what has become of its node, and the scheduler
-/// tries again within ten what may fit by then. `bootstrap prove` takes 35 s for the end, and no boot went on after it.
-const STILL: Duration = Duration::from_secs(40);
 /// The most that the time between two looks counts for: while this machine did not get to look it had no time for the
 /// cluster either.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 
-/// Watches a boot that the model says cannot end well. Either alone would not do: a model can be wrong, and a slow cluster
-/// can look as if it stood still.
+/// Watches a boot that the model says cannot end well. Model and stillness have to agree, and no Pod of the CCM may run:
+/// a model can be wrong, and a slow cluster can look as if it stood still.
 #[derive(Debug)]
 pub(super) struct Deadlock {
     /// What the model says, when that is a deadlock in every order.
     expected: Option<String>,
+    /// How long nothing has to change; `None`: however long.
+    limit: Option<Duration>,
     seen: Option<(Vec<ObservedPod>, Vec<ObservedNode>)>,
     looked: Instant,
     still: Duration,
 }
 
 impl Deadlock {
-    /// For the one cluster of an expectation.
-    pub(super) fn of(expectation: Option<&Expectation>, now: Instant) -> Deadlock {
-        let stuck = |e: &&Expectation| e.cells.iter().all(|cell| cell.outcome == Outcome::Deadlock);
+    /// For what is expected of a cluster, seen from `now` on.
+    pub(super) fn of(expectation: Option<&Expectation>, limit: Option<Duration>, now: Instant) -> Deadlock {
+        let stuck = |e: &&Expectation| {
+            !e.cells.is_empty() && e.cells.iter().all(|cell| cell.outcome == Outcome::Deadlock)
+        };
         let expected = expectation.filter(stuck).map(|e| e.summary().trim_end().to_owned());
-        Deadlock { expected, seen: None, looked: now, still: Duration::ZERO }
+        Deadlock { expected, limit, seen: None, looked: now, still: Duration::ZERO }
     }
 
     /// Takes in what is seen now; says why it is of no use to go on, if that is so.
@@ -37,18 +38,19 @@ impl Deadlock {
         nodes: Vec<ObservedNode>,
         now: Instant,
     ) -> Option<String> {
-        let expected = self.expected.as_ref()?;
+        let (expected, limit) = (self.expected.as_ref()?, self.limit?);
         let passed = now.saturating_duration_since(self.looked).min(BETWEEN_LOOKS);
         self.looked = now;
+        let runs = pods.iter().any(|pod| pod.phase == "Running");
         let seen = Some((pods, nodes));
-        if self.seen == seen {
+        if self.seen == seen && !runs {
             self.still += passed;
         } else {
             self.seen = seen;
             self.still = Duration::ZERO;
         }
-        (self.still >= STILL).then(|| {
-            format!("no Pod of the CCM and no Node has changed for {STILL:?}, and by the manifests none can ({expected})")
+        (self.still >= limit).then(|| {
+            format!("no Pod of the CCM and no Node has changed for {limit:?}, and by the manifests none can ({expected})")
         })
     }
 }
@@ -56,11 +58,14 @@ impl Deadlock {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bootstrap::{Cell, Cluster, Cni, Topology};
 
-    fn watching() -> (Deadlock, Instant) {
+    fn expecting(outcome: Outcome) -> (Deadlock, Instant) {
+        let cluster = Cluster::new(Topology::SingleNode, Cni::None);
+        let cell = Cell { cluster, outcome, states: 1, eviction: None, explanation: None };
+        let expectation = Expectation { cells: vec![cell], findings: Vec::new() };
         let now = Instant::now();
-        let expected = Some("single-node with CNI none: deadlock".to_owned());
-        (Deadlock { expected, seen: None, looked: now, still: Duration::ZERO }, now)
+        (Deadlock::of(Some(&expectation), Some(Duration::from_secs(40)), now), now)
     }
 
     fn pod(phase: &str) -> Vec<ObservedPod> {
@@ -68,7 +73,10 @@ mod tests {
     }
 
     /// The second in which it gives up, when `phase` is what is seen in each.
-    fn gives_up(mut deadlock: Deadlock, start: Instant, phase: impl Fn(u64) -> &'static str) -> Option<u64> {
+    fn gives_up(
+        (mut deadlock, start): (Deadlock, Instant),
+        phase: impl Fn(u64) -> &'static str,
+    ) -> Option<u64> {
         (0..200).find(|second| {
             let now = start + Duration::from_secs(*second);
             deadlock.after(pod(phase(*second)), Vec::new(), now).is_some()
@@ -77,29 +85,36 @@ mod tests {
 
     #[test]
     fn it_gives_up_when_nothing_moves() {
-        let (deadlock, start) = watching();
-        assert_eq!(gives_up(deadlock, start, |_| "Pending"), Some(40));
+        assert_eq!(gives_up(expecting(Outcome::Deadlock), |_| "Pending"), Some(40));
     }
 
     #[test]
     fn whatever_changes_begins_it_anew() {
-        let (deadlock, start) = watching();
-        assert_eq!(
-            gives_up(deadlock, start, |second| if second < 30 { "none" } else { "Pending" }),
-            Some(70)
-        );
+        let phase = |second| if second < 30 { "none" } else { "Pending" };
+        assert_eq!(gives_up(expecting(Outcome::Deadlock), phase), Some(70));
     }
 
     #[test]
-    fn it_never_gives_up_on_what_should_boot() {
-        let (mut deadlock, start) = watching();
-        deadlock.expected = None;
-        assert_eq!(gives_up(deadlock, start, |_| "Pending"), None);
+    fn it_never_gives_up_on_what_may_boot() {
+        for outcome in [Outcome::Boots, Outcome::SomeOrders, Outcome::Undecided] {
+            assert_eq!(gives_up(expecting(outcome), |_| "Pending"), None, "{outcome}");
+        }
+        let now = Instant::now();
+        let unknown = Deadlock::of(None, Some(Duration::from_secs(40)), now);
+        assert_eq!(gives_up((unknown, now), |_| "Pending"), None);
+    }
+
+    #[test]
+    fn it_never_gives_up_on_a_ccm_that_runs_or_where_a_person_set_the_time() {
+        assert_eq!(gives_up(expecting(Outcome::Deadlock), |_| "Running"), None);
+        let (mut deadlock, start) = expecting(Outcome::Deadlock);
+        deadlock.limit = None;
+        assert_eq!(gives_up((deadlock, start), |_| "Pending"), None);
     }
 
     #[test]
     fn time_in_which_nobody_looked_counts_for_little() {
-        let (mut deadlock, start) = watching();
+        let (mut deadlock, start) = expecting(Outcome::Deadlock);
         assert_eq!(deadlock.after(pod("Pending"), Vec::new(), start), None);
         assert_eq!(deadlock.after(pod("Pending"), Vec::new(), start + Duration::from_secs(100)), None);
     }

@@ -70,7 +70,7 @@ impl CheckCx {
                 Undo::Fault(id) => self.undo_fault(*id).await,
                 Undo::Barrier(id) => self.undo_barrier(*id).await,
                 Undo::Ccm { ended } => self.undo_ccm(Some(ended), !services.is_empty()).await,
-                Undo::Crash => self.undo_crash().await,
+                Undo::Crash => self.undo_crash(!services.is_empty()).await,
                 Undo::Cold => self.undo_cold().await,
             };
             if let Err(why) = outcome {

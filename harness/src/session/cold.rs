@@ -83,6 +83,7 @@ impl Session {
         let must_say_so = network == Network::Absent && self.any_ready();
         if must_say_so || !self.is_cold() {
             let api: Api<Node> = Api::all(self.client.clone());
+            let before = self.uids();
             for name in self.real_nodes() {
                 match api.delete(&name, &DeleteParams::default()).await {
                     Ok(_) => {}
@@ -95,7 +96,7 @@ impl Session {
             for machine in self.machines() {
                 self.cluster.restart_kubelet(machine).await?;
             }
-            self.nodes_registered().await?;
+            self.nodes_registered(&before).await?;
             self.restore_roles().await?;
         }
         self.set_network(network).await?;
@@ -156,13 +157,19 @@ impl Session {
             .map_err(|error| SessionError::Precondition(error.text))
     }
 
-    async fn nodes_registered(&self) -> Result<(), SessionError> {
+    /// The uids of the real Nodes that are there.
+    fn uids(&self) -> Vec<Option<String>> {
+        let node = |name: &String| self.world.nodes.find("", name);
+        self.real_nodes().iter().map(|name| node(name).and_then(|node| node.uid())).collect()
+    }
+
+    /// Waits until every Node is there again, as another than `before`.
+    async fn nodes_registered(&self, before: &[Option<String>]) -> Result<(), SessionError> {
         let names = self.real_nodes();
         let back = async |seen: &mut String| {
-            let states: Vec<(String, Option<Vec<String>>)> = names
-                .iter()
-                .map(|name| (name.clone(), self.world.nodes.find("", name).map(|node| taint_keys(&node))))
-                .collect();
+            let anew = |name: &String| self.world.nodes.find("", name).filter(|n| !before.contains(&n.uid()));
+            let states: Vec<(String, Option<Vec<String>>)> =
+                names.iter().map(|name| (name.clone(), anew(name).map(|node| taint_keys(&node)))).collect();
             *seen = format!("taints {states:?}");
             let tainted =
                 |keys: &Option<Vec<String>>| keys.as_ref().is_some_and(|k| k.iter().any(|k| k == T_UNINIT));

@@ -268,9 +268,7 @@ impl Session {
         let outcome = match self.ccm_state()? {
             CcmState::Broken { why } => return Err(Stop::Error(why)),
             CcmState::Settled { form } if form == wanted => return Ok(()),
-            CcmState::Returning { form } if form == wanted => {
-                self.ccm.leading(wanted, self.limits().start()).await
-            }
+            CcmState::Returning { form } if form == wanted => self.bring_back(wanted).await,
             CcmState::Settled { form } | CcmState::Returning { form } => self.change_ccm(form, wanted).await,
         };
         match outcome {
@@ -301,6 +299,11 @@ impl Session {
     /// What could not be removed.
     pub async fn leave(&self) -> Result<(), SessionError> {
         if self.state.cluster.is_ours() { Ok(()) } else { self.forget_ccm().await }
+    }
+
+    async fn bring_back(&self, form: Form) -> Result<(), CcmError> {
+        self.ccm.start().await?;
+        self.ccm.leading(form, self.limits().start()).await
     }
 
     async fn change_ccm(&self, from: Form, to: Form) -> Result<(), CcmError> {
