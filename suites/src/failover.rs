@@ -288,11 +288,8 @@ async fn gives_up_when_it_cannot_renew(cx: &CheckCx) -> Verdict {
     let outcome = cx.eventually(promise, limit + cx.limits().kubelet_report(), read, ended).await;
     let seen_after = since.elapsed();
     stolen.let_go().await?;
-    // What counts is when it ended, not when its kubelet came round to saying so; but a node's clock may be another than
-    // ours, and what was seen in time was in time.
     let reported = outcome?.at.and_then(|at| Duration::try_from(at.duration_since(stolen_at)).ok());
-    let took = reported.map_or(seen_after, |reported| reported.min(seen_after));
-    if reported.is_some() && took > limit {
+    if let Some(took) = too_late(reported, seen_after, limit) {
         return Err(Stop::unmet(
             promise,
             format!("within {limit:?} of the loss of its Lease"),
@@ -308,6 +305,12 @@ async fn gives_up_when_it_cannot_renew(cx: &CheckCx) -> Verdict {
     let back = holds(format!("replica {leader} restarted and running"), |back: &bool| *back);
     let read = async || Ok(cx.is_back(&leader, restarts));
     cx.eventually("the former leader comes back", cx.limits().start(), read, back).await
+}
+
+/// How long a leader took to end, if that was too long. What counts is when it ended, not when its kubelet came round to
+/// saying so; but a node's clock may be another than ours, and what was seen in time was in time.
+fn too_late(reported: Option<Duration>, seen_after: Duration, limit: Duration) -> Option<Duration> {
+    reported.map(|reported| reported.min(seen_after)).filter(|took| *took > limit)
 }
 
 async fn standbys_stay_quiet(cx: &CheckCx) -> Verdict {
@@ -343,4 +346,18 @@ async fn standbys_stay_quiet(cx: &CheckCx) -> Verdict {
     };
     let none = holds("no mutating request by a standby", |list: &Vec<String>| list.is_empty());
     cx.consistently("standbys stay quiet", cx.limits().settle(), async || Ok(wrote(cx)), none).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_leader_is_late_only_when_it_ended_late() {
+        let s = Duration::from_secs;
+        assert_eq!(too_late(Some(s(9)), s(10), s(7)), Some(s(9)), "it ended late");
+        assert_eq!(too_late(Some(s(4)), s(10), s(7)), None, "its kubelet said so late");
+        assert_eq!(too_late(Some(s(60)), s(5), s(7)), None, "the node's clock is ahead");
+        assert_eq!(too_late(None, s(10), s(7)), None, "nobody says when");
+    }
 }
