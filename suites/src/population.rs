@@ -22,33 +22,33 @@ const MODIFIERS: &str = "k8s.io/cloud-provider node_controller.go getNodeModifie
 const RECONCILE: &str = "k8s.io/cloud-provider node_controller.go reconcileNodeLabels";
 
 const CHECKS: [Check; 6] = [
-        Check::must("NODE-LBL-01", "a zone appears under both zone labels", MODIFIERS, |cx| {
-            Box::pin(writes_labels(cx, &[L_ZONE, B_ZONE]))
-        })
-        .needs(ZONES),
-        Check::must("NODE-LBL-02", "a region appears under both region labels", MODIFIERS, |cx| {
-            Box::pin(writes_labels(cx, &[L_REGION, B_REGION]))
-        })
-        .needs(ZONES),
-        Check::must("NODE-LBL-03", "an instance type appears under both type labels", MODIFIERS, |cx| {
-            Box::pin(writes_labels(cx, &[L_TYPE, B_TYPE]))
-        })
-        .needs(INSTANCES),
-        Check::must("NODE-LBL-04", "what the cloud leaves empty produces no label", MODIFIERS, |cx| {
-            Box::pin(omits_empty_values(cx))
-        })
-        .needs(ZONES),
-        Check::must("NODE-LBL-05", "initialisation overwrites labels the kubelet had set", MODIFIERS, |cx| {
-            Box::pin(overwrites_at_initialisation(cx))
-        })
-        .needs(ZONES),
-        Check::must(
-            "NODE-LBL-08",
-            "a GA label that differs from its beta twin is reset to it",
-            RECONCILE,
-            |cx| Box::pin(repairs_drift(cx)),
-        )
-        .needs(ZONES),
+    Check::must("NODE-LBL-01", "a zone appears under both zone labels", MODIFIERS, |cx| {
+        Box::pin(writes_labels(cx, &[L_ZONE, B_ZONE]))
+    })
+    .needs(ZONES),
+    Check::must("NODE-LBL-02", "a region appears under both region labels", MODIFIERS, |cx| {
+        Box::pin(writes_labels(cx, &[L_REGION, B_REGION]))
+    })
+    .needs(ZONES),
+    Check::must("NODE-LBL-03", "an instance type appears under both type labels", MODIFIERS, |cx| {
+        Box::pin(writes_labels(cx, &[L_TYPE, B_TYPE]))
+    })
+    .needs(INSTANCES),
+    Check::must("NODE-LBL-04", "what the cloud leaves empty produces no label", MODIFIERS, |cx| {
+        Box::pin(omits_empty_values(cx))
+    })
+    .needs(ZONES),
+    Check::must("NODE-LBL-05", "initialisation overwrites labels the kubelet had set", MODIFIERS, |cx| {
+        Box::pin(overwrites_at_initialisation(cx))
+    })
+    .needs(ZONES),
+    Check::must(
+        "NODE-LBL-08",
+        "a GA label that differs from its beta twin is reset to it",
+        RECONCILE,
+        |cx| Box::pin(repairs_drift(cx)),
+    )
+    .needs(ZONES),
 ];
 
 async fn writes_labels(cx: &CheckCx, keys: &'static [&'static str]) -> Verdict {

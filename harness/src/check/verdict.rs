@@ -132,7 +132,10 @@ mod tests {
         let unmet = Unmet {
             subject: Some(subject),
             waited: Some("10.0s, 21 reads".into()),
-            calls: vec!["#7 1.200s ccm-a: DELETE /lb/1 -> 503 (fault)".into(), "#9 6.300s ccm-a: GET /lb/1 -> 200".into()],
+            calls: vec![
+                "#7 1.200s ccm-a: DELETE /lb/1 -> 503 (fault)".into(),
+                "#9 6.300s ccm-a: GET /lb/1 -> 200".into(),
+            ],
             explained: Some("it is so\n".into()),
             ..Unmet::new("the Service goes", "no Service", "Service ns/web")
         };

@@ -140,7 +140,8 @@ fn work(
         work.push(Work { subject: "no CCM".to_owned(), plan, checks: everything.to_vec() });
     }
     for control in list {
-        if let Some(unknown) = control.checks.iter().find(|id| !everything.iter().any(|p| p.check.id.is_named(id)))
+        if let Some(unknown) =
+            control.checks.iter().find(|id| !everything.iter().any(|p| p.check.id.is_named(id)))
         {
             return Err(format!("mutant {}: no check {unknown}", control.mutant));
         }

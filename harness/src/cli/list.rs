@@ -17,9 +17,9 @@ pub(super) fn list(suites: &'static [Suite], output: ListOutput) -> ExitCode {
 }
 
 pub(super) fn explain(suites: &'static [Suite], id: &str) -> ExitCode {
-    let found = suites
-        .iter()
-        .find_map(|suite| suite.checks().find(|c| c.id.as_str().eq_ignore_ascii_case(id)).map(|c| (suite, c)));
+    let found = suites.iter().find_map(|suite| {
+        suite.checks().find(|c| c.id.as_str().eq_ignore_ascii_case(id)).map(|c| (suite, c))
+    });
     let Some((suite, check)) = found else {
         let ids: Vec<&str> = suites.iter().flat_map(|suite| suite.checks().map(|c| c.id.as_str())).collect();
         let near = crate::config::did_you_mean(id, &ids);

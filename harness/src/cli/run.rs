@@ -107,10 +107,8 @@ pub(super) fn plan_all(
     plan: &RunPlan,
     offer: &Offer,
 ) -> Result<Vec<Planned>, Problems> {
-    let candidates: Vec<Candidate> = suites
-        .iter()
-        .flat_map(|suite| suite.checks().map(|check| Candidate::of(suite, check)))
-        .collect();
+    let candidates: Vec<Candidate> =
+        suites.iter().flat_map(|suite| suite.checks().map(|check| Candidate::of(suite, check))).collect();
     unknown_deviations(&plan.profile, &candidates)?;
     plan_checks(suites, plan, offer)
 }

@@ -63,10 +63,8 @@ pub fn plan_checks(
 ) -> Result<Vec<Planned>, Problems> {
     let all: Vec<(&'static str, &'static Check)> =
         suites.iter().flat_map(|suite| suite.checks().map(|check| (suite.name, check))).collect();
-    let candidates: Vec<Candidate> = suites
-        .iter()
-        .flat_map(|suite| suite.checks().map(|check| Candidate::of(suite, check)))
-        .collect();
+    let candidates: Vec<Candidate> =
+        suites.iter().flat_map(|suite| suite.checks().map(|check| Candidate::of(suite, check))).collect();
     let choices = select(&candidates, &plan.selection, offer)?;
     let framework = plan.profile.framework != Framework::Other;
     let planned = all.into_iter().zip(choices).map(|((suite, check), choice)| {
