@@ -32,7 +32,7 @@ pub(crate) use problem::did_you_mean;
 pub use problem::{Origin, Problem, Problems};
 pub use profile::{
     Build, Deviation, Framework, Image, Lease, Location, NULL_PROFILE, Profile, ProviderIdFormat,
-    REFERENCE_PROFILE, Workload, workspace,
+    REFERENCE_PROFILE, Workload,
 };
 pub use profile_file::{OWN_PLACEHOLDERS, ProfileFile};
 pub use run_file::{ClusterKeys, LimitKeys, OutputKeys, RunFile, SelectKeys};

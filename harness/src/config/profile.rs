@@ -7,6 +7,7 @@ use super::flags::{FAST_FLAGS, FRAMEWORK_FLAGS, LeaseTiming};
 use super::problem::Problems;
 use super::profile_reading as reading;
 use super::words::{Budget, Deployment, Ownership};
+use crate::files;
 use fake_cloud::dialects::{self, InstanceIds};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -99,7 +100,9 @@ impl Framework {
 pub enum Image {
     /// Docker has it or can pull it.
     Reference(String),
-    /// Built from a package of this workspace.
+    /// This program itself, under the command of that name.
+    Command(String),
+    /// Built from a package of the workspace that the profile is in.
     Build(Build),
 }
 
@@ -210,15 +213,17 @@ impl Profile {
         }
     }
 
-    /// Names of the built-in profiles, sorted; empty when the workspace is gone.
+    /// Names of the built-in profiles, sorted.
     pub fn built_in() -> Vec<String> {
-        let folders = std::fs::read_dir(built_in_folder()).into_iter().flatten().flatten();
-        let mut names: Vec<String> = folders
-            .filter(|folder| folder.path().join(PROFILE_FILE).is_file())
-            .filter_map(|folder| folder.file_name().into_string().ok())
-            .collect();
-        names.sort();
-        names
+        files::built_in_folders_with(PROFILE_FILE)
+    }
+
+    /// The folder its file is in; the working directory for a file named without one.
+    pub fn folder(&self) -> &Path {
+        match self.file.parent() {
+            Some(folder) if folder != Path::new("") => folder,
+            _ => Path::new("."),
+        }
     }
 
     /// Which ids its cloud's machines may have.
@@ -265,16 +270,6 @@ impl Profile {
 /// A profile's file in its folder.
 const PROFILE_FILE: &str = "profile.yaml";
 
-/// The workspace this harness was built from: where built-in profiles, topologies and packages to build are.
-pub fn workspace() -> PathBuf {
-    let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
-    crate_folder.parent().unwrap_or(crate_folder).to_owned()
-}
-
-fn built_in_folder() -> PathBuf {
-    workspace().join("fixtures/ccms")
-}
-
 /// The file of the profile of that name or at that path.
 ///
 /// # Errors
@@ -289,17 +284,9 @@ pub(crate) fn find(name_or_path: &str) -> Result<PathBuf, String> {
             Err(format!("there is no profile file {}", file.display()))
         };
     }
-    let folder = built_in_folder();
-    let file = folder.join(name_or_path).join(PROFILE_FILE);
-    if file.is_file() {
+    let file = files::built_in(&format!("{name_or_path}/{PROFILE_FILE}"));
+    if files::is_file(&file) {
         return Ok(file);
-    }
-    if !folder.is_dir() {
-        return Err(format!(
-            "the built-in profile '{name_or_path}' is not at hand: the workspace this program was built from, {}, is \
-             gone; give the path of a profile instead",
-            workspace().display()
-        ));
     }
     let names = Profile::built_in();
     let near = super::problem::did_you_mean(name_or_path, &names);

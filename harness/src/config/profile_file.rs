@@ -91,11 +91,13 @@ table! {
 }
 
 table! {
-    /// `image` of a profile: one of the two.
+    /// `image` of a profile: one of the three.
     ImageKeys {
         /// A reference that Docker can pull or has.
         reference: String,
-        /// Built from a package of the workspace.
+        /// A command of this program.
+        command: String,
+        /// Built from a package of the workspace that the profile is in.
         build: BuildKeys,
     }
 }
@@ -222,6 +224,9 @@ impl ProfileFile {
     pub const KIND: &str = "Profile";
 }
 
+/// Commands of this program that are CCMs: the reference CCM, and the one that can be broken on purpose.
+const CCM_COMMANDS: &[&str] = &["reference-ccm", "reference-ccm-mutant"];
+
 /// The dialects the fake cloud speaks.
 pub(crate) const DIALECTS: &[&str] = fake_cloud::dialects::NAMES;
 
@@ -245,6 +250,7 @@ pub(crate) const KEYS: &[Key] = &[
         "image",
         &Kind::Table(&[
             key("reference", &Kind::Form(image_reference)),
+            key("command", &Kind::Word(CCM_COMMANDS)),
             key(
                 "build",
                 &Kind::Table(&[

@@ -22,7 +22,6 @@ use kube::ResourceExt;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr};
-use std::path::Path;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -81,7 +80,6 @@ impl<'a> Bench<'a> {
             ..EmbeddedSpec::new(machines, version)
         };
         let folder = tempfile::tempdir().map_err(|error| format!("a folder for a kubeconfig: {error}"))?;
-        let manifests = bench.folder.join(&question.case.name);
         // Addresses that come late are noticed soon, not after the five minutes of the default.
         let more: Vec<String> = question
             .case
@@ -89,7 +87,7 @@ impl<'a> Bench<'a> {
             .then(|| "--node-status-update-frequency=5s".to_owned())
             .into_iter()
             .collect();
-        let preview = Variant::read(&manifests, &around)?;
+        let preview = Variant::read(&question.case.name, &around)?;
         let spec = EmbeddedSpec {
             programs: if hosted { Vec::new() } else { programs(&preview, &bench.program, more.clone()) },
             network: if play::plugin(&preview).is_some() { PodNetwork::None } else { network(cell) },
@@ -105,7 +103,7 @@ impl<'a> Bench<'a> {
         cluster.registered(machines.len()).await.map_err(|error| chain(&error))?;
         let address = cluster.address();
         around.api_server = (address.ip().to_string(), address.port());
-        let variant = Variant::read(&manifests, &around)?;
+        let variant = Variant::read(&question.case.name, &around)?;
         let hosting = if hosted {
             let kubeconfig = folder.path().join("kubeconfig");
             let text = account_kubeconfig(&cluster, &variant)?;
@@ -270,10 +268,10 @@ impl EmbeddedBench {
 }
 
 /// The reference CCM, as the program of every image that stands for it.
-fn programs(variant: &Variant, program: &Path, more: Vec<String>) -> Vec<embedded_controllers::Program> {
+fn programs(variant: &Variant, program: &[String], more: Vec<String>) -> Vec<embedded_controllers::Program> {
     let own = |image: &String| embedded_controllers::Program {
         image: image.clone(),
-        entry_point: vec![program.to_string_lossy().into_owned()],
+        entry_point: program.to_vec(),
         arguments: Vec::new(),
         keeps_entry_point: true,
         // Replicas on simulated machines share this computer's loopback.

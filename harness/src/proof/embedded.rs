@@ -5,13 +5,11 @@ use super::cells::hidden;
 use super::observe::outcome;
 use super::table::Measured;
 use super::{Question, Row};
-use crate::check::chain;
-use crate::config::{Image, Profile, workspace};
-use crate::images::{Program, static_binary};
+use crate::config::{Image, Profile};
+use crate::images::own_program;
 use bootstrap::CloudEndpoint;
 use futures::StreamExt;
 use std::num::NonZero;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
@@ -20,9 +18,9 @@ use tokio_util::sync::CancellationToken;
 /// Measures on embedded clusters with the reference CCM.
 #[derive(Clone, Debug)]
 pub struct EmbeddedBench {
-    pub(super) folder: PathBuf,
     pub(super) profile: Profile,
-    pub(super) program: PathBuf,
+    /// The command line that is the CCM.
+    pub(super) program: Vec<String>,
     /// How many clusters may be busy at once: so many as do not take the time from one another that a verdict rests on.
     turns: Arc<Semaphore>,
 }
@@ -37,20 +35,20 @@ struct Boot {
 }
 
 impl EmbeddedBench {
-    /// A bench for the variants of this folder. Compiles the reference CCM where that has not been done.
+    /// A bench for the built-in variants.
     ///
     /// # Errors
-    /// It cannot be compiled, or its profile cannot be read.
-    pub async fn new(folder: &Path) -> Result<EmbeddedBench, String> {
+    /// The profile of the reference CCM cannot be read, or this program cannot be found.
+    pub fn new() -> Result<EmbeddedBench, String> {
         let profile = Profile::load("reference").map_err(|problems| problems.to_string())?;
-        let Some(Image::Build(build)) = &profile.image else {
-            return Err("the profile 'reference' does not say how its CCM is compiled".to_owned());
+        let Some(Image::Command(command)) = &profile.image else {
+            return Err("the profile 'reference' names no command of this program".to_owned());
         };
-        let program = Program { package: build.package.clone(), bin: build.binary.clone(), features: None };
-        let program = static_binary(&workspace(), &program).await.map_err(|error| chain(&error))?;
+        let program = own_program().map_err(|error| format!("the program of this process: {error}"))?;
+        let program = vec![program.to_string_lossy().into_owned(), command.clone()];
         let busy = std::thread::available_parallelism().map_or(2, NonZero::get) * 2;
         let turns = Arc::new(Semaphore::new(busy));
-        Ok(EmbeddedBench { folder: folder.to_owned(), profile, program, turns })
+        Ok(EmbeddedBench { profile, program, turns })
     }
 
     /// Measures every cell, several side by side; `told` hears of each as it ends. The order stays. What is under way

@@ -1,7 +1,9 @@
 //! What the boot model expects of a profile's manifests, and why a cluster that did not boot did not.
 
 use crate::config::{Deployment, NodeIp, RunPlan, Topology};
-use bootstrap::{CloudEndpoint, Cluster, Cni, Expectation, YesNo, expect, read_paths};
+use crate::files;
+use bootstrap::{CloudEndpoint, Cluster, Cni, Expectation, Source, YesNo, expect};
+use std::path::PathBuf;
 
 /// What the model says of the plan's manifests on its cluster, with each of these pod networks; `None` when nothing is
 /// deployed, or the cluster is one the harness does not make.
@@ -30,7 +32,11 @@ pub fn expectation(plan: &RunPlan, networks: &[Cni]) -> Option<Result<Expectatio
         })
         .collect();
     let ccm = plan.profile.workload.as_ref().map(|workload| workload.name.as_str());
-    let sources = read_paths(&plan.profile.manifests);
+    let source = |path: &PathBuf| {
+        let text = files::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(Source::new(&path.display().to_string(), &text))
+    };
+    let sources: Result<Vec<Source>, String> = plan.profile.manifests.iter().map(source).collect();
     Some(sources.and_then(|sources| expect(sources, &clusters, &[], ccm)))
 }
 

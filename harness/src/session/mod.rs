@@ -27,6 +27,7 @@ use crate::check::{Facility, Stop, chain};
 use crate::cluster::{Cluster, Machine};
 use crate::config::{Deployment, Limits, Location, RunPlan, yaml};
 use crate::events::Events;
+use crate::files;
 use crate::k8s::{World, WorldError, client_for};
 use crate::probe::Pulse;
 use crate::secrets::Secrets;
@@ -349,7 +350,7 @@ pub fn load_manifests(plan: &RunPlan) -> Result<Option<Manifests>, SessionError>
     let mut documents = Vec::new();
     for path in &profile.manifests {
         let broken = |cause: String| SessionError::ManifestFile { path: path.clone(), cause };
-        let text = std::fs::read_to_string(path).map_err(|error| broken(error.to_string()))?;
+        let text = files::read(path).map_err(|error| broken(error.to_string()))?;
         documents.extend(yaml::from_str_multi(&text, path).map_err(|error| broken(chain(&error)))?);
     }
     let hint = match &profile.workload {

@@ -3,13 +3,17 @@
 use super::{Environment, Parts};
 use crate::cloud::{Cloud, CloudSpec, network_of};
 use crate::cluster::{Cluster, KindSpec, preflight};
-use crate::config::{ClusterPlan, Image, workspace};
+use crate::config::{ClusterPlan, Image};
 use crate::events::Events;
-use crate::images::{Engine, Folders, ImageError, ImageSource, PreparedImage, Program, prepare};
+use crate::images::{Engine, Folders, ImageError, ImageSource, PreparedImage, Program, of_commands, prepare};
 use crate::k8s::addresses;
 use crate::session::{RunState, SessionError};
 use k8s_openapi::api::core::v1::Node;
+use std::collections::BTreeSet;
 use std::net::IpAddr;
+
+/// The command of this program that is the fake cloud; told `idle` it does nothing.
+const FAKE_CLOUD: &str = "fake-cloud";
 
 impl Environment {
     pub(super) async fn bring_up_containers(&self, events: &Events) -> Result<RunState, SessionError> {
@@ -27,8 +31,9 @@ impl Environment {
         let record = cluster.record().clone();
         if record.is_ours() {
             let loaded = async {
-                for image in std::iter::once(&fake).chain(ccm.as_ref()) {
-                    cluster.load_image(image.archive()).await?;
+                let archives = std::iter::once(&fake).chain(ccm.as_ref()).map(PreparedImage::archive);
+                for archive in archives.collect::<BTreeSet<_>>() {
+                    cluster.load_image(archive).await?;
                 }
                 Ok(())
             };
@@ -60,27 +65,30 @@ impl Environment {
         })
     }
 
-    /// The fake cloud's image and the CCM's, if the profile has one; one after the other, as both are cargo's.
+    /// The fake cloud's image and the CCM's, if the profile has one.
     async fn prepare_images(
         &self,
         engine: &Engine,
         events: &Events,
     ) -> Result<(PreparedImage, Option<PreparedImage>), SessionError> {
         let scratch = self.dir.as_ref().expect("made before").path().to_owned();
-        let root = workspace();
-        let folders = Folders { workspace: &root, scratch: &scratch };
-        let program = |package: String, bin, features| ImageSource::Build(Program { package, bin, features });
-        let fake = program("fake-cloud".to_owned(), "fake-cloud".to_owned(), Some(vec!["server".to_owned()]));
-        let prepared = async { Ok(prepare(engine, &fake, folders).await?) };
-        let fake = self.stage(events, "fake cloud image", prepared).await?;
-        let source = match self.plan.profile.image.clone() {
-            None => return Ok((fake, None)),
+        let image = self.plan.profile.image.clone();
+        let mut commands = vec![FAKE_CLOUD];
+        if let Some(Image::Command(command)) = &image {
+            commands.push(command);
+        }
+        let prepared = async { Ok(of_commands(&commands, &scratch).await?) };
+        let mut own = self.stage(events, "images of this program", prepared).await?.into_iter();
+        let fake = own.next().expect("as many images as commands");
+        let source = match image {
+            None | Some(Image::Command(_)) => return Ok((fake, own.next())),
             Some(Image::Reference(reference)) => ImageSource::Reference(reference),
             Some(Image::Build(build)) => {
                 let features = (!build.features.is_empty()).then(|| build.features.into_iter().collect());
-                program(build.package, build.binary, features)
+                ImageSource::Build(Program { package: build.package, bin: build.binary, features })
             }
         };
+        let folders = Folders { sources: self.plan.profile.folder(), scratch: &scratch };
         let prepared = async { Ok(prepare(engine, &source, folders).await?) };
         let ccm = self.stage(events, "CCM image", prepared).await?;
         Ok((fake, Some(ccm)))

@@ -3,9 +3,9 @@
 use super::{Environment, Parts};
 use crate::cloud::LocalCloud;
 use crate::cluster::{EmbeddedCluster, EmbeddedWish};
-use crate::config::{Image, workspace};
+use crate::config::Image;
 use crate::events::Events;
-use crate::images::{IMAGE_REGISTRY, ImageError, Program, file_digest, static_binary};
+use crate::images::{IMAGE_REGISTRY, ImageError, Program, file_digest, own_program, static_binary};
 use crate::session::{RunState, SessionError, load_manifests};
 use std::path::{Path, PathBuf};
 
@@ -42,6 +42,8 @@ struct Ccm {
     reference: String,
     digest: String,
     path: PathBuf,
+    /// The program's command that is the CCM, where it has several.
+    command: Option<String>,
 }
 
 impl Environment {
@@ -95,13 +97,20 @@ impl Environment {
         if profile.deploys_nothing() {
             return Ok(None);
         }
+        let mut of_program = None;
         let (path, name) = match (&self.plan.binary, &profile.image) {
             (Some(binary), _) => (absolute(binary), "binary".to_owned()),
+            (None, Some(Image::Command(command))) => {
+                of_program = Some(command.clone());
+                let failed =
+                    |error| SessionError::Precondition(format!("this program is not to be found: {error}"));
+                (own_program().map_err(failed)?, command.clone())
+            }
             (None, Some(Image::Build(build))) => {
                 let features = (!build.features.is_empty()).then(|| build.features.iter().cloned().collect());
                 let (package, bin) = (build.package.clone(), build.binary.clone());
                 let program = Program { package: package.clone(), bin: bin.clone(), features };
-                let compiled = static_binary(&workspace(), &program).await;
+                let compiled = static_binary(profile.folder(), &program).await;
                 (compiled.map_err(|source| ImageError::Build { package, source })?, bin)
             }
             (None, Some(Image::Reference(_)) | None) => {
@@ -121,14 +130,16 @@ impl Environment {
                 digest.trim_start_matches("sha256:").get(..12).unwrap_or("0")
             ),
         };
-        Ok(Some(Ccm { reference, digest, path }))
+        Ok(Some(Ccm { reference, digest, path, command: of_program }))
     }
 
     fn program(&self, ccm: &Ccm) -> embedded_controllers::Program {
         let own_address = format!("--{BIND_ADDRESS}=${{NODE_LOOPBACK}}");
         embedded_controllers::Program {
             image: ccm.reference.clone(),
-            entry_point: vec![ccm.path.to_string_lossy().into_owned()],
+            entry_point: std::iter::once(ccm.path.to_string_lossy().into_owned())
+                .chain(ccm.command.clone())
+                .collect(),
             arguments: Vec::new(),
             keeps_entry_point: true,
             more_arguments: self
