@@ -8,8 +8,8 @@ mod compare;
 mod controls;
 mod keeper;
 mod list;
-mod outcome;
 mod prove;
+mod replay;
 mod run;
 mod test;
 
@@ -45,6 +45,7 @@ pub fn main(suites: &'static [Suite]) -> ExitCode {
         Command::List(options) => list::list(suites, options.output),
         Command::Explain(options) => list::explain(suites, &options.id),
         Command::Compare(options) => compare::compare(&options),
+        Command::Replay(options) => replay::replay(&options),
         Command::Clean => clean::clean(),
         Command::Bootstrap(BootstrapCommand::Model(command)) => bootstrap::run(&command),
         Command::Bootstrap(BootstrapCommand::Prove(options)) => prove::prove(&options),
