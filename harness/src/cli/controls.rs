@@ -132,21 +132,24 @@ fn work(
     everything: &[Planned],
 ) -> Result<Vec<Work>, String> {
     let binding = |p: &&Planned| p.choice == Choice::Selected && p.level == Level::Must;
-    let musts: BTreeSet<String> = everything.iter().filter(binding).map(|p| p.check.id.to_owned()).collect();
+    let musts: BTreeSet<String> = everything.iter().filter(binding).map(|p| p.check.id.to_string()).collect();
     let mut work = Vec::new();
     if options.mutant.is_empty() {
         let plan = RunPlan { output: with_mutants.output.join("no-ccm"), ..with_nothing.clone() };
         work.push(Work { subject: "no CCM".to_owned(), plan, checks: musts.clone() });
     }
     for control in list {
-        if let Some(unknown) = control.checks.iter().find(|id| everything.iter().all(|p| p.check.id != **id))
+        if let Some(unknown) =
+            control.checks.iter().find(|id| !everything.iter().any(|p| p.check.id.is_named(id)))
         {
             return Err(format!("mutant {}: no check {unknown}", control.mutant));
         }
         let mut plan = with_mutants.clone();
         plan.profile.extra_arguments.push(format!("--mutant={}", control.mutant));
         plan.output = plan.output.join(&control.mutant);
-        let checks = control.checks.iter().filter(|id| musts.contains(*id)).cloned().collect();
+        let named = |p: &&Planned| control.checks.iter().any(|id| p.check.id.is_named(id));
+        let named = everything.iter().filter(binding).filter(named).map(|p| p.check.id.to_string());
+        let checks = named.collect();
         work.push(Work { subject: control.mutant.clone(), plan, checks });
     }
     Ok(work)

@@ -81,12 +81,12 @@ pub(super) fn plan(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
     text.push_str(&format!("output     {}\n\n", plan.output.display()));
     for one in in_order(planned.clone()) {
         if one.choice == Choice::Selected {
-            text.push_str(&format!("run   {:<15} {:<6} {}\n", one.check.id, one.level, one.check.title));
+            text.push_str(&format!("run   {:<25} {:<6} {}\n", one.check.id, one.level, one.check.title));
         }
     }
     for one in &planned {
         if let Choice::Skip(_, detail) = &one.choice {
-            text.push_str(&format!("skip  {:<15} {:<6} {detail}\n", one.check.id, one.level));
+            text.push_str(&format!("skip  {:<25} {:<6} {detail}\n", one.check.id, one.level));
         }
     }
     let selected = planned.iter().filter(|one| one.choice == Choice::Selected).count();

@@ -19,7 +19,7 @@ use std::time::Instant;
 ///
 /// Blocks the thread while others hold the cluster.
 pub async fn run_one(session: Arc<Session>, planned: &Planned) -> Entry {
-    let events = session.events().of_check(planned.check.id);
+    let events = session.events().of_check(planned.check.id.as_str());
     let seat = (planned.check.sharing == Sharing::Joint).then(|| session.gathering().seat());
     let alone = matches!(planned.check.sharing, Sharing::Exclusive | Sharing::Cold);
     let held = session.dir().hold_cluster(alone);
@@ -70,7 +70,7 @@ async fn judge(
             return;
         }
     };
-    let body = AssertUnwindSafe((planned.check.run)(&cx)).catch_unwind().await;
+    let body = AssertUnwindSafe(planned.check.body(&cx)).catch_unwind().await;
     let verdict = body
         .unwrap_or_else(|panic| Err(Stop::Error(format!("the check itself panicked: {}", words(&panic)))));
     entry.outcome = outcome_of(verdict);
@@ -84,7 +84,7 @@ async fn judge(
                 events.emit(Payload::EvidenceTaken { folder: relative.clone() });
                 entry.evidence = Some(relative);
             }
-            Err(why) => tracing::warn!(check = planned.check.id, why, "no evidence could be taken"),
+            Err(why) => tracing::warn!(check = %planned.check.id, why, "no evidence could be taken"),
         }
     }
     let cleaned = cx.clean_up().await;
@@ -97,7 +97,7 @@ async fn judge(
                 Outcome::Error { message: format!("the check passed, but its cleanup failed: {why}") };
         }
     } else if let Err(why) = cleaned {
-        tracing::warn!(check = planned.check.id, why, "cleanup after a failed check");
+        tracing::warn!(check = %planned.check.id, why, "cleanup after a failed check");
     }
 }
 

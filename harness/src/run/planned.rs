@@ -29,7 +29,7 @@ impl Planned {
     /// The check in the stream of events.
     pub fn event(&self) -> PlannedCheck {
         PlannedCheck {
-            id: self.check.id.to_owned(),
+            id: self.check.id.to_string(),
             suite: self.suite.to_owned(),
             title: self.check.title.to_owned(),
             level: self.level,
@@ -44,7 +44,7 @@ impl Planned {
     /// An entry for the ledger that tells no more than what the check is.
     pub fn entry(&self, outcome: Outcome) -> Entry {
         Entry {
-            id: self.check.id.to_owned(),
+            id: self.check.id.to_string(),
             suite: self.suite.to_owned(),
             title: self.check.title.to_owned(),
             level: self.level,
@@ -69,11 +69,9 @@ pub fn plan_checks(
     offer: &Offer,
 ) -> Result<Vec<Planned>, Problems> {
     let all: Vec<(&'static str, &'static Check)> =
-        suites.iter().flat_map(|suite| suite.checks.iter().map(|check| (suite.name, check))).collect();
-    let candidates: Vec<Candidate> = suites
-        .iter()
-        .flat_map(|suite| suite.checks.iter().map(|check| Candidate::of(suite, check)))
-        .collect();
+        suites.iter().flat_map(|suite| suite.checks().map(|check| (suite.name, check))).collect();
+    let candidates: Vec<Candidate> =
+        suites.iter().flat_map(|suite| suite.checks().map(|check| Candidate::of(suite, check))).collect();
     unknown_deviations(&plan.profile, &candidates)?;
     let choices = select(&candidates, &plan.selection, offer)?;
     let framework = plan.profile.framework != Framework::Other;
