@@ -259,6 +259,7 @@ impl Default for Location {
     }
 }
 
+<<<<<<< HEAD
 /// A deviation that a vendor documents.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
@@ -271,4 +272,246 @@ pub struct Deviation {
     #[schemars(example = &"Load balancers are deleted lazily.")]
     #[schemars(extend("x-missing" = "say why the CCM deviates"))]
     pub reason: String,
+=======
+table! {
+    /// `lease` of a profile.
+    LeaseKeys {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+    }
+}
+
+table! {
+    /// `leaseTiming` of a profile.
+    LeaseTimingKeys {
+        /// Lease duration.
+        duration: HumanDuration,
+        /// Renew deadline.
+        renew_deadline: HumanDuration,
+        /// Retry period.
+        retry_period: HumanDuration,
+    }
+}
+
+table! {
+    /// `flags` of a profile.
+    FlagKeys {
+        /// Flags it accepts; `framework` stands for all of the framework's.
+        accepted: Vec<String>,
+        /// Arguments it always gets.
+        extra: Vec<String>,
+    }
+}
+
+table! {
+    /// `providerId` of a profile.
+    ProviderIdKeys {
+        /// The form, with `{id}` for the instance id.
+        format: String,
+    }
+}
+
+table! {
+    /// `location` of a profile.
+    LocationKeys {
+        /// The region.
+        region: String,
+        /// The zone.
+        zone: String,
+    }
+}
+
+table! {
+    /// An entry of `declared` of a profile.
+    DeclaredKeys {
+        /// The check's id.
+        id: String,
+        /// Why the CCM deviates.
+        reason: String,
+    }
+}
+
+impl ProfileFile {
+    /// What `kind` says in a profile file.
+    pub const KIND: &str = "Profile";
+}
+
+/// The dialects the fake cloud speaks.
+pub(crate) const DIALECTS: &[&str] = fake_cloud::dialects::NAMES;
+
+/// Types of Node addresses.
+const ADDRESS_TYPES: &[&str] = &["Hostname", "InternalIP", "ExternalIP", "InternalDNS", "ExternalDNS"];
+
+/// Placeholders in manifests that the harness fills in itself; a profile cannot set them.
+pub const OWN_PLACEHOLDERS: &[&str] = &["CLOUD_ENDPOINT", "CLOUD_TOKEN", "IMAGE"];
+
+/// The keys of a profile file.
+pub(crate) const KEYS: &[Key] = &[
+    key("apiVersion", &Kind::Text),
+    key("kind", &Kind::Text),
+    key("name", &Kind::Form(name)),
+    key("description", &Kind::Text),
+    key(
+        "framework",
+        &Kind::Table(&[key("profile", &Kind::Switch), key("version", &Kind::Form(framework_version))]),
+    ),
+    key(
+        "image",
+        &Kind::Table(&[
+            key("reference", &Kind::Form(image_reference)),
+            key(
+                "build",
+                &Kind::Table(&[
+                    key("package", &Kind::Form(name)),
+                    key("binary", &Kind::Form(name)),
+                    key("features", &Kind::List(&Kind::Form(name))),
+                ]),
+            ),
+        ]),
+    ),
+    key("manifests", &Kind::List(&Kind::Text)),
+    key(
+        "workload",
+        &Kind::Table(&[
+            key("namespace", &Kind::Form(name)),
+            key("name", &Kind::Form(name)),
+            key("container", &Kind::Form(name)),
+        ]),
+    ),
+    key("dialect", &Kind::Word(DIALECTS)),
+    key(
+        "capabilities",
+        &Kind::Table(&[
+            key("instances", &Kind::Word(Instances::WORDS)),
+            key("zones", &Kind::Switch),
+            key("loadBalancer", &Kind::Switch),
+            key("routes", &Kind::Switch),
+            key("clusters", &Kind::Switch),
+            key("additionalLabels", &Kind::Switch),
+            key("ipMode", &Kind::Switch),
+            key("dualStack", &Kind::Switch),
+            key("protocols", &Kind::List(&Kind::Word(Protocol::WORDS))),
+            key("affinity", &Kind::Switch),
+            key("sourceRanges", &Kind::Switch),
+            key("sharedLB", &Kind::Switch),
+            key("leaderElection", &Kind::Switch),
+        ]),
+    ),
+    key("lease", &Kind::Table(&[key("namespace", &Kind::Form(name)), key("name", &Kind::Form(name))])),
+    key(
+        "leaseTiming",
+        &Kind::Table(&[
+            key("duration", &Kind::Form(super::run_file::duration)),
+            key("renewDeadline", &Kind::Form(super::run_file::duration)),
+            key("retryPeriod", &Kind::Form(super::run_file::duration)),
+        ]),
+    ),
+    key("securePort", &Kind::Whole(0, 65_535)),
+    key(
+        "flags",
+        &Kind::Table(&[
+            key("accepted", &Kind::List(&Kind::Form(flag_name))),
+            key("extra", &Kind::List(&Kind::Form(argument))),
+        ]),
+    ),
+    key("providerId", &Kind::Table(&[key("format", &Kind::Form(provider_id))])),
+    key("location", &Kind::Table(&[key("region", &Kind::Form(name)), key("zone", &Kind::Form(zone))])),
+    key("addressOrder", &Kind::List(&Kind::Word(ADDRESS_TYPES))),
+    key("loadBalancerOwner", &Kind::Word(Ownership::WORDS)),
+    key("replicas", &Kind::Whole(1, 9)),
+    key("placeholders", &Kind::Free(placeholder, &Kind::Text)),
+    key("environment", &Kind::Free(variable, &Kind::Text)),
+    key("budgets", &Kind::Free(super::run_file::budget_name, &Kind::Form(super::run_file::duration))),
+    key(
+        "declared",
+        &Kind::List(&Kind::Table(&[key("id", &Kind::Form(check_id)), key("reason", &Kind::Text)])),
+    ),
+    key("deployment", &Kind::Word(Deployment::WORDS)),
+];
+
+fn accept(sound: bool, why: &str) -> Result<(), String> {
+    if sound { Ok(()) } else { Err(why.to_owned()) }
+}
+
+fn name(text: &str) -> Result<(), String> {
+    let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let sound = text.chars().all(inner)
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.ends_with(|c: char| c.is_ascii_alphanumeric());
+    accept(
+        sound,
+        "a name has letters, digits, '-', '_' and '.' only and begins and ends with a letter or digit",
+    )
+}
+
+/// A zone's name, or nothing where the CCM reports no zone.
+fn zone(text: &str) -> Result<(), String> {
+    if text.is_empty() { Ok(()) } else { name(text) }
+}
+
+fn framework_version(text: &str) -> Result<(), String> {
+    super::profile::framework_minor(text).map(|_| ())
+}
+
+/// Checks the form of an image's reference.
+pub(super) fn image_reference(text: &str) -> Result<(), String> {
+    let sound =
+        !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic() && !matches!(c, '$' | '\'' | '"'));
+    accept(sound, "not an image reference; write e.g. 'registry.example/ccm:v1.2.3'")
+}
+
+fn flag_name(text: &str) -> Result<(), String> {
+    let bare = text.trim_start_matches('-');
+    let sound = !bare.is_empty() && bare.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
+    accept(
+        sound,
+        "not a flag's name; write e.g. 'node-status-update-frequency', without value, or 'framework'",
+    )
+}
+
+fn argument(text: &str) -> Result<(), String> {
+    accept(
+        text.len() > 2 && text.starts_with("--"),
+        "not an argument; write e.g. '--cluster-cidr=10.244.0.0/16'",
+    )
+}
+
+fn provider_id(text: &str) -> Result<(), String> {
+    if text.matches("{id}").count() != 1 {
+        return Err(String::from("must hold '{id}' exactly once, e.g. 'native://{id}'"));
+    }
+    accept(
+        text.contains("://") && !text.contains(char::is_whitespace),
+        "must have the form '<provider>://...{id}'",
+    )
+}
+
+fn placeholder(text: &str) -> Result<(), String> {
+    if OWN_PLACEHOLDERS.contains(&text) {
+        return Err(String::from("the harness fills this one in itself"));
+    }
+    let sound = text.starts_with(|c: char| c.is_ascii_uppercase())
+        && text.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
+    accept(
+        sound,
+        "a placeholder's name has capitals, digits and '_' only, e.g. 'CLUSTER_ID' for '${CLUSTER_ID}'",
+    )
+}
+
+fn variable(text: &str) -> Result<(), String> {
+    let sound = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    accept(sound, "not the name of an environment variable")
+}
+
+fn check_id(text: &str) -> Result<(), String> {
+    let (row, claim) = text.split_once('.').unwrap_or((text, "all"));
+    let of = |text: &str, letter: fn(&char) -> bool| {
+        !text.is_empty() && text.chars().all(|c| letter(&c) || c.is_ascii_digit() || c == '-')
+    };
+    let sound = row.contains('-') && of(row, char::is_ascii_uppercase) && of(claim, char::is_ascii_lowercase);
+    accept(sound, "not a check's id; write e.g. 'NODE-INIT-01'")
+>>>>>>> main
 }
