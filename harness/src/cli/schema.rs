@@ -6,8 +6,11 @@ use serde_json::Value;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Every file with a schema: its name, and its JSON Schema (draft 2020-12).
-const SCHEMAS: &[(&str, fn() -> Value)] =
+/// A file with a schema: its name, and what makes its JSON Schema (draft 2020-12).
+type Described = (&'static str, fn() -> Value);
+
+/// Every file with a schema.
+const SCHEMAS: &[Described] =
     &[("profile", config::profile_schema), ("run", config::run_schema), ("report", report::schema)];
 
 /// The names of all files with a schema.

@@ -250,5 +250,6 @@ fn wrong_type(expected: &str, tree: &Tree) -> String {
         Tree::List(_) => String::from("a list"),
         Tree::Map(_) => String::from("keys and values"),
     };
-    format!("{expected} was expected, found {found}")
+    let were = if expected == "keys and values" { "were" } else { "was" };
+    format!("{expected} {were} expected, found {found}")
 }

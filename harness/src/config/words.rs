@@ -77,9 +77,9 @@ words! {
 words! {
     /// Which timing flags the CCM gets.
     Timing, "timing" {
-        /// The contract's speed-up flags (section 21): shorter lease, node status every 10 s.
+        /// The contract's speed-up flags (section 21), with a shorter lease and node status every 10 s.
         Fast = "fast",
-        /// None: the CCM's own defaults, as in production.
+        /// The CCM's own defaults, as in production.
         Default = "default",
     }
 }
@@ -120,7 +120,7 @@ words! {
     NodeIp, "node IP mode" {
         /// `--node-ip` as kind sets it.
         Kept = "kept",
-        /// No `--node-ip`: the node's addresses come from the cloud alone.
+        /// No `--node-ip`, so that the node's addresses come from the cloud alone.
         Dropped = "dropped",
     }
 }
@@ -132,7 +132,7 @@ words! {
         V1 = "v1",
         /// `InstancesV2`.
         V2 = "v2",
-        /// None: it initialises no node.
+        /// It initialises no node.
         None = "none",
     }
 }

@@ -65,6 +65,9 @@ fn meaning(schema: &Value) -> String {
             text.push_str(&format!(" One of `{}`.", bare.join("`, `")));
         }
     }
+    if let (Some(least), Some(most)) = (schema.get("minimum"), schema.get("maximum")) {
+        text.push_str(&format!(" From {least} to {most}."));
+    }
     text.trim_start().to_owned()
 }
 
@@ -86,7 +89,10 @@ fn table(schema: &Value) -> String {
     for (path, of_key, required) in paths(schema) {
         let example = of_key.get("const").or_else(|| of_key["examples"].get(0)).map(code).unwrap_or_default();
         let cells = [format!("`{path}`"), meaning(of_key), default(of_key, required), example];
-        text.push_str(&format!("| {} |\n", cells.map(|cell| cell.replace('|', "\\|")).join(" | ")).replace("|  |", "| |"));
+        for cell in cells.map(|cell| cell.replace('|', "\\|")) {
+            text.push_str(&if cell.is_empty() { String::from("| ") } else { format!("| {cell} ") });
+        }
+        text.push_str("|\n");
     }
     text
 }
@@ -97,12 +103,8 @@ fn the_table_of_a_profiles_keys() {
 }
 
 #[test]
-fn the_table_of_a_run_files_keys() {
+fn the_tables_of_a_run_files_keys_and_of_wait_budgets() {
     check("docs/run-file.md", "keys", &table(&run_file::SCHEMA));
-}
-
-#[test]
-fn the_table_of_wait_budgets() {
     let schema = schema::of_file::<Budget>();
     let meanings = schema["oneOf"].as_array().expect("every budget has a meaning");
     let limits = Limits::new(LeaseTiming::DEFAULT);
@@ -150,7 +152,7 @@ fn run_files_in_documents_fit_the_printed_schema() {
         }
     }
     assert!(files >= 2, "run files are shown in README.md and docs/run-file.md");
-    for (wrong, key) in [("jobs: 0", "jobs"), ("keep: no-way", "keep"), ("limits: {budgets: {x: 1s}}", "budgets")] {
+    for (wrong, key) in [("jobs: 0", "jobs"), ("keep: no-way", "keep"), ("limits: {budgets: {nap: 1s}}", "nap")] {
         let refused = validated(&run_file::SCHEMA, &format!("{RUN_HEAD}{wrong}\n")).expect_err("refused");
         assert!(refused.contains(key), "{refused}");
     }

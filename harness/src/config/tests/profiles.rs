@@ -169,9 +169,9 @@ fn faults_that_show_when_keys_are_seen_together() {
     check(
         "declared: [{id: SVC-DEL-01, reason: lazy}, {id: SVC-DEL-01, reason: again}, {id: SVC-DEL-02}, {id: svc, reason: x}]",
         "3 problems in the configuration:\n  \
+         profile.yaml:6: declared[2].reason: is missing; say why the CCM deviates\n  \
          profile.yaml:6: declared[3].id: 'svc': not a check's id; write e.g. 'NODE-INIT-01'\n  \
-         profile.yaml:6: declared[1].id: 'SVC-DEL-01' is declared twice\n  \
-         profile.yaml:6: declared[2].reason: is missing; say why the CCM deviates",
+         profile.yaml:6: declared[1].id: 'SVC-DEL-01' is declared twice",
     );
 }
 
