@@ -1,7 +1,7 @@
 //! The cluster a run uses, as it was asked for.
 
-use super::problem::did_you_mean;
 use super::paths::{looks_like_path, workspace};
+use super::problem::did_you_mean;
 use super::words::{BackendKind, NodeIp, ProviderId};
 use std::fmt;
 use std::path::PathBuf;

@@ -35,15 +35,13 @@ pub use paths::workspace;
 pub use plan::{Completeness, RunPlan, Source, plan};
 pub(crate) use problem::did_you_mean;
 pub use problem::{Origin, Problem, Problems};
-pub use profile::{
-    Build, Framework, Image, NULL_PROFILE, Profile, ProviderIdFormat, REFERENCE_PROFILE,
-};
+pub use profile::{Build, Framework, Image, NULL_PROFILE, Profile, ProviderIdFormat, REFERENCE_PROFILE};
 pub use profile_file::{Deviation, Lease, Location, Workload};
 pub use run_file::{ClusterKeys, LimitKeys, OutputKeys, RunFile, SelectKeys};
 pub use select::{Candidate, Choice, LONG_S, Offer, Selection, select, unknown_deviations};
 pub use words::{
-    API_VERSION, AddressType, BackendKind, Budget, Deployment, Instances, Keep, NodeIp, Ownership, Protocol, ProviderId,
-    Timing,
+    API_VERSION, AddressType, BackendKind, Budget, Deployment, Instances, Keep, NodeIp, Ownership, Protocol,
+    ProviderId, Timing,
 };
 
 /// The JSON Schema of a profile.

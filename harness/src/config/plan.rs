@@ -8,8 +8,8 @@ use super::problem::{Origin, Problem, Problems};
 use super::profile::{self, Image, Profile};
 use super::profile_reading;
 use super::run_file::{
-    ClusterKeys, DEFAULT_BACKEND, DEFAULT_JOBS, DEFAULT_KEEP, DEFAULT_NODE_IP, DEFAULT_OUTPUT, DEFAULT_PROFILE, DEFAULT_PROVIDER_ID, DEFAULT_TOPOLOGY, RunFile,
-    SCHEMA,
+    ClusterKeys, DEFAULT_BACKEND, DEFAULT_JOBS, DEFAULT_KEEP, DEFAULT_NODE_IP, DEFAULT_OUTPUT,
+    DEFAULT_PROFILE, DEFAULT_PROVIDER_ID, DEFAULT_TOPOLOGY, RunFile, SCHEMA,
 };
 use super::select::Selection;
 use super::walk::{Places, walk};
@@ -162,8 +162,7 @@ impl Planning {
         };
         let written = run.limits.budgets.into_iter().map(|(budget, HumanDuration(value))| (budget, value));
         let overrides = profile.budgets.clone().into_iter().chain(written);
-        let limits =
-            Limits::new(lease).scaled(run.limits.scale.unwrap_or(1.0)).with(overrides.collect());
+        let limits = Limits::new(lease).scaled(run.limits.scale.unwrap_or(1.0)).with(overrides.collect());
         self.problems.or(RunPlan {
             profile,
             cluster,

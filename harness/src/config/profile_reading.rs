@@ -125,8 +125,9 @@ impl Reading<'_> {
         match (profile, minor) {
             (Some(true) | None, Some(minor)) => return Framework::Version { minor },
             // A version that is none was reported already.
-            (Some(true), None) if !self.places.has("framework.version") => self
-                .problem("framework.version", "is missing; name the framework's version, e.g. \"1.36\""),
+            (Some(true), None) if !self.places.has("framework.version") => {
+                self.problem("framework.version", "is missing; name the framework's version, e.g. \"1.36\"")
+            }
             (Some(false), Some(_)) => {
                 self.problem("framework.version", "has no meaning with 'profile: false'");
             }

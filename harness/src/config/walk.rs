@@ -91,7 +91,9 @@ impl Walk<'_> {
         for (name, value) in entries {
             let inner = join(path, name);
             match keys(schema).find(|(key, _)| key == name) {
-                Some((_, of_key)) if matches!(value.tree, Tree::Null(_)) => self.absent(value, of_key, &inner),
+                Some((_, of_key)) if matches!(value.tree, Tree::Null(_)) => {
+                    self.absent(value, of_key, &inner)
+                }
                 Some((_, of_key)) => {
                     if let Some(value) = self.value(value, of_key, &inner) {
                         sound.insert(name.clone(), value);
@@ -150,7 +152,8 @@ impl Walk<'_> {
             return self.problem(node, path, wrong_type("a list", &node.tree));
         };
         let items = items.iter().enumerate();
-        let sound = items.filter_map(|(at, item)| self.value(item, &schema["items"], &format!("{path}[{at}]")));
+        let sound =
+            items.filter_map(|(at, item)| self.value(item, &schema["items"], &format!("{path}[{at}]")));
         Some(Value::Array(sound.collect()))
     }
 

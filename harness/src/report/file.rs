@@ -2,8 +2,8 @@
 
 use super::wording::{because, one_line, outcome_text, outcome_word, verdict_word};
 use crate::check::{Level, Sharing};
-use crate::config::yaml::{self, YamlError};
 use crate::config::schema::of_output;
+use crate::config::yaml::{self, YamlError};
 use crate::config::{API_VERSION, HumanDuration};
 use crate::ledger::{Entry, Ledger, Outcome, SkipReason, StageTime, Subject};
 use schemars::JsonSchema;

@@ -34,7 +34,8 @@ fn code(value: &Value) -> String {
             format!("`[{}]`", items.join(", "))
         }
         Value::Object(map) => {
-            let entries: Vec<String> = map.iter().map(|(key, value)| format!("{key}: {}", spelt(value))).collect();
+            let entries: Vec<String> =
+                map.iter().map(|(key, value)| format!("{key}: {}", spelt(value))).collect();
             format!("`{{{}}}`", entries.join(", "))
         }
         other => format!("`{other}`"),
@@ -52,10 +53,15 @@ fn spelt(value: &Value) -> String {
 
 fn meaning(schema: &Value) -> String {
     let mut text = schema["description"].as_str().unwrap_or_default().to_owned();
-    let described: Vec<String> = schema["oneOf"].as_array().into_iter().flatten().map(|word| {
-        let of_word = word["description"].as_str().unwrap_or_default().trim_end_matches('.');
-        format!("`{}`: {of_word}", word["const"].as_str().unwrap_or_default())
-    }).collect();
+    let described: Vec<String> = schema["oneOf"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|word| {
+            let of_word = word["description"].as_str().unwrap_or_default().trim_end_matches('.');
+            format!("`{}`: {of_word}", word["const"].as_str().unwrap_or_default())
+        })
+        .collect();
     if !described.is_empty() {
         text.push_str(&format!(" {}.", described.join("; ")));
     } else {
@@ -72,7 +78,8 @@ fn meaning(schema: &Value) -> String {
 }
 
 fn default(schema: &Value, required: bool) -> String {
-    let empty = |value: &Value| *value == serde_json::json!([]) || *value == serde_json::json!({}) || value == "";
+    let empty =
+        |value: &Value| *value == serde_json::json!([]) || *value == serde_json::json!({}) || value == "";
     let form_allows_nothing = schema["format"] == "zone";
     match (schema["x-default"].as_str(), schema.get("default")) {
         _ if required => String::from("required"),
@@ -111,7 +118,10 @@ fn the_tables_of_a_run_files_keys_and_of_wait_budgets() {
     let mut text = String::from("| Budget | What it bounds | With default timing |\n|---|---|---|\n");
     for (budget, meaning) in Budget::ALL.iter().zip(meanings) {
         let value = HumanDuration(limits.budget(*budget));
-        text.push_str(&format!("| `{budget}` | {} | `{value}` |\n", meaning["description"].as_str().expect("a text")));
+        text.push_str(&format!(
+            "| `{budget}` | {} | `{value}` |\n",
+            meaning["description"].as_str().expect("a text")
+        ));
     }
     check("docs/run-file.md", "budgets", &text);
 }
@@ -143,7 +153,8 @@ fn the_workspaces_own_profiles_fit_the_printed_schema() {
 fn run_files_in_documents_fit_the_printed_schema() {
     let mut files = 0;
     for document in ["README.md", "docs/run-file.md"] {
-        let text = std::fs::read_to_string(workspace().join(document)).expect("the document is in the workspace");
+        let text =
+            std::fs::read_to_string(workspace().join(document)).expect("the document is in the workspace");
         for file in text.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next()) {
             if file.contains("kind: Conformance") {
                 assert_eq!(validated(&run_file::SCHEMA, file), Ok(()), "{document}:\n{file}");
@@ -152,7 +163,9 @@ fn run_files_in_documents_fit_the_printed_schema() {
         }
     }
     assert!(files >= 2, "run files are shown in README.md and docs/run-file.md");
-    for (wrong, key) in [("jobs: 0", "jobs"), ("keep: no-way", "keep"), ("limits: {budgets: {nap: 1s}}", "nap")] {
+    for (wrong, key) in
+        [("jobs: 0", "jobs"), ("keep: no-way", "keep"), ("limits: {budgets: {nap: 1s}}", "nap")]
+    {
         let refused = validated(&run_file::SCHEMA, &format!("{RUN_HEAD}{wrong}\n")).expect_err("refused");
         assert!(refused.contains(key), "{refused}");
     }

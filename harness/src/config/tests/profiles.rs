@@ -3,8 +3,8 @@
 use super::{PROFILE_HEAD, SOUND, folder, said};
 use crate::check::Capability;
 use crate::config::{
-    AddressType, Capabilities, Deployment, Framework, Image, Instances, LeaseTiming, NULL_PROFILE, Ownership, Profile,
-    ProviderIdFormat, REFERENCE_PROFILE, workspace,
+    AddressType, Capabilities, Deployment, Framework, Image, Instances, LeaseTiming, NULL_PROFILE, Ownership,
+    Profile, ProviderIdFormat, REFERENCE_PROFILE, workspace,
 };
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -187,10 +187,7 @@ fn files_that_cannot_be_read_at_all() {
              header.yaml:1: apiVersion: 'ccm-conformance/v2' is not understood here; write 'ccm-conformance/v1'\n  \
              header.yaml:2: kind: 'Profile' is not understood here; write 'Conformance'",
         ),
-        (
-            "list.yaml",
-            "list.yaml:1: keys and values were expected, found a list",
-        ),
+        ("list.yaml", "list.yaml:1: keys and values were expected, found a list"),
         (
             "empty.yaml",
             "2 problems in the configuration:\n  \
