@@ -11,6 +11,7 @@ mod list;
 mod prove;
 mod replay;
 mod run;
+mod schema;
 mod test;
 
 use crate::cx::Suite;
@@ -46,6 +47,7 @@ pub fn main(suites: &'static [Suite]) -> ExitCode {
         Command::Explain(options) => list::explain(suites, &options.id),
         Command::Compare(options) => compare::compare(&options),
         Command::Replay(options) => replay::replay(&options),
+        Command::Schema { file } => schema::print(&file),
         Command::Clean => clean::clean(),
         Command::Bootstrap(BootstrapCommand::Model(command)) => bootstrap::run(&command),
         Command::Bootstrap(BootstrapCommand::Prove(options)) => prove::prove(&options),
