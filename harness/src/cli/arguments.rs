@@ -5,13 +5,14 @@ use crate::cluster::EmbeddedVersion;
 use crate::config::{
     BackendKind, ClusterKeys, Keep, NodeIp, OutputKeys, ProviderId, RunFile, SelectKeys, Source, Timing,
 };
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::str::FromStr;
 
 /// Judges a Kubernetes cloud controller manager on a cluster made for the purpose.
 #[derive(Debug, Parser)]
-#[command(name = "ccm-conformance", version, about, after_help = EXIT_CODES)]
+#[command(name = "ccm-conformance", version, after_help = EXIT_CODES)]
 pub(super) struct Cli {
     #[command(subcommand)]
     pub(super) command: Command,
@@ -38,6 +39,14 @@ pub(super) enum Command {
     Explain(ExplainOptions),
     /// Which checks ended otherwise in one report than in another: two releases of a CCM, or two clusters.
     Compare(CompareOptions),
+    /// Write the reports of a run again, from its events.jsonl.
+    Replay(ReplayOptions),
+    /// Print the JSON Schema of a file: for editors, and for programs that read or write one.
+    Schema {
+        /// Which file.
+        #[arg(value_parser = PossibleValuesParser::new(super::schema::names()))]
+        file: String,
+    },
     /// Remove what earlier runs left behind.
     Clean,
     /// Will a cluster boot with these manifests? Needs no cluster and no Docker.
@@ -167,6 +176,16 @@ pub(super) struct CompareOptions {
     /// Another one.
     #[arg(value_name = "REPORT")]
     pub(super) after: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ReplayOptions {
+    /// The stream of the run's events: events.jsonl in its output folder.
+    #[arg(value_name = "FILE")]
+    pub(super) events: PathBuf,
+    /// Folder for report.yaml and junit.xml; without it that of the stream.
+    #[arg(long, value_name = "DIR")]
+    pub(super) out: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -1,7 +1,7 @@
 //! The cluster a run uses, as it was asked for.
 
+use super::paths::looks_like_path;
 use super::problem::did_you_mean;
-use super::run_file::looks_like_path;
 use super::words::{BackendKind, NodeIp, ProviderId};
 use crate::files;
 use std::fmt;

@@ -45,7 +45,7 @@ impl EmbeddedBench {
             return Err("the profile 'reference' names no command of this program".to_owned());
         };
         let program = own_program().map_err(|error| format!("the program of this process: {error}"))?;
-        let program = vec![program.to_string_lossy().into_owned(), command.clone()];
+        let program = vec![program.to_string_lossy().into_owned(), command.to_string()];
         let busy = std::thread::available_parallelism().map_or(2, NonZero::get) * 2;
         let turns = Arc::new(Semaphore::new(busy));
         Ok(EmbeddedBench { profile, program, turns })

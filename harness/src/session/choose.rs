@@ -32,7 +32,7 @@ fn needs(plan: &RunPlan, own: &OwnCluster) -> Option<(BackendKind, String)> {
     if let Kubernetes::Image(image) = &own.kubernetes {
         return Some((BackendKind::Kind, format!("{image} is a node image")));
     }
-    if !profile.deploys_nothing() && !matches!(profile.image, Some(Image::Build(_))) {
+    if !profile.deploys_nothing() && !matches!(profile.image, Some(Image::Build(_) | Image::Command(_))) {
         return Some((BackendKind::Kind, "the CCM is an image".to_owned()));
     }
     None

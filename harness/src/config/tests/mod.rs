@@ -1,5 +1,6 @@
 //! Files with faults and the exact text people get; sound files and what they mean.
 
+mod documents;
 mod merging;
 mod profiles;
 mod run_files;
@@ -7,8 +8,13 @@ mod selection;
 mod yaml_text;
 
 use super::{Problems, RunFile, RunPlan, Source, plan};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tempfile::TempDir;
+
+/// Where the project's documents are.
+fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
 
 /// A folder with files: path inside it, text.
 fn folder(files: &[(&str, &str)]) -> TempDir {

@@ -75,7 +75,7 @@ impl Environment {
         let image = self.plan.profile.image.clone();
         let mut commands = vec![FAKE_CLOUD];
         if let Some(Image::Command(command)) = &image {
-            commands.push(command);
+            commands.push(command.as_str());
         }
         let prepared = async { Ok(of_commands(&commands, &scratch).await?) };
         let mut own = self.stage(events, "images of this program", prepared).await?.into_iter();

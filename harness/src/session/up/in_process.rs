@@ -101,10 +101,10 @@ impl Environment {
         let (path, name) = match (&self.plan.binary, &profile.image) {
             (Some(binary), _) => (absolute(binary), "binary".to_owned()),
             (None, Some(Image::Command(command))) => {
-                of_program = Some(command.clone());
+                of_program = Some(command.to_string());
                 let failed =
                     |error| SessionError::Precondition(format!("this program is not to be found: {error}"));
-                (own_program().map_err(failed)?, command.clone())
+                (own_program().map_err(failed)?, command.to_string())
             }
             (None, Some(Image::Build(build))) => {
                 let features = (!build.features.is_empty()).then(|| build.features.iter().cloned().collect());
