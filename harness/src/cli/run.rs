@@ -183,13 +183,8 @@ pub(super) fn execute(
             ledger.subject = super::outcome::subject(suites, &plan, None, &reproduce);
         }
         Ok(session) => {
-            let offer = Offer {
-                facilities: Some(session.facilities()),
-                served_minor: Some(session.state().served_minor),
-                ..offer
-            };
             // The same selection again, now with what the cluster can show: it was sound before, so it is now.
-            let planned = plan_checks(suites, &plan, &offer).unwrap_or(planned);
+            let planned = plan_checks(suites, &plan, &session.offer()).unwrap_or(planned);
             let checks = Instant::now();
             let (entries, _) = run_all(session, &planned, arguments, runtime.handle());
             ledger.entries = entries;

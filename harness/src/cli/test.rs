@@ -119,13 +119,9 @@ async fn join_and_run(
     let session = Session::join(plan.clone(), dir, state, Events::unrecorded(Vec::new()), cancel)
         .await
         .map_err(|error| crate::check::chain(&error))?;
-    let offer = Offer {
-        facilities: Some(session.facilities()),
-        served_minor: Some(session.state().served_minor),
-        ..Offer::declared(&plan.profile.capabilities)
-    };
     // What the cluster turned out not to show is decided only now.
-    let again = crate::run::plan_checks(suites, &plan, &offer).map_err(|problems| problems.to_string())?;
+    let again =
+        crate::run::plan_checks(suites, &plan, &session.offer()).map_err(|problems| problems.to_string())?;
     let now = again.into_iter().find(|p| p.check.id == one.check.id).unwrap_or_else(|| one.clone());
     let session = Arc::new(session);
     let entry = match &now.choice {

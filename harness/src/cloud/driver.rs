@@ -4,7 +4,9 @@
 //! lacks makes the checks that name it 'not observable'.
 
 use super::CloudError;
-use super::{ActiveFault, BarrierStatus, Credential, Entry, Fault, Instance, Inventory, Match, Settings, Shown};
+use super::{
+    ActiveFault, BarrierStatus, Credential, Entry, Fault, Instance, Inventory, Match, Settings, Shown,
+};
 use crate::check::Facility;
 use futures::future::BoxFuture;
 use std::collections::BTreeSet;

@@ -225,3 +225,118 @@ impl Cloud {
 
 /// What reading the journal is called in errors.
 pub(crate) const READING_THE_JOURNAL: &str = "reading the journal";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::{Facilities, Served, chain};
+    use crate::cloud::{Answer, Effect, Stock};
+    use crate::config::{Candidate, Choice, Offer, Selection, select};
+    use crate::ledger::SkipReason;
+    use futures::FutureExt;
+    use std::sync::Mutex;
+
+    /// A real cloud, as somebody may bring it: it can be looked at, and nothing more.
+    #[derive(Debug)]
+    struct Real;
+
+    impl Driver for Real {
+        fn name(&self) -> &str {
+            "real"
+        }
+
+        fn shown(&self) -> Shown {
+            Shown::ALL
+        }
+
+        fn admit<'a>(&'a self, _: &'a Credential) -> Answer<'a, ()> {
+            futures::future::ready(Ok(())).boxed()
+        }
+
+        fn inventory(&self) -> Option<&dyn Stock> {
+            Some(self)
+        }
+    }
+
+    impl Stock for Real {
+        fn read(&self) -> Answer<'_, Inventory> {
+            futures::future::ready(Ok(Inventory::default())).boxed()
+        }
+    }
+
+    fn needs(id: &'static str, facilities: &[Facility]) -> Candidate {
+        Candidate {
+            suite: "any",
+            id,
+            needs: &[],
+            facilities: Facilities::of(facilities),
+            served: Served::Always,
+            takes_s: 0,
+        }
+    }
+
+    #[test]
+    fn what_a_driver_lacks_makes_the_checks_that_need_it_not_observable() {
+        let cloud = Cloud::new(Arc::new(Real));
+        let offer = Offer {
+            capabilities: BTreeSet::new(),
+            facilities: Some(cloud.facilities()),
+            cloud: Some(cloud.driver().to_owned()),
+            served_minor: None,
+        };
+        let candidates = [
+            needs("A-01", &[Facility::Inventory]),
+            needs("A-02", &[Facility::Machines, Facility::Inventory, Facility::Journal]),
+            needs("A-03", &[Facility::Inventory, Facility::Barriers, Facility::KubeletControl]),
+        ];
+        let unobservable = |detail: &str| Choice::Skip(SkipReason::NotObservable, detail.to_owned());
+        assert_eq!(
+            select(&candidates, &Selection::default(), &offer).expect("nothing was asked for"),
+            [
+                Choice::Selected,
+                unobservable("the cloud's driver real lacks machines, journal"),
+                unobservable(
+                    "this environment lacks kubelet-control; the cloud's driver real lacks barriers"
+                ),
+            ]
+        );
+    }
+
+    #[tokio::test]
+    async fn a_call_that_a_driver_lacks_is_refused_by_name() {
+        let cloud = Cloud::new(Arc::new(Real));
+        assert_eq!(cloud.inventory().await.expect("it has one"), Inventory::default());
+        let fault = Fault { matching: Match::default(), effect: Effect::Refuse, calls: None, for_ms: None };
+        let error = cloud.inject(&fault).await.expect_err("it has no faults");
+        assert_eq!(error.problem, Problem::Lacks(Facility::Faults));
+        assert_eq!(chain(&error), "cloud driver 'real', injecting a fault: it has no faults");
+    }
+
+    #[tokio::test]
+    async fn disturbances_are_told_to_the_observer_of_the_handle() {
+        let spec = crate::cloud::CloudSpec { dialect: "native", place: crate::cloud::Place::ThisProcess };
+        let running = crate::cloud::start(spec).await.expect("it starts");
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let told = heard.clone();
+        let cloud = running.attach().expect("attached");
+        let observed = cloud.observed_by(move |what| told.lock().expect("fine").push(what.clone()));
+        let fault =
+            Fault { matching: Match::default(), effect: Effect::Refuse, calls: Some(1), for_ms: None };
+        let fault = observed.inject(&fault).await.expect("injected");
+        let barrier = observed.raise_barrier(&Match::default()).await.expect("raised");
+        cloud.inject(&fault.fault).await.expect("injected past the observer");
+        observed.clear_fault(fault.id).await.expect("cleared");
+        assert!(observed.clear_fault(fault.id).await.expect_err("cleared before").is_not_found());
+        let released = observed.release_barrier(barrier.id).await.expect("released");
+        assert_eq!(
+            *heard.lock().expect("fine"),
+            [
+                Disturbance::FaultInjected(fault.clone()),
+                Disturbance::BarrierRaised(barrier),
+                Disturbance::FaultCleared(fault.id),
+                Disturbance::BarrierReleased(released),
+            ]
+        );
+        running.stop().await.expect("stopped");
+    }
+}

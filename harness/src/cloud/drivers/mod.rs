@@ -194,7 +194,9 @@ mod tests {
         );
         let known = CloudRecord { driver: in_process::KIND.name.into(), ..record };
         let error = Cloud::attach(&known).expect_err("it lacks everything");
-        assert!(chain(&error).contains("cannot be used: missing field") || chain(&error).contains("invalid type"));
+        assert!(
+            chain(&error).contains("cannot be used: missing field") || chain(&error).contains("invalid type")
+        );
     }
 
     #[tokio::test]

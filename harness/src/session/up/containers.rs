@@ -1,7 +1,7 @@
 //! An environment of containers: a kind cluster, or one that was there before, with the fake cloud beside it.
 
 use super::{Environment, Parts};
-use crate::cloud::{Cloud, CloudSpec, network_of};
+use crate::cloud::{CloudSpec, Place, network_of, start};
 use crate::cluster::{Cluster, KindSpec, preflight};
 use crate::config::{ClusterPlan, Image, workspace};
 use crate::events::Events;
@@ -41,11 +41,9 @@ impl Environment {
         };
         let started = async {
             let dialect = &self.plan.profile.dialect;
-            Ok(Cloud::start(
-                &engine,
-                CloudSpec { run: &self.run_id, network: &network, dialect, image: &fake },
-            )
-            .await?)
+            let (run, image) = (&self.run_id, &fake);
+            let place = Place::BesideMachines { run, engine: &engine, network: &network, image };
+            Ok(start(CloudSpec { dialect, place }).await?)
         };
         let cloud = self.stage(events, "fake cloud", started).await?.record().clone();
         self.state(Parts {

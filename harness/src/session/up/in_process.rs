@@ -1,7 +1,7 @@
 //! An environment without Docker: cluster and fake cloud in this process, the CCM a program of this machine.
 
 use super::{Environment, Parts};
-use crate::cloud::LocalCloud;
+use crate::cloud::{CloudSpec, Place, RunningCloud, start};
 use crate::cluster::{EmbeddedCluster, EmbeddedWish};
 use crate::config::{Image, workspace};
 use crate::events::Events;
@@ -17,7 +17,7 @@ const BIND_ADDRESS: &str = "bind-address";
 #[derive(Debug, Default)]
 pub(super) struct InProcess {
     cluster: Option<EmbeddedCluster>,
-    cloud: Option<LocalCloud>,
+    cloud: Option<RunningCloud>,
 }
 
 impl InProcess {
@@ -31,7 +31,9 @@ impl InProcess {
             cluster.stop().await;
         }
         if let Some(cloud) = self.cloud.take() {
-            cloud.stop().await;
+            if let Err(error) = cloud.stop().await {
+                tracing::warn!(%error, "the cloud was not stopped");
+            }
         }
     }
 }
@@ -64,9 +66,11 @@ impl Environment {
         let started = async { Ok(EmbeddedCluster::of_run(wish).await?) };
         let (cluster, record) = self.stage(events, "cluster", started).await?;
         self.in_process.cluster = Some(cluster);
-        let started = async { Ok(LocalCloud::start(&self.plan.profile.dialect).await?) };
+        let started = async {
+            Ok(start(CloudSpec { dialect: &self.plan.profile.dialect, place: Place::ThisProcess }).await?)
+        };
         let cloud = self.stage(events, "fake cloud", started).await?;
-        let cloud_record = cloud.record();
+        let cloud_record = cloud.record().clone();
         self.in_process.cloud = Some(cloud);
         let (served_minor, nodes) = self.inspect(&record).await?;
         let mut changes = Vec::new();
