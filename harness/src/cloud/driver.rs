@@ -75,7 +75,7 @@ pub(super) fn facilities(driver: &dyn Driver) -> BTreeSet<Facility> {
 }
 
 /// What an operator of the cloud does, past every CCM.
-pub trait Machines {
+pub trait Machines: Sync {
     /// Puts machines there, or changes those with the same ids (power state included): all or none.
     fn put<'a>(&'a self, instances: &'a [Instance]) -> Answer<'a, ()>;
 
@@ -88,20 +88,20 @@ pub trait Machines {
 }
 
 /// What the cloud holds.
-pub trait Stock {
+pub trait Stock: Sync {
     /// Everything the cloud holds now, sorted by id.
     fn read(&self) -> Answer<'_, Inventory>;
 }
 
 /// The record of every call that CCMs made.
-pub trait Journalled {
+pub trait Journalled: Sync {
     /// Entries numbered above `after`, in order of arrival without gaps. Answers as soon as there is one; waits for it as
     /// long as `wait` says and then answers with none, so this call alone may take that much longer.
     fn read(&self, after: u64, wait: Duration) -> Answer<'_, Vec<Entry>>;
 }
 
 /// Trouble to order.
-pub trait Faults {
+pub trait Faults: Sync {
     /// Puts a fault in force.
     fn inject<'a>(&'a self, fault: &'a Fault) -> Answer<'a, ActiveFault>;
 
@@ -113,7 +113,7 @@ pub trait Faults {
 }
 
 /// Calls held before they take effect.
-pub trait Barriers {
+pub trait Barriers: Sync {
     /// Raises a barrier: calls that match wait at it.
     fn raise<'a>(&'a self, matching: &'a Match) -> Answer<'a, BarrierStatus>;
 
@@ -126,7 +126,7 @@ pub trait Barriers {
 }
 
 /// How the cloud as a whole behaves.
-pub trait Tunable {
+pub trait Tunable: Sync {
     /// The settings in force, all fields filled.
     fn read(&self) -> Answer<'_, Settings>;
 

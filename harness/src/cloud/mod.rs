@@ -14,6 +14,7 @@ mod token;
 pub use driver::{Answer, Barriers, Driver, Faults, Journalled, Machines, Stock, Tunable};
 pub use drivers::{CloudSpec, Place, RunningCloud, StartError, start};
 pub use error::{CloudError, Problem};
+pub(crate) use handle::READING_THE_JOURNAL;
 pub use handle::{Cloud, Disturbance};
 pub use network::network_of;
 pub use record::CloudRecord;

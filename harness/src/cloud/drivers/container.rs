@@ -40,9 +40,12 @@ const READY_LIMIT: Duration = Duration::from_secs(30);
 /// Lines of its log that an error shows.
 const LINES_SHOWN: &str = "20";
 
+/// Its name.
+const NAME: &str = "fake-cloud-container";
+
 /// Its line of the table.
 pub(super) const KIND: Kind = Kind {
-    name: "fake-cloud-container",
+    name: NAME,
     suits: |spec| matches!(spec.place, Place::BesideMachines { .. }),
     start: |spec| start(spec).boxed(),
     attach: admin::attach,
@@ -73,7 +76,7 @@ impl Host for Container {
 
 async fn start(spec: CloudSpec<'_>) -> Result<RunningCloud, StartError> {
     let Place::BesideMachines { run, engine, network, image } = spec.place else {
-        return Err(StartError::NoDriver { dialect: spec.dialect.to_owned(), names: KIND.name.to_owned() });
+        return Err(StartError::NoDriver { dialect: spec.dialect.to_owned(), names: NAME.to_owned() });
     };
     let name = run.name_of("cloud");
     let wanted = Wanted { run, network, dialect: spec.dialect, image };
@@ -159,7 +162,7 @@ async fn bring_up(
         .map_err(|what| StartError::Unreachable { name: name.to_owned(), what })?;
     let access =
         Access { dialect: spec.dialect.to_owned(), admin_url: format!("http://{admin}"), admin_token };
-    Ok(access.into_record(KIND.name, ip, format!("http://{ip}:{CLOUD_PORT}")))
+    Ok(access.into_record(NAME, ip, format!("http://{ip}:{CLOUD_PORT}")))
 }
 
 /// Follows the log until the line that says so. Its end before that is the container's end.

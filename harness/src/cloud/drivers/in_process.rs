@@ -7,9 +7,12 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use std::net::Ipv4Addr;
 
+/// Its name.
+const NAME: &str = "fake-cloud-in-process";
+
 /// Its line of the table.
 pub(super) const KIND: Kind = Kind {
-    name: "fake-cloud-in-process",
+    name: NAME,
     suits: |spec| matches!(spec.place, Place::ThisProcess),
     start: |spec| bring_up(spec).boxed(),
     attach: admin::attach,
@@ -38,6 +41,6 @@ async fn bring_up(spec: CloudSpec<'_>) -> Result<RunningCloud, StartError> {
         admin_token: running.admin_token().to_owned(),
     };
     let endpoint = format!("http://{}", running.cloud_addr());
-    let record = access.into_record(KIND.name, Ipv4Addr::LOCALHOST, endpoint);
+    let record = access.into_record(NAME, Ipv4Addr::LOCALHOST, endpoint);
     Ok(RunningCloud { record, host: Box::new(InProcess(running)) })
 }

@@ -168,8 +168,8 @@ pub enum StartError {
         what: String,
     },
     /// No token could be made.
-    #[error("the system gives no random bits for a token")]
-    Random(#[source] getrandom::Error),
+    #[error("the system gives no random bits for a token: {0}")]
+    Random(getrandom::Error),
 }
 
 #[cfg(test)]

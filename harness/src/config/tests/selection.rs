@@ -1,7 +1,7 @@
 //! Which checks a selection leaves.
 
 use super::{PROFILE_HEAD, SOUND, folder};
-use crate::check::{Capability, Facility, Served};
+use crate::check::{Capability, Facilities, Facility, Served};
 use crate::config::{Candidate, Choice, LONG_S, Offer, Profile, Selection, select, unknown_deviations};
 use crate::ledger::SkipReason;
 use std::collections::BTreeSet;
