@@ -90,7 +90,7 @@ fn writers_since(cx: &CheckCx, mark: u64) -> Result<BTreeSet<String>, ReadError>
 }
 
 /// A read of the Lease for waits.
-fn lease(cx: &CheckCx) -> impl AsyncFnMut() -> Result<Option<Arc<Lease>>, harness::probe::ReadError> {
+fn lease(cx: &CheckCx) -> impl AsyncFnMut() -> Result<Option<Arc<Lease>>, ReadError> {
     async move || Ok(cx.find_lease())
 }
 

@@ -18,7 +18,7 @@ pub use choose::settle;
 pub use cold::Network;
 pub use crash::{Crash, Gathering, Seat};
 pub use error::SessionError;
-pub use journal::{Journal, is_lb_write, show_entry};
+pub use journal::{CallObserver, Journal, is_lb_write, show_entry};
 
 pub use state::{CcmState, FOLDER_PREFIX, NodeRole, ReplicaRecord, RunDir, RunState, StateError};
 
