@@ -6,9 +6,6 @@ use crate::check::{Level, Sharing};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The backend whose cluster is a simulation.
-pub const SIMULATED: &str = "embedded";
-
 /// How one check ended. Every selected id ends in exactly one of these.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
@@ -94,8 +91,11 @@ pub struct Subject {
     pub capabilities: Vec<String>,
     /// Fake cloud's dialect.
     pub dialect: String,
-    /// Cluster backend: `kind`, `embedded` or `existing`.
+    /// Cluster backend, e.g. `kind`.
     pub backend: String,
+    /// Whether the cluster was a simulation, which certifies nothing. The backend states it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub simulated: bool,
     /// Topology name.
     pub topology: String,
     /// Version the API server reports.
@@ -117,13 +117,6 @@ pub struct Subject {
     pub declared: BTreeMap<String, String>,
     /// Command that reproduces the run.
     pub reproduce: String,
-}
-
-impl Subject {
-    /// Whether the cluster was a simulation, which certifies nothing.
-    pub fn is_simulated(&self) -> bool {
-        self.backend == SIMULATED
-    }
 }
 
 /// How long a stage took.
@@ -185,7 +178,7 @@ impl Ledger {
             Outcome::Skip { reason: SkipReason::NotObservable | SkipReason::Deselected, .. }
             | Outcome::Error { .. } => true,
         };
-        if musts().any(unjudged) || self.subject.is_simulated() {
+        if musts().any(unjudged) || self.subject.simulated {
             Conformance::Partial
         } else {
             Conformance::Conformant

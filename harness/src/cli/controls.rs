@@ -5,15 +5,14 @@ use super::arguments::ControlOptions;
 use super::outcome::{interrupted_exit, watch_signals};
 use super::run::{prepare_output, refuse};
 use crate::check::{Level, Sharing, chain};
-use crate::config::{
-    BackendKind, Choice, Keep, Offer, RunFile, RunPlan, Source, plan as plan_run, workspace, yaml,
-};
+use crate::cluster::facts;
+use crate::config::{Choice, Keep, Offer, RunFile, RunPlan, Source, plan as plan_run, workspace, yaml};
 use crate::cx::Suite;
 use crate::ledger::{Entry, Outcome};
 use crate::progress::Progress;
 use crate::report::exit;
 use crate::run::{Phases, Planned, plan_checks, run_one};
-use crate::session::up::{Environment, Leave};
+use crate::session::up::{Environment, Leave, Prepared};
 use crate::session::{RunDir, Session, settle};
 use serde::Deserialize;
 use std::collections::VecDeque;
@@ -22,9 +21,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use tokio::runtime::{Handle, Runtime};
 use tokio_util::sync::CancellationToken;
-
-/// How many embedded clusters judge at the same time: checks mostly wait.
-const EMBEDDED_SIDE_BY_SIDE: usize = 4;
 
 /// The profile whose image has the mutants compiled in.
 const MUTANTS: &str = "mutants";
@@ -72,6 +68,7 @@ pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> Ex
     let cancel = CancellationToken::new();
     runtime.spawn(watch_signals(cancel.clone()));
     let (with_mutants, chosen) = runtime.block_on(settle(with_mutants));
+    let with_nothing = with_nothing.on(with_mutants.cluster.clone());
     chosen.iter().for_each(|chosen| progress.say(chosen));
     let everything = plan_checks(suites, &with_mutants, &Offer::declared(&with_mutants.profile.capabilities));
     let work = everything
@@ -85,20 +82,24 @@ pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> Ex
         }
     };
     let began = Instant::now();
-    let beside = match with_mutants.cluster.backend() {
-        // A kind cluster takes most of a small machine; an embedded one next to nothing.
-        BackendKind::Embedded => options.side_by_side.unwrap_or(EMBEDDED_SIDE_BY_SIDE),
-        BackendKind::Auto | BackendKind::Kind | BackendKind::Existing => options.side_by_side.unwrap_or(1),
-    };
+    let usual = facts(with_mutants.cluster.backend()).side_by_side;
+    let beside = options.side_by_side.unwrap_or(usual);
     let hall = Hall {
         plan: &with_mutants,
+        prepared: Prepared::new(Arc::new(with_mutants.clone())),
         queue: Mutex::new(work.into()),
         handle: runtime.handle(),
         progress: &progress,
         cancel: &cancel,
     };
     let outcomes: Vec<Result<(usize, usize), String>> = std::thread::scope(|scope| {
-        let benches: Vec<_> = (0..beside.max(1)).map(|_| scope.spawn(|| hall.judge())).collect();
+        let benches: Vec<_> = (1..=beside.max(1))
+            .zip(1..)
+            .map(|(_, lane)| {
+                let hall = &hall;
+                scope.spawn(move || hall.judge(lane))
+            })
+            .collect();
         benches.into_iter().filter_map(|bench| bench.join().ok()).collect()
     });
     let (mut caught, mut judged) = (0, 0);
@@ -156,6 +157,7 @@ fn work(
 /// What the environments that work side by side share.
 struct Hall<'a> {
     plan: &'a RunPlan,
+    prepared: Arc<Prepared>,
     queue: Mutex<VecDeque<Work>>,
     handle: &'a Handle,
     progress: &'a Progress,
@@ -164,8 +166,8 @@ struct Hall<'a> {
 
 impl Hall<'_> {
     /// Brings one environment up and judges in it as long as there is work; how many were caught, and how many judged.
-    fn judge(&self) -> Result<(usize, usize), String> {
-        let mut environment = Environment::new(Arc::new(self.plan.clone()));
+    fn judge(&self, lane: u32) -> Result<(usize, usize), String> {
+        let mut environment = Environment::new(self.prepared.clone(), lane);
         let outcome = self.judge_in(&mut environment);
         let leave = if self.plan.keep == Keep::Always { Leave::Everything } else { Leave::Nothing };
         if let Err(why) = self.handle.block_on(environment.down(leave)) {

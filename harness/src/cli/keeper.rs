@@ -12,7 +12,7 @@ use crate::ledger::{Entry, Ledger, Outcome, SkipReason};
 use crate::probe::{ReadError, pause, poll};
 use crate::progress::Progress;
 use crate::report::{exit, summary};
-use crate::session::up::{Environment, Leave};
+use crate::session::up::{Environment, Leave, Prepared};
 use crate::session::{FOLDER_PREFIX, RunDir, Session, StateError, settle};
 use serde::{Deserialize, Serialize};
 use std::fs::OpenOptions;
@@ -113,7 +113,7 @@ pub(super) fn asked_to_keep() -> Option<PathBuf> {
 }
 
 /// The keeper: environment up, wait for nextest's end, report, environment down.
-pub(super) fn main(suites: &'static [Suite], plan: RunPlan, place: &Path) -> ExitCode {
+pub(super) fn main(suites: &'static [Suite], plan: RunPlan<WantedCluster>, place: &Path) -> ExitCode {
     let progress = Progress::on_stderr();
     let watched: Option<u32> = std::env::var(WATCHED).ok().and_then(|pid| pid.parse().ok());
     let (Some(watched), Ok(runtime)) = (watched, tokio::runtime::Runtime::new()) else {
@@ -129,7 +129,7 @@ pub(super) fn main(suites: &'static [Suite], plan: RunPlan, place: &Path) -> Exi
 
 async fn keep(
     suites: &'static [Suite],
-    plan: Arc<RunPlan>,
+    plan: Arc<RunPlan<WantedCluster>>,
     place: &Path,
     watched: u32,
     progress: &Progress,
@@ -142,7 +142,7 @@ async fn keep(
     let (settled, chosen) = settle(plan.as_ref().clone()).await;
     let plan = Arc::new(settled);
     chosen.iter().for_each(|chosen| progress.say(chosen));
-    let mut environment = Environment::new(plan.clone());
+    let mut environment = Environment::new(Prepared::new(plan.clone()), 0);
     let meeting = RunDir::join(place);
     let up = match prepare_output(&plan) {
         Ok(()) => environment.up(progress, &cancel).await.map_err(|error| chain(&error)),

@@ -3,14 +3,14 @@
 use super::arguments::RunOptions;
 use super::outcome::{Finish, finish, interrupted_exit};
 use crate::config::{
-    Candidate, Choice, ClusterPlan, Image, Offer, Problems, RunPlan, plan as plan_run, unknown_deviations,
+    BackendKind, Candidate, Choice, DesiredCluster, Image, Offer, Problems, RunPlan, plan as plan_run, unknown_deviations, WantedCluster,
 };
 use crate::cx::Suite;
 use crate::ledger::{Ledger, Outcome, StageTime};
 use crate::progress::Progress;
 use crate::report::{CHECKS_STAGE, exit};
 use crate::run::{Planned, is_filtered_out, plan_checks, run_all};
-use crate::session::up::{Environment, Leave};
+use crate::session::up::{Environment, Leave, Prepared};
 use crate::session::{expected_boot, load_manifests, settle};
 use libtest_mimic::Arguments;
 use std::io::Write;
@@ -63,16 +63,16 @@ pub(super) fn plan(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
         ));
     }
     text.push_str(&format!("dialect    {}\n", plan.profile.dialect));
-    match &plan.cluster {
-        ClusterPlan::Auto(own) | ClusterPlan::Kind(own) | ClusterPlan::Embedded(own) => {
+    match plan.cluster.desired() {
+        DesiredCluster::Own(own) => {
+            let backend = plan.cluster.backend().map_or("auto", BackendKind::as_str);
             text.push_str(&format!(
-                "cluster    {}, topology {}, Kubernetes {}\n",
-                plan.cluster.backend(),
+                "cluster    {backend}, topology {}, Kubernetes {}\n",
                 own.topology.name(),
                 own.kubernetes
             ));
         }
-        ClusterPlan::Existing(existing) => {
+        DesiredCluster::Existing(existing) => {
             let file = existing
                 .kubeconfig
                 .as_ref()
@@ -80,7 +80,7 @@ pub(super) fn plan(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
             text.push_str(&format!("cluster    existing, {file}\n"));
         }
     }
-    if let Some(expected) = expected_boot(&plan) {
+    if let Some(expected) = expected_boot(&plan.profile, plan.cluster.desired()) {
         text.push_str(&format!("boot       {}\n", expected.replace('\n', "\n           ")));
     }
     text.push_str(&format!("timing     {}, {} checks side by side\n", plan.timing, plan.jobs));
@@ -102,9 +102,9 @@ pub(super) fn plan(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
 }
 
 /// Plans the checks; deviations the profile declares must name checks that exist.
-pub(super) fn plan_all(
+pub(super) fn plan_all<C>(
     suites: &'static [Suite],
-    plan: &RunPlan,
+    plan: &RunPlan<C>,
     offer: &Offer,
 ) -> Result<Vec<Planned>, Problems> {
     let candidates: Vec<Candidate> = suites
@@ -127,7 +127,7 @@ fn say(line: &str) {
 /// Brings the environment up, runs the checks, reports, takes it down.
 pub(super) fn execute(
     suites: &'static [Suite],
-    plan: RunPlan,
+    plan: RunPlan<WantedCluster>,
     arguments: &Arguments,
     reproduce: String,
 ) -> ExitCode {
@@ -159,10 +159,10 @@ pub(super) fn execute(
     let cancel = CancellationToken::new();
     runtime.spawn(super::outcome::watch_signals(cancel.clone()));
     let progress = Progress::on_stderr();
-    let mut environment = Environment::new(plan.clone());
+    let mut environment = Environment::new(Prepared::new(plan.clone()), 0);
     progress.say(&format!("run {}", environment.run_id().as_str()));
     chosen.iter().for_each(|chosen| progress.say(&format!("  {chosen}")));
-    if let Some(expected) = expected_boot(&plan) {
+    if let Some(expected) = expected_boot(&plan.profile, plan.cluster.desired()) {
         progress.say(&format!("  expected of the manifests: {}", expected.replace('\n', "\n    ")));
     }
     let up = runtime.block_on(environment.up(&progress, &cancel));
@@ -219,7 +219,7 @@ pub(super) fn unjudged(choice: &Choice, message: &str) -> Outcome {
 }
 
 /// Makes the output folder and takes the evidence of an earlier run away, before anything is started.
-pub(super) fn prepare_output(plan: &RunPlan) -> std::io::Result<()> {
+pub(super) fn prepare_output<C>(plan: &RunPlan<C>) -> std::io::Result<()> {
     std::fs::create_dir_all(&plan.output)?;
     let evidence = plan.output.join("evidence");
     if evidence.is_dir() {

@@ -23,7 +23,9 @@ mod words;
 pub mod yaml;
 
 pub use capabilities::Capabilities;
-pub use cluster::{ClusterPlan, ExistingCluster, Kubernetes, OwnCluster, Topology};
+pub use cluster::{
+    DesiredCluster, ExistingCluster, Kubernetes, OwnCluster, SettledCluster, Topology, WantedCluster,
+};
 pub use duration::{BadDuration, HumanDuration};
 pub use flags::{FAST_FLAGS, LeaseTiming, STATUS_FREQUENCY_DEFAULT, STATUS_FREQUENCY_FAST};
 pub use limits::Limits;
@@ -38,7 +40,7 @@ pub use profile_file::{OWN_PLACEHOLDERS, ProfileFile};
 pub use run_file::{ClusterKeys, LimitKeys, OutputKeys, RunFile, SelectKeys};
 pub use select::{Candidate, Choice, LONG_S, Offer, Selection, select, unknown_deviations};
 pub use words::{
-    BackendKind, Budget, Deployment, Instances, Keep, NodeIp, Ownership, Protocol, ProviderId, Timing,
+    BackendChoice, BackendKind, Budget, Deployment, Instances, Keep, NodeIp, Ownership, Protocol, ProviderId, Timing,
 };
 
 /// The version every file of the harness carries as `apiVersion`.

@@ -4,7 +4,7 @@ use super::cluster::Kubernetes;
 use super::duration::HumanDuration;
 use super::problem::Problems;
 use super::schema::{self, Key, Kind, Places, key};
-use super::words::{BackendKind, Budget, Keep, NodeIp, ProviderId, Timing};
+use super::words::{BackendChoice, Budget, Keep, NodeIp, ProviderId, Timing};
 use super::yaml;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -62,7 +62,7 @@ pub struct RunFile {
 pub struct ClusterKeys {
     /// Default `auto`: `kind` where Docker, kind and a node image are there, else `embedded`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub backend: Option<BackendKind>,
+    pub backend: Option<BackendChoice>,
     /// `single`, `three-node`, `no-cni`, `dual-stack`, another file of `kind-configs/` by name, or the path of a kind
     /// configuration. Default `three-node`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -217,7 +217,7 @@ pub(crate) const KEYS: &[Key] = &[
     key(
         "cluster",
         &Kind::Table(&[
-            key("backend", &Kind::Word(BackendKind::WORDS)),
+            key("backend", &Kind::Word(BackendChoice::WORDS)),
             key("topology", &Kind::Text),
             key("kubernetes", &Kind::Form(kubernetes)),
             key("kubeconfig", &Kind::Text),

@@ -151,7 +151,7 @@ impl CheckCx {
     /// What the boot model says of the manifests on this cluster.
     fn expected_boot(&self, cold: &Cold) -> Option<Expectation> {
         let cni = if cold.network == Network::Present { Cni::Independent } else { Cni::None };
-        expectation(self.session.plan(), &[cni])?.ok()
+        expectation(&plan.profile, plan.cluster.desired(), &[cni])?.ok()
     }
 
     /// What the boot model says of the manifests, and what is seen of Pods and Nodes.

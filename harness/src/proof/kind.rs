@@ -7,11 +7,11 @@ use super::{Question, Row, play};
 use crate::ccm::{Applier, key_of, pods_gone};
 use crate::check::chain;
 use crate::cluster::API_SERVER_PORT;
-use crate::config::{BackendKind, ClusterKeys, NodeIp, RunFile, Source, plan};
+use crate::config::{BackendChoice, ClusterKeys, NodeIp, RunFile, Source, plan};
 use crate::k8s::{T_UNINIT, ready};
 use crate::probe::{ReadError, poll};
 use crate::progress::Progress;
-use crate::session::up::{Environment, Leave};
+use crate::session::up::{Environment, Leave, Prepared};
 use crate::session::{Network, Session};
 use bootstrap::{CloudEndpoint, Cni, KubeProxy, Topology, Version, YesNo};
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -120,7 +120,7 @@ impl KindBench {
     ) -> Result<Vec<Row>, String> {
         let overrides = RunFile {
             cluster: ClusterKeys {
-                backend: Some(BackendKind::Kind),
+                backend: Some(BackendChoice::Kind),
                 topology: Some(topology.to_owned()),
                 kubernetes: self.kubernetes.clone(),
                 node_ip: Some(if node_ip { NodeIp::Kept } else { NodeIp::Dropped }),
@@ -129,7 +129,7 @@ impl KindBench {
             ..RunFile::default()
         };
         let plan = plan(&Source::Defaults, overrides).map_err(|problems| problems.to_string())?;
-        let mut environment = Environment::new(Arc::new(plan));
+        let mut environment = Environment::new(Prepared::new(Arc::new(plan)), 0);
         let measured = match environment.up(&self.progress, &self.cancel).await {
             Err(error) => Err(chain(&error)),
             Ok(session) => {

@@ -2,12 +2,18 @@
 
 use crate::check::chain;
 use crate::cluster::{node_image_at_hand, preflight};
-use crate::config::{BackendKind, ClusterPlan, Image, Kubernetes, OwnCluster, RunPlan};
+use crate::config::{BackendKind, DesiredCluster, Image, Kubernetes, OwnCluster, RunPlan, WantedCluster};
 use crate::images::Engine;
 
 /// The plan with its backend settled, and why it is this one; nothing to say where the user has chosen.
-pub async fn settle(plan: RunPlan) -> (RunPlan, Option<String>) {
-    let ClusterPlan::Auto(own) = &plan.cluster else { return (plan, None) };
+pub async fn settle(plan: RunPlan<WantedCluster>) -> (RunPlan, Option<String>) {
+    let wanted = plan.cluster.clone();
+    let own = match (wanted.backend(), wanted.desired()) {
+        (None, DesiredCluster::Own(own)) => own,
+        // What is there already is of one backend only.
+        (None, DesiredCluster::Existing(_)) => return (plan.on(wanted.settled(BackendKind::Existing)), None),
+        (Some(backend), _) => return (plan.on(wanted.settled(backend)), None),
+    };
     let (backend, why) = match needs(&plan, own) {
         Some(settled) => settled,
         None => match at_hand(own).await {
@@ -19,12 +25,11 @@ pub async fn settle(plan: RunPlan) -> (RunPlan, Option<String>) {
         },
     };
     let said = format!("cluster: {backend}, as {why}");
-    let cluster = plan.cluster.clone().settled(backend);
-    (RunPlan { cluster, ..plan }, Some(said))
+    (plan.on(wanted.settled(backend)), Some(said))
 }
 
 /// What only one of the backends can do.
-fn needs(plan: &RunPlan, own: &OwnCluster) -> Option<(BackendKind, String)> {
+fn needs(plan: &RunPlan<WantedCluster>, own: &OwnCluster) -> Option<(BackendKind, String)> {
     let profile = &plan.profile;
     if plan.binary.is_some() {
         return Some((BackendKind::Embedded, "the CCM is a program of this machine".to_owned()));

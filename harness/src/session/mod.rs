@@ -330,7 +330,7 @@ impl Session {
 ///
 /// # Errors
 /// Which file cannot be read or parsed, or why the set describes no CCM.
-pub fn load_manifests(plan: &RunPlan) -> Result<Option<Manifests>, SessionError> {
+pub fn load_manifests<C>(plan: &RunPlan<C>) -> Result<Option<Manifests>, SessionError> {
     let profile = &plan.profile;
     if profile.deploys_nothing() {
         return Ok(None);

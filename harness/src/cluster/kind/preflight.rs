@@ -1,7 +1,6 @@
 //! Whether this machine can run a cluster at all, asked before anything is made.
 
-use super::render::Cgroups;
-use super::version::Version;
+use crate::cluster::version::Version;
 use crate::images::{Engine, EngineError};
 use bollard::models::SystemInfoCgroupVersionEnum;
 use std::path::{Path, PathBuf};
@@ -55,6 +54,15 @@ pub enum PreflightError {
         /// What is free in it.
         free_bytes: u64,
     },
+}
+
+/// The version of control groups on a machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cgroups {
+    /// The old hierarchies, one per controller.
+    V1,
+    /// The unified hierarchy.
+    V2,
 }
 
 /// What was found out about the machine.

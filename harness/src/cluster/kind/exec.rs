@@ -1,7 +1,7 @@
 //! Commands in a machine: a process in its container, bounded inside as well as outside.
 
-use super::error::ClusterError;
-use super::record::Machine;
+use crate::cluster::error::ClusterError;
+use crate::cluster::record::Machine;
 use crate::images::{Engine, EngineError, last_lines};
 use bollard::container::LogOutput;
 use bollard::exec::{CreateExecOptions, StartExecResults};

@@ -1,6 +1,6 @@
 //! Golden configurations: old, middle and new Kubernetes on each built-in topology.
 
-use super::super::topology::load;
+use crate::cluster::topology::load;
 use super::*;
 use crate::config::Topology;
 
