@@ -3,11 +3,12 @@
 use super::arguments::RunOptions;
 use super::outcome::{Finish, finish, interrupted_exit};
 use crate::config::{
-    BackendKind, Candidate, Choice, DesiredCluster, Image, Offer, Problems, RunPlan, plan as plan_run, unknown_deviations, WantedCluster,
+    BackendKind, Candidate, Choice, DesiredCluster, Image, Offer, Problems, RunPlan, WantedCluster,
+    plan as plan_run, unknown_deviations,
 };
 use crate::cx::Suite;
 use crate::ledger::{Ledger, Outcome, StageTime};
-use crate::progress::Progress;
+use crate::progress::Terminal;
 use crate::report::{CHECKS_STAGE, exit};
 use crate::run::{Planned, is_filtered_out, plan_checks, run_all};
 use crate::session::up::{Environment, Leave, Prepared};
@@ -158,28 +159,28 @@ pub(super) fn execute(
     let plan = Arc::new(plan);
     let cancel = CancellationToken::new();
     runtime.spawn(super::outcome::watch_signals(cancel.clone()));
-    let progress = Progress::on_stderr();
+    let events = Terminal::alone();
     let mut environment = Environment::new(Prepared::new(plan.clone()), 0);
-    progress.say(&format!("run {}", environment.run_id().as_str()));
-    chosen.iter().for_each(|chosen| progress.say(&format!("  {chosen}")));
+    events.say(&format!("run {}", environment.run_id().as_str()));
+    chosen.iter().for_each(|chosen| events.say(&format!("  {chosen}")));
     if let Some(expected) = expected_boot(&plan.profile, plan.cluster.desired()) {
-        progress.say(&format!("  expected of the manifests: {}", expected.replace('\n', "\n    ")));
+        events.say(&format!("  expected of the manifests: {}", expected.replace('\n', "\n    ")));
     }
-    let up = runtime.block_on(environment.up(&progress, &cancel));
+    let up = runtime.block_on(environment.up(&events, &cancel));
     let mut ledger = Ledger { started, ..Ledger::default() };
     ledger.stages = environment.stages();
     match &up {
         Err(error) if error.is_usage() => {
-            progress.say(&format!("error: {}", crate::check::chain(error)));
+            events.say(&format!("error: {}", crate::check::chain(error)));
             drop(up);
             if let Err(why) = runtime.block_on(environment.down(Leave::Nothing)) {
-                progress.say(&format!("left behind ('ccm-conformance clean' tries again):\n{why}"));
+                events.say(&format!("left behind ('ccm-conformance clean' tries again):\n{why}"));
             }
             return ExitCode::from(exit::USAGE);
         }
         Err(error) => {
             let message = crate::check::chain(error);
-            progress.say(&format!("error: the environment did not come up: {message}"));
+            events.say(&format!("error: the environment did not come up: {message}"));
             ledger.entries = planned.iter().map(|one| one.entry(unjudged(&one.choice, &message))).collect();
             ledger.environment_error = Some(message);
             ledger.subject = super::outcome::subject(suites, &plan, None, &reproduce);
@@ -199,14 +200,14 @@ pub(super) fn execute(
             ledger.stages.push(StageTime { stage: CHECKS_STAGE.to_owned(), took_ms });
             ledger.subject = super::outcome::subject(suites, &plan, Some(session), &reproduce);
             if let Err(error) = runtime.block_on(session.leave()) {
-                progress.say(&format!("left in the cluster: {}", crate::check::chain(&error)));
+                events.say(&format!("left in the cluster: {}", crate::check::chain(&error)));
             }
         }
     }
     drop(up);
     ledger.duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     let code =
-        finish(Finish { runtime: &runtime, plan: &plan, ledger: &ledger, environment, progress: &progress });
+        finish(Finish { runtime: &runtime, plan: &plan, ledger: &ledger, environment, events: &events });
     if cancel.is_cancelled() { interrupted_exit() } else { code }
 }
 

@@ -6,11 +6,14 @@
 use super::keeper::{self, Shared};
 use super::run::{execute, plan_all, refuse};
 use super::{CLUSTER_VARIABLE, CONFIG_VARIABLE};
-use crate::config::{BackendChoice, Choice, Offer, RunFile, RunPlan, Source, plan as plan_run, workspace};
+use crate::config::{
+    BackendChoice, Choice, Offer, RunFile, RunPlan, Source, WantedCluster, plan as plan_run, workspace,
+};
 use crate::cx::Suite;
+use crate::events::Events;
 use crate::report::exit;
 use crate::run::{Planned, completion, run_one, skipped_trials};
-use crate::session::{RunDir, Session};
+use crate::session::{RunDir, RunState, Session};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use std::io::Write;
 use std::path::PathBuf;
@@ -75,7 +78,12 @@ fn selected(planned: &[Planned]) -> impl Iterator<Item = &Planned> {
 }
 
 /// One process of nextest's: joins the shared environment and runs what it was asked to.
-fn one_of_many(suites: &'static [Suite], plan: RunPlan<WantedCluster>, arguments: &Arguments, shared: &Shared) -> ExitCode {
+fn one_of_many(
+    suites: &'static [Suite],
+    plan: RunPlan<WantedCluster>,
+    arguments: &Arguments,
+    shared: &Shared,
+) -> ExitCode {
     let planned = match plan_all(suites, &plan, &Offer::declared(&plan.profile.capabilities)) {
         Err(problems) => return refuse(&problems),
         Ok(planned) => planned,
@@ -118,8 +126,9 @@ async fn join_and_run(
     // The keeper has settled which backend it is.
     let cluster = plan.cluster.clone().settled(state.cluster.backend);
     let plan = Arc::new(plan.as_ref().clone().on(cluster));
-    let session =
-        Session::join(plan.clone(), dir, state, cancel).await.map_err(|error| crate::check::chain(&error))?;
+    let session = Session::join(plan.clone(), dir, state, Events::unrecorded(Vec::new()), cancel)
+        .await
+        .map_err(|error| crate::check::chain(&error))?;
     let offer = Offer {
         facilities: Some(session.facilities()),
         served_minor: Some(session.state().served_minor),

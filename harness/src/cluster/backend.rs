@@ -6,7 +6,7 @@ use super::operation::Operation;
 use super::record::ClusterRecord;
 use super::spec::ClusterSpec;
 use futures::FutureExt;
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, LocalBoxFuture};
 use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
@@ -74,15 +74,15 @@ pub trait Backend: Send + Sync + Debug {
     ///
     /// # Errors
     /// Something is missing, with the way to get it.
-    fn preflight(&self) -> BoxFuture<'_, Result<Vec<String>, ClusterError>> {
-        futures::future::ready(Ok(Vec::new())).boxed()
+    fn preflight(&self) -> LocalBoxFuture<'_, Result<Vec<String>, ClusterError>> {
+        futures::future::ready(Ok(Vec::new())).boxed_local()
     }
 
     /// Brings the cluster up, as far as its API server answers and its Nodes are registering.
     ///
     /// # Errors
     /// What failed, with the way out; [`ClusterError::is_usage`] when what was asked for cannot be.
-    fn up(&self) -> BoxFuture<'_, Result<ClusterRecord, ClusterError>>;
+    fn up(&self) -> LocalBoxFuture<'_, Result<ClusterRecord, ClusterError>>;
 
     /// Puts image archives (`docker save` format) into the nodes. Does nothing where nodes fetch images themselves.
     ///
@@ -92,16 +92,16 @@ pub trait Backend: Send + Sync + Debug {
         &'a self,
         cluster: &'a ClusterRecord,
         archives: &'a [&'a Path],
-    ) -> BoxFuture<'a, Result<(), ClusterError>> {
+    ) -> LocalBoxFuture<'a, Result<(), ClusterError>> {
         let _ = (cluster, archives);
-        futures::future::ready(Ok(())).boxed()
+        futures::future::ready(Ok(())).boxed_local()
     }
 
     /// Removes everything that was made, in whatever state it is; what is gone already is fine.
     ///
     /// # Errors
     /// What could not be removed.
-    fn down(&self) -> BoxFuture<'_, Result<(), ClusterError>>;
+    fn down(&self) -> LocalBoxFuture<'_, Result<(), ClusterError>>;
 }
 
 /// The machines of a running cluster.

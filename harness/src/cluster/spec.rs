@@ -28,7 +28,9 @@ impl ClusterSpec {
     /// # Panics
     /// Never for a plan that `config` has made: only the backend of existing clusters gets another.
     pub(super) fn own(&self) -> &OwnCluster {
-        self.desired.own().expect("a plan names an existing cluster only for the backend of existing clusters")
+        self.desired
+            .own()
+            .expect("a plan names an existing cluster only for the backend of existing clusters")
     }
 
     /// Which cluster that is there is meant; the one kubectl would use when none is named.

@@ -40,7 +40,8 @@ pub use profile_file::{OWN_PLACEHOLDERS, ProfileFile};
 pub use run_file::{ClusterKeys, LimitKeys, OutputKeys, RunFile, SelectKeys};
 pub use select::{Candidate, Choice, LONG_S, Offer, Selection, select, unknown_deviations};
 pub use words::{
-    BackendChoice, BackendKind, Budget, Deployment, Instances, Keep, NodeIp, Ownership, Protocol, ProviderId, Timing,
+    BackendChoice, BackendKind, Budget, Deployment, Instances, Keep, NodeIp, Ownership, Protocol, ProviderId,
+    Timing,
 };
 
 /// The version every file of the harness carries as `apiVersion`.

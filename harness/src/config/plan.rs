@@ -44,7 +44,9 @@ pub struct RunPlan<C = SettledCluster> {
 impl<C> RunPlan<C> {
     /// The same run on another cluster.
     pub fn on<D>(self, cluster: D) -> RunPlan<D> {
-        let RunPlan { profile, binary, selection, output, keep, jobs, limits, require_complete, timing, .. } = self;
+        let RunPlan {
+            profile, binary, selection, output, keep, jobs, limits, require_complete, timing, ..
+        } = self;
         RunPlan { profile, cluster, binary, selection, output, keep, jobs, limits, require_complete, timing }
     }
 

@@ -1,9 +1,8 @@
 //! Which backend a run gets when nobody has said: kind where this machine has all it takes, else embedded.
 
 use crate::check::chain;
-use crate::cluster::{node_image_at_hand, preflight};
+use crate::cluster::kind_at_hand;
 use crate::config::{BackendKind, DesiredCluster, Image, Kubernetes, OwnCluster, RunPlan, WantedCluster};
-use crate::images::Engine;
 
 /// The plan with its backend settled, and why it is this one; nothing to say where the user has chosen.
 pub async fn settle(plan: RunPlan<WantedCluster>) -> (RunPlan, Option<String>) {
@@ -43,17 +42,10 @@ fn needs(plan: &RunPlan<WantedCluster>, own: &OwnCluster) -> Option<(BackendKind
     None
 }
 
-/// Whether kind can make this cluster with what is on this machine: Docker, kind and a node image.
+/// Whether kind can make this cluster with what is on this machine.
 async fn at_hand(own: &OwnCluster) -> Result<String, String> {
-    let engine = Engine::connect().await.map_err(|error| first_line(&chain(&error)))?;
-    preflight(&engine).await.map_err(|error| first_line(&chain(&error)))?;
-    match node_image_at_hand(&engine, &own.kubernetes).await {
-        Ok(Some(image)) => Ok(format!("Docker, kind and the node image {image} are here")),
-        Ok(None) => {
-            Err(format!("the local Docker engine has no node image of Kubernetes {}", own.kubernetes))
-        }
-        Err(error) => Err(first_line(&chain(&error))),
-    }
+    let image = kind_at_hand(&own.kubernetes).await.map_err(|error| first_line(&chain(&error)))?;
+    Ok(format!("Docker, kind and the node image {image} are here"))
 }
 
 fn first_line(text: &str) -> String {

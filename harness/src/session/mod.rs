@@ -4,30 +4,30 @@
 
 mod boot;
 mod choose;
-mod cold;
 mod crash;
 mod error;
 mod journal;
-mod secrets;
 mod seed;
 mod state;
+mod uninitialised;
 pub mod up;
 
 pub use boot::{expectation, expected_boot};
 pub use choose::settle;
-pub use cold::Network;
 pub use crash::{Crash, Gathering, Seat};
 pub use error::SessionError;
 pub use journal::{Journal, is_lb_write, show_entry};
-pub use secrets::Secrets;
 pub use state::{CcmState, FOLDER_PREFIX, NodeRole, ReplicaRecord, RunDir, RunState, StateError};
+pub use uninitialised::Network;
 
 use crate::ccm::{Ccm, CcmError, Form, Manifests, Surroundings, WorkloadHint};
 use crate::check::{Facility, Stop, chain};
-use crate::cluster::{Cluster, Machine};
+use crate::cluster::{Cluster, ContainerOp, Machine, Operation};
 use crate::config::{Deployment, Limits, Location, RunPlan, yaml};
+use crate::events::Events;
 use crate::k8s::{World, WorldError, client_for};
 use crate::probe::Pulse;
+use crate::secrets::Secrets;
 use kube::Client;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -47,6 +47,7 @@ pub struct Session {
     cloud: fake_cloud::admin::Client,
     journal: Journal,
     ccm: Ccm,
+    events: Events,
     cancel: CancellationToken,
     suffix: AtomicU32,
     gathering: Gathering,
@@ -67,8 +68,10 @@ impl Session {
         plan: Arc<RunPlan>,
         dir: RunDir,
         state: RunState,
+        events: Events,
         cancel: CancellationToken,
     ) -> Result<Session, SessionError> {
+        events.keep_secret(state.secrets());
         let pulse = Pulse::default();
         let cluster = Cluster::attach(state.cluster.clone())?;
         let client = client_for(&state.cluster.kubeconfig, "ccm-conformance").await?;
@@ -94,6 +97,7 @@ impl Session {
             cloud,
             journal,
             ccm,
+            events,
             cancel,
             suffix,
             gathering,
@@ -117,7 +121,12 @@ impl Session {
 
     /// What must appear in no output.
     pub fn secrets(&self) -> Secrets {
-        Secrets::of(&self.state)
+        self.state.secrets()
+    }
+
+    /// The stream of the run's events.
+    pub fn events(&self) -> &Events {
+        &self.events
     }
 
     /// The cluster.
@@ -228,7 +237,8 @@ impl Session {
     pub async fn kill_container(&self, node: &str, id: &str) -> Result<(), String> {
         let machine = self.machines().iter().find(|m| m.name == node);
         let machine = machine.ok_or_else(|| format!("no machine for Node {node}"))?;
-        self.cluster.kill_container(machine, id, "SIGKILL").await.map_err(|error| chain(&error))
+        let killing = Operation::Container { machine, id, op: ContainerOp::Kill };
+        self.cluster.operate(killing).await.map_err(|error| chain(&error))
     }
 
     /// Whether the run has been interrupted.
@@ -365,7 +375,7 @@ pub(crate) fn surroundings(plan: &RunPlan, state: &RunState) -> Surroundings {
         .collect();
     Surroundings {
         placeholders,
-        api_server: state.cluster.api_server_for_pods(),
+        api_server: state.cluster.api_server_for_pods.clone(),
         environment: plan.profile.environment.clone(),
         flags,
         secure_port: plan.profile.secure_port,

@@ -14,7 +14,7 @@ use crate::cluster::topology::{self, Families, Layout};
 use crate::config::{BackendKind, NodeIp};
 use embedded_controllers::Program;
 use futures::FutureExt;
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, LocalBoxFuture};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::os::unix::fs::OpenOptionsExt;
@@ -64,18 +64,18 @@ impl Running {
 }
 
 impl Backend for Embedded {
-    fn up(&self) -> BoxFuture<'_, Result<ClusterRecord, ClusterError>> {
-        self.start().boxed()
+    fn up(&self) -> LocalBoxFuture<'_, Result<ClusterRecord, ClusterError>> {
+        self.start().boxed_local()
     }
 
-    fn down(&self) -> BoxFuture<'_, Result<(), ClusterError>> {
+    fn down(&self) -> LocalBoxFuture<'_, Result<(), ClusterError>> {
         async {
             if let Some(running) = self.running.lock().await.take() {
                 running.stop().await;
             }
             Ok(())
         }
-        .boxed()
+        .boxed_local()
     }
 }
 
@@ -158,9 +158,7 @@ impl EmbeddedMachines {
         let own = serde_json::from_value::<EmbeddedRecord>(record.own.clone());
         match own {
             Ok(EmbeddedRecord { socket }) => Ok(EmbeddedMachines { socket }),
-            Err(error) => {
-                Err(ClusterError::Record { name: record.name.clone(), cause: error.to_string() })
-            }
+            Err(error) => Err(ClusterError::Record { name: record.name.clone(), cause: error.to_string() }),
         }
     }
 }

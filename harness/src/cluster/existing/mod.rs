@@ -9,7 +9,7 @@ use crate::check::chain;
 use crate::config::BackendKind;
 use crate::images::Engine;
 use futures::FutureExt;
-use futures::future::BoxFuture;
+use futures::future::LocalBoxFuture;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,23 +37,23 @@ struct Existing {
 }
 
 impl Backend for Existing {
-    fn preflight(&self) -> BoxFuture<'_, Result<Vec<String>, ClusterError>> {
-        async { Ok(self.engine.get_or_try_init(Engine::connect).await.map(|_| Vec::new())?) }.boxed()
+    fn preflight(&self) -> LocalBoxFuture<'_, Result<Vec<String>, ClusterError>> {
+        async { Ok(self.engine.get_or_try_init(Engine::connect).await.map(|_| Vec::new())?) }.boxed_local()
     }
 
-    fn up(&self) -> BoxFuture<'_, Result<ClusterRecord, ClusterError>> {
+    fn up(&self) -> LocalBoxFuture<'_, Result<ClusterRecord, ClusterError>> {
         let existing = self.spec.existing();
-        futures::future::ready(record(existing.kubeconfig.as_deref())).boxed()
+        futures::future::ready(record(existing.kubeconfig.as_deref())).boxed_local()
     }
 
     /// The cluster stays; what the run has put beside it goes.
-    fn down(&self) -> BoxFuture<'_, Result<(), ClusterError>> {
+    fn down(&self) -> LocalBoxFuture<'_, Result<(), ClusterError>> {
         async {
             let Some(engine) = self.engine.get() else { return Ok(()) };
             let removed = cleanup(engine, &self.spec.run).await;
             removed.map(drop).map_err(|error| ClusterError::NotRemoved { what: chain(&error) })
         }
-        .boxed()
+        .boxed_local()
     }
 }
 

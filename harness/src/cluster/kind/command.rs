@@ -2,8 +2,8 @@
 //! waits for it any more.
 
 use super::condense::condense;
-use crate::cluster::error::ClusterError;
 use super::family::Family;
+use crate::cluster::error::ClusterError;
 use crate::images::Engine;
 use std::collections::VecDeque;
 use std::path::Path;

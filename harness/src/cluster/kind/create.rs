@@ -1,8 +1,5 @@
 //! Making a cluster: the run of kind, and a look at what it has made.
 
-use crate::cluster::error::ClusterError;
-use super::logs::{collect, kubelet_tail};
-use super::exec::{Stdin, exec_ok};
 use super::command::{self, Creation};
 use super::exec::{Stdin, exec_ok};
 use super::logs::{collect, kubelet_tail};
@@ -15,9 +12,7 @@ use crate::check::Facility;
 use crate::cluster::error::ClusterError;
 use crate::cluster::leftovers::remove_cluster;
 use crate::cluster::network::{self, ensure_network};
-use crate::cluster::record::{
-    API_SERVER_PORT, About, CloudSite, ClusterRecord, Machine, Ownership, Role,
-};
+use crate::cluster::record::{API_SERVER_PORT, About, CloudSite, ClusterRecord, Machine, Ownership, Role};
 use crate::cluster::spec::ClusterSpec;
 use crate::cluster::topology::{self, Layout};
 use crate::config::{BackendKind, NodeIp};
@@ -57,9 +52,7 @@ pub(super) async fn create(engine: &Engine, spec: &ClusterSpec) -> Result<Cluste
         node_ip: own.node_ip,
     };
     let config = spec.folder.join("kind.yaml");
-    tokio::fs::write(&config, render(&layout, &facts))
-        .await
-        .map_err(ClusterError::file("write", &config))?;
+    tokio::fs::write(&config, render(&layout, &facts)).await.map_err(ClusterError::file("write", &config))?;
     ensure_network(engine, &spec.run, layout.families).await?;
     let making = Making { engine, spec, layout: &layout, image: &image, config, name: &name };
     let made = async {

@@ -19,13 +19,13 @@ const KILLED: i64 = 137;
 
 /// What a command did.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ExecOutput {
+pub(super) struct ExecOutput {
     /// Exit status; 128 and a signal's number when a signal ended it.
-    pub status: i64,
+    pub(super) status: i64,
     /// What it wrote, invalid UTF-8 replaced.
-    pub stdout: String,
+    pub(super) stdout: String,
     /// What it wrote as diagnostics.
-    pub stderr: String,
+    pub(super) stderr: String,
 }
 
 /// What a command reads.

@@ -24,7 +24,7 @@ use crate::check::chain;
 use crate::config::Kubernetes;
 use crate::images::Engine;
 use futures::FutureExt;
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, LocalBoxFuture};
 use preflight::preflight;
 use record::KindRecord;
 use std::path::Path;
@@ -74,30 +74,30 @@ impl Kind {
 }
 
 impl Backend for Kind {
-    fn preflight(&self) -> BoxFuture<'_, Result<Vec<String>, ClusterError>> {
-        async { Ok(preflight(self.engine().await?).await?.warnings) }.boxed()
+    fn preflight(&self) -> LocalBoxFuture<'_, Result<Vec<String>, ClusterError>> {
+        async { Ok(preflight(self.engine().await?).await?.warnings) }.boxed_local()
     }
 
-    fn up(&self) -> BoxFuture<'_, Result<ClusterRecord, ClusterError>> {
-        async { create::create(self.engine().await?, &self.spec).await }.boxed()
+    fn up(&self) -> LocalBoxFuture<'_, Result<ClusterRecord, ClusterError>> {
+        async { create::create(self.engine().await?, &self.spec).await }.boxed_local()
     }
 
     fn load<'a>(
         &'a self,
         cluster: &'a ClusterRecord,
         archives: &'a [&'a Path],
-    ) -> BoxFuture<'a, Result<(), ClusterError>> {
-        async {
+    ) -> LocalBoxFuture<'a, Result<(), ClusterError>> {
+        async move {
             let machines = KindMachines::attach(cluster)?;
             for archive in archives {
                 machines.load_image(archive).await?;
             }
             Ok(())
         }
-        .boxed()
+        .boxed_local()
     }
 
-    fn down(&self) -> BoxFuture<'_, Result<(), ClusterError>> {
+    fn down(&self) -> LocalBoxFuture<'_, Result<(), ClusterError>> {
         async {
             // Whoever never reached the engine has made nothing in it.
             let Some(engine) = self.engine.get() else { return Ok(()) };
@@ -105,7 +105,7 @@ impl Backend for Kind {
             let removed = cleanup(engine, &self.spec.run).await;
             removed.map(drop).map_err(|error| ClusterError::NotRemoved { what: chain(&error) })
         }
-        .boxed()
+        .boxed_local()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Which node image a cluster gets: one that is at hand, else one that can be pulled.
 
-use crate::cluster::error::ClusterError;
 use super::record::KubeProxy;
+use crate::cluster::error::ClusterError;
 use crate::cluster::version::Version;
 use crate::config::Kubernetes;
 use crate::images::{Engine, EngineError, ImageError, begin, pull};

@@ -10,7 +10,6 @@ use crate::cluster::record::{API_SERVER_PORT, Machine};
 use bollard::query_parameters::{KillContainerOptionsBuilder, LogsOptionsBuilder};
 use futures::StreamExt;
 use futures::future::try_join_all;
-use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -37,10 +36,8 @@ impl KindMachines {
     pub(super) async fn load_image(&self, archive: &Path) -> Result<(), ClusterError> {
         // Without '--all-platforms': Docker saves only this machine's.
         let load = ["ctr", "--namespace", "k8s.io", "images", "import", "-"];
-        let loads = self
-            .machines
-            .iter()
-            .map(|m| exec_ok(&self.engine, m, &load, Stdin::File(archive), LOAD_LIMIT));
+        let loads =
+            self.machines.iter().map(|m| exec_ok(&self.engine, m, &load, Stdin::File(archive), LOAD_LIMIT));
         try_join_all(loads).await.map(drop)
     }
 

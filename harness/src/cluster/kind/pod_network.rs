@@ -2,11 +2,11 @@
 //!
 //! Each machine hands out addresses of its Node's pod CIDRs; machines reach each other's Pods by static routes.
 
-use crate::cluster::error::ClusterError;
-use super::exec::{Stdin, exec_ok};
 use super::KindMachines;
-use crate::cluster::record::Machine;
+use super::exec::{Stdin, exec_ok};
+use crate::cluster::error::ClusterError;
 use crate::cluster::operation::PodNetwork;
+use crate::cluster::record::Machine;
 use futures::future::try_join_all;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -108,8 +108,8 @@ fn conflist(cidrs: &[String], portmap: Option<Plugin>, mtu: u32) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use crate::cluster::record::Role;
     use super::*;
+    use crate::cluster::record::Role;
 
     fn machine(name: &str, last: u8) -> Machine {
         Machine {

@@ -67,9 +67,9 @@ pub(crate) enum Cgroups {
 
 /// What was found out about the machine.
 #[derive(Clone, Debug)]
-pub struct Preflight {
+pub(crate) struct Preflight {
     /// What will probably work all the same; for the user to read.
-    pub warnings: Vec<String>,
+    pub(crate) warnings: Vec<String>,
     /// Version of kind.
     pub(crate) kind: Version,
     /// Control groups of the machine Docker runs on.
@@ -80,7 +80,7 @@ pub struct Preflight {
 ///
 /// # Errors
 /// What is missing, and how to get it.
-pub async fn preflight(engine: &Engine) -> Result<Preflight, PreflightError> {
+pub(crate) async fn preflight(engine: &Engine) -> Result<Preflight, PreflightError> {
     let kind = async {
         let said = say(
             "kind",

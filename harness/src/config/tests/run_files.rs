@@ -2,8 +2,8 @@
 
 use super::{RUN_HEAD, folder, planned, said};
 use crate::config::{
-    BackendChoice, BackendKind, Budget, Image, Keep, Kubernetes, NodeIp, ProviderId, RunFile, RunPlan, Source, Timing,
-    Topology, WantedCluster, plan,
+    BackendChoice, BackendKind, Budget, Image, Keep, Kubernetes, NodeIp, ProviderId, RunFile, RunPlan,
+    Source, Timing, Topology, WantedCluster, plan,
 };
 use std::time::Duration;
 
