@@ -141,14 +141,15 @@ fn work(
         work.push(Work { subject: "no CCM".to_owned(), plan, checks: everything.to_vec() });
     }
     for control in list {
-        if let Some(unknown) = control.checks.iter().find(|id| everything.iter().all(|p| p.check.id != **id))
+        if let Some(unknown) =
+            control.checks.iter().find(|id| !everything.iter().any(|p| p.check.id.is_named(id)))
         {
             return Err(format!("mutant {}: no check {unknown}", control.mutant));
         }
         let mut plan = with_mutants.clone();
         plan.profile.extra_arguments.push(format!("--mutant={}", control.mutant));
         plan.output = plan.output.join(&control.mutant);
-        let named = |p: &&Planned| control.checks.iter().any(|id| id == p.check.id);
+        let named = |p: &&Planned| control.checks.iter().any(|id| p.check.id.is_named(id));
         let checks = everything.iter().filter(named).cloned().collect();
         work.push(Work { subject: control.mutant.clone(), plan, checks });
     }

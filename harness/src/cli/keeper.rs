@@ -165,7 +165,7 @@ async fn keep(
         .map(|one| match &up {
             Err(why) => one.entry(unjudged(&one.choice, why)),
             Ok(session) => {
-                handed_in(session, one.check.id).unwrap_or_else(|| one.entry(not_run(&one.choice)))
+                handed_in(session, one.check.id.as_str()).unwrap_or_else(|| one.entry(not_run(&one.choice)))
             }
         })
         .collect();

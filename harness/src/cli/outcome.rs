@@ -183,7 +183,7 @@ pub(super) fn subject(
 /// Identifies the set of checks.
 fn check_set(suites: &[Suite]) -> String {
     let mut hash = Sha256::new();
-    for check in suites.iter().flat_map(|suite| suite.checks) {
+    for check in suites.iter().flat_map(Suite::checks) {
         hash.update(format!("{} {} {}\n", check.id, check.level, check.title));
     }
     hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect()

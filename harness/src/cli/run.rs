@@ -88,12 +88,12 @@ pub(super) fn plan(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
     text.push_str(&format!("output     {}\n\n", plan.output.display()));
     for one in crate::run::in_order(planned.clone()) {
         if one.choice == Choice::Selected {
-            text.push_str(&format!("run   {:<15} {:<6} {}\n", one.check.id, one.level, one.check.title));
+            text.push_str(&format!("run   {:<25} {:<6} {}\n", one.check.id, one.level, one.check.title));
         }
     }
     for one in &planned {
         if let Choice::Skip(_, detail) = &one.choice {
-            text.push_str(&format!("skip  {:<15} {:<6} {detail}\n", one.check.id, one.level));
+            text.push_str(&format!("skip  {:<25} {:<6} {detail}\n", one.check.id, one.level));
         }
     }
     let selected = planned.iter().filter(|one| one.choice == Choice::Selected).count();
@@ -108,10 +108,8 @@ pub(super) fn plan_all<C>(
     plan: &RunPlan<C>,
     offer: &Offer,
 ) -> Result<Vec<Planned>, Problems> {
-    let candidates: Vec<Candidate> = suites
-        .iter()
-        .flat_map(|suite| suite.checks.iter().map(|check| Candidate::of(suite, check)))
-        .collect();
+    let candidates: Vec<Candidate> =
+        suites.iter().flat_map(|suite| suite.checks().map(|check| Candidate::of(suite, check))).collect();
     unknown_deviations(&plan.profile, &candidates)?;
     plan_checks(suites, plan, offer)
 }
