@@ -5,7 +5,7 @@
 //! itself is deployed by the first check that needs it: bootstrap checks need a cluster without one.
 
 mod prepared;
-mod stages;
+mod stage;
 mod teardown;
 
 pub use prepared::Prepared;
@@ -23,12 +23,11 @@ use crate::config::{ProviderId, RunPlan};
 use crate::events::Events;
 use crate::images::{Engine, ImageError, RunId};
 use crate::k8s::{addresses, client_for};
-use crate::ledger::StageTime;
 use futures::FutureExt;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, ListParams};
 use prepared::Artifacts;
-use stages::Stages;
+use stage::stage;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use teardown::Teardown;
@@ -41,7 +40,6 @@ pub struct Environment {
     id: RunId,
     dir: Option<RunDir>,
     teardown: Teardown,
-    stages: Stages,
 }
 
 /// How the environment is left at the end.
@@ -63,11 +61,6 @@ impl Environment {
     /// The lane's id: the run's where there is only one.
     pub fn run_id(&self) -> &RunId {
         &self.id
-    }
-
-    /// How long each stage took, in the order they ended. Some run side by side.
-    pub fn stages(&self) -> Vec<StageTime> {
-        self.stages.ended()
     }
 
     /// Whether what was made lives in this process, and ends with it.
@@ -111,14 +104,14 @@ impl Environment {
             session.seed().await?;
             Ok::<_, SessionError>(session)
         };
-        Ok(Arc::new(self.stages.run(events, "nodes known to the cloud", joined).await?))
+        Ok(Arc::new(stage(events, "nodes known to the cloud", joined).await?))
     }
 
     async fn bring_up(&mut self, events: &Events) -> Result<RunState, SessionError> {
         let prepared = self.prepared.clone();
         let kind = self.plan().cluster.backend();
         let early = match facts(kind).runs {
-            Runs::Programs => Some(prepared.artifacts(&self.stages, events).await?),
+            Runs::Programs => Some(prepared.artifacts(events).await?),
             Runs::Images => None,
         };
         let programs = early.map(|artifacts| artifacts.programs.clone()).unwrap_or_default();
@@ -131,16 +124,16 @@ impl Environment {
         for warning in backend.preflight().await? {
             events.say(&format!("warning: {warning}"));
         }
-        let up = async { Ok(self.stages.run(events, "cluster", backend.up()).await?) };
+        let up = async { Ok(stage(events, "cluster", backend.up()).await?) };
         let (cluster, artifacts) = match early {
             Some(artifacts) => (up.await?, artifacts),
             // Images are made while the cluster comes up; the first failure ends both.
-            None => tokio::try_join!(up, prepared.artifacts(&self.stages, events))?,
+            None => tokio::try_join!(up, prepared.artifacts(events))?,
         };
         let archives = artifacts.archives();
         if !archives.is_empty() {
             let loaded = backend.load(&cluster, &archives);
-            self.stages.run(events, "images into the nodes", loaded).await?;
+            stage(events, "images into the nodes", loaded).await?;
         }
         let (served_minor, nodes) = inspect(&cluster).await?;
         let cloud = self.start_cloud(&cluster, artifacts, &nodes, events).await?;
@@ -205,7 +198,7 @@ impl Environment {
                     }
                     .boxed_local()
                 });
-                let cloud = self.stages.run(events, "fake cloud", LocalCloud::start(&dialect)).await?;
+                let cloud = stage(events, "fake cloud", LocalCloud::start(&dialect)).await?;
                 let record = cloud.record();
                 *running.lock().expect("no holder of this lock panics") = Some(cloud);
                 return Ok(record);
@@ -226,7 +219,7 @@ impl Environment {
                 CloudSpec { run: &self.id, network: &network, dialect: &dialect, image: &images.cloud };
             Ok::<_, SessionError>(Cloud::start(&engine, spec).await?)
         };
-        Ok(self.stages.run(events, "fake cloud", started).await?.record().clone())
+        Ok(stage(events, "fake cloud", started).await?.record().clone())
     }
 
     fn replicas(&self) -> Result<Vec<ReplicaRecord>, SessionError> {

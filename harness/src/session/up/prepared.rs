@@ -1,7 +1,7 @@
 //! What the lanes of a run share: what cloud and CCM are made from, images or programs. It is made once, by the first
 //! lane that needs it, and kept as long as any lane may.
 
-use super::stages::Stages;
+use super::stage::stage;
 use crate::cluster::{ProgramImage, Runs, facts};
 use crate::config::{Image, RunPlan, workspace};
 use crate::events::Events;
@@ -34,22 +34,18 @@ impl Prepared {
 
     /// What cloud and CCM are made from. Whoever asks first makes it, the others wait for that; when it fails or is given
     /// up, the next begins anew.
-    pub(super) async fn artifacts(
-        &self,
-        stages: &Stages,
-        events: &Events,
-    ) -> Result<&Artifacts, SessionError> {
+    pub(super) async fn artifacts(&self, events: &Events) -> Result<&Artifacts, SessionError> {
         let make = || async {
             match facts(self.plan.cluster.backend()).runs {
-                Runs::Images => self.images(stages, events).await,
-                Runs::Programs => stages.run(events, "CCM program", self.program()).await,
+                Runs::Images => self.images(events).await,
+                Runs::Programs => stage(events, "CCM program", self.program()).await,
             }
         };
         self.made.get_or_try_init(make).await
     }
 
     /// The fake cloud's image and the CCM's, if the profile has one; one after the other, as both are cargo's.
-    async fn images(&self, stages: &Stages, events: &Events) -> Result<Artifacts, SessionError> {
+    async fn images(&self, events: &Events) -> Result<Artifacts, SessionError> {
         let folder = SharedFolder(Some(RunDir::create(&format!("{}-images", self.run))?));
         let engine = Engine::connect().await.map_err(ImageError::from)?;
         let root = workspace();
@@ -57,7 +53,7 @@ impl Prepared {
         let program = |package: String, bin, features| ImageSource::Build(Program { package, bin, features });
         let cloud =
             program("fake-cloud".to_owned(), "fake-cloud".to_owned(), Some(vec!["server".to_owned()]));
-        let cloud = stages.run(events, "fake cloud image", prepare(&engine, &cloud, folders)).await?;
+        let cloud = stage(events, "fake cloud image", prepare(&engine, &cloud, folders)).await?;
         let source = match self.plan.profile.image.clone() {
             None => None,
             Some(Image::Reference(reference)) => Some(ImageSource::Reference(reference)),
@@ -68,7 +64,7 @@ impl Prepared {
         };
         let ccm = match source {
             None => None,
-            Some(source) => Some(stages.run(events, "CCM image", prepare(&engine, &source, folders)).await?),
+            Some(source) => Some(stage(events, "CCM image", prepare(&engine, &source, folders)).await?),
         };
         Ok(Artifacts {
             ccm_image: ccm.as_ref().map(|image| image.reference.clone()).unwrap_or_default(),
