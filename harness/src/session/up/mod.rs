@@ -55,7 +55,7 @@ impl Environment {
     /// The lane of that number, 0 where the run has only one. Nothing made yet.
     pub fn new(prepared: Arc<Prepared>, lane: u32) -> Environment {
         let id = prepared.run.lane(lane);
-        Environment { prepared, id, dir: None, teardown: Teardown::default(), stages: Stages::default() }
+        Environment { prepared, id, dir: None, teardown: Teardown::default() }
     }
 
     /// The lane's id: the run's where there is only one.
