@@ -4,7 +4,7 @@ use super::{Session, SessionError};
 use crate::ccm::Form;
 use crate::check::Facility;
 use crate::cloud::{Address, Credential, Instance, InstanceState};
-use crate::cluster::{Machine, PodNetworkWish};
+use crate::cluster::{Machine, PodNetworkPlan};
 use crate::k8s::{addresses, provider_id};
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
@@ -39,9 +39,9 @@ impl Session {
         }
         self.assert_no_ccm()?;
         self.assert_uninitialised()?;
-        match self.state.cluster.pod_network() {
-            Some(PodNetworkWish::Switchable) => self.set_network(super::Network::Present).await,
-            Some(PodNetworkWish::Never) | None => Ok(()),
+        match self.state.cluster.pod_network {
+            Some(PodNetworkPlan::Switchable) => self.set_network(super::Network::Present).await,
+            Some(PodNetworkPlan::Never) | None => Ok(()),
         }
     }
 
