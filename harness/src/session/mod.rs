@@ -4,28 +4,27 @@
 
 mod boot;
 mod choose;
-mod cold;
 mod crash;
 mod error;
 mod journal;
-
 mod seed;
 mod state;
+mod uninitialised;
 pub mod up;
 
 pub use boot::{expectation, expected_boot};
 pub use choose::settle;
-pub use cold::Network;
 pub use crash::{Crash, Gathering, Seat};
 pub use error::SessionError;
-pub use journal::{Journal, is_lb_write, show_entry};
-
+pub use journal::{CallObserver, Journal, is_lb_write, show_entry};
 pub use state::{CcmState, FOLDER_PREFIX, NodeRole, ReplicaRecord, RunDir, RunState, StateError};
+pub use uninitialised::Network;
 
 use crate::ccm::{Ccm, CcmError, Form, Manifests, Surroundings, WorkloadHint};
 use crate::check::{Facility, Stop, chain};
-use crate::cluster::{Cluster, Machine};
-use crate::config::{Deployment, Limits, Location, RunPlan, yaml};
+use crate::cloud::Cloud;
+use crate::cluster::{Cluster, ContainerOp, Machine, Operation};
+use crate::config::{Deployment, Limits, Location, Offer, RunPlan, yaml};
 use crate::events::Events;
 use crate::files;
 use crate::k8s::{World, WorldError, client_for};
@@ -47,7 +46,7 @@ pub struct Session {
     cluster: Cluster,
     client: Client,
     world: Arc<World>,
-    cloud: fake_cloud::admin::Client,
+    cloud: Cloud,
     journal: Journal,
     ccm: Ccm,
     events: Events,
@@ -66,7 +65,7 @@ impl Session {
     /// Joins the environment that `state` describes.
     ///
     /// # Errors
-    /// When the API server, the fake cloud or the manifests cannot be read.
+    /// When the API server, the cloud or the manifests cannot be read.
     pub async fn join(
         plan: Arc<RunPlan>,
         dir: RunDir,
@@ -79,8 +78,8 @@ impl Session {
         let cluster = Cluster::attach(state.cluster.clone())?;
         let client = client_for(&state.cluster.kubeconfig, "ccm-conformance").await?;
         let world = Arc::new(World::open(&client, pulse.clone()).await?);
-        let cloud = state.cloud.client()?;
-        let journal = Journal::follow(cloud.clone(), pulse);
+        let cloud = Cloud::attach(&state.cloud)?;
+        let journal = Journal::follow(cloud.clone(), pulse).await?;
         let manifests = load_manifests(&plan)?;
         let surroundings = surroundings(&plan, &state);
         let replicas = state.replicas.iter().map(ReplicaRecord::replica).collect();
@@ -142,10 +141,12 @@ impl Session {
         self.cluster.machines()
     }
 
-    /// What the machinery can do: what the cluster's machines allow, and what the harness brings itself.
+    /// What the machinery can do: what the cluster's machines and the cloud's driver allow, and what the harness brings
+    /// itself.
     pub fn facilities(&self) -> BTreeSet<Facility> {
         let mut all = self.cluster.facilities();
-        all.extend([Facility::CloudControl, Facility::CcmControl]);
+        all.extend(self.cloud.facilities());
+        all.insert(Facility::CcmControl);
         // A hosted CCM has no Pods on the cluster whose boot could be judged.
         all.extend((self.plan.profile.deployment == Deployment::InCluster).then_some(Facility::BootsInside));
         all
@@ -169,12 +170,22 @@ impl Session {
         &self.world
     }
 
-    /// The fake cloud's admin API.
-    pub fn cloud(&self) -> &fake_cloud::admin::Client {
+    /// What is there for checks to use, all of it known.
+    pub fn offer(&self) -> Offer {
+        Offer {
+            facilities: Some(self.facilities()),
+            cloud: Some(self.cloud.driver().to_owned()),
+            served_minor: Some(self.state.served_minor),
+            ..Offer::declared(&self.plan.profile.capabilities)
+        }
+    }
+
+    /// The cloud.
+    pub fn cloud(&self) -> &Cloud {
         &self.cloud
     }
 
-    /// The fake cloud's journal.
+    /// The cloud's journal.
     pub fn journal(&self) -> &Journal {
         &self.journal
     }
@@ -240,7 +251,8 @@ impl Session {
     pub async fn kill_container(&self, node: &str, id: &str) -> Result<(), String> {
         let machine = self.machines().iter().find(|m| m.name == node);
         let machine = machine.ok_or_else(|| format!("no machine for Node {node}"))?;
-        self.cluster.kill_container(machine, id, "SIGKILL").await.map_err(|error| chain(&error))
+        let killing = Operation::Container { machine, id, op: ContainerOp::Kill };
+        self.cluster.operate(killing).await.map_err(|error| chain(&error))
     }
 
     /// Whether the run has been interrupted.
@@ -342,7 +354,7 @@ impl Session {
 ///
 /// # Errors
 /// Which file cannot be read or parsed, or why the set describes no CCM.
-pub fn load_manifests(plan: &RunPlan) -> Result<Option<Manifests>, SessionError> {
+pub fn load_manifests<C>(plan: &RunPlan<C>) -> Result<Option<Manifests>, SessionError> {
     let profile = &plan.profile;
     if profile.deploys_nothing() {
         return Ok(None);
@@ -377,7 +389,7 @@ pub(crate) fn surroundings(plan: &RunPlan, state: &RunState) -> Surroundings {
         .collect();
     Surroundings {
         placeholders,
-        api_server: state.cluster.api_server_for_pods(),
+        api_server: state.cluster.api_server_for_pods.clone(),
         environment: plan.profile.environment.clone(),
         flags,
         secure_port: plan.profile.secure_port,
