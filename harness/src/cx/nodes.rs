@@ -5,7 +5,7 @@ use crate::check::Stop;
 use crate::k8s::{L_EXCL, T_UNINIT};
 use crate::probe::pause;
 use fake_cloud::admin::{Address, Instance, InstanceState};
-use fake_cloud::dialects::Kind;
+use fake_cloud::dialects;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::core::v1::{Node, NodeAddress, NodeCondition, NodeSpec, NodeStatus, Taint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, Time};
@@ -204,7 +204,7 @@ impl CheckCx {
     /// [`Stop::NotObservable`] when the cloud's API cannot show its addresses; else that the fake cloud refuses.
     pub async fn put_instance(&self, instance: &Instance) -> Result<(), Stop> {
         let dialect = &self.session.plan().profile.dialect;
-        if let Some(lack) = Kind::find(dialect).and_then(|kind| kind.shown.lacks(&instance.addresses)) {
+        if let Some(lack) = dialects::find(dialect).and_then(|known| known.shown.lacks(&instance.addresses)) {
             return Err(Stop::NotObservable(format!("the API of {dialect} cannot show it: {lack}")));
         }
         self.session.cloud().put_instance(instance).await?;

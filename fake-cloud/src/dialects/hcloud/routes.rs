@@ -1,7 +1,7 @@
 //! Calls of the `hcloud` dialect: from method and path to what they mean.
 
-use super::super::{Call, Plan, Request};
-use super::Shown;
+use super::super::kit::{Call, Plan, Request};
+use super::shown::Shown;
 use super::clock::Clock;
 use super::offers::Whose;
 use super::{certificates, lb_changes, load_balancers, networks, offers, servers};
