@@ -5,8 +5,8 @@
 //! barriers hold it; it takes effect; it is answered. Where neither fault nor barrier applies, all of this happens
 //! under one lock, so that the order of the journal is the order in which calls took effect.
 
-use super::unknown::Unknown;
 use super::state::{Shared, State};
+use super::unknown::Unknown;
 use crate::admin::{Effect, Entry, Match, Outcome};
 use crate::barriers::Place;
 use crate::dialects::kit::{Answer, Call, Denial, Identity, Plan, Request, Run};

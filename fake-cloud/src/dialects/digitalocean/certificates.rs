@@ -1,6 +1,6 @@
 //! Certificates: auxiliary objects that a user makes and load balancers refer to.
 
-use super::super::kit::{Error};
+use super::super::kit::Error;
 use super::errors;
 use crate::admin::{Auxiliary, LoadBalancer};
 use crate::model::AuxSpec;

@@ -1,6 +1,6 @@
 //! Firewalls: auxiliary objects that the CCM keeps for the node ports of public Services.
 
-use super::super::kit::{Error};
+use super::super::kit::Error;
 use super::errors;
 use crate::admin::Auxiliary;
 use crate::model::{AuxSpec, Cloud, Refusal};

@@ -1,6 +1,6 @@
 //! What a caller wants a load balancer to be: the body of POST and PUT, what makes sense in it, and what is kept of it.
 
-use super::super::kit::{Error};
+use super::super::kit::Error;
 use super::errors;
 use super::places::{DEFAULT_PROJECT, DEFAULT_VPC};
 use super::wire::{Firewall, Health, Rule, Settings, Sticky};

@@ -1,10 +1,10 @@
 //! Calls about load balancers.
 
 use super::super::kit::{Answer, Call, Error, Plan, Request, Text, TextMap, planned};
-use super::state::State;
 use super::errors;
 use super::lb_request::Wanted;
 use super::query;
+use super::state::State;
 use super::tags::{self, Resource, Tags};
 use super::wire::{self, Settings};
 use crate::admin::{LoadBalancer, Op};

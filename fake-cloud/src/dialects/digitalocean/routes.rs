@@ -3,10 +3,10 @@
 
 use super::super::kit::{Answer, Call, Error, Plan, Request, Voice, planned};
 use super::certificates::{self, NewCertificate};
-use super::state::State;
 use super::droplets;
 use super::errors;
 use super::query;
+use super::state::State;
 use super::tags::{self, NewTag, Resources, Tags};
 use super::{firewalls, load_balancers, places};
 use crate::admin::{Instance, Op};

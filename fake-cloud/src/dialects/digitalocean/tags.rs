@@ -1,6 +1,6 @@
 //! Tags: auxiliary objects that say which resources carry them. Nobody but a tag knows that something is tagged.
 
-use super::super::kit::{Error};
+use super::super::kit::Error;
 use super::errors;
 use crate::admin::Auxiliary;
 use crate::model::{AuxSpec, Cloud};

@@ -35,7 +35,9 @@ pub(super) fn planned<F>(clock: Clock, call: Call, query: Query, run: F) -> Plan
 where
     F: FnOnce(&Query, &mut Cloud, Now) -> Result<Answer, Error> + Send + 'static,
 {
-    kit::planned(&clock, call, query, |clock, query, cloud, time| run(query, cloud, Now { clock: *clock, time }))
+    kit::planned(&clock, call, query, |clock, query, cloud, time| {
+        run(query, cloud, Now { clock: *clock, time })
+    })
 }
 
 /// As [`kit::planned_with`], with the time as this API knows it.

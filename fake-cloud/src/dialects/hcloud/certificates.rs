@@ -1,9 +1,7 @@
 //! Certificates: auxiliaries of the model that services of load balancers refer to.
 
 use super::super::kit::{Answer, Body, Call, Error, Plan, Request};
-use super::calls::{
-    Now, ShownAction, check_labels, check_name, number, planned, planned_with, show_action,
-};
+use super::calls::{Now, ShownAction, check_labels, check_name, number, planned, planned_with, show_action};
 use super::clock::Clock;
 use super::details::{Details, OWNER_LABEL};
 use super::errors;

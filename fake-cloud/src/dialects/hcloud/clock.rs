@@ -1,6 +1,6 @@
 //! The API's times and its rate limit: what depends on when the cloud was started.
 
-use super::super::kit::{Answer};
+use super::super::kit::Answer;
 use jiff::{SignedDuration, Timestamp};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! What this dialect keeps about a load balancer that the model has no field for.
 
-use super::super::kit::{Error};
+use super::super::kit::Error;
 use super::catalog::{BalancerType, type_named};
 use crate::admin::{Frontend, HealthCheck, LoadBalancer};
 use crate::model::LbSpec;

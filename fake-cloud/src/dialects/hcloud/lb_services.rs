@@ -1,6 +1,6 @@
 //! Services of load balancers: what is asked for, its defaults, and what is refused.
 
-use super::super::kit::{Error};
+use super::super::kit::Error;
 use super::certificates;
 use super::details::{Draft, Http, Probe, ProbeHttp, Service};
 use super::errors;
@@ -116,8 +116,10 @@ impl NewService {
         };
         let listen_port = self.listen_port.or(usual).ok_or_else(|| errors::missing("listen_port"))?;
         // What is behind an encrypting load balancer usually speaks plainly.
-        let destination_port =
-            self.destination_port.or(usual.and(Some(80))).ok_or_else(|| errors::missing("destination_port"))?;
+        let destination_port = self
+            .destination_port
+            .or(usual.and(Some(80)))
+            .ok_or_else(|| errors::missing("destination_port"))?;
         if draft.frontend(listen_port).is_some() {
             let message = format!("source port {listen_port} is already used");
             return Err(Error::said(409, "source_port_already_used", message));

@@ -1,6 +1,6 @@
 //! Targets of load balancers: servers of this cloud, and addresses outside of it.
 
-use super::super::kit::{Error};
+use super::super::kit::Error;
 use super::details::Draft;
 use super::errors;
 use crate::model::Cloud;

@@ -1,10 +1,8 @@
 //! Calls about load balancers as a whole: look-up, creation, renaming, deletion.
 
 use super::super::kit::{Answer, Body, Call, Error, Plan, Request};
-use super::shown::Shown as Texts;
 use super::calls::{
-    IdOrName, Now, ShownAction, act, check_labels, check_name, planned, planned_with,
-    show_action,
+    IdOrName, Now, ShownAction, act, check_labels, check_name, planned, planned_with, show_action,
 };
 use super::catalog::{BALANCER_TYPES, LOCATIONS};
 use super::clock::Clock;
@@ -15,6 +13,7 @@ use super::lb_targets::NewTarget;
 use super::lb_wire::{Shown, label, show};
 use super::networks::{NETWORK_ID, free_address};
 use super::query;
+use super::shown::Shown as Texts;
 use crate::admin::{LoadBalancer, Op};
 use crate::model::{Cloud, Dependents, Families, LbSpec};
 use serde::{Deserialize, Serialize};
@@ -77,7 +76,9 @@ pub(super) fn list(clock: Clock, texts: &Arc<Texts>, request: &Request) -> Plan 
             _ => lb.id.clone(),
         };
         let mut texts = texts.load_balancers.open();
-        Ok(query::page(query, "load_balancers", limit, found, value, |lb| texts.text(&lb.id, lb, &[], || show(lb, now))))
+        Ok(query::page(query, "load_balancers", limit, found, value, |lb| {
+            texts.text(&lb.id, lb, &[], || show(lb, now))
+        }))
     })
 }
 

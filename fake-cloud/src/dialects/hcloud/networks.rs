@@ -212,7 +212,8 @@ pub(super) fn delete_route(clock: Clock, request: &Request, id: &str) -> Plan {
                     && gateway(cloud, route).unwrap_or(Ipv4Addr::UNSPECIFIED) == wanted
             };
             let found = cloud.routes().find(same).map(|route| route.id.clone());
-            let found = found.ok_or_else(|| Error::said(404, "not_found", "the network has no such route"))?;
+            let found =
+                found.ok_or_else(|| Error::said(404, "not_found", "the network has no such route"))?;
             Ok(cloud.delete_route(&found)?)
         })?;
         Ok(changed(&action))

@@ -1,13 +1,13 @@
 //! Calls about servers: the model's instances, which no token of this API may change here.
 
 use super::super::kit::{Answer, Call, Error, Plan, Request};
-use super::shown::Shown as Texts;
 use super::calls::{Now, number, planned};
 use super::catalog::{Location, place};
 use super::clock::Clock;
 use super::errors;
 use super::networks::NETWORK_ID;
 use super::query;
+use super::shown::Shown as Texts;
 use crate::admin::{Instance, InstanceState, Op};
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -97,9 +97,7 @@ impl Error {
         match self {
             Error::Refused(refusal) => refusal.to_string().into(),
             Error::Body(error) => format!("the body is not as expected: {error}").into(),
-            Error::Number { parameter, most: None } => {
-                format!("{parameter} must be a number from 1").into()
-            }
+            Error::Number { parameter, most: None } => format!("{parameter} must be a number from 1").into(),
             Error::Number { parameter, most: Some(most) } => {
                 format!("{parameter} must be a number, from 1 to {most}").into()
             }

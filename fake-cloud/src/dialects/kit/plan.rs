@@ -98,7 +98,9 @@ where
     F: FnOnce(&V, T, &mut Cloud, Duration) -> Result<Answer, Error> + Send + 'static,
 {
     let Body { value, unknown } = body;
-    let fields = (value.is_ok() && !unknown.is_empty()).then(|| format!("of the body: {:.200}", unknown.join(", ")));
+    let fields =
+        (value.is_ok() && !unknown.is_empty()).then(|| format!("of the body: {:.200}", unknown.join(", ")));
     let query = Query::none(request, ());
-    planned(voice, call, query, move |voice, _, cloud, now| run(voice, value?, cloud, now)).with_unknown(fields)
+    planned(voice, call, query, move |voice, _, cloud, now| run(voice, value?, cloud, now))
+        .with_unknown(fields)
 }

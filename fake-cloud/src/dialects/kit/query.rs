@@ -147,7 +147,8 @@ mod tests {
 
     #[test]
     fn numbers_out_of_range_are_refused_and_the_first_is_named() {
-        for (text, named) in [("page=0&per_page=x", "page"), ("per_page=51", "per_page"), ("page=+1", "page")] {
+        for (text, named) in [("page=0&per_page=x", "page"), ("per_page=51", "per_page"), ("page=+1", "page")]
+        {
             let (_, problem, _) = query(text).checked();
             let Some(Error::Number { parameter, .. }) = problem else { panic!("{text}: {problem:?}") };
             assert_eq!(parameter, named, "{text}");
