@@ -24,9 +24,7 @@ mod spec;
 mod topology;
 mod version;
 
-pub use embedded::{
-    EmbeddedAttachment, EmbeddedCluster, EmbeddedMachine, EmbeddedSpec, EmbeddedVersion, EmbeddedWish,
-};
+pub use embedded::{EmbeddedAttachment, EmbeddedCluster, EmbeddedWish};
 pub use error::ClusterError;
 pub use exec::ExecOutput;
 pub use existing::ExistingCluster;

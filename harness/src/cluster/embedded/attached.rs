@@ -1,9 +1,9 @@
 //! An embedded cluster as any process of its run sees it.
 
-use super::control::{ContainerOp, MachineOp, Order, send};
-use crate::check::Facility;
+use crate::check::{Facility, chain};
 use crate::cluster::node_ops::{KubeletOp, TaskOp};
 use crate::cluster::{ClusterError, ClusterRecord, EmbeddedRecord, Machine, PodNetwork, Target};
+use embedded_cluster::{ContainerSignal, MachineOperation, Remote, RemoteError};
 use std::collections::BTreeSet;
 
 /// An embedded cluster that this process, or another one of the run, has started.
@@ -30,43 +30,43 @@ impl EmbeddedAttachment {
         op: KubeletOp,
     ) -> Result<(), ClusterError> {
         let op = match op {
-            KubeletOp::Start => MachineOp::StartKubelet,
-            KubeletOp::Stop => MachineOp::StopKubelet,
-            KubeletOp::Restart => MachineOp::RestartKubelet,
+            KubeletOp::Start => MachineOperation::StartKubelet,
+            KubeletOp::Stop => MachineOperation::StopKubelet,
+            KubeletOp::Restart => MachineOperation::RestartKubelet,
         };
         self.machine(machine, op).await
     }
 
     pub(in crate::cluster) async fn task(&self, id: &str, op: TaskOp<'_>) -> Result<(), ClusterError> {
-        let op = match op {
-            TaskOp::Kill { signal: "SIGKILL" } => ContainerOp::Kill,
-            TaskOp::Kill { signal: "SIGTERM" } => ContainerOp::Terminate,
+        let signal = match op {
+            TaskOp::Kill { signal: "SIGKILL" } => ContainerSignal::Kill,
+            TaskOp::Kill { signal: "SIGTERM" } => ContainerSignal::Terminate,
             TaskOp::Kill { signal } => {
                 return Err(ClusterError::NotObservable {
                     what: format!("sending {signal}"),
                     why: "the embedded cluster knows SIGKILL and SIGTERM".to_owned(),
                 });
             }
-            TaskOp::Pause => ContainerOp::Pause,
-            TaskOp::Resume => ContainerOp::Resume,
+            TaskOp::Pause => ContainerSignal::Pause,
+            TaskOp::Resume => ContainerSignal::Resume,
         };
-        self.send(Order::Container { id: id.to_owned(), op }).await
+        self.remote().signal_container(id, signal).await.map_err(failed)
     }
 
     pub(in crate::cluster) async fn freeze(&self, machine: &Machine) -> Result<(), ClusterError> {
-        self.machine(machine, MachineOp::Freeze).await
+        self.machine(machine, MachineOperation::Freeze).await
     }
 
     pub(in crate::cluster) async fn thaw(&self, machine: &Machine) -> Result<(), ClusterError> {
-        self.machine(machine, MachineOp::Thaw).await
+        self.machine(machine, MachineOperation::Thaw).await
     }
 
     pub(in crate::cluster) async fn power_off(&self, machine: &Machine) -> Result<(), ClusterError> {
-        self.machine(machine, MachineOp::PowerOff).await
+        self.machine(machine, MachineOperation::PowerOff).await
     }
 
     pub(in crate::cluster) async fn power_on(&self, machine: &Machine) -> Result<Machine, ClusterError> {
-        self.machine(machine, MachineOp::PowerOn).await.map(|()| machine.clone())
+        self.machine(machine, MachineOperation::PowerOn).await.map(|()| machine.clone())
     }
 
     pub(in crate::cluster) async fn cut(
@@ -75,7 +75,7 @@ impl EmbeddedAttachment {
         target: Target,
     ) -> Result<(), ClusterError> {
         match target {
-            Target::ApiServer(_) => self.machine(machine, MachineOp::CutApiServer).await,
+            Target::ApiServer(_) => self.machine(machine, MachineOperation::CutOff).await,
             Target::Cloud(_) => Err(no_cut_from_cloud()),
         }
     }
@@ -86,21 +86,37 @@ impl EmbeddedAttachment {
         target: Target,
     ) -> Result<(), ClusterError> {
         match target {
-            Target::ApiServer(_) => self.machine(machine, MachineOp::MendApiServer).await,
+            Target::ApiServer(_) => self.machine(machine, MachineOperation::Reconnect).await,
             Target::Cloud(_) => Err(no_cut_from_cloud()),
         }
     }
 
     pub(in crate::cluster) async fn set_pod_network(&self, wanted: &PodNetwork) -> Result<(), ClusterError> {
-        self.send(Order::PodNetwork { present: *wanted != PodNetwork::Absent }).await
+        let network = match wanted {
+            PodNetwork::Absent => embedded_cluster::PodNetwork::None,
+            _ => embedded_cluster::PodNetwork::Independent,
+        };
+        self.remote().set_network(network).await.map_err(failed)
     }
 
-    async fn machine(&self, machine: &Machine, op: MachineOp) -> Result<(), ClusterError> {
-        self.send(Order::Machine { name: machine.name.clone(), op }).await
+    async fn machine(&self, machine: &Machine, operation: MachineOperation) -> Result<(), ClusterError> {
+        self.remote().machine(&machine.name, operation).await.map_err(failed)
     }
 
-    async fn send(&self, order: Order) -> Result<(), ClusterError> {
-        send(&self.embedded.socket, &order).await
+    fn remote(&self) -> Remote {
+        Remote::new(&self.embedded.socket)
+    }
+}
+
+fn failed(error: RemoteError) -> ClusterError {
+    match error {
+        RemoteError::Gone { .. } => ClusterError::Gone { what: chain(&error) },
+        RemoteError::Silent { limit, .. } => ClusterError::TimedOut {
+            what: "an operation on a machine".to_owned(),
+            limit,
+            seen: chain(&error),
+        },
+        RemoteError::Refused { why } => ClusterError::Embedded { cause: why },
     }
 }
 

@@ -1,92 +1,16 @@
-//! A cluster in this process: the embedded API server and controllers put together. Needs no Docker, nor any right.
+//! The cluster of a run in this process: what the run wants, said in the embedded cluster's terms.
 
 mod attached;
-mod control;
-mod machines;
-mod network;
-mod version;
 
 pub use attached::EmbeddedAttachment;
-pub use machines::EmbeddedMachine;
-pub use version::EmbeddedVersion;
 
 use super::topology::{self, Layout};
-use super::{ClusterError, ClusterRecord, EmbeddedRecord, Families, Origin, ProviderIds, Role};
+use super::{ClusterError, ClusterRecord, EmbeddedRecord, Families, Machine, Origin, ProviderIds, Role};
 use crate::check::chain;
 use crate::config::{Kubernetes, NodeIp, Topology};
 use crate::images::RunId;
-use crate::probe::{ReadError, poll};
-use control::Control;
-use embedded_apiserver::{Config, Container, Followed, LogLine, Server, User};
-use embedded_controllers::{Clients, Controllers, Dns, Pace, Pods, Program, ServiceVip, Settings};
-use futures::stream::{self, StreamExt as _};
-use k8s_openapi::api::core::v1::Node;
-use kube::api::Api;
-use machines::{machines, machines_of, mark};
-use std::collections::BTreeMap;
-use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::os::unix::fs::OpenOptionsExt;
+use embedded_cluster::{Cluster, ClusterSpec, IpFamilies, KubernetesVersion, MachineSpec, Program, Serving};
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
-
-/// How long the first Nodes may take to register.
-const REGISTRATION_LIMIT: Duration = Duration::from_secs(60);
-
-/// What an embedded cluster is like.
-#[derive(Clone, Debug)]
-pub struct EmbeddedSpec {
-    /// Its machines, all waiting for a cloud controller manager, control planes first.
-    pub machines: Vec<EmbeddedMachine>,
-    /// Version of Kubernetes.
-    pub kubernetes: EmbeddedVersion,
-    /// The IP families of machines, Pods and Services.
-    pub families: Families,
-    /// Which images are programs of this machine; Pods of all others are simulated.
-    pub programs: Vec<Program>,
-    /// The pod network at first.
-    pub network: embedded_controllers::PodNetwork,
-    /// Whether Service addresses lead anywhere.
-    pub services: ServiceVip,
-    /// Whether there is a cluster DNS.
-    pub dns: Dns,
-    /// Names that the machines' resolvers know, and cluster DNS with them.
-    pub names: BTreeMap<String, IpAddr>,
-    /// How fast things go.
-    pub pace: Pace,
-    /// Where files of Pods are kept; `None` for a folder of its own among the system's temporary files.
-    pub folder: Option<PathBuf>,
-}
-
-impl EmbeddedSpec {
-    /// A cluster of these machines with a pod network that needs nobody, with working Service addresses and without DNS.
-    pub fn new(machines: Vec<EmbeddedMachine>, kubernetes: EmbeddedVersion) -> EmbeddedSpec {
-        EmbeddedSpec {
-            machines,
-            kubernetes,
-            families: Families::Ipv4,
-            programs: Vec::new(),
-            network: embedded_controllers::PodNetwork::Independent,
-            services: ServiceVip::Shortcut,
-            dns: Dns::Absent,
-            names: BTreeMap::new(),
-            pace: Pace::default(),
-            folder: None,
-        }
-    }
-
-    /// A cluster of so many machines named `node-0` and on: the first a control plane, the others workers.
-    pub fn of_nodes(nodes: u32, kubernetes: EmbeddedVersion) -> EmbeddedSpec {
-        let role = |index| if index == 0 { Role::ControlPlane } else { Role::Worker };
-        let machine = |index| EmbeddedMachine {
-            node_ip: NodeIp::Kept,
-            kubeadm_taint: nodes > 1,
-            ..EmbeddedMachine::new(format!("node-{index}"), role(index))
-        };
-        EmbeddedSpec::new((0..nodes).map(machine).collect(), kubernetes)
-    }
-}
 
 /// What a run wants of an embedded cluster.
 #[derive(Clone, Debug)]
@@ -107,95 +31,14 @@ pub struct EmbeddedWish {
     pub folder: PathBuf,
 }
 
-/// A running embedded cluster. Ends with [`EmbeddedCluster::stop`].
+/// The embedded cluster of a run. Ends with [`EmbeddedCluster::stop`].
+#[derive(Debug)]
 pub struct EmbeddedCluster {
-    server: Arc<embedded_apiserver::Running>,
-    controllers: embedded_controllers::Running,
-    control: Option<Control>,
-}
-
-impl fmt::Debug for EmbeddedCluster {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EmbeddedCluster").field("url", &self.url()).finish_non_exhaustive()
-    }
-}
-
-/// The API server asks the kubelets for logs.
-struct KubeletLogs(Pods);
-
-impl embedded_apiserver::Logs for KubeletLogs {
-    fn lines(&self, container: Container<'_>, previous: bool) -> Option<Vec<LogLine>> {
-        let Container { namespace, pod, name } = container;
-        let lines = if previous {
-            self.0.previous_log(namespace, pod, name)
-        } else {
-            self.0.log(namespace, pod, name)
-        };
-        lines.map(lines_of)
-    }
-
-    fn follow(&self, container: Container<'_>) -> Option<Followed> {
-        let Container { namespace, pod, name } = container;
-        let mut reader = self.0.follow(namespace, pod, name)?;
-        let kept = lines_of(reader.try_next());
-        let coming = stream::unfold(reader, |mut reader| async move {
-            let lines = lines_of(reader.next().await);
-            (!lines.is_empty()).then_some((lines, reader))
-        });
-        Some(Followed { kept, coming: coming.boxed() })
-    }
-}
-
-fn lines_of(lines: Vec<embedded_controllers::LogLine>) -> Vec<LogLine> {
-    lines.into_iter().map(|line| LogLine { at: line.at, text: line.text }).collect()
+    cluster: Cluster,
+    serving: Serving,
 }
 
 impl EmbeddedCluster {
-    /// Starts one on a free port of loopback. Returns when the API server answers and the controllers see it; workers
-    /// register a moment later.
-    ///
-    /// # Errors
-    /// When the port cannot be had, or Pods cannot be run on this machine.
-    pub async fn start(spec: EmbeddedSpec) -> Result<EmbeddedCluster, ClusterError> {
-        let failed = |error: &dyn std::error::Error| ClusterError::Embedded { cause: chain(error) };
-        let (minor, patch) = spec.kubernetes.numbers();
-        let version = embedded_apiserver::Version { minor, patch };
-        let service_networks = network::services(spec.families);
-        let config = Config { version, service_networks, ..Config::default() };
-        let server = Server::start(config).await.map_err(|e| failed(&e))?;
-        let server = Arc::new(server);
-        let mut settings = Settings::new(server.address(), server.certificate_authority());
-        settings.kubernetes = embedded_controllers::KubernetesVersion { minor, patch };
-        settings.nodes = machines(&spec.machines, spec.families, minor);
-        settings.pod_cidrs = network::pods(spec.families, spec.machines.len());
-        settings.programs = spec.programs;
-        settings.folder = spec.folder;
-        settings.network = spec.network;
-        settings.service_vip = spec.services;
-        settings.dns = spec.dns;
-        settings.names = spec.names;
-        settings.pace = spec.pace;
-        let admin = server.client(User::admin());
-        let kubelets = Arc::downgrade(&server);
-        let clients = Clients {
-            controller_manager: admin.clone(),
-            scheduler: server.client(User::authenticated("system:kube-scheduler", &[])),
-            // Only a server that is going has no client of its own left to give.
-            kubelet: Arc::new(move |node| {
-                kubelets.upgrade().map_or_else(|| admin.clone(), |server| server.client(User::node(node)))
-            }),
-        };
-        let administrator = server.client(User::admin());
-        let controllers = Controllers::start(clients, settings).await.map_err(|error| failed(&error))?;
-        server.serve_logs(Arc::new(KubeletLogs(controllers.pods())));
-        let cluster = EmbeddedCluster { server, controllers, control: None };
-        if let Err(error) = mark(&administrator, &spec.machines, minor).await {
-            cluster.stop().await;
-            return Err(ClusterError::Embedded { cause: error.text });
-        }
-        Ok(cluster)
-    }
-
     /// Starts the cluster of a run: with its kubeconfig, a socket by which the run's processes reach its machines, and
     /// all Nodes registered.
     ///
@@ -203,131 +46,129 @@ impl EmbeddedCluster {
     /// What was asked for cannot be ([`ClusterError::is_usage`]), or the cluster does not come up.
     pub async fn of_run(wish: EmbeddedWish) -> Result<(EmbeddedCluster, ClusterRecord), ClusterError> {
         let layout = topology::load(&wish.topology)?;
-        let kubernetes = EmbeddedVersion::of(&wish.kubernetes).map_err(|why| ClusterError::Usage {
+        let kubernetes = version(&wish.kubernetes).map_err(|why| ClusterError::Usage {
             what: format!("Kubernetes {}", wish.kubernetes),
             why,
             way_out: "name a version, or use '--cluster kind'".to_owned(),
         })?;
         check_families(&layout, kubernetes, wish.node_ip)?;
-        let families = layout.families;
-        let machines = machines_of(&wish, &layout);
-        let spec = EmbeddedSpec {
-            families,
-            programs: wish.programs,
-            network: embedded_controllers::PodNetwork::None,
-            folder: Some(wish.folder.clone()),
-            ..EmbeddedSpec::new(machines.clone(), kubernetes)
+        let families = match layout.families {
+            Families::Ipv4 => IpFamilies::Ipv4,
+            Families::Both => IpFamilies::Dual,
         };
-        let mut cluster = EmbeddedCluster::start(spec).await?;
+        let machines = machines(&wish, &layout);
+        let records = records(&machines, families);
+        let spec = ClusterSpec {
+            families,
+            kubernetes,
+            programs: wish.programs,
+            network: embedded_cluster::PodNetwork::None,
+            folder: Some(wish.folder.clone()),
+            ..ClusterSpec::new(machines.into_iter().map(|(_, machine)| machine).collect())
+        };
+        let failed = |error| ClusterError::Embedded { cause: chain(&error) };
+        let cluster = Cluster::start(spec).await.map_err(failed)?;
         let kubeconfig = wish.folder.join("kubeconfig");
         let socket = wish.folder.join("cluster.socket");
-        let ready = async {
-            write_secret(&kubeconfig, &cluster.kubeconfig()?)?;
-            cluster.control = Some(Control::listen(&socket, &cluster.controllers)?);
-            cluster.registered(machines.len()).await
+        let served = cluster
+            .write_kubeconfig(&kubeconfig)
+            .map_err(ClusterError::file("write", &kubeconfig))
+            .and_then(|()| cluster.serve(&socket).map_err(ClusterError::file("listen at", &socket)));
+        let serving = match served {
+            Ok(serving) => serving,
+            Err(error) => {
+                cluster.stop().await;
+                return Err(error);
+            }
         };
-        if let Err(error) = ready.await {
-            cluster.stop().await;
-            return Err(error);
-        }
         let record = EmbeddedRecord {
             socket,
             kubernetes: kubernetes.to_string(),
             topology: layout.name,
             pod_network: layout.pod_network,
-            machines: (0_u32..)
-                .zip(&machines)
-                .map(|(index, machine)| machine.record(families, index))
-                .collect(),
+            machines: records,
         };
         let origin = Origin::Embedded(Box::new(record));
         let record = ClusterRecord { name: wish.run.name(), kubeconfig, origin };
-        Ok((cluster, record))
-    }
-
-    /// Where the API server listens.
-    pub fn url(&self) -> String {
-        self.server.url()
-    }
-
-    /// An administrator's client.
-    pub fn client(&self) -> kube::Client {
-        self.server.client(User::admin())
-    }
-
-    /// The address a kubelet with `--node-ip` announces, by the number of its machine from 0 up.
-    pub fn node_ip(index: u32) -> Ipv4Addr {
-        network::ipv4(index)
-    }
-
-    /// Replaces the pod network, as installing a plugin does.
-    pub fn set_network(&self, network: embedded_controllers::PodNetwork) {
-        self.controllers.nodes().set_network(network);
-    }
-
-    /// Whether Pods have mount namespaces of their own here, and with them names of their own.
-    pub fn has_namespaces(&self) -> bool {
-        self.controllers.pods().have_namespaces()
-    }
-
-    /// Where the API server listens, for programs that are told host and port apart.
-    pub fn address(&self) -> SocketAddr {
-        self.server.address()
-    }
-
-    /// A service account's kubeconfig, with a client key in it: a secret.
-    ///
-    /// # Errors
-    /// When no certificate can be made.
-    pub fn kubeconfig_of_account(&self, namespace: &str, name: &str) -> Result<String, ClusterError> {
-        let user = User::service_account(namespace, name, "");
-        self.server.kubeconfig_for(&user).map_err(|error| ClusterError::Embedded { cause: chain(&error) })
-    }
-
-    /// An administrator's kubeconfig, with a client key in it: a secret.
-    ///
-    /// # Errors
-    /// When no certificate can be made.
-    pub fn kubeconfig(&self) -> Result<String, ClusterError> {
-        self.server.kubeconfig().map_err(|error| ClusterError::Embedded { cause: chain(&error) })
+        Ok((EmbeddedCluster { cluster, serving }, record))
     }
 
     /// Stops controllers, programs of Pods and the API server.
     pub async fn stop(self) {
-        drop(self.control);
-        self.controllers.stop().await;
-        if let Some(server) = Arc::into_inner(self.server) {
-            server.shutdown().await;
+        drop(self.serving);
+        self.cluster.stop().await;
+    }
+}
+
+/// The version that is asked for; the newest is the one whose answers were recorded. Else why it cannot be: a node
+/// image, or a version nobody knows.
+fn version(wanted: &Kubernetes) -> Result<KubernetesVersion, String> {
+    match wanted {
+        Kubernetes::Newest => Ok(KubernetesVersion::default()),
+        Kubernetes::Image(image) => Err(format!("{image} is a node image, which only kind takes")),
+        Kubernetes::Version { minor, patch } => {
+            let newest = KubernetesVersion::default();
+            let patch = patch.unwrap_or(if *minor == newest.minor() { newest.patch() } else { 0 });
+            let text = format!("1.{minor}.{patch}");
+            text.parse().map_err(|error: embedded_cluster::UnknownVersion| error.to_string())
         }
     }
+}
 
-    /// Waits until so many Nodes have registered.
-    ///
-    /// # Errors
-    /// When they do not.
-    pub async fn registered(&self, nodes: usize) -> Result<(), ClusterError> {
-        let api: Api<Node> = Api::all(self.server.client(User::admin()));
-        let all = async |seen: &mut String| {
-            let list =
-                api.list(&Default::default()).await.map_err(|error| ReadError::passing(chain(&error)))?;
-            *seen = format!("{} of {nodes} Nodes", list.items.len());
-            Ok((list.items.len() >= nodes).then_some(()))
+/// The machines of a run with their roles, control planes first, named as kind names its own.
+fn machines(wish: &EmbeddedWish, layout: &Layout) -> Vec<(Role, MachineSpec)> {
+    let (mut control_planes, mut workers) = (0, 0);
+    let machine = |role: &Role| {
+        let (count, embedded_role) = match role {
+            Role::ControlPlane => (&mut control_planes, embedded_cluster::Role::ControlPlane),
+            Role::Worker => (&mut workers, embedded_cluster::Role::Worker),
         };
-        poll("every Node registers", REGISTRATION_LIMIT, Duration::from_millis(10), all)
-            .await
-            .map_err(|error| ClusterError::Embedded { cause: error.text })
-    }
+        *count += 1;
+        let number = if *count == 1 { String::new() } else { count.to_string() };
+        let name = format!("{}-{role}{number}", wish.run.name());
+        let machine = MachineSpec {
+            node_ip: match wish.node_ip {
+                NodeIp::Kept => embedded_cluster::NodeIp::Announced,
+                NodeIp::Dropped => embedded_cluster::NodeIp::Unset,
+            },
+            provider_id: wish.provider_id.of(&name),
+            kubeadm_taint: layout.roles.len() > 1,
+            ..MachineSpec::awaiting_cloud(name, embedded_role)
+        };
+        (*role, machine)
+    };
+    let mut machines: Vec<_> = layout.roles.iter().map(machine).collect();
+    machines.sort_by_key(|(role, _)| *role != Role::ControlPlane);
+    machines
+}
+
+/// The machines as the run knows them.
+fn records(machines: &[(Role, MachineSpec)], families: IpFamilies) -> Vec<Machine> {
+    let record = |(index, (role, machine)): (u32, &(Role, MachineSpec))| Machine {
+        name: machine.name.clone(),
+        role: *role,
+        ipv4: Some(Cluster::node_ipv4(index)),
+        ipv6: Cluster::node_ipv6(families, index),
+        container_id: String::new(),
+    };
+    (0_u32..).zip(machines).map(record).collect()
 }
 
 /// The first version whose kubelets take two addresses beside an external cloud provider.
 const TWO_NODE_IPS: u32 = 29;
 
 /// Whether there can be a cluster of these families.
-fn check_families(layout: &Layout, kubernetes: EmbeddedVersion, node_ip: NodeIp) -> Result<(), ClusterError> {
-    let (minor, _) = kubernetes.numbers();
+fn check_families(
+    layout: &Layout,
+    kubernetes: KubernetesVersion,
+    node_ip: NodeIp,
+) -> Result<(), ClusterError> {
     let (why, way_out) = if layout.is_ipv6_only() {
         ("an embedded cluster has IPv4, or IPv4 and IPv6", "use ipFamily dual, or '--cluster kind'")
-    } else if layout.families == Families::Both && node_ip == NodeIp::Kept && minor < TWO_NODE_IPS {
+    } else if layout.families == Families::Both
+        && node_ip == NodeIp::Kept
+        && kubernetes.minor() < TWO_NODE_IPS
+    {
         (
             "before Kubernetes 1.29 kubelets with an external cloud provider take one address only",
             "use a newer version, or '--node-ip dropped'",
@@ -342,9 +183,19 @@ fn check_families(layout: &Layout, kubernetes: EmbeddedVersion, node_ip: NodeIp)
     })
 }
 
-/// Writes a new file for its owner alone.
-fn write_secret(path: &std::path::Path, text: &str) -> Result<(), ClusterError> {
-    use std::io::Write;
-    let opened = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-    opened.and_then(|mut file| file.write_all(text.as_bytes())).map_err(ClusterError::file("write", path))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_version_is_the_recorded_one_and_node_images_are_kinds() {
+        let newest = KubernetesVersion::default();
+        assert_eq!(version(&Kubernetes::Newest), Ok(newest));
+        assert_eq!(version(&Kubernetes::Version { minor: newest.minor(), patch: None }), Ok(newest));
+        let older = version(&Kubernetes::Version { minor: 31, patch: None });
+        assert_eq!(older.map(|version| version.to_string()), Ok("v1.31.0".to_owned()));
+        assert!(version(&Kubernetes::Version { minor: 99, patch: None }).is_err());
+        let image = version(&Kubernetes::Image("kindest/node:v1.36.2".to_owned()));
+        assert!(image.is_err_and(|why| why.contains("kindest/node:v1.36.2")));
+    }
 }

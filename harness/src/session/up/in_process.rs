@@ -127,12 +127,9 @@ impl Environment {
         Ok(Some(Ccm { reference, digest, path }))
     }
 
-    fn program(&self, ccm: &Ccm) -> embedded_controllers::Program {
+    fn program(&self, ccm: &Ccm) -> embedded_cluster::Program {
         let own_address = format!("--{BIND_ADDRESS}=${{NODE_LOOPBACK}}");
-        embedded_controllers::Program {
-            image: ccm.reference.clone(),
-            entry_point: vec![ccm.path.to_string_lossy().into_owned()],
-            arguments: Vec::new(),
+        embedded_cluster::Program {
             keeps_entry_point: true,
             more_arguments: self
                 .plan
@@ -141,7 +138,7 @@ impl Environment {
                 .then_some(own_address)
                 .into_iter()
                 .collect(),
-            environment: Default::default(),
+            ..embedded_cluster::Program::new(&ccm.reference, [ccm.path.to_string_lossy()])
         }
     }
 }
