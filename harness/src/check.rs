@@ -2,6 +2,12 @@
 //!
 //! Knows no cluster, no cloud and no clock. The body's context is a type parameter, filled in by [`crate::cx`].
 
+mod id;
+mod verdict;
+
+pub use id::{CheckId, row_of};
+pub use verdict::{Stop, SubjectName, Unmet, Verdict, chain};
+
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -44,6 +50,10 @@ pub enum Capability {
     LeaderElection,
     /// Nodes and Services with both IP families.
     DualStack,
+    /// Its load balancers keep a client's connections on one backend.
+    Affinity,
+    /// Its load balancers admit `loadBalancerSourceRanges` only.
+    SourceRanges,
 }
 
 impl fmt::Display for Capability {
@@ -55,6 +65,8 @@ impl fmt::Display for Capability {
             Capability::Routes => "routes",
             Capability::LeaderElection => "leader-election",
             Capability::DualStack => "dual-stack",
+            Capability::Affinity => "affinity",
+            Capability::SourceRanges => "source-ranges",
         })
     }
 }
@@ -124,10 +136,26 @@ pub enum Served {
 /// The future a check's body returns. Bodies run on their own thread, so it need not be `Send`.
 pub type Body<'a> = Pin<Box<dyn Future<Output = Verdict> + 'a>>;
 
-/// One requirement of the contract, judged by one body.
+/// The code of a check.
+pub enum Run<Cx: 'static> {
+    /// A body of its own.
+    Body(for<'a> fn(&'a Cx) -> Body<'a>),
+    /// One body for all rows of a table, and this check's row in it, counted from 0.
+    Row(for<'a> fn(&'a Cx, usize) -> Body<'a>, usize),
+}
+
+impl<Cx> Clone for Run<Cx> {
+    fn clone(&self) -> Run<Cx> {
+        *self
+    }
+}
+
+impl<Cx> Copy for Run<Cx> {}
+
+/// One claim of the contract, and the body that judges it.
 pub struct Check<Cx: 'static> {
-    /// The contract's id, e.g. `NODE-INIT-01`. Unique and stable for ever.
-    pub id: &'static str,
+    /// The contract's id, or that of one claim of a contract row. Unique and stable for ever.
+    pub id: CheckId,
     /// The claim, in the present tense.
     pub title: &'static str,
     /// How binding it is.
@@ -148,9 +176,17 @@ pub struct Check<Cx: 'static> {
     /// The least wall time a passing run takes, seconds, where a quiet window or back-off dictates one; else 0.
     /// Long checks are started first.
     pub takes_s: u32,
-    /// The body.
-    pub run: for<'a> fn(&'a Cx) -> Body<'a>,
+    /// The code.
+    pub run: Run<Cx>,
 }
+
+impl<Cx> Clone for Check<Cx> {
+    fn clone(&self) -> Check<Cx> {
+        *self
+    }
+}
+
+impl<Cx> Copy for Check<Cx> {}
 
 impl<Cx: 'static> Check<Cx> {
     /// A MUST that shares the cluster, needs a fake cloud it can steer, and nothing else. The other constructors
@@ -161,8 +197,23 @@ impl<Cx: 'static> Check<Cx> {
         source: &'static str,
         run: for<'a> fn(&'a Cx) -> Body<'a>,
     ) -> Check<Cx> {
+        Check::of(id, title, source, Run::Body(run))
+    }
+
+    /// As [`Check::must`], for one row of a table: `run` is given the row's place, from 0.
+    pub const fn row(
+        id: &'static str,
+        title: &'static str,
+        source: &'static str,
+        run: for<'a> fn(&'a Cx, usize) -> Body<'a>,
+        row: usize,
+    ) -> Check<Cx> {
+        Check::of(id, title, source, Run::Row(run, row))
+    }
+
+    const fn of(id: &'static str, title: &'static str, source: &'static str, run: Run<Cx>) -> Check<Cx> {
         Check {
-            id,
+            id: CheckId::new(id),
             title,
             level: Level::Must,
             framework_only: false,
@@ -223,6 +274,14 @@ impl<Cx: 'static> Check<Cx> {
         self.takes_s = seconds;
         self
     }
+
+    /// Runs the body.
+    pub fn body<'a>(&self, cx: &'a Cx) -> Body<'a> {
+        match self.run {
+            Run::Body(run) => run(cx),
+            Run::Row(run, row) => run(cx, row),
+        }
+    }
 }
 
 /// A named group of checks, in the user's words.
@@ -231,94 +290,57 @@ pub struct Suite<Cx: 'static> {
     pub name: &'static str,
     /// What the suite proves, one sentence.
     pub proves: &'static str,
-    /// Its checks.
-    pub checks: &'static [Check<Cx>],
+    /// Its checks, as the tables of its modules.
+    pub tables: &'static [&'static [Check<Cx>]],
 }
 
-/// What a body returns: `Ok` when the claim holds.
-pub type Verdict = Result<(), Stop>;
-
-/// Why a body stopped before its end.
-#[derive(Clone, Debug)]
-pub enum Stop {
-    /// The CCM broke the promise: a failure.
-    Unmet(Box<Unmet>),
-    /// The machinery failed: an environment error, never the CCM's fault.
-    Error(String),
-    /// This cluster or cloud cannot show it.
-    NotObservable(String),
-}
-
-impl Stop {
-    /// A failure found outside a wait, in the same form as one found inside.
-    pub fn unmet(promise: impl Into<String>, expected: impl Into<String>, seen: impl Into<String>) -> Stop {
-        Stop::Unmet(Box::new(Unmet {
-            promise: promise.into(),
-            expected: expected.into(),
-            seen: seen.into(),
-            waited: None,
-            explained: None,
-        }))
+impl<Cx: 'static> Suite<Cx> {
+    /// Its checks, in their order.
+    pub fn checks(&self) -> impl Iterator<Item = &'static Check<Cx>> + use<Cx> {
+        self.tables.iter().flat_map(|table| table.iter())
     }
 }
 
-impl<E: std::error::Error + 'static> From<E> for Stop {
-    /// Outside a wait an error is the machinery's, with its whole chain of causes.
-    fn from(error: E) -> Stop {
-        Stop::Error(chain(&error))
-    }
-}
-
-/// An error and its causes in one line, each cause once.
-pub fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = words(error);
-    let mut cause = error.source();
-    while let Some(next) = cause {
-        let words = words(next);
-        if !text.contains(&words) {
-            text.push_str(": ");
-            text.push_str(&words);
+/// Refuses, when evaluated at compile time, that two checks have one id.
+///
+/// # Panics
+/// When two do.
+pub const fn assert_unique_ids<Cx>(suites: &[Suite<Cx>]) {
+    let mut next = Position::START;
+    while let Some((check, after)) = next.check(suites) {
+        let mut other = after;
+        while let Some((later, after)) = other.check(suites) {
+            assert!(!check.id.equals(later.id), "two checks have one id");
+            other = after;
         }
-        cause = next.source();
-    }
-    text
-}
-
-/// An error's own text. kube appends the whole status as a debug dump to what the API server said; that is cut off.
-fn words(error: &dyn std::error::Error) -> String {
-    let text = error.to_string();
-    match text.split_once(" (Status {") {
-        Some((said, _)) => said.replace("ApiError: ", "the API server: "),
-        None => text,
+        next = after;
     }
 }
 
-/// A broken promise: what was promised, expected and seen, and for how long it was waited for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unmet {
-    /// The promise, a sentence.
-    pub promise: String,
-    /// What would have fulfilled it.
-    pub expected: String,
-    /// What was there instead.
-    pub seen: String,
-    /// How long and how often was looked; `None` when the promise was judged from what had happened already.
-    pub waited: Option<String>,
-    /// Why it may be so, where that can be told; several lines.
-    pub explained: Option<String>,
+/// A place in the tables of all suites.
+#[derive(Clone, Copy)]
+struct Position {
+    suite: usize,
+    table: usize,
+    check: usize,
 }
 
-impl fmt::Display for Unmet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "promise:   {}", self.promise)?;
-        writeln!(f, "expected:  {}", self.expected)?;
-        write!(f, "last seen: {}", self.seen)?;
-        if let Some(waited) = &self.waited {
-            write!(f, "\nwaited:    {waited}")?;
+impl Position {
+    const START: Position = Position { suite: 0, table: 0, check: 0 };
+
+    /// The check there or at the next place that has one, and the place after it.
+    const fn check<Cx>(mut self, suites: &[Suite<Cx>]) -> Option<(&'static Check<Cx>, Position)> {
+        while self.suite < suites.len() {
+            let tables = suites[self.suite].tables;
+            if self.table >= tables.len() {
+                self = Position { suite: self.suite + 1, table: 0, check: 0 };
+            } else if self.check >= tables[self.table].len() {
+                self = Position { table: self.table + 1, check: 0, ..self };
+            } else {
+                let found = &tables[self.table][self.check];
+                return Some((found, Position { check: self.check + 1, ..self }));
+            }
         }
-        match &self.explained {
-            Some(explained) => write!(f, "\nexplained:\n{}", explained.trim_end()),
-            None => Ok(()),
-        }
+        None
     }
 }

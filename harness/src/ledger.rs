@@ -2,7 +2,7 @@
 //!
 //! Pure data, serialisable so that several processes (nextest) can write into one run.
 
-use crate::check::{Level, Sharing};
+use crate::check::{Level, Sharing, row_of};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -123,6 +123,12 @@ impl Subject {
     /// Whether the cluster was a simulation, which certifies nothing.
     pub fn is_simulated(&self) -> bool {
         self.backend == SIMULATED
+    }
+
+    /// The reason of the deviation that names a check, or the contract row it is a claim of.
+    pub fn deviation(&self, check: &str) -> Option<&str> {
+        let named = self.declared.get(check).or_else(|| self.declared.get(row_of(check)));
+        named.map(String::as_str)
     }
 }
 

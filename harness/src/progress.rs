@@ -1,48 +1,34 @@
 //! What a person sees while waiting: a moving line on a terminal, plain lines elsewhere. Always on standard error, so
 //! that standard output is the tests' own.
 
+use crate::events::{Event, Events, Payload, Sink};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// Shows stages.
-#[derive(Clone, Debug)]
-pub struct Progress {
-    /// The moving lines, one per stage under way; `None` where there is no terminal.
-    lines: Option<MultiProgress>,
-}
-
-/// A stage under way.
+/// Shows stages and what is said.
 #[derive(Debug)]
-pub struct Stage {
-    name: String,
-    began: Instant,
-    bar: Option<ProgressBar>,
-    progress: Progress,
+pub struct Terminal {
+    /// The moving lines; `None` where there is no terminal.
+    lines: Option<MultiProgress>,
+    /// One for each stage under way, by name.
+    bars: BTreeMap<String, ProgressBar>,
 }
 
-impl Progress {
+impl Terminal {
     /// On standard error, moving when that is a terminal.
-    pub fn on_stderr() -> Progress {
-        Progress { lines: std::io::stderr().is_terminal().then(MultiProgress::new) }
+    pub fn on_stderr() -> Terminal {
+        let lines = std::io::stderr().is_terminal().then(MultiProgress::new);
+        Terminal { lines, bars: BTreeMap::new() }
     }
 
-    /// Begins a stage.
-    pub fn stage(&self, name: &str) -> Stage {
-        let bar = self.lines.as_ref().map(|lines| {
-            let bar = lines.add(ProgressBar::new_spinner());
-            if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
-                bar.set_style(style);
-            }
-            bar.set_message(name.to_owned());
-            bar.enable_steady_tick(Duration::from_millis(120));
-            bar
-        });
-        Stage { name: name.to_owned(), began: Instant::now(), bar, progress: self.clone() }
+    /// A stream that only this terminal takes in: for what is no run.
+    pub fn alone() -> Events {
+        Events::unrecorded(vec![Box::new(Terminal::on_stderr())])
     }
 
-    /// One line.
-    pub fn say(&self, line: &str) {
+    fn say(&self, line: &str) {
         // A closed standard error is no reason to stop.
         let _ = match &self.lines {
             Some(lines) => lines.println(line),
@@ -51,14 +37,30 @@ impl Progress {
     }
 }
 
-impl Stage {
-    /// Ends the stage and says how long it took.
-    pub fn end(self, ok: bool) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
+impl Sink for Terminal {
+    fn take(&mut self, event: &Event) {
+        match &event.event {
+            Payload::Said { text } => self.say(text),
+            Payload::StageBegan { stage } => {
+                if let Some(lines) = &self.lines {
+                    let bar = lines.add(ProgressBar::new_spinner());
+                    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
+                        bar.set_style(style);
+                    }
+                    bar.set_message(stage.clone());
+                    bar.enable_steady_tick(Duration::from_millis(120));
+                    self.bars.insert(stage.clone(), bar);
+                }
+            }
+            Payload::StageEnded { stage, took_ms, ok } => {
+                if let Some(bar) = self.bars.remove(stage) {
+                    bar.finish_and_clear();
+                }
+                let word = if *ok { "done" } else { "FAILED" };
+                let seconds = Duration::from_millis(*took_ms).as_secs_f64();
+                self.say(&format!("  {stage:<28} {word} in {seconds:.1} s"));
+            }
+            _ => {}
         }
-        let word = if ok { "done" } else { "FAILED" };
-        let took = self.began.elapsed().as_secs_f64();
-        self.progress.say(&format!("  {:<28} {word} in {took:.1} s", self.name));
     }
 }

@@ -8,7 +8,7 @@ use harness::cx::{Check, CheckCx, Cold, Network, Suite};
 pub const SUITE: Suite = Suite {
     name: "deadlock-free-bootstrap",
     proves: "the manifests as shipped bring a cold cluster up: no wait of CCM, CNI and scheduler for one another",
-    checks: CHECKS,
+    tables: &[CHECKS],
 };
 
 const COLD: &[Facility] = &[

@@ -21,7 +21,7 @@ use tokio::time::Instant;
 pub const SUITE: Suite = Suite {
     name: "leader-election-failover",
     proves: "one replica works, a standby takes over when it is gone, and never do two work at once",
-    checks: CHECKS,
+    tables: &[CHECKS],
 };
 
 const ELECTION: &[Capability] = &[Capability::LeaderElection, Capability::Instances];

@@ -26,3 +26,5 @@ pub const ALL: &[Suite] = &[
     loadbalancer::SUITE,
     failover::SUITE,
 ];
+
+const _: () = harness::check::assert_unique_ids(ALL);

@@ -13,7 +13,7 @@ use harness::probe::{absent, holds};
 pub const SUITE: Suite = Suite {
     name: "node-lifecycle",
     proves: "a Node goes when its machine is gone for certain and never otherwise; a shut-down machine is marked",
-    checks: CHECKS,
+    tables: &[CHECKS],
 };
 
 const INSTANCES: &[Capability] = &[Capability::Instances];

@@ -9,8 +9,9 @@ use crate::config::{
     BackendKind, Choice, Keep, Offer, RunFile, RunPlan, Source, plan as plan_run, workspace, yaml,
 };
 use crate::cx::Suite;
+use crate::events::Events;
 use crate::ledger::{Entry, Outcome};
-use crate::progress::Progress;
+use crate::progress::Terminal;
 use crate::report::exit;
 use crate::run::{Phases, Planned, plan_checks, run_one};
 use crate::session::up::{Environment, Leave};
@@ -54,16 +55,16 @@ pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> Ex
         (Ok(with_mutants), Ok(with_nothing)) => (with_mutants, with_nothing),
         (Err(problems), _) | (_, Err(problems)) => return refuse(&problems),
     };
-    let progress = Progress::on_stderr();
+    let events = Terminal::alone();
     let list = match read_controls(options) {
         Ok(list) => list,
         Err(why) => {
-            progress.say(&format!("error: {why}"));
+            events.say(&format!("error: {why}"));
             return ExitCode::from(exit::USAGE);
         }
     };
     let (Ok(()), Ok(runtime)) = (prepare_output(&with_mutants), Runtime::new()) else {
-        progress.say(&format!(
+        events.say(&format!(
             "error: {} cannot be written, or there is no runtime",
             with_mutants.output.display()
         ));
@@ -72,7 +73,7 @@ pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> Ex
     let cancel = CancellationToken::new();
     runtime.spawn(watch_signals(cancel.clone()));
     let (with_mutants, chosen) = runtime.block_on(settle(with_mutants));
-    chosen.iter().for_each(|chosen| progress.say(chosen));
+    chosen.iter().for_each(|chosen| events.say(chosen));
     let everything = plan_checks(suites, &with_mutants, &Offer::declared(&with_mutants.profile.capabilities));
     let work = everything
         .map_err(|problems| problems.to_string())
@@ -80,7 +81,7 @@ pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> Ex
     let work = match work {
         Ok(work) => work,
         Err(why) => {
-            progress.say(&format!("error: {why}"));
+            events.say(&format!("error: {why}"));
             return ExitCode::from(exit::USAGE);
         }
     };
@@ -94,7 +95,7 @@ pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> Ex
         plan: &with_mutants,
         queue: Mutex::new(work.into()),
         handle: runtime.handle(),
-        progress: &progress,
+        events: &events,
         cancel: &cancel,
     };
     let outcomes: Vec<Result<(usize, usize), String>> = std::thread::scope(|scope| {
@@ -106,12 +107,12 @@ pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> Ex
         match outcome {
             Ok((yes, all)) => (caught, judged) = (caught + yes, judged + all),
             Err(why) => {
-                progress.say(&format!("error: {why}"));
+                events.say(&format!("error: {why}"));
                 return ExitCode::from(exit::ENVIRONMENT);
             }
         }
     }
-    progress.say(&format!("{caught} of {judged} controls caught in {:.0} s", began.elapsed().as_secs_f64()));
+    events.say(&format!("{caught} of {judged} controls caught in {:.0} s", began.elapsed().as_secs_f64()));
     if cancel.is_cancelled() {
         return interrupted_exit();
     }
@@ -139,14 +140,15 @@ fn work(
         work.push(Work { subject: "no CCM".to_owned(), plan, checks: everything.to_vec() });
     }
     for control in list {
-        if let Some(unknown) = control.checks.iter().find(|id| everything.iter().all(|p| p.check.id != **id))
+        if let Some(unknown) =
+            control.checks.iter().find(|id| !everything.iter().any(|p| p.check.id.is_named(id)))
         {
             return Err(format!("mutant {}: no check {unknown}", control.mutant));
         }
         let mut plan = with_mutants.clone();
         plan.profile.extra_arguments.push(format!("--mutant={}", control.mutant));
         plan.output = plan.output.join(&control.mutant);
-        let named = |p: &&Planned| control.checks.iter().any(|id| id == p.check.id);
+        let named = |p: &&Planned| control.checks.iter().any(|id| p.check.id.is_named(id));
         let checks = everything.iter().filter(named).cloned().collect();
         work.push(Work { subject: control.mutant.clone(), plan, checks });
     }
@@ -158,7 +160,7 @@ struct Hall<'a> {
     plan: &'a RunPlan,
     queue: Mutex<VecDeque<Work>>,
     handle: &'a Handle,
-    progress: &'a Progress,
+    events: &'a Events,
     cancel: &'a CancellationToken,
 }
 
@@ -169,7 +171,7 @@ impl Hall<'_> {
         let outcome = self.judge_in(&mut environment);
         let leave = if self.plan.keep == Keep::Always { Leave::Everything } else { Leave::Nothing };
         if let Err(why) = self.handle.block_on(environment.down(leave)) {
-            self.progress.say(&format!("left behind ('ccm-conformance clean' tries again):\n{why}"));
+            self.events.say(&format!("left behind ('ccm-conformance clean' tries again):\n{why}"));
         }
         if outcome.is_err() {
             // The others need not go on for a result that is none.
@@ -182,18 +184,23 @@ impl Hall<'_> {
         if self.queue().is_empty() {
             return Ok((0, 0));
         }
-        let up = environment.up(self.progress, self.cancel);
+        let up = environment.up(self.events, self.cancel);
         let first = self.handle.block_on(up).map_err(|error| chain(&error))?;
         let (place, state) = (first.dir().path().to_owned(), first.state().clone());
         drop(first);
         let (mut caught, mut judged) = (0, 0);
         while !self.cancel.is_cancelled() {
             let Some(Work { subject, plan, checks }) = self.queue().pop_front() else { break };
-            let joining =
-                Session::join(Arc::new(plan), RunDir::join(&place), state.clone(), self.cancel.clone());
+            let joining = Session::join(
+                Arc::new(plan),
+                RunDir::join(&place),
+                state.clone(),
+                self.events.clone(),
+                self.cancel.clone(),
+            );
             let session = self.handle.block_on(joining).map_err(|error| chain(&error))?;
             let verdict = judge(session, &subject, checks, self.handle)?;
-            self.progress.say(&show(&verdict));
+            self.events.say(&show(&verdict));
             judged += 1;
             caught += usize::from(verdict.missed.is_empty());
         }

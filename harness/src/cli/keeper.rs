@@ -8,9 +8,10 @@ use super::run::{plan_all, prepare_output, unjudged};
 use crate::check::chain;
 use crate::config::{Choice, Keep, Offer, RunPlan};
 use crate::cx::Suite;
+use crate::events::Events;
 use crate::ledger::{Entry, Ledger, Outcome, SkipReason};
 use crate::probe::{ReadError, pause, poll};
-use crate::progress::Progress;
+use crate::progress::Terminal;
 use crate::report::{exit, summary};
 use crate::session::up::{Environment, Leave};
 use crate::session::{FOLDER_PREFIX, RunDir, Session, StateError, settle};
@@ -114,15 +115,15 @@ pub(super) fn asked_to_keep() -> Option<PathBuf> {
 
 /// The keeper: environment up, wait for nextest's end, report, environment down.
 pub(super) fn main(suites: &'static [Suite], plan: RunPlan, place: &Path) -> ExitCode {
-    let progress = Progress::on_stderr();
+    let events = Terminal::alone();
     let watched: Option<u32> = std::env::var(WATCHED).ok().and_then(|pid| pid.parse().ok());
     let (Some(watched), Ok(runtime)) = (watched, tokio::runtime::Runtime::new()) else {
-        progress.say("error: the keeper was started without a process to watch, or has no runtime");
+        events.say("error: the keeper was started without a process to watch, or has no runtime");
         return ExitCode::from(exit::USAGE);
     };
-    let code = runtime.block_on(keep(suites, Arc::new(plan), place, watched, &progress));
+    let code = runtime.block_on(keep(suites, Arc::new(plan), place, watched, &events));
     if let Err(error) = std::fs::remove_dir_all(place) {
-        progress.say(&format!("removing {}: {error}", place.display()));
+        events.say(&format!("removing {}: {error}", place.display()));
     }
     ExitCode::from(code)
 }
@@ -132,7 +133,7 @@ async fn keep(
     plan: Arc<RunPlan>,
     place: &Path,
     watched: u32,
-    progress: &Progress,
+    events: &Events,
 ) -> u8 {
     let began = Instant::now();
     let cancel = CancellationToken::new();
@@ -141,11 +142,11 @@ async fn keep(
     let mut ledger = Ledger { started: jiff::Timestamp::now().to_string(), ..Ledger::default() };
     let (settled, chosen) = settle(plan.as_ref().clone()).await;
     let plan = Arc::new(settled);
-    chosen.iter().for_each(|chosen| progress.say(chosen));
+    chosen.iter().for_each(|chosen| events.say(chosen));
     let mut environment = Environment::new(plan.clone());
     let meeting = RunDir::join(place);
     let up = match prepare_output(&plan) {
-        Ok(()) => environment.up(progress, &cancel).await.map_err(|error| chain(&error)),
+        Ok(()) => environment.up(events, &cancel).await.map_err(|error| chain(&error)),
         Err(error) => Err(format!("output folder {}: {error}", plan.output.display())),
     };
     ledger.stages = environment.stages();
@@ -154,7 +155,7 @@ async fn keep(
         Err(why) => News::Failed { why: why.clone() },
     };
     if let Err(error) = meeting.write("news.json", &news) {
-        progress.say(&chain(&error));
+        events.say(&chain(&error));
     }
     cancel.cancelled().await;
     let offer = Offer::declared(&plan.profile.capabilities);
@@ -164,26 +165,26 @@ async fn keep(
         .map(|one| match &up {
             Err(why) => one.entry(unjudged(&one.choice, why)),
             Ok(session) => {
-                handed_in(session, one.check.id).unwrap_or_else(|| one.entry(not_run(&one.choice)))
+                handed_in(session, one.check.id.as_str()).unwrap_or_else(|| one.entry(not_run(&one.choice)))
             }
         })
         .collect();
     ledger.environment_error = up.as_ref().err().cloned();
     ledger.subject = subject(suites, &plan, up.as_ref().ok(), "cargo nextest run --test e2e");
     ledger.duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-    write_reports(&plan, &ledger, progress);
-    progress.say(&summary(&ledger));
+    write_reports(&plan, &ledger, events);
+    events.say(&summary(&ledger));
     if let Ok(session) = &up
         && let Err(error) = session.leave().await
     {
-        progress.say(&format!("left in the cluster: {}", chain(&error)));
+        events.say(&format!("left in the cluster: {}", chain(&error)));
     }
     drop(up);
     let leave = if plan.keep == Keep::Always { Leave::Everything } else { Leave::Nothing };
     match environment.down(leave).await {
         Ok(()) => exit::CONFORMANT,
         Err(why) => {
-            progress.say(&format!("left behind ('ccm-conformance clean' tries again):\n{why}"));
+            events.say(&format!("left behind ('ccm-conformance clean' tries again):\n{why}"));
             exit::ENVIRONMENT
         }
     }

@@ -17,11 +17,11 @@ pub(super) fn list(suites: &'static [Suite], output: ListOutput) -> ExitCode {
 }
 
 pub(super) fn explain(suites: &'static [Suite], id: &str) -> ExitCode {
-    let found = suites
-        .iter()
-        .find_map(|suite| suite.checks.iter().find(|c| c.id.eq_ignore_ascii_case(id)).map(|c| (suite, c)));
+    let found = suites.iter().find_map(|suite| {
+        suite.checks().find(|c| c.id.as_str().eq_ignore_ascii_case(id)).map(|c| (suite, c))
+    });
     let Some((suite, check)) = found else {
-        let ids: Vec<&str> = suites.iter().flat_map(|suite| suite.checks.iter().map(|c| c.id)).collect();
+        let ids: Vec<&str> = suites.iter().flat_map(|suite| suite.checks().map(|c| c.id.as_str())).collect();
         let near = crate::config::did_you_mean(id, &ids);
         let _ =
             writeln!(std::io::stderr(), "no check has the id {id}{near}; 'ccm-conformance list' shows all");
@@ -40,12 +40,12 @@ fn as_text(suites: &[Suite]) -> String {
     let mut text = String::new();
     for suite in suites {
         text.push_str(&format!("{}: {}\n", suite.name, suite.proves));
-        for check in suite.checks {
-            text.push_str(&format!("  {:<15} {:<6} {}\n", check.id, check.level, check.title));
+        for check in suite.checks() {
+            text.push_str(&format!("  {:<25} {:<6} {}\n", check.id, check.level, check.title));
         }
         text.push('\n');
     }
-    let count: usize = suites.iter().map(|suite| suite.checks.len()).sum();
+    let count: usize = suites.iter().map(|suite| suite.checks().count()).sum();
     text.push_str(&format!("{count} checks in {} suites\n", suites.len()));
     text
 }
@@ -63,10 +63,10 @@ fn needs(check: &Check) -> Vec<String> {
 fn as_json(suites: &[Suite]) -> String {
     let checks: Vec<_> = suites
         .iter()
-        .flat_map(|suite| suite.checks.iter().map(move |check| (suite, check)))
+        .flat_map(|suite| suite.checks().map(move |check| (suite, check)))
         .map(|(suite, check)| {
             json!({
-                "id": check.id, "level": check.level, "title": check.title, "suite": suite.name,
+                "id": check.id.as_str(), "level": check.level, "title": check.title, "suite": suite.name,
                 "source": check.source, "needs": needs(check), "sharing": check.sharing,
                 "frameworkOnly": check.framework_only, "takesSeconds": check.takes_s,
             })

@@ -4,8 +4,9 @@ use crate::ccm::{Form, fingerprint};
 use crate::cluster::Origin;
 use crate::config::{Completeness, HumanDuration, Keep, RunPlan};
 use crate::cx::Suite;
+use crate::events::Events;
 use crate::ledger::{Ledger, Outcome, Subject};
-use crate::progress::Progress;
+use crate::progress::Terminal;
 use crate::report::{exit, exit_code, summary, to_junit, to_yaml};
 use crate::session::up::{Environment, Leave};
 use crate::session::{Session, load_manifests};
@@ -47,12 +48,12 @@ pub(super) async fn interrupted() {
     reason = "the second signal asks for exactly that: no cleanup"
 )]
 pub(super) async fn watch_signals(cancel: CancellationToken) {
-    let progress = Progress::on_stderr();
+    let events = Terminal::alone();
     interrupted().await;
-    progress.say("interrupted: taking everything down (once more to leave it behind)");
+    events.say("interrupted: taking everything down (once more to leave it behind)");
     cancel.cancel();
     interrupted().await;
-    progress.say("left behind: 'ccm-conformance clean' removes it");
+    events.say("left behind: 'ccm-conformance clean' removes it");
     std::process::exit(i32::from(INTERRUPTED));
 }
 
@@ -62,14 +63,14 @@ pub(super) struct Finish<'a> {
     pub(super) plan: &'a RunPlan,
     pub(super) ledger: &'a Ledger,
     pub(super) environment: Environment,
-    pub(super) progress: &'a Progress,
+    pub(super) events: &'a Events,
 }
 
 /// Writes the reports, prints the summary, takes the environment down or leaves it, and says with which code to exit.
 pub(super) fn finish(end: Finish<'_>) -> ExitCode {
-    let Finish { runtime, plan, ledger, environment, progress } = end;
-    let written = write_reports(plan, ledger, progress);
-    progress.say(&summary(ledger));
+    let Finish { runtime, plan, ledger, environment, events } = end;
+    let written = write_reports(plan, ledger, events);
+    events.say(&summary(ledger));
     let troubled = |outcome: &Outcome| matches!(outcome, Outcome::Fail { .. } | Outcome::Error { .. });
     let failed =
         ledger.environment_error.is_some() || ledger.entries.iter().any(|entry| troubled(&entry.outcome));
@@ -79,20 +80,20 @@ pub(super) fn finish(end: Finish<'_>) -> ExitCode {
         Keep::OnFailure | Keep::Never => Leave::Nothing,
     };
     if leave == Leave::Everything && environment.is_in_process() {
-        runtime.block_on(keep_up(&environment, progress));
+        runtime.block_on(keep_up(&environment, events));
         leave = Leave::Nothing;
     }
     if leave == Leave::Everything
         && let Some(dir) = environment.dir()
     {
-        progress.say(&format!(
+        events.say(&format!(
             "kept: cluster {}, kubeconfig {}; 'ccm-conformance clean' removes it",
             environment.run_id().name(),
             dir.path().join("kubeconfig").display(),
         ));
     }
     if let Err(why) = runtime.block_on(environment.down(leave)) {
-        progress.say(&format!("left behind ('ccm-conformance clean' tries again):\n{why}"));
+        events.say(&format!("left behind ('ccm-conformance clean' tries again):\n{why}"));
     }
     let completeness = if plan.require_complete { Completeness::Required } else { Completeness::Optional };
     match exit_code(ledger, completeness) {
@@ -103,24 +104,24 @@ pub(super) fn finish(end: Finish<'_>) -> ExitCode {
 }
 
 /// Keeps an environment up that lives in this process, for somebody to look at, as long as they want.
-async fn keep_up(environment: &Environment, progress: &Progress) {
+async fn keep_up(environment: &Environment, events: &Events) {
     let kubeconfig = environment.dir().map(|dir| dir.path().join("kubeconfig").display().to_string());
     if std::io::stderr().is_terminal() {
-        progress.say(&format!("kept: export KUBECONFIG={}; Ctrl-C ends it", kubeconfig.unwrap_or_default()));
+        events.say(&format!("kept: export KUBECONFIG={}; Ctrl-C ends it", kubeconfig.unwrap_or_default()));
         interrupted().await;
     } else {
-        progress.say("not kept: an embedded cluster ends with this process, and nobody sits at it to end it");
+        events.say("not kept: an embedded cluster ends with this process, and nobody sits at it to end it");
     }
 }
 
 /// Writes report.yaml and junit.xml, each whole or not at all; what cannot be written is said. Whether both were.
-pub(super) fn write_reports(plan: &RunPlan, ledger: &Ledger, progress: &Progress) -> bool {
+pub(super) fn write_reports(plan: &RunPlan, ledger: &Ledger, events: &Events) -> bool {
     let write = |name: &str, text: Result<String, String>| {
         let path = plan.output.join(name);
         let outcome = text.and_then(|text| whole(&path, &text).map_err(|error| error.to_string()));
         match &outcome {
-            Ok(()) => progress.say(&format!("wrote {}", path.display())),
-            Err(why) => progress.say(&format!("error: {} could not be written: {why}", path.display())),
+            Ok(()) => events.say(&format!("wrote {}", path.display())),
+            Err(why) => events.say(&format!("error: {} could not be written: {why}", path.display())),
         }
         outcome.is_ok()
     };
@@ -190,7 +191,7 @@ pub(super) fn subject(
 /// Identifies the set of checks.
 fn check_set(suites: &[Suite]) -> String {
     let mut hash = Sha256::new();
-    for check in suites.iter().flat_map(|suite| suite.checks) {
+    for check in suites.iter().flat_map(Suite::checks) {
         hash.update(format!("{} {} {}\n", check.id, check.level, check.title));
     }
     hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect()

@@ -2,7 +2,8 @@
 
 use super::arguments::{ProofCluster, ProveOptions};
 use super::outcome::{interrupted_exit, watch_signals};
-use crate::progress::Progress;
+use crate::events::Events;
+use crate::progress::Terminal;
 use crate::proof::{EmbeddedBench, KindBench, Row, questions, sample, show, tally, variants};
 use crate::report::exit;
 use std::io::Write;
@@ -14,11 +15,11 @@ use tokio_util::sync::CancellationToken;
 
 /// Measures, prints the table, and judges it.
 pub(super) fn prove(options: &ProveOptions) -> ExitCode {
-    let progress = Progress::on_stderr();
+    let events = Terminal::alone();
     let folder = variants();
     let mut questions = match questions(&folder, &options.case) {
         Ok(questions) => questions,
-        Err(why) => return refuse(&progress, exit::USAGE, &why),
+        Err(why) => return refuse(&events, exit::USAGE, &why),
     };
     questions.retain(|question| {
         let cluster = &question.cell.cluster;
@@ -32,11 +33,11 @@ pub(super) fn prove(options: &ProveOptions) -> ExitCode {
         });
     }
     if questions.is_empty() {
-        return refuse(&progress, exit::USAGE, "the table has no such cell; leave --topology or --cni out");
+        return refuse(&events, exit::USAGE, "the table has no such cell; leave --topology or --cni out");
     }
     let runtime = match Runtime::new() {
         Ok(runtime) => runtime,
-        Err(error) => return refuse(&progress, exit::ENVIRONMENT, &format!("no runtime: {error}")),
+        Err(error) => return refuse(&events, exit::ENVIRONMENT, &format!("no runtime: {error}")),
     };
     let began = Instant::now();
     let (total, done) = (questions.len(), AtomicUsize::new(0));
@@ -48,7 +49,7 @@ pub(super) fn prove(options: &ProveOptions) -> ExitCode {
             let mark = if row.agrees() == Some(false) { ": DISAGREES" } else { "" };
             let cluster = &row.question.cell.cluster;
             let name = &row.question.case.name;
-            progress.say(&format!(
+            events.say(&format!(
                 "{done} of {total}: {name} on {} with {}{mark}",
                 cluster.topology, cluster.cni
             ));
@@ -60,11 +61,11 @@ pub(super) fn prove(options: &ProveOptions) -> ExitCode {
         match options.cluster {
             ProofCluster::Kind => {
                 let kubernetes = options.kubernetes.clone();
-                let bench = KindBench::new(&folder, kubernetes, progress.clone(), cancel.clone());
+                let bench = KindBench::new(&folder, kubernetes, events.clone(), cancel.clone());
                 bench.measure_all(questions, told).await
             }
             ProofCluster::Embedded => {
-                let stage = progress.stage("reference CCM");
+                let stage = events.stage("reference CCM");
                 let bench = EmbeddedBench::new(&folder).await;
                 stage.end(bench.is_ok());
                 Ok(bench?.measure_all(questions, usize::from(options.jobs), &cancel, told).await)
@@ -72,7 +73,7 @@ pub(super) fn prove(options: &ProveOptions) -> ExitCode {
         }
     });
     let rows = match measured {
-        Err(why) => return refuse(&progress, exit::ENVIRONMENT, &why),
+        Err(why) => return refuse(&events, exit::ENVIRONMENT, &why),
         Ok(rows) => rows,
     };
     let text = format!("{}measured in {:.0} s\n", show(&rows), began.elapsed().as_secs_f64());
@@ -89,7 +90,7 @@ pub(super) fn prove(options: &ProveOptions) -> ExitCode {
     })
 }
 
-fn refuse(progress: &Progress, code: u8, why: &str) -> ExitCode {
-    progress.say(&format!("error: {why}"));
+fn refuse(events: &Events, code: u8, why: &str) -> ExitCode {
+    events.say(&format!("error: {why}"));
     ExitCode::from(code)
 }

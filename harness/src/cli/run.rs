@@ -7,7 +7,7 @@ use crate::config::{
 };
 use crate::cx::Suite;
 use crate::ledger::{Ledger, Outcome, StageTime};
-use crate::progress::Progress;
+use crate::progress::Terminal;
 use crate::report::{CHECKS_STAGE, exit};
 use crate::run::{Planned, is_filtered_out, plan_checks, run_all};
 use crate::session::up::{Environment, Leave};
@@ -87,12 +87,12 @@ pub(super) fn plan(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
     text.push_str(&format!("output     {}\n\n", plan.output.display()));
     for one in crate::run::in_order(planned.clone()) {
         if one.choice == Choice::Selected {
-            text.push_str(&format!("run   {:<15} {:<6} {}\n", one.check.id, one.level, one.check.title));
+            text.push_str(&format!("run   {:<25} {:<6} {}\n", one.check.id, one.level, one.check.title));
         }
     }
     for one in &planned {
         if let Choice::Skip(_, detail) = &one.choice {
-            text.push_str(&format!("skip  {:<15} {:<6} {detail}\n", one.check.id, one.level));
+            text.push_str(&format!("skip  {:<25} {:<6} {detail}\n", one.check.id, one.level));
         }
     }
     let selected = planned.iter().filter(|one| one.choice == Choice::Selected).count();
@@ -107,10 +107,8 @@ pub(super) fn plan_all(
     plan: &RunPlan,
     offer: &Offer,
 ) -> Result<Vec<Planned>, Problems> {
-    let candidates: Vec<Candidate> = suites
-        .iter()
-        .flat_map(|suite| suite.checks.iter().map(|check| Candidate::of(suite, check)))
-        .collect();
+    let candidates: Vec<Candidate> =
+        suites.iter().flat_map(|suite| suite.checks().map(|check| Candidate::of(suite, check))).collect();
     unknown_deviations(&plan.profile, &candidates)?;
     plan_checks(suites, plan, offer)
 }
@@ -158,28 +156,28 @@ pub(super) fn execute(
     let plan = Arc::new(plan);
     let cancel = CancellationToken::new();
     runtime.spawn(super::outcome::watch_signals(cancel.clone()));
-    let progress = Progress::on_stderr();
+    let events = Terminal::alone();
     let mut environment = Environment::new(plan.clone());
-    progress.say(&format!("run {}", environment.run_id().as_str()));
-    chosen.iter().for_each(|chosen| progress.say(&format!("  {chosen}")));
+    events.say(&format!("run {}", environment.run_id().as_str()));
+    chosen.iter().for_each(|chosen| events.say(&format!("  {chosen}")));
     if let Some(expected) = expected_boot(&plan) {
-        progress.say(&format!("  expected of the manifests: {}", expected.replace('\n', "\n    ")));
+        events.say(&format!("  expected of the manifests: {}", expected.replace('\n', "\n    ")));
     }
-    let up = runtime.block_on(environment.up(&progress, &cancel));
+    let up = runtime.block_on(environment.up(&events, &cancel));
     let mut ledger = Ledger { started, ..Ledger::default() };
     ledger.stages = environment.stages();
     match &up {
         Err(error) if error.is_usage() => {
-            progress.say(&format!("error: {}", crate::check::chain(error)));
+            events.say(&format!("error: {}", crate::check::chain(error)));
             drop(up);
             if let Err(why) = runtime.block_on(environment.down(Leave::Nothing)) {
-                progress.say(&format!("left behind ('ccm-conformance clean' tries again):\n{why}"));
+                events.say(&format!("left behind ('ccm-conformance clean' tries again):\n{why}"));
             }
             return ExitCode::from(exit::USAGE);
         }
         Err(error) => {
             let message = crate::check::chain(error);
-            progress.say(&format!("error: the environment did not come up: {message}"));
+            events.say(&format!("error: the environment did not come up: {message}"));
             ledger.entries = planned.iter().map(|one| one.entry(unjudged(&one.choice, &message))).collect();
             ledger.environment_error = Some(message);
             ledger.subject = super::outcome::subject(suites, &plan, None, &reproduce);
@@ -199,14 +197,14 @@ pub(super) fn execute(
             ledger.stages.push(StageTime { stage: CHECKS_STAGE.to_owned(), took_ms });
             ledger.subject = super::outcome::subject(suites, &plan, Some(session), &reproduce);
             if let Err(error) = runtime.block_on(session.leave()) {
-                progress.say(&format!("left in the cluster: {}", crate::check::chain(&error)));
+                events.say(&format!("left in the cluster: {}", crate::check::chain(&error)));
             }
         }
     }
     drop(up);
     ledger.duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     let code =
-        finish(Finish { runtime: &runtime, plan: &plan, ledger: &ledger, environment, progress: &progress });
+        finish(Finish { runtime: &runtime, plan: &plan, ledger: &ledger, environment, events: &events });
     if cancel.is_cancelled() { interrupted_exit() } else { code }
 }
 

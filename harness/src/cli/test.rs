@@ -8,6 +8,7 @@ use super::run::{execute, plan_all, refuse};
 use super::{CLUSTER_VARIABLE, CONFIG_VARIABLE};
 use crate::config::{BackendKind, Choice, Offer, RunFile, RunPlan, Source, plan as plan_run, workspace};
 use crate::cx::Suite;
+use crate::events::Events;
 use crate::report::exit;
 use crate::run::{Planned, completion, run_one, skipped_trials};
 use crate::session::{RunDir, Session};
@@ -115,8 +116,9 @@ async fn join_and_run(
     let dir = RunDir::join(&place);
     let state = dir.read("state.json").map_err(|error| crate::check::chain(&error))?;
     let state = state.ok_or_else(|| format!("no state of the run in {}", place.display()))?;
-    let session =
-        Session::join(plan.clone(), dir, state, cancel).await.map_err(|error| crate::check::chain(&error))?;
+    let session = Session::join(plan.clone(), dir, state, Events::unrecorded(Vec::new()), cancel)
+        .await
+        .map_err(|error| crate::check::chain(&error))?;
     let offer = Offer {
         facilities: Some(session.facilities()),
         served_minor: Some(session.state().served_minor),

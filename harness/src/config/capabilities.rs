@@ -45,6 +45,8 @@ impl Capabilities {
             (Capability::Routes, self.routes),
             (Capability::LeaderElection, self.leader_election),
             (Capability::DualStack, self.dual_stack),
+            (Capability::Affinity, self.affinity),
+            (Capability::SourceRanges, self.source_ranges),
         ]
         .into_iter()
         .filter_map(|(capability, declared)| declared.then_some(capability))

@@ -391,7 +391,10 @@ fn variable(text: &str) -> Result<(), String> {
 }
 
 fn check_id(text: &str) -> Result<(), String> {
-    let sound =
-        text.contains('-') && text.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '-');
+    let (row, claim) = text.split_once('.').unwrap_or((text, "all"));
+    let of = |text: &str, letter: fn(&char) -> bool| {
+        !text.is_empty() && text.chars().all(|c| letter(&c) || c.is_ascii_digit() || c == '-')
+    };
+    let sound = row.contains('-') && of(row, char::is_ascii_uppercase) && of(claim, char::is_ascii_lowercase);
     accept(sound, "not a check's id; write e.g. 'NODE-INIT-01'")
 }

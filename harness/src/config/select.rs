@@ -5,7 +5,7 @@
 use super::capabilities::Capabilities;
 use super::problem::{Origin, Problem, Problems, near};
 use super::profile::Profile;
-use crate::check::{Capability, Check, Facility, Served, Suite};
+use crate::check::{Capability, Check, Facility, Served, Suite, row_of};
 use crate::ledger::SkipReason;
 use std::collections::BTreeSet;
 
@@ -31,7 +31,7 @@ impl Candidate {
     pub fn of<Cx>(suite: &Suite<Cx>, check: &Check<Cx>) -> Candidate {
         Candidate {
             suite: suite.name,
-            id: check.id,
+            id: check.id.as_str(),
             needs: check.needs,
             facilities: check.facilities,
             served: check.served,
@@ -67,7 +67,8 @@ pub enum Choice {
     Skip(SkipReason, String),
 }
 
-/// What the user asked for. Patterns are a check's id, a suite's name, `suite::ID`, or any of these with `*` for any
+/// What the user asked for. Patterns are a check's id, that of a contract row
+/// (which means all of its claims), a suite's name, `suite::ID`, or any of these with `*` for any
 /// run of characters; upper and lower case are the same.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
@@ -120,7 +121,7 @@ pub fn select(
 pub fn unknown_deviations(profile: &Profile, candidates: &[Candidate]) -> Result<(), Problems> {
     let mut problems = Problems::default();
     for (at, deviation) in profile.declared.iter().enumerate() {
-        if !candidates.iter().any(|c| c.id == deviation.id) {
+        if !candidates.iter().any(|c| c.id == deviation.id || row_of(c.id) == deviation.id) {
             let mut problem = unmatched("", &deviation.id, candidates, false);
             problem.origin = Origin::File { path: profile.file.clone(), line: None };
             problem.key = format!("declared[{at}].id");
@@ -208,6 +209,7 @@ fn unmatched(key: &str, pattern: &str, candidates: &[Candidate], suites_only: bo
 
 fn matches(pattern: &str, candidate: &Candidate) -> bool {
     glob(pattern, candidate.id)
+        || glob(pattern, row_of(candidate.id))
         || glob(pattern, candidate.suite)
         || (pattern.contains("::") && glob(pattern, &format!("{}::{}", candidate.suite, candidate.id)))
 }

@@ -18,7 +18,7 @@ pub use cold::{Canary, Cold};
 pub use nodes::{NodePlan, Ready, address, taint, uninitialized};
 pub use services::{ServicePlan, ServiceRef, load_balancer};
 
-use crate::check::{Check as CheckOf, Stop, Suite as SuiteOf};
+use crate::check::{Check as CheckOf, CheckId, Stop, Suite as SuiteOf};
 use crate::config::Limits;
 use crate::probe::{Judge, Observed, Probe, ReadError, poll};
 use crate::session::{Seat, Session};
@@ -31,6 +31,11 @@ use tokio::sync::OnceCell;
 use tokio::task::AbortHandle;
 use undo::Undo;
 
+/// A check's id as a part of names in Kubernetes and the cloud: small letters, digits and hyphens.
+fn label_of(id: CheckId) -> String {
+    id.as_str().to_lowercase().replace('.', "-")
+}
+
 /// A check as suites write it.
 pub type Check = CheckOf<CheckCx>;
 /// A suite as suites write it.
@@ -38,7 +43,7 @@ pub type Suite = SuiteOf<CheckCx>;
 
 /// Everything one running check may touch.
 pub struct CheckCx {
-    id: &'static str,
+    id: CheckId,
     /// Start of every name this check gives: its id and a few random letters, so that a repeated run meets no leftover.
     prefix: String,
     session: Arc<Session>,
@@ -69,7 +74,7 @@ impl CheckCx {
     /// # Errors
     /// When no client of its own can be made; the API server's audit log would not tell checks apart without.
     pub async fn new(
-        id: &'static str,
+        id: CheckId,
         session: Arc<Session>,
         turn: File,
         seat: Option<Seat>,
@@ -77,7 +82,7 @@ impl CheckCx {
         let client = session.client_named(&format!("ccm-conformance/{id}")).await?;
         let probe = Probe::new(session.world().pulse().clone());
         let mark = session.journal().mark();
-        let prefix = format!("{}-{}", id.to_lowercase(), session.next_suffix());
+        let prefix = format!("{}-{}", label_of(id), session.next_suffix());
         Ok(CheckCx {
             id,
             prefix,
@@ -96,7 +101,7 @@ impl CheckCx {
     }
 
     /// The check's id.
-    pub fn id(&self) -> &'static str {
+    pub fn id(&self) -> CheckId {
         self.id
     }
 

@@ -84,7 +84,7 @@ impl CheckCx {
     pub async fn namespace(&self) -> Result<String, Stop> {
         let made = self.namespace.get_or_try_init(|| async {
             let name = self.prefix.clone();
-            let labels = BTreeMap::from([("ccm-conformance.io/check".to_owned(), self.id.to_owned())]);
+            let labels = BTreeMap::from([("ccm-conformance.io/check".to_owned(), self.id.to_string())]);
             let namespace = Namespace {
                 metadata: ObjectMeta {
                     name: Some(name.clone()),

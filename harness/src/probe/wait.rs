@@ -196,13 +196,8 @@ fn unmet<O: Observed>(promise: &str, expected: &str, last: Option<&(O, String)>,
         Some((observation, why)) if why.is_empty() => observation.observed(),
         Some((observation, why)) => format!("{} ({why})", observation.observed()),
     };
-    Stop::Unmet(Box::new(Unmet {
-        promise: promise.to_owned(),
-        expected: expected.to_owned(),
-        seen,
-        waited: Some(tally.waited()),
-        explained: None,
-    }))
+    let unmet = Unmet::new(promise, expected, seen);
+    Stop::Unmet(Box::new(Unmet { waited: Some(tally.waited()), ..unmet }))
 }
 
 fn seconds(duration: Duration) -> String {

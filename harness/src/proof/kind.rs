@@ -8,9 +8,9 @@ use crate::ccm::{Applier, key_of, pods_gone};
 use crate::check::chain;
 use crate::cluster::API_SERVER_PORT;
 use crate::config::{BackendKind, ClusterKeys, NodeIp, RunFile, Source, plan};
+use crate::events::Events;
 use crate::k8s::{T_UNINIT, ready};
 use crate::probe::{ReadError, poll};
-use crate::progress::Progress;
 use crate::session::up::{Environment, Leave};
 use crate::session::{Network, Session};
 use bootstrap::{CloudEndpoint, Cni, KubeProxy, Topology, Version, YesNo};
@@ -36,7 +36,7 @@ const LONGEST: Duration = Duration::from_secs(300);
 pub struct KindBench {
     folder: PathBuf,
     kubernetes: Option<String>,
-    progress: Progress,
+    events: Events,
     cancel: CancellationToken,
 }
 
@@ -69,10 +69,10 @@ impl KindBench {
     pub fn new(
         folder: &Path,
         kubernetes: Option<String>,
-        progress: Progress,
+        events: Events,
         cancel: CancellationToken,
     ) -> KindBench {
-        KindBench { folder: folder.to_owned(), kubernetes, progress, cancel }
+        KindBench { folder: folder.to_owned(), kubernetes, events, cancel }
     }
 
     /// Why a kind cluster cannot show this cell, if so.
@@ -130,7 +130,7 @@ impl KindBench {
         };
         let plan = plan(&Source::Defaults, overrides).map_err(|problems| problems.to_string())?;
         let mut environment = Environment::new(Arc::new(plan));
-        let measured = match environment.up(&self.progress, &self.cancel).await {
+        let measured = match environment.up(&self.events, &self.cancel).await {
             Err(error) => Err(chain(&error)),
             Ok(session) => {
                 let mut rows = Vec::new();
@@ -146,7 +146,7 @@ impl KindBench {
             }
         };
         if let Err(why) = environment.down(Leave::Nothing).await {
-            self.progress.say(&format!("left behind ('ccm-conformance clean' tries again):\n{why}"));
+            self.events.say(&format!("left behind ('ccm-conformance clean' tries again):\n{why}"));
         }
         measured
     }

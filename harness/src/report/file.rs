@@ -149,7 +149,7 @@ pub fn to_yaml(ledger: &Ledger) -> Result<String, YamlError> {
                 title: e.title.clone(),
                 outcome: outcome_word(&e.outcome).to_owned(),
                 reason: outcome_text(&e.outcome).map(str::to_owned),
-                declared: ledger.subject.declared.get(&e.id).cloned(),
+                declared: ledger.subject.deviation(&e.id).map(str::to_owned),
                 sharing: e.sharing,
                 started: e.started.clone(),
                 duration: millis(e.duration_ms),

@@ -71,7 +71,7 @@ fn case(entry: &Entry, subject: &Subject) -> TestCase {
     if let Some(evidence) = &entry.evidence {
         property("evidence", evidence);
     }
-    if let Some(reason) = subject.declared.get(&entry.id) {
+    if let Some(reason) = subject.deviation(&entry.id) {
         property("declared-deviation", &one_line(reason));
     }
     for (name, value) in &entry.facts {

@@ -1,7 +1,7 @@
 //! The summary on the terminal at the end of a run.
 
 use super::wording::{self, one_line, outcome_text, outcome_word, printable, seconds, verdict_word};
-use crate::check::Level;
+use crate::check::{Level, row_of};
 use crate::ledger::{Conformance, Entry, Ledger, Outcome};
 use std::fmt::Write as _;
 
@@ -152,9 +152,11 @@ fn declared(ledger: &Ledger, text: &mut String) {
     put!(text, "\nDeclared deviations");
     let width = ledger.subject.declared.keys().map(String::len).max().unwrap_or(0);
     for (id, reason) in &ledger.subject.declared {
-        let entry = ledger.entries.iter().find(|e| e.id == *id);
-        let word = entry.map_or("unknown", |e| outcome_word(&e.outcome));
-        put!(text, "  {id:<width$}  {word}: {}", one_line(reason));
+        let of_it = ledger.entries.iter().filter(|e| e.id == *id || row_of(&e.id) == id);
+        let mut words: Vec<&str> = of_it.map(|e| outcome_word(&e.outcome)).collect();
+        words.dedup();
+        let words = if words.is_empty() { "unknown".to_owned() } else { words.join(", ") };
+        put!(text, "  {id:<width$}  {words}: {}", one_line(reason));
     }
 }
 

@@ -37,7 +37,7 @@ impl Planned {
     /// An entry for the ledger that tells no more than what the check is.
     pub fn entry(&self, outcome: Outcome) -> Entry {
         Entry {
-            id: self.check.id.to_owned(),
+            id: self.check.id.to_string(),
             suite: self.suite.to_owned(),
             title: self.check.title.to_owned(),
             level: self.level,
@@ -62,11 +62,9 @@ pub fn plan_checks(
     offer: &Offer,
 ) -> Result<Vec<Planned>, Problems> {
     let all: Vec<(&'static str, &'static Check)> =
-        suites.iter().flat_map(|suite| suite.checks.iter().map(|check| (suite.name, check))).collect();
-    let candidates: Vec<Candidate> = suites
-        .iter()
-        .flat_map(|suite| suite.checks.iter().map(|check| Candidate::of(suite, check)))
-        .collect();
+        suites.iter().flat_map(|suite| suite.checks().map(|check| (suite.name, check))).collect();
+    let candidates: Vec<Candidate> =
+        suites.iter().flat_map(|suite| suite.checks().map(|check| Candidate::of(suite, check))).collect();
     let choices = select(&candidates, &plan.selection, offer)?;
     let framework = plan.profile.framework != Framework::Other;
     let planned = all.into_iter().zip(choices).map(|((suite, check), choice)| {

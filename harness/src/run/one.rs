@@ -53,7 +53,7 @@ async fn judge(session: Arc<Session>, planned: &Planned, entry: &mut Entry, turn
             return;
         }
     };
-    let body = AssertUnwindSafe((planned.check.run)(&cx)).catch_unwind().await;
+    let body = AssertUnwindSafe(planned.check.body(&cx)).catch_unwind().await;
     let verdict = body
         .unwrap_or_else(|panic| Err(Stop::Error(format!("the check itself panicked: {}", words(&panic)))));
     entry.outcome = outcome_of(verdict);
@@ -64,7 +64,7 @@ async fn judge(session: Arc<Session>, planned: &Planned, entry: &mut Entry, turn
         let folder = session.plan().output.join(&relative);
         match evidence::take(&cx, message, &folder).await {
             Ok(()) => entry.evidence = Some(relative),
-            Err(why) => tracing::warn!(check = planned.check.id, why, "no evidence could be taken"),
+            Err(why) => tracing::warn!(check = %planned.check.id, why, "no evidence could be taken"),
         }
     }
     let cleaned = cx.clean_up().await;
@@ -77,7 +77,7 @@ async fn judge(session: Arc<Session>, planned: &Planned, entry: &mut Entry, turn
                 Outcome::Error { message: format!("the check passed, but its cleanup failed: {why}") };
         }
     } else if let Err(why) = cleaned {
-        tracing::warn!(check = planned.check.id, why, "cleanup after a failed check");
+        tracing::warn!(check = %planned.check.id, why, "cleanup after a failed check");
     }
 }
 

@@ -8,7 +8,7 @@ mod cold;
 mod crash;
 mod error;
 mod journal;
-mod secrets;
+
 mod seed;
 mod state;
 pub mod up;
@@ -19,15 +19,17 @@ pub use cold::Network;
 pub use crash::{Crash, Gathering, Seat};
 pub use error::SessionError;
 pub use journal::{Journal, is_lb_write, show_entry};
-pub use secrets::Secrets;
+
 pub use state::{CcmState, FOLDER_PREFIX, NodeRole, ReplicaRecord, RunDir, RunState, StateError};
 
 use crate::ccm::{Ccm, CcmError, Form, Manifests, Surroundings, WorkloadHint};
 use crate::check::{Facility, Stop, chain};
 use crate::cluster::{Cluster, Machine};
 use crate::config::{Deployment, Limits, Location, RunPlan, yaml};
+use crate::events::Events;
 use crate::k8s::{World, WorldError, client_for};
 use crate::probe::Pulse;
+use crate::secrets::Secrets;
 use kube::Client;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -47,6 +49,7 @@ pub struct Session {
     cloud: fake_cloud::admin::Client,
     journal: Journal,
     ccm: Ccm,
+    events: Events,
     cancel: CancellationToken,
     suffix: AtomicU32,
     gathering: Gathering,
@@ -67,8 +70,10 @@ impl Session {
         plan: Arc<RunPlan>,
         dir: RunDir,
         state: RunState,
+        events: Events,
         cancel: CancellationToken,
     ) -> Result<Session, SessionError> {
+        events.keep_secret(state.secrets());
         let pulse = Pulse::default();
         let cluster = Cluster::attach(state.cluster.clone())?;
         let client = client_for(&state.cluster.kubeconfig, "ccm-conformance").await?;
@@ -94,6 +99,7 @@ impl Session {
             cloud,
             journal,
             ccm,
+            events,
             cancel,
             suffix,
             gathering,
@@ -117,7 +123,12 @@ impl Session {
 
     /// What must appear in no output.
     pub fn secrets(&self) -> Secrets {
-        Secrets::of(&self.state)
+        self.state.secrets()
+    }
+
+    /// The stream of the run's events.
+    pub fn events(&self) -> &Events {
+        &self.events
     }
 
     /// The cluster.

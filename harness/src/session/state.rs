@@ -3,6 +3,7 @@
 use crate::ccm::{Form, LeaseKey, Replica};
 use crate::cloud::CloudRecord;
 use crate::cluster::ClusterRecord;
+use crate::secrets::Secrets;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Write;
@@ -105,6 +106,14 @@ pub struct RunState {
     pub roles: Vec<NodeRole>,
     /// What the backend changes in how the CCM runs, one sentence each.
     pub changes: Vec<String>,
+}
+
+impl RunState {
+    /// What must appear in no output: the tokens of the run.
+    pub fn secrets(&self) -> Secrets {
+        let tokens = self.replicas.iter().map(|replica| replica.token.as_str());
+        Secrets::new(tokens.chain([self.cloud.admin_token.as_str()]))
+    }
 }
 
 /// The run's folder. Dropping it leaves the folder: [`RunDir::remove`] is explicit.

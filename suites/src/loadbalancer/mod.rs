@@ -12,25 +12,17 @@ pub(crate) use crash::RESTART;
 use crate::judges::{keeps_finalizer, one_active, publishes};
 use fake_cloud::admin::LoadBalancer;
 use harness::check::{Capability, Stop};
-use harness::cx::{Check, CheckCx, ServicePlan, ServiceRef, Suite};
+use harness::cx::{CheckCx, ServicePlan, ServiceRef, Suite};
 use harness::probe::holds;
 
 /// The suite.
 pub const SUITE: Suite = Suite {
     name: "loadbalancer-provisioning",
     proves: "Services of type LoadBalancer get exactly one balancer, it follows them, and it goes with them",
-    checks: &CHECKS,
+    tables: &[&create::CHECKS, &[crash::ONLY_ONE], &update::CHECKS, &nodes::CHECKS, &delete::CHECKS],
 };
 
 pub(crate) const LB: &[Capability] = &[Capability::LoadBalancer];
-
-const CHECKS: [Check; 20] = {
-    let [c1, c2, c3, c4, c5, c6, c7, c8, c9] = create::CHECKS;
-    let [u1, u2, u3] = update::CHECKS;
-    let [n1, n2, n3] = nodes::CHECKS;
-    let [d1, d2, d3, d4] = delete::CHECKS;
-    [c1, c2, c3, c4, c5, c6, c7, c8, c9, crash::ONLY_ONE, u1, u2, u3, n1, n2, n3, d1, d2, d3, d4]
-};
 
 /// Creates a Service and waits until its balancer is active and published.
 pub(crate) async fn provisioned(cx: &CheckCx, plan: ServicePlan) -> Result<(ServiceRef, LoadBalancer), Stop> {

@@ -15,7 +15,7 @@ use harness::probe::{Observed, Seen, holds, judge};
 pub const SUITE: Suite = Suite {
     name: "taint-removal",
     proves: "uninitialised Nodes are initialised: the taint goes when, and only when, the cloud knows the machine",
-    checks: CHECKS,
+    tables: &[CHECKS],
 };
 
 const INSTANCES: &[Capability] = &[Capability::Instances];

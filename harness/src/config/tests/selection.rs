@@ -200,6 +200,10 @@ fn deviations_must_name_checks() {
         Profile::load(&folder.path().to_string_lossy()).expect("the profile is sound")
     };
     assert_eq!(unknown_deviations(&profile("HA-03"), CANDIDATES), Ok(()));
+    const CLAIM: Candidate = candidate("failover", "HA-09.late", &[], &[], Served::Always);
+    for id in ["HA-09", "HA-09.late"] {
+        assert_eq!(unknown_deviations(&profile(id), &[CLAIM]), Ok(()), "{id}");
+    }
     let said = unknown_deviations(&profile("HA-3"), CANDIDATES).expect_err("there is no HA-3").to_string();
     assert!(
         said.ends_with(
@@ -207,4 +211,22 @@ fn deviations_must_name_checks() {
         ),
         "{said}"
     );
+}
+
+#[test]
+fn a_contract_row_stands_for_all_of_its_claims() {
+    let candidates = ["SVC-UPD-01.port", "SVC-UPD-01.affinity", "SVC-UPD-02"]
+        .map(|id| candidate("loadbalancer", id, &[], &[], Served::Always));
+    let offer = Offer { capabilities: BTreeSet::new(), facilities: None, served_minor: None };
+    for (pattern, expected) in [
+        ("SVC-UPD-01", [true, true, false]),
+        ("SVC-UPD-01*", [true, true, false]),
+        ("svc-upd-01.port", [true, false, false]),
+        ("loadbalancer::SVC-UPD-01.affinity", [false, true, false]),
+    ] {
+        let selection = Selection { only: vec![pattern.to_owned()], ..Selection::default() };
+        let choices = select(&candidates, &selection, &offer).expect("the pattern matches");
+        let selected: Vec<bool> = choices.iter().map(|choice| *choice == Choice::Selected).collect();
+        assert_eq!(selected, expected, "{pattern}");
+    }
 }

@@ -4,25 +4,25 @@ use super::{Environment, Parts};
 use crate::cloud::{Cloud, CloudSpec, network_of};
 use crate::cluster::{Cluster, KindSpec, preflight};
 use crate::config::{ClusterPlan, Image, workspace};
+use crate::events::Events;
 use crate::images::{Engine, Folders, ImageError, ImageSource, PreparedImage, Program, prepare};
 use crate::k8s::addresses;
-use crate::progress::Progress;
 use crate::session::{RunState, SessionError};
 use k8s_openapi::api::core::v1::Node;
 use std::net::IpAddr;
 
 impl Environment {
-    pub(super) async fn bring_up_containers(&self, progress: &Progress) -> Result<RunState, SessionError> {
+    pub(super) async fn bring_up_containers(&self, events: &Events) -> Result<RunState, SessionError> {
         let engine = Engine::connect().await.map_err(ImageError::from)?;
         if self.plan.cluster.own().is_some() {
             // What is missing on this machine is said before anything is compiled.
             let found = preflight(&engine).await.map_err(crate::cluster::ClusterError::from)?;
-            found.warnings.iter().for_each(|warning| progress.say(&format!("warning: {warning}")));
+            found.warnings.iter().for_each(|warning| events.say(&format!("warning: {warning}")));
         }
         // Images are compiled while kind works; the first failure ends both.
         let (cluster, (fake, ccm)) = tokio::try_join!(
-            self.stage(progress, "cluster", self.create_cluster(&engine)),
-            self.prepare_images(&engine, progress),
+            self.stage(events, "cluster", self.create_cluster(&engine)),
+            self.prepare_images(&engine, events),
         )?;
         let record = cluster.record().clone();
         if record.is_ours() {
@@ -32,7 +32,7 @@ impl Environment {
                 }
                 Ok(())
             };
-            self.stage(progress, "images into the nodes", loaded).await?;
+            self.stage(events, "images into the nodes", loaded).await?;
         }
         let (served_minor, nodes) = self.inspect(&record).await?;
         let network = match record.kind() {
@@ -47,7 +47,7 @@ impl Environment {
             )
             .await?)
         };
-        let cloud = self.stage(progress, "fake cloud", started).await?.record().clone();
+        let cloud = self.stage(events, "fake cloud", started).await?.record().clone();
         self.state(Parts {
             cluster: record,
             cloud,
@@ -64,7 +64,7 @@ impl Environment {
     async fn prepare_images(
         &self,
         engine: &Engine,
-        progress: &Progress,
+        events: &Events,
     ) -> Result<(PreparedImage, Option<PreparedImage>), SessionError> {
         let scratch = self.dir.as_ref().expect("made before").path().to_owned();
         let root = workspace();
@@ -72,7 +72,7 @@ impl Environment {
         let program = |package: String, bin, features| ImageSource::Build(Program { package, bin, features });
         let fake = program("fake-cloud".to_owned(), "fake-cloud".to_owned(), Some(vec!["server".to_owned()]));
         let prepared = async { Ok(prepare(engine, &fake, folders).await?) };
-        let fake = self.stage(progress, "fake cloud image", prepared).await?;
+        let fake = self.stage(events, "fake cloud image", prepared).await?;
         let source = match self.plan.profile.image.clone() {
             None => return Ok((fake, None)),
             Some(Image::Reference(reference)) => ImageSource::Reference(reference),
@@ -82,7 +82,7 @@ impl Environment {
             }
         };
         let prepared = async { Ok(prepare(engine, &source, folders).await?) };
-        let ccm = self.stage(progress, "CCM image", prepared).await?;
+        let ccm = self.stage(events, "CCM image", prepared).await?;
         Ok((fake, Some(ccm)))
     }
 

@@ -4,8 +4,8 @@ use super::{Environment, Parts};
 use crate::cloud::LocalCloud;
 use crate::cluster::{EmbeddedCluster, EmbeddedWish};
 use crate::config::{Image, workspace};
+use crate::events::Events;
 use crate::images::{IMAGE_REGISTRY, ImageError, Program, file_digest, static_binary};
-use crate::progress::Progress;
 use crate::session::{RunState, SessionError, load_manifests};
 use std::path::{Path, PathBuf};
 
@@ -45,12 +45,9 @@ struct Ccm {
 }
 
 impl Environment {
-    pub(super) async fn bring_up_in_process(
-        &mut self,
-        progress: &Progress,
-    ) -> Result<RunState, SessionError> {
+    pub(super) async fn bring_up_in_process(&mut self, events: &Events) -> Result<RunState, SessionError> {
         let folder = self.dir.as_ref().expect("made before").path().to_owned();
-        let ccm = self.stage(progress, "CCM program", self.ccm_program()).await?;
+        let ccm = self.stage(events, "CCM program", self.ccm_program()).await?;
         let Some(own) = self.plan.cluster.own() else {
             return Err(SessionError::Usage("an existing cluster cannot be embedded".to_owned()));
         };
@@ -65,10 +62,10 @@ impl Environment {
             folder,
         };
         let started = async { Ok(EmbeddedCluster::of_run(wish).await?) };
-        let (cluster, record) = self.stage(progress, "cluster", started).await?;
+        let (cluster, record) = self.stage(events, "cluster", started).await?;
         self.in_process.cluster = Some(cluster);
         let started = async { Ok(LocalCloud::start(&self.plan.profile.dialect).await?) };
-        let cloud = self.stage(progress, "fake cloud", started).await?;
+        let cloud = self.stage(events, "fake cloud", started).await?;
         let cloud_record = cloud.record();
         self.in_process.cloud = Some(cloud);
         let (served_minor, nodes) = self.inspect(&record).await?;

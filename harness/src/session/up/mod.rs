@@ -13,10 +13,10 @@ use crate::ccm::LeaseKey;
 use crate::cloud::{CloudRecord, fresh_token};
 use crate::cluster::{ClusterRecord, ProviderIds, cleanup};
 use crate::config::{BackendKind, OwnCluster, ProviderId, RunPlan};
+use crate::events::Events;
 use crate::images::{Engine, RunId};
 use crate::k8s::client_for;
 use crate::ledger::StageTime;
-use crate::progress::Progress;
 use in_process::InProcess;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, ListParams};
@@ -98,7 +98,7 @@ impl Environment {
     /// The first stage that fails, with the way out.
     pub async fn up(
         &mut self,
-        progress: &Progress,
+        events: &Events,
         cancel: &CancellationToken,
     ) -> Result<Arc<Session>, SessionError> {
         // What is wrong with the manifests is said before anything is started.
@@ -110,25 +110,31 @@ impl Environment {
         let state = tokio::select! {
             biased;
             () = cancel.cancelled() => return Err(SessionError::Interrupted),
-            state = self.bring_up(progress) => state?,
+            state = self.bring_up(events) => state?,
         };
         let dir = self.dir.as_ref().expect("made above");
         dir.write("state.json", &state)?;
         let place = dir.path().to_owned();
         let joined = async {
-            let session =
-                Session::join(self.plan.clone(), RunDir::join(&place), state.clone(), cancel.clone()).await?;
+            let session = Session::join(
+                self.plan.clone(),
+                RunDir::join(&place),
+                state.clone(),
+                events.clone(),
+                cancel.clone(),
+            )
+            .await?;
             session.seed().await?;
             Ok(session)
         };
-        Ok(Arc::new(self.stage(progress, "nodes known to the cloud", joined).await?))
+        Ok(Arc::new(self.stage(events, "nodes known to the cloud", joined).await?))
     }
 
-    async fn bring_up(&mut self, progress: &Progress) -> Result<RunState, SessionError> {
+    async fn bring_up(&mut self, events: &Events) -> Result<RunState, SessionError> {
         match self.plan.cluster.backend() {
-            BackendKind::Embedded => self.bring_up_in_process(progress).await,
+            BackendKind::Embedded => self.bring_up_in_process(events).await,
             BackendKind::Auto | BackendKind::Kind | BackendKind::Existing => {
-                self.bring_up_containers(progress).await
+                self.bring_up_containers(events).await
             }
         }
     }
@@ -196,12 +202,12 @@ impl Environment {
 
     async fn stage<T>(
         &self,
-        progress: &Progress,
+        events: &Events,
         name: &str,
         work: impl Future<Output = Result<T, SessionError>>,
     ) -> Result<T, SessionError> {
         let began = Instant::now();
-        let shown = progress.stage(name);
+        let shown = events.stage(name);
         let outcome = work.await;
         shown.end(outcome.is_ok());
         let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);

@@ -1,6 +1,5 @@
 //! What must appear in no output: the tokens of a run, as they are and as a Secret of Kubernetes shows them.
 
-use super::state::RunState;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
@@ -20,21 +19,22 @@ impl std::fmt::Debug for Secrets {
 }
 
 impl Secrets {
-    pub(super) fn of(state: &RunState) -> Secrets {
-        let tokens = state.replicas.iter().map(|replica| replica.token.as_str());
-        Secrets::new(tokens.chain([state.cloud.admin_token.as_str()]))
-    }
-
-    fn new<'a>(tokens: impl Iterator<Item = &'a str>) -> Secrets {
+    /// These tokens; those shorter than 8 characters are no secrets, and would be found everywhere.
+    pub fn new<'a>(tokens: impl Iterator<Item = &'a str>) -> Secrets {
         let long_enough = tokens.filter(|token| token.len() >= 8);
         Secrets { forms: long_enough.flat_map(|token| [token.to_owned(), STANDARD.encode(token)]).collect() }
     }
 
     /// The text with every secret replaced.
     pub fn redact(&self, text: String) -> String {
-        let present = |text: &str, secret: &str| text.contains(secret);
-        self.forms.iter().fold(text, |text, secret| {
-            if present(&text, secret) { text.replace(secret, REDACTED) } else { text }
+        self.redacted(&text).unwrap_or(text)
+    }
+
+    /// The text with every secret replaced; `None` when there is none in it.
+    pub fn redacted(&self, text: &str) -> Option<String> {
+        self.forms.iter().fold(None, |clean: Option<String>, secret| {
+            let now = clean.as_deref().unwrap_or(text);
+            if now.contains(secret) { Some(now.replace(secret, REDACTED)) } else { clean }
         })
     }
 }

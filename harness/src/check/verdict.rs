@@ -1,0 +1,159 @@
+//! How a body ends: the claim holds, the CCM broke a promise, the machinery failed, or it cannot be shown.
+
+use std::fmt;
+
+/// What a body returns: `Ok` when the claim holds.
+pub type Verdict = Result<(), Stop>;
+
+/// Why a body stopped before its end.
+#[derive(Clone, Debug)]
+pub enum Stop {
+    /// The CCM broke the promise: a failure.
+    Unmet(Box<Unmet>),
+    /// The machinery failed: an environment error, never the CCM's fault.
+    Error(String),
+    /// This cluster or cloud cannot show it.
+    NotObservable(String),
+}
+
+impl Stop {
+    /// A failure found outside a wait, in the same form as one found inside.
+    pub fn unmet(promise: impl Into<String>, expected: impl Into<String>, seen: impl Into<String>) -> Stop {
+        Stop::Unmet(Box::new(Unmet::new(promise, expected, seen)))
+    }
+}
+
+impl<E: std::error::Error + 'static> From<E> for Stop {
+    /// Outside a wait an error is the machinery's, with its whole chain of causes.
+    fn from(error: E) -> Stop {
+        Stop::Error(chain(&error))
+    }
+}
+
+/// An error and its causes in one line, each cause once.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = words(error);
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        let words = words(next);
+        if !text.contains(&words) {
+            text.push_str(": ");
+            text.push_str(&words);
+        }
+        cause = next.source();
+    }
+    text
+}
+
+/// An error's own text. kube appends the whole status as a debug dump to what the API server said; that is cut off.
+fn words(error: &dyn std::error::Error) -> String {
+    let text = error.to_string();
+    match text.split_once(" (Status {") {
+        Some((said, _)) => said.replace("ApiError: ", "the API server: "),
+        None => text,
+    }
+}
+
+/// What a promise is about: the uid tells it from a namesake.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SubjectName {
+    /// What kind of thing, e.g. `Service`.
+    pub kind: &'static str,
+    /// Its name, with the namespace where it has one.
+    pub name: String,
+    /// Its uid, or the cloud's id; `None` where it has none.
+    pub uid: Option<String>,
+}
+
+impl fmt::Display for SubjectName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind, self.name)?;
+        match &self.uid {
+            Some(uid) => write!(f, " (uid {uid})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A broken promise: what was promised of what, expected and seen, and for how long it was waited for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unmet {
+    /// The promise, a sentence.
+    pub promise: String,
+    /// What it is about, where that is one thing.
+    pub subject: Option<SubjectName>,
+    /// What would have fulfilled it.
+    pub expected: String,
+    /// What was there instead.
+    pub seen: String,
+    /// How long and how often was looked; `None` when the promise was judged from what had happened already.
+    pub waited: Option<String>,
+    /// The cloud's last calls about the subject, newest last, one line each.
+    pub calls: Vec<String>,
+    /// Why it may be so, where that can be told; several lines.
+    pub explained: Option<String>,
+}
+
+impl Unmet {
+    /// With nothing but the words.
+    pub fn new(promise: impl Into<String>, expected: impl Into<String>, seen: impl Into<String>) -> Unmet {
+        Unmet { promise: promise.into(), expected: expected.into(), seen: seen.into(), ..Unmet::default() }
+    }
+}
+
+impl fmt::Display for Unmet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "promise:   {}", self.promise)?;
+        if let Some(subject) = &self.subject {
+            writeln!(f, "subject:   {subject}")?;
+        }
+        writeln!(f, "expected:  {}", self.expected)?;
+        write!(f, "last seen: {}", self.seen)?;
+        if let Some(waited) = &self.waited {
+            write!(f, "\nwaited:    {waited}")?;
+        }
+        for (at, call) in self.calls.iter().enumerate() {
+            write!(f, "\n{}{call}", if at == 0 { "cloud:     " } else { "           " })?;
+        }
+        match &self.explained {
+            Some(explained) => write!(f, "\nexplained:\n{}", explained.trim_end()),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broken_promise_says_of_what_and_what_the_cloud_was_asked() {
+        let subject = SubjectName { kind: "Service", name: "ns/web".into(), uid: Some("4be1".into()) };
+        let unmet = Unmet {
+            subject: Some(subject),
+            waited: Some("10.0s, 21 reads".into()),
+            calls: vec![
+                "#7 1.200s ccm-a: DELETE /lb/1 -> 503 (fault)".into(),
+                "#9 6.300s ccm-a: GET /lb/1 -> 200".into(),
+            ],
+            explained: Some("it is so\n".into()),
+            ..Unmet::new("the Service goes", "no Service", "Service ns/web")
+        };
+        insta::assert_snapshot!(unmet, @r"
+        promise:   the Service goes
+        subject:   Service ns/web (uid 4be1)
+        expected:  no Service
+        last seen: Service ns/web
+        waited:    10.0s, 21 reads
+        cloud:     #7 1.200s ccm-a: DELETE /lb/1 -> 503 (fault)
+                   #9 6.300s ccm-a: GET /lb/1 -> 200
+        explained:
+        it is so
+        ");
+        insta::assert_snapshot!(Unmet::new("p", "e", "s"), @r"
+        promise:   p
+        expected:  e
+        last seen: s
+        ");
+    }
+}

@@ -1,0 +1,230 @@
+//! From events to the ledger.
+
+use super::event::{Event, Payload, PlannedCheck};
+use crate::ledger::{Entry, Ledger, Outcome, StageTime};
+use std::collections::BTreeMap;
+
+/// What the events so far add up to. Takes them one by one; asked at any moment, it tells the ledger of a run that ended
+/// just there.
+#[derive(Clone, Debug, Default)]
+pub struct Fold {
+    ledger: Ledger,
+    planned: Vec<PlannedCheck>,
+    judged: BTreeMap<String, Judged>,
+    events: u64,
+    at_ms: u64,
+    ended: bool,
+}
+
+/// What is known of a check that has begun.
+#[derive(Clone, Debug, Default)]
+struct Judged {
+    started: String,
+    ended: Option<(Outcome, u64)>,
+    budget_used_percent: Option<u32>,
+    evidence: Option<String>,
+    facts: BTreeMap<String, String>,
+}
+
+impl Fold {
+    /// The ledger of a whole stream.
+    pub fn of(events: &[Event]) -> Fold {
+        let mut fold = Fold::default();
+        events.iter().for_each(|event| fold.take(event));
+        fold
+    }
+
+    /// Takes the next event in.
+    pub fn take(&mut self, event: &Event) {
+        self.events += 1;
+        self.at_ms = self.at_ms.max(event.at_ms);
+        match &event.event {
+            Payload::RunBegan(run) => self.ledger.started.clone_from(&run.started),
+            Payload::StageEnded { stage, took_ms, .. } => {
+                self.ledger.stages.push(StageTime { stage: stage.clone(), took_ms: *took_ms });
+            }
+            Payload::EnvironmentFailed { message } => {
+                self.ledger.environment_error = Some(message.clone());
+            }
+            Payload::SubjectKnown(subject) => self.ledger.subject = subject.as_ref().clone(),
+            Payload::ChecksPlanned { checks } => self.planned.clone_from(checks),
+            Payload::CheckBegan { started } => {
+                if let Some(judged) = self.judged(event) {
+                    judged.started.clone_from(started);
+                }
+            }
+            Payload::CheckEnded { ended, duration_ms, budget_used_percent, facts } => {
+                if let Some(judged) = self.judged(event) {
+                    judged.ended = Some((ended.clone(), *duration_ms));
+                    judged.budget_used_percent = *budget_used_percent;
+                    judged.facts.clone_from(facts);
+                }
+            }
+            Payload::EvidenceTaken { folder } => {
+                if let Some(judged) = self.judged(event) {
+                    judged.evidence = Some(folder.clone());
+                }
+            }
+            Payload::RunEnded { duration_ms } => {
+                self.ledger.duration_ms = *duration_ms;
+                self.ended = true;
+            }
+            Payload::Said { .. }
+            | Payload::StageBegan { .. }
+            | Payload::PromiseBegan(_)
+            | Payload::PromiseMet { .. }
+            | Payload::PromiseBroken(_)
+            | Payload::ObjectChanged(_)
+            | Payload::CloudCall(_)
+            | Payload::FaultInjected { .. }
+            | Payload::FaultCleared { .. }
+            | Payload::BarrierRaised { .. }
+            | Payload::BarrierReleased { .. } => {}
+        }
+    }
+
+    fn judged(&mut self, event: &Event) -> Option<&mut Judged> {
+        event.check.as_ref().map(|id| self.judged.entry(id.clone()).or_default())
+    }
+
+    /// Ids of the checks that were to run and have not ended.
+    pub fn unended(&self) -> Vec<String> {
+        let ended = |id: &str| self.judged.get(id).is_some_and(|judged| judged.ended.is_some());
+        let open = self.planned.iter().filter(|check| check.skipped.is_none() && !ended(&check.id));
+        open.map(|check| check.id.clone()).collect()
+    }
+
+    /// The ledger. A stream without its end is told as an error of the environment, so that it never makes a good verdict.
+    pub fn ledger(&self) -> Ledger {
+        let mut ledger = self.ledger.clone();
+        let lost = match &ledger.environment_error {
+            Some(why) => why.clone(),
+            None if self.ended => "it did not run".to_owned(),
+            None => {
+                let cut = format!(
+                    "the stream of events was cut: it ends after {} events, {:.1} s into the run",
+                    self.events,
+                    self.at_ms as f64 / 1000.0
+                );
+                ledger.duration_ms = self.at_ms;
+                ledger.environment_error = Some(cut.clone());
+                cut
+            }
+        };
+        ledger.entries = self.planned.iter().map(|check| self.entry(check, &lost)).collect();
+        ledger
+    }
+
+    fn entry(&self, check: &PlannedCheck, lost: &str) -> Entry {
+        let Judged { started, ended, budget_used_percent, evidence, facts } =
+            self.judged.get(&check.id).cloned().unwrap_or_default();
+        let (outcome, duration_ms) = match (&check.skipped, ended) {
+            (_, Some(ended)) => ended,
+            (Some(skipped), None) => {
+                (Outcome::Skip { reason: skipped.reason, detail: skipped.detail.clone() }, 0)
+            }
+            (None, None) => (Outcome::Error { message: lost.to_owned() }, 0),
+        };
+        Entry {
+            id: check.id.clone(),
+            suite: check.suite.clone(),
+            title: check.title.clone(),
+            level: check.level,
+            sharing: check.sharing,
+            outcome,
+            duration_ms,
+            budget_used_percent,
+            evidence,
+            started,
+            facts,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::event::{RunBegan, SCHEMA, Skipped};
+    use super::*;
+    use crate::check::{Level, Sharing};
+    use crate::ledger::{Conformance, SkipReason};
+
+    fn planned(id: &str, skipped: Option<Skipped>) -> PlannedCheck {
+        let text = str::to_owned;
+        PlannedCheck {
+            id: text(id),
+            suite: text("s"),
+            title: text("t"),
+            level: Level::Must,
+            sharing: Sharing::Shared,
+            skipped,
+        }
+    }
+
+    /// A run of two checks that pass and one that is not declared.
+    fn stream() -> Vec<Event> {
+        let undeclared = Skipped { reason: SkipReason::NotDeclared, detail: "no routes".to_owned() };
+        let run = RunBegan {
+            schema: SCHEMA.to_owned(),
+            started: "2026-03-01T12:00:00Z".to_owned(),
+            harness_version: "0.0.0".to_owned(),
+        };
+        let checks = vec![planned("B-01", None), planned("A-01", None), planned("C-01", Some(undeclared))];
+        let ended = || Payload::CheckEnded {
+            ended: Outcome::Pass,
+            duration_ms: 7,
+            budget_used_percent: Some(3),
+            facts: BTreeMap::new(),
+        };
+        let of = |check: Option<&str>, event| (check.map(str::to_owned), event);
+        let list = [
+            of(None, Payload::RunBegan(run)),
+            of(None, Payload::StageEnded { stage: "cluster".to_owned(), took_ms: 5, ok: true }),
+            of(None, Payload::ChecksPlanned { checks }),
+            of(Some("A-01"), Payload::CheckBegan { started: "2026-03-01T12:00:01Z".to_owned() }),
+            of(Some("B-01"), Payload::CheckBegan { started: "2026-03-01T12:00:02Z".to_owned() }),
+            of(Some("A-01"), ended()),
+            of(Some("B-01"), ended()),
+            of(None, Payload::RunEnded { duration_ms: 90 }),
+        ];
+        (0..).zip(list).map(|(at_ms, (check, event))| Event { at_ms, check, event }).collect()
+    }
+
+    #[test]
+    fn a_whole_stream_is_its_ledger_in_the_order_of_the_plan() {
+        let ledger = Fold::of(&stream()).ledger();
+        let ids: Vec<&str> = ledger.entries.iter().map(|entry| entry.id.as_str()).collect();
+        assert_eq!(ids, ["B-01", "A-01", "C-01"]);
+        assert_eq!(ledger.conformance(), Conformance::Conformant);
+        assert_eq!((ledger.duration_ms, ledger.stages.len(), ledger.environment_error), (90, 1, None));
+    }
+
+    #[test]
+    fn a_stream_cut_anywhere_is_never_conformant_and_says_where_it_ends() {
+        let whole = stream();
+        for length in 1..whole.len() {
+            let fold = Fold::of(&whole[..length]);
+            let ledger = fold.ledger();
+            assert_eq!(ledger.conformance(), Conformance::NotJudged, "after {length} events");
+            let why = ledger.environment_error.expect("an error");
+            assert!(why.contains(&format!("it ends after {length} events")), "{why}");
+        }
+        assert_eq!(Fold::of(&whole[..6]).unended(), ["B-01"]);
+    }
+
+    #[test]
+    fn an_environment_that_failed_is_the_reason_of_every_check() {
+        let mut events = stream();
+        events.truncate(3);
+        let at_ms = 3;
+        events.push(Event {
+            at_ms,
+            check: None,
+            event: Payload::EnvironmentFailed { message: "no disk".into() },
+        });
+        events.push(Event { at_ms, check: None, event: Payload::RunEnded { duration_ms: 3 } });
+        let ledger = Fold::of(&events).ledger();
+        assert_eq!(ledger.environment_error.as_deref(), Some("no disk"));
+        assert_eq!(ledger.entries[0].outcome, Outcome::Error { message: "no disk".into() });
+        assert!(matches!(ledger.entries[2].outcome, Outcome::Skip { .. }));
+    }
+}

@@ -1,0 +1,20 @@
+//! A run as one stream of typed events.
+//!
+//! Whatever happens in a run is an [`Event`]: a stage, a check, a promise, a change of an object, a call to the cloud. The
+//! stream is written to `events.jsonl`, one JSON object a line, as it happens; the ledger ([`Fold`]), the terminal and with
+//! the ledger both reports are made of it and of nothing else, so a stream that was kept makes the same reports again.
+//!
+//! Several processes of one run may write into one file: a line is written by one call, at the file's end.
+
+mod event;
+mod file;
+mod fold;
+mod stream;
+
+pub use event::{
+    CloudCall, Event, ObjectChanged, Payload, PlannedCheck, PromiseBegan, PromiseBroken, RunBegan, SCHEMA,
+    Skipped,
+};
+pub use file::{EVENTS_FILE, StreamError, read};
+pub use fold::Fold;
+pub use stream::{CheckEvents, Events, Sink, StageGuard};

@@ -1,0 +1,286 @@
+//! Where events are emitted: to the file, to the ledger, and to whoever listens.
+
+use super::event::{Event, Payload, RunBegan, SCHEMA};
+use super::file;
+use super::fold::Fold;
+use crate::secrets::Secrets;
+use jiff::Timestamp;
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+/// Somebody who takes events as they come: the terminal, a test.
+pub trait Sink: Send {
+    /// Takes the next event.
+    fn take(&mut self, event: &Event);
+}
+
+/// The stream of one run. Clones are the same stream.
+#[derive(Clone)]
+pub struct Events {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    began: Timestamp,
+    state: Mutex<State>,
+}
+
+struct State {
+    file: Option<(PathBuf, File)>,
+    /// Why the file ends before the run.
+    unwritten: Option<String>,
+    fold: Fold,
+    sinks: Vec<Box<dyn Sink>>,
+    secrets: Secrets,
+    count: u64,
+    cost: Duration,
+}
+
+impl fmt::Debug for Events {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Events").field("began", &self.inner.began).finish_non_exhaustive()
+    }
+}
+
+impl Events {
+    fn new(began: Timestamp, file: Option<(PathBuf, File)>, sinks: Vec<Box<dyn Sink>>) -> Events {
+        let state = State {
+            file,
+            unwritten: None,
+            fold: Fold::default(),
+            sinks,
+            secrets: Secrets::default(),
+            count: 0,
+            cost: Duration::ZERO,
+        };
+        Events { inner: Arc::new(Inner { began, state: Mutex::new(state) }) }
+    }
+
+    /// Begins the stream of a run: a new file, in place of one that is there.
+    ///
+    /// # Errors
+    /// The file cannot be made.
+    pub fn begin(path: &Path, sinks: Vec<Box<dyn Sink>>) -> std::io::Result<Events> {
+        // Every process of the run writes at the end, wherever that is then.
+        let removed = std::fs::remove_file(path);
+        if let Err(error) = removed
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            return Err(error);
+        }
+        let file = OpenOptions::new().append(true).create_new(true).open(path)?;
+        let began = Timestamp::now();
+        let events = Events::new(began, Some((path.to_owned(), file)), sinks);
+        events.emit(Payload::RunBegan(RunBegan {
+            schema: SCHEMA.to_owned(),
+            started: began.to_string(),
+            harness_version: env!("CARGO_PKG_VERSION").to_owned(),
+        }));
+        Ok(events)
+    }
+
+    /// Joins a stream that another process of the run has begun.
+    ///
+    /// # Errors
+    /// The file is not there.
+    pub fn join(path: &Path, began: Timestamp) -> std::io::Result<Events> {
+        let file = OpenOptions::new().append(true).open(path)?;
+        Ok(Events::new(began, Some((path.to_owned(), file)), Vec::new()))
+    }
+
+    /// A stream that is kept nowhere: for what is no run.
+    pub fn unrecorded(sinks: Vec<Box<dyn Sink>>) -> Events {
+        Events::new(Timestamp::now(), None, sinks)
+    }
+
+    /// When the run began.
+    pub fn began(&self) -> Timestamp {
+        self.inner.began
+    }
+
+    /// The stream's file; `None` when it is kept nowhere.
+    pub fn path(&self) -> Option<PathBuf> {
+        self.lock().file.as_ref().map(|(path, _)| path.clone())
+    }
+
+    /// From now on these stand in no event.
+    pub fn keep_secret(&self, secrets: Secrets) {
+        self.lock().secrets = secrets;
+    }
+
+    /// Something happened to the run as a whole.
+    pub fn emit(&self, payload: Payload) {
+        self.take(None, payload);
+    }
+
+    /// A line for the person who waits.
+    pub fn say(&self, line: impl Into<String>) {
+        self.emit(Payload::Said { text: line.into() });
+    }
+
+    /// Begins a stage. It ends, as one that failed, when what is returned is dropped.
+    pub fn stage(&self, name: &str) -> StageGuard {
+        self.emit(Payload::StageBegan { stage: name.to_owned() });
+        StageGuard { events: self.clone(), stage: name.to_owned(), began: Instant::now(), ok: false }
+    }
+
+    /// The stream for what happens to one check.
+    pub fn of_check(&self, id: &str) -> CheckEvents {
+        CheckEvents { events: self.clone(), id: id.to_owned() }
+    }
+
+    /// What the events of this process add up to so far.
+    pub fn fold(&self) -> Fold {
+        self.lock().fold.clone()
+    }
+
+    /// Takes in what the other processes of the run have written: what the stream adds up to is then read from its file.
+    ///
+    /// # Errors
+    /// The file cannot be read any more.
+    pub fn take_others_in(&self) -> Result<(), file::StreamError> {
+        let mut state = self.lock();
+        if let Some((path, _)) = &state.file {
+            state.fold = Fold::of(&file::read(path)?);
+        }
+        Ok(())
+    }
+
+    /// Whether every event stands in the file.
+    ///
+    /// # Errors
+    /// Why one does not, with the file.
+    pub fn written(&self) -> Result<(), String> {
+        self.lock().unwritten.clone().map_or(Ok(()), Err)
+    }
+
+    /// How many events this process has emitted, and the time spent on them.
+    pub fn cost(&self) -> (u64, Duration) {
+        let state = self.lock();
+        (state.count, state.cost)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.inner.state.lock().expect("no holder of this lock panics")
+    }
+
+    fn take(&self, check: Option<&str>, payload: Payload) {
+        let began = Instant::now();
+        let since = Timestamp::now().duration_since(self.inner.began);
+        let at_ms = u64::try_from(since.as_millis()).unwrap_or(0);
+        let event = Event { at_ms, check: check.map(str::to_owned), event: payload };
+        self.lock().take(event);
+        self.lock().cost += began.elapsed();
+    }
+}
+
+impl State {
+    fn take(&mut self, event: Event) {
+        let mut line = serde_json::to_string(&event).expect("an event is plain data");
+        let mut event = event;
+        if let Some(clean) = self.secrets.redacted(&line) {
+            // What stands in a secret's place needs no escape, so the line is as sound as before.
+            event = serde_json::from_str(&clean).unwrap_or(event);
+            line = clean;
+        }
+        line.push('\n');
+        if let Some((path, file)) = &mut self.file
+            && self.unwritten.is_none()
+            && let Err(error) = file.write_all(line.as_bytes())
+        {
+            self.unwritten = Some(format!("{} could not be written: {error}", path.display()));
+        }
+        self.count += 1;
+        self.fold.take(&event);
+        self.sinks.iter_mut().for_each(|sink| sink.take(&event));
+    }
+}
+
+/// The stream for what happens to one check.
+#[derive(Clone, Debug)]
+pub struct CheckEvents {
+    events: Events,
+    id: String,
+}
+
+impl CheckEvents {
+    /// Something happened to the check.
+    pub fn emit(&self, payload: Payload) {
+        self.events.take(Some(&self.id), payload);
+    }
+}
+
+/// A stage under way.
+#[derive(Debug)]
+pub struct StageGuard {
+    events: Events,
+    stage: String,
+    began: Instant,
+    ok: bool,
+}
+
+impl StageGuard {
+    /// Ends it.
+    pub fn end(mut self, ok: bool) {
+        self.ok = ok;
+    }
+}
+
+impl Drop for StageGuard {
+    fn drop(&mut self) {
+        let took_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.events.emit(Payload::StageEnded { stage: self.stage.clone(), took_ms, ok: self.ok });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::file::read;
+    use super::*;
+
+    #[test]
+    fn what_was_emitted_is_read_back_from_every_process() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("events.jsonl");
+        let events = Events::begin(&path, Vec::new()).expect("a file");
+        let other = Events::join(&path, events.began()).expect("the same file");
+        events.stage("cluster").end(true);
+        other.of_check("A-01").emit(Payload::CheckBegan { started: "2026-03-01T12:00:00Z".into() });
+        events.say("done");
+        let all = read(&path).expect("a stream");
+        assert_eq!(all.len(), 5);
+        assert_eq!(all[3].check.as_deref(), Some("A-01"));
+        events.take_others_in().expect("it can be read");
+        assert_eq!(events.fold().ledger().stages.len(), 1);
+        // The next run begins a stream of its own.
+        Events::begin(&path, Vec::new()).expect("a file");
+        assert_eq!(read(&path).expect("a stream").len(), 1);
+    }
+
+    #[test]
+    fn a_secret_stands_in_no_event() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("events.jsonl");
+        let events = Events::begin(&path, Vec::new()).expect("a file");
+        events.keep_secret(Secrets::new(["0123456789abcdef"].into_iter()));
+        events.emit(Payload::EnvironmentFailed { message: "token 0123456789abcdef \"refused\"".into() });
+        let text = std::fs::read_to_string(&path).expect("the file");
+        assert!(!text.contains("0123456789abcdef"), "{text}");
+        let said = events.fold().ledger().environment_error;
+        assert_eq!(said.as_deref(), Some("token <redacted> \"refused\""));
+    }
+
+    #[test]
+    fn a_full_disk_is_told_and_the_run_goes_on() {
+        let file = OpenOptions::new().append(true).open("/dev/full").expect("Linux has it");
+        let events = Events::new(Timestamp::now(), Some(("/dev/full".into(), file)), Vec::new());
+        events.emit(Payload::RunEnded { duration_ms: 1 });
+        let why = events.written().expect_err("nothing fits");
+        assert!(why.contains("/dev/full could not be written"), "{why}");
+        assert_eq!(events.fold().ledger().duration_ms, 1);
+    }
+}
