@@ -8,12 +8,14 @@ mod verdict;
 pub use id::{CheckId, row_of};
 pub use verdict::{Stop, SubjectName, Unmet, Verdict, chain};
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 
 /// How binding a requirement is, after RFC 2119 (contract section 1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Level {
     /// Failing it makes the CCM not conformant.
@@ -106,7 +108,7 @@ impl fmt::Display for Facility {
 }
 
 /// What a check does to others that run beside it (contract TEST-05).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sharing {
     /// Touches only objects of its own; runs beside any number of others.

@@ -3,6 +3,7 @@
 //! Pure data, serialisable so that several processes (nextest) can write into one run.
 
 use crate::check::{Level, Sharing, row_of};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -77,7 +78,7 @@ pub struct Entry {
 }
 
 /// What was tested, where and with what.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Subject {
     /// Profile name.

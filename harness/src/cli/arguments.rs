@@ -4,6 +4,7 @@ use super::CLUSTER_VARIABLE;
 use crate::config::{
     BackendKind, ClusterKeys, Keep, NodeIp, OutputKeys, ProviderId, RunFile, SelectKeys, Source, Timing,
 };
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use embedded_cluster::KubernetesVersion;
 use std::path::PathBuf;
@@ -38,6 +39,12 @@ pub(super) enum Command {
     Explain(ExplainOptions),
     /// Which checks ended otherwise in one report than in another: two releases of a CCM, or two clusters.
     Compare(CompareOptions),
+    /// Print the JSON Schema of a file: for editors, and for programs that read or write one.
+    Schema {
+        /// Which file.
+        #[arg(value_parser = PossibleValuesParser::new(super::schema::names()))]
+        file: String,
+    },
     /// Remove what earlier runs left behind.
     Clean,
     /// Will a cluster boot with these manifests? Needs no cluster and no Docker.

@@ -1,8 +1,7 @@
 //! The cluster a run uses, as it was asked for.
 
+use super::paths::{looks_like_path, workspace};
 use super::problem::did_you_mean;
-use super::profile::workspace;
-use super::run_file::looks_like_path;
 use super::words::{BackendKind, NodeIp, ProviderId};
 use std::fmt;
 use std::path::PathBuf;

@@ -2,15 +2,18 @@
 
 use super::cluster::{ClusterPlan, ExistingCluster, Kubernetes, OwnCluster, Topology};
 use super::duration::HumanDuration;
-use super::flags::{FAST_FLAGS, LeaseTiming, STATUS_FREQUENCY_DEFAULT, STATUS_FREQUENCY_FAST};
+use super::flags::{FAST_FLAGS, LeaseTiming};
 use super::limits::Limits;
 use super::problem::{Origin, Problem, Problems};
-use super::profile::{self, Image, Profile, REFERENCE_PROFILE};
+use super::profile::{self, Image, Profile};
 use super::profile_reading;
-use super::run_file::{ClusterKeys, KEYS, RunFile};
-use super::schema::{self, Places};
+use super::run_file::{
+    ClusterKeys, DEFAULT_BACKEND, DEFAULT_JOBS, DEFAULT_KEEP, DEFAULT_NODE_IP, DEFAULT_OUTPUT,
+    DEFAULT_PROFILE, DEFAULT_PROVIDER_ID, DEFAULT_TOPOLOGY, RunFile, SCHEMA,
+};
 use super::select::Selection;
-use super::words::{BackendKind, Keep, NodeIp, ProviderId, Timing};
+use super::walk::{Places, walk};
+use super::words::{BackendKind, Keep, Timing};
 use super::yaml::{Node, Tree};
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
@@ -77,8 +80,8 @@ pub enum Source {
 /// Everything that is wrong with the command line, the run file and the profile, together.
 pub fn plan(source: &Source, overrides: RunFile) -> Result<RunPlan, Problems> {
     let mut problems = Problems::default();
-    let over = serde_json::to_value(&overrides).expect("a run file is plain data");
-    schema::walk(&Node { line: 0, tree: Tree::from(over.clone()) }, KEYS, None, &mut problems);
+    let over = Value::Object(overrides.said());
+    walk(&Node { line: 0, tree: Tree::from(over.clone()) }, &SCHEMA, None, &mut problems);
     let (written, file, places) = match source {
         Source::Defaults => (RunFile::default(), None, Places::default()),
         Source::File(file) => match std::fs::read_to_string(file) {
@@ -117,7 +120,7 @@ impl Planning {
 
     fn plan(mut self, run: RunFile) -> Result<RunPlan, Problems> {
         let cluster = self.cluster(run.cluster);
-        let mut profile = self.profile(run.profile.as_deref().unwrap_or(REFERENCE_PROFILE));
+        let mut profile = self.profile(run.profile.as_deref().unwrap_or(DEFAULT_PROFILE));
         if let (Some(profile), Some(image)) = (&mut profile, run.image) {
             self.replace_image(profile, image);
         }
@@ -148,26 +151,25 @@ impl Planning {
             skip: select.skip.unwrap_or_default(),
             quick: select.quick.unwrap_or(false),
         };
-        let output = PathBuf::from(run.output.dir.unwrap_or_else(|| String::from("conformance-results")));
+        let output = PathBuf::from(run.output.dir.unwrap_or_else(|| String::from(DEFAULT_OUTPUT)));
         if output.exists() && !output.is_dir() {
             self.problem("output.dir", format!("{} is not a folder", output.display()));
         }
         let Some(profile) = profile else { return Err(self.problems.sorted()) };
-        let (lease, frequency) = match timing {
-            Timing::Fast => (LeaseTiming::FAST, STATUS_FREQUENCY_FAST),
-            Timing::Default => (profile.lease_timing, STATUS_FREQUENCY_DEFAULT),
+        let lease = match timing {
+            Timing::Fast => LeaseTiming::FAST,
+            Timing::Default => profile.lease_timing,
         };
         let written = run.limits.budgets.into_iter().map(|(budget, HumanDuration(value))| (budget, value));
         let overrides = profile.budgets.clone().into_iter().chain(written);
-        let limits =
-            Limits::new(lease, frequency).scaled(run.limits.scale.unwrap_or(1.0)).with(overrides.collect());
+        let limits = Limits::new(lease).scaled(run.limits.scale.unwrap_or(1.0)).with(overrides.collect());
         self.problems.or(RunPlan {
             profile,
             cluster,
             binary,
             selection,
             output,
-            keep: run.keep.unwrap_or(Keep::Never),
+            keep: run.keep.unwrap_or(DEFAULT_KEEP),
             jobs: run.jobs.unwrap_or(DEFAULT_JOBS),
             limits,
             require_complete: run.require_complete.unwrap_or(false),
@@ -222,7 +224,7 @@ impl Planning {
     }
 
     fn cluster(&mut self, keys: ClusterKeys) -> ClusterPlan {
-        match keys.backend.unwrap_or(BackendKind::Auto) {
+        match keys.backend.unwrap_or(DEFAULT_BACKEND) {
             backend @ (BackendKind::Auto | BackendKind::Kind | BackendKind::Embedded) => {
                 if keys.kubeconfig.is_some() {
                     self.problem("cluster.kubeconfig", "has a meaning only with 'backend: existing'");
@@ -244,8 +246,8 @@ impl Planning {
                 let own = OwnCluster {
                     topology,
                     kubernetes,
-                    provider_id: keys.provider_id.unwrap_or(ProviderId::Empty),
-                    node_ip: keys.node_ip.unwrap_or(NodeIp::Kept),
+                    provider_id: keys.provider_id.unwrap_or(DEFAULT_PROVIDER_ID),
+                    node_ip: keys.node_ip.unwrap_or(DEFAULT_NODE_IP),
                 };
                 match backend {
                     BackendKind::Kind => ClusterPlan::Kind(own),
@@ -273,9 +275,3 @@ impl Planning {
         }
     }
 }
-
-/// Checks beside each other unless told otherwise: most of them only wait.
-const DEFAULT_JOBS: u32 = 32;
-
-/// The topology unless told otherwise: one node comes up fastest, and the replicas share it.
-const DEFAULT_TOPOLOGY: &str = "single";

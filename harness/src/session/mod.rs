@@ -200,7 +200,7 @@ impl Session {
             return;
         }
         addresses.sort_by_key(|(kind, address)| {
-            let place = order.iter().position(|known| known == kind).unwrap_or(order.len());
+            let place = order.iter().position(|known| known.as_str() == kind).unwrap_or(order.len());
             (!provided.contains(&address.as_str()), place)
         });
     }

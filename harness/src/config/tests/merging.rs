@@ -87,10 +87,8 @@ fn the_schema_knows_what_the_type_writes() {
     let (read, _) = RunFile::read(&text, Path::new("run.yaml"), &mut problems);
     assert_eq!(problems.0, []);
     assert_eq!(read, RunFile { cluster: read.cluster.clone(), ..full() });
-    let mut paths = Vec::new();
-    crate::config::schema::collect(crate::config::run_file::KEYS, "", &mut paths);
     let value = serde_json::to_value(full()).expect("plain data");
-    for path in paths {
+    for (path, ..) in crate::config::schema::paths(&crate::config::run_file::SCHEMA) {
         assert!(
             value.pointer(&format!("/{}", path.replace('.', "/"))).is_some(),
             "{path} is not in the type"

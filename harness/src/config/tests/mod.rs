@@ -1,5 +1,6 @@
 //! Files with faults and the exact text people get; sound files and what they mean.
 
+mod documents;
 mod merging;
 mod profiles;
 mod run_files;
