@@ -39,6 +39,8 @@ pub(super) enum Command {
     Explain(ExplainOptions),
     /// Which checks ended otherwise in one report than in another: two releases of a CCM, or two clusters.
     Compare(CompareOptions),
+    /// Write the reports of a run again, from its events.jsonl.
+    Replay(ReplayOptions),
     /// Print the JSON Schema of a file: for editors, and for programs that read or write one.
     Schema {
         /// Which file.
@@ -174,6 +176,16 @@ pub(super) struct CompareOptions {
     /// Another one.
     #[arg(value_name = "REPORT")]
     pub(super) after: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ReplayOptions {
+    /// The stream of the run's events: events.jsonl in its output folder.
+    #[arg(value_name = "FILE")]
+    pub(super) events: PathBuf,
+    /// Folder for report.yaml and junit.xml; without it that of the stream.
+    #[arg(long, value_name = "DIR")]
+    pub(super) out: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

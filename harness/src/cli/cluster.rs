@@ -1,9 +1,9 @@
 //! `cluster embedded`: a cluster of its own, for kubectl, a CCM under a debugger or any other client.
 
 use super::arguments::EmbeddedOptions;
-use super::outcome::interrupted;
 use crate::check::chain;
 use crate::report::exit;
+use crate::run::interrupted;
 use embedded_cluster::{Cluster, ClusterSpec};
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;

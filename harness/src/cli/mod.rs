@@ -8,8 +8,8 @@ mod compare;
 mod controls;
 mod keeper;
 mod list;
-mod outcome;
 mod prove;
+mod replay;
 mod run;
 mod schema;
 mod test;
@@ -46,6 +46,7 @@ pub fn main(suites: &'static [Suite]) -> ExitCode {
         Command::List(options) => list::list(suites, options.output),
         Command::Explain(options) => list::explain(suites, &options.id),
         Command::Compare(options) => compare::compare(&options),
+        Command::Replay(options) => replay::replay(&options),
         Command::Schema { file } => schema::print(&file),
         Command::Clean => clean::clean(),
         Command::Bootstrap(BootstrapCommand::Model(command)) => bootstrap::run(&command),
