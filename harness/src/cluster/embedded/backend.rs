@@ -1,0 +1,218 @@
+//! The embedded cluster as a backend: brought up and taken down with a run, its machines reached by a socket in the run's
+//! folder.
+
+use super::wanted::{check_families, families, machines, records, version};
+use crate::check::{Facility, chain};
+use crate::cluster::backend::{Backend, BackendEntry, Facts, Fidelity, Lifetime, Machines, Runs};
+use crate::cluster::error::ClusterError;
+use crate::cluster::operation::{ContainerOp, KubeletOp, Operation, PodNetwork, PowerOp};
+use crate::cluster::record::{About, CloudSite, ClusterRecord, Ownership};
+use crate::cluster::spec::{ClusterSpec, ProgramImage};
+use crate::cluster::topology;
+use crate::config::BackendKind;
+use embedded_cluster::{Cluster, ContainerSignal, MachineOperation, Program, Remote, RemoteError, Serving};
+use futures::FutureExt;
+use futures::future::{BoxFuture, LocalBoxFuture};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::sync::Mutex;
+
+pub(in crate::cluster) const BACKEND: BackendEntry = BackendEntry {
+    facts: Facts {
+        fidelity: Fidelity::Simulated,
+        runs: Runs::Programs,
+        lifetime: Lifetime::Process,
+        // Checks mostly wait.
+        side_by_side: 4,
+        lacks_because: "its machines are simulated and its programs share this machine's network",
+    },
+    begin: |spec| Arc::new(Embedded { spec, running: Mutex::default() }),
+    attach: |record| Ok(Some(Arc::new(EmbeddedMachines::attach(record)?))),
+};
+
+/// What a cluster's record holds for this backend alone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct EmbeddedRecord {
+    /// The socket by which its machines are reached.
+    socket: PathBuf,
+}
+
+/// One cluster of a run.
+#[derive(Debug)]
+struct Embedded {
+    spec: ClusterSpec,
+    running: Mutex<Option<Running>>,
+}
+
+/// A cluster that is up, and the listening end of its socket.
+#[derive(Debug)]
+struct Running {
+    cluster: Cluster,
+    serving: Option<Serving>,
+}
+
+impl Running {
+    async fn stop(self) {
+        drop(self.serving);
+        self.cluster.stop().await;
+    }
+}
+
+impl Backend for Embedded {
+    fn up(&self) -> LocalBoxFuture<'_, Result<ClusterRecord, ClusterError>> {
+        self.start().boxed_local()
+    }
+
+    fn down(&self) -> LocalBoxFuture<'_, Result<(), ClusterError>> {
+        async {
+            if let Some(running) = self.running.lock().await.take() {
+                running.stop().await;
+            }
+            Ok(())
+        }
+        .boxed_local()
+    }
+}
+
+impl Embedded {
+    /// Starts it with its kubeconfig, a socket by which the run's processes reach its machines, and all Nodes
+    /// registered. What is running is noted at once, so that `down` finds it whatever happens next.
+    async fn start(&self) -> Result<ClusterRecord, ClusterError> {
+        let (spec, own) = (&self.spec, self.spec.own());
+        let layout = topology::load(&own.topology)?;
+        let kubernetes = version(&own.kubernetes).map_err(|why| ClusterError::Usage {
+            what: format!("Kubernetes {}", own.kubernetes),
+            why,
+            way_out: "name a version, or use '--cluster kind'".to_owned(),
+        })?;
+        check_families(&layout, kubernetes, own.node_ip)?;
+        let families = families(&layout);
+        let machines = machines(spec, &layout);
+        let records = records(&machines, families);
+        let cluster = Cluster::start(embedded_cluster::ClusterSpec {
+            families,
+            kubernetes,
+            programs: spec.programs.iter().map(program).collect(),
+            network: embedded_cluster::PodNetwork::None,
+            folder: Some(spec.folder.clone()),
+            ..embedded_cluster::ClusterSpec::new(machines.into_iter().map(|(_, machine)| machine).collect())
+        });
+        let cluster = cluster.await.map_err(|error| ClusterError::Embedded { cause: chain(&error) })?;
+        let mut held = self.running.lock().await;
+        let running = held.insert(Running { cluster, serving: None });
+        let kubeconfig = spec.folder.join("kubeconfig");
+        let socket = spec.folder.join("cluster.socket");
+        running.cluster.write_kubeconfig(&kubeconfig).map_err(ClusterError::file("write", &kubeconfig))?;
+        let serving = running.cluster.serve(&socket).map_err(ClusterError::file("listen at", &socket))?;
+        running.serving = Some(serving);
+        let own = EmbeddedRecord { socket };
+        Ok(ClusterRecord {
+            backend: BackendKind::Embedded,
+            name: spec.run.name(),
+            kubeconfig,
+            ownership: Ownership::Ours,
+            machines: records,
+            facilities: BTreeSet::from([
+                Facility::NodeControl,
+                Facility::KubeletControl,
+                Facility::ProcessControl,
+                Facility::PodNetworkControl,
+            ]),
+            pod_network: Some(layout.pod_network),
+            api_server_for_pods: None,
+            cloud_site: CloudSite::ThisMachine,
+            about: About {
+                topology: layout.name,
+                kubernetes: Some(kubernetes.to_string()),
+                ..About::default()
+            },
+            own: serde_json::to_value(own).expect("a record is plain data"),
+        })
+    }
+}
+
+fn program(of: &ProgramImage) -> Program {
+    Program {
+        keeps_entry_point: true,
+        more_arguments: of.more_arguments.clone(),
+        ..Program::new(&of.image, [of.program.to_string_lossy()])
+    }
+}
+
+/// The machines of an embedded cluster, as any process of its run reaches them.
+#[derive(Debug)]
+struct EmbeddedMachines {
+    remote: Remote,
+}
+
+impl EmbeddedMachines {
+    fn attach(record: &ClusterRecord) -> Result<EmbeddedMachines, ClusterError> {
+        let own = serde_json::from_value::<EmbeddedRecord>(record.own.clone());
+        match own {
+            Ok(EmbeddedRecord { socket }) => Ok(EmbeddedMachines { remote: Remote::new(socket) }),
+            Err(error) => Err(ClusterError::Record { name: record.name.clone(), cause: error.to_string() }),
+        }
+    }
+}
+
+impl Machines for EmbeddedMachines {
+    fn operate<'a>(&'a self, operation: Operation<'a>) -> BoxFuture<'a, Result<(), ClusterError>> {
+        async move { operate(&self.remote, operation).await }.boxed()
+    }
+}
+
+async fn operate(remote: &Remote, operation: Operation<'_>) -> Result<(), ClusterError> {
+    let done = match operation {
+        Operation::Kubelet { machine, op } => {
+            let op = match op {
+                KubeletOp::Start => MachineOperation::StartKubelet,
+                KubeletOp::Stop => MachineOperation::StopKubelet,
+                KubeletOp::Restart => MachineOperation::RestartKubelet,
+            };
+            remote.machine(&machine.name, op).await
+        }
+        Operation::Power { machine, op: PowerOp::Off } => {
+            remote.machine(&machine.name, MachineOperation::PowerOff).await
+        }
+        Operation::Power { machine, op: PowerOp::On } => {
+            remote.machine(&machine.name, MachineOperation::PowerOn).await
+        }
+        Operation::Link { .. } => {
+            return Err(ClusterError::NotObservable {
+                what: operation.to_string(),
+                why: BACKEND.facts.lacks_because.to_owned(),
+            });
+        }
+        Operation::Container { id, op, .. } => {
+            let signal = match op {
+                ContainerOp::Kill => ContainerSignal::Kill,
+                ContainerOp::Terminate => ContainerSignal::Terminate,
+                ContainerOp::Freeze => ContainerSignal::Pause,
+                ContainerOp::Thaw => ContainerSignal::Resume,
+            };
+            remote.signal_container(id, signal).await
+        }
+        Operation::PodNetwork(wanted) => {
+            let network = match wanted {
+                PodNetwork::Absent => embedded_cluster::PodNetwork::None,
+                PodNetwork::Present(_) => embedded_cluster::PodNetwork::Independent,
+            };
+            remote.set_network(network).await
+        }
+    };
+    done.map_err(failed)
+}
+
+fn failed(error: RemoteError) -> ClusterError {
+    match error {
+        RemoteError::Gone { .. } => ClusterError::Gone { what: chain(&error) },
+        RemoteError::Silent { limit, .. } => ClusterError::TimedOut {
+            what: "an operation on a machine".to_owned(),
+            limit,
+            seen: chain(&error),
+        },
+        RemoteError::Refused { why } => ClusterError::Embedded { cause: why },
+    }
+}
