@@ -8,7 +8,9 @@ use super::play;
 use super::variant::{Surroundings, Variant};
 use crate::ccm::Applier;
 use crate::check::chain;
-use crate::cloud::{LocalCloud, fresh_token};
+use crate::cloud::{
+    Address, CloudSpec, Credential, Instance, InstanceState, Place, RunningCloud, fresh_token, start,
+};
 use crate::images::IMAGE_REGISTRY;
 use crate::k8s::World;
 use crate::probe::{Pulse, poll};
@@ -16,7 +18,6 @@ use bootstrap::{CloudEndpoint, Cni, KubeProxy, Topology, YesNo};
 use embedded_cluster::{
     CloudProvider, Cluster, ClusterSpec, Dns, MachineSpec, PodNetwork, Program, Role, ServiceVip, User,
 };
-use fake_cloud::admin::{Address, Credential, Instance, InstanceState};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
 use kube::ResourceExt;
@@ -49,7 +50,7 @@ pub(super) struct Bench<'a> {
     pub(super) cluster: Cluster,
     /// Where the CCM runs when that is elsewhere.
     hosting: Option<Cluster>,
-    cloud: LocalCloud,
+    cloud: RunningCloud,
     pub(super) variant: Variant,
     machines: Vec<MachineSpec>,
     /// What the cloud knows of them.
@@ -62,10 +63,12 @@ impl<'a> Bench<'a> {
     pub(super) async fn start(bench: &EmbeddedBench, question: &'a Question) -> Result<Bench<'a>, String> {
         let cell = &question.cell.cluster;
         let version = version(cell)?;
-        let cloud = LocalCloud::start(&bench.profile.dialect).await.map_err(|error| chain(&error))?;
+        let cloud = start(CloudSpec { dialect: &bench.profile.dialect, place: Place::ThisProcess })
+            .await
+            .map_err(|error| chain(&error))?;
         let token = fresh_token().map_err(|error| chain(&error))?;
         let hosted = cell.topology == Topology::Hosted;
-        let endpoint = cloud.record().endpoint;
+        let endpoint = cloud.record().endpoint.clone();
         let port = endpoint.rsplit(':').next().unwrap_or_default().to_owned();
         let by_name = cell.cloud_endpoint == CloudEndpoint::Name;
         let named = if by_name { format!("http://{CLOUD_NAME}:{port}") } else { endpoint };
@@ -127,9 +130,9 @@ impl<'a> Bench<'a> {
         } else {
             None
         };
-        let admin = cloud.record().client().map_err(|error| chain(&error))?;
+        let admin = cloud.attach().map_err(|error| chain(&error))?;
         let credential = Credential { name: "proof".to_owned(), token };
-        admin.put_credential(&credential).await.map_err(|error| chain(&error))?;
+        admin.admit(&credential).await.map_err(|error| chain(&error))?;
         let instances: Vec<Instance> = machines.iter().zip(1_u8..).map(|m| bench.instance(m)).collect();
         let mut known = instances.clone();
         if question.case.evicted {
@@ -218,7 +221,7 @@ impl<'a> Bench<'a> {
     /// Provokes the order in which the CCM's own Node becomes Ready long after others, and looks whether its Pod has to
     /// leave. In the end the cloud knows every machine as it is.
     async fn evicted(&self, world: &World, after_seconds: i64) -> Result<bool, String> {
-        let admin = self.cloud.record().client().map_err(|error| chain(&error))?;
+        let admin = self.cloud.attach().map_err(|error| chain(&error))?;
         let own = || {
             let names = self.variant.ccm.iter().filter_map(|w| w["metadata"]["name"].as_str());
             let names: Vec<&str> = names.collect();
@@ -245,7 +248,9 @@ impl<'a> Bench<'a> {
             hosting.stop().await;
         }
         self.cluster.stop().await;
-        self.cloud.stop().await;
+        if let Err(error) = self.cloud.stop().await {
+            tracing::warn!(%error, "the cloud was not stopped");
+        }
     }
 }
 
