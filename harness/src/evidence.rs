@@ -140,7 +140,7 @@ async fn events(session: &Session, prefix: &str) -> String {
 /// check's own objects are marked.
 fn journal(cx: &CheckCx) -> String {
     let lines: Vec<String> = cx
-        .journal(|_| true)
+        .journal()
         .iter()
         .map(|entry| {
             let own = entry.request.contains(cx.prefix())

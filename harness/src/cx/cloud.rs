@@ -1,35 +1,65 @@
-//! The fake cloud as a check uses it: inventory, journal, faults, barriers.
+//! The cloud as a check sees it: its inventory and its journal.
 
-use super::{CheckCx, Undo};
-use crate::check::Stop;
-use crate::probe::{Observed, ReadError};
-use fake_cloud::admin::{
-    ActiveFault, Client, ClientError, Effect, Entry, Fault, Inventory, LoadBalancer, Match, Op,
-};
+use super::{Calls, CheckCx, Subject};
+use crate::check::SubjectName;
+use crate::probe::{Observed, Reach, ReadError};
+use fake_cloud::admin::{ClientError, Entry, Inventory, LoadBalancer};
 
-/// A barrier this check has raised. Calls that match wait at it until it is opened, at the latest by cleanup.
-#[derive(Debug)]
-pub struct Gate {
-    id: u64,
-    cloud: Client,
+/// The cloud as a whole.
+#[derive(Clone, Copy)]
+pub struct Cloud<'a> {
+    cx: &'a CheckCx,
 }
 
-impl Gate {
-    /// How many calls wait at it now.
-    ///
-    /// # Errors
-    /// When the fake cloud does not answer.
-    pub async fn waiting(&self) -> Result<u64, ReadError> {
-        self.cloud.barrier(self.id).await.map(|status| status.waiting).map_err(passing)
+impl<'a> Cloud<'a> {
+    /// This moment in the journal, for [`Calls::since`].
+    pub fn mark(&self) -> u64 {
+        self.cx.session.journal().mark()
     }
 
-    /// Lets the waiting calls take effect and takes the barrier away.
+    /// All calls since the check began.
+    pub fn calls(&self) -> Calls<'a> {
+        Calls::about(self.cx, self.name(), |_| true)
+    }
+}
+
+impl Subject for Cloud<'_> {
+    type Seen = Inventory;
+
+    fn cx(&self) -> &CheckCx {
+        self.cx
+    }
+
+    fn name(&self) -> SubjectName {
+        SubjectName { kind: "the cloud", name: "under test".to_owned(), uid: None }
+    }
+
+    async fn read(&self, _: Reach) -> Result<Inventory, ReadError> {
+        self.cx.inventory().await
+    }
+
+    fn concerns(&self, _: &Entry) -> bool {
+        true
+    }
+}
+
+impl CheckCx {
+    /// The cloud.
+    pub fn cloud(&self) -> Cloud<'_> {
+        Cloud { cx: self }
+    }
+
+    /// Everything the cloud holds.
     ///
     /// # Errors
-    /// When the fake cloud does not answer.
-    pub async fn open(self) -> Result<(), Stop> {
-        self.cloud.release(self.id).await?;
-        Ok(())
+    /// When the cloud does not answer.
+    pub(crate) async fn inventory(&self) -> Result<Inventory, ReadError> {
+        self.session.cloud().inventory().await.map_err(passing)
+    }
+
+    /// Calls to the cloud since this check began, in order of arrival.
+    pub(crate) fn journal(&self) -> Vec<Entry> {
+        self.session.journal().since(self.mark, |_| true)
     }
 }
 
@@ -69,107 +99,8 @@ pub(super) fn passing(error: ClientError) -> ReadError {
     ReadError::passing(crate::check::chain(&error))
 }
 
-impl CheckCx {
-    /// Everything the cloud holds.
-    ///
-    /// # Errors
-    /// When the fake cloud does not answer.
-    pub async fn inventory(&self) -> Result<Inventory, ReadError> {
-        self.session.cloud().inventory().await.map_err(passing)
-    }
-
-    /// Journal entries since this check began that fit, in order of arrival.
-    pub fn journal(&self, fits: impl Fn(&Entry) -> bool) -> Vec<Entry> {
-        self.session.journal().since(self.mark, fits)
-    }
-
-    /// Journal entries about an instance since this check began: by id, name or providerID.
-    pub fn journal_of_instance(&self, instance: &fake_cloud::admin::Instance) -> Vec<Entry> {
-        let (id, name) = (instance.id.clone(), instance.name.clone());
-        let provider_id = instance.provider_id.clone();
-        self.journal(move |entry| {
-            let Some(resource) = entry.resource.as_deref() else { return false };
-            let value = resource.split_once('=').map_or(resource, |(_, value)| value);
-            value == id || value == name || Some(value) == provider_id.as_deref()
-        })
-    }
-
-    /// Puts a fault in force until it is used up, cleared, or the check ends.
-    ///
-    /// # Errors
-    /// When the fake cloud refuses.
-    pub async fn inject(&self, fault: Fault) -> Result<ActiveFault, Stop> {
-        let active = self.session.cloud().inject(&fault).await?;
-        self.on_end(Undo::Fault(active.id));
-        Ok(active)
-    }
-
-    /// An HTTP status instead of an answer, for these operations on this object, until cleared.
-    ///
-    /// # Errors
-    /// When the fake cloud refuses.
-    pub async fn fail_with(&self, status: u16, ops: &[Op], resource: &str) -> Result<ActiveFault, Stop> {
-        self.inject(Fault {
-            matching: Match { ops: ops.to_vec(), resource: Some(resource.to_owned()), ..Match::default() },
-            effect: Effect::Status { status, retry_after_s: None },
-            calls: None,
-            for_ms: None,
-        })
-        .await
-    }
-
-    /// How often a fault has hit.
-    ///
-    /// # Errors
-    /// When the fake cloud does not answer.
-    pub async fn hits(&self, fault: &ActiveFault) -> Result<u64, ReadError> {
-        self.session.cloud().fault(fault.id).await.map(|f| f.hits).map_err(passing)
-    }
-
-    /// Ends a fault.
-    ///
-    /// # Errors
-    /// When the fake cloud does not answer.
-    pub async fn clear(&self, fault: &ActiveFault) -> Result<(), Stop> {
-        self.session.cloud().clear_fault(fault.id).await?;
-        Ok(())
-    }
-
-    /// Holds these operations on this object before they take effect.
-    ///
-    /// # Errors
-    /// When the fake cloud refuses.
-    pub async fn hold(&self, ops: &[Op], resource: &str) -> Result<Gate, Stop> {
-        let matching = Match { ops: ops.to_vec(), resource: Some(resource.to_owned()), ..Match::default() };
-        let cloud = self.session.cloud().clone();
-        let barrier = cloud.raise_barrier(&matching).await?;
-        self.on_end(Undo::Barrier(barrier.id));
-        Ok(Gate { id: barrier.id, cloud })
-    }
-
-    /// Deletes a load balancer behind the CCM's back, with everything that belongs to it.
-    ///
-    /// # Errors
-    /// When the fake cloud refuses.
-    pub async fn remove_load_balancer(&self, lb: &LoadBalancer) -> Result<(), Stop> {
-        self.session.cloud().delete_load_balancer(&lb.id, true).await?;
-        Ok(())
-    }
-
-    pub(super) async fn undo_instance(&self, id: &str) -> Result<(), String> {
-        absent_is_fine(self.session.cloud().delete_instance(id).await)
-    }
-
-    pub(super) async fn undo_fault(&self, id: u64) -> Result<(), String> {
-        absent_is_fine(self.session.cloud().clear_fault(id).await)
-    }
-
-    pub(super) async fn undo_barrier(&self, id: u64) -> Result<(), String> {
-        absent_is_fine(self.session.cloud().release(id).await.map(|_| ()))
-    }
-}
-
-fn absent_is_fine(outcome: Result<(), ClientError>) -> Result<(), String> {
+/// A deletion that found nothing to delete has reached its aim.
+pub(super) fn absent_is_fine(outcome: Result<(), ClientError>) -> Result<(), String> {
     match outcome {
         Ok(()) => Ok(()),
         Err(error) if error.is_not_found() => Ok(()),

@@ -117,7 +117,7 @@ pub fn run_all(
     // Those that watch the leader crash wait for one another: only where each has a thread.
     let joint = chosen.iter().filter(|one| one.check.sharing == Sharing::Joint).count();
     let threads = arguments.test_threads.unwrap_or(1);
-    session.gathering().announce(if joint < threads { joint } else { 1 });
+    session.crashes().expect_participants(if joint < threads { joint } else { 1 });
     let phases = Arc::new(Phases::of(chosen.iter().map(|one| one.check.sharing)));
     let mut trials: Vec<Trial> = chosen
         .into_iter()
