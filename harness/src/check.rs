@@ -8,12 +8,14 @@ mod verdict;
 pub use id::{CheckId, row_of};
 pub use verdict::{Stop, SubjectName, Unmet, Verdict, chain};
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 
 /// How binding a requirement is, after RFC 2119 (contract section 1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Level {
     /// Failing it makes the CCM not conformant.
@@ -85,8 +87,10 @@ pub enum Facility {
     KubeletControl,
     /// The pod network can be absent or present as the check wants it.
     PodNetworkControl,
-    /// A node container can be stopped and started.
+    /// A machine can be switched off and on.
     NodeControl,
+    /// A machine can be cut off from the API server and from the cloud.
+    LinkControl,
     /// The CCM boots on the cluster that it initialises, not beside a control plane elsewhere.
     BootsInside,
     /// The cluster has one node and no more.
@@ -104,6 +108,7 @@ impl fmt::Display for Facility {
             Facility::KubeletControl => "kubelet-control",
             Facility::PodNetworkControl => "pod-network-control",
             Facility::NodeControl => "node-control",
+            Facility::LinkControl => "link-control",
             Facility::BootsInside => "boots-inside",
             Facility::SingleNode => "single-node",
             Facility::Standby => "standby",
@@ -112,7 +117,7 @@ impl fmt::Display for Facility {
 }
 
 /// What a check does to others that run beside it (contract TEST-05).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sharing {
     /// Touches only objects of its own; runs beside any number of others.

@@ -3,8 +3,9 @@
 use super::CLUSTER_VARIABLE;
 use crate::cluster::EmbeddedVersion;
 use crate::config::{
-    BackendKind, ClusterKeys, Keep, NodeIp, OutputKeys, ProviderId, RunFile, SelectKeys, Source, Timing,
+    BackendChoice, ClusterKeys, Keep, NodeIp, OutputKeys, ProviderId, RunFile, SelectKeys, Source, Timing,
 };
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -38,6 +39,14 @@ pub(super) enum Command {
     Explain(ExplainOptions),
     /// Which checks ended otherwise in one report than in another: two releases of a CCM, or two clusters.
     Compare(CompareOptions),
+    /// Write the reports of a run again, from its events.jsonl.
+    Replay(ReplayOptions),
+    /// Print the JSON Schema of a file: for editors, and for programs that read or write one.
+    Schema {
+        /// Which file.
+        #[arg(value_parser = PossibleValuesParser::new(super::schema::names()))]
+        file: String,
+    },
     /// Remove what earlier runs left behind.
     Clean,
     /// Will a cluster boot with these manifests? Needs no cluster and no Docker.
@@ -124,8 +133,8 @@ pub(super) struct ControlOptions {
     #[arg(long, value_name = "ID")]
     pub(super) mutant: Vec<String>,
     /// Where the controls run; 'auto', the default, takes kind where Docker, kind and a node image are there.
-    #[arg(long, env = CLUSTER_VARIABLE, value_name = "auto|kind|embedded", value_parser = BackendKind::from_str)]
-    cluster: Option<BackendKind>,
+    #[arg(long, env = CLUSTER_VARIABLE, value_name = "auto|kind|embedded", value_parser = BackendChoice::from_str)]
+    cluster: Option<BackendChoice>,
     /// Kubernetes by its version, or by the node image's name; without it the newest at hand.
     #[arg(long, value_name = "VERSION|IMAGE")]
     kubernetes: Option<String>,
@@ -170,6 +179,16 @@ pub(super) struct CompareOptions {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct ReplayOptions {
+    /// The stream of the run's events: events.jsonl in its output folder.
+    #[arg(value_name = "FILE")]
+    pub(super) events: PathBuf,
+    /// Folder for report.yaml and junit.xml; without it that of the stream.
+    #[arg(long, value_name = "DIR")]
+    pub(super) out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct ListOptions {
     /// How the list is written.
     #[arg(long, value_enum, default_value_t = ListOutput::Text)]
@@ -204,8 +223,8 @@ pub(super) struct RunOptions {
     binary: Option<String>,
     /// Where the checks run: on a kind cluster (real kubelets), in this process without Docker, or on an existing
     /// cluster; 'auto', the default, takes kind where Docker, kind and a node image are there, else embedded.
-    #[arg(long, env = CLUSTER_VARIABLE, value_name = "auto|kind|embedded|existing", value_parser = BackendKind::from_str)]
-    cluster: Option<BackendKind>,
+    #[arg(long, env = CLUSTER_VARIABLE, value_name = "auto|kind|embedded|existing", value_parser = BackendChoice::from_str)]
+    cluster: Option<BackendChoice>,
     /// Topology of the cluster: single, three-node, no-cni, dual-stack or a kind configuration file.
     #[arg(long, value_name = "NAME|PATH")]
     topology: Option<String>,

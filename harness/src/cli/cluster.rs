@@ -1,10 +1,10 @@
 //! `cluster embedded`: a cluster of its own, for kubectl, a CCM under a debugger or any other client.
 
 use super::arguments::EmbeddedOptions;
-use super::outcome::interrupted;
 use crate::check::chain;
 use crate::cluster::{EmbeddedCluster, EmbeddedSpec};
 use crate::report::exit;
+use crate::run::interrupted;
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;

@@ -3,25 +3,24 @@
 //! The first of them starts a keeper, a process of its own, and all wait until it has the environment up. The keeper
 //! watches nextest itself and takes everything down when that is gone, however it went.
 
-use super::outcome::{subject, watch_signals, write_reports};
-use super::run::{plan_all, prepare_output, unjudged};
 use crate::check::chain;
-use crate::config::{Choice, Keep, Offer, RunPlan};
+use crate::config::{RunPlan, WantedCluster};
 use crate::cx::Suite;
-use crate::events::Events;
-use crate::ledger::{Entry, Ledger, Outcome, SkipReason};
+use crate::events::Payload;
+use crate::ledger::{Outcome, SkipReason};
 use crate::probe::{ReadError, pause, poll};
-use crate::progress::Terminal;
-use crate::report::{exit, summary};
-use crate::session::up::{Environment, Leave};
-use crate::session::{FOLDER_PREFIX, RunDir, Session, StateError, settle};
+use crate::report::exit;
+use crate::run::{Judging, Run, Stand, execute};
+use crate::session::{FOLDER_PREFIX, RunDir};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fs::OpenOptions;
+use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// Set for the keeper: where the processes of its run meet.
@@ -35,10 +34,21 @@ const UP_LIMIT: Duration = Duration::from_secs(1800);
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "kebab-case")]
 enum News {
-    /// The environment is up; the run's folder.
-    Up { dir: PathBuf },
+    /// The environment is up.
+    Up(Kept),
     /// It did not come up.
     Failed { why: String },
+}
+
+/// An environment that is kept for others.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Kept {
+    /// The run's folder.
+    pub(super) dir: PathBuf,
+    /// The stream of the run's events.
+    pub(super) events: PathBuf,
+    /// When the run began.
+    pub(super) began: Timestamp,
 }
 
 /// Where the processes of one nextest run meet.
@@ -58,8 +68,8 @@ impl Shared {
         Some(Shared { place: std::env::temp_dir().join(format!("{FOLDER_PREFIX}nextest-{id}")) })
     }
 
-    /// The folder of the environment; starts a keeper when there is none yet.
-    pub(super) async fn environment(&self) -> Result<PathBuf, String> {
+    /// The environment; starts a keeper when there is none yet.
+    pub(super) async fn environment(&self) -> Result<Kept, String> {
         self.start_keeper().map_err(|error| format!("starting the environment's keeper: {error}"))?;
         let meeting = RunDir::join(&self.place);
         let up = async |seen: &mut String| {
@@ -67,7 +77,7 @@ impl Shared {
                 format!("nothing from the keeper; its log is {}", self.place.join("keeper.log").display());
             match meeting.read::<News>("news.json") {
                 Ok(None) => Ok(None),
-                Ok(Some(News::Up { dir })) => Ok(Some(dir)),
+                Ok(Some(News::Up(kept))) => Ok(Some(kept)),
                 Ok(Some(News::Failed { why })) => Err(ReadError { text: why, fatal: true }),
                 Err(error) => Err(ReadError::passing(chain(&error))),
             }
@@ -103,111 +113,85 @@ impl Shared {
     }
 }
 
-/// Hands a check's entry in for the report.
-pub(super) fn hand_in(dir: &RunDir, entry: &Entry) -> Result<(), StateError> {
-    dir.write(&format!("entry-{}.json", entry.id), entry)
-}
-
 /// Whether this process was started as a keeper, and where.
 pub(super) fn asked_to_keep() -> Option<PathBuf> {
     std::env::var_os(PLACE).map(PathBuf::from)
 }
 
-/// The keeper: environment up, wait for nextest's end, report, environment down.
-pub(super) fn main(suites: &'static [Suite], plan: RunPlan, place: &Path) -> ExitCode {
-    let events = Terminal::alone();
-    let watched: Option<u32> = std::env::var(WATCHED).ok().and_then(|pid| pid.parse().ok());
-    let (Some(watched), Ok(runtime)) = (watched, tokio::runtime::Runtime::new()) else {
-        events.say("error: the keeper was started without a process to watch, or has no runtime");
+/// The keeper: a run whose checks other processes judge, until nextest has ended.
+pub(super) fn main(suites: &'static [Suite], plan: RunPlan<WantedCluster>, place: &Path) -> ExitCode {
+    let Some(watched) = std::env::var(WATCHED).ok().and_then(|pid| pid.parse().ok()) else {
+        let _ = writeln!(std::io::stderr(), "error: the keeper was started without a process to watch");
         return ExitCode::from(exit::USAGE);
     };
-    let code = runtime.block_on(keep(suites, Arc::new(plan), place, watched, &events));
-    if let Err(error) = std::fs::remove_dir_all(place) {
-        events.say(&format!("removing {}: {error}", place.display()));
-    }
-    ExitCode::from(code)
-}
-
-async fn keep(
-    suites: &'static [Suite],
-    plan: Arc<RunPlan>,
-    place: &Path,
-    watched: u32,
-    events: &Events,
-) -> u8 {
-    let began = Instant::now();
     let cancel = CancellationToken::new();
-    tokio::spawn(watch_signals(cancel.clone()));
-    tokio::spawn(cancel_with(watched, cancel.clone()));
-    let mut ledger = Ledger { started: jiff::Timestamp::now().to_string(), ..Ledger::default() };
-    let (settled, chosen) = settle(plan.as_ref().clone()).await;
-    let plan = Arc::new(settled);
-    chosen.iter().for_each(|chosen| events.say(chosen));
-    let mut environment = Environment::new(plan.clone());
-    let meeting = RunDir::join(place);
-    let up = match prepare_output(&plan) {
-        Ok(()) => environment.up(events, &cancel).await.map_err(|error| chain(&error)),
-        Err(error) => Err(format!("output folder {}: {error}", plan.output.display())),
-    };
-    ledger.stages = environment.stages();
-    let news = match &up {
-        Ok(session) => News::Up { dir: session.dir().path().to_owned() },
-        Err(why) => News::Failed { why: why.clone() },
-    };
-    if let Err(error) = meeting.write("news.json", &news) {
-        events.say(&chain(&error));
+    let mut keeper = Keeper { meeting: RunDir::join(place), watched, cancel: cancel.clone() };
+    let reproduce = "cargo nextest run --test e2e".to_owned();
+    let code = execute(Run { suites, plan, reproduce, cancel }, &mut keeper);
+    if let Err(error) = std::fs::remove_dir_all(place) {
+        let _ = writeln!(std::io::stderr(), "removing {}: {error}", place.display());
     }
-    cancel.cancelled().await;
-    let offer = Offer::declared(&plan.profile.capabilities);
-    let planned = plan_all(suites, &plan, &offer).unwrap_or_default();
-    ledger.entries = planned
-        .iter()
-        .map(|one| match &up {
-            Err(why) => one.entry(unjudged(&one.choice, why)),
-            Ok(session) => {
-                handed_in(session, one.check.id.as_str()).unwrap_or_else(|| one.entry(not_run(&one.choice)))
+    code
+}
+
+/// Lets others judge.
+struct Keeper {
+    meeting: RunDir,
+    /// Nextest's process.
+    watched: u32,
+    cancel: CancellationToken,
+}
+
+impl Judging for Keeper {
+    fn judge(&mut self, stand: &Stand<'_>) {
+        let (session, events) = (stand.session, stand.session.events());
+        let Some(path) = events.path().and_then(|path| std::path::absolute(path).ok()) else {
+            return self.tell(&News::Failed { why: "the run's events are kept nowhere".to_owned() });
+        };
+        let dir = session.dir().path().to_owned();
+        self.tell(&News::Up(Kept { dir, events: path, began: events.began() }));
+        stand.handle.block_on(async {
+            tokio::select! {
+                () = gone(self.watched) => {}
+                () = self.cancel.cancelled() => {}
             }
-        })
-        .collect();
-    ledger.environment_error = up.as_ref().err().cloned();
-    ledger.subject = subject(suites, &plan, up.as_ref().ok(), "cargo nextest run --test e2e");
-    ledger.duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-    write_reports(&plan, &ledger, events);
-    events.say(&summary(&ledger));
-    if let Ok(session) = &up
-        && let Err(error) = session.leave().await
-    {
-        events.say(&format!("left in the cluster: {}", chain(&error)));
+        });
+        if let Err(error) = events.take_others_in() {
+            events.say(format!("error: {}", chain(&error)));
+        }
+        for id in events.fold().unended() {
+            let detail = "nextest did not run it".to_owned();
+            let ended = Outcome::Skip { reason: SkipReason::Deselected, detail };
+            let (duration_ms, budget_used_percent, facts) = (0, None, BTreeMap::new());
+            let ended = Payload::CheckEnded { ended, duration_ms, budget_used_percent, facts };
+            events.of_check(&id).emit(ended);
+        }
     }
-    drop(up);
-    let leave = if plan.keep == Keep::Always { Leave::Everything } else { Leave::Nothing };
-    match environment.down(leave).await {
-        Ok(()) => exit::CONFORMANT,
-        Err(why) => {
-            events.say(&format!("left behind ('ccm-conformance clean' tries again):\n{why}"));
-            exit::ENVIRONMENT
+
+    /// Every process of nextest's learns why; the last of them has to be there to read it before the place goes.
+    fn cannot(&mut self, why: &str) {
+        self.tell(&News::Failed { why: why.to_owned() });
+        match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+            Ok(runtime) => runtime.block_on(gone(self.watched)),
+            Err(error) => {
+                let _ = writeln!(std::io::stderr(), "no runtime: {error}");
+            }
         }
     }
 }
 
-fn handed_in(session: &Session, id: &str) -> Option<Entry> {
-    session.dir().read(&format!("entry-{id}.json")).ok().flatten()
-}
-
-fn not_run(choice: &Choice) -> Outcome {
-    match choice {
-        Choice::Skip(reason, detail) => Outcome::Skip { reason: *reason, detail: detail.clone() },
-        Choice::Selected => {
-            Outcome::Skip { reason: SkipReason::Deselected, detail: "nextest did not run it".to_owned() }
+impl Keeper {
+    fn tell(&self, news: &News) {
+        if let Err(error) = self.meeting.write("news.json", news) {
+            let _ = writeln!(std::io::stderr(), "{}", chain(&error));
         }
     }
 }
 
-/// Cancels when the process is gone.
-async fn cancel_with(process: u32, cancel: CancellationToken) {
+/// Ends when the process is gone.
+async fn gone(process: u32) {
     let entry = PathBuf::from(format!("/proc/{process}"));
     while entry.exists() {
         pause(Duration::from_millis(300)).await;
     }
-    cancel.cancel();
 }

@@ -8,9 +8,10 @@ mod compare;
 mod controls;
 mod keeper;
 mod list;
-mod outcome;
 mod prove;
+mod replay;
 mod run;
+mod schema;
 mod test;
 
 use crate::cx::Suite;
@@ -45,6 +46,8 @@ pub fn main(suites: &'static [Suite]) -> ExitCode {
         Command::List(options) => list::list(suites, options.output),
         Command::Explain(options) => list::explain(suites, &options.id),
         Command::Compare(options) => compare::compare(&options),
+        Command::Replay(options) => replay::replay(&options),
+        Command::Schema { file } => schema::print(&file),
         Command::Clean => clean::clean(),
         Command::Bootstrap(BootstrapCommand::Model(command)) => bootstrap::run(&command),
         Command::Bootstrap(BootstrapCommand::Prove(options)) => prove::prove(&options),

@@ -1,11 +1,11 @@
 //! `bootstrap prove`: what the boot model says, held against what clusters do.
 
 use super::arguments::{ProofCluster, ProveOptions};
-use super::outcome::{interrupted_exit, watch_signals};
 use crate::events::Events;
 use crate::progress::Terminal;
 use crate::proof::{EmbeddedBench, KindBench, Row, questions, sample, show, tally, variants};
 use crate::report::exit;
+use crate::run::{INTERRUPTED, watch_signals};
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -80,7 +80,7 @@ pub(super) fn prove(options: &ProveOptions) -> ExitCode {
     // A reader that goes away (`| head`) is no failure.
     let _ = std::io::stdout().write_all(text.as_bytes());
     if cancel.is_cancelled() {
-        return interrupted_exit();
+        return ExitCode::from(INTERRUPTED);
     }
     let tally = tally(&rows);
     ExitCode::from(match (tally.disagree, tally.failed) {

@@ -4,14 +4,19 @@
 //! per check: they share one environment, which a keeper brings up and takes down (see [`super::keeper`]).
 
 use super::keeper::{self, Shared};
-use super::run::{execute, plan_all, refuse};
 use super::{CLUSTER_VARIABLE, CONFIG_VARIABLE};
-use crate::config::{BackendKind, Choice, Offer, RunFile, RunPlan, Source, plan as plan_run, workspace};
+use crate::check::chain;
+use crate::config::{
+    BackendChoice, Choice, Offer, RunFile, RunPlan, Source, WantedCluster, plan as plan_run, workspace,
+};
 use crate::cx::Suite;
 use crate::events::Events;
+use crate::ledger::Outcome;
 use crate::report::exit;
-use crate::run::{Planned, completion, run_one, skipped_trials};
-use crate::session::{RunDir, Session};
+use crate::run::{
+    Libtest, Planned, Run, completion, execute, plan_checks, refuse, run_one, skipped_trials, watch_signals,
+};
+use crate::session::{RunDir, RunState, Session};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use std::io::Write;
 use std::path::PathBuf;
@@ -29,7 +34,7 @@ pub(super) fn main(suites: &'static [Suite]) -> ExitCode {
     let source =
         std::env::var_os(CONFIG_VARIABLE).map_or(Source::Defaults, |path| Source::File(PathBuf::from(path)));
     let mut overrides = RunFile::default();
-    match std::env::var(CLUSTER_VARIABLE).as_deref().map(BackendKind::from_str) {
+    match std::env::var(CLUSTER_VARIABLE).as_deref().map(BackendChoice::from_str) {
         Ok(Ok(backend)) => overrides.cluster.backend = Some(backend),
         Ok(Err(why)) => {
             let _ = writeln!(std::io::stderr(), "error: {CLUSTER_VARIABLE}: {why}");
@@ -54,12 +59,13 @@ pub(super) fn main(suites: &'static [Suite]) -> ExitCode {
     arguments.test_threads = arguments.test_threads.or(Some(plan.jobs as usize));
     let typed: Vec<String> = std::env::args().skip(1).collect();
     let rest = if typed.is_empty() { String::new() } else { format!(" -- {}", typed.join(" ")) };
-    execute(suites, plan, &arguments, format!("cargo test --test e2e{rest}"))
+    let reproduce = format!("cargo test --test e2e{rest}");
+    execute(Run { suites, plan, reproduce, cancel: CancellationToken::new() }, &mut Libtest { arguments })
 }
 
 /// Names and ignored flags from the profile alone: needs no cluster.
-fn listing(suites: &'static [Suite], plan: &RunPlan, arguments: &Arguments) -> ExitCode {
-    match plan_all(suites, plan, &Offer::declared(&plan.profile.capabilities)) {
+fn listing(suites: &'static [Suite], plan: &RunPlan<WantedCluster>, arguments: &Arguments) -> ExitCode {
+    match plan_checks(suites, plan, &Offer::declared(&plan.profile.capabilities)) {
         Err(problems) => refuse(&problems),
         Ok(planned) => {
             let mut trials: Vec<Trial> = selected(&planned)
@@ -76,8 +82,13 @@ fn selected(planned: &[Planned]) -> impl Iterator<Item = &Planned> {
 }
 
 /// One process of nextest's: joins the shared environment and runs what it was asked to.
-fn one_of_many(suites: &'static [Suite], plan: RunPlan, arguments: &Arguments, shared: &Shared) -> ExitCode {
-    let planned = match plan_all(suites, &plan, &Offer::declared(&plan.profile.capabilities)) {
+fn one_of_many(
+    suites: &'static [Suite],
+    plan: RunPlan<WantedCluster>,
+    arguments: &Arguments,
+    shared: &Shared,
+) -> ExitCode {
+    let planned = match plan_checks(suites, &plan, &Offer::declared(&plan.profile.capabilities)) {
         Err(problems) => return refuse(&problems),
         Ok(planned) => planned,
     };
@@ -90,7 +101,7 @@ fn one_of_many(suites: &'static [Suite], plan: RunPlan, arguments: &Arguments, s
     };
     let plan = Arc::new(plan);
     let cancel = CancellationToken::new();
-    runtime.spawn(super::outcome::watch_signals(cancel.clone()));
+    runtime.spawn(watch_signals(cancel.clone()));
     let mut trials: Vec<Trial> = selected(&planned)
         .map(|one| {
             let (one, plan, shared) = (one.clone(), plan.clone(), shared.clone());
@@ -106,34 +117,33 @@ fn one_of_many(suites: &'static [Suite], plan: RunPlan, arguments: &Arguments, s
 
 async fn join_and_run(
     suites: &'static [Suite],
-    plan: Arc<RunPlan>,
+    plan: Arc<RunPlan<WantedCluster>>,
     shared: &Shared,
     one: &Planned,
     cancel: CancellationToken,
 ) -> Result<Completion, Failed> {
-    let place =
+    let kept =
         shared.environment().await.map_err(|why| format!("{} environment error\n{why}", one.check.id))?;
-    let dir = RunDir::join(&place);
-    let state = dir.read("state.json").map_err(|error| crate::check::chain(&error))?;
-    let state = state.ok_or_else(|| format!("no state of the run in {}", place.display()))?;
-    let session = Session::join(plan.clone(), dir, state, Events::unrecorded(Vec::new()), cancel)
-        .await
-        .map_err(|error| crate::check::chain(&error))?;
+    let dir = RunDir::join(&kept.dir);
+    let events = Events::join(&kept.events, kept.began)
+        .map_err(|error| format!("events {}: {error}", kept.events.display()))?;
+    let state: Option<RunState> = dir.read("state.json").map_err(|error| chain(&error))?;
+    let state = state.ok_or_else(|| format!("no state of the run in {}", kept.dir.display()))?;
+    // The keeper has settled which backend it is.
+    let cluster = plan.cluster.clone().settled(state.cluster.backend);
+    let plan = Arc::new(plan.as_ref().clone().on(cluster));
+    let session =
+        Session::join(plan.clone(), dir, state, events, cancel).await.map_err(|error| chain(&error))?;
     let offer = Offer {
         facilities: Some(session.facilities()),
         served_minor: Some(session.state().served_minor),
         ..Offer::declared(&plan.profile.capabilities)
     };
     // What the cluster turned out not to show is decided only now.
-    let again = crate::run::plan_checks(suites, &plan, &offer).map_err(|problems| problems.to_string())?;
+    let again = plan_checks(suites, &plan, &offer).map_err(|problems| problems.to_string())?;
     let now = again.into_iter().find(|p| p.check.id == one.check.id).unwrap_or_else(|| one.clone());
-    let session = Arc::new(session);
-    let entry = match &now.choice {
-        Choice::Selected => run_one(session.clone(), &now).await,
-        Choice::Skip(reason, detail) => {
-            now.entry(crate::ledger::Outcome::Skip { reason: *reason, detail: detail.clone() })
-        }
-    };
-    keeper::hand_in(session.dir(), &entry).map_err(|error| crate::check::chain(&error))?;
-    completion(&entry)
+    completion(&match &now.choice {
+        Choice::Selected => run_one(Arc::new(session), &now).await,
+        Choice::Skip(reason, detail) => now.entry(Outcome::Skip { reason: *reason, detail: detail.clone() }),
+    })
 }

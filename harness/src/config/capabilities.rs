@@ -1,38 +1,64 @@
 //! What a CCM says it can do, and which checks' needs that meets.
 
+use super::schema::ordered;
 use super::words::{Instances, Protocol};
 use crate::check::Capability;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// The capabilities a profile declares (contract section 5).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schemars(transform = ordered::<Self>)]
 pub struct Capabilities {
-    /// The interface instances are looked up with.
+    /// The interface it looks instances up with.
     pub instances: Instances,
-    /// It reports zones and regions.
+    /// It reports zone and region. Needs `instances`.
     pub zones: bool,
     /// It provisions load balancers.
     pub load_balancer: bool,
     /// It programs routes.
     pub routes: bool,
-    /// It implements `Clusters`; no shared controller calls it.
+    /// It implements `Clusters`, which no shared controller calls.
     pub clusters: bool,
-    /// Instances carry labels of the cloud's own.
+    /// Nodes get labels of the cloud's own (framework 1.30 and later). Needs `instances`.
     pub additional_labels: bool,
-    /// Load balancer status says `ipMode`.
+    /// Load balancer status says `ipMode`. Needs `loadBalancer`.
     pub ip_mode: bool,
     /// Nodes and Services with both IP families.
     pub dual_stack: bool,
-    /// Protocols its load balancers carry.
+    /// Protocols its load balancers carry. Needs `loadBalancer`.
     pub protocols: BTreeSet<Protocol>,
-    /// Session affinity by client IP.
+    /// Session affinity by client IP. Needs `loadBalancer`.
     pub affinity: bool,
-    /// `loadBalancerSourceRanges`.
+    /// `loadBalancerSourceRanges`. Needs `loadBalancer`.
     pub source_ranges: bool,
-    /// Several Services on one load balancer.
+    /// Several Services on one load balancer. Needs `loadBalancer`.
+    #[serde(rename = "sharedLB")]
     pub shared_lb: bool,
-    /// Leader election with two or more replicas.
+    /// Two or more replicas elect a leader by Lease, as in every CCM of the framework.
     pub leader_election: bool,
+}
+
+impl Default for Capabilities {
+    fn default() -> Self {
+        Capabilities {
+            instances: Instances::None,
+            zones: false,
+            load_balancer: false,
+            routes: false,
+            clusters: false,
+            additional_labels: false,
+            ip_mode: false,
+            dual_stack: false,
+            protocols: BTreeSet::from([Protocol::Tcp]),
+            affinity: false,
+            source_ranges: false,
+            shared_lb: false,
+            leader_election: true,
+        }
+    }
 }
 
 impl Capabilities {

@@ -1,17 +1,36 @@
 //! The flags of a framework CCM that set its pace, and the lease timing that follows from them.
 
+use super::duration::in_words;
+use super::forms::Span;
+use super::schema::ordered;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// The pace of leader election. Sound when `duration > renew_deadline > 1.2 * retry_period`, which framework CCMs
 /// check at start (contract section 12).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schemars(transform = ordered::<Self>)]
 pub struct LeaseTiming {
     /// How long others leave a lease alone after they saw it renewed.
+    #[serde(with = "in_words")]
+    #[schemars(with = "Span")]
     pub duration: Duration,
     /// How long a leader tries to renew before it gives up and exits.
+    #[serde(with = "in_words")]
+    #[schemars(with = "Span")]
     pub renew_deadline: Duration,
     /// The pause between two tries, stretched by a random factor of up to 2.2 when waiting as a standby.
+    #[serde(with = "in_words")]
+    #[schemars(with = "Span")]
     pub retry_period: Duration,
+}
+
+impl Default for LeaseTiming {
+    fn default() -> Self {
+        LeaseTiming::DEFAULT
+    }
 }
 
 impl LeaseTiming {
@@ -45,12 +64,6 @@ impl LeaseTiming {
         }
     }
 }
-
-/// How often a framework CCM refreshes node addresses unless told otherwise: 5 min.
-pub const STATUS_FREQUENCY_DEFAULT: Duration = Duration::from_secs(300);
-
-/// How often it does so with [`FAST_FLAGS`]: 10 s.
-pub const STATUS_FREQUENCY_FAST: Duration = Duration::from_secs(10);
 
 /// The speed-up flags of contract section 21: name without dashes, value.
 pub const FAST_FLAGS: &[(&str, &str)] = &[
@@ -115,7 +128,7 @@ pub(crate) const FRAMEWORK_FLAGS: &[&str] = &[
 
 #[cfg(test)]
 mod tests {
-    use super::{FAST_FLAGS, FRAMEWORK_FLAGS, LeaseTiming, STATUS_FREQUENCY_FAST};
+    use super::{FAST_FLAGS, FRAMEWORK_FLAGS, LeaseTiming};
     use crate::config::HumanDuration;
     use std::time::Duration;
 
@@ -125,7 +138,7 @@ mod tests {
             LeaseTiming::FAST.duration,
             LeaseTiming::FAST.renew_deadline,
             LeaseTiming::FAST.retry_period,
-            STATUS_FREQUENCY_FAST,
+            Duration::from_secs(10),
         ];
         for ((name, value), expected) in FAST_FLAGS.iter().zip(timing) {
             assert_eq!(HumanDuration(expected).to_string(), *value, "--{name}");

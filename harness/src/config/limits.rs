@@ -17,7 +17,6 @@ const fn secs(seconds: u64) -> Duration {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limits {
     lease: LeaseTiming,
-    status_frequency: Duration,
     scale: f64,
     overrides: BTreeMap<Budget, Duration>,
 }
@@ -25,14 +24,12 @@ pub struct Limits {
 impl Limits {
     /// The pause between two passes of the CCM's lifecycle loop, `--node-monitor-period`: 5 s.
     pub const MONITOR_PERIOD: Duration = secs(5);
-    /// The pause between two passes of its route loop, `--route-reconciliation-period`: 10 s.
-    pub const ROUTE_PERIOD: Duration = secs(10);
     /// The longest a Service waits in the controller's queue between two tries: 300 s.
     pub const SERVICE_BACKOFF_MOST: Duration = secs(300);
 
-    /// Limits for a CCM that elects with `lease` and refreshes addresses every `status_frequency`, unscaled.
-    pub fn new(lease: LeaseTiming, status_frequency: Duration) -> Limits {
-        Limits { lease, status_frequency, scale: 1.0, overrides: BTreeMap::new() }
+    /// Limits for a CCM that elects with `lease`, unscaled.
+    pub fn new(lease: LeaseTiming) -> Limits {
+        Limits { lease, scale: 1.0, overrides: BTreeMap::new() }
     }
 
     /// Stretches every budget by `factor`, and the quiet windows too when it is above 1.
@@ -54,11 +51,6 @@ impl Limits {
         self.lease
     }
 
-    /// How often the CCM refreshes node addresses, `--node-status-update-frequency`.
-    pub fn status_frequency(&self) -> Duration {
-        self.status_frequency
-    }
-
     /// A watch event is acted upon. B-WATCH: 10 s.
     pub fn watch(&self) -> Duration {
         self.budget(Budget::Watch)
@@ -70,22 +62,11 @@ impl Limits {
         self.budget(Budget::Start)
     }
 
-    /// As [`Limits::start`], behind the lease of a leader that is gone: B-START and one lease duration.
-    pub fn start_behind_a_lease(&self) -> Duration {
-        self.start() + self.lease.duration
-    }
-
     /// The leader is gone; another replica is active. B-FAILOVER, from the lease timing in force: the lease, two of a
     /// standby's longest polls (it may have seen the last renewal late, and it notices the end late), 6.2 s for its
     /// caches. 30 s with default timing, 16.6 s with fast flags.
     pub fn failover(&self) -> Duration {
         self.budget(Budget::Failover)
-    }
-
-    /// The shortest time after which another replica can be active: the lease, less one retry period that may have
-    /// passed since the last renewal. A successor before that did not wait for the lease. Never scaled.
-    pub fn failover_at_least(&self) -> Duration {
-        self.lease.duration.saturating_sub(self.lease.retry_period)
     }
 
     /// A leader that cannot renew has exited (HA-05): the renew deadline, one retry period and 2 s. 14 s by default.
@@ -110,17 +91,6 @@ impl Limits {
         self.budget(Budget::Life)
     }
 
-    /// A kubelet stopped; its node's Ready condition is Unknown. B-NOTREADY: 75 s, the controller manager's grace of
-    /// 50 s (40 s before 1.32), its own loop and the kubelet's last report.
-    pub fn not_ready(&self) -> Duration {
-        self.budget(Budget::NotReady)
-    }
-
-    /// Changed addresses are on the Node. B-ADDR: the status frequency and 5 s.
-    pub fn address(&self) -> Duration {
-        self.budget(Budget::Address)
-    }
-
     /// The taint is gone; the cloud's addresses are on the Node (NODE-INIT-05): 5 s.
     pub fn addresses_after_taint(&self) -> Duration {
         secs(5).mul_f64(self.scale.max(1.0))
@@ -131,11 +101,6 @@ impl Limits {
         secs(2)
     }
 
-    /// The cloud's routes agree with the nodes. B-ROUTE: 25 s, two periods and slack.
-    pub fn route(&self) -> Duration {
-        self.budget(Budget::Route)
-    }
-
     /// A Service is as wanted after its last `failures` tries failed in a row. B-SVC(n): the controller's pauses of
     /// 5 s doubling up to 300 s, and 10 s. 10 s after none; 15, 25, 45, 85 s after 1 to 4. The pauses are scaled too.
     pub fn service_after(&self, failures: u32) -> Duration {
@@ -143,11 +108,6 @@ impl Limits {
         let pause = |n: u32| 5_u64.checked_shl(n).filter(|_| n < 32).map_or(most, |s| s.min(most));
         let waited = secs((0..failures).map(pause).sum());
         waited.mul_f64(self.scale.max(1.0)) + self.budget(Budget::Service)
-    }
-
-    /// An Event is readable after what it tells of. B-EVENT: 10 s.
-    pub fn event(&self) -> Duration {
-        self.budget(Budget::Event)
     }
 
     /// The CCM's manifests are applied to a cold cluster; every node is initialised. B-BOOT: 180 s.
@@ -177,20 +137,10 @@ impl Limits {
         self.budget(Budget::QuietLife)
     }
 
-    /// Nothing happens to routes. 30 s, three periods.
-    pub fn quiet_routes(&self) -> Duration {
-        self.budget(Budget::QuietRoutes)
-    }
-
     /// Nothing happens to a Service and its load balancer. 45 s: past the 30 s at which the controller looks at every
     /// Service again.
     pub fn quiet_services(&self) -> Duration {
         self.budget(Budget::QuietServices)
-    }
-
-    /// A node's addresses stay. Three status periods.
-    pub fn quiet_addresses(&self) -> Duration {
-        self.budget(Budget::QuietAddresses)
     }
 
     /// The value of a budget by its name: the override, else the contract's number and the factor.
@@ -200,7 +150,7 @@ impl Limits {
         }
         let lease = &self.lease;
         let (base, factor) = match budget {
-            Budget::Watch | Budget::Life | Budget::Service | Budget::Event => (secs(10), self.scale),
+            Budget::Watch | Budget::Life | Budget::Service => (secs(10), self.scale),
             Budget::Start => (secs(60), self.scale),
             Budget::Failover => {
                 // The lease runs on the CCM's clock, so only what comes on top of it grows on a slow machine.
@@ -210,14 +160,10 @@ impl Limits {
             Budget::StepDown => {
                 return lease.renew_deadline + lease.retry_period + secs(2).mul_f64(self.scale);
             }
-            Budget::NotReady => (secs(75), self.scale),
-            Budget::Address => return self.status_frequency + secs(5).mul_f64(self.scale),
-            Budget::Route => (secs(25), self.scale),
             Budget::Boot => (secs(180), self.scale),
-            Budget::QuietNodes | Budget::QuietRoutes => (secs(30), self.scale.max(1.0)),
+            Budget::QuietNodes => (secs(30), self.scale.max(1.0)),
             Budget::QuietLife => (secs(20), self.scale.max(1.0)),
             Budget::QuietServices => (secs(45), self.scale.max(1.0)),
-            Budget::QuietAddresses => (3 * self.status_frequency, self.scale.max(1.0)),
         };
         base.mul_f64(factor)
     }
@@ -226,16 +172,16 @@ impl Limits {
 #[cfg(test)]
 mod tests {
     use super::{Limits, secs};
-    use crate::config::{Budget, LeaseTiming, STATUS_FREQUENCY_DEFAULT, STATUS_FREQUENCY_FAST};
+    use crate::config::{Budget, LeaseTiming};
     use std::collections::BTreeMap;
     use std::time::Duration;
 
     fn default() -> Limits {
-        Limits::new(LeaseTiming::DEFAULT, STATUS_FREQUENCY_DEFAULT)
+        Limits::new(LeaseTiming::DEFAULT)
     }
 
     fn fast() -> Limits {
-        Limits::new(LeaseTiming::FAST, STATUS_FREQUENCY_FAST)
+        Limits::new(LeaseTiming::FAST)
     }
 
     #[test]
@@ -244,29 +190,21 @@ mod tests {
         for (got, contract_s) in [
             (limits.watch(), 10),
             (limits.start(), 60),
-            (limits.start_behind_a_lease(), 75),
             (limits.failover(), 30),
-            (limits.failover_at_least(), 13),
             (limits.step_down(), 14),
             (limits.life(), 10),
-            (limits.not_ready(), 75),
-            (limits.address(), 305),
-            (limits.route(), 25),
             (limits.service_after(0), 10),
             (limits.service_after(1), 15),
             (limits.service_after(2), 25),
             (limits.service_after(3), 45),
             (limits.service_after(4), 85),
-            (limits.event(), 10),
             (limits.boot(), 180),
             (limits.nodes_after(secs(60)), 70),
             (limits.services_after(secs(60)), 70),
             (limits.services_after(secs(900)), 310),
             (limits.quiet_nodes(), 30),
             (limits.quiet_life(), 20),
-            (limits.quiet_routes(), 30),
             (limits.quiet_services(), 45),
-            (limits.quiet_addresses(), 900),
         ] {
             assert_eq!(got, secs(contract_s));
         }
@@ -276,10 +214,7 @@ mod tests {
     fn follow_the_fast_flags() {
         let limits = fast();
         assert_eq!(limits.failover(), Duration::from_millis(16_600));
-        assert_eq!(limits.failover_at_least(), secs(5));
         assert_eq!(limits.step_down(), secs(7));
-        assert_eq!(limits.address(), secs(15));
-        assert_eq!(limits.quiet_addresses(), secs(30));
     }
 
     #[test]

@@ -8,38 +8,50 @@ mod capabilities;
 mod cluster;
 mod duration;
 mod flags;
+mod forms;
 mod limits;
+mod paths;
 mod plan;
 mod problem;
 mod profile;
 mod profile_file;
 mod profile_reading;
 mod run_file;
-mod schema;
+pub mod schema;
 mod select;
 #[cfg(test)]
 mod tests;
+mod walk;
 mod words;
 pub mod yaml;
 
 pub use capabilities::Capabilities;
-pub use cluster::{ClusterPlan, ExistingCluster, Kubernetes, OwnCluster, Topology};
+pub use cluster::{
+    DesiredCluster, ExistingCluster, Kubernetes, OwnCluster, SettledCluster, Topology, WantedCluster,
+};
 pub use duration::{BadDuration, HumanDuration};
-pub use flags::{FAST_FLAGS, LeaseTiming, STATUS_FREQUENCY_DEFAULT, STATUS_FREQUENCY_FAST};
+pub use flags::{FAST_FLAGS, LeaseTiming};
+pub use forms::OWN_PLACEHOLDERS;
 pub use limits::Limits;
+pub use paths::workspace;
 pub use plan::{Completeness, RunPlan, Source, plan};
 pub(crate) use problem::did_you_mean;
 pub use problem::{Origin, Problem, Problems};
-pub use profile::{
-    Build, Deviation, Framework, Image, Lease, Location, NULL_PROFILE, Profile, ProviderIdFormat,
-    REFERENCE_PROFILE, Workload, workspace,
-};
-pub use profile_file::{OWN_PLACEHOLDERS, ProfileFile};
+pub use profile::{Build, Framework, Image, NULL_PROFILE, Profile, ProviderIdFormat, REFERENCE_PROFILE};
+pub use profile_file::{Deviation, Lease, Location, Workload};
 pub use run_file::{ClusterKeys, LimitKeys, OutputKeys, RunFile, SelectKeys};
 pub use select::{Candidate, Choice, LONG_S, Offer, Selection, select, unknown_deviations};
 pub use words::{
-    BackendKind, Budget, Deployment, Instances, Keep, NodeIp, Ownership, Protocol, ProviderId, Timing,
+    API_VERSION, AddressType, BackendChoice, BackendKind, Budget, Deployment, Instances, Keep, NodeIp,
+    Ownership, Protocol, ProviderId, Timing,
 };
 
-/// The version every file of the harness carries as `apiVersion`.
-pub const API_VERSION: &str = "ccm-conformance/v1";
+/// The JSON Schema of a profile.
+pub fn profile_schema() -> serde_json::Value {
+    profile_reading::SCHEMA.clone()
+}
+
+/// The JSON Schema of a run file.
+pub fn run_schema() -> serde_json::Value {
+    run_file::SCHEMA.clone()
+}

@@ -85,8 +85,8 @@ impl Problems {
         });
     }
 
-    /// What the walk left over, typed. The walk's schema is as strict as the type, so a refusal here says that the
-    /// two differ; it is reported all the same rather than hidden.
+    /// What the walk left over, typed. The schema is the type's, so a refusal here says that the two differ; it is
+    /// reported all the same rather than hidden.
     pub(crate) fn typed<T: DeserializeOwned + Default>(
         &mut self,
         sound: Map<String, Value>,
@@ -104,11 +104,6 @@ impl Problems {
     /// The problems, when there are any: the command line's first, then each file's by line.
     pub(crate) fn or<T>(self, value: T) -> Result<T, Problems> {
         if self.0.is_empty() { Ok(value) } else { Err(self.sorted()) }
-    }
-
-    /// Whether `file` has a problem with exactly this key.
-    pub(crate) fn has(&self, file: &Path, key: &str) -> bool {
-        self.0.iter().any(|p| p.key == key && matches!(&p.origin, Origin::File { path, .. } if path == file))
     }
 
     /// In the order in which they are shown.
@@ -129,21 +124,16 @@ pub(crate) fn did_you_mean(word: &str, words: impl IntoIterator<Item = impl AsRe
 /// The word nearest to `word`, when it is near enough to be a slip: spelling in another case or with other
 /// separators, or one change in three letters.
 pub(crate) fn nearest(word: &str, words: impl IntoIterator<Item = impl AsRef<str>>) -> Option<String> {
-    let folded = fold(word);
-    words
-        .into_iter()
-        .map(|candidate| (distance(&folded, &fold(candidate.as_ref())), candidate.as_ref().to_owned()))
-        .filter(|(far, candidate)| *far <= candidate.len().max(word.len()) / 3)
-        .min()
-        .map(|(_, candidate)| candidate)
+    near(word, words).into_iter().next()
 }
 
 /// All words near `word`, nearest first.
 pub(crate) fn near(word: &str, words: impl IntoIterator<Item = impl AsRef<str>>) -> Vec<String> {
     let folded = fold(word);
+    let distance = |candidate: &str| strsim::osa_distance(&folded, &fold(candidate));
     let mut found: Vec<(usize, String)> = words
         .into_iter()
-        .map(|candidate| (distance(&folded, &fold(candidate.as_ref())), candidate.as_ref().to_owned()))
+        .map(|candidate| (distance(candidate.as_ref()), candidate.as_ref().to_owned()))
         .filter(|(far, candidate)| *far <= candidate.len().max(word.len()) / 3)
         .collect();
     found.sort();
@@ -151,30 +141,8 @@ pub(crate) fn near(word: &str, words: impl IntoIterator<Item = impl AsRef<str>>)
     found.into_iter().map(|(_, candidate)| candidate).collect()
 }
 
-fn fold(word: &str) -> Vec<char> {
+fn fold(word: &str) -> String {
     word.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
-}
-
-/// Single-letter changes, insertions, removals and swaps of neighbours between two words.
-fn distance(a: &[char], b: &[char]) -> usize {
-    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
-    for (i, row) in rows.iter_mut().enumerate() {
-        row[0] = i;
-    }
-    for (j, cell) in rows[0].iter_mut().enumerate() {
-        *cell = j;
-    }
-    for i in 1..=a.len() {
-        for j in 1..=b.len() {
-            let changed = usize::from(a[i - 1] != b[j - 1]);
-            let mut least = (rows[i - 1][j] + 1).min(rows[i][j - 1] + 1).min(rows[i - 1][j - 1] + changed);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                least = least.min(rows[i - 2][j - 2] + 1);
-            }
-            rows[i][j] = least;
-        }
-    }
-    rows[a.len()][b.len()]
 }
 
 #[cfg(test)]

@@ -4,9 +4,10 @@
 
 use super::capabilities::Capabilities;
 use super::flags::{FAST_FLAGS, FRAMEWORK_FLAGS, LeaseTiming};
-use super::problem::Problems;
-use super::profile_reading as reading;
-use super::words::{Budget, Deployment, Ownership};
+use super::paths::{looks_like_path, workspace};
+use super::problem::did_you_mean;
+use super::profile_file::{Deviation, Lease, Location, Workload};
+use super::words::{AddressType, Budget, Deployment, Ownership};
 use fake_cloud::dialects::{self, InstanceIds};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -55,7 +56,7 @@ pub struct Profile {
     /// Where its machines are, unless a check says otherwise.
     pub location: Location,
     /// The types of addresses in the order in which it reports them; empty when that is the cloud's order.
-    pub address_order: Vec<String>,
+    pub address_order: Vec<AddressType>,
     /// What of its load balancers says which Service they are for.
     pub load_balancer_owner: Ownership,
     /// How many replicas run.
@@ -114,50 +115,6 @@ pub struct Build {
     pub features: BTreeSet<String>,
 }
 
-/// The workload that runs a CCM.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Workload {
-    /// Namespace.
-    pub namespace: String,
-    /// Name of the Deployment or DaemonSet.
-    pub name: String,
-    /// The CCM's container; `None` when it has but one.
-    pub container: Option<String>,
-}
-
-/// A leader election lease.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lease {
-    /// Namespace.
-    pub namespace: String,
-    /// Name.
-    pub name: String,
-}
-
-/// Where a machine is, in the cloud's words.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Location {
-    /// The region.
-    pub region: String,
-    /// The zone.
-    pub zone: String,
-}
-
-impl fmt::Display for Lease {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.namespace, self.name)
-    }
-}
-
-/// A deviation that a vendor documents.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Deviation {
-    /// The check's id.
-    pub id: String,
-    /// Why the CCM deviates.
-    pub reason: String,
-}
-
 /// The form of a provider's ids: a text around the instance id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProviderIdFormat {
@@ -191,25 +148,6 @@ impl fmt::Display for ProviderIdFormat {
 }
 
 impl Profile {
-    /// The profile of that name, or at that path (its folder or its file).
-    ///
-    /// # Errors
-    /// There is none, or it is not sound; all its problems together.
-    pub fn load(name_or_path: &str) -> Result<Profile, Problems> {
-        let mut problems = Problems::default();
-        let read = match find(name_or_path) {
-            Ok(file) => reading::read(&file, &mut problems),
-            Err(what) => {
-                problems.file(Path::new(name_or_path), what);
-                None
-            }
-        };
-        match read {
-            Some(profile) => problems.or(profile),
-            None => Err(problems.sorted()),
-        }
-    }
-
     /// Names of the built-in profiles, sorted; empty when the workspace is gone.
     pub fn built_in() -> Vec<String> {
         let folders = std::fs::read_dir(built_in_folder()).into_iter().flatten().flatten();
@@ -265,12 +203,6 @@ impl Profile {
 /// A profile's file in its folder.
 const PROFILE_FILE: &str = "profile.yaml";
 
-/// The workspace this harness was built from: where built-in profiles, topologies and packages to build are.
-pub fn workspace() -> PathBuf {
-    let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
-    crate_folder.parent().unwrap_or(crate_folder).to_owned()
-}
-
 fn built_in_folder() -> PathBuf {
     workspace().join("fixtures/ccms")
 }
@@ -281,7 +213,7 @@ fn built_in_folder() -> PathBuf {
 /// There is none; what was looked for.
 pub(crate) fn find(name_or_path: &str) -> Result<PathBuf, String> {
     let path = Path::new(name_or_path);
-    if super::run_file::looks_like_path(name_or_path) {
+    if looks_like_path(name_or_path) {
         let file = if path.is_dir() { path.join(PROFILE_FILE) } else { path.to_owned() };
         return if file.is_file() {
             Ok(file)
@@ -302,22 +234,9 @@ pub(crate) fn find(name_or_path: &str) -> Result<PathBuf, String> {
         ));
     }
     let names = Profile::built_in();
-    let near = super::problem::did_you_mean(name_or_path, &names);
+    let near = did_you_mean(name_or_path, &names);
     Err(format!(
         "no built-in profile '{name_or_path}' among {}, and a path has a '/'{near}",
         names.join(", ")
     ))
-}
-
-/// The minor version in `1.<minor>`.
-///
-/// # Errors
-/// Another form, or a version older than the contract covers.
-pub(crate) fn framework_minor(text: &str) -> Result<u32, String> {
-    let minor = text.strip_prefix("1.").and_then(|minor| minor.parse().ok());
-    match minor {
-        Some(minor) if minor >= 20 => Ok(minor),
-        Some(_) => Err(String::from("older than 1.20, the oldest version that is judged")),
-        None => Err(String::from("not a framework version; write e.g. \"1.36\"")),
-    }
 }

@@ -1,400 +1,274 @@
-//! The profile file: how a vendor describes a CCM, every key optional here. [`super::Profile`] says what it means.
+//! The profile file: how a vendor describes a CCM. Keys, meaning and defaults are said here and nowhere else: the schema,
+//! the table in `fixtures/ccms/README.md` and what is said of mistakes come from these types. [`super::Profile`] is what
+//! a profile means.
 
+use super::capabilities::Capabilities;
 use super::duration::HumanDuration;
-use super::schema::{Key, Kind, key};
-use super::words::{Budget, Deployment, Instances, Ownership, Protocol};
+use super::flags::LeaseTiming;
+use super::forms::{
+    Argument, CheckId, FlagName, FrameworkVersion, ImageReference, Name, Placeholder, ProviderIdText, Span,
+    Variable, Zone,
+};
+use super::schema::{Keyed, ordered};
+use super::words::{API_VERSION, AddressType, Budget, Deployment, Ownership};
+use fake_cloud::dialects::NAMES as DIALECTS;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
-/// A profile file (`kind: Profile`). `fixtures/ccms/README.md` describes every key.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ProfileFile {
-    /// `ccm-conformance/v1`.
-    pub api_version: Option<String>,
-    /// `Profile`.
-    pub kind: Option<String>,
-    /// The CCM's name.
-    pub name: Option<String>,
+/// A profile: a CCM as it is described to the harness. Paths are relative to the profile, durations have a unit (`30s`).
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schemars(rename = "Profile", transform = ordered::<Self>)]
+#[schemars(extend("required" = ["apiVersion", "kind", "name", "manifests", "capabilities"]))]
+pub(crate) struct ProfileFile {
+    /// Version of this format.
+    #[schemars(extend("const" = API_VERSION))]
+    pub(crate) api_version: String,
+    /// What this file is.
+    #[schemars(extend("const" = "Profile"))]
+    pub(crate) kind: String,
+    /// The CCM's name in reports.
+    #[schemars(with = "Name", example = &"acme", extend("x-missing" = "write the CCM's name"))]
+    pub(crate) name: String,
     /// One sentence about it.
-    pub description: Option<String>,
-    /// Whether it is built on the shared framework, and on which version.
-    #[serde(default)]
-    pub framework: FrameworkKeys,
-    /// Its image.
-    pub image: Option<ImageKeys>,
-    /// Its manifests: files and folders, relative to the profile.
-    pub manifests: Option<Vec<String>>,
-    /// Its workload among the manifests.
-    #[serde(default)]
-    pub workload: WorkloadKeys,
-    /// What it speaks to the cloud.
-    pub dialect: Option<String>,
-    /// What it can do.
-    pub capabilities: Option<CapabilityKeys>,
-    /// Its lease.
-    #[serde(default)]
-    pub lease: LeaseKeys,
-    /// The pace of its leader election without flags.
-    #[serde(default)]
-    pub lease_timing: LeaseTimingKeys,
-    /// The port of `/healthz` and `/metrics`.
-    pub secure_port: Option<u16>,
-    /// Its flags.
-    #[serde(default)]
-    pub flags: FlagKeys,
+    #[schemars(example = &"The CCM of Acme.")]
+    pub(crate) description: String,
+    /// What it declares about the shared framework `k8s.io/cloud-provider`.
+    #[schemars(extend("x-default" = "not built on it"))]
+    pub(crate) framework: FrameworkKeys,
+    /// Its image, for `${IMAGE}` in the manifests: one of the next two. Without it the manifests name the image
+    /// themselves.
+    pub(crate) image: Option<ImageKeys>,
+    /// Manifest files and folders, applied in this order; of a folder every `.yaml`, `.yml` and `.json` file, by name.
+    /// `[]` deploys nothing: for a CCM that runs already.
+    #[schemars(example = ["manifests"])]
+    #[schemars(extend("x-missing" = "list the CCM's manifests ('[]' deploys nothing)"))]
+    pub(crate) manifests: Vec<String>,
+    /// The CCM's Deployment or DaemonSet among the manifests.
+    #[schemars(extend("x-default" = "the only one there"))]
+    pub(crate) workload: Option<Workload>,
+    /// What it speaks to the cloud; the fake cloud answers in this dialect.
+    #[schemars(extend("enum" = DIALECTS))]
+    pub(crate) dialect: String,
+    /// What it can do. Checks of what is not declared do not apply.
+    #[schemars(extend("x-missing" = "say what the CCM can do, e.g. 'instances: v2'"))]
+    pub(crate) capabilities: Capabilities,
+    /// Its leader election lease.
+    pub(crate) lease: Lease,
+    /// The pace of its leader election when no flag says otherwise; limits for failover follow from it. The lease must
+    /// outlast the renew deadline, and that 1.2 retry periods.
+    pub(crate) lease_timing: LeaseTiming,
+    /// Port of `/healthz` and `/metrics` (HTTPS); `0` when it serves none.
+    pub(crate) secure_port: u16,
+    /// Its command line flags.
+    pub(crate) flags: FlagKeys,
     /// Its provider ids.
-    #[serde(default)]
-    pub provider_id: ProviderIdKeys,
-    /// Where its machines are.
-    #[serde(default)]
-    pub location: LocationKeys,
-    /// The order in which it reports addresses.
-    pub address_order: Option<Vec<String>>,
+    pub(crate) provider_id: ProviderIdKeys,
+    /// Where its machines are, in the cloud's words: real Nodes, and those of checks that do not care.
+    pub(crate) location: Location,
+    /// The types of addresses in the order in which it reports them, where that is not the cloud's.
+    #[schemars(example = ["Hostname", "ExternalIP", "InternalIP"], extend("x-default" = "the cloud's"))]
+    pub(crate) address_order: Vec<AddressType>,
     /// What of its load balancers says which Service they are for.
-    pub load_balancer_owner: Option<Ownership>,
-    /// How many replicas run.
-    pub replicas: Option<u32>,
-    /// Further `${NAME}` in its manifests.
-    #[serde(default)]
-    pub placeholders: BTreeMap<String, String>,
-    /// Variables for its container.
-    #[serde(default)]
-    pub environment: BTreeMap<String, String>,
-    /// Wait budgets of its own, by name.
-    #[serde(default)]
-    pub budgets: BTreeMap<Budget, HumanDuration>,
-    /// Deviations its vendor documents.
-    #[serde(default)]
-    pub declared: Vec<DeclaredKeys>,
-    /// Where it runs.
-    pub deployment: Option<Deployment>,
+    pub(crate) load_balancer_owner: Ownership,
+    /// Replicas that run.
+    #[schemars(range(min = 1, max = 9), example = 3)]
+    #[schemars(extend("x-default" = "`2` with leader election, else `1`"))]
+    pub(crate) replicas: Option<u32>,
+    /// Values for further `${NAME}` in the manifests, besides those the harness fills in (see below).
+    #[schemars(with = "Keyed<Placeholder, String>", example = BTreeMap::from([("CLUSTER_ID", "demo")]))]
+    pub(crate) placeholders: BTreeMap<String, String>,
+    /// Variables for the CCM's container; values may hold `${NAME}`.
+    #[schemars(with = "Keyed<Variable, String>")]
+    #[schemars(example = BTreeMap::from([("ACME_URL", "${CLOUD_ENDPOINT}/v2")]))]
+    pub(crate) environment: BTreeMap<String, String>,
+    /// Wait budgets of its own by name: how long it may take for what others do faster. A run file wins over it; the
+    /// report shows it under `changes`.
+    #[schemars(with = "Keyed<Budget, Span>", example = BTreeMap::from([("life", "60s")]))]
+    pub(crate) budgets: BTreeMap<Budget, HumanDuration>,
+    /// Deviations you document. The report shows them beside the outcome; a failed MUST stays a failed MUST.
+    pub(crate) declared: Vec<Deviation>,
+    /// Where it runs. The harness deploys in-cluster in either case; with `hosted` the bootstrap checks are 'not
+    /// observable' and the boot model takes the CCM as running.
+    pub(crate) deployment: Deployment,
 }
 
-macro_rules! table {
-    ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $kind:ty,)+ }) => {
-        $(#[$doc])*
-        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-        #[serde(rename_all = "camelCase", deny_unknown_fields)]
-        pub struct $name { $($(#[$field_doc])* pub $field: Option<$kind>,)+ }
-    };
-}
-
-table! {
-    /// `framework` of a profile.
-    FrameworkKeys {
-        /// Whether the exact strings and timings of the framework bind it.
-        profile: bool,
-        /// `1.<minor>`.
-        version: String,
+impl Default for ProfileFile {
+    fn default() -> Self {
+        ProfileFile {
+            api_version: String::new(),
+            kind: String::new(),
+            name: String::new(),
+            description: String::new(),
+            framework: FrameworkKeys::default(),
+            image: None,
+            manifests: Vec::new(),
+            workload: None,
+            dialect: DIALECTS[0].to_owned(),
+            capabilities: Capabilities::default(),
+            lease: Lease::default(),
+            lease_timing: LeaseTiming::DEFAULT,
+            secure_port: 10_258,
+            flags: FlagKeys::default(),
+            provider_id: ProviderIdKeys::default(),
+            location: Location::default(),
+            address_order: Vec::new(),
+            load_balancer_owner: Ownership::Uid,
+            replicas: None,
+            placeholders: BTreeMap::new(),
+            environment: BTreeMap::new(),
+            budgets: BTreeMap::new(),
+            declared: Vec::new(),
+            deployment: Deployment::InCluster,
+        }
     }
 }
 
-table! {
-    /// `image` of a profile: one of the two.
-    ImageKeys {
-        /// A reference that Docker can pull or has.
-        reference: String,
-        /// Built from a package of the workspace.
-        build: BuildKeys,
+/// `framework` of a profile.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schemars(transform = ordered::<Self>)]
+pub(crate) struct FrameworkKeys {
+    /// Whether it is built on the framework. Then the framework's exact strings and timings bind it; for others these
+    /// rows are SHOULD.
+    #[schemars(extend("x-default" = "`true` with a version, else `false`"))]
+    pub(crate) profile: Option<bool>,
+    /// The framework's version. It is judged by the behaviour of this version, whatever the cluster's is.
+    #[schemars(with = "FrameworkVersion", example = &"1.36")]
+    #[schemars(extend("x-default" = "required with `framework.profile: true`"))]
+    pub(crate) version: Option<String>,
+}
+
+/// `image` of a profile: one of the two.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schemars(transform = ordered::<Self>)]
+pub(crate) struct ImageKeys {
+    /// An image that Docker has or can pull; `--image` and the run file's `image` put another in its place.
+    #[schemars(with = "ImageReference", example = &"registry.example/acme-ccm:v1.2.3")]
+    pub(crate) reference: Option<String>,
+    /// An image built from a package of this workspace.
+    pub(crate) build: Option<BuildKeys>,
+}
+
+/// `image.build` of a profile.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schemars(transform = ordered::<Self>, extend("required" = ["package"]))]
+pub(crate) struct BuildKeys {
+    /// The package.
+    #[schemars(with = "Name", example = &"reference-ccm", extend("x-missing" = "name the package to build"))]
+    pub(crate) package: String,
+    /// Its binary.
+    #[schemars(with = "Name", extend("x-default" = "the package's name"))]
+    pub(crate) binary: Option<String>,
+    /// Its features.
+    #[schemars(with = "BTreeSet<Name>", example = ["mutants"])]
+    pub(crate) features: BTreeSet<String>,
+}
+
+/// The workload that runs a CCM.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schemars(transform = ordered::<Self>, extend("required" = ["name"]))]
+pub struct Workload {
+    /// Its namespace.
+    #[schemars(with = "Name")]
+    pub namespace: String,
+    /// Its name.
+    #[schemars(with = "Name", example = &"acme-ccm", extend("x-missing" = "name the Deployment or DaemonSet"))]
+    pub name: String,
+    /// The CCM's container in it.
+    #[schemars(with = "Name", example = &"manager", extend("x-default" = "the first"))]
+    pub container: Option<String>,
+}
+
+impl Default for Workload {
+    fn default() -> Self {
+        Workload { namespace: String::from("kube-system"), name: String::new(), container: None }
     }
 }
 
-table! {
-    /// `image.build` of a profile.
-    BuildKeys {
-        /// The package.
-        package: String,
-        /// Its binary.
-        binary: String,
-        /// Its features.
-        features: Vec<String>,
+/// A leader election lease.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schemars(transform = ordered::<Self>)]
+pub struct Lease {
+    /// Its namespace.
+    #[schemars(with = "Name")]
+    pub namespace: String,
+    /// Its name.
+    #[schemars(with = "Name")]
+    pub name: String,
+}
+
+impl Default for Lease {
+    fn default() -> Self {
+        Lease { namespace: String::from("kube-system"), name: String::from("cloud-controller-manager") }
     }
 }
 
-table! {
-    /// `workload` of a profile.
-    WorkloadKeys {
-        /// Namespace of the Deployment or DaemonSet.
-        namespace: String,
-        /// Its name.
-        name: String,
-        /// The CCM's container in it.
-        container: String,
+impl fmt::Display for Lease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
     }
 }
 
-table! {
-    /// `capabilities` of a profile.
-    CapabilityKeys {
-        /// The interface instances are looked up with.
-        instances: Instances,
-        /// Zones and regions.
-        zones: bool,
-        /// Load balancers.
-        load_balancer: bool,
-        /// Routes.
-        routes: bool,
-        /// `Clusters`.
-        clusters: bool,
-        /// Labels of the cloud's own.
-        additional_labels: bool,
-        /// `ipMode` in load balancer status.
-        ip_mode: bool,
-        /// Both IP families.
-        dual_stack: bool,
-        /// Protocols of load balancers.
-        protocols: Vec<Protocol>,
-        /// Session affinity.
-        affinity: bool,
-        /// `loadBalancerSourceRanges`.
-        source_ranges: bool,
-        /// Several Services on one load balancer.
-        #[serde(rename = "sharedLB")]
-        shared_lb: bool,
-        /// Leader election.
-        leader_election: bool,
+/// `flags` of a profile.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schemars(transform = ordered::<Self>)]
+pub(crate) struct FlagKeys {
+    /// Flags it accepts, without values; dashes may be left out. `framework` stands for all flags of the framework. With
+    /// the four speed-up flags among them, runs use `timing: fast`.
+    #[schemars(with = "Vec<FlagName>", example = ["framework", "acme-region"])]
+    pub(crate) accepted: Vec<String>,
+    /// Arguments it always gets beyond those in its manifests.
+    #[schemars(with = "Vec<Argument>", example = ["--cluster-cidr=10.244.0.0/16"])]
+    pub(crate) extra: Vec<String>,
+}
+
+/// `providerId` of a profile.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schemars(transform = ordered::<Self>)]
+pub(crate) struct ProviderIdKeys {
+    /// Their form; `{id}` is the instance's id in the cloud.
+    #[schemars(with = "ProviderIdText", example = &"acme:///{id}", extend("x-default" = "`<dialect>://{id}`"))]
+    pub(crate) format: Option<String>,
+}
+
+/// Where a machine is, in the cloud's words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schemars(transform = ordered::<Self>)]
+pub struct Location {
+    /// The region.
+    #[schemars(with = "Name", example = &"fsn1")]
+    pub region: String,
+    /// The zone; `""` when the CCM reports none.
+    #[schemars(with = "Zone", example = &"fsn1-dc14")]
+    pub zone: String,
+}
+
+impl Default for Location {
+    fn default() -> Self {
+        Location { region: String::from("region-1"), zone: String::from("zone-a") }
     }
 }
 
-table! {
-    /// `lease` of a profile.
-    LeaseKeys {
-        /// Its namespace.
-        namespace: String,
-        /// Its name.
-        name: String,
-    }
-}
-
-table! {
-    /// `leaseTiming` of a profile.
-    LeaseTimingKeys {
-        /// Lease duration.
-        duration: HumanDuration,
-        /// Renew deadline.
-        renew_deadline: HumanDuration,
-        /// Retry period.
-        retry_period: HumanDuration,
-    }
-}
-
-table! {
-    /// `flags` of a profile.
-    FlagKeys {
-        /// Flags it accepts; `framework` stands for all of the framework's.
-        accepted: Vec<String>,
-        /// Arguments it always gets.
-        extra: Vec<String>,
-    }
-}
-
-table! {
-    /// `providerId` of a profile.
-    ProviderIdKeys {
-        /// The form, with `{id}` for the instance id.
-        format: String,
-    }
-}
-
-table! {
-    /// `location` of a profile.
-    LocationKeys {
-        /// The region.
-        region: String,
-        /// The zone.
-        zone: String,
-    }
-}
-
-table! {
-    /// An entry of `declared` of a profile.
-    DeclaredKeys {
-        /// The check's id.
-        id: String,
-        /// Why the CCM deviates.
-        reason: String,
-    }
-}
-
-impl ProfileFile {
-    /// What `kind` says in a profile file.
-    pub const KIND: &str = "Profile";
-}
-
-/// The dialects the fake cloud speaks.
-pub(crate) const DIALECTS: &[&str] = fake_cloud::dialects::NAMES;
-
-/// Types of Node addresses.
-const ADDRESS_TYPES: &[&str] = &["Hostname", "InternalIP", "ExternalIP", "InternalDNS", "ExternalDNS"];
-
-/// Placeholders in manifests that the harness fills in itself; a profile cannot set them.
-pub const OWN_PLACEHOLDERS: &[&str] = &["CLOUD_ENDPOINT", "CLOUD_TOKEN", "IMAGE"];
-
-/// The keys of a profile file.
-pub(crate) const KEYS: &[Key] = &[
-    key("apiVersion", &Kind::Text),
-    key("kind", &Kind::Text),
-    key("name", &Kind::Form(name)),
-    key("description", &Kind::Text),
-    key(
-        "framework",
-        &Kind::Table(&[key("profile", &Kind::Switch), key("version", &Kind::Form(framework_version))]),
-    ),
-    key(
-        "image",
-        &Kind::Table(&[
-            key("reference", &Kind::Form(image_reference)),
-            key(
-                "build",
-                &Kind::Table(&[
-                    key("package", &Kind::Form(name)),
-                    key("binary", &Kind::Form(name)),
-                    key("features", &Kind::List(&Kind::Form(name))),
-                ]),
-            ),
-        ]),
-    ),
-    key("manifests", &Kind::List(&Kind::Text)),
-    key(
-        "workload",
-        &Kind::Table(&[
-            key("namespace", &Kind::Form(name)),
-            key("name", &Kind::Form(name)),
-            key("container", &Kind::Form(name)),
-        ]),
-    ),
-    key("dialect", &Kind::Word(DIALECTS)),
-    key(
-        "capabilities",
-        &Kind::Table(&[
-            key("instances", &Kind::Word(Instances::WORDS)),
-            key("zones", &Kind::Switch),
-            key("loadBalancer", &Kind::Switch),
-            key("routes", &Kind::Switch),
-            key("clusters", &Kind::Switch),
-            key("additionalLabels", &Kind::Switch),
-            key("ipMode", &Kind::Switch),
-            key("dualStack", &Kind::Switch),
-            key("protocols", &Kind::List(&Kind::Word(Protocol::WORDS))),
-            key("affinity", &Kind::Switch),
-            key("sourceRanges", &Kind::Switch),
-            key("sharedLB", &Kind::Switch),
-            key("leaderElection", &Kind::Switch),
-        ]),
-    ),
-    key("lease", &Kind::Table(&[key("namespace", &Kind::Form(name)), key("name", &Kind::Form(name))])),
-    key(
-        "leaseTiming",
-        &Kind::Table(&[
-            key("duration", &Kind::Form(super::run_file::duration)),
-            key("renewDeadline", &Kind::Form(super::run_file::duration)),
-            key("retryPeriod", &Kind::Form(super::run_file::duration)),
-        ]),
-    ),
-    key("securePort", &Kind::Whole(0, 65_535)),
-    key(
-        "flags",
-        &Kind::Table(&[
-            key("accepted", &Kind::List(&Kind::Form(flag_name))),
-            key("extra", &Kind::List(&Kind::Form(argument))),
-        ]),
-    ),
-    key("providerId", &Kind::Table(&[key("format", &Kind::Form(provider_id))])),
-    key("location", &Kind::Table(&[key("region", &Kind::Form(name)), key("zone", &Kind::Form(zone))])),
-    key("addressOrder", &Kind::List(&Kind::Word(ADDRESS_TYPES))),
-    key("loadBalancerOwner", &Kind::Word(Ownership::WORDS)),
-    key("replicas", &Kind::Whole(1, 9)),
-    key("placeholders", &Kind::Free(placeholder, &Kind::Text)),
-    key("environment", &Kind::Free(variable, &Kind::Text)),
-    key("budgets", &Kind::Free(super::run_file::budget_name, &Kind::Form(super::run_file::duration))),
-    key(
-        "declared",
-        &Kind::List(&Kind::Table(&[key("id", &Kind::Form(check_id)), key("reason", &Kind::Text)])),
-    ),
-    key("deployment", &Kind::Word(Deployment::WORDS)),
-];
-
-fn accept(sound: bool, why: &str) -> Result<(), String> {
-    if sound { Ok(()) } else { Err(why.to_owned()) }
-}
-
-fn name(text: &str) -> Result<(), String> {
-    let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    let sound = text.chars().all(inner)
-        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && text.ends_with(|c: char| c.is_ascii_alphanumeric());
-    accept(
-        sound,
-        "a name has letters, digits, '-', '_' and '.' only and begins and ends with a letter or digit",
-    )
-}
-
-/// A zone's name, or nothing where the CCM reports no zone.
-fn zone(text: &str) -> Result<(), String> {
-    if text.is_empty() { Ok(()) } else { name(text) }
-}
-
-fn framework_version(text: &str) -> Result<(), String> {
-    super::profile::framework_minor(text).map(|_| ())
-}
-
-/// Checks the form of an image's reference.
-pub(super) fn image_reference(text: &str) -> Result<(), String> {
-    let sound =
-        !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic() && !matches!(c, '$' | '\'' | '"'));
-    accept(sound, "not an image reference; write e.g. 'registry.example/ccm:v1.2.3'")
-}
-
-fn flag_name(text: &str) -> Result<(), String> {
-    let bare = text.trim_start_matches('-');
-    let sound = !bare.is_empty() && bare.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
-    accept(
-        sound,
-        "not a flag's name; write e.g. 'node-status-update-frequency', without value, or 'framework'",
-    )
-}
-
-fn argument(text: &str) -> Result<(), String> {
-    accept(
-        text.len() > 2 && text.starts_with("--"),
-        "not an argument; write e.g. '--cluster-cidr=10.244.0.0/16'",
-    )
-}
-
-fn provider_id(text: &str) -> Result<(), String> {
-    if text.matches("{id}").count() != 1 {
-        return Err(String::from("must hold '{id}' exactly once, e.g. 'native://{id}'"));
-    }
-    accept(
-        text.contains("://") && !text.contains(char::is_whitespace),
-        "must have the form '<provider>://...{id}'",
-    )
-}
-
-fn placeholder(text: &str) -> Result<(), String> {
-    if OWN_PLACEHOLDERS.contains(&text) {
-        return Err(String::from("the harness fills this one in itself"));
-    }
-    let sound = text.starts_with(|c: char| c.is_ascii_uppercase())
-        && text.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
-    accept(
-        sound,
-        "a placeholder's name has capitals, digits and '_' only, e.g. 'CLUSTER_ID' for '${CLUSTER_ID}'",
-    )
-}
-
-fn variable(text: &str) -> Result<(), String> {
-    let sound = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    accept(sound, "not the name of an environment variable")
-}
-
-fn check_id(text: &str) -> Result<(), String> {
-    let (row, claim) = text.split_once('.').unwrap_or((text, "all"));
-    let of = |text: &str, letter: fn(&char) -> bool| {
-        !text.is_empty() && text.chars().all(|c| letter(&c) || c.is_ascii_digit() || c == '-')
-    };
-    let sound = row.contains('-') && of(row, char::is_ascii_uppercase) && of(claim, char::is_ascii_lowercase);
-    accept(sound, "not a check's id; write e.g. 'NODE-INIT-01'")
+/// A deviation that a vendor documents.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schemars(transform = ordered::<Self>, extend("required" = ["id", "reason"]))]
+pub struct Deviation {
+    /// The check.
+    #[schemars(with = "CheckId", example = &"SVC-DEL-01", extend("x-missing" = "name the check"))]
+    pub id: String,
+    /// Why the CCM deviates.
+    #[schemars(example = &"Load balancers are deleted lazily.")]
+    #[schemars(extend("x-missing" = "say why the CCM deviates"))]
+    pub reason: String,
 }

@@ -2,17 +2,42 @@
 
 use super::capabilities::Capabilities;
 use super::duration::HumanDuration;
-use super::flags::{FAST_FLAGS, LeaseTiming};
+use super::flags::FAST_FLAGS;
+use super::forms::framework_minor;
 use super::problem::{Origin, Problem, Problems};
-use super::profile::{
-    Build, Deviation, Framework, Image, Lease, Location, Profile, ProviderIdFormat, Workload, framework_minor,
-};
-use super::profile_file::{CapabilityKeys, DIALECTS, ImageKeys, KEYS, ProfileFile};
-use super::schema::{self, Places};
-use super::words::{Deployment, Instances, Ownership, Protocol};
+use super::profile::{Build, Framework, Image, Profile, ProviderIdFormat, find};
+use super::profile_file::{Deviation, ImageKeys, ProfileFile};
+use super::schema;
+use super::walk::{Places, walk};
+use super::words::Instances;
 use super::yaml;
-use std::collections::BTreeSet;
+use serde_json::Value;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+/// The schema of a profile file.
+pub(crate) static SCHEMA: LazyLock<Value> = LazyLock::new(schema::of_file::<ProfileFile>);
+
+impl Profile {
+    /// The profile of that name, or at that path (its folder or its file).
+    ///
+    /// # Errors
+    /// There is none, or it is not sound; all its problems together.
+    pub fn load(name_or_path: &str) -> Result<Profile, Problems> {
+        let mut problems = Problems::default();
+        let found = match find(name_or_path) {
+            Ok(file) => read(&file, &mut problems),
+            Err(what) => {
+                problems.file(Path::new(name_or_path), what);
+                None
+            }
+        };
+        match found {
+            Some(profile) => problems.or(profile),
+            None => Err(problems.sorted()),
+        }
+    }
+}
 
 /// Reads a profile; `None` when too little of it is sound to go on. What is wrong goes to `problems`.
 pub(crate) fn read(file: &Path, problems: &mut Problems) -> Option<Profile> {
@@ -24,8 +49,7 @@ pub(crate) fn read(file: &Path, problems: &mut Problems) -> Option<Profile> {
         }
     };
     let root = yaml::tree(&text, file).map_err(|error| problems.yaml(error)).ok()?;
-    let (sound, places) = schema::walk(&root, KEYS, Some(file), problems);
-    schema::header(&sound, ProfileFile::KIND, &places, file, problems);
+    let (sound, places) = walk(&root, &SCHEMA, Some(file), problems);
     let written: ProfileFile = problems.typed(sound, file);
     Some(Reading { file, places, problems }.profile(written))
 }
@@ -45,74 +69,44 @@ impl Reading<'_> {
         });
     }
 
-    /// The value of a key that must be there. A fault of form under it was reported already.
-    fn required<T>(&mut self, key: &str, value: Option<T>, say: &str) -> Option<T> {
-        let refused = self.problems.has(self.file, key);
-        if value.is_none() && !refused {
-            self.problem(key, format!("is missing; {say}"));
-        }
-        value
-    }
-
     fn profile(mut self, written: ProfileFile) -> Profile {
-        let name = self.required("name", written.name, "write the CCM's name").unwrap_or_default();
         let framework = self.framework(written.framework.profile, written.framework.version.as_deref());
         let image = written.image.and_then(|image| self.image(image));
-        let say = "list the CCM's manifests ('[]' deploys nothing)";
-        let listed = self.required("manifests", written.manifests, say).unwrap_or_default();
-        if image.is_some() && listed.is_empty() {
+        if image.is_some() && written.manifests.is_empty() {
             self.problem("image", "has no use without manifests");
         }
-        let manifests = self.manifests(&listed);
-        let workload =
-            self.workload(written.workload.namespace, written.workload.name, written.workload.container);
-        let say = "say what the CCM can do, e.g. 'instances: v2'";
-        let capabilities = self.required("capabilities", written.capabilities, say).unwrap_or_default();
-        let capabilities = self.capabilities(capabilities);
-        let default = LeaseTiming::DEFAULT;
-        let timing = written.lease_timing;
-        let lease_timing = LeaseTiming {
-            duration: timing.duration.map_or(default.duration, |d| d.0),
-            renew_deadline: timing.renew_deadline.map_or(default.renew_deadline, |d| d.0),
-            retry_period: timing.retry_period.map_or(default.retry_period, |d| d.0),
-        };
-        if let Some(fault) = lease_timing.fault() {
+        let manifests = self.manifests(&written.manifests);
+        let capabilities = written.capabilities;
+        self.capabilities(&capabilities);
+        if let Some(fault) = written.lease_timing.fault() {
             self.problem("leaseTiming", fault);
         }
-        let extra_arguments = written.flags.extra.unwrap_or_default();
-        self.arguments(&extra_arguments);
-        let dialect = written.dialect.unwrap_or_else(|| DIALECTS[0].to_owned());
-        let format = written.provider_id.format.unwrap_or_else(|| format!("{dialect}://{{id}}"));
+        self.arguments(&written.flags.extra);
+        let format = written.provider_id.format.unwrap_or_else(|| format!("{}://{{id}}", written.dialect));
         let replicas = written.replicas.unwrap_or(if capabilities.leader_election { 2 } else { 1 });
         if capabilities.leader_election && replicas < 2 {
             self.problem("replicas", "leader election shows with at least 2 replicas");
         }
-        let declared = self.declared(written.declared);
+        self.declared(&written.declared);
         Profile {
-            name,
-            description: written.description.unwrap_or_default(),
+            name: written.name,
+            description: written.description,
             file: self.file.to_owned(),
             framework,
             image,
             manifests,
-            workload,
+            workload: written.workload,
             provider_id: ProviderIdFormat::new(&format).expect("the schema and the default hold '{id}'"),
-            dialect,
+            dialect: written.dialect,
             capabilities,
-            lease: Lease {
-                namespace: written.lease.namespace.unwrap_or_else(|| String::from("kube-system")),
-                name: written.lease.name.unwrap_or_else(|| String::from("cloud-controller-manager")),
-            },
-            lease_timing,
-            secure_port: written.secure_port.unwrap_or(10_258),
-            accepted_flags: Profile::flag_names(&written.flags.accepted.unwrap_or_default()),
-            extra_arguments,
-            location: Location {
-                region: written.location.region.unwrap_or_else(|| String::from("region-1")),
-                zone: written.location.zone.unwrap_or_else(|| String::from("zone-a")),
-            },
-            address_order: written.address_order.unwrap_or_default(),
-            load_balancer_owner: written.load_balancer_owner.unwrap_or(Ownership::Uid),
+            lease: written.lease,
+            lease_timing: written.lease_timing,
+            secure_port: written.secure_port,
+            accepted_flags: Profile::flag_names(&written.flags.accepted),
+            extra_arguments: written.flags.extra,
+            location: written.location,
+            address_order: written.address_order,
+            load_balancer_owner: written.load_balancer_owner,
             replicas,
             placeholders: written.placeholders,
             environment: written.environment,
@@ -121,25 +115,25 @@ impl Reading<'_> {
                 .into_iter()
                 .map(|(budget, HumanDuration(limit))| (budget, limit))
                 .collect(),
-            declared,
-            deployment: written.deployment.unwrap_or(Deployment::InCluster),
+            declared: written.declared,
+            deployment: written.deployment,
         }
     }
 
     fn framework(&mut self, profile: Option<bool>, version: Option<&str>) -> Framework {
         let minor = version.and_then(|text| framework_minor(text).ok());
         match (profile, minor) {
-            (Some(true) | None, Some(minor)) => Framework::Version { minor },
-            (Some(true), None) => {
-                self.required::<()>("framework.version", None, "name the framework's version, e.g. \"1.36\"");
-                Framework::Other
+            (Some(true) | None, Some(minor)) => return Framework::Version { minor },
+            // A version that is none was reported already.
+            (Some(true), None) if !self.places.has("framework.version") => {
+                self.problem("framework.version", "is missing; name the framework's version, e.g. \"1.36\"")
             }
             (Some(false), Some(_)) => {
                 self.problem("framework.version", "has no meaning with 'profile: false'");
-                Framework::Other
             }
-            (Some(false) | None, None) => Framework::Other,
+            (_, None) => {}
         }
+        Framework::Other
     }
 
     fn image(&mut self, image: ImageKeys) -> Option<Image> {
@@ -150,11 +144,8 @@ impl Reading<'_> {
             }
             (Some(reference), None) => Some(Image::Reference(reference)),
             (None, Some(build)) => {
-                let package =
-                    self.required("image.build.package", build.package, "name the package to build")?;
-                let binary = build.binary.unwrap_or_else(|| package.clone());
-                let features = build.features.unwrap_or_default().into_iter().collect();
-                Some(Image::Build(Build { package, binary, features }))
+                let binary = build.binary.unwrap_or_else(|| build.package.clone());
+                Some(Image::Build(Build { package: build.package, binary, features: build.features }))
             }
             (None, None) => {
                 let reported = self.problems.0.iter().any(|p| p.key.starts_with("image."));
@@ -200,54 +191,23 @@ impl Reading<'_> {
         files
     }
 
-    fn workload(
-        &mut self,
-        namespace: Option<String>,
-        name: Option<String>,
-        container: Option<String>,
-    ) -> Option<Workload> {
-        if name.is_none() && (namespace.is_some() || container.is_some()) {
-            self.required::<()>("workload.name", None, "name the Deployment or DaemonSet");
-        }
-        let namespace = namespace.unwrap_or_else(|| String::from("kube-system"));
-        name.map(|name| Workload { namespace, name, container })
-    }
-
-    fn capabilities(&mut self, keys: CapabilityKeys) -> Capabilities {
-        let on = |flag: Option<bool>| flag.unwrap_or(false);
-        let load_balancer = on(keys.load_balancer);
+    fn capabilities(&mut self, declared: &Capabilities) {
+        let carries = self.places.has("capabilities.protocols");
         for (key, given) in [
-            ("affinity", on(keys.affinity)),
-            ("sourceRanges", on(keys.source_ranges)),
-            ("sharedLB", on(keys.shared_lb)),
-            ("ipMode", on(keys.ip_mode)),
-            ("protocols", keys.protocols.is_some()),
+            ("affinity", declared.affinity),
+            ("sourceRanges", declared.source_ranges),
+            ("sharedLB", declared.shared_lb),
+            ("ipMode", declared.ip_mode),
+            ("protocols", carries),
         ] {
-            if given && !load_balancer {
+            if given && !declared.load_balancer {
                 self.problem(&format!("capabilities.{key}"), "has no meaning without 'loadBalancer: true'");
             }
         }
-        let instances = keys.instances.unwrap_or(Instances::None);
-        for (key, given) in [("zones", on(keys.zones)), ("additionalLabels", on(keys.additional_labels))] {
-            if given && instances == Instances::None {
+        for (key, given) in [("zones", declared.zones), ("additionalLabels", declared.additional_labels)] {
+            if given && declared.instances == Instances::None {
                 self.problem(&format!("capabilities.{key}"), "has no meaning without 'instances'");
             }
-        }
-        let protocols = keys.protocols.map_or_else(|| BTreeSet::from([Protocol::Tcp]), BTreeSet::from_iter);
-        Capabilities {
-            instances,
-            zones: on(keys.zones),
-            load_balancer,
-            routes: on(keys.routes),
-            clusters: on(keys.clusters),
-            additional_labels: on(keys.additional_labels),
-            ip_mode: on(keys.ip_mode),
-            dual_stack: on(keys.dual_stack),
-            protocols,
-            affinity: on(keys.affinity),
-            source_ranges: on(keys.source_ranges),
-            shared_lb: on(keys.shared_lb),
-            leader_election: keys.leader_election.unwrap_or(true),
         }
     }
 
@@ -261,20 +221,12 @@ impl Reading<'_> {
         }
     }
 
-    fn declared(&mut self, written: Vec<super::profile_file::DeclaredKeys>) -> Vec<Deviation> {
-        let mut declared: Vec<Deviation> = Vec::new();
-        for (at, entry) in written.into_iter().enumerate() {
-            let id = self.required(&format!("declared[{at}].id"), entry.id, "name the check");
-            let reason =
-                self.required(&format!("declared[{at}].reason"), entry.reason, "say why the CCM deviates");
-            let (Some(id), Some(reason)) = (id, reason) else { continue };
-            if declared.iter().any(|known| known.id == id) {
+    fn declared(&mut self, declared: &[Deviation]) {
+        for (at, Deviation { id, .. }) in declared.iter().enumerate() {
+            if !id.is_empty() && declared[..at].iter().any(|known| known.id == *id) {
                 self.problem(&format!("declared[{at}].id"), format!("'{id}' is declared twice"));
-            } else {
-                declared.push(Deviation { id, reason });
             }
         }
-        declared
     }
 }
 

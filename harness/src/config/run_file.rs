@@ -1,166 +1,167 @@
 //! The run file: what was written, every key optional. [`super::plan()`] says what it means.
 
-use super::cluster::Kubernetes;
 use super::duration::HumanDuration;
+use super::forms::{ImageReference, KubernetesText, Span};
+use super::paths::looks_like_path;
 use super::problem::Problems;
-use super::schema::{self, Key, Kind, Places, key};
-use super::words::{BackendKind, Budget, Keep, NodeIp, ProviderId, Timing};
+use super::profile::REFERENCE_PROFILE;
+use super::schema::{self, Keyed, ordered};
+use super::walk::{Places, walk};
+use super::words::{API_VERSION, BackendChoice, Budget, Keep, NodeIp, ProviderId, Timing};
 use super::yaml;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::LazyLock;
 
-/// A run file (`kind: Conformance`), or the same keys from the command line.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+/// The schema of a run file.
+pub(crate) static SCHEMA: LazyLock<Value> = LazyLock::new(schema::of_file::<RunFile>);
+
+/// A run of the conformance checks: what is tested, where, and with which limits. The same keys can be given on the
+/// command line, which wins. Paths are relative to the file.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schemars(transform = ordered::<Self>, extend("required" = ["apiVersion", "kind"]))]
 pub struct RunFile {
-    /// `ccm-conformance/v1`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Version of this format.
+    #[schemars(extend("const" = API_VERSION))]
     pub api_version: Option<String>,
-    /// `Conformance`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// What this file is.
+    #[schemars(extend("const" = "Conformance"))]
     pub kind: Option<String>,
     /// The CCM under test: the name of a built-in profile, or the path of a profile's folder or file.
-    /// Default `reference`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("default" = DEFAULT_PROFILE), example = &"./my-ccm")]
     pub profile: Option<String>,
-    /// The CCM's image, instead of the profile's. Default the profile's.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The CCM's image, instead of the profile's.
+    #[schemars(with = "Option<ImageReference>", extend("x-default" = "the profile's"))]
+    #[schemars(example = &"registry.example/acme-ccm:v1.2.4")]
     pub image: Option<String>,
     /// A program of this machine that is the CCM, in place of the profile's image; only the embedded cluster runs it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(example = &"./ccm")]
     pub binary: Option<String>,
     /// The cluster.
-    #[serde(default, skip_serializing_if = "is_default")]
     pub cluster: ClusterKeys,
     /// Which checks run.
-    #[serde(default, skip_serializing_if = "is_default")]
     pub select: SelectKeys,
     /// Where results go.
-    #[serde(default, skip_serializing_if = "is_default")]
     pub output: OutputKeys,
-    /// When the environment is left standing. Default `never`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// When the environment is left standing.
+    #[schemars(extend("default" = DEFAULT_KEEP))]
     pub keep: Option<Keep>,
-    /// Checks that run beside each other, 1 to 256. Default 16.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Checks that run beside each other; most of them only wait.
+    #[schemars(range(min = 1, max = 256), extend("default" = DEFAULT_JOBS))]
     pub jobs: Option<u32>,
     /// How long checks wait.
-    #[serde(default, skip_serializing_if = "is_default")]
     pub limits: LimitKeys,
-    /// Whether a partial result is a failed run. Default false.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Whether a partial result is a failed run.
+    #[schemars(extend("default" = false))]
     pub require_complete: Option<bool>,
-    /// Which timing flags the CCM gets. Default `fast` for a CCM that accepts the flags, else `default`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Which timing flags the CCM gets.
+    #[schemars(extend("x-default" = "`fast` for a CCM that accepts the flags, else `default`"))]
     pub timing: Option<Timing>,
 }
 
 /// `cluster` of a run file.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schemars(transform = ordered::<Self>)]
 pub struct ClusterKeys {
-    /// Default `auto`: `kind` where Docker, kind and a node image are there, else `embedded`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub backend: Option<BackendKind>,
+    /// Where the cluster comes from.
+    #[schemars(extend("default" = DEFAULT_BACKEND))]
+    pub backend: Option<BackendChoice>,
     /// `single`, `three-node`, `no-cni`, `dual-stack`, another file of `kind-configs/` by name, or the path of a kind
-    /// configuration. Default `three-node`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// configuration.
+    #[schemars(extend("default" = DEFAULT_TOPOLOGY))]
     pub topology: Option<String>,
-    /// A version (`1.36`, `1.36.1`) or a node image. Default: the newest at hand.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// A version (`1.36`, `1.36.1`) or a node image.
+    #[schemars(with = "Option<KubernetesText>", example = &"1.36", extend("x-default" = "the newest at hand"))]
     pub kubernetes: Option<String>,
     /// Path of the kubeconfig of an existing cluster.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "the one kubectl would use"))]
     pub kubeconfig: Option<String>,
-    /// What kubelets write into `spec.providerID`. Default `empty`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// What kubelets write into `spec.providerID`.
+    #[schemars(extend("default" = DEFAULT_PROVIDER_ID))]
     pub provider_id: Option<ProviderId>,
-    /// Whether kubelets announce a node IP. Default `kept`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Whether kubelets announce a node IP.
+    #[schemars(extend("default" = DEFAULT_NODE_IP))]
     pub node_ip: Option<NodeIp>,
 }
 
 /// `select` of a run file.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schemars(transform = ordered::<Self>)]
 pub struct SelectKeys {
-    /// Suites to run, by name or with `*`. Default: all.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Suites to run, by name or with `*`.
+    #[schemars(example = ["taint-removal"], extend("x-default" = "all"))]
     pub suites: Option<Vec<String>>,
-    /// Checks to run: ids, ids with `*`, or suite names. Default: all.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Checks to run: ids, ids with `*`, or suite names.
+    #[schemars(example = ["SVC-*"], extend("x-default" = "all"))]
     pub only: Option<Vec<String>>,
     /// Checks to leave out, in the same forms.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(example = ["HA-*"], extend("x-default" = "none"))]
     pub skip: Option<Vec<String>>,
-    /// Whether to leave out checks that take ten seconds or more. Default false.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Whether to leave out checks that take ten seconds or more.
+    #[schemars(extend("default" = false))]
     pub quick: Option<bool>,
 }
 
 /// `output` of a run file.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schemars(transform = ordered::<Self>)]
 pub struct OutputKeys {
-    /// Folder for report and evidence. Default `conformance-results`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Folder for report and evidence.
+    #[schemars(extend("default" = DEFAULT_OUTPUT))]
     pub dir: Option<String>,
 }
 
 /// `limits` of a run file.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schemars(transform = ordered::<Self>)]
 pub struct LimitKeys {
-    /// Factor on every budget, 0.1 to 20. Default 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Factor on every budget.
+    #[schemars(range(min = 0.1, max = 20), extend("default" = 1))]
     pub scale: Option<f64>,
     /// Exact values of single budgets, by name.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(with = "Keyed<Budget, Span>", example = BTreeMap::from([("watch", "20s")]))]
     pub budgets: BTreeMap<Budget, HumanDuration>,
 }
 
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
-}
+/// The profile unless told otherwise: the CCM that must pass everything.
+pub(crate) const DEFAULT_PROFILE: &str = REFERENCE_PROFILE;
+/// When the environment is left standing unless told otherwise.
+pub(crate) const DEFAULT_KEEP: Keep = Keep::Never;
+/// Checks beside each other unless told otherwise.
+pub(crate) const DEFAULT_JOBS: u32 = 32;
+/// The backend unless told otherwise.
+pub(crate) const DEFAULT_BACKEND: BackendChoice = BackendChoice::Auto;
+/// The topology unless told otherwise: one node comes up fastest, and the replicas share it.
+pub(crate) const DEFAULT_TOPOLOGY: &str = "single";
+/// What kubelets write into `spec.providerID` unless told otherwise.
+pub(crate) const DEFAULT_PROVIDER_ID: ProviderId = ProviderId::Empty;
+/// Whether kubelets announce a node IP unless told otherwise.
+pub(crate) const DEFAULT_NODE_IP: NodeIp = NodeIp::Kept;
+/// The folder for results unless told otherwise.
+pub(crate) const DEFAULT_OUTPUT: &str = "conformance-results";
 
 impl RunFile {
-    /// What `kind` says in a run file.
-    pub const KIND: &str = "Conformance";
-
     /// This file with `over` laid on top: what `over` says wins key by key, lists are replaced whole.
     #[must_use]
     pub fn merge(self, over: RunFile) -> RunFile {
-        RunFile {
-            api_version: over.api_version.or(self.api_version),
-            kind: over.kind.or(self.kind),
-            profile: over.profile.or(self.profile),
-            image: over.image.or(self.image),
-            binary: over.binary.or(self.binary),
-            cluster: ClusterKeys {
-                backend: over.cluster.backend.or(self.cluster.backend),
-                topology: over.cluster.topology.or(self.cluster.topology),
-                kubernetes: over.cluster.kubernetes.or(self.cluster.kubernetes),
-                kubeconfig: over.cluster.kubeconfig.or(self.cluster.kubeconfig),
-                provider_id: over.cluster.provider_id.or(self.cluster.provider_id),
-                node_ip: over.cluster.node_ip.or(self.cluster.node_ip),
-            },
-            select: SelectKeys {
-                suites: over.select.suites.or(self.select.suites),
-                only: over.select.only.or(self.select.only),
-                skip: over.select.skip.or(self.select.skip),
-                quick: over.select.quick.or(self.select.quick),
-            },
-            output: OutputKeys { dir: over.output.dir.or(self.output.dir) },
-            keep: over.keep.or(self.keep),
-            jobs: over.jobs.or(self.jobs),
-            limits: LimitKeys {
-                scale: over.limits.scale.or(self.limits.scale),
-                budgets: self.limits.budgets.into_iter().chain(over.limits.budgets).collect(),
-            },
-            require_complete: over.require_complete.or(self.require_complete),
-            timing: over.timing.or(self.timing),
-        }
+        let mut written = self.said();
+        lay_over(&mut written, over.said());
+        serde_json::from_value(Value::Object(written)).expect("two run files have the keys of one")
+    }
+
+    /// What the file says, without the keys it does not have.
+    pub(crate) fn said(&self) -> Map<String, Value> {
+        let mut value = serde_json::to_value(self).expect("a run file is plain data");
+        drop_unsaid(&mut value);
+        value.as_object().cloned().unwrap_or_default()
     }
 
     /// Reads the text of a run file. Paths in it become relative to the file's folder. What is wrong goes to
@@ -173,8 +174,7 @@ impl RunFile {
                 return (RunFile::default(), Places::default());
             }
         };
-        let (sound, places) = schema::walk(&root, KEYS, Some(file), problems);
-        schema::header(&sound, RunFile::KIND, &places, file, problems);
+        let (sound, places) = walk(&root, &SCHEMA, Some(file), problems);
         let mut run_file: RunFile = problems.typed(sound, file);
         let folder = file.parent().unwrap_or(Path::new(""));
         let relative = |text: &mut Option<String>| {
@@ -195,79 +195,20 @@ impl RunFile {
     }
 }
 
-/// Whether a text that may be a name or a path is a path: it has a slash, opens with a dot or ends like a YAML file.
-pub(crate) fn looks_like_path(text: &str) -> bool {
-    text.contains('/') || text.starts_with('.') || text.ends_with(".yaml") || text.ends_with(".yml")
+fn drop_unsaid(value: &mut Value) {
+    if let Value::Object(map) = value {
+        map.values_mut().for_each(drop_unsaid);
+        map.retain(|_, value| !value.is_null() && value.as_object().is_none_or(|inner| !inner.is_empty()));
+    }
 }
 
-/// The most checks that may run beside each other.
-pub(crate) const JOBS_MOST: u64 = 256;
-/// The least and the greatest factor on limits.
-pub(crate) const SCALE_RANGE: (f64, f64) = (0.1, 20.0);
-
-const TEXTS: Kind = Kind::List(&Kind::Text);
-
-/// The keys of a run file.
-pub(crate) const KEYS: &[Key] = &[
-    key("apiVersion", &Kind::Text),
-    key("kind", &Kind::Text),
-    key("profile", &Kind::Text),
-    key("image", &Kind::Form(super::profile_file::image_reference)),
-    key("binary", &Kind::Text),
-    key(
-        "cluster",
-        &Kind::Table(&[
-            key("backend", &Kind::Word(BackendKind::WORDS)),
-            key("topology", &Kind::Text),
-            key("kubernetes", &Kind::Form(kubernetes)),
-            key("kubeconfig", &Kind::Text),
-            key("providerId", &Kind::Word(ProviderId::WORDS)),
-            key("nodeIp", &Kind::Word(NodeIp::WORDS)),
-        ]),
-    ),
-    key(
-        "select",
-        &Kind::Table(&[
-            key("suites", &TEXTS),
-            key("only", &TEXTS),
-            key("skip", &TEXTS),
-            key("quick", &Kind::Switch),
-        ]),
-    ),
-    key("output", &Kind::Table(&[key("dir", &Kind::Text)])),
-    key("keep", &Kind::Word(Keep::WORDS)),
-    key("jobs", &Kind::Whole(1, JOBS_MOST)),
-    key(
-        "limits",
-        &Kind::Table(&[
-            key("scale", &Kind::Factor(SCALE_RANGE.0, SCALE_RANGE.1)),
-            key("budgets", &Kind::Free(budget_name, &Kind::Form(duration))),
-        ]),
-    ),
-    key("requireComplete", &Kind::Switch),
-    key("timing", &Kind::Word(Timing::WORDS)),
-];
-
-pub(crate) fn budget_name(word: &str) -> Result<(), String> {
-    word.parse::<Budget>().map(|_| ()).map_err(|_| {
-        let near = super::problem::did_you_mean(word, Budget::WORDS);
-        if near.is_empty() {
-            format!("no such budget; one of {}", Budget::WORDS.join(", "))
-        } else {
-            format!("no such budget{near}")
+fn lay_over(below: &mut Map<String, Value>, over: Map<String, Value>) {
+    for (key, value) in over {
+        match (below.get_mut(&key), value) {
+            (Some(Value::Object(below)), Value::Object(over)) => lay_over(below, over),
+            (_, value) => {
+                below.insert(key, value);
+            }
         }
-    })
-}
-
-fn kubernetes(text: &str) -> Result<(), String> {
-    text.parse::<Kubernetes>().map(|_| ())
-}
-
-/// Accepts what [`HumanDuration`] reads, except zero.
-pub(crate) fn duration(text: &str) -> Result<(), String> {
-    match text.parse::<HumanDuration>() {
-        Ok(HumanDuration(value)) if value.is_zero() => Err(String::from("must be longer than zero")),
-        Ok(_) => Ok(()),
-        Err(why) => Err(why.to_string()),
     }
 }

@@ -1,13 +1,18 @@
 //! The words a file may choose from. Each enum is its list of words: reading, writing and the text of errors all come
 //! from the one table.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
+
+/// The version every file of the harness carries as `apiVersion`.
+pub const API_VERSION: &str = "ccm-conformance/v1";
 
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident, $what:literal { $($(#[$item_doc:meta])* $item:ident = $word:literal,)+ }) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
         pub enum $name {
             $($(#[$item_doc])* #[serde(rename = $word)] $item,)+
         }
@@ -43,19 +48,37 @@ macro_rules! words {
     };
 }
 
-words! {
-    /// Where the cluster comes from.
-    BackendKind, "backend" {
-        /// kind where this machine has all it takes, else embedded.
-        Auto = "auto",
-        /// The harness creates a kind cluster and removes it.
-        Kind = "kind",
-        /// The harness runs a control plane in its own process, and the CCM as a program of this machine.
-        Embedded = "embedded",
-        /// A cluster that is there already.
-        Existing = "existing",
-    }
+macro_rules! backend_words {
+    ($($(#[$doc:meta])* $item:ident = $word:literal in $folder:ident,)+) => {
+        words! {
+            /// Where the cluster comes from, as it is asked for.
+            BackendChoice, "backend" {
+                /// kind where this machine has all it takes, else embedded.
+                Auto = "auto",
+                $($(#[$doc])* $item = $word,)+
+            }
+        }
+
+        words! {
+            /// Where the cluster comes from, once that is settled.
+            BackendKind, "backend" {
+                $($(#[$doc])* $item = $word,)+
+            }
+        }
+
+        impl BackendChoice {
+            /// The backend that was named; `None` when the choice is left to the harness.
+            pub const fn named(self) -> Option<BackendKind> {
+                match self {
+                    BackendChoice::Auto => None,
+                    $(BackendChoice::$item => Some(BackendKind::$item),)+
+                }
+            }
+        }
+    };
 }
+
+backends!(backend_words);
 
 words! {
     /// When a run leaves cluster, cloud and CCM standing.
@@ -72,9 +95,9 @@ words! {
 words! {
     /// Which timing flags the CCM gets.
     Timing, "timing" {
-        /// The contract's speed-up flags (section 21): shorter lease, node status every 10 s.
+        /// The contract's speed-up flags (section 21), with a shorter lease and node status every 10 s.
         Fast = "fast",
-        /// None: the CCM's own defaults, as in production.
+        /// The CCM's own defaults, as in production.
         Default = "default",
     }
 }
@@ -115,7 +138,7 @@ words! {
     NodeIp, "node IP mode" {
         /// `--node-ip` as kind sets it.
         Kept = "kept",
-        /// No `--node-ip`: the node's addresses come from the cloud alone.
+        /// No `--node-ip`, so that the node's addresses come from the cloud alone.
         Dropped = "dropped",
     }
 }
@@ -127,7 +150,7 @@ words! {
         V1 = "v1",
         /// `InstancesV2`.
         V2 = "v2",
-        /// None: it initialises no node.
+        /// It initialises no node.
         None = "none",
     }
 }
@@ -155,39 +178,43 @@ words! {
 }
 
 words! {
-    /// A named budget of [`super::Limits`], for overriding it.
+    /// A type of Node addresses.
+    AddressType, "type of addresses" {
+        /// The Node's host name.
+        Hostname = "Hostname",
+        /// An address inside the cluster's network.
+        InternalIp = "InternalIP",
+        /// An address reachable from outside.
+        ExternalIp = "ExternalIP",
+        /// A DNS name that resolves inside the cluster's network.
+        InternalDns = "InternalDNS",
+        /// A DNS name that resolves outside.
+        ExternalDns = "ExternalDNS",
+    }
+}
+
+words! {
+    /// A named budget of [`Limits`](super::Limits), for overriding it.
     Budget, "budget" {
-        /// [`super::Limits::watch`].
+        /// A watch event is acted upon.
         Watch = "watch",
-        /// [`super::Limits::start`].
+        /// A CCM Pod that was started has its caches synced and leads.
         Start = "start",
-        /// [`super::Limits::failover`].
+        /// The leader is gone; another replica is active.
         Failover = "failover",
-        /// [`super::Limits::step_down`].
+        /// A leader that cannot renew has exited.
         StepDown = "step-down",
-        /// [`super::Limits::life`].
+        /// The lifecycle loop has looked at every node.
         Life = "life",
-        /// [`super::Limits::not_ready`].
-        NotReady = "not-ready",
-        /// [`super::Limits::address`].
-        Address = "address",
-        /// [`super::Limits::route`].
-        Route = "route",
-        /// The fixed part of [`super::Limits::service_after`].
+        /// A Service is as wanted; the pauses of a controller whose tries failed come on top.
         Service = "service",
-        /// [`super::Limits::event`].
-        Event = "event",
-        /// [`super::Limits::boot`].
+        /// The CCM's manifests are applied to a cold cluster; every node is initialised.
         Boot = "boot",
-        /// [`super::Limits::quiet_nodes`].
+        /// Nothing happens to a node.
         QuietNodes = "quiet-nodes",
-        /// [`super::Limits::quiet_life`].
+        /// The lifecycle loop does nothing.
         QuietLife = "quiet-life",
-        /// [`super::Limits::quiet_routes`].
-        QuietRoutes = "quiet-routes",
-        /// [`super::Limits::quiet_services`].
+        /// Nothing happens to a Service and its load balancer.
         QuietServices = "quiet-services",
-        /// [`super::Limits::quiet_addresses`].
-        QuietAddresses = "quiet-addresses",
     }
 }

@@ -2,9 +2,11 @@
 
 use super::wording::{because, one_line, outcome_text, outcome_word, verdict_word};
 use crate::check::{Level, Sharing};
+use crate::config::schema::of_output;
 use crate::config::yaml::{self, YamlError};
 use crate::config::{API_VERSION, HumanDuration};
 use crate::ledger::{Entry, Ledger, Outcome, SkipReason, StageTime, Subject};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -41,25 +43,39 @@ pub enum ParseError {
     },
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "Report")]
+/// What a run found out.
 struct ReportFile {
+    /// Version of this format.
+    #[schemars(extend("const" = API_VERSION))]
     api_version: String,
+    /// What this file is.
+    #[schemars(extend("const" = KIND))]
     kind: String,
-    /// Derived from the checks; ignored when read.
+    /// The verdict in a word. Derived from the checks; ignored when read.
     verdict: String,
+    /// What the verdict rests on. Derived from the checks; ignored when read.
     because: Vec<Because>,
+    /// How many checks of each level ended how. Derived from the checks; ignored when read.
     counts: Counts,
+    /// Why the environment did not come up or the run was cut short, where that happened.
     environment_error: Option<String>,
+    /// What was tested, and on what.
     subject: Subject,
+    /// When the run began, RFC 3339.
     started: String,
+    /// How long it took.
     duration: HumanDuration,
+    /// What of it took how long.
     stages: Vec<StageFile>,
+    /// Every check, in the order of the suites.
     checks: Vec<CheckFile>,
 }
 
-/// How many checks of each level ended how; ignored when read.
-#[derive(Default, Serialize, Deserialize)]
+/// How many checks of each level ended how.
+#[derive(Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE", deny_unknown_fields)]
 struct Counts {
     must: LevelCounts,
@@ -67,7 +83,7 @@ struct Counts {
     info: LevelCounts,
 }
 
-#[derive(Default, Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct LevelCounts {
     pass: usize,
@@ -78,44 +94,65 @@ struct LevelCounts {
     not_declared: usize,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Because {
+    /// The check; absent where the reason is none check's.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     id: String,
+    /// The reason.
     why: String,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct StageFile {
+    /// The stage, e.g. `cluster`.
     stage: String,
+    /// How long it took.
     took: HumanDuration,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct CheckFile {
+    /// Its id.
     id: String,
+    /// Its suite.
     suite: String,
+    /// How binding it is.
     level: Level,
+    /// Its claim.
     title: String,
+    /// `pass`, `fail`, `error`, `not-declared`, `not-observable` or `deselected`.
     outcome: String,
+    /// Why it did not pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     /// The vendor's word for it, from the profile; ignored when read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     declared: Option<String>,
+    /// What it does to others that run beside it.
     sharing: Sharing,
+    /// When it began, RFC 3339; absent when it did not run.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     started: String,
+    /// How long it took.
     duration: HumanDuration,
+    /// How much of its longest wait's budget was used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     budget_used_percent: Option<u32>,
+    /// Folder of its evidence, relative to the report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     evidence: Option<String>,
+    /// What it measured, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     facts: BTreeMap<String, String>,
+}
+
+/// The JSON Schema of `report.yaml`.
+pub fn schema() -> serde_json::Value {
+    of_output::<ReportFile>()
 }
 
 /// The text of `report.yaml`. Keys come in a fixed order, checks in the ledger's.

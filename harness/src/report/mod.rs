@@ -14,7 +14,7 @@ mod wording;
 
 pub use compare::{Difference, compare};
 pub use exit::exit_code;
-pub use file::{ParseError, parse, to_yaml};
+pub use file::{ParseError, parse, schema, to_yaml};
 pub use junit::to_junit;
 pub use summary::{CHECKS_STAGE, summary};
 pub use wording::{because, outcome_word, verdict_word};

@@ -4,6 +4,7 @@ use super::Planned;
 use crate::ccm::Form;
 use crate::check::{Sharing, Stop, Verdict};
 use crate::cx::CheckCx;
+use crate::events::{CheckEvents, Payload};
 use crate::evidence;
 use crate::ledger::{Entry, Outcome, SkipReason};
 use crate::session::{Participant, Session};
@@ -13,29 +14,38 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Runs one check: its turn on the cluster, the CCM in the form it needs, body, evidence, cleanup, leaks.
+/// Runs one check: its turn on the cluster, the CCM in the form it needs, body, evidence, cleanup, leaks. Its beginning, its
+/// end and what becomes of it are told to the stream of events.
 ///
 /// Blocks the thread while others hold the cluster.
 pub async fn run_one(session: Arc<Session>, planned: &Planned) -> Entry {
+    let events = session.events().of_check(planned.check.id.as_str());
     let participant = (planned.check.sharing == Sharing::Joint).then(|| session.crashes().participant());
     let alone = matches!(planned.check.sharing, Sharing::Exclusive | Sharing::Cold);
     let held = session.dir().hold_cluster(alone);
     let mut entry = planned.entry(Outcome::Pass);
     let secrets = session.secrets();
     entry.started = jiff::Timestamp::now().to_string();
+    events.emit(Payload::CheckBegan { started: entry.started.clone() });
     let began = Instant::now();
     match held {
         Err(error) => entry.outcome = Outcome::Error { message: crate::check::chain(&error) },
         Ok(_) if session.is_interrupted() => {
             entry.outcome = Outcome::Error { message: "interrupted".to_owned() }
         }
-        Ok(turn) => judge(session, planned, &mut entry, turn, participant).await,
+        Ok(turn) => judge(session, planned, &mut entry, turn, participant, &events).await,
     }
     // A CCM's own words may stand in a message: its last log lines when it does not come up.
     if let Outcome::Fail { message } | Outcome::Error { message } = &mut entry.outcome {
         *message = secrets.redact(std::mem::take(message));
     }
     entry.duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    events.emit(Payload::CheckEnded {
+        ended: entry.outcome.clone(),
+        duration_ms: entry.duration_ms,
+        budget_used_percent: entry.budget_used_percent,
+        facts: entry.facts.clone(),
+    });
     entry
 }
 
@@ -45,6 +55,7 @@ async fn judge(
     entry: &mut Entry,
     turn: File,
     participant: Option<Participant>,
+    events: &CheckEvents,
 ) {
     if planned.check.sharing != Sharing::Cold
         && let Err(stop) = session.ensure_ccm(Form::Replicas).await
@@ -69,7 +80,10 @@ async fn judge(
         let relative = format!("evidence/{}", planned.check.id);
         let folder = session.plan().output.join(&relative);
         match evidence::take(&cx, message, &folder).await {
-            Ok(()) => entry.evidence = Some(relative),
+            Ok(()) => {
+                events.emit(Payload::EvidenceTaken { folder: relative.clone() });
+                entry.evidence = Some(relative);
+            }
             Err(why) => tracing::warn!(check = %planned.check.id, why, "no evidence could be taken"),
         }
     }

@@ -6,14 +6,14 @@ use std::sync::{Condvar, Mutex};
 
 /// How many checks of each phase are still to end.
 #[derive(Debug)]
-pub struct Phases {
+pub(super) struct Phases {
     left: Mutex<[usize; 4]>,
     ended: Condvar,
 }
 
 /// A check's turn; when dropped it has ended.
 #[derive(Debug)]
-pub struct Turn<'a> {
+pub(super) struct Turn<'a> {
     phases: &'a Phases,
     phase: usize,
 }
@@ -38,7 +38,7 @@ pub(super) fn phase(sharing: Sharing) -> usize {
 
 impl Phases {
     /// For these checks.
-    pub fn of(checks: impl Iterator<Item = Sharing>) -> Phases {
+    pub(super) fn of(checks: impl Iterator<Item = Sharing>) -> Phases {
         let mut left = [0; 4];
         checks.for_each(|sharing| left[phase(sharing)] += 1);
         Phases { left: Mutex::new(left), ended: Condvar::new() }
@@ -46,7 +46,7 @@ impl Phases {
 
     /// Waits until every check of an earlier phase has ended; those that watch the leader crash prepare beside those that
     /// share.
-    pub fn wait_for(&self, sharing: Sharing) -> Turn<'_> {
+    pub(super) fn wait_for(&self, sharing: Sharing) -> Turn<'_> {
         let phase = phase(sharing);
         let left = self.left.lock().expect("no holder of this lock panics");
         let awaited = if sharing == Sharing::Joint { 1 } else { phase };

@@ -18,7 +18,7 @@ fn full() -> RunFile {
         image: Some(String::from("a/b:c")),
         binary: Some(String::from("p")),
         cluster: ClusterKeys {
-            backend: Some(crate::config::BackendKind::Kind),
+            backend: Some(crate::config::BackendChoice::Kind),
             topology: Some(String::from("single")),
             kubernetes: Some(String::from("1.36")),
             kubeconfig: Some(String::from("k")),
@@ -87,10 +87,8 @@ fn the_schema_knows_what_the_type_writes() {
     let (read, _) = RunFile::read(&text, Path::new("run.yaml"), &mut problems);
     assert_eq!(problems.0, []);
     assert_eq!(read, RunFile { cluster: read.cluster.clone(), ..full() });
-    let mut paths = Vec::new();
-    crate::config::schema::collect(crate::config::run_file::KEYS, "", &mut paths);
     let value = serde_json::to_value(full()).expect("plain data");
-    for path in paths {
+    for (path, ..) in crate::config::schema::paths(&crate::config::run_file::SCHEMA) {
         assert!(
             value.pointer(&format!("/{}", path.replace('.', "/"))).is_some(),
             "{path} is not in the type"

@@ -1,0 +1,81 @@
+//! The beginning and the end of a run's output folder: the stream of events, and the reports made of it.
+
+use crate::config::{Completeness, RunPlan};
+use crate::events::{EVENTS_FILE, Events, Payload};
+use crate::ledger::Ledger;
+use crate::progress::Terminal;
+use crate::report::{exit, exit_code, summary, to_junit, to_yaml};
+use std::fs::Permissions;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// Makes the output folder, takes the evidence of an earlier run away, and begins the stream of events, which the terminal
+/// shows.
+///
+/// # Errors
+/// The folder cannot be made or written to.
+pub fn open<C>(plan: &RunPlan<C>) -> std::io::Result<Events> {
+    std::fs::create_dir_all(&plan.output)?;
+    let evidence = plan.output.join("evidence");
+    if evidence.is_dir() {
+        std::fs::remove_dir_all(evidence)?;
+    }
+    Events::begin(&plan.output.join(EVENTS_FILE), vec![Box::new(Terminal::on_stderr())])
+}
+
+/// Ends the run's stream: what it adds up to.
+pub fn end_run(events: &Events) -> Ledger {
+    let took = jiff::Timestamp::now().duration_since(events.began());
+    events.emit(Payload::RunEnded { duration_ms: u64::try_from(took.as_millis()).unwrap_or(0) });
+    events.fold().ledger()
+}
+
+/// Ends the run's stream, writes the reports, prints the summary: the ledger and the exit code.
+pub fn conclude(plan: &RunPlan, events: &Events) -> (Ledger, u8) {
+    let ledger = end_run(events);
+    let written = write_reports(&plan.output, &ledger, events);
+    if let Err(why) = events.written() {
+        events.say(format!("error: {why}"));
+    }
+    events.say(summary(&ledger));
+    let completeness = if plan.require_complete { Completeness::Required } else { Completeness::Optional };
+    let code = match exit_code(&ledger, completeness) {
+        // A verdict that nobody can read later is none.
+        exit::CONFORMANT if !written || events.written().is_err() => exit::ENVIRONMENT,
+        code => code,
+    };
+    (ledger, code)
+}
+
+/// Says what could not be removed, if anything.
+pub(super) fn say_left_behind(outcome: Result<(), String>, events: &Events) {
+    if let Err(why) = outcome {
+        events.say(format!("left behind ('ccm-conformance clean' tries again):\n{why}"));
+    }
+}
+
+/// Writes report.yaml and junit.xml into a folder, each whole or not at all; what cannot be written is said. Whether both
+/// were.
+pub fn write_reports(folder: &Path, ledger: &Ledger, events: &Events) -> bool {
+    let write = |name: &str, text: Result<String, String>| {
+        let path = folder.join(name);
+        let outcome = text.and_then(|text| whole(&path, &text).map_err(|error| error.to_string()));
+        match &outcome {
+            Ok(()) => events.say(format!("wrote {}", path.display())),
+            Err(why) => events.say(format!("error: {} could not be written: {why}", path.display())),
+        }
+        outcome.is_ok()
+    };
+    let report = write("report.yaml", to_yaml(ledger).map_err(|error| crate::check::chain(&error)));
+    write("junit.xml", to_junit(ledger).map_err(|error| crate::check::chain(&error))) && report
+}
+
+/// Writes a file beside its place and puts it there when it is whole, readable as other files of the user are.
+fn whole(path: &Path, text: &str) -> std::io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut builder = tempfile::Builder::new();
+    let mut file = builder.permissions(Permissions::from_mode(0o644)).tempfile_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    file.persist(path).map(drop).map_err(|error| error.error)
+}

@@ -1,0 +1,171 @@
+//! The one loop of every run.
+
+use super::conclude::{conclude, open, say_left_behind};
+use super::interrupt::{INTERRUPTED, watch_signals};
+use super::planned::Planned;
+use super::stand::{Judging, judge_subject, leave_cluster, plan_for, take_down};
+use super::subject::subject;
+use crate::check::chain;
+use crate::config::{Choice, Offer, Problems, RunPlan, WantedCluster};
+use crate::cx::Suite;
+use crate::events::{Events, Payload};
+use crate::report::exit;
+use crate::session::up::{Environment, Leave, Prepared};
+use crate::session::{expected_boot, settle};
+use std::io::Write;
+use std::process::ExitCode;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// A run.
+pub struct Run {
+    /// Every suite there is.
+    pub suites: &'static [Suite],
+    /// What is tested, where and how.
+    pub plan: RunPlan<WantedCluster>,
+    /// The command that does the same again.
+    pub reproduce: String,
+    /// Interrupts the run when cancelled.
+    pub cancel: CancellationToken,
+}
+
+/// Plans, brings the environment up, lets judge, writes the reports, takes the environment down.
+///
+/// # Expected flow
+/// Everything that is wrong with what was asked for is told before anything is started, with exit code 2. Then the stream
+/// of events begins, and from there on every end writes both reports: an environment that does not come up, too.
+pub fn execute(run: Run, judging: &mut dyn Judging) -> ExitCode {
+    let Run { suites, plan, reproduce, cancel } = run;
+    let offer = Offer::declared(&plan.profile.capabilities);
+    let planned = match plan_for(suites, &plan, &offer, judging) {
+        Ok(planned) => planned,
+        Err(problems) => {
+            judging.cannot(&problems.to_string());
+            return refuse(&problems);
+        }
+    };
+    if !planned.iter().any(|one| one.choice == Choice::Selected) {
+        let why =
+            "nothing is selected: every check is deselected, or needs what the profile does not declare";
+        judging.cannot(why);
+        return fail(exit::NOTHING_SELECTED, why);
+    }
+    let events = match open(&plan) {
+        Ok(events) => events,
+        Err(error) => {
+            let why = format!("error: output folder {}: {error}", plan.output.display());
+            judging.cannot(&why);
+            return fail(exit::USAGE, &why);
+        }
+    };
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            judging.cannot(&format!("no runtime: {error}"));
+            return fail(exit::ENVIRONMENT, &format!("error: no runtime: {error}"));
+        }
+    };
+    runtime.spawn(watch_signals(cancel.clone()));
+    let (plan, chosen) = runtime.block_on(settle(plan));
+    let plan = Arc::new(plan);
+    let mut environment = Environment::new(Prepared::new(plan.clone()), 0);
+    introduce(&environment, &plan, chosen, &events);
+    events.emit(Payload::SubjectKnown(Box::new(subject(suites, &plan, None, &reproduce))));
+    events.emit(Payload::ChecksPlanned { checks: planned.iter().map(Planned::event).collect() });
+
+    let up = runtime.block_on(environment.up(&events, &cancel));
+    match &up {
+        Err(error) if error.is_usage() => {
+            let why = chain(error);
+            judging.cannot(&why);
+            events.say(format!("error: {why}"));
+            drop(up);
+            say_left_behind(runtime.block_on(environment.down(Leave::Nothing)), &events);
+            return ExitCode::from(exit::USAGE);
+        }
+        Err(error) => {
+            let message = chain(error);
+            judging.cannot(&message);
+            events.say(format!("error: the environment did not come up: {message}"));
+            events.emit(Payload::EnvironmentFailed { message });
+        }
+        Ok(session) => {
+            if let Err(problems) = judge_subject(suites, session, &reproduce, judging, runtime.handle()) {
+                // The same selection was sound before the cluster was there.
+                let message = format!("the checks could not be planned: {problems}");
+                events.emit(Payload::EnvironmentFailed { message });
+            }
+            leave_cluster(session, runtime.handle());
+        }
+    }
+    drop(up);
+    let (ledger, code) = conclude(&plan, &events);
+    say_left_behind(take_down(environment, &plan, &ledger, &events, runtime.handle()), &events);
+    if cancel.is_cancelled() { ExitCode::from(INTERRUPTED) } else { ExitCode::from(code) }
+}
+
+/// Which run it is, on what, and what is expected of it.
+fn introduce(environment: &Environment, plan: &RunPlan, chosen: Option<String>, events: &Events) {
+    events.say(format!("run {}", environment.run_id().as_str()));
+    chosen.iter().for_each(|chosen| events.say(format!("  {chosen}")));
+    if let Some(expected) = expected_boot(&plan.profile, plan.cluster.desired()) {
+        events.say(format!("  expected of the manifests: {}", expected.replace('\n', "\n    ")));
+    }
+}
+
+/// Says what is wrong with what was asked for.
+pub fn refuse(problems: &Problems) -> ExitCode {
+    fail(exit::USAGE, &format!("error: {problems}"))
+}
+
+fn fail(code: u8, why: &str) -> ExitCode {
+    let _ = writeln!(std::io::stderr(), "{why}");
+    ExitCode::from(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::stand::Stand;
+    use super::*;
+    use crate::config::{RunFile, SelectKeys, Source, plan};
+
+    /// Judges nothing and remembers why.
+    #[derive(Default)]
+    struct Told(Vec<String>);
+
+    impl Judging for Told {
+        fn judge(&mut self, _stand: &Stand<'_>) {
+            panic!("there is nothing to judge");
+        }
+
+        fn cannot(&mut self, why: &str) {
+            self.0.push(why.to_owned());
+        }
+    }
+
+    fn executed(only: Option<&str>) -> (String, Vec<String>, bool) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let select = SelectKeys { only: only.map(|only| vec![only.to_owned()]), ..SelectKeys::default() };
+        let mut plan = plan(&Source::Defaults, RunFile { select, ..RunFile::default() }).expect("a plan");
+        plan.output = folder.path().join("results");
+        let (cancel, reproduce) = (CancellationToken::new(), String::new());
+        let mut told = Told::default();
+        let code = execute(Run { suites: &[], plan, reproduce, cancel }, &mut told);
+        (format!("{code:?}"), told.0, folder.path().join("results").exists())
+    }
+
+    #[test]
+    fn a_plan_that_is_wrong_is_refused_to_whoever_judges_and_nothing_is_started() {
+        let (code, told, made) = executed(Some("NODE-LIVE-*"));
+        assert_eq!(code, format!("{:?}", ExitCode::from(exit::USAGE)));
+        assert!(matches!(told.as_slice(), [why] if why.contains("NODE-LIVE-*")), "{told:?}");
+        assert!(!made, "no output folder");
+    }
+
+    #[test]
+    fn a_run_of_nothing_says_so() {
+        let (code, told, _) = executed(None);
+        assert_eq!(code, format!("{:?}", ExitCode::from(exit::NOTHING_SELECTED)));
+        assert!(matches!(told.as_slice(), [why] if why.contains("nothing is selected")), "{told:?}");
+    }
+}

@@ -1,0 +1,81 @@
+//! Judging through libtest-mimic: the names, filters and output of any Rust test.
+
+use super::one::run_one;
+use super::order::Phases;
+use super::planned::{Planned, joint, selected};
+use super::stand::{Judging, Stand};
+use crate::config::Choice;
+use crate::ledger::{Entry, Outcome, SkipReason};
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use std::sync::Arc;
+
+/// Judges in this process, on the calling thread and as many more as the arguments say, and shows each check as a test.
+#[derive(Debug)]
+pub struct Libtest {
+    /// What libtest was asked for.
+    pub arguments: Arguments,
+}
+
+impl Judging for Libtest {
+    fn leaves_out(&self, name: &str) -> bool {
+        let arguments = &self.arguments;
+        let fits = |pattern: &String| {
+            if arguments.exact { name == pattern } else { name.contains(pattern.as_str()) }
+        };
+        arguments.filter.as_ref().is_some_and(|filter| !fits(filter)) || arguments.skip.iter().any(fits)
+    }
+
+    fn judge(&mut self, stand: &Stand<'_>) {
+        let chosen = selected(stand.planned);
+        // Those that watch the leader crash wait for one another: only where each has a thread.
+        let watchers = joint(&chosen);
+        let threads = self.arguments.test_threads.unwrap_or(1);
+        stand.session.crashes().expect_participants(if watchers < threads { watchers } else { 1 });
+        let phases = Arc::new(Phases::of(chosen.iter().map(|one| one.check.sharing)));
+        let mut trials: Vec<Trial> = chosen
+            .into_iter()
+            .map(|one| {
+                let (session, phases) = (stand.session.clone(), phases.clone());
+                let handle = stand.handle.clone();
+                Trial::ignorable_test(one.name(), move || {
+                    let _turn = phases.wait_for(one.check.sharing);
+                    completion(&handle.block_on(run_one(session, &one)))
+                })
+            })
+            .collect();
+        trials.extend(skipped_trials(stand.planned));
+        // What libtest-mimic itself filters by the same rule was left out before.
+        let _ = libtest_mimic::run(&self.arguments, trials);
+    }
+}
+
+/// Tests for what the profile does not declare or the backend cannot show: listed, and ignored.
+pub fn skipped_trials(planned: &[Planned]) -> Vec<Trial> {
+    planned
+        .iter()
+        .filter_map(|one| match &one.choice {
+            Choice::Skip(SkipReason::Deselected, _) | Choice::Selected => None,
+            Choice::Skip(SkipReason::NotDeclared | SkipReason::NotObservable, detail) => {
+                let detail = detail.clone();
+                let trial = Trial::ignorable_test(one.name(), move || Ok(Completion::ignored_with(detail)));
+                Some(trial.with_ignored_flag(true))
+            }
+        })
+        .collect()
+}
+
+/// What libtest is told of an entry.
+///
+/// # Errors
+/// The text of a failed check.
+pub fn completion(entry: &Entry) -> Result<Completion, Failed> {
+    match &entry.outcome {
+        Outcome::Pass => Ok(Completion::Completed),
+        Outcome::Skip { detail, .. } => Ok(Completion::ignored_with(detail)),
+        Outcome::Fail { message } => {
+            let evidence = entry.evidence.as_ref().map(|e| format!("\nevidence:  {e}")).unwrap_or_default();
+            Err(format!("{} {}: {}\n{message}{evidence}", entry.id, entry.level, entry.title).into())
+        }
+        Outcome::Error { message } => Err(format!("{} environment error\n{message}", entry.id).into()),
+    }
+}
