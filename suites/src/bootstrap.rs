@@ -12,21 +12,9 @@ pub const SUITE: Suite = Suite {
 };
 
 const INSTANCES: &[Capability] = &[Capability::Instances];
-const COLD: &[Facility] = &[
-    Facility::CloudControl,
-    Facility::CcmControl,
-    Facility::KubeletControl,
-    Facility::PodNetworkControl,
-    Facility::BootsInside,
-];
-const COLD_SINGLE: &[Facility] = &[
-    Facility::CloudControl,
-    Facility::CcmControl,
-    Facility::KubeletControl,
-    Facility::PodNetworkControl,
-    Facility::BootsInside,
-    Facility::SingleNode,
-];
+const MACHINES: &[Facility] = &[Facility::Machines];
+const COLD: &[Facility] =
+    &[Facility::CcmControl, Facility::KubeletControl, Facility::PodNetworkControl, Facility::BootsInside];
 const SEED: &str = "the project's seed articles";
 
 const CHECKS: &[Check] = &[
@@ -37,6 +25,7 @@ const CHECKS: &[Check] = &[
         |cx| Box::pin(boots_without_network(cx)),
     )
     .needs(INSTANCES)
+    .of_the_cloud(MACHINES)
     .with(COLD)
     .cold()
     .takes(5),
@@ -44,6 +33,7 @@ const CHECKS: &[Check] = &[
         Box::pin(boots_cold(cx))
     })
     .needs(INSTANCES)
+    .of_the_cloud(MACHINES)
     .with(COLD)
     .cold()
     .takes(10),
@@ -51,7 +41,9 @@ const CHECKS: &[Check] = &[
         Box::pin(boots_single_node(cx))
     })
     .needs(INSTANCES)
-    .with(COLD_SINGLE)
+    .of_the_cloud(MACHINES)
+    .with(COLD)
+    .with(&[Facility::SingleNode])
     .cold()
     .takes(5),
 ];

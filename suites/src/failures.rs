@@ -1,7 +1,7 @@
 //! What a cloud may do instead of answering a look-up (contract NODE-INIT-10, NODE-LIFE-03).
 
-use fake_cloud::admin::Effect;
-use harness::check::{Body, Capability, CheckId};
+use harness::check::{Body, Capability, CheckId, Facility};
+use harness::cloud::Effect;
 use harness::cx::{Check, CheckCx};
 
 /// How long a look-up meets silence before its connection is closed. A client with a shorter deadline times out by
@@ -58,5 +58,8 @@ const fn of_failure(
     at: usize,
 ) -> Check {
     let id = CheckId::of_claim(row, FAILURES[at].name);
-    Check::row(id, title, source, run, at).needs(&[Capability::Instances]).takes(takes_s)
+    Check::row(id, title, source, run, at)
+        .needs(&[Capability::Instances])
+        .with(&[Facility::Faults])
+        .takes(takes_s)
 }

@@ -1,8 +1,8 @@
 //! Node lifecycle: Nodes of machines that are gone are deleted, all others are not (contract NODE-LIFE).
 
 use crate::failures::{FAILURES, for_each_failure};
-use fake_cloud::admin::Op;
 use harness::check::{Capability, Stop, Verdict};
+use harness::cloud::Op;
 use harness::cx::{Check, CheckCx, Machine, Node, Ready, Subject, Suite, machine, met_by, taint};
 use harness::k8s::{T_SHUT, taints};
 use harness::probe::{Matcher, gone, holds, present};

@@ -2,9 +2,9 @@
 
 use super::{CheckCx, Subject};
 use crate::check::SubjectName;
+use crate::cloud::{Entry, Op};
 use crate::probe::{Matcher, Observed, Reach, ReadError, holds};
 use crate::session::show_entry;
-use fake_cloud::admin::{Entry, Op};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
@@ -59,9 +59,12 @@ impl<'a> Calls<'a> {
         self
     }
 
-    /// Those that are known now.
-    pub fn list(&self) -> Vec<Entry> {
-        self.cx.session.journal().since(self.since, |call| (self.fits)(call))
+    /// Those that the cloud has recorded up to now.
+    ///
+    /// # Errors
+    /// When the cloud does not answer.
+    pub async fn list(&self) -> Result<Vec<Entry>, ReadError> {
+        self.read(Reach::Origin).await
     }
 }
 
@@ -81,8 +84,11 @@ impl Subject for Calls<'_> {
     }
 
     async fn read(&self, reach: Reach) -> Result<Vec<Entry>, ReadError> {
-        self.cx.journal_read(reach).await?;
-        Ok(self.list())
+        let journal = self.cx.session.journal();
+        match reach {
+            Reach::Nearest => journal.since(self.since, |call| (self.fits)(call)),
+            Reach::Origin => journal.since_now(self.since, |call| (self.fits)(call)).await,
+        }
     }
 
     fn concerns(&self, call: &Entry) -> bool {
@@ -107,17 +113,13 @@ pub fn callers(calls: &[Entry]) -> BTreeSet<String> {
 }
 
 impl CheckCx {
-    /// Has the journal's copy read to its end when the origin is to be asked.
-    pub(super) async fn journal_read(&self, reach: Reach) -> Result<(), ReadError> {
-        match reach {
-            Reach::Nearest => Ok(()),
-            Reach::Origin => Ok(()),
-        }
-    }
-
-    /// The last calls of this check's time that are about something, newest last, one line each.
+    /// The last calls of this check's time that are about something, newest last, one line each; what is wrong with the
+    /// journal in their place, when it cannot be read.
     pub(super) fn last_calls(&self, concerns: &dyn Fn(&Entry) -> bool) -> Vec<String> {
-        let calls = self.session.journal().since(self.mark, concerns);
+        let calls = match self.session.journal().since(self.mark, concerns) {
+            Ok(calls) => calls,
+            Err(error) => return vec![error.text],
+        };
         calls[calls.len().saturating_sub(LAST_CALLS)..].iter().map(show_entry).collect()
     }
 }

@@ -2,8 +2,8 @@
 
 use super::{Calls, CheckCx, Subject};
 use crate::check::SubjectName;
+use crate::cloud::{CloudError, Entry, Inventory, LoadBalancer};
 use crate::probe::{Observed, Reach, ReadError};
-use fake_cloud::admin::{ClientError, Entry, Inventory, LoadBalancer};
 
 /// The cloud as a whole.
 #[derive(Clone, Copy)]
@@ -13,7 +13,10 @@ pub struct Cloud<'a> {
 
 impl<'a> Cloud<'a> {
     /// This moment in the journal, for [`Calls::since`].
-    pub fn mark(&self) -> u64 {
+    ///
+    /// # Errors
+    /// While the cloud is not heard.
+    pub fn mark(&self) -> Result<u64, ReadError> {
         self.cx.session.journal().mark()
     }
 
@@ -58,7 +61,10 @@ impl CheckCx {
     }
 
     /// Calls to the cloud since this check began, in order of arrival.
-    pub(crate) fn journal(&self) -> Vec<Entry> {
+    ///
+    /// # Errors
+    /// While the cloud is not heard.
+    pub(crate) fn journal(&self) -> Result<Vec<Entry>, ReadError> {
         self.session.journal().since(self.mark, |_| true)
     }
 }
@@ -95,12 +101,12 @@ impl Observed for Inventory {
     }
 }
 
-pub(super) fn passing(error: ClientError) -> ReadError {
+pub(super) fn passing(error: CloudError) -> ReadError {
     ReadError::passing(crate::check::chain(&error))
 }
 
 /// A deletion that found nothing to delete has reached its aim.
-pub(super) fn absent_is_fine(outcome: Result<(), ClientError>) -> Result<(), String> {
+pub(super) fn absent_is_fine(outcome: Result<(), CloudError>) -> Result<(), String> {
     match outcome {
         Ok(()) => Ok(()),
         Err(error) if error.is_not_found() => Ok(()),

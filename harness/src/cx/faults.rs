@@ -3,8 +3,8 @@
 use super::cloud::{absent_is_fine, passing};
 use super::{CheckCx, Subject, Undo};
 use crate::check::{Stop, SubjectName};
+use crate::cloud::{Effect, Entry, Fault as FaultSpec, Match, Op};
 use crate::probe::{Matcher, Reach, ReadError, holds};
-use fake_cloud::admin::{Effect, Entry, Fault as FaultSpec, Match, Op};
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::time::Duration;
@@ -170,7 +170,7 @@ impl Subject for Fault<'_> {
     }
 }
 
-/// A barrier. Calls that it holds wait until it is opened, at the latest by cleanup. Reads as the number of calls that
+/// A barrier. Calls that it holds wait until it is released, at the latest by cleanup. Reads as the number of calls that
 /// wait.
 #[derive(Clone)]
 pub struct Barrier<'a> {
@@ -191,8 +191,8 @@ impl Barrier<'_> {
     ///
     /// # Errors
     /// When the cloud does not answer.
-    pub async fn open(self) -> Result<(), Stop> {
-        self.target.cx.session.cloud().release(self.id).await?;
+    pub async fn release(self) -> Result<(), Stop> {
+        self.target.cx.session.cloud().release_barrier(self.id).await?;
         Ok(())
     }
 }
@@ -225,6 +225,6 @@ impl CheckCx {
     }
 
     pub(super) async fn undo_barrier(&self, id: u64) -> Result<(), String> {
-        absent_is_fine(self.session.cloud().release(id).await.map(|_| ()))
+        absent_is_fine(self.session.cloud().release_barrier(id).await.map(|_| ()))
     }
 }

@@ -3,8 +3,8 @@
 use super::{CheckCx, Subject};
 use crate::ccm::LeaseKey;
 use crate::check::{Stop, SubjectName};
+use crate::cloud::Entry;
 use crate::probe::{Matcher, Reach, ReadError, Seen, matcher, pause};
-use fake_cloud::admin::Entry;
 use k8s_openapi::api::coordination::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;

@@ -3,8 +3,7 @@
 use super::cloud::absent_is_fine;
 use super::{CheckCx, NodePlan, Target, Undo};
 use crate::check::{Stop, SubjectName};
-use fake_cloud::admin::{Address, Instance, InstanceState};
-use fake_cloud::dialects::Kind;
+use crate::cloud::{Address, Instance, InstanceState};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
@@ -119,7 +118,7 @@ impl<'a> Machine<'a> {
     /// # Errors
     /// When the cloud refuses.
     pub async fn delete(&self) -> Result<(), Stop> {
-        Ok(self.cx.session.cloud().delete_instance(&self.id()).await?)
+        Ok(self.cx.session.cloud().remove_instance(&self.id()).await?)
     }
 }
 
@@ -154,16 +153,17 @@ impl CheckCx {
     }
 
     async fn put_instance(&self, instance: &Instance) -> Result<(), Stop> {
-        let dialect = &self.session.plan().profile.dialect;
-        if let Some(lack) = Kind::find(dialect).and_then(|kind| kind.shown.lacks(&instance.addresses)) {
+        let cloud = self.session.cloud();
+        if let Some(lack) = cloud.shown().lacks(&instance.addresses) {
+            let dialect = &self.session.plan().profile.dialect;
             return Err(Stop::NotObservable(format!("the API of {dialect} cannot show it: {lack}")));
         }
-        self.session.cloud().put_instance(instance).await?;
+        cloud.put_instance(instance).await?;
         self.on_end(Undo::Instance(instance.id.clone()));
         Ok(())
     }
 
     pub(super) async fn undo_instance(&self, id: &str) -> Result<(), String> {
-        absent_is_fine(self.session.cloud().delete_instance(id).await)
+        absent_is_fine(self.session.cloud().remove_instance(id).await)
     }
 }

@@ -31,10 +31,10 @@ pub use services::{Balancer, Service, ServicePlan, load_balancer};
 pub use subject::{Subject, Wait};
 
 use crate::check::{Check as CheckOf, CheckId, Stop, Suite as SuiteOf, chain};
+use crate::cloud::Entry;
 use crate::config::Limits;
 use crate::probe::{Look, Probe, Promise, poll};
 use crate::session::{Participant, Session};
-use fake_cloud::admin::Entry;
 use kube::Client;
 use services::ServiceKey;
 use std::collections::BTreeMap;
@@ -95,7 +95,7 @@ impl CheckCx {
     ) -> Result<CheckCx, Stop> {
         let client = session.client_named(&format!("ccm-conformance/{id}")).await?;
         let probe = Probe::new(session.world().pulse().clone());
-        let mark = session.journal().mark();
+        let mark = session.journal().position();
         let prefix = format!("{}-{}", label_of(id), session.next_suffix());
         Ok(CheckCx {
             id,

@@ -2,9 +2,9 @@
 
 use super::{Calls, CheckCx, Subject, Undo, gone};
 use crate::check::{Stop, SubjectName};
+use crate::cloud::{Entry, Instance};
 use crate::k8s::{L_EXCL, T_UNINIT, Version};
 use crate::probe::{Reach, ReadError};
-use fake_cloud::admin::{Entry, Instance};
 use k8s_openapi::api::core::v1::{self as core, NodeAddress, NodeCondition, NodeSpec, NodeStatus, Taint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use k8s_openapi::jiff::Timestamp;

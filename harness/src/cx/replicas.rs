@@ -3,8 +3,8 @@
 use super::{Calls, CheckCx, Subject, Undo, gone, machine};
 use crate::ccm::Form;
 use crate::check::{Stop, SubjectName, Verdict};
+use crate::cloud::Entry;
 use crate::probe::{Matcher, Observed, Reach, ReadError, Seen, holds, matcher};
-use fake_cloud::admin::Entry;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;

@@ -2,8 +2,8 @@
 
 use super::CheckCx;
 use crate::check::{Stop, SubjectName, Unmet};
+use crate::cloud::Entry;
 use crate::probe::{Matcher, Observed, Promise, Reach, ReadError, Reading, Seen, Span};
-use fake_cloud::admin::Entry;
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::time::Duration;

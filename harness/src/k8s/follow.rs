@@ -262,7 +262,10 @@ mod tests {
     async fn a_watch_goes_on_where_it_ended_and_a_broken_one_is_told() {
         let moved = vec![
             event("MODIFIED", node("a", "2")),
-            event("BOOKMARK", json!({"apiVersion": "v1", "kind": "Node", "metadata": {"resourceVersion": "9"}})),
+            event(
+                "BOOKMARK",
+                json!({"apiVersion": "v1", "kind": "Node", "metadata": {"resourceVersion": "9"}}),
+            ),
         ];
         let script = Script::default()
             .then(Answer::List(&[("a", "1")], "1"))

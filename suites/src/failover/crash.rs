@@ -2,8 +2,8 @@
 
 use super::order::overlap;
 use super::{ELECTION, ELECTION_AND_LB, KILL};
-use fake_cloud::admin::Entry;
 use harness::check::{Stop, Verdict};
+use harness::cloud::Entry;
 use harness::cx::matchers::initialised;
 use harness::cx::{
     Check, CheckCx, Crash, Service, Subject, holder_of, load_balancer, machine, some_calls, taken_over,
@@ -95,14 +95,14 @@ async fn change_of_leader(cx: &CheckCx, mark: u64) -> Result<String, Stop> {
 async fn never_overlaps(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("busy").port(80)).await?.provisioned().await?;
     cx.crash_is_near().await?;
-    let mark = cx.cloud().mark();
+    let mark = cx.cloud().mark()?;
     // Steady work before, during and after the crash.
     let leader = tokio::select! {
         stop = edits(&web) => return Err(stop),
         outcome = change_of_leader(cx, mark) => outcome?,
     };
     let writes = cx.cloud().calls().writes().since(mark);
-    match overlap(&writes.list(), &leader) {
+    match overlap(&writes.list().await?, &leader) {
         None => Ok(()),
         Some(overlap) => Err(writes.breaks(
             "the old leader's last write precedes the new one's first",

@@ -20,4 +20,4 @@ pub const SUITE: Suite = Suite {
 const ELECTION: &[Capability] = &[Capability::LeaderElection, Capability::Instances];
 const ELECTION_AND_LB: &[Capability] =
     &[Capability::LeaderElection, Capability::Instances, Capability::LoadBalancer];
-const KILL: &[Facility] = &[Facility::CloudControl, Facility::ProcessControl];
+const KILL: &[Facility] = &[Facility::ProcessControl];

@@ -1,8 +1,8 @@
 //! Load balancers over a restart of the leader (SVC-CREATE-19).
 
 use super::KILL;
-use fake_cloud::admin::Op;
 use harness::check::{Capability, Verdict};
+use harness::cloud::Op;
 use harness::cx::matchers::{no_other_than, publishes};
 use harness::cx::{Check, CheckCx, Crash, Subject, load_balancer, no_calls, some_calls, taken_over};
 use std::time::Duration;

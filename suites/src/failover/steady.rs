@@ -1,8 +1,8 @@
 //! While nobody disturbs it: one replica writes, the Lease is kept, the standbys are quiet (HA-01, -02, -06).
 
 use super::{ELECTION, ELECTION_AND_LB};
-use fake_cloud::admin::Entry;
 use harness::check::{Facility, SubjectName, Verdict};
+use harness::cloud::Entry;
 use harness::cx::{Check, CheckCx, Lease, Subject, callers, held, load_balancer, no_calls, runs};
 use harness::probe::{Matcher, Reach, ReadError, Seen, gone, holds, matcher};
 use k8s_openapi::api::coordination::v1 as core;
@@ -34,7 +34,7 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(standbys_stay_quiet(cx)),
     )
     .needs(ELECTION_AND_LB)
-    .with(&[Facility::CloudControl, Facility::Standby])
+    .with(&[Facility::Standby])
     .takes(5),
 ];
 
@@ -48,7 +48,7 @@ fn of_one_replica() -> Matcher<Vec<Entry>> {
 
 async fn has_one_writer(cx: &CheckCx) -> Verdict {
     cx.lease().becomes(held()).await?;
-    let mark = cx.cloud().mark();
+    let mark = cx.cloud().mark()?;
     for name in ["one", "two", "three"] {
         cx.service(load_balancer(name).port(80)).await?.provisioned().await?;
     }
@@ -112,7 +112,7 @@ async fn keeps_a_proper_lease(cx: &CheckCx) -> Verdict {
 }
 
 async fn standbys_stay_quiet(cx: &CheckCx) -> Verdict {
-    let mark = cx.cloud().mark();
+    let mark = cx.cloud().mark()?;
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
     let leader = cx.active_replica().await?;
     web.delete().await?;

@@ -14,7 +14,7 @@ pub(super) const CHECKS: &[Check] = &[Check::must(
     |cx| Box::pin(gives_up_when_it_cannot_renew(cx)),
 )
 .needs(ELECTION)
-.with(&[Facility::CloudControl, Facility::CcmControl])
+.with(&[Facility::CcmControl])
 .alone()
 .takes(12)];
 

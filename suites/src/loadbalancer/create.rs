@@ -1,8 +1,8 @@
 //! Creation and status (contract SVC-CREATE).
 
 use super::{LB, LB_AND_NODES};
-use fake_cloud::admin::{Inventory, Op};
-use harness::check::Verdict;
+use harness::check::{Facility, Verdict};
+use harness::cloud::{Inventory, Op};
 use harness::cx::matchers::{
     at_least_one, initialised, keeps_finalizer, one_active, one_balancer, publishes, publishes_nothing,
 };
@@ -24,7 +24,8 @@ pub(super) const CHECKS: &[Check] = &[
         "k8s.io/cloud-provider service/controller.go syncLoadBalancerIfNeeded",
         |cx| Box::pin(persists_the_finalizer_first(cx)),
     )
-    .needs(LB),
+    .needs(LB)
+    .with(&[Facility::Barriers]),
     Check::must(
         "SVC-CREATE-02",
         "the Service publishes exactly the load balancer's addresses",
@@ -39,6 +40,7 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(waits_for_an_address(cx)),
     )
     .needs(LB)
+    .with(&[Facility::Faults])
     .takes(8),
     Check::must("SVC-CREATE-05", "every Service port is a frontend with its protocol and node port", PROVIDER, |cx| {
         Box::pin(has_every_port(cx))
@@ -63,7 +65,7 @@ async fn persists_the_finalizer_first(cx: &CheckCx) -> Verdict {
     web.wants_a_balancer().await?;
     creation.is_reached().await?;
     web.is(keeps_finalizer()).await?;
-    creation.open().await?;
+    creation.release().await?;
     web.provisioned().await?;
     Ok(())
 }

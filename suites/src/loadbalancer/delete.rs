@@ -1,8 +1,8 @@
 //! Deletion (contract SVC-DEL).
 
 use super::LB;
-use fake_cloud::admin::Op;
-use harness::check::Verdict;
+use harness::check::{Facility, Verdict};
+use harness::cloud::Op;
 use harness::cx::matchers::{keeps_finalizer, nothing_left, waits_to_be_deleted};
 use harness::cx::{Check, CheckCx, Service, Subject, load_balancer, met_by};
 use harness::probe::gone;
@@ -17,11 +17,13 @@ pub(super) const CHECKS: &[Check] = &[
         SYNC,
         |cx| Box::pin(waits_for_the_cloud(cx)),
     )
-    .needs(LB),
+    .needs(LB)
+    .with(&[Facility::Barriers]),
     Check::must("SVC-DEL-02", "a failed deletion keeps the finalizer and is tried again", SYNC, |cx| {
         Box::pin(retries_deletion(cx))
     })
     .needs(LB)
+    .with(&[Facility::Faults])
     .takes(16),
     Check::must(
         "SVC-DEL-03",
@@ -51,7 +53,7 @@ async fn waits_for_the_cloud(cx: &CheckCx) -> Verdict {
     web.delete().await?;
     deletion.is_reached().await?;
     web.keeps(waits_to_be_deleted()).when("while the cloud has its load balancer").await?;
-    deletion.open().await?;
+    deletion.release().await?;
     goes(&web, cx.limits().watch()).await
 }
 

@@ -1,8 +1,8 @@
 //! Which Services get a load balancer (contract SVC-ELIG).
 
 use super::LB;
-use fake_cloud::admin::Entry;
 use harness::check::Verdict;
+use harness::cloud::Entry;
 use harness::cx::matchers::{lacks_finalizer, publishes_nothing};
 use harness::cx::{Check, CheckCx, Subject, load_balancer, no_calls};
 use harness::probe::{Matcher, Seen, both, gone, matcher};

@@ -1,8 +1,8 @@
 //! The node set behind load balancers (contract SVC-NODES).
 
 use super::LB_AND_NODES;
-use fake_cloud::admin::Inventory;
 use harness::check::{Stop, Verdict};
+use harness::cloud::Inventory;
 use harness::cx::matchers::one_balancer;
 use harness::cx::{Check, CheckCx, Machine, Node, Subject, load_balancer, machine};
 use harness::k8s::L_EXCL;

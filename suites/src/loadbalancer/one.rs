@@ -1,8 +1,8 @@
 //! At most one load balancer a Service (contract SVC-CREATE-04): when an answer is lost, and when the leader dies.
 
 use super::LB;
-use fake_cloud::admin::Op;
 use harness::check::{Capability, Facility, Verdict};
+use harness::cloud::Op;
 use harness::cx::matchers::{at_least_one, one_active, one_balancer, publishes};
 use harness::cx::{Check, CheckCx, Service, Subject, load_balancer, met_by};
 use std::time::Duration;
@@ -17,6 +17,7 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(creates_only_one_when_an_answer_is_lost(cx)),
     )
     .needs(LB)
+    .with(&[Facility::Faults])
     .takes(5),
     Check::must(
         "SVC-CREATE-04.leader-dies",
@@ -25,7 +26,7 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(creates_only_one_when_the_leader_dies(cx)),
     )
     .needs(&[Capability::LoadBalancer, Capability::LeaderElection])
-    .with(&[Facility::CloudControl, Facility::ProcessControl])
+    .with(&[Facility::Faults, Facility::ProcessControl])
     .at_the_crash()
     .takes(15),
 ];

@@ -1,8 +1,8 @@
 //! Failed creations (contract SVC-ERR).
 
 use super::LB;
-use fake_cloud::admin::{Entry, Op};
-use harness::check::{SubjectName, Verdict};
+use harness::check::{Facility, SubjectName, Verdict};
+use harness::cloud::{Entry, Op};
 use harness::cx::matchers::{keeps_finalizer, one_active};
 use harness::cx::{Calls, Check, CheckCx, Subject, load_balancer};
 use harness::k8s::{L_EXCL, T_TO_BE_DELETED, T_UNINIT, addresses, has_taint, provider_id, ready};
@@ -19,6 +19,7 @@ pub(super) const CHECKS: &[Check] = &[Check::must(
     |cx| Box::pin(retries_with_backoff(cx)),
 )
 .needs(LB)
+.with(&[Facility::Faults])
 .takes(36)];
 
 /// For how long attempts are counted: retries come after 5, 10 and 20 s.
@@ -76,13 +77,13 @@ async fn retries_with_backoff(cx: &CheckCx) -> Verdict {
     web.becomes(keeps_finalizer()).when("while its creation fails").await?;
     let watched = Instant::now();
     let attempts = web.calls().of(&[Op::LbCreate]);
-    let before = attempts.list().len();
+    let before = attempts.list().await?.len();
     let paced = Attempts { calls: &attempts, before, since: watched };
     paced.keeps(backed_off()).within(WINDOW).await?;
     fault.clear().await?;
     let limit = cx.limits().services_after(watched.elapsed());
     web.balancer().becomes(one_active()).within(limit).when("after the failures, without a restart").await?;
-    let at: Vec<u64> = attempts.list().iter().map(|call| call.at_ms).collect();
+    let at: Vec<u64> = attempts.list().await?.iter().map(|call| call.at_ms).collect();
     cx.record("attempts_after_ms", format!("{:?}", at.iter().map(|t| t - at[0]).collect::<Vec<_>>()));
     Ok(())
 }

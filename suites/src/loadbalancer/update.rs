@@ -1,8 +1,8 @@
 //! Updates (contract SVC-UPD).
 
 use super::LB;
-use fake_cloud::admin::{Inventory, LoadBalancer, Op};
-use harness::check::{Capability, CheckId, Verdict};
+use harness::check::{Capability, CheckId, Facility, Verdict};
+use harness::cloud::{Inventory, LoadBalancer, Op};
 use harness::cx::matchers::{keeps_finalizer, lacks_finalizer, no_other_than, nothing_left, publishes};
 use harness::cx::{Check, CheckCx, Subject, load_balancer};
 use harness::probe::holds;
@@ -126,7 +126,8 @@ pub(super) const CHECKS: &[Check] = &[Check::must(
     "k8s.io/cloud-provider service/controller.go; kubernetes service/strategy.go dropTypeDependentFields",
     |cx| Box::pin(cleans_up_on_type_change(cx)),
 )
-.needs(LB)];
+.needs(LB)
+.with(&[Facility::Barriers])];
 
 async fn follows_edit(cx: &CheckCx, edit: &'static Edit) -> Verdict {
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
@@ -155,7 +156,7 @@ async fn cleans_up_on_type_change(cx: &CheckCx) -> Verdict {
     web.patch(&json!({"spec": {"type": "ClusterIP"}})).await?;
     deletion.is_reached().await?;
     web.keeps(keeps_finalizer()).when("while the cloud has the load balancer").await?;
-    deletion.open().await?;
+    deletion.release().await?;
     web.balancer().becomes(nothing_left()).await?;
     web.becomes(lacks_finalizer()).when("once the cloud holds nothing for it").await
 }

@@ -1,8 +1,8 @@
 //! Address population: the vectors of contract section 7 on synthetic Nodes.
 
 use crate::joining::ccm_initialises_others;
-use fake_cloud::admin::Address;
 use harness::check::{Capability, CheckId, Verdict};
+use harness::cloud::Address;
 use harness::cx::matchers::{has_addresses, initialised, untouched};
 use harness::cx::{Check, CheckCx, Subject, address, machine};
 use harness::k8s::A_NODEIP;

@@ -2,8 +2,8 @@
 
 use crate::failures::{FAILURES, for_each_failure};
 use crate::joining::ccm_initialises_others;
-use fake_cloud::admin::Op;
 use harness::check::{Capability, Stop, Verdict};
+use harness::cloud::Op;
 use harness::cx::matchers::{initialised, untouched};
 use harness::cx::{Check, CheckCx, Subject, address, machine};
 use harness::k8s::A_NODEIP;
@@ -33,7 +33,7 @@ async fn waits_out_a_cloud_error(cx: &CheckCx, failure: usize) -> Verdict {
     let fault = machine.cloud().meets(failure.name, failure.effects).to(&[Op::InstanceGet]).await?;
     let node = cx.node(machine.node()).await?;
     if let Err(stop) = fault.hits(1).await {
-        let lists = !cx.cloud().calls().of(&[Op::InstanceList]).list().is_empty();
+        let lists = !cx.cloud().calls().of(&[Op::InstanceList]).list().await?.is_empty();
         return Err(if lists { only_lists() } else { stop });
     }
     let outage = cx.limits().quiet_nodes();

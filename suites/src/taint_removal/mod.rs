@@ -37,7 +37,7 @@ const CHECKS: &[Check] = &[
         |cx| Box::pin(initialises_earlier_nodes(cx)),
     )
     .needs(INSTANCES)
-    .with(&[Facility::CloudControl, Facility::CcmControl])
+    .with(&[Facility::CcmControl])
     .cold(),
     Check::must(
         "NODE-INIT-04",

@@ -1,7 +1,7 @@
 //! What the cloud holds for one Service.
 
+use crate::cloud::{Inventory, LbState, LoadBalancer};
 use crate::probe::{Matcher, Seen, holds, matcher};
-use fake_cloud::admin::{Inventory, LbState, LoadBalancer};
 
 /// Exactly one load balancer, in service and with an address; yields it.
 pub fn one_active() -> Matcher<Inventory, LoadBalancer> {

@@ -1,11 +1,11 @@
 //! Nodes.
 
+use crate::cloud::Instance;
 use crate::k8s::{
     B_REGION, B_TYPE, B_ZONE, L_REGION, L_TYPE, L_ZONE, T_UNINIT, addresses, has_taint, label, provider_id,
     show_addresses,
 };
 use crate::probe::{Matcher, Seen, holds, matcher};
-use fake_cloud::admin::Instance;
 use k8s_openapi::api::core::v1::Node;
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! Services.
 
+use crate::cloud::LoadBalancer;
 use crate::k8s::{F_LB, has_finalizer, ingress, is_being_deleted};
 use crate::probe::{Matcher, holds};
-use fake_cloud::admin::LoadBalancer;
 use k8s_openapi::api::core::v1::Service;
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
 //! Each matcher on literals, both ways.
 
 use super::*;
+use crate::cloud::{Auxiliary, Instance, InstanceState, Inventory, LbAddress, LbState, LoadBalancer};
 use crate::k8s::{F_LB, L_ZONE};
 use crate::probe::{Matcher, Seen};
-use fake_cloud::admin::{Auxiliary, Instance, InstanceState, Inventory, LbAddress, LbState, LoadBalancer};
 use k8s_openapi::api::core::v1::{Node, Service};
 use serde_json::json;
 use std::sync::Arc;
