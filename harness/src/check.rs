@@ -170,12 +170,12 @@ impl<Cx: 'static> Check<Cx> {
         source: &'static str,
         run: for<'a> fn(&'a Cx) -> Body<'a>,
     ) -> Check<Cx> {
-        Check::of(id, title, source, Run::Body(run))
+        Check::of(CheckId::new(id), title, source, Run::Body(run))
     }
 
     /// As [`Check::must`], for one row of a table: `run` is given the row's place, from 0.
     pub const fn row(
-        id: &'static str,
+        id: CheckId,
         title: &'static str,
         source: &'static str,
         run: for<'a> fn(&'a Cx, usize) -> Body<'a>,
@@ -184,9 +184,9 @@ impl<Cx: 'static> Check<Cx> {
         Check::of(id, title, source, Run::Row(run, row))
     }
 
-    const fn of(id: &'static str, title: &'static str, source: &'static str, run: Run<Cx>) -> Check<Cx> {
+    const fn of(id: CheckId, title: &'static str, source: &'static str, run: Run<Cx>) -> Check<Cx> {
         Check {
-            id: CheckId::new(id),
+            id,
             title,
             level: Level::Must,
             framework_only: false,
@@ -289,7 +289,7 @@ pub const fn assert_unique_ids<Cx>(suites: &[Suite<Cx>]) {
     while let Some((check, after)) = next.check(suites) {
         let mut other = after;
         while let Some((later, after)) = other.check(suites) {
-            assert!(!check.id.equals(later.id), "two checks have one id");
+            assert!(!check.id.equals(&later.id), "two checks have one id");
             other = after;
         }
         next = after;

@@ -3,6 +3,7 @@
 //! Knows no cloud, no CCM and no check.
 
 mod cache;
+mod follow;
 mod literals;
 mod observed;
 mod read;

@@ -2,6 +2,7 @@
 
 use super::bench::{Bench, Order};
 use super::cells::hidden;
+use super::means::Means;
 use super::observe::outcome;
 use super::table::Measured;
 use super::{Question, Row};
@@ -18,9 +19,7 @@ use tokio_util::sync::CancellationToken;
 /// Measures on embedded clusters with the reference CCM.
 #[derive(Clone, Debug)]
 pub struct EmbeddedBench {
-    pub(super) profile: Profile,
-    /// The command line that is the CCM.
-    pub(super) program: Vec<String>,
+    means: Means,
     /// How many clusters may be busy at once: so many as do not take the time from one another that a verdict rests on.
     turns: Arc<Semaphore>,
 }
@@ -48,7 +47,7 @@ impl EmbeddedBench {
         let program = vec![program.to_string_lossy().into_owned(), command.to_string()];
         let busy = std::thread::available_parallelism().map_or(2, NonZero::get) * 2;
         let turns = Arc::new(Semaphore::new(busy));
-        Ok(EmbeddedBench { profile, program, turns })
+        Ok(EmbeddedBench { means: Means { profile, program }, turns })
     }
 
     /// Measures every cell, several side by side; `told` hears of each as it ends. The order stays. What is under way
@@ -117,7 +116,7 @@ impl EmbeddedBench {
     /// One boot; `None` when this machine cannot show it.
     async fn boot(&self, question: &Question, order: Order) -> Result<Option<Boot>, String> {
         let turn = self.turns.clone().acquire_owned().await.ok();
-        let bench = Bench::start(self, question).await?;
+        let bench = Bench::start(&self.means, question).await?;
         let by_name = question.cell.cluster.cloud_endpoint == CloudEndpoint::Name;
         let end = if by_name && !bench.cluster.pods().have_namespaces() {
             Ok(None)

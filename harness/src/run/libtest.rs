@@ -30,7 +30,7 @@ impl Judging for Libtest {
         // Those that watch the leader crash wait for one another: only where each has a thread.
         let watchers = joint(&chosen);
         let threads = self.arguments.test_threads.unwrap_or(1);
-        stand.session.gathering().announce(if watchers < threads { watchers } else { 1 });
+        stand.session.crashes().expect_participants(if watchers < threads { watchers } else { 1 });
         let phases = Arc::new(Phases::of(chosen.iter().map(|one| one.check.sharing)));
         let mut trials: Vec<Trial> = chosen
             .into_iter()

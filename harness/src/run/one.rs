@@ -7,7 +7,7 @@ use crate::cx::CheckCx;
 use crate::events::{CheckEvents, Payload};
 use crate::evidence;
 use crate::ledger::{Entry, Outcome, SkipReason};
-use crate::session::{Seat, Session};
+use crate::session::{Participant, Session};
 use futures::FutureExt;
 use std::fs::File;
 use std::panic::AssertUnwindSafe;
@@ -20,7 +20,7 @@ use std::time::Instant;
 /// Blocks the thread while others hold the cluster.
 pub async fn run_one(session: Arc<Session>, planned: &Planned) -> Entry {
     let events = session.events().of_check(planned.check.id.as_str());
-    let seat = (planned.check.sharing == Sharing::Joint).then(|| session.gathering().seat());
+    let participant = (planned.check.sharing == Sharing::Joint).then(|| session.crashes().participant());
     let alone = matches!(planned.check.sharing, Sharing::Exclusive | Sharing::Cold);
     let held = session.dir().hold_cluster(alone);
     let mut entry = planned.entry(Outcome::Pass);
@@ -33,7 +33,7 @@ pub async fn run_one(session: Arc<Session>, planned: &Planned) -> Entry {
         Ok(_) if session.is_interrupted() => {
             entry.outcome = Outcome::Error { message: "interrupted".to_owned() }
         }
-        Ok(turn) => judge(session, planned, &mut entry, turn, seat, &events).await,
+        Ok(turn) => judge(session, planned, &mut entry, turn, participant, &events).await,
     }
     // A CCM's own words may stand in a message: its last log lines when it does not come up.
     if let Outcome::Fail { message } | Outcome::Error { message } = &mut entry.outcome {
@@ -54,7 +54,7 @@ async fn judge(
     planned: &Planned,
     entry: &mut Entry,
     turn: File,
-    seat: Option<Seat>,
+    participant: Option<Participant>,
     events: &CheckEvents,
 ) {
     if planned.check.sharing != Sharing::Cold
@@ -63,7 +63,7 @@ async fn judge(
         entry.outcome = outcome_of(Err(stop));
         return;
     }
-    let cx = match CheckCx::new(planned.check.id, session.clone(), turn, seat).await {
+    let cx = match CheckCx::new(planned.check.id, session.clone(), turn, participant).await {
         Ok(cx) => cx,
         Err(stop) => {
             entry.outcome = outcome_of(Err(stop));

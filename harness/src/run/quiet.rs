@@ -19,7 +19,7 @@ impl<Wanted: Fn(&str) -> bool> Judging for Quiet<Wanted> {
 
     fn judge(&mut self, stand: &Stand<'_>) {
         let chosen = selected(stand.planned);
-        stand.session.gathering().announce(joint(&chosen));
+        stand.session.crashes().expect_participants(joint(&chosen));
         let phases = Phases::of(chosen.iter().map(|one| one.check.sharing));
         std::thread::scope(|scope| {
             for one in &chosen {

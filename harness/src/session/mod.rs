@@ -14,7 +14,7 @@ pub mod up;
 
 pub use boot::{expectation, expected_boot};
 pub use choose::settle;
-pub use crash::{Crash, Gathering, Seat};
+pub use crash::{Crash, Participant, SharedCrashes};
 pub use error::SessionError;
 pub use journal::{CallObserver, Journal, is_lb_write, show_entry};
 pub use state::{CcmState, FOLDER_PREFIX, NodeRole, ReplicaRecord, RunDir, RunState, StateError};
@@ -52,7 +52,7 @@ pub struct Session {
     events: Events,
     cancel: CancellationToken,
     suffix: AtomicU32,
-    gathering: Gathering,
+    crashes: SharedCrashes,
 }
 
 impl std::fmt::Debug for Session {
@@ -88,7 +88,7 @@ impl Session {
         // Names stay unique between the sessions and processes of one run, too.
         let seed = RandomState::new().hash_one(std::process::id());
         let suffix = AtomicU32::new((seed & 0xF_FFFF) as u32);
-        let gathering = Gathering::default();
+        let crashes = SharedCrashes::default();
         Ok(Session {
             plan,
             dir,
@@ -102,7 +102,7 @@ impl Session {
             events,
             cancel,
             suffix,
-            gathering,
+            crashes,
         })
     }
 
@@ -149,6 +149,8 @@ impl Session {
         all.insert(Facility::CcmControl);
         // A hosted CCM has no Pods on the cluster whose boot could be judged.
         all.extend((self.plan.profile.deployment == Deployment::InCluster).then_some(Facility::BootsInside));
+        all.extend((self.machines().len() == 1).then_some(Facility::SingleNode));
+        all.extend((self.state.replicas.len() > 1).then_some(Facility::Standby));
         all
     }
 
@@ -227,9 +229,9 @@ impl Session {
         self.plan.profile.provider_id.render(instance_id)
     }
 
-    /// Where checks meet that watch the leader crash.
-    pub fn gathering(&self) -> &Gathering {
-        &self.gathering
+    /// The crashes of the leader that checks watch together.
+    pub fn crashes(&self) -> &SharedCrashes {
+        &self.crashes
     }
 
     /// Four letters and digits no other name in this run ends with.
