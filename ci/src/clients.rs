@@ -87,16 +87,31 @@ struct Cloud {
 
 impl Cloud {
     fn start(dialect: &str) -> Result<Cloud> {
-        let program = target().join("debug/fake-cloud");
         let any = "127.0.0.1:0";
-        let mut child = Command::new(&program)
-            .args(["serve", "--dialect", dialect, "--listen", any, "--admin-listen", any])
+        // Cargo, which knows where the program is, becomes it.
+        let mut child = Command::new("cargo")
+            .args([
+                "run",
+                "--locked",
+                "--quiet",
+                "--package",
+                "fake-cloud",
+                "--",
+                "serve",
+                "--dialect",
+                dialect,
+                "--listen",
+                any,
+                "--admin-listen",
+                any,
+            ])
+            .current_dir(root())
             .env("FAKE_CLOUD_ADMIN_TOKEN", ADMIN_TOKEN)
             .env("FAKE_CLOUD_CREDENTIALS", format!("client={TOKEN}"))
             .env("FAKE_CLOUD_LOG", "error")
             .stdout(Stdio::piped())
             .spawn()
-            .with_context(|| format!("starting {}", program.display()))?;
+            .context("starting the fake cloud")?;
         let mut line = String::new();
         let read = child.stdout.take().map(|output| BufReader::new(output).read_line(&mut line));
         // From here on it is stopped whatever happens.
