@@ -1,7 +1,7 @@
 //! `schema`: what the harness's files may hold, for editors and for other programs.
 
 use crate::report::exit;
-use crate::{config, report};
+use crate::{config, events, report};
 use serde_json::Value;
 use std::io::Write;
 use std::process::ExitCode;
@@ -10,8 +10,12 @@ use std::process::ExitCode;
 type Described = (&'static str, fn() -> Value);
 
 /// Every file with a schema.
-const SCHEMAS: &[Described] =
-    &[("profile", config::profile_schema), ("run", config::run_schema), ("report", report::schema)];
+const SCHEMAS: &[Described] = &[
+    ("profile", config::profile_schema),
+    ("run", config::run_schema),
+    ("report", report::schema),
+    ("events", events::schema),
+];
 
 /// The names of all files with a schema.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
