@@ -11,8 +11,8 @@ const LONGEST: usize = 450;
 const TABLES: &[&str] = &["fake-cloud/src/admin/types.rs", "harness/embedded/semantics/src/kinds/table.rs"];
 /// Modules of the harness in reading order: one imports only from those above it.
 const LAYERS: &[&str] = &[
-    "check", "ledger", "secrets", "probe", "config", "events", "images", "cluster", "cloud", "k8s", "ccm",
-    "progress", "session", "proof", "cx", "evidence", "report", "run", "cli",
+    "backends", "check", "ledger", "secrets", "probe", "config", "events", "images", "cluster", "cloud",
+    "k8s", "ccm", "progress", "session", "proof", "cx", "evidence", "report", "run", "cli",
 ];
 
 /// Checks everything.

@@ -87,8 +87,10 @@ pub enum Facility {
     KubeletControl,
     /// The pod network can be absent or present as the check wants it.
     PodNetworkControl,
-    /// A node container can be stopped and started.
+    /// A machine can be switched off and on.
     NodeControl,
+    /// A machine can be cut off from the API server and from the cloud.
+    LinkControl,
     /// The CCM boots on the cluster that it initialises, not beside a control plane elsewhere.
     BootsInside,
 }
@@ -102,6 +104,7 @@ impl fmt::Display for Facility {
             Facility::KubeletControl => "kubelet-control",
             Facility::PodNetworkControl => "pod-network-control",
             Facility::NodeControl => "node-control",
+            Facility::LinkControl => "link-control",
             Facility::BootsInside => "boots-inside",
         })
     }

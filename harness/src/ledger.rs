@@ -7,9 +7,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The backend whose cluster is a simulation.
-pub const SIMULATED: &str = "embedded";
-
 /// How one check ended. Every selected id ends in exactly one of these.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
@@ -95,8 +92,11 @@ pub struct Subject {
     pub capabilities: Vec<String>,
     /// Fake cloud's dialect.
     pub dialect: String,
-    /// Cluster backend: `kind`, `embedded` or `existing`.
+    /// Cluster backend, e.g. `kind`.
     pub backend: String,
+    /// Whether the cluster was a simulation, which certifies nothing. The backend states it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub simulated: bool,
     /// Topology name.
     pub topology: String,
     /// Version the API server reports.
@@ -121,11 +121,6 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// Whether the cluster was a simulation, which certifies nothing.
-    pub fn is_simulated(&self) -> bool {
-        self.backend == SIMULATED
-    }
-
     /// The reason of the deviation that names a check, or the contract row it is a claim of.
     pub fn deviation(&self, check: &str) -> Option<&str> {
         let named = self.declared.get(check).or_else(|| self.declared.get(row_of(check)));
@@ -192,7 +187,7 @@ impl Ledger {
             Outcome::Skip { reason: SkipReason::NotObservable | SkipReason::Deselected, .. }
             | Outcome::Error { .. } => true,
         };
-        if musts().any(unjudged) || self.subject.is_simulated() {
+        if musts().any(unjudged) || self.subject.simulated {
             Conformance::Partial
         } else {
             Conformance::Conformant

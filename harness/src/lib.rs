@@ -3,6 +3,9 @@
 //! Modules in reading order; each imports only from those above it.
 //! `check` and `probe` are pure; `cli` at the end knows everything and decides nothing.
 
+#[macro_use]
+mod backends;
+
 pub mod ccm;
 pub mod check;
 pub mod cli;

@@ -3,7 +3,7 @@
 use super::CLUSTER_VARIABLE;
 use crate::cluster::EmbeddedVersion;
 use crate::config::{
-    BackendKind, ClusterKeys, Keep, NodeIp, OutputKeys, ProviderId, RunFile, SelectKeys, Source, Timing,
+    BackendChoice, ClusterKeys, Keep, NodeIp, OutputKeys, ProviderId, RunFile, SelectKeys, Source, Timing,
 };
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -133,8 +133,8 @@ pub(super) struct ControlOptions {
     #[arg(long, value_name = "ID")]
     pub(super) mutant: Vec<String>,
     /// Where the controls run; 'auto', the default, takes kind where Docker, kind and a node image are there.
-    #[arg(long, env = CLUSTER_VARIABLE, value_name = "auto|kind|embedded", value_parser = BackendKind::from_str)]
-    cluster: Option<BackendKind>,
+    #[arg(long, env = CLUSTER_VARIABLE, value_name = "auto|kind|embedded", value_parser = BackendChoice::from_str)]
+    cluster: Option<BackendChoice>,
     /// Kubernetes by its version, or by the node image's name; without it the newest at hand.
     #[arg(long, value_name = "VERSION|IMAGE")]
     kubernetes: Option<String>,
@@ -223,8 +223,8 @@ pub(super) struct RunOptions {
     binary: Option<String>,
     /// Where the checks run: on a kind cluster (real kubelets), in this process without Docker, or on an existing
     /// cluster; 'auto', the default, takes kind where Docker, kind and a node image are there, else embedded.
-    #[arg(long, env = CLUSTER_VARIABLE, value_name = "auto|kind|embedded|existing", value_parser = BackendKind::from_str)]
-    cluster: Option<BackendKind>,
+    #[arg(long, env = CLUSTER_VARIABLE, value_name = "auto|kind|embedded|existing", value_parser = BackendChoice::from_str)]
+    cluster: Option<BackendChoice>,
     /// Topology of the cluster: single, three-node, no-cni, dual-stack or a kind configuration file.
     #[arg(long, value_name = "NAME|PATH")]
     topology: Option<String>,

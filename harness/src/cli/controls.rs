@@ -3,9 +3,8 @@
 
 use super::arguments::ControlOptions;
 use crate::check::{Level, chain};
-use crate::config::{
-    BackendKind, Choice, Keep, Offer, RunFile, RunPlan, Source, plan as plan_run, workspace, yaml,
-};
+use crate::cluster::facts;
+use crate::config::{Choice, Keep, Offer, RunFile, RunPlan, Source, plan as plan_run, workspace, yaml};
 use crate::cx::Suite;
 use crate::events::{EVENTS_FILE, Events};
 use crate::ledger::{Entry, Outcome};
@@ -14,7 +13,7 @@ use crate::run::{
     INTERRUPTED, Planned, Quiet, end_run, judge_subject, open, plan_checks, refuse, watch_signals,
     write_reports,
 };
-use crate::session::up::{Environment, Leave};
+use crate::session::up::{Environment, Leave, Prepared};
 use crate::session::{RunDir, Session, settle};
 use serde::Deserialize;
 use std::collections::{BTreeSet, VecDeque};
@@ -23,9 +22,6 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 use tokio::runtime::{Handle, Runtime};
 use tokio_util::sync::CancellationToken;
-
-/// How many embedded clusters judge at the same time: checks mostly wait.
-const EMBEDDED_SIDE_BY_SIDE: usize = 4;
 
 /// The profile whose image has the mutants compiled in.
 const MUTANTS: &str = "mutants";
@@ -72,6 +68,7 @@ pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> Ex
     let cancel = CancellationToken::new();
     runtime.spawn(watch_signals(cancel.clone()));
     let (with_mutants, chosen) = runtime.block_on(settle(with_mutants));
+    let with_nothing = with_nothing.on(with_mutants.cluster.clone());
     chosen.iter().for_each(|chosen| events.say(chosen));
     let list = read_controls(options);
     let work = match list.and_then(|list| work(&list, options, &with_mutants, &with_nothing, &everything)) {
@@ -82,21 +79,25 @@ pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> Ex
         }
     };
     let began = Instant::now();
-    let beside = match with_mutants.cluster.backend() {
-        // A kind cluster takes most of a small machine; an embedded one next to nothing.
-        BackendKind::Embedded => options.side_by_side.unwrap_or(EMBEDDED_SIDE_BY_SIDE),
-        BackendKind::Auto | BackendKind::Kind | BackendKind::Existing => options.side_by_side.unwrap_or(1),
-    };
+    let usual = facts(with_mutants.cluster.backend()).side_by_side;
+    let beside = options.side_by_side.unwrap_or(usual).max(1);
     let benches = Benches {
         suites,
         plan: &with_mutants,
+        prepared: Prepared::new(Arc::new(with_mutants.clone())),
         queue: Mutex::new(work.into()),
         handle: runtime.handle(),
         events: &events,
         cancel: &cancel,
     };
     let outcomes: Vec<Result<(usize, usize), String>> = std::thread::scope(|scope| {
-        let running: Vec<_> = (0..beside.max(1)).map(|_| scope.spawn(|| benches.judge())).collect();
+        let running: Vec<_> = (1..)
+            .take(beside)
+            .map(|lane| {
+                let benches = &benches;
+                scope.spawn(move || benches.judge(lane))
+            })
+            .collect();
         running.into_iter().filter_map(|bench| bench.join().ok()).collect()
     });
     let (mut caught, mut judged) = (0, 0);
@@ -159,6 +160,7 @@ fn work(
 struct Benches<'a> {
     suites: &'static [Suite],
     plan: &'a RunPlan,
+    prepared: Arc<Prepared>,
     queue: Mutex<VecDeque<Work>>,
     handle: &'a Handle,
     events: &'a Events,
@@ -167,8 +169,8 @@ struct Benches<'a> {
 
 impl Benches<'_> {
     /// Brings one environment up and judges in it as long as there is work; how many were caught, and how many judged.
-    fn judge(&self) -> Result<(usize, usize), String> {
-        let mut environment = Environment::new(Arc::new(self.plan.clone()));
+    fn judge(&self, lane: u32) -> Result<(usize, usize), String> {
+        let mut environment = Environment::new(self.prepared.clone(), lane);
         let outcome = self.judge_in(&mut environment);
         let leave = if self.plan.keep == Keep::Always { Leave::Everything } else { Leave::Nothing };
         if let Err(why) = self.handle.block_on(environment.down(leave)) {

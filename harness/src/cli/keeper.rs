@@ -4,7 +4,7 @@
 //! watches nextest itself and takes everything down when that is gone, however it went.
 
 use crate::check::chain;
-use crate::config::RunPlan;
+use crate::config::{RunPlan, WantedCluster};
 use crate::cx::Suite;
 use crate::events::Payload;
 use crate::ledger::{Outcome, SkipReason};
@@ -119,7 +119,7 @@ pub(super) fn asked_to_keep() -> Option<PathBuf> {
 }
 
 /// The keeper: a run whose checks other processes judge, until nextest has ended.
-pub(super) fn main(suites: &'static [Suite], plan: RunPlan, place: &Path) -> ExitCode {
+pub(super) fn main(suites: &'static [Suite], plan: RunPlan<WantedCluster>, place: &Path) -> ExitCode {
     let Some(watched) = std::env::var(WATCHED).ok().and_then(|pid| pid.parse().ok()) else {
         let _ = writeln!(std::io::stderr(), "error: the keeper was started without a process to watch");
         return ExitCode::from(exit::USAGE);

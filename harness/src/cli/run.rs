@@ -1,7 +1,7 @@
 //! `run` and `plan`.
 
 use super::arguments::RunOptions;
-use crate::config::{Choice, ClusterPlan, Image, Offer, plan as plan_run};
+use crate::config::{BackendKind, Choice, DesiredCluster, Image, Offer, plan as plan_run};
 use crate::cx::Suite;
 use crate::report::exit;
 use crate::run::{Libtest, Run, execute, in_order, plan_checks, refuse};
@@ -57,16 +57,16 @@ pub(super) fn plan(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
         ));
     }
     text.push_str(&format!("dialect    {}\n", plan.profile.dialect));
-    match &plan.cluster {
-        ClusterPlan::Auto(own) | ClusterPlan::Kind(own) | ClusterPlan::Embedded(own) => {
+    match plan.cluster.desired() {
+        DesiredCluster::Own(own) => {
+            let backend = plan.cluster.backend().map_or("auto", BackendKind::as_str);
             text.push_str(&format!(
-                "cluster    {}, topology {}, Kubernetes {}\n",
-                plan.cluster.backend(),
+                "cluster    {backend}, topology {}, Kubernetes {}\n",
                 own.topology.name(),
                 own.kubernetes
             ));
         }
-        ClusterPlan::Existing(existing) => {
+        DesiredCluster::Existing(existing) => {
             let file = existing
                 .kubeconfig
                 .as_ref()
@@ -74,7 +74,7 @@ pub(super) fn plan(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
             text.push_str(&format!("cluster    existing, {file}\n"));
         }
     }
-    if let Some(expected) = expected_boot(&plan) {
+    if let Some(expected) = expected_boot(&plan.profile, plan.cluster.desired()) {
         text.push_str(&format!("boot       {}\n", expected.replace('\n', "\n           ")));
     }
     text.push_str(&format!("timing     {}, {} checks side by side\n", plan.timing, plan.jobs));

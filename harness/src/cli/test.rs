@@ -6,7 +6,9 @@
 use super::keeper::{self, Shared};
 use super::{CLUSTER_VARIABLE, CONFIG_VARIABLE};
 use crate::check::chain;
-use crate::config::{BackendKind, Choice, Offer, RunFile, RunPlan, Source, plan as plan_run, workspace};
+use crate::config::{
+    BackendChoice, Choice, Offer, RunFile, RunPlan, Source, WantedCluster, plan as plan_run, workspace,
+};
 use crate::cx::Suite;
 use crate::events::Events;
 use crate::ledger::Outcome;
@@ -14,7 +16,7 @@ use crate::report::exit;
 use crate::run::{
     Libtest, Planned, Run, completion, execute, plan_checks, refuse, run_one, skipped_trials, watch_signals,
 };
-use crate::session::{RunDir, Session};
+use crate::session::{RunDir, RunState, Session};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use std::io::Write;
 use std::path::PathBuf;
@@ -32,7 +34,7 @@ pub(super) fn main(suites: &'static [Suite]) -> ExitCode {
     let source =
         std::env::var_os(CONFIG_VARIABLE).map_or(Source::Defaults, |path| Source::File(PathBuf::from(path)));
     let mut overrides = RunFile::default();
-    match std::env::var(CLUSTER_VARIABLE).as_deref().map(BackendKind::from_str) {
+    match std::env::var(CLUSTER_VARIABLE).as_deref().map(BackendChoice::from_str) {
         Ok(Ok(backend)) => overrides.cluster.backend = Some(backend),
         Ok(Err(why)) => {
             let _ = writeln!(std::io::stderr(), "error: {CLUSTER_VARIABLE}: {why}");
@@ -62,7 +64,7 @@ pub(super) fn main(suites: &'static [Suite]) -> ExitCode {
 }
 
 /// Names and ignored flags from the profile alone: needs no cluster.
-fn listing(suites: &'static [Suite], plan: &RunPlan, arguments: &Arguments) -> ExitCode {
+fn listing(suites: &'static [Suite], plan: &RunPlan<WantedCluster>, arguments: &Arguments) -> ExitCode {
     match plan_checks(suites, plan, &Offer::declared(&plan.profile.capabilities)) {
         Err(problems) => refuse(&problems),
         Ok(planned) => {
@@ -80,7 +82,12 @@ fn selected(planned: &[Planned]) -> impl Iterator<Item = &Planned> {
 }
 
 /// One process of nextest's: joins the shared environment and runs what it was asked to.
-fn one_of_many(suites: &'static [Suite], plan: RunPlan, arguments: &Arguments, shared: &Shared) -> ExitCode {
+fn one_of_many(
+    suites: &'static [Suite],
+    plan: RunPlan<WantedCluster>,
+    arguments: &Arguments,
+    shared: &Shared,
+) -> ExitCode {
     let planned = match plan_checks(suites, &plan, &Offer::declared(&plan.profile.capabilities)) {
         Err(problems) => return refuse(&problems),
         Ok(planned) => planned,
@@ -110,7 +117,7 @@ fn one_of_many(suites: &'static [Suite], plan: RunPlan, arguments: &Arguments, s
 
 async fn join_and_run(
     suites: &'static [Suite],
-    plan: Arc<RunPlan>,
+    plan: Arc<RunPlan<WantedCluster>>,
     shared: &Shared,
     one: &Planned,
     cancel: CancellationToken,
@@ -120,8 +127,11 @@ async fn join_and_run(
     let dir = RunDir::join(&kept.dir);
     let events = Events::join(&kept.events, kept.began)
         .map_err(|error| format!("events {}: {error}", kept.events.display()))?;
-    let state = dir.read("state.json").map_err(|error| chain(&error))?;
+    let state: Option<RunState> = dir.read("state.json").map_err(|error| chain(&error))?;
     let state = state.ok_or_else(|| format!("no state of the run in {}", kept.dir.display()))?;
+    // The keeper has settled which backend it is.
+    let cluster = plan.cluster.clone().settled(state.cluster.backend);
+    let plan = Arc::new(plan.as_ref().clone().on(cluster));
     let session =
         Session::join(plan.clone(), dir, state, events, cancel).await.map_err(|error| chain(&error))?;
     let offer = Offer {

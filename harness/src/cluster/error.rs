@@ -1,6 +1,6 @@
 //! What can go wrong with a cluster. Each error names the thing, the cause and the way out.
 
-use super::preflight::PreflightError;
+use super::kind::preflight::PreflightError;
 use crate::images::{EngineError, ImageError};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -106,6 +106,20 @@ pub enum ClusterError {
         what: String,
         /// Why it cannot be.
         why: String,
+    },
+    /// What the harness has made is still there.
+    #[error("{what}")]
+    NotRemoved {
+        /// What, and why it could not be removed.
+        what: String,
+    },
+    /// What was noted of a cluster is not what its backend writes.
+    #[error("the record of cluster {name} cannot be read: {cause}; is it of another version of the harness?")]
+    Record {
+        /// Name of the cluster.
+        name: String,
+        /// What is wrong with it.
+        cause: String,
     },
     /// A part of the cluster is gone.
     #[error("{what} is gone; was the cluster removed meanwhile?")]

@@ -1,7 +1,6 @@
 //! What runs have left in the Docker engine: found by label and name, removed whatever state it is in.
 
 use super::error::ClusterError;
-use super::kind::CLUSTER_LABEL;
 use super::network;
 use crate::images::{COMPONENT_LABEL, Engine, EngineError, NAME_PREFIX, RUN_LABEL, RunId, settled};
 use crate::probe::{ReadError, poll};
@@ -15,6 +14,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
 
+/// kind's label with the cluster's name on its containers.
+pub(super) const CLUSTER_LABEL: &str = "io.x-k8s.kind.cluster";
 /// How long one question or removal may take.
 const LIMIT: Duration = Duration::from_secs(60);
 /// How long removing what belongs to one cluster may take in all.
@@ -119,7 +120,7 @@ pub enum RemovalError {
 ///
 /// # Errors
 /// As [`remove_leftovers`].
-pub async fn cleanup(engine: &Engine, run: &RunId) -> Result<Vec<Leftover>, RemovalError> {
+pub(super) async fn cleanup(engine: &Engine, run: &RunId) -> Result<Vec<Leftover>, RemovalError> {
     let of_run = |thing: &Leftover| thing.run.as_ref() == Some(run) || thing.kind == LeftoverKind::Image;
     let first = remove_leftovers(engine, of_run).await;
     // What was being made when the run was cut short shows up late, and may have kept the network. The first removal

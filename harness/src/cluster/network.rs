@@ -30,7 +30,7 @@ const MTU_OPTION: &str = "com.docker.network.driver.mtu";
 ///
 /// # Errors
 /// The engine has no free address range left, or no IPv6 where both families are needed.
-pub async fn ensure_network(
+pub(super) async fn ensure_network(
     engine: &Engine,
     run: &RunId,
     families: Families,

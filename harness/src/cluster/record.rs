@@ -1,8 +1,7 @@
-//! What a cluster is, as data: enough for another process to attach to it, and for the report.
+//! What a cluster is, as data: enough for another process to attach to it, for the report, and for what stands beside it.
 
 use crate::check::Facility;
 use crate::config::BackendKind;
-use crate::images::EngineRecord;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -15,127 +14,79 @@ pub const API_SERVER_PORT: u16 = 6443;
 /// A cluster, as data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClusterRecord {
-    /// Its name at kind, or the run's; for an existing cluster the kubeconfig's path.
+    /// The backend it is of.
+    pub backend: BackendKind,
+    /// Its name: the lane's, or for a cluster that was there before the kubeconfig's path.
     pub name: String,
     /// Kubeconfig with an administrator's rights.
     pub kubeconfig: PathBuf,
-    /// Where it comes from, and what is known of it for that reason.
-    pub origin: Origin,
+    /// Whether it goes with the run.
+    pub ownership: Ownership,
+    /// Its machines, control planes first, otherwise by name; none where the harness has no access to them.
+    pub machines: Vec<Machine>,
+    /// What can be done to its machines.
+    pub facilities: BTreeSet<Facility>,
+    /// The pod network its topology asks for; it is the caller who sets it up. `None` where others have done that.
+    pub pod_network: Option<PodNetworkPlan>,
+    /// Where Pods on the hosts' network reach the API server when its Service address does not answer because no
+    /// kube-proxy runs; `None` where it does.
+    pub api_server_for_pods: Option<(String, u16)>,
+    /// Where a cloud has to be for its machines to reach it.
+    pub cloud_site: CloudSite,
+    /// What the report says of it.
+    pub about: About,
+    /// What its backend alone knows how to read, when it attaches.
+    pub own: serde_json::Value,
 }
 
-/// Where a cluster comes from.
+impl ClusterRecord {
+    /// Whether the harness made it, so that it goes with the run.
+    pub fn is_ours(&self) -> bool {
+        self.ownership == Ownership::Ours
+    }
+}
+
+/// Who made a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ownership {
+    /// The harness, for this run; it removes it.
+    Ours,
+    /// Somebody else; the harness takes away only what it put there.
+    Others,
+}
+
+/// Where a cloud has to be for a cluster's machines to reach it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Origin {
-    /// The harness made it with kind.
-    Kind(Box<KindRecord>),
-    /// The harness runs it in a process of its own.
-    Embedded(Box<EmbeddedRecord>),
-    /// It was there before.
-    Existing,
+pub enum CloudSite {
+    /// On this machine: the CCM is a program that runs here.
+    ThisMachine,
+    /// On this network of the Docker engine.
+    Network(String),
+    /// On whichever network of the Docker engine the cluster's Nodes are.
+    BesideNodes,
 }
 
-/// What the harness knows of a cluster that it runs in a process of its own.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EmbeddedRecord {
-    /// The socket by which its machines are reached.
-    pub socket: PathBuf,
-    /// Version of Kubernetes that it is like, e.g. `v1.36.2`.
-    pub kubernetes: String,
+/// What the report says of a cluster. Empty where it is not known.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct About {
     /// Name of the topology.
     pub topology: String,
-    /// Whether the topology wants a pod network.
-    pub pod_network: PodNetworkWish,
-    /// Its machines, control planes first.
-    pub machines: Vec<Machine>,
-}
-
-/// What the harness knows of a cluster that it made with kind.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KindRecord {
-    /// The Docker engine it runs on.
-    pub engine: EngineRecord,
-    /// Name of the Docker network of its machines.
-    pub network: String,
-    /// Its machines, control planes first, otherwise by name.
-    pub machines: Vec<Machine>,
+    /// Version of Kubernetes, e.g. `v1.36.2`; `None` leaves it to what the API server says.
+    pub kubernetes: Option<String>,
+    /// Version of kind, e.g. `v0.33.0`.
+    pub kind_version: String,
     /// Reference of the node image.
     pub node_image: String,
     /// Digest of the node image, or its id where it was built here.
     pub node_image_digest: String,
-    /// Whether Services have their cluster addresses.
-    pub kube_proxy: KubeProxy,
-    /// Version of Kubernetes, e.g. `v1.36.2`.
-    pub kubernetes: String,
-    /// Version of kind, e.g. `v0.33.0`.
-    pub kind_version: String,
-    /// Name of the topology.
-    pub topology: String,
-    /// Whether the topology wants a pod network; it is the caller who sets it up, see
-    /// [`super::Cluster::set_pod_network`].
-    pub pod_network: PodNetworkWish,
-    /// What can be done to its machines, as found out by looking.
-    pub facilities: BTreeSet<Facility>,
-    /// CNI plugins every machine has.
-    pub cni_plugins: BTreeSet<String>,
-    /// Greatest size of a packet on the machines' network, bytes; 0 when unknown.
-    pub mtu: u32,
-}
-
-impl ClusterRecord {
-    /// Where Pods on the hosts' network reach the API server when its Service address does not answer because no
-    /// kube-proxy runs; `None` where it does.
-    pub fn api_server_for_pods(&self) -> Option<(String, u16)> {
-        let kind = self.kind().filter(|kind| kind.kube_proxy == KubeProxy::Absent)?;
-        let machine = kind.machines.iter().find(|machine| machine.role == Role::ControlPlane)?;
-        machine.ip().map(|ip| (ip.to_string(), API_SERVER_PORT))
-    }
-
-    /// Its machines; none for an existing cluster.
-    pub fn machines(&self) -> &[Machine] {
-        match &self.origin {
-            Origin::Kind(kind) => &kind.machines,
-            Origin::Embedded(embedded) => &embedded.machines,
-            Origin::Existing => &[],
-        }
-    }
-
-    /// What is known of it when kind made it.
-    pub fn kind(&self) -> Option<&KindRecord> {
-        match &self.origin {
-            Origin::Kind(kind) => Some(kind),
-            Origin::Embedded(_) | Origin::Existing => None,
-        }
-    }
-
-    /// Whether the harness made it, so that it goes with the run.
-    pub fn is_ours(&self) -> bool {
-        !matches!(self.origin, Origin::Existing)
-    }
-
-    /// Whether its topology wants a pod network of the harness; `None` for a cluster that was there before.
-    pub fn pod_network(&self) -> Option<PodNetworkWish> {
-        match &self.origin {
-            Origin::Kind(kind) => Some(kind.pod_network),
-            Origin::Embedded(embedded) => Some(embedded.pod_network),
-            Origin::Existing => None,
-        }
-    }
-
-    /// The backend it is of.
-    pub fn backend(&self) -> BackendKind {
-        match &self.origin {
-            Origin::Kind(_) => BackendKind::Kind,
-            Origin::Embedded(_) => BackendKind::Embedded,
-            Origin::Existing => BackendKind::Existing,
-        }
-    }
 }
 
 /// A machine of the cluster: a container that acts as one, or one that is simulated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
-    /// Name of container, host and Node alike.
+    /// Name of machine and Node alike.
     pub name: String,
     /// What it does in the cluster.
     pub role: Role,
@@ -180,20 +131,10 @@ impl fmt::Display for Role {
     }
 }
 
-/// Whether kube-proxy runs.
+/// The pod network that a topology asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum KubeProxy {
-    /// It runs on every machine.
-    Present,
-    /// The node image has none.
-    Absent,
-}
-
-/// Whether a topology wants a pod network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PodNetworkWish {
+pub enum PodNetworkPlan {
     /// The harness' own, switched on and off as checks need it.
     Switchable,
     /// None at all: the topology says `disableDefaultCNI`.

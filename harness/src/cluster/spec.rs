@@ -1,27 +1,56 @@
-//! What cluster is wanted.
+//! What is asked of a backend when it has a cluster to bring up.
 
-use crate::config::{Kubernetes, NodeIp, ProviderIdFormat, Topology};
+use crate::config::{DesiredCluster, ExistingCluster, OwnCluster, ProviderIdFormat};
 use crate::images::RunId;
 use fake_cloud::dialects::InstanceIds;
 use std::path::PathBuf;
 
-/// A cluster to be made with kind.
+/// A cluster to be brought up.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KindSpec {
-    /// The run it is for. Cluster and network get the name [`RunId::name`].
+pub struct ClusterSpec {
+    /// The run, or its lane, that it is for. What is made gets the name [`RunId::name`].
     pub run: RunId,
-    /// Its machines and network.
-    pub topology: Topology,
-    /// Its Kubernetes.
-    pub kubernetes: Kubernetes,
+    /// What it is to be like.
+    pub desired: DesiredCluster,
     /// What kubelets write into `spec.providerID`.
-    pub provider_id: ProviderIds,
-    /// Whether kubelets announce a node IP.
-    pub node_ip: NodeIp,
-    /// The run's own folder, for kubeconfig (0600) and kind's configuration.
+    pub provider_ids: ProviderIds,
+    /// Which images are programs of this machine; only a backend that runs programs looks at them.
+    pub programs: Vec<ProgramImage>,
+    /// The lane's own folder, for the kubeconfig (0600) and whatever else the backend keeps in files.
     pub folder: PathBuf,
     /// Where the machines' logs go when they do not come up.
-    pub evidence: Option<PathBuf>,
+    pub evidence: PathBuf,
+}
+
+impl ClusterSpec {
+    /// What is asked of a cluster that the harness makes.
+    ///
+    /// # Panics
+    /// Never for a plan that `config` has made: only the backend of existing clusters gets another.
+    pub(super) fn own(&self) -> &OwnCluster {
+        self.desired
+            .own()
+            .expect("a plan names an existing cluster only for the backend of existing clusters")
+    }
+
+    /// Which cluster that is there is meant; the one kubectl would use when none is named.
+    pub(super) fn existing(&self) -> ExistingCluster {
+        match &self.desired {
+            DesiredCluster::Existing(existing) => existing.clone(),
+            DesiredCluster::Own(_) => ExistingCluster { kubeconfig: None },
+        }
+    }
+}
+
+/// An image that a program of this machine stands for: containers of the image run the program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramImage {
+    /// The image that Pods name.
+    pub image: String,
+    /// The program.
+    pub program: PathBuf,
+    /// Arguments it gets beyond those of the Pod.
+    pub more_arguments: Vec<String>,
 }
 
 /// What kubelets write into `spec.providerID` (contract ENV-03).
@@ -47,6 +76,3 @@ impl ProviderIds {
         }
     }
 }
-
-/// Told what is being done, in words for the person who waits.
-pub type Progress<'a> = &'a (dyn Fn(&str) + Send + Sync);

@@ -1,7 +1,7 @@
 //! Topologies: kind configurations that say which machines and which network a cluster has, and no more.
 
 use super::error::ClusterError;
-use super::record::{PodNetworkWish, Role};
+use super::record::{PodNetworkPlan, Role};
 use crate::config::{Topology, yaml};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ pub(super) struct Layout {
     /// Its machines, in the file's order.
     pub(super) roles: Vec<Role>,
     /// Whether it wants a pod network.
-    pub(super) pod_network: PodNetworkWish,
+    pub(super) pod_network: PodNetworkPlan,
     /// Which IP families it wants.
     pub(super) families: Families,
 }
@@ -81,8 +81,8 @@ fn parse(name: String, text: &str, file: &Path) -> Result<Layout, ClusterError> 
     let networking = config.get("networking");
     let setting = |key: &str| networking.and_then(|networking| networking.get(key));
     let pod_network = match setting("disableDefaultCNI").and_then(Value::as_bool) {
-        Some(true) => PodNetworkWish::Never,
-        Some(false) | None => PodNetworkWish::Switchable,
+        Some(true) => PodNetworkPlan::Never,
+        Some(false) | None => PodNetworkPlan::Switchable,
     };
     let families = match setting("ipFamily").and_then(Value::as_str) {
         Some("ipv4") | None => Families::Ipv4,
@@ -113,9 +113,9 @@ mod tests {
         let of = |topology| load(&topology).expect("sound");
         let (one, worker) = (Role::ControlPlane, Role::Worker);
         assert_eq!(of(Topology::Single).roles, [one]);
-        assert_eq!(of(Topology::Single).pod_network, PodNetworkWish::Switchable);
+        assert_eq!(of(Topology::Single).pod_network, PodNetworkPlan::Switchable);
         assert_eq!(of(Topology::ThreeNode).roles, [one, worker, worker]);
-        assert_eq!(of(Topology::NoCni).pod_network, PodNetworkWish::Never);
+        assert_eq!(of(Topology::NoCni).pod_network, PodNetworkPlan::Never);
         assert_eq!(of(Topology::DualStack).families, Families::Both);
     }
 

@@ -7,45 +7,75 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// The cluster a run uses.
+/// The cluster a run is to use, as it was asked for: its backend may be left to the harness.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ClusterPlan {
-    /// One of the harness's own; with kind where this machine has all it takes, else embedded.
-    Auto(OwnCluster),
-    /// One that the harness creates with kind.
-    Kind(OwnCluster),
-    /// One in the harness's own process.
-    Embedded(OwnCluster),
+pub struct WantedCluster {
+    backend: Option<BackendKind>,
+    desired: DesiredCluster,
+}
+
+impl WantedCluster {
+    /// One of the harness's own; `None` leaves the backend to the harness.
+    pub(super) fn own(backend: Option<BackendKind>, own: OwnCluster) -> WantedCluster {
+        WantedCluster { backend, desired: DesiredCluster::Own(own) }
+    }
+
+    /// One that is there.
+    pub(super) fn existing(existing: ExistingCluster) -> WantedCluster {
+        WantedCluster { backend: Some(BackendKind::Existing), desired: DesiredCluster::Existing(existing) }
+    }
+
+    /// The backend that was asked for; `None` when it is left to the harness.
+    pub fn backend(&self) -> Option<BackendKind> {
+        self.backend
+    }
+
+    /// What the cluster is to be like.
+    pub fn desired(&self) -> &DesiredCluster {
+        &self.desired
+    }
+
+    /// The same cluster with a backend for certain: the one that was asked for, or else `otherwise`.
+    #[must_use]
+    pub fn settled(self, otherwise: BackendKind) -> SettledCluster {
+        SettledCluster { backend: self.backend.unwrap_or(otherwise), desired: self.desired }
+    }
+}
+
+/// The cluster a run uses, its backend known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SettledCluster {
+    backend: BackendKind,
+    desired: DesiredCluster,
+}
+
+impl SettledCluster {
+    /// Its backend.
+    pub fn backend(&self) -> BackendKind {
+        self.backend
+    }
+
+    /// What the cluster is to be like.
+    pub fn desired(&self) -> &DesiredCluster {
+        &self.desired
+    }
+}
+
+/// What a cluster is to be like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DesiredCluster {
+    /// One that the harness makes.
+    Own(OwnCluster),
     /// One that is there.
     Existing(ExistingCluster),
 }
 
-impl ClusterPlan {
-    /// Its backend.
-    pub fn backend(&self) -> BackendKind {
-        match self {
-            ClusterPlan::Auto(_) => BackendKind::Auto,
-            ClusterPlan::Kind(_) => BackendKind::Kind,
-            ClusterPlan::Embedded(_) => BackendKind::Embedded,
-            ClusterPlan::Existing(_) => BackendKind::Existing,
-        }
-    }
-
-    /// A cluster of the harness's own, whichever backend it is of.
+impl DesiredCluster {
+    /// What is asked of a cluster that the harness makes; `None` for one that is there.
     pub fn own(&self) -> Option<&OwnCluster> {
         match self {
-            ClusterPlan::Auto(own) | ClusterPlan::Kind(own) | ClusterPlan::Embedded(own) => Some(own),
-            ClusterPlan::Existing(_) => None,
-        }
-    }
-
-    /// The same cluster, once it is known which backend it is of.
-    #[must_use]
-    pub fn settled(self, backend: BackendKind) -> ClusterPlan {
-        match (self, backend) {
-            (ClusterPlan::Auto(own), BackendKind::Kind) => ClusterPlan::Kind(own),
-            (ClusterPlan::Auto(own), BackendKind::Embedded) => ClusterPlan::Embedded(own),
-            (plan, _) => plan,
+            DesiredCluster::Own(own) => Some(own),
+            DesiredCluster::Existing(_) => None,
         }
     }
 }

@@ -26,7 +26,9 @@ mod words;
 pub mod yaml;
 
 pub use capabilities::Capabilities;
-pub use cluster::{ClusterPlan, ExistingCluster, Kubernetes, OwnCluster, Topology};
+pub use cluster::{
+    DesiredCluster, ExistingCluster, Kubernetes, OwnCluster, SettledCluster, Topology, WantedCluster,
+};
 pub use duration::{BadDuration, HumanDuration};
 pub use flags::{FAST_FLAGS, LeaseTiming};
 pub use forms::OWN_PLACEHOLDERS;
@@ -40,8 +42,8 @@ pub use profile_file::{Deviation, Lease, Location, Workload};
 pub use run_file::{ClusterKeys, LimitKeys, OutputKeys, RunFile, SelectKeys};
 pub use select::{Candidate, Choice, LONG_S, Offer, Selection, select, unknown_deviations};
 pub use words::{
-    API_VERSION, AddressType, BackendKind, Budget, Deployment, Instances, Keep, NodeIp, Ownership, Protocol,
-    ProviderId, Timing,
+    API_VERSION, AddressType, BackendChoice, BackendKind, Budget, Deployment, Instances, Keep, NodeIp,
+    Ownership, Protocol, ProviderId, Timing,
 };
 
 /// The JSON Schema of a profile.

@@ -1,6 +1,6 @@
 //! What a run file means: every default filled in, every name resolved, every contradiction found.
 
-use super::cluster::{ClusterPlan, ExistingCluster, Kubernetes, OwnCluster, Topology};
+use super::cluster::{ExistingCluster, Kubernetes, OwnCluster, SettledCluster, Topology, WantedCluster};
 use super::duration::HumanDuration;
 use super::flags::{FAST_FLAGS, LeaseTiming};
 use super::limits::Limits;
@@ -19,13 +19,13 @@ use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// A run, ready to start.
+/// A run, ready to start. Before its cluster's backend is settled it is a `RunPlan<WantedCluster>`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct RunPlan {
+pub struct RunPlan<C = SettledCluster> {
     /// The CCM under test.
     pub profile: Profile,
     /// The cluster.
-    pub cluster: ClusterPlan,
+    pub cluster: C,
     /// The CCM as a program of this machine, in place of the profile's image; only an embedded cluster runs it.
     pub binary: Option<PathBuf>,
     /// Which checks run.
@@ -44,7 +44,15 @@ pub struct RunPlan {
     pub timing: Timing,
 }
 
-impl RunPlan {
+impl<C> RunPlan<C> {
+    /// The same run on another cluster.
+    pub fn on<D>(self, cluster: D) -> RunPlan<D> {
+        let RunPlan {
+            profile, binary, selection, output, keep, jobs, limits, require_complete, timing, ..
+        } = self;
+        RunPlan { profile, cluster, binary, selection, output, keep, jobs, limits, require_complete, timing }
+    }
+
     /// The arguments the CCM gets beyond those in its manifests: the speed-up flags, then the profile's own.
     pub fn ccm_arguments(&self) -> Vec<String> {
         let fast = match self.timing {
@@ -78,7 +86,7 @@ pub enum Source {
 ///
 /// # Errors
 /// Everything that is wrong with the command line, the run file and the profile, together.
-pub fn plan(source: &Source, overrides: RunFile) -> Result<RunPlan, Problems> {
+pub fn plan(source: &Source, overrides: RunFile) -> Result<RunPlan<WantedCluster>, Problems> {
     let mut problems = Problems::default();
     let over = Value::Object(overrides.said());
     walk(&Node { line: 0, tree: Tree::from(over.clone()) }, &SCHEMA, None, &mut problems);
@@ -118,7 +126,7 @@ impl Planning {
         self.problems.0.push(Problem { origin, key: key.to_owned(), what: what.into() });
     }
 
-    fn plan(mut self, run: RunFile) -> Result<RunPlan, Problems> {
+    fn plan(mut self, run: RunFile) -> Result<RunPlan<WantedCluster>, Problems> {
         let cluster = self.cluster(run.cluster);
         let mut profile = self.profile(run.profile.as_deref().unwrap_or(DEFAULT_PROFILE));
         if let (Some(profile), Some(image)) = (&mut profile, run.image) {
@@ -191,7 +199,7 @@ impl Planning {
     }
 
     /// The program must be there, and the cluster one that runs programs.
-    fn check_binary(&mut self, binary: &Path, cluster: &ClusterPlan, profile: Option<&Profile>) {
+    fn check_binary(&mut self, binary: &Path, cluster: &WantedCluster, profile: Option<&Profile>) {
         match std::fs::metadata(binary) {
             Ok(file) if !file.is_file() => {
                 self.problem("binary", format!("{} is no file", binary.display()));
@@ -202,7 +210,7 @@ impl Planning {
             Ok(_) => {}
             Err(error) => self.problem("binary", format!("{}: {error}", binary.display())),
         }
-        if matches!(cluster, ClusterPlan::Kind(_) | ClusterPlan::Existing(_)) {
+        if cluster.backend().is_some_and(|backend| backend != BackendKind::Embedded) {
             self.problem(
                 "binary",
                 "has a meaning only with 'backend: embedded'; on other clusters the CCM is an image",
@@ -223,55 +231,51 @@ impl Planning {
         }
     }
 
-    fn cluster(&mut self, keys: ClusterKeys) -> ClusterPlan {
-        match keys.backend.unwrap_or(DEFAULT_BACKEND) {
-            backend @ (BackendKind::Auto | BackendKind::Kind | BackendKind::Embedded) => {
-                if keys.kubeconfig.is_some() {
-                    self.problem("cluster.kubeconfig", "has a meaning only with 'backend: existing'");
-                }
-                let topology = match Topology::resolve(keys.topology.as_deref().unwrap_or(DEFAULT_TOPOLOGY)) {
-                    Ok(topology) => topology,
-                    Err(what) => {
-                        self.problem("cluster.topology", what);
-                        Topology::ThreeNode
-                    }
-                };
-                // A text that is no Kubernetes was reported by the schema, which knows the same form.
-                let kubernetes =
-                    keys.kubernetes.and_then(|text| text.parse().ok()).unwrap_or(Kubernetes::Newest);
-                if let (BackendKind::Embedded, Kubernetes::Image(image)) = (backend, &kubernetes) {
-                    let what = format!("'{image}' is a node image, which only 'backend: kind' takes");
-                    self.problem("cluster.kubernetes", what);
-                }
-                let own = OwnCluster {
-                    topology,
-                    kubernetes,
-                    provider_id: keys.provider_id.unwrap_or(DEFAULT_PROVIDER_ID),
-                    node_ip: keys.node_ip.unwrap_or(DEFAULT_NODE_IP),
-                };
-                match backend {
-                    BackendKind::Kind => ClusterPlan::Kind(own),
-                    BackendKind::Embedded => ClusterPlan::Embedded(own),
-                    BackendKind::Auto | BackendKind::Existing => ClusterPlan::Auto(own),
-                }
+    fn cluster(&mut self, keys: ClusterKeys) -> WantedCluster {
+        let backend = keys.backend.unwrap_or(DEFAULT_BACKEND).named();
+        if backend == Some(BackendKind::Existing) {
+            return self.existing_cluster(keys);
+        }
+        if keys.kubeconfig.is_some() {
+            self.problem("cluster.kubeconfig", "has a meaning only with 'backend: existing'");
+        }
+        let topology = match Topology::resolve(keys.topology.as_deref().unwrap_or(DEFAULT_TOPOLOGY)) {
+            Ok(topology) => topology,
+            Err(what) => {
+                self.problem("cluster.topology", what);
+                Topology::ThreeNode
             }
-            BackendKind::Existing => {
-                for (key, given) in [
-                    ("cluster.topology", keys.topology.is_some()),
-                    ("cluster.kubernetes", keys.kubernetes.is_some()),
-                    ("cluster.providerId", keys.provider_id.is_some()),
-                    ("cluster.nodeIp", keys.node_ip.is_some()),
-                ] {
-                    if given {
-                        self.problem(key, "has no meaning with 'backend: existing'");
-                    }
-                }
-                let kubeconfig = keys.kubeconfig.map(PathBuf::from);
-                if let Some(file) = kubeconfig.as_deref().filter(|file| !Path::is_file(file)) {
-                    self.problem("cluster.kubeconfig", format!("there is no file {}", file.display()));
-                }
-                ClusterPlan::Existing(ExistingCluster { kubeconfig })
+        };
+        // A text that is no Kubernetes was reported by the schema, which knows the same form.
+        let kubernetes = keys.kubernetes.and_then(|text| text.parse().ok()).unwrap_or(Kubernetes::Newest);
+        if let (Some(BackendKind::Embedded), Kubernetes::Image(image)) = (backend, &kubernetes) {
+            let what = format!("'{image}' is a node image, which only 'backend: kind' takes");
+            self.problem("cluster.kubernetes", what);
+        }
+        let own = OwnCluster {
+            topology,
+            kubernetes,
+            provider_id: keys.provider_id.unwrap_or(DEFAULT_PROVIDER_ID),
+            node_ip: keys.node_ip.unwrap_or(DEFAULT_NODE_IP),
+        };
+        WantedCluster::own(backend, own)
+    }
+
+    fn existing_cluster(&mut self, keys: ClusterKeys) -> WantedCluster {
+        for (key, given) in [
+            ("cluster.topology", keys.topology.is_some()),
+            ("cluster.kubernetes", keys.kubernetes.is_some()),
+            ("cluster.providerId", keys.provider_id.is_some()),
+            ("cluster.nodeIp", keys.node_ip.is_some()),
+        ] {
+            if given {
+                self.problem(key, "has no meaning with 'backend: existing'");
             }
         }
+        let kubeconfig = keys.kubeconfig.map(PathBuf::from);
+        if let Some(file) = kubeconfig.as_deref().filter(|file| !Path::is_file(file)) {
+            self.problem("cluster.kubeconfig", format!("there is no file {}", file.display()));
+        }
+        WantedCluster::existing(ExistingCluster { kubeconfig })
     }
 }

@@ -7,7 +7,7 @@ use super::problem::Problems;
 use super::profile::REFERENCE_PROFILE;
 use super::schema::{self, Keyed, ordered};
 use super::walk::{Places, walk};
-use super::words::{API_VERSION, BackendKind, Budget, Keep, NodeIp, ProviderId, Timing};
+use super::words::{API_VERSION, BackendChoice, Budget, Keep, NodeIp, ProviderId, Timing};
 use super::yaml;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -70,7 +70,7 @@ pub struct RunFile {
 pub struct ClusterKeys {
     /// Where the cluster comes from.
     #[schemars(extend("default" = DEFAULT_BACKEND))]
-    pub backend: Option<BackendKind>,
+    pub backend: Option<BackendChoice>,
     /// `single`, `three-node`, `no-cni`, `dual-stack`, another file of `kind-configs/` by name, or the path of a kind
     /// configuration.
     #[schemars(extend("default" = DEFAULT_TOPOLOGY))]
@@ -138,7 +138,7 @@ pub(crate) const DEFAULT_KEEP: Keep = Keep::Never;
 /// Checks beside each other unless told otherwise.
 pub(crate) const DEFAULT_JOBS: u32 = 32;
 /// The backend unless told otherwise.
-pub(crate) const DEFAULT_BACKEND: BackendKind = BackendKind::Auto;
+pub(crate) const DEFAULT_BACKEND: BackendChoice = BackendChoice::Auto;
 /// The topology unless told otherwise: one node comes up fastest, and the replicas share it.
 pub(crate) const DEFAULT_TOPOLOGY: &str = "single";
 /// What kubelets write into `spec.providerID` unless told otherwise.

@@ -48,19 +48,37 @@ macro_rules! words {
     };
 }
 
-words! {
-    /// Where the cluster comes from.
-    BackendKind, "backend" {
-        /// kind where this machine has all it takes, else embedded.
-        Auto = "auto",
-        /// The harness creates a kind cluster and removes it.
-        Kind = "kind",
-        /// The harness runs a control plane in its own process, and the CCM as a program of this machine.
-        Embedded = "embedded",
-        /// A cluster that is there already.
-        Existing = "existing",
-    }
+macro_rules! backend_words {
+    ($($(#[$doc:meta])* $item:ident = $word:literal in $folder:ident,)+) => {
+        words! {
+            /// Where the cluster comes from, as it is asked for.
+            BackendChoice, "backend" {
+                /// kind where this machine has all it takes, else embedded.
+                Auto = "auto",
+                $($(#[$doc])* $item = $word,)+
+            }
+        }
+
+        words! {
+            /// Where the cluster comes from, once that is settled.
+            BackendKind, "backend" {
+                $($(#[$doc])* $item = $word,)+
+            }
+        }
+
+        impl BackendChoice {
+            /// The backend that was named; `None` when the choice is left to the harness.
+            pub const fn named(self) -> Option<BackendKind> {
+                match self {
+                    BackendChoice::Auto => None,
+                    $(BackendChoice::$item => Some(BackendKind::$item),)+
+                }
+            }
+        }
+    };
 }
+
+backends!(backend_words);
 
 words! {
     /// When a run leaves cluster, cloud and CCM standing.

@@ -88,7 +88,9 @@ impl CheckCx {
     pub async fn cold_cluster(&self, network: Network) -> Result<Cold, Stop> {
         self.session.ensure_ccm(Form::Absent).await?;
         self.on_end(Undo::Cold);
-        self.session.unless_interrupted(async { Ok(self.session.make_cold(network).await?) }).await?;
+        self.session
+            .unless_interrupted(async { Ok(self.session.make_uninitialised(network).await?) })
+            .await?;
         Ok(Cold { nodes: self.session.real_nodes(), network })
     }
 
@@ -151,7 +153,8 @@ impl CheckCx {
     /// What the boot model says of the manifests on this cluster.
     fn expected_boot(&self, cold: &Cold) -> Option<Expectation> {
         let cni = if cold.network == Network::Present { Cni::Independent } else { Cni::None };
-        expectation(self.session.plan(), &[cni])?.ok()
+        let plan = self.session.plan();
+        expectation(&plan.profile, plan.cluster.desired(), &[cni])?.ok()
     }
 
     /// What the boot model says of the manifests, and what is seen of Pods and Nodes.

@@ -16,7 +16,8 @@ pub const IMAGE_REGISTRY: &str = "ccm-conformance.invalid";
 /// Length of a run id.
 const LENGTH: usize = 8;
 
-/// A run's own short id: eight lower-case letters and digits, the first a letter.
+/// A run's own short id: eight lower-case letters and digits, the first a letter. A lane of a run that has several has
+/// its number behind that, as in `abcdefgh-2`, so that everything it makes can be told from what the others make.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct RunId(String);
@@ -39,6 +40,12 @@ impl RunId {
         RunId(text)
     }
 
+    /// The id of a lane of this run: its own where there is one lane only (number 0).
+    #[must_use]
+    pub fn lane(&self, number: u32) -> RunId {
+        if number == 0 { self.clone() } else { RunId(format!("{}-{number}", self.0)) }
+    }
+
     /// The id.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -56,8 +63,10 @@ impl RunId {
 
     /// The run that gave `name` to a cluster, container or network; `None` when no run did.
     pub fn of_name(name: &str) -> Option<RunId> {
-        let rest = name.strip_prefix(NAME_PREFIX)?;
-        rest.split('-').next()?.parse().ok()
+        let mut parts = name.strip_prefix(NAME_PREFIX)?.split('-');
+        let run: RunId = parts.next()?.parse().ok()?;
+        // What follows the id is a lane's number, or else a part of the run.
+        Some(run.lane(parts.next().and_then(|part| part.parse().ok()).unwrap_or(0)))
     }
 
     /// The labels of a thing this run creates.
@@ -79,9 +88,12 @@ impl FromStr for RunId {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        let (text, lane) = text.split_once('-').unwrap_or((text, "0"));
+        let lane =
+            lane.parse::<u32>().map_err(|_| format!("'{text}-{lane}' is no lane of a run: a number"))?;
         let lower = text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
         if lower && text.len() == LENGTH && text.as_bytes()[0].is_ascii_lowercase() {
-            Ok(RunId(text.to_owned()))
+            Ok(RunId(text.to_owned()).lane(lane))
         } else {
             Err(format!("'{text}' is no run id: {LENGTH} lower-case letters and digits, the first a letter"))
         }
@@ -113,6 +125,18 @@ mod tests {
         assert_eq!(one.as_str().parse(), Ok(one.clone()));
         assert_eq!(RunId::of_name(&one.name()), Some(one.clone()));
         assert_eq!(RunId::of_name(&two.name_of("cold-control-plane")), Some(two));
+    }
+
+    #[test]
+    fn what_a_lane_makes_is_its_own() {
+        let run = RunId::fresh();
+        let (second, twelfth) = (run.lane(2), run.lane(12));
+        assert_eq!(second.as_str(), format!("{run}-2"));
+        assert_eq!((run.lane(0), second.as_str().parse()), (run.clone(), Ok(second.clone())));
+        assert_eq!(RunId::of_name(&twelfth.name_of("worker2")), Some(twelfth));
+        assert_eq!(RunId::of_name(&second.name()), Some(second));
+        assert_eq!(RunId::of_name(&run.name_of("worker2")), Some(run));
+        assert!("abcdefgh-x".parse::<RunId>().is_err());
     }
 
     #[test]

@@ -7,12 +7,12 @@ use super::{Question, Row, play};
 use crate::ccm::{Applier, key_of, pods_gone};
 use crate::check::chain;
 use crate::cluster::API_SERVER_PORT;
-use crate::config::{BackendKind, ClusterKeys, NodeIp, RunFile, Source, plan};
+use crate::config::{BackendChoice, ClusterKeys, NodeIp, RunFile, Source, plan};
 use crate::events::Events;
 use crate::k8s::{T_UNINIT, ready};
 use crate::probe::{ReadError, poll};
-use crate::session::up::{Environment, Leave};
-use crate::session::{Network, Session};
+use crate::session::up::{Environment, Leave, Prepared};
+use crate::session::{Network, Session, settle as settle_cluster};
 use bootstrap::{CloudEndpoint, Cni, KubeProxy, Topology, Version, YesNo};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::ResourceExt;
@@ -120,7 +120,7 @@ impl KindBench {
     ) -> Result<Vec<Row>, String> {
         let overrides = RunFile {
             cluster: ClusterKeys {
-                backend: Some(BackendKind::Kind),
+                backend: Some(BackendChoice::Kind),
                 topology: Some(topology.to_owned()),
                 kubernetes: self.kubernetes.clone(),
                 node_ip: Some(if node_ip { NodeIp::Kept } else { NodeIp::Dropped }),
@@ -129,7 +129,8 @@ impl KindBench {
             ..RunFile::default()
         };
         let plan = plan(&Source::Defaults, overrides).map_err(|problems| problems.to_string())?;
-        let mut environment = Environment::new(Arc::new(plan));
+        let (plan, _) = settle_cluster(plan).await;
+        let mut environment = Environment::new(Prepared::new(Arc::new(plan)), 0);
         let measured = match environment.up(&self.events, &self.cancel).await {
             Err(error) => Err(chain(&error)),
             Ok(session) => {
@@ -180,7 +181,7 @@ impl KindBench {
             let why = format!("it is about Kubernetes {}, and the cluster's is {served}", cluster.version);
             return Err(Measured::NotObservable { why });
         }
-        if cluster.kube_proxy != KubeProxy::Yes && session.state().cluster.api_server_for_pods().is_none() {
+        if cluster.kube_proxy != KubeProxy::Yes && session.state().cluster.api_server_for_pods.is_none() {
             let why = "the node image brings a kube-proxy; one without it shows this".to_owned();
             return Err(Measured::NotObservable { why });
         }
@@ -223,7 +224,8 @@ impl<'a> Boot<'a> {
         let mut variant = Variant::read(&bench.folder.join(&question.case.name), &around)?;
         let plugin = play::plugin(&variant);
         // Where the image has no kube-proxy, cells that have one are given what it would serve.
-        let api_server = state.cluster.api_server_for_pods().filter(|_| cell.kube_proxy == KubeProxy::Yes);
+        let api_server =
+            state.cluster.api_server_for_pods.clone().filter(|_| cell.kube_proxy == KubeProxy::Yes);
         variant.inline(api_server.as_ref(), &state.idle_image);
         let applier = Applier::new(session.client().clone());
         let nodes = session.machines().iter().map(|machine| machine.name.clone()).collect();
@@ -243,7 +245,7 @@ impl<'a> Boot<'a> {
     /// A cold cluster with the taints, conditions and the network of the cell, and the canary.
     async fn prepare(&self) -> Result<(), String> {
         let (session, cell) = (self.session, &self.question.cell.cluster);
-        session.make_cold(Network::Absent).await.map_err(|error| chain(&error))?;
+        session.make_uninitialised(Network::Absent).await.map_err(|error| chain(&error))?;
         let api: Api<Node> = Api::all(session.client().clone());
         for name in &self.nodes {
             let node = api.get(name).await.map_err(|error| chain(&error))?;

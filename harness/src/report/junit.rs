@@ -114,6 +114,7 @@ fn facts(subject: &Subject) -> Vec<Property> {
         capabilities,
         dialect,
         backend,
+        simulated: _,
         topology,
         kubernetes_version,
         kind_version,

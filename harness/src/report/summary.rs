@@ -122,7 +122,7 @@ fn unjudged(ledger: &Ledger, text: &mut String) {
             None => reasons.push((why, vec![&entry.id])),
         }
     }
-    let simulated = ledger.subject.is_simulated() && ledger.conformance() == Conformance::Partial;
+    let simulated = ledger.subject.simulated && ledger.conformance() == Conformance::Partial;
     if simulated {
         put!(text, "\nPartial: {}", wording::SIMULATED);
     }

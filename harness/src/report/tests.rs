@@ -55,6 +55,7 @@ fn subject() -> Subject {
         capabilities: vec![String::from("instances=v2"), String::from("loadBalancer")],
         dialect: String::from("native"),
         backend: String::from("kind"),
+        simulated: false,
         topology: String::from("three-node"),
         kubernetes_version: String::from("v1.36.1"),
         kind_version: String::from("v0.33.0"),

@@ -57,7 +57,7 @@ pub fn because(ledger: &Ledger) -> Vec<(String, String)> {
     match ledger.conformance() {
         Conformance::Conformant => Vec::new(),
         Conformance::Partial => {
-            let simulated = ledger.subject.is_simulated().then(|| (String::new(), SIMULATED.to_owned()));
+            let simulated = ledger.subject.simulated.then(|| (String::new(), SIMULATED.to_owned()));
             simulated.into_iter().chain(unjudged()).collect()
         }
         Conformance::NotConformant => {

@@ -15,7 +15,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// The folder cannot be made or written to.
-pub fn open(plan: &RunPlan) -> std::io::Result<Events> {
+pub fn open<C>(plan: &RunPlan<C>) -> std::io::Result<Events> {
     std::fs::create_dir_all(&plan.output)?;
     let evidence = plan.output.join("evidence");
     if evidence.is_dir() {

@@ -6,11 +6,11 @@ use super::planned::Planned;
 use super::stand::{Judging, judge_subject, leave_cluster, plan_for, take_down};
 use super::subject::subject;
 use crate::check::chain;
-use crate::config::{Choice, Offer, Problems, RunPlan};
+use crate::config::{Choice, Offer, Problems, RunPlan, WantedCluster};
 use crate::cx::Suite;
 use crate::events::{Events, Payload};
 use crate::report::exit;
-use crate::session::up::{Environment, Leave};
+use crate::session::up::{Environment, Leave, Prepared};
 use crate::session::{expected_boot, settle};
 use std::io::Write;
 use std::process::ExitCode;
@@ -22,7 +22,7 @@ pub struct Run {
     /// Every suite there is.
     pub suites: &'static [Suite],
     /// What is tested, where and how.
-    pub plan: RunPlan,
+    pub plan: RunPlan<WantedCluster>,
     /// The command that does the same again.
     pub reproduce: String,
     /// Interrupts the run when cancelled.
@@ -68,7 +68,7 @@ pub fn execute(run: Run, judging: &mut dyn Judging) -> ExitCode {
     runtime.spawn(watch_signals(cancel.clone()));
     let (plan, chosen) = runtime.block_on(settle(plan));
     let plan = Arc::new(plan);
-    let mut environment = Environment::new(plan.clone());
+    let mut environment = Environment::new(Prepared::new(plan.clone()), 0);
     introduce(&environment, &plan, chosen, &events);
     events.emit(Payload::SubjectKnown(Box::new(subject(suites, &plan, None, &reproduce))));
     events.emit(Payload::ChecksPlanned { checks: planned.iter().map(Planned::event).collect() });
@@ -108,7 +108,7 @@ pub fn execute(run: Run, judging: &mut dyn Judging) -> ExitCode {
 fn introduce(environment: &Environment, plan: &RunPlan, chosen: Option<String>, events: &Events) {
     events.say(format!("run {}", environment.run_id().as_str()));
     chosen.iter().for_each(|chosen| events.say(format!("  {chosen}")));
-    if let Some(expected) = expected_boot(plan) {
+    if let Some(expected) = expected_boot(&plan.profile, plan.cluster.desired()) {
         events.say(format!("  expected of the manifests: {}", expected.replace('\n', "\n    ")));
     }
 }

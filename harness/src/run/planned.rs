@@ -63,9 +63,9 @@ impl Planned {
 ///
 /// # Errors
 /// When the selection names a suite or check that does not exist, or the profile a deviation from one.
-pub fn plan_checks(
+pub fn plan_checks<C>(
     suites: &'static [Suite],
-    plan: &RunPlan,
+    plan: &RunPlan<C>,
     offer: &Offer,
 ) -> Result<Vec<Planned>, Problems> {
     let all: Vec<(&'static str, &'static Check)> =

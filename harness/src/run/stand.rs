@@ -42,9 +42,9 @@ pub trait Judging {
 ///
 /// # Errors
 /// As [`plan_checks`].
-pub(super) fn plan_for(
+pub(super) fn plan_for<C>(
     suites: &'static [Suite],
-    plan: &RunPlan,
+    plan: &RunPlan<C>,
     offer: &Offer,
     judging: &dyn Judging,
 ) -> Result<Vec<Planned>, Problems> {

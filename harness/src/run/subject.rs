@@ -1,7 +1,7 @@
 //! What was tested, as the report tells it.
 
 use crate::ccm::{Form, fingerprint};
-use crate::cluster::Origin;
+use crate::cluster::{Fidelity, facts};
 use crate::config::{HumanDuration, RunPlan};
 use crate::cx::Suite;
 use crate::ledger::Subject;
@@ -23,6 +23,7 @@ pub(super) fn subject(
         capabilities: plan.profile.capabilities.declared(),
         dialect: plan.profile.dialect.clone(),
         backend: plan.cluster.backend().to_string(),
+        simulated: facts(plan.cluster.backend()).fidelity == Fidelity::Simulated,
         harness_version: env!("CARGO_PKG_VERSION").to_owned(),
         check_set: check_set(suites),
         reproduce: reproduce.to_owned(),
@@ -33,21 +34,12 @@ pub(super) fn subject(
         let (state, record) = (session.state(), &session.state().cluster);
         subject.image.clone_from(&state.ccm_image);
         subject.image_digest.clone_from(&state.ccm_image_digest);
-        subject.backend = record.backend().to_string();
-        match &record.origin {
-            Origin::Kind(kind) => {
-                subject.topology.clone_from(&kind.topology);
-                subject.kubernetes_version.clone_from(&kind.kubernetes);
-                subject.kind_version.clone_from(&kind.kind_version);
-                subject.node_image.clone_from(&kind.node_image);
-                subject.node_image_digest.clone_from(&kind.node_image_digest);
-            }
-            Origin::Embedded(embedded) => {
-                subject.topology.clone_from(&embedded.topology);
-                subject.kubernetes_version.clone_from(&embedded.kubernetes);
-            }
-            Origin::Existing => subject.kubernetes_version = format!("1.{}", state.served_minor),
-        }
+        let about = record.about.clone();
+        subject.topology = about.topology;
+        subject.kubernetes_version = about.kubernetes.unwrap_or_else(|| format!("1.{}", state.served_minor));
+        subject.kind_version = about.kind_version;
+        subject.node_image = about.node_image;
+        subject.node_image_digest = about.node_image_digest;
         subject.changes = session.ccm().rendered(Form::Replicas).map(|r| r.changes).unwrap_or_default();
         subject.changes.extend(state.changes.iter().cloned());
         let budgets = plan.profile.budgets.iter();

@@ -1,13 +1,18 @@
 //! Which backend a run gets when nobody has said: kind where this machine has all it takes, else embedded.
 
 use crate::check::chain;
-use crate::cluster::{node_image_at_hand, preflight};
-use crate::config::{BackendKind, ClusterPlan, Image, Kubernetes, OwnCluster, RunPlan};
-use crate::images::Engine;
+use crate::cluster::kind_at_hand;
+use crate::config::{BackendKind, DesiredCluster, Image, Kubernetes, OwnCluster, RunPlan, WantedCluster};
 
 /// The plan with its backend settled, and why it is this one; nothing to say where the user has chosen.
-pub async fn settle(plan: RunPlan) -> (RunPlan, Option<String>) {
-    let ClusterPlan::Auto(own) = &plan.cluster else { return (plan, None) };
+pub async fn settle(plan: RunPlan<WantedCluster>) -> (RunPlan, Option<String>) {
+    let wanted = plan.cluster.clone();
+    let own = match (wanted.backend(), wanted.desired()) {
+        (None, DesiredCluster::Own(own)) => own,
+        // What is there already is of one backend only.
+        (None, DesiredCluster::Existing(_)) => return (plan.on(wanted.settled(BackendKind::Existing)), None),
+        (Some(backend), _) => return (plan.on(wanted.settled(backend)), None),
+    };
     let (backend, why) = match needs(&plan, own) {
         Some(settled) => settled,
         None => match at_hand(own).await {
@@ -19,12 +24,11 @@ pub async fn settle(plan: RunPlan) -> (RunPlan, Option<String>) {
         },
     };
     let said = format!("cluster: {backend}, as {why}");
-    let cluster = plan.cluster.clone().settled(backend);
-    (RunPlan { cluster, ..plan }, Some(said))
+    (plan.on(wanted.settled(backend)), Some(said))
 }
 
 /// What only one of the backends can do.
-fn needs(plan: &RunPlan, own: &OwnCluster) -> Option<(BackendKind, String)> {
+fn needs(plan: &RunPlan<WantedCluster>, own: &OwnCluster) -> Option<(BackendKind, String)> {
     let profile = &plan.profile;
     if plan.binary.is_some() {
         return Some((BackendKind::Embedded, "the CCM is a program of this machine".to_owned()));
@@ -38,17 +42,10 @@ fn needs(plan: &RunPlan, own: &OwnCluster) -> Option<(BackendKind, String)> {
     None
 }
 
-/// Whether kind can make this cluster with what is on this machine: Docker, kind and a node image.
+/// Whether kind can make this cluster with what is on this machine.
 async fn at_hand(own: &OwnCluster) -> Result<String, String> {
-    let engine = Engine::connect().await.map_err(|error| first_line(&chain(&error)))?;
-    preflight(&engine).await.map_err(|error| first_line(&chain(&error)))?;
-    match node_image_at_hand(&engine, &own.kubernetes).await {
-        Ok(Some(image)) => Ok(format!("Docker, kind and the node image {image} are here")),
-        Ok(None) => {
-            Err(format!("the local Docker engine has no node image of Kubernetes {}", own.kubernetes))
-        }
-        Err(error) => Err(first_line(&chain(&error))),
-    }
+    let image = kind_at_hand(&own.kubernetes).await.map_err(|error| first_line(&chain(&error)))?;
+    Ok(format!("Docker, kind and the node image {image} are here"))
 }
 
 fn first_line(text: &str) -> String {

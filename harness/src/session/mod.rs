@@ -4,27 +4,25 @@
 
 mod boot;
 mod choose;
-mod cold;
 mod crash;
 mod error;
 mod journal;
-
 mod seed;
 mod state;
+mod uninitialised;
 pub mod up;
 
 pub use boot::{expectation, expected_boot};
 pub use choose::settle;
-pub use cold::Network;
 pub use crash::{Crash, Gathering, Seat};
 pub use error::SessionError;
 pub use journal::{Journal, is_lb_write, show_entry};
-
 pub use state::{CcmState, FOLDER_PREFIX, NodeRole, ReplicaRecord, RunDir, RunState, StateError};
+pub use uninitialised::Network;
 
 use crate::ccm::{Ccm, CcmError, Form, Manifests, Surroundings, WorkloadHint};
 use crate::check::{Facility, Stop, chain};
-use crate::cluster::{Cluster, Machine};
+use crate::cluster::{Cluster, ContainerOp, Machine, Operation};
 use crate::config::{Deployment, Limits, Location, RunPlan, yaml};
 use crate::events::Events;
 use crate::k8s::{World, WorldError, client_for};
@@ -239,7 +237,8 @@ impl Session {
     pub async fn kill_container(&self, node: &str, id: &str) -> Result<(), String> {
         let machine = self.machines().iter().find(|m| m.name == node);
         let machine = machine.ok_or_else(|| format!("no machine for Node {node}"))?;
-        self.cluster.kill_container(machine, id, "SIGKILL").await.map_err(|error| chain(&error))
+        let killing = Operation::Container { machine, id, op: ContainerOp::Kill };
+        self.cluster.operate(killing).await.map_err(|error| chain(&error))
     }
 
     /// Whether the run has been interrupted.
@@ -341,7 +340,7 @@ impl Session {
 ///
 /// # Errors
 /// Which file cannot be read or parsed, or why the set describes no CCM.
-pub fn load_manifests(plan: &RunPlan) -> Result<Option<Manifests>, SessionError> {
+pub fn load_manifests<C>(plan: &RunPlan<C>) -> Result<Option<Manifests>, SessionError> {
     let profile = &plan.profile;
     if profile.deploys_nothing() {
         return Ok(None);
@@ -376,7 +375,7 @@ pub(crate) fn surroundings(plan: &RunPlan, state: &RunState) -> Surroundings {
         .collect();
     Surroundings {
         placeholders,
-        api_server: state.cluster.api_server_for_pods(),
+        api_server: state.cluster.api_server_for_pods.clone(),
         environment: plan.profile.environment.clone(),
         flags,
         secure_port: plan.profile.secure_port,

@@ -2,7 +2,7 @@
 
 use super::{Session, SessionError};
 use crate::ccm::Form;
-use crate::cluster::{Machine, PodNetworkWish};
+use crate::cluster::{Machine, PodNetworkPlan};
 use crate::k8s::{addresses, provider_id};
 use fake_cloud::admin::{Address, Credential, Instance, InstanceState};
 use k8s_openapi::api::core::v1::Node;
@@ -35,9 +35,9 @@ impl Session {
         self.cloud.put_instances(&instances).await?;
         self.assert_no_ccm()?;
         self.assert_uninitialised()?;
-        match self.state.cluster.pod_network() {
-            Some(PodNetworkWish::Switchable) => self.set_network(super::Network::Present).await,
-            Some(PodNetworkWish::Never) | None => Ok(()),
+        match self.state.cluster.pod_network {
+            Some(PodNetworkPlan::Switchable) => self.set_network(super::Network::Present).await,
+            Some(PodNetworkPlan::Never) | None => Ok(()),
         }
     }
 

@@ -22,7 +22,7 @@ pub(super) enum Order {
         /// Its name.
         name: String,
         /// What.
-        op: MachineOp,
+        op: MachineOrder,
     },
     /// The pod network comes or goes, on all machines.
     PodNetwork {
@@ -34,29 +34,25 @@ pub(super) enum Order {
         /// Its id, as the Pod's status has it.
         id: String,
         /// What.
-        op: ContainerOp,
+        op: ContainerOrder,
     },
 }
 
 /// What is done to a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum MachineOp {
+pub(super) enum MachineOrder {
     StartKubelet,
     StopKubelet,
     RestartKubelet,
-    Freeze,
-    Thaw,
     PowerOff,
     PowerOn,
-    CutApiServer,
-    MendApiServer,
 }
 
 /// What is done to a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum ContainerOp {
+pub(super) enum ContainerOrder {
     Kill,
     Terminate,
     Pause,
@@ -112,15 +108,11 @@ async fn answer(stream: UnixStream, nodes: &Nodes, pods: &Pods) -> std::io::Resu
 fn carry_out(order: Order, nodes: &Nodes, pods: &Pods) -> Result<(), NoSuch> {
     match order {
         Order::Machine { name, op } => match op {
-            MachineOp::StartKubelet => nodes.start_kubelet(&name),
-            MachineOp::StopKubelet => nodes.stop_kubelet(&name),
-            MachineOp::RestartKubelet => nodes.restart_kubelet(&name),
-            MachineOp::Freeze => nodes.freeze(&name),
-            MachineOp::Thaw => nodes.thaw(&name),
-            MachineOp::PowerOff => nodes.stop(&name),
-            MachineOp::PowerOn => nodes.start(&name),
-            MachineOp::CutApiServer => nodes.cut_off(&name),
-            MachineOp::MendApiServer => nodes.mend(&name),
+            MachineOrder::StartKubelet => nodes.start_kubelet(&name),
+            MachineOrder::StopKubelet => nodes.stop_kubelet(&name),
+            MachineOrder::RestartKubelet => nodes.restart_kubelet(&name),
+            MachineOrder::PowerOff => nodes.stop(&name),
+            MachineOrder::PowerOn => nodes.start(&name),
         },
         Order::PodNetwork { present } => {
             nodes.set_network(if present { PodNetwork::Independent } else { PodNetwork::None });
@@ -129,10 +121,10 @@ fn carry_out(order: Order, nodes: &Nodes, pods: &Pods) -> Result<(), NoSuch> {
         Order::Container { id, op } => pods.signal_container(
             &id,
             match op {
-                ContainerOp::Kill => ContainerSignal::Kill,
-                ContainerOp::Terminate => ContainerSignal::Terminate,
-                ContainerOp::Pause => ContainerSignal::Pause,
-                ContainerOp::Resume => ContainerSignal::Resume,
+                ContainerOrder::Kill => ContainerSignal::Kill,
+                ContainerOrder::Terminate => ContainerSignal::Terminate,
+                ContainerOrder::Pause => ContainerSignal::Pause,
+                ContainerOrder::Resume => ContainerSignal::Resume,
             },
         ),
     }

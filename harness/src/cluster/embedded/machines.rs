@@ -1,7 +1,8 @@
 //! The machines of an embedded cluster, as kubeadm, kind and kubelets make them.
 
-use super::{EmbeddedWish, REGISTRATION_LIMIT, network};
+use super::{REGISTRATION_LIMIT, network};
 use crate::check::chain;
+use crate::cluster::spec::ClusterSpec;
 use crate::cluster::topology::Layout;
 use crate::cluster::{Families, Machine, Role};
 use crate::config::NodeIp;
@@ -71,7 +72,7 @@ impl EmbeddedMachine {
 }
 
 /// The machines of a run, named as kind names its own.
-pub(super) fn machines_of(wish: &EmbeddedWish, layout: &Layout) -> Vec<EmbeddedMachine> {
+pub(super) fn machines_of(spec: &ClusterSpec, layout: &Layout) -> Vec<EmbeddedMachine> {
     let (mut control_planes, mut workers) = (0, 0);
     let mut machines: Vec<EmbeddedMachine> = layout
         .roles
@@ -80,10 +81,10 @@ pub(super) fn machines_of(wish: &EmbeddedWish, layout: &Layout) -> Vec<EmbeddedM
             let count = if *role == Role::ControlPlane { &mut control_planes } else { &mut workers };
             *count += 1;
             let number = if *count == 1 { String::new() } else { count.to_string() };
-            let name = format!("{}-{role}{number}", wish.run.name());
-            let provider_id = wish.provider_id.of(&name);
+            let name = format!("{}-{role}{number}", spec.run.name());
+            let provider_id = spec.provider_ids.of(&name);
             EmbeddedMachine {
-                node_ip: wish.node_ip,
+                node_ip: spec.own().node_ip,
                 provider_id,
                 kubeadm_taint: layout.roles.len() > 1,
                 ..EmbeddedMachine::new(name, *role)

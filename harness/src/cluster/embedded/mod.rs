@@ -1,32 +1,28 @@
 //! A cluster in this process: the embedded API server and controllers put together. Needs no Docker, nor any right.
 
-mod attached;
+mod backend;
 mod control;
 mod machines;
 mod network;
 mod version;
 
-pub use attached::EmbeddedAttachment;
+pub(super) use backend::BACKEND;
 pub use machines::EmbeddedMachine;
 pub use version::EmbeddedVersion;
 
-use super::topology::{self, Layout};
-use super::{ClusterError, ClusterRecord, EmbeddedRecord, Families, Origin, ProviderIds, Role};
+use super::{ClusterError, Families, Role};
 use crate::check::chain;
-use crate::config::{Kubernetes, NodeIp, Topology};
-use crate::images::RunId;
+use crate::config::NodeIp;
 use crate::probe::{ReadError, poll};
-use control::Control;
 use embedded_apiserver::{Config, Container, Followed, LogLine, Server, User};
 use embedded_controllers::{Clients, Controllers, Dns, Pace, Pods, Program, ServiceVip, Settings};
 use futures::stream::{self, StreamExt as _};
 use k8s_openapi::api::core::v1::Node;
 use kube::api::Api;
-use machines::{machines, machines_of, mark};
+use machines::{machines, mark};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -88,30 +84,10 @@ impl EmbeddedSpec {
     }
 }
 
-/// What a run wants of an embedded cluster.
-#[derive(Clone, Debug)]
-pub struct EmbeddedWish {
-    /// The run it is for; machines are named after it, as kind names its own.
-    pub run: RunId,
-    /// Its machines and network.
-    pub topology: Topology,
-    /// Its Kubernetes.
-    pub kubernetes: Kubernetes,
-    /// What kubelets write into `spec.providerID`.
-    pub provider_id: ProviderIds,
-    /// Whether kubelets announce a node IP.
-    pub node_ip: NodeIp,
-    /// Which images are programs of this machine.
-    pub programs: Vec<Program>,
-    /// The run's own folder, for kubeconfig (0600), control socket and files of Pods.
-    pub folder: PathBuf,
-}
-
 /// A running embedded cluster. Ends with [`EmbeddedCluster::stop`].
 pub struct EmbeddedCluster {
     server: Arc<embedded_apiserver::Running>,
     controllers: embedded_controllers::Running,
-    control: Option<Control>,
 }
 
 impl fmt::Debug for EmbeddedCluster {
@@ -188,61 +164,12 @@ impl EmbeddedCluster {
         let administrator = server.client(User::admin());
         let controllers = Controllers::start(clients, settings).await.map_err(|error| failed(&error))?;
         server.serve_logs(Arc::new(KubeletLogs(controllers.pods())));
-        let cluster = EmbeddedCluster { server, controllers, control: None };
+        let cluster = EmbeddedCluster { server, controllers };
         if let Err(error) = mark(&administrator, &spec.machines, minor).await {
             cluster.stop().await;
             return Err(ClusterError::Embedded { cause: error.text });
         }
         Ok(cluster)
-    }
-
-    /// Starts the cluster of a run: with its kubeconfig, a socket by which the run's processes reach its machines, and
-    /// all Nodes registered.
-    ///
-    /// # Errors
-    /// What was asked for cannot be ([`ClusterError::is_usage`]), or the cluster does not come up.
-    pub async fn of_run(wish: EmbeddedWish) -> Result<(EmbeddedCluster, ClusterRecord), ClusterError> {
-        let layout = topology::load(&wish.topology)?;
-        let kubernetes = EmbeddedVersion::of(&wish.kubernetes).map_err(|why| ClusterError::Usage {
-            what: format!("Kubernetes {}", wish.kubernetes),
-            why,
-            way_out: "name a version, or use '--cluster kind'".to_owned(),
-        })?;
-        check_families(&layout, kubernetes, wish.node_ip)?;
-        let families = layout.families;
-        let machines = machines_of(&wish, &layout);
-        let spec = EmbeddedSpec {
-            families,
-            programs: wish.programs,
-            network: embedded_controllers::PodNetwork::None,
-            folder: Some(wish.folder.clone()),
-            ..EmbeddedSpec::new(machines.clone(), kubernetes)
-        };
-        let mut cluster = EmbeddedCluster::start(spec).await?;
-        let kubeconfig = wish.folder.join("kubeconfig");
-        let socket = wish.folder.join("cluster.socket");
-        let ready = async {
-            write_secret(&kubeconfig, &cluster.kubeconfig()?)?;
-            cluster.control = Some(Control::listen(&socket, &cluster.controllers)?);
-            cluster.registered(machines.len()).await
-        };
-        if let Err(error) = ready.await {
-            cluster.stop().await;
-            return Err(error);
-        }
-        let record = EmbeddedRecord {
-            socket,
-            kubernetes: kubernetes.to_string(),
-            topology: layout.name,
-            pod_network: layout.pod_network,
-            machines: (0_u32..)
-                .zip(&machines)
-                .map(|(index, machine)| machine.record(families, index))
-                .collect(),
-        };
-        let origin = Origin::Embedded(Box::new(record));
-        let record = ClusterRecord { name: wish.run.name(), kubeconfig, origin };
-        Ok((cluster, record))
     }
 
     /// Where the API server listens.
@@ -294,7 +221,6 @@ impl EmbeddedCluster {
 
     /// Stops controllers, programs of Pods and the API server.
     pub async fn stop(self) {
-        drop(self.control);
         self.controllers.stop().await;
         if let Some(server) = Arc::into_inner(self.server) {
             server.shutdown().await;
@@ -317,34 +243,4 @@ impl EmbeddedCluster {
             .await
             .map_err(|error| ClusterError::Embedded { cause: error.text })
     }
-}
-
-/// The first version whose kubelets take two addresses beside an external cloud provider.
-const TWO_NODE_IPS: u32 = 29;
-
-/// Whether there can be a cluster of these families.
-fn check_families(layout: &Layout, kubernetes: EmbeddedVersion, node_ip: NodeIp) -> Result<(), ClusterError> {
-    let (minor, _) = kubernetes.numbers();
-    let (why, way_out) = if layout.is_ipv6_only() {
-        ("an embedded cluster has IPv4, or IPv4 and IPv6", "use ipFamily dual, or '--cluster kind'")
-    } else if layout.families == Families::Both && node_ip == NodeIp::Kept && minor < TWO_NODE_IPS {
-        (
-            "before Kubernetes 1.29 kubelets with an external cloud provider take one address only",
-            "use a newer version, or '--node-ip dropped'",
-        )
-    } else {
-        return Ok(());
-    };
-    Err(ClusterError::Usage {
-        what: format!("topology {}", layout.name),
-        why: why.to_owned(),
-        way_out: way_out.to_owned(),
-    })
-}
-
-/// Writes a new file for its owner alone.
-fn write_secret(path: &std::path::Path, text: &str) -> Result<(), ClusterError> {
-    use std::io::Write;
-    let opened = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-    opened.and_then(|mut file| file.write_all(text.as_bytes())).map_err(ClusterError::file("write", path))
 }

@@ -49,8 +49,8 @@ impl EmbeddedVersion {
     ///
     /// # Errors
     /// Why it cannot be: a node image, or a version nobody knows.
-    pub(super) fn of(wish: &Kubernetes) -> Result<EmbeddedVersion, String> {
-        match wish {
+    pub(super) fn of(wanted: &Kubernetes) -> Result<EmbeddedVersion, String> {
+        match wanted {
             Kubernetes::Newest => Ok(EmbeddedVersion::default()),
             Kubernetes::Image(image) => Err(format!("{image} is a node image, which only kind takes")),
             Kubernetes::Version { minor, patch } => {

@@ -2,8 +2,8 @@
 
 use super::{RUN_HEAD, folder};
 use crate::config::schema::{self, paths, words};
+use crate::config::{BackendKind, HumanDuration, Problems};
 use crate::config::{Budget, LeaseTiming, Limits, Profile, profile_reading, run_file, workspace, yaml};
-use crate::config::{HumanDuration, Problems};
 use serde_json::Value;
 use std::path::Path;
 
@@ -181,11 +181,14 @@ fn what_the_schema_gives_as_default_is_what_an_absent_key_means() {
     assert_eq!(default("jobs"), Some(plan.jobs.into()));
     assert_eq!(default("keep"), Some(plan.keep.as_str().into()));
     assert_eq!(default("profile"), Some(plan.profile.name.into()));
-    let own = plan.cluster.own().expect("a cluster of the harness's own is the default");
+    let own = plan.cluster.desired().own().expect("a cluster of the harness's own is the default");
     assert_eq!(default("cluster/properties/topology"), Some(own.topology.name().into()));
     assert_eq!(default("cluster/properties/nodeIp"), Some(own.node_ip.as_str().into()));
     assert_eq!(default("cluster/properties/providerId"), Some(own.provider_id.as_str().into()));
-    assert_eq!(default("cluster/properties/backend"), Some(plan.cluster.backend().as_str().into()));
+    assert_eq!(
+        default("cluster/properties/backend"),
+        Some(plan.cluster.backend().map_or("auto", BackendKind::as_str).into())
+    );
 }
 
 #[test]

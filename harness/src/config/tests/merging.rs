@@ -18,7 +18,7 @@ fn full() -> RunFile {
         image: Some(String::from("a/b:c")),
         binary: Some(String::from("p")),
         cluster: ClusterKeys {
-            backend: Some(crate::config::BackendKind::Kind),
+            backend: Some(crate::config::BackendChoice::Kind),
             topology: Some(String::from("single")),
             kubernetes: Some(String::from("1.36")),
             kubeconfig: Some(String::from("k")),

@@ -7,7 +7,7 @@ mod run_files;
 mod selection;
 mod yaml_text;
 
-use super::{Problems, RunFile, RunPlan, Source, plan};
+use super::{Problems, RunFile, RunPlan, Source, WantedCluster, plan};
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -32,7 +32,7 @@ const PROFILE_HEAD: &str = "apiVersion: ccm-conformance/v1\nkind: Profile\n";
 const RUN_HEAD: &str = "apiVersion: ccm-conformance/v1\nkind: Conformance\n";
 
 /// A run file and a sound profile beside it, planned.
-fn planned(run_file: &str, overrides: RunFile) -> (TempDir, Result<RunPlan, Problems>) {
+fn planned(run_file: &str, overrides: RunFile) -> (TempDir, Result<RunPlan<WantedCluster>, Problems>) {
     let folder = folder(&[
         ("run.yaml", &format!("{RUN_HEAD}profile: ./acme\n{run_file}")),
         ("acme/profile.yaml", &format!("{PROFILE_HEAD}{SOUND}")),

@@ -2,8 +2,8 @@
 
 use super::{RUN_HEAD, folder, planned, said};
 use crate::config::{
-    BackendKind, Budget, ClusterPlan, Image, Keep, Kubernetes, NodeIp, ProviderId, RunFile, Source, Timing,
-    Topology, plan,
+    BackendChoice, BackendKind, Budget, Image, Keep, Kubernetes, NodeIp, ProviderId, RunFile, RunPlan,
+    Source, Timing, Topology, WantedCluster, plan,
 };
 use std::time::Duration;
 
@@ -237,7 +237,8 @@ fn what_a_full_file_means() {
         RunFile::default(),
     );
     let plan = plan.expect("the file is sound");
-    let ClusterPlan::Kind(kind) = &plan.cluster else { panic!("kind was asked for") };
+    assert_eq!(plan.cluster.backend(), Some(BackendKind::Kind));
+    let kind = plan.cluster.desired().own().expect("kind makes clusters");
     assert_eq!(kind.topology, Topology::DualStack);
     assert_eq!(kind.kubernetes, Kubernetes::Version { minor: 30, patch: None });
     assert_eq!((kind.provider_id, kind.node_ip), (ProviderId::Chosen, NodeIp::Dropped));
@@ -257,8 +258,8 @@ fn what_a_full_file_means() {
 fn what_an_empty_file_means() {
     let (_folder, plan) = planned("select:\n  only:\n", RunFile::default());
     let plan = plan.expect("keys without a value count as absent");
-    assert_eq!(plan.cluster.backend(), BackendKind::Auto);
-    let own = plan.cluster.own().expect("a cluster of the harness's own is the default");
+    assert_eq!(plan.cluster.backend(), None);
+    let own = plan.cluster.desired().own().expect("a cluster of the harness's own is the default");
     assert_eq!((&own.topology, &own.kubernetes), (&Topology::Single, &Kubernetes::Newest));
     assert_eq!((plan.keep, plan.require_complete, plan.timing), (Keep::Never, false, Timing::Default));
     assert_eq!(plan.limits.failover(), Duration::from_secs(30));
@@ -266,7 +267,7 @@ fn what_an_empty_file_means() {
 
 #[test]
 fn a_program_needs_the_embedded_cluster_and_to_be_there() {
-    let on = |backend: BackendKind, profile: &str, binary: &str| {
+    let on = |backend: BackendChoice, profile: &str, binary: &str| {
         let over = RunFile {
             profile: Some(profile.to_owned()),
             binary: Some(binary.to_owned()),
@@ -275,16 +276,16 @@ fn a_program_needs_the_embedded_cluster_and_to_be_there() {
         };
         plan(&Source::Defaults, over)
     };
-    let plan = on(BackendKind::Embedded, "digitalocean", "/bin/sh").expect("a plan");
+    let plan = on(BackendChoice::Embedded, "digitalocean", "/bin/sh").expect("a plan");
     assert_eq!(plan.binary.as_deref(), Some(std::path::Path::new("/bin/sh")));
-    assert!(on(BackendKind::Auto, "reference", "/bin/sh").is_ok());
+    assert!(on(BackendChoice::Auto, "reference", "/bin/sh").is_ok());
     let file = tempfile::NamedTempFile::new().expect("a file");
     let plain = file.path().display().to_string();
     for (backend, profile, binary, why) in [
-        (BackendKind::Kind, "reference", "/bin/sh", "only with 'backend: embedded'"),
-        (BackendKind::Embedded, "reference", "/nowhere/ccm", "/nowhere/ccm: No such file"),
-        (BackendKind::Embedded, "reference", plain.as_str(), "is not executable"),
-        (BackendKind::Embedded, "null", "/bin/sh", "profile 'null' deploys nothing"),
+        (BackendChoice::Kind, "reference", "/bin/sh", "only with 'backend: embedded'"),
+        (BackendChoice::Embedded, "reference", "/nowhere/ccm", "/nowhere/ccm: No such file"),
+        (BackendChoice::Embedded, "reference", plain.as_str(), "is not executable"),
+        (BackendChoice::Embedded, "null", "/bin/sh", "profile 'null' deploys nothing"),
     ] {
         let refused = on(backend, profile, binary).expect_err("refused").to_string();
         assert!(refused.contains(why), "{refused}");
@@ -292,8 +293,16 @@ fn a_program_needs_the_embedded_cluster_and_to_be_there() {
 }
 
 #[test]
-fn the_simulated_backend_is_the_embedded_one() {
-    assert_eq!(BackendKind::Embedded.as_str(), crate::ledger::SIMULATED);
+fn a_backend_that_was_named_is_the_one_that_is_used() {
+    let on = |backend| {
+        let cluster = crate::config::ClusterKeys { backend, ..Default::default() };
+        let plan = plan(&Source::Defaults, RunFile { cluster, ..RunFile::default() }).expect("a plan");
+        plan.cluster.settled(BackendKind::Embedded).backend()
+    };
+    assert_eq!(on(None), BackendKind::Embedded);
+    assert_eq!(on(Some(BackendChoice::Auto)), BackendKind::Embedded);
+    assert_eq!(on(Some(BackendChoice::Kind)), BackendKind::Kind);
+    assert_eq!(on(Some(BackendChoice::Existing)), BackendKind::Existing);
 }
 
 #[test]
@@ -305,7 +314,7 @@ fn another_image_takes_the_place_of_the_profiles() {
     let other = on("hcloud", "hetznercloud/hcloud-cloud-controller-manager:v1.34.0").expect("a plan");
     let wanted = "hetznercloud/hcloud-cloud-controller-manager:v1.34.0".to_owned();
     assert_eq!(other.profile.image, Some(Image::Reference(wanted)));
-    let refused = |result: Result<crate::config::RunPlan, crate::config::Problems>| {
+    let refused = |result: Result<RunPlan<WantedCluster>, crate::config::Problems>| {
         result.expect_err("refused").to_string()
     };
     assert!(refused(on("null", "a:b")).contains("profile 'null' deploys nothing"));

@@ -1,51 +1,45 @@
 //! Bringing the environment up, and taking it down whatever happened.
 //!
+//! A run is [`Prepared`] once; each of its lanes is an [`Environment`] with a cluster, a cloud and a CCM of its own.
 //! Stages in order: images (beside the cluster) or the CCM's program, cluster, cloud, nodes known to the cloud. The CCM
 //! itself is deployed by the first check that needs it: bootstrap checks need a cluster without one.
 
-mod containers;
-mod in_process;
+mod prepared;
+mod stage;
+mod teardown;
 
-use super::cold::roles_of;
+pub use prepared::Prepared;
+
 use super::state::{ReplicaRecord, RunDir, RunState};
+use super::uninitialised::roles_of;
 use super::{Session, SessionError, load_manifests};
 use crate::ccm::LeaseKey;
-use crate::cloud::{CloudRecord, fresh_token};
-use crate::cluster::{ClusterRecord, ProviderIds, cleanup};
-use crate::config::{BackendKind, OwnCluster, ProviderId, RunPlan};
+use crate::check::chain;
+use crate::cloud::{Cloud, CloudRecord, CloudSpec, LocalCloud, fresh_token, network_of};
+use crate::cluster::{
+    CloudSite, ClusterRecord, ClusterSpec, Lifetime, ProgramImage, ProviderIds, Runs, begin, facts,
+};
+use crate::config::{ProviderId, RunPlan};
 use crate::events::Events;
-use crate::images::{Engine, RunId};
-use crate::k8s::client_for;
-use crate::ledger::StageTime;
-use in_process::InProcess;
+use crate::images::{Engine, ImageError, RunId};
+use crate::k8s::{addresses, client_for};
+use futures::FutureExt;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, ListParams};
-use std::future::Future;
+use prepared::Artifacts;
+use stage::stage;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use teardown::Teardown;
 use tokio_util::sync::CancellationToken;
 
-/// What a backend has brought up.
-struct Parts {
-    cluster: ClusterRecord,
-    cloud: CloudRecord,
-    ccm_image: String,
-    ccm_image_digest: String,
-    idle_image: String,
-    served_minor: u32,
-    nodes: Vec<Node>,
-    changes: Vec<String>,
-}
-
-/// What has been made so far and must be undone, whatever happens.
+/// One lane's cluster, cloud and CCM, from before they are there until they are gone.
 #[derive(Debug)]
 pub struct Environment {
-    plan: Arc<RunPlan>,
-    run_id: RunId,
+    prepared: Arc<Prepared>,
+    id: RunId,
     dir: Option<RunDir>,
-    engine: Option<Engine>,
-    in_process: InProcess,
-    stages: Mutex<Vec<StageTime>>,
+    teardown: Teardown,
 }
 
 /// How the environment is left at the end.
@@ -58,40 +52,32 @@ pub enum Leave {
 }
 
 impl Environment {
-    /// Nothing made yet.
-    pub fn new(plan: Arc<RunPlan>) -> Environment {
-        let run_id = RunId::fresh();
-        Environment {
-            plan,
-            run_id,
-            dir: None,
-            engine: None,
-            in_process: InProcess::default(),
-            stages: Mutex::default(),
-        }
+    /// The lane of that number, 0 where the run has only one. Nothing made yet.
+    pub fn new(prepared: Arc<Prepared>, lane: u32) -> Environment {
+        let id = prepared.run.lane(lane);
+        Environment { prepared, id, dir: None, teardown: Teardown::default() }
     }
 
-    /// The run's id.
+    /// The lane's id: the run's where there is only one.
     pub fn run_id(&self) -> &RunId {
-        &self.run_id
-    }
-
-    /// How long each stage took, in the order they ended. Some run side by side.
-    pub fn stages(&self) -> Vec<StageTime> {
-        self.stages.lock().expect("no holder of this lock panics").clone()
+        &self.id
     }
 
     /// Whether what was made lives in this process, and ends with it.
     pub fn is_in_process(&self) -> bool {
-        self.in_process.is_up()
+        self.dir.is_some() && facts(self.plan().cluster.backend()).lifetime == Lifetime::Process
     }
 
-    /// The run's folder, once made.
+    /// The lane's folder, once made.
     pub fn dir(&self) -> Option<&RunDir> {
         self.dir.as_ref()
     }
 
-    /// Brings everything up and joins it. What was made is remembered here even when a later stage fails or the
+    fn plan(&self) -> &Arc<RunPlan> {
+        &self.prepared.plan
+    }
+
+    /// Brings everything up and joins it. What was begun is remembered here even when a later stage fails or the
     /// future is dropped, so that [`Environment::down`] can undo it.
     ///
     /// # Errors
@@ -102,92 +88,142 @@ impl Environment {
         cancel: &CancellationToken,
     ) -> Result<Arc<Session>, SessionError> {
         // What is wrong with the manifests is said before anything is started.
-        load_manifests(&self.plan)?;
-        if self.plan.cluster.backend() != BackendKind::Embedded {
-            self.engine = Some(Engine::connect().await.map_err(crate::images::ImageError::from)?);
-        }
-        self.dir = Some(RunDir::create(self.run_id.as_str())?);
+        load_manifests(self.plan())?;
+        let dir = RunDir::create(self.id.as_str())?;
+        let place = dir.path().to_owned();
+        self.dir = Some(dir);
         let state = tokio::select! {
             biased;
             () = cancel.cancelled() => return Err(SessionError::Interrupted),
             state = self.bring_up(events) => state?,
         };
-        let dir = self.dir.as_ref().expect("made above");
-        dir.write("state.json", &state)?;
-        let place = dir.path().to_owned();
+        RunDir::join(&place).write("state.json", &state)?;
         let joined = async {
-            let session = Session::join(
-                self.plan.clone(),
-                RunDir::join(&place),
-                state.clone(),
-                events.clone(),
-                cancel.clone(),
-            )
-            .await?;
+            let (plan, dir) = (self.plan().clone(), RunDir::join(&place));
+            let session = Session::join(plan, dir, state, events.clone(), cancel.clone()).await?;
             session.seed().await?;
-            Ok(session)
+            Ok::<_, SessionError>(session)
         };
-        Ok(Arc::new(self.stage(events, "nodes known to the cloud", joined).await?))
+        Ok(Arc::new(stage(events, "nodes known to the cloud", joined).await?))
     }
 
     async fn bring_up(&mut self, events: &Events) -> Result<RunState, SessionError> {
-        match self.plan.cluster.backend() {
-            BackendKind::Embedded => self.bring_up_in_process(events).await,
-            BackendKind::Auto | BackendKind::Kind | BackendKind::Existing => {
-                self.bring_up_containers(events).await
-            }
+        let prepared = self.prepared.clone();
+        let kind = self.plan().cluster.backend();
+        let early = match facts(kind).runs {
+            Runs::Programs => Some(prepared.artifacts(events).await?),
+            Runs::Images => None,
+        };
+        let programs = early.map(|artifacts| artifacts.programs.clone()).unwrap_or_default();
+        let backend = begin(kind, self.spec(programs));
+        let going = backend.clone();
+        self.teardown.push("cluster", move || {
+            async move { going.down().await.map_err(|error| chain(&error)) }.boxed_local()
+        });
+        // What is missing on this machine is said before anything is compiled.
+        for warning in backend.preflight().await? {
+            events.say(&format!("warning: {warning}"));
         }
-    }
-
-    /// What the kubelets of a cluster of the harness's own write into `spec.providerID`.
-    fn provider_ids(&self, own: &OwnCluster) -> ProviderIds {
-        match own.provider_id {
-            ProviderId::Empty => ProviderIds::Empty,
-            ProviderId::Chosen => ProviderIds::Chosen {
-                format: self.plan.profile.provider_id.clone(),
-                ids: self.plan.profile.instance_ids(),
-            },
+        let up = async { Ok(stage(events, "cluster", backend.up()).await?) };
+        let (cluster, artifacts) = match early {
+            Some(artifacts) => (up.await?, artifacts),
+            // Images are made while the cluster comes up; the first failure ends both.
+            None => tokio::try_join!(up, prepared.artifacts(events))?,
+        };
+        let archives = artifacts.archives();
+        if !archives.is_empty() {
+            let loaded = backend.load(&cluster, &archives);
+            stage(events, "images into the nodes", loaded).await?;
         }
-    }
-
-    /// What every process of the run has to know, whatever the cluster is made of.
-    fn state(&self, parts: Parts) -> Result<RunState, SessionError> {
-        let profile = &self.plan.profile;
+        let (served_minor, nodes) = inspect(&cluster).await?;
+        let cloud = self.start_cloud(&cluster, artifacts, &nodes, events).await?;
+        let profile = &self.plan().profile;
         Ok(RunState {
-            run_id: self.run_id.as_str().to_owned(),
-            cluster: parts.cluster,
-            cloud: parts.cloud,
-            ccm_image: parts.ccm_image,
-            ccm_image_digest: parts.ccm_image_digest,
-            idle_image: parts.idle_image,
+            run_id: self.id.as_str().to_owned(),
+            roles: roles_of(&nodes),
+            cluster,
+            cloud,
+            ccm_image: artifacts.ccm_image.clone(),
+            ccm_image_digest: artifacts.ccm_image_digest.clone(),
+            idle_image: artifacts.idle_image.clone(),
             replicas: self.replicas()?,
             lease: profile.capabilities.leader_election.then(|| LeaseKey {
                 namespace: profile.lease.namespace.clone(),
                 name: profile.lease.name.clone(),
             }),
-            served_minor: parts.served_minor,
-            roles: roles_of(&parts.nodes),
-            changes: parts.changes,
+            served_minor,
+            changes: artifacts.changes.clone(),
         })
     }
 
-    /// Minor version the API server reports, and the Nodes there are.
-    async fn inspect(&self, record: &ClusterRecord) -> Result<(u32, Vec<Node>), SessionError> {
-        let client = client_for(&record.kubeconfig, "ccm-conformance").await?;
-        let version = client.apiserver_version().await?;
-        let digits: String = version.minor.chars().take_while(char::is_ascii_digit).collect();
-        let minor = digits.parse().map_err(|_| {
-            SessionError::Precondition(format!(
-                "the API server reports an unknown minor version {:?}",
-                version.minor
-            ))
-        })?;
-        let nodes = Api::<Node>::all(client).list(&ListParams::default()).await?;
-        Ok((minor, nodes.items))
+    fn spec(&self, programs: Vec<ProgramImage>) -> ClusterSpec {
+        let plan = self.plan();
+        let chosen = plan.cluster.desired().own().map(|own| own.provider_id);
+        ClusterSpec {
+            run: self.id.clone(),
+            desired: plan.cluster.desired().clone(),
+            provider_ids: match chosen {
+                Some(ProviderId::Empty) | None => ProviderIds::Empty,
+                Some(ProviderId::Chosen) => ProviderIds::Chosen {
+                    format: plan.profile.provider_id.clone(),
+                    ids: plan.profile.instance_ids(),
+                },
+            },
+            programs,
+            folder: self.dir.as_ref().expect("made before").path().to_owned(),
+            evidence: plan.output.join("evidence/cluster"),
+        }
+    }
+
+    /// Starts the fake cloud where the cluster's machines can reach it.
+    async fn start_cloud(
+        &mut self,
+        cluster: &ClusterRecord,
+        artifacts: &Artifacts,
+        nodes: &[Node],
+        events: &Events,
+    ) -> Result<CloudRecord, SessionError> {
+        let dialect = self.plan().profile.dialect.clone();
+        let network = match &cluster.cloud_site {
+            CloudSite::ThisMachine => {
+                let running: Arc<Mutex<Option<LocalCloud>>> = Arc::default();
+                let held = running.clone();
+                self.teardown.push("fake cloud", move || {
+                    async move {
+                        let cloud = held.lock().expect("no holder of this lock panics").take();
+                        if let Some(cloud) = cloud {
+                            cloud.stop().await;
+                        }
+                        Ok(())
+                    }
+                    .boxed_local()
+                });
+                let cloud = stage(events, "fake cloud", LocalCloud::start(&dialect)).await?;
+                let record = cloud.record();
+                *running.lock().expect("no holder of this lock panics") = Some(cloud);
+                return Ok(record);
+            }
+            CloudSite::Network(network) => network.clone(),
+            CloudSite::BesideNodes => network_beside(nodes).await?,
+        };
+        let Some(images) = &artifacts.images else {
+            return Err(SessionError::Precondition(format!(
+                "there is no image of the fake cloud for network {network}: the {} backend runs programs",
+                cluster.backend
+            )));
+        };
+        // Its container goes with the cluster: by the lane's label, in whatever state it is.
+        let started = async {
+            let engine = Engine::connect().await.map_err(ImageError::from)?;
+            let spec =
+                CloudSpec { run: &self.id, network: &network, dialect: &dialect, image: &images.cloud };
+            Ok::<_, SessionError>(Cloud::start(&engine, spec).await?)
+        };
+        Ok(stage(events, "fake cloud", started).await?.record().clone())
     }
 
     fn replicas(&self) -> Result<Vec<ReplicaRecord>, SessionError> {
-        let profile = &self.plan.profile;
+        let profile = &self.plan().profile;
         let count = if profile.capabilities.leader_election { profile.replicas.max(1) } else { 1 };
         ('a'..='z')
             .take(count as usize)
@@ -200,23 +236,7 @@ impl Environment {
             .collect()
     }
 
-    async fn stage<T>(
-        &self,
-        events: &Events,
-        name: &str,
-        work: impl Future<Output = Result<T, SessionError>>,
-    ) -> Result<T, SessionError> {
-        let began = Instant::now();
-        let shown = events.stage(name);
-        let outcome = work.await;
-        shown.end(outcome.is_ok());
-        let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let mut stages = self.stages.lock().expect("no holder of this lock panics");
-        stages.push(StageTime { stage: name.to_owned(), took_ms });
-        outcome
-    }
-
-    /// Undoes everything, last first, trying all of it; or, told to leave everything, says where it is.
+    /// Undoes everything, last first, trying all of it; or, told to leave everything, leaves it.
     ///
     /// # Errors
     /// What could not be removed, one line each.
@@ -224,19 +244,39 @@ impl Environment {
         if leave == Leave::Everything {
             return Ok(());
         }
-        let mut failures = Vec::new();
-        self.in_process.stop().await;
-        if let Some(engine) = &self.engine {
-            // By label and name, not by what was recorded: a stage that was cut short recorded nothing.
-            if let Err(error) = cleanup(engine, &self.run_id).await {
-                failures.push(crate::check::chain(&error));
-            }
-        }
-        if let Some(dir) = self.dir.take()
-            && let Err(error) = dir.remove()
-        {
-            failures.push(crate::check::chain(&error));
-        }
+        let removed = self.teardown.run().await;
+        let folder = self.dir.take().map_or(Ok(()), RunDir::remove).map_err(|error| chain(&error));
+        let failures: Vec<String> = [removed, folder].into_iter().filter_map(Result::err).collect();
         if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
     }
+}
+
+/// Minor version the API server reports, and the Nodes there are.
+async fn inspect(record: &ClusterRecord) -> Result<(u32, Vec<Node>), SessionError> {
+    let client = client_for(&record.kubeconfig, "ccm-conformance").await?;
+    let version = client.apiserver_version().await?;
+    let digits: String = version.minor.chars().take_while(char::is_ascii_digit).collect();
+    let minor = digits.parse().map_err(|_| {
+        SessionError::Precondition(format!(
+            "the API server reports an unknown minor version {:?}",
+            version.minor
+        ))
+    })?;
+    let nodes = Api::<Node>::all(client).list(&ListParams::default()).await?;
+    Ok((minor, nodes.items))
+}
+
+/// Where the fake cloud has to be so that the Nodes of a cluster that was there before can reach it.
+async fn network_beside(nodes: &[Node]) -> Result<String, SessionError> {
+    let engine = Engine::connect().await.map_err(ImageError::from)?;
+    let own: Vec<IpAddr> =
+        nodes.iter().flat_map(addresses).filter_map(|(_, address)| address.parse().ok()).collect();
+    let found = network_of(&engine, &own).await.map_err(ImageError::from)?;
+    found.ok_or_else(|| {
+        SessionError::Precondition(
+            "the existing cluster's nodes are no containers of this Docker engine, so they could not reach a \
+             fake cloud that runs here; use a cluster on this engine (kind, k3d, minikube with Docker)"
+                .to_owned(),
+        )
+    })
 }

@@ -1,7 +1,7 @@
 //! Golden configurations: old, middle and new Kubernetes on each built-in topology.
 
-use super::super::topology::load;
 use super::*;
+use crate::cluster::topology::load;
 use crate::config::Topology;
 
 static KIND: Version = Version::release(0, 33, 0);

@@ -2,7 +2,7 @@
 
 use super::condense::condense;
 use super::exec::{Stdin, exec};
-use super::record::Machine;
+use crate::cluster::record::Machine;
 use crate::images::Engine;
 use bollard::query_parameters::LogsOptionsBuilder;
 use futures::StreamExt;

@@ -3,10 +3,12 @@
 //! Pure. What is added to a topology: kubelets that wait for a cloud provider (contract ENV-01 to ENV-04), no pod
 //! network of kind's, no kube-proxy where the image has none, and what old control groups or old Kubernetes need.
 
-use super::record::{KubeProxy, Role};
-use super::spec::ProviderIds;
-use super::topology::Layout;
-use super::version::Version;
+use super::preflight::Cgroups;
+use super::record::KubeProxy;
+use crate::cluster::record::Role;
+use crate::cluster::spec::ProviderIds;
+use crate::cluster::topology::Layout;
+use crate::cluster::version::Version;
 use crate::config::{NodeIp, yaml};
 use serde_json::{Map, Value, json};
 
@@ -27,15 +29,6 @@ pub(super) struct Facts<'a> {
     pub(super) provider_id: &'a ProviderIds,
     /// Whether kubelets announce a node IP.
     pub(super) node_ip: NodeIp,
-}
-
-/// The version of control groups on a machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cgroups {
-    /// The old hierarchies, one per controller.
-    V1,
-    /// The unified hierarchy.
-    V2,
 }
 
 /// How kubeadm wants extra arguments written (contract ENV-04).

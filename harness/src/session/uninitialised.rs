@@ -1,11 +1,11 @@
-//! Making a cluster cold again: as if no CCM had ever touched it.
+//! Making every real Node uninitialised again: as if no CCM had ever touched the cluster.
 //!
 //! Every Node object is deleted and its kubelet restarted, so that it registers anew with the uninitialized taint
 //! (contract ENV-06); what kubeadm had written on it is put back. That costs a second or two where a fresh cluster
 //! costs ten times as much, and to the CCM it is the same.
 
 use super::{NodeRole, Session, SessionError};
-use crate::cluster::PodNetwork;
+use crate::cluster::{KubeletOp, Operation, PodNetwork};
 use crate::k8s::{L_CONTROL_PLANE, L_EXCL, T_UNINIT, has_taint, provider_id, taint_keys};
 use crate::probe::poll;
 use k8s_openapi::api::core::v1::Node;
@@ -57,7 +57,7 @@ impl Session {
     }
 
     /// Whether every real Node is as its kubelet registered it.
-    fn is_cold(&self) -> bool {
+    fn is_uninitialised(&self) -> bool {
         self.real_nodes().iter().all(|name| {
             self.world.nodes.find("", name).is_some_and(|node| {
                 has_taint(&node, T_UNINIT)
@@ -74,14 +74,14 @@ impl Session {
         self.real_nodes().iter().any(ready)
     }
 
-    /// Makes the cluster cold with or without a pod network. No CCM may run.
+    /// Makes the cluster's Nodes uninitialised again, with or without a pod network. No CCM may run.
     ///
     /// # Errors
     /// When a node does not come back as its kubelet registers it.
-    pub async fn make_cold(&self, network: Network) -> Result<(), SessionError> {
+    pub async fn make_uninitialised(&self, network: Network) -> Result<(), SessionError> {
         // A kubelet says within ten seconds that its network has gone, and at once when it starts.
         let must_say_so = network == Network::Absent && self.any_ready();
-        if must_say_so || !self.is_cold() {
+        if must_say_so || !self.is_uninitialised() {
             let api: Api<Node> = Api::all(self.client.clone());
             let before = self.uids();
             for name in self.real_nodes() {
@@ -92,9 +92,9 @@ impl Session {
                 }
             }
             // Without the network first: a kubelet that finds one reports Ready before anybody can look.
-            self.cluster.set_pod_network(PodNetwork::Absent).await?;
+            self.cluster.operate(Operation::PodNetwork(&PodNetwork::Absent)).await?;
             for machine in self.machines() {
-                self.cluster.restart_kubelet(machine).await?;
+                self.cluster.operate(Operation::Kubelet { machine, op: KubeletOp::Restart }).await?;
             }
             self.nodes_registered(&before).await?;
             self.restore_roles().await?;
@@ -112,7 +112,7 @@ impl Session {
             Network::Absent => PodNetwork::Absent,
             Network::Present => PodNetwork::Present(self.pod_cidrs().await?),
         };
-        self.cluster.set_pod_network(wanted).await?;
+        self.cluster.operate(Operation::PodNetwork(&wanted)).await?;
         let expected = if network == Network::Present { "True" } else { "False" };
         let agrees = async |seen: &mut String| {
             let states: Vec<(String, Option<String>)> = self

@@ -1,8 +1,8 @@
 //! Which node image a cluster gets: one that is at hand, else one that can be pulled.
 
-use super::error::ClusterError;
 use super::record::KubeProxy;
-use super::version::Version;
+use crate::cluster::error::ClusterError;
+use crate::cluster::version::Version;
 use crate::config::Kubernetes;
 use crate::images::{Engine, EngineError, ImageError, begin, pull};
 use bollard::models::{ContainerCreateBody, ImageSummary};
@@ -38,20 +38,20 @@ pub(super) struct NodeImage {
 }
 
 /// Chooses: a named image; or the newest image at hand that fits; or one that can be pulled.
-pub(super) async fn choose(engine: &Engine, wish: &Kubernetes) -> Result<NodeImage, ClusterError> {
-    if let Kubernetes::Image(reference) = wish {
+pub(super) async fn choose(engine: &Engine, wanted: &Kubernetes) -> Result<NodeImage, ClusterError> {
+    if let Kubernetes::Image(reference) = wanted {
         return named(engine, reference).await;
     }
     let present = present(engine).await?;
-    if let Some(image) = pick(wish, &present) {
+    if let Some(image) = pick(wanted, &present) {
         return Ok(image.clone());
     }
-    let Kubernetes::Version { minor, patch } = wish else {
+    let Kubernetes::Version { minor, patch } = wanted else {
         // Which image kind will pull is kind's own secret.
         return Ok(NodeImage { reference: None, version: None, kube_proxy: KubeProxy::Present });
     };
     let unknown = |why: String| ClusterError::Usage {
-        what: format!("Kubernetes {wish}"),
+        what: format!("Kubernetes {wanted}"),
         why,
         way_out: format!("at hand: {}", listed(&present)),
     };
@@ -78,11 +78,11 @@ pub(super) async fn choose(engine: &Engine, wish: &Kubernetes) -> Result<NodeIma
 ///
 /// # Errors
 /// The engine does not answer.
-pub async fn at_hand(engine: &Engine, wish: &Kubernetes) -> Result<Option<String>, ClusterError> {
-    if let Kubernetes::Image(reference) = wish {
+pub(super) async fn at_hand(engine: &Engine, wanted: &Kubernetes) -> Result<Option<String>, ClusterError> {
+    if let Kubernetes::Image(reference) = wanted {
         return Ok(Some(reference.clone()));
     }
-    Ok(pick(wish, &present(engine).await?).and_then(|image| image.reference.clone()))
+    Ok(pick(wanted, &present(engine).await?).and_then(|image| image.reference.clone()))
 }
 
 /// An image the user has named, pulled where it is not at hand.
@@ -157,10 +157,10 @@ fn is_node_image(image: &ImageSummary) -> bool {
 }
 
 /// The first that fits; the list is newest first.
-fn pick<'a>(wish: &Kubernetes, present: &'a [NodeImage]) -> Option<&'a NodeImage> {
+fn pick<'a>(wanted: &Kubernetes, present: &'a [NodeImage]) -> Option<&'a NodeImage> {
     present.iter().find(|image| {
         let Some(version) = &image.version else { return false };
-        match wish {
+        match wanted {
             Kubernetes::Newest => true,
             Kubernetes::Version { minor, patch } => {
                 (version.major, version.minor) == (1, *minor)
@@ -255,8 +255,8 @@ mod tests {
     #[test]
     fn the_newest_that_fits_is_taken() {
         let present = [image("c", "v1.36.2"), image("b", "v1.36.0"), image("a", "v1.20.2")];
-        let picked = |wish: &str| {
-            pick(&wish.parse().expect("a wish"), &present).and_then(|image| image.reference.clone())
+        let picked = |wanted: &str| {
+            pick(&wanted.parse().expect("a version"), &present).and_then(|image| image.reference.clone())
         };
         assert_eq!(pick(&Kubernetes::Newest, &present), Some(&present[0]));
         assert_eq!(picked("1.36").as_deref(), Some("c"));

@@ -2,9 +2,8 @@
 //! waits for it any more.
 
 use super::condense::condense;
-use super::error::ClusterError;
 use super::family::Family;
-use super::spec::Progress;
+use crate::cluster::error::ClusterError;
 use crate::images::Engine;
 use std::collections::VecDeque;
 use std::path::Path;
@@ -65,7 +64,6 @@ impl Failure {
 pub(super) async fn create(
     engine: &Engine,
     creation: Creation<'_>,
-    progress: Progress<'_>,
 ) -> Result<Result<(), Failure>, ClusterError> {
     let mut command = Command::new("kind");
     command.args(["create", "cluster", "--retain", "--wait", "0", "--name", creation.name]);
@@ -92,7 +90,7 @@ pub(super) async fn create(
     let silent = |_: &str| {};
     let tell = |line: &str| {
         if let Some(step) = step(line) {
-            progress(step);
+            tracing::info!(step, "cluster");
         }
     };
     let ending = async { tokio::join!(child.wait(), said.listen(out, &silent), said.listen(err, &tell)) };

@@ -1,7 +1,6 @@
 //! Whether this machine can run a cluster at all, asked before anything is made.
 
-use super::render::Cgroups;
-use super::version::Version;
+use crate::cluster::version::Version;
 use crate::images::{Engine, EngineError};
 use bollard::models::SystemInfoCgroupVersionEnum;
 use std::path::{Path, PathBuf};
@@ -57,11 +56,20 @@ pub enum PreflightError {
     },
 }
 
+/// The version of control groups on a machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cgroups {
+    /// The old hierarchies, one per controller.
+    V1,
+    /// The unified hierarchy.
+    V2,
+}
+
 /// What was found out about the machine.
 #[derive(Clone, Debug)]
-pub struct Preflight {
+pub(crate) struct Preflight {
     /// What will probably work all the same; for the user to read.
-    pub warnings: Vec<String>,
+    pub(crate) warnings: Vec<String>,
     /// Version of kind.
     pub(crate) kind: Version,
     /// Control groups of the machine Docker runs on.
@@ -72,7 +80,7 @@ pub struct Preflight {
 ///
 /// # Errors
 /// What is missing, and how to get it.
-pub async fn preflight(engine: &Engine) -> Result<Preflight, PreflightError> {
+pub(crate) async fn preflight(engine: &Engine) -> Result<Preflight, PreflightError> {
     let kind = async {
         let said = say(
             "kind",

@@ -1,7 +1,7 @@
 //! Commands in a machine: a process in its container, bounded inside as well as outside.
 
-use super::error::ClusterError;
-use super::record::Machine;
+use crate::cluster::error::ClusterError;
+use crate::cluster::record::Machine;
 use crate::images::{Engine, EngineError, last_lines};
 use bollard::container::LogOutput;
 use bollard::exec::{CreateExecOptions, StartExecResults};
@@ -19,13 +19,13 @@ const KILLED: i64 = 137;
 
 /// What a command did.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ExecOutput {
+pub(super) struct ExecOutput {
     /// Exit status; 128 and a signal's number when a signal ended it.
-    pub status: i64,
+    pub(super) status: i64,
     /// What it wrote, invalid UTF-8 replaced.
-    pub stdout: String,
+    pub(super) stdout: String,
     /// What it wrote as diagnostics.
-    pub stderr: String,
+    pub(super) stderr: String,
 }
 
 /// What a command reads.

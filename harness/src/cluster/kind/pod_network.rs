@@ -2,11 +2,11 @@
 //!
 //! Each machine hands out addresses of its Node's pod CIDRs; machines reach each other's Pods by static routes.
 
-use super::error::ClusterError;
+use super::KindMachines;
 use super::exec::{Stdin, exec_ok};
-use super::kind::KindCluster;
-use super::record::Machine;
-use crate::check::Facility;
+use crate::cluster::error::ClusterError;
+use crate::cluster::operation::PodNetwork;
+use crate::cluster::record::Machine;
 use futures::future::try_join_all;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -16,26 +16,9 @@ use std::time::Duration;
 /// How long a change of one machine may take.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Whether there is a pod network.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PodNetwork {
-    /// There is one, with these pod CIDRs (`spec.podCIDRs`) by Node.
-    Present(BTreeMap<String, Vec<String>>),
-    /// There is none: kubelets report NotReady. Pods that are on it must be gone before; their removal would wait until
-    /// it is back.
-    Absent,
-}
-
-impl KindCluster {
+impl KindMachines {
     pub(super) async fn set_pod_network(&self, wanted: &PodNetwork) -> Result<(), ClusterError> {
-        if !self.kind.facilities.contains(&Facility::PodNetworkControl) {
-            return Err(ClusterError::NotObservable {
-                what: "a pod network of the harness".to_owned(),
-                why: "the node image lacks the CNI plugins ptp, host-local or loopback in /opt/cni/bin"
-                    .to_owned(),
-            });
-        }
-        let changes = self.kind.machines.iter().map(|machine| async move {
+        let changes = self.machines.iter().map(|machine| async move {
             match wanted {
                 PodNetwork::Absent => {
                     exec_ok(&self.engine, machine, &["sh", "-ec", ABSENT], Stdin::Empty, LIMIT).await
@@ -51,7 +34,7 @@ impl KindCluster {
                     }
                     let portmap = self.kind.cni_plugins.contains("portmap");
                     let file = conflist(own, portmap.then_some(Plugin::Portmap), self.kind.mtu).to_string();
-                    let script = present(&routes(&self.kind.machines, machine, cidrs));
+                    let script = present(&routes(&self.machines, machine, cidrs));
                     exec_ok(&self.engine, machine, &["sh", "-ec", &script], Stdin::Text(&file), LIMIT).await
                 }
             }
@@ -125,8 +108,8 @@ fn conflist(cidrs: &[String], portmap: Option<Plugin>, mtu: u32) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::super::record::Role;
     use super::*;
+    use crate::cluster::record::Role;
 
     fn machine(name: &str, last: u8) -> Machine {
         Machine {

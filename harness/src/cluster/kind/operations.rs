@@ -1,14 +1,15 @@
-//! What suites do to machines: kubelets, whole machines, connections, and processes of containers.
+//! What is done to machines of kind: kubelets, whole machines, connections, and processes of containers.
 
-use super::error::ClusterError;
-use super::exec::{ExecOutput, Stdin, exec, exec_ok};
-use super::kind::{KindCluster, machine};
-use super::network;
-use super::record::{API_SERVER_PORT, Machine};
+use super::KindMachines;
+use super::exec::{Stdin, exec_ok};
+use super::machines::machine;
+use crate::cluster::error::ClusterError;
+use crate::cluster::network;
+use crate::cluster::operation::{ContainerOp, KubeletOp, LinkOp, Operation, PowerOp, Target};
+use crate::cluster::record::{API_SERVER_PORT, Machine};
 use bollard::query_parameters::{KillContainerOptionsBuilder, LogsOptionsBuilder};
 use futures::StreamExt;
 use futures::future::try_join_all;
-use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -19,53 +20,28 @@ const BOOT_LIMIT: Duration = Duration::from_secs(120);
 /// How long loading an image into a machine may take.
 const LOAD_LIMIT: Duration = Duration::from_secs(300);
 
-/// What a machine is cut off from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target {
-    /// Everything at this address, e.g. the cloud's API.
-    Cloud(IpAddr),
-    /// The API server on this machine, port 6443; what else the machine offers stays within reach.
-    ApiServer(IpAddr),
-}
+impl KindMachines {
+    pub(super) async fn carry_out(&self, operation: Operation<'_>) -> Result<(), ClusterError> {
+        match operation {
+            Operation::Kubelet { machine, op } => self.kubelet(machine, op).await,
+            Operation::Power { machine, op: PowerOp::Off } => self.power_off(machine).await,
+            Operation::Power { machine, op: PowerOp::On } => self.power_on(machine).await,
+            Operation::Link { machine, to, op: LinkOp::Cut } => self.cut(machine, to).await,
+            Operation::Link { machine, to, op: LinkOp::Mend } => self.mend(machine, to).await,
+            Operation::Container { machine, id, op } => self.container(machine, id, op).await,
+            Operation::PodNetwork(wanted) => self.set_pod_network(wanted).await,
+        }
+    }
 
-/// What is done to a kubelet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum KubeletOp {
-    Start,
-    Stop,
-    Restart,
-}
-
-/// What is done to the processes of a container.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TaskOp<'a> {
-    Kill { signal: &'a str },
-    Pause,
-    Resume,
-}
-
-impl KindCluster {
     pub(super) async fn load_image(&self, archive: &Path) -> Result<(), ClusterError> {
         // Without '--all-platforms': Docker saves only this machine's.
         let load = ["ctr", "--namespace", "k8s.io", "images", "import", "-"];
-        let loads = self
-            .kind
-            .machines
-            .iter()
-            .map(|m| exec_ok(&self.engine, m, &load, Stdin::File(archive), LOAD_LIMIT));
+        let loads =
+            self.machines.iter().map(|m| exec_ok(&self.engine, m, &load, Stdin::File(archive), LOAD_LIMIT));
         try_join_all(loads).await.map(drop)
     }
 
-    pub(super) async fn exec(
-        &self,
-        machine: &Machine,
-        argv: &[&str],
-        limit: Duration,
-    ) -> Result<ExecOutput, ClusterError> {
-        exec(&self.engine, machine, argv, Stdin::Empty, limit).await
-    }
-
-    pub(super) async fn kubelet(&self, machine: &Machine, op: KubeletOp) -> Result<(), ClusterError> {
+    async fn kubelet(&self, machine: &Machine, op: KubeletOp) -> Result<(), ClusterError> {
         let verb = match op {
             KubeletOp::Start => "start",
             KubeletOp::Stop => "stop",
@@ -74,29 +50,20 @@ impl KindCluster {
         self.do_in(machine, &["systemctl", verb, "kubelet.service"]).await
     }
 
-    pub(super) async fn task(&self, machine: &Machine, id: &str, op: TaskOp<'_>) -> Result<(), ClusterError> {
+    async fn container(&self, machine: &Machine, id: &str, op: ContainerOp) -> Result<(), ClusterError> {
         let id = id.strip_prefix("containerd://").unwrap_or(id);
         let mut command = vec!["ctr", "--namespace", "k8s.io", "tasks"];
         match op {
-            TaskOp::Kill { signal } => command.extend(["kill", "--signal", signal, id]),
-            TaskOp::Pause => command.extend(["pause", id]),
-            TaskOp::Resume => command.extend(["resume", id]),
+            ContainerOp::Kill => command.extend(["kill", "--signal", "SIGKILL", id]),
+            ContainerOp::Terminate => command.extend(["kill", "--signal", "SIGTERM", id]),
+            ContainerOp::Freeze => command.extend(["pause", id]),
+            ContainerOp::Thaw => command.extend(["resume", id]),
         }
         self.do_in(machine, &command).await
     }
 
-    pub(super) async fn pause(&self, machine: &Machine) -> Result<(), ClusterError> {
-        let call = self.engine.docker().pause_container(&machine.container_id);
-        Ok(self.engine.call("pause machine", &machine.name, LIMIT, call).await?)
-    }
-
-    pub(super) async fn unpause(&self, machine: &Machine) -> Result<(), ClusterError> {
-        let call = self.engine.docker().unpause_container(&machine.container_id);
-        Ok(self.engine.call("unpause machine", &machine.name, LIMIT, call).await?)
-    }
-
     /// Takes the power away: nothing on the machine gets a chance to say goodbye.
-    pub(super) async fn stop(&self, machine: &Machine) -> Result<(), ClusterError> {
+    async fn power_off(&self, machine: &Machine) -> Result<(), ClusterError> {
         let options = KillContainerOptionsBuilder::new().signal("SIGKILL").build();
         let docker = self.engine.docker();
         let call = docker.kill_container(&machine.container_id, Some(options));
@@ -108,7 +75,7 @@ impl KindCluster {
     }
 
     /// Gives the power back and waits until the machine's services have been started.
-    pub(super) async fn start(&self, stopped: &Machine) -> Result<Machine, ClusterError> {
+    async fn power_on(&self, stopped: &Machine) -> Result<(), ClusterError> {
         let docker = self.engine.docker();
         let (id, name) = (stopped.container_id.as_str(), stopped.name.as_str());
         network::reserve(&self.engine, &self.kind.network, stopped).await?;
@@ -116,11 +83,11 @@ impl KindCluster {
         let found =
             self.engine.call("inspect container", name, LIMIT, docker.inspect_container(id, None)).await?;
         let since = found.state.as_ref().and_then(|state| state.started_at.as_deref()).and_then(unix_seconds);
-        let Some(machine) = machine(found, &self.kind.network) else {
+        if machine(found, &self.kind.network).is_none() {
             return Err(ClusterError::Gone {
                 what: format!("machine {name} as a part of network {}", self.kind.network),
             });
-        };
+        }
         let options = LogsOptionsBuilder::new()
             .follow(true)
             .stdout(true)
@@ -140,19 +107,19 @@ impl KindCluster {
             Err(last)
         };
         let seen = match tokio::time::timeout(BOOT_LIMIT, up).await {
-            Ok(Ok(())) => return Ok(machine),
+            Ok(Ok(())) => return Ok(()),
             Ok(Err(last)) => format!("it ended, its last words: {}", last.trim()),
             Err(_) => "it still boots".to_owned(),
         };
         Err(ClusterError::TimedOut { what: format!("the start of machine {name}"), limit: BOOT_LIMIT, seen })
     }
 
-    pub(super) async fn cut(&self, machine: &Machine, target: Target) -> Result<(), ClusterError> {
+    async fn cut(&self, machine: &Machine, target: Target) -> Result<(), ClusterError> {
         self.filter(machine, target, r#"$iptables -C $chain "$@" 2> /dev/null || $iptables -I $chain "$@""#)
             .await
     }
 
-    pub(super) async fn mend(&self, machine: &Machine, target: Target) -> Result<(), ClusterError> {
+    async fn mend(&self, machine: &Machine, target: Target) -> Result<(), ClusterError> {
         self.filter(machine, target, r#"while $iptables -D $chain "$@" 2> /dev/null; do :; done"#).await
     }
 
@@ -182,7 +149,7 @@ impl KindCluster {
         }
     }
 
-    pub(super) async fn do_in(&self, machine: &Machine, argv: &[&str]) -> Result<(), ClusterError> {
+    async fn do_in(&self, machine: &Machine, argv: &[&str]) -> Result<(), ClusterError> {
         exec_ok(&self.engine, machine, argv, Stdin::Empty, LIMIT).await.map(drop)
     }
 }

@@ -1,31 +1,27 @@
-//! A cluster made with kind: creation, attaching, removal.
+//! Making a cluster: the run of kind, and a look at what it has made.
 
-use super::error::ClusterError;
-use super::evidence::{collect, kubelet_tail};
+use super::command::{self, Creation};
 use super::exec::{Stdin, exec_ok};
-use super::kind_cli::{self, Creation};
-use super::leftovers::remove_cluster;
-use super::network::{self, ensure_network};
+use super::logs::{collect, kubelet_tail};
+use super::machines::machines;
 use super::node_image::{self, NodeImage};
 use super::preflight::preflight;
-use super::record::{ClusterRecord, KindRecord, Machine, Origin, Role};
+use super::record::{KindRecord, KubeProxy};
 use super::render::{Facts, render};
-use super::spec::{KindSpec, Progress};
-use super::topology::{self, Layout};
 use crate::check::Facility;
-use crate::config::NodeIp;
+use crate::cluster::error::ClusterError;
+use crate::cluster::leftovers::remove_cluster;
+use crate::cluster::network::{self, ensure_network};
+use crate::cluster::record::{API_SERVER_PORT, About, CloudSite, ClusterRecord, Machine, Ownership, Role};
+use crate::cluster::spec::ClusterSpec;
+use crate::cluster::topology::{self, Layout};
+use crate::config::{BackendKind, NodeIp};
 use crate::images::{Engine, settled};
-use bollard::models::ContainerInspectResponse;
-use bollard::query_parameters::ListContainersOptionsBuilder;
 use futures::future::try_join_all;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// kind's label with the cluster's name on its containers.
-pub(super) const CLUSTER_LABEL: &str = "io.x-k8s.kind.cluster";
-/// kind's label with a container's role.
-const ROLE_LABEL: &str = "io.x-k8s.kind.role";
 /// How long kind may take for a first machine, pulling its image included.
 const CREATE_LIMIT: Duration = Duration::from_secs(420);
 /// How much longer for each further machine.
@@ -35,66 +31,39 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// How often creation is begun before the one failure that a repetition mends is believed.
 const ATTEMPTS: u32 = 2;
 
-/// A cluster made with kind.
-#[derive(Clone, Debug)]
-pub struct KindCluster {
-    pub(super) engine: Engine,
-    pub(super) record: ClusterRecord,
-    pub(super) kind: Box<KindRecord>,
-}
-
-impl KindCluster {
-    pub(super) async fn create(
-        engine: &Engine,
-        spec: &KindSpec,
-        progress: Progress<'_>,
-    ) -> Result<KindCluster, ClusterError> {
-        let layout = topology::load(&spec.topology)?;
-        let found = preflight(engine).await?;
-        let image = node_image::choose(engine, &spec.kubernetes).await?;
-        let name = spec.run.name();
-        let facts = Facts {
-            cluster: &name,
-            kubernetes: image.version.as_ref(),
-            kind: &found.kind,
-            cgroups: found.cgroups,
-            kube_proxy: image.kube_proxy,
-            provider_id: &spec.provider_id,
-            node_ip: spec.node_ip,
-        };
-        let config = spec.folder.join("kind.yaml");
-        tokio::fs::write(&config, render(&layout, &facts))
-            .await
-            .map_err(ClusterError::file("write", &config))?;
-        ensure_network(engine, &spec.run, layout.families).await?;
-        let making = Making { engine, spec, layout: &layout, image: &image, config, name: &name };
-        let made = async {
-            making.run_kind(progress).await?;
-            making.look(found.kind.to_string()).await
-        };
-        match made.await {
-            Ok(cluster) => Ok(cluster),
-            Err(error) => {
-                making.clear_up().await;
-                Err(error)
-            }
-        }
-    }
-
-    pub(super) fn attach(record: ClusterRecord, kind: Box<KindRecord>) -> Result<KindCluster, ClusterError> {
-        let engine = Engine::attach(&kind.engine)?;
-        Ok(KindCluster { engine, record, kind })
-    }
-
-    /// Removes machines, their volumes and the network. Parts that are gone already are fine.
-    pub(super) async fn delete(&self) -> Result<(), ClusterError> {
-        remove_cluster(&self.engine, &self.record.name).await?;
-        network::remove(&self.engine, &self.kind.network).await?;
-        match tokio::fs::remove_file(&self.record.kubeconfig).await {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(ClusterError::file("remove", &self.record.kubeconfig)(error))
-            }
-            _ => Ok(()),
+/// Makes a cluster and its network, and waits until its machines have joined. Nothing is waited for beyond that: Nodes
+/// register a moment later, and there is no pod network until somebody sets it up.
+///
+/// When this fails, what was half made is removed. When the future is dropped, kind and its children are killed, and
+/// [`crate::cluster::leftovers::cleanup`] removes the rest.
+pub(super) async fn create(engine: &Engine, spec: &ClusterSpec) -> Result<ClusterRecord, ClusterError> {
+    let own = spec.own();
+    let layout = topology::load(&own.topology)?;
+    let found = preflight(engine).await?;
+    let image = node_image::choose(engine, &own.kubernetes).await?;
+    let name = spec.run.name();
+    let facts = Facts {
+        cluster: &name,
+        kubernetes: image.version.as_ref(),
+        kind: &found.kind,
+        cgroups: found.cgroups,
+        kube_proxy: image.kube_proxy,
+        provider_id: &spec.provider_ids,
+        node_ip: own.node_ip,
+    };
+    let config = spec.folder.join("kind.yaml");
+    tokio::fs::write(&config, render(&layout, &facts)).await.map_err(ClusterError::file("write", &config))?;
+    ensure_network(engine, &spec.run, layout.families).await?;
+    let making = Making { engine, spec, layout: &layout, image: &image, config, name: &name };
+    let made = async {
+        making.run_kind().await?;
+        making.look(found.kind.to_string()).await
+    };
+    match made.await {
+        Ok(record) => Ok(record),
+        Err(error) => {
+            making.clear_up().await;
+            Err(error)
         }
     }
 }
@@ -102,7 +71,7 @@ impl KindCluster {
 /// A cluster while it is being made.
 struct Making<'a> {
     engine: &'a Engine,
-    spec: &'a KindSpec,
+    spec: &'a ClusterSpec,
     layout: &'a Layout,
     image: &'a NodeImage,
     config: PathBuf,
@@ -114,7 +83,7 @@ impl Making<'_> {
         self.spec.folder.join("kubeconfig")
     }
 
-    async fn run_kind(&self, progress: Progress<'_>) -> Result<(), ClusterError> {
+    async fn run_kind(&self) -> Result<(), ClusterError> {
         let further = u32::try_from(self.layout.roles.len().saturating_sub(1)).unwrap_or(u32::MAX);
         let kubeconfig = self.kubeconfig();
         let creation = Creation {
@@ -126,9 +95,9 @@ impl Making<'_> {
             limit: CREATE_LIMIT + CREATE_LIMIT_EACH * further,
         };
         for attempt in 1.. {
-            let Err(failure) = kind_cli::create(self.engine, creation, progress).await? else { break };
+            let Err(failure) = command::create(self.engine, creation).await? else { break };
             if failure.is_openapi_race() && attempt < ATTEMPTS {
-                progress("Starting over: the API server described its objects too late");
+                tracing::info!("starting over: the API server described its objects too late");
                 remove_cluster(self.engine, self.name).await?;
                 continue;
             }
@@ -143,7 +112,7 @@ impl Making<'_> {
     /// A failure with the machines' logs, and the end of the first kubelet's, whose words usually name the fault.
     async fn failed(&self, what: String) -> ClusterError {
         let machines = machines(self.engine, self.name).await.unwrap_or_default();
-        let evidence = self.spec.evidence.clone().filter(|_| !machines.is_empty());
+        let evidence = (!machines.is_empty()).then(|| self.spec.evidence.clone());
         if let Some(folder) = &evidence {
             collect(self.engine, &machines, folder).await;
         }
@@ -155,7 +124,7 @@ impl Making<'_> {
     }
 
     /// Looks at what kind has made.
-    async fn look(&self, kind_version: String) -> Result<KindCluster, ClusterError> {
+    async fn look(&self, kind_version: String) -> Result<ClusterRecord, ClusterError> {
         let machines = machines(self.engine, self.name).await?;
         let looks = try_join_all(machines.iter().map(|machine| self.look_into(machine))).await?;
         let Some(first) = looks.first() else {
@@ -167,27 +136,34 @@ impl Making<'_> {
             looks.iter().map(of).cloned().reduce(|one, two| &one & &two).unwrap_or_default()
         };
         let (programs, cni_plugins) = (common(|look| &look.programs), common(|look| &look.cni_plugins));
-        let kind = Box::new(KindRecord {
+        let kube_proxy_serves = self.image.kube_proxy == KubeProxy::Present;
+        let control_plane = machines.iter().find(|machine| machine.role == Role::ControlPlane);
+        let beside_proxy = control_plane.and_then(Machine::ip).filter(|_| !kube_proxy_serves);
+        let own = KindRecord {
             engine: self.engine.record(),
             network: self.name.to_owned(),
-            node_image,
-            node_image_digest: digest,
-            kube_proxy: self.image.kube_proxy,
-            kubernetes: first.kubernetes.clone(),
-            kind_version,
-            topology: self.layout.name.clone(),
-            pod_network: self.layout.pod_network,
-            facilities: facilities(&programs, &cni_plugins),
-            cni_plugins,
+            cni_plugins: cni_plugins.clone(),
             mtu: first.mtu,
-            machines,
-        });
-        let record = ClusterRecord {
+        };
+        Ok(ClusterRecord {
+            backend: BackendKind::Kind,
             name: self.name.to_owned(),
             kubeconfig: self.kubeconfig(),
-            origin: Origin::Kind(kind.clone()),
-        };
-        Ok(KindCluster { engine: self.engine.clone(), record, kind })
+            ownership: Ownership::Ours,
+            facilities: facilities(&programs, &cni_plugins),
+            pod_network: Some(self.layout.pod_network),
+            api_server_for_pods: beside_proxy.map(|ip| (ip.to_string(), API_SERVER_PORT)),
+            cloud_site: CloudSite::Network(self.name.to_owned()),
+            about: About {
+                topology: self.layout.name.clone(),
+                kubernetes: Some(first.kubernetes.clone()),
+                kind_version,
+                node_image,
+                node_image_digest: digest,
+            },
+            own: own.to_value(),
+            machines,
+        })
     }
 
     async fn node_image(&self, machine: &Machine) -> Result<String, ClusterError> {
@@ -263,12 +239,12 @@ impl Look {
     }
 
     /// Contract ENV-01, ENV-03 and ENV-04: our arguments arrived and kind's own survived.
-    fn check(&self, machine: &Machine, spec: &KindSpec) -> Result<(), ClusterError> {
+    fn check(&self, machine: &Machine, spec: &ClusterSpec) -> Result<(), ClusterError> {
         let provider_id =
-            format!("--provider-id={} ", spec.provider_id.of(&machine.name).unwrap_or_default());
+            format!("--provider-id={} ", spec.provider_ids.of(&machine.name).unwrap_or_default());
         // Quotes are the file's, and a last argument has no blank after it.
         let flags = format!("{} ", self.flags.replace(['"', '\''], " "));
-        let dropped = spec.node_ip == NodeIp::Dropped;
+        let dropped = spec.own().node_ip == NodeIp::Dropped;
         for (argument, wanted) in
             [("--cloud-provider=external ", true), (provider_id.as_str(), true), ("--node-ip=", !dropped)]
         {
@@ -290,48 +266,12 @@ fn facilities(programs: &BTreeSet<String>, cni_plugins: &BTreeSet<String>) -> BT
     let plugins = ["ptp", "host-local", "loopback"].iter().all(|plugin| cni_plugins.contains(*plugin));
     let found = [
         (Facility::NodeControl, true),
+        (Facility::LinkControl, programs.contains("iptables")),
         (Facility::KubeletControl, programs.contains("systemctl")),
         (Facility::ProcessControl, programs.contains("ctr")),
         (Facility::PodNetworkControl, plugins),
     ];
     found.into_iter().filter(|(_, there)| *there).map(|(facility, _)| facility).collect()
-}
-
-/// The machines of a cluster: control planes first, otherwise by name.
-pub(super) async fn machines(engine: &Engine, cluster: &str) -> Result<Vec<Machine>, ClusterError> {
-    let filters = HashMap::from([("label", vec![format!("{CLUSTER_LABEL}={cluster}")])]);
-    let options = ListContainersOptionsBuilder::new().all(true).filters(&filters).build();
-    let listed = engine
-        .call("list machines of", cluster, LIMIT, engine.docker().list_containers(Some(options)))
-        .await?;
-    let looks = listed
-        .iter()
-        .filter_map(|container| container.id.as_deref())
-        .map(|id| engine.call("inspect container", id, LIMIT, engine.docker().inspect_container(id, None)));
-    let mut machines: Vec<Machine> =
-        try_join_all(looks).await?.into_iter().filter_map(|container| machine(container, cluster)).collect();
-    let order =
-        |machine: &Machine| (machine.role != Role::ControlPlane, machine.name.len(), machine.name.clone());
-    machines.sort_by_key(order);
-    Ok(machines)
-}
-
-/// A container as a machine; `None` for kind's load balancer before several control planes.
-pub(super) fn machine(container: ContainerInspectResponse, network: &str) -> Option<Machine> {
-    let labels = container.config.and_then(|config| config.labels)?;
-    let role = match labels.get(ROLE_LABEL)?.as_str() {
-        "control-plane" => Role::ControlPlane,
-        "worker" => Role::Worker,
-        _ => return None,
-    };
-    let endpoint = container.network_settings?.networks?.remove(network)?;
-    Some(Machine {
-        name: container.name?.trim_start_matches('/').to_owned(),
-        role,
-        ipv4: endpoint.ip_address.and_then(|address| address.parse().ok()),
-        ipv6: endpoint.global_ipv6_address.and_then(|address| address.parse().ok()),
-        container_id: container.id?,
-    })
 }
 
 async fn owner_only(path: &PathBuf) -> Result<(), ClusterError> {

@@ -1,0 +1,115 @@
+//! What a backend is: a way to have a cluster. Each is a folder beside this file and a line in the table of backends
+//! (`backends.rs`); nothing else asks which one it is.
+
+use super::error::ClusterError;
+use super::operation::Operation;
+use super::record::ClusterRecord;
+use super::spec::ClusterSpec;
+use futures::FutureExt;
+use futures::future::{BoxFuture, LocalBoxFuture};
+use std::fmt::Debug;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A backend as the table has it: what is so of all its clusters, and how to begin with one.
+#[derive(Clone, Copy, Debug)]
+pub struct BackendEntry {
+    /// What is so of all its clusters.
+    pub facts: Facts,
+    /// The backend for one cluster. Makes nothing yet.
+    pub(super) begin: fn(ClusterSpec) -> Arc<dyn Backend>,
+    /// Access to the machines of a cluster that this or another process of the run has brought up; `None` where there
+    /// is none. Asks nobody: the first operation shows whether the cluster is still there.
+    pub(super) attach: fn(&ClusterRecord) -> Result<Option<Arc<dyn Machines>>, ClusterError>,
+}
+
+/// What is so of all clusters of a backend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// Whether its clusters are real.
+    pub fidelity: Fidelity,
+    /// What its Pods run.
+    pub runs: Runs,
+    /// How long its clusters can stay.
+    pub lifetime: Lifetime,
+    /// How many of its clusters fit on a small machine side by side.
+    pub side_by_side: usize,
+    /// Why a cluster of it may lack a facility, to be read after 'not possible here'.
+    pub lacks_because: &'static str,
+}
+
+/// Whether a cluster is a real one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fidelity {
+    /// Kubernetes itself.
+    Real,
+    /// A simulation, which certifies nothing.
+    Simulated,
+}
+
+/// What the containers of Pods are made from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Runs {
+    /// Images, which may have to be loaded.
+    Images,
+    /// Programs of this machine that stand for images; all other containers are simulated.
+    Programs,
+}
+
+/// How long a cluster can stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lifetime {
+    /// It lives in this process and ends with it.
+    Process,
+    /// Until somebody removes it.
+    UntilRemoved,
+}
+
+/// One cluster of a run, from before it is there until it is gone.
+///
+/// `down` has to work after any part of `up`: after its success, after its failure, and after its future was dropped
+/// half-way. It is called once, and only when `up` is no longer running.
+pub trait Backend: Send + Sync + Debug {
+    /// Looks whether this machine has what `up` needs, before anything is compiled; what may become a problem is said.
+    ///
+    /// # Errors
+    /// Something is missing, with the way to get it.
+    fn preflight(&self) -> LocalBoxFuture<'_, Result<Vec<String>, ClusterError>> {
+        futures::future::ready(Ok(Vec::new())).boxed_local()
+    }
+
+    /// Brings the cluster up, as far as its API server answers and its Nodes are registering.
+    ///
+    /// # Errors
+    /// What failed, with the way out; [`ClusterError::is_usage`] when what was asked for cannot be.
+    fn up(&self) -> LocalBoxFuture<'_, Result<ClusterRecord, ClusterError>>;
+
+    /// Puts image archives (`docker save` format) into the nodes. Does nothing where nodes fetch images themselves.
+    ///
+    /// # Errors
+    /// A node refuses one.
+    fn load<'a>(
+        &'a self,
+        cluster: &'a ClusterRecord,
+        archives: &'a [&'a Path],
+    ) -> LocalBoxFuture<'a, Result<(), ClusterError>> {
+        let _ = (cluster, archives);
+        futures::future::ready(Ok(())).boxed_local()
+    }
+
+    /// Removes everything that was made, in whatever state it is; what is gone already is fine.
+    ///
+    /// # Errors
+    /// What could not be removed.
+    fn down(&self) -> LocalBoxFuture<'_, Result<(), ClusterError>>;
+}
+
+/// The machines of a running cluster.
+pub trait Machines: Send + Sync + Debug {
+    /// Carries an operation out whose facility the cluster's record declares.
+    ///
+    /// # Errors
+    /// It failed, or this one is not possible here although the facility is there
+    /// ([`ClusterError::is_not_observable`]).
+    fn operate<'a>(&'a self, operation: Operation<'a>) -> BoxFuture<'a, Result<(), ClusterError>>;
+}

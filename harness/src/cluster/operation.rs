@@ -1,0 +1,162 @@
+//! What can be done to the machines of a cluster, as data: each operation belongs to a facility, and a backend that
+//! declares the facility carries it out.
+
+use super::record::Machine;
+use crate::check::Facility;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::IpAddr;
+
+/// Something done to a machine, or to all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation<'a> {
+    /// To a machine's kubelet.
+    Kubelet {
+        /// The machine.
+        machine: &'a Machine,
+        /// What.
+        op: KubeletOp,
+    },
+    /// To a machine's power.
+    Power {
+        /// The machine.
+        machine: &'a Machine,
+        /// What.
+        op: PowerOp,
+    },
+    /// To a machine's connection. Packets of the machine and its Pods to `to` vanish, those of open connections too;
+    /// twice is as once.
+    Link {
+        /// The machine.
+        machine: &'a Machine,
+        /// The other end.
+        to: Target,
+        /// What.
+        op: LinkOp,
+    },
+    /// To the processes of a container. `id` is the container runtime's, with or without its name before it.
+    Container {
+        /// The machine it runs on.
+        machine: &'a Machine,
+        /// Its id, as the Pod's status has it.
+        id: &'a str,
+        /// What.
+        op: ContainerOp,
+    },
+    /// To the pod network of all machines at once. Kubelets notice within seconds.
+    PodNetwork(&'a PodNetwork),
+}
+
+/// What is done to a kubelet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KubeletOp {
+    /// Started, after it was stopped.
+    Start,
+    /// Stopped: its Pods run on, its Node turns Unknown.
+    Stop,
+    /// Started from the beginning: it registers its Node when that is gone (contract ENV-06).
+    Restart,
+}
+
+/// What is done to a machine's power.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PowerOp {
+    /// Off at once, as a power failure would; ends when it is off.
+    Off,
+    /// On; ends when its services have been started.
+    On,
+}
+
+/// What is done to a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkOp {
+    /// Cut.
+    Cut,
+    /// As if it had never been cut.
+    Mend,
+}
+
+/// What a machine is cut off from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// Everything at this address, e.g. the cloud's API.
+    Cloud(IpAddr),
+    /// The API server on this machine, port 6443; what else the machine offers stays within reach.
+    ApiServer(IpAddr),
+}
+
+/// What is done to the processes of a container.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ContainerOp {
+    /// Its first process is killed (SIGKILL), as a crash would.
+    Kill,
+    /// Its first process is asked to end (SIGTERM).
+    Terminate,
+    /// Every process is frozen.
+    Freeze,
+    /// Frozen processes go on.
+    Thaw,
+}
+
+/// Whether there is a pod network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PodNetwork {
+    /// There is one, with these pod CIDRs (`spec.podCIDRs`) by Node.
+    Present(BTreeMap<String, Vec<String>>),
+    /// There is none: kubelets report NotReady. Pods that are on it must be gone before; their removal would wait until
+    /// it is back.
+    Absent,
+}
+
+impl Operation<'_> {
+    /// What a cluster must be able to do for it.
+    pub fn facility(&self) -> Facility {
+        match self {
+            Operation::Kubelet { .. } => Facility::KubeletControl,
+            Operation::Power { .. } => Facility::NodeControl,
+            Operation::Link { .. } => Facility::LinkControl,
+            Operation::Container { .. } => Facility::ProcessControl,
+            Operation::PodNetwork(_) => Facility::PodNetworkControl,
+        }
+    }
+}
+
+impl fmt::Display for Operation<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Operation::Kubelet { machine, op } => {
+                let done = match op {
+                    KubeletOp::Start => "starting",
+                    KubeletOp::Stop => "stopping",
+                    KubeletOp::Restart => "restarting",
+                };
+                write!(f, "{done} the kubelet of {}", machine.name)
+            }
+            Operation::Power { machine, op: PowerOp::Off } => write!(f, "switching {} off", machine.name),
+            Operation::Power { machine, op: PowerOp::On } => write!(f, "switching {} on", machine.name),
+            Operation::Link { machine, to, op } => {
+                let (done, from) = match op {
+                    LinkOp::Cut => ("cutting", "off from"),
+                    LinkOp::Mend => ("connecting", "again with"),
+                };
+                match to {
+                    Target::Cloud(ip) => write!(f, "{done} {} {from} the cloud at {ip}", machine.name),
+                    Target::ApiServer(ip) => {
+                        write!(f, "{done} {} {from} the API server at {ip}", machine.name)
+                    }
+                }
+            }
+            Operation::Container { machine, id, op } => {
+                let done = match op {
+                    ContainerOp::Kill => "killing",
+                    ContainerOp::Terminate => "ending",
+                    ContainerOp::Freeze => "freezing",
+                    ContainerOp::Thaw => "thawing",
+                };
+                write!(f, "{done} container {id} on {}", machine.name)
+            }
+            Operation::PodNetwork(PodNetwork::Present(_)) => f.write_str("setting the pod network up"),
+            Operation::PodNetwork(PodNetwork::Absent) => f.write_str("taking the pod network away"),
+        }
+    }
+}

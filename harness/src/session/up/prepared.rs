@@ -1,0 +1,187 @@
+//! What the lanes of a run share: what cloud and CCM are made from, images or programs. It is made once, by the first
+//! lane that needs it, and kept as long as any lane may.
+
+use super::stage::stage;
+use crate::cluster::{ProgramImage, Runs, facts};
+use crate::config::{Image, RunPlan, workspace};
+use crate::events::Events;
+use crate::images::{
+    Engine, Folders, IMAGE_REGISTRY, ImageError, ImageSource, PreparedImage, Program, RunId, file_digest,
+    prepare, static_binary,
+};
+use crate::session::{RunDir, SessionError, load_manifests};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::sync::OnceCell;
+
+/// Flag by which a framework CCM chooses its address. Replicas on simulated machines share this one, so each listens on
+/// its machine's own loopback address.
+const BIND_ADDRESS: &str = "bind-address";
+
+/// A run before any of its lanes is up: its plan and id, and what its lanes are made from, once the first needs it.
+#[derive(Debug)]
+pub struct Prepared {
+    pub(super) plan: Arc<RunPlan>,
+    pub(super) run: RunId,
+    made: OnceCell<Artifacts>,
+}
+
+impl Prepared {
+    /// Nothing made yet.
+    pub fn new(plan: Arc<RunPlan>) -> Arc<Prepared> {
+        Arc::new(Prepared { plan, run: RunId::fresh(), made: OnceCell::new() })
+    }
+
+    /// What cloud and CCM are made from. Whoever asks first makes it, the others wait for that; when it fails or is given
+    /// up, the next begins anew.
+    pub(super) async fn artifacts(&self, events: &Events) -> Result<&Artifacts, SessionError> {
+        let make = || async {
+            match facts(self.plan.cluster.backend()).runs {
+                Runs::Images => self.images(events).await,
+                Runs::Programs => stage(events, "CCM program", self.program()).await,
+            }
+        };
+        self.made.get_or_try_init(make).await
+    }
+
+    /// The fake cloud's image and the CCM's, if the profile has one; one after the other, as both are cargo's.
+    async fn images(&self, events: &Events) -> Result<Artifacts, SessionError> {
+        let folder = SharedFolder(Some(RunDir::create(&format!("{}-images", self.run))?));
+        let engine = Engine::connect().await.map_err(ImageError::from)?;
+        let root = workspace();
+        let folders = Folders { workspace: &root, scratch: folder.path() };
+        let program = |package: String, bin, features| ImageSource::Build(Program { package, bin, features });
+        let cloud =
+            program("fake-cloud".to_owned(), "fake-cloud".to_owned(), Some(vec!["server".to_owned()]));
+        let cloud = stage(events, "fake cloud image", prepare(&engine, &cloud, folders)).await?;
+        let source = match self.plan.profile.image.clone() {
+            None => None,
+            Some(Image::Reference(reference)) => Some(ImageSource::Reference(reference)),
+            Some(Image::Build(build)) => {
+                let features = (!build.features.is_empty()).then(|| build.features.into_iter().collect());
+                Some(program(build.package, build.binary, features))
+            }
+        };
+        let ccm = match source {
+            None => None,
+            Some(source) => Some(stage(events, "CCM image", prepare(&engine, &source, folders)).await?),
+        };
+        Ok(Artifacts {
+            ccm_image: ccm.as_ref().map(|image| image.reference.clone()).unwrap_or_default(),
+            ccm_image_digest: ccm.as_ref().map(|image| image.digest.clone()).unwrap_or_default(),
+            idle_image: cloud.reference.clone(),
+            programs: Vec::new(),
+            changes: Vec::new(),
+            images: Some(Images { cloud, ccm, _folder: folder }),
+        })
+    }
+
+    /// The program that is the CCM: the one the user names, or the profile's, compiled; none when nothing is deployed.
+    async fn program(&self) -> Result<Artifacts, SessionError> {
+        // No program stands for it: its containers are simulated.
+        let idle_image = format!("{IMAGE_REGISTRY}/idle");
+        let profile = &self.plan.profile;
+        if profile.deploys_nothing() {
+            return Ok(Artifacts { idle_image, ..Artifacts::default() });
+        }
+        let (path, name) = match (&self.plan.binary, &profile.image) {
+            (Some(binary), _) => (absolute(binary), "binary".to_owned()),
+            (None, Some(Image::Build(build))) => {
+                let features = (!build.features.is_empty()).then(|| build.features.iter().cloned().collect());
+                let (package, bin) = (build.package.clone(), build.binary.clone());
+                let program = Program { package: package.clone(), bin: bin.clone(), features };
+                let compiled = static_binary(&workspace(), &program).await;
+                (compiled.map_err(|source| ImageError::Build { package, source })?, bin)
+            }
+            (None, Some(Image::Reference(_)) | None) => {
+                return Err(SessionError::Usage(format!(
+                    "profile '{}' runs an image, and the {} cluster runs programs: name the CCM's with '--binary \
+                     PATH', or use '--cluster kind'",
+                    profile.name,
+                    self.plan.cluster.backend()
+                )));
+            }
+        };
+        let digest = file_digest(&path)?;
+        let reference = match (&profile.image, load_manifests(&self.plan)?) {
+            // The manifests name an image of their own: it is this one that the program stands for.
+            (None, Some(manifests)) => manifests.image().unwrap_or_default().to_owned(),
+            _ => format!(
+                "{IMAGE_REGISTRY}/{name}:{}",
+                digest.trim_start_matches("sha256:").get(..12).unwrap_or("0")
+            ),
+        };
+        let own_address = format!("--{BIND_ADDRESS}=${{NODE_LOOPBACK}}");
+        let more_arguments: Vec<String> =
+            profile.accepts(BIND_ADDRESS).then_some(own_address).into_iter().collect();
+        let mut changes = vec![format!("image {reference} is the program {}", path.display())];
+        if !more_arguments.is_empty() {
+            changes.push(format!("--{BIND_ADDRESS} is the loopback address of the simulated machine"));
+        }
+        let program = ProgramImage { image: reference.clone(), program: path, more_arguments };
+        Ok(Artifacts {
+            ccm_image: reference,
+            ccm_image_digest: digest,
+            idle_image,
+            programs: vec![program],
+            changes,
+            images: None,
+        })
+    }
+}
+
+/// What cloud and CCM are made from.
+#[derive(Debug, Default)]
+pub(super) struct Artifacts {
+    /// The image that the CCM's Pods name; empty for none.
+    pub(super) ccm_image: String,
+    /// What identifies the CCM's content; empty for none.
+    pub(super) ccm_image_digest: String,
+    /// An image whose containers do nothing.
+    pub(super) idle_image: String,
+    /// Programs that stand for images.
+    pub(super) programs: Vec<ProgramImage>,
+    /// What this changes in how the CCM runs, one sentence each.
+    pub(super) changes: Vec<String>,
+    /// Images, where the backend runs those.
+    pub(super) images: Option<Images>,
+}
+
+impl Artifacts {
+    /// The archives that the nodes need.
+    pub(super) fn archives(&self) -> Vec<&Path> {
+        let images = self.images.iter().flat_map(|images| std::iter::once(&images.cloud).chain(&images.ccm));
+        images.map(PreparedImage::archive).collect()
+    }
+}
+
+/// The images of a run.
+#[derive(Debug)]
+pub(super) struct Images {
+    pub(super) cloud: PreparedImage,
+    ccm: Option<PreparedImage>,
+    /// After the archives in it, which remove themselves.
+    _folder: SharedFolder,
+}
+
+/// A folder of the whole run's, removed when its last lane has gone.
+#[derive(Debug)]
+struct SharedFolder(Option<RunDir>);
+
+impl SharedFolder {
+    fn path(&self) -> &Path {
+        self.0.as_ref().map(RunDir::path).expect("the folder goes only when it is dropped")
+    }
+}
+
+impl Drop for SharedFolder {
+    fn drop(&mut self) {
+        if let Some(Err(error)) = self.0.take().map(RunDir::remove) {
+            tracing::warn!(error = crate::check::chain(&error), "a folder stays; 'clean' removes it");
+        }
+    }
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
