@@ -116,6 +116,9 @@ impl fmt::Display for Facility {
 pub enum Sharing {
     /// Touches only objects of its own; runs beside any number of others.
     Shared,
+    /// Touches only objects of its own, but keeps workers of the CCM or its client busy meanwhile: runs beside strangers
+    /// only where the CCM has workers for all of them, else with the other claims of its contract row alone.
+    Disturbing,
     /// Watches the leader crash: prepares beside others, then is alone with those that watch the same crash.
     Joint,
     /// Disturbs the CCM or the whole cluster; runs alone.
@@ -253,6 +256,12 @@ impl<Cx: 'static> Check<Cx> {
     /// Runs alone.
     pub const fn alone(mut self) -> Check<Cx> {
         self.sharing = Sharing::Exclusive;
+        self
+    }
+
+    /// Keeps workers of the CCM or its client busy for more than itself: it makes calls fail, hang or wait.
+    pub const fn disturbs(mut self) -> Check<Cx> {
+        self.sharing = Sharing::Disturbing;
         self
     }
 

@@ -22,6 +22,7 @@ pub trait Sink: Send {
 #[derive(Clone)]
 pub struct Events {
     inner: Arc<Inner>,
+    stages: bool,
 }
 
 struct Inner {
@@ -57,7 +58,7 @@ impl Events {
             count: 0,
             cost: Duration::ZERO,
         };
-        Events { inner: Arc::new(Inner { began, state: Mutex::new(state) }) }
+        Events { inner: Arc::new(Inner { began, state: Mutex::new(state) }), stages: true }
     }
 
     /// Begins the stream of a run: a new file, in place of one that is there.
@@ -122,9 +123,16 @@ impl Events {
         self.emit(Payload::Said { text: line.into() });
     }
 
+    /// The same stream, to which stages are not told: for what happens several times side by side.
+    pub fn without_stages(&self) -> Events {
+        Events { stages: false, ..self.clone() }
+    }
+
     /// Begins a stage. It ends, as one that failed, when what is returned is dropped.
     pub fn stage(&self, name: &str) -> StageGuard {
-        self.emit(Payload::StageBegan { stage: name.to_owned() });
+        if self.stages {
+            self.emit(Payload::StageBegan { stage: name.to_owned() });
+        }
         StageGuard { events: self.clone(), stage: name.to_owned(), began: Instant::now(), ok: false }
     }
 
@@ -233,7 +241,9 @@ impl StageGuard {
 impl Drop for StageGuard {
     fn drop(&mut self) {
         let took_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.events.emit(Payload::StageEnded { stage: self.stage.clone(), took_ms, ok: self.ok });
+        if self.events.stages {
+            self.events.emit(Payload::StageEnded { stage: self.stage.clone(), took_ms, ok: self.ok });
+        }
     }
 }
 
