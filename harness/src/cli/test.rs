@@ -141,11 +141,7 @@ async fn join_and_run(
         joined.map_err(|error| chain(&error))
     };
     let session = join(0).await?;
-    let offer = Offer {
-        facilities: Some(session.facilities()),
-        served_minor: Some(session.state().served_minor),
-        ..Offer::declared(&plan.profile.capabilities)
-    };
+    let offer = session.offer();
     let again = plan_checks(suites, &plan, &offer).map_err(|problems| problems.to_string())?;
     let now = again.iter().find(|p| p.check.id == one.check.id).unwrap_or(one).clone();
     if let Choice::Skip(reason, detail) = &now.choice {

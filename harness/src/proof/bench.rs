@@ -8,14 +8,15 @@ use super::play;
 use super::variant::{Surroundings, Variant};
 use crate::ccm::Applier;
 use crate::check::chain;
-use crate::cloud::{LocalCloud, fresh_token};
+use crate::cloud::{
+    Address, CloudSpec, Credential, Instance, InstanceState, Place, RunningCloud, fresh_token, start,
+};
 use crate::cluster::{EmbeddedCluster, EmbeddedMachine, EmbeddedSpec, Role};
 use crate::images::IMAGE_REGISTRY;
 use crate::k8s::World;
 use crate::probe::{Pulse, poll};
 use bootstrap::{CloudEndpoint, Cni, KubeProxy, Topology, YesNo};
 use embedded_controllers::{CloudProvider, Dns, PodNetwork, ServiceVip};
-use fake_cloud::admin::{Address, Credential, Instance, InstanceState};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
 use kube::ResourceExt;
@@ -48,7 +49,7 @@ pub(super) struct Bench<'a> {
     pub(super) cluster: EmbeddedCluster,
     /// Where the CCM runs when that is elsewhere.
     hosting: Option<EmbeddedCluster>,
-    cloud: LocalCloud,
+    cloud: RunningCloud,
     pub(super) variant: Variant,
     machines: Vec<EmbeddedMachine>,
     /// What the cloud knows of them.
@@ -61,10 +62,12 @@ impl<'a> Bench<'a> {
     pub(super) async fn start(bench: &EmbeddedBench, question: &'a Question) -> Result<Bench<'a>, String> {
         let cell = &question.cell.cluster;
         let version = version(cell)?;
-        let cloud = LocalCloud::start(&bench.profile.dialect).await.map_err(|error| chain(&error))?;
+        let cloud = start(CloudSpec { dialect: &bench.profile.dialect, place: Place::ThisProcess })
+            .await
+            .map_err(|error| chain(&error))?;
         let token = fresh_token().map_err(|error| chain(&error))?;
         let hosted = cell.topology == Topology::Hosted;
-        let endpoint = cloud.record().endpoint;
+        let endpoint = cloud.record().endpoint.clone();
         let port = endpoint.rsplit(':').next().unwrap_or_default().to_owned();
         let by_name = cell.cloud_endpoint == CloudEndpoint::Name;
         let named = if by_name { format!("http://{CLOUD_NAME}:{port}") } else { endpoint };
@@ -126,9 +129,9 @@ impl<'a> Bench<'a> {
         } else {
             None
         };
-        let admin = cloud.record().client().map_err(|error| chain(&error))?;
+        let admin = cloud.attach().map_err(|error| chain(&error))?;
         let credential = Credential { name: "proof".to_owned(), token };
-        admin.put_credential(&credential).await.map_err(|error| chain(&error))?;
+        admin.admit(&credential).await.map_err(|error| chain(&error))?;
         let instances: Vec<Instance> = machines.iter().zip(1_u8..).map(|m| bench.instance(m)).collect();
         let mut known = instances.clone();
         if question.case.evicted {
@@ -217,7 +220,7 @@ impl<'a> Bench<'a> {
     /// Provokes the order in which the CCM's own Node becomes Ready long after others, and looks whether its Pod has to
     /// leave. In the end the cloud knows every machine as it is.
     async fn evicted(&self, world: &World, after_seconds: i64) -> Result<bool, String> {
-        let admin = self.cloud.record().client().map_err(|error| chain(&error))?;
+        let admin = self.cloud.attach().map_err(|error| chain(&error))?;
         let own = || {
             let names = self.variant.ccm.iter().filter_map(|w| w["metadata"]["name"].as_str());
             let names: Vec<&str> = names.collect();
@@ -244,7 +247,9 @@ impl<'a> Bench<'a> {
             hosting.stop().await;
         }
         self.cluster.stop().await;
-        self.cloud.stop().await;
+        if let Err(error) = self.cloud.stop().await {
+            tracing::warn!(%error, "the cloud was not stopped");
+        }
     }
 }
 
