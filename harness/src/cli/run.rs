@@ -4,7 +4,7 @@ use super::arguments::RunOptions;
 use crate::config::{BackendKind, Choice, DesiredCluster, Image, Offer, plan as plan_run};
 use crate::cx::Suite;
 use crate::report::exit;
-use crate::run::{Libtest, Run, execute,  plan_checks, refuse, selected};
+use crate::run::{Libtest, Run, execute, plan_checks, refuse, selected};
 use crate::session::{expected_boot, load_manifests};
 use libtest_mimic::Arguments;
 use std::io::Write;

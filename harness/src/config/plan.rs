@@ -50,9 +50,31 @@ impl<C> RunPlan<C> {
     /// The same run on another cluster.
     pub fn on<D>(self, cluster: D) -> RunPlan<D> {
         let RunPlan {
-            profile, binary, selection, output, keep, jobs, clusters, limits, require_complete, timing, ..
+            profile,
+            binary,
+            selection,
+            output,
+            keep,
+            jobs,
+            clusters,
+            limits,
+            require_complete,
+            timing,
+            ..
         } = self;
-        RunPlan { profile, cluster, binary, selection, output, keep, jobs, clusters, limits, require_complete, timing }
+        RunPlan {
+            profile,
+            cluster,
+            binary,
+            selection,
+            output,
+            keep,
+            jobs,
+            clusters,
+            limits,
+            require_complete,
+            timing,
+        }
     }
 
     /// The arguments the CCM gets beyond those in its manifests: the speed-up flags, then the profile's own.

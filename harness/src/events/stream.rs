@@ -27,6 +27,7 @@ pub struct Events {
 
 struct Inner {
     began: Timestamp,
+    begun_here: bool,
     state: Mutex<State>,
 }
 
@@ -49,6 +50,15 @@ impl fmt::Debug for Events {
 
 impl Events {
     fn new(began: Timestamp, file: Option<(PathBuf, File)>, sinks: Vec<Box<dyn Sink>>) -> Events {
+        Events::of(began, true, file, sinks)
+    }
+
+    fn of(
+        began: Timestamp,
+        begun_here: bool,
+        file: Option<(PathBuf, File)>,
+        sinks: Vec<Box<dyn Sink>>,
+    ) -> Events {
         let state = State {
             file,
             unwritten: None,
@@ -58,7 +68,7 @@ impl Events {
             count: 0,
             cost: Duration::ZERO,
         };
-        Events { inner: Arc::new(Inner { began, state: Mutex::new(state) }), stages: true }
+        Events { inner: Arc::new(Inner { began, begun_here, state: Mutex::new(state) }), stages: true }
     }
 
     /// Begins the stream of a run: a new file, in place of one that is there.
@@ -90,7 +100,7 @@ impl Events {
     /// The file is not there.
     pub fn join(path: &Path, began: Timestamp) -> std::io::Result<Events> {
         let file = OpenOptions::new().append(true).open(path)?;
-        Ok(Events::new(began, Some((path.to_owned(), file)), Vec::new()))
+        Ok(Events::of(began, false, Some((path.to_owned(), file)), Vec::new()))
     }
 
     /// A stream that is kept nowhere: for what is no run.
@@ -101,6 +111,11 @@ impl Events {
     /// When the run began.
     pub fn began(&self) -> Timestamp {
         self.inner.began
+    }
+
+    /// Whether this process began the stream. It alone tells of cluster and cloud, which every process sees.
+    pub fn is_begun_here(&self) -> bool {
+        self.inner.begun_here
     }
 
     /// The stream's file; `None` when it is kept nowhere.

@@ -36,7 +36,7 @@ pub struct Place {
 ///
 /// With one lane: checks on a cluster no CCM has touched, one after another; then those that share, and beside them those
 /// that watch the leader crash; then those that disturb, a contract row after the other; then those that run alone. With
-/// more, the first lane has those that share and those that watch the crash, and the others the rest, spread by time.
+/// more, the first lane has those that share, and the others the rest, spread by time.
 pub fn arrange(checks: &[Declared<'_>], lanes: usize, workers: u32) -> Vec<Place> {
     let groups: Vec<Group<'_>> = checks.iter().map(|check| Group::of(check, workers)).collect();
     let mut time: BTreeMap<Group<'_>, u32> = BTreeMap::new();
@@ -44,7 +44,14 @@ pub fn arrange(checks: &[Declared<'_>], lanes: usize, workers: u32) -> Vec<Place
         let longest = time.entry(*group).or_default();
         *longest = (*longest).max(check.takes_s);
     }
-    let mut alone: Vec<Group<'_>> = time.keys().copied().filter(|group| !group.is_shared()).collect();
+    // Those that watch the leader crash prepare beside those that share, where there is no lane for them.
+    let crash_beside = lanes <= 1;
+    let apart = |group: &Group<'_>| match group {
+        Group::Shared => false,
+        Group::Joint => !crash_beside,
+        Group::Cold(_) | Group::Disturbing(_) | Group::Exclusive(_) => true,
+    };
+    let mut alone: Vec<Group<'_>> = time.keys().copied().filter(apart).collect();
     // Cold ones first, as each of them takes the CCM away; then the longest.
     alone.sort_by_key(|group| (group.rank(), std::cmp::Reverse(time[group]), *group));
     let mut places: BTreeMap<Group<'_>, Place> = BTreeMap::new();
@@ -55,15 +62,14 @@ pub fn arrange(checks: &[Declared<'_>], lanes: usize, workers: u32) -> Vec<Place
         steps[lane] += 1;
         Place { lane, step, after: step }
     };
-    let any_shared = groups.iter().any(Group::is_shared);
-    let others = usize::from(any_shared)..lanes.max(1);
+    let any_shared = groups.iter().any(|group| !apart(group));
+    let others = usize::from(any_shared && lanes > 1)..lanes.max(1);
     for group in alone.iter().filter(|group| group.rank() == 0) {
         // They share a lane: the CCM goes once and comes back once.
-        let lane = others.clone().next().unwrap_or(0);
+        let lane = others.start;
         taken[lane] += time[group] + COLD_S;
         places.insert(*group, next(lane, &mut steps));
     }
-    // Those that watch the leader crash prepare beside those that share.
     let (shared, joint) = (steps[0], steps[0] + 1);
     steps[0] += 2;
     for group in alone.iter().filter(|group| group.rank() > 0) {
@@ -73,8 +79,8 @@ pub fn arrange(checks: &[Declared<'_>], lanes: usize, workers: u32) -> Vec<Place
     }
     let place = |group: &Group<'_>| match group {
         Group::Shared => Place { lane: 0, step: shared, after: shared },
-        Group::Joint => Place { lane: 0, step: joint, after: shared },
-        Group::Cold(_) | Group::Disturbing(_) | Group::Exclusive(_) => places[group],
+        Group::Joint if crash_beside => Place { lane: 0, step: joint, after: shared },
+        Group::Joint | Group::Cold(_) | Group::Disturbing(_) | Group::Exclusive(_) => places[group],
     };
     groups.iter().map(place).collect()
 }
@@ -82,12 +88,9 @@ pub fn arrange(checks: &[Declared<'_>], lanes: usize, workers: u32) -> Vec<Place
 /// How many lanes these checks can make use of.
 pub fn useful_lanes(checks: &[Declared<'_>], workers: u32) -> usize {
     let groups: BTreeSet<Group<'_>> = checks.iter().map(|check| Group::of(check, workers)).collect();
-    let (shared, cold): (Vec<_>, Vec<_>) = (
-        groups.iter().filter(|group| group.is_shared()).collect(),
-        groups.iter().filter(|group| group.rank() == 0).collect(),
-    );
-    let alone = groups.len() - shared.len() - cold.len();
-    (usize::from(!shared.is_empty()) + usize::from(!cold.is_empty()) + alone).max(1)
+    let cold = groups.iter().filter(|group| group.rank() == 0).count();
+    // The cold ones share a lane.
+    (groups.len() - cold.saturating_sub(1)).max(1)
 }
 
 /// What making a cluster uninitialised and deploying the CCM adds to a check, about, in seconds.
@@ -115,10 +118,6 @@ impl<'a> Group<'a> {
             Sharing::Disturbing if workers < ENOUGH_WORKERS => Group::Disturbing(row_of(check.id)),
             Sharing::Disturbing | Sharing::Shared => Group::Shared,
         }
-    }
-
-    fn is_shared(&self) -> bool {
-        matches!(self, Group::Shared | Group::Joint)
     }
 
     fn rank(&self) -> u8 {
@@ -178,15 +177,15 @@ mod tests {
             let all = places(lanes, 1);
             let first: Vec<&str> =
                 all.iter().filter(|(_, (lane, ..))| *lane == 0).map(|(id, _)| *id).collect();
-            assert_eq!(first, ["HA-03", "NODE-01"], "{lanes} lanes");
+            assert_eq!(first, ["NODE-01"], "{lanes} lanes");
             assert_eq!(all["NODE-01"], (0, 0, 0));
             assert_eq!(all["NODE-10.500"], all["NODE-10.hang"]);
             assert!(all.values().all(|(lane, ..)| *lane < lanes));
         }
         let spread: BTreeSet<usize> = places(4, 1).values().map(|p| p.0).collect();
         assert_eq!(spread.len(), 4, "every lane has work");
-        // Those that share, those that are cold, and three that run alone.
-        assert_eq!((useful_lanes(&CHECKS, 1), useful_lanes(&CHECKS, ENOUGH_WORKERS)), (5, 3));
+        // Those that share, those that are cold, those at the crash, two that disturb and one that runs alone.
+        assert_eq!((useful_lanes(&CHECKS, 1), useful_lanes(&CHECKS, ENOUGH_WORKERS)), (6, 4));
         assert_eq!(useful_lanes(&CHECKS[..2], 1), 1);
         assert_eq!(arrange(&CHECKS[..1], 1, 1), [Place { lane: 0, step: 0, after: 0 }]);
     }

@@ -42,8 +42,15 @@ impl Stand<'_> {
         let mut work: Vec<(Planned, Place)> = chosen.into_iter().zip(places).collect();
         work.sort_by_key(|(one, place)| (place.after, place.step, Reverse(one.check.takes_s)));
         // Those that watch the leader crash wait for one another: only where all may work at once.
-        let watchers = work.iter().filter(|(one, _)| one.check.sharing == Sharing::Joint).count();
-        self.session().gathering().announce(if watchers < at_once { watchers } else { 1 });
+        let watchers: Vec<usize> = work
+            .iter()
+            .filter(|(one, _)| one.check.sharing == Sharing::Joint)
+            .map(|(_, place)| place.lane)
+            .collect();
+        if let Some(lane) = watchers.first() {
+            let together = if watchers.len() < at_once { watchers.len() } else { 1 };
+            self.lanes[*lane].gathering().announce(together);
+        }
         let turns = Turns::of(work.iter().map(|(_, place)| *place), at_once);
         (work, turns)
     }

@@ -7,6 +7,7 @@ mod choose;
 mod crash;
 mod error;
 mod journal;
+mod record;
 mod seed;
 mod state;
 mod uninitialised;
@@ -77,8 +78,19 @@ impl Session {
         let cluster = Cluster::attach(state.cluster.clone())?;
         let client = client_for(&state.cluster.kubeconfig, "ccm-conformance").await?;
         let world = Arc::new(World::open(&client, pulse.clone()).await?);
-        let cloud = Cloud::attach(&state.cloud)?;
+        let told = events.clone();
+        let cloud =
+            Cloud::attach(&state.cloud)?.observed_by(move |what| told.emit(record::disturbance(what)));
         let journal = Journal::follow(cloud.clone(), pulse).await?;
+        if events.is_begun_here() {
+            let (told, before) = (events.clone(), journal.position());
+            journal.observe(Box::new(move |call| {
+                // What came before belongs to whoever used this cloud before.
+                if call.seq > before {
+                    told.emit(record::cloud_call(call));
+                }
+            }));
+        }
         let manifests = load_manifests(&plan)?;
         let surroundings = surroundings(&plan, &state);
         let replicas = state.replicas.iter().map(ReplicaRecord::replica).collect();
