@@ -6,12 +6,12 @@
 #![expect(clippy::print_stdout, reason = "a benchmark is there to print its figures")]
 
 use anyhow::{Context, Result, bail};
+use embedded_cluster::{Cluster, ClusterSpec, NodeIp};
 use futures::TryStreamExt;
 use harness::cloud::{
     self, Address, Cloud, CloudRecord, CloudSpec, Credential, Instance, InstanceState, Place,
 };
-use harness::cluster::{EmbeddedCluster, EmbeddedSpec, EmbeddedVersion};
-use harness::config::{NodeIp, workspace};
+use harness::config::workspace;
 use harness::images::{Program, static_binary};
 use k8s_openapi::api::core::v1::{NodeAddress, NodeSpec};
 use kube::api::{Request, WatchEvent, WatchParams};
@@ -79,11 +79,11 @@ async fn measure(ccm: &Path, count: u32) -> Result<Took> {
     fill(&cloud.attach()?, count).await?;
     let cpu = used("self")?;
     let begin = Instant::now();
-    let mut spec = EmbeddedSpec::of_nodes(count, EmbeddedVersion::default());
+    let mut spec = ClusterSpec::awaiting_cloud(count);
     for machine in &mut spec.machines {
-        machine.node_ip = NodeIp::Dropped;
+        machine.node_ip = NodeIp::Unset;
     }
-    let cluster = EmbeddedCluster::start(spec).await?;
+    let cluster = Cluster::start(spec).await?;
     let kubeconfig = folder.path().join("kubeconfig");
     std::fs::write(&kubeconfig, cluster.kubeconfig()?)?;
     let mut child = start(ccm, &kubeconfig, cloud.record(), folder.path())?;
@@ -162,7 +162,7 @@ struct Seen {
 }
 
 /// Watches until all Nodes are initialised and ready.
-async fn initialised(cluster: &EmbeddedCluster, count: u32, begin: Instant) -> Result<Seen> {
+async fn initialised(cluster: &Cluster, count: u32, begin: Instant) -> Result<Seen> {
     let kubeconfig = Kubeconfig::from_yaml(&cluster.kubeconfig()?)?;
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
     let client = Client::try_from(config)?;

@@ -1,7 +1,8 @@
 //! `schema`: what the harness's files may hold, for editors and for other programs.
 
+use crate::events::Event;
 use crate::report::exit;
-use crate::{config, events, report};
+use crate::{config, report};
 use serde_json::Value;
 use std::io::Write;
 use std::process::ExitCode;
@@ -14,7 +15,7 @@ const SCHEMAS: &[Described] = &[
     ("profile", config::profile_schema),
     ("run", config::run_schema),
     ("report", report::schema),
-    ("events", events::schema),
+    ("events", config::schema::of_output::<Event>),
 ];
 
 /// The names of all files with a schema.

@@ -1,7 +1,6 @@
 //! What can happen in a run. Pure data; the form is versioned by [`SCHEMA`].
 
 use crate::check::{Level, Sharing};
-use crate::config::schema::of_output;
 use crate::ledger::{Outcome, SkipReason, Subject};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -258,9 +257,4 @@ pub struct CloudCall {
     pub took_ms: u64,
     /// What became of it: an HTTP status, or why there is none.
     pub outcome: String,
-}
-
-/// The JSON Schema of a line of `events.jsonl`.
-pub fn schema() -> serde_json::Value {
-    of_output::<Event>()
 }

@@ -13,7 +13,7 @@ mod stream;
 
 pub use event::{
     CloudCall, Event, ObjectChanged, Payload, PlannedCheck, PromiseBegan, PromiseBroken, RunBegan, SCHEMA,
-    Skipped, schema,
+    Skipped,
 };
 pub use file::{EVENTS_FILE, StreamError, read};
 pub use fold::Fold;

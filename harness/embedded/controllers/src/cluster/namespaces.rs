@@ -31,7 +31,7 @@ struct Controller {
 }
 
 /// Registers for changes and starts the workers.
-pub(super) fn start(world: &Arc<World>) {
+pub(crate) fn start(world: &Arc<World>) {
     let queue: Arc<Queue<String>> = Queue::new();
     let own = queue.clone();
     world.namespaces.on_key(move |key| own.add(key.name));
@@ -73,11 +73,11 @@ impl Controller {
         if namespace.metadata.deletion_timestamp.is_some() {
             return self.empty(&namespace, name).await;
         }
-        self.furnish(name).await?;
+        self.create_defaults(name).await?;
         Ok(Next::Done)
     }
 
-    async fn furnish(&self, name: &str) -> Result<(), kube::Error> {
+    async fn create_defaults(&self, name: &str) -> Result<(), kube::Error> {
         let client = self.world.client();
         if self.world.service_accounts.get(&Key::new(name, ACCOUNT)).is_none() {
             let mut account = ServiceAccount::default();
