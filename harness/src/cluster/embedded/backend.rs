@@ -91,6 +91,7 @@ impl Embedded {
             way_out: "name a version, or use '--cluster kind'".to_owned(),
         })?;
         check_families(&layout, kubernetes, own.node_ip)?;
+        check_registrations(&layout)?;
         let machines = machines_of(spec, &layout);
         let cluster = EmbeddedCluster::start(EmbeddedSpec {
             families: layout.families,
@@ -198,6 +199,18 @@ fn order(operation: Operation<'_>) -> Result<Order, ClusterError> {
             },
         },
         Operation::PodNetwork(wanted) => Order::PodNetwork { present: *wanted != PodNetwork::Absent },
+    })
+}
+
+/// Whether it is known what every Node begins with.
+fn check_registrations(layout: &Layout) -> Result<(), ClusterError> {
+    let unknown = layout.machines.iter().find_map(|machine| machine.registration.unknown.clone());
+    unknown.map_or(Ok(()), |why| {
+        Err(ClusterError::Usage {
+            what: format!("topology {}", layout.name),
+            why: format!("the taints of its Nodes are not known: {why}"),
+            way_out: "use a patch without apiVersion, or '--cluster kind'".to_owned(),
+        })
     })
 }
 

@@ -2,8 +2,9 @@
 
 use super::{REGISTRATION_LIMIT, network};
 use crate::check::chain;
+use crate::cluster::registration::PlannedTaint;
 use crate::cluster::spec::ClusterSpec;
-use crate::cluster::topology::Layout;
+use crate::cluster::topology::{Layout, PlannedMachine};
 use crate::cluster::{Families, Machine, Role};
 use crate::config::NodeIp;
 use crate::probe::{ReadError, poll};
@@ -71,13 +72,18 @@ impl EmbeddedMachine {
     }
 }
 
+fn node_taint(taint: &PlannedTaint) -> NodeTaint {
+    let PlannedTaint { key, value, effect } = taint.clone();
+    NodeTaint { key, value, effect }
+}
+
 /// The machines of a run, named as kind names its own.
 pub(super) fn machines_of(spec: &ClusterSpec, layout: &Layout) -> Vec<EmbeddedMachine> {
     let (mut control_planes, mut workers) = (0, 0);
     let mut machines: Vec<EmbeddedMachine> = layout
-        .roles
+        .machines
         .iter()
-        .map(|role| {
+        .map(|PlannedMachine { role, registration }| {
             let count = if *role == Role::ControlPlane { &mut control_planes } else { &mut workers };
             *count += 1;
             let number = if *count == 1 { String::new() } else { count.to_string() };
@@ -86,7 +92,9 @@ pub(super) fn machines_of(spec: &ClusterSpec, layout: &Layout) -> Vec<EmbeddedMa
             EmbeddedMachine {
                 node_ip: spec.own().node_ip,
                 provider_id,
-                kubeadm_taint: layout.roles.len() > 1,
+                kubeadm_taint: registration.kubeadms_taint,
+                taints: registration.taints.iter().map(node_taint).collect(),
+                labels: registration.labels.clone(),
                 ..EmbeddedMachine::new(name, *role)
             }
         })
