@@ -6,11 +6,12 @@
 #![expect(clippy::print_stdout, reason = "a benchmark is there to print its figures")]
 
 use anyhow::{Context, Result, bail};
-use fake_cloud::admin::{self, Address, Credential, Instance, InstanceState};
+use embedded_cluster::{Cluster, ClusterSpec, NodeIp};
 use futures::TryStreamExt;
-use harness::cloud::{CloudRecord, LocalCloud};
-use harness::cluster::{EmbeddedCluster, EmbeddedSpec, EmbeddedVersion};
-use harness::config::{NodeIp, workspace};
+use harness::cloud::{
+    self, Address, Cloud, CloudRecord, CloudSpec, Credential, Instance, InstanceState, Place,
+};
+use harness::config::workspace;
 use harness::images::{Program, static_binary};
 use k8s_openapi::api::core::v1::{NodeAddress, NodeSpec};
 use kube::api::{Request, WatchEvent, WatchParams};
@@ -74,18 +75,18 @@ struct Took {
 /// Brings up a cluster of so many nodes and its CCM, and waits until all Nodes are initialised and ready.
 async fn measure(ccm: &Path, count: u32) -> Result<Took> {
     let folder = tempfile::tempdir()?;
-    let cloud = LocalCloud::start("native").await?;
-    fill(&cloud.record(), count).await?;
+    let cloud = cloud::start(CloudSpec { dialect: "native", place: Place::ThisProcess }).await?;
+    fill(&cloud.attach()?, count).await?;
     let cpu = used("self")?;
     let begin = Instant::now();
-    let mut spec = EmbeddedSpec::of_nodes(count, EmbeddedVersion::default());
+    let mut spec = ClusterSpec::awaiting_cloud(count);
     for machine in &mut spec.machines {
-        machine.node_ip = NodeIp::Dropped;
+        machine.node_ip = NodeIp::Unset;
     }
-    let cluster = EmbeddedCluster::start(spec).await?;
+    let cluster = Cluster::start(spec).await?;
     let kubeconfig = folder.path().join("kubeconfig");
     std::fs::write(&kubeconfig, cluster.kubeconfig()?)?;
-    let mut child = start(ccm, &kubeconfig, &cloud.record(), folder.path())?;
+    let mut child = start(ccm, &kubeconfig, cloud.record(), folder.path())?;
     let process = child.id().context("the CCM ended at once")?.to_string();
     let seen = tokio::select! {
         seen = initialised(&cluster, count, begin) => seen?,
@@ -103,12 +104,12 @@ async fn measure(ccm: &Path, count: u32) -> Result<Took> {
     );
     child.kill().await?;
     cluster.stop().await;
-    cloud.stop().await;
+    cloud.stop().await?;
     Ok(Took { time: seen.initialised, processor: own + ccms })
 }
 
 /// An instance for each machine.
-async fn fill(cloud: &CloudRecord, count: u32) -> Result<()> {
+async fn fill(cloud: &Cloud, count: u32) -> Result<()> {
     let instance = |index: u32| Instance {
         id: format!("i-{index}"),
         name: format!("node-{index}"),
@@ -123,11 +124,10 @@ async fn fill(cloud: &CloudRecord, count: u32) -> Result<()> {
         labels: Default::default(),
         state: InstanceState::Running,
     };
-    let client = admin::Client::new(&cloud.admin_url, &cloud.admin_token)?;
-    client.put_credential(&Credential { name: "ccm".into(), token: TOKEN.into() }).await?;
+    cloud.admit(&Credential { name: "ccm".into(), token: TOKEN.into() }).await?;
     for first in (0..count).step_by(500) {
         let some: Vec<Instance> = (first..count.min(first + 500)).map(instance).collect();
-        client.put_instances(&some).await?;
+        cloud.put_instances(&some).await?;
     }
     Ok(())
 }
@@ -162,7 +162,7 @@ struct Seen {
 }
 
 /// Watches until all Nodes are initialised and ready.
-async fn initialised(cluster: &EmbeddedCluster, count: u32, begin: Instant) -> Result<Seen> {
+async fn initialised(cluster: &Cluster, count: u32, begin: Instant) -> Result<Seen> {
     let kubeconfig = Kubeconfig::from_yaml(&cluster.kubeconfig()?)?;
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
     let client = Client::try_from(config)?;

@@ -2,9 +2,11 @@
 //!
 //! Knows no cluster, no cloud and no clock. The body's context is a type parameter, filled in by [`crate::cx`].
 
+mod facility;
 mod id;
 mod verdict;
 
+pub use facility::{Facilities, Facility};
 pub use id::{CheckId, row_of};
 pub use verdict::{Stop, SubjectName, Unmet, Verdict, chain};
 
@@ -73,42 +75,8 @@ impl fmt::Display for Capability {
     }
 }
 
-/// What the machinery around the CCM must be able to do; where it cannot, the check is 'not observable'.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Facility {
-    /// The fake cloud's faults, barriers and journal.
-    CloudControl,
-    /// The harness deploys, restarts and removes the CCM itself.
-    CcmControl,
-    /// A CCM process can be killed, frozen and thawed inside its node.
-    ProcessControl,
-    /// A real kubelet can be restarted so that its Node registers anew.
-    KubeletControl,
-    /// The pod network can be absent or present as the check wants it.
-    PodNetworkControl,
-    /// A machine can be switched off and on.
-    NodeControl,
-    /// A machine can be cut off from the API server and from the cloud.
-    LinkControl,
-    /// The CCM boots on the cluster that it initialises, not beside a control plane elsewhere.
-    BootsInside,
-}
-
-impl fmt::Display for Facility {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Facility::CloudControl => "cloud-control",
-            Facility::CcmControl => "ccm-control",
-            Facility::ProcessControl => "process-control",
-            Facility::KubeletControl => "kubelet-control",
-            Facility::PodNetworkControl => "pod-network-control",
-            Facility::NodeControl => "node-control",
-            Facility::LinkControl => "link-control",
-            Facility::BootsInside => "boots-inside",
-        })
-    }
-}
+/// What a check needs of the cloud that makes machines, and looks at what the CCM does and leaves there.
+const SEEN: &[Facility] = &[Facility::Machines, Facility::Inventory, Facility::Journal];
 
 /// What a check does to others that run beside it (contract TEST-05).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -173,7 +141,7 @@ pub struct Check<Cx: 'static> {
     /// What the CCM must declare.
     pub needs: &'static [Capability],
     /// What the machinery must be able to do.
-    pub facilities: &'static [Facility],
+    pub facilities: Facilities,
     /// What the API server must serve.
     pub served: Served,
     /// Where the requirement comes from.
@@ -194,7 +162,7 @@ impl<Cx> Clone for Check<Cx> {
 impl<Cx> Copy for Check<Cx> {}
 
 impl<Cx: 'static> Check<Cx> {
-    /// A MUST that shares the cluster, needs a fake cloud it can steer, and nothing else. The other constructors
+    /// A MUST that shares the cluster, needs a cloud whose machines it can change and which it can watch (machines, inventory and journal), and nothing else. The other constructors
     /// change one thing each.
     pub const fn must(
         id: &'static str,
@@ -224,7 +192,7 @@ impl<Cx: 'static> Check<Cx> {
             framework_only: false,
             sharing: Sharing::Shared,
             needs: &[],
-            facilities: &[Facility::CloudControl],
+            facilities: Facilities::of(SEEN),
             served: Served::Always,
             source,
             takes_s: 0,
@@ -244,9 +212,15 @@ impl<Cx: 'static> Check<Cx> {
         self
     }
 
-    /// Needs this machinery.
-    pub const fn with(mut self, facilities: &'static [Facility]) -> Check<Cx> {
-        self.facilities = facilities;
+    /// Needs this machinery as well.
+    pub const fn with(mut self, more: &[Facility]) -> Check<Cx> {
+        self.facilities = self.facilities.and(more);
+        self
+    }
+
+    /// Needs these facilities of the cloud and no other: not the machines, inventory and journal that most checks need.
+    pub const fn of_the_cloud(mut self, facilities: &[Facility]) -> Check<Cx> {
+        self.facilities = self.facilities.without(Facility::OF_THE_CLOUD).and(facilities);
         self
     }
 

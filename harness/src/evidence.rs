@@ -139,8 +139,11 @@ async fn events(session: &Session, prefix: &str) -> String {
 /// The cloud's journal from the check's beginning on. Other checks ran beside a shared one: the lines about this
 /// check's own objects are marked.
 fn journal(cx: &CheckCx) -> String {
-    let lines: Vec<String> = cx
-        .journal(|_| true)
+    let entries = match cx.journal(|_| true) {
+        Ok(entries) => entries,
+        Err(error) => return format!("{error}\n"),
+    };
+    let lines: Vec<String> = entries
         .iter()
         .map(|entry| {
             let own = entry.request.contains(cx.prefix())

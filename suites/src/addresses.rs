@@ -2,8 +2,8 @@
 
 use crate::judges::{has_addresses, initialised, untouched};
 use crate::nodes::becomes_initialised;
-use fake_cloud::admin::Address;
 use harness::check::{Capability, Verdict};
+use harness::cloud::Address;
 use harness::cx::{Check, CheckCx, NodePlan, address};
 use harness::k8s::A_NODEIP;
 

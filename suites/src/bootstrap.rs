@@ -11,13 +11,9 @@ pub const SUITE: Suite = Suite {
     tables: &[CHECKS],
 };
 
-const COLD: &[Facility] = &[
-    Facility::CloudControl,
-    Facility::CcmControl,
-    Facility::KubeletControl,
-    Facility::PodNetworkControl,
-    Facility::BootsInside,
-];
+const MACHINES: &[Facility] = &[Facility::Machines];
+const COLD: &[Facility] =
+    &[Facility::CcmControl, Facility::KubeletControl, Facility::PodNetworkControl, Facility::BootsInside];
 const SEED: &str = "the project's seed articles";
 
 const CHECKS: &[Check] = &[
@@ -28,6 +24,7 @@ const CHECKS: &[Check] = &[
         |cx| Box::pin(boots_without_network(cx)),
     )
     .needs(&[Capability::Instances])
+    .of_the_cloud(MACHINES)
     .with(COLD)
     .cold()
     .takes(5),
@@ -35,6 +32,7 @@ const CHECKS: &[Check] = &[
         Box::pin(boots_cold(cx))
     })
     .needs(&[Capability::Instances])
+    .of_the_cloud(MACHINES)
     .with(COLD)
     .cold()
     .takes(10),
@@ -42,6 +40,7 @@ const CHECKS: &[Check] = &[
         Box::pin(boots_single_node(cx))
     })
     .needs(&[Capability::Instances])
+    .of_the_cloud(MACHINES)
     .with(COLD)
     .cold()
     .takes(5),

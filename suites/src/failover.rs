@@ -3,10 +3,10 @@
 
 use crate::judges::initialised;
 use crate::loadbalancer::{RESTART, provisioned};
-use fake_cloud::admin::Entry;
 use harness::check::{Capability, Facility, Stop, Verdict};
+use harness::cloud::Entry;
 use harness::cx::{Check, CheckCx, End, NodePlan, Suite, load_balancer};
-use harness::probe::{Observed, Seen, holds, judge};
+use harness::probe::{Observed, ReadError, Seen, holds, judge};
 use harness::session::{Crash, show_entry};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::jiff::Timestamp;
@@ -25,7 +25,7 @@ pub const SUITE: Suite = Suite {
 };
 
 const ELECTION: &[Capability] = &[Capability::LeaderElection, Capability::Instances];
-const KILL: &[Facility] = &[Facility::CloudControl, Facility::ProcessControl];
+const KILL: &[Facility] = &[Facility::ProcessControl];
 const ELECTOR: &str = "k8s.io/client-go tools/leaderelection";
 
 const CHECKS: &[Check] = &[
@@ -69,7 +69,7 @@ const CHECKS: &[Check] = &[
         |cx| Box::pin(gives_up_when_it_cannot_renew(cx)),
     )
     .needs(ELECTION)
-    .with(&[Facility::CloudControl, Facility::CcmControl])
+    .with(&[Facility::CcmControl])
     .alone()
     .takes(12),
     Check::must(
@@ -84,13 +84,13 @@ const CHECKS: &[Check] = &[
 ];
 
 /// Names of replicas whose credential has made mutating requests since `mark`.
-fn writers_since(cx: &CheckCx, mark: u64) -> BTreeSet<String> {
-    let writes = cx.session().journal().since(mark, |entry| entry.write);
-    writes.into_iter().map(|entry| entry.credential.unwrap_or_else(|| "unknown".to_owned())).collect()
+fn writers_since(cx: &CheckCx, mark: u64) -> Result<BTreeSet<String>, ReadError> {
+    let writes = cx.session().journal().since(mark, |entry| entry.write)?;
+    Ok(writes.into_iter().map(|entry| entry.credential.unwrap_or_else(|| "unknown".to_owned())).collect())
 }
 
 /// A read of the Lease for waits.
-fn lease(cx: &CheckCx) -> impl AsyncFnMut() -> Result<Option<Arc<Lease>>, harness::probe::ReadError> {
+fn lease(cx: &CheckCx) -> impl AsyncFnMut() -> Result<Option<Arc<Lease>>, ReadError> {
     async move || Ok(cx.find_lease())
 }
 
@@ -109,11 +109,12 @@ async fn has_one_writer(cx: &CheckCx) -> Verdict {
         _ => Seen::NotYet(String::new()),
     });
     cx.eventually("leader election is on", cx.limits().watch(), lease(cx), held).await?;
-    let mark = cx.session().journal().mark();
+    let mark = cx.session().journal().mark()?;
     for name in ["one", "two", "three"] {
         provisioned(cx, load_balancer(name).port(80)).await?;
     }
-    let writers = writers_since(cx, mark);
+    cx.session().journal().catch_up().await?;
+    let writers = writers_since(cx, mark)?;
     if writers.len() != 1 {
         return Err(Stop::unmet("exactly one replica writes", "one credential", format!("{writers:?}")));
     }
@@ -202,7 +203,7 @@ async fn fails_over(cx: &CheckCx) -> Verdict {
 async fn never_overlaps(cx: &CheckCx) -> Verdict {
     let (service, _) = provisioned(cx, load_balancer("busy").port(80)).await?;
     cx.crash_is_near().await?;
-    let mark = cx.session().journal().mark();
+    let mark = cx.session().journal().mark()?;
     // Steady work: every edit is a mutating request of whoever leads, before, during and after the crash.
     let edits = async {
         let mut round = 0;
@@ -218,7 +219,7 @@ async fn never_overlaps(cx: &CheckCx) -> Verdict {
     };
     let crash = async {
         let wrote = holds("a mutating request of the leader", |writers: &Vec<String>| !writers.is_empty());
-        let writers = async || Ok(writers_since(cx, mark).into_iter().collect::<Vec<_>>());
+        let writers = async || Ok(writers_since(cx, mark)?.into_iter().collect::<Vec<_>>());
         cx.eventually("the leader writes", cx.limits().watch(), writers, wrote).await?;
         let Crash { replica, transitions, .. } = cx.leader_crash().await?;
         cx.eventually(
@@ -232,7 +233,7 @@ async fn never_overlaps(cx: &CheckCx) -> Verdict {
         let succeeded = holds("a mutating request of another replica", move |writers: &Vec<String>| {
             writers.iter().any(|writer| *writer != other)
         });
-        let writers = async || Ok(writers_since(cx, mark).into_iter().collect::<Vec<_>>());
+        let writers = async || Ok(writers_since(cx, mark)?.into_iter().collect::<Vec<_>>());
         cx.eventually("the new leader writes", cx.limits().watch(), writers, succeeded).await?;
         Ok::<String, Stop>(replica)
     };
@@ -240,7 +241,7 @@ async fn never_overlaps(cx: &CheckCx) -> Verdict {
         stop = edits => return Err(stop),
         outcome = crash => outcome?,
     };
-    let writes = cx.session().journal().since(mark, |entry: &Entry| entry.write);
+    let writes = cx.session().journal().since_now(mark, |entry: &Entry| entry.write).await?;
     let mut last: BTreeMap<String, u64> = BTreeMap::new();
     let mut first: BTreeMap<String, u64> = BTreeMap::new();
     for entry in &writes {
@@ -314,7 +315,7 @@ fn too_late(reported: Option<Duration>, seen_after: Duration, limit: Duration) -
 }
 
 async fn standbys_stay_quiet(cx: &CheckCx) -> Verdict {
-    let mark = cx.session().journal().mark();
+    let mark = cx.session().journal().mark()?;
     let (service, _) = provisioned(cx, load_balancer("web").port(80)).await?;
     let leader = cx.active_replica().await?;
     cx.delete_service(&service).await?;
@@ -340,12 +341,12 @@ async fn standbys_stay_quiet(cx: &CheckCx) -> Verdict {
             ));
         }
     }
-    let wrote = |cx: &CheckCx| -> Vec<String> {
+    let wrote = |cx: &CheckCx| -> Result<Vec<String>, ReadError> {
         let by_standby = |e: &Entry| e.write && e.credential.as_ref().is_some_and(|c| standbys.contains(c));
-        cx.session().journal().since(mark, by_standby).iter().map(show_entry).collect()
+        Ok(cx.session().journal().since(mark, by_standby)?.iter().map(show_entry).collect())
     };
     let none = holds("no mutating request by a standby", |list: &Vec<String>| list.is_empty());
-    cx.consistently("standbys stay quiet", cx.limits().settle(), async || Ok(wrote(cx)), none).await
+    cx.consistently("standbys stay quiet", cx.limits().settle(), async || wrote(cx), none).await
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What several suites expect of a Node or a Service, in words and as a judge.
 
-use fake_cloud::admin::{Instance, LbState, LoadBalancer};
+use harness::cloud::{Instance, Inventory, LbState, LoadBalancer};
 use harness::cx::ServiceRef;
 use harness::k8s::{
     B_REGION, B_TYPE, B_ZONE, F_LB, L_REGION, L_TYPE, L_ZONE, T_UNINIT, addresses, has_finalizer, has_taint,
@@ -114,8 +114,8 @@ pub(crate) fn publishes(lb: &LoadBalancer) -> Judge<MaybeService, ()> {
 }
 
 /// Nothing of a Service is left in the cloud.
-pub(crate) fn nothing_left(service: &ServiceRef) -> Judge<fake_cloud::admin::Inventory, ()> {
-    holds(format!("nothing in the cloud for {}", service.owner), |left: &fake_cloud::admin::Inventory| {
+pub(crate) fn nothing_left(service: &ServiceRef) -> Judge<Inventory, ()> {
+    holds(format!("nothing in the cloud for {}", service.owner), |left: &Inventory| {
         left.load_balancers.is_empty() && left.auxiliaries.is_empty()
     })
 }

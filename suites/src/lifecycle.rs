@@ -3,8 +3,8 @@
 use crate::judges::{MaybeNode, present};
 use crate::taint_removal::INSTANCE_READS;
 use crate::troubles;
-use fake_cloud::admin::{Instance, InstanceState};
-use harness::check::{Capability, Stop, Verdict};
+use harness::check::{Capability, Facility, Stop, Verdict};
+use harness::cloud::{Instance, InstanceState};
 use harness::cx::{Check, CheckCx, NodePlan, Ready, Suite, taint};
 use harness::k8s::{T_SHUT, taints};
 use harness::probe::{absent, holds};
@@ -37,6 +37,7 @@ const CHECKS: &[Check] = &[
         |cx| Box::pin(keeps_nodes_on_errors(cx)),
     )
     .needs(INSTANCES)
+    .with(&[Facility::Faults])
     .takes(30),
     Check::must(
         "NODE-LIFE-04",

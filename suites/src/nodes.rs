@@ -1,8 +1,8 @@
 //! How most checks of Nodes begin: a machine exists in the cloud, its Node registers, the CCM initialises it.
 
 use crate::judges::initialised;
-use fake_cloud::admin::Instance;
 use harness::check::Stop;
+use harness::cloud::Instance;
 use harness::cx::{CheckCx, NodePlan};
 use k8s_openapi::api::core::v1::Node;
 use std::sync::Arc;

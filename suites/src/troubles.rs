@@ -1,7 +1,7 @@
 //! What a cloud may do instead of answering a look-up (contract NODE-INIT-10, NODE-LIFE-03).
 
-use fake_cloud::admin::{ActiveFault, Effect, Fault, Match, Op};
 use harness::check::Stop;
+use harness::cloud::{ActiveFault, Effect, Fault, Match, Op};
 use harness::cx::CheckCx;
 use harness::probe::ReadError;
 

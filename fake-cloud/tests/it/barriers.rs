@@ -34,13 +34,13 @@ async fn a_call_waits_and_takes_effect_on_release() {
     assert!(balancers(&cloud).await.is_empty());
     // Others are not held.
     assert_eq!(cloud.load_balancer("b", "owner-of-b").await, "lb-1");
-    let last = cloud.admin.release(barrier.id).await.expect("released");
+    let last = cloud.admin.release_barrier(barrier.id).await.expect("released");
     assert_eq!((last.waiting, last.arrived), (1, 1));
     assert_eq!(status(call).await, 201);
     assert_eq!(balancers(&cloud).await.len(), 2);
     let ended = cloud.ended(entry.seq).await;
     assert_eq!((ended.outcome, ended.resource.as_deref()), (answered(201), Some("lb-2")));
-    assert!(cloud.admin.release(barrier.id).await.expect_err("gone").is_not_found());
+    assert!(cloud.admin.release_barrier(barrier.id).await.expect_err("gone").is_not_found());
     assert!(cloud.admin.barrier(barrier.id).await.expect_err("gone").is_not_found());
 }
 
@@ -55,7 +55,7 @@ async fn a_caller_that_leaves_has_changed_nothing() {
     assert_eq!((now.waiting, now.arrived), (0, 1));
     let kept = create(&cloud, "b");
     cloud.arrival(second.seq).await;
-    cloud.admin.release(barrier.id).await.expect("released");
+    cloud.admin.release_barrier(barrier.id).await.expect("released");
     assert_eq!(status(kept).await, 201);
     let names: Vec<String> = balancers(&cloud).await.into_iter().map(|lb| lb.name).collect();
     assert_eq!(names, ["b"]);
@@ -72,10 +72,10 @@ async fn barriers_stand_behind_one_another() {
     assert_eq!((waiting(first.id).await, waiting(second.id).await), (Some(1), Some(0)));
     // Raised after the call has arrived: does not hold it.
     let third = cloud.admin.raise_barrier(&Match::default()).await.expect("raised");
-    cloud.admin.release(first.id).await.expect("released");
+    cloud.admin.release_barrier(first.id).await.expect("released");
     crate::support::until(async || (waiting(second.id).await == Some(1)).then_some(())).await;
     assert_eq!(cloud.admin.barriers().await.expect("barriers").len(), 2);
-    cloud.admin.release(second.id).await.expect("released");
+    cloud.admin.release_barrier(second.id).await.expect("released");
     assert_eq!(status(call).await, 201);
     assert_eq!(cloud.admin.barrier(third.id).await.expect("it stands").arrived, 0);
     assert_eq!(cloud.ended(entry.seq).await.outcome, answered(201));
@@ -93,7 +93,7 @@ async fn all_barriers_can_be_released_at_once() {
     let total: u64 =
         cloud.admin.barriers().await.expect("barriers").iter().map(|barrier| barrier.waiting).sum();
     assert_eq!(total, 4);
-    cloud.admin.release_all().await.expect("released");
+    cloud.admin.release_barriers().await.expect("released");
     for call in calls {
         assert_eq!(status(call).await, 201);
     }
@@ -115,7 +115,7 @@ async fn faults_come_before_barriers() {
     let waiting = async || cloud.admin.barriers().await.expect("barriers")[0].waiting;
     crate::support::until(async || (waiting().await == 2).then_some(())).await;
     assert!(balancers(&cloud).await.is_empty());
-    cloud.admin.release_all().await.expect("released");
+    cloud.admin.release_barriers().await.expect("released");
     assert_eq!(status(slow).await, 201);
     in_time(lost).await.expect("no panic").expect_err("no answer");
     assert_eq!(balancers(&cloud).await.len(), 2);
@@ -133,7 +133,7 @@ async fn the_world_may_change_while_a_call_waits() {
     let call = tokio::spawn(cloud.request(Method::DELETE, &path).send());
     cloud.arrival(seq).await;
     cloud.admin.delete_load_balancer(&lb, true).await.expect("deleted");
-    cloud.admin.release(barrier.id).await.expect("released");
+    cloud.admin.release_barrier(barrier.id).await.expect("released");
     assert_eq!(status(call).await, 404);
 }
 

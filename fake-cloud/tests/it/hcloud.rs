@@ -126,7 +126,7 @@ async fn a_barrier_holds_a_deletion() {
     let waits = async {
         until(async || (cloud.admin.barrier(barrier.id).await.ok()?.waiting == 1).then_some(())).await;
         cloud.get(&path).await.answers(200);
-        cloud.admin.release(barrier.id).await.expect("released");
+        cloud.admin.release_barrier(barrier.id).await.expect("released");
     };
     let (deleted, ()) = tokio::join!(cloud.delete(&path), waits);
     deleted.answers(200);

@@ -86,7 +86,7 @@ async fn a_long_poll_ends_with_the_first_arrival() {
         (1, &Outcome::UnderWay),
         "it does not wait for the call's end"
     );
-    cloud.admin.release_all().await.expect("released");
+    cloud.admin.release_barriers().await.expect("released");
     crate::support::in_time(call).await.expect("no panic").expect("an answer");
     assert!(cloud.admin.journal(1, Duration::ZERO).await.expect("a journal").is_empty());
     assert!(cloud.admin.journal(u64::MAX, Duration::ZERO).await.expect("a journal").is_empty());

@@ -1,12 +1,12 @@
 //! What was typed.
 
 use super::CLUSTER_VARIABLE;
-use crate::cluster::EmbeddedVersion;
 use crate::config::{
     BackendChoice, ClusterKeys, Keep, NodeIp, OutputKeys, ProviderId, RunFile, SelectKeys, Source, Timing,
 };
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use embedded_cluster::KubernetesVersion;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -124,7 +124,7 @@ pub(super) struct EmbeddedOptions {
     pub(super) nodes: u32,
     /// Version of Kubernetes.
     #[arg(long, value_name = "VERSION", default_value_t)]
-    pub(super) kubernetes: EmbeddedVersion,
+    pub(super) kubernetes: KubernetesVersion,
 }
 
 #[derive(Clone, Debug, Default, Args)]

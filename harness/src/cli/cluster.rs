@@ -2,12 +2,10 @@
 
 use super::arguments::EmbeddedOptions;
 use crate::check::chain;
-use crate::cluster::{EmbeddedCluster, EmbeddedSpec};
 use crate::report::exit;
 use crate::run::interrupted;
+use embedded_cluster::{Cluster, ClusterSpec};
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -28,15 +26,14 @@ async fn serve(options: &EmbeddedOptions) -> ExitCode {
         let why = format!("{} exists, and would be overwritten; name a file that does not", file.display());
         return fail(exit::USAGE, &why);
     }
-    let spec = EmbeddedSpec::of_nodes(options.nodes, options.kubernetes);
-    let cluster = match EmbeddedCluster::start(spec).await {
+    let spec = ClusterSpec { kubernetes: options.kubernetes, ..ClusterSpec::awaiting_cloud(options.nodes) };
+    let cluster = match Cluster::start(spec).await {
         Ok(cluster) => cluster,
         Err(error) => return fail(exit::ENVIRONMENT, &chain(&error)),
     };
-    let written = cluster.kubeconfig().map_err(|error| chain(&error)).and_then(|text| write(file, &text));
-    if let Err(why) = written {
+    if let Err(error) = cluster.write_kubeconfig(file) {
         cluster.stop().await;
-        return fail(exit::USAGE, &format!("kubeconfig {}: {why}", file.display()));
+        return fail(exit::USAGE, &format!("kubeconfig {}: {}", file.display(), chain(&error)));
     }
     let text = format!(
         "Kubernetes {} at {} in {:.2} s, {} nodes\nexport KUBECONFIG={}\nCtrl-C ends it\n",
@@ -56,12 +53,6 @@ async fn serve(options: &EmbeddedOptions) -> ExitCode {
         }
         _ => ExitCode::from(exit::CONFORMANT),
     }
-}
-
-/// Writes a new file for its owner alone.
-fn write(file: &Path, text: &str) -> Result<(), String> {
-    let opened = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
-    opened.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| error.to_string())
 }
 
 fn fail(code: u8, why: &str) -> ExitCode {

@@ -52,7 +52,7 @@ fn as_text(suites: &[Suite]) -> String {
 
 fn needs(check: &Check) -> Vec<String> {
     let capabilities = check.needs.iter().map(ToString::to_string);
-    let facilities = check.facilities.iter().map(ToString::to_string);
+    let facilities = check.facilities.iter().map(|facility| facility.to_string());
     let served = match check.served {
         Served::Always => None,
         Served::Since { minor, what } => Some(format!("Kubernetes 1.{minor} ({what})")),

@@ -134,11 +134,7 @@ async fn join_and_run(
     let plan = Arc::new(plan.as_ref().clone().on(cluster));
     let session =
         Session::join(plan.clone(), dir, state, events, cancel).await.map_err(|error| chain(&error))?;
-    let offer = Offer {
-        facilities: Some(session.facilities()),
-        served_minor: Some(session.state().served_minor),
-        ..Offer::declared(&plan.profile.capabilities)
-    };
+    let offer = session.offer();
     // What the cluster turned out not to show is decided only now.
     let again = plan_checks(suites, &plan, &offer).map_err(|problems| problems.to_string())?;
     let now = again.into_iter().find(|p| p.check.id == one.check.id).unwrap_or_else(|| one.clone());

@@ -1,13 +1,29 @@
-//! The fake cloud of a run: in a container or in this process, and how to reach it.
+//! The cloud of a run: what it can be asked ([`Cloud`]), by whom it is done ([`Driver`]), and how one is started
+//! ([`start`]) or joined by another process of the run ([`Cloud::attach`]).
 //!
-//! What is said to it through its admin API is [`fake_cloud::admin::Client`]'s.
+//! A run and its checks know [`Cloud`] alone. A further driver is a file or folder in `drivers` and a line in its table.
 
-mod container;
-mod local;
+mod driver;
+mod drivers;
+mod error;
+mod handle;
 mod network;
 mod record;
+mod token;
 
-pub use container::{Cloud, CloudError, CloudSpec, fresh_token};
-pub use local::LocalCloud;
+pub use driver::{Answer, Barriers, Driver, Faults, Journalled, Machines, Stock, Tunable};
+pub use drivers::{CloudSpec, Place, RunningCloud, StartError, start};
+pub use error::{CloudError, Problem};
+pub(crate) use handle::READING_THE_JOURNAL;
+pub use handle::{Cloud, Disturbance};
 pub use network::network_of;
 pub use record::CloudRecord;
+pub use token::fresh_token;
+
+// The words in which a cloud is spoken of, whoever drives it.
+pub use fake_cloud::admin::{
+    ActiveFault, Address, Auxiliary, BarrierStatus, Credential, Effect, Entry, Fault, Frontend, HealthCheck,
+    Instance, InstanceState, Inventory, LbAddress, LbState, LoadBalancer, Match, Op, Outcome, Route,
+    Settings,
+};
+pub use fake_cloud::dialects::{InstanceIds, Shown};

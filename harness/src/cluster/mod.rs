@@ -18,7 +18,6 @@ mod topology;
 mod version;
 
 pub use backend::{Backend, BackendEntry, Facts, Fidelity, Lifetime, Machines, Runs};
-pub use embedded::{EmbeddedCluster, EmbeddedMachine, EmbeddedSpec, EmbeddedVersion};
 pub use error::ClusterError;
 pub use kind::at_hand as kind_at_hand;
 pub use leftovers::{LeftBehind, Leftover, LeftoverKind, RemovalError, list_leftovers, remove_leftovers};

@@ -5,7 +5,7 @@
 use super::capabilities::Capabilities;
 use super::problem::{Origin, Problem, Problems, near};
 use super::profile::Profile;
-use crate::check::{Capability, Check, Facility, Served, Suite, row_of};
+use crate::check::{Capability, Check, Facilities, Facility, Served, Suite, row_of};
 use crate::ledger::SkipReason;
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ pub struct Candidate {
     /// What the CCM must declare.
     pub needs: &'static [Capability],
     /// What the machinery must be able to do.
-    pub facilities: &'static [Facility],
+    pub facilities: Facilities,
     /// What the API server must serve.
     pub served: Served,
     /// The least time a passing run takes, seconds.
@@ -47,6 +47,8 @@ pub struct Offer {
     pub capabilities: BTreeSet<Capability>,
     /// What the machinery can do; `None` while unknown.
     pub facilities: Option<BTreeSet<Facility>>,
+    /// Name of the cloud's driver; `None` while unknown.
+    pub cloud: Option<String>,
     /// The minor version of the API server; `None` while unknown.
     pub served_minor: Option<u32>,
 }
@@ -54,7 +56,7 @@ pub struct Offer {
 impl Offer {
     /// What is known from the profile alone.
     pub fn declared(capabilities: &Capabilities) -> Offer {
-        Offer { capabilities: capabilities.met(), facilities: None, served_minor: None }
+        Offer { capabilities: capabilities.met(), facilities: None, cloud: None, served_minor: None }
     }
 }
 
@@ -148,17 +150,21 @@ fn choose(candidate: &Candidate, selection: &Selection, offer: &Offer) -> Choice
         return Choice::Skip(SkipReason::Deselected, detail);
     }
     if let Some(facilities) = &offer.facilities {
-        let lacking: Vec<String> = candidate
-            .facilities
-            .iter()
-            .filter(|f| !facilities.contains(f))
-            .map(Facility::to_string)
-            .collect();
-        if !lacking.is_empty() {
-            return Choice::Skip(
-                SkipReason::NotObservable,
-                format!("this environment lacks {}", lacking.join(", ")),
-            );
+        let lacking = candidate.facilities.iter().filter(|facility| !facilities.contains(facility));
+        let (of_the_cloud, others): (Vec<Facility>, Vec<Facility>) =
+            lacking.partition(|f| Facility::OF_THE_CLOUD.contains(f));
+        let list = |lacking: &[Facility]| {
+            lacking.iter().map(Facility::to_string).collect::<Vec<String>>().join(", ")
+        };
+        let cloud = offer.cloud.as_deref().unwrap_or("unknown");
+        let lacks = [
+            (!others.is_empty()).then(|| format!("this environment lacks {}", list(&others))),
+            (!of_the_cloud.is_empty())
+                .then(|| format!("the cloud's driver {cloud} lacks {}", list(&of_the_cloud))),
+        ];
+        let lacks: Vec<String> = lacks.into_iter().flatten().collect();
+        if !lacks.is_empty() {
+            return Choice::Skip(SkipReason::NotObservable, lacks.join("; "));
         }
     }
     match (candidate.served, offer.served_minor) {

@@ -5,7 +5,6 @@ use super::{CheckCx, Undo};
 use crate::ccm::Form;
 use crate::check::{Stop, Verdict};
 use crate::probe::{Observed, ReadError, Seen, judge};
-use fake_cloud::admin::Entry;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::jiff::Timestamp;
@@ -55,13 +54,12 @@ impl CheckCx {
         let instance = self.instance(&format!("who-{}", self.session.next_suffix()));
         self.put_instance(&instance).await?;
         self.create_node(NodePlan::new(&instance.name)).await?;
-        let asks =
-            || self.journal_of_instance(&instance).into_iter().find_map(|entry: Entry| entry.credential);
+        let asks = || Ok(self.journal_of_instance(&instance)?.into_iter().find_map(|entry| entry.credential));
         let asked = judge("a replica asks the cloud about a new Node", |who: &Option<String>| match who {
             Some(who) => Seen::Yes(who.clone()),
             None => Seen::NotYet(String::new()),
         });
-        self.eventually("some replica is active", self.limits().watch(), async || Ok(asks()), asked).await
+        self.eventually("some replica is active", self.limits().watch(), async || asks(), asked).await
     }
 
     /// The Pods of a replica.

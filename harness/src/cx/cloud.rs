@@ -1,24 +1,24 @@
-//! The fake cloud as a check uses it: inventory, journal, faults, barriers.
+//! The cloud as a check uses it: inventory, journal, faults, barriers.
 
 use super::{CheckCx, Undo};
 use crate::check::Stop;
-use crate::probe::{Observed, ReadError};
-use fake_cloud::admin::{
-    ActiveFault, Client, ClientError, Effect, Entry, Fault, Inventory, LoadBalancer, Match, Op,
+use crate::cloud::{
+    ActiveFault, Cloud, CloudError, Effect, Entry, Fault, Instance, Inventory, LoadBalancer, Match, Op,
 };
+use crate::probe::{Observed, ReadError};
 
-/// A barrier this check has raised. Calls that match wait at it until it is opened, at the latest by cleanup.
+/// A barrier this check has raised. Calls that match wait at it until it is released, at the latest by cleanup.
 #[derive(Debug)]
-pub struct Gate {
+pub struct Barrier {
     id: u64,
-    cloud: Client,
+    cloud: Cloud,
 }
 
-impl Gate {
+impl Barrier {
     /// How many calls wait at it now.
     ///
     /// # Errors
-    /// When the fake cloud does not answer.
+    /// When the cloud does not answer.
     pub async fn waiting(&self) -> Result<u64, ReadError> {
         self.cloud.barrier(self.id).await.map(|status| status.waiting).map_err(passing)
     }
@@ -26,9 +26,9 @@ impl Gate {
     /// Lets the waiting calls take effect and takes the barrier away.
     ///
     /// # Errors
-    /// When the fake cloud does not answer.
-    pub async fn open(self) -> Result<(), Stop> {
-        self.cloud.release(self.id).await?;
+    /// When the cloud does not answer.
+    pub async fn release(self) -> Result<(), Stop> {
+        self.cloud.release_barrier(self.id).await?;
         Ok(())
     }
 }
@@ -65,7 +65,7 @@ impl Observed for Inventory {
     }
 }
 
-pub(super) fn passing(error: ClientError) -> ReadError {
+pub(super) fn passing(error: CloudError) -> ReadError {
     ReadError::passing(crate::check::chain(&error))
 }
 
@@ -73,18 +73,24 @@ impl CheckCx {
     /// Everything the cloud holds.
     ///
     /// # Errors
-    /// When the fake cloud does not answer.
+    /// When the cloud does not answer.
     pub async fn inventory(&self) -> Result<Inventory, ReadError> {
         self.session.cloud().inventory().await.map_err(passing)
     }
 
     /// Journal entries since this check began that fit, in order of arrival.
-    pub fn journal(&self, fits: impl Fn(&Entry) -> bool) -> Vec<Entry> {
+    ///
+    /// # Errors
+    /// While the cloud is not heard, so that what is known of its journal is the past.
+    pub fn journal(&self, fits: impl Fn(&Entry) -> bool) -> Result<Vec<Entry>, ReadError> {
         self.session.journal().since(self.mark, fits)
     }
 
     /// Journal entries about an instance since this check began: by id, name or providerID.
-    pub fn journal_of_instance(&self, instance: &fake_cloud::admin::Instance) -> Vec<Entry> {
+    ///
+    /// # Errors
+    /// As [`CheckCx::journal`].
+    pub fn journal_of_instance(&self, instance: &Instance) -> Result<Vec<Entry>, ReadError> {
         let (id, name) = (instance.id.clone(), instance.name.clone());
         let provider_id = instance.provider_id.clone();
         self.journal(move |entry| {
@@ -97,7 +103,7 @@ impl CheckCx {
     /// Puts a fault in force until it is used up, cleared, or the check ends.
     ///
     /// # Errors
-    /// When the fake cloud refuses.
+    /// When the cloud refuses.
     pub async fn inject(&self, fault: Fault) -> Result<ActiveFault, Stop> {
         let active = self.session.cloud().inject(&fault).await?;
         self.on_end(Undo::Fault(active.id));
@@ -107,7 +113,7 @@ impl CheckCx {
     /// An HTTP status instead of an answer, for these operations on this object, until cleared.
     ///
     /// # Errors
-    /// When the fake cloud refuses.
+    /// When the cloud refuses.
     pub async fn fail_with(&self, status: u16, ops: &[Op], resource: &str) -> Result<ActiveFault, Stop> {
         self.inject(Fault {
             matching: Match { ops: ops.to_vec(), resource: Some(resource.to_owned()), ..Match::default() },
@@ -121,7 +127,7 @@ impl CheckCx {
     /// How often a fault has hit.
     ///
     /// # Errors
-    /// When the fake cloud does not answer.
+    /// When the cloud does not answer.
     pub async fn hits(&self, fault: &ActiveFault) -> Result<u64, ReadError> {
         self.session.cloud().fault(fault.id).await.map(|f| f.hits).map_err(passing)
     }
@@ -129,7 +135,7 @@ impl CheckCx {
     /// Ends a fault.
     ///
     /// # Errors
-    /// When the fake cloud does not answer.
+    /// When the cloud does not answer.
     pub async fn clear(&self, fault: &ActiveFault) -> Result<(), Stop> {
         self.session.cloud().clear_fault(fault.id).await?;
         Ok(())
@@ -138,26 +144,26 @@ impl CheckCx {
     /// Holds these operations on this object before they take effect.
     ///
     /// # Errors
-    /// When the fake cloud refuses.
-    pub async fn hold(&self, ops: &[Op], resource: &str) -> Result<Gate, Stop> {
+    /// When the cloud refuses.
+    pub async fn raise_barrier(&self, ops: &[Op], resource: &str) -> Result<Barrier, Stop> {
         let matching = Match { ops: ops.to_vec(), resource: Some(resource.to_owned()), ..Match::default() };
         let cloud = self.session.cloud().clone();
         let barrier = cloud.raise_barrier(&matching).await?;
         self.on_end(Undo::Barrier(barrier.id));
-        Ok(Gate { id: barrier.id, cloud })
+        Ok(Barrier { id: barrier.id, cloud })
     }
 
     /// Deletes a load balancer behind the CCM's back, with everything that belongs to it.
     ///
     /// # Errors
-    /// When the fake cloud refuses.
+    /// When the cloud refuses.
     pub async fn remove_load_balancer(&self, lb: &LoadBalancer) -> Result<(), Stop> {
-        self.session.cloud().delete_load_balancer(&lb.id, true).await?;
+        self.session.cloud().remove_load_balancer(&lb.id).await?;
         Ok(())
     }
 
     pub(super) async fn undo_instance(&self, id: &str) -> Result<(), String> {
-        absent_is_fine(self.session.cloud().delete_instance(id).await)
+        absent_is_fine(self.session.cloud().remove_instance(id).await)
     }
 
     pub(super) async fn undo_fault(&self, id: u64) -> Result<(), String> {
@@ -165,11 +171,11 @@ impl CheckCx {
     }
 
     pub(super) async fn undo_barrier(&self, id: u64) -> Result<(), String> {
-        absent_is_fine(self.session.cloud().release(id).await.map(|_| ()))
+        absent_is_fine(self.session.cloud().release_barrier(id).await.map(|_| ()))
     }
 }
 
-fn absent_is_fine(outcome: Result<(), ClientError>) -> Result<(), String> {
+fn absent_is_fine(outcome: Result<(), CloudError>) -> Result<(), String> {
     match outcome {
         Ok(()) => Ok(()),
         Err(error) if error.is_not_found() => Ok(()),

@@ -40,7 +40,7 @@ impl CheckCx {
     async fn make_crash(&self) -> Result<Crash, Stop> {
         let replica = self.active_replica().await?;
         let (holder, transitions) = (self.lease_holder(), self.lease_transitions());
-        let mark = self.session.journal().mark();
+        let mark = self.session.journal().mark()?;
         let at = Instant::now();
         self.kill(&replica).await?;
         Ok(Crash { replica, holder, transitions, mark, at })

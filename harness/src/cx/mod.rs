@@ -13,7 +13,7 @@ mod undo;
 
 pub use crate::session::Network;
 pub use ccm::End;
-pub use cloud::Gate;
+pub use cloud::Barrier;
 pub use cold::{Canary, Cold};
 pub use nodes::{NodePlan, Ready, address, taint, uninitialized};
 pub use services::{ServicePlan, ServiceRef, load_balancer};
@@ -81,7 +81,7 @@ impl CheckCx {
     ) -> Result<CheckCx, Stop> {
         let client = session.client_named(&format!("ccm-conformance/{id}")).await?;
         let probe = Probe::new(session.world().pulse().clone());
-        let mark = session.journal().mark();
+        let mark = session.journal().position();
         let prefix = format!("{}-{}", label_of(id), session.next_suffix());
         Ok(CheckCx {
             id,

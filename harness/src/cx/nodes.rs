@@ -2,10 +2,9 @@
 
 use super::{CheckCx, Undo};
 use crate::check::Stop;
+use crate::cloud::{Address, Instance, InstanceState};
 use crate::k8s::{L_EXCL, T_UNINIT};
 use crate::probe::pause;
-use fake_cloud::admin::{Address, Instance, InstanceState};
-use fake_cloud::dialects::Kind;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::core::v1::{Node, NodeAddress, NodeCondition, NodeSpec, NodeStatus, Taint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, Time};
@@ -201,13 +200,14 @@ impl CheckCx {
     /// Puts an instance into the cloud, or changes it; it goes when the check ends.
     ///
     /// # Errors
-    /// [`Stop::NotObservable`] when the cloud's API cannot show its addresses; else that the fake cloud refuses.
+    /// [`Stop::NotObservable`] when the cloud's API cannot show its addresses; else that the cloud refuses.
     pub async fn put_instance(&self, instance: &Instance) -> Result<(), Stop> {
-        let dialect = &self.session.plan().profile.dialect;
-        if let Some(lack) = Kind::find(dialect).and_then(|kind| kind.shown.lacks(&instance.addresses)) {
+        let cloud = self.session.cloud();
+        if let Some(lack) = cloud.shown().lacks(&instance.addresses) {
+            let dialect = &self.session.plan().profile.dialect;
             return Err(Stop::NotObservable(format!("the API of {dialect} cannot show it: {lack}")));
         }
-        self.session.cloud().put_instance(instance).await?;
+        cloud.put_instance(instance).await?;
         self.on_end(Undo::Instance(instance.id.clone()));
         Ok(())
     }
@@ -215,9 +215,9 @@ impl CheckCx {
     /// Takes an instance away, as a cloud's operator would.
     ///
     /// # Errors
-    /// When the fake cloud refuses.
+    /// When the cloud refuses.
     pub async fn delete_instance(&self, instance: &Instance) -> Result<(), Stop> {
-        Ok(self.session.cloud().delete_instance(&instance.id).await?)
+        Ok(self.session.cloud().remove_instance(&instance.id).await?)
     }
 
     /// Creates a synthetic Node; it goes when the check ends. A Ready one is kept Ready.

@@ -8,14 +8,16 @@ use super::play;
 use super::variant::{Surroundings, Variant};
 use crate::ccm::Applier;
 use crate::check::chain;
-use crate::cloud::{LocalCloud, fresh_token};
-use crate::cluster::{EmbeddedCluster, EmbeddedMachine, EmbeddedSpec, Role};
+use crate::cloud::{
+    Address, CloudSpec, Credential, Instance, InstanceState, Place, RunningCloud, fresh_token, start,
+};
 use crate::images::IMAGE_REGISTRY;
 use crate::k8s::World;
 use crate::probe::{Pulse, poll};
 use bootstrap::{CloudEndpoint, Cni, KubeProxy, Topology, YesNo};
-use embedded_controllers::{CloudProvider, Dns, PodNetwork, ServiceVip};
-use fake_cloud::admin::{Address, Credential, Instance, InstanceState};
+use embedded_cluster::{
+    CloudProvider, Cluster, ClusterSpec, Dns, MachineSpec, PodNetwork, Program, Role, ServiceVip, User,
+};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
 use kube::ResourceExt;
@@ -45,12 +47,12 @@ pub(super) enum Order {
 /// One cluster under measurement, with its cloud.
 pub(super) struct Bench<'a> {
     question: &'a Question,
-    pub(super) cluster: EmbeddedCluster,
+    pub(super) cluster: Cluster,
     /// Where the CCM runs when that is elsewhere.
-    hosting: Option<EmbeddedCluster>,
-    cloud: LocalCloud,
+    hosting: Option<Cluster>,
+    cloud: RunningCloud,
     pub(super) variant: Variant,
-    machines: Vec<EmbeddedMachine>,
+    machines: Vec<MachineSpec>,
     /// What the cloud knows of them.
     instances: Vec<Instance>,
     /// The kubeconfig of a CCM that runs elsewhere goes with this folder.
@@ -61,10 +63,12 @@ impl<'a> Bench<'a> {
     pub(super) async fn start(bench: &EmbeddedBench, question: &'a Question) -> Result<Bench<'a>, String> {
         let cell = &question.cell.cluster;
         let version = version(cell)?;
-        let cloud = LocalCloud::start(&bench.profile.dialect).await.map_err(|error| chain(&error))?;
+        let cloud = start(CloudSpec { dialect: &bench.profile.dialect, place: Place::ThisProcess })
+            .await
+            .map_err(|error| chain(&error))?;
         let token = fresh_token().map_err(|error| chain(&error))?;
         let hosted = cell.topology == Topology::Hosted;
-        let endpoint = cloud.record().endpoint;
+        let endpoint = cloud.record().endpoint.clone();
         let port = endpoint.rsplit(':').next().unwrap_or_default().to_owned();
         let by_name = cell.cloud_endpoint == CloudEndpoint::Name;
         let named = if by_name { format!("http://{CLOUD_NAME}:{port}") } else { endpoint };
@@ -75,10 +79,11 @@ impl<'a> Bench<'a> {
             Surroundings { image, endpoint: named, token: token.clone(), api_server: (String::new(), 0) };
         let dns = if cell.cni == Cni::None { Dns::Absent } else { Dns::Simulated };
         let names = BTreeMap::from([(CLOUD_NAME.to_owned(), IpAddr::V4(Ipv4Addr::LOCALHOST))]);
-        let base = |machines: Vec<EmbeddedMachine>| EmbeddedSpec {
+        let base = |machines: Vec<MachineSpec>| ClusterSpec {
             names: if by_name { names.clone() } else { BTreeMap::new() },
             pace: pace(),
-            ..EmbeddedSpec::new(machines, version)
+            kubernetes: version,
+            ..ClusterSpec::new(machines)
         };
         let folder = tempfile::tempdir().map_err(|error| format!("a folder for a kubeconfig: {error}"))?;
         let manifests = bench.folder.join(&question.case.name);
@@ -90,7 +95,7 @@ impl<'a> Bench<'a> {
             .into_iter()
             .collect();
         let preview = Variant::read(&manifests, &around)?;
-        let spec = EmbeddedSpec {
+        let spec = ClusterSpec {
             programs: if hosted { Vec::new() } else { programs(&preview, &bench.program, more.clone()) },
             network: if play::plugin(&preview).is_some() { PodNetwork::None } else { network(cell) },
             services: if cell.kube_proxy == KubeProxy::Yes {
@@ -101,8 +106,7 @@ impl<'a> Bench<'a> {
             dns,
             ..base(machines.clone())
         };
-        let cluster = EmbeddedCluster::start(spec).await.map_err(|error| chain(&error))?;
-        cluster.registered(machines.len()).await.map_err(|error| chain(&error))?;
+        let cluster = Cluster::start(spec).await.map_err(|error| chain(&error))?;
         let address = cluster.address();
         around.api_server = (address.ip().to_string(), address.port());
         let variant = Variant::read(&manifests, &around)?;
@@ -112,23 +116,23 @@ impl<'a> Bench<'a> {
             std::fs::write(&kubeconfig, text)
                 .map_err(|error| format!("{}: {error}", kubeconfig.display()))?;
             let elsewhere = vec![format!("--kubeconfig={}", kubeconfig.display())];
-            let machine = EmbeddedMachine {
+            let machine = MachineSpec {
                 labels: variant.labels_asked_for(),
                 cloud: CloudProvider::None,
-                ..EmbeddedMachine::new("management", Role::Worker)
+                ..MachineSpec::awaiting_cloud("management", Role::Worker)
             };
-            let spec = EmbeddedSpec {
+            let spec = ClusterSpec {
                 programs: programs(&variant, &bench.program, [elsewhere, more].concat()),
                 dns: Dns::Simulated,
                 ..base(vec![machine])
             };
-            Some(EmbeddedCluster::start(spec).await.map_err(|error| chain(&error))?)
+            Some(Cluster::start(spec).await.map_err(|error| chain(&error))?)
         } else {
             None
         };
-        let admin = cloud.record().client().map_err(|error| chain(&error))?;
+        let admin = cloud.attach().map_err(|error| chain(&error))?;
         let credential = Credential { name: "proof".to_owned(), token };
-        admin.put_credential(&credential).await.map_err(|error| chain(&error))?;
+        admin.admit(&credential).await.map_err(|error| chain(&error))?;
         let instances: Vec<Instance> = machines.iter().zip(1_u8..).map(|m| bench.instance(m)).collect();
         let mut known = instances.clone();
         if question.case.evicted {
@@ -208,7 +212,7 @@ impl<'a> Bench<'a> {
             let due =
                 async |_: &mut String| Ok(play::is_due(world, nodes, cell, Some(&plugin)).then_some(()));
             if poll("the network plugin", LONGEST, INTERVAL, due).await.is_ok() {
-                self.cluster.set_network(PodNetwork::Independent);
+                self.cluster.machines().set_network(PodNetwork::Independent);
             }
         }
         std::future::pending().await
@@ -217,7 +221,7 @@ impl<'a> Bench<'a> {
     /// Provokes the order in which the CCM's own Node becomes Ready long after others, and looks whether its Pod has to
     /// leave. In the end the cloud knows every machine as it is.
     async fn evicted(&self, world: &World, after_seconds: i64) -> Result<bool, String> {
-        let admin = self.cloud.record().client().map_err(|error| chain(&error))?;
+        let admin = self.cloud.attach().map_err(|error| chain(&error))?;
         let own = || {
             let names = self.variant.ccm.iter().filter_map(|w| w["metadata"]["name"].as_str());
             let names: Vec<&str> = names.collect();
@@ -244,13 +248,16 @@ impl<'a> Bench<'a> {
             hosting.stop().await;
         }
         self.cluster.stop().await;
-        self.cloud.stop().await;
+        if let Err(error) = self.cloud.stop().await {
+            tracing::warn!(%error, "the cloud was not stopped");
+        }
     }
 }
 
 impl EmbeddedBench {
     /// A Node's machine as the cloud sees it.
-    fn instance(&self, (machine, index): (&EmbeddedMachine, u8)) -> Instance {
+    fn instance(&self, (machine, index): (&MachineSpec, u8)) -> Instance {
+        let ip = Cluster::node_ipv4(u32::from(index) - 1);
         let address = |kind: &str, address: String| Address { kind: kind.to_owned(), address };
         Instance {
             id: self.profile.instance_ids().make(&machine.name),
@@ -260,7 +267,7 @@ impl EmbeddedBench {
             zone: self.profile.location.zone.clone(),
             region: self.profile.location.region.clone(),
             addresses: vec![
-                address("InternalIP", EmbeddedCluster::node_ip(u32::from(index) - 1).to_string()),
+                address("InternalIP", ip.to_string()),
                 address("ExternalIP", format!("198.51.100.{index}")),
             ],
             labels: BTreeMap::new(),
@@ -270,11 +277,8 @@ impl EmbeddedBench {
 }
 
 /// The reference CCM, as the program of every image that stands for it.
-fn programs(variant: &Variant, program: &Path, more: Vec<String>) -> Vec<embedded_controllers::Program> {
-    let own = |image: &String| embedded_controllers::Program {
-        image: image.clone(),
-        entry_point: vec![program.to_string_lossy().into_owned()],
-        arguments: Vec::new(),
+fn programs(variant: &Variant, program: &Path, more: Vec<String>) -> Vec<Program> {
+    let own = |image: &String| Program {
         keeps_entry_point: true,
         // Replicas on simulated machines share this computer's loopback.
         more_arguments: std::iter::once("--bind-address=${NODE_LOOPBACK}".to_owned())
@@ -282,15 +286,17 @@ fn programs(variant: &Variant, program: &Path, more: Vec<String>) -> Vec<embedde
             .chain(more.clone())
             .collect(),
         environment: variant.environment.clone(),
+        ..Program::new(image, [program.to_string_lossy()])
     };
     variant.images.iter().map(own).collect()
 }
 
 /// What a CCM that runs elsewhere reaches the cluster with.
-fn account_kubeconfig(cluster: &EmbeddedCluster, variant: &Variant) -> Result<String, String> {
+fn account_kubeconfig(cluster: &Cluster, variant: &Variant) -> Result<String, String> {
     let accounts = variant.accounts();
     let [(namespace, name)] = accounts.iter().collect::<Vec<_>>()[..] else {
         return Err("a CCM that runs elsewhere has one account".to_owned());
     };
-    cluster.kubeconfig_of_account(namespace, name).map_err(|error| chain(&error))
+    let user = User::service_account(namespace, name, "");
+    cluster.kubeconfig_for(&user).map_err(|error| chain(&error))
 }

@@ -1,10 +1,8 @@
 //! What the cluster of a cell is like, as an embedded one. Pure.
 
 use super::Question;
-use crate::cluster::{EmbeddedMachine, EmbeddedVersion, Role};
-use crate::config::NodeIp;
 use bootstrap::{Cluster, Cni, Topology, YesNo};
-use embedded_controllers::{NodeTaint, Pace, PodNetwork};
+use embedded_cluster::{KubernetesVersion, MachineSpec, NodeIp, NodeTaint, Pace, PodNetwork, Role};
 use std::time::Duration;
 
 /// Why an embedded cluster cannot show this cell, if so.
@@ -23,12 +21,13 @@ pub(super) fn pace() -> Pace {
     Pace { restart_first: Duration::from_secs(1), restart_longest: Duration::from_secs(5), ..Pace::default() }
 }
 
-pub(super) fn version(cell: &Cluster) -> Result<EmbeddedVersion, String> {
-    let newest = EmbeddedVersion::default();
+pub(super) fn version(cell: &Cluster) -> Result<KubernetesVersion, String> {
+    let newest = KubernetesVersion::default();
     if newest.to_string().starts_with(&format!("v{}.", cell.version)) {
         return Ok(newest);
     }
-    cell.version.to_string().parse()
+    let version = cell.version.to_string().parse();
+    version.map_err(|error: embedded_cluster::UnknownVersion| error.to_string())
 }
 
 pub(super) fn network(cell: &Cluster) -> PodNetwork {
@@ -46,7 +45,7 @@ pub(super) fn network(cell: &Cluster) -> PodNetwork {
 }
 
 /// The machines of a topology, as kubeadm and kubelets make them.
-pub(super) fn machines(cell: &Cluster) -> Vec<EmbeddedMachine> {
+pub(super) fn machines(cell: &Cluster) -> Vec<MachineSpec> {
     let (control_planes, workers) = match cell.topology {
         Topology::SingleNode => (1, 0),
         Topology::ControlPlaneAndWorker => (1, 1),
@@ -61,14 +60,15 @@ pub(super) fn machines(cell: &Cluster) -> Vec<EmbeddedMachine> {
     let startup = matches!(cell.cni, Cni::StartupTaint | Cni::StartupTaintAndWaits);
     let startup = startup.then(|| taint(&cell.startup_taint));
     let machine = |role: Role, number: u32| {
+        let name = if role == Role::ControlPlane { "control-plane" } else { "worker" };
         let own = cell.control_plane_taints.as_ref().filter(|_| role == Role::ControlPlane);
         let mut taints: Vec<NodeTaint> = own.into_iter().flatten().map(taint).collect();
         taints.extend(startup.clone());
-        EmbeddedMachine {
-            node_ip: if cell.node_ip == YesNo::Yes { NodeIp::Kept } else { NodeIp::Dropped },
+        MachineSpec {
+            node_ip: if cell.node_ip == YesNo::Yes { NodeIp::Announced } else { NodeIp::Unset },
             taints,
             kubeadm_taint: role == Role::ControlPlane && own.is_none() && control_planes + workers > 1,
-            ..EmbeddedMachine::new(format!("{role}-{number}"), role)
+            ..MachineSpec::awaiting_cloud(format!("{name}-{number}"), role)
         }
     };
     let first = (1..=control_planes).map(|number| machine(Role::ControlPlane, number));
@@ -76,6 +76,6 @@ pub(super) fn machines(cell: &Cluster) -> Vec<EmbeddedMachine> {
 }
 
 /// Whether the machine keeps no taint once everything has booted.
-pub(super) fn is_open(machine: &EmbeddedMachine, cell: &Cluster) -> bool {
+pub(super) fn is_open(machine: &MachineSpec, cell: &Cluster) -> bool {
     !machine.kubeadm_taint && machine.taints.iter().all(|taint| taint.key == cell.startup_taint.key)
 }

@@ -121,7 +121,7 @@ impl EmbeddedBench {
         let turn = self.turns.clone().acquire_owned().await.ok();
         let bench = Bench::start(self, question).await?;
         let by_name = question.cell.cluster.cloud_endpoint == CloudEndpoint::Name;
-        let end = if by_name && !bench.cluster.has_namespaces() {
+        let end = if by_name && !bench.cluster.pods().have_namespaces() {
             Ok(None)
         } else {
             let others = !bench.variant.others.is_empty();

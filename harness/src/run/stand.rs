@@ -70,11 +70,7 @@ pub fn judge_subject(
     handle: &Handle,
 ) -> Result<(), Problems> {
     let (plan, events) = (session.plan(), session.events());
-    let offer = Offer {
-        facilities: Some(session.facilities()),
-        served_minor: Some(session.state().served_minor),
-        ..Offer::declared(&plan.profile.capabilities)
-    };
+    let offer = session.offer();
     let planned = plan_for(suites, plan, &offer, judging)?;
     events.emit(Payload::SubjectKnown(Box::new(subject(suites, plan, Some(session), reproduce))));
     events.emit(Payload::ChecksPlanned { checks: planned.iter().map(Planned::event).collect() });

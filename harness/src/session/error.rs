@@ -15,12 +15,12 @@ pub enum SessionError {
     /// An image.
     #[error(transparent)]
     Image(#[from] crate::images::ImageError),
-    /// The fake cloud's container.
+    /// The cloud did not start.
     #[error(transparent)]
+    CloudStart(#[from] crate::cloud::StartError),
+    /// The cloud, in one call.
+    #[error("{}", chain(.0))]
     Cloud(#[from] crate::cloud::CloudError),
-    /// The fake cloud's admin API.
-    #[error(transparent)]
-    Admin(#[from] fake_cloud::admin::ClientError),
     /// The API server.
     #[error(transparent)]
     World(#[from] WorldError),

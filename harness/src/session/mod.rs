@@ -16,14 +16,15 @@ pub use boot::{expectation, expected_boot};
 pub use choose::settle;
 pub use crash::{Crash, Gathering, Seat};
 pub use error::SessionError;
-pub use journal::{Journal, is_lb_write, show_entry};
+pub use journal::{CallObserver, Journal, is_lb_write, show_entry};
 pub use state::{CcmState, FOLDER_PREFIX, NodeRole, ReplicaRecord, RunDir, RunState, StateError};
 pub use uninitialised::Network;
 
 use crate::ccm::{Ccm, CcmError, Form, Manifests, Surroundings, WorkloadHint};
 use crate::check::{Facility, Stop, chain};
+use crate::cloud::Cloud;
 use crate::cluster::{Cluster, ContainerOp, Machine, Operation};
-use crate::config::{Deployment, Limits, Location, RunPlan, yaml};
+use crate::config::{Deployment, Limits, Location, Offer, RunPlan, yaml};
 use crate::events::Events;
 use crate::k8s::{World, WorldError, client_for};
 use crate::probe::Pulse;
@@ -44,7 +45,7 @@ pub struct Session {
     cluster: Cluster,
     client: Client,
     world: Arc<World>,
-    cloud: fake_cloud::admin::Client,
+    cloud: Cloud,
     journal: Journal,
     ccm: Ccm,
     events: Events,
@@ -63,7 +64,7 @@ impl Session {
     /// Joins the environment that `state` describes.
     ///
     /// # Errors
-    /// When the API server, the fake cloud or the manifests cannot be read.
+    /// When the API server, the cloud or the manifests cannot be read.
     pub async fn join(
         plan: Arc<RunPlan>,
         dir: RunDir,
@@ -76,8 +77,8 @@ impl Session {
         let cluster = Cluster::attach(state.cluster.clone())?;
         let client = client_for(&state.cluster.kubeconfig, "ccm-conformance").await?;
         let world = Arc::new(World::open(&client, pulse.clone()).await?);
-        let cloud = state.cloud.client()?;
-        let journal = Journal::follow(cloud.clone(), pulse);
+        let cloud = Cloud::attach(&state.cloud)?;
+        let journal = Journal::follow(cloud.clone(), pulse).await?;
         let manifests = load_manifests(&plan)?;
         let surroundings = surroundings(&plan, &state);
         let replicas = state.replicas.iter().map(ReplicaRecord::replica).collect();
@@ -139,10 +140,12 @@ impl Session {
         self.cluster.machines()
     }
 
-    /// What the machinery can do: what the cluster's machines allow, and what the harness brings itself.
+    /// What the machinery can do: what the cluster's machines and the cloud's driver allow, and what the harness brings
+    /// itself.
     pub fn facilities(&self) -> BTreeSet<Facility> {
         let mut all = self.cluster.facilities();
-        all.extend([Facility::CloudControl, Facility::CcmControl]);
+        all.extend(self.cloud.facilities());
+        all.insert(Facility::CcmControl);
         // A hosted CCM has no Pods on the cluster whose boot could be judged.
         all.extend((self.plan.profile.deployment == Deployment::InCluster).then_some(Facility::BootsInside));
         all
@@ -166,12 +169,22 @@ impl Session {
         &self.world
     }
 
-    /// The fake cloud's admin API.
-    pub fn cloud(&self) -> &fake_cloud::admin::Client {
+    /// What is there for checks to use, all of it known.
+    pub fn offer(&self) -> Offer {
+        Offer {
+            facilities: Some(self.facilities()),
+            cloud: Some(self.cloud.driver().to_owned()),
+            served_minor: Some(self.state.served_minor),
+            ..Offer::declared(&self.plan.profile.capabilities)
+        }
+    }
+
+    /// The cloud.
+    pub fn cloud(&self) -> &Cloud {
         &self.cloud
     }
 
-    /// The fake cloud's journal.
+    /// The cloud's journal.
     pub fn journal(&self) -> &Journal {
         &self.journal
     }

@@ -112,7 +112,7 @@ impl RunState {
     /// What must appear in no output: the tokens of the run.
     pub fn secrets(&self) -> Secrets {
         let tokens = self.replicas.iter().map(|replica| replica.token.as_str());
-        Secrets::new(tokens.chain([self.cloud.admin_token.as_str()]))
+        Secrets::new(tokens.chain(self.cloud.secrets.iter().map(String::as_str)))
     }
 }
 

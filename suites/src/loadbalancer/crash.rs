@@ -2,8 +2,8 @@
 
 use super::{LB, provisioned};
 use crate::judges::{one_active, publishes};
-use fake_cloud::admin::{ActiveFault, Effect, Fault, LoadBalancer, Match, Op};
 use harness::check::{Capability, Facility, Stop, Verdict};
+use harness::cloud::{ActiveFault, Effect, Entry, Fault, LoadBalancer, Match, Op};
 use harness::cx::{Check, CheckCx, ServiceRef, load_balancer};
 use harness::probe::{Observed, Seen, at_least, holds};
 use harness::session::{Crash, show_entry};
@@ -12,7 +12,7 @@ use serde_json::json;
 use std::time::Duration;
 
 const CRASH: &[Capability] = &[Capability::LoadBalancer, Capability::LeaderElection];
-const KILL: &[Facility] = &[Facility::CloudControl, Facility::ProcessControl];
+const KILL: &[Facility] = &[Facility::ProcessControl];
 
 pub(super) const ONLY_ONE: Check = Check::must(
     "SVC-CREATE-04",
@@ -21,6 +21,7 @@ pub(super) const ONLY_ONE: Check = Check::must(
     |cx| Box::pin(creates_only_one(cx)),
 )
 .needs(LB)
+.with(&[Facility::Faults])
 .at_the_crash()
 .takes(15);
 
@@ -116,12 +117,12 @@ async fn survives_a_restart(cx: &CheckCx) -> Verdict {
     .await?;
     // The new leader ensures every Service once at its start: wait until it has looked at this one.
     let seen = |cx: &CheckCx| {
-        cx.session().journal().since(mark, |e| e.owner.as_deref() == Some(&service.owner)).len()
+        Ok(cx.session().journal().since(mark, |e| e.owner.as_deref() == Some(&service.owner))?.len())
     };
     cx.eventually(
         "the new leader looks at the Service",
         cx.limits().watch(),
-        async || Ok(seen(cx)),
+        async || seen(cx),
         holds("at least one request about it", |count: &usize| *count > 0),
     )
     .await?;
@@ -134,9 +135,9 @@ async fn survives_a_restart(cx: &CheckCx) -> Verdict {
     };
     let read = async || cx.load_balancers(&service).await;
     cx.consistently("the load balancer stays as it was", Duration::from_secs(3), read, same).await?;
-    let writes = cx.session().journal().since(mark, |e| {
-        e.owner.as_deref() == Some(&service.owner) && matches!(e.op, Op::LbCreate | Op::LbDelete)
-    });
+    let of_it =
+        |e: &Entry| e.owner.as_deref() == Some(&service.owner) && matches!(e.op, Op::LbCreate | Op::LbDelete);
+    let writes = cx.session().journal().since_now(mark, of_it).await?;
     if !writes.is_empty() {
         let seen = writes.iter().map(show_entry).collect::<Vec<_>>().join("; ");
         return Err(Stop::unmet("nothing is created or deleted for it", "no create and no delete", seen));

@@ -3,13 +3,13 @@
 use super::{LB, balancer_becomes, provisioned, published};
 use crate::judges::{MaybeService, keeps_finalizer};
 use crate::nodes::becomes_initialised;
-use fake_cloud::admin::{Effect, Entry, Fault, Inventory, Match, Op};
-use harness::check::{Capability, Stop, Verdict};
+use harness::check::{Capability, Facility, Stop, Verdict};
+use harness::cloud::{Effect, Entry, Fault, Inventory, Match, Op};
 use harness::cx::{Check, CheckCx, NodePlan, ServiceRef, load_balancer};
 use harness::k8s::{
     F_LB, L_EXCL, T_TO_BE_DELETED, T_UNINIT, addresses, has_finalizer, has_taint, ingress, provider_id, ready,
 };
-use harness::probe::{Observed, holds};
+use harness::probe::{Observed, ReadError, holds};
 use harness::session::show_entry;
 use kube::ResourceExt;
 use serde_json::json;
@@ -41,7 +41,8 @@ pub(super) const CHECKS: [Check; 9] = [
         "k8s.io/cloud-provider service/controller.go syncLoadBalancerIfNeeded",
         |cx| Box::pin(persists_the_finalizer_first(cx)),
     )
-    .needs(LB),
+    .needs(LB)
+    .with(&[Facility::Barriers]),
     Check::must(
         "SVC-CREATE-02",
         "the Service publishes exactly the load balancer's addresses",
@@ -56,6 +57,7 @@ pub(super) const CHECKS: [Check; 9] = [
         |cx| Box::pin(waits_for_an_address(cx)),
     )
     .needs(LB)
+    .with(&[Facility::Faults])
     .takes(8),
     Check::must("SVC-CREATE-05", "every Service port is a frontend with its protocol and node port", PROVIDER, |cx| {
         Box::pin(has_every_port(cx))
@@ -77,6 +79,7 @@ pub(super) const CHECKS: [Check; 9] = [
         |cx| Box::pin(retries_with_backoff(cx)),
     )
     .needs(LB)
+    .with(&[Facility::Faults])
     .takes(36),
 ];
 
@@ -101,7 +104,7 @@ async fn leaves_classed_services_alone(cx: &CheckCx) -> Verdict {
             clean && requests.is_empty()
         },
     );
-    let read = async || Ok((cx.find_service(&classed), requests_about(cx, &classed)));
+    let read = async || Ok((cx.find_service(&classed), requests_about(cx, &classed)?));
     cx.consistently("a Service with a class is not touched", cx.limits().quiet_services(), read, untouched)
         .await?;
     cx.delete_service(&classed).await?;
@@ -115,8 +118,9 @@ async fn leaves_classed_services_alone(cx: &CheckCx) -> Verdict {
 }
 
 /// Requests to the cloud about a Service, as the journal shows them.
-fn requests_about(cx: &CheckCx, service: &ServiceRef) -> Vec<String> {
-    cx.journal(|entry| entry.owner.as_deref() == Some(&service.owner)).iter().map(show_entry).collect()
+fn requests_about(cx: &CheckCx, service: &ServiceRef) -> Result<Vec<String>, ReadError> {
+    let about = |entry: &Entry| entry.owner.as_deref() == Some(&service.owner);
+    Ok(cx.journal(about)?.iter().map(show_entry).collect())
 }
 
 async fn persists_the_finalizer_first(cx: &CheckCx) -> Verdict {
@@ -124,12 +128,12 @@ async fn persists_the_finalizer_first(cx: &CheckCx) -> Verdict {
     let service = cx
         .create_service(load_balancer("web").port(80).with(|s| s.type_ = Some("ClusterIP".to_owned())))
         .await?;
-    let gate = cx.hold(&[Op::LbCreate, Op::AuxCreate], &service.owner).await?;
+    let barrier = cx.raise_barrier(&[Op::LbCreate, Op::AuxCreate], &service.owner).await?;
     cx.patch_service(&service, &json!({"spec": {"type": "LoadBalancer"}})).await?;
     cx.eventually(
         "the CCM asks the cloud for a load balancer",
         cx.limits().watch(),
-        async || gate.waiting().await,
+        async || barrier.waiting().await,
         holds("a creation waiting at the barrier", |waiting: &u64| *waiting > 0),
     )
     .await?;
@@ -142,7 +146,7 @@ async fn persists_the_finalizer_first(cx: &CheckCx) -> Verdict {
             stored.observed(),
         ));
     }
-    gate.open().await?;
+    barrier.release().await?;
     published(cx, &service).await?;
     Ok(())
 }
@@ -298,15 +302,15 @@ async fn retries_with_backoff(cx: &CheckCx) -> Verdict {
     // (contract section 24), so the number of attempts is bounded by that of such changes; a loop without back-off is
     // far above.
     let watched = Instant::now();
-    let attempts = |cx: &CheckCx| -> Vec<u64> {
+    let attempts = |cx: &CheckCx| -> Result<Vec<u64>, ReadError> {
         let about = |e: &Entry| e.op == Op::LbCreate && e.owner.as_deref() == Some(&service.owner);
-        cx.journal(about).iter().map(|entry| entry.at_ms).collect()
+        Ok(cx.journal(about)?.iter().map(|entry| entry.at_ms).collect())
     };
-    let before = attempts(cx).len();
+    let before = attempts(cx)?.len();
     let window = Duration::from_secs(16);
     let read = async || {
         let allowed = 4 + node_changes(cx, watched);
-        Ok((attempts(cx).len() - before, allowed))
+        Ok((attempts(cx)?.len() - before, allowed))
     };
     let bounded = holds(
         "at most 4 attempts and one per change of the eligible Nodes",
@@ -318,7 +322,7 @@ async fn retries_with_backoff(cx: &CheckCx) -> Verdict {
     let promise = "the load balancer is there after the failures, without a restart";
     cx.eventually(promise, cx.limits().services_after(watched.elapsed()), read, crate::judges::one_active())
         .await?;
-    let at = attempts(cx);
+    let at = attempts(cx)?;
     cx.record("attempts_after_ms", format!("{:?}", at.iter().map(|t| t - at[0]).collect::<Vec<_>>()));
     Ok(())
 }

@@ -2,8 +2,8 @@
 
 use super::{LB, provisioned};
 use crate::judges::{MaybeService, keeps_finalizer, nothing_left};
-use fake_cloud::admin::{Effect, Fault, Match, Op};
-use harness::check::{Stop, Verdict};
+use harness::check::{Facility, Stop, Verdict};
+use harness::cloud::{Effect, Fault, Match, Op};
 use harness::cx::{Check, CheckCx, ServiceRef, load_balancer};
 use harness::k8s::is_being_deleted;
 use harness::probe::{Observed, absent, holds};
@@ -17,11 +17,13 @@ pub(super) const CHECKS: [Check; 4] = [
         SYNC,
         |cx| Box::pin(waits_for_the_cloud(cx)),
     )
-    .needs(LB),
+    .needs(LB)
+    .with(&[Facility::Barriers]),
     Check::must("SVC-DEL-02", "a failed deletion keeps the finalizer and is tried again", SYNC, |cx| {
         Box::pin(retries_deletion(cx))
     })
     .needs(LB)
+    .with(&[Facility::Faults])
     .takes(16),
     Check::must(
         "SVC-DEL-03",
@@ -48,12 +50,12 @@ async fn service_goes(cx: &CheckCx, service: &ServiceRef, limit: std::time::Dura
 
 async fn waits_for_the_cloud(cx: &CheckCx) -> Verdict {
     let (service, lb) = provisioned(cx, load_balancer("web").port(80)).await?;
-    let gate = cx.hold(&[Op::LbDelete], &lb.id).await?;
+    let barrier = cx.raise_barrier(&[Op::LbDelete], &lb.id).await?;
     cx.delete_service(&service).await?;
     cx.eventually(
         "the CCM asks the cloud to delete the load balancer",
         cx.limits().watch(),
-        async || gate.waiting().await,
+        async || barrier.waiting().await,
         holds("a deletion waiting at the barrier", |waiting: &u64| *waiting > 0),
     )
     .await?;
@@ -69,7 +71,7 @@ async fn waits_for_the_cloud(cx: &CheckCx) -> Verdict {
         held,
     )
     .await?;
-    gate.open().await?;
+    barrier.release().await?;
     service_goes(cx, &service, cx.limits().watch()).await
 }
 

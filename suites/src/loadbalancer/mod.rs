@@ -10,8 +10,8 @@ mod update;
 pub(crate) use crash::RESTART;
 
 use crate::judges::{keeps_finalizer, one_active, publishes};
-use fake_cloud::admin::LoadBalancer;
 use harness::check::{Capability, Stop};
+use harness::cloud::LoadBalancer;
 use harness::cx::{CheckCx, ServicePlan, ServiceRef, Suite};
 use harness::probe::holds;
 

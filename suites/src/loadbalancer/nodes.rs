@@ -1,8 +1,8 @@
 //! The node set behind load balancers (contract SVC-NODES).
 
 use super::{balancer_becomes, provisioned};
-use fake_cloud::admin::Instance;
 use harness::check::{Capability, Stop, Verdict};
+use harness::cloud::Instance;
 use harness::cx::{Check, CheckCx, NodePlan, ServiceRef, load_balancer};
 use harness::k8s::L_EXCL;
 use serde_json::{Value, json};

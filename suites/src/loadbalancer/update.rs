@@ -2,8 +2,8 @@
 
 use super::{LB, balancer_becomes, provisioned};
 use crate::judges::{MaybeService, keeps_finalizer, nothing_left, publishes};
-use fake_cloud::admin::{Inventory, LoadBalancer, Op};
-use harness::check::{Stop, Verdict};
+use harness::check::{Facility, Stop, Verdict};
+use harness::cloud::{Inventory, LoadBalancer, Op};
 use harness::cx::{Check, CheckCx, ServiceRef, load_balancer};
 use harness::k8s::{F_LB, has_finalizer};
 use harness::probe::holds;
@@ -33,7 +33,8 @@ pub(super) const CHECKS: [Check; 3] = [
         "k8s.io/cloud-provider service/controller.go; kubernetes service/strategy.go dropTypeDependentFields",
         |cx| Box::pin(cleans_up_on_type_change(cx)),
     )
-    .needs(LB),
+    .needs(LB)
+    .with(&[Facility::Barriers]),
 ];
 
 async fn follows_each_field(cx: &CheckCx) -> Verdict {
@@ -122,13 +123,13 @@ async fn keeps_identity(cx: &CheckCx) -> Verdict {
 
 async fn cleans_up_on_type_change(cx: &CheckCx) -> Verdict {
     let (service, lb) = provisioned(cx, load_balancer("web").port(80)).await?;
-    let gate = cx.hold(&[Op::LbDelete], &lb.id).await?;
+    let barrier = cx.raise_barrier(&[Op::LbDelete], &lb.id).await?;
     cx.patch_service(&service, &json!({"spec": {"type": "ClusterIP"}})).await?;
     let limit = cx.limits().watch();
     cx.eventually(
         "the CCM asks the cloud to delete the load balancer",
         limit,
-        async || gate.waiting().await,
+        async || barrier.waiting().await,
         holds("a deletion waiting at the barrier", |waiting: &u64| *waiting > 0),
     )
     .await?;
@@ -141,7 +142,7 @@ async fn cleans_up_on_type_change(cx: &CheckCx) -> Verdict {
         keeps_finalizer(),
     )
     .await?;
-    gate.open().await?;
+    barrier.release().await?;
     let read = async || cx.inventory_of(&service).await;
     cx.eventually("everything of it is gone from the cloud", limit, read, nothing_left(&service)).await?;
     let let_go = holds(format!("the Service without finalizer {F_LB}"), |service: &MaybeService| {

@@ -3,8 +3,8 @@
 use crate::judges::{MaybeNode, initialised, untouched};
 use crate::nodes::becomes_initialised;
 use crate::troubles;
-use fake_cloud::admin::Op;
 use harness::check::{Stop, Verdict};
+use harness::cloud::Op;
 use harness::cx::{CheckCx, NodePlan, address};
 use harness::k8s::A_NODEIP;
 use harness::probe::{Seen, holds};
@@ -26,7 +26,7 @@ pub(super) async fn waits_out_cloud_errors(cx: &CheckCx) -> Verdict {
         let failing = holds("at least one look-up that fails", |hits: &u64| *hits > 0);
         let met =
             cx.eventually(&promise, cx.limits().watch(), async || trouble.hits(cx).await, failing).await;
-        if met.is_err() && !cx.journal(|entry| entry.op == Op::InstanceList).is_empty() {
+        if met.is_err() && !cx.journal(|entry| entry.op == Op::InstanceList)?.is_empty() {
             return Err(Stop::NotObservable(
                 "the CCM lists instances instead of looking one up, and a fault in listing would disturb all checks".to_owned(),
             ));

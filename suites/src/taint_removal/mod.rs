@@ -5,8 +5,8 @@ mod held;
 
 use crate::judges::{expected_labels, missing_metadata};
 use crate::nodes::{becomes_initialised, joins};
-use fake_cloud::admin::Op;
 use harness::check::{Capability, Facility, Stop, Verdict};
+use harness::cloud::Op;
 use harness::cx::{Check, CheckCx, NodePlan, Ready, Suite, taint, uninitialized};
 use harness::k8s::{Change, T_UNINIT, addresses, has_taint, label, provider_id, taints};
 use harness::probe::{Observed, Seen, holds, judge};
@@ -38,7 +38,7 @@ const CHECKS: &[Check] = &[
         |cx| Box::pin(initialises_earlier_nodes(cx)),
     )
     .needs(INSTANCES)
-    .with(&[Facility::CloudControl, Facility::CcmControl])
+    .with(&[Facility::CcmControl])
     .cold(),
     Check::must(
         "NODE-INIT-04",
@@ -82,6 +82,7 @@ const CHECKS: &[Check] = &[
         |cx| Box::pin(held::waits_out_cloud_errors(cx)),
     )
     .needs(INSTANCES)
+    .with(&[Facility::Faults])
     .takes(35),
     Check::must(
         "NODE-INIT-13",

@@ -218,7 +218,7 @@ impl Client {
     ///
     /// # Errors
     /// 404 when it was released before or never was.
-    pub async fn release(&self, id: u64) -> Result<BarrierStatus, ClientError> {
+    pub async fn release_barrier(&self, id: u64) -> Result<BarrierStatus, ClientError> {
         self.read(Method::POST, &["barriers", &id.to_string(), "release"]).await
     }
 
@@ -226,7 +226,7 @@ impl Client {
     ///
     /// # Errors
     /// When the fake cloud does not answer.
-    pub async fn release_all(&self) -> Result<(), ClientError> {
+    pub async fn release_barriers(&self) -> Result<(), ClientError> {
         self.write(Method::DELETE, &["barriers"], None::<&()>).await
     }
 

@@ -3,7 +3,6 @@
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 use std::collections::HashSet;
-use std::net::IpAddr;
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
@@ -36,11 +35,8 @@ async fn measure(count: usize) -> Result<(), Box<dyn std::error::Error>> {
     settings.nodes = (0..count)
         .map(|index| NodeSpec { cloud: CloudProvider::None, ..NodeSpec::new(format!("node-{index}")) })
         .collect();
-    settings.pod_cidrs = PodCidrs::Allocated(vec![PodRange {
-        first: IpAddr::from([10, 0, 0, 0]),
-        prefix: 8,
-        node_prefix: 24,
-    }]);
+    settings.pod_cidrs =
+        PodCidrs::Allocated(vec![PodRange { cluster: "10.0.0.0/8".parse()?, node_prefix: 24 }]);
     let client = server.client(User::admin());
     let (started, used) = (Instant::now(), cpu_seconds()?);
     let running = Controllers::start(Clients::same(client.clone()), settings).await?;

@@ -3,7 +3,6 @@
 //! `cargo run -p embedded-controllers --example against -- NODES [IMAGE COMMAND [ARGUMENT..]]`: that many nodes that
 //! wait for no cloud; Pods of the image run the command. Ends with Ctrl-C.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use embedded_controllers::{Clients, CloudProvider, Controllers, NodeSpec, Program, Settings};
@@ -24,14 +23,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .map(|index| NodeSpec { cloud: CloudProvider::None, ..NodeSpec::new(format!("node-{index}")) })
         .collect();
     if let Some(image) = arguments.next() {
-        settings.programs.push(Program {
-            image,
-            entry_point: arguments.collect(),
-            arguments: Vec::new(),
-            keeps_entry_point: false,
-            more_arguments: Vec::new(),
-            environment: BTreeMap::new(),
-        });
+        settings.programs.push(Program::new(image, arguments));
     }
     let running = Controllers::start(Clients::same(kube::Client::try_from(config)?), settings).await?;
     tokio::signal::ctrl_c().await?;

@@ -4,10 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use rustix::process::Signal;
+use serde::{Deserialize, Serialize};
 
 use crate::cache::Key;
-use crate::nodes::fleet::{Fleet, Heart, MachineState, Power};
-use crate::nodes::wheel::Wheel;
+use crate::nodes::fleet::{Fleet, Heartbeat, MachineState, Power};
+use crate::nodes::kubelets::KubeletLoop;
 use crate::pods::logs::{LogLine, LogReader};
 use crate::pods::manager::Shared;
 use crate::pods::note::Note;
@@ -39,7 +40,8 @@ pub enum NoSuch {
 const UID: usize = 36;
 
 /// What can be done to the program of a container.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum ContainerSignal {
     /// It ends at once.
     Kill,
@@ -55,7 +57,7 @@ pub enum ContainerSignal {
 #[derive(Clone)]
 pub struct Nodes {
     pub(crate) fleet: Arc<Fleet>,
-    pub(crate) wheel: Arc<Wheel>,
+    pub(crate) kubelets: Arc<KubeletLoop>,
     pub(crate) pods: Arc<Shared>,
 }
 
@@ -87,8 +89,18 @@ impl Nodes {
     pub fn add(&self, spec: NodeSpec) -> Result<MachineState, NoSuch> {
         let name = spec.name.clone();
         let state = self.fleet.add(spec).ok_or_else(|| NoSuch::MachineTwice(name.clone()))?;
-        self.wheel.queue.add(name);
+        self.kubelets.queue.add(name);
         Ok(state)
+    }
+
+    /// Waits until the kubelet of a machine has registered its Node, in its present run.
+    ///
+    /// # Errors
+    /// When there is no such machine, or it is removed meanwhile.
+    pub async fn registered(&self, name: &str) -> Result<(), NoSuch> {
+        let gone = || NoSuch::Machine(name.to_owned());
+        let mut said = self.fleet.heartbeats(name).ok_or_else(gone)?;
+        said.wait_for(|heartbeat| heartbeat.registered).await.map(|_| ()).map_err(|_| gone())
     }
 
     /// Takes a machine away, with everything that runs on it. Its Node stays, as with a machine that was destroyed.
@@ -117,7 +129,7 @@ impl Nodes {
     /// # Errors
     /// When there is no such machine.
     pub fn start_kubelet(&self, name: &str) -> Result<(), NoSuch> {
-        self.fleet.note(name, |heart| *heart = Heart::default());
+        self.fleet.note(name, |heartbeat| *heartbeat = Heartbeat::default());
         self.change(name, |state| state.kubelet_runs = true)
     }
 
@@ -153,7 +165,7 @@ impl Nodes {
     ///
     /// # Errors
     /// When there is no such machine.
-    pub fn stop(&self, name: &str) -> Result<(), NoSuch> {
+    pub fn power_off(&self, name: &str) -> Result<(), NoSuch> {
         self.change(name, |state| state.power = Power::Off)?;
         self.pods.tell_node(name, || Note::PowerLost);
         Ok(())
@@ -163,8 +175,8 @@ impl Nodes {
     ///
     /// # Errors
     /// When there is no such machine.
-    pub fn start(&self, name: &str) -> Result<(), NoSuch> {
-        self.fleet.note(name, |heart| *heart = Heart::default());
+    pub fn power_on(&self, name: &str) -> Result<(), NoSuch> {
+        self.fleet.note(name, |heartbeat| *heartbeat = Heartbeat::default());
         self.change(name, |state| {
             state.power = Power::On;
             state.kubelet_runs = true;
@@ -183,7 +195,7 @@ impl Nodes {
     ///
     /// # Errors
     /// When there is no such machine.
-    pub fn mend(&self, name: &str) -> Result<(), NoSuch> {
+    pub fn reconnect(&self, name: &str) -> Result<(), NoSuch> {
         self.change(name, |state| state.cut_off = false)
     }
 
@@ -191,7 +203,7 @@ impl Nodes {
     pub fn set_network(&self, network: PodNetwork) {
         self.pods.world.set_network(network);
         for name in self.fleet.names() {
-            self.wheel.queue.add(name.clone());
+            self.kubelets.queue.add(name.clone());
             self.pods.look_at_node(&name);
         }
     }
@@ -200,7 +212,7 @@ impl Nodes {
         let (before, after) =
             self.fleet.change(name, change).ok_or_else(|| NoSuch::Machine(name.to_owned()))?;
         if before != after || after.speaks() {
-            self.wheel.queue.add(name.to_owned());
+            self.kubelets.queue.add(name.to_owned());
             self.pods.tell_node(name, || Note::Look);
             self.pods.look_at_node(name);
         }

@@ -31,6 +31,6 @@ pub use pods::logs::{LogLine, LogReader};
 pub use pods::manager::PodsError;
 pub use running::{Controllers, Running, StartError};
 pub use settings::{
-    CloudProvider, Dns, KubernetesVersion, Mounts, NodeSpec, NodeTaint, Pace, PodCidrs, PodNetwork, PodRange,
-    Program, Resources, ServiceVip, Settings,
+    CloudProvider, Controller, Dns, KubernetesVersion, Mounts, NodeSpec, NodeTaint, Pace, PodCidrs,
+    PodNetwork, PodRange, Program, Resources, ServiceVip, Settings,
 };

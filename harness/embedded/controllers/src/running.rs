@@ -6,9 +6,9 @@ use std::time::Duration;
 use crate::clients::Clients;
 use crate::handles::{Nodes, Pods};
 use crate::nodes::fleet::Fleet;
-use crate::nodes::wheel::Wheel;
+use crate::nodes::kubelets::KubeletLoop;
 use crate::pods::manager::{PodsError, Shared};
-use crate::settings::Settings;
+use crate::settings::{Controller, Settings};
 use crate::world::World;
 use crate::{cluster, lifecycle, scheduler, workloads};
 
@@ -49,22 +49,39 @@ impl Controllers {
         let specs = settings.nodes.clone();
         let world = World::new(clients.clone(), settings);
         let fleet = Arc::new(Fleet::new(clients));
-        let wheel = Wheel::new(world.clone(), fleet.clone());
+        let kubelets = KubeletLoop::new(world.clone(), fleet.clone());
         let pods = Shared::new(world.clone(), fleet.clone()).await?;
-        lifecycle::start(&world);
-        scheduler::start(&world);
-        workloads::start(&world);
-        cluster::start(&world);
+        for controller in &world.settings.controllers {
+            start(*controller, &world);
+        }
+        cluster::cni::start(&world);
         world.watch();
         world.synced().await;
-        cluster::install(&world).await.map_err(StartError::Install)?;
-        wheel.run();
+        cluster::dns::install(&world).await.map_err(StartError::Install)?;
+        kubelets.run();
         for spec in specs {
             let name = spec.name.clone();
             fleet.add(spec);
-            wheel.queue.add(name);
+            kubelets.queue.add(name);
         }
-        Ok(Running { world, nodes: Nodes { fleet, wheel, pods } })
+        Ok(Running { world, nodes: Nodes { fleet, kubelets, pods } })
+    }
+}
+
+/// Registers a controller for the changes it acts on and starts its workers.
+fn start(controller: Controller, world: &Arc<World>) {
+    match controller {
+        Controller::Scheduler => scheduler::start(world),
+        Controller::Deployment => workloads::deployment::start(world),
+        Controller::ReplicaSet => workloads::replica_set::start(world),
+        Controller::DaemonSet => workloads::daemon_set::start(world),
+        Controller::Endpoints => cluster::endpoints::start(world),
+        Controller::Namespace => cluster::namespaces::start(world),
+        Controller::GarbageCollector => cluster::garbage::start(world),
+        Controller::NodeIpam => cluster::ipam::start(world),
+        Controller::NodeLifecycle => lifecycle::health::start(world),
+        Controller::TaintEviction => lifecycle::eviction::start(world),
+        Controller::PodGarbageCollector => lifecycle::orphans::start(world),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Which checks a selection leaves.
 
 use super::{PROFILE_HEAD, SOUND, folder};
-use crate::check::{Capability, Facility, Served};
+use crate::check::{Capability, Facilities, Facility, Served};
 use crate::config::{Candidate, Choice, LONG_S, Offer, Profile, Selection, select, unknown_deviations};
 use crate::ledger::SkipReason;
 use std::collections::BTreeSet;
@@ -12,10 +12,10 @@ const fn candidate(
     suite: &'static str,
     id: &'static str,
     needs: &'static [Capability],
-    facilities: &'static [Facility],
+    facilities: &[Facility],
     served: Served,
 ) -> Candidate {
-    Candidate { suite, id, needs, facilities, served, takes_s: 0 }
+    Candidate { suite, id, needs, facilities: Facilities::of(facilities), served, takes_s: 0 }
 }
 
 const CANDIDATES: &[Candidate] = &[
@@ -28,13 +28,7 @@ const CANDIDATES: &[Candidate] = &[
         Served::Always,
     ),
     candidate("loadbalancer", "SVC-ELIG-02", &[Capability::LoadBalancer], &[], CLASS),
-    candidate(
-        "loadbalancer",
-        "SVC-DEL-01",
-        &[Capability::LoadBalancer],
-        &[Facility::CloudControl],
-        Served::Always,
-    ),
+    candidate("loadbalancer", "SVC-DEL-01", &[Capability::LoadBalancer], &[Facility::Faults], Served::Always),
     candidate("routes", "ROUTE-01", &[Capability::Routes, Capability::DualStack], &[], Served::Always),
     candidate(
         "failover",
@@ -56,9 +50,10 @@ fn everything() -> Offer {
         ]),
         facilities: Some(BTreeSet::from([
             Facility::KubeletControl,
-            Facility::CloudControl,
+            Facility::Faults,
             Facility::ProcessControl,
         ])),
+        cloud: Some("fake-cloud".to_owned()),
         served_minor: Some(36),
     }
 }
@@ -155,6 +150,9 @@ fn every_skip_has_its_reason() {
         &everything(),
         (SkipReason::Deselected, "suite loadbalancer was not asked for"),
     );
+    let blind = Offer { facilities: Some(BTreeSet::from([Facility::ProcessControl])), ..everything() };
+    let lacks = (SkipReason::NotObservable, "the cloud's driver fake-cloud lacks faults");
+    skipped("SVC-DEL-01", &all, &blind, lacks);
     let bare = Offer { facilities: Some(BTreeSet::new()), served_minor: Some(20), ..everything() };
     skipped("HA-03", &all, &bare, (SkipReason::NotObservable, "this environment lacks process-control"));
     skipped(
@@ -217,7 +215,7 @@ fn deviations_must_name_checks() {
 fn a_contract_row_stands_for_all_of_its_claims() {
     let candidates = ["SVC-UPD-01.port", "SVC-UPD-01.affinity", "SVC-UPD-02"]
         .map(|id| candidate("loadbalancer", id, &[], &[], Served::Always));
-    let offer = Offer { capabilities: BTreeSet::new(), facilities: None, served_minor: None };
+    let offer = Offer { capabilities: BTreeSet::new(), facilities: None, cloud: None, served_minor: None };
     for (pattern, expected) in [
         ("SVC-UPD-01", [true, true, false]),
         ("SVC-UPD-01*", [true, true, false]),

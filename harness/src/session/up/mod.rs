@@ -16,7 +16,7 @@ use super::uninitialised::roles_of;
 use super::{Session, SessionError, load_manifests};
 use crate::ccm::LeaseKey;
 use crate::check::chain;
-use crate::cloud::{Cloud, CloudRecord, CloudSpec, LocalCloud, fresh_token, network_of};
+use crate::cloud::{CloudRecord, CloudSpec, Place, RunningCloud, fresh_token, network_of, start};
 use crate::cluster::{
     CloudSite, ClusterRecord, ClusterSpec, Lifetime, ProgramImage, ProviderIds, Runs, begin, facts,
 };
@@ -165,7 +165,7 @@ impl Environment {
         }
     }
 
-    /// Starts the fake cloud where the cluster's machines can reach it.
+    /// Starts the cloud where the cluster's machines can reach it.
     async fn start_cloud(
         &mut self,
         cluster: &ClusterRecord,
@@ -173,43 +173,49 @@ impl Environment {
         nodes: &[Node],
         events: &Events,
     ) -> Result<CloudRecord, SessionError> {
+        let running: Arc<Mutex<Option<RunningCloud>>> = Arc::default();
+        let held = running.clone();
+        self.teardown.push("cloud", move || {
+            async move {
+                let cloud = held.lock().expect("no holder of this lock panics").take();
+                match cloud {
+                    Some(cloud) => cloud.stop().await.map_err(|error| chain(&error)),
+                    // The container of one that did not come up goes with the cluster: by the lane's label.
+                    None => Ok(()),
+                }
+            }
+            .boxed_local()
+        });
         let dialect = self.plan().profile.dialect.clone();
         let network = match &cluster.cloud_site {
-            CloudSite::ThisMachine => {
-                let running: Arc<Mutex<Option<LocalCloud>>> = Arc::default();
-                let held = running.clone();
-                self.teardown.push("fake cloud", move || {
-                    async move {
-                        let cloud = held.lock().expect("no holder of this lock panics").take();
-                        if let Some(cloud) = cloud {
-                            cloud.stop().await;
-                        }
-                        Ok(())
-                    }
-                    .boxed_local()
-                });
-                let cloud = stage(events, "fake cloud", LocalCloud::start(&dialect)).await?;
-                let record = cloud.record();
-                *running.lock().expect("no holder of this lock panics") = Some(cloud);
-                return Ok(record);
-            }
-            CloudSite::Network(network) => network.clone(),
-            CloudSite::BesideNodes => network_beside(nodes).await?,
+            CloudSite::ThisMachine => None,
+            CloudSite::Network(network) => Some(network.clone()),
+            CloudSite::BesideNodes => Some(network_beside(nodes).await?),
         };
-        let Some(images) = &artifacts.images else {
-            return Err(SessionError::Precondition(format!(
-                "there is no image of the fake cloud for network {network}: the {} backend runs programs",
-                cluster.backend
-            )));
-        };
-        // Its container goes with the cluster: by the lane's label, in whatever state it is.
         let started = async {
+            let Some(network) = network else {
+                let spec = CloudSpec { dialect: &dialect, place: Place::ThisProcess };
+                return Ok::<_, SessionError>(start(spec).await?);
+            };
+            let Some(images) = &artifacts.images else {
+                return Err(SessionError::Precondition(format!(
+                    "there is no image of the fake cloud for network {network}: the {} backend runs programs",
+                    cluster.backend
+                )));
+            };
             let engine = Engine::connect().await.map_err(ImageError::from)?;
-            let spec =
-                CloudSpec { run: &self.id, network: &network, dialect: &dialect, image: &images.cloud };
-            Ok::<_, SessionError>(Cloud::start(&engine, spec).await?)
+            let place = Place::BesideMachines {
+                run: &self.id,
+                engine: &engine,
+                network: &network,
+                image: &images.cloud,
+            };
+            Ok(start(CloudSpec { dialect: &dialect, place }).await?)
         };
-        Ok(stage(events, "fake cloud", started).await?.record().clone())
+        let cloud = stage(events, "cloud", started).await?;
+        let record = cloud.record().clone();
+        *running.lock().expect("no holder of this lock panics") = Some(cloud);
+        Ok(record)
     }
 
     fn replicas(&self) -> Result<Vec<ReplicaRecord>, SessionError> {

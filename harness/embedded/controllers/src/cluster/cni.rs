@@ -12,7 +12,7 @@ use crate::world::World;
 use crate::writing;
 
 /// Registers for changes and starts the worker, which acts while the network is of this kind.
-pub(super) fn start(world: &Arc<World>) {
+pub(crate) fn start(world: &Arc<World>) {
     let queue: Arc<Queue<String>> = Queue::new();
     let own = queue.clone();
     world.nodes.on_key(move |key| own.add(key.name));

@@ -15,7 +15,7 @@ use crate::writing;
 const NAMESPACE: &str = "kube-system";
 
 /// Creates the Deployment `coredns` and the Service `kube-dns`, where the cluster has a DNS.
-pub(super) async fn install(world: &Arc<World>) -> Result<(), kube::Error> {
+pub(crate) async fn install(world: &Arc<World>) -> Result<(), kube::Error> {
     if world.settings.dns == Dns::Absent {
         return Ok(());
     }

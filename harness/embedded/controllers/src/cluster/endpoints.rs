@@ -23,7 +23,7 @@ use crate::writing;
 const SLICE: usize = 1000;
 
 /// Registers for changes and starts the workers.
-pub(super) fn start(world: &Arc<World>) {
+pub(crate) fn start(world: &Arc<World>) {
     let queue: Arc<Queue<Key>> = Queue::new();
     let own = queue.clone();
     world.services.on_key(move |key| own.add(key));

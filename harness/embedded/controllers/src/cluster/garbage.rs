@@ -20,7 +20,7 @@ struct Collector {
 }
 
 /// Registers for changes and starts the workers.
-pub(super) fn start(world: &Arc<World>) {
+pub(crate) fn start(world: &Arc<World>) {
     let graph = Arc::new(Mutex::new(Graph::default()));
     let queue: Arc<Queue<Id>> = Queue::new();
     let mut kinds = Vec::new();

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use ipnet::IpNet;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 use serde_json::json;
@@ -53,42 +54,47 @@ impl Ranges {
 
 /// How a cluster's range is divided.
 impl PodRange {
-    fn bits(self) -> u8 {
-        if self.first.is_ipv4() { 32 } else { 128 }
-    }
-
     fn count(self) -> u32 {
-        1_u32.checked_shl(u32::from(self.node_prefix.saturating_sub(self.prefix))).unwrap_or(u32::MAX)
+        1_u32
+            .checked_shl(u32::from(self.node_prefix.saturating_sub(self.cluster.prefix_len())))
+            .unwrap_or(u32::MAX)
     }
 
     /// By how many bits the number of a part is shifted in an address.
     fn shift(self) -> u32 {
-        u32::from(self.bits().saturating_sub(self.node_prefix))
+        u32::from(self.cluster.max_prefix_len().saturating_sub(self.node_prefix))
     }
 
-    fn part(self, index: u32) -> String {
-        let offset = u128::from(index).checked_shl(self.shift()).unwrap_or(0);
-        let address: IpAddr = match self.first {
-            IpAddr::V4(first) => {
-                let offset = u32::try_from(offset).unwrap_or(0);
-                Ipv4Addr::from_bits(first.to_bits().wrapping_add(offset)).into()
+    /// The part of this number; `None`: there is none.
+    fn part(self, index: u32) -> Option<IpNet> {
+        let offset = u128::from(index).checked_shl(self.shift())?;
+        let address: IpAddr = match self.cluster {
+            IpNet::V4(cluster) => {
+                Ipv4Addr::from_bits(cluster.network().to_bits().checked_add(u32::try_from(offset).ok()?)?)
+                    .into()
             }
-            IpAddr::V6(first) => Ipv6Addr::from_bits(first.to_bits().wrapping_add(offset)).into(),
+            IpNet::V6(cluster) => {
+                Ipv6Addr::from_bits(cluster.network().to_bits().checked_add(offset)?).into()
+            }
         };
-        format!("{address}/{}", self.node_prefix)
+        IpNet::new(address, self.node_prefix).ok()
     }
 
-    fn index(self, part: &str) -> Option<u32> {
-        let (address, prefix) = part.split_once('/')?;
-        let offset = match (address.parse().ok()?, self.first) {
-            (IpAddr::V4(address), IpAddr::V4(first)) => {
-                u128::from(address.to_bits().checked_sub(first.to_bits())?)
+    /// The number of this part; `None`: it is no part of the cluster's range.
+    fn index(self, part: IpNet) -> Option<u32> {
+        if part.prefix_len() != self.node_prefix || !self.cluster.contains(&part) {
+            return None;
+        }
+        let offset = match (part, self.cluster) {
+            (IpNet::V4(part), IpNet::V4(cluster)) => {
+                u128::from(part.network().to_bits().checked_sub(cluster.network().to_bits())?)
             }
-            (IpAddr::V6(address), IpAddr::V6(first)) => address.to_bits().checked_sub(first.to_bits())?,
+            (IpNet::V6(part), IpNet::V6(cluster)) => {
+                part.network().to_bits().checked_sub(cluster.network().to_bits())?
+            }
             _ => return None,
         };
-        let index = u32::try_from(offset.checked_shr(self.shift())?).ok()?;
-        (prefix.parse::<u8>().ok()? == self.node_prefix && index < self.count()).then_some(index)
+        u32::try_from(offset.checked_shr(self.shift())?).ok()
     }
 }
 
@@ -102,12 +108,13 @@ impl Shape {
     }
 
     fn parts(&self, index: u32) -> Vec<String> {
-        self.0.iter().map(|range| range.part(index)).collect()
+        self.0.iter().filter_map(|range| range.part(index)).map(|part| part.to_string()).collect()
     }
 
     /// Which part a node has; `None`: what it has is not of these ranges.
     fn index(&self, parts: &[String]) -> Option<u32> {
-        parts.iter().find_map(|part| self.0.iter().find_map(|range| range.index(part)))
+        let parts = parts.iter().filter_map(|part| part.parse::<IpNet>().ok());
+        parts.into_iter().find_map(|part| self.0.iter().find_map(|range| range.index(part)))
     }
 }
 
@@ -119,7 +126,7 @@ fn has(node: &Node) -> Vec<String> {
 }
 
 /// Registers for changes and starts the worker, where Nodes get ranges.
-pub(super) fn start(world: &Arc<World>) {
+pub(crate) fn start(world: &Arc<World>) {
     let PodCidrs::Allocated(ranges) = &world.settings.pod_cidrs else { return };
     let shape = Arc::new(Shape(ranges.clone()));
     let ranges = Arc::new(Mutex::new(Ranges::default()));
@@ -170,38 +177,33 @@ async fn look(world: &World, ranges: &Mutex<Ranges>, shape: &Shape, name: &str) 
 mod tests {
     use super::*;
 
+    fn net(text: &str) -> IpNet {
+        text.parse().expect("a network")
+    }
+
     #[test]
     fn ranges_are_unique_and_come_back() {
-        let range = PodRange { first: IpAddr::from([10, 244, 0, 0]), prefix: 22, node_prefix: 24 };
+        let range = PodRange { cluster: net("10.244.0.0/22"), node_prefix: 24 };
         let mut ranges = Ranges::default();
-        let mut given = |name: &str| ranges.allocate(name, range.count()).map(|index| range.part(index));
-        assert_eq!(given("a").as_deref(), Some("10.244.0.0/24"));
-        assert_eq!(given("b").as_deref(), Some("10.244.1.0/24"));
-        assert_eq!(given("a").as_deref(), Some("10.244.0.0/24"), "asked twice");
-        assert_eq!(given("c").as_deref(), Some("10.244.2.0/24"));
-        assert_eq!(given("d").as_deref(), Some("10.244.3.0/24"));
+        let mut given = |name: &str| ranges.allocate(name, range.count()).and_then(|index| range.part(index));
+        assert_eq!(given("a"), Some(net("10.244.0.0/24")));
+        assert_eq!(given("b"), Some(net("10.244.1.0/24")));
+        assert_eq!(given("a"), Some(net("10.244.0.0/24")), "asked twice");
+        assert_eq!(given("c"), Some(net("10.244.2.0/24")));
+        assert_eq!(given("d"), Some(net("10.244.3.0/24")));
         assert_eq!(given("e"), None);
         ranges.release("b");
-        assert_eq!(
-            ranges.allocate("e", range.count()).map(|index| range.part(index)).as_deref(),
-            Some("10.244.1.0/24")
-        );
-        assert_eq!(range.index("10.244.3.0/24"), Some(3));
-        for foreign in ["10.245.0.0/24", "10.244.0.0/16", "x", "fd00::/64"] {
-            assert_eq!(range.index(foreign), None, "{foreign}");
+        assert_eq!(ranges.allocate("e", range.count()), Some(1));
+        assert_eq!(range.index(net("10.244.3.0/24")), Some(3));
+        for foreign in ["10.245.0.0/24", "10.244.0.0/16", "10.244.4.0/24", "fd00::/64"] {
+            assert_eq!(range.index(net(foreign)), None, "{foreign}");
         }
     }
 
     #[test]
     fn two_families_are_divided_side_by_side() {
-        let shape = Shape(vec![
-            PodRange { first: IpAddr::from([10, 244, 0, 0]), prefix: 16, node_prefix: 24 },
-            PodRange {
-                first: IpAddr::from([0xfd00, 0x10, 0x244, 0, 0, 0, 0, 0]),
-                prefix: 56,
-                node_prefix: 64,
-            },
-        ]);
+        let shape =
+            Shape(vec![PodRange::DEFAULT, PodRange { cluster: net("fd00:10:244::/56"), node_prefix: 64 }]);
         assert_eq!(shape.count(), 256);
         let parts = shape.parts(3);
         assert_eq!(parts, ["10.244.3.0/24", "fd00:10:244:3::/64"]);

@@ -31,7 +31,7 @@ struct Controller {
 }
 
 /// Registers for changes and starts the workers.
-pub(super) fn start(world: &Arc<World>) {
+pub(crate) fn start(world: &Arc<World>) {
     let queue: Arc<Queue<String>> = Queue::new();
     let own = queue.clone();
     world.namespaces.on_key(move |key| own.add(key.name));

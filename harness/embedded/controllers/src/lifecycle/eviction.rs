@@ -26,7 +26,7 @@ struct Eviction {
 }
 
 /// Registers for changes and starts the workers.
-pub(super) fn start(world: &Arc<World>) {
+pub(crate) fn start(world: &Arc<World>) {
     let eviction =
         Arc::new(Eviction { world: world.clone(), queue: Queue::new(), since: Mutex::new(HashMap::new()) });
     let on_node = eviction.clone();

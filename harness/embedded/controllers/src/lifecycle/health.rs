@@ -31,7 +31,7 @@ struct Health {
 }
 
 /// Registers for changes and starts the workers.
-pub(super) fn start(world: &Arc<World>) {
+pub(crate) fn start(world: &Arc<World>) {
     let health = Arc::new(Health {
         world: world.clone(),
         nodes: Queue::new(),

@@ -23,7 +23,7 @@ struct Orphans {
 }
 
 /// Registers for changes and starts the worker.
-pub(super) fn start(world: &Arc<World>) {
+pub(crate) fn start(world: &Arc<World>) {
     let orphans =
         Arc::new(Orphans { world: world.clone(), queue: Queue::new(), missing: Mutex::new(HashMap::new()) });
     let on_node = orphans.clone();

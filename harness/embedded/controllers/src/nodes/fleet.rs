@@ -1,4 +1,4 @@
-//! The machines and what state each is in. No I/O: what follows from a state is done by the wheel and the Pods.
+//! The machines and what state each is in. No I/O: what follows from a state is done by kubelets and Pods.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -50,13 +50,13 @@ struct Machine {
     spec: Arc<NodeSpec>,
     state: MachineState,
     client: Option<Client>,
-    heart: Heart,
+    heartbeat: watch::Sender<Heartbeat>,
     cut: watch::Sender<bool>,
 }
 
 /// What a kubelet remembers of what it has said.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Heart {
+pub(crate) struct Heartbeat {
     /// Whether this run of the kubelet has registered its Node: it does so once.
     pub(crate) registered: bool,
     /// When the status was last posted.
@@ -109,7 +109,7 @@ impl Fleet {
             spec: Arc::new(spec),
             state: state.clone(),
             client: None,
-            heart: Heart::default(),
+            heartbeat: watch::Sender::default(),
             cut: watch::Sender::new(false),
         };
         machines.taken.insert(loopback);
@@ -143,8 +143,13 @@ impl Fleet {
     }
 
     /// What a machine's kubelet has said so far.
-    pub(crate) fn heart(&self, name: &str) -> Option<Heart> {
-        self.read(name, |machine| machine.heart)
+    pub(crate) fn heartbeat(&self, name: &str) -> Option<Heartbeat> {
+        self.read(name, |machine| *machine.heartbeat.borrow())
+    }
+
+    /// What a machine's kubelet has said so far, and every change of that.
+    pub(crate) fn heartbeats(&self, name: &str) -> Option<watch::Receiver<Heartbeat>> {
+        self.read(name, |machine| machine.heartbeat.subscribe())
     }
 
     /// Whether a machine is cut off, and every change of that.
@@ -181,8 +186,8 @@ impl Fleet {
     }
 
     /// Notes what a machine's kubelet has said.
-    pub(crate) fn note(&self, name: &str, note: impl FnOnce(&mut Heart)) {
-        self.write(name, |machine| note(&mut machine.heart));
+    pub(crate) fn note(&self, name: &str, note: impl FnOnce(&mut Heartbeat)) {
+        self.read(name, |machine| machine.heartbeat.send_modify(note));
     }
 
     fn read<T>(&self, name: &str, read: impl FnOnce(&Machine) -> T) -> Option<T> {

@@ -1,5 +1,5 @@
 //! Machines and their kubelets.
 
 pub(crate) mod fleet;
+pub(crate) mod kubelets;
 pub(crate) mod object;
-pub(crate) mod wheel;

@@ -27,7 +27,7 @@ struct Controller {
 }
 
 /// Registers for changes and starts the workers.
-pub(super) fn start(world: &Arc<World>) {
+pub(crate) fn start(world: &Arc<World>) {
     let queue: Arc<Queue<Key>> = Queue::new();
     let own = queue.clone();
     world.daemon_sets.on_key(move |key| own.add(key));

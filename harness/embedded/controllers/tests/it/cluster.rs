@@ -142,12 +142,5 @@ where
 
 /// A program of this machine: a shell that runs what the container's arguments say.
 pub(crate) fn shell() -> Program {
-    Program {
-        image: "shell".to_owned(),
-        entry_point: vec!["sh".to_owned(), "-c".to_owned()],
-        arguments: vec!["true".to_owned()],
-        keeps_entry_point: false,
-        more_arguments: Vec::new(),
-        environment: BTreeMap::new(),
-    }
+    Program { arguments: vec!["true".to_owned()], ..Program::new("shell", ["sh", "-c"]) }
 }

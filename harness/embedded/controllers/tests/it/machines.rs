@@ -146,13 +146,8 @@ async fn with_two_families_nodes_pods_and_services_have_addresses_of_both() {
     let mut node = NodeSpec::new("node-0");
     node.node_ips = ["10.89.0.1", "fd00:10:89::1"].map(|ip| ip.parse().expect("an address")).into();
     let cluster = Cluster::with(config, vec![node], |settings| {
-        let range = |first: &str, prefix, node_prefix| PodRange {
-            first: first.parse().expect("an address"),
-            prefix,
-            node_prefix,
-        };
-        settings.pod_cidrs =
-            PodCidrs::Allocated(vec![range("10.244.0.0", 16, 24), range("fd00:10:244::", 56, 64)]);
+        let ipv6 = PodRange { cluster: "fd00:10:244::/56".parse().expect("a network"), node_prefix: 64 };
+        settings.pod_cidrs = PodCidrs::Allocated(vec![PodRange::DEFAULT, ipv6]);
     })
     .await;
     let nodes: Api<Node> = Api::all(cluster.client.clone());

@@ -1,4 +1,4 @@
-//! The kubelets' hearts: registration, Node Leases and status posts of all nodes, driven by one queue.
+//! The loop of all kubelets: registration, Node Leases and status posts of all nodes, driven by one queue.
 //!
 //! A kubelet registers its Node once a run. When the Node is deleted it stays so until the kubelet is restarted, as
 //! with the real one. Its Lease is renewed only while the Node exists.
@@ -15,7 +15,7 @@ use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::fleet::{Fleet, Heart};
+use super::fleet::{Fleet, Heartbeat};
 use super::object;
 use crate::cache::Key;
 use crate::events::{Source, Weight};
@@ -30,15 +30,15 @@ pub(crate) const LEASES: &str = "kube-node-lease";
 const AT_ONCE: usize = 32;
 
 /// The driver of all kubelets.
-pub(crate) struct Wheel {
+pub(crate) struct KubeletLoop {
     pub(crate) world: Arc<World>,
     pub(crate) fleet: Arc<Fleet>,
     pub(crate) queue: Arc<Queue<String>>,
 }
 
-impl Wheel {
+impl KubeletLoop {
     /// Registers for changes of Nodes; nothing runs yet.
-    pub(crate) fn new(world: Arc<World>, fleet: Arc<Fleet>) -> Arc<Wheel> {
+    pub(crate) fn new(world: Arc<World>, fleet: Arc<Fleet>) -> Arc<KubeletLoop> {
         let queue = Queue::new();
         let turn = queue.clone();
         let known = fleet.clone();
@@ -47,20 +47,20 @@ impl Wheel {
                 turn.add(key.name);
             }
         });
-        Arc::new(Wheel { world, fleet, queue })
+        Arc::new(KubeletLoop { world, fleet, queue })
     }
 
     /// Starts the workers.
     pub(crate) fn run(self: &Arc<Self>) {
-        let wheel = self.clone();
+        let kubelets = self.clone();
         self.queue.spawn(&self.world.tasks, "kubelet", AT_ONCE, move |name| {
-            let wheel = wheel.clone();
-            async move { wheel.turn(&name).await }
+            let kubelets = kubelets.clone();
+            async move { kubelets.turn(&name).await }
         });
     }
 
     async fn turn(&self, name: &str) -> Outcome {
-        let (Some(spec), Some(heart)) = (self.fleet.spec(name), self.fleet.heart(name)) else {
+        let (Some(spec), Some(heartbeat)) = (self.fleet.spec(name), self.fleet.heartbeat(name)) else {
             return Ok(Next::Done);
         };
         // A kubelet that does not speak is put back into the queue by whoever lets it speak again.
@@ -68,19 +68,19 @@ impl Wheel {
             return Ok(Next::Done);
         }
         let Some(client) = self.fleet.client(name) else { return Ok(Next::Done) };
-        if !heart.registered {
+        if !heartbeat.registered {
             let status = self.register(&spec, &client).await?;
-            self.fleet.note(name, |heart| (heart.registered, heart.status) = (true, status));
+            self.fleet.note(name, |heartbeat| (heartbeat.registered, heartbeat.status) = (true, status));
             return Ok(Next::After(Duration::from_millis(1)));
         }
         let Some(node) = self.world.node(name) else { return Ok(Next::Done) };
         let pace = &self.world.settings.pace;
-        let status_in = self.post_status(&spec, &node, heart, &client).await?;
-        let lease_in = match left(heart.lease, pace.lease_renewal) {
+        let status_in = self.post_status(&spec, &node, heartbeat, &client).await?;
+        let lease_in = match left(heartbeat.lease, pace.lease_renewal) {
             Some(left) => left,
             None => {
                 self.renew_lease(&node, &client).await?;
-                self.fleet.note(name, |heart| heart.lease = Some(Instant::now()));
+                self.fleet.note(name, |heartbeat| heartbeat.lease = Some(Instant::now()));
                 pace.lease_renewal
             }
         };
@@ -118,7 +118,7 @@ impl Wheel {
         &self,
         spec: &NodeSpec,
         node: &Node,
-        heart: Heart,
+        heartbeat: Heartbeat,
         client: &Client,
     ) -> Result<Duration, kube::Error> {
         let settings = &self.world.settings;
@@ -128,7 +128,7 @@ impl Wheel {
             && ["MemoryPressure", "DiskPressure", "PIDPressure"]
                 .iter()
                 .all(|type_| says(type_) == Some("False"));
-        if unchanged && let Some(left) = left(heart.status, settings.pace.status_report) {
+        if unchanged && let Some(left) = left(heartbeat.status, settings.pace.status_report) {
             return Ok(left);
         }
         let was_ready = object::is_ready(node);
@@ -154,7 +154,7 @@ impl Wheel {
         if ready && !was_ready {
             self.tell(node, client, "NodeReady", &format!("Node {} status is now: NodeReady", spec.name));
         }
-        self.fleet.note(&spec.name, |heart| heart.status = Some(Instant::now()));
+        self.fleet.note(&spec.name, |heartbeat| heartbeat.status = Some(Instant::now()));
         Ok(settings.pace.status_report)
     }
 

@@ -4,8 +4,10 @@
 //! admin token is put into the container as a file: environment and arguments can be read by anybody who may ask
 //! Docker.
 
-use super::record::CloudRecord;
-use crate::images::{Engine, EngineError, ImageError, PreparedImage, RunId, load_into_engine};
+use super::admin::Access;
+use super::{CloudSpec, Host, Kind, Place, RunningCloud, StartError, admin};
+use crate::cloud::{CloudRecord, fresh_token};
+use crate::images::{Engine, EngineError, PreparedImage, RunId, load_into_engine};
 use bollard::Docker;
 use bollard::models::{
     ContainerCreateBody, ContainerInspectResponse, EndpointSettings, HostConfig, HostConfigLogConfig,
@@ -13,12 +15,11 @@ use bollard::models::{
 };
 use bollard::query_parameters::{
     CreateContainerOptionsBuilder, LogsOptionsBuilder, RemoveContainerOptionsBuilder,
-    StopContainerOptionsBuilder, UploadToContainerOptionsBuilder,
+    UploadToContainerOptionsBuilder,
 };
-use futures::StreamExt;
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt};
 use std::collections::HashMap;
-use std::fmt::Write as _;
-use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
@@ -39,129 +40,61 @@ const READY_LIMIT: Duration = Duration::from_secs(30);
 /// Lines of its log that an error shows.
 const LINES_SHOWN: &str = "20";
 
-/// A fake cloud to start.
-#[derive(Clone, Copy, Debug)]
-pub struct CloudSpec<'a> {
-    /// The run it is for.
-    pub run: &'a RunId,
-    /// Name of the network of the run's machines, which exists.
-    pub network: &'a str,
-    /// The provider's API it speaks, e.g. `native`.
-    pub dialect: &'a str,
-    /// Its image; loaded into the engine where necessary.
-    pub image: &'a PreparedImage,
+/// Its name.
+const NAME: &str = "fake-cloud-container";
+
+/// Its line of the table.
+pub(super) const KIND: Kind = Kind {
+    name: NAME,
+    suits: |spec| matches!(spec.place, Place::BesideMachines { .. }),
+    start: |spec| start(spec).boxed(),
+    attach: admin::attach,
+};
+
+/// What the container is made of.
+#[derive(Clone, Copy)]
+struct Wanted<'a> {
+    run: &'a RunId,
+    network: &'a str,
+    dialect: &'a str,
+    image: &'a PreparedImage,
 }
 
-/// The fake cloud did not start, or could not be reached or removed.
-#[derive(Debug, thiserror::Error)]
-pub enum CloudError {
-    /// Docker.
-    #[error(transparent)]
-    Engine(#[from] EngineError),
-    /// Its image.
-    #[error(transparent)]
-    Image(#[from] ImageError),
-    /// The one in this process did not start.
-    #[error("the fake cloud did not start: {cause}")]
-    Local {
-        /// Why.
-        cause: String,
-    },
-    /// It ended instead of answering.
-    #[error("the fake cloud {name} ended with status {status} before it answered; its last lines:\n{lines}")]
-    Crashed {
-        /// The container.
-        name: String,
-        /// Its exit status.
-        status: i64,
-        /// The end of its log.
-        lines: String,
-    },
-    /// It did not answer.
-    #[error("the fake cloud {name} did not say within {limit:?} that it is ready; its last lines:\n{lines}")]
-    Silent {
-        /// The container.
-        name: String,
-        /// How long it had.
-        limit: Duration,
-        /// The end of its log.
-        lines: String,
-    },
-    /// Docker gave it no address or port.
-    #[error("the fake cloud {name} has no {what}; is the network there and the port free?")]
-    Unreachable {
-        /// The container.
-        name: String,
-        /// What is missing.
-        what: String,
-    },
-    /// No token could be made.
-    #[error("cannot read /dev/urandom")]
-    Random(#[source] std::io::Error),
-}
-
-/// A fake cloud in its container.
-#[derive(Clone, Debug)]
-pub struct Cloud {
+/// The container of a fake cloud.
+#[derive(Debug)]
+struct Container {
     engine: Engine,
     name: String,
-    container: String,
-    record: CloudRecord,
+    id: String,
 }
 
-impl Cloud {
-    /// Starts the fake cloud and waits until it answers. What a failed start has made is removed.
-    ///
-    /// # Errors
-    /// The image is not there, the container crashed (with its last lines), or it stayed silent.
-    pub async fn start(engine: &Engine, spec: CloudSpec<'_>) -> Result<Cloud, CloudError> {
-        let name = spec.run.name_of("cloud");
-        let container = create(engine, &name, spec).await?;
-        match bring_up(engine, &name, &container, spec).await {
-            Ok(record) => Ok(Cloud { engine: engine.clone(), name, container, record }),
-            Err(error) => {
-                if let Err(trouble) = remove(engine, &container, &name).await {
-                    tracing::warn!(%trouble, container = name, "a failed fake cloud was not removed");
-                }
-                Err(error)
+impl Host for Container {
+    fn stop(self: Box<Self>) -> BoxFuture<'static, Result<(), StartError>> {
+        async move { Ok(remove(&self.engine, &self.id, &self.name).await?) }.boxed()
+    }
+}
+
+async fn start(spec: CloudSpec<'_>) -> Result<RunningCloud, StartError> {
+    let Place::BesideMachines { run, engine, network, image } = spec.place else {
+        return Err(StartError::NoDriver { dialect: spec.dialect.to_owned(), names: NAME.to_owned() });
+    };
+    let name = run.name_of("cloud");
+    let wanted = Wanted { run, network, dialect: spec.dialect, image };
+    let id = create(engine, &name, wanted).await?;
+    match bring_up(engine, &name, &id, wanted).await {
+        Ok(record) => {
+            Ok(RunningCloud { record, host: Box::new(Container { engine: engine.clone(), name, id }) })
+        }
+        Err(error) => {
+            if let Err(trouble) = remove(engine, &id, &name).await {
+                tracing::warn!(%trouble, container = name, "a failed fake cloud was not removed");
             }
+            Err(error)
         }
     }
-
-    /// All another process of the run needs to use it.
-    pub fn record(&self) -> &CloudRecord {
-        &self.record
-    }
-
-    /// Its log, or the last lines of it, for evidence.
-    ///
-    /// # Errors
-    /// Docker does not answer, or the container is gone.
-    pub async fn logs(&self, lines: Option<u32>) -> Result<String, CloudError> {
-        let tail = lines.map_or_else(|| "all".to_owned(), |lines| lines.to_string());
-        Ok(logs(&self.engine, &self.container, &self.name, &tail).await?)
-    }
-
-    /// Stops it: every connection breaks and everything it knew is lost.
-    ///
-    /// # Errors
-    /// Docker does not answer, or the container is gone.
-    pub async fn stop(&self) -> Result<(), CloudError> {
-        let options = StopContainerOptionsBuilder::new().t(1).build();
-        let stopping = self.engine.docker().stop_container(&self.container, Some(options));
-        Ok(self.engine.call("stop", &self.name, LIMIT, stopping).await?)
-    }
-
-    /// Removes its container; one that is gone already is fine.
-    ///
-    /// # Errors
-    /// Docker does not answer or refuses.
-    pub async fn remove(&self) -> Result<(), CloudError> {
-        Ok(remove(&self.engine, &self.container, &self.name).await?)
-    }
 }
 
-async fn create(engine: &Engine, name: &str, spec: CloudSpec<'_>) -> Result<String, CloudError> {
+async fn create(engine: &Engine, name: &str, spec: Wanted<'_>) -> Result<String, StartError> {
     // Another run that ends may remove the image between our look and our use of it.
     for last_try in [false, true] {
         load_into_engine(engine, spec.image).await?;
@@ -177,7 +110,7 @@ async fn create(engine: &Engine, name: &str, spec: CloudSpec<'_>) -> Result<Stri
     unreachable!("the last try returns")
 }
 
-fn body(spec: CloudSpec<'_>) -> ContainerCreateBody {
+fn body(spec: Wanted<'_>) -> ContainerCreateBody {
     let listen = format!("0.0.0.0:{CLOUD_PORT}");
     let admin_listen = format!("0.0.0.0:{}", ADMIN_PORT.trim_end_matches("/tcp"));
     let token_file = format!("/{TOKEN_FILE}");
@@ -213,8 +146,8 @@ async fn bring_up(
     engine: &Engine,
     name: &str,
     container: &str,
-    spec: CloudSpec<'_>,
-) -> Result<CloudRecord, CloudError> {
+    spec: Wanted<'_>,
+) -> Result<CloudRecord, StartError> {
     let docker = engine.docker();
     let admin_token = fresh_token()?;
     let root = UploadToContainerOptionsBuilder::new().path("/").build();
@@ -226,17 +159,14 @@ async fn bring_up(
     wait_until_ready(engine, name, container).await?;
     let found = engine.call("inspect", name, LIMIT, docker.inspect_container(container, None)).await?;
     let (ip, admin) = addresses(&found, spec.network)
-        .map_err(|what| CloudError::Unreachable { name: name.to_owned(), what })?;
-    Ok(CloudRecord {
-        ip,
-        endpoint: format!("http://{ip}:{CLOUD_PORT}"),
-        admin_url: format!("http://{admin}"),
-        admin_token,
-    })
+        .map_err(|what| StartError::Unreachable { name: name.to_owned(), what })?;
+    let access =
+        Access { dialect: spec.dialect.to_owned(), admin_url: format!("http://{admin}"), admin_token };
+    Ok(access.into_record(NAME, ip, format!("http://{ip}:{CLOUD_PORT}")))
 }
 
 /// Follows the log until the line that says so. Its end before that is the container's end.
-async fn wait_until_ready(engine: &Engine, name: &str, container: &str) -> Result<(), CloudError> {
+async fn wait_until_ready(engine: &Engine, name: &str, container: &str) -> Result<(), StartError> {
     let options = LogsOptionsBuilder::new().follow(true).stdout(true).stderr(true).build();
     let mut log = engine.docker().logs(container, Some(options));
     let ready = async {
@@ -254,12 +184,12 @@ async fn wait_until_ready(engine: &Engine, name: &str, container: &str) -> Resul
     };
     let (name, lines) = (name.to_owned(), logs(engine, container, name, LINES_SHOWN).await?);
     if !ended {
-        return Err(CloudError::Silent { name, limit: READY_LIMIT, lines });
+        return Err(StartError::Silent { name, limit: READY_LIMIT, lines });
     }
     let found =
         engine.call("inspect", &name, LIMIT, engine.docker().inspect_container(container, None)).await?;
     let status = found.state.and_then(|state| state.exit_code).unwrap_or(-1);
-    Err(CloudError::Crashed { name, status, lines })
+    Err(StartError::Crashed { name, status, lines })
 }
 
 async fn logs(engine: &Engine, container: &str, name: &str, tail: &str) -> Result<String, EngineError> {
@@ -301,20 +231,6 @@ fn addresses(found: &ContainerInspectResponse, network: &str) -> Result<(Ipv4Add
     Ok((ip, admin.ok_or("published admin port")?))
 }
 
-/// A token nobody can guess: 256 random bits in hexadecimal digits.
-///
-/// # Errors
-/// The system gives no random bits.
-pub fn fresh_token() -> Result<String, CloudError> {
-    let mut bits = [0_u8; 32];
-    let read = std::fs::File::open("/dev/urandom").and_then(|mut source| source.read_exact(&mut bits));
-    read.map_err(CloudError::Random)?;
-    Ok(bits.iter().fold(String::new(), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("writing to memory cannot fail");
-        text
-    }))
-}
-
 /// A tar file that holds the token, readable for the cloud's user alone.
 fn token_archive(token: &str) -> Vec<u8> {
     let mut header = tar::Header::new_ustar();
@@ -353,11 +269,5 @@ mod tests {
         let lacks = |container| addresses(&container, "net").expect_err("one is missing");
         assert_eq!(lacks(container("", Some("40000"))), "IPv4 address on network net");
         assert_eq!(lacks(container("172.18.0.9", None)), "published admin port");
-    }
-
-    #[test]
-    fn tokens_are_long_and_never_the_same() {
-        let (one, two) = (fresh_token().expect("random"), fresh_token().expect("random"));
-        assert_eq!((one.len(), one == two), (64, false));
     }
 }

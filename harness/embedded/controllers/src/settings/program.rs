@@ -1,0 +1,50 @@
+//! Images that are programs of this machine, and how files reach them.
+
+use std::collections::BTreeMap;
+
+/// An image that is a program of this machine.
+#[derive(Debug, Clone)]
+pub struct Program {
+    /// The image reference as Pods name it.
+    pub image: String,
+    /// The image's entry point: program and first arguments. A container's `command` replaces it,
+    /// unless [`Program::keeps_entry_point`].
+    pub entry_point: Vec<String>,
+    /// The image's default arguments; a container's `args` replace them.
+    pub arguments: Vec<String>,
+    /// Whether a container's `command` is dropped: it names a path inside the image that is not on this machine.
+    pub keeps_entry_point: bool,
+    /// Arguments added at the end. `${NODE_LOOPBACK}`, `${NODE_NAME}` and `${POD_IP}` are filled in.
+    pub more_arguments: Vec<String>,
+    /// Environment added to the container's own, with the same placeholders.
+    pub environment: BTreeMap<String, String>,
+}
+
+impl Program {
+    /// A program for this image, with the first arguments it always has. The container's own `args` follow them.
+    #[must_use]
+    pub fn new<S: Into<String>>(
+        image: impl Into<String>,
+        entry_point: impl IntoIterator<Item = S>,
+    ) -> Program {
+        Program {
+            image: image.into(),
+            entry_point: entry_point.into_iter().map(Into::into).collect(),
+            arguments: Vec::new(),
+            keeps_entry_point: false,
+            more_arguments: Vec::new(),
+            environment: BTreeMap::new(),
+        }
+    }
+}
+
+/// How the paths of volume mounts reach a program that has no container.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mounts {
+    /// [`Mounts::Namespace`] where this machine allows it, else [`Mounts::Rewritten`].
+    Detect,
+    /// In a user and mount namespace of its own, made by `unshare`.
+    Namespace,
+    /// Its arguments and environment are rewritten to where the files are.
+    Rewritten,
+}

@@ -1,0 +1,99 @@
+//! What other processes may ask of a cluster, as data: one line of JSON for each order.
+
+use embedded_controllers::{ContainerSignal, NoSuch, Nodes, PodNetwork, Pods};
+use serde::{Deserialize, Serialize};
+
+/// Something to be done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "kebab-case")]
+pub(crate) enum Order {
+    /// To a machine.
+    Machine {
+        /// Its name.
+        name: String,
+        /// What.
+        operation: MachineOperation,
+    },
+    /// The pod network is replaced, on all machines.
+    PodNetwork {
+        /// By this one.
+        network: PodNetwork,
+    },
+    /// To a container's process.
+    Container {
+        /// Its id, as the Pod's status has it.
+        id: String,
+        /// What.
+        signal: ContainerSignal,
+    },
+}
+
+/// What can be done to a machine: see the methods of [`Machines`](crate::Machines).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MachineOperation {
+    /// [`Machines::start_kubelet`](crate::Machines::start_kubelet).
+    StartKubelet,
+    /// [`Machines::stop_kubelet`](crate::Machines::stop_kubelet).
+    StopKubelet,
+    /// [`Machines::restart_kubelet`](crate::Machines::restart_kubelet).
+    RestartKubelet,
+    /// [`Machines::freeze`](crate::Machines::freeze).
+    Freeze,
+    /// [`Machines::thaw`](crate::Machines::thaw).
+    Thaw,
+    /// [`Machines::power_off`](crate::Machines::power_off).
+    PowerOff,
+    /// [`Machines::power_on`](crate::Machines::power_on).
+    PowerOn,
+    /// [`Machines::cut_off`](crate::Machines::cut_off).
+    CutOff,
+    /// [`Machines::reconnect`](crate::Machines::reconnect).
+    Reconnect,
+}
+
+impl Order {
+    /// Carries it out.
+    pub(crate) fn carry_out(self, nodes: &Nodes, pods: &Pods) -> Result<(), NoSuch> {
+        match self {
+            Order::Machine { name, operation } => match operation {
+                MachineOperation::StartKubelet => nodes.start_kubelet(&name),
+                MachineOperation::StopKubelet => nodes.stop_kubelet(&name),
+                MachineOperation::RestartKubelet => nodes.restart_kubelet(&name),
+                MachineOperation::Freeze => nodes.freeze(&name),
+                MachineOperation::Thaw => nodes.thaw(&name),
+                MachineOperation::PowerOff => nodes.power_off(&name),
+                MachineOperation::PowerOn => nodes.power_on(&name),
+                MachineOperation::CutOff => nodes.cut_off(&name),
+                MachineOperation::Reconnect => nodes.reconnect(&name),
+            },
+            Order::PodNetwork { network } => {
+                nodes.set_network(network);
+                Ok(())
+            }
+            Order::Container { id, signal } => pods.signal_container(&id, signal),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_is_one_line_and_comes_back_the_same() {
+        let network =
+            PodNetwork::StartupTaint { key: "example.com/wait".to_owned(), waits_for_addresses: true };
+        let orders = [
+            Order::Machine { name: "node-0".to_owned(), operation: MachineOperation::CutOff },
+            Order::PodNetwork { network },
+            Order::Container { id: "embedded://x-y-1".to_owned(), signal: ContainerSignal::Terminate },
+        ];
+        for order in orders {
+            let text = serde_json::to_string(&order).expect("an order is JSON");
+            assert!(!text.contains('\n'), "{text}");
+            assert_eq!(serde_json::from_str::<Order>(&text).ok(), Some(order));
+        }
+        assert!(serde_json::from_str::<Order>(r#"{"do":"dance"}"#).is_err());
+    }
+}

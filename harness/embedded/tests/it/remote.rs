@@ -1,0 +1,41 @@
+//! Another process reaches machines and Pods by a socket.
+
+use crate::wait;
+use embedded_cluster::{
+    Cluster, ClusterSpec, ContainerSignal, MachineOperation, PodNetwork, Power, Remote, RemoteError,
+};
+use k8s_openapi::api::core::v1::Node;
+use kube::Api;
+
+#[tokio::test]
+async fn orders_are_carried_out_or_refused_and_a_cluster_that_is_gone_is_named() {
+    let spec = ClusterSpec { network: PodNetwork::None, ..ClusterSpec::of_nodes(1) };
+    let cluster = Cluster::start(spec).await.expect("a cluster");
+    let folder = tempfile::tempdir().expect("a folder");
+    let socket = folder.path().join("socket");
+    let serving = cluster.serve(&socket).expect("a socket");
+    cluster.serve(&socket).expect_err("it is taken");
+    let remote = Remote::new(&socket);
+
+    remote.machine("node-0", MachineOperation::Freeze).await.expect("frozen");
+    assert_eq!(cluster.machines().state("node-0").map(|state| state.power), Ok(Power::Frozen));
+    remote.machine("node-0", MachineOperation::Thaw).await.expect("goes on");
+    assert_eq!(cluster.machines().state("node-0").map(|state| state.power), Ok(Power::On));
+    remote.set_network(PodNetwork::Independent).await.expect("replaced");
+    let nodes: Api<Node> = Api::all(cluster.client());
+    wait(&nodes, "node-0", "the Node is ready once it has a network", |node| {
+        let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
+        conditions.filter(|one| one.type_ == "Ready").any(|one| one.status == "True")
+    })
+    .await;
+
+    let error = remote.machine("nobody", MachineOperation::PowerOff).await.expect_err("no such machine");
+    assert!(matches!(&error, RemoteError::Refused { why } if why.contains("nobody")), "{error:?}");
+    let error = remote.signal_container("embedded://x", ContainerSignal::Kill).await;
+    assert!(matches!(error, Err(RemoteError::Refused { .. })), "{error:?}");
+
+    drop(serving);
+    cluster.stop().await;
+    let error = remote.machine("node-0", MachineOperation::Freeze).await.expect_err("nobody is there");
+    assert!(matches!(&error, RemoteError::Gone { socket: named, .. } if *named == socket), "{error:?}");
+}

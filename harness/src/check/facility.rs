@@ -1,0 +1,141 @@
+//! What the machinery around the CCM can do.
+
+use std::fmt;
+
+/// What the machinery around the CCM must be able to do; where it cannot, the check is 'not observable'.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Facility {
+    /// Machines of the cloud can be put there, changed and removed, and load balancers removed behind the CCM's back.
+    Machines,
+    /// What the cloud holds can be read.
+    Inventory,
+    /// Every call that the CCM makes to the cloud is recorded, by replica.
+    Journal,
+    /// The cloud's answers can be made wrong, late or absent.
+    Faults,
+    /// Calls to the cloud can be held before they take effect.
+    Barriers,
+    /// How the cloud as a whole behaves can be changed: sizes of pages, times of provisioning.
+    Settings,
+    /// The harness deploys, restarts and removes the CCM itself.
+    CcmControl,
+    /// A CCM process can be killed, frozen and thawed inside its node.
+    ProcessControl,
+    /// A real kubelet can be restarted so that its Node registers anew.
+    KubeletControl,
+    /// The pod network can be absent or present as the check wants it.
+    PodNetworkControl,
+    /// A machine can be switched off and on.
+    NodeControl,
+    /// A machine can be cut off from the API server and from the cloud.
+    LinkControl,
+    /// The CCM boots on the cluster that it initialises, not beside a control plane elsewhere.
+    BootsInside,
+}
+
+impl Facility {
+    /// Every facility.
+    pub const ALL: &[Facility] = &[
+        Facility::Machines,
+        Facility::Inventory,
+        Facility::Journal,
+        Facility::Faults,
+        Facility::Barriers,
+        Facility::Settings,
+        Facility::CcmControl,
+        Facility::ProcessControl,
+        Facility::KubeletControl,
+        Facility::PodNetworkControl,
+        Facility::NodeControl,
+        Facility::LinkControl,
+        Facility::BootsInside,
+    ];
+
+    /// Those of the cloud, which its driver has or lacks.
+    pub const OF_THE_CLOUD: &[Facility] = &[
+        Facility::Machines,
+        Facility::Inventory,
+        Facility::Journal,
+        Facility::Faults,
+        Facility::Barriers,
+        Facility::Settings,
+    ];
+}
+
+impl fmt::Display for Facility {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Facility::Machines => "machines",
+            Facility::Inventory => "inventory",
+            Facility::Journal => "journal",
+            Facility::Faults => "faults",
+            Facility::Barriers => "barriers",
+            Facility::Settings => "settings",
+            Facility::CcmControl => "ccm-control",
+            Facility::ProcessControl => "process-control",
+            Facility::KubeletControl => "kubelet-control",
+            Facility::PodNetworkControl => "pod-network-control",
+            Facility::NodeControl => "node-control",
+            Facility::LinkControl => "link-control",
+            Facility::BootsInside => "boots-inside",
+        })
+    }
+}
+
+/// A set of facilities, as a table of checks can hold it.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub struct Facilities(u32);
+
+impl Facilities {
+    /// These.
+    pub const fn of(facilities: &[Facility]) -> Facilities {
+        Facilities(0).and(facilities)
+    }
+
+    /// These as well.
+    pub const fn and(mut self, more: &[Facility]) -> Facilities {
+        let mut index = 0;
+        while index < more.len() {
+            self.0 |= 1 << more[index] as u32;
+            index += 1;
+        }
+        self
+    }
+
+    /// Without these.
+    pub const fn without(self, fewer: &[Facility]) -> Facilities {
+        Facilities(self.0 & !Facilities::of(fewer).0)
+    }
+
+    /// Whether it is one of them.
+    pub const fn contains(self, facility: Facility) -> bool {
+        self.0 & (1 << facility as u32) != 0
+    }
+
+    /// Each of them, in the order of [`Facility::ALL`].
+    pub fn iter(self) -> impl Iterator<Item = Facility> {
+        Facility::ALL.iter().copied().filter(move |facility| self.contains(*facility))
+    }
+}
+
+impl fmt::Debug for Facilities {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_holds_what_was_put_into_it() {
+        const SET: Facilities = Facilities::of(&[Facility::Faults, Facility::Machines, Facility::Faults]);
+        assert_eq!(SET.iter().collect::<Vec<_>>(), [Facility::Machines, Facility::Faults]);
+        assert_eq!(SET.without(&[Facility::Faults]), Facilities::of(&[Facility::Machines]));
+        assert_eq!(Facilities::of(Facility::ALL).iter().count(), Facility::ALL.len());
+        assert!(Facilities::of(Facility::ALL).contains(Facility::BootsInside));
+        assert_eq!(Facilities::default().iter().next(), None);
+    }
+}

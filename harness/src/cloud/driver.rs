@@ -1,0 +1,135 @@
+//! What a driver of a cloud can be asked, one trait a facility.
+//!
+//! A driver has a facility when it hands out the trait for it; so it cannot claim what it does not have, and what it
+//! lacks makes the checks that name it 'not observable'.
+
+use super::CloudError;
+use super::{
+    ActiveFault, BarrierStatus, Credential, Entry, Fault, Instance, Inventory, Match, Settings, Shown,
+};
+use crate::check::Facility;
+use futures::future::BoxFuture;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::time::Duration;
+
+/// What a driver answers, once it does.
+pub type Answer<'a, T> = BoxFuture<'a, Result<T, CloudError>>;
+
+/// A way to a cloud: a simulator, a proxy before one, or a real cloud that can only be looked at.
+///
+/// Every call ends by itself, within 10 s where nothing else is said.
+pub trait Driver: fmt::Debug + Send + Sync {
+    /// Its name, as errors, reports and [`CloudRecord`](super::CloudRecord) use it.
+    fn name(&self) -> &str;
+
+    /// Which addresses of a machine the cloud's API can show to a CCM.
+    fn shown(&self) -> Shown;
+
+    /// Lets a replica of the CCM in, and gives its calls the credential's name in the journal. Where credentials are not
+    /// the driver's to give, there is nothing to do.
+    fn admit<'a>(&'a self, replica: &'a Credential) -> Answer<'a, ()>;
+
+    /// [`Facility::Machines`].
+    fn machines(&self) -> Option<&dyn Machines> {
+        None
+    }
+
+    /// [`Facility::Inventory`].
+    fn inventory(&self) -> Option<&dyn Stock> {
+        None
+    }
+
+    /// [`Facility::Journal`].
+    fn journal(&self) -> Option<&dyn Journalled> {
+        None
+    }
+
+    /// [`Facility::Faults`].
+    fn faults(&self) -> Option<&dyn Faults> {
+        None
+    }
+
+    /// [`Facility::Barriers`].
+    fn barriers(&self) -> Option<&dyn Barriers> {
+        None
+    }
+
+    /// [`Facility::Settings`].
+    fn settings(&self) -> Option<&dyn Tunable> {
+        None
+    }
+}
+
+/// The facilities a driver has.
+pub(super) fn facilities(driver: &dyn Driver) -> BTreeSet<Facility> {
+    let has = [
+        (Facility::Machines, driver.machines().is_some()),
+        (Facility::Inventory, driver.inventory().is_some()),
+        (Facility::Journal, driver.journal().is_some()),
+        (Facility::Faults, driver.faults().is_some()),
+        (Facility::Barriers, driver.barriers().is_some()),
+        (Facility::Settings, driver.settings().is_some()),
+    ];
+    has.into_iter().filter(|(_, has)| *has).map(|(facility, _)| facility).collect()
+}
+
+/// What an operator of the cloud does, past every CCM.
+pub trait Machines: Sync {
+    /// Puts machines there, or changes those with the same ids (power state included): all or none.
+    fn put<'a>(&'a self, instances: &'a [Instance]) -> Answer<'a, ()>;
+
+    /// Takes a machine away; [`Problem::NotFound`](super::Problem::NotFound) when there is none of that id.
+    fn remove<'a>(&'a self, id: &'a str) -> Answer<'a, ()>;
+
+    /// Takes a load balancer away with everything that serves it;
+    /// [`Problem::NotFound`](super::Problem::NotFound) when there is none of that id.
+    fn remove_load_balancer<'a>(&'a self, id: &'a str) -> Answer<'a, ()>;
+}
+
+/// What the cloud holds.
+pub trait Stock: Sync {
+    /// Everything the cloud holds now, sorted by id.
+    fn read(&self) -> Answer<'_, Inventory>;
+}
+
+/// The record of every call that CCMs made.
+pub trait Journalled: Sync {
+    /// Entries numbered above `after`, in order of arrival without gaps. Answers as soon as there is one; waits for it as
+    /// long as `wait` says and then answers with none, so this call alone may take that much longer.
+    fn read(&self, after: u64, wait: Duration) -> Answer<'_, Vec<Entry>>;
+}
+
+/// Trouble to order.
+pub trait Faults: Sync {
+    /// Puts a fault in force.
+    fn inject<'a>(&'a self, fault: &'a Fault) -> Answer<'a, ActiveFault>;
+
+    /// A fault and how often it has hit; also after it is used up, until it is cleared.
+    fn read(&self, id: u64) -> Answer<'_, ActiveFault>;
+
+    /// Ends a fault; [`Problem::NotFound`](super::Problem::NotFound) when it was cleared before.
+    fn clear(&self, id: u64) -> Answer<'_, ()>;
+}
+
+/// Calls held before they take effect.
+pub trait Barriers: Sync {
+    /// Raises a barrier: calls that match wait at it.
+    fn raise<'a>(&'a self, matching: &'a Match) -> Answer<'a, BarrierStatus>;
+
+    /// A barrier and who waits at it.
+    fn read(&self, id: u64) -> Answer<'_, BarrierStatus>;
+
+    /// Takes a barrier away and lets its calls go on; what it was at that moment.
+    /// [`Problem::NotFound`](super::Problem::NotFound) when it was released before.
+    fn release(&self, id: u64) -> Answer<'_, BarrierStatus>;
+}
+
+/// How the cloud as a whole behaves.
+pub trait Tunable: Sync {
+    /// The settings in force, all fields filled.
+    fn read(&self) -> Answer<'_, Settings>;
+
+    /// Changes the settings that are given; all of them as they are then.
+    fn change<'a>(&'a self, settings: &'a Settings) -> Answer<'a, Settings>;
+}

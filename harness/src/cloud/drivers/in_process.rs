@@ -1,0 +1,46 @@
+//! The fake cloud in this process, beside an embedded cluster: both its ports are on loopback.
+
+use super::admin::Access;
+use super::{CloudSpec, Host, Kind, Place, RunningCloud, StartError, admin};
+use fake_cloud::{Config, Running, Server};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use std::net::Ipv4Addr;
+
+/// Its name.
+const NAME: &str = "fake-cloud-in-process";
+
+/// Its line of the table.
+pub(super) const KIND: Kind = Kind {
+    name: NAME,
+    suits: |spec| matches!(spec.place, Place::ThisProcess),
+    start: |spec| bring_up(spec).boxed(),
+    attach: admin::attach,
+};
+
+#[derive(Debug)]
+struct InProcess(Running);
+
+impl Host for InProcess {
+    fn stop(self: Box<Self>) -> BoxFuture<'static, Result<(), StartError>> {
+        async move {
+            self.0.shutdown().await;
+            Ok(())
+        }
+        .boxed()
+    }
+}
+
+/// On free ports, with an admin token drawn at random.
+async fn bring_up(spec: CloudSpec<'_>) -> Result<RunningCloud, StartError> {
+    let started = Server::start(Config::local(spec.dialect)).await;
+    let running = started.map_err(|error| StartError::InProcess { cause: crate::check::chain(&error) })?;
+    let access = Access {
+        dialect: spec.dialect.to_owned(),
+        admin_url: format!("http://{}", running.admin_addr()),
+        admin_token: running.admin_token().to_owned(),
+    };
+    let endpoint = format!("http://{}", running.cloud_addr());
+    let record = access.into_record(NAME, Ipv4Addr::LOCALHOST, endpoint);
+    Ok(RunningCloud { record, host: Box::new(InProcess(running)) })
+}

@@ -1,0 +1,201 @@
+//! The mirror against a driver that answers as scripted.
+
+use super::*;
+use crate::check::Facility;
+use crate::cloud::{Answer, Credential, Driver, Journalled, Shown};
+use futures::FutureExt;
+use std::collections::VecDeque;
+
+/// What the scripted driver does with one call.
+enum Step {
+    /// Answers with these entries, whatever was asked for.
+    Entries(Vec<Entry>),
+    /// Does not answer.
+    Fails,
+    /// Never ends.
+    Hangs,
+}
+
+/// Plays its steps one after the other; a long poll beyond them hangs, any other call says that there is no news.
+#[derive(Default)]
+struct Scripted {
+    steps: Mutex<VecDeque<Step>>,
+    asked: Mutex<Vec<(u64, Duration)>>,
+}
+
+impl fmt::Debug for Scripted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Scripted")
+    }
+}
+
+impl Driver for Scripted {
+    fn name(&self) -> &str {
+        "scripted"
+    }
+
+    fn shown(&self) -> Shown {
+        Shown::ALL
+    }
+
+    fn admit<'a>(&'a self, _: &'a Credential) -> Answer<'a, ()> {
+        futures::future::ready(Ok(())).boxed()
+    }
+
+    fn journal(&self) -> Option<&dyn Journalled> {
+        Some(self)
+    }
+}
+
+impl Journalled for Scripted {
+    fn read(&self, after: u64, wait: Duration) -> Answer<'_, Vec<Entry>> {
+        self.asked.lock().expect("fine").push((after, wait));
+        let step = self.steps.lock().expect("fine").pop_front();
+        let step = step.unwrap_or(if wait.is_zero() { Step::Entries(Vec::new()) } else { Step::Hangs });
+        async move {
+            match step {
+                Step::Entries(entries) => Ok(entries),
+                Step::Fails => Err(CloudError::new("scripted", READING_THE_JOURNAL, Problem::NoAnswer)),
+                Step::Hangs => std::future::pending().await,
+            }
+        }
+        .boxed()
+    }
+}
+
+fn entry(seq: u64, outcome: Outcome) -> Entry {
+    Entry {
+        seq,
+        at_ms: seq,
+        took_ms: None,
+        peer: [127, 0, 0, 1].into(),
+        credential: None,
+        op: Op::LbGet,
+        write: false,
+        resource: None,
+        owner: None,
+        request: "GET /".to_owned(),
+        outcome,
+        unknown: None,
+    }
+}
+
+fn over(seq: u64) -> Entry {
+    entry(seq, Outcome::Answered { status: 200 })
+}
+
+/// A journal that has read its first step, and the driver behind it.
+async fn journal(steps: impl IntoIterator<Item = Step>) -> (Journal, Arc<Scripted>) {
+    let driver = Arc::new(Scripted { steps: Mutex::new(steps.into_iter().collect()), ..Scripted::default() });
+    let journal = Journal::follow(Cloud::new(driver.clone()), Pulse::default()).await;
+    (journal.expect("it is heard"), driver)
+}
+
+fn numbers(entries: Result<Vec<Entry>, ReadError>) -> Result<Vec<u64>, ReadError> {
+    Ok(entries?.iter().map(|entry| entry.seq).collect())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broken_poll_makes_reads_fail_until_the_cloud_is_heard_again() {
+    let (journal, _) =
+        journal([Step::Entries(vec![over(1)]), Step::Fails, Step::Fails, Step::Entries(vec![over(2)])]).await;
+    assert_eq!(numbers(journal.since(0, |_| true)), Ok(vec![1]));
+    pause(Duration::from_millis(300)).await;
+    let error = journal.since(0, |_| true).expect_err("the poll is broken");
+    assert_eq!(
+        error.text,
+        "the cloud's journal was last heard 0.3s ago: cloud driver 'scripted', reading the journal: no answer"
+    );
+    assert!(!error.fatal);
+    assert!(journal.mark().is_err());
+    assert_eq!(journal.position(), 1, "what was seen is known, and is the past");
+    pause(Duration::from_millis(300)).await;
+    assert_eq!(numbers(journal.since(1, |_| true)), Ok(vec![2]));
+    assert_eq!(journal.mark(), Ok(2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_poll_that_never_ends_is_broken() {
+    let (journal, _) = journal([Step::Entries(vec![over(1)])]).await;
+    pause(LONG_POLL + LIMIT - Duration::from_secs(1)).await;
+    assert_eq!(numbers(journal.since(0, |_| true)), Ok(vec![1]));
+    pause(Duration::from_secs(2)).await;
+    assert!(journal.since(0, |_| true).expect_err("it is silent").text.contains("last heard 31.0s ago"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_read_of_a_window_asks_the_cloud_itself() {
+    // The long poll hangs and hears nothing; the journal has gone on, and is handed out in two parts.
+    let (journal, driver) = journal([Step::Entries(vec![over(1)]), Step::Hangs]).await;
+    tokio::task::yield_now().await;
+    let parts = [vec![over(2)], vec![over(3)], Vec::new()];
+    driver.steps.lock().expect("fine").extend(parts.map(Step::Entries));
+    assert_eq!(numbers(journal.since(1, |_| true)), Ok(Vec::new()));
+    assert_eq!(numbers(journal.since_now(1, |entry| entry.seq > 2).await), Ok(vec![3]));
+    let asked = driver.asked.lock().expect("fine").clone();
+    let after = asked.iter().filter(|(_, wait)| wait.is_zero()).map(|(after, _)| *after);
+    assert_eq!(after.collect::<Vec<u64>>(), [0, 1, 2, 3]);
+    driver.steps.lock().expect("fine").push_back(Step::Fails);
+    assert!(journal.since_now(1, |_| true).await.is_err());
+    assert!(journal.since_now(1, |_| true).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn nonsense_names_driver_and_call_and_is_final() {
+    for (nonsense, cause) in [
+        (vec![over(3)], "entry 3 came where entry 2 is due"),
+        (vec![over(1)], "entry 1 came where entry 2 is due"),
+        (vec![over(2), over(2)], "entry 2 came where entry 3 is due"),
+    ] {
+        let (journal, driver) = journal([Step::Entries(vec![over(1)]), Step::Hangs]).await;
+        tokio::task::yield_now().await;
+        driver.steps.lock().expect("fine").push_back(Step::Entries(nonsense));
+        let error = journal.catch_up().await.expect_err("it is nonsense");
+        assert!(error.fatal);
+        let named = "cloud driver 'scripted', reading the journal: its answer makes no sense: ";
+        assert!(error.text.ends_with(&format!("{named}{cause}")), "{}", error.text);
+        assert_eq!(journal.position(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn observers_hear_of_every_call_once_and_when_it_is_over() {
+    let (journal, driver) = journal([
+        Step::Entries(vec![over(1), entry(2, Outcome::UnderWay)]),
+        Step::Entries(vec![entry(2, Outcome::UnderWay), over(3)]),
+        Step::Entries(vec![over(2), over(3)]),
+        Step::Entries(vec![over(4)]),
+    ])
+    .await;
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let told = heard.clone();
+    journal.observe(Box::new(move |entry| told.lock().expect("fine").push(entry.seq)));
+    pause(Duration::from_secs(1)).await;
+    assert_eq!(*heard.lock().expect("fine"), [1, 3, 2, 4]);
+    let asked: Vec<u64> = driver.asked.lock().expect("fine").iter().map(|(after, _)| *after).collect();
+    assert_eq!(asked, [0, 1, 1, 3, 4], "an entry under way is read again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_driver_without_a_journal_fails_every_read() {
+    #[derive(Debug)]
+    struct Blind;
+    impl Driver for Blind {
+        fn name(&self) -> &str {
+            "blind"
+        }
+        fn shown(&self) -> Shown {
+            Shown::ALL
+        }
+        fn admit<'a>(&'a self, _: &'a Credential) -> Answer<'a, ()> {
+            futures::future::ready(Ok(())).boxed()
+        }
+    }
+    let cloud = Cloud::new(Arc::new(Blind));
+    assert!(!cloud.facilities().contains(&Facility::Journal));
+    let journal = Journal::follow(cloud, Pulse::default()).await.expect("there is a mirror of nothing");
+    let error = journal.since(0, |_| true).expect_err("nothing is heard");
+    assert!(error.fatal);
+    assert!(error.text.ends_with("cloud driver 'blind', reading the journal: it has no journal"), "{error}");
+    assert!(journal.since_now(0, |_| true).await.is_err());
+}
