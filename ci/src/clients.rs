@@ -1,7 +1,7 @@
 //! The vendors' own clients against the fake cloud: each folder of `fake-cloud/tests/clients` is a dialect's name and
 //! holds a Python test program with its requirements.
 
-use crate::{root, run, say};
+use crate::process::{root, run, say};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::fs;

@@ -1,7 +1,7 @@
 //! The tests that throw arbitrary input at a crate, for longer than `cargo test` does: all side by side, with inputs
 //! that differ from run to run.
 
-use crate::{root, say};
+use crate::process::{root, say};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::path::{Path, PathBuf};

@@ -3,13 +3,13 @@
 
 mod clients;
 mod fuzz;
+mod process;
 mod tidy;
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use clap::{Parser, Subcommand};
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use process::{is_installed, root, run, say};
+use std::process::ExitCode;
 
 #[derive(Parser)]
 #[command(about = "The project's automation")]
@@ -68,31 +68,6 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-fn say(line: &str) {
-    // A closed standard error is no reason to stop.
-    let _ = writeln!(std::io::stderr(), "{line}");
-}
-
-fn root() -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.parent().unwrap_or(here).to_owned()
-}
-
-fn run(program: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {
-    say(&format!("$ {program} {}", arguments.join(" ")));
-    let status = Command::new(program)
-        .args(arguments)
-        .envs(environment.iter().copied())
-        .current_dir(root())
-        .status()
-        .with_context(|| format!("starting {program}"))?;
-    if status.success() { Ok(()) } else { bail!("{program} {} failed: {status}", arguments.join(" ")) }
-}
-
-fn is_installed(program: &str, arguments: &[&str]) -> bool {
-    Command::new(program).args(arguments).output().is_ok_and(|output| output.status.success())
 }
 
 fn lint() -> Result<()> {

@@ -156,7 +156,7 @@ const DONE: Done = Ok(StatusCode::NO_CONTENT);
 
 async fn health(State(shared): Cloud) -> axum::Json<Health> {
     let version = env!("CARGO_PKG_VERSION").to_owned();
-    axum::Json(Health { dialect: shared.kind.name.to_owned(), version })
+    axum::Json(Health { dialect: shared.info.name.to_owned(), version })
 }
 
 async fn get_instance(State(shared): Cloud, Path(id): Path<String>) -> Reply<Instance> {
@@ -165,11 +165,11 @@ async fn get_instance(State(shared): Cloud, Path(id): Path<String>) -> Reply<Ins
 
 /// Checks that the dialect can speak of an instance with that id.
 fn check_instance_id(shared: &Shared, id: &str) -> Result<(), Trouble> {
-    if shared.kind.instance_ids.allow(id) {
+    if shared.info.instance_ids.allow(id) {
         return Ok(());
     }
-    let dialect = shared.kind.name;
-    let form = match shared.kind.instance_ids {
+    let dialect = shared.info.name;
+    let form = match shared.info.instance_ids {
         InstanceIds::Text => "a text that can stand in a path",
         InstanceIds::Number => "a number from 1 to 2^53 - 1, written plainly",
     };
@@ -255,7 +255,7 @@ async fn faults(State(shared): Cloud) -> axum::Json<Vec<ActiveFault>> {
 async fn inject(State(shared): Cloud, body: Bytes) -> Reply<ActiveFault> {
     let fault: Fault = parse(&body)?;
     if matches!(fault.effect, Effect::FailAction { .. }) && !shared.dialect.has_actions() {
-        let dialect = shared.kind.name;
+        let dialect = shared.info.name;
         return Err(Trouble::invalid(format!("dialect {dialect} has no actions that could fail")));
     }
     Ok(axum::Json(change(&shared, |state, now| state.faults.inject(fault, now))?))

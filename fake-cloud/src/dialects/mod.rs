@@ -1,35 +1,25 @@
 //! Dialects: the APIs vendors' clients speak, each a thin layer of paths, fields and error forms over the one model.
 //!
-//! Adding one is a folder with the same four files as the others, and a line in [`ALL`]; the README says how. The table
-//! is there without the feature `server` as well: whoever prepares a cloud has to know which ids it accepts.
+//! Adding one is a folder made with the [`kit`] and a line in [`ALL`]; docs/extending.md says how. The table is there
+//! without the feature `server` as well: whoever prepares a cloud has to know which ids it accepts.
 
-#[cfg(feature = "server")]
-mod dialect;
 #[cfg(feature = "server")]
 mod digitalocean;
 #[cfg(feature = "server")]
 mod hcloud;
-mod kind;
+mod info;
+#[cfg(feature = "server")]
+pub(crate) mod kit;
 #[cfg(feature = "server")]
 mod native;
-#[cfg(feature = "server")]
-mod request;
 mod shown;
-#[cfg(feature = "server")]
-mod texts;
 
-#[cfg(feature = "server")]
-pub(crate) use dialect::{Denial, Dialect, Effect, Identity, Plan};
-pub use kind::{InstanceIds, Kind};
-#[cfg(feature = "server")]
-pub(crate) use request::{Answer, Call, Request};
+pub use info::{DialectInfo, InstanceIds};
 pub use shown::Shown;
-#[cfg(feature = "server")]
-pub(crate) use texts::{Shelf, Text, Texts};
 
 /// All dialects.
-pub const ALL: &[Kind] = &[
-    Kind {
+pub const ALL: &[DialectInfo] = &[
+    DialectInfo {
         name: "native",
         title: "the fake cloud's own REST API, spoken by the reference CCM",
         instance_ids: InstanceIds::Text,
@@ -37,7 +27,7 @@ pub const ALL: &[Kind] = &[
         #[cfg(feature = "server")]
         new: || Box::new(native::Native),
     },
-    Kind {
+    DialectInfo {
         name: "digitalocean",
         title: "DigitalOcean's API v2, spoken by digitalocean-cloud-controller-manager",
         instance_ids: InstanceIds::Number,
@@ -45,7 +35,7 @@ pub const ALL: &[Kind] = &[
         #[cfg(feature = "server")]
         new: || Box::new(digitalocean::DigitalOcean::new()),
     },
-    Kind {
+    DialectInfo {
         name: "hcloud",
         title: "the Hetzner Cloud API v1",
         instance_ids: InstanceIds::Number,
@@ -65,3 +55,20 @@ pub const NAMES: &[&str] = &{
     }
     names
 };
+
+/// The dialect of that name.
+pub fn find(name: &str) -> Option<&'static DialectInfo> {
+    ALL.iter().find(|dialect| dialect.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_dialect_is_found_by_its_name() {
+        assert_eq!(super::NAMES.len(), super::ALL.len());
+        for name in super::NAMES {
+            assert_eq!(super::find(name).map(|dialect| dialect.name), Some(*name));
+        }
+        assert!(super::find("").is_none());
+    }
+}

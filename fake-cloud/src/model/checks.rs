@@ -2,9 +2,9 @@
 
 use super::Refusal;
 use crate::admin::{Inventory, ObjectKind};
+use ipnet::IpNet;
 use std::collections::BTreeSet;
 use std::fmt::Display;
-use std::net::IpAddr;
 
 /// Longest name or owner.
 const NAME_LIMIT_CHARS: usize = 255;
@@ -61,24 +61,14 @@ pub(crate) fn check_source_ranges(ranges: &[String]) -> Result<(), Refusal> {
     }
 }
 
-/// An address and a prefix length from `ADDRESS/LENGTH`.
-pub(crate) fn parse_cidr(text: &str) -> Option<(IpAddr, u8)> {
-    let (address, length) = text.split_once('/')?;
-    let address: IpAddr = address.parse().ok()?;
-    let plain = (1..=3).contains(&length.len()) && length.bytes().all(|b| b.is_ascii_digit());
-    let length: u8 = plain.then(|| length.parse().ok())??;
-    let longest = if address.is_ipv4() { 32 } else { 128 };
-    (length <= longest).then_some((address, length))
+/// A range from `ADDRESS/LENGTH`; the address may have bits set that the prefix does not cover.
+pub(crate) fn parse_cidr(text: &str) -> Option<IpNet> {
+    text.parse().ok()
 }
 
-/// Whether nothing is set beyond the prefix.
-pub(super) fn is_network(address: IpAddr, length: u8) -> bool {
-    let (bits, width) = match address {
-        IpAddr::V4(v4) => (u128::from(u32::from(v4)), 32),
-        IpAddr::V6(v6) => (u128::from(v6), 128),
-    };
-    let host_bits = width - u32::from(length);
-    bits.trailing_zeros() >= host_bits
+/// Whether no bit is set that the prefix does not cover.
+pub(super) fn is_network(range: IpNet) -> bool {
+    range == range.trunc()
 }
 
 /// Checks an id that the admin API chose: it has to fit into a path of its own.
@@ -137,10 +127,7 @@ mod tests {
 
     #[test]
     fn networks_have_no_host_bits() {
-        let check = |text: &str| {
-            let (address, length) = parse_cidr(text).expect("a CIDR");
-            is_network(address, length)
-        };
+        let check = |text: &str| is_network(parse_cidr(text).expect("a CIDR"));
         for network in ["0.0.0.0/0", "10.244.1.0/24", "10.0.0.1/32", "::/0", "2001:db8::/32", "::1/128"] {
             assert!(check(network), "{network}");
         }

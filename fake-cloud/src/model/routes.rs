@@ -51,7 +51,7 @@ impl Routes {
         let Some(network) = parse_cidr(destination) else {
             return Err(Refusal::Invalid(format!("destination {} is no CIDR", shown(destination))));
         };
-        if !is_network(network.0, network.1) {
+        if !is_network(network) {
             return Err(Refusal::Invalid(format!(
                 "destination {destination} has bits set beyond its prefix"
             )));

@@ -5,11 +5,11 @@
 //! barriers hold it; it takes effect; it is answered. Where neither fault nor barrier applies, all of this happens
 //! under one lock, so that the order of the journal is the order in which calls took effect.
 
-use super::config::Unknown;
 use super::state::{Shared, State};
+use super::unknown::Unknown;
 use crate::admin::{Effect, Entry, Match, Outcome};
 use crate::barriers::Place;
-use crate::dialects::{Answer, Call, Denial, Identity, Plan, Request};
+use crate::dialects::kit::{Answer, Call, Denial, Identity, Plan, Request, Run};
 use crate::journal::millis;
 use crate::model::Cloud;
 use std::cell::OnceCell;
@@ -69,7 +69,7 @@ enum Step {
 }
 
 /// What a call does when it takes effect, until it has.
-type Run = Option<crate::dialects::Effect>;
+type Pending = Option<Run>;
 
 /// A call as it comes in.
 struct Arrived<'a> {
@@ -101,7 +101,7 @@ pub(super) async fn answer(
     drop(request);
     loop {
         step = match step {
-            Step::Answer(answer) => return Ok(shared.dialect.dress(answer, shared.now())),
+            Step::Answer(answer) => return Ok(shared.dialect.with_headers(answer, shared.now())),
             Step::Close => return Err(Closed),
             Step::Hang(None) => std::future::pending().await,
             Step::Hang(Some(time)) => {
@@ -177,7 +177,7 @@ impl InFlight {
         now: Duration,
         identity: &Identity,
         body: Body,
-        run: &mut Run,
+        run: &mut Pending,
     ) -> Step {
         match (identity, body) {
             (_, Body::BrokenOff) => {
@@ -191,7 +191,7 @@ impl InFlight {
     }
 
     /// Looks for faults, then goes on.
-    fn begin(&mut self, state: &mut State, now: Duration, run: &mut Run) -> Step {
+    fn begin(&mut self, state: &mut State, now: Duration, run: &mut Pending) -> Step {
         let State { cloud, faults, .. } = state;
         let Some((fault, effect)) = faults.hit(now, |matching| self.is_meant(cloud, matching)) else {
             return self.proceed(state, now, run);
@@ -231,14 +231,14 @@ impl InFlight {
     }
 
     /// After something has held the call.
-    fn go_on(&mut self, run: &mut Run) -> Step {
+    fn go_on(&mut self, run: &mut Pending) -> Step {
         let shared = self.shared.clone();
         let mut state = shared.state();
         self.proceed(&mut state, shared.now(), run)
     }
 
     /// Waits at the next barrier, or takes effect.
-    fn proceed(&mut self, state: &mut State, now: Duration, run: &mut Run) -> Step {
+    fn proceed(&mut self, state: &mut State, now: Duration, run: &mut Pending) -> Step {
         let State { cloud, barriers, .. } = state;
         if let Some(place) = barriers.arrive(self.youngest_barrier, |matching| self.is_meant(cloud, matching))
         {

@@ -2,9 +2,10 @@
 
 use super::listen;
 use super::state::Shared;
+use super::unknown::Unknown;
 use crate::admin::{self, Credential};
 use crate::credentials::{CredentialError, Credentials, Secret};
-use crate::dialects::{Kind, NAMES};
+use crate::dialects::{self, NAMES};
 use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -27,18 +28,6 @@ pub struct Config {
     pub credentials: Vec<Credential>,
     /// What becomes of calls that the dialect does not know.
     pub unknown: Unknown,
-}
-
-/// What becomes of a call that the dialect does not know, or which has fields or parameters it does not know. Either way
-/// the journal says so ([`crate::admin::Entry::unknown`]), and the log.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Unknown {
-    /// Refused with 501: a caller that needs more than the dialect has says so itself.
-    #[default]
-    Refused,
-    /// What is known of it is carried out; a call of which nothing is gets an empty answer that says success. For bringing
-    /// a new caller up: nothing it does then proves anything.
-    PassedOver,
 }
 
 impl Config {
@@ -114,7 +103,7 @@ impl Server {
     /// When the dialect is not known, an address is taken or a token makes no sense.
     pub async fn start(config: Config) -> Result<Running, StartError> {
         let Config { dialect, listen, admin_listen, admin_token, credentials, unknown } = config;
-        let Some(kind) = Kind::find(&dialect) else {
+        let Some(info) = dialects::find(&dialect) else {
             return Err(StartError::Dialect { name: dialect, known: NAMES.join(", ") });
         };
         let admin_token = match admin_token {
@@ -132,7 +121,7 @@ impl Server {
         let admin_listener = bind(admin_listen, "admin", "--admin-listen").await?;
         let local = |listener: &TcpListener, wanted| listener.local_addr().unwrap_or(wanted);
         let (cloud_addr, admin_addr) = (local(&cloud_listener, listen), local(&admin_listener, admin_listen));
-        let shared = Arc::new(Shared::new(kind, unknown, Secret::new(admin_token), accepted));
+        let shared = Arc::new(Shared::new(info, unknown, Secret::new(admin_token), accepted));
         let router = admin::routes::router(shared.clone());
         let cloud = tokio::spawn(listen::serve(cloud_listener, shared.clone()));
         let admin = tokio::spawn(admin::routes::serve(admin_listener, router));
@@ -184,7 +173,7 @@ impl Drop for Running {
 impl fmt::Debug for Running {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Running")
-            .field("dialect", &self.shared.kind.name)
+            .field("dialect", &self.shared.info.name)
             .field("cloud_addr", &self.cloud_addr)
             .field("admin_addr", &self.admin_addr)
             .finish_non_exhaustive()

@@ -2,7 +2,7 @@
 
 use super::call::{self, BODY_LIMIT_BYTES, Body, Closed, pause};
 use super::state::Shared;
-use crate::dialects::{Answer, Request};
+use crate::dialects::kit::{Answer, Request};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;

@@ -4,6 +4,8 @@ mod call;
 mod config;
 mod listen;
 mod state;
+mod unknown;
 
-pub use config::{Config, Running, Server, StartError, Unknown};
+pub use config::{Config, Running, Server, StartError};
 pub(crate) use state::{Shared, State};
+pub use unknown::Unknown;

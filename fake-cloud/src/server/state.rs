@@ -1,9 +1,10 @@
 //! What the two APIs share.
 
-use super::config::Unknown;
+use super::unknown::Unknown;
 use crate::barriers::Barriers;
 use crate::credentials::{Credentials, Secret};
-use crate::dialects::{Dialect, Kind};
+use crate::dialects::DialectInfo;
+use crate::dialects::kit::Dialect;
 use crate::faults::Faults;
 use crate::journal::Journal;
 use crate::model::Cloud;
@@ -23,7 +24,7 @@ pub(crate) struct State {
 
 /// One cloud, for all connections of both APIs.
 pub(crate) struct Shared {
-    pub(crate) kind: &'static Kind,
+    pub(crate) info: &'static DialectInfo,
     pub(crate) dialect: Box<dyn Dialect>,
     pub(crate) unknown: Unknown,
     pub(crate) admin_token: Secret,
@@ -35,15 +36,15 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new(
-        kind: &'static Kind,
+        info: &'static DialectInfo,
         unknown: Unknown,
         admin_token: Secret,
         credentials: Credentials,
     ) -> Shared {
-        let dialect = kind.make();
+        let dialect = info.make();
         let cloud = Cloud::new(dialect.ids(), dialect.gone_backends());
         Shared {
-            kind,
+            info,
             dialect,
             unknown,
             admin_token,

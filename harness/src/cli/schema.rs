@@ -1,5 +1,6 @@
 //! `schema`: what the harness's files may hold, for editors and for other programs.
 
+use crate::events::Event;
 use crate::report::exit;
 use crate::{config, report};
 use serde_json::Value;
@@ -10,8 +11,12 @@ use std::process::ExitCode;
 type Described = (&'static str, fn() -> Value);
 
 /// Every file with a schema.
-const SCHEMAS: &[Described] =
-    &[("profile", config::profile_schema), ("run", config::run_schema), ("report", report::schema)];
+const SCHEMAS: &[Described] = &[
+    ("profile", config::profile_schema),
+    ("run", config::run_schema),
+    ("report", report::schema),
+    ("events", config::schema::of_output::<Event>),
+];
 
 /// The names of all files with a schema.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {

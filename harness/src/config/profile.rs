@@ -162,7 +162,7 @@ impl Profile {
     /// Which ids its cloud's machines may have.
     pub fn instance_ids(&self) -> InstanceIds {
         // A profile's dialect is one of the fake cloud's: its form was checked when it was read.
-        dialects::Kind::find(&self.dialect).map_or(InstanceIds::Text, |kind| kind.instance_ids)
+        dialects::find(&self.dialect).map_or(InstanceIds::Text, |dialect| dialect.instance_ids)
     }
 
     /// The provider id of the machine of that name.

@@ -2,6 +2,7 @@
 
 use crate::check::{Level, Sharing};
 use crate::ledger::{Outcome, SkipReason, Subject};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use std::collections::BTreeMap;
 pub const SCHEMA: &str = "ccm-conformance/events/v1";
 
 /// One line of `events.jsonl`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Event {
     /// When, in milliseconds since the run began.
@@ -23,7 +24,7 @@ pub struct Event {
 }
 
 /// What happened.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum Payload {
     /// The run began; the first event of every stream.
@@ -132,7 +133,7 @@ pub enum Payload {
 }
 
 /// The head of a stream.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunBegan {
     /// [`SCHEMA`].
     pub schema: String,
@@ -143,7 +144,7 @@ pub struct RunBegan {
 }
 
 /// A check and whether it runs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlannedCheck {
     /// Contract id.
@@ -162,7 +163,7 @@ pub struct PlannedCheck {
 }
 
 /// Why a check does not run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Skipped {
     /// The kind of reason.
@@ -172,7 +173,7 @@ pub struct Skipped {
 }
 
 /// A wait began.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PromiseBegan {
     /// Number within its check, from 1; several waits of one check may be under way.
     pub wait: u32,
@@ -187,7 +188,7 @@ pub struct PromiseBegan {
 }
 
 /// A wait ended without its promise kept.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PromiseBroken {
     /// Number within its check.
     pub wait: u32,
@@ -206,7 +207,7 @@ pub struct PromiseBroken {
 }
 
 /// A change of a watched object.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ObjectChanged {
     /// Kind, e.g. `Node`.
     pub kind: String,
@@ -226,7 +227,7 @@ pub struct ObjectChanged {
 }
 
 /// A call to the cloud.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CloudCall {
     /// Position in the cloud's journal.
     pub seq: u64,

@@ -2,7 +2,7 @@
 
 use super::Question;
 use super::cells::{is_open, machines, network, pace, version};
-use super::embedded::EmbeddedBench;
+use super::means::Means;
 use super::observe::{End, Goal, INTERVAL, Patience, SOON, create_canary, placed, settle};
 use super::play;
 use super::variant::{Surroundings, Variant};
@@ -60,10 +60,10 @@ pub(super) struct Bench<'a> {
 }
 
 impl<'a> Bench<'a> {
-    pub(super) async fn start(bench: &EmbeddedBench, question: &'a Question) -> Result<Bench<'a>, String> {
+    pub(super) async fn start(means: &Means, question: &'a Question) -> Result<Bench<'a>, String> {
         let cell = &question.cell.cluster;
         let version = version(cell)?;
-        let cloud = start(CloudSpec { dialect: &bench.profile.dialect, place: Place::ThisProcess })
+        let cloud = start(CloudSpec { dialect: &means.profile.dialect, place: Place::ThisProcess })
             .await
             .map_err(|error| chain(&error))?;
         let token = fresh_token().map_err(|error| chain(&error))?;
@@ -86,7 +86,7 @@ impl<'a> Bench<'a> {
             ..ClusterSpec::new(machines)
         };
         let folder = tempfile::tempdir().map_err(|error| format!("a folder for a kubeconfig: {error}"))?;
-        let manifests = bench.folder.join(&question.case.name);
+        let manifests = means.folder.join(&question.case.name);
         // Addresses that come late are noticed soon, not after the five minutes of the default.
         let more: Vec<String> = question
             .case
@@ -96,7 +96,7 @@ impl<'a> Bench<'a> {
             .collect();
         let preview = Variant::read(&manifests, &around)?;
         let spec = ClusterSpec {
-            programs: if hosted { Vec::new() } else { programs(&preview, &bench.program, more.clone()) },
+            programs: if hosted { Vec::new() } else { programs(&preview, &means.program, more.clone()) },
             network: if play::plugin(&preview).is_some() { PodNetwork::None } else { network(cell) },
             services: if cell.kube_proxy == KubeProxy::Yes {
                 ServiceVip::Shortcut
@@ -122,7 +122,7 @@ impl<'a> Bench<'a> {
                 ..MachineSpec::awaiting_cloud("management", Role::Worker)
             };
             let spec = ClusterSpec {
-                programs: programs(&variant, &bench.program, [elsewhere, more].concat()),
+                programs: programs(&variant, &means.program, [elsewhere, more].concat()),
                 dns: Dns::Simulated,
                 ..base(vec![machine])
             };
@@ -133,7 +133,7 @@ impl<'a> Bench<'a> {
         let admin = cloud.attach().map_err(|error| chain(&error))?;
         let credential = Credential { name: "proof".to_owned(), token };
         admin.admit(&credential).await.map_err(|error| chain(&error))?;
-        let instances: Vec<Instance> = machines.iter().zip(1_u8..).map(|m| bench.instance(m)).collect();
+        let instances: Vec<Instance> = machines.iter().zip(1_u8..).map(|m| means.instance(m)).collect();
         let mut known = instances.clone();
         if question.case.evicted {
             // A control plane whose address is no usable one yet: initialised, and not Ready.
@@ -254,7 +254,7 @@ impl<'a> Bench<'a> {
     }
 }
 
-impl EmbeddedBench {
+impl Means {
     /// A Node's machine as the cloud sees it.
     fn instance(&self, (machine, index): (&MachineSpec, u8)) -> Instance {
         let ip = Cluster::node_ipv4(u32::from(index) - 1);

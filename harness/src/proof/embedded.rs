@@ -2,6 +2,7 @@
 
 use super::bench::{Bench, Order};
 use super::cells::hidden;
+use super::means::Means;
 use super::observe::outcome;
 use super::table::Measured;
 use super::{Question, Row};
@@ -11,7 +12,7 @@ use crate::images::{Program, static_binary};
 use bootstrap::CloudEndpoint;
 use futures::StreamExt;
 use std::num::NonZero;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
@@ -20,9 +21,7 @@ use tokio_util::sync::CancellationToken;
 /// Measures on embedded clusters with the reference CCM.
 #[derive(Clone, Debug)]
 pub struct EmbeddedBench {
-    pub(super) folder: PathBuf,
-    pub(super) profile: Profile,
-    pub(super) program: PathBuf,
+    means: Means,
     /// How many clusters may be busy at once: so many as do not take the time from one another that a verdict rests on.
     turns: Arc<Semaphore>,
 }
@@ -50,7 +49,8 @@ impl EmbeddedBench {
         let program = static_binary(&workspace(), &program).await.map_err(|error| chain(&error))?;
         let busy = std::thread::available_parallelism().map_or(2, NonZero::get) * 2;
         let turns = Arc::new(Semaphore::new(busy));
-        Ok(EmbeddedBench { folder: folder.to_owned(), profile, program, turns })
+        let means = Means { folder: folder.to_owned(), profile, program };
+        Ok(EmbeddedBench { means, turns })
     }
 
     /// Measures every cell, several side by side; `told` hears of each as it ends. The order stays. What is under way
@@ -119,7 +119,7 @@ impl EmbeddedBench {
     /// One boot; `None` when this machine cannot show it.
     async fn boot(&self, question: &Question, order: Order) -> Result<Option<Boot>, String> {
         let turn = self.turns.clone().acquire_owned().await.ok();
-        let bench = Bench::start(self, question).await?;
+        let bench = Bench::start(&self.means, question).await?;
         let by_name = question.cell.cluster.cloud_endpoint == CloudEndpoint::Name;
         let end = if by_name && !bench.cluster.pods().have_namespaces() {
             Ok(None)

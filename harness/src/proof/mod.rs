@@ -7,6 +7,7 @@ mod bench;
 mod cells;
 mod embedded;
 mod kind;
+mod means;
 mod observe;
 mod play;
 mod table;

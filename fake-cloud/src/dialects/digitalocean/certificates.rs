@@ -1,6 +1,7 @@
 //! Certificates: auxiliary objects that a user makes and load balancers refer to.
 
-use super::errors::Trouble;
+use super::super::kit::Error;
+use super::errors;
 use crate::admin::{Auxiliary, LoadBalancer};
 use crate::model::AuxSpec;
 use serde::Deserialize;
@@ -28,18 +29,18 @@ impl NewCertificate {
     ///
     /// # Errors
     /// When something is missing.
-    pub(super) fn into_spec(self, created_at: &str) -> Result<AuxSpec, Trouble> {
+    pub(super) fn into_spec(self, created_at: &str) -> Result<AuxSpec, Error> {
         let kind = self.kind.unwrap_or_else(|| "custom".to_owned());
         let given = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());
         let dns_names = self.dns_names.unwrap_or_default();
         let state = match kind.as_str() {
             "custom" if given(&self.leaf_certificate) && given(&self.private_key) => "verified",
-            "custom" => return Err(Trouble::invalid("leaf_certificate and private_key are required")),
+            "custom" => return Err(errors::invalid("leaf_certificate and private_key are required")),
             "lets_encrypt" if dns_names.is_empty() => {
-                return Err(Trouble::invalid("dns_names are required"));
+                return Err(errors::invalid("dns_names are required"));
             }
             "lets_encrypt" => "verified",
-            _ => return Err(Trouble::invalid("type must be custom or lets_encrypt")),
+            _ => return Err(errors::invalid("type must be custom or lets_encrypt")),
         };
         let spec = json!({
             "not_after": "2099-01-02T03:04:05Z",

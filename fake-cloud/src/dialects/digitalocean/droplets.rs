@@ -1,6 +1,6 @@
 //! Droplets: the model's instances. Only one whose id is a number can be a droplet.
 
-use super::super::{Shelf, Text};
+use super::super::kit::{Text, TextMap};
 use super::places::{DEFAULT_VPC, Region, Size};
 use super::tags::Tags;
 use crate::admin::{Instance, InstanceState};
@@ -99,7 +99,7 @@ pub(super) fn id(text: &str) -> Option<u64> {
 
 /// What is shown of an instance, if it is a droplet. Droplets are as old as the cloud.
 pub(super) fn text(
-    texts: &mut Shelf<Instance>,
+    texts: &mut TextMap<Instance>,
     instance: &Instance,
     created_at: &str,
     tags: &Tags,
@@ -174,7 +174,7 @@ fn networks(instance: &Instance) -> Networks<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::Texts;
+    use super::super::super::kit::Texts;
     use super::*;
     use crate::admin::Address;
     use std::collections::BTreeMap;

@@ -1,58 +1,19 @@
 //! Errors of the `digitalocean` dialect: `{"id", "message", "request_id"}`, where `id` follows from the status.
 
-use super::super::{Answer, Denial};
-use super::desk::Ticket;
+use super::super::kit::{Answer, Denial, Error};
+use super::headers::Headers;
 use crate::model::Refusal;
-use hyper::header::RETRY_AFTER;
 use serde::Serialize;
 use std::borrow::Cow;
 
-/// Why a call is not answered as the caller hoped.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Trouble {
-    status: u16,
-    message: Cow<'static, str>,
+/// What was asked for makes no sense.
+pub(super) fn invalid(message: impl Into<Cow<'static, str>>) -> Error {
+    Error::new(422, message)
 }
 
-impl Trouble {
-    pub(super) fn new(status: u16, message: impl Into<Cow<'static, str>>) -> Trouble {
-        Trouble { status, message: message.into() }
-    }
-
-    /// What was asked for makes no sense.
-    pub(super) fn invalid(message: impl Into<Cow<'static, str>>) -> Trouble {
-        Trouble::new(422, message)
-    }
-
-    /// There is no such thing.
-    pub(super) fn not_found() -> Trouble {
-        Trouble::new(404, "The resource you were accessing could not be found.")
-    }
-
-    /// What the caller sees of it.
-    pub(super) fn answer(&self, ticket: &Ticket) -> Answer {
-        let body = Body { id: id(self.status), message: &self.message, request_id: &ticket.request_id };
-        Answer::json(self.status, &body)
-    }
-}
-
-impl From<Refusal> for Trouble {
-    fn from(refusal: Refusal) -> Trouble {
-        match refusal {
-            Refusal::NotFound(_) => Trouble::not_found(),
-            Refusal::Conflict(text) | Refusal::Invalid(text) => Trouble::invalid(text),
-        }
-    }
-}
-
-impl From<serde_json::Error> for Trouble {
-    fn from(error: serde_json::Error) -> Trouble {
-        if error.is_data() {
-            Trouble::invalid(format!("request payload validation failed: {error}"))
-        } else {
-            Trouble::new(400, format!("error parsing request body: {error}"))
-        }
-    }
+/// There is no such thing.
+pub(super) fn not_found() -> Error {
+    Error::Refused(Refusal::NotFound(String::new()))
 }
 
 #[derive(Serialize)]
@@ -62,26 +23,27 @@ struct Body<'a> {
     request_id: &'a str,
 }
 
-/// A refusal of the server.
-pub(super) fn denied(denial: Denial, ticket: &Ticket) -> Answer {
-    match denial {
-        Denial::Unauthenticated => Trouble::new(401, "Unable to authenticate you").answer(ticket),
-        Denial::TooLarge { limit_bytes } => {
-            Trouble::new(413, format!("the body is longer than {limit_bytes} bytes")).answer(ticket)
-        }
-        Denial::Unknown { what } => Trouble::new(501, what).answer(ticket),
-        Denial::Fault { status, retry_after_s } => {
-            let answer = Trouble::new(status, fault_message(status)).answer(ticket);
-            match retry_after_s {
-                Some(seconds) => answer.with(RETRY_AFTER, seconds),
-                None => answer,
-            }
-        }
-    }
+/// An error as its caller sees it.
+pub(super) fn shown(error: &Error, headers: &Headers) -> Answer {
+    let status = match error {
+        // This API has no other word for what is in the way.
+        Error::Refused(Refusal::Conflict(_)) => 422,
+        _ => error.status(),
+    };
+    let message = match error {
+        Error::Refused(Refusal::NotFound(_)) => Cow::from(message(404)),
+        Error::Denied(Denial::Unauthenticated) => message(401).into(),
+        Error::Denied(Denial::Fault { status, .. }) => message(*status).into(),
+        Error::Body(error) if error.is_data() => format!("request payload validation failed: {error}").into(),
+        Error::Body(error) => format!("error parsing request body: {error}").into(),
+        _ => error.text(),
+    };
+    let body = Body { id: id(status), message: &message, request_id: &headers.request_id };
+    Answer::json(status, &body).retry_after(error.retry_after_s())
 }
 
 /// What the real API says with this status.
-fn fault_message(status: u16) -> &'static str {
+fn message(status: u16) -> &'static str {
     match status {
         401 => "Unable to authenticate you",
         403 => "You do not have access for the attempted action.",

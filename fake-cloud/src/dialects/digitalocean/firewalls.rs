@@ -1,6 +1,7 @@
 //! Firewalls: auxiliary objects that the CCM keeps for the node ports of public Services.
 
-use super::errors::Trouble;
+use super::super::kit::Error;
+use super::errors;
 use crate::admin::Auxiliary;
 use crate::model::{AuxSpec, Cloud, Refusal};
 use serde::{Deserialize, Serialize};
@@ -61,12 +62,12 @@ impl Wanted {
     ///
     /// # Errors
     /// The first thing about it that makes no sense.
-    pub(super) fn into_spec(self, cloud: &Cloud, created_at: &str) -> Result<AuxSpec, Trouble> {
+    pub(super) fn into_spec(self, cloud: &Cloud, created_at: &str) -> Result<AuxSpec, Error> {
         check_name(&self.name)?;
         let inbound = self.inbound_rules.unwrap_or_default();
         let outbound = self.outbound_rules.unwrap_or_default();
         if inbound.is_empty() && outbound.is_empty() {
-            return Err(Trouble::invalid("must have at least one rule"));
+            return Err(errors::invalid("must have at least one rule"));
         }
         for rule in &inbound {
             check_rule(&rule.protocol, rule.ports.as_deref(), &rule.sources)?;
@@ -112,30 +113,30 @@ pub(super) fn shown(firewall: &Auxiliary) -> Value {
 }
 
 /// A refusal of the model about a firewall: the one thing in its way is another one of that name.
-pub(super) fn refused(refusal: Refusal) -> Trouble {
+pub(super) fn refused(refusal: Refusal) -> Error {
     match refusal {
-        Refusal::Conflict(_) => Trouble::new(409, "duplicate name"),
+        Refusal::Conflict(_) => Error::new(409, "duplicate name"),
         other => other.into(),
     }
 }
 
 /// Checks that these droplets are there.
-pub(super) fn check_droplets(cloud: &Cloud, ids: &[u64]) -> Result<(), Trouble> {
+pub(super) fn check_droplets(cloud: &Cloud, ids: &[u64]) -> Result<(), Error> {
     let missing = ids.iter().find(|id| cloud.instance(&id.to_string()).is_err());
     match missing {
         None => Ok(()),
-        Some(id) => Err(Trouble::invalid(format!("droplet {id} was not found"))),
+        Some(id) => Err(errors::invalid(format!("droplet {id} was not found"))),
     }
 }
 
-fn check_name(name: &str) -> Result<(), Trouble> {
+fn check_name(name: &str) -> Result<(), Error> {
     let mut characters = name.chars();
     let begins_well = characters.next().is_some_and(|c| c.is_ascii_alphanumeric());
     if !begins_well
         || name.len() > 255
         || !characters.all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-'))
     {
-        return Err(Trouble::invalid(
+        return Err(errors::invalid(
             "name must begin with a letter or number, may otherwise hold periods and dashes, and has at most 255 \
              characters",
         ));
@@ -143,12 +144,12 @@ fn check_name(name: &str) -> Result<(), Trouble> {
     Ok(())
 }
 
-fn check_rule(protocol: &str, ports: Option<&str>, ends: &Ends) -> Result<(), Trouble> {
+fn check_rule(protocol: &str, ports: Option<&str>, ends: &Ends) -> Result<(), Error> {
     match (protocol, ports) {
         ("tcp" | "udp", Some(ports)) => check_ports(ports)?,
-        ("tcp" | "udp", None) => return Err(Trouble::invalid("ports are required for tcp and udp rules")),
+        ("tcp" | "udp", None) => return Err(errors::invalid("ports are required for tcp and udp rules")),
         ("icmp", _) => {}
-        _ => return Err(Trouble::invalid("protocol must be tcp, udp or icmp")),
+        _ => return Err(errors::invalid("protocol must be tcp, udp or icmp")),
     }
     let address = |text: &String| {
         let (ip, length) = text.split_once('/').unwrap_or((text, "0"));
@@ -158,16 +159,16 @@ fn check_rule(protocol: &str, ports: Option<&str>, ends: &Ends) -> Result<(), Tr
     };
     match ends.addresses.iter().find(|text| !address(text)) {
         None => Ok(()),
-        Some(text) => Err(Trouble::invalid(format!("{text:.80} is no address or CIDR"))),
+        Some(text) => Err(errors::invalid(format!("{text:.80} is no address or CIDR"))),
     }
 }
 
 /// A port, a range of them (`8000-9000`), or `all` and `0` for every one.
-fn check_ports(ports: &str) -> Result<(), Trouble> {
+fn check_ports(ports: &str) -> Result<(), Error> {
     let (first, last) = ports.split_once('-').unwrap_or((ports, ports));
     let range = first.parse::<u16>().ok().zip(last.parse::<u16>().ok());
     if ports == "all" || range.is_some_and(|(first, last)| first <= last) {
         return Ok(());
     }
-    Err(Trouble::invalid(format!("ports {ports:.80} are none")))
+    Err(errors::invalid(format!("ports {ports:.80} are none")))
 }

@@ -1,6 +1,7 @@
 //! What a caller wants a load balancer to be: the body of POST and PUT, what makes sense in it, and what is kept of it.
 
-use super::errors::Trouble;
+use super::super::kit::Error;
+use super::errors;
 use super::places::{DEFAULT_PROJECT, DEFAULT_VPC};
 use super::wire::{Firewall, Health, Rule, Settings, Sticky};
 use crate::admin::{Frontend, HealthCheck};
@@ -83,7 +84,7 @@ pub(super) struct Wanted {
 impl Wanted {
     /// What of a body the cloud cannot do, or what field in it the dialect does not know at all. None of it is a small
     /// difference that could be passed over.
-    pub(super) fn beyond(&self, body: &[u8]) -> Option<String> {
+    pub(super) fn unknown(&self, body: &[u8]) -> Option<String> {
         let text = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());
         let list = |list: &Option<Vec<Value>>| list.as_ref().is_some_and(|list| !list.is_empty());
         let asked = [
@@ -114,9 +115,9 @@ impl Wanted {
         cloud: &Cloud,
         present: Option<&Settings>,
         created_at: &str,
-    ) -> Result<(LbSpec, Families), Trouble> {
+    ) -> Result<(LbSpec, Families), Error> {
         let name = self.name.filter(|name| !name.is_empty());
-        let name = name.ok_or_else(|| Trouble::invalid("name is required"))?;
+        let name = name.ok_or_else(|| errors::invalid("name is required"))?;
         check_name(&name)?;
         let kept = |given: Option<String>, present: Option<&String>, otherwise: &str| {
             let given = given.filter(|text| !text.is_empty());
@@ -124,7 +125,7 @@ impl Wanted {
         };
         let region = kept(self.region, present.map(|p| &p.region), "");
         if region.is_empty() {
-            return Err(Trouble::invalid("region is required"));
+            return Err(errors::invalid("region is required"));
         }
         let mut settings = Settings {
             region,
@@ -173,31 +174,31 @@ impl Wanted {
     }
 }
 
-fn check_name(name: &str) -> Result<(), Trouble> {
+fn check_name(name: &str) -> Result<(), Error> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
     if name.len() > 255 {
-        return Err(Trouble::invalid("name is longer than 255 characters"));
+        return Err(errors::invalid("name is longer than 255 characters"));
     }
     if !name.chars().all(allowed) {
-        return Err(Trouble::invalid("name may only contain letters, numbers, dashes and periods"));
+        return Err(errors::invalid("name may only contain letters, numbers, dashes and periods"));
     }
     Ok(())
 }
 
 /// How many nodes a load balancer has.
-fn size(slug: Option<String>, unit: Option<u32>) -> Result<u32, Trouble> {
+fn size(slug: Option<String>, unit: Option<u32>) -> Result<u32, Error> {
     match (slug.as_deref(), unit) {
-        (Some(_), Some(_)) => Err(Trouble::invalid("only one of size and size_unit can be provided")),
+        (Some(_), Some(_)) => Err(errors::invalid("only one of size and size_unit can be provided")),
         (Some("lb-small"), None) | (None, None) => Ok(1),
         (Some("lb-medium"), None) => Ok(3),
         (Some("lb-large"), None) => Ok(6),
-        (Some(_), None) => Err(Trouble::invalid("size must be lb-small, lb-medium or lb-large")),
+        (Some(_), None) => Err(errors::invalid("size must be lb-small, lb-medium or lb-large")),
         (None, Some(unit @ 1..=200)) => Ok(unit),
-        (None, Some(_)) => Err(Trouble::invalid("size_unit must be between 1 and 200")),
+        (None, Some(_)) => Err(errors::invalid("size_unit must be between 1 and 200")),
     }
 }
 
-fn check_words(settings: &Settings) -> Result<(), Trouble> {
+fn check_words(settings: &Settings) -> Result<(), Error> {
     let known: [(&str, &str, &[&str]); 5] = [
         ("type", &settings.kind, &["REGIONAL", "REGIONAL_NETWORK"]),
         ("network", &settings.network, &["EXTERNAL", "INTERNAL"]),
@@ -207,17 +208,17 @@ fn check_words(settings: &Settings) -> Result<(), Trouble> {
     ];
     for (field, word, words) in known {
         if !words.contains(&word) {
-            return Err(Trouble::invalid(format!("{field} must be one of {}", words.join(", "))));
+            return Err(errors::invalid(format!("{field} must be one of {}", words.join(", "))));
         }
     }
     if !(30..=600).contains(&settings.http_idle_timeout_seconds) {
-        return Err(Trouble::invalid("http_idle_timeout_seconds must be between 30 and 600"));
+        return Err(errors::invalid("http_idle_timeout_seconds must be between 30 and 600"));
     }
     Ok(())
 }
 
 /// What is decided once and for all at creation.
-fn check_kept(settings: &Settings, present: &Settings) -> Result<(), Trouble> {
+fn check_kept(settings: &Settings, present: &Settings) -> Result<(), Error> {
     let fixed = [
         ("region", &settings.region, &present.region),
         ("type", &settings.kind, &present.kind),
@@ -227,13 +228,13 @@ fn check_kept(settings: &Settings, present: &Settings) -> Result<(), Trouble> {
     ];
     match fixed.iter().find(|(_, wanted, present)| wanted != present) {
         None => Ok(()),
-        Some((field, ..)) => Err(Trouble::invalid(format!("{field} cannot be changed after creation"))),
+        Some((field, ..)) => Err(errors::invalid(format!("{field} cannot be changed after creation"))),
     }
 }
 
-fn check_rules(cloud: &Cloud, settings: &Settings) -> Result<(), Trouble> {
+fn check_rules(cloud: &Cloud, settings: &Settings) -> Result<(), Error> {
     if settings.forwarding_rules.is_empty() {
-        return Err(Trouble::invalid("forwarding_rules must have at least one rule"));
+        return Err(errors::invalid("forwarding_rules must have at least one rule"));
     }
     let network_only = settings.kind == "REGIONAL_NETWORK";
     let mut taken = BTreeSet::new();
@@ -245,54 +246,54 @@ fn check_rules(cloud: &Cloud, settings: &Settings) -> Result<(), Trouble> {
                 "forwarding rules have the same entry port and protocol: {} {port}",
                 rule.entry_protocol
             );
-            return Err(Trouble::invalid(text));
+            return Err(errors::invalid(text));
         }
     }
     Ok(())
 }
 
-fn check_rule(cloud: &Cloud, rule: &Rule, network_only: bool) -> Result<(), Trouble> {
+fn check_rule(cloud: &Cloud, rule: &Rule, network_only: bool) -> Result<(), Error> {
     let Rule { entry_protocol, entry_port, target_protocol, target_port, certificate_id, tls_passthrough } =
         rule;
     if *entry_port == 0 || *target_port == 0 {
-        return Err(Trouble::invalid("forwarding rule ports must be between 1 and 65535"));
+        return Err(errors::invalid("forwarding rule ports must be between 1 and 65535"));
     }
     match (entry_protocol.as_str(), target_protocol.as_str()) {
         ("tcp", "tcp") | ("udp", "udp") => {}
         _ if network_only => {
-            return Err(Trouble::invalid(
+            return Err(errors::invalid(
                 "a REGIONAL_NETWORK load balancer forwards tcp to tcp and udp to udp only",
             ));
         }
         ("http" | "https" | "http2" | "http3", "http" | "https" | "http2") => {}
         (entry, target) => {
-            return Err(Trouble::invalid(format!("cannot forward {entry:.20} to {target:.20}")));
+            return Err(errors::invalid(format!("cannot forward {entry:.20} to {target:.20}")));
         }
     }
     let encrypted = matches!(entry_protocol.as_str(), "https" | "http2" | "http3");
     match (certificate_id.as_str(), tls_passthrough) {
         ("", false) if encrypted => {
-            Err(Trouble::invalid(format!("a certificate is required to accept {entry_protocol}")))
+            Err(errors::invalid(format!("a certificate is required to accept {entry_protocol}")))
         }
         ("", _) => Ok(()),
-        (_, true) => Err(Trouble::invalid("tls_passthrough cannot have a certificate")),
-        _ if !encrypted => Err(Trouble::invalid(format!("{entry_protocol} cannot have a certificate"))),
+        (_, true) => Err(errors::invalid("tls_passthrough cannot have a certificate")),
+        _ if !encrypted => Err(errors::invalid(format!("{entry_protocol} cannot have a certificate"))),
         (id, false) => match cloud.auxiliary(super::certificates::KIND, id) {
             Ok(_) => Ok(()),
-            Err(_) => Err(Trouble::invalid(format!("certificate {id:.80} was not found"))),
+            Err(_) => Err(errors::invalid(format!("certificate {id:.80} was not found"))),
         },
     }
 }
 
-fn check_health(health: &Health) -> Result<(), Trouble> {
+fn check_health(health: &Health) -> Result<(), Error> {
     if health.port == 0 {
-        return Err(Trouble::invalid("health check port must be between 1 and 65535"));
+        return Err(errors::invalid("health check port must be between 1 and 65535"));
     }
     match health.protocol.as_str() {
         "tcp" => {}
         "http" | "https" if health.path.starts_with('/') => {}
-        "http" | "https" => return Err(Trouble::invalid("health check path must begin with /")),
-        _ => return Err(Trouble::invalid("health check protocol must be http, https or tcp")),
+        "http" | "https" => return Err(errors::invalid("health check path must begin with /")),
+        _ => return Err(errors::invalid("health check protocol must be http, https or tcp")),
     }
     let limits = [
         ("check_interval_seconds", health.check_interval_seconds, 3..=300),
@@ -302,7 +303,7 @@ fn check_health(health: &Health) -> Result<(), Trouble> {
     ];
     match limits.into_iter().find(|(_, value, limits)| !limits.contains(value)) {
         None => Ok(()),
-        Some((field, _, limits)) => Err(Trouble::invalid(format!(
+        Some((field, _, limits)) => Err(errors::invalid(format!(
             "health check {field} must be between {} and {}",
             limits.start(),
             limits.end()
@@ -310,23 +311,23 @@ fn check_health(health: &Health) -> Result<(), Trouble> {
     }
 }
 
-fn check_sticky(sticky: &Sticky) -> Result<(), Trouble> {
+fn check_sticky(sticky: &Sticky) -> Result<(), Error> {
     let named = sticky.cookie_name.as_ref().is_some_and(|name| !name.is_empty());
     match sticky.kind.as_str() {
         "none" => Ok(()),
         "cookies" if named && sticky.cookie_ttl_seconds.is_some_and(|ttl| ttl > 0) => Ok(()),
-        "cookies" => Err(Trouble::invalid("cookie_name and cookie_ttl_seconds are required")),
-        _ => Err(Trouble::invalid("sticky session type must be none or cookies")),
+        "cookies" => Err(errors::invalid("cookie_name and cookie_ttl_seconds are required")),
+        _ => Err(errors::invalid("sticky session type must be none or cookies")),
     }
 }
 
 /// Client ranges let in, as CIDRs.
-fn ranges(firewall: &Firewall) -> Result<Vec<String>, Trouble> {
+fn ranges(firewall: &Firewall) -> Result<Vec<String>, Error> {
     firewall.deny.iter().try_for_each(|rule| range(rule).map(drop))?;
     firewall.allow.iter().map(|rule| range(rule)).collect()
 }
 
-fn range(rule: &str) -> Result<String, Trouble> {
+fn range(rule: &str) -> Result<String, Error> {
     let range = match rule.split_once(':') {
         Some(("ip", ip)) => {
             ip.parse::<IpAddr>().ok().map(|ip| format!("{ip}/{}", if ip.is_ipv4() { 32 } else { 128 }))
@@ -336,7 +337,7 @@ fn range(rule: &str) -> Result<String, Trouble> {
         _ => None,
     };
     range.ok_or_else(|| {
-        Trouble::invalid(format!("firewall rule {rule:.80} is neither ip:ADDRESS nor cidr:CIDR"))
+        errors::invalid(format!("firewall rule {rule:.80} is neither ip:ADDRESS nor cidr:CIDR"))
     })
 }
 

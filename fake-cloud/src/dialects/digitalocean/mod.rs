@@ -5,37 +5,38 @@
 //! certificates and tags are auxiliary objects.
 
 mod certificates;
-mod desk;
 mod droplets;
 mod errors;
 mod firewalls;
+mod headers;
 mod lb_request;
 mod load_balancers;
 mod places;
 mod query;
 mod routes;
+mod state;
 mod tags;
 mod wire;
 
-use super::{Answer, Denial, Dialect, Plan, Request};
+use super::kit::{Answer, Denial, Dialect, Error, Plan, Request, Voice};
 use crate::model::{GoneBackends, IdForm};
-use desk::Desk;
+use state::State;
 use std::sync::Arc;
 
-/// Keeps how many calls were answered, for headers; everything else is the model's.
+/// This dialect.
 pub(super) struct DigitalOcean {
-    desk: Arc<Desk>,
+    state: Arc<State>,
 }
 
 impl DigitalOcean {
     pub(super) fn new() -> DigitalOcean {
-        DigitalOcean { desk: Arc::new(Desk::open()) }
+        DigitalOcean { state: Arc::new(State::new()) }
     }
 }
 
 impl Dialect for DigitalOcean {
     fn plan(&self, request: &Request) -> Plan {
-        routes::plan(&self.desk, request)
+        routes::plan(&self.state, request)
     }
 
     fn ids(&self) -> IdForm {
@@ -47,10 +48,10 @@ impl Dialect for DigitalOcean {
     }
 
     fn refuse(&self, denial: Denial) -> Answer {
-        self.desk.answer(|ticket| errors::denied(denial, ticket))
+        self.state.answer(Err(Error::Denied(denial)))
     }
 
     fn malformed(&self) -> Answer {
-        self.desk.answer(|_| Answer::json_text(200, "{\"meta\": {\"total\":".to_owned()))
+        self.state.answer(Ok(Answer::json_text(200, "{\"meta\": {\"total\":".to_owned())))
     }
 }

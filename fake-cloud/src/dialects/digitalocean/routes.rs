@@ -1,65 +1,61 @@
 //! Calls of the `digitalocean` dialect: from method and path to what they mean and do. Those about load balancers have a
 //! file of their own.
 
-use super::super::{Answer, Call, Plan, Request, Text};
+use super::super::kit::{Answer, Call, Error, Plan, Request, Voice, planned};
 use super::certificates::{self, NewCertificate};
-use super::desk::Desk;
 use super::droplets;
-use super::errors::Trouble;
-use super::query::Query;
+use super::errors;
+use super::query;
+use super::state::State;
 use super::tags::{self, NewTag, Resources, Tags};
 use super::{firewalls, load_balancers, places};
 use crate::admin::{Instance, Op};
-use crate::model::Cloud;
 use hyper::Method;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::json;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// What a call means.
-pub(super) fn plan(desk: &Arc<Desk>, request: &Request) -> Plan {
+pub(super) fn plan(state: &Arc<State>, request: &Request) -> Plan {
     let segments = request.segments();
     let parts: Vec<&str> = segments.iter().map(String::as_str).collect();
-    let ["v2", parts @ ..] = parts.as_slice() else { return unknown(desk, request) };
+    let ["v2", parts @ ..] = parts.as_slice() else { return unknown(state, request) };
     match (&request.method, parts) {
-        (&Method::GET, ["account"]) => account(desk, request),
-        (&Method::GET, ["regions"]) => list_regions(desk, request),
-        (&Method::GET, ["droplets"]) => list_droplets(desk, request),
-        (&Method::GET, ["droplets", id]) => get_droplet(desk, request, id),
-        (&Method::GET, ["droplets", ..]) => unknown(desk, request),
-        (_, ["droplets"]) => forbidden(desk, request, Call::new(Op::InstanceWrite)),
-        (_, ["droplets", id, ..]) => forbidden(desk, request, Call::on(Op::InstanceWrite, id)),
-        (&Method::GET, ["load_balancers"]) => load_balancers::list(desk, request),
-        (&Method::POST, ["load_balancers"]) => load_balancers::create(desk, request),
-        (&Method::GET, ["load_balancers", id]) => load_balancers::get(desk, request, id),
-        (&Method::PUT, ["load_balancers", id]) => load_balancers::update(desk, request, id),
-        (&Method::DELETE, ["load_balancers", id]) => load_balancers::delete(desk, request, id),
-        (&Method::POST, ["tags"]) => create_tag(desk, request),
-        (&Method::GET, ["tags", name]) => get_tag(desk, request, name),
-        (&Method::POST, ["tags", name, "resources"]) => tag_resources(desk, request, name),
-        (&Method::DELETE, ["tags", name, "resources"]) => untag_resources(desk, request, name),
-        (&Method::GET, ["certificates"]) => list_certificates(desk, request),
-        (&Method::POST, ["certificates"]) => create_certificate(desk, request),
-        (&Method::GET, ["certificates", id]) => get_certificate(desk, request, id),
-        (&Method::DELETE, ["certificates", id]) => delete_certificate(desk, request, id),
-        (&Method::GET, ["firewalls"]) => list_firewalls(desk, request),
-        (&Method::POST, ["firewalls"]) => create_firewall(desk, request),
-        (&Method::GET, ["firewalls", id]) => get_firewall(desk, request, id),
-        (&Method::PUT, ["firewalls", id]) => update_firewall(desk, request, id),
-        (&Method::DELETE, ["firewalls", id]) => delete_firewall(desk, request, id),
-        _ => unknown(desk, request),
+        (&Method::GET, ["account"]) => account(state, request),
+        (&Method::GET, ["regions"]) => list_regions(state, request),
+        (&Method::GET, ["droplets"]) => list_droplets(state, request),
+        (&Method::GET, ["droplets", id]) => get_droplet(state, request, id),
+        (&Method::GET, ["droplets", ..]) => unknown(state, request),
+        (_, ["droplets"]) => forbidden(state, request, Call::new(Op::InstanceWrite)),
+        (_, ["droplets", id, ..]) => forbidden(state, request, Call::on(Op::InstanceWrite, id)),
+        (&Method::GET, ["load_balancers"]) => load_balancers::list(state, request),
+        (&Method::POST, ["load_balancers"]) => load_balancers::create(state, request),
+        (&Method::GET, ["load_balancers", id]) => load_balancers::get(state, request, id),
+        (&Method::PUT, ["load_balancers", id]) => load_balancers::update(state, request, id),
+        (&Method::DELETE, ["load_balancers", id]) => load_balancers::delete(state, request, id),
+        (&Method::POST, ["tags"]) => create_tag(state, request),
+        (&Method::GET, ["tags", name]) => get_tag(state, request, name),
+        (&Method::POST, ["tags", name, "resources"]) => tag_resources(state, request, name),
+        (&Method::DELETE, ["tags", name, "resources"]) => untag_resources(state, request, name),
+        (&Method::GET, ["certificates"]) => list_certificates(state, request),
+        (&Method::POST, ["certificates"]) => create_certificate(state, request),
+        (&Method::GET, ["certificates", id]) => get_certificate(state, request, id),
+        (&Method::DELETE, ["certificates", id]) => delete_certificate(state, request, id),
+        (&Method::GET, ["firewalls"]) => list_firewalls(state, request),
+        (&Method::POST, ["firewalls"]) => create_firewall(state, request),
+        (&Method::GET, ["firewalls", id]) => get_firewall(state, request, id),
+        (&Method::PUT, ["firewalls", id]) => update_firewall(state, request, id),
+        (&Method::DELETE, ["firewalls", id]) => delete_firewall(state, request, id),
+        _ => unknown(state, request),
     }
 }
 
-fn unknown(desk: &Arc<Desk>, request: &Request) -> Plan {
-    let (desk, Plan { call, run, unknown }) = (desk.clone(), Plan::unknown(request));
-    Plan { call, run: Box::new(move |cloud, now| desk.answer(|_| run(cloud, now))), unknown }
+fn unknown(state: &Arc<State>, request: &Request) -> Plan {
+    let (state, Plan { call, run, unknown }) = (state.clone(), Plan::unknown(request));
+    Plan { call, run: Box::new(move |cloud, now| state.answer(Ok(run(cloud, now)))), unknown }
 }
 
-fn account(desk: &Arc<Desk>, request: &Request) -> Plan {
-    planned(desk, Call::new(Op::Other), Query::none(request), |_, _, _, _| {
+fn account(state: &Arc<State>, request: &Request) -> Plan {
+    planned(state, Call::new(Op::Other), query::none(request), |_, _, _, _| {
         Ok(Answer::json(
             200,
             &json!({"account": {
@@ -79,17 +75,17 @@ fn account(desk: &Arc<Desk>, request: &Request) -> Plan {
     })
 }
 
-fn list_regions(desk: &Arc<Desk>, request: &Request) -> Plan {
-    planned(desk, Call::new(Op::Other), Query::of_list(request, &[]), |_, query, cloud, _| {
+fn list_regions(state: &Arc<State>, request: &Request) -> Plan {
+    planned(state, Call::new(Op::Other), query::list(request, &[]), |_, query, cloud, _| {
         let regions = places::regions(cloud.instances().map(|instance| instance.region.as_str()));
-        Ok(query.page("regions", cloud.page_size(), regions.into_iter()))
+        Ok(query::page(query, "regions", cloud.page_size(), regions.into_iter()))
     })
 }
 
-fn list_droplets(desk: &Arc<Desk>, request: &Request) -> Plan {
-    let query = Query::of_list(request, &["name"]);
+fn list_droplets(state: &Arc<State>, request: &Request) -> Plan {
+    let query = query::list(request, &["name"]);
     let op = if query.filter("name").is_some() { Op::InstanceGet } else { Op::InstanceList };
-    planned(desk, query.call(op), query, move |desk, query, cloud, now| {
+    planned(state, query.call(op), query, move |state, query, cloud, now| {
         let (tags, limit) = (Tags::all(cloud), cloud.page_size());
         // A look-up is always fresh, only lists may be stale.
         let found: Vec<&Instance> = match query.filter("name") {
@@ -97,189 +93,164 @@ fn list_droplets(desk: &Arc<Desk>, request: &Request) -> Plan {
             None => cloud.list_instances(now),
         };
         // Every one of them is a droplet: the admin API takes no other ids for this dialect.
-        let mut texts = desk.droplets.open();
+        let mut texts = state.droplets.open();
         let shown =
-            found.into_iter().map(|instance| droplets::text(&mut texts, instance, desk.opened(), &tags));
-        Ok(query.page("droplets", limit, shown))
+            found.into_iter().map(|instance| droplets::text(&mut texts, instance, state.started(), &tags));
+        Ok(query::page(query, "droplets", limit, shown))
     })
 }
 
-fn get_droplet(desk: &Arc<Desk>, request: &Request, id: &str) -> Plan {
-    #[derive(Serialize)]
-    struct One {
-        droplet: Text,
-    }
+fn get_droplet(state: &Arc<State>, request: &Request, id: &str) -> Plan {
     let id = id.to_owned();
-    planned(desk, Call::on(Op::InstanceGet, &id), Query::none(request), move |desk, _, cloud, _| {
+    planned(state, Call::on(Op::InstanceGet, &id), query::none(request), move |state, _, cloud, _| {
         let tags = Tags::all(cloud);
         let instance = cloud.instance(&id)?;
-        let droplet = droplets::text(&mut desk.droplets.open(), instance, desk.opened(), &tags);
-        Ok(Answer::json(200, &One { droplet: droplet.ok_or_else(Trouble::not_found)? }))
+        let droplet = droplets::text(&mut state.droplets.open(), instance, state.started(), &tags);
+        Ok(Answer::one(200, "droplet", &droplet.ok_or_else(errors::not_found)?))
     })
 }
 
-fn forbidden(desk: &Arc<Desk>, request: &Request, call: Call) -> Plan {
-    planned(desk, call, Query::none(request), |_, _, _, _| {
-        Err(Trouble::new(403, "You do not have access for the attempted action."))
+fn forbidden(state: &Arc<State>, request: &Request, call: Call) -> Plan {
+    planned(state, call, query::none(request), |_, _, _, _| {
+        Err(Error::new(403, "You do not have access for the attempted action."))
     })
 }
 
-fn create_tag(desk: &Arc<Desk>, request: &Request) -> Plan {
-    let new = body::<NewTag>(request);
+fn create_tag(state: &Arc<State>, request: &Request) -> Plan {
+    let new = request.body::<NewTag>();
     let call = match &new {
         Ok(new) => Call::new(Op::AuxCreate).keyed("name", &new.name),
         Err(_) => Call::new(Op::AuxCreate),
     };
-    planned(desk, call, Query::none(request), |_, _, cloud, now| {
+    planned(state, call, query::none(request), |_, _, cloud, now| {
         let NewTag { name } = new?;
         let created = tags::create(cloud, &name, now)?;
-        let answer = Answer::json(201, &json!({"tag": tags::shown(cloud, &name)}));
+        let answer = Answer::one(201, "tag", &tags::shown(cloud, &name));
         Ok(created.into_iter().fold(answer, |answer, id| answer.creating(&id)))
     })
 }
 
-fn get_tag(desk: &Arc<Desk>, request: &Request, name: &str) -> Plan {
+fn get_tag(state: &Arc<State>, request: &Request, name: &str) -> Plan {
     let name = name.to_owned();
-    planned(desk, Call::on(Op::AuxRead, &name), Query::none(request), move |_, _, cloud, _| {
-        let tag = tags::shown(cloud, &name).ok_or_else(Trouble::not_found)?;
-        Ok(Answer::json(200, &json!({"tag": tag})))
+    planned(state, Call::on(Op::AuxRead, &name), query::none(request), move |_, _, cloud, _| {
+        let tag = tags::shown(cloud, &name).ok_or_else(errors::not_found)?;
+        Ok(Answer::one(200, "tag", &tag))
     })
 }
 
-fn tag_resources(desk: &Arc<Desk>, request: &Request, name: &str) -> Plan {
-    let (name, new) = (name.to_owned(), body::<Resources>(request));
-    planned(desk, Call::on(Op::AuxUpdate, &name), Query::none(request), move |_, _, cloud, now| {
+fn tag_resources(state: &Arc<State>, request: &Request, name: &str) -> Plan {
+    let (name, new) = (name.to_owned(), request.body::<Resources>());
+    planned(state, Call::on(Op::AuxUpdate, &name), query::none(request), move |_, _, cloud, now| {
         let resources = new?.checked(cloud, now)?;
         tags::tag(cloud, &name, resources, now)?;
         Ok(Answer::empty(204))
     })
 }
 
-fn untag_resources(desk: &Arc<Desk>, request: &Request, name: &str) -> Plan {
-    let (name, old) = (name.to_owned(), body::<Resources>(request));
-    planned(desk, Call::on(Op::AuxUpdate, &name), Query::none(request), move |_, _, cloud, now| {
+fn untag_resources(state: &Arc<State>, request: &Request, name: &str) -> Plan {
+    let (name, old) = (name.to_owned(), request.body::<Resources>());
+    planned(state, Call::on(Op::AuxUpdate, &name), query::none(request), move |_, _, cloud, now| {
         tags::untag(cloud, &name, &old?.resources, now)?;
         Ok(Answer::empty(204))
     })
 }
 
-fn list_certificates(desk: &Arc<Desk>, request: &Request) -> Plan {
-    let query = Query::of_list(request, &["name"]);
-    planned(desk, query.call(Op::AuxRead), query, |_, query, cloud, now| {
+fn list_certificates(state: &Arc<State>, request: &Request) -> Plan {
+    let query = query::list(request, &["name"]);
+    planned(state, query.call(Op::AuxRead), query, |_, query, cloud, now| {
         let limit = cloud.page_size();
         let name = query.filter("name");
         let mut found = cloud.list_auxiliaries(now);
         found.retain(|aux| aux.kind == certificates::KIND && name.is_none_or(|name| aux.name == name));
-        Ok(query.page("certificates", limit, found.into_iter().map(certificates::shown)))
+        Ok(query::page(query, "certificates", limit, found.into_iter().map(certificates::shown)))
     })
 }
 
-fn create_certificate(desk: &Arc<Desk>, request: &Request) -> Plan {
-    let new = body::<NewCertificate>(request);
+fn create_certificate(state: &Arc<State>, request: &Request) -> Plan {
+    let new = request.body::<NewCertificate>();
     let call = match &new {
         Ok(new) => Call::new(Op::AuxCreate).keyed("name", &new.name),
         Err(_) => Call::new(Op::AuxCreate),
     };
-    planned(desk, call, Query::none(request), |desk, _, cloud, now| {
-        let spec = new?.into_spec(&desk.now())?;
+    planned(state, call, query::none(request), |state, _, cloud, now| {
+        let spec = new?.into_spec(&state.now())?;
         let aux = cloud.create_auxiliary(certificates::KIND, certificates::KIND, spec, now)?;
-        let answer = Answer::json(201, &json!({"certificate": certificates::shown(aux)}));
+        let answer = Answer::one(201, "certificate", &certificates::shown(aux));
         Ok(answer.creating(&aux.id))
     })
 }
 
-fn get_certificate(desk: &Arc<Desk>, request: &Request, id: &str) -> Plan {
+fn get_certificate(state: &Arc<State>, request: &Request, id: &str) -> Plan {
     let id = id.to_owned();
-    planned(desk, Call::on(Op::AuxRead, &id), Query::none(request), move |_, _, cloud, _| {
+    planned(state, Call::on(Op::AuxRead, &id), query::none(request), move |_, _, cloud, _| {
         let aux = cloud.auxiliary(certificates::KIND, &id)?;
-        Ok(Answer::json(200, &json!({"certificate": certificates::shown(aux)})))
+        Ok(Answer::one(200, "certificate", &certificates::shown(aux)))
     })
 }
 
-fn delete_certificate(desk: &Arc<Desk>, request: &Request, id: &str) -> Plan {
+fn delete_certificate(state: &Arc<State>, request: &Request, id: &str) -> Plan {
     let id = id.to_owned();
-    planned(desk, Call::on(Op::AuxDelete, &id), Query::none(request), move |_, _, cloud, now| {
+    planned(state, Call::on(Op::AuxDelete, &id), query::none(request), move |_, _, cloud, now| {
         cloud.auxiliary(certificates::KIND, &id)?;
         if cloud.load_balancers(now).any(|lb| certificates::is_used_by(&id, lb)) {
             let text = "Make sure the certificate is not in use before deleting it";
-            return Err(Trouble::new(403, text));
+            return Err(Error::new(403, text));
         }
         cloud.delete_auxiliary(certificates::KIND, &id)?;
         Ok(Answer::empty(204))
     })
 }
 
-fn list_firewalls(desk: &Arc<Desk>, request: &Request) -> Plan {
-    planned(desk, Call::new(Op::AuxRead), Query::of_list(request, &[]), |_, query, cloud, now| {
+fn list_firewalls(state: &Arc<State>, request: &Request) -> Plan {
+    planned(state, Call::new(Op::AuxRead), query::list(request, &[]), |_, query, cloud, now| {
         let limit = cloud.page_size();
         let mut found = cloud.list_auxiliaries(now);
         found.retain(|aux| aux.kind == firewalls::KIND);
-        Ok(query.page("firewalls", limit, found.into_iter().map(firewalls::shown)))
+        Ok(query::page(query, "firewalls", limit, found.into_iter().map(firewalls::shown)))
     })
 }
 
-fn create_firewall(desk: &Arc<Desk>, request: &Request) -> Plan {
-    let wanted = body::<firewalls::Wanted>(request);
+fn create_firewall(state: &Arc<State>, request: &Request) -> Plan {
+    let wanted = request.body::<firewalls::Wanted>();
     let call = match &wanted {
         Ok(wanted) => Call::new(Op::AuxCreate).keyed("name", &wanted.name),
         Err(_) => Call::new(Op::AuxCreate),
     };
-    planned(desk, call, Query::none(request), |desk, _, cloud, now| {
-        let spec = wanted?.into_spec(cloud, &desk.now())?;
+    planned(state, call, query::none(request), |state, _, cloud, now| {
+        let spec = wanted?.into_spec(cloud, &state.now())?;
         let created = cloud.create_auxiliary(firewalls::KIND, firewalls::KIND, spec, now);
         let aux = created.map_err(firewalls::refused)?;
-        Ok(Answer::json(202, &json!({"firewall": firewalls::shown(aux)})).creating(&aux.id))
+        Ok(Answer::one(202, "firewall", &firewalls::shown(aux)).creating(&aux.id))
     })
 }
 
-fn get_firewall(desk: &Arc<Desk>, request: &Request, id: &str) -> Plan {
+fn get_firewall(state: &Arc<State>, request: &Request, id: &str) -> Plan {
     let id = id.to_owned();
-    planned(desk, Call::on(Op::AuxRead, &id), Query::none(request), move |_, _, cloud, _| {
+    planned(state, Call::on(Op::AuxRead, &id), query::none(request), move |_, _, cloud, _| {
         let aux = cloud.auxiliary(firewalls::KIND, &id)?;
-        Ok(Answer::json(200, &json!({"firewall": firewalls::shown(aux)})))
+        Ok(Answer::one(200, "firewall", &firewalls::shown(aux)))
     })
 }
 
-fn update_firewall(desk: &Arc<Desk>, request: &Request, id: &str) -> Plan {
-    let (id, wanted) = (id.to_owned(), body::<firewalls::Wanted>(request));
+fn update_firewall(state: &Arc<State>, request: &Request, id: &str) -> Plan {
+    let (id, wanted) = (id.to_owned(), request.body::<firewalls::Wanted>());
     let mut call = Call::on(Op::AuxUpdate, &id);
     if let Ok(wanted) = &wanted {
         call = call.naming(&wanted.name);
     }
-    planned(desk, call, Query::none(request), move |_, _, cloud, now| {
+    planned(state, call, query::none(request), move |_, _, cloud, now| {
         let created_at = firewalls::created_at(cloud.auxiliary(firewalls::KIND, &id)?).to_owned();
         let spec = wanted?.into_spec(cloud, &created_at)?;
         let updated = cloud.update_auxiliary(firewalls::KIND, &id, spec, now);
         let aux = updated.map_err(firewalls::refused)?;
-        Ok(Answer::json(200, &json!({"firewall": firewalls::shown(aux)})))
+        Ok(Answer::one(200, "firewall", &firewalls::shown(aux)))
     })
 }
 
-fn delete_firewall(desk: &Arc<Desk>, request: &Request, id: &str) -> Plan {
+fn delete_firewall(state: &Arc<State>, request: &Request, id: &str) -> Plan {
     let id = id.to_owned();
-    planned(desk, Call::on(Op::AuxDelete, &id), Query::none(request), move |_, _, cloud, _| {
+    planned(state, Call::on(Op::AuxDelete, &id), query::none(request), move |_, _, cloud, _| {
         cloud.delete_auxiliary(firewalls::KIND, &id)?;
         Ok(Answer::empty(204))
     })
-}
-
-/// A plan that checks its query first, puts what goes wrong into this dialect's form and gives every answer its headers.
-pub(super) fn planned<F>(desk: &Arc<Desk>, call: Call, mut query: Query, run: F) -> Plan
-where
-    F: FnOnce(&Desk, &Query, &mut Cloud, Duration) -> Result<Answer, Trouble> + Send + 'static,
-{
-    let (desk, unknown, problem) = (desk.clone(), query.unknown.take(), query.problem.take());
-    let plan = Plan::new(call, move |cloud, now| {
-        let outcome = match problem {
-            None => run(&desk, &query, cloud, now),
-            Some(problem) => Err(problem),
-        };
-        desk.answer(|ticket| outcome.unwrap_or_else(|trouble| trouble.answer(ticket)))
-    });
-    unknown.into_iter().fold(plan, Plan::beyond)
-}
-
-/// The body of a call.
-pub(super) fn body<T: DeserializeOwned>(request: &Request) -> Result<T, Trouble> {
-    Ok(serde_json::from_slice(&request.body)?)
 }

@@ -1,6 +1,7 @@
 //! Tags: auxiliary objects that say which resources carry them. Nobody but a tag knows that something is tagged.
 
-use super::errors::Trouble;
+use super::super::kit::Error;
+use super::errors;
 use crate::admin::Auxiliary;
 use crate::model::{AuxSpec, Cloud};
 use serde::{Deserialize, Serialize};
@@ -40,7 +41,7 @@ impl Resources {
     ///
     /// # Errors
     /// When one is not.
-    pub(super) fn checked(self, cloud: &mut Cloud, now: Duration) -> Result<Vec<Resource>, Trouble> {
+    pub(super) fn checked(self, cloud: &mut Cloud, now: Duration) -> Result<Vec<Resource>, Error> {
         for Resource { resource_id, resource_type } in &self.resources {
             let there = match resource_type.as_str() {
                 "droplet" => cloud.instance(resource_id).is_ok(),
@@ -49,7 +50,7 @@ impl Resources {
             };
             if !there {
                 let text = format!("{resource_type:.40} {resource_id:.80} was not found");
-                return Err(Trouble::invalid(text));
+                return Err(errors::invalid(text));
             }
         }
         Ok(self.resources)
@@ -80,7 +81,7 @@ impl Tags {
 ///
 /// # Errors
 /// When the name cannot be one.
-pub(super) fn create(cloud: &mut Cloud, name: &str, now: Duration) -> Result<Option<String>, Trouble> {
+pub(super) fn create(cloud: &mut Cloud, name: &str, now: Duration) -> Result<Option<String>, Error> {
     check_name(name)?;
     if find(cloud, name).is_some() {
         return Ok(None);
@@ -98,8 +99,8 @@ pub(super) fn tag(
     name: &str,
     resources: Vec<Resource>,
     now: Duration,
-) -> Result<(), Trouble> {
-    let (id, mut carried) = find(cloud, name).ok_or_else(Trouble::not_found)?;
+) -> Result<(), Error> {
+    let (id, mut carried) = find(cloud, name).ok_or_else(errors::not_found)?;
     for resource in resources {
         if !carried.contains(&resource) {
             carried.push(resource);
@@ -118,8 +119,8 @@ pub(super) fn untag(
     name: &str,
     resources: &[Resource],
     now: Duration,
-) -> Result<(), Trouble> {
-    let (id, mut carried) = find(cloud, name).ok_or_else(Trouble::not_found)?;
+) -> Result<(), Error> {
+    let (id, mut carried) = find(cloud, name).ok_or_else(errors::not_found)?;
     carried.retain(|resource| !resources.contains(resource));
     cloud.update_auxiliary(KIND, &id, spec(name, carried), now)?;
     Ok(())
@@ -129,7 +130,7 @@ pub(super) fn untag(
 ///
 /// # Errors
 /// None that a caller could do anything about.
-pub(super) fn forget(cloud: &mut Cloud, resource: &Resource, now: Duration) -> Result<(), Trouble> {
+pub(super) fn forget(cloud: &mut Cloud, resource: &Resource, now: Duration) -> Result<(), Error> {
     let carriers: Vec<String> =
         all(cloud).filter(|aux| carried(aux).contains(resource)).map(|aux| aux.name.clone()).collect();
     carriers.iter().try_for_each(|name| untag(cloud, name, std::slice::from_ref(resource), now))
@@ -176,10 +177,10 @@ fn spec(name: &str, resources: Vec<Resource>) -> AuxSpec {
 }
 
 /// Letters, numbers, colons, dashes and underscores, at most 255 of them.
-pub(super) fn check_name(name: &str) -> Result<(), Trouble> {
+pub(super) fn check_name(name: &str) -> Result<(), Error> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, ':' | '-' | '_');
     if name.is_empty() || name.len() > 255 || !name.chars().all(allowed) {
-        return Err(Trouble::invalid(
+        return Err(errors::invalid(
             "tag name must have 1 to 255 characters and may only contain letters, numbers, colons, dashes and \
              underscores",
         ));

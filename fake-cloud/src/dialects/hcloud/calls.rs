@@ -1,12 +1,11 @@
 //! What all calls have in common: their query and body are read first, refusals get the dialect's form, and changes begin
 //! actions.
 
-use super::super::{Answer, Call, Plan, Request};
+use super::super::kit::{self, Answer, Body, Call, Error, Plan, Request, Voice};
 use super::clock::Clock;
-use super::errors::Fail;
+use super::errors;
 use super::query::{Query, is_label_key, is_label_value};
 use crate::model::{Action, Cloud};
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,63 +24,31 @@ impl Now {
     }
 }
 
-/// A plan that checks its query first and puts refusals into this dialect's form.
+impl Voice for Clock {
+    fn answer(&self, result: Result<Answer, Error>) -> Answer {
+        result.unwrap_or_else(errors::shown)
+    }
+}
+
+/// As [`kit::planned`], with the time as this API knows it.
 pub(super) fn planned<F>(clock: Clock, call: Call, query: Query, run: F) -> Plan
 where
-    F: FnOnce(&Query, &mut Cloud, Now) -> Result<Answer, Fail> + Send + 'static,
+    F: FnOnce(&Query, &mut Cloud, Now) -> Result<Answer, Error> + Send + 'static,
 {
-    let unknown = query.unknown.clone();
-    let plan = Plan::new(call, move |cloud, time| {
-        let answer = match &query.problem {
-            None => run(&query, cloud, Now { clock, time }),
-            Some(problem) => Err(problem.clone()),
-        };
-        answer.unwrap_or_else(|fail| fail.answer())
-    });
-    match unknown {
-        Some(what) => plan.beyond(what),
-        None => plan,
-    }
+    kit::planned(&clock, call, query, |clock, query, cloud, time| {
+        run(query, cloud, Now { clock: *clock, time })
+    })
 }
 
-/// A body: what it says, or what is wrong with it, and which of its fields are not known.
-pub(super) struct Body<T> {
-    pub(super) value: Result<T, Fail>,
-    unknown: Vec<String>,
-}
-
-impl<T: DeserializeOwned> Body<T> {
-    pub(super) fn of(request: &Request) -> Body<T> {
-        match request.json() {
-            Ok((value, unknown)) => Body { value: Ok(value), unknown },
-            Err(error) => Body { value: Err(Fail::body(&error)), unknown: Vec::new() },
-        }
-    }
-}
-
-impl<T> Body<T> {
-    /// What it says, and what of it is not known.
-    pub(super) fn split(self) -> (Result<T, Fail>, Option<String>) {
-        let unknown = match self.unknown.as_slice() {
-            [] => None,
-            fields => Some(format!("of the body: {:.200}", fields.join(", "))),
-        };
-        (self.value, unknown)
-    }
-}
-
-/// The same as [`planned`] for a call with a body and no query.
+/// As [`kit::planned_with`], with the time as this API knows it.
 pub(super) fn planned_with<T, F>(clock: Clock, call: Call, request: &Request, body: Body<T>, run: F) -> Plan
 where
     T: Send + 'static,
-    F: FnOnce(T, &mut Cloud, Now) -> Result<Answer, Fail> + Send + 'static,
+    F: FnOnce(T, &mut Cloud, Now) -> Result<Answer, Error> + Send + 'static,
 {
-    let (value, unknown) = body.split();
-    let plan = planned(clock, call, Query::none(request), move |_, cloud, now| run(value?, cloud, now));
-    match unknown {
-        Some(what) => plan.beyond(what),
-        None => plan,
-    }
+    kit::planned_with(&clock, call, request, body, |clock, body, cloud, time| {
+        run(body, cloud, Now { clock: *clock, time })
+    })
 }
 
 /// A body that names an object, by number or by name.
@@ -118,21 +85,21 @@ pub(super) fn number(id: &str) -> u64 {
 }
 
 /// Checks the name of a new object.
-pub(super) fn check_name(name: &str) -> Result<(), Fail> {
+pub(super) fn check_name(name: &str) -> Result<(), Error> {
     const LONGEST_CHARS: usize = 255;
     match name {
-        "" => Err(Fail::missing("name")),
-        long if long.chars().nth(LONGEST_CHARS).is_some() => Err(Fail::field("name", "is too long")),
-        odd if odd.chars().any(char::is_control) => Err(Fail::field("name", "has an invalid character")),
+        "" => Err(errors::missing("name")),
+        long if long.chars().nth(LONGEST_CHARS).is_some() => Err(errors::field("name", "is too long")),
+        odd if odd.chars().any(char::is_control) => Err(errors::field("name", "has an invalid character")),
         _ => Ok(()),
     }
 }
 
 /// Checks labels.
-pub(super) fn check_labels(labels: &BTreeMap<String, String>) -> Result<(), Fail> {
+pub(super) fn check_labels(labels: &BTreeMap<String, String>) -> Result<(), Error> {
     match labels.iter().find(|(key, value)| !is_label_key(key) || !is_label_value(value)) {
         None => Ok(()),
-        Some((key, _)) => Err(Fail::field(&format!("labels.{key:.80}"), "is no valid label")),
+        Some((key, _)) => Err(errors::field(&format!("labels.{key:.80}"), "is no valid label")),
     }
 }
 
@@ -200,11 +167,11 @@ pub(super) fn act(
     now: Now,
     command: &str,
     resources: Vec<(String, String)>,
-    change: impl FnOnce(&mut Cloud) -> Result<(), Fail>,
-) -> Result<ShownAction, Fail> {
+    change: impl FnOnce(&mut Cloud) -> Result<(), Error>,
+) -> Result<ShownAction, Error> {
     let (kind, id) = resources.first().cloned().unwrap_or_default();
     if cloud.actions().any(|action| action.runs(now.time) && action.concerns(&kind, &id)) {
-        return Err(Fail::locked());
+        return Err(errors::locked());
     }
     let failure = cloud.take_action_failure();
     if failure.is_none() {
@@ -213,8 +180,7 @@ pub(super) fn act(
     Ok(show_action(cloud.begin_action(command, resources, failure, (now.time, now.time)), now))
 }
 
-/// The answer to a change.
-#[derive(Serialize)]
-pub(super) struct Changed {
-    pub(super) action: ShownAction,
+/// The answer to a change by an action.
+pub(super) fn changed(action: &ShownAction) -> Answer {
+    Answer::one(201, "action", action)
 }

@@ -1,13 +1,11 @@
 //! Certificates: auxiliaries of the model that services of load balancers refer to.
 
-use super::super::{Answer, Call, Plan, Request};
-use super::calls::{
-    Body, Now, ShownAction, check_labels, check_name, number, planned, planned_with, show_action,
-};
+use super::super::kit::{Answer, Body, Call, Error, Plan, Request};
+use super::calls::{Now, ShownAction, check_labels, check_name, number, planned, planned_with, show_action};
 use super::clock::Clock;
 use super::details::{Details, OWNER_LABEL};
-use super::errors::Fail;
-use super::query::Query;
+use super::errors;
+use super::query;
 use crate::admin::{Auxiliary, LoadBalancer, Op};
 use crate::model::{AuxSpec, Cloud};
 use serde::{Deserialize, Serialize};
@@ -52,11 +50,6 @@ struct User {
 }
 
 #[derive(Serialize)]
-struct One<'a> {
-    certificate: Shown<'a>,
-}
-
-#[derive(Serialize)]
 struct Created<'a> {
     certificate: Shown<'a>,
     action: Option<ShownAction>,
@@ -67,8 +60,8 @@ pub(super) fn exists(cloud: &Cloud, id: u64) -> bool {
     cloud.auxiliary(CERTIFICATE, &id.to_string()).is_ok()
 }
 
-fn get<'a>(cloud: &'a Cloud, id: &str) -> Result<&'a Auxiliary, Fail> {
-    cloud.auxiliary(CERTIFICATE, id).map_err(|_| Fail::not_found("certificate", id))
+fn get<'a>(cloud: &'a Cloud, id: &str) -> Result<&'a Auxiliary, Error> {
+    cloud.auxiliary(CERTIFICATE, id).map_err(|_| errors::not_found("certificate", id))
 }
 
 /// The load balancers that use each certificate.
@@ -133,12 +126,12 @@ fn label<'a>(aux: &'a Auxiliary, key: &str) -> Option<&'a str> {
 }
 
 pub(super) fn list(clock: Clock, request: &Request) -> Plan {
-    let query = Query::list(request, &["name", "label_selector", "type"], &["id", "name", "created"]);
+    let query = query::list(request, &["name", "label_selector", "type"], &["id", "name", "created"]);
     let mut call = Call::new(Op::AuxRead);
     for (key, value) in query.filters() {
         call = call.keyed(key, value);
     }
-    if let Some(owner) = query.wanted_label(OWNER_LABEL) {
+    if let Some(owner) = query.besides.wanted_label(OWNER_LABEL) {
         call = call.owned_by(owner);
     }
     planned(clock, call, query, |query, cloud, now| {
@@ -150,7 +143,7 @@ pub(super) fn list(clock: Clock, request: &Request) -> Plan {
             aux.kind == CERTIFICATE
                 && query.fits("name", &aux.name)
                 && query.fits("type", &kind(aux))
-                && query.selects(|key| label(aux, key))
+                && query.besides.selects(|key| label(aux, key))
         };
         let found: Vec<&Auxiliary> = cloud.list_auxiliaries(now.time).into_iter().filter(fits).collect();
         let value = |aux: &&Auxiliary, key: &str| match key {
@@ -158,15 +151,15 @@ pub(super) fn list(clock: Clock, request: &Request) -> Plan {
             "created" => aux.spec.get("created").and_then(Value::as_str).unwrap_or_default().to_owned(),
             _ => aux.id.clone(),
         };
-        Ok(query.page("certificates", limit, found, value, |aux| show(aux, &users)))
+        Ok(query::page(query, "certificates", limit, found, value, |aux| show(aux, &users)))
     })
 }
 
 pub(super) fn read(clock: Clock, request: &Request, id: &str) -> Plan {
     let id = id.to_owned();
-    planned(clock, Call::on(Op::AuxRead, &id), Query::none(request), move |_, cloud, now| {
+    planned(clock, Call::on(Op::AuxRead, &id), query::none(request), move |_, cloud, now| {
         let users = users(cloud, now);
-        Ok(Answer::json(200, &One { certificate: show(get(cloud, &id)?, &users) }))
+        Ok(Answer::one(200, "certificate", &show(get(cloud, &id)?, &users)))
     })
 }
 
@@ -213,19 +206,19 @@ pub(super) fn create(clock: Clock, request: &Request) -> Plan {
 }
 
 impl New {
-    fn is_managed(&self) -> Result<bool, Fail> {
+    fn is_managed(&self) -> Result<bool, Error> {
         let is_pem = |text: &Option<String>| text.as_deref().is_some_and(|text| text.contains("-----BEGIN"));
         match self.kind.as_deref().unwrap_or("uploaded") {
-            "managed" if self.domain_names.is_empty() => Err(Fail::missing("domain_names")),
+            "managed" if self.domain_names.is_empty() => Err(errors::missing("domain_names")),
             "managed" => Ok(true),
             "uploaded" if !is_pem(&self.certificate) => {
-                Err(Fail::field("certificate", "is no certificate in PEM form"))
+                Err(errors::field("certificate", "is no certificate in PEM form"))
             }
             "uploaded" if !is_pem(&self.private_key) => {
-                Err(Fail::field("private_key", "is no key in PEM form"))
+                Err(errors::field("private_key", "is no key in PEM form"))
             }
             "uploaded" => Ok(false),
-            _ => Err(Fail::field("type", "must be one of managed, uploaded")),
+            _ => Err(errors::field("type", "must be one of managed, uploaded")),
         }
     }
 
@@ -246,10 +239,10 @@ impl New {
     }
 }
 
-fn check_free(cloud: &mut Cloud, name: &str, except: Option<&str>) -> Result<(), Fail> {
+fn check_free(cloud: &mut Cloud, name: &str, except: Option<&str>) -> Result<(), Error> {
     let same =
         |aux: &Auxiliary| aux.kind == CERTIFICATE && aux.name == name && Some(aux.id.as_str()) != except;
-    if cloud.auxiliaries().any(same) { Err(Fail::taken(name)) } else { Ok(()) }
+    if cloud.auxiliaries().any(same) { Err(errors::taken(name)) } else { Ok(()) }
 }
 
 /// Body that changes what a certificate is called.
@@ -278,16 +271,16 @@ pub(super) fn rename(clock: Clock, request: &Request, id: &str) -> Plan {
         }
         cloud.update_auxiliary(CERTIFICATE, &id, spec, now.time)?;
         let users = users(cloud, now);
-        Ok(Answer::json(200, &One { certificate: show(get(cloud, &id)?, &users) }))
+        Ok(Answer::one(200, "certificate", &show(get(cloud, &id)?, &users)))
     })
 }
 
 pub(super) fn delete(clock: Clock, request: &Request, id: &str) -> Plan {
     let id = id.to_owned();
-    planned(clock, Call::on(Op::AuxDelete, &id), Query::none(request), move |_, cloud, now| {
+    planned(clock, Call::on(Op::AuxDelete, &id), query::none(request), move |_, cloud, now| {
         get(cloud, &id)?;
         if users(cloud, now).contains_key(&number(&id)) {
-            return Err(Fail::new(409, "resource_in_use", "the certificate is used by a load_balancer"));
+            return Err(Error::said(409, "resource_in_use", "the certificate is used by a load_balancer"));
         }
         cloud.delete_auxiliary(CERTIFICATE, &id)?;
         Ok(Answer::empty(204))

@@ -1,7 +1,6 @@
 //! The API's times and its rate limit: what depends on when the cloud was started.
 
-use super::super::Answer;
-use hyper::header::{HeaderName, HeaderValue};
+use super::super::kit::Answer;
 use jiff::{SignedDuration, Timestamp};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -53,14 +52,7 @@ impl RateLimit {
             if answer.status.as_u16() == 429 { 0 } else { left.0 }
         };
         let full = clock.at(now.saturating_add(Duration::from_secs(LIMIT - left)));
-        let reset = u64::try_from(full.as_second()).unwrap_or_default();
-        let header = |name| (HeaderName::from_static(name), name);
-        let [limit, remaining, at] =
-            ["ratelimit-limit", "ratelimit-remaining", "ratelimit-reset"].map(header);
-        answer
-            .with(limit.0, HeaderValue::from(LIMIT))
-            .with(remaining.0, HeaderValue::from(left))
-            .with(at.0, HeaderValue::from(reset))
+        answer.rate_limited(LIMIT, left, full.as_second())
     }
 }
 

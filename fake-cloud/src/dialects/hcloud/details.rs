@@ -1,7 +1,7 @@
 //! What this dialect keeps about a load balancer that the model has no field for.
 
+use super::super::kit::Error;
 use super::catalog::{BalancerType, type_named};
-use super::errors::Fail;
 use crate::admin::{Frontend, HealthCheck, LoadBalancer};
 use crate::model::LbSpec;
 use serde::{Deserialize, Serialize};
@@ -198,7 +198,7 @@ impl Draft {
     ///
     /// # Errors
     /// When the details cannot be written, which they always can.
-    pub(super) fn finish(mut self) -> Result<LbSpec, Fail> {
+    pub(super) fn finish(mut self) -> Result<LbSpec, Error> {
         let gone = |id: &String| !self.spec.backends.contains(id);
         self.details.private_targets.retain(|id| !gone(id));
         self.spec.health_check = self.spec.frontends.first().map(|frontend| {
@@ -206,7 +206,7 @@ impl Draft {
             health_check(&probe.unwrap_or_else(|| Probe::plain(frontend.node_port)))
         });
         self.spec.details = serde_json::to_value(&self.details)
-            .map_err(|error| Fail::new(500, "server_error", error.to_string()))?;
+            .map_err(|error| Error::said(500, "server_error", error.to_string()))?;
         Ok(self.spec)
     }
 }

@@ -1,115 +1,72 @@
 //! Errors of the `hcloud` dialect: a code in words, which clients look at rather than at the status.
 
-use super::super::{Answer, Denial};
-use crate::model::Refusal;
-use hyper::header::RETRY_AFTER;
+use super::super::kit::{Answer, Denial, Error};
 use serde_json::{Value, json};
 
-/// Why a call is refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Fail {
-    status: u16,
-    code: &'static str,
-    message: String,
-    details: Value,
+/// There is no such object.
+pub(super) fn not_found(kind: &str, id: impl std::fmt::Display) -> Error {
+    Error::said(404, "not_found", format!("{kind} with ID '{id:.40}' not found"))
 }
 
-impl Fail {
-    pub(super) fn new(status: u16, code: &'static str, message: impl Into<String>) -> Fail {
-        Fail { status, code, message: message.into(), details: json!({}) }
-    }
+/// A field that is not as it should be.
+pub(super) fn field(name: &str, problem: &str) -> Error {
+    let error = Error::said(422, "invalid_input", format!("invalid input in field '{name}': {problem}"));
+    error.detailed(fields(name, problem))
+}
 
-    /// There is no such object.
-    pub(super) fn not_found(kind: &str, id: impl std::fmt::Display) -> Fail {
-        let message = format!("{kind} with ID '{id:.40}' not found");
-        Fail::new(404, "not_found", message)
-    }
+/// A field that has to be there.
+pub(super) fn missing(name: &str) -> Error {
+    field(name, "Missing data for required field.")
+}
 
-    /// A field that is not as it should be.
-    pub(super) fn field(name: &str, problem: &str) -> Fail {
-        Fail {
-            status: 422,
-            code: "invalid_input",
-            message: format!("invalid input in field '{name}': {problem}"),
-            details: json!({"fields": [{"name": name, "messages": [problem]}]}),
+/// The name is somebody else's.
+pub(super) fn taken(name: &str) -> Error {
+    let error = Error::said(409, "uniqueness_error", format!("name '{name:.80}' is already used"));
+    error.detailed(json!({"fields": [{"name": "name"}]}))
+}
+
+/// The object cannot be changed as long as an action runs on it.
+pub(super) fn locked() -> Error {
+    Error::said(423, "locked", "the resource is locked: another action is running")
+}
+
+/// More than there may be.
+pub(super) fn limit(message: String) -> Error {
+    Error::said(403, "resource_limit_exceeded", message)
+}
+
+/// An error as its caller sees it.
+pub(super) fn shown(error: Error) -> Answer {
+    let (status, retry_after_s) = (error.status(), error.retry_after_s());
+    let (code, message, details) = match error {
+        Error::Number { ref parameter, .. } => {
+            let text = error.text();
+            let problem = text.strip_prefix(parameter.as_str()).unwrap_or(&text).trim_start();
+            return shown(field(parameter, problem));
         }
-    }
-
-    /// A field that has to be there.
-    pub(super) fn missing(name: &str) -> Fail {
-        Fail::field(name, "Missing data for required field.")
-    }
-
-    /// The name is somebody else's.
-    pub(super) fn taken(name: &str) -> Fail {
-        let mut fail = Fail::new(409, "uniqueness_error", format!("name '{name:.80}' is already used"));
-        fail.details = json!({"fields": [{"name": "name"}]});
-        fail
-    }
-
-    /// The object cannot be changed as long as an action runs on it.
-    pub(super) fn locked() -> Fail {
-        Fail::new(423, "locked", "the resource is locked: another action is running")
-    }
-
-    /// More than there may be.
-    pub(super) fn limit(message: impl Into<String>) -> Fail {
-        Fail::new(403, "resource_limit_exceeded", message)
-    }
-
-    /// A body that is not what was asked for.
-    pub(super) fn body(error: &serde_json::Error) -> Fail {
-        let text = error.to_string();
-        match error.classify() {
-            serde_json::error::Category::Data => Fail {
-                details: json!({"fields": [{"name": field_in(&text), "messages": [text]}]}),
-                ..Fail::new(422, "invalid_input", format!("invalid input: {text}"))
-            },
-            _ => Fail::new(400, "json_error", format!("the body is no JSON: {text}")),
+        Error::Said { code, message, details, .. } => (code, message.into_owned(), details),
+        Error::Body(error) if error.is_data() => {
+            let text = error.to_string();
+            let details = fields(field_in(&text), &text);
+            ("invalid_input", format!("invalid input: {text}"), Some(details))
         }
-    }
+        Error::Body(error) => ("json_error", format!("the body is no JSON: {error}"), None),
+        Error::Denied(Denial::Unauthenticated) => ("unauthorized", "unable to authenticate".to_owned(), None),
+        Error::Denied(Denial::Unknown { what }) => ("unsupported_error", what, None),
+        Error::Refused(_) | Error::Denied(_) => (code(status), error.text().into_owned(), None),
+    };
+    let details = details.unwrap_or_else(|| json!({}));
+    let words = json!({"code": code, "message": message, "details": details});
+    Answer::one(status, "error", &words).retry_after(retry_after_s)
+}
 
-    pub(super) fn answer(&self) -> Answer {
-        error(self.status, self.code, &self.message, &self.details)
-    }
+fn fields(name: &str, problem: &str) -> Value {
+    json!({"fields": [{"name": name, "messages": [problem]}]})
 }
 
 /// The field an error of the parser is about, where it says so.
 fn field_in(text: &str) -> &str {
     text.split('`').nth(1).filter(|_| text.contains("field `")).unwrap_or("body")
-}
-
-impl From<Refusal> for Fail {
-    fn from(refusal: Refusal) -> Fail {
-        match &refusal {
-            Refusal::NotFound(_) => Fail::new(404, "not_found", refusal.to_string()),
-            Refusal::Conflict(_) => Fail::new(409, "conflict", refusal.to_string()),
-            Refusal::Invalid(_) => Fail::new(422, "invalid_input", refusal.to_string()),
-        }
-    }
-}
-
-fn error(status: u16, code: &str, message: &str, details: &Value) -> Answer {
-    Answer::json(status, &json!({"error": {"code": code, "message": message, "details": details}}))
-}
-
-/// A refusal of the server.
-pub(super) fn denied(denial: Denial) -> Answer {
-    let none = json!({});
-    match denial {
-        Denial::Unauthenticated => error(401, "unauthorized", "unable to authenticate", &none),
-        Denial::TooLarge { limit_bytes } => {
-            error(413, "invalid_input", &format!("the body is longer than {limit_bytes} bytes"), &none)
-        }
-        Denial::Unknown { what } => error(501, "unsupported_error", &what, &none),
-        Denial::Fault { status, retry_after_s } => {
-            let answer = error(status, code(status), "as the test has ordered", &none);
-            match retry_after_s {
-                Some(seconds) => answer.with(RETRY_AFTER, seconds),
-                None => answer,
-            }
-        }
-    }
 }
 
 /// The code that usually comes with a status.
@@ -134,18 +91,23 @@ fn code(status: u16) -> &'static str {
 mod tests {
     use super::*;
 
-    fn shown(answer: &Answer) -> (u16, Value) {
+    fn seen(error: Error) -> (u16, Value) {
+        let answer = shown(error);
         (answer.status.as_u16(), serde_json::from_slice(&answer.body).expect("JSON"))
     }
 
     #[test]
     fn a_field_is_named_in_the_message_and_in_the_details() {
-        let body = json!({"error": {
-            "code": "invalid_input",
-            "message": "invalid input in field 'name': is too long",
-            "details": {"fields": [{"name": "name", "messages": ["is too long"]}]},
-        }});
-        assert_eq!(shown(&Fail::field("name", "is too long").answer()), (422, body));
+        let body = |name: &str, problem: &str| {
+            json!({"error": {
+                "code": "invalid_input",
+                "message": format!("invalid input in field '{name}': {problem}"),
+                "details": {"fields": [{"name": name, "messages": [problem]}]},
+            }})
+        };
+        assert_eq!(seen(field("name", "is too long")), (422, body("name", "is too long")));
+        let number = Error::Number { parameter: "per_page".to_owned(), most: Some(50) };
+        assert_eq!(seen(number), (422, body("per_page", "must be a number, from 1 to 50")));
     }
 
     #[test]
@@ -156,7 +118,7 @@ mod tests {
             (500, "server_error"),
             (418, "invalid_input"),
         ] {
-            let (seen, body) = shown(&denied(Denial::Fault { status, retry_after_s: None }));
+            let (seen, body) = seen(Error::Denied(Denial::Fault { status, retry_after_s: None }));
             assert_eq!((seen, body["error"]["code"].as_str()), (status, Some(code)));
         }
     }

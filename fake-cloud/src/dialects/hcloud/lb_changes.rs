@@ -1,15 +1,15 @@
 //! Calls that change a load balancer by an action: its services, targets, network, type and the like.
 
-use super::super::{Call, Plan, Request};
-use super::calls::{Body, IdOrName, Now, act, planned, planned_with};
+use super::super::kit::{Answer, Body, Call, Error, Plan, Request};
+use super::calls::{IdOrName, Now, act, changed, planned, planned_with};
 use super::clock::Clock;
 use super::details::Draft;
-use super::errors::Fail;
+use super::errors;
 use super::lb_services::{NewService, OldService, ServiceUpdate};
 use super::lb_targets::{NewTarget, OldTarget};
-use super::load_balancers::{Algorithm, balancer_type, changed, update};
+use super::load_balancers::{Algorithm, balancer_type, check_algorithm, update};
 use super::networks::{NETWORK_ID, free_address};
-use super::query::Query;
+use super::query;
 use crate::admin::Op;
 use crate::model::Cloud;
 use serde::Deserialize;
@@ -59,7 +59,7 @@ impl Target<'_> {
     fn with<T, F>(&self, change: F) -> Plan
     where
         T: DeserializeOwned + Send + 'static,
-        F: FnOnce(T, &mut Draft, &mut Cloud, Now) -> Result<(), Fail> + Send + 'static,
+        F: FnOnce(T, &mut Draft, &mut Cloud, Now) -> Result<(), Error> + Send + 'static,
     {
         let body: Body<T> = Body::of(self.request);
         let (id, command) = (self.id.to_owned(), self.action.to_owned());
@@ -69,9 +69,9 @@ impl Target<'_> {
     }
 
     /// An action without one.
-    fn without(&self, change: impl FnOnce(&mut Draft) -> Result<(), Fail> + Send + 'static) -> Plan {
+    fn without(&self, change: impl FnOnce(&mut Draft) -> Result<(), Error> + Send + 'static) -> Plan {
         let (id, command) = (self.id.to_owned(), self.action.to_owned());
-        let query = Query::none(self.request);
+        let query = query::none(self.request);
         planned(self.clock, Call::on(Op::LbUpdate, &id), query, move |_, cloud, now| {
             carry_out(cloud, now, &id, &command, |draft, _| change(draft))
         })
@@ -83,11 +83,11 @@ fn carry_out(
     now: Now,
     id: &str,
     command: &str,
-    change: impl FnOnce(&mut Draft, &mut Cloud) -> Result<(), Fail>,
-) -> Result<super::super::Answer, Fail> {
+    change: impl FnOnce(&mut Draft, &mut Cloud) -> Result<(), Error>,
+) -> Result<Answer, Error> {
     super::load_balancers::get(cloud, id, now)?;
     let resources = vec![("load_balancer".to_owned(), id.to_owned())];
-    act(cloud, now, command, resources, |cloud| update(cloud, id, now, change)).map(changed)
+    act(cloud, now, command, resources, |cloud| update(cloud, id, now, change)).map(|action| changed(&action))
 }
 
 #[derive(Deserialize)]
@@ -97,21 +97,21 @@ struct Attach {
     ip_range: Option<String>,
 }
 
-fn attach(new: Attach, draft: &mut Draft, cloud: &mut Cloud, now: Now) -> Result<(), Fail> {
+fn attach(new: Attach, draft: &mut Draft, cloud: &mut Cloud, now: Now) -> Result<(), Error> {
     if new.network != NETWORK_ID {
-        return Err(Fail::not_found("network", new.network));
+        return Err(errors::not_found("network", new.network));
     }
     if draft.details.private_ip.is_some() {
         let message = "the load_balancer is already attached to the network";
-        return Err(Fail::new(409, "load_balancer_already_attached", message));
+        return Err(Error::said(409, "load_balancer_already_attached", message));
     }
     if new.ip_range.as_deref().is_some_and(|range| crate::model::parse_cidr(range).is_none()) {
-        return Err(Fail::field("ip_range", "is no IP range"));
+        return Err(errors::field("ip_range", "is no IP range"));
     }
     let wanted = match new.ip.as_deref().map(str::parse::<Ipv4Addr>) {
         None => None,
         Some(Ok(ip)) => Some(ip),
-        Some(Err(_)) => return Err(Fail::field("ip", "is no IPv4 address")),
+        Some(Err(_)) => return Err(errors::field("ip", "is no IPv4 address")),
     };
     draft.details.private_ip = Some(free_address(cloud, wanted, now)?);
     Ok(())
@@ -122,10 +122,10 @@ struct Detach {
     network: u64,
 }
 
-fn detach(old: Detach, draft: &mut Draft, _: &mut Cloud, _: Now) -> Result<(), Fail> {
+fn detach(old: Detach, draft: &mut Draft, _: &mut Cloud, _: Now) -> Result<(), Error> {
     if old.network != NETWORK_ID || draft.details.private_ip.is_none() {
         let message = "the load_balancer is not attached to the network";
-        return Err(Fail::new(422, "load_balancer_not_attached_to_network", message));
+        return Err(Error::said(422, "load_balancer_not_attached_to_network", message));
     }
     draft.details.private_ip = None;
     // Targets it reached through the network go with that.
@@ -134,25 +134,17 @@ fn detach(old: Detach, draft: &mut Draft, _: &mut Cloud, _: Now) -> Result<(), F
     Ok(())
 }
 
-/// Checks how targets are chosen.
-pub(super) fn check_algorithm(kind: String) -> Result<String, Fail> {
-    match kind.as_str() {
-        "round_robin" | "least_connections" => Ok(kind),
-        _ => Err(Fail::field("type", "must be one of round_robin, least_connections")),
-    }
-}
-
 #[derive(Deserialize)]
 struct NewType {
     load_balancer_type: IdOrName,
 }
 
-fn change_type(new: NewType, draft: &mut Draft, _: &mut Cloud, _: Now) -> Result<(), Fail> {
+fn change_type(new: NewType, draft: &mut Draft, _: &mut Cloud, _: Now) -> Result<(), Error> {
     draft.details.kind = balancer_type(&new.load_balancer_type)?;
     let kind = draft.details.balancer_type();
     if draft.target_count() > kind.max_targets || draft.spec.frontends.len() > kind.max_services {
         let message = format!("the load_balancer has more targets or services than {} allows", kind.name);
-        return Err(Fail::new(422, "invalid_load_balancer_type", message));
+        return Err(Error::said(422, "invalid_load_balancer_type", message));
     }
     Ok(())
 }
@@ -163,11 +155,11 @@ struct DnsPtr {
     dns_ptr: Option<String>,
 }
 
-fn change_dns_ptr(new: DnsPtr, draft: &mut Draft, cloud: &mut Cloud, now: Now) -> Result<(), Fail> {
-    let wanted: IpAddr = new.ip.parse().map_err(|_| Fail::field("ip", "is no IP address"))?;
+fn change_dns_ptr(new: DnsPtr, draft: &mut Draft, cloud: &mut Cloud, now: Now) -> Result<(), Error> {
+    let wanted: IpAddr = new.ip.parse().map_err(|_| errors::field("ip", "is no IP address"))?;
     let own = cloud.load_balancers(now.time).find(|lb| lb.name == draft.spec.name);
     if !own.is_some_and(|lb| lb.addresses.iter().any(|address| address.ip == Some(wanted))) {
-        return Err(Fail::not_found("ip", wanted));
+        return Err(errors::not_found("ip", wanted));
     }
     match new.dns_ptr.filter(|name| !name.is_empty()) {
         Some(name) => draft.details.dns_ptr.insert(wanted.to_string(), name),
@@ -181,11 +173,11 @@ struct Protection {
     delete: bool,
 }
 
-fn disable_public_interface(draft: &mut Draft) -> Result<(), Fail> {
+fn disable_public_interface(draft: &mut Draft) -> Result<(), Error> {
     let public = draft.spec.backends.iter().any(|id| !draft.details.private_targets.contains(id));
     if public || !draft.details.ip_targets.is_empty() {
         let message = "the load_balancer has targets without use_private_ip";
-        return Err(Fail::new(422, "targets_without_use_private_ip", message));
+        return Err(Error::said(422, "targets_without_use_private_ip", message));
     }
     draft.details.public_interface = false;
     Ok(())

@@ -1,8 +1,9 @@
 //! Services of load balancers: what is asked for, its defaults, and what is refused.
 
+use super::super::kit::Error;
 use super::certificates;
 use super::details::{Draft, Http, Probe, ProbeHttp, Service};
-use super::errors::Fail;
+use super::errors;
 use crate::model::Cloud;
 use serde::Deserialize;
 
@@ -107,23 +108,25 @@ impl ProbeKeys {
 
 impl NewService {
     /// Adds it to a load balancer.
-    pub(super) fn add_to(self, draft: &mut Draft, cloud: &Cloud) -> Result<(), Fail> {
+    pub(super) fn add_to(self, draft: &mut Draft, cloud: &Cloud) -> Result<(), Error> {
         let usual = match self.protocol.as_str() {
             "http" => Some(80),
             "https" => Some(443),
             _ => None,
         };
-        let listen_port = self.listen_port.or(usual).ok_or_else(|| Fail::missing("listen_port"))?;
+        let listen_port = self.listen_port.or(usual).ok_or_else(|| errors::missing("listen_port"))?;
         // What is behind an encrypting load balancer usually speaks plainly.
-        let destination_port =
-            self.destination_port.or(usual.and(Some(80))).ok_or_else(|| Fail::missing("destination_port"))?;
+        let destination_port = self
+            .destination_port
+            .or(usual.and(Some(80)))
+            .ok_or_else(|| errors::missing("destination_port"))?;
         if draft.frontend(listen_port).is_some() {
             let message = format!("source port {listen_port} is already used");
-            return Err(Fail::new(409, "source_port_already_used", message));
+            return Err(Error::said(409, "source_port_already_used", message));
         }
         let kind = draft.details.balancer_type();
         if draft.spec.frontends.len() >= kind.max_services {
-            return Err(Fail::limit(format!("{} has at most {} services", kind.name, kind.max_services)));
+            return Err(errors::limit(format!("{} has at most {} services", kind.name, kind.max_services)));
         }
         let plain = Probe::plain(destination_port);
         let service = Service {
@@ -140,7 +143,7 @@ impl NewService {
 
 impl ServiceUpdate {
     /// Changes a load balancer's service.
-    pub(super) fn apply_to(self, draft: &mut Draft, cloud: &Cloud) -> Result<(), Fail> {
+    pub(super) fn apply_to(self, draft: &mut Draft, cloud: &Cloud) -> Result<(), Error> {
         let Some(frontend) = draft.frontend(self.listen_port) else {
             return Err(no_service(self.listen_port));
         };
@@ -166,13 +169,13 @@ impl ServiceUpdate {
 
 impl OldService {
     /// Takes it from a load balancer.
-    pub(super) fn take_from(self, draft: &mut Draft) -> Result<(), Fail> {
+    pub(super) fn take_from(self, draft: &mut Draft) -> Result<(), Error> {
         if draft.take_service(self.listen_port) { Ok(()) } else { Err(no_service(self.listen_port)) }
     }
 }
 
-fn no_service(port: u16) -> Fail {
-    Fail::new(404, "not_found", format!("the load_balancer has no service on port {port}"))
+fn no_service(port: u16) -> Error {
+    Error::said(404, "not_found", format!("the load_balancer has no service on port {port}"))
 }
 
 fn http_for(protocol: &str, keys: Option<HttpKeys>, old: Http) -> Option<Http> {
@@ -183,10 +186,10 @@ fn http_for(protocol: &str, keys: Option<HttpKeys>, old: Http) -> Option<Http> {
     }
 }
 
-fn check(service: &Service, ports: (u16, u16), cloud: &Cloud) -> Result<(), Fail> {
+fn check(service: &Service, ports: (u16, u16), cloud: &Cloud) -> Result<(), Error> {
     let one_of = "must be one of tcp, http, https";
     if !matches!(service.protocol.as_str(), "tcp" | "http" | "https") {
-        return Err(Fail::field("protocol", one_of));
+        return Err(errors::field("protocol", one_of));
     }
     for (name, port) in [
         ("listen_port", ports.0),
@@ -194,12 +197,12 @@ fn check(service: &Service, ports: (u16, u16), cloud: &Cloud) -> Result<(), Fail
         ("health_check.port", service.health_check.port),
     ] {
         if port == 0 {
-            return Err(Fail::field(name, "must be from 1 to 65535"));
+            return Err(errors::field(name, "must be from 1 to 65535"));
         }
     }
     let probe = &service.health_check;
     if !matches!(probe.protocol.as_str(), "tcp" | "http" | "https") {
-        return Err(Fail::field("health_check.protocol", one_of));
+        return Err(errors::field("health_check.protocol", one_of));
     }
     let ranges = [
         ("health_check.interval", probe.interval, 3..=60),
@@ -209,18 +212,18 @@ fn check(service: &Service, ports: (u16, u16), cloud: &Cloud) -> Result<(), Fail
     for (name, value, range) in ranges {
         if !range.contains(&value) {
             let words = format!("must be from {} to {}", range.start(), range.end());
-            return Err(Fail::field(name, &words));
+            return Err(errors::field(name, &words));
         }
     }
     if probe.http.as_ref().is_some_and(|http| !http.path.starts_with('/')) {
-        return Err(Fail::field("health_check.http.path", "must begin with /"));
+        return Err(errors::field("health_check.http.path", "must begin with /"));
     }
     let Some(http) = &service.http else { return Ok(()) };
     if service.protocol == "https" && http.certificates.is_empty() {
-        return Err(Fail::field("http.certificates", "a service of protocol https needs one at least"));
+        return Err(errors::field("http.certificates", "a service of protocol https needs one at least"));
     }
     match http.certificates.iter().find(|id| !certificates::exists(cloud, **id)) {
         None => Ok(()),
-        Some(id) => Err(Fail::not_found("certificate", id)),
+        Some(id) => Err(errors::not_found("certificate", id)),
     }
 }

@@ -1,7 +1,8 @@
 //! Targets of load balancers: servers of this cloud, and addresses outside of it.
 
+use super::super::kit::Error;
 use super::details::Draft;
-use super::errors::Fail;
+use super::errors;
 use crate::model::Cloud;
 use serde::Deserialize;
 use std::net::IpAddr;
@@ -42,28 +43,28 @@ enum Meant {
     Ip(String),
 }
 
-fn meant(kind: &str, server: Option<ServerKeys>, ip: Option<IpKeys>) -> Result<Meant, Fail> {
+fn meant(kind: &str, server: Option<ServerKeys>, ip: Option<IpKeys>) -> Result<Meant, Error> {
     match kind {
-        "server" => Ok(Meant::Server(server.ok_or_else(|| Fail::missing("server"))?.id.to_string())),
+        "server" => Ok(Meant::Server(server.ok_or_else(|| errors::missing("server"))?.id.to_string())),
         "ip" => {
-            let given = ip.ok_or_else(|| Fail::missing("ip"))?;
-            let ip: IpAddr = given.ip.parse().map_err(|_| Fail::field("ip.ip", "is no IP address"))?;
+            let given = ip.ok_or_else(|| errors::missing("ip"))?;
+            let ip: IpAddr = given.ip.parse().map_err(|_| errors::field("ip.ip", "is no IP address"))?;
             Ok(Meant::Ip(ip.to_string()))
         }
-        _ => Err(Fail::field("type", "must be one of server, ip")),
+        _ => Err(errors::field("type", "must be one of server, ip")),
     }
 }
 
 impl NewTarget {
     /// Adds it to a load balancer.
-    pub(super) fn add_to(self, draft: &mut Draft, cloud: &Cloud) -> Result<(), Fail> {
+    pub(super) fn add_to(self, draft: &mut Draft, cloud: &Cloud) -> Result<(), Error> {
         let kind = draft.details.balancer_type();
         let full = draft.target_count() >= kind.max_targets;
-        let limit = || Fail::limit(format!("{} has at most {} targets", kind.name, kind.max_targets));
-        let twice = || Fail::new(409, "target_already_defined", "the target is already defined");
+        let limit = || errors::limit(format!("{} has at most {} targets", kind.name, kind.max_targets));
+        let twice = || Error::said(409, "target_already_defined", "the target is already defined");
         match meant(&self.kind, self.server, self.ip)? {
             Meant::Server(id) => {
-                let server = cloud.instance(&id).map_err(|_| Fail::not_found("server", &id))?;
+                let server = cloud.instance(&id).map_err(|_| errors::not_found("server", &id))?;
                 if draft.spec.backends.contains(&id) {
                     return Err(twice());
                 }
@@ -73,16 +74,16 @@ impl NewTarget {
                 if self.use_private_ip {
                     if draft.details.private_ip.is_none() {
                         let message = "the load_balancer is not attached to a network";
-                        return Err(Fail::new(422, "load_balancer_not_attached_to_network", message));
+                        return Err(Error::said(422, "load_balancer_not_attached_to_network", message));
                     }
                     if !server.addresses.iter().any(|address| address.kind == "InternalIP") {
                         let message = "the server is not attached to the network of the load_balancer";
-                        return Err(Fail::new(422, "server_not_attached_to_network", message));
+                        return Err(Error::said(422, "server_not_attached_to_network", message));
                     }
                     draft.details.private_targets.insert(id.clone());
                 } else if !draft.details.public_interface {
                     let message = "without its public interface the load_balancer needs use_private_ip";
-                    return Err(Fail::new(422, "invalid_input", message));
+                    return Err(Error::said(422, "invalid_input", message));
                 }
                 draft.spec.backends.push(id);
             }
@@ -102,7 +103,7 @@ impl NewTarget {
 
 impl OldTarget {
     /// Takes it from a load balancer.
-    pub(super) fn take_from(self, draft: &mut Draft) -> Result<(), Fail> {
+    pub(super) fn take_from(self, draft: &mut Draft) -> Result<(), Error> {
         let was_there = match meant(&self.kind, self.server, self.ip)? {
             Meant::Server(id) => {
                 let before = draft.spec.backends.len();
@@ -114,6 +115,6 @@ impl OldTarget {
         if was_there {
             return Ok(());
         }
-        Err(Fail::new(404, "not_found", "the load_balancer has no such target"))
+        Err(Error::said(404, "not_found", "the load_balancer has no such target"))
     }
 }

@@ -1,31 +1,24 @@
 //! Calls about load balancers as a whole: look-up, creation, renaming, deletion.
 
-use super::super::{Answer, Call, Plan, Request};
-use super::Shown as Texts;
+use super::super::kit::{Answer, Body, Call, Error, Plan, Request};
 use super::calls::{
-    Body, Changed, IdOrName, Now, ShownAction, act, check_labels, check_name, planned, planned_with,
-    show_action,
+    IdOrName, Now, ShownAction, act, check_labels, check_name, planned, planned_with, show_action,
 };
 use super::catalog::{BALANCER_TYPES, LOCATIONS};
 use super::clock::Clock;
 use super::details::{Details, Draft, OWNER_LABEL};
-use super::errors::Fail;
-use super::lb_changes::check_algorithm;
+use super::errors;
 use super::lb_services::NewService;
 use super::lb_targets::NewTarget;
 use super::lb_wire::{Shown, label, show};
 use super::networks::{NETWORK_ID, free_address};
-use super::query::Query;
+use super::query;
+use super::shown::Shown as Texts;
 use crate::admin::{LoadBalancer, Op};
 use crate::model::{Cloud, Dependents, Families, LbSpec};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-#[derive(Serialize)]
-struct One<S> {
-    load_balancer: S,
-}
 
 #[derive(Serialize)]
 struct Created {
@@ -34,12 +27,12 @@ struct Created {
 }
 
 /// The load balancer of that id.
-pub(super) fn get(cloud: &mut Cloud, id: &str, now: Now) -> Result<LoadBalancer, Fail> {
+pub(super) fn get(cloud: &mut Cloud, id: &str, now: Now) -> Result<LoadBalancer, Error> {
     find(cloud, id, now).cloned()
 }
 
-fn find<'a>(cloud: &'a mut Cloud, id: &str, now: Now) -> Result<&'a LoadBalancer, Fail> {
-    cloud.load_balancer(id, now.time).map_err(|_| Fail::not_found("load_balancer", id))
+fn find<'a>(cloud: &'a mut Cloud, id: &str, now: Now) -> Result<&'a LoadBalancer, Error> {
+    cloud.load_balancer(id, now.time).map_err(|_| errors::not_found("load_balancer", id))
 }
 
 /// Makes a load balancer what `change` makes of it.
@@ -47,8 +40,8 @@ pub(super) fn update(
     cloud: &mut Cloud,
     id: &str,
     now: Now,
-    change: impl FnOnce(&mut Draft, &mut Cloud) -> Result<(), Fail>,
-) -> Result<(), Fail> {
+    change: impl FnOnce(&mut Draft, &mut Cloud) -> Result<(), Error>,
+) -> Result<(), Error> {
     let mut draft = Draft::of(&get(cloud, id, now)?);
     change(&mut draft, cloud)?;
     let spec = draft.finish()?;
@@ -58,22 +51,22 @@ pub(super) fn update(
 
 pub(super) fn list(clock: Clock, texts: &Arc<Texts>, request: &Request) -> Plan {
     let texts = texts.clone();
-    let query = Query::list(request, &["name", "label_selector"], &["id", "name", "created"]);
+    let query = query::list(request, &["name", "label_selector"], &["id", "name", "created"]);
     let mut call = Call::new(Op::LbList);
     for (key, value) in query.filters() {
         call = call.keyed(key, value);
     }
-    if let Some(owner) = query.wanted_label(OWNER_LABEL) {
+    if let Some(owner) = query.besides.wanted_label(OWNER_LABEL) {
         call = call.owned_by(owner);
     }
     planned(clock, call, query, move |query, cloud, now| {
         let limit = cloud.page_size();
         // Most look-ups go by the owner: comparing that first spares reading the labels of all others.
-        let owner = query.wanted_label(OWNER_LABEL);
+        let owner = query.besides.wanted_label(OWNER_LABEL);
         let fits = |lb: &&LoadBalancer| {
             owner.is_none_or(|owner| lb.owner == owner)
                 && query.fits("name", &lb.name)
-                && query.selects(|key| label(lb, key))
+                && query.besides.selects(|key| label(lb, key))
         };
         let found: Vec<&LoadBalancer> =
             cloud.list_load_balancers(now.time).into_iter().filter(fits).collect();
@@ -83,17 +76,18 @@ pub(super) fn list(clock: Clock, texts: &Arc<Texts>, request: &Request) -> Plan 
             _ => lb.id.clone(),
         };
         let mut texts = texts.load_balancers.open();
-        Ok(query
-            .page("load_balancers", limit, found, value, |lb| texts.text(&lb.id, lb, &[], || show(lb, now))))
+        Ok(query::page(query, "load_balancers", limit, found, value, |lb| {
+            texts.text(&lb.id, lb, &[], || show(lb, now))
+        }))
     })
 }
 
 pub(super) fn read(clock: Clock, texts: &Arc<Texts>, request: &Request, id: &str) -> Plan {
     let (texts, id) = (texts.clone(), id.to_owned());
-    planned(clock, Call::on(Op::LbGet, &id), Query::none(request), move |_, cloud, now| {
+    planned(clock, Call::on(Op::LbGet, &id), query::none(request), move |_, cloud, now| {
         let lb = find(cloud, &id, now)?;
         let load_balancer = texts.load_balancers.open().text(&id, lb, &[], || show(lb, now));
-        Ok(Answer::json(200, &One { load_balancer }))
+        Ok(Answer::one(200, "load_balancer", &load_balancer))
     })
 }
 
@@ -123,6 +117,14 @@ pub(super) struct Algorithm {
     pub(super) kind: String,
 }
 
+/// Checks how targets are chosen.
+pub(super) fn check_algorithm(kind: String) -> Result<String, Error> {
+    match kind.as_str() {
+        "round_robin" | "least_connections" => Ok(kind),
+        _ => Err(errors::field("type", "must be one of round_robin, least_connections")),
+    }
+}
+
 pub(super) fn create(clock: Clock, request: &Request) -> Plan {
     let body: Body<New> = Body::of(request);
     let call = match &body.value {
@@ -146,10 +148,10 @@ pub(super) fn create(clock: Clock, request: &Request) -> Plan {
 }
 
 impl New {
-    fn draft(self, cloud: &mut Cloud, now: Now) -> Result<Draft, Fail> {
+    fn draft(self, cloud: &mut Cloud, now: Now) -> Result<Draft, Error> {
         check_name(&self.name)?;
         check_labels(&self.labels)?;
-        let wanted = self.load_balancer_type.ok_or_else(|| Fail::missing("load_balancer_type"))?;
+        let wanted = self.load_balancer_type.ok_or_else(|| errors::missing("load_balancer_type"))?;
         let details = Details {
             kind: balancer_type(&wanted)?,
             location: place(self.location, self.network_zone)?,
@@ -161,7 +163,7 @@ impl New {
             private_ip: match self.network {
                 None => None,
                 Some(NETWORK_ID) => Some(free_address(cloud, None, now)?),
-                Some(other) => return Err(Fail::not_found("network", other)),
+                Some(other) => return Err(errors::not_found("network", other)),
             },
             ..Details::default()
         };
@@ -178,31 +180,31 @@ impl New {
 }
 
 /// The name of the type that is meant.
-pub(super) fn balancer_type(wanted: &IdOrName) -> Result<String, Fail> {
+pub(super) fn balancer_type(wanted: &IdOrName) -> Result<String, Error> {
     match BALANCER_TYPES.iter().find(|kind| wanted.is(kind.id, kind.name)) {
         Some(kind) => Ok(kind.name.to_owned()),
-        None => Err(Fail::not_found("load_balancer_type", wanted)),
+        None => Err(errors::not_found("load_balancer_type", wanted)),
     }
 }
 
 /// Where a load balancer goes: to a location, or to one of a network zone.
-fn place(location: Option<IdOrName>, zone: Option<String>) -> Result<String, Fail> {
+fn place(location: Option<IdOrName>, zone: Option<String>) -> Result<String, Error> {
     let found = match (&location, &zone) {
-        (None, None) => return Err(Fail::field("location", "either location or network_zone is required")),
-        (Some(_), Some(_)) => return Err(Fail::field("location", "cannot be combined with network_zone")),
+        (None, None) => return Err(errors::field("location", "either location or network_zone is required")),
+        (Some(_), Some(_)) => return Err(errors::field("location", "cannot be combined with network_zone")),
         (Some(wanted), None) => LOCATIONS.iter().find(|location| wanted.is(location.id, location.name)),
         (None, Some(zone)) => LOCATIONS.iter().find(|location| location.network_zone == zone),
     };
     match found {
         Some(location) => Ok(location.name.to_owned()),
-        None if location.is_some() => Err(Fail::field("location", "does not exist")),
-        None => Err(Fail::field("network_zone", "does not exist")),
+        None if location.is_some() => Err(errors::field("location", "does not exist")),
+        None => Err(errors::field("network_zone", "does not exist")),
     }
 }
 
-fn check_free(cloud: &mut Cloud, name: &str, except: Option<&str>, now: Now) -> Result<(), Fail> {
+fn check_free(cloud: &mut Cloud, name: &str, except: Option<&str>, now: Now) -> Result<(), Error> {
     let taken = cloud.load_balancers(now.time).any(|lb| lb.name == name && Some(lb.id.as_str()) != except);
-    if taken { Err(Fail::taken(name)) } else { Ok(()) }
+    if taken { Err(errors::taken(name)) } else { Ok(()) }
 }
 
 /// Body that changes what a load balancer is called.
@@ -234,26 +236,21 @@ pub(super) fn rename(clock: Clock, request: &Request, id: &str) -> Plan {
             }
             Ok(())
         })?;
-        Ok(Answer::json(200, &One { load_balancer: show(&get(cloud, &id, now)?, now) }))
+        Ok(Answer::one(200, "load_balancer", &show(&get(cloud, &id, now)?, now)))
     })
 }
 
 pub(super) fn delete(clock: Clock, request: &Request, id: &str) -> Plan {
     let id = id.to_owned();
-    planned(clock, Call::on(Op::LbDelete, &id), Query::none(request), move |_, cloud, now| {
+    planned(clock, Call::on(Op::LbDelete, &id), query::none(request), move |_, cloud, now| {
         if Details::of(&get(cloud, &id, now)?).protected {
-            return Err(Fail::new(403, "protected", "the load_balancer is delete protected"));
+            return Err(Error::said(403, "protected", "the load_balancer is delete protected"));
         }
         let resources = vec![("load_balancer".to_owned(), id.clone())];
         // This API has no state between there and gone: callers take the answer for the end.
         let action = act(cloud, now, "delete_load_balancer", resources, |cloud| {
             Ok(cloud.remove_load_balancer(&id, Dependents::Remove, now.time)?)
         })?;
-        Ok(Answer::json(200, &Changed { action }))
+        Ok(Answer::one(200, "action", &action))
     })
-}
-
-/// The answer to a change by an action.
-pub(super) fn changed(action: ShownAction) -> Answer {
-    Answer::json(201, &Changed { action })
 }

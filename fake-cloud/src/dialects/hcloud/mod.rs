@@ -16,12 +16,13 @@ mod offers;
 mod query;
 mod routes;
 mod servers;
+mod shown;
 
-use super::{Answer, Denial, Dialect, Identity, Plan, Request, Texts};
-use crate::admin::{Instance, LoadBalancer};
+use super::kit::{Answer, Denial, Dialect, Error, Identity, Plan, Request, Voice};
 use crate::credentials::Credentials;
 use crate::model::{GoneBackends, IdForm};
 use clock::{Clock, RateLimit};
+use shown::Shown;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,13 +31,6 @@ pub(super) struct Hcloud {
     clock: Clock,
     limit: RateLimit,
     texts: Arc<Shown>,
-}
-
-/// What was shown, as JSON.
-#[derive(Debug, Default)]
-struct Shown {
-    servers: Texts<Instance>,
-    load_balancers: Texts<LoadBalancer>,
 }
 
 impl Hcloud {
@@ -62,7 +56,7 @@ impl Dialect for Hcloud {
         true
     }
 
-    fn dress(&self, answer: Answer, now: Duration) -> Answer {
+    fn with_headers(&self, answer: Answer, now: Duration) -> Answer {
         self.limit.count(answer, self.clock, now)
     }
 
@@ -77,6 +71,6 @@ impl Dialect for Hcloud {
     }
 
     fn refuse(&self, denial: Denial) -> Answer {
-        errors::denied(denial)
+        self.clock.answer(Err(Error::Denied(denial)))
     }
 }

@@ -1,17 +1,17 @@
 //! The one private network of this cloud and its routes. Every machine with an internal address is attached to it.
 
-use super::super::{Answer, Call, Plan, Request};
-use super::calls::{Body, Now, act, number, planned, planned_with};
+use super::super::kit::{Answer, Body, Call, Error, Plan, Request};
+use super::calls::{Now, act, changed, number, planned, planned_with};
 use super::clock::Clock;
 use super::details::Details;
-use super::errors::Fail;
-use super::load_balancers::changed;
-use super::query::Query;
+use super::errors;
+use super::query;
 use crate::admin::{Op, Route};
 use crate::model::{Cloud, RouteTarget, parse_cidr};
+use ipnet::{IpNet, Ipv4Net};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::Ipv4Addr;
 
 /// The network's id.
 pub(super) const NETWORK_ID: u64 = 1;
@@ -60,11 +60,6 @@ struct Protection {
     delete: bool,
 }
 
-#[derive(Serialize)]
-struct One {
-    network: Network,
-}
-
 fn show(cloud: &mut Cloud, now: Now) -> Network {
     let routes = cloud.list_routes(now.time);
     let routes = routes.iter().map(|route| ShownRoute {
@@ -110,16 +105,16 @@ fn gateway(cloud: &Cloud, route: &Route) -> Option<Ipv4Addr> {
 }
 
 pub(super) fn list(clock: Clock, request: &Request) -> Plan {
-    let query = Query::list(request, &["name", "label_selector"], &["id", "name", "created"]);
+    let query = query::list(request, &["name", "label_selector"], &["id", "name", "created"]);
     let mut call = Call::new(Op::RouteList);
     for (key, value) in query.filters() {
         call = call.keyed(key, value);
     }
     planned(clock, call, query, |query, cloud, now| {
         let limit = cloud.page_size();
-        let fits = query.fits("name", NETWORK_NAME) && query.selects(|_| None);
+        let fits = query.fits("name", NETWORK_NAME) && query.besides.selects(|_| None);
         let found: Vec<Network> = fits.then(|| show(cloud, now)).into_iter().collect();
-        Ok(query.page("networks", limit, found, |_, _| String::new(), |network| network))
+        Ok(query::page(query, "networks", limit, found, |_, _| String::new(), |network| network))
     })
 }
 
@@ -127,14 +122,14 @@ pub(super) fn list(clock: Clock, request: &Request) -> Plan {
 /// be a machine's.
 pub(super) fn read(clock: Clock, request: &Request, id: &str) -> Plan {
     let id = id.to_owned();
-    planned(clock, Call::new(Op::RouteList), Query::none(request), move |_, cloud, now| {
+    planned(clock, Call::new(Op::RouteList), query::none(request), move |_, cloud, now| {
         check_id(&id)?;
-        Ok(Answer::json(200, &One { network: show(cloud, now) }))
+        Ok(Answer::one(200, "network", &show(cloud, now)))
     })
 }
 
-fn check_id(id: &str) -> Result<(), Fail> {
-    if id == NETWORK_ID.to_string() { Ok(()) } else { Err(Fail::not_found("network", id)) }
+fn check_id(id: &str) -> Result<(), Error> {
+    if id == NETWORK_ID.to_string() { Ok(()) } else { Err(errors::not_found("network", id)) }
 }
 
 /// Body that adds or deletes a route.
@@ -145,12 +140,12 @@ struct RouteKeys {
 }
 
 impl RouteKeys {
-    fn read(&self) -> Result<((Ipv4Addr, u8), Ipv4Addr), Fail> {
+    fn read(&self) -> Result<(Ipv4Net, Ipv4Addr), Error> {
         let destination = match parse_cidr(&self.destination) {
-            Some((IpAddr::V4(address), length)) => (address, length),
-            _ => return Err(Fail::field("destination", "is no IPv4 range")),
+            Some(IpNet::V4(range)) => range,
+            _ => return Err(errors::field("destination", "is no IPv4 range")),
         };
-        let gateway = self.gateway.parse().map_err(|_| Fail::field("gateway", "is no IPv4 address"))?;
+        let gateway = self.gateway.parse().map_err(|_| errors::field("gateway", "is no IPv4 address"))?;
         Ok((destination, gateway))
     }
 }
@@ -176,29 +171,26 @@ pub(super) fn add_route(clock: Clock, request: &Request, id: &str) -> Plan {
             created = route.id;
             Ok(())
         })?;
-        let answer = changed(action);
+        let answer = changed(&action);
         Ok(if created.is_empty() { answer } else { answer.creating(&created) })
     })
 }
 
 /// A destination may be there once and must not be part of another one.
-fn check_free(cloud: &mut Cloud, (address, length): (Ipv4Addr, u8), now: Now) -> Result<(), Fail> {
+fn check_free(cloud: &mut Cloud, wanted: Ipv4Net, now: Now) -> Result<(), Error> {
     let routes = cloud.list_routes(now.time);
     if routes.len() >= MOST_ROUTES {
-        return Err(Fail::limit(format!("a network has at most {MOST_ROUTES} routes")));
+        return Err(errors::limit(format!("a network has at most {MOST_ROUTES} routes")));
     }
-    let wanted = u32::from(address);
     for route in routes {
-        let Some((IpAddr::V4(other), other_length)) = parse_cidr(&route.destination) else { continue };
-        let shorter = u32::from(length.min(other_length));
-        let mask = u32::MAX.checked_shl(32 - shorter).unwrap_or(0);
-        if u32::from(other) & mask != wanted & mask {
+        let Some(IpNet::V4(other)) = parse_cidr(&route.destination) else { continue };
+        if !other.contains(&wanted) && !wanted.contains(&other) {
             continue;
         }
-        return Err(if length == other_length {
-            Fail::new(409, "conflict", format!("there is a route to {}", route.destination))
+        return Err(if wanted.prefix_len() == other.prefix_len() {
+            Error::said(409, "conflict", format!("there is a route to {}", route.destination))
         } else {
-            Fail::field("destination", &format!("overlaps with {}", route.destination))
+            errors::field("destination", &format!("overlaps with {}", route.destination))
         });
     }
     Ok(())
@@ -216,19 +208,20 @@ pub(super) fn delete_route(clock: Clock, request: &Request, id: &str) -> Plan {
         let (destination, wanted) = old.read()?;
         let action = act(cloud, now, "delete_route", resources(), |cloud| {
             let same = |route: &&Route| {
-                parse_cidr(&route.destination) == Some((destination.0.into(), destination.1))
+                parse_cidr(&route.destination) == Some(destination.into())
                     && gateway(cloud, route).unwrap_or(Ipv4Addr::UNSPECIFIED) == wanted
             };
             let found = cloud.routes().find(same).map(|route| route.id.clone());
-            let found = found.ok_or_else(|| Fail::new(404, "not_found", "the network has no such route"))?;
+            let found =
+                found.ok_or_else(|| Error::said(404, "not_found", "the network has no such route"))?;
             Ok(cloud.delete_route(&found)?)
         })?;
-        Ok(changed(action))
+        Ok(changed(&action))
     })
 }
 
 /// The address wanted, or any that no load balancer has.
-pub(super) fn free_address(cloud: &mut Cloud, wanted: Option<Ipv4Addr>, now: Now) -> Result<Ipv4Addr, Fail> {
+pub(super) fn free_address(cloud: &mut Cloud, wanted: Option<Ipv4Addr>, now: Now) -> Result<Ipv4Addr, Error> {
     let taken: Vec<Ipv4Addr> =
         cloud.load_balancers(now.time).filter_map(|lb| Details::of(lb).private_ip).collect();
     let free = match wanted {
@@ -237,12 +230,12 @@ pub(super) fn free_address(cloud: &mut Cloud, wanted: Option<Ipv4Addr>, now: Now
             (2..u32::from(u16::MAX)).map(|n| Ipv4Addr::from(BALANCERS + n)).find(|ip| !taken.contains(ip))
         }
     };
-    free.ok_or_else(|| Fail::new(422, "ip_not_available", "the IP is not available in the network"))
+    free.ok_or_else(|| Error::said(422, "ip_not_available", "the IP is not available in the network"))
 }
 
 /// What the metadata service says of a machine's networks, as far as anybody looks at it.
 pub(super) fn metadata(clock: Clock, request: &Request) -> Plan {
-    planned(clock, Call::new(Op::Other), Query::none(request), |_, _, _| {
+    planned(clock, Call::new(Op::Other), query::none(request), |_, _, _| {
         Ok(Answer::text(
             200,
             "text/yaml",

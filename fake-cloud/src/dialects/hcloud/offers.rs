@@ -1,27 +1,16 @@
 //! Calls about what this cloud offers, and about its actions.
 
-use super::super::{Answer, Call, Plan, Request};
-use super::calls::{Changed, Now, planned, show_action, status_of};
+use super::super::kit::{Answer, Call, Error, Plan, Request};
+use super::calls::{Now, planned, show_action, status_of};
 use super::catalog::{BALANCER_TYPES, BalancerType, LOCATIONS, Location};
 use super::clock::Clock;
-use super::errors::Fail;
-use super::query::Query;
+use super::errors;
+use super::query;
 use crate::admin::Op;
 use crate::model::{Action, Cloud};
-use serde::Serialize;
-
-#[derive(Serialize)]
-struct OneLocation {
-    location: Location<'static>,
-}
-
-#[derive(Serialize)]
-struct OneType {
-    load_balancer_type: &'static BalancerType,
-}
 
 pub(super) fn locations(clock: Clock, request: &Request) -> Plan {
-    let query = Query::list(request, &["name"], &["id", "name"]);
+    let query = query::list(request, &["name"], &["id", "name"]);
     planned(clock, Call::new(Op::Other), query, |query, cloud, _| {
         let found: Vec<&Location<'_>> =
             LOCATIONS.iter().filter(|place| query.fits("name", place.name)).collect();
@@ -29,22 +18,22 @@ pub(super) fn locations(clock: Clock, request: &Request) -> Plan {
             "name" => place.name.to_owned(),
             _ => place.id.to_string(),
         };
-        Ok(query.page("locations", cloud.page_size(), found, value, |place| place))
+        Ok(query::page(query, "locations", cloud.page_size(), found, value, |place| place))
     })
 }
 
 pub(super) fn location(clock: Clock, request: &Request, id: &str) -> Plan {
     let id = id.to_owned();
-    planned(clock, Call::new(Op::Other), Query::none(request), move |_, _, _| {
+    planned(clock, Call::new(Op::Other), query::none(request), move |_, _, _| {
         match LOCATIONS.iter().find(|place| place.id.to_string() == id) {
-            Some(place) => Ok(Answer::json(200, &OneLocation { location: *place })),
-            None => Err(Fail::not_found("location", id)),
+            Some(place) => Ok(Answer::one(200, "location", place)),
+            None => Err(errors::not_found("location", id)),
         }
     })
 }
 
 pub(super) fn balancer_types(clock: Clock, request: &Request) -> Plan {
-    let query = Query::list(request, &["name"], &["id", "name"]);
+    let query = query::list(request, &["name"], &["id", "name"]);
     planned(clock, Call::new(Op::Other), query, |query, cloud, _| {
         let found: Vec<&BalancerType> =
             BALANCER_TYPES.iter().filter(|kind| query.fits("name", kind.name)).collect();
@@ -52,16 +41,16 @@ pub(super) fn balancer_types(clock: Clock, request: &Request) -> Plan {
             "name" => kind.name.to_owned(),
             _ => kind.id.to_string(),
         };
-        Ok(query.page("load_balancer_types", cloud.page_size(), found, value, |kind| kind))
+        Ok(query::page(query, "load_balancer_types", cloud.page_size(), found, value, |kind| kind))
     })
 }
 
 pub(super) fn balancer_type(clock: Clock, request: &Request, id: &str) -> Plan {
     let id = id.to_owned();
-    planned(clock, Call::new(Op::Other), Query::none(request), move |_, _, _| {
+    planned(clock, Call::new(Op::Other), query::none(request), move |_, _, _| {
         match BALANCER_TYPES.iter().find(|kind| kind.id.to_string() == id) {
-            Some(load_balancer_type) => Ok(Answer::json(200, &OneType { load_balancer_type })),
-            None => Err(Fail::not_found("load_balancer_type", id)),
+            Some(found) => Ok(Answer::one(200, "load_balancer_type", found)),
+            None => Err(errors::not_found("load_balancer_type", id)),
         }
     })
 }
@@ -89,7 +78,7 @@ impl Whose {
 
 pub(super) fn actions(clock: Clock, request: &Request, whose: Whose) -> Plan {
     let sorts = ["id", "command", "status", "started", "finished"];
-    let query = Query::list(request, &["id", "status"], &sorts);
+    let query = query::list(request, &["id", "status"], &sorts);
     planned(clock, Call::new(Op::Other), query, move |query, cloud, now| {
         let fits = |action: &&Action| {
             whose.are(action) && query.fits("id", &action.id) && query.fits("status", status_of(action, now))
@@ -102,7 +91,7 @@ pub(super) fn actions(clock: Clock, request: &Request, whose: Whose) -> Plan {
             "finished" => millis(action.ends),
             _ => action.id.clone(),
         };
-        Ok(query.page("actions", cloud.page_size(), found, value, |action| show_action(action, now)))
+        Ok(query::page(query, "actions", cloud.page_size(), found, value, |action| show_action(action, now)))
     })
 }
 
@@ -113,14 +102,14 @@ fn millis(time: std::time::Duration) -> String {
 
 pub(super) fn action(clock: Clock, request: &Request, whose: Whose, id: &str) -> Plan {
     let id = id.to_owned();
-    planned(clock, Call::new(Op::Other), Query::none(request), move |_, cloud, now| {
+    planned(clock, Call::new(Op::Other), query::none(request), move |_, cloud, now| {
         find(cloud, &whose, &id, now)
     })
 }
 
-fn find(cloud: &Cloud, whose: &Whose, id: &str, now: Now) -> Result<Answer, Fail> {
+fn find(cloud: &Cloud, whose: &Whose, id: &str, now: Now) -> Result<Answer, Error> {
     match cloud.action(id).filter(|action| whose.are(action)) {
-        Some(action) => Ok(Answer::json(200, &Changed { action: show_action(action, now) })),
-        None => Err(Fail::not_found("action", id)),
+        Some(action) => Ok(Answer::one(200, "action", &show_action(action, now))),
+        None => Err(errors::not_found("action", id)),
     }
 }

@@ -1,9 +1,8 @@
 //! Queries of the `hcloud` dialect: filters, label selectors, order and pages.
 
-use super::super::{Answer, Request};
-use super::errors::Fail;
-use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
+use super::super::kit::{self, Answer, Request, last_page};
+use super::errors;
+use serde::Serialize;
 use std::cmp::Ordering;
 
 /// Items in a page unless a call says otherwise.
@@ -12,17 +11,13 @@ const USUAL_PER_PAGE: u64 = 25;
 const GREATEST_PER_PAGE: u64 = 50;
 
 /// The query of a call.
-#[derive(Debug)]
-pub(super) struct Query {
-    filters: Vec<(String, String)>,
+pub(super) type Query = kit::Query<Besides>;
+
+/// What a query has besides filters and pages.
+#[derive(Debug, Default)]
+pub(super) struct Besides {
     sort: Vec<(String, Direction)>,
-    page: u64,
-    per_page: u64,
     selector: Option<Selector>,
-    /// What is wrong with it.
-    pub(super) problem: Option<Fail>,
-    /// A parameter that is not known.
-    pub(super) unknown: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,96 +26,42 @@ enum Direction {
     Descending,
 }
 
-impl Query {
-    /// The query of a list with these filters, some of which may be given many times, that can be sorted by these keys.
-    pub(super) fn list(request: &Request, filters: &[&str], sorts: &[&str]) -> Query {
-        let mut query = Query::empty();
-        for (key, value) in request.query() {
-            match key.as_str() {
-                "page" => query.page = query.number(&key, &value, u64::MAX),
-                "per_page" => query.per_page = query.number(&key, &value, GREATEST_PER_PAGE),
-                "sort" => query.add_sort(&value, sorts),
-                "label_selector" if filters.contains(&"label_selector") => query.add_selector(value),
-                known if filters.contains(&known) => query.filters.push((key, value)),
-                _ => query.unknown = Some(format!("the parameter {key:.40} of the query")),
-            }
-        }
-        query
-    }
-
-    /// The query of a call that has none.
-    pub(super) fn none(request: &Request) -> Query {
-        let mut query = Query::empty();
-        query.unknown =
-            request.query().next().map(|(key, _)| format!("the parameter {key:.40} of the query"));
-        query
-    }
-
-    fn empty() -> Query {
-        Query {
-            filters: Vec::new(),
-            sort: Vec::new(),
-            page: 1,
-            per_page: USUAL_PER_PAGE,
-            selector: None,
-            problem: None,
-            unknown: None,
+/// The query of a list with these filters, some of which may be given many times, that can be sorted by these keys.
+pub(super) fn list(request: &Request, filters: &[&str], sorts: &[&str]) -> Query {
+    let known: Vec<&str> = filters.iter().copied().chain(["sort"]).collect();
+    let mut query = Query::list(request, &known, Some(GREATEST_PER_PAGE), Besides::default());
+    for value in query.take("sort") {
+        match order(&value, sorts) {
+            Some(order) => query.besides.sort.push(order),
+            None => query.refuse(errors::field("sort", "is no field this list can be sorted by")),
         }
     }
-
-    fn number(&mut self, key: &str, value: &str, greatest: u64) -> u64 {
-        let digits = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
-        match value.parse::<u64>() {
-            Ok(number) if digits && (1..=greatest).contains(&number) => number,
-            _ => {
-                let range = if greatest == u64::MAX {
-                    "1 or more".to_owned()
-                } else {
-                    format!("from 1 to {greatest}")
-                };
-                self.problem.get_or_insert(Fail::field(key, &format!("must be a number, {range}")));
-                1
-            }
+    if let Some(text) = query.filter(SELECTOR) {
+        match Selector::parse(text) {
+            Some(selector) => query.besides.selector = Some(selector),
+            None => query.refuse(errors::field(SELECTOR, "is no label selector")),
         }
     }
+    query
+}
 
-    fn add_sort(&mut self, value: &str, sorts: &[&str]) {
-        let (key, direction) = match value.split_once(':') {
-            None => (value, Some(Direction::Ascending)),
-            Some((key, "asc")) => (key, Some(Direction::Ascending)),
-            Some((key, "desc")) => (key, Some(Direction::Descending)),
-            Some((key, _)) => (key, None),
-        };
-        match direction.filter(|_| sorts.contains(&key)) {
-            Some(direction) => self.sort.push((key.to_owned(), direction)),
-            None => {
-                self.problem.get_or_insert(Fail::field("sort", "is no field this list can be sorted by"));
-            }
-        }
-    }
+/// The query of a call that has none.
+pub(super) fn none(request: &Request) -> Query {
+    Query::none(request, Besides::default())
+}
 
-    fn add_selector(&mut self, value: String) {
-        match Selector::parse(&value) {
-            Some(selector) => self.selector = Some(selector),
-            None => {
-                self.problem.get_or_insert(Fail::field("label_selector", "is no label selector"));
-            }
-        }
-        self.filters.push(("label_selector".to_owned(), value));
-    }
+const SELECTOR: &str = "label_selector";
 
-    /// All filters, as they were given.
-    pub(super) fn filters(&self) -> &[(String, String)] {
-        &self.filters
-    }
+fn order(value: &str, sorts: &[&str]) -> Option<(String, Direction)> {
+    let (key, direction) = match value.split_once(':') {
+        None | Some((_, "asc")) => (value.split(':').next()?, Direction::Ascending),
+        Some((key, "desc")) => (key, Direction::Descending),
+        Some(_) => return None,
+    };
+    sorts.contains(&key).then(|| (key.to_owned(), direction))
+}
 
-    /// Whether an object fits: a filter given many times is met by any of its values.
-    pub(super) fn fits(&self, key: &str, value: &str) -> bool {
-        let mut wanted =
-            self.filters.iter().filter(|(known, _)| known == key).map(|(_, wanted)| wanted).peekable();
-        wanted.peek().is_none() || wanted.any(|wanted| wanted == value)
-    }
-
+impl Besides {
     /// Whether an object with these labels fits.
     pub(super) fn selects<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
         self.selector.as_ref().is_none_or(|selector| selector.matches(label))
@@ -134,36 +75,6 @@ impl Query {
             }
             _ => None,
         })
-    }
-
-    /// One page of the list `items` under the name `key`, in the order asked for; by id when nothing is.
-    /// `value` is the text of an item by the key it is sorted by, `show` what is shown of it.
-    pub(super) fn page<T, S: Serialize>(
-        &self,
-        key: &str,
-        limit: u32,
-        mut items: Vec<T>,
-        value: impl Fn(&T, &str) -> String,
-        show: impl FnMut(T) -> S,
-    ) -> Answer {
-        if !self.sort.is_empty() {
-            items.sort_by(|a, b| self.order(|key| (value(a, key), value(b, key))));
-        }
-        let per_page = self.per_page.min(u64::from(limit));
-        let total = items.len() as u64;
-        let last = total.div_ceil(per_page).max(1);
-        let skip = usize::try_from((self.page - 1).saturating_mul(per_page)).unwrap_or(usize::MAX);
-        let take = usize::try_from(per_page).unwrap_or(usize::MAX);
-        let shown: Vec<S> = items.into_iter().skip(skip).take(take).map(show).collect();
-        let pagination = Pagination {
-            page: self.page,
-            per_page,
-            previous_page: (self.page > 1).then(|| self.page - 1),
-            next_page: (self.page < last).then(|| self.page + 1),
-            last_page: last,
-            total_entries: total,
-        };
-        Answer::json(200, &Page { key, items: shown, meta: Meta { pagination } })
     }
 
     fn order(&self, values: impl Fn(&str) -> (String, String)) -> Ordering {
@@ -181,19 +92,37 @@ impl Query {
     }
 }
 
-struct Page<'a, S> {
-    key: &'a str,
-    items: Vec<S>,
-    meta: Meta,
+/// One page of the list `items` under the name `key`, in the order asked for; by id when nothing is.
+/// `value` is the text of an item by the key it is sorted by, `show` what is shown of it.
+pub(super) fn page<T, S: Serialize>(
+    query: &Query,
+    key: &str,
+    limit: u32,
+    mut items: Vec<T>,
+    value: impl Fn(&T, &str) -> String,
+    show: impl FnMut(T) -> S,
+) -> Answer {
+    if !query.besides.sort.is_empty() {
+        items.sort_by(|a, b| query.besides.order(|key| (value(a, key), value(b, key))));
+    }
+    let per_page = query.per_page.unwrap_or(USUAL_PER_PAGE).min(u64::from(limit));
+    let total = items.len() as u64;
+    let last = last_page(per_page, total);
+    let shown: Vec<S> = query.cut(per_page, items.into_iter()).0.into_iter().map(show).collect();
+    let pagination = Pagination {
+        page: query.page,
+        per_page,
+        previous_page: (query.page > 1).then(|| query.page - 1),
+        next_page: (query.page < last).then(|| query.page + 1),
+        last_page: last,
+        total_entries: total,
+    };
+    Answer::page(key, &shown, &OfPage { meta: Meta { pagination } })
 }
 
-impl<S: Serialize> Serialize for Page<'_, S> {
-    fn serialize<W: Serializer>(&self, serializer: W) -> Result<W::Ok, W::Error> {
-        let mut map = serializer.serialize_map(Some(2))?;
-        map.serialize_entry(self.key, &self.items)?;
-        map.serialize_entry("meta", &self.meta)?;
-        map.end()
-    }
+#[derive(Serialize)]
+struct OfPage {
+    meta: Meta,
 }
 
 #[derive(Serialize)]

@@ -1,9 +1,9 @@
 //! Calls of the `hcloud` dialect: from method and path to what they mean.
 
-use super::super::{Call, Plan, Request};
-use super::Shown;
+use super::super::kit::{Call, Plan, Request};
 use super::clock::Clock;
 use super::offers::Whose;
+use super::shown::Shown;
 use super::{certificates, lb_changes, load_balancers, networks, offers, servers};
 use crate::admin::Op;
 use hyper::Method;

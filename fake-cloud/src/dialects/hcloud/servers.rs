@@ -1,13 +1,13 @@
 //! Calls about servers: the model's instances, which no token of this API may change here.
 
-use super::super::{Answer, Call, Plan, Request};
-use super::Shown as Texts;
+use super::super::kit::{Answer, Call, Error, Plan, Request};
 use super::calls::{Now, number, planned};
 use super::catalog::{Location, place};
 use super::clock::Clock;
-use super::errors::Fail;
+use super::errors;
 use super::networks::NETWORK_ID;
-use super::query::Query;
+use super::query;
+use super::shown::Shown as Texts;
 use crate::admin::{Instance, InstanceState, Op};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -82,11 +82,6 @@ struct PrivateNet<'a> {
     mac_address: String,
 }
 
-#[derive(Serialize)]
-struct One<S> {
-    server: S,
-}
-
 /// What is shown of an instance. A second internal address is a second attachment to the one network there is.
 fn show(instance: &Instance, created: String) -> Shown<'_> {
     let id = number(&instance.id);
@@ -142,7 +137,7 @@ fn mac_address(number: u64) -> String {
 
 pub(super) fn list(clock: Clock, texts: &Arc<Texts>, request: &Request) -> Plan {
     let texts = texts.clone();
-    let query = Query::list(request, &["name", "label_selector", "status"], &["id", "name", "created"]);
+    let query = query::list(request, &["name", "label_selector", "status"], &["id", "name", "created"]);
     let op = if query.filters().is_empty() { Op::InstanceList } else { Op::InstanceGet };
     let mut call = Call::new(op);
     for (key, value) in query.filters() {
@@ -153,7 +148,7 @@ pub(super) fn list(clock: Clock, texts: &Arc<Texts>, request: &Request) -> Plan 
         let fits = |instance: &&Instance| {
             query.fits("name", &instance.name)
                 && query.fits("status", status(instance.state))
-                && query.selects(|key| instance.labels.get(key).map(String::as_str))
+                && query.besides.selects(|key| instance.labels.get(key).map(String::as_str))
         };
         // A look-up is always fresh, only lists may be stale.
         let found: Vec<&Instance> = match op {
@@ -168,7 +163,7 @@ pub(super) fn list(clock: Clock, texts: &Arc<Texts>, request: &Request) -> Plan 
             _ => instance.id.clone(),
         };
         let mut texts = texts.servers.open();
-        Ok(query.page("servers", limit, found, value, |instance| {
+        Ok(query::page(query, "servers", limit, found, value, |instance| {
             texts.text(&instance.id, instance, &[], || show(instance, created(now)))
         }))
     })
@@ -176,10 +171,10 @@ pub(super) fn list(clock: Clock, texts: &Arc<Texts>, request: &Request) -> Plan 
 
 pub(super) fn read(clock: Clock, texts: &Arc<Texts>, request: &Request, id: &str) -> Plan {
     let (texts, id) = (texts.clone(), id.to_owned());
-    planned(clock, Call::on(Op::InstanceGet, &id), Query::none(request), move |_, cloud, now| {
-        let instance = cloud.instance(&id).map_err(|_| Fail::not_found("server", &id))?;
+    planned(clock, Call::on(Op::InstanceGet, &id), query::none(request), move |_, cloud, now| {
+        let instance = cloud.instance(&id).map_err(|_| errors::not_found("server", &id))?;
         let server = texts.servers.open().text(&id, instance, &[], || show(instance, created(now)));
-        Ok(Answer::json(200, &One { server }))
+        Ok(Answer::one(200, "server", &server))
     })
 }
 
@@ -190,7 +185,8 @@ fn created(now: Now) -> String {
 
 /// Whatever would change a server.
 pub(super) fn forbidden(call: Call) -> Plan {
-    Plan::new(call, |_, _| Fail::new(403, "forbidden", "no token of this cloud may change servers").answer())
+    let refusal = || Error::said(403, "forbidden", "no token of this cloud may change servers");
+    Plan::new(call, move |_, _| errors::shown(refusal()))
 }
 
 #[cfg(test)]

@@ -1,14 +1,7 @@
-//! Errors of the `native` dialect: one form for all.
+//! Errors of the `native` dialect: one form for all, with a code that follows from the status.
 
-use super::super::{Answer, Denial};
-use crate::model::Refusal;
-use hyper::header::RETRY_AFTER;
+use super::super::kit::{Answer, Error, Voice};
 use serde::Serialize;
-
-#[derive(Serialize)]
-struct Body<'a> {
-    error: Words<'a>,
-}
 
 #[derive(Serialize)]
 struct Words<'a> {
@@ -16,36 +9,18 @@ struct Words<'a> {
     message: &'a str,
 }
 
-/// An error with the code that belongs to its status.
-pub(super) fn error(status: u16, message: &str) -> Answer {
-    Answer::json(status, &Body { error: Words { code: code(status), message } })
-}
+/// How this dialect speaks: nothing of it changes from call to call.
+#[derive(Clone, Copy)]
+pub(in crate::dialects) struct Native;
 
-/// A refusal of the model.
-pub(super) fn refused(refusal: &Refusal) -> Answer {
-    let status = match refusal {
-        Refusal::NotFound(_) => 404,
-        Refusal::Conflict(_) => 409,
-        Refusal::Invalid(_) => 422,
-    };
-    error(status, &refusal.to_string())
-}
-
-/// A refusal of the server.
-pub(super) fn denied(denial: Denial) -> Answer {
-    match denial {
-        Denial::Unauthenticated => error(401, "the token is missing or unknown"),
-        Denial::TooLarge { limit_bytes } => {
-            error(413, &format!("the body is longer than {limit_bytes} bytes"))
-        }
-        Denial::Unknown { what } => error(501, &what),
-        Denial::Fault { status, retry_after_s } => {
-            let answer = error(status, "as the test has ordered");
-            match retry_after_s {
-                Some(seconds) => answer.with(RETRY_AFTER, seconds),
-                None => answer,
-            }
-        }
+impl Voice for Native {
+    fn answer(&self, result: Result<Answer, Error>) -> Answer {
+        result.unwrap_or_else(|error| {
+            // A body of any other form is as wrong as a value that makes no sense.
+            let status = if matches!(error, Error::Body(_)) { 422 } else { error.status() };
+            let words = Words { code: code(status), message: &error.text() };
+            Answer::one(status, "error", &words).retry_after(error.retry_after_s())
+        })
     }
 }
 

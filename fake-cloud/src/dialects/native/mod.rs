@@ -4,10 +4,8 @@ mod errors;
 mod routes;
 mod wire;
 
-use super::{Answer, Denial, Dialect, Plan, Request};
-
-/// This dialect. Keeps nothing: the model has all it needs.
-pub(super) struct Native;
+use super::kit::{Answer, Denial, Dialect, Error, Plan, Request, Voice};
+pub(super) use errors::Native;
 
 impl Dialect for Native {
     fn plan(&self, request: &Request) -> Plan {
@@ -15,6 +13,6 @@ impl Dialect for Native {
     }
 
     fn refuse(&self, denial: Denial) -> Answer {
-        errors::denied(denial)
+        self.answer(Err(Error::Denied(denial)))
     }
 }

@@ -3,29 +3,9 @@
 
 use crate::admin::{self, InstanceState, LbState};
 use crate::model::{AuxSpec, LbSpec, Refusal, check_port, check_protocol, check_source_ranges};
-use serde::ser::SerializeMap;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-
-/// A page of a list.
-pub(super) struct Page<'a, T> {
-    /// What the list is called.
-    pub(super) key: &'a str,
-    /// What is on this page.
-    pub(super) items: Vec<T>,
-    /// Number of the next page, if there is one.
-    pub(super) next_page: Option<u64>,
-}
-
-impl<T: Serialize> Serialize for Page<'_, T> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(2))?;
-        map.serialize_entry(self.key, &self.items)?;
-        map.serialize_entry("next_page", &self.next_page)?;
-        map.end()
-    }
-}
 
 /// An instance.
 #[derive(Serialize)]

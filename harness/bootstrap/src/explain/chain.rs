@@ -204,3 +204,8 @@ pub(crate) fn others(model: &Model, state: &State, main: &Chain, changes: &[Chan
     }
     found
 }
+
+/// A chain and how it ends.
+pub(super) fn is_cycle(chain: &Chain) -> bool {
+    chain.back_to.is_some()
+}

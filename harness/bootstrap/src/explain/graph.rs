@@ -1,7 +1,6 @@
 //! The explanation as a graph: as DOT, as Mermaid, and laid out for SVG.
 
-use super::chain::Chain;
-use super::is_cycle;
+use super::chain::{Chain, is_cycle};
 use super::words::{Subject, name, pairs, subject};
 use crate::model::{Fact, Model, State};
 

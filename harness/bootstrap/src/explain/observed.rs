@@ -1,6 +1,6 @@
 //! What was seen on a cluster, put beside what the model says.
 
-use super::Explanation;
+use super::explanation::Explanation;
 use serde::{Deserialize, Serialize};
 
 /// What was seen on a cluster that did not boot.

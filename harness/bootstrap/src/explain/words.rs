@@ -1,7 +1,7 @@
 //! Facts and their waiting in sentences.
 
-use super::Step;
 use super::chain::Chain;
+use super::step::Step;
 use crate::cluster::{Cni, KubeProxy};
 use crate::model::{Fact, Model, State};
 use crate::workload::Role;

@@ -2,9 +2,8 @@
 
 use super::rbac::account;
 use super::text::{Patch, append, apply, remove_lines, set};
-use crate::lint::mended_image;
 use crate::manifest::{Node, Objects};
-use crate::workload::{Effect, workloads};
+use crate::workload::{Effect, mended_image, workloads};
 
 /// A change of a text. Objects are numbered as in the set; paths lead to the Pod's specification.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Rows 01, 02, 08 to 15 and 20: where the CCM runs and how many of it.
 
+use super::linted::{Claims, Linted};
 use super::report::{Level, Report};
 use super::tolerations::targets_control_plane;
-use super::{Claims, Linted};
 use crate::check::Checked;
 use crate::workload::{DnsPolicy, PodTerm, Role, Workload, WorkloadKind};
 

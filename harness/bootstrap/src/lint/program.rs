@@ -1,10 +1,10 @@
 //! Rows 10 and 16 to 18: command line, probes, image, resources.
 
-use super::Linted;
+use super::linted::Linted;
 use super::placement::port;
 use super::report::{Level, Report};
 use crate::fix::Edit;
-use crate::workload::{Container, WorkloadKind, image_fault};
+use crate::workload::{Container, WorkloadKind, image_fault, mended_image};
 
 pub(super) fn lint(linted: &Linted, report: &mut Report) {
     if linted.is_ccm() {
@@ -135,11 +135,4 @@ fn image(linted: &Linted, report: &mut Report, index: usize, container: &Contain
         let why = "Nodes that boot on different days run different programs (seed example)";
         report.add(("BOOT-LINT-18", Level::Should), place, what, why, None);
     }
-}
-
-/// What was meant by `name@tag`.
-pub(crate) fn mended_image(image: &str) -> Option<String> {
-    let (name, tag) = image.split_once('@')?;
-    let mended = format!("{name}:{tag}");
-    image_fault(&mended).is_none().then_some(mended)
 }

@@ -1,7 +1,7 @@
 //! Rows 21 and 22, and what the contract takes for granted: objects that can be read, that the API server accepts, and
 //! that exist.
 
-use super::Linted;
+use super::linted::Linted;
 use super::report::{Level, Report};
 use crate::check::Checked;
 use crate::fix::Edit;

@@ -1,6 +1,6 @@
 //! Rows 03 to 07: tolerations.
 
-use super::Linted;
+use super::linted::Linted;
 use super::report::{Level, Report};
 use crate::fix::Edit;
 use crate::workload::{

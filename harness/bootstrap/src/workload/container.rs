@@ -222,6 +222,13 @@ pub(crate) fn image_fault(image: &str) -> Option<String> {
         .then(|| format!("'{path}' is no image name; they are lower case, without spaces"))
 }
 
+/// What was meant by `name@tag`.
+pub(crate) fn mended_image(image: &str) -> Option<String> {
+    let (name, tag) = image.split_once('@')?;
+    let mended = format!("{name}:{tag}");
+    image_fault(&mended).is_none().then_some(mended)
+}
+
 #[cfg(test)]
 mod tests {
     use super::image_fault;

@@ -1,11 +1,13 @@
 //! From objects to workloads, with what the API server would refuse.
 
 use super::container::object_ref;
+use super::kind::{DnsPolicy, Role, WorkloadKind};
 use super::placement::{node_affinity, preferred_terms, required_terms};
+use super::pods::Workload;
 use super::refs::{Ref, Stage};
 use super::selector::{Labels, labels};
 use super::taint::{Effect, Toleration};
-use super::{Container, DnsPolicy, Role, Workload, WorkloadKind, role};
+use super::{Container, role};
 use crate::manifest::{Node, Object, Objects, Place};
 
 /// Every workload of the set.

@@ -1,21 +1,7 @@
 //! Which workload is the cloud controller manager, which the network plugin, and so on.
 
-use super::{Workload, WorkloadKind};
-
-/// What a workload does for the boot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
-    /// The cloud controller manager.
-    Ccm,
-    /// Initialises the Node it runs on, and only that one (Azure's design).
-    NodeManager,
-    /// Sets up the pod network of the Node it runs on.
-    Cni,
-    /// Answers for the cluster's DNS.
-    Dns,
-    /// Nothing the boot waits for.
-    Other,
-}
+use super::kind::{Role, WorkloadKind};
+use super::pods::Workload;
 
 /// What cannot be known for certain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

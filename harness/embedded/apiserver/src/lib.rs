@@ -16,6 +16,7 @@ mod server;
 pub mod store;
 mod verbs;
 mod version;
+mod write;
 
 pub use auth::attributes::Attributes;
 pub use auth::authority::{AuthorityError, Credential};

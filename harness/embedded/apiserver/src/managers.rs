@@ -4,7 +4,7 @@ use embedded_semantics::kinds::Kind;
 use embedded_semantics::patch;
 use serde_json::Value;
 
-use crate::verbs::Write;
+use crate::write::Write;
 
 /// Notes in the object which fields this write has made the manager's. A manager without a name is nobody.
 pub(crate) fn note(

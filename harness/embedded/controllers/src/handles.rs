@@ -10,8 +10,8 @@ use crate::cache::Key;
 use crate::nodes::fleet::{Fleet, Heartbeat, MachineState, Power};
 use crate::nodes::kubelets::KubeletLoop;
 use crate::pods::logs::{LogLine, LogReader};
-use crate::pods::manager::Shared;
 use crate::pods::note::Note;
+use crate::pods::shared::Shared;
 use crate::settings::{NodeSpec, PodNetwork};
 
 /// Why an operation on a machine or Pod is impossible.

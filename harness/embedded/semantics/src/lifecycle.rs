@@ -2,6 +2,7 @@
 //!
 //! Source of the order: `k8s.io/apiserver/pkg/registry/rest/{create,update}.go` and `registry/generic/registry`.
 
+mod context;
 mod endpoints;
 mod event;
 mod internal;
@@ -13,12 +14,14 @@ mod rbac;
 mod review;
 mod service;
 mod small;
+mod strategies;
 mod strategy;
 mod warnings;
 mod workload;
 
 use serde_json::Value;
 
+pub use context::Context;
 pub use event::{event_from_core, event_to_core};
 pub use meta::place;
 pub use pod::mount_token;
@@ -33,25 +36,6 @@ use crate::status::{self, Status};
 use crate::typed;
 use crate::value::{Edit as _, Look as _};
 
-/// What a decision needs from outside: time, identity and the cluster's addresses.
-#[derive(Debug)]
-pub struct Context<'a> {
-    /// Now, RFC 3339 with whole seconds in UTC.
-    pub now: &'a str,
-    /// Now with microseconds.
-    pub now_micro: &'a str,
-    /// The uid of an object that is created.
-    pub uid: &'a str,
-    /// Five characters that complete a generateName, drawn from `bcdfghjklmnpqrstvwxz2456789`.
-    pub suffix: &'a str,
-    /// The cluster's Service addresses and ports.
-    pub allocator: &'a mut Allocator,
-    /// The Kubernetes minor version.
-    pub minor: u32,
-    /// Nothing will be stored: allocations are shown in the answer and given back.
-    pub dry_run: bool,
-}
-
 /// The longest part of a generateName that is kept, so that five characters fit a DNS label.
 const GENERATED_PREFIX: usize = 58;
 
@@ -61,7 +45,7 @@ const GENERATED_PREFIX: usize = 58;
 /// The Status about a body that does not fit the type.
 pub fn decode(kind: &Kind, body: &Value) -> Result<Value, Status> {
     let mut object = decode_plain(kind, body)?;
-    strategy::of(kind).default(&mut object);
+    strategies::of(kind).default(&mut object);
     Ok(object)
 }
 
@@ -106,7 +90,7 @@ pub fn create(kind: &Kind, object: Value, cx: &mut Context<'_>) -> Result<Value,
 }
 
 fn prepare_created(kind: &Kind, object: &mut Value, cx: &mut Context<'_>) -> Result<(), Status> {
-    let strategy = strategy::of(kind);
+    let strategy = strategies::of(kind);
     strategy.allocate_create(object, cx)?;
     strategy.prepare_create(object, cx);
     let mut causes = meta::created(kind, object);
@@ -159,7 +143,7 @@ fn prepare_updated(
     new: &mut Value,
     cx: &mut Context<'_>,
 ) -> Result<(), Status> {
-    let strategy = strategy::of(kind);
+    let strategy = strategies::of(kind);
     if sub.is_none() {
         strategy.allocate_update(old, new, cx)?;
     }
@@ -177,13 +161,13 @@ fn prepare_updated(
 /// Gives back what an object held, after it was removed.
 pub fn released(kind: &Kind, object: &Value, allocator: &mut Allocator) {
     allocator.begin();
-    strategy::of(kind).released(object, allocator);
+    strategies::of(kind).released(object, allocator);
     allocator.commit();
 }
 
 /// Takes what a stored object holds, when a store is filled from elsewhere. What is taken already stays so.
 pub fn restored(kind: &Kind, object: &Value, allocator: &mut Allocator) {
     allocator.begin();
-    strategy::of(kind).restored(object, allocator);
+    strategies::of(kind).restored(object, allocator);
     allocator.commit();
 }

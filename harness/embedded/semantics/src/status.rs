@@ -5,7 +5,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::cause::Cause;
-use crate::kinds::Kind;
+use crate::kinds::{self, Kind};
 
 /// An answer of kind Status, made into a body by [`Status::body`].
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -152,7 +152,7 @@ pub fn conflict(kind: &Kind, name: &str, why: &str) -> Status {
 
 /// A conflict on a resource that is not a kind of its own, such as `pods/binding`.
 pub fn conflict_on(group: &str, resource: &str, name: &str, why: &str) -> Status {
-    let dotted = dotted(resource, group);
+    let dotted = kinds::dotted(resource, group);
     Status::failure(409, "Conflict", format!("Operation cannot be fulfilled on {dotted} {name:?}: {why}"))
         .about(name, group, resource)
 }
@@ -214,7 +214,7 @@ pub fn invalid_of(group: &str, kind: &str, name: &str, causes: &[Cause]) -> Stat
         .map(|cause| json!({"reason": cause.reason.name(), "message": cause.message, "field": cause.field}))
         .collect();
     let mut status =
-        Status::failure(422, "Invalid", format!("{} {name:?} is invalid{why}", dotted(kind, group)))
+        Status::failure(422, "Invalid", format!("{} {name:?} is invalid{why}", kinds::dotted(kind, group)))
             .about(name, group, kind);
     if !listed.is_empty() {
         status.detail("causes", listed.into());
@@ -234,7 +234,7 @@ pub fn forbidden(kind: &Kind, name: &str, why: &str) -> Status {
 
 /// A refusal for a resource that is not a kind of its own; an empty resource stands for none.
 pub fn forbidden_on(group: &str, resource: &str, name: &str, why: &str) -> Status {
-    let dotted = dotted(resource, group);
+    let dotted = kinds::dotted(resource, group);
     let message = match (resource, name) {
         ("", _) => format!("forbidden: {why}"),
         (_, "") => format!("{dotted} is forbidden: {why}"),
@@ -337,9 +337,4 @@ pub fn internal(message: &str) -> Status {
 /// An error of the server's own code that carries no reason, as for a watch at an unreadable resourceVersion.
 pub fn unexplained(message: impl Into<String>) -> Status {
     Status::failure(500, "", message)
-}
-
-/// A name with its group, as messages write it.
-pub(crate) fn dotted(name: &str, group: &str) -> String {
-    if group.is_empty() { name.to_owned() } else { format!("{name}.{group}") }
 }

@@ -5,7 +5,7 @@ use crate::cloud::{
     Faults, Instance, Inventory, Journalled, Machines, Match, Problem, Settings, Shown, Stock, Tunable,
 };
 use fake_cloud::admin::{Client, ClientError};
-use fake_cloud::dialects::Kind;
+use fake_cloud::dialects;
 use futures::FutureExt;
 use serde::{Deserialize, Serialize};
 use std::future::Future;
@@ -42,7 +42,7 @@ pub(super) fn attach(record: &CloudRecord) -> Result<Arc<dyn Driver>, CloudError
     let access = Access::deserialize(&record.access).map_err(|error| unusable().caused_by(error))?;
     let client = Client::new(&access.admin_url, &access.admin_token);
     let client = client.map_err(|error| unusable().caused_by(error))?;
-    let kind = Kind::find(&access.dialect);
+    let kind = dialects::find(&access.dialect);
     let kind = kind.ok_or_else(|| unusable().caused_by(format!("there is no dialect {}", access.dialect)))?;
     Ok(Arc::new(FakeCloud { name: record.driver.clone(), shown: kind.shown, client }))
 }

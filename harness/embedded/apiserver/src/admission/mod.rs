@@ -9,7 +9,7 @@ use embedded_semantics::status::{self, Status};
 use serde_json::Value;
 
 use crate::auth::rbac::{Escalation, check_escalation};
-use crate::verbs::Write;
+use crate::write::Write;
 
 /// Admits a creation; may change the object.
 ///

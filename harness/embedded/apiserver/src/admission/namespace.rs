@@ -4,7 +4,7 @@ use embedded_semantics::kinds::{self, Kind};
 use embedded_semantics::status::{self, Status};
 use serde_json::Value;
 
-use crate::api::{Api, shelf_of};
+use crate::api::{Api, collection_of};
 use crate::store::Key;
 
 /// Namespaces that cannot be deleted.
@@ -17,7 +17,7 @@ pub(super) fn creation(api: &Api, kind: &'static Kind, object: &Value) -> Result
     let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
     let (name, namespace) = (text("name"), text("namespace"));
     let Some(namespaces) = kinds::find("", "v1", "namespaces") else { return Ok(()) };
-    let Some(found) = api.store.get(shelf_of(namespaces), &Key::new("", namespace)) else {
+    let Some(found) = api.store.get(collection_of(namespaces), &Key::new("", namespace)) else {
         return Err(status::not_found(namespaces, namespace));
     };
     if found.field("status.phase") == "Terminating" {

@@ -7,7 +7,7 @@ use embedded_semantics::lifecycle::mount_token;
 use embedded_semantics::status::{self, Status};
 use serde_json::{Value, json};
 
-use crate::api::{Api, shelf_of, suffix};
+use crate::api::{Api, collection_of, suffix};
 use crate::store::Key;
 
 const MIRROR: &str = "kubernetes.io/config.mirror";
@@ -46,7 +46,7 @@ pub(super) fn service_account(api: &Api, pod: &mut Value) -> Result<(), Status> 
     pod["spec"]["serviceAccountName"] = json!(name);
     let namespace = pod["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
     let accounts = kinds::find("", "v1", "serviceaccounts").ok_or_else(status::no_such_resource)?;
-    let Some(account) = api.store.get(shelf_of(accounts), &Key::new(&namespace, &name)) else {
+    let Some(account) = api.store.get(collection_of(accounts), &Key::new(&namespace, &name)) else {
         let why =
             format!("error looking up service account {namespace}/{name}: serviceaccount {name:?} not found");
         return Err(refuse(pod, &why));

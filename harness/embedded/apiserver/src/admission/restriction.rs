@@ -7,7 +7,7 @@ use embedded_semantics::status::{self, Status};
 use serde_json::Value;
 
 use crate::auth::node::node_of;
-use crate::verbs::Write;
+use crate::write::Write;
 
 /// Label prefixes that only others than the kubelet may set.
 const RESERVED: &str = "node-restriction.kubernetes.io/";

@@ -2,9 +2,7 @@
 
 use embedded_semantics::kinds::{self, Kind};
 use embedded_semantics::lifecycle::{event_from_core, event_to_core};
-use serde_json::Value;
-
-use super::objects::with_type;
+use serde_json::{Value, json};
 
 /// Whether objects of this kind are stored in the form in which they are served.
 #[must_use]
@@ -28,4 +26,12 @@ pub(crate) fn from_stored(kind: &'static Kind, object: Value) -> Value {
 #[must_use]
 pub(crate) fn to_stored(kind: &'static Kind, object: Value) -> Value {
     with_type(stored_kind(kind), if is_stored_form(kind) { object } else { event_to_core(&object) })
+}
+
+/// An object with its kind and apiVersion.
+#[must_use]
+pub(crate) fn with_type(kind: &Kind, mut object: Value) -> Value {
+    object["kind"] = json!(kind.kind);
+    object["apiVersion"] = json!(kind.api_version());
+    object
 }

@@ -1,109 +1,15 @@
 //! What all requests share: the objects, who may do what, and the clock.
 
 mod clock;
+mod collections;
 mod events;
 mod objects;
 mod selection;
-
-use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, OnceLock};
-
-use embedded_semantics::alloc::Allocator;
-use embedded_semantics::kinds;
-use tokio::sync::watch;
+mod state;
 
 pub(crate) use clock::{Clock, suffix, unique_id};
-pub(crate) use events::{from_stored, is_stored_form, to_stored};
-pub(crate) use objects::{Written, shelf_of, with_type};
+pub(crate) use collections::collection_of;
+pub(crate) use events::{from_stored, is_stored_form, to_stored, with_type};
+pub(crate) use objects::Written;
 pub(crate) use selection::Selection;
-
-use crate::audit::Audit;
-use crate::auth::attributes::{Attributes, Decision};
-use crate::auth::authority::Authority;
-use crate::auth::jwt::Signer;
-use crate::auth::node;
-use crate::auth::rbac::{self, Rule};
-use crate::auth::user::{MASTERS, User};
-use crate::logs::Logs;
-use crate::store::{Keep, Store};
-use crate::version::Version;
-
-/// The state of one API server.
-#[derive(Debug)]
-pub(crate) struct Api {
-    /// All objects.
-    pub store: Store,
-    /// Service addresses and ports. Locked only by whoever holds the right to write.
-    pub allocator: Mutex<Allocator>,
-    /// The certificate authority.
-    pub authority: Arc<Authority>,
-    /// Signs service account tokens.
-    pub signer: Signer,
-    /// Every request.
-    pub audit: Audit,
-    /// The version served.
-    pub version: Version,
-    /// Where the server listens.
-    pub address: SocketAddr,
-    /// Becomes true when the server stops: watches end then.
-    pub closing: watch::Receiver<bool>,
-    /// Where the logs of containers come from, once somebody runs any.
-    pub logs: OnceLock<Arc<dyn Logs>>,
-    roles: rbac::Current,
-    node_rules: Vec<Rule>,
-}
-
-impl Api {
-    /// The state of a server without any object.
-    #[must_use]
-    pub(crate) fn new(
-        keep: Keep,
-        allocator: Allocator,
-        authority: Arc<Authority>,
-        signer: Signer,
-        version: Version,
-        closing: watch::Receiver<bool>,
-        address: SocketAddr,
-    ) -> Self {
-        let shelves = kinds::ALL.iter().filter(|kind| kind.stored()).map(shelf_of);
-        Self {
-            store: Store::new(shelves, keep),
-            allocator: Mutex::new(allocator),
-            authority,
-            signer,
-            audit: Audit::default(),
-            version,
-            address,
-            closing,
-            logs: OnceLock::new(),
-            roles: rbac::Current::default(),
-            node_rules: crate::bootstrap::policy::rules_of("system:node"),
-        }
-    }
-
-    /// Whether the user may: asked of the node authorizer first, then of the roles, as kubeadm sets servers up.
-    #[must_use]
-    pub(crate) fn authorize(&self, user: &User, request: &Attributes) -> Decision {
-        if user.in_group(MASTERS) {
-            return Decision::Allow(String::new());
-        }
-        let by_node = node::decide(&self.store, &self.node_rules, user, request);
-        if by_node.is_allowed() {
-            return by_node;
-        }
-        match (by_node, self.policy().decide(user, request)) {
-            (_, allowed @ Decision::Allow(_)) => allowed,
-            (Decision::NoOpinion(first), Decision::NoOpinion(second)) if second.is_empty() => {
-                Decision::NoOpinion(first)
-            }
-            (Decision::NoOpinion(first), second) if first.is_empty() => second,
-            (first, second) => Decision::NoOpinion(format!("[{}, {}]", first.reason(), second.reason())),
-        }
-    }
-
-    /// The roles and bindings as of now.
-    #[must_use]
-    pub(crate) fn policy(&self) -> Arc<rbac::Policy> {
-        self.roles.get(&self.store)
-    }
-}
+pub(crate) use state::Api;

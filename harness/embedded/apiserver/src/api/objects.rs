@@ -3,35 +3,18 @@
 use std::sync::{Arc, PoisonError};
 
 use bytes::Bytes;
-use embedded_semantics::kinds::{self, Kind};
+use embedded_semantics::kinds::Kind;
 use embedded_semantics::lifecycle::{self, Context};
 use embedded_semantics::status::{self, Status};
 use embedded_semantics::wire;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::Api;
 use super::clock::{Clock, suffix, unique_id};
-use super::events::stored_kind;
+use super::collections::collection_of;
+use super::events::{stored_kind, with_type};
 use super::selection::fields_of;
-use crate::store::{Draft, Key, Record, ShelfName, Transaction};
-
-/// The shelf of a kind. Both groups' Events are one.
-#[must_use]
-pub(crate) fn shelf_of(kind: &Kind) -> ShelfName {
-    // The names live as long as the program: there is one for each kind of a fixed table.
-    static NAMES: std::sync::OnceLock<std::collections::BTreeMap<(&str, &str), String>> =
-        std::sync::OnceLock::new();
-    let names = NAMES.get_or_init(|| {
-        kinds::ALL
-            .iter()
-            .map(|kind| {
-                let name = if kind.kind == "Event" { kind.plural.to_owned() } else { kind.resource() };
-                ((kind.group, kind.plural), name)
-            })
-            .collect()
-    });
-    names.get(&(kind.group, kind.plural)).map_or("", String::as_str)
-}
+use super::state::Api;
+use crate::store::{Draft, Key, Record, Transaction};
 
 /// An object that was written, or in a dry run would have been.
 #[derive(Debug)]
@@ -51,14 +34,6 @@ impl Written {
             Self::Pretended(value) => with_type(kind, value),
         }
     }
-}
-
-/// An object with its kind and apiVersion.
-#[must_use]
-pub(crate) fn with_type(kind: &Kind, mut object: Value) -> Value {
-    object["kind"] = json!(kind.kind);
-    object["apiVersion"] = json!(kind.api_version());
-    object
 }
 
 /// The text of an object without its kind and apiVersion, its members in the order of a real server.
@@ -81,7 +56,7 @@ impl Api {
     /// 404 if it is not there.
     pub(crate) fn find(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Arc<Record>, Status> {
         self.store
-            .get(shelf_of(kind), &Key::new(namespace, name))
+            .get(collection_of(kind), &Key::new(namespace, name))
             .ok_or_else(|| status::not_found(kind, name))
     }
 
@@ -123,14 +98,14 @@ impl Api {
     /// Writes a prepared object, new or changed.
     pub(crate) fn put(&self, tx: &Transaction<'_>, kind: &'static Kind, object: Value) -> Arc<Record> {
         let fields = fields_of(&object);
-        tx.put(shelf_of(kind), Draft::new(with_type(stored_kind(kind), object), bare_text, fields))
+        tx.put(collection_of(kind), Draft::new(with_type(stored_kind(kind), object), bare_text, fields))
     }
 
     /// Removes an object, whose last state is `object`, and gives back what it held.
     pub(crate) fn remove(&self, tx: &Transaction<'_>, kind: &'static Kind, object: Value) -> Arc<Record> {
         self.release(kind, &object);
         let fields = fields_of(&object);
-        tx.remove(shelf_of(kind), Draft::new(with_type(stored_kind(kind), object), bare_text, fields))
+        tx.remove(collection_of(kind), Draft::new(with_type(stored_kind(kind), object), bare_text, fields))
     }
 
     /// Gives back what an object holds.

@@ -93,9 +93,9 @@ impl Claims {
         if uid != serviceaccount.uid {
             return Err(format!("service account UID ({uid}) does not match claim ({})", serviceaccount.uid));
         }
-        let there = |shelf: &'static str, namespace: &str, reference: &Reference| {
+        let there = |collection: &'static str, namespace: &str, reference: &Reference| {
             store
-                .get(shelf, &Key::new(namespace, &reference.name))
+                .get(collection, &Key::new(namespace, &reference.name))
                 .filter(|record| uid_of(record) == reference.uid && !long_deleted(record, now))
                 .map(drop)
                 .ok_or_else(|| "service account token has been invalidated".to_owned())

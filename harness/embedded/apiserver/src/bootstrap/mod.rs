@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use crate::api::{Api, Clock};
 use crate::auth::user::User;
-use crate::verbs::{Write, create_object};
+use crate::verbs::create_object;
+use crate::write::Write;
 
 /// Creates the namespaces, roles and bindings, and the `kubernetes` service of a new cluster; `port` is the server's.
 ///

@@ -4,7 +4,7 @@ use embedded_semantics::status::{self, Status};
 use http::{HeaderMap, header};
 use percent_encoding::percent_decode_str;
 
-use super::Peer;
+use super::peer::Peer;
 use crate::api::Api;
 use crate::auth::account::{Claims, ISSUER};
 use crate::auth::attributes::Attributes;

@@ -18,10 +18,12 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, UnixTime};
 use tokio_rustls::rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use tokio_rustls::rustls::{self, DigitallySignedStruct, DistinguishedName, ServerConfig, SignatureScheme};
 
-use super::Body;
+use super::closing::closed;
+use super::handle::handle;
+use super::peer::Peer;
+use super::reply::Body;
 use crate::api::Api;
 use crate::auth::authority::Authority;
-use crate::auth::user::User;
 
 /// A client has this long for its handshake.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -31,15 +33,6 @@ const LAST: Duration = Duration::from_millis(500);
 
 /// The first address of the service range, which every cluster gives to the `kubernetes` service.
 const SERVICE_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 1);
-
-/// Who is at the other end.
-#[derive(Clone, Debug)]
-pub(crate) enum Peer {
-    /// A connection, with the certificates it has shown, none or the leaf first.
-    Network(Arc<Vec<CertificateDer<'static>>>),
-    /// A client of this process, which may be whom it says.
-    InProcess(Arc<User>),
-}
 
 /// The TLS side of the server, by the authority's word.
 ///
@@ -128,7 +121,7 @@ async fn connection(
     let caller = Peer::Network(Arc::new(certificates.iter().map(|c| c.clone().into_owned()).collect()));
     let service = hyper::service::service_fn(move |request: http::Request<Incoming>| {
         let (api, caller) = (Arc::clone(&api), caller.clone());
-        async move { Ok::<http::Response<Body>, Infallible>(super::handle(api, caller, request).await) }
+        async move { Ok::<http::Response<Body>, Infallible>(handle(api, caller, request).await) }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(PATIENCE * 18);
@@ -155,12 +148,6 @@ async fn connection(
     if let Err(error) = result {
         tracing::debug!(%peer, %error, "connection");
     }
-}
-
-/// Waits until the server stops.
-pub(crate) async fn closed(closing: &mut watch::Receiver<bool>) {
-    // Without a sender there is no server any more, which is the same.
-    drop(closing.wait_for(|closing| *closing).await);
 }
 
 /// Asks for a client certificate and proves that the client has its key, but lets everyone in.

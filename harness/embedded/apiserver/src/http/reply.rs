@@ -6,14 +6,17 @@ use bytes::{Bytes, BytesMut};
 use embedded_semantics::kinds::Kind;
 use embedded_semantics::status::{self, Status};
 use http::{HeaderValue, Response, StatusCode, header};
+use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
 
-use super::Body;
 use super::accept::{Encoding, Form, Shape};
 use super::encode;
 use crate::api::{Written, from_stored, with_type};
 use crate::store::Record;
+
+/// The body of every response.
+pub(crate) type Body = UnsyncBoxBody<Bytes, std::convert::Infallible>;
 
 /// The media type of what is no object.
 pub(crate) const TEXT: &str = "text/plain; charset=utf-8";

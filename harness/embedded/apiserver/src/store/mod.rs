@@ -3,40 +3,35 @@
 //! The store knows bytes, labels and fields, never what a kind means.
 //! Writes are one after another; a read takes a snapshot that no later write disturbs.
 
+mod collection;
 mod draft;
 mod paging;
+mod place;
 mod record;
-mod shelf;
 mod watch;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
+pub use collection::{Expired, Keep, Snapshot};
 pub use draft::Draft;
 pub use paging::{Continue, ContinueError};
 pub use record::{Change, Event, Key, Record};
-pub use shelf::{Expired, Keep, Snapshot};
 pub use watch::{Cursor, Next};
 
-use shelf::Shelf;
+use collection::Collection;
+use place::Place;
 
 /// The name under which one kind's objects are kept, for example `nodes` or `leases.coordination.k8s.io`.
 ///
 /// Two API versions or groups that serve the same objects share one.
-pub type ShelfName = &'static str;
-
-/// One kind's objects, and where its watchers hear of changes.
-#[derive(Debug)]
-struct Place {
-    shelf: RwLock<Shelf>,
-    changed: tokio::sync::watch::Sender<u64>,
-}
+pub type CollectionName = &'static str;
 
 /// All objects.
 #[derive(Debug)]
 pub struct Store {
-    places: HashMap<ShelfName, Arc<Place>>,
+    places: HashMap<CollectionName, Arc<Place>>,
     revision: AtomicU64,
     /// Tells those who wait for a revision that is not there yet.
     advanced: tokio::sync::watch::Sender<u64>,
@@ -46,10 +41,12 @@ pub struct Store {
 impl Store {
     /// An empty store for the kinds named, at revision 1 as a new etcd has it; `keep` bounds what each remembers.
     #[must_use]
-    pub fn new(names: impl IntoIterator<Item = ShelfName>, keep: Keep) -> Self {
+    pub fn new(names: impl IntoIterator<Item = CollectionName>, keep: Keep) -> Self {
         let places = names.into_iter().map(|name| {
-            let place =
-                Place { shelf: RwLock::new(Shelf::new(keep)), changed: tokio::sync::watch::Sender::new(1) };
+            let place = Place {
+                collection: RwLock::new(Collection::new(keep)),
+                changed: tokio::sync::watch::Sender::new(1),
+            };
             (name, Arc::new(place))
         });
         Self {
@@ -74,21 +71,21 @@ impl Store {
 
     /// One object as it is now.
     #[must_use]
-    pub fn get(&self, name: ShelfName, key: &Key) -> Option<Arc<Record>> {
+    pub fn get(&self, name: CollectionName, key: &Key) -> Option<Arc<Record>> {
         let place = self.places.get(name)?;
-        let shelf = place.shelf.read().unwrap_or_else(PoisonError::into_inner);
-        shelf.get(key).cloned()
+        let collection = place.collection.read().unwrap_or_else(PoisonError::into_inner);
+        collection.get(key).cloned()
     }
 
     /// All objects of a kind as they are now.
     #[must_use]
-    pub fn snapshot(&self, name: ShelfName) -> Snapshot {
+    pub fn snapshot(&self, name: CollectionName) -> Snapshot {
         self.places.get(name).map_or_else(
             || Snapshot::empty(self.revision()),
             |place| {
-                // Under the shelf's lock the counter cannot be behind what the shelf holds: see `Transaction::commit`.
-                let shelf = place.shelf.read().unwrap_or_else(PoisonError::into_inner);
-                shelf.snapshot(self.revision())
+                // Under the collection's lock the counter cannot be behind what the collection holds: see `Transaction::commit`.
+                let collection = place.collection.read().unwrap_or_else(PoisonError::into_inner);
+                collection.snapshot(self.revision())
             },
         )
     }
@@ -98,9 +95,9 @@ impl Store {
     /// # Errors
     ///
     /// [`Expired`] where the history does not reach back that far.
-    pub fn snapshot_at(&self, name: ShelfName, revision: u64) -> Result<Snapshot, Expired> {
+    pub fn snapshot_at(&self, name: CollectionName, revision: u64) -> Result<Snapshot, Expired> {
         let Some(place) = self.places.get(name) else { return Ok(Snapshot::empty(revision)) };
-        place.shelf.read().unwrap_or_else(PoisonError::into_inner).snapshot_at(revision)
+        place.collection.read().unwrap_or_else(PoisonError::into_inner).snapshot_at(revision)
     }
 
     /// A reader of everything that changes in a kind after `revision`.
@@ -108,14 +105,14 @@ impl Store {
     /// # Errors
     ///
     /// [`Expired`] where some of it is forgotten already.
-    pub fn watch(&self, name: ShelfName, revision: u64) -> Result<Cursor, Expired> {
+    pub fn watch(&self, name: CollectionName, revision: u64) -> Result<Cursor, Expired> {
         let place = self.places.get(name).cloned().unwrap_or_else(|| {
             Arc::new(Place {
-                shelf: RwLock::new(Shelf::new(Keep::default())),
+                collection: RwLock::new(Collection::new(Keep::default())),
                 changed: tokio::sync::watch::Sender::new(1),
             })
         });
-        place.shelf.read().unwrap_or_else(PoisonError::into_inner).check_history(revision)?;
+        place.collection.read().unwrap_or_else(PoisonError::into_inner).check_history(revision)?;
         Ok(Cursor::new(place, revision))
     }
 
@@ -127,7 +124,7 @@ impl Store {
 
     /// The revision of the latest change of a kind, for those who derive something from it.
     #[must_use]
-    pub fn last_change(&self, name: ShelfName) -> u64 {
+    pub fn last_change(&self, name: CollectionName) -> u64 {
         self.places.get(name).map_or(0, |place| *place.changed.borrow())
     }
 
@@ -148,7 +145,7 @@ pub struct Transaction<'a> {
 impl Transaction<'_> {
     /// One object as it is now.
     #[must_use]
-    pub fn get(&self, name: ShelfName, key: &Key) -> Option<Arc<Record>> {
+    pub fn get(&self, name: CollectionName, key: &Key) -> Option<Arc<Record>> {
         self.store.get(name, key)
     }
 
@@ -159,25 +156,25 @@ impl Transaction<'_> {
     }
 
     /// Writes an object, new or changed, and returns it with its resource version.
-    pub fn put(&self, name: ShelfName, draft: Draft) -> Arc<Record> {
+    pub fn put(&self, name: CollectionName, draft: Draft) -> Arc<Record> {
         let record = Arc::new(draft.into_record(self.next_revision()));
         self.commit(name, Change::Put, &record);
         record
     }
 
     /// Removes an object; `last` is how it looked at its end, and is returned with the revision of its removal.
-    pub fn remove(&self, name: ShelfName, last: Draft) -> Arc<Record> {
+    pub fn remove(&self, name: CollectionName, last: Draft) -> Arc<Record> {
         let record = Arc::new(last.into_record(self.next_revision()));
         self.commit(name, Change::Removed, &record);
         record
     }
 
-    fn commit(&self, name: ShelfName, change: Change, record: &Arc<Record>) {
+    fn commit(&self, name: CollectionName, change: Change, record: &Arc<Record>) {
         let Some(place) = self.store.places.get(name) else { return };
         {
-            let mut shelf = place.shelf.write().unwrap_or_else(PoisonError::into_inner);
-            shelf.commit(change, Arc::clone(record));
-            // Published under the lock: whoever reads the shelf and then the counter sees both or neither.
+            let mut collection = place.collection.write().unwrap_or_else(PoisonError::into_inner);
+            collection.commit(change, Arc::clone(record));
+            // Published under the lock: whoever reads the collection and then the counter sees both or neither.
             self.store.revision.store(record.revision(), Ordering::Release);
         }
         place.changed.send_replace(record.revision());

@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, PoisonError};
 
-use super::Place;
+use super::collection::Expired;
+use super::place::Place;
 use super::record::Event;
-use super::shelf::Expired;
 
-/// Changes read at a time, so that a reader far behind does not hold the shelf's lock for long.
+/// Changes read at a time, so that a reader far behind does not hold the collection's lock for long.
 const BATCH: usize = 256;
 
 /// A place in a kind's history.
@@ -47,11 +47,11 @@ impl Cursor {
         // Marked before the read: a change that comes after it wakes `next`.
         self.changed.mark_unchanged();
         let mut events = Vec::new();
-        let shelf = self.place.shelf.read().unwrap_or_else(PoisonError::into_inner);
-        if let Err(expired) = shelf.since(self.seen, BATCH, &mut events) {
+        let collection = self.place.collection.read().unwrap_or_else(PoisonError::into_inner);
+        if let Err(expired) = collection.since(self.seen, BATCH, &mut events) {
             return Some(Next::Lost(expired));
         }
-        drop(shelf);
+        drop(collection);
         self.seen = events.last()?.record.revision();
         Some(Next::Events(events))
     }
@@ -59,8 +59,8 @@ impl Cursor {
     /// With nothing left to read, moves on to the revision that `now` tells; says up to where was read.
     pub(super) fn advance_if_idle(&mut self, now: impl FnOnce() -> u64) -> u64 {
         let mut events = Vec::new();
-        let shelf = self.place.shelf.read().unwrap_or_else(PoisonError::into_inner);
-        if shelf.since(self.seen, 1, &mut events).is_ok() && events.is_empty() {
+        let collection = self.place.collection.read().unwrap_or_else(PoisonError::into_inner);
+        if collection.since(self.seen, 1, &mut events).is_ok() && events.is_empty() {
             self.seen = self.seen.max(now());
         }
         self.seen

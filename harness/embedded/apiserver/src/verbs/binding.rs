@@ -5,12 +5,12 @@ use embedded_semantics::lifecycle;
 use embedded_semantics::status::{self, Status};
 use serde_json::{Value, json};
 
-use super::create::Write;
-use crate::api::{shelf_of, with_type};
+use crate::api::{collection_of, with_type};
 use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
 use crate::managers;
 use crate::store::Key;
+use crate::write::Write;
 
 /// Answers a POST to `pods/NAME/binding` or to `bindings`.
 pub(super) fn bind(call: &Call, _kind: &'static Kind) -> Outcome {
@@ -29,7 +29,7 @@ pub(super) fn bind(call: &Call, _kind: &'static Kind) -> Outcome {
     let manager = call.manager();
     let write = Write::of(call, &tx, dry_run, &manager);
     let record = tx
-        .get(shelf_of(pods), &Key::new(call.namespace(), name))
+        .get(collection_of(pods), &Key::new(call.namespace(), name))
         .ok_or_else(|| status::not_found(pods, name))?;
     let old = with_type(pods, record.value());
     let conflict = |why: String| Err::<Reply, Status>(status::conflict_on("", "pods/binding", name, &why));

@@ -6,14 +6,14 @@ use embedded_semantics::kinds::Kind;
 use embedded_semantics::status::Status;
 use serde_json::json;
 
-use super::create::Write;
 use super::deletion::{DeleteOptions, delete_object};
 use super::list::namespace_of_list;
 use super::list_options::ListOptions;
-use crate::api::{Selection, shelf_of};
+use crate::api::{Selection, collection_of};
 use crate::http::call::Call;
 use crate::http::reply::{Content, Outcome, Reply};
 use crate::store::Record;
+use crate::write::Write;
 
 /// Answers a DELETE of a collection with the list of what it was about.
 pub(super) fn delete(call: &Call, kind: &'static Kind) -> Outcome {
@@ -24,7 +24,7 @@ pub(super) fn delete(call: &Call, kind: &'static Kind) -> Outcome {
     let dry_run = options.is_dry_run()?;
     let tx = call.api.store.begin();
     let write = Write::of(call, &tx, dry_run, "");
-    let snapshot = call.api.store.snapshot(shelf_of(kind));
+    let snapshot = call.api.store.snapshot(collection_of(kind));
     let meant: Vec<Arc<Record>> = snapshot
         .iter(namespace_of_list(call, kind), None)
         .filter(|record| selection.matches(record))

@@ -3,10 +3,10 @@
 use embedded_semantics::kinds::Kind;
 use embedded_semantics::status;
 
-use super::create::Write;
 use super::deletion::{DeleteOptions, Deleted, delete_object};
 use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
+use crate::write::Write;
 
 /// Answers a DELETE of an object.
 pub(super) fn delete(call: &Call, kind: &'static Kind) -> Outcome {

@@ -10,11 +10,11 @@ use embedded_semantics::status::{self, Status};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::create::Write;
 use crate::api::{from_stored, to_stored};
 use crate::http::body;
 use crate::http::call::{Call, check_dry_run};
 use crate::store::Record;
+use crate::write::Write;
 
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";

@@ -4,10 +4,10 @@ use embedded_semantics::kinds::Kind;
 use embedded_semantics::status;
 use serde_json::json;
 
-use super::create::Write;
 use super::deletion::{DeleteOptions, delete_object};
 use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
+use crate::write::Write;
 
 /// Answers a POST to `pods/NAME/eviction`.
 pub(super) fn evict(call: &Call, kind: &'static Kind) -> Outcome {

@@ -5,6 +5,8 @@ use embedded_semantics::{discovery as documents, status, wire};
 use http::{Method, header};
 use serde_json::{Value, json};
 
+use super::openapi;
+use super::unknown::unknown;
 use crate::auth::account::ISSUER;
 use crate::http::accept;
 use crate::http::call::{Call, text_header};
@@ -39,7 +41,7 @@ fn known(call: &Call, path: &str) -> Option<Outcome> {
     };
     Some(match path {
         "/version" => json(call.api.version.info()),
-        "/openapi/v2" | "/openapi/v3" => super::openapi::answer(call, path),
+        "/openapi/v2" | "/openapi/v3" => openapi::answer(call, path),
         "/openid/v1/jwks" => json(call.api.signer.key_set()),
         "/.well-known/openid-configuration" => json(json!({
             "issuer": ISSUER,
@@ -52,7 +54,7 @@ fn known(call: &Call, path: &str) -> Option<Outcome> {
             "/.well-known/openid-configuration", "/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v2",
             "/openapi/v3", "/openid/v1/jwks", "/readyz", "/version",
         ]})),
-        _ if path.starts_with("/openapi/v3/") => super::openapi::answer(call, path),
+        _ if path.starts_with("/openapi/v3/") => openapi::answer(call, path),
         _ if ["/livez", "/readyz", "/healthz"]
             .iter()
             .any(|check| path == *check || is_below(path, check)) =>
@@ -104,20 +106,4 @@ fn discovery(call: &Call, path: &str) -> Option<Outcome> {
         _ => return None,
     };
     Some(call.form().map(|_| Reply::object(body)))
-}
-
-/// The answer to a path that nothing serves: a Status below a group that exists, plain text elsewhere.
-pub(super) fn unknown(call: &Call) -> Outcome {
-    let mut parts = call.attributes().path.trim_matches('/').split('/');
-    let served = match (parts.next(), parts.next(), parts.next()) {
-        (Some("api"), Some(_), _) => true,
-        (Some("apis"), Some(group), version) => embedded_semantics::kinds::ALL
-            .iter()
-            .any(|kind| kind.group == group && version.is_none_or(|version| kind.version == version)),
-        _ => false,
-    };
-    if served {
-        return Err(status::no_such_resource());
-    }
-    Ok(Reply::text("404 page not found\n").with_code(404))
 }

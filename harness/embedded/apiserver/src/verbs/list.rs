@@ -8,7 +8,7 @@ use embedded_semantics::status::{self, Status};
 use serde_json::{Value, json};
 
 use super::list_options::{ListOptions, Match, too_large};
-use crate::api::{Api, Selection, shelf_of};
+use crate::api::{Api, Selection, collection_of};
 use crate::http::call::Call;
 use crate::http::reply::{Content, Outcome, Reply};
 use crate::store::{Continue, Expired, Key, Record, Snapshot};
@@ -34,14 +34,14 @@ pub(super) async fn list(call: &Call, kind: &'static Kind) -> Outcome {
     let revision =
         options.revision().map_err(|why| status::bad_request(format!("invalid resource version: {why}")))?;
     let snapshot = match (revision, options.matching, options.limit) {
-        (None | Some(0), ..) => call.api.store.snapshot(shelf_of(kind)),
+        (None | Some(0), ..) => call.api.store.snapshot(collection_of(kind)),
         (Some(revision), Match::NotOlderThan, _) | (Some(revision), Match::Unset, 0) => {
             wait_for(&call.api, revision).await?;
-            call.api.store.snapshot(shelf_of(kind))
+            call.api.store.snapshot(collection_of(kind))
         }
         (Some(revision), ..) => {
             wait_for(&call.api, revision).await?;
-            call.api.store.snapshot_at(shelf_of(kind), revision).map_err(|_| status::expired(TOO_OLD))?
+            call.api.store.snapshot_at(collection_of(kind), revision).map_err(|_| status::expired(TOO_OLD))?
         }
     };
     // From the cache, which version 0 asks for, lists come whole.
@@ -76,10 +76,10 @@ fn next_page(
     }
     let token = Continue::decode(&options.continue_token, namespace, kind.namespaced)
         .map_err(|why| status::bad_request(format!("invalid continue token: {why}")))?;
-    let shelf = shelf_of(kind);
+    let collection = collection_of(kind);
     let snapshot = match token.revision {
-        None => call.api.store.snapshot(shelf),
-        Some(revision) => match call.api.store.snapshot_at(shelf, revision) {
+        None => call.api.store.snapshot(collection),
+        Some(revision) => match call.api.store.snapshot_at(collection, revision) {
             Ok(snapshot) => snapshot,
             Err(Expired { .. }) => return Ok(expired_page(&token, namespace)),
         },

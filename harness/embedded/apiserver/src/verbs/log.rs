@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::http::call::Call;
-use crate::http::listener::closed;
+use crate::http::closed;
 use crate::http::query::Query;
 use crate::http::reply::{Content, Outcome, Reply, TEXT};
 use crate::logs::{Container, Followed, LogLine};

@@ -7,6 +7,7 @@ mod delete;
 mod deletion;
 mod eviction;
 mod fixed;
+mod insert;
 mod list;
 mod list_options;
 mod log;
@@ -16,6 +17,7 @@ mod patch;
 mod reviews;
 mod scale;
 mod token;
+mod unknown;
 mod update;
 mod watch;
 
@@ -27,7 +29,7 @@ use crate::auth::attributes::Attributes;
 use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
 
-pub(crate) use create::{Write, create_object};
+pub(crate) use create::create_object;
 pub(crate) use token::for_account as token_for_account;
 
 /// Answers a request that is allowed.
@@ -47,7 +49,7 @@ async fn answer(call: Call) -> Outcome {
     }
     let attributes = call.attributes();
     let Some(kind) = kinds::find(&attributes.group, &call.target.version, &attributes.resource) else {
-        return fixed::unknown(&call);
+        return unknown::unknown(&call);
     };
     let one = !attributes.name.is_empty();
     // A namespaced kind is written in a namespace; lists of all namespaces are the only thing without.
@@ -104,7 +106,7 @@ fn subresource(call: Call, kind: &'static Kind) -> Outcome {
         ("binding", _) => binding::bind(&call, kind),
         ("eviction", _) => eviction::evict(&call, kind),
         ("token", _) => token::create(&call, kind),
-        ("finalize", _) => namespaces::finalize(&call, kind),
+        ("finalize", _) => update::update(&call, kind, Some("finalize")),
         ("log", _) => log::log(&call, kind),
         (name, "get") => get_sub(&call, kind, name),
         (name, "update") => update::update(&call, kind, Some(name)),

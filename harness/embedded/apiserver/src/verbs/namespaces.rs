@@ -1,18 +1,11 @@
-//! What is special about namespaces: their finalizers, and what every new one has.
+//! What every new namespace has.
 
-use embedded_semantics::kinds::{self, Kind};
+use embedded_semantics::kinds;
 use embedded_semantics::status::Status;
 use serde_json::json;
 
-use super::create::{Write, create_object};
-use super::update;
-use crate::http::call::Call;
-use crate::http::reply::Outcome;
-
-/// Answers a PUT to `namespaces/NAME/finalize`.
-pub(super) fn finalize(call: &Call, kind: &'static Kind) -> Outcome {
-    update::update(call, kind, Some("finalize"))
-}
+use super::insert::insert;
+use crate::write::Write;
 
 /// Gives a new namespace what controllers of a real cluster give it within moments: the default service account and
 /// the authority's certificate.
@@ -20,7 +13,7 @@ pub(super) fn finalize(call: &Call, kind: &'static Kind) -> Outcome {
 /// # Errors
 ///
 /// Whatever a creation can be refused with; what is there already stays as it is.
-pub(super) fn furnish(write: &Write<'_>, namespace: &str) -> Result<(), Status> {
+pub(super) fn create_defaults(write: &Write<'_>, namespace: &str) -> Result<(), Status> {
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
     let certificate = json!({
         "apiVersion": "v1", "kind": "ConfigMap",
@@ -37,7 +30,7 @@ pub(super) fn furnish(write: &Write<'_>, namespace: &str) -> Result<(), Status> 
     let controller = Write { manager: "kube-controller-manager", ..*write };
     for (plural, object) in [("serviceaccounts", account), ("configmaps", certificate)] {
         let Some(kind) = kinds::find("", "v1", plural) else { continue };
-        create_object(&controller, kind, namespace, object)
+        insert(&controller, kind, namespace, object)
             .map(drop)
             .or_else(|refused| if refused.code == 409 { Ok(()) } else { Err(refused) })?;
     }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use embedded_semantics::kinds::{self, Kind};
 use serde_json::{Value, json};
 
-use super::fixed;
+use super::unknown::unknown;
 use crate::http::call::Call;
 use crate::http::reply::{Content, Outcome, Reply};
 
@@ -22,7 +22,7 @@ pub(super) fn answer(call: &Call, path: &str) -> Outcome {
             let below = path.trim_start_matches("/openapi/v3/");
             let kinds: Vec<&Kind> = kinds::ALL.iter().filter(|kind| place(kind) == below).collect();
             if kinds.is_empty() {
-                return fixed::unknown(call);
+                return unknown(call);
             }
             document(call, kinds.into_iter(), Version::Three)
         }

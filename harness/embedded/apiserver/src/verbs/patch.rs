@@ -7,13 +7,14 @@ use embedded_semantics::patch::{self, Applier};
 use embedded_semantics::status::{self, Status};
 use serde_json::Value;
 
-use super::create::{Write, create_object, told};
+use super::create::{create_object, warnings_of};
 use super::update::{change, change_by};
-use crate::api::{from_stored, shelf_of};
+use crate::api::{collection_of, from_stored};
 use crate::http::body;
 use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
 use crate::store::Key;
+use crate::write::Write;
 
 /// The content types of patches, as the refusal of any other lists them.
 const ACCEPTED: [&str; 5] = [
@@ -48,13 +49,13 @@ pub(super) fn patch(call: &Call, kind: &'static Kind, sub: Option<&str>) -> Outc
     let manager = call.manager();
     let write = Write::of(call, &tx, dry_run, &manager);
     let old = tx
-        .get(shelf_of(kind), &Key::new(call.namespace_of(kind), call.name()))
+        .get(collection_of(kind), &Key::new(call.namespace_of(kind), call.name()))
         .ok_or_else(|| status::not_found(kind, call.name()))?;
     let new = change_of(kind, &from_stored(kind, old.value()), text)?;
     let mut warnings = patch::fit(kind, patch_form, text, &new, call.field_validation("PatchOptions")?)?;
     check_identity(&new, call.name())?;
     let written = change(&write, kind, sub, &old, new)?;
-    warnings.extend(told(kind, sub, &written));
+    warnings.extend(warnings_of(kind, sub, &written));
     let mut reply = Reply::written(kind, written);
     reply.warnings = warnings;
     Ok(reply)
@@ -74,7 +75,7 @@ fn apply(call: &Call, kind: &'static Kind, sub: Option<&str>, dry_run: bool) -> 
     let applier = Applier { manager, force, sub, time: &call.clock.seconds };
     let tx = call.api.store.begin();
     let write = Write::of(call, &tx, dry_run, "");
-    let live = tx.get(shelf_of(kind), &Key::new(call.namespace_of(kind), call.name()));
+    let live = tx.get(collection_of(kind), &Key::new(call.namespace_of(kind), call.name()));
     let (written, code) = match live {
         Some(old) => {
             let whole = from_stored(kind, old.value());
@@ -96,7 +97,7 @@ fn apply(call: &Call, kind: &'static Kind, sub: Option<&str>, dry_run: bool) -> 
         }
     };
     let mut warnings = applied.warnings;
-    warnings.extend(told(kind, sub, &written));
+    warnings.extend(warnings_of(kind, sub, &written));
     let mut reply = Reply::written(kind, written).with_code(code);
     reply.warnings = warnings;
     Ok(reply)

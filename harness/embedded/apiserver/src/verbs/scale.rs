@@ -7,12 +7,12 @@ use embedded_semantics::status::{self, Status};
 use http::Method;
 use serde_json::{Value, json};
 
-use super::create::Write;
 use super::update::change;
-use crate::api::{from_stored, shelf_of};
+use crate::api::{collection_of, from_stored};
 use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
 use crate::store::Key;
+use crate::write::Write;
 
 /// Answers GET, PUT and PATCH of an object's scale.
 pub(super) fn scale(call: &Call, kind: &'static Kind) -> Outcome {
@@ -26,7 +26,7 @@ pub(super) fn scale(call: &Call, kind: &'static Kind) -> Outcome {
     let manager = call.manager();
     let write = Write::of(call, &tx, dry_run, &manager);
     let old = tx
-        .get(shelf_of(kind), &Key::new(call.namespace_of(kind), call.name()))
+        .get(collection_of(kind), &Key::new(call.namespace_of(kind), call.name()))
         .ok_or_else(|| status::not_found(kind, call.name()))?;
     let object = from_stored(kind, old.value());
     let wanted = if call.method == Method::PUT {

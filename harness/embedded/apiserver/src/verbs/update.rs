@@ -7,14 +7,15 @@ use embedded_semantics::lifecycle;
 use embedded_semantics::status::{self, Status};
 use serde_json::Value;
 
-use super::create::{Write, create_object, told};
+use super::create::{create_object, warnings_of};
 use super::deletion;
 use crate::admission;
-use crate::api::{Written, from_stored, shelf_of, to_stored};
+use crate::api::{Written, collection_of, from_stored, to_stored};
 use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
 use crate::managers;
 use crate::store::{Key, Record};
+use crate::write::Write;
 
 /// Answers a PUT to an object or one of its subresources.
 pub(super) fn update(call: &Call, kind: &'static Kind, sub: Option<&str>) -> Outcome {
@@ -27,18 +28,19 @@ pub(super) fn update(call: &Call, kind: &'static Kind, sub: Option<&str>) -> Out
     let tx = call.api.store.begin();
     let manager = call.manager();
     let write = Write::of(call, &tx, dry_run, &manager);
-    let (written, created) = match tx.get(shelf_of(kind), &Key::new(call.namespace_of(kind), call.name())) {
-        Some(old) => (change(&write, kind, sub, &old, object)?, false),
-        None if kind.create_on_update && sub.is_none() => {
-            if let Some(metadata) = object["metadata"].as_object_mut() {
-                metadata.remove("resourceVersion");
+    let (written, created) =
+        match tx.get(collection_of(kind), &Key::new(call.namespace_of(kind), call.name())) {
+            Some(old) => (change(&write, kind, sub, &old, object)?, false),
+            None if kind.create_on_update && sub.is_none() => {
+                if let Some(metadata) = object["metadata"].as_object_mut() {
+                    metadata.remove("resourceVersion");
+                }
+                (create_object(&write, kind, call.namespace_of(kind), object)?, true)
             }
-            (create_object(&write, kind, call.namespace_of(kind), object)?, true)
-        }
-        None => return Err(status::not_found(kind, call.name())),
-    };
+            None => return Err(status::not_found(kind, call.name())),
+        };
     let mut warnings = parsed.warnings;
-    warnings.extend(told(kind, sub, &written));
+    warnings.extend(warnings_of(kind, sub, &written));
     let mut reply = Reply::written(kind, written).with_code(if created { 201 } else { 200 });
     reply.warnings = warnings;
     Ok(reply)

@@ -16,11 +16,11 @@ use tokio::time::Instant;
 
 use super::list::{namespace_of_list, wait_for};
 use super::list_options::ListOptions;
-use crate::api::{Api, Selection, from_stored, is_stored_form, shelf_of};
+use crate::api::{Api, Selection, collection_of, from_stored, is_stored_form};
 use crate::http::accept::{Encoding, Form, Shape};
 use crate::http::call::Call;
+use crate::http::closed;
 use crate::http::encode;
-use crate::http::listener::closed;
 use crate::http::reply::{Content, Outcome, Reply, not_acceptable, reshape};
 use crate::store::{Change, Cursor, Event, Next, Record, Snapshot};
 
@@ -45,7 +45,7 @@ pub(super) async fn watch(call: Call, kind: &'static Kind) -> Outcome {
     let selection = Selection::parse(kind, &call.query, by_path.then(|| call.name()))?;
     let revision = options.revision().map_err(status::unexplained)?;
     let api = Arc::clone(&call.api);
-    let shelf = shelf_of(kind);
+    let collection = collection_of(kind);
     if options.initial_events == Some(true)
         && let Some(revision) = revision
     {
@@ -55,9 +55,9 @@ pub(super) async fn watch(call: Call, kind: &'static Kind) -> Outcome {
         Some(initial) => initial,
         None => matches!(revision, None | Some(0)),
     };
-    let snapshot = (initial || matches!(revision, None | Some(0))).then(|| api.store.snapshot(shelf));
+    let snapshot = (initial || matches!(revision, None | Some(0))).then(|| api.store.snapshot(collection));
     let from = snapshot.as_ref().map_or(revision.unwrap_or_default(), Snapshot::revision);
-    let cursor = match api.store.watch(shelf, from) {
+    let cursor = match api.store.watch(collection, from) {
         Ok(cursor) => cursor,
         Err(expired) => {
             let status = status::expired(expired.to_string());

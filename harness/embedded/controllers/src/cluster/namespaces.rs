@@ -73,11 +73,11 @@ impl Controller {
         if namespace.metadata.deletion_timestamp.is_some() {
             return self.empty(&namespace, name).await;
         }
-        self.furnish(name).await?;
+        self.create_defaults(name).await?;
         Ok(Next::Done)
     }
 
-    async fn furnish(&self, name: &str) -> Result<(), kube::Error> {
+    async fn create_defaults(&self, name: &str) -> Result<(), kube::Error> {
         let client = self.world.client();
         if self.world.service_accounts.get(&Key::new(name, ACCOUNT)).is_none() {
             let mut account = ServiceAccount::default();

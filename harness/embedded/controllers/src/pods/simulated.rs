@@ -10,7 +10,7 @@ use kube::ResourceExt;
 use kube::api::DeleteParams;
 use tokio::time::Instant;
 
-use super::manager::Shared;
+use super::shared::Shared;
 use super::status::{self, Ended, Phase, Restarts, Shown, Snapshot};
 use crate::cache::Key;
 use crate::nodes::object;

@@ -19,9 +19,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::backoff::Backoff;
 use super::logs::Log;
-use super::manager::Shared;
 use super::note::{Note, Slot};
 use super::setup::Setup;
+use super::shared::Shared;
 use super::status::{Ended, Phase};
 use crate::cache::Key;
 use crate::events::Weight;

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::{Pod, PodAffinityTerm};
 use kube::ResourceExt;
 
-use super::filter::{Site, Sites};
+use super::site::{Site, Sites};
 use super::words::Reason;
 use crate::selectors::selects;
 

@@ -1,33 +1,18 @@
 //! Which Nodes take a Pod, and why the others do not, in the order of the scheduler's own filters. Pure.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{Node, Pod, PodSpec};
 use kube::ResourceExt;
 
 use super::affinity;
+use super::site::{Site, Sites};
 use super::words::Reason;
 use crate::nodes::object::node_taints;
 use crate::quantities::milli;
-use crate::selectors::{Labels, term_matches};
+use crate::selectors::term_matches;
 use crate::settings::Resources;
 use crate::taints::{NO_SCHEDULE, UNSCHEDULABLE, first_untolerated, taint, tolerates};
-
-/// A Node and what is on it.
-pub(crate) struct Site {
-    pub(crate) node: Arc<Node>,
-    /// Pods on it that have not ended.
-    pub(crate) pods: Vec<Arc<Pod>>,
-}
-
-/// Every Node, as the scheduler sees them at one moment.
-pub(crate) struct Sites {
-    pub(crate) all: Vec<Site>,
-    /// The labels of each namespace.
-    pub(crate) namespaces: HashMap<String, Labels>,
-    pub(crate) resources: Resources,
-}
 
 /// Why this site does not take the Pod; empty: it does.
 pub(crate) fn refuses(pod: &Pod, site: &Site, sites: &Sites) -> Vec<Reason> {

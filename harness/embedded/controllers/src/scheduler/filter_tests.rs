@@ -3,7 +3,11 @@
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use serde_json::{Value, json};
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use super::*;
+use crate::selectors::Labels;
 
 fn site(name: &str, node: Value, pods: &[Value]) -> Site {
     let mut node: Node = serde_json::from_value(node).expect("a Node");

@@ -2,6 +2,7 @@
 
 mod affinity;
 pub(crate) mod filter;
+mod site;
 mod words;
 
 use std::collections::{BTreeMap, HashMap};
@@ -13,7 +14,7 @@ use kube::ResourceExt;
 use kube::api::PostParams;
 use serde_json::{Value, json};
 
-use self::filter::{Site, Sites};
+use self::site::{Site, Sites};
 use self::words::Preemption;
 use crate::cache::Key;
 use crate::events::{Source, Weight};

@@ -1,6 +1,6 @@
 //! The table of kinds, in discovery's order. The facts are those of the discovery documents of Kubernetes 1.36.
 
-use super::{Kind, NameForm, Subresource};
+use super::kind::{Kind, NameForm, Subresource};
 
 const STANDARD: &[&str] =
     &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];

@@ -5,10 +5,13 @@
 mod allocate;
 mod changes;
 mod families;
+mod needs;
 mod transitions;
 mod validate;
 
 use serde_json::{Value, json};
+
+use needs::externally_accessible;
 
 use super::Context;
 use super::strategy::Strategy;
@@ -119,28 +122,4 @@ impl Strategy for Service {
     fn restored(&self, object: &Value, allocator: &mut Allocator) {
         allocate::restore(object, allocator);
     }
-}
-
-/// Whether clients outside the cluster reach it.
-fn externally_accessible(service: &Value) -> bool {
-    match service.text("spec.type") {
-        "LoadBalancer" | "NodePort" => true,
-        "ClusterIP" => !service.list("spec.externalIPs").is_empty(),
-        _ => false,
-    }
-}
-
-/// Whether load balancers ask a port of its own which nodes have endpoints.
-fn needs_health_check(service: &Value) -> bool {
-    service.text("spec.type") == "LoadBalancer" && service.text("spec.externalTrafficPolicy") == "Local"
-}
-
-/// Whether it has addresses of the service network.
-fn needs_cluster_ip(service: &Value) -> bool {
-    service.text("spec.type") != "ExternalName"
-}
-
-/// Whether it is headless.
-fn is_headless(service: &Value) -> bool {
-    matches!(service.list("spec.clusterIPs"), [only] if only == "None")
 }

@@ -2,13 +2,7 @@
 
 use serde_json::Value;
 
-use super::event::Event;
-use super::node::Node;
-use super::pod::Pod;
-use super::rbac::Rbac;
-use super::service::Service;
-use super::workload::Workload;
-use super::{Context, endpoints, meta, small};
+use super::{Context, meta};
 use crate::alloc::Allocator;
 use crate::cause::Cause;
 use crate::kinds::Kind;
@@ -57,33 +51,4 @@ pub(super) trait Strategy: Sync {
 
     /// Takes what a stored object has.
     fn restored(&self, _object: &Value, _allocator: &mut Allocator) {}
-}
-
-struct Plain;
-
-impl Strategy for Plain {}
-
-/// The strategy of a kind.
-pub(super) fn of(kind: &Kind) -> &'static dyn Strategy {
-    match (kind.group, kind.kind) {
-        ("", "Service") => &Service,
-        ("", "Node") => &Node,
-        ("", "Pod") => &Pod,
-        ("", "ConfigMap") => &small::ConfigMap,
-        ("", "Secret") => &small::Secret,
-        ("", "Namespace") => &small::Namespace,
-        ("", "ServiceAccount") => &small::ServiceAccount,
-        ("", "Endpoints") => &endpoints::Endpoints,
-        ("", "Event") => &Event::Core,
-        ("events.k8s.io", "Event") => &Event::New,
-        ("coordination.k8s.io", "Lease") => &small::Lease,
-        ("discovery.k8s.io", "EndpointSlice") => &endpoints::Slice,
-        ("certificates.k8s.io", "CertificateSigningRequest") => &small::SigningRequest,
-        ("apps", "Deployment") => &Workload::Deployment,
-        ("apps", "ReplicaSet") => &Workload::ReplicaSet,
-        ("apps", "DaemonSet") => &Workload::DaemonSet,
-        ("rbac.authorization.k8s.io", "Role" | "ClusterRole") => &Rbac::Role,
-        ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => &Rbac::Binding,
-        _ => &Plain,
-    }
 }

@@ -2,15 +2,18 @@
 //!
 //! Source: `k8s.io/apimachinery/pkg/util/strategicpatch`. What the type does not know merges as in a JSON merge patch.
 
+mod known;
 mod lists;
+
+pub(crate) use known::go;
 
 use serde_json::{Map, Value};
 
 use crate::kinds::Kind;
-use crate::schema::{self, Field, Shape, TypeId};
+use crate::schema::TypeId;
 use crate::status::{self, Status};
+use known::{DIRECTIVE, Known, Wrong, without_directives};
 
-const DIRECTIVE: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";
 const DELETE_PREFIX: &str = "$deleteFromPrimitiveList/";
 const ORDER_PREFIX: &str = "$setElementOrder/";
@@ -38,56 +41,6 @@ pub fn strategic(kind: &Kind, old: &Value, patch_text: &str) -> Result<Value, St
     let ty = kind.type_id();
     let old = old.as_object().cloned().unwrap_or_default();
     object(ty, old, &patch).map(Value::Object).map_err(Wrong::status)
-}
-
-/// What is wrong with a patch: its form, or that it does not fit the object.
-#[derive(Debug)]
-enum Wrong {
-    Form(String),
-    Fit(String),
-    Other(String),
-}
-
-impl Wrong {
-    fn status(self) -> Status {
-        match self {
-            Wrong::Form(why) => status::bad_request(why),
-            Wrong::Fit(why) => status::unprocessable(why),
-            Wrong::Other(why) => status::unexplained(why),
-        }
-    }
-}
-
-/// What the schema says of one member.
-struct Known<'a> {
-    field: Option<&'a Field>,
-}
-
-impl Known<'_> {
-    fn find(ty: Option<TypeId>, name: &str) -> Known<'static> {
-        Known { field: ty.and_then(|ty| schema::get(ty).field(name)) }
-    }
-
-    /// The struct type of the member, or of the members of the map it is.
-    fn inner(&self) -> Option<TypeId> {
-        let shape = self.field.map(|field| field.shape.bare());
-        match shape {
-            Some(Shape::Struct(ty)) => Some(*ty),
-            Some(Shape::List(inner) | Shape::Map(inner)) => match inner.bare() {
-                Shape::Struct(ty) => Some(*ty),
-                _ => None,
-            },
-            _ => None,
-        }
-    }
-
-    fn has(&self, strategy: &str) -> bool {
-        self.field.is_some_and(|field| field.patch_strategies.contains(&strategy))
-    }
-
-    fn merge_key(&self) -> Option<&'static str> {
-        self.field.and_then(|field| field.merge_key)
-    }
 }
 
 fn object(
@@ -135,7 +88,7 @@ fn object(
                 Value::Object(object(known.inner(), before, change)?)
             }
             (Some(Value::Array(before)), Value::Array(change)) if known.has("merge") => {
-                Value::Array(lists::list(&known, before, change)?)
+                Value::Array(lists::list(object, &known, before, change)?)
             }
             // What is new, or was of another kind, is taken as it is: nothing in it merges, not even with itself.
             (_, other) => match without_directives(other) {
@@ -146,20 +99,6 @@ fn object(
         original.insert(name.clone(), merged);
     }
     Ok(original)
-}
-
-/// A new value without directives and nulls; nothing when it is itself a directive.
-fn without_directives(value: &Value) -> Option<Value> {
-    match value {
-        Value::Object(members) if members.contains_key(DIRECTIVE) => None,
-        Value::Object(members) => {
-            let kept = members.iter().filter(|(_, member)| !member.is_null());
-            let kept = kept.filter_map(|(name, member)| Some((name.clone(), without_directives(member)?)));
-            Some(Value::Object(kept.collect()))
-        }
-        Value::Array(items) => Some(items.iter().filter_map(without_directives).collect()),
-        other => Some(other.clone()),
-    }
 }
 
 fn retain_keys(original: &mut Map<String, Value>, patch: &Map<String, Value>) -> Result<(), Wrong> {
@@ -203,7 +142,7 @@ fn merge_listed_elsewhere(
         let merged = if before.is_empty() {
             change.iter().filter_map(without_directives).collect()
         } else {
-            lists::list(&known, before.clone(), &change)?
+            lists::list(object, &known, before.clone(), &change)?
         };
         let ordered = lists::in_order(merged, &before, order, known.merge_key());
         original.insert(list_name.to_owned(), Value::Array(ordered));
@@ -219,21 +158,6 @@ fn delete_from_list(original: &mut Map<String, Value>, name: &str, deleted: &Val
         items.retain(|item| !deleted.contains(item));
     }
     Ok(())
-}
-
-/// A value as Go prints it with `%v`.
-pub(crate) fn go(value: &Value) -> String {
-    match value {
-        Value::Null => "<nil>".to_owned(),
-        Value::String(text) => text.clone(),
-        Value::Array(items) => format!("[{}]", items.iter().map(go).collect::<Vec<_>>().join(" ")),
-        Value::Object(members) => {
-            let listed: Vec<String> =
-                members.iter().map(|(name, value)| format!("{name}:{}", go(value))).collect();
-            format!("map[{}]", listed.join(" "))
-        }
-        other => other.to_string(),
-    }
 }
 
 #[cfg(test)]

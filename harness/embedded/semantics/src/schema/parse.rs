@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Field, ListType, Schema, Shape, Type, TypeId};
+use super::types::{Field, ListType, Schema, Shape, Type, TypeId};
 
 /// Reads the whole table.
 ///

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{age, duration, pod};
+use super::age::{age, duration};
+use super::pod;
 use crate::kinds::Kind;
 use crate::select::Labels;
 use crate::value::Look as _;

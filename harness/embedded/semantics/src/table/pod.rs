@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::age;
+use super::age::age;
 use crate::kinds::Kind;
 use crate::value::Look as _;
 

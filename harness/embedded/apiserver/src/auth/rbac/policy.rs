@@ -11,6 +11,14 @@ use crate::auth::attributes::{Attributes, Decision};
 use crate::auth::user::User;
 use crate::store::{Key, Store};
 
+/// Where the roles and bindings are kept.
+pub(super) const COLLECTIONS: [&str; 4] = [
+    "clusterroles.rbac.authorization.k8s.io",
+    "clusterrolebindings.rbac.authorization.k8s.io",
+    "roles.rbac.authorization.k8s.io",
+    "rolebindings.rbac.authorization.k8s.io",
+];
+
 /// All roles and bindings at one moment.
 #[derive(Debug, Default)]
 pub(crate) struct Policy {
@@ -106,7 +114,7 @@ impl Policy {
     /// Reads all roles and bindings. What does not parse grants nothing.
     #[must_use]
     pub(crate) fn read(store: &Store) -> Self {
-        let [cluster_roles, cluster_bindings, roles, bindings] = super::SHELVES;
+        let [cluster_roles, cluster_bindings, roles, bindings] = COLLECTIONS;
         let mut policy = Self::default();
         for (key, labels, mut role) in parse::<ClusterRole>(store, cluster_roles) {
             role.labels = labels;
@@ -216,8 +224,8 @@ fn reason(binding: &Binding, subject: &Subject) -> String {
     format!("RBAC: allowed by {kind} {name:?} of {role_kind} {role:?} to {}", subject.described())
 }
 
-fn parse<T: DeserializeOwned>(store: &Store, shelf: &'static str) -> Vec<(Key, Value, T)> {
-    let snapshot = store.snapshot(shelf);
+fn parse<T: DeserializeOwned>(store: &Store, collection: &'static str) -> Vec<(Key, Value, T)> {
+    let snapshot = store.snapshot(collection);
     let records = snapshot.iter(None, None);
     records
         .filter_map(|record| {

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::super::Context;
 use super::families::keeps_preferred_families;
+use super::needs::{is_headless, needs_cluster_ip, needs_health_check};
 use super::transitions::node_ports;
-use super::{is_headless, needs_cluster_ip, needs_health_check};
 use crate::alloc::{Allocator, Family, Refusal};
 use crate::cause::Cause;
 use crate::rules::net;

@@ -4,8 +4,8 @@
 
 use serde_json::Value;
 
+use super::needs::{is_headless, needs_health_check};
 use super::validate::balancer_class;
-use super::{is_headless, needs_health_check};
 use crate::cause::Cause;
 use crate::rules::{names, net};
 use crate::value::Look as _;

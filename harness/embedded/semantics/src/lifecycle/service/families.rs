@@ -5,7 +5,8 @@
 use serde_json::{Value, json};
 
 use super::super::Context;
-use super::{is_headless, needs_cluster_ip, validate};
+use super::needs::{is_headless, needs_cluster_ip};
+use super::validate;
 use crate::alloc::Family;
 use crate::cause::Cause;
 use crate::rules::net;

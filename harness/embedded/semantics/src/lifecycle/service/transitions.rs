@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::{externally_accessible, needs_cluster_ip, needs_health_check};
+use super::needs::{externally_accessible, needs_cluster_ip, needs_health_check};
 use crate::value::{Edit as _, Look as _};
 
 /// Keeps `clusterIP` and `clusterIPs` in step when a client knows only one of them.

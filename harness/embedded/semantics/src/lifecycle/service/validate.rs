@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::super::meta;
-use super::{externally_accessible, is_headless, needs_health_check};
+use super::needs::{externally_accessible, is_headless, needs_health_check};
 use crate::alloc::Family;
 use crate::cause::Cause;
 use crate::rules::{names, net};

@@ -1,11 +1,21 @@
 //! Lists that merge: items by their key, plain values by themselves, and in which order they come out.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::{DIRECTIVE, Known, Wrong, go, object, without_directives};
+use super::known::{DIRECTIVE, Known, Wrong, go, without_directives};
+use crate::schema::TypeId;
+
+/// Merges an item of a list: its type, what it was, what changes.
+type MergeObject =
+    fn(Option<TypeId>, Map<String, Value>, &Map<String, Value>) -> Result<Map<String, Value>, Wrong>;
 
 /// A list after a change.
-pub(super) fn list(known: &Known<'_>, before: Vec<Value>, change: &[Value]) -> Result<Vec<Value>, Wrong> {
+pub(super) fn list(
+    object: MergeObject,
+    known: &Known<'_>,
+    before: Vec<Value>,
+    change: &[Value],
+) -> Result<Vec<Value>, Wrong> {
     let structs = change.iter().chain(&before).any(Value::is_object);
     if change.iter().chain(&before).any(Value::is_array) {
         return Err(Wrong::Fit("lists of lists are not supported".to_owned()));

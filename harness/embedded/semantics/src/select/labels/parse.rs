@@ -1,6 +1,6 @@
 //! The grammar of label selectors.
 
-use super::{Operator, Requirement};
+use super::requirement::{Operator, Requirement};
 use crate::cause::Cause;
 use crate::rules::names;
 

@@ -80,7 +80,7 @@ impl Snapshot {
 
 /// The objects of one kind now, and their latest changes, oldest first.
 #[derive(Debug)]
-pub(super) struct Shelf {
+pub(super) struct Collection {
     objects: OrdMap<Key, Arc<Record>>,
     log: VecDeque<Arc<Event>>,
     log_bytes: usize,
@@ -89,7 +89,7 @@ pub(super) struct Shelf {
     keep: Keep,
 }
 
-impl Shelf {
+impl Collection {
     pub(super) fn new(keep: Keep) -> Self {
         Self { objects: OrdMap::new(), log: VecDeque::new(), log_bytes: 0, complete_after: 0, keep }
     }

@@ -1,10 +1,12 @@
 //! A dialect as a line of the table: what is known of it without speaking it.
 
-use super::{ALL, Shown};
+#[cfg(feature = "server")]
+use super::kit::Dialect;
+use super::shown::Shown;
 
 /// A dialect that can be spoken.
 #[derive(Clone, Copy)]
-pub struct Kind {
+pub struct DialectInfo {
     /// Its name, as in the command line and in profiles.
     pub name: &'static str,
     /// What it is, in a few words.
@@ -15,24 +17,19 @@ pub struct Kind {
     pub shown: Shown,
     /// Makes one for a cloud of its own.
     #[cfg(feature = "server")]
-    pub(super) new: fn() -> Box<dyn super::Dialect>,
+    pub(super) new: fn() -> Box<dyn Dialect>,
 }
 
-impl Kind {
-    /// The dialect of that name.
-    pub fn find(name: &str) -> Option<&'static Kind> {
-        ALL.iter().find(|kind| kind.name == name)
-    }
-
+impl DialectInfo {
     #[cfg(feature = "server")]
-    pub(crate) fn make(&self) -> Box<dyn super::Dialect> {
+    pub(crate) fn make(&self) -> Box<dyn Dialect> {
         (self.new)()
     }
 }
 
-impl std::fmt::Debug for Kind {
+impl std::fmt::Debug for DialectInfo {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Kind").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("DialectInfo").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
@@ -82,15 +79,6 @@ fn hash(text: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_dialect_is_found_by_its_name() {
-        assert_eq!(super::super::NAMES.len(), ALL.len());
-        for name in super::super::NAMES {
-            assert_eq!(Kind::find(name).map(|kind| kind.name), Some(*name));
-        }
-        assert!(Kind::find("").is_none());
-    }
 
     #[test]
     fn ids_are_made_of_names() {

@@ -1,11 +1,11 @@
-//! Calls and answers as dialects see them: HTTP without connections.
+//! Calls as dialects see them: HTTP without connections.
 
+use super::error::Error;
 use crate::admin::Op;
 use hyper::body::Bytes;
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use hyper::{Method, StatusCode, Uri};
+use hyper::header::{AUTHORIZATION, HeaderMap};
+use hyper::{Method, Uri};
 use percent_encoding::percent_decode_str;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// A call as it came.
@@ -42,16 +42,12 @@ impl Request {
         pairs.map(|(key, value)| (key.into_owned(), value.into_owned()))
     }
 
-    /// The body as JSON, and the paths of the fields in it that `T` does not have.
+    /// What the body says.
     ///
     /// # Errors
     /// When it is no JSON or not of that form.
-    pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<(T, Vec<String>), serde_json::Error> {
-        let mut reader = serde_json::Deserializer::from_slice(&self.body);
-        let mut unknown = Vec::new();
-        let value = serde_ignored::deserialize(&mut reader, |path| unknown.push(path.to_string()))?;
-        reader.end()?;
-        Ok((value, unknown))
+    pub(crate) fn body<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        Ok(serde_json::from_slice(&self.body)?)
     }
 
     /// `METHOD /path?query` as received.
@@ -107,60 +103,4 @@ impl Call {
         }
         self.naming(owner)
     }
-}
-
-/// An answer as a dialect gives it.
-#[derive(Clone, Debug)]
-pub(crate) struct Answer {
-    /// HTTP status.
-    pub(crate) status: StatusCode,
-    /// Headers beyond length and date.
-    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
-    /// The body.
-    pub(crate) body: Bytes,
-    /// Id of the object that was created.
-    pub(crate) created: Option<String>,
-}
-
-impl Answer {
-    /// An answer without a body.
-    pub(crate) fn empty(status: u16) -> Answer {
-        Answer { status: code(status), headers: Vec::new(), body: Bytes::new(), created: None }
-    }
-
-    /// An answer with a body of JSON.
-    pub(crate) fn json(status: u16, body: &impl Serialize) -> Answer {
-        match serde_json::to_string(body) {
-            Ok(text) => Answer::json_text(status, text),
-            // Nothing we answer with can fail to be JSON; should it, that is our fault and not the caller's.
-            Err(error) => Answer { body: error.to_string().into(), ..Answer::empty(500) },
-        }
-    }
-
-    /// An answer with a body that claims to be JSON.
-    pub(crate) fn json_text(status: u16, text: String) -> Answer {
-        Answer::text(status, "application/json", text)
-    }
-
-    /// An answer with a body of text of that media type.
-    pub(crate) fn text(status: u16, media_type: &'static str, text: String) -> Answer {
-        let headers = vec![(CONTENT_TYPE, HeaderValue::from_static(media_type))];
-        Answer { headers, body: text.into(), ..Answer::empty(status) }
-    }
-
-    /// The same with a header.
-    pub(crate) fn with(mut self, name: HeaderName, value: impl Into<HeaderValue>) -> Answer {
-        self.headers.push((name, value.into()));
-        self
-    }
-
-    /// The same, which says that an object was created.
-    pub(crate) fn creating(mut self, id: &str) -> Answer {
-        self.created = Some(id.to_owned());
-        self
-    }
-}
-
-fn code(status: u16) -> StatusCode {
-    StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }

@@ -14,17 +14,17 @@ const LIMIT: usize = 20_000;
 
 /// The texts of one kind of object.
 #[derive(Debug)]
-pub(crate) struct Texts<T>(Mutex<Shelf<T>>);
+pub(crate) struct Texts<T>(Mutex<TextMap<T>>);
 
 impl<T> Default for Texts<T> {
     fn default() -> Texts<T> {
-        Texts(Mutex::new(Shelf(HashMap::new())))
+        Texts(Mutex::new(TextMap(HashMap::new())))
     }
 }
 
 impl<T> Texts<T> {
     /// The texts, for as long as one call needs them.
-    pub(crate) fn open(&self) -> MutexGuard<'_, Shelf<T>> {
+    pub(crate) fn open(&self) -> MutexGuard<'_, TextMap<T>> {
         // Every entry is whole, whatever happened to the call of somebody who panicked.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -32,7 +32,7 @@ impl<T> Texts<T> {
 
 /// Texts by the ids of their objects.
 #[derive(Debug)]
-pub(crate) struct Shelf<T>(HashMap<String, Kept<T>>);
+pub(crate) struct TextMap<T>(HashMap<String, Kept<T>>);
 
 #[derive(Debug)]
 struct Kept<T> {
@@ -41,7 +41,7 @@ struct Kept<T> {
     text: Text,
 }
 
-impl<T: Clone + PartialEq> Shelf<T> {
+impl<T: Clone + PartialEq> TextMap<T> {
     /// The text of an object. `beside` is what it is shown with that is not in the object itself; `show` makes what is
     /// shown when there is no text of just that yet.
     pub(crate) fn text<S: Serialize>(

@@ -1,0 +1,64 @@
+//! Rules that a file's text alone decides.
+
+use std::path::PathBuf;
+
+/// Longest source file, lines. Tables may grow longer and say so here.
+const LONGEST: usize = 450;
+/// Files that are tables or test tables rather than logic.
+const TABLES: &[&str] = &["fake-cloud/src/admin/types.rs", "harness/embedded/semantics/src/kinds/table.rs"];
+
+/// Checks one file.
+pub(super) fn check(path: &str, text: &str, findings: &mut Vec<String>) {
+    length(path, text, findings);
+    opening(path, text, findings);
+    waiting(path, text, findings);
+    providers(path, text, findings);
+}
+
+fn length(path: &str, text: &str, findings: &mut Vec<String>) {
+    let lines = text.lines().count();
+    if lines > LONGEST && !TABLES.contains(&path) && !is_test(path) {
+        findings.push(format!("{path}: {lines} lines, more than {LONGEST}: split it by responsibility"));
+    }
+}
+
+fn opening(path: &str, text: &str, findings: &mut Vec<String>) {
+    if !text.starts_with("//!") {
+        findings.push(format!("{path}:1: opens without saying what the file is for (//!)"));
+    }
+}
+
+fn waiting(path: &str, text: &str, findings: &mut Vec<String>) {
+    // A CCM is a program like any other: its back-off sleeps.
+    if ["harness/src/probe/", "ci/", "fixtures/"].iter().any(|exempt| path.starts_with(exempt)) {
+        return;
+    }
+    let mut allowed_until = 0;
+    for (line, number) in text.lines().zip(1_usize..) {
+        if line.contains("disallowed_methods") {
+            allowed_until = number + 4;
+        }
+        let sleeps = line.contains("time::sleep(") || line.contains("thread::sleep(");
+        if sleeps && number > allowed_until && !line.trim_start().starts_with("//") {
+            findings.push(format!("{path}:{number}: sleeps; only the probe module lets time pass"));
+        }
+    }
+}
+
+fn providers(path: &str, text: &str, findings: &mut Vec<String>) {
+    if !path.starts_with("suites/") {
+        return;
+    }
+    for name in ["hcloud", "digitalocean", "openstack", "linode", "aws", "azure", "gcp"] {
+        let named =
+            |line: &str| line.to_lowercase().split(|c: char| !c.is_alphanumeric()).any(|word| word == name);
+        if let Some((_, number)) = text.lines().zip(1..).find(|(line, _)| named(line)) {
+            findings
+                .push(format!("{path}:{number}: names the provider {name}; suites know capabilities only"));
+        }
+    }
+}
+
+fn is_test(path: &str) -> bool {
+    PathBuf::from(path).components().any(|part| part.as_os_str() == "tests" || part.as_os_str() == "tests.rs")
+}

@@ -1,0 +1,68 @@
+//! Rules of the project that no other tool knows. Each finding names file, line and the way out.
+
+mod circles;
+mod layers;
+mod lines;
+mod modules;
+mod resolve;
+
+use anyhow::{Context, Result, bail};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Checks everything.
+pub(crate) fn check(root: &Path) -> Result<()> {
+    let mut findings = Vec::new();
+    for path in tracked(root, ".rs")? {
+        let text = fs::read_to_string(root.join(&path)).with_context(|| format!("reading {path}"))?;
+        lines::check(&path, &text, &mut findings);
+    }
+    let mut rings = Vec::new();
+    for crate_root in roots(root)? {
+        let uses = resolve::uses(&modules::read(root, &crate_root)?);
+        layers::check(&uses, &mut findings);
+        rings.extend(circles::rings(&uses));
+    }
+    circles::check(rings, &mut findings);
+    if findings.is_empty() {
+        return Ok(());
+    }
+    bail!("tidy found {}:\n  {}", findings.len(), findings.join("\n  "))
+}
+
+/// Files git knows, with this ending, relative to the root.
+fn tracked(root: &Path, ending: &str) -> Result<Vec<String>> {
+    let listed = Command::new("git")
+        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
+        .current_dir(root)
+        .output()
+        .context("starting git")?;
+    let text = String::from_utf8(listed.stdout).context("file names that are not UTF-8")?;
+    let exists = |path: &&str| root.join(path).is_file();
+    Ok(text.lines().filter(|path| path.ends_with(ending)).filter(exists).map(str::to_owned).collect())
+}
+
+/// Every shell script, by its first line.
+pub(crate) fn shell_scripts(root: &Path) -> Result<Vec<String>> {
+    let is_shell = |path: &String| {
+        let first = fs::read(root.join(path)).unwrap_or_default();
+        let first = String::from_utf8_lossy(&first[..first.len().min(80)]).into_owned();
+        path.ends_with(".sh") || first.starts_with("#!/bin/bash") || first.starts_with("#!/usr/bin/env bash")
+    };
+    Ok(tracked(root, "")?.into_iter().filter(is_shell).collect())
+}
+
+/// The root files of all targets of the workspace.
+fn roots(workspace: &Path) -> Result<Vec<PathBuf>> {
+    let listed = Command::new("cargo")
+        .args(["metadata", "--no-deps", "--format-version=1", "--offline"])
+        .current_dir(workspace)
+        .output()
+        .context("starting cargo")?;
+    let metadata: serde_json::Value =
+        serde_json::from_slice(&listed.stdout).context("reading what 'cargo metadata' says")?;
+    let packages = metadata["packages"].as_array().into_iter().flatten();
+    let targets = packages.flat_map(|package| package["targets"].as_array().into_iter().flatten());
+    Ok(targets.filter_map(|target| target["src_path"].as_str()).map(PathBuf::from).collect())
+}

@@ -1,0 +1,108 @@
+//! One request from its head to its answer. The order is that of a real API server: authenticate, impersonate, authorize,
+//! then look at the request.
+
+use std::sync::Arc;
+
+use embedded_semantics::status::{self, Status};
+use http::{HeaderValue, Request, Response, header};
+
+use super::accept::{self, Form};
+use super::call::{self, Call};
+use super::peer::Peer;
+use super::query::Query;
+use super::reply::{self, Body};
+use super::target::Target;
+use super::{authenticate, body};
+use crate::api::{Api, Clock};
+use crate::audit::Entry;
+use crate::auth::user::User;
+
+/// Answers one request.
+pub(crate) async fn handle<B>(api: Arc<Api>, peer: Peer, request: Request<B>) -> Response<Body>
+where
+    B: http_body::Body + Send,
+    B::Data: Send,
+    B::Error: std::fmt::Display,
+{
+    let clock = Clock::now();
+    let (parts, body) = request.into_parts();
+    let query = Query::parse(parts.uri.query().unwrap_or_default());
+    let target = Target::parse(&parts.method, parts.uri.path(), &query);
+    let accept = parts.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    let agent = call::text_header(&parts.headers, &header::USER_AGENT);
+    let form = accept::negotiate(accept).map(|form| form.refined(&query, agent));
+    let audit = |user: &User, by: Option<&User>, code: u16| {
+        api.audit.write(Entry {
+            at: clock.at,
+            user: user.name.clone(),
+            impersonated_by: by.map(|user| user.name.clone()),
+            request: target.attributes.clone(),
+            query: parts.uri.query().unwrap_or_default().to_owned(),
+            code,
+            user_agent: agent.to_owned(),
+        });
+    };
+    // What is refused before a verb looks at it is told in the form asked for, or else as JSON.
+    let plain = form.unwrap_or(Form::PLAIN);
+
+    let Some(user) = authenticate::user(&api, &peer, &parts.headers) else {
+        audit(&User::default(), None, 401);
+        return finish(reply::refusal(&status::unauthorized(), plain));
+    };
+    let (user, real) = match authenticate::impersonated(&api, &user, &parts.headers) {
+        Ok(None) => (user, None),
+        Ok(Some(other)) => (other, Some(user)),
+        Err(status) => {
+            audit(&user, None, status.code);
+            return finish(reply::refusal(&status, plain));
+        }
+    };
+    let decision = api.authorize(&user, &target.attributes);
+    if !decision.is_allowed() {
+        let refused = forbidden(&user, &target, decision.reason());
+        audit(&user, real.as_ref(), refused.code);
+        return finish(reply::refusal(&refused, plain));
+    }
+    let outcome = match body::read(body, &parts.method, &query).await {
+        Ok(body) => {
+            let call = Call {
+                api: Arc::clone(&api),
+                user: user.clone(),
+                method: parts.method.clone(),
+                headers: parts.headers.clone(),
+                target: target.clone(),
+                query,
+                form,
+                body,
+                clock: clock.clone(),
+            };
+            crate::verbs::dispatch(call).await
+        }
+        Err(status) => Err(status),
+    };
+    let response = match outcome {
+        Ok(reply) => reply.into_response(plain),
+        Err(status) => reply::refusal(&status, plain),
+    };
+    audit(&user, real.as_ref(), response.status().as_u16());
+    finish(response)
+}
+
+fn forbidden(user: &User, target: &Target, reason: &str) -> Status {
+    let request = &target.attributes;
+    let mut why = request.denial(user);
+    if !reason.is_empty() {
+        why = format!("{why}: {reason}");
+    }
+    status::forbidden_on(&request.group, &request.resource, &request.name, &why)
+}
+
+/// The headers of every answer.
+fn finish(mut response: Response<Body>) -> Response<Body> {
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    if let Ok(id) = HeaderValue::from_str(&uuid::Uuid::new_v4().to_string()) {
+        headers.insert("audit-id", id);
+    }
+    response
+}

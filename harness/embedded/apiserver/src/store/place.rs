@@ -1,0 +1,12 @@
+//! Where one kind is kept.
+
+use std::sync::RwLock;
+
+use super::collection::Collection;
+
+/// One kind's objects, and where its watchers hear of changes.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) collection: RwLock<Collection>,
+    pub(super) changed: tokio::sync::watch::Sender<u64>,
+}

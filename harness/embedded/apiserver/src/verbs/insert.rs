@@ -1,0 +1,62 @@
+//! A new object on its way into the store.
+
+use embedded_semantics::kinds::Kind;
+use embedded_semantics::lifecycle;
+use embedded_semantics::status::{self, Status};
+use serde_json::Value;
+
+use crate::admission;
+use crate::api::{Written, collection_of, to_stored};
+use crate::managers;
+use crate::store::Key;
+use crate::write::Write;
+
+/// Admits, prepares and stores an object.
+///
+/// # Errors
+///
+/// What admission, the kind's rules or the store say against it.
+pub(super) fn insert(
+    write: &Write<'_>,
+    kind: &'static Kind,
+    namespace: &str,
+    mut object: Value,
+) -> Result<Written, Status> {
+    let Write { api, tx, clock, .. } = *write;
+    if !object.is_object() {
+        return Err(status::bad_request(format!(
+            "the object provided is unrecognized (must be of type {})",
+            kind.kind
+        )));
+    }
+    lifecycle::place(&mut object, namespace)?;
+    admission::create(write, kind, &mut object)?;
+    let mut object = api.prepare(kind, object, clock, write.dry_run)?;
+    let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let checked = admission::validate(write, kind, None, &object).and_then(|()| {
+        match tx.get(collection_of(kind), &Key::new(namespace, &name)) {
+            Some(_) if !object["metadata"]["generateName"].is_null() && !named(&object, &name) => {
+                Err(status::generated_name_taken(kind, &name))
+            }
+            Some(_) => Err(status::already_exists(kind, &name)),
+            None => Ok(()),
+        }
+    });
+    if let Err(refused) = checked {
+        if !write.dry_run {
+            api.release(kind, &object);
+        }
+        return Err(refused);
+    }
+    managers::note(&mut object, None, write, kind, None);
+    if write.dry_run {
+        return Ok(Written::Pretended(object));
+    }
+    Ok(Written::Stored(api.put(tx, kind, to_stored(kind, object))))
+}
+
+/// Whether the name was given rather than generated: generated ones begin with their prefix and are longer.
+fn named(object: &Value, name: &str) -> bool {
+    let prefix = object["metadata"]["generateName"].as_str().unwrap_or_default();
+    prefix.is_empty() || !name.starts_with(prefix.get(..prefix.len().min(58)).unwrap_or(prefix))
+}

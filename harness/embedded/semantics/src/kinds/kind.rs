@@ -1,0 +1,104 @@
+//! What one kind is.
+
+use crate::schema::{self, TypeId};
+
+/// One subresource of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Subresource {
+    /// Its name, such as `status`.
+    pub name: &'static str,
+    /// The group of the kind that is sent to and comes from it; the parent's where it is empty.
+    pub group: &'static str,
+    /// The version of that kind; the parent's where it is empty.
+    pub version: &'static str,
+    /// The kind that is sent to and comes from it.
+    pub kind: &'static str,
+    /// What can be done with it, in discovery's order.
+    pub verbs: &'static [&'static str],
+}
+
+/// What a name of this kind must look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameForm {
+    /// A DNS subdomain.
+    Subdomain,
+    /// A DNS label.
+    Label,
+    /// Anything that can stand in a path.
+    PathSegment,
+}
+
+/// One resource that is served.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Kind {
+    /// The API group; empty for the core group.
+    pub group: &'static str,
+    /// The version.
+    pub version: &'static str,
+    /// The kind.
+    pub kind: &'static str,
+    /// The kind of a list of it.
+    pub list_kind: &'static str,
+    /// The resource's name in paths.
+    pub plural: &'static str,
+    /// The resource's singular name.
+    pub singular: &'static str,
+    /// Short names for kubectl.
+    pub short_names: &'static [&'static str],
+    /// Categories such as `all`.
+    pub categories: &'static [&'static str],
+    /// Objects of it live in namespaces.
+    pub namespaced: bool,
+    /// What can be done with it, in discovery's order.
+    pub verbs: &'static [&'static str],
+    /// Its subresources in discovery's order.
+    pub subresources: &'static [Subresource],
+    /// The hash of how it is stored, as discovery tells it; empty for what is not stored.
+    pub storage_hash: &'static str,
+    /// What its names look like.
+    pub name_form: NameForm,
+    /// A deletion at once answers with the object instead of a Status.
+    pub returns_deleted: bool,
+    /// An update without a resourceVersion overwrites what is there.
+    pub unconditional_update: bool,
+    /// A PUT to an absent name creates the object.
+    pub create_on_update: bool,
+    /// The type's name in the schema.
+    pub type_name: &'static str,
+}
+
+impl Kind {
+    /// `apiVersion` of its objects.
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() {
+            self.version.to_owned()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
+    }
+
+    /// The resource with its group, as messages write it: `leases.coordination.k8s.io`.
+    pub fn resource(&self) -> String {
+        dotted(self.plural, self.group)
+    }
+
+    /// Whether it can be stored, listed and watched (reviews and bindings cannot).
+    pub fn stored(&self) -> bool {
+        !self.storage_hash.is_empty()
+    }
+
+    /// The subresource of a name.
+    pub fn subresource(&self, name: &str) -> Option<&'static Subresource> {
+        self.subresources.iter().find(|sub| sub.name == name)
+    }
+
+    /// The type of its objects.
+    pub fn type_id(&self) -> Option<TypeId> {
+        schema::find(self.type_name)
+    }
+}
+
+/// A name with its group, as messages write it.
+pub(crate) fn dotted(name: &str, group: &str) -> String {
+    if group.is_empty() { name.to_owned() } else { format!("{name}.{group}") }
+}

@@ -1,0 +1,29 @@
+//! What a Service of a type needs: addresses, ports, health checks.
+
+use serde_json::Value;
+
+use crate::value::Look as _;
+
+/// Whether clients outside the cluster reach it.
+pub(super) fn externally_accessible(service: &Value) -> bool {
+    match service.text("spec.type") {
+        "LoadBalancer" | "NodePort" => true,
+        "ClusterIP" => !service.list("spec.externalIPs").is_empty(),
+        _ => false,
+    }
+}
+
+/// Whether load balancers ask a port of its own which nodes have endpoints.
+pub(super) fn needs_health_check(service: &Value) -> bool {
+    service.text("spec.type") == "LoadBalancer" && service.text("spec.externalTrafficPolicy") == "Local"
+}
+
+/// Whether it has addresses of the service network.
+pub(super) fn needs_cluster_ip(service: &Value) -> bool {
+    service.text("spec.type") != "ExternalName"
+}
+
+/// Whether it is headless.
+pub(super) fn is_headless(service: &Value) -> bool {
+    matches!(service.list("spec.clusterIPs"), [only] if only == "None")
+}

@@ -1,0 +1,134 @@
+//! What the table of types is made of.
+
+use std::collections::HashMap;
+
+/// Names a struct type: its place in the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TypeId(pub(super) usize);
+
+/// What a field holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// Text; the Go type's name stands in decoding errors.
+    Text(&'static str),
+    /// A whole number of 32 or 64 bits, with its Go type's name.
+    Int(u8, &'static str),
+    /// A floating point number.
+    Float,
+    /// True or false.
+    Bool,
+    /// Bytes, base64 in JSON.
+    Bytes,
+    /// A point in time of whole seconds.
+    Time,
+    /// A point in time with microseconds.
+    MicroTime,
+    /// A resource quantity.
+    Quantity,
+    /// A number or a text.
+    IntOrString,
+    /// Any JSON.
+    Raw,
+    /// The field set of managedFields.
+    FieldsV1,
+    /// A struct.
+    Struct(TypeId),
+    /// A list.
+    List(Box<Shape>),
+    /// A map keyed by text.
+    Map(Box<Shape>),
+    /// Something that may be absent even where its zero value means something.
+    Pointer(Box<Shape>),
+}
+
+impl Shape {
+    /// The shape without its pointer.
+    pub fn bare(&self) -> &Shape {
+        match self {
+            Shape::Pointer(inner) => inner,
+            other => other,
+        }
+    }
+}
+
+/// How server-side apply sees a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListType {
+    /// One owner owns the whole list.
+    Atomic,
+    /// Each item is owned by its value.
+    Set,
+    /// Each item is owned by its keys.
+    Map,
+}
+
+/// One field of a struct.
+#[derive(Clone, Debug)]
+pub struct Field {
+    /// The field's number in protobuf; zero when it is not in protobuf.
+    pub number: u32,
+    /// The field's name in Go.
+    pub go: &'static str,
+    /// The field's name in JSON.
+    pub json: &'static str,
+    /// What it holds.
+    pub shape: Shape,
+    /// The members belong to the struct around it in JSON.
+    pub inline: bool,
+    /// Left out when empty.
+    pub omit_empty: bool,
+    /// Left out when zero.
+    pub omit_zero: bool,
+    /// The strategies of a strategic merge patch: `merge`, `replace`, `retainKeys`.
+    pub patch_strategies: Vec<&'static str>,
+    /// The key by which a strategic merge patch merges a list of structs.
+    pub merge_key: Option<&'static str>,
+    /// How server-side apply sees the list.
+    pub list_type: ListType,
+    /// The keys of the items of a list of type map.
+    pub list_keys: Vec<&'static str>,
+    /// Server-side apply owns the struct or map whole.
+    pub atomic: bool,
+    /// The default that a list's key takes when it is absent.
+    pub default: Option<&'static str>,
+}
+
+/// One struct type.
+#[derive(Debug)]
+pub struct Type {
+    /// Its name in the table, such as `core/v1.Node`.
+    pub name: &'static str,
+    /// Its fields as protobuf has them, in Go's order.
+    pub fields: Vec<Field>,
+    /// Its fields as JSON has them: those of inline structs stand in their place.
+    pub flat: Vec<Field>,
+    /// Server-side apply owns it whole.
+    pub atomic: bool,
+    /// It carries apiVersion and kind.
+    pub typed: bool,
+    pub(super) by_json: HashMap<&'static str, usize>,
+}
+
+impl Type {
+    /// The name of the Go struct alone.
+    pub fn go_name(&self) -> &'static str {
+        self.name.rsplit('.').next().unwrap_or(self.name)
+    }
+
+    /// Whether it can be sent as protobuf.
+    pub fn in_protobuf(&self) -> bool {
+        self.fields.is_empty() || self.fields.iter().any(|field| field.number > 0)
+    }
+
+    /// The field of a JSON name.
+    pub fn field(&self, json: &str) -> Option<&Field> {
+        self.by_json.get(json).and_then(|&at| self.flat.get(at))
+    }
+}
+
+/// All types.
+#[derive(Debug)]
+pub struct Schema {
+    pub(super) types: Vec<Type>,
+    pub(super) by_name: HashMap<&'static str, TypeId>,
+}
