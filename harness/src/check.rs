@@ -84,9 +84,6 @@ const SEEN: &[Facility] = &[Facility::Machines, Facility::Inventory, Facility::J
 pub enum Sharing {
     /// Touches only objects of its own; runs beside any number of others.
     Shared,
-    /// Touches only objects of its own, but keeps workers of the CCM or its client busy meanwhile: runs beside strangers
-    /// only where the CCM has workers for all of them, else with the other claims of its contract row alone.
-    Disturbing,
     /// Watches the leader crash: prepares beside others, then is alone with those that watch the same crash.
     Joint,
     /// Disturbs the CCM or the whole cluster; runs alone.
@@ -173,12 +170,12 @@ impl<Cx: 'static> Check<Cx> {
         source: &'static str,
         run: for<'a> fn(&'a Cx) -> Body<'a>,
     ) -> Check<Cx> {
-        Check::of(id, title, source, Run::Body(run))
+        Check::of(CheckId::new(id), title, source, Run::Body(run))
     }
 
     /// As [`Check::must`], for one row of a table: `run` is given the row's place, from 0.
     pub const fn row(
-        id: &'static str,
+        id: CheckId,
         title: &'static str,
         source: &'static str,
         run: for<'a> fn(&'a Cx, usize) -> Body<'a>,
@@ -187,9 +184,9 @@ impl<Cx: 'static> Check<Cx> {
         Check::of(id, title, source, Run::Row(run, row))
     }
 
-    const fn of(id: &'static str, title: &'static str, source: &'static str, run: Run<Cx>) -> Check<Cx> {
+    const fn of(id: CheckId, title: &'static str, source: &'static str, run: Run<Cx>) -> Check<Cx> {
         Check {
-            id: CheckId::new(id),
+            id,
             title,
             level: Level::Must,
             framework_only: false,
@@ -233,10 +230,10 @@ impl<Cx: 'static> Check<Cx> {
         self
     }
 
-    /// Keeps workers of the CCM or its client busy for more than itself: it makes calls fail, hang or wait.
-    pub const fn disturbs(mut self) -> Check<Cx> {
-        self.sharing = Sharing::Disturbing;
-        self
+    /// Whether it keeps workers of the CCM or its client busy for more than itself: it makes calls fail, hang or wait. It
+    /// then runs beside strangers only where the CCM has workers for all of them.
+    pub const fn disturbs(&self) -> bool {
+        self.facilities.contains(Facility::Faults) || self.facilities.contains(Facility::Barriers)
     }
 
     /// Watches the leader crash, together with others that do.
@@ -298,7 +295,7 @@ pub const fn assert_unique_ids<Cx>(suites: &[Suite<Cx>]) {
     while let Some((check, after)) = next.check(suites) {
         let mut other = after;
         while let Some((later, after)) = other.check(suites) {
-            assert!(!check.id.equals(later.id), "two checks have one id");
+            assert!(!check.id.equals(&later.id), "two checks have one id");
             other = after;
         }
         next = after;

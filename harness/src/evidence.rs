@@ -139,7 +139,7 @@ async fn events(session: &Session, prefix: &str) -> String {
 /// The cloud's journal from the check's beginning on. Other checks ran beside a shared one: the lines about this
 /// check's own objects are marked.
 fn journal(cx: &CheckCx) -> String {
-    let entries = match cx.journal(|_| true) {
+    let entries = match cx.journal() {
         Ok(entries) => entries,
         Err(error) => return format!("{error}\n"),
     };

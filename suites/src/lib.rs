@@ -1,6 +1,7 @@
 //! The checks: one module per suite, each a table of [`harness::cx::Check`] and their bodies.
 //!
-//! Suites never name a provider: what a CCM can do is a capability, what it is called is a profile.
+//! Suites never name a provider: what a CCM can do is a capability, what it is called is a profile. Bodies talk to the
+//! subjects that [`harness::cx::CheckCx`] gives them, and to nothing else.
 
 pub mod bootstrap;
 pub mod failover;
@@ -9,11 +10,8 @@ pub mod loadbalancer;
 pub mod population;
 pub mod taint_removal;
 
-mod addresses;
-mod judges;
-mod nodes;
-mod stolen_lease;
-mod troubles;
+mod failures;
+mod joining;
 
 use harness::cx::Suite;
 

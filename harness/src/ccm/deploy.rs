@@ -183,7 +183,7 @@ pub async fn pods_gone(world: &World, workloads: &[ObjectKey]) -> Result<(), Rea
 }
 
 /// Something about a Pod that no waiting mends, in words.
-pub fn hopeless(pod: &Pod) -> Option<String> {
+pub fn unrecoverable(pod: &Pod) -> Option<String> {
     let statuses = pod.status.as_ref().and_then(|s| s.container_statuses.as_ref());
     for status in statuses.into_iter().flatten() {
         let waiting = status.state.as_ref().and_then(|s| s.waiting.as_ref());

@@ -1,6 +1,6 @@
 //! The deployed CCM: bring it up in one of its forms, take it down, find its Pods and its leader.
 
-use super::deploy::{Applier, CcmError, hopeless, last_lines, pods_gone, pods_of};
+use super::deploy::{Applier, CcmError, last_lines, pods_gone, pods_of, unrecoverable};
 use super::manifests::{Manifests, ObjectKey, key_of};
 use super::render::{Rendered, Replica, Surroundings, as_shipped, replicas};
 use crate::k8s::World;
@@ -230,7 +230,7 @@ impl Ccm {
         let state = async |seen: &mut String| {
             let pods = self.pods(form);
             *seen = pods.observed();
-            if let Some(why) = pods.iter().find_map(|pod| hopeless(pod)) {
+            if let Some(why) = pods.iter().find_map(|pod| unrecoverable(pod)) {
                 return Err(ReadError { text: why, fatal: true });
             }
             let running = pods.iter().filter(|pod| is_running(pod)).count();

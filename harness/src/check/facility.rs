@@ -32,6 +32,10 @@ pub enum Facility {
     LinkControl,
     /// The CCM boots on the cluster that it initialises, not beside a control plane elsewhere.
     BootsInside,
+    /// The cluster has one node and no more.
+    SingleNode,
+    /// A replica of the CCM runs that does not lead.
+    Standby,
 }
 
 impl Facility {
@@ -50,6 +54,8 @@ impl Facility {
         Facility::NodeControl,
         Facility::LinkControl,
         Facility::BootsInside,
+        Facility::SingleNode,
+        Facility::Standby,
     ];
 
     /// Those of the cloud, which its driver has or lacks.
@@ -79,6 +85,8 @@ impl fmt::Display for Facility {
             Facility::NodeControl => "node-control",
             Facility::LinkControl => "link-control",
             Facility::BootsInside => "boots-inside",
+            Facility::SingleNode => "single-node",
+            Facility::Standby => "standby",
         })
     }
 }

@@ -7,23 +7,31 @@ use std::fmt;
 ///
 /// The row is capital letters, digits and hyphens; the claim, after a dot, is small letters, digits and hyphens. So an
 /// id is a test's name and a folder's name as it stands, and the row alone names all of its claims.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct CheckId(&'static str);
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CheckId {
+    /// The text, filled up with zeros.
+    text: [u8; LONGEST],
+    length: usize,
+}
+
+/// The longest id, in bytes: it is a part of the names of Services and Nodes.
+const LONGEST: usize = 40;
 
 impl CheckId {
     /// From its text.
     ///
     /// # Panics
-    /// When the text has another form; in a table of checks that is an error of the compiler.
-    pub const fn new(text: &'static str) -> CheckId {
+    /// When the text has another form or is too long; in a table of checks that is an error of the compiler.
+    pub const fn new(text: &str) -> CheckId {
         let bytes = text.as_bytes();
         assert!(!bytes.is_empty() && bytes[0].is_ascii_uppercase(), "an id begins with a capital letter");
-        let (mut at, mut hyphens, mut in_claim) = (0, 0, false);
-        while at < bytes.len() {
-            let byte = bytes[at];
+        assert!(bytes.len() <= LONGEST, "an id is at most 40 bytes long");
+        let (mut id, mut hyphens, mut in_claim) = (CheckId { text: [0; LONGEST], length: 0 }, 0, false);
+        while id.length < bytes.len() {
+            let byte = bytes[id.length];
             match byte {
                 b'.' => {
-                    assert!(!in_claim && at + 1 < bytes.len(), "an id has one dot, before the claim");
+                    assert!(!in_claim && id.length + 1 < bytes.len(), "an id has one dot, before the claim");
                     in_claim = true;
                 }
                 b'-' => hyphens += 1,
@@ -31,37 +39,60 @@ impl CheckId {
                 _ if in_claim => assert!(byte.is_ascii_lowercase(), "a claim is of small letters"),
                 _ => assert!(byte.is_ascii_uppercase(), "a row's id is of capital letters"),
             }
-            at += 1;
+            id.text[id.length] = byte;
+            id.length += 1;
         }
         assert!(hyphens > 0, "a row's id has a hyphen, as in NODE-INIT-01");
-        CheckId(text)
+        id
+    }
+
+    /// Of one claim of a contract row that makes several.
+    ///
+    /// # Panics
+    /// As [`CheckId::new`].
+    pub const fn of_claim(row: &str, claim: &str) -> CheckId {
+        let (row, claim) = (row.as_bytes(), claim.as_bytes());
+        let (mut text, mut at) = ([b'.'; LONGEST], 0);
+        assert!(row.len() + 1 + claim.len() <= LONGEST, "an id is at most 40 bytes long");
+        while at < row.len() {
+            text[at] = row[at];
+            at += 1;
+        }
+        at = 0;
+        while at < claim.len() {
+            text[row.len() + 1 + at] = claim[at];
+            at += 1;
+        }
+        match std::str::from_utf8(text.split_at(row.len() + 1 + claim.len()).0) {
+            Ok(text) => CheckId::new(text),
+            Err(_) => panic!("an id is of ASCII letters"),
+        }
     }
 
     /// As text.
-    pub const fn as_str(self) -> &'static str {
-        self.0
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.text[..self.length]).expect("an id is of ASCII letters")
     }
 
     /// The contract's row.
-    pub fn row(self) -> &'static str {
-        row_of(self.0)
+    pub fn row(&self) -> &str {
+        row_of(self.as_str())
     }
 
     /// Whether `name` means this check: it is its id, or the id of its row.
-    pub fn is_named(self, name: &str) -> bool {
-        self.0 == name || self.row() == name
+    pub fn is_named(&self, name: &str) -> bool {
+        self.as_str() == name || self.row() == name
     }
 
-    pub(super) const fn equals(self, other: CheckId) -> bool {
-        let (one, two) = (self.0.as_bytes(), other.0.as_bytes());
-        if one.len() != two.len() {
+    pub(super) const fn equals(&self, other: &CheckId) -> bool {
+        if self.length != other.length {
             return false;
         }
-        let mut at = one.len();
+        let mut at = self.length;
         // From the end: ids of one area begin alike.
         while at > 0 {
             at -= 1;
-            if one[at] != two[at] {
+            if self.text[at] != other.text[at] {
                 return false;
             }
         }
@@ -76,19 +107,25 @@ pub fn row_of(id: &str) -> &str {
 
 impl fmt::Display for CheckId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.0)
+        f.pad(self.as_str())
+    }
+}
+
+impl fmt::Debug for CheckId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 
 impl PartialEq<str> for CheckId {
     fn eq(&self, other: &str) -> bool {
-        self.0 == other
+        self.as_str() == other
     }
 }
 
 impl PartialEq<String> for CheckId {
     fn eq(&self, other: &String) -> bool {
-        self.0 == other.as_str()
+        self.as_str() == other.as_str()
     }
 }
 
@@ -101,6 +138,8 @@ mod tests {
     fn a_row_names_all_of_its_claims_and_a_claim_itself() {
         let (port, other) = (CheckId::new("SVC-UPD-01.port"), CheckId::new("SVC-UPD-011"));
         assert_eq!((port.row(), port.as_str()), ("SVC-UPD-01", "SVC-UPD-01.port"));
+        assert_eq!(port, CheckId::of_claim("SVC-UPD-01", "port"));
+        assert_eq!(format!("{port:<18}{port:?}"), "SVC-UPD-01.port   SVC-UPD-01.port");
         assert!(port.is_named("SVC-UPD-01") && port.is_named("SVC-UPD-01.port"));
         assert!(!port.is_named("SVC-UPD-01.affinity") && !other.is_named("SVC-UPD-01"));
         assert!(!CheckId::new("NODE-INIT-01").is_named("NODE-INIT-01.a"));
@@ -108,7 +147,16 @@ mod tests {
 
     #[test]
     fn ids_of_another_form_are_refused() {
-        for text in ["", "svc-upd-01", "SVC", "SVC-UPD-01.", "SVC-UPD-01.Port", "SVC-UPD-01.a.b", "SVC/1-2"] {
+        for text in [
+            "",
+            "svc-upd-01",
+            "SVC",
+            "SVC-UPD-01.",
+            "SVC-UPD-01.Port",
+            "SVC-UPD-01.a.b",
+            "SVC/1-2",
+            "A-12345678901234567890123456789012345678901234567890",
+        ] {
             assert!(std::panic::catch_unwind(|| CheckId::new(text)).is_err(), "{text}");
         }
     }

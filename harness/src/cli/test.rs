@@ -154,6 +154,6 @@ async fn join_and_run(
         Some(place) if place.lane > 0 => join(place.lane).await?,
         _ => session,
     };
-    let hold = Hold::in_any_order(now.check.sharing, workers);
+    let hold = Hold::in_any_order(now.check, workers);
     completion(&run_one(Arc::new(session), &now, hold).await)
 }

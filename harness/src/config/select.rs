@@ -28,7 +28,7 @@ pub struct Candidate {
 
 impl Candidate {
     /// A check of a suite.
-    pub fn of<Cx>(suite: &Suite<Cx>, check: &Check<Cx>) -> Candidate {
+    pub fn of<Cx>(suite: &Suite<Cx>, check: &'static Check<Cx>) -> Candidate {
         Candidate {
             suite: suite.name,
             id: check.id.as_str(),

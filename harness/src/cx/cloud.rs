@@ -1,35 +1,71 @@
-//! The cloud as a check uses it: inventory, journal, faults, barriers.
+//! The cloud as a check sees it: its inventory and its journal.
 
-use super::{CheckCx, Undo};
-use crate::check::Stop;
-use crate::cloud::{
-    ActiveFault, Cloud, CloudError, Effect, Entry, Fault, Instance, Inventory, LoadBalancer, Match, Op,
-};
-use crate::probe::{Observed, ReadError};
+use super::{Calls, CheckCx, Subject};
+use crate::check::SubjectName;
+use crate::cloud::{CloudError, Entry, Inventory, LoadBalancer};
+use crate::probe::{Observed, Reach, ReadError};
 
-/// A barrier this check has raised. Calls that match wait at it until it is released, at the latest by cleanup.
-#[derive(Debug)]
-pub struct Barrier {
-    id: u64,
-    cloud: Cloud,
+/// The cloud as a whole.
+#[derive(Clone, Copy)]
+pub struct Cloud<'a> {
+    cx: &'a CheckCx,
 }
 
-impl Barrier {
-    /// How many calls wait at it now.
+impl<'a> Cloud<'a> {
+    /// This moment in the journal, for [`Calls::since`].
     ///
     /// # Errors
-    /// When the cloud does not answer.
-    pub async fn waiting(&self) -> Result<u64, ReadError> {
-        self.cloud.barrier(self.id).await.map(|status| status.waiting).map_err(passing)
+    /// While the cloud is not heard.
+    pub fn mark(&self) -> Result<u64, ReadError> {
+        self.cx.session.journal().mark()
     }
 
-    /// Lets the waiting calls take effect and takes the barrier away.
+    /// All calls since the check began.
+    pub fn calls(&self) -> Calls<'a> {
+        Calls::about(self.cx, self.name(), |_| true)
+    }
+}
+
+impl Subject for Cloud<'_> {
+    type Seen = Inventory;
+
+    fn cx(&self) -> &CheckCx {
+        self.cx
+    }
+
+    fn name(&self) -> SubjectName {
+        SubjectName { kind: "the cloud", name: "under test".to_owned(), uid: None }
+    }
+
+    async fn read(&self, _: Reach) -> Result<Inventory, ReadError> {
+        self.cx.inventory().await
+    }
+
+    fn concerns(&self, _: &Entry) -> bool {
+        true
+    }
+}
+
+impl CheckCx {
+    /// The cloud.
+    pub fn cloud(&self) -> Cloud<'_> {
+        Cloud { cx: self }
+    }
+
+    /// Everything the cloud holds.
     ///
     /// # Errors
     /// When the cloud does not answer.
-    pub async fn release(self) -> Result<(), Stop> {
-        self.cloud.release_barrier(self.id).await?;
-        Ok(())
+    pub(crate) async fn inventory(&self) -> Result<Inventory, ReadError> {
+        self.cloud.inventory().await.map_err(passing)
+    }
+
+    /// Calls to the cloud since this check began, in order of arrival.
+    ///
+    /// # Errors
+    /// While the cloud is not heard.
+    pub(crate) fn journal(&self) -> Result<Vec<Entry>, ReadError> {
+        self.session.journal().since(self.mark, |_| true)
     }
 }
 
@@ -69,113 +105,8 @@ pub(super) fn passing(error: CloudError) -> ReadError {
     ReadError::passing(crate::check::chain(&error))
 }
 
-impl CheckCx {
-    /// Everything the cloud holds.
-    ///
-    /// # Errors
-    /// When the cloud does not answer.
-    pub async fn inventory(&self) -> Result<Inventory, ReadError> {
-        self.session.cloud().inventory().await.map_err(passing)
-    }
-
-    /// Journal entries since this check began that fit, in order of arrival.
-    ///
-    /// # Errors
-    /// While the cloud is not heard, so that what is known of its journal is the past.
-    pub fn journal(&self, fits: impl Fn(&Entry) -> bool) -> Result<Vec<Entry>, ReadError> {
-        self.session.journal().since(self.mark, fits)
-    }
-
-    /// Journal entries about an instance since this check began: by id, name or providerID.
-    ///
-    /// # Errors
-    /// As [`CheckCx::journal`].
-    pub fn journal_of_instance(&self, instance: &Instance) -> Result<Vec<Entry>, ReadError> {
-        let (id, name) = (instance.id.clone(), instance.name.clone());
-        let provider_id = instance.provider_id.clone();
-        self.journal(move |entry| {
-            let Some(resource) = entry.resource.as_deref() else { return false };
-            let value = resource.split_once('=').map_or(resource, |(_, value)| value);
-            value == id || value == name || Some(value) == provider_id.as_deref()
-        })
-    }
-
-    /// Puts a fault in force until it is used up, cleared, or the check ends.
-    ///
-    /// # Errors
-    /// When the cloud refuses.
-    pub async fn inject(&self, fault: Fault) -> Result<ActiveFault, Stop> {
-        let active = self.session.cloud().inject(&fault).await?;
-        self.on_end(Undo::Fault(active.id));
-        Ok(active)
-    }
-
-    /// An HTTP status instead of an answer, for these operations on this object, until cleared.
-    ///
-    /// # Errors
-    /// When the cloud refuses.
-    pub async fn fail_with(&self, status: u16, ops: &[Op], resource: &str) -> Result<ActiveFault, Stop> {
-        self.inject(Fault {
-            matching: Match { ops: ops.to_vec(), resource: Some(resource.to_owned()), ..Match::default() },
-            effect: Effect::Status { status, retry_after_s: None },
-            calls: None,
-            for_ms: None,
-        })
-        .await
-    }
-
-    /// How often a fault has hit.
-    ///
-    /// # Errors
-    /// When the cloud does not answer.
-    pub async fn hits(&self, fault: &ActiveFault) -> Result<u64, ReadError> {
-        self.session.cloud().fault(fault.id).await.map(|f| f.hits).map_err(passing)
-    }
-
-    /// Ends a fault.
-    ///
-    /// # Errors
-    /// When the cloud does not answer.
-    pub async fn clear(&self, fault: &ActiveFault) -> Result<(), Stop> {
-        self.session.cloud().clear_fault(fault.id).await?;
-        Ok(())
-    }
-
-    /// Holds these operations on this object before they take effect.
-    ///
-    /// # Errors
-    /// When the cloud refuses.
-    pub async fn raise_barrier(&self, ops: &[Op], resource: &str) -> Result<Barrier, Stop> {
-        let matching = Match { ops: ops.to_vec(), resource: Some(resource.to_owned()), ..Match::default() };
-        let cloud = self.session.cloud().clone();
-        let barrier = cloud.raise_barrier(&matching).await?;
-        self.on_end(Undo::Barrier(barrier.id));
-        Ok(Barrier { id: barrier.id, cloud })
-    }
-
-    /// Deletes a load balancer behind the CCM's back, with everything that belongs to it.
-    ///
-    /// # Errors
-    /// When the cloud refuses.
-    pub async fn remove_load_balancer(&self, lb: &LoadBalancer) -> Result<(), Stop> {
-        self.session.cloud().remove_load_balancer(&lb.id).await?;
-        Ok(())
-    }
-
-    pub(super) async fn undo_instance(&self, id: &str) -> Result<(), String> {
-        absent_is_fine(self.session.cloud().remove_instance(id).await)
-    }
-
-    pub(super) async fn undo_fault(&self, id: u64) -> Result<(), String> {
-        absent_is_fine(self.session.cloud().clear_fault(id).await)
-    }
-
-    pub(super) async fn undo_barrier(&self, id: u64) -> Result<(), String> {
-        absent_is_fine(self.session.cloud().release_barrier(id).await.map(|_| ()))
-    }
-}
-
-fn absent_is_fine(outcome: Result<(), CloudError>) -> Result<(), String> {
+/// A deletion that found nothing to delete has reached its aim.
+pub(super) fn absent_is_fine(outcome: Result<(), CloudError>) -> Result<(), String> {
     match outcome {
         Ok(()) => Ok(()),
         Err(error) if error.is_not_found() => Ok(()),

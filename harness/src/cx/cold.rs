@@ -1,17 +1,19 @@
 //! A cold cluster and the CCM as shipped, for bootstrap checks.
 
 use super::deadlock::Deadlock;
-use super::{CheckCx, Undo};
+use super::{CheckCx, Subject, Undo};
 use crate::ccm::Form;
-use crate::check::{Stop, Verdict};
+use crate::check::{Stop, SubjectName, Verdict};
+use crate::cloud::Entry;
 use crate::k8s::{T_UNINIT, addresses, has_taint, provider_id, taints};
-use crate::probe::{Observed, ReadError, Seen, holds, judge, poll};
+use crate::probe::{Matcher, Observed, Reach, ReadError, Seen, holds, matcher, poll};
 use crate::session::{Network, expectation};
 use bootstrap::{Cni, Expectation, ObservedNode, ObservedPod};
 use k8s_openapi::api::core::v1::{Node, Pod, ServiceAccount};
 use kube::ResourceExt;
 use kube::api::{Api, PostParams};
 use serde_json::json;
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -23,18 +25,13 @@ pub struct Cold {
     network: Network,
 }
 
-impl Cold {
-    /// Names of the real Nodes.
-    pub fn nodes(&self) -> &[String] {
-        &self.nodes
-    }
-}
-
 /// A Pod that wants nothing special: it runs when, and only when, its node is usable.
-#[derive(Clone, Debug)]
-pub struct Canary {
+#[derive(Clone)]
+pub struct Canary<'a> {
+    cx: &'a CheckCx,
     namespace: String,
     name: String,
+    uid: Option<String>,
 }
 
 /// How far a boot has come, as a failure shows it.
@@ -48,6 +45,121 @@ struct Boot {
 impl Observed for Boot {
     fn observed(&self) -> String {
         format!("{}; CCM Pods: {}", self.nodes.observed(), self.pods.observed())
+    }
+}
+
+/// The boot of a cluster.
+struct BootOf<'a> {
+    cx: &'a CheckCx,
+    nodes: Vec<super::Node<'a>>,
+    deadlock: RefCell<Deadlock>,
+}
+
+impl Subject for BootOf<'_> {
+    type Seen = Boot;
+
+    fn cx(&self) -> &CheckCx {
+        self.cx
+    }
+
+    fn name(&self) -> SubjectName {
+        let names: Vec<String> = self.nodes.iter().map(|node| Subject::name(node).name).collect();
+        SubjectName { kind: "the cluster of", name: names.join(", "), uid: None }
+    }
+
+    async fn read(&self, reach: Reach) -> Result<Boot, ReadError> {
+        let nodes = futures::future::try_join_all(self.nodes.iter().map(|node| node.read(reach))).await?;
+        let pods = self.cx.session.ccm().pods(Form::AsShipped);
+        let seen_nodes = nodes.iter().flatten().map(|node| seen_node(node)).collect();
+        let seen_pods = pods.iter().map(|pod| seen_pod(pod)).collect();
+        let stuck = self.deadlock.borrow_mut().after(seen_pods, seen_nodes, Instant::now());
+        Ok(Boot { nodes, pods, stuck })
+    }
+
+    fn concerns(&self, call: &Entry) -> bool {
+        self.nodes.iter().any(|node| node.concerns(call))
+    }
+}
+
+/// Whether the CCM has made a Node usable.
+fn is_initialised(node: &Node) -> bool {
+    let external = addresses(node).iter().any(|(kind, _)| kind == "ExternalIP");
+    !has_taint(node, T_UNINIT) && provider_id(node).is_some() && external
+}
+
+/// Every Node is initialised; never, when nothing is deployed or nothing can go on.
+fn all_initialised(deployed: bool) -> Matcher<Boot> {
+    let expected = format!("every Node without {T_UNINIT}, with providerID and the cloud's ExternalIP");
+    matcher("is initialised, with no manual step", move |seen: &Boot| {
+        if seen.nodes.iter().all(|node| node.as_ref().is_some_and(|node| is_initialised(node))) {
+            return Seen::Yes(());
+        }
+        if !deployed {
+            return Seen::Never("nothing is deployed that could initialise a Node".to_owned());
+        }
+        match seen.pods.iter().find_map(|pod| crate::ccm::unrecoverable(pod)).or_else(|| seen.stuck.clone()) {
+            Some(why) => Seen::Never(why),
+            None => Seen::NotYet(String::new()),
+        }
+    })
+    .expecting(expected)
+}
+
+impl Subject for Canary<'_> {
+    type Seen = Option<Arc<Pod>>;
+
+    fn cx(&self) -> &CheckCx {
+        self.cx
+    }
+
+    fn name(&self) -> SubjectName {
+        let name = format!("{}/{}", self.namespace, self.name);
+        SubjectName { kind: "Pod", name, uid: self.uid.clone() }
+    }
+
+    async fn read(&self, reach: Reach) -> Result<Self::Seen, ReadError> {
+        match reach {
+            Reach::Nearest => Ok(self.cx.session.world().pods.current()?.find(&self.namespace, &self.name)),
+            Reach::Origin => {
+                let api: Api<Pod> = Api::namespaced(self.cx.client.clone(), &self.namespace);
+                Ok(api.get_opt(&self.name).await?.map(Arc::new))
+            }
+        }
+    }
+
+    fn concerns(&self, _: &Entry) -> bool {
+        false
+    }
+}
+
+impl Canary<'_> {
+    /// Proves the instrument: before any CCM runs the canary cannot be scheduled. A cluster that has just come up may
+    /// still wait for its scheduler.
+    ///
+    /// # Errors
+    /// [`Stop::Error`] when it runs all the same: then the cluster is not cold.
+    pub async fn has_to_wait(&self) -> Verdict {
+        let unschedulable = holds("finds no node", |pod: &Option<Arc<Pod>>| {
+            let status = pod.as_ref().and_then(|p| p.status.as_ref());
+            let conditions = status.and_then(|s| s.conditions.as_ref());
+            conditions.into_iter().flatten().any(|c| c.type_ == "PodScheduled" && c.status == "False")
+        });
+        let wait = self.becomes(unschedulable).within(self.cx.limits().start()).when("without a CCM");
+        wait.await.map_err(|stop| match stop {
+            Stop::Unmet(unmet) => Stop::Error(format!("the cluster is not cold: {unmet}")),
+            other => other,
+        })
+    }
+
+    /// Waits until it runs.
+    ///
+    /// # Errors
+    /// [`Stop::Unmet`] with what keeps it from running.
+    pub async fn gets_to_run(&self) -> Verdict {
+        let running = holds("is Running", |pod: &Option<Arc<Pod>>| {
+            pod.as_ref().and_then(|p| p.status.as_ref()).and_then(|s| s.phase.as_deref()) == Some("Running")
+        });
+        self.becomes(running).within(self.cx.limits().start()).when("once the Nodes are initialised").await
     }
 }
 
@@ -109,45 +221,37 @@ impl CheckCx {
     /// [`Stop::Unmet`] after B-BOOT, with the Nodes and what the scheduler says of the CCM's Pods; sooner when nothing
     /// moves any more and the boot model says that nothing can.
     pub async fn all_initialised(&self, cold: &Cold) -> Verdict {
-        let deployed = self.session.ccm().exists();
         let still = self.limits().boot_stands_still();
-        let mut deadlock = Deadlock::of(self.expected_boot(cold).as_ref(), still, Instant::now());
-        let read = async || {
-            let nodes: Vec<_> = cold.nodes.iter().map(|name| self.find_node(name)).collect();
-            let pods = self.session.ccm().pods(Form::AsShipped);
-            let seen_nodes = nodes.iter().flatten().map(|node| seen_node(node)).collect();
-            let seen_pods = pods.iter().map(|pod| seen_pod(pod)).collect();
-            let stuck = deadlock.after(seen_pods, seen_nodes, Instant::now());
-            Ok(Boot { nodes, pods, stuck })
-        };
-        let expected = format!("every Node without {T_UNINIT}, with providerID and the cloud's ExternalIP");
-        let all = judge(expected, move |seen: &Boot| {
-            let done = |node: &Option<Arc<Node>>| {
-                node.as_ref().is_some_and(|n| {
-                    let external = addresses(n).iter().any(|(kind, _)| kind == "ExternalIP");
-                    !has_taint(n, T_UNINIT) && provider_id(n).is_some() && external
-                })
-            };
-            if seen.nodes.iter().all(done) {
-                return Seen::Yes(());
-            }
-            if !deployed {
-                return Seen::Never("nothing is deployed that could initialise a Node".to_owned());
-            }
-            match seen.pods.iter().find_map(|pod| crate::ccm::hopeless(pod)).or_else(|| seen.stuck.clone()) {
-                Some(why) => Seen::Never(why),
-                None => Seen::NotYet(String::new()),
-            }
-        });
-        let promise = "every Node is initialised, with no manual step";
-        let outcome = self.eventually(promise, self.limits().boot(), read, all).await;
-        outcome.map_err(|stop| match stop {
+        let deadlock = Deadlock::of(self.expected_boot(cold).as_ref(), still, Instant::now());
+        let nodes = cold.nodes.iter().map(|name| self.real_node(name)).collect();
+        let boot = BootOf { cx: self, nodes, deadlock: RefCell::new(deadlock) };
+        let all = all_initialised(self.session.ccm().exists());
+        boot.becomes(all).within(self.limits().boot()).await.map_err(|stop| match stop {
             Stop::Unmet(mut unmet) => {
                 unmet.explained = self.boot_explained(cold);
                 Stop::Unmet(unmet)
             }
             other => other,
         })
+    }
+
+    /// That no real Node is Ready: without a pod network none can be, and if one is, a boot without network shows
+    /// nothing.
+    ///
+    /// # Errors
+    /// [`Stop::Error`] naming those that are.
+    pub async fn none_is_ready(&self, cold: &Cold) -> Verdict {
+        let mut ready = Vec::new();
+        for name in &cold.nodes {
+            let node = self.real_node(name).read(Reach::Origin).await?;
+            if node.and_then(|node| crate::k8s::ready(&node)).as_deref() == Some("True") {
+                ready.push(name.as_str());
+            }
+        }
+        if ready.is_empty() {
+            return Ok(());
+        }
+        Err(Stop::Error(format!("Nodes are Ready although no pod network was set up: {}", ready.join(", "))))
     }
 
     /// What the boot model says of the manifests on this cluster.
@@ -161,8 +265,9 @@ impl CheckCx {
     fn boot_explained(&self, cold: &Cold) -> Option<String> {
         let expectation = self.expected_boot(cold)?;
         let pods = self.session.ccm().pods(Form::AsShipped).iter().map(|pod| seen_pod(pod)).collect();
+        let nodes = &self.session.world().nodes;
         let nodes =
-            cold.nodes.iter().filter_map(|name| self.find_node(name)).map(|n| seen_node(&n)).collect();
+            cold.nodes.iter().filter_map(|name| nodes.find("", name)).map(|n| seen_node(&n)).collect();
         Some(expectation.explain_with(&bootstrap::Observed { pods, nodes }))
     }
 
@@ -170,7 +275,7 @@ impl CheckCx {
     ///
     /// # Errors
     /// What the API server refuses.
-    pub async fn create_canary(&self) -> Result<Canary, Stop> {
+    pub async fn canary(&self) -> Result<Canary<'_>, Stop> {
         let namespace = self.namespace().await?;
         self.service_account_made(&namespace).await?;
         let pod: Pod = serde_json::from_value(json!({
@@ -187,7 +292,7 @@ impl CheckCx {
         .map_err(|error| Stop::Error(format!("the canary's manifest: {error}")))?;
         let api: Api<Pod> = Api::namespaced(self.client.clone(), &namespace);
         let created = api.create(&PostParams::default(), &pod).await?;
-        Ok(Canary { namespace, name: created.name_any() })
+        Ok(Canary { cx: self, namespace, name: created.name_any(), uid: created.uid() })
     }
 
     /// Pods are refused in a namespace whose default service account the controller manager has not made yet; on a
@@ -202,48 +307,6 @@ impl CheckCx {
         let what = "the namespace has its default service account";
         poll(what, self.limits().start(), Duration::from_millis(100), made).await?;
         Ok(())
-    }
-
-    fn find_canary(&self, canary: &Canary) -> Option<Arc<Pod>> {
-        self.session.world().pods.find(&canary.namespace, &canary.name)
-    }
-
-    /// Proves the instrument: before any CCM runs the canary cannot be scheduled.
-    ///
-    /// # Errors
-    /// [`Stop::Error`] when it runs all the same: then the cluster is not cold.
-    pub async fn canary_waits(&self, canary: &Canary) -> Verdict {
-        let unschedulable = holds("the scheduler finds no node for the canary", |pod: &Option<Arc<Pod>>| {
-            let status = pod.as_ref().and_then(|p| p.status.as_ref());
-            let conditions = status.and_then(|s| s.conditions.as_ref());
-            conditions.into_iter().flatten().any(|c| c.type_ == "PodScheduled" && c.status == "False")
-        });
-        let read = async || Ok(self.find_canary(canary));
-        // A cluster that has just come up may still wait for its scheduler.
-        let outcome =
-            self.eventually("without a CCM a Pod waits", self.limits().start(), read, unschedulable).await;
-        outcome.map_err(|stop| match stop {
-            Stop::Unmet(unmet) => Stop::Error(format!("the cluster is not cold: {unmet}")),
-            other => other,
-        })
-    }
-
-    /// Waits until the canary runs.
-    ///
-    /// # Errors
-    /// [`Stop::Unmet`] with what keeps it from running.
-    pub async fn canary_runs(&self, canary: &Canary) -> Verdict {
-        let running = holds("the canary Running", |pod: &Option<Arc<Pod>>| {
-            pod.as_ref().and_then(|p| p.status.as_ref()).and_then(|s| s.phase.as_deref()) == Some("Running")
-        });
-        let read = async || Ok(self.find_canary(canary));
-        self.eventually(
-            "an ordinary Pod runs once the Nodes are initialised",
-            self.limits().start(),
-            read,
-            running,
-        )
-        .await
     }
 
     /// Takes the CCM as shipped away again and gives the nodes their pod network back.

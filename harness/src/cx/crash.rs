@@ -1,11 +1,13 @@
 //! The crash of the leader, made once for all checks that watch one.
 
-use super::{CheckCx, Undo};
+use super::lease::{holder_of, transitions_of};
+use super::{CheckCx, Subject, Undo};
 use crate::check::Stop;
+use crate::probe::Reach;
 use crate::session::Crash;
 use std::time::Instant;
 
-fn no_seat() -> Stop {
+fn no_part() -> Stop {
     Stop::Error("this check has not said that it watches the leader crash".to_owned())
 }
 
@@ -17,11 +19,11 @@ impl CheckCx {
     /// # Errors
     /// [`Stop::Error`] when the cluster could not be held.
     pub async fn crash_is_near(&self) -> Result<(), Stop> {
-        let mut seat = self.seat.lock().await;
-        let seat = seat.as_mut().ok_or_else(no_seat)?;
+        let mut participant = self.participant.lock().await;
+        let participant = participant.as_mut().ok_or_else(no_part)?;
         drop(self.turn.lock().expect("no holder of this lock panics").take());
-        let come = async { seat.come(self.session.dir()).await.map_err(Stop::Error) };
-        self.session.unless_interrupted(come).await
+        let arrival = async { participant.arrive(self.session.dir()).await.map_err(Stop::Error) };
+        self.session.unless_interrupted(arrival).await
     }
 
     /// Kills the leader as a crash would, and keeps it down until every check that watches has ended.
@@ -31,25 +33,27 @@ impl CheckCx {
     pub async fn leader_crash(&self) -> Result<Crash, Stop> {
         self.crash_is_near().await?;
         self.on_end(Undo::Crash);
-        let mut seat = self.seat.lock().await;
-        let seat = seat.as_mut().ok_or_else(no_seat)?;
-        let crash = seat.crash(self.session.dir(), || self.make_crash());
+        let mut participant = self.participant.lock().await;
+        let participant = participant.as_mut().ok_or_else(no_part)?;
+        let crash = participant.crash(self.session.dir(), || self.make_crash());
         self.session.unless_interrupted(crash).await
     }
 
     async fn make_crash(&self) -> Result<Crash, Stop> {
         let replica = self.active_replica().await?;
-        let (holder, transitions) = (self.lease_holder(), self.lease_transitions());
+        let lease = self.lease().read(Reach::Origin).await?;
+        let (holder, transitions) =
+            lease.map_or((None, 0), |lease| (holder_of(&lease), transitions_of(&lease)));
         let mark = self.session.journal().mark()?;
         let at = Instant::now();
-        self.kill(&replica).await?;
-        Ok(Crash { replica, holder, transitions, mark, at })
+        replica.kill().await?;
+        Ok(Crash { replica: replica.name().to_owned(), holder, transitions, mark, at })
     }
 
     /// The last check that watched brings the CCM back; `needed` by what it undoes next or not.
     pub(super) async fn undo_crash(&self, needed: bool) -> Result<(), String> {
-        let seat = self.seat.lock().await;
-        let Some(seat) = seat.as_ref() else { return Ok(()) };
-        if seat.done() { self.undo_ccm(seat.crashed(), needed).await } else { Ok(()) }
+        let participant = self.participant.lock().await;
+        let Some(participant) = participant.as_ref() else { return Ok(()) };
+        if participant.finish() { self.undo_ccm(participant.crashed(), needed).await } else { Ok(()) }
     }
 }

@@ -2,27 +2,41 @@
 //!
 //! What a check makes through it is undone when the check ends, last first, whatever became of the check.
 
-mod ccm;
+mod calls;
 mod cloud;
 mod cold;
 mod crash;
 mod deadlock;
+mod faults;
+mod heartbeat;
+mod lease;
+mod machines;
+pub mod matchers;
 mod nodes;
+mod replicas;
 mod services;
+mod subject;
 mod undo;
 
-pub use crate::session::Network;
-pub use ccm::End;
-pub use cloud::Barrier;
+pub use crate::session::{Crash, Network};
+pub use calls::{Calls, callers, no_calls, some_calls};
+pub use cloud::Cloud;
 pub use cold::{Canary, Cold};
-pub use nodes::{NodePlan, Ready, address, taint, uninitialized};
-pub use services::{ServicePlan, ServiceRef, load_balancer};
+pub use faults::{Barrier, Fault, FaultPlan, Target, met_by};
+pub use lease::{Lease, StolenLease, held, holder_of, taken_over, transitions_of};
+pub use machines::{Machine, MachinePlan, address, machine};
+pub use nodes::{Node, NodePlan, Ready, taint, uninitialized};
+pub use replicas::{End, Process, Replica, ends, is_back, runs};
+pub use services::{Balancer, Service, ServicePlan, load_balancer};
+pub use subject::{Subject, Wait};
 
-use crate::check::{Check as CheckOf, CheckId, Stop, Suite as SuiteOf};
+use crate::check::{Check as CheckOf, CheckId, Stop, Suite as SuiteOf, chain};
+use crate::cloud::{Cloud as CloudHandle, Entry};
 use crate::config::Limits;
-use crate::probe::{Judge, Observed, Probe, ReadError, poll};
-use crate::session::{Seat, Session};
+use crate::probe::{Look, Probe, Promise, poll};
+use crate::session::{Participant, Session, disturbance};
 use kube::Client;
+use services::ServiceKey;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::sync::{Arc, Mutex};
@@ -48,16 +62,18 @@ pub struct CheckCx {
     prefix: String,
     session: Arc<Session>,
     client: Client,
+    /// The cloud; its faults and barriers are this check's.
+    cloud: CloudHandle,
     probe: Probe,
     /// The journal's position when the check began.
     mark: u64,
     namespace: OnceCell<String>,
     undo: Mutex<Vec<Undo>>,
-    services_made: Mutex<Vec<ServiceRef>>,
+    services_made: Mutex<Vec<ServiceKey>>,
     /// The check's hold on the cluster.
     turn: Mutex<Option<File>>,
     /// Its part in the leader's crash, when it watches one.
-    seat: tokio::sync::Mutex<Option<Seat>>,
+    participant: tokio::sync::Mutex<Option<Participant>>,
     heartbeats: Mutex<BTreeMap<String, AbortHandle>>,
     facts: Mutex<BTreeMap<String, String>>,
 }
@@ -69,7 +85,7 @@ impl std::fmt::Debug for CheckCx {
 }
 
 impl CheckCx {
-    /// A context for one run of check `id`, which holds the cluster by `turn` and watches the crash of `seat`.
+    /// A context for one run of check `id`, which holds the cluster by `turn` and takes part in a crash as `participant`.
     ///
     /// # Errors
     /// When no client of its own can be made; the API server's audit log would not tell checks apart without.
@@ -77,10 +93,12 @@ impl CheckCx {
         id: CheckId,
         session: Arc<Session>,
         turn: File,
-        seat: Option<Seat>,
+        participant: Option<Participant>,
     ) -> Result<CheckCx, Stop> {
         let client = session.client_named(&format!("ccm-conformance/{id}")).await?;
-        let probe = Probe::new(session.world().pulse().clone());
+        let events = session.events().of_check(id.as_str());
+        let probe = Probe::new(session.world().pulse().clone()).observed_by(Box::new(events.clone()));
+        let cloud = session.cloud().observed_by(move |what| events.emit(disturbance(what)));
         let mark = session.journal().position();
         let prefix = format!("{}-{}", label_of(id), session.next_suffix());
         Ok(CheckCx {
@@ -88,13 +106,14 @@ impl CheckCx {
             prefix,
             session,
             client,
+            cloud,
             probe,
             mark,
             namespace: OnceCell::new(),
             undo: Mutex::default(),
             services_made: Mutex::default(),
             turn: Mutex::new(Some(turn)),
-            seat: tokio::sync::Mutex::new(seat),
+            participant: tokio::sync::Mutex::new(participant),
             heartbeats: Mutex::default(),
             facts: Mutex::default(),
         })
@@ -116,41 +135,25 @@ impl CheckCx {
     }
 
     /// The running environment.
-    pub fn session(&self) -> &Session {
+    pub(crate) fn session(&self) -> &Session {
         &self.session
     }
 
-    /// This check's own client; its user agent names the check.
-    pub fn client(&self) -> &Client {
-        &self.client
-    }
-
-    /// Waits until the judge says yes; see [`Probe::eventually`].
-    ///
-    /// # Errors
-    /// As there; also when the run was interrupted.
-    pub async fn eventually<O: Observed, T>(
+    /// Waits for a promise about something; when it is broken, with the cloud's last calls about that.
+    async fn wait(
         &self,
-        promise: &str,
-        limit: Duration,
-        read: impl AsyncFnMut() -> Result<O, ReadError>,
-        judge: Judge<O, T>,
-    ) -> Result<T, Stop> {
-        self.session.unless_interrupted(self.probe.eventually(promise, limit, read, judge)).await
-    }
-
-    /// Demands that the judge says yes for the whole window; see [`Probe::consistently`].
-    ///
-    /// # Errors
-    /// As there; also when the run was interrupted.
-    pub async fn consistently<O: Observed>(
-        &self,
-        promise: &str,
-        window: Duration,
-        read: impl AsyncFnMut() -> Result<O, ReadError>,
-        judge: Judge<O, ()>,
+        promise: &Promise,
+        look: &mut dyn Look,
+        concerns: &dyn Fn(&Entry) -> bool,
     ) -> Result<(), Stop> {
-        self.session.unless_interrupted(self.probe.consistently(promise, window, read, judge)).await
+        let outcome = self.session.unless_interrupted(self.probe.wait(promise, look)).await;
+        outcome.map_err(|stop| match stop {
+            Stop::Unmet(mut unmet) => {
+                unmet.calls = self.last_calls(concerns);
+                Stop::Unmet(unmet)
+            }
+            other => other,
+        })
     }
 
     /// Records a fact for the report: a measured time, what an INFO row saw.
@@ -168,11 +171,6 @@ impl CheckCx {
         self.probe.used_percent()
     }
 
-    /// The journal's position when the check began.
-    pub fn mark(&self) -> u64 {
-        self.mark
-    }
-
     /// Waits until the watches show what was just written, so that no read sees the past.
     async fn caught_up(&self, shown: impl Fn() -> bool) -> Result<(), Stop> {
         let arrived = async |seen: &mut String| {
@@ -182,5 +180,14 @@ impl CheckCx {
         let limit = Duration::from_secs(10);
         poll("the watch shows what was written", limit, Duration::from_millis(5), arrived).await?;
         Ok(())
+    }
+}
+
+/// A deletion that found nothing to delete has reached its aim.
+fn gone<T>(outcome: Result<T, kube::Error>) -> Result<(), String> {
+    match outcome {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+        Err(error) => Err(chain(&error)),
     }
 }

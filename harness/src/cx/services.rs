@@ -1,16 +1,16 @@
-//! Services of a check, in a namespace of its own.
+//! Services of a check, in a namespace of its own, and what the cloud holds for them.
 
-use super::nodes::gone;
-use super::{CheckCx, Undo};
-use crate::check::{Facility, Stop};
-use crate::cloud::{Inventory, LoadBalancer};
+use super::matchers::{keeps_finalizer, one_active, publishes};
+use super::{Calls, CheckCx, Subject, Target, Undo, gone};
+use crate::check::{Facility, Stop, SubjectName};
+use crate::cloud::{Entry, Inventory, LoadBalancer};
 use crate::k8s::F_LB;
-use crate::probe::poll;
-use k8s_openapi::api::core::v1::{Namespace, Service, ServicePort, ServiceSpec};
+use crate::probe::{Reach, ReadError, poll};
+use k8s_openapi::api::core::v1::{self as core, Namespace, ServicePort, ServiceSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,6 +56,12 @@ impl ServicePlan {
         self
     }
 
+    /// One that does not want a load balancer yet: what is bound to its uid can be put in force first. See
+    /// [`Service::wants_a_balancer`].
+    pub fn not_yet(self) -> ServicePlan {
+        self.with(|spec| spec.type_ = Some("ClusterIP".to_owned()))
+    }
+
     /// Whatever else the spec needs.
     pub fn with(mut self, change: impl FnOnce(&mut ServiceSpec)) -> ServicePlan {
         change(&mut self.spec);
@@ -63,25 +69,184 @@ impl ServicePlan {
     }
 }
 
-/// Which Service: the uid tells it from a namesake.
+/// Which Service, for cleanup: the uid tells it from a namesake.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServiceRef {
-    /// Namespace.
-    pub namespace: String,
-    /// Name.
-    pub name: String,
-    /// Uid.
-    pub uid: String,
+pub(super) struct ServiceKey {
+    pub(super) namespace: String,
+    pub(super) name: String,
+    pub(super) uid: String,
     /// Whom its load balancers say they belong to, in the cloud.
-    pub owner: String,
+    pub(super) owner: String,
+}
+
+/// A Service.
+#[derive(Clone)]
+pub struct Service<'a> {
+    cx: &'a CheckCx,
+    key: ServiceKey,
+}
+
+impl<'a> Service<'a> {
+    /// Merges `patch` into it.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub async fn patch(&self, patch: &Value) -> Result<(), Stop> {
+        let api = self.cx.services_api(&self.key);
+        let patched = api.patch(&self.key.name, &PatchParams::default(), &Patch::Merge(patch)).await?;
+        self.cx.caught_up_service(&self.key, &patched).await
+    }
+
+    /// Makes it one of type LoadBalancer.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub async fn wants_a_balancer(&self) -> Result<(), Stop> {
+        self.patch(&json!({"spec": {"type": "LoadBalancer"}})).await
+    }
+
+    /// Asks for its deletion; does not wait for its end.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub async fn delete(&self) -> Result<(), Stop> {
+        self.cx.services_api(&self.key).delete(&self.key.name, &DeleteParams::default()).await?;
+        Ok(())
+    }
+
+    /// Its spec as the API server has it, with what that has filled in.
+    ///
+    /// # Errors
+    /// When the API server does not answer, or the Service is not there.
+    pub async fn spec(&self) -> Result<ServiceSpec, Stop> {
+        let stored = self.cx.services_api(&self.key).get(&self.key.name).await?;
+        Ok(stored.spec.unwrap_or_default())
+    }
+
+    /// What the cloud holds for it.
+    pub fn balancer(&self) -> Balancer<'a> {
+        Balancer { service: self.clone() }
+    }
+
+    /// Faults and barriers for calls about what the cloud holds for it.
+    pub fn cloud(&self) -> Target<'a> {
+        Target { cx: self.cx, about: self.name(), names: vec![self.key.owner.clone()] }
+    }
+
+    /// Calls to the cloud about it.
+    pub fn calls(&self) -> Calls<'a> {
+        let this = self.clone();
+        Calls::about(self.cx, self.name(), move |call| this.concerns(call))
+    }
+
+    /// Waits until its load balancer is active and published, and it carries the finalizer.
+    ///
+    /// # Errors
+    /// [`Stop::Unmet`] when that takes longer than B-WATCH.
+    pub async fn provisioned(self) -> Result<Service<'a>, Stop> {
+        self.gets_published().await?;
+        Ok(self)
+    }
+
+    /// As [`Service::provisioned`]; yields the load balancer.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn gets_published(&self) -> Result<LoadBalancer, Stop> {
+        let lb = self.balancer().becomes(one_active()).await?;
+        self.becomes(publishes(&lb)).await?;
+        self.becomes(keeps_finalizer()).await?;
+        Ok(lb)
+    }
+}
+
+impl Subject for Service<'_> {
+    type Seen = Option<Arc<core::Service>>;
+
+    fn cx(&self) -> &CheckCx {
+        self.cx
+    }
+
+    fn name(&self) -> SubjectName {
+        let ServiceKey { namespace, name, uid, .. } = &self.key;
+        SubjectName { kind: "Service", name: format!("{namespace}/{name}"), uid: Some(uid.clone()) }
+    }
+
+    async fn read(&self, reach: Reach) -> Result<Self::Seen, ReadError> {
+        match reach {
+            Reach::Nearest => {
+                self.cx.session.world().services.current()?;
+                Ok(self.cx.find_service(&self.key))
+            }
+            Reach::Origin => {
+                let found = self.cx.services_api(&self.key).get_opt(&self.key.name).await?;
+                Ok(found.filter(|s| s.metadata.uid.as_deref() == Some(&self.key.uid)).map(Arc::new))
+            }
+        }
+    }
+
+    fn concerns(&self, call: &Entry) -> bool {
+        call.owner.as_deref() == Some(&self.key.owner)
+    }
+}
+
+/// What the cloud holds for a Service: load balancers and what belongs to them.
+#[derive(Clone)]
+pub struct Balancer<'a> {
+    service: Service<'a>,
+}
+
+impl Balancer<'_> {
+    /// Deletes the load balancer behind the CCM's back, with everything that belongs to it.
+    ///
+    /// # Errors
+    /// When there is none, or the cloud refuses.
+    pub async fn vanishes(&self) -> Result<(), Stop> {
+        for lb in self.read(Reach::Origin).await?.load_balancers {
+            self.service.cx.remove_load_balancer(&lb).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Subject for Balancer<'_> {
+    type Seen = Inventory;
+
+    fn cx(&self) -> &CheckCx {
+        self.service.cx
+    }
+
+    fn name(&self) -> SubjectName {
+        SubjectName { kind: "the load balancer of Service", ..self.service.name() }
+    }
+
+    async fn read(&self, _: Reach) -> Result<Inventory, ReadError> {
+        Ok(self.service.cx.inventory().await?.owned_by(&self.service.key.owner))
+    }
+
+    fn concerns(&self, call: &Entry) -> bool {
+        self.service.concerns(call)
+    }
+}
+
+/// What is left in the cloud of Services that are gone, in words, with the load balancers among it.
+fn left_of(services: &[ServiceKey], inventory: &Inventory) -> (Vec<String>, Vec<LoadBalancer>) {
+    let (mut left, mut balancers) = (Vec::new(), Vec::new());
+    for service in services {
+        let owned = inventory.owned_by(&service.owner);
+        for lb in owned.load_balancers {
+            left.push(format!("load balancer {} of Service {}", lb.id, service.name));
+            balancers.push(lb);
+        }
+        let auxiliaries = owned.auxiliaries.iter();
+        left.extend(auxiliaries.map(|aux| format!("{} {} of Service {}", aux.kind, aux.id, service.name)));
+    }
+    (left, balancers)
 }
 
 impl CheckCx {
     /// This check's namespace, created on first use; it goes when the check ends.
-    ///
-    /// # Errors
-    /// When the API server refuses.
-    pub async fn namespace(&self) -> Result<String, Stop> {
+    pub(super) async fn namespace(&self) -> Result<String, Stop> {
         let made = self.namespace.get_or_try_init(|| async {
             let name = self.prefix.clone();
             let labels = BTreeMap::from([("ccm-conformance.io/check".to_owned(), self.id.to_string())]);
@@ -105,9 +270,9 @@ impl CheckCx {
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn create_service(&self, plan: ServicePlan) -> Result<ServiceRef, Stop> {
+    pub async fn service(&self, plan: ServicePlan) -> Result<Service<'_>, Stop> {
         let namespace = self.namespace().await?;
-        let service = Service {
+        let service = core::Service {
             metadata: ObjectMeta {
                 name: Some(plan.name),
                 annotations: Some(plan.annotations),
@@ -116,91 +281,56 @@ impl CheckCx {
             spec: Some(plan.spec),
             status: None,
         };
-        let created = self.services_api(&namespace).create(&PostParams::default(), &service).await?;
+        let api: Api<core::Service> = Api::namespaced(self.client.clone(), &namespace);
+        let created = api.create(&PostParams::default(), &service).await?;
         let uid = created.uid().unwrap_or_default();
         let owner = self.session.plan().profile.load_balancer_owner.owner(&uid);
-        let made = ServiceRef { namespace, name: created.name_any(), uid, owner };
-        self.on_end(Undo::Service(made.clone()));
-        self.services_made.lock().expect("no holder of this lock panics").push(made.clone());
-        self.caught_up_service(&made, &created).await?;
-        Ok(made)
+        let key = ServiceKey { namespace, name: created.name_any(), uid, owner };
+        self.on_end(Undo::Service(key.clone()));
+        self.services_made.lock().expect("no holder of this lock panics").push(key.clone());
+        self.caught_up_service(&key, &created).await?;
+        Ok(Service { cx: self, key })
     }
 
-    /// The Service as it is now; a namesake with another uid is not it.
-    pub fn find_service(&self, service: &ServiceRef) -> Option<Arc<Service>> {
-        let found = self.session.world().services.find(&service.namespace, &service.name);
-        found.filter(|s| s.metadata.uid.as_deref() == Some(&service.uid))
+    fn find_service(&self, key: &ServiceKey) -> Option<Arc<core::Service>> {
+        let found = self.session.world().services.find(&key.namespace, &key.name);
+        found.filter(|s| s.metadata.uid.as_deref() == Some(&key.uid))
     }
 
-    /// Merges `patch` into a Service.
-    ///
-    /// # Errors
-    /// When the API server refuses.
-    pub async fn patch_service(&self, service: &ServiceRef, patch: &serde_json::Value) -> Result<(), Stop> {
-        let api = self.services_api(&service.namespace);
-        let patched = api.patch(&service.name, &PatchParams::default(), &Patch::Merge(patch)).await?;
-        self.caught_up_service(service, &patched).await
+    fn services_api(&self, key: &ServiceKey) -> Api<core::Service> {
+        Api::namespaced(self.client.clone(), &key.namespace)
     }
 
-    /// Asks for a Service's deletion; does not wait for its end.
-    ///
-    /// # Errors
-    /// When the API server refuses.
-    pub async fn delete_service(&self, service: &ServiceRef) -> Result<(), Stop> {
-        self.services_api(&service.namespace).delete(&service.name, &DeleteParams::default()).await?;
+    async fn remove_load_balancer(&self, lb: &LoadBalancer) -> Result<(), Stop> {
+        self.cloud.remove_load_balancer(&lb.id).await?;
         Ok(())
     }
 
-    /// Services of a namespace, through this check's own client.
-    pub fn services_api(&self, namespace: &str) -> Api<Service> {
-        Api::namespaced(self.client.clone(), namespace)
-    }
-
-    /// The cloud's load balancers that belong to a Service.
-    ///
-    /// # Errors
-    /// When the fake cloud does not answer.
-    pub async fn load_balancers(
-        &self,
-        service: &ServiceRef,
-    ) -> Result<Vec<LoadBalancer>, crate::probe::ReadError> {
-        Ok(self.inventory_of(service).await?.load_balancers)
-    }
-
-    /// Everything in the cloud that belongs to a Service.
-    ///
-    /// # Errors
-    /// When the fake cloud does not answer.
-    pub async fn inventory_of(&self, service: &ServiceRef) -> Result<Inventory, crate::probe::ReadError> {
-        let all = self.inventory().await?;
-        Ok(all.owned_by(&service.owner))
-    }
-
-    async fn caught_up_service(&self, service: &ServiceRef, now: &Service) -> Result<(), Stop> {
+    async fn caught_up_service(&self, key: &ServiceKey, now: &core::Service) -> Result<(), Stop> {
         let version = now.resource_version().unwrap_or_default();
         let world = self.session.world();
-        self.caught_up(|| world.services.has_caught_up(&service.namespace, &service.name, &version)).await
+        self.caught_up(|| world.services.has_caught_up(&key.namespace, &key.name, &version)).await
     }
 
     /// Deletes the Service and waits for its end; where the CCM does not let go, takes finalizer and load balancer
     /// away itself, so that the next check finds a clean cloud.
-    pub(super) async fn undo_service(&self, service: &ServiceRef) -> Result<(), String> {
-        let api = self.services_api(&service.namespace);
-        gone(api.delete(&service.name, &DeleteParams::default()).await)?;
+    pub(super) async fn undo_service(&self, key: &ServiceKey) -> Result<(), String> {
+        let api = self.services_api(key);
+        gone(api.delete(&key.name, &DeleteParams::default()).await)?;
         let absent = async |seen: &mut String| {
             *seen = "the Service is still there".to_owned();
-            Ok(self.find_service(service).is_none().then_some(()))
+            Ok(self.find_service(key).is_none().then_some(()))
         };
         let limit = self.limits().watch();
         if poll("the Service is gone", limit, Duration::from_millis(50), absent).await.is_ok() {
             return Ok(());
         }
         let finalizers: Vec<String> = self
-            .find_service(service)
+            .find_service(key)
             .map(|s| s.finalizers().iter().filter(|f| *f != F_LB).cloned().collect())
             .unwrap_or_default();
         let patch = json!({"metadata": {"finalizers": finalizers}});
-        gone(api.patch(&service.name, &PatchParams::default(), &Patch::Merge(&patch)).await)
+        gone(api.patch(&key.name, &PatchParams::default(), &Patch::Merge(&patch)).await)
     }
 
     /// Whether anything of this check's Services is left in the cloud after cleanup (contract TEST-04). What is left
@@ -210,19 +340,11 @@ impl CheckCx {
     /// [`Stop::Unmet`] with what is left.
     pub async fn leaks(&self) -> Result<(), Stop> {
         let made = self.services_made.lock().expect("no holder of this lock panics").clone();
-        let inventory = self.inventory().await?;
-        let mut left = Vec::new();
-        for service in &made {
-            let owned = inventory.owned_by(&service.owner);
-            for lb in &owned.load_balancers {
-                left.push(format!("load balancer {} of Service {}", lb.id, service.name));
-                // What a driver cannot remove stays, and is reported all the same.
-                if self.session.cloud().facilities().contains(&Facility::Machines) {
-                    self.remove_load_balancer(lb).await?;
-                }
-            }
-            for aux in &owned.auxiliaries {
-                left.push(format!("{} {} of Service {}", aux.kind, aux.id, service.name));
+        let (left, balancers) = left_of(&made, &self.inventory().await?);
+        // What a driver cannot remove stays, and is reported all the same.
+        if self.cloud.facilities().contains(&Facility::Machines) {
+            for lb in &balancers {
+                self.remove_load_balancer(lb).await?;
             }
         }
         if left.is_empty() {
@@ -238,5 +360,38 @@ impl CheckCx {
     pub(super) async fn undo_namespace(&self, name: &str) -> Result<(), String> {
         let api: Api<Namespace> = Api::all(self.client.clone());
         gone(api.delete(name, &DeleteParams::background()).await)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::matchers::tests::{auxiliary, balancer};
+    use super::*;
+
+    #[test]
+    fn what_a_service_leaves_behind_is_told_and_nothing_else() {
+        let key = |owner: &str| ServiceKey {
+            namespace: "ns".into(),
+            name: format!("service-of-{owner}"),
+            uid: owner.into(),
+            owner: owner.into(),
+        };
+        let inventory = Inventory {
+            load_balancers: vec![balancer("lb-1", "u1"), balancer("lb-2", "u2")],
+            auxiliaries: vec![auxiliary("fw-1", "u1"), auxiliary("fw-3", "u3")],
+            ..Inventory::default()
+        };
+        let (left, balancers) = left_of(&[key("u1"), key("u3")], &inventory);
+        assert_eq!(
+            left,
+            [
+                "load balancer lb-1 of Service service-of-u1",
+                "firewall fw-1 of Service service-of-u1",
+                "firewall fw-3 of Service service-of-u3",
+            ]
+        );
+        assert_eq!(balancers, [balancer("lb-1", "u1")]);
+        assert_eq!(left_of(&[key("u4")], &inventory), (Vec::new(), Vec::new()));
+        assert_eq!(left_of(&[key("u1")], &Inventory::default()), (Vec::new(), Vec::new()));
     }
 }

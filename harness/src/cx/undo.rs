@@ -1,9 +1,11 @@
 //! What a check leaves to be undone, last first.
 
-use super::{CheckCx, ServiceRef};
+use super::CheckCx;
+use super::services::ServiceKey;
+use std::future::Future;
 
 /// One thing to undo.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Undo {
     /// Delete a Node.
     Node(String),
@@ -12,7 +14,7 @@ pub(super) enum Undo {
     /// Delete an instance from the cloud.
     Instance(String),
     /// Delete a Service and see it gone.
-    Service(ServiceRef),
+    Service(ServiceKey),
     /// Delete a namespace.
     Namespace(String),
     /// Clear a fault.
@@ -21,10 +23,49 @@ pub(super) enum Undo {
     Barrier(u64),
     /// Start the CCM again, with a fresh Pod for the replica that was made to end.
     Ccm { ended: String },
-    /// Give the seat at the leader's crash back; the last one brings the CCM back up.
+    /// Leave the crash of the leader; the last participant brings the CCM back up.
     Crash,
     /// Take the CCM as shipped away and set the pod network up.
     Cold,
+}
+
+/// In what steps a list is undone; what stands in one step is undone side by side.
+///
+/// Last first, but for: faults and barriers, which go before anything else, since a check that failed with one still in
+/// force must not jam its own cleanup; the CCM, which comes back before Services need it to let go of them; and
+/// Services, which go together where the last of them stands, since they wait for the same CCM.
+fn steps(made: Vec<Undo>) -> Vec<Vec<Undo>> {
+    let turn = |undo: &Undo| match undo {
+        Undo::Fault(_) | Undo::Barrier(_) => 0,
+        Undo::Ccm { .. } | Undo::Crash => 1,
+        _ => 2,
+    };
+    let mut list: Vec<Undo> = made.into_iter().rev().collect();
+    list.sort_by_key(turn);
+    let (services, others): (Vec<Undo>, Vec<Undo>) =
+        list.iter().cloned().partition(|undo| matches!(undo, Undo::Service(_)));
+    let first = list.iter().position(|undo| matches!(undo, Undo::Service(_)));
+    let mut steps: Vec<Vec<Undo>> = others.into_iter().map(|undo| vec![undo]).collect();
+    if let Some(first) = first {
+        steps.insert(first, services);
+    }
+    steps
+}
+
+/// Undoes all of it, whatever fails of it; the failures, one line each.
+async fn undo_all<F: Future<Output = Result<(), String>>>(
+    steps: Vec<Vec<Undo>>,
+    undo: impl Fn(Undo) -> F,
+) -> Result<(), String> {
+    let mut failures = Vec::new();
+    for step in steps {
+        let outcomes = step.into_iter().map(|one| {
+            let (name, outcome) = (format!("{one:?}"), undo(one));
+            async move { outcome.await.map_err(|why| format!("{name}: {why}")) }
+        });
+        failures.extend(futures::future::join_all(outcomes).await.into_iter().filter_map(Result::err));
+    }
+    if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
 }
 
 impl CheckCx {
@@ -32,51 +73,84 @@ impl CheckCx {
         self.undo.lock().expect("no holder of this lock panics").push(undo);
     }
 
-    /// Undoes everything, last first, trying all of it. Faults and barriers go before anything else: a check that
-    /// failed with one still in force must not jam its own cleanup.
+    /// Undoes everything, trying all of it.
     ///
     /// # Errors
     /// What could not be undone, one line each.
     pub async fn clean_up(&self) -> Result<(), String> {
-        let mut list: Vec<Undo> =
-            std::mem::take(&mut *self.undo.lock().expect("no holder of this lock panics"));
-        list.reverse();
-        let turn = |undo: &Undo| match undo {
-            Undo::Fault(_) | Undo::Barrier(_) => 0,
-            // Services need a CCM to let go of them.
-            Undo::Ccm { .. } | Undo::Crash => 1,
-            _ => 2,
-        };
-        list.sort_by_key(turn);
-        // Services of one check wait for the same CCM: side by side, not one after the other.
-        let services: Vec<ServiceRef> = list
-            .iter()
-            .filter_map(|undo| if let Undo::Service(service) = undo { Some(service.clone()) } else { None })
-            .collect();
-        let mut failures = Vec::new();
-        let mut services_done = services.is_empty();
-        for undo in list {
-            let outcome = match &undo {
-                Undo::Service(_) if services_done => Ok(()),
-                Undo::Service(_) => {
-                    services_done = true;
-                    let all = futures::future::join_all(services.iter().map(|s| self.undo_service(s))).await;
-                    all.into_iter().collect::<Result<Vec<()>, String>>().map(|_| ())
-                }
-                Undo::Node(name) => self.undo_node(name).await,
-                Undo::Heartbeat(name) => self.undo_heartbeat(name).await,
-                Undo::Namespace(name) => self.undo_namespace(name).await,
-                Undo::Instance(id) => self.undo_instance(id).await,
-                Undo::Fault(id) => self.undo_fault(*id).await,
-                Undo::Barrier(id) => self.undo_barrier(*id).await,
-                Undo::Ccm { ended } => self.undo_ccm(Some(ended), !services.is_empty()).await,
-                Undo::Crash => self.undo_crash(!services.is_empty()).await,
-                Undo::Cold => self.undo_cold().await,
-            };
-            if let Err(why) = outcome {
-                failures.push(format!("{undo:?}: {why}"));
-            }
+        let made = std::mem::take(&mut *self.undo.lock().expect("no holder of this lock panics"));
+        let needs_a_ccm = made.iter().any(|undo| matches!(undo, Undo::Service(_)));
+        undo_all(steps(made), async |undo| self.undo_one(undo, needs_a_ccm).await).await
+    }
+
+    async fn undo_one(&self, undo: Undo, needs_a_ccm: bool) -> Result<(), String> {
+        match undo {
+            Undo::Service(key) => self.undo_service(&key).await,
+            Undo::Node(name) => self.undo_node(&name).await,
+            Undo::Heartbeat(name) => self.undo_heartbeat(&name).await,
+            Undo::Namespace(name) => self.undo_namespace(&name).await,
+            Undo::Instance(id) => self.undo_instance(&id).await,
+            Undo::Fault(id) => self.undo_fault(id).await,
+            Undo::Barrier(id) => self.undo_barrier(id).await,
+            Undo::Ccm { ended } => self.undo_ccm(Some(&ended), needs_a_ccm).await,
+            Undo::Crash => self.undo_crash(needs_a_ccm).await,
+            Undo::Cold => self.undo_cold().await,
         }
-        if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+
+    fn node(name: &str) -> Undo {
+        Undo::Node(name.to_owned())
+    }
+
+    fn service(name: &str) -> Undo {
+        let [namespace, name, uid, owner] = ["ns", name, "uid", "owner"].map(str::to_owned);
+        Undo::Service(ServiceKey { namespace, name, uid, owner })
+    }
+
+    #[test]
+    fn what_was_made_last_goes_first() {
+        let made = vec![Undo::Instance("i".into()), node("a"), node("b")];
+        assert_eq!(steps(made), [[node("b")], [node("a")], [Undo::Instance("i".into())]]);
+        assert!(steps(Vec::new()).is_empty());
+    }
+
+    #[test]
+    fn faults_go_before_all_then_the_ccm_comes_back() {
+        let ccm = Undo::Ccm { ended: "r".into() };
+        let made = vec![Undo::Fault(1), node("a"), ccm.clone(), Undo::Barrier(2), service("s")];
+        let expected = [[Undo::Barrier(2)], [Undo::Fault(1)], [ccm], [service("s")], [node("a")]];
+        assert_eq!(steps(made), expected);
+    }
+
+    #[test]
+    fn services_go_together_before_what_was_made_before_the_last_of_them() {
+        let namespace = Undo::Namespace("ns".into());
+        let made = vec![namespace.clone(), service("a"), node("n"), service("b"), Undo::Cold];
+        let expected = [vec![Undo::Cold], vec![service("b"), service("a")], vec![node("n")], vec![namespace]];
+        assert_eq!(steps(made), expected);
+    }
+
+    #[tokio::test]
+    async fn everything_is_tried_and_every_failure_told() {
+        let tried = RefCell::new(Vec::new());
+        let undo = async |undo: Undo| {
+            tried.borrow_mut().push(undo.clone());
+            if undo == node("b") || undo == service("s") { Err("it is stuck".to_owned()) } else { Ok(()) }
+        };
+        let made = vec![node("a"), node("b"), service("s"), service("t")];
+        let failed = undo_all(steps(made), undo).await.expect_err("two of them fail");
+        assert_eq!(*tried.borrow(), [service("t"), service("s"), node("b"), node("a")]);
+        assert_eq!(
+            failed,
+            "Service(ServiceKey { namespace: \"ns\", name: \"s\", uid: \"uid\", owner: \"owner\" }): it is stuck\n\
+             Node(\"b\"): it is stuck"
+        );
+        assert_eq!(undo_all(steps(vec![node("a")]), async |_| Ok(())).await, Ok(()));
     }
 }

@@ -1,13 +1,17 @@
-//! What a watch has shown: every object as it is now, and its recent versions in watch order.
+//! What a watch has shown: every object as it is now, its recent versions in watch order, and how fresh that is.
 
+use crate::probe::ReadError;
 use kube::Resource;
-use kube::runtime::watcher::Event;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, RwLock};
+use std::time::Duration;
 use tokio::time::Instant;
 
 /// How many versions of one object are kept; the oldest go first.
 const KEPT_VERSIONS: usize = 256;
+/// A watch that has heard nothing for so long is behind: an API server sends a bookmark about every minute, so two are
+/// missing.
+const SILENT: Duration = Duration::from_secs(150);
 
 /// Whether a version came with an apply or with the deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,31 +39,46 @@ impl<K> Clone for Version<K> {
     }
 }
 
+/// How a cache knows what it holds.
+#[derive(Clone, Debug)]
+enum Source {
+    /// The first list is not complete.
+    Opening,
+    /// The watch is open; it has said something last at that time.
+    Heard(Instant),
+    /// The watch broke at that time, for that reason, and has not been opened again.
+    Broken(Instant, String),
+}
+
+/// Is told each change: what was there before, and what is now.
+pub type ChangeObserver<K> = Box<dyn Fn(Option<&K>, Option<&K>) + Send + Sync>;
+
+struct Observers<K>(Vec<ChangeObserver<K>>);
+
+impl<K> std::fmt::Debug for Observers<K> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} observers", self.0.len())
+    }
+}
+
 #[derive(Debug)]
 struct Inner<K> {
+    observers: Observers<K>,
     objects: BTreeMap<(String, String), Vec<Version<K>>>,
-    /// Keys seen since a (re-)list began; what a finished list did not name is gone.
-    listing: Option<Vec<(String, String)>>,
+    source: Source,
     ready: bool,
 }
 
 /// A shared view of one kind of object, fed by a watch.
 #[derive(Debug)]
 pub struct Cache<K> {
+    kind: &'static str,
     inner: Arc<RwLock<Inner<K>>>,
 }
 
 impl<K> Clone for Cache<K> {
     fn clone(&self) -> Self {
-        Cache { inner: self.inner.clone() }
-    }
-}
-
-impl<K> Default for Cache<K> {
-    fn default() -> Self {
-        Cache {
-            inner: Arc::new(RwLock::new(Inner { objects: BTreeMap::new(), listing: None, ready: false })),
-        }
+        Cache { kind: self.kind, inner: self.inner.clone() }
     }
 }
 
@@ -68,32 +87,90 @@ impl<K: Resource> Cache<K> {
         look(&self.inner.read().expect("no holder of this lock panics"))
     }
 
-    /// Takes one event of the watch in.
-    pub(super) fn take(&self, event: Event<K>) {
-        let mut inner = self.inner.write().expect("no holder of this lock panics");
-        match event {
-            Event::Init => inner.listing = Some(Vec::new()),
-            Event::InitApply(object) => {
-                let key = key_of(&object);
-                if let Some(listing) = &mut inner.listing {
-                    listing.push(key.clone());
-                }
-                push(&mut inner, key, Change::Applied, object);
+    fn write(&self, change: impl FnOnce(&mut Inner<K>)) {
+        change(&mut self.inner.write().expect("no holder of this lock panics"));
+    }
+
+    /// An empty view of `kind`, in the plural.
+    pub(super) fn of(kind: &'static str) -> Cache<K> {
+        let observers = Observers(Vec::new());
+        let inner = Inner { observers, objects: BTreeMap::new(), source: Source::Opening, ready: false };
+        Cache { kind, inner: Arc::new(RwLock::new(inner)) }
+    }
+
+    /// A list is complete: what it does not name is gone.
+    pub(super) fn listed(&self, objects: Vec<K>) {
+        self.write(|inner| {
+            let listed: BTreeSet<(String, String)> = objects.iter().map(key_of).collect();
+            for object in objects {
+                push(inner, key_of(&object), Change::Applied, object);
             }
-            Event::InitDone => {
-                let listed = inner.listing.take().unwrap_or_default();
-                let now = Instant::now();
-                for (key, versions) in &mut inner.objects {
-                    let Some(last) = versions.last() else { continue };
-                    if last.change == Change::Applied && !listed.contains(key) {
-                        let gone = Version { at: now, change: Change::Deleted, object: last.object.clone() };
-                        versions.push(gone);
-                    }
+            let now = Instant::now();
+            for (key, versions) in &mut inner.objects {
+                let Some(last) = versions.last() else { continue };
+                if last.change == Change::Applied && !listed.contains(key) {
+                    let gone = Version { at: now, change: Change::Deleted, object: last.object.clone() };
+                    inner.observers.0.iter().for_each(|observer| observer(Some(&gone.object), None));
+                    versions.push(gone);
                 }
-                inner.ready = true;
             }
-            Event::Apply(object) => push(&mut inner, key_of(&object), Change::Applied, object),
-            Event::Delete(object) => push(&mut inner, key_of(&object), Change::Deleted, object),
+            inner.ready = true;
+            inner.source = Source::Heard(now);
+        });
+    }
+
+    /// The watch shows a change.
+    pub(super) fn changed(&self, change: Change, object: K) {
+        self.write(|inner| {
+            push(inner, key_of(&object), change, object);
+            inner.source = Source::Heard(Instant::now());
+        });
+    }
+
+    /// Tells `observer` of everything that is there, as having come, and of each change from now on.
+    pub fn observe(&self, observer: ChangeObserver<K>) {
+        self.write(|inner| {
+            let there = inner.objects.values().filter_map(|versions| current(versions));
+            there.for_each(|object| observer(None, Some(&object)));
+            inner.observers.0.push(observer);
+        });
+    }
+
+    /// The watch is open and says that there is nothing new.
+    pub(super) fn heard(&self) {
+        self.write(|inner| inner.source = Source::Heard(Instant::now()));
+    }
+
+    /// The watch, or the list before it, broke.
+    pub(super) fn broke(&self, why: &str) {
+        self.write(|inner| match &mut inner.source {
+            Source::Broken(_, last) => *last = why.to_owned(),
+            source => *source = Source::Broken(Instant::now(), why.to_owned()),
+        });
+    }
+
+    /// This view, if it can be trusted to show the present.
+    ///
+    /// # Errors
+    /// When the watch is broken, or has been silent for so long that it must be behind: which one, since when, why.
+    pub fn current(&self) -> Result<&Cache<K>, ReadError> {
+        let source = self.read(|inner| inner.source.clone());
+        let kind = self.kind;
+        match source {
+            Source::Heard(at) if at.elapsed() <= SILENT => Ok(self),
+            Source::Heard(at) => {
+                let silent = at.elapsed().as_secs();
+                Err(ReadError::passing(format!(
+                    "the watch on {kind} is behind: it has heard nothing for {silent} s"
+                )))
+            }
+            Source::Broken(since, why) => {
+                let broken = since.elapsed().as_secs_f64();
+                Err(ReadError::passing(format!(
+                    "the watch on {kind} has been broken for {broken:.1} s: {why}"
+                )))
+            }
+            Source::Opening => Err(ReadError::passing(format!("the watch on {kind} is not open yet"))),
         }
     }
 
@@ -166,16 +243,23 @@ fn push<K: Resource>(inner: &mut Inner<K>, key: (String, String), change: Change
     if versions.last().is_some_and(same) {
         return;
     }
+    let (before, object) = (current(versions), Arc::new(object));
+    let (old, new) = match change {
+        Change::Applied => (before.as_deref(), Some(object.as_ref())),
+        Change::Deleted => (Some(object.as_ref()), None),
+    };
+    inner.observers.0.iter().for_each(|observer| observer(old, new));
     if versions.len() >= KEPT_VERSIONS {
         versions.remove(0);
     }
-    versions.push(Version { at: Instant::now(), change, object: Arc::new(object) });
+    versions.push(Version { at: Instant::now(), change, object });
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use k8s_openapi::api::core::v1::Node;
+    use tokio::time::advance;
 
     fn node(name: &str, version: &str) -> Node {
         let mut node = Node::default();
@@ -186,16 +270,13 @@ mod tests {
 
     #[tokio::test]
     async fn keeps_versions_in_order_and_knows_what_a_relist_lost() {
-        let cache = Cache::<Node>::default();
-        cache.take(Event::Init);
-        cache.take(Event::InitApply(node("a", "1")));
+        let cache = Cache::<Node>::of("Nodes");
         assert!(!cache.is_ready());
-        cache.take(Event::InitDone);
-        cache.take(Event::Apply(node("a", "2")));
+        cache.listed(vec![node("a", "1")]);
+        assert!(cache.is_ready());
+        cache.changed(Change::Applied, node("a", "2"));
         assert!(cache.has_caught_up("", "a", "2") && !cache.has_caught_up("", "a", "3"));
-        cache.take(Event::Init);
-        cache.take(Event::InitApply(node("b", "5")));
-        cache.take(Event::InitDone);
+        cache.listed(vec![node("b", "5")]);
         assert!(cache.find("", "a").is_none());
         assert_eq!(cache.all().len(), 1);
         let changes: Vec<_> = cache.history("", "a").iter().map(|v| v.change).collect();
@@ -204,19 +285,43 @@ mod tests {
 
     #[tokio::test]
     async fn counts_changes_that_matter() {
-        let cache = Cache::<Node>::default();
-        cache.take(Event::Apply(node("a", "1")));
+        let cache = Cache::<Node>::of("Nodes");
+        cache.changed(Change::Applied, node("a", "1"));
         let since = Instant::now();
         let label = |node: &Node| node.metadata.labels.clone();
         // A heartbeat: another version with the same facts.
-        cache.take(Event::Apply(node("a", "2")));
+        cache.changed(Change::Applied, node("a", "2"));
         assert_eq!(cache.changes_since(since, label), 0);
         let mut labelled = node("a", "3");
         labelled.metadata.labels = Some([("x".to_owned(), "y".to_owned())].into());
-        cache.take(Event::Apply(labelled.clone()));
+        cache.changed(Change::Applied, labelled.clone());
         assert_eq!(cache.changes_since(since, label), 1);
-        cache.take(Event::Delete(labelled));
-        cache.take(Event::Apply(node("b", "5")));
+        cache.changed(Change::Deleted, labelled);
+        cache.changed(Change::Applied, node("b", "5"));
         assert_eq!(cache.changes_since(since, label), 3);
+    }
+
+    fn trouble(cache: &Cache<Node>) -> String {
+        cache.current().err().map(|error| error.text).unwrap_or_default()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn knows_when_it_cannot_be_trusted() {
+        let cache = Cache::<Node>::of("Nodes");
+        assert_eq!(trouble(&cache), "the watch on Nodes is not open yet");
+        cache.listed(vec![node("a", "1")]);
+        assert_eq!(trouble(&cache), "");
+        cache.broke("connection refused");
+        advance(Duration::from_secs(3)).await;
+        cache.broke("503");
+        assert_eq!(trouble(&cache), "the watch on Nodes has been broken for 3.0 s: 503");
+        cache.heard();
+        assert_eq!(trouble(&cache), "");
+        advance(SILENT).await;
+        assert_eq!(trouble(&cache), "");
+        advance(Duration::from_secs(1)).await;
+        assert_eq!(trouble(&cache), "the watch on Nodes is behind: it has heard nothing for 151 s");
+        cache.changed(Change::Applied, node("a", "2"));
+        assert_eq!(trouble(&cache), "");
     }
 }

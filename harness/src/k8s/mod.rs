@@ -3,12 +3,13 @@
 //! Knows no cloud, no CCM and no check.
 
 mod cache;
+mod follow;
 mod literals;
 mod observed;
 mod read;
 mod world;
 
-pub use cache::{Cache, Change, Version};
+pub use cache::{Cache, Change, ChangeObserver, Version};
 pub use literals::*;
 pub use observed::{show_addresses, show_taints};
 pub use read::*;

@@ -4,13 +4,12 @@
 //! between two reads, and a wait costs the API server nothing.
 
 use super::cache::Cache;
+use super::follow::follow;
 use crate::probe::{Pulse, ReadError, poll};
-use futures::StreamExt;
 use http::{HeaderName, HeaderValue};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, Pod, Service};
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource};
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
@@ -84,12 +83,12 @@ impl World {
     /// When the API server does not answer in 30 s.
     pub async fn open(client: &Client, pulse: Pulse) -> Result<World, WorldError> {
         let mut watches = JoinSet::new();
-        let not_heartbeats = watcher::Config::default().fields("metadata.namespace!=kube-node-lease");
+        let (all, not_heartbeats) = (None, Some("metadata.namespace!=kube-node-lease"));
         let world = World {
-            nodes: feed(&mut watches, Api::all(client.clone()), watcher::Config::default(), &pulse),
-            services: feed(&mut watches, Api::all(client.clone()), watcher::Config::default(), &pulse),
-            pods: feed(&mut watches, Api::all(client.clone()), watcher::Config::default(), &pulse),
-            leases: feed(&mut watches, Api::all(client.clone()), not_heartbeats, &pulse),
+            nodes: feed(&mut watches, Api::all(client.clone()), ("Nodes", all), &pulse),
+            services: feed(&mut watches, Api::all(client.clone()), ("Services", all), &pulse),
+            pods: feed(&mut watches, Api::all(client.clone()), ("Pods", all), &pulse),
+            leases: feed(&mut watches, Api::all(client.clone()), ("Leases", not_heartbeats), &pulse),
             pulse,
             _watches: watches,
         };
@@ -115,23 +114,17 @@ impl World {
     }
 }
 
-fn feed<K>(watches: &mut JoinSet<()>, api: Api<K>, config: watcher::Config, pulse: &Pulse) -> Cache<K>
+/// Opens a watch on a kind, by its name in the plural and a field selector.
+fn feed<K>(
+    watches: &mut JoinSet<()>,
+    api: Api<K>,
+    (kind, fields): (&'static str, Option<&'static str>),
+    pulse: &Pulse,
+) -> Cache<K>
 where
     K: Resource + Clone + Debug + serde::de::DeserializeOwned + Send + Sync + 'static,
 {
-    let cache = Cache::default();
-    let (filled, pulse) = (cache.clone(), pulse.clone());
-    watches.spawn(async move {
-        let mut events = std::pin::pin!(watcher(api, config).default_backoff());
-        while let Some(event) = events.next().await {
-            match event {
-                Ok(event) => {
-                    filled.take(event);
-                    pulse.beat();
-                }
-                Err(error) => tracing::debug!(%error, "a watch broke and is opened again"),
-            }
-        }
-    });
+    let cache = Cache::of(kind);
+    watches.spawn(follow(api, fields, cache.clone(), pulse.clone()));
     cache
 }

@@ -1,17 +1,28 @@
 //! Waiting: the only code that lets time pass.
 //!
-//! A wait takes four things, always in this order: the promise, the limit, the read (may fail) and the judge (pure).
-//! Because reading and judging are apart, the probe itself keeps the last observation, and no check can forget to
-//! report it. Reads are repeated when the [`Pulse`] says that something changed, and at the latest after
-//! [`Probe::idle`]; so a wait costs nothing while nothing happens.
+//! A wait has a promise (what is said, of which subject, for how long) and looks at something: it reads and matches.
+//! Because reading and matching are apart, the last observation is kept, and no check can forget to report it. Reads are
+//! repeated when the [`Pulse`] says that something changed, and at the latest after [`Probe::idle`]; so a wait costs
+//! nothing while nothing happens.
+//!
+//! What is read in between may be a copy (a watch, a mirror of a journal). What ends a wait never is: the last read
+//! of a broken or a kept promise asks the origin itself.
 
-mod judge;
+mod look;
+mod matcher;
 mod observed;
+mod poll;
+mod tally;
+#[cfg(test)]
+mod tests;
 mod wait;
 
-pub use judge::{Judge, Seen, absent, at_least, exactly, holds, judge};
+pub use look::{Look, Reach, ReadError, Reading};
+pub use matcher::{Matcher, Seen, both, gone, holds, matcher, present};
 pub use observed::Observed;
-pub use wait::{Probe, ReadError, poll};
+pub use poll::poll;
+pub use tally::{Ended, Ending};
+pub use wait::{Observer, Probe, Promise, Span};
 
 use std::sync::Arc;
 use std::time::Duration;

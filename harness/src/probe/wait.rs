@@ -1,26 +1,46 @@
-//! `eventually` and `consistently`.
+//! The loop behind every promise.
 
-use super::{Judge, Observed, Pulse, Seen};
-use crate::check::{Stop, Unmet};
+use super::tally::Tally;
+use super::{Ended, Ending, Look, Pulse, Reach, ReadError, Seen};
+use crate::check::{Stop, SubjectName, Unmet};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tokio::time::{Instant, timeout, timeout_at};
 
-/// A read that failed. Inside a wait it is remembered and reading goes on, unless no later read can succeed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text}")]
-pub struct ReadError {
-    /// What failed, with its cause.
-    pub text: String,
-    /// Whether trying again is pointless (401, 403).
-    pub fatal: bool,
+/// The longest one read may take.
+const READ_AT_MOST: Duration = Duration::from_secs(10);
+/// What a read at the deadline still gets to be answered.
+const LAST_READ: Duration = Duration::from_secs(2);
+
+/// For how long a promise is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Span {
+    /// It has to come true within the limit, once.
+    Within(Duration),
+    /// It has to hold for the whole window.
+    Throughout(Duration),
 }
 
-impl ReadError {
-    /// A failure that may pass.
-    pub fn passing(text: impl Into<String>) -> ReadError {
-        ReadError { text: text.into(), fatal: false }
-    }
+/// What is promised.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Promise {
+    /// The promise, a sentence.
+    pub text: String,
+    /// What it is about, where that is one thing.
+    pub subject: Option<SubjectName>,
+    /// What fulfils it.
+    pub expected: String,
+    /// For how long.
+    pub span: Span,
+}
+
+/// Is told of each wait as it begins and ends.
+pub trait Observer: std::fmt::Debug + Send + Sync {
+    /// A wait begins. `wait` is its number within the probe, from 1; several may be under way.
+    fn begins(&self, wait: u32, promise: &Promise);
+    /// The wait of that number has ended.
+    fn ends(&self, wait: u32, promise: &Promise, ended: &Ended);
 }
 
 /// Waits on behalf of one check and remembers how much of its limits it used.
@@ -31,30 +51,9 @@ pub struct Probe {
     pub idle: Duration,
     /// The shortest time between two reads however much changes.
     pub spacing: Duration,
+    observer: Option<Box<dyn Observer>>,
+    waits: AtomicU32,
     used_percent: Mutex<Option<u32>>,
-}
-
-/// How a wait went, for the text of its end.
-struct Tally {
-    began: Instant,
-    reads: u64,
-    errors: u64,
-    last_error: Option<(Instant, ReadError)>,
-}
-
-impl Tally {
-    fn waited(&self) -> String {
-        let now = Instant::now();
-        let mut text = format!("{:.1}s, {} reads", (now - self.began).as_secs_f64(), self.reads);
-        if let Some((at, error)) = &self.last_error {
-            let ago = (now - *at).as_secs_f64();
-            text.push_str(&format!(
-                ", {} read errors (last: {error}, {ago:.1}s before the end)",
-                self.errors
-            ));
-        }
-        text
-    }
 }
 
 impl Probe {
@@ -64,115 +63,98 @@ impl Probe {
             pulse,
             idle: Duration::from_millis(500),
             spacing: Duration::from_millis(30),
+            observer: None,
+            waits: AtomicU32::new(0),
             used_percent: Mutex::new(None),
         }
     }
 
-    /// The largest share of a limit any `eventually` of this probe has used, in percent.
+    /// A probe that tells `observer` of every wait.
+    #[must_use]
+    pub fn observed_by(mut self, observer: Box<dyn Observer>) -> Probe {
+        self.observer = Some(observer);
+        self
+    }
+
+    /// The largest share of a limit any promise that had to come true has used, in percent.
     pub fn used_percent(&self) -> Option<u32> {
         *self.used_percent.lock().expect("no holder of this lock panics")
     }
 
-    /// Reads until the judge says yes; the value it yields is returned.
+    /// Waits for what is promised.
     ///
-    /// The first read happens at once, one last read at the deadline, and each read is bounded by what is left.
-    ///
-    /// # Errors
-    /// [`Stop::Unmet`] with the last observation when the limit passes or the judge says never;
-    /// [`Stop::Error`] when not a single read succeeded, or a read failed for good.
-    pub async fn eventually<O: Observed, T>(
-        &self,
-        promise: &str,
-        limit: Duration,
-        mut read: impl AsyncFnMut() -> Result<O, ReadError>,
-        judge: Judge<O, T>,
-    ) -> Result<T, Stop> {
-        let mut tally = Tally { began: Instant::now(), reads: 0, errors: 0, last_error: None };
-        let deadline = tally.began + limit;
-        let mut beats = self.pulse.listen();
-        let mut last: Option<(O, String)> = None;
-        loop {
-            beats.mark_unchanged();
-            let closing = Instant::now() >= deadline;
-            if let Some(observation) = self.read_once(&mut read, &mut tally, deadline).await? {
-                match judge.judge(&observation) {
-                    Seen::Yes(value) => {
-                        self.note_use(tally.began.elapsed(), limit);
-                        tracing::debug!(promise, took = ?tally.began.elapsed(), "kept");
-                        return Ok(value);
-                    }
-                    Seen::Never(why) => {
-                        return Err(unmet(promise, judge.expected(), Some(&(observation, why)), &tally));
-                    }
-                    Seen::NotYet(why) => last = Some((observation, why)),
-                }
-            }
-            if closing {
-                self.note_use(limit, limit);
-                return Err(unmet(promise, judge.expected(), last.as_ref(), &tally));
-            }
-            let _ = timeout_at(deadline, self.next_beat(&mut beats)).await;
-        }
-    }
-
-    /// Reads for the whole window and demands that the judge says yes each time.
+    /// The first read happens at once and each is bounded; the last one, at the deadline, asks the origin.
     ///
     /// # Errors
-    /// [`Stop::Unmet`] at the first moment the promise is broken; [`Stop::Error`] when not a single read succeeded.
-    pub async fn consistently<O: Observed>(
-        &self,
-        promise: &str,
-        window: Duration,
-        mut read: impl AsyncFnMut() -> Result<O, ReadError>,
-        judge: Judge<O, ()>,
-    ) -> Result<(), Stop> {
-        let mut tally = Tally { began: Instant::now(), reads: 0, errors: 0, last_error: None };
-        let deadline = tally.began + window;
-        let mut beats = self.pulse.listen();
-        let mut seen_any = false;
-        loop {
-            beats.mark_unchanged();
-            let closing = Instant::now() >= deadline;
-            if let Some(observation) = self.read_once(&mut read, &mut tally, deadline).await? {
-                seen_any = true;
-                match judge.judge(&observation) {
-                    Seen::Yes(()) => {}
-                    Seen::NotYet(why) | Seen::Never(why) => {
-                        let expected = format!("for {}: {}", seconds(window), judge.expected());
-                        return Err(unmet(promise, &expected, Some(&(observation, why)), &tally));
-                    }
-                }
-            }
-            if closing {
-                if seen_any {
-                    return Ok(());
-                }
-                return Err(Stop::Error(format!("{promise}: nothing could be read in {}", tally.waited())));
-            }
-            let _ = timeout_at(deadline, self.next_beat(&mut beats)).await;
+    /// [`Stop::Unmet`] with the last observation when a promise did not come true within its limit or never can, or at
+    /// the first moment one is broken that had to hold. [`Stop::Error`] when a read failed for good, when the last one
+    /// failed, or when for more than half of the span nothing could be read: then nobody knows what the CCM did.
+    pub async fn wait(&self, promise: &Promise, look: &mut dyn Look) -> Result<(), Stop> {
+        let wait = self.waits.fetch_add(1, Ordering::Relaxed) + 1;
+        if let Some(observer) = &self.observer {
+            observer.begins(wait, promise);
         }
-    }
-
-    async fn read_once<O>(
-        &self,
-        read: &mut impl AsyncFnMut() -> Result<O, ReadError>,
-        tally: &mut Tally,
-        deadline: Instant,
-    ) -> Result<Option<O>, Stop> {
-        tally.reads += 1;
-        // A read at the deadline still gets a moment to be answered.
-        let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_secs(2));
-        let error = match timeout(left.min(Duration::from_secs(10)), read()).await {
-            Ok(Ok(observation)) => return Ok(Some(observation)),
-            Ok(Err(error)) => error,
-            Err(_) => ReadError::passing("the read was not answered in time"),
+        let mut tally = Tally::begin();
+        let outcome = self.watch(promise, look, &mut tally).await;
+        let (ending, seen) = match &outcome {
+            Ok(()) => (Ending::Met, None),
+            Err(Why::Broken(why)) => (Ending::Broken, Some(with_reason(look.shown(), why))),
+            Err(Why::Untold(why)) => (Ending::Untold, Some(why.clone())),
         };
-        if error.fatal {
-            return Err(Stop::Error(error.text));
+        let ended = tally.ended(ending, seen);
+        if let Span::Within(limit) = promise.span
+            && ending != Ending::Untold
+        {
+            self.note_use(ended.waited, limit);
         }
-        tally.errors += 1;
-        tally.last_error = Some((Instant::now(), error));
-        Ok(None)
+        tracing::debug!(promise = promise.text, ?ending, took = ?ended.waited, "waited");
+        if let Some(observer) = &self.observer {
+            observer.ends(wait, promise, &ended);
+        }
+        outcome.map_err(|why| match why {
+            Why::Broken(_) => Stop::Unmet(Box::new(unmet(promise, &ended))),
+            Why::Untold(why) => Stop::Error(untold(promise, &why, &ended)),
+        })
+    }
+
+    async fn watch(&self, promise: &Promise, look: &mut dyn Look, tally: &mut Tally) -> Result<(), Why> {
+        let (Span::Within(span) | Span::Throughout(span)) = promise.span;
+        let deadline = tally.began() + span;
+        let mut beats = self.pulse.listen();
+        loop {
+            beats.mark_unchanged();
+            let last = Instant::now() >= deadline;
+            let reach = if last { Reach::Origin } else { Reach::Nearest };
+            match read(look, reach, deadline).await {
+                Ok(seen) => {
+                    tally.succeeded();
+                    match (seen, promise.span) {
+                        (Seen::Yes(()), Span::Within(_)) => return Ok(()),
+                        (Seen::Yes(()), Span::Throughout(_)) => {}
+                        (Seen::Never(why), _) | (Seen::NotYet(why), Span::Throughout(_)) => {
+                            return Err(Why::Broken(why));
+                        }
+                        (Seen::NotYet(_), Span::Within(_)) if last && tally.stalled(span) => {}
+                        (Seen::NotYet(why), Span::Within(_)) if last => return Err(Why::Broken(why)),
+                        (Seen::NotYet(_), Span::Within(_)) => {}
+                    }
+                }
+                Err(error) if error.fatal => return Err(Why::Untold(error.text)),
+                Err(error) => {
+                    tally.failed(error.clone());
+                    if last {
+                        return Err(Why::Untold(format!("it could not be read at the end: {error}")));
+                    }
+                }
+            }
+            if last && tally.stalled(span) {
+                return Err(Why::Untold("for more than half of the time nothing could be read".to_owned()));
+            }
+            if last {
+                return Ok(());
+            }
+            let _ = timeout_at(deadline, self.next_beat(&mut beats)).await;
+        }
     }
 
     async fn next_beat(&self, beats: &mut tokio::sync::watch::Receiver<u64>) {
@@ -190,150 +172,40 @@ impl Probe {
     }
 }
 
-fn unmet<O: Observed>(promise: &str, expected: &str, last: Option<&(O, String)>, tally: &Tally) -> Stop {
-    let seen = match last {
-        None => return Stop::Error(format!("{promise}: nothing could be read in {}", tally.waited())),
-        Some((observation, why)) if why.is_empty() => observation.observed(),
-        Some((observation, why)) => format!("{} ({why})", observation.observed()),
+/// Why a wait ended without its promise kept.
+enum Why {
+    /// The promise is broken; the matcher's reason, which may be empty.
+    Broken(String),
+    /// Whether it is cannot be told.
+    Untold(String),
+}
+
+async fn read(look: &mut dyn Look, reach: Reach, deadline: Instant) -> Result<Seen<()>, ReadError> {
+    let left = deadline.saturating_duration_since(Instant::now()).max(LAST_READ);
+    match timeout(left.min(READ_AT_MOST), look.look(reach)).await {
+        Ok(outcome) => outcome,
+        Err(_) => Err(ReadError::passing("the read was not answered in time")),
+    }
+}
+
+fn with_reason(shown: Option<String>, why: &str) -> String {
+    let shown = shown.unwrap_or_else(|| "nothing".to_owned());
+    if why.is_empty() { shown } else { format!("{shown} ({why})") }
+}
+
+fn unmet(promise: &Promise, ended: &Ended) -> Unmet {
+    let expected = match promise.span {
+        Span::Within(_) => promise.expected.clone(),
+        Span::Throughout(window) => format!("for {}s: {}", window.as_secs(), promise.expected),
     };
-    let unmet = Unmet::new(promise, expected, seen);
-    Stop::Unmet(Box::new(Unmet { waited: Some(tally.waited()), ..unmet }))
-}
-
-fn seconds(duration: Duration) -> String {
-    format!("{:.0}s", duration.as_secs_f64())
-}
-
-/// Waits for a fact of the machinery itself (a pod gone, a container up), outside any check.
-///
-/// `read` answers `Ok(Some(value))` when the fact is there, `Ok(None)` when not yet; its words of what it last saw are
-/// kept in `seen`.
-///
-/// # Errors
-/// The text says what was waited for, how long, and what was last seen.
-pub async fn poll<T>(
-    what: &str,
-    limit: Duration,
-    interval: Duration,
-    mut read: impl AsyncFnMut(&mut String) -> Result<Option<T>, ReadError>,
-) -> Result<T, ReadError> {
-    let began = Instant::now();
-    let mut seen = String::from("nothing");
-    let mut errors = 0_u64;
-    loop {
-        let left = (began + limit).saturating_duration_since(Instant::now());
-        match timeout(left.max(Duration::from_secs(1)), read(&mut seen)).await {
-            Ok(Ok(Some(value))) => return Ok(value),
-            Ok(Ok(None)) => {}
-            Ok(Err(error)) if error.fatal => return Err(error),
-            Ok(Err(error)) => {
-                errors += 1;
-                seen = format!("read error {errors}: {error}");
-            }
-            Err(_) => seen = format!("the read was not answered in time; before: {seen}"),
-        }
-        if began.elapsed() >= limit {
-            return Err(ReadError::passing(format!(
-                "{what} did not come true in {}: last seen: {seen}",
-                seconds(limit)
-            )));
-        }
-        super::pause(interval.min((began + limit).saturating_duration_since(Instant::now()))).await;
+    Unmet {
+        subject: promise.subject.clone(),
+        waited: Some(ended.to_string()),
+        ..Unmet::new(&promise.text, expected, ended.seen.clone().unwrap_or_default())
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::super::{holds, judge};
-    use super::*;
-
-    fn probe() -> Probe {
-        Probe::new(Pulse::default())
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_wait_ends_at_the_first_match() {
-        let mut reads = 0_u64;
-        let yes = judge("three", |n: &u64| if *n == 3 { Seen::Yes(*n) } else { Seen::NotYet(String::new()) });
-        let got = probe()
-            .eventually(
-                "it counts",
-                Duration::from_secs(60),
-                async || {
-                    reads += 1;
-                    Ok(reads)
-                },
-                yes,
-            )
-            .await;
-        assert_eq!(got.expect("counts to three"), 3);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_timeout_says_promise_expected_seen_and_waited() {
-        let probe = probe();
-        let stop = probe
-            .eventually(
-                "it is two",
-                Duration::from_secs(3),
-                async || Ok(1_u64),
-                holds("2", |n: &u64| *n == 2),
-            )
-            .await
-            .expect_err("one is not two");
-        let Stop::Unmet(unmet) = stop else { panic!("not a failure: {stop:?}") };
-        assert_eq!(
-            (unmet.promise.as_str(), unmet.expected.as_str(), unmet.seen.as_str()),
-            ("it is two", "2", "1")
-        );
-        assert!(unmet.waited.as_deref().is_some_and(|w| w.starts_with("3.0s, ")), "{:?}", unmet.waited);
-        assert_eq!(probe.used_percent(), Some(100));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn never_stops_at_once_and_refused_reads_are_the_environments() {
-        let never = judge::<u64, ()>("more", |_| Seen::Never("it shrinks".into()));
-        let stop = probe().eventually("p", Duration::from_secs(60), async || Ok(1_u64), never).await;
-        assert!(matches!(&stop, Err(Stop::Unmet(u)) if u.seen == "1 (it shrinks)"), "{stop:?}");
-        let refused = || ReadError { text: "403".into(), fatal: true };
-        let stop = probe()
-            .eventually("p", Duration::from_secs(60), async || Err::<u64, _>(refused()), holds("x", |_| true))
-            .await;
-        assert!(matches!(&stop, Err(Stop::Error(text)) if text == "403"), "{stop:?}");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn consistently_reports_the_first_breach_and_runs_the_whole_window() {
-        let began = Instant::now();
-        let still = || holds("1", |n: &u64| *n == 1);
-        let kept = probe().consistently("p", Duration::from_secs(20), async || Ok(1_u64), still()).await;
-        assert!(kept.is_ok());
-        assert!(began.elapsed() >= Duration::from_secs(20));
-        let mut reads = 0_u64;
-        let broken = probe()
-            .consistently(
-                "p",
-                Duration::from_secs(20),
-                async || {
-                    reads += 1;
-                    Ok(reads)
-                },
-                still(),
-            )
-            .await;
-        assert!(matches!(&broken, Err(Stop::Unmet(u)) if u.seen == "2"), "{broken:?}");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_wait_without_a_single_read_is_an_error() {
-        let stop = probe()
-            .eventually(
-                "p",
-                Duration::from_secs(2),
-                async || Err::<u64, _>(ReadError::passing("503")),
-                holds("x", |_| true),
-            )
-            .await;
-        assert!(matches!(&stop, Err(Stop::Error(text)) if text.contains("503")), "{stop:?}");
-    }
+fn untold(promise: &Promise, why: &str, ended: &Ended) -> String {
+    let subject = promise.subject.as_ref().map(|subject| format!("{subject}: ")).unwrap_or_default();
+    format!("whether the promise '{}' was kept cannot be told: {subject}{why} (waited {ended})", promise.text)
 }

@@ -4,11 +4,11 @@ use super::Planned;
 use super::arrange::ENOUGH_WORKERS;
 use crate::ccm::Form;
 use crate::check::{Sharing, Stop, Verdict};
-use crate::cx::CheckCx;
+use crate::cx::{Check, CheckCx};
 use crate::events::{CheckEvents, Payload};
 use crate::evidence;
 use crate::ledger::{Entry, Outcome, SkipReason};
-use crate::session::{Seat, Session};
+use crate::session::{Participant, Session};
 use futures::FutureExt;
 use std::fs::File;
 use std::panic::AssertUnwindSafe;
@@ -29,16 +29,13 @@ impl Hold {
     pub fn in_order(sharing: Sharing) -> Hold {
         match sharing {
             Sharing::Cold | Sharing::Exclusive => Hold::Alone,
-            Sharing::Shared | Sharing::Disturbing | Sharing::Joint => Hold::Shared,
+            Sharing::Shared | Sharing::Joint => Hold::Shared,
         }
     }
 
     /// For a check in a process of its own, where nothing else keeps it apart from strangers.
-    pub fn in_any_order(sharing: Sharing, workers: u32) -> Hold {
-        match sharing {
-            Sharing::Disturbing if workers < ENOUGH_WORKERS => Hold::Alone,
-            other => Hold::in_order(other),
-        }
+    pub fn in_any_order(check: &Check, workers: u32) -> Hold {
+        if check.disturbs() && workers < ENOUGH_WORKERS { Hold::Alone } else { Hold::in_order(check.sharing) }
     }
 }
 
@@ -48,7 +45,7 @@ impl Hold {
 /// Blocks the thread while others hold the cluster.
 pub async fn run_one(session: Arc<Session>, planned: &Planned, hold: Hold) -> Entry {
     let events = session.events().of_check(planned.check.id.as_str());
-    let seat = (planned.check.sharing == Sharing::Joint).then(|| session.gathering().seat());
+    let participant = (planned.check.sharing == Sharing::Joint).then(|| session.crashes().participant());
     let held = session.dir().hold_cluster(hold == Hold::Alone);
     let mut entry = planned.entry(Outcome::Pass);
     let secrets = session.secrets();
@@ -60,7 +57,7 @@ pub async fn run_one(session: Arc<Session>, planned: &Planned, hold: Hold) -> En
         Ok(_) if session.is_interrupted() => {
             entry.outcome = Outcome::Error { message: "interrupted".to_owned() }
         }
-        Ok(turn) => judge(session, planned, &mut entry, turn, seat, &events).await,
+        Ok(turn) => judge(session, planned, &mut entry, turn, participant, &events).await,
     }
     // A CCM's own words may stand in a message: its last log lines when it does not come up.
     if let Outcome::Fail { message } | Outcome::Error { message } = &mut entry.outcome {
@@ -81,7 +78,7 @@ async fn judge(
     planned: &Planned,
     entry: &mut Entry,
     turn: File,
-    seat: Option<Seat>,
+    participant: Option<Participant>,
     events: &CheckEvents,
 ) {
     if planned.check.sharing != Sharing::Cold
@@ -90,7 +87,7 @@ async fn judge(
         entry.outcome = outcome_of(Err(stop));
         return;
     }
-    let cx = match CheckCx::new(planned.check.id, session.clone(), turn, seat).await {
+    let cx = match CheckCx::new(planned.check.id, session.clone(), turn, participant).await {
         Ok(cx) => cx,
         Err(stop) => {
             entry.outcome = outcome_of(Err(stop));

@@ -98,6 +98,7 @@ pub(super) fn declared(checks: &[Planned]) -> Vec<Declared<'_>> {
     let declared = |one: &Planned| Declared {
         id: one.check.id.as_str(),
         sharing: one.check.sharing,
+        disturbs: one.check.disturbs(),
         takes_s: one.check.takes_s,
     };
     checks.iter().map(declared).collect()

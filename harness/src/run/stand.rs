@@ -49,7 +49,7 @@ impl Stand<'_> {
             .collect();
         if let Some(lane) = watchers.first() {
             let together = if watchers.len() < at_once { watchers.len() } else { 1 };
-            self.lanes[*lane].gathering().announce(together);
+            self.lanes[*lane].crashes().expect_participants(together);
         }
         let turns = Turns::of(work.iter().map(|(_, place)| *place), at_once);
         (work, turns)

@@ -1,14 +1,14 @@
 //! One crash of the leader for all checks that want to watch one.
 //!
 //! # Expected flow
-//! Every such check takes a [`Seat`] when it begins, prepares beside all other checks, and comes to the gathering. When
-//! all that have a seat have come or ended, they hold the cluster alone, until the last seat is given back. Each makes its
-//! last preparations and asks for the crash; when all have asked or ended, one of them makes it, and the others get the
-//! same [`Crash`].
+//! Every such check becomes a [`Participant`] when it begins, prepares beside all other checks, and arrives. When all
+//! participants have arrived or ended, they hold the cluster alone, until the last of them is dropped. Each makes its last
+//! preparations and asks for the crash; when all have asked or ended, one of them makes it, and the others get the same
+//! [`Crash`].
 //!
 //! # Assumptions
-//! As many checks as seats were announced run at the same time, else the crash would wait for one that cannot begin.
-//! Where that is not so (few threads, a process per check), one seat is announced, and every check has its own crash.
+//! As many checks as are expected run at the same time, else the crash would wait for one that cannot begin. Where that
+//! is not so (few threads, a process per check), one is expected, and every check has its own crash.
 
 use super::state::{RunDir, StateError};
 use crate::check::Stop;
@@ -33,17 +33,17 @@ pub struct Crash {
     pub at: Instant,
 }
 
-/// Hands out the seats of one crash after the other.
+/// Brings the participants of one crash after the other together.
 #[derive(Debug)]
-pub struct Gathering {
-    announced: Mutex<usize>,
-    /// The crash that still has seats.
+pub struct SharedCrashes {
+    expected: Mutex<usize>,
+    /// The crash that still expects participants.
     filling: Mutex<Option<Arc<Round>>>,
 }
 
-impl Default for Gathering {
-    fn default() -> Gathering {
-        Gathering { announced: Mutex::new(1), filling: Mutex::default() }
+impl Default for SharedCrashes {
+    fn default() -> SharedCrashes {
+        SharedCrashes { expected: Mutex::new(1), filling: Mutex::default() }
     }
 }
 
@@ -59,33 +59,33 @@ struct Round {
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     taken: usize,
-    came: usize,
+    arrived: usize,
     asked: usize,
-    /// Gave the seat back without having come.
+    /// Ended without having arrived.
     absent: usize,
-    /// Came, and gave the seat back without having asked.
-    quit: usize,
+    /// Arrived, and ended without having asked.
+    stopped: usize,
     /// Asked, and have undone what they made.
     done: usize,
 }
 
-/// A check's part in one crash; given back when dropped.
+/// A check's part in one crash; it ends when dropped.
 #[derive(Debug)]
-pub struct Seat {
+pub struct Participant {
     round: Arc<Round>,
-    came: bool,
+    arrived: bool,
     asked: bool,
 }
 
-impl Gathering {
+impl SharedCrashes {
     /// Says how many checks will take part in one crash, at least one.
-    pub fn announce(&self, checks: usize) {
-        *self.announced.lock().expect("no holder of this lock panics") = checks.max(1);
+    pub fn expect_participants(&self, checks: usize) {
+        *self.expected.lock().expect("no holder of this lock panics") = checks.max(1);
     }
 
-    /// A seat in the crash that is not full yet.
-    pub fn seat(&self) -> Seat {
-        let size = *self.announced.lock().expect("no holder of this lock panics");
+    /// A part in the crash that still expects some.
+    pub fn participant(&self) -> Participant {
+        let size = *self.expected.lock().expect("no holder of this lock panics");
         let mut filling = self.filling.lock().expect("no holder of this lock panics");
         let round = filling.take().unwrap_or_else(|| {
             Arc::new(Round {
@@ -100,11 +100,11 @@ impl Gathering {
             count.taken += 1;
             count.taken
         });
-        // A full round is its seats' alone: with the last of them goes the hold on the cluster.
+        // A round that is full is its participants' alone: with the last of them goes the hold on the cluster.
         if taken < round.size {
             *filling = Some(round.clone());
         }
-        Seat { round, came: false, asked: false }
+        Participant { round, arrived: false, asked: false }
     }
 }
 
@@ -127,22 +127,22 @@ impl Round {
     }
 }
 
-impl Seat {
-    /// Waits until everybody with a seat has come or ended, and the cluster is theirs alone.
+impl Participant {
+    /// Waits until every participant has arrived or ended, and the cluster is theirs alone.
     ///
     /// # Errors
     /// When the lock file cannot be opened, the same for everybody.
-    pub async fn come(&mut self, dir: &RunDir) -> Result<(), String> {
-        if !self.came {
-            self.came = true;
-            self.round.with(|count| count.came += 1);
+    pub async fn arrive(&mut self, dir: &RunDir) -> Result<(), String> {
+        if !self.arrived {
+            self.arrived = true;
+            self.round.with(|count| count.arrived += 1);
         }
-        self.round.until(|count| count.came + count.absent).await;
+        self.round.until(|count| count.arrived + count.absent).await;
         let hold = async || dir.hold_cluster(true).map_err(|error: StateError| crate::check::chain(&error));
         self.round.cluster.get_or_init(hold).await.as_ref().map(|_| ()).map_err(String::clone)
     }
 
-    /// The crash, once everybody that came has asked for it or ended. `make` makes it, for one of them.
+    /// The crash, once everybody that arrived has asked for it or ended. `make` makes it, for one of them.
     ///
     /// # Errors
     /// Why it could not be made, the same for everybody.
@@ -151,12 +151,12 @@ impl Seat {
         dir: &RunDir,
         make: impl FnOnce() -> F,
     ) -> Result<Crash, Stop> {
-        self.come(dir).await.map_err(Stop::Error)?;
+        self.arrive(dir).await.map_err(Stop::Error)?;
         if !self.asked {
             self.asked = true;
             self.round.with(|count| count.asked += 1);
         }
-        self.round.until(|count| count.asked + count.quit + count.absent).await;
+        self.round.until(|count| count.asked + count.stopped + count.absent).await;
         self.round.crash.get_or_init(make).await.clone()
     }
 
@@ -166,7 +166,7 @@ impl Seat {
     }
 
     /// Says that this check has undone all that is its own; whether it was the last that had asked.
-    pub fn done(&self) -> bool {
+    pub fn finish(&self) -> bool {
         self.round.with(|count| {
             count.done += 1;
             count.done == count.asked
@@ -174,11 +174,11 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for Participant {
     fn drop(&mut self) {
-        match (self.came, self.asked) {
+        match (self.arrived, self.asked) {
             (false, _) => self.round.with(|count| count.absent += 1),
-            (true, false) => self.round.with(|count| count.quit += 1),
+            (true, false) => self.round.with(|count| count.stopped += 1),
             (true, true) => {}
         }
     }
@@ -196,35 +196,36 @@ mod tests {
     #[tokio::test]
     async fn all_that_ask_see_one_crash_and_the_last_cleans_up() {
         let dir = RunDir::create("crashtest1").expect("a folder");
-        let gathering = Gathering::default();
-        gathering.announce(3);
-        let (mut first, mut second, mut third) = (gathering.seat(), gathering.seat(), gathering.seat());
+        let crashes = SharedCrashes::default();
+        crashes.expect_participants(3);
+        let (mut first, mut second, mut third) =
+            (crashes.participant(), crashes.participant(), crashes.participant());
         let made = AtomicUsize::new(0);
         let make = || async {
             made.fetch_add(1, Ordering::Relaxed);
             Ok(crash())
         };
-        // The third ends after it came and before it asks: nobody waits for it.
+        // The third ends after it arrived and before it asks: nobody waits for it.
         let (one, two, ()) = tokio::join!(first.crash(&dir, make), second.crash(&dir, make), async {
-            third.come(&dir).await.expect("the cluster is free");
+            third.arrive(&dir).await.expect("the cluster is free");
             tokio::task::yield_now().await;
             drop(third);
         });
         assert!(one.is_ok() && two.is_ok());
         assert_eq!(made.load(Ordering::Relaxed), 1);
-        assert_eq!((first.done(), second.done()), (false, true));
+        assert_eq!((first.finish(), second.finish()), (false, true));
         let held = File::open(dir.path().join("cluster.lock")).expect("the lock file");
-        assert!(held.try_lock().is_err(), "the cluster is held until the last seat is given back");
+        assert!(held.try_lock().is_err(), "the cluster is held until the last participant has ended");
         drop((first, second));
         assert!(held.try_lock().is_ok(), "the cluster is free again");
         drop(held);
         // A later check starts a crash of its own, and does not wait for one that never comes.
-        gathering.announce(2);
-        let (mut late, never) = (gathering.seat(), gathering.seat());
+        crashes.expect_participants(2);
+        let (mut late, never) = (crashes.participant(), crashes.participant());
         drop(never);
         assert!(late.crash(&dir, make).await.is_ok());
         assert_eq!(made.load(Ordering::Relaxed), 2);
-        drop((late, gathering));
+        drop((late, crashes));
         dir.remove().expect("removed");
     }
 }

@@ -15,9 +15,10 @@ pub mod up;
 
 pub use boot::{expectation, expected_boot};
 pub use choose::settle;
-pub use crash::{Crash, Gathering, Seat};
+pub use crash::{Crash, Participant, SharedCrashes};
 pub use error::SessionError;
 pub use journal::{CallObserver, Journal, is_lb_write, show_entry};
+pub(crate) use record::disturbance;
 pub use state::{CcmState, FOLDER_PREFIX, NodeRole, ReplicaRecord, RunDir, RunState, StateError};
 pub use uninitialised::Network;
 
@@ -27,7 +28,7 @@ use crate::cloud::Cloud;
 use crate::cluster::{Cluster, ContainerOp, Machine, Operation};
 use crate::config::{Deployment, Limits, Location, Offer, RunPlan, yaml};
 use crate::events::Events;
-use crate::k8s::{World, WorldError, client_for};
+use crate::k8s::{ChangeObserver, World, WorldError, client_for};
 use crate::probe::Pulse;
 use crate::secrets::Secrets;
 use kube::Client;
@@ -52,7 +53,7 @@ pub struct Session {
     events: Events,
     cancel: CancellationToken,
     suffix: AtomicU32,
-    gathering: Gathering,
+    crashes: SharedCrashes,
 }
 
 impl std::fmt::Debug for Session {
@@ -79,10 +80,13 @@ impl Session {
         let client = client_for(&state.cluster.kubeconfig, "ccm-conformance").await?;
         let world = Arc::new(World::open(&client, pulse.clone()).await?);
         let told = events.clone();
-        let cloud =
-            Cloud::attach(&state.cloud)?.observed_by(move |what| told.emit(record::disturbance(what)));
+        let cloud = Cloud::attach(&state.cloud)?.observed_by(move |what| told.emit(disturbance(what)));
         let journal = Journal::follow(cloud.clone(), pulse).await?;
         if events.is_begun_here() {
+            world.nodes.observe(tells(&events));
+            world.services.observe(tells(&events));
+            world.pods.observe(tells(&events));
+            world.leases.observe(tells(&events));
             let (told, before) = (events.clone(), journal.position());
             journal.observe(Box::new(move |call| {
                 // What came before belongs to whoever used this cloud before.
@@ -99,7 +103,7 @@ impl Session {
         // Names stay unique between the sessions and processes of one run, too.
         let seed = RandomState::new().hash_one(std::process::id());
         let suffix = AtomicU32::new((seed & 0xF_FFFF) as u32);
-        let gathering = Gathering::default();
+        let crashes = SharedCrashes::default();
         Ok(Session {
             plan,
             dir,
@@ -113,7 +117,7 @@ impl Session {
             events,
             cancel,
             suffix,
-            gathering,
+            crashes,
         })
     }
 
@@ -160,6 +164,8 @@ impl Session {
         all.insert(Facility::CcmControl);
         // A hosted CCM has no Pods on the cluster whose boot could be judged.
         all.extend((self.plan.profile.deployment == Deployment::InCluster).then_some(Facility::BootsInside));
+        all.extend((self.machines().len() == 1).then_some(Facility::SingleNode));
+        all.extend((self.state.replicas.len() > 1).then_some(Facility::Standby));
         all
     }
 
@@ -238,9 +244,9 @@ impl Session {
         self.plan.profile.provider_id.render(instance_id)
     }
 
-    /// Where checks meet that watch the leader crash.
-    pub fn gathering(&self) -> &Gathering {
-        &self.gathering
+    /// The crashes of the leader that checks watch together.
+    pub fn crashes(&self) -> &SharedCrashes {
+        &self.crashes
     }
 
     /// Four letters and digits no other name in this run ends with.
@@ -359,6 +365,16 @@ impl Session {
     pub(crate) fn note_form(&self, form: Form) -> Result<(), StateError> {
         self.dir.write("ccm.json", &CcmState::Settled { form })
     }
+}
+
+/// Tells the stream of each change of a watched object.
+fn tells<K: record::Facts>(events: &Events) -> ChangeObserver<K> {
+    let events = events.clone();
+    Box::new(move |old, new| {
+        if let Some(change) = record::object_changed(old, new) {
+            events.emit(change);
+        }
+    })
 }
 
 /// Reads and checks the profile's manifests; `None` when the profile deploys nothing.

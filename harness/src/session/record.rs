@@ -137,7 +137,7 @@ pub(super) fn cloud_call(entry: &Entry) -> Payload {
 }
 
 /// A fault or barrier that came or went.
-pub(super) fn disturbance(disturbance: &Disturbance) -> Payload {
+pub(crate) fn disturbance(disturbance: &Disturbance) -> Payload {
     match disturbance {
         Disturbance::FaultInjected(ActiveFault { id, fault, .. }) => {
             let times = fault.calls.map(|calls| format!(", {calls} times")).unwrap_or_default();

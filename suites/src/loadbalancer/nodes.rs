@@ -1,84 +1,79 @@
 //! The node set behind load balancers (contract SVC-NODES).
 
-use super::{balancer_becomes, provisioned};
-use harness::check::{Capability, Stop, Verdict};
-use harness::cloud::Instance;
-use harness::cx::{Check, CheckCx, NodePlan, ServiceRef, load_balancer};
+use super::LB_AND_NODES;
+use harness::check::{Stop, Verdict};
+use harness::cloud::Inventory;
+use harness::cx::matchers::one_balancer;
+use harness::cx::{Check, CheckCx, Machine, Node, Subject, load_balancer, machine};
 use harness::k8s::L_EXCL;
-use serde_json::{Value, json};
+use harness::probe::Matcher;
 
 const HANDLERS: &str = "k8s.io/cloud-provider service/controller.go node handlers";
-const BOTH: &[Capability] = &[Capability::LoadBalancer, Capability::Instances];
 
-pub(super) const CHECKS: [Check; 3] = [
+pub(super) const CHECKS: &[Check] = &[
     Check::must("SVC-NODES-01", "a new Node becomes a backend of every load balancer", HANDLERS, |cx| {
         Box::pin(adds_new_nodes(cx))
     })
-    .needs(BOTH),
+    .needs(LB_AND_NODES),
     Check::must("SVC-NODES-02", "a deleted Node leaves every load balancer", HANDLERS, |cx| {
         Box::pin(removes_deleted_nodes(cx))
     })
-    .needs(BOTH),
+    .needs(LB_AND_NODES),
     Check::must(
         "SVC-NODES-03",
         "the exclusion label takes a Node out, and its removal brings it back",
         "k8s.io/cloud-provider service/controller.go nodeIncludedPredicate",
         |cx| Box::pin(honours_the_exclusion_label(cx)),
     )
-    .needs(BOTH),
+    .needs(LB_AND_NODES),
 ];
 
-/// A Node with its instance, as a joining machine brings it.
-async fn join(cx: &CheckCx, suffix: &str) -> Result<Instance, Stop> {
-    let instance = cx.instance(suffix);
-    cx.put_instance(&instance).await?;
-    cx.create_node(NodePlan::new(&instance.name).backend()).await?;
-    Ok(instance)
+/// A Node that load balancers may use, with its machine.
+async fn eligible<'a>(cx: &'a CheckCx, suffix: &str) -> Result<(Machine<'a>, Node<'a>), Stop> {
+    let machine = cx.machine(machine(suffix)).await?;
+    let node = cx.node(machine.node().backend()).await?;
+    Ok((machine, node))
 }
 
-async fn is_backend(cx: &CheckCx, service: &ServiceRef, instance: &Instance, when: &str) -> Verdict {
-    let id = instance.id.clone();
-    let promise = format!("the Node is a backend {when}");
-    balancer_becomes(cx, service, &promise, format!("{id} among the backends"), move |lb| {
-        lb.backends.contains(&id)
-    })
-    .await
+fn has_backend(machine: &Machine<'_>) -> Matcher<Inventory> {
+    let id = machine.id();
+    one_balancer(format!("has {id} among its backends"), move |lb| lb.backends.contains(&id))
 }
 
-async fn is_no_backend(cx: &CheckCx, service: &ServiceRef, instance: &Instance, when: &str) -> Verdict {
-    let id = instance.id.clone();
-    let promise = format!("the Node is no backend {when}");
-    balancer_becomes(cx, service, &promise, format!("{id} not among the backends"), move |lb| {
-        !lb.backends.contains(&id)
-    })
-    .await
+fn lacks_backend(machine: &Machine<'_>) -> Matcher<Inventory> {
+    let id = machine.id();
+    one_balancer(format!("does not have {id} among its backends"), move |lb| !lb.backends.contains(&id))
 }
 
 async fn adds_new_nodes(cx: &CheckCx) -> Verdict {
-    let (first, _) = provisioned(cx, load_balancer("first").port(80)).await?;
-    let (second, _) = provisioned(cx, load_balancer("second").port(80)).await?;
-    let instance = join(cx, "new").await?;
-    is_backend(cx, &first, &instance, "of the first Service after it joined").await?;
-    is_backend(cx, &second, &instance, "of the second Service after it joined").await
+    let first = cx.service(load_balancer("first").port(80)).await?.provisioned().await?;
+    let second = cx.service(load_balancer("second").port(80)).await?.provisioned().await?;
+    let (machine, _) = eligible(cx, "new").await?;
+    first.balancer().becomes(has_backend(&machine)).when("after the Node joined").await?;
+    second.balancer().becomes(has_backend(&machine)).when("after the Node joined").await
 }
 
 async fn removes_deleted_nodes(cx: &CheckCx) -> Verdict {
-    let instance = join(cx, "leaving").await?;
-    let (service, _) = provisioned(cx, load_balancer("web").port(80)).await?;
-    is_backend(cx, &service, &instance, "while it is there").await?;
-    cx.delete_node(&instance.name).await?;
-    is_no_backend(cx, &service, &instance, "after its deletion").await
+    let (machine, node) = eligible(cx, "leaving").await?;
+    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
+    web.balancer().becomes(has_backend(&machine)).when("while the Node is there").await?;
+    node.delete().await?;
+    web.balancer().becomes(lacks_backend(&machine)).when("after the Node's deletion").await
 }
 
 async fn honours_the_exclusion_label(cx: &CheckCx) -> Verdict {
-    let instance = join(cx, "labelled").await?;
-    let (service, _) = provisioned(cx, load_balancer("web").port(80)).await?;
-    is_backend(cx, &service, &instance, "without the label").await?;
+    let (machine, node) = eligible(cx, "labelled").await?;
+    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
+    let balancer = web.balancer();
+    balancer.becomes(has_backend(&machine)).when("while the Node has no label").await?;
     for value in ["", "true", "1", "yes"] {
-        cx.patch_node(&instance.name, &json!({"metadata": {"labels": {L_EXCL: value}}})).await?;
-        is_no_backend(cx, &service, &instance, &format!("with the label's value {value:?}")).await?;
-        cx.patch_node(&instance.name, &json!({"metadata": {"labels": {L_EXCL: Value::Null}}})).await?;
-        is_backend(cx, &service, &instance, &format!("once the label (value {value:?}) is removed")).await?;
+        node.label(L_EXCL, Some(value)).await?;
+        balancer.becomes(lacks_backend(&machine)).when(format!("once the label is {value:?}")).await?;
+        node.label(L_EXCL, None).await?;
+        balancer
+            .becomes(has_backend(&machine))
+            .when(format!("once the label ({value:?}) is removed"))
+            .await?;
     }
     Ok(())
 }

@@ -1,153 +1,204 @@
 //! Updates (contract SVC-UPD).
 
-use super::{LB, balancer_becomes, provisioned};
-use crate::judges::{MaybeService, keeps_finalizer, nothing_left, publishes};
-use harness::check::{Facility, Stop, Verdict};
+use super::LB;
+use harness::check::{Capability, CheckId, Facility, Verdict};
 use harness::cloud::{Inventory, LoadBalancer, Op};
-use harness::cx::{Check, CheckCx, ServiceRef, load_balancer};
-use harness::k8s::{F_LB, has_finalizer};
+use harness::cx::matchers::{keeps_finalizer, lacks_finalizer, no_other_than, nothing_left, publishes};
+use harness::cx::{Check, CheckCx, Subject, load_balancer};
 use harness::probe::holds;
+use k8s_openapi::api::core::v1::ServiceSpec;
 use serde_json::{Value, json};
 
 const NEEDS_UPDATE: &str =
     "k8s.io/cloud-provider service/controller.go needsUpdate; kubernetes test/e2e/network/loadbalancer.go";
+const SAME: &str = "kubernetes test/e2e/network/loadbalancer.go";
 
-pub(super) const CHECKS: [Check; 3] = [
-    Check::must(
-        "SVC-UPD-01",
-        "the load balancer follows each field that matters to it",
-        NEEDS_UPDATE,
-        |cx| Box::pin(follows_each_field(cx)),
-    )
-    .needs(LB),
-    Check::must(
-        "SVC-UPD-02",
-        "edits keep the load balancer and its address",
-        "kubernetes test/e2e/network/loadbalancer.go",
-        |cx| Box::pin(keeps_identity(cx)),
-    )
-    .needs(LB),
-    Check::must(
-        "SVC-UPD-05",
-        "a Service that is no longer of type LoadBalancer loses balancer and auxiliaries, then its finalizer",
-        "k8s.io/cloud-provider service/controller.go; kubernetes service/strategy.go dropTypeDependentFields",
-        |cx| Box::pin(cleans_up_on_type_change(cx)),
-    )
-    .needs(LB)
-    .with(&[Facility::Barriers]),
+/// An edit of a Service, and how what the cloud holds for it shows that it arrived.
+struct Edit {
+    name: &'static str,
+    needs: &'static [Capability],
+    /// The title of the check that the edit arrives.
+    arrives: &'static str,
+    /// The title of the check that the edit keeps the load balancer.
+    keeps: &'static str,
+    patch: fn() -> Value,
+    /// Given what the cloud holds and the spec as the API server has it after the edit.
+    shows: fn(&Inventory, &ServiceSpec) -> bool,
+    /// What is expected, in words.
+    expected: &'static str,
+}
+
+static EDITS: [Edit; 4] = [
+    Edit {
+        name: "port",
+        needs: LB,
+        arrives: "the load balancer follows an edit of the ports",
+        keeps: "an edit of the ports keeps the load balancer and its address",
+        patch: || json!({"spec": {"ports": [{"name": "alt", "port": 8080, "protocol": "TCP"}]}}),
+        shows: |held, _| {
+            only(held).is_some_and(|lb| matches!(lb.frontends.as_slice(), [f] if f.port == 8080))
+        },
+        expected: "one frontend, on port 8080",
+    },
+    Edit {
+        name: "source-ranges",
+        needs: &[Capability::LoadBalancer, Capability::SourceRanges],
+        arrives: "the load balancer follows an edit of the source ranges",
+        keeps: "an edit of the source ranges keeps the load balancer and its address",
+        patch: || json!({"spec": {"loadBalancerSourceRanges": [RANGE]}}),
+        shows: restricted,
+        expected: "source ranges [192.0.2.0/24] on the balancer or its firewall",
+    },
+    Edit {
+        name: "affinity",
+        needs: &[Capability::LoadBalancer, Capability::Affinity],
+        arrives: "the load balancer follows an edit of the session affinity",
+        keeps: "an edit of the session affinity keeps the load balancer and its address",
+        patch: || json!({"spec": {"sessionAffinity": "ClientIP"}}),
+        shows: |held, _| only(held).is_some_and(|lb| lb.session_affinity == "ClientIP"),
+        expected: "session affinity ClientIP",
+    },
+    Edit {
+        name: "traffic-policy",
+        needs: LB,
+        arrives: "the load balancer follows an edit of the traffic policy",
+        keeps: "an edit of the traffic policy keeps the load balancer and its address",
+        patch: || json!({"spec": {"externalTrafficPolicy": "Local"}}),
+        shows: |held, spec| {
+            let asked = only(held).and_then(|lb| lb.health_check.as_ref()).map(|h| i32::from(h.port));
+            asked.is_some() && asked == spec.health_check_node_port
+        },
+        expected: "a health check on the Service's healthCheckNodePort",
+    },
 ];
 
-async fn follows_each_field(cx: &CheckCx) -> Verdict {
-    let (service, _) = provisioned(cx, load_balancer("web").port(80)).await?;
-    let ports = json!([{"name": "alt", "port": 8080, "protocol": "TCP"}]);
-    cx.patch_service(&service, &json!({"spec": {"ports": ports}})).await?;
-    balancer_becomes(
-        cx,
-        &service,
-        "a changed port arrives",
-        "one frontend, on port 8080",
-        |lb| matches!(lb.frontends.as_slice(), [f] if f.port == 8080),
-    )
-    .await?;
-    let declared = &cx.session().plan().profile.capabilities;
-    if declared.source_ranges {
-        cx.patch_service(&service, &json!({"spec": {"loadBalancerSourceRanges": ["192.0.2.0/24"]}})).await?;
-        source_ranges_become(cx, &service, "192.0.2.0/24").await?;
+const RANGE: &str = "192.0.2.0/24";
+
+fn only(held: &Inventory) -> Option<&LoadBalancer> {
+    match held.load_balancers.as_slice() {
+        [lb] => Some(lb),
+        _ => None,
     }
-    if declared.affinity {
-        cx.patch_service(&service, &json!({"spec": {"sessionAffinity": "ClientIP"}})).await?;
-        let promise = "a changed session affinity arrives";
-        balancer_becomes(cx, &service, promise, "session affinity ClientIP", |lb| {
-            lb.session_affinity == "ClientIP"
-        })
-        .await?;
-    }
-    cx.patch_service(&service, &json!({"spec": {"externalTrafficPolicy": "Local"}})).await?;
-    let stored = cx.services_api(&service.namespace).get(&service.name).await?;
-    let port = stored.spec.and_then(|s| s.health_check_node_port).unwrap_or_default() as u16;
-    let expected = format!("health check on port {port}");
-    balancer_becomes(cx, &service, "a changed traffic policy arrives", expected, move |lb| {
-        lb.health_check.as_ref().is_some_and(|h| h.port == port)
-    })
-    .await
 }
 
 /// The ranges stand on the balancer itself or on a firewall of its own, as the provider does it.
-async fn source_ranges_become(cx: &CheckCx, service: &ServiceRef, range: &'static str) -> Result<(), Stop> {
-    let restricted =
-        holds(format!("source ranges [{range}] on the balancer or its firewall"), move |all: &Inventory| {
-            let on_balancer = all.load_balancers.iter().any(|lb| lb.source_ranges == [range]);
-            let on_firewall = all.auxiliaries.iter().any(|aux| aux.spec["source_ranges"] == json!([range]));
-            on_balancer || on_firewall
-        });
-    let read = async || cx.inventory_of(service).await;
-    cx.eventually("changed source ranges arrive", cx.limits().watch(), read, restricted).await
+fn restricted(held: &Inventory, _: &ServiceSpec) -> bool {
+    let on_balancer = held.load_balancers.iter().any(|lb| lb.source_ranges == [RANGE]);
+    on_balancer || held.auxiliaries.iter().any(|aux| aux.spec["source_ranges"] == json!([RANGE]))
 }
 
-/// What is edited, the patch, and how the load balancer shows it.
-type Edit = (&'static str, Value, fn(&LoadBalancer) -> bool);
-
-async fn keeps_identity(cx: &CheckCx) -> Verdict {
-    let (service, before) = provisioned(cx, load_balancer("web").port(80)).await?;
-    let edits: [Edit; 3] = [
-        ("port", json!({"spec": {"ports": [{"name": "p80", "port": 81, "protocol": "TCP"}]}}), |lb| {
-            lb.frontends.iter().any(|f| f.port == 81)
-        }),
-        ("affinity", json!({"spec": {"sessionAffinity": "ClientIP"}}), |lb| {
-            lb.session_affinity == "ClientIP"
-        }),
-        ("policy", json!({"spec": {"externalTrafficPolicy": "Local"}}), |lb| {
-            lb.health_check.as_ref().is_some_and(|h| h.protocol == "HTTP" && h.port >= 30_000)
-        }),
-    ];
-    let affinity = cx.session().plan().profile.capabilities.affinity;
-    for (what, patch, arrived) in edits.into_iter().filter(|(what, ..)| affinity || *what != "affinity") {
-        cx.patch_service(&service, &patch).await?;
-        let (id, addresses) = (before.id.clone(), before.addresses.clone());
-        let read = async || cx.load_balancers(&service).await;
-        let expected = format!("the edit on load balancer {id} with its address unchanged");
-        let same = harness::probe::judge(expected, move |list: &Vec<LoadBalancer>| match list.as_slice() {
-            [lb] if lb.id != id => harness::probe::Seen::Never("it was replaced".to_owned()),
-            [lb] if lb.addresses != addresses => {
-                harness::probe::Seen::Never("its address changed".to_owned())
-            }
-            [lb] if arrived(lb) => harness::probe::Seen::Yes(()),
-            _ => harness::probe::Seen::NotYet(String::new()),
-        });
-        let promise = format!("an edit of the {what} arrives on the same load balancer");
-        cx.eventually(&promise, cx.limits().watch(), read, same).await?;
+/// A check for each edit: it arrives.
+pub(super) const FOLLOWS: [Check; EDITS.len()] = {
+    let (mut checks, mut at) = ([follows(0); EDITS.len()], 1);
+    while at < EDITS.len() {
+        checks[at] = follows(at);
+        at += 1;
     }
-    let read = async || Ok(cx.find_service(&service));
-    cx.eventually("the Service's ingress is unchanged", cx.limits().watch(), read, publishes(&before)).await
+    checks
+};
+
+const fn follows(at: usize) -> Check {
+    let id = CheckId::of_claim("SVC-UPD-01", EDITS[at].name);
+    let check =
+        Check::row(id, EDITS[at].arrives, NEEDS_UPDATE, |cx, at| Box::pin(follows_edit(cx, &EDITS[at])), at);
+    check.needs(EDITS[at].needs)
+}
+
+/// A check for each edit: it keeps the load balancer.
+pub(super) const KEEPS: [Check; EDITS.len()] = {
+    let (mut checks, mut at) = ([keeps(0); EDITS.len()], 1);
+    while at < EDITS.len() {
+        checks[at] = keeps(at);
+        at += 1;
+    }
+    checks
+};
+
+const fn keeps(at: usize) -> Check {
+    let id = CheckId::of_claim("SVC-UPD-02", EDITS[at].name);
+    let check = Check::row(id, EDITS[at].keeps, SAME, |cx, at| Box::pin(keeps_identity(cx, &EDITS[at])), at);
+    check.needs(EDITS[at].needs)
+}
+
+pub(super) const CHECKS: &[Check] = &[Check::must(
+    "SVC-UPD-05",
+    "a Service that is no longer of type LoadBalancer loses balancer and auxiliaries, then its finalizer",
+    "k8s.io/cloud-provider service/controller.go; kubernetes service/strategy.go dropTypeDependentFields",
+    |cx| Box::pin(cleans_up_on_type_change(cx)),
+)
+.needs(LB)
+.with(&[Facility::Barriers])];
+
+async fn follows_edit(cx: &CheckCx, edit: &'static Edit) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
+    web.patch(&(edit.patch)()).await?;
+    let spec = web.spec().await?;
+    let arrived = holds(format!("follows an edit of the {}", edit.name), move |held: &Inventory| {
+        (edit.shows)(held, &spec)
+    });
+    web.balancer().becomes(arrived.expecting(edit.expected)).await
+}
+
+async fn keeps_identity(cx: &CheckCx, edit: &'static Edit) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80)).await?;
+    let before = web.gets_published().await?;
+    web.patch(&(edit.patch)()).await?;
+    let spec = web.spec().await?;
+    let claim = format!("is the same after an edit of the {}, with {}", edit.name, edit.expected);
+    let same = no_other_than(&before, claim, move |held| (edit.shows)(held, &spec));
+    web.balancer().becomes(same).await?;
+    web.becomes(publishes(&before)).when("as before the edit").await
 }
 
 async fn cleans_up_on_type_change(cx: &CheckCx) -> Verdict {
-    let (service, lb) = provisioned(cx, load_balancer("web").port(80)).await?;
-    let barrier = cx.raise_barrier(&[Op::LbDelete], &lb.id).await?;
-    cx.patch_service(&service, &json!({"spec": {"type": "ClusterIP"}})).await?;
-    let limit = cx.limits().watch();
-    cx.eventually(
-        "the CCM asks the cloud to delete the load balancer",
-        limit,
-        async || barrier.waiting().await,
-        holds("a deletion waiting at the barrier", |waiting: &u64| *waiting > 0),
-    )
-    .await?;
-    let read = async || Ok(cx.find_service(&service));
-    let settle = cx.limits().settle();
-    cx.consistently(
-        "the finalizer stays while the cloud has the load balancer",
-        settle,
-        read,
-        keeps_finalizer(),
-    )
-    .await?;
-    barrier.release().await?;
-    let read = async || cx.inventory_of(&service).await;
-    cx.eventually("everything of it is gone from the cloud", limit, read, nothing_left(&service)).await?;
-    let let_go = holds(format!("the Service without finalizer {F_LB}"), |service: &MaybeService| {
-        service.as_ref().is_some_and(|s| !has_finalizer(s, F_LB))
-    });
-    let read = async || Ok(cx.find_service(&service));
-    cx.eventually("then the finalizer goes", limit, read, let_go).await
+    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
+    let deletion = web.cloud().holds(&[Op::LbDelete]).await?;
+    web.patch(&json!({"spec": {"type": "ClusterIP"}})).await?;
+    deletion.is_reached().await?;
+    web.keeps(keeps_finalizer()).when("while the cloud has the load balancer").await?;
+    deletion.release().await?;
+    web.balancer().becomes(nothing_left()).await?;
+    web.becomes(lacks_finalizer()).when("once the cloud holds nothing for it").await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held(fields: Value) -> Inventory {
+        let mut lb = json!({"id": "a", "name": "a", "frontends": [], "backends": [], "addresses": [], "state": "active"});
+        if let (Some(lb), Value::Object(fields)) = (lb.as_object_mut(), fields) {
+            lb.extend(fields);
+        }
+        let all = json!({"instances": [], "load_balancers": [lb], "auxiliaries": [], "routes": []});
+        serde_json::from_value(all).expect("an inventory")
+    }
+
+    #[test]
+    fn each_edit_is_seen_when_and_only_when_it_arrived() {
+        let spec = ServiceSpec { health_check_node_port: Some(30_001), ..ServiceSpec::default() };
+        let frontend = |port| json!({"port": port, "protocol": "TCP", "node_port": 30_000});
+        let check = |port| json!({"protocol": "HTTP", "path": "/healthz", "port": port});
+        let arrived = [
+            ("port", json!({"frontends": [frontend(8080)]}), json!({"frontends": [frontend(80)]})),
+            ("source-ranges", json!({"source_ranges": [RANGE]}), json!({"source_ranges": ["0.0.0.0/0"]})),
+            ("affinity", json!({"session_affinity": "ClientIP"}), json!({"session_affinity": "None"})),
+            (
+                "traffic-policy",
+                json!({"health_check": check(30_001)}),
+                json!({"health_check": check(30_002)}),
+            ),
+        ];
+        for (edit, (name, yes, no)) in EDITS.iter().zip(arrived) {
+            assert_eq!(edit.name, name);
+            assert!((edit.shows)(&held(yes), &spec), "{name}");
+            assert!(!(edit.shows)(&held(no), &spec), "{name}");
+            assert!(!(edit.shows)(&held(json!({})), &spec), "{name}");
+        }
+        let firewall =
+            json!({"id": "f", "kind": "firewall", "name": "f", "spec": {"source_ranges": [RANGE]}});
+        let mut on_firewall = held(json!({}));
+        on_firewall.auxiliaries.push(serde_json::from_value(firewall).expect("a firewall"));
+        assert!(restricted(&on_firewall, &spec));
+    }
 }

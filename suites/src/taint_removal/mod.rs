@@ -3,25 +3,24 @@
 
 mod held;
 
-use crate::judges::{expected_labels, missing_metadata};
-use crate::nodes::{becomes_initialised, joins};
+use crate::joining::{joined, registered};
+use crate::population::node_with;
 use harness::check::{Capability, Facility, Stop, Verdict};
-use harness::cloud::Op;
-use harness::cx::{Check, CheckCx, NodePlan, Ready, Suite, taint, uninitialized};
-use harness::k8s::{Change, T_UNINIT, addresses, has_taint, label, provider_id, taints};
-use harness::probe::{Observed, Seen, holds, judge};
+use harness::cx::matchers::{expected_labels, initialised, initialised_as};
+use harness::cx::{Check, CheckCx, Ready, Subject, Suite, machine, taint, uninitialized};
+use harness::k8s::{Change, T_UNINIT, Version, addresses, has_taint, label, provider_id, taints};
+use harness::probe::{Matcher, Observed, Seen, holds, matcher};
+use k8s_openapi::api::core::v1::Node;
+use std::sync::Arc;
 
 /// The suite.
 pub const SUITE: Suite = Suite {
     name: "taint-removal",
     proves: "uninitialised Nodes are initialised: the taint goes when, and only when, the cloud knows the machine",
-    tables: &[CHECKS],
+    tables: &[CHECKS, held::CHECKS, &held::FAILED_LOOKUPS],
 };
 
 const INSTANCES: &[Capability] = &[Capability::Instances];
-
-/// Reads that fail for a Node while its machine cannot be looked up.
-pub(crate) const INSTANCE_READS: &[Op] = &[Op::InstanceGet, Op::InstanceList];
 
 const CHECKS: &[Check] = &[
     Check::must(
@@ -76,23 +75,6 @@ const CHECKS: &[Check] = &[
     )
     .needs(INSTANCES),
     Check::must(
-        "NODE-INIT-10",
-        "a cloud error leaves the Node untouched, and it is initialised once the cloud answers again",
-        "k8s.io/cloud-provider node_controller.go syncNode, processNextWorkItem",
-        |cx| Box::pin(held::waits_out_cloud_errors(cx)),
-    )
-    .needs(INSTANCES)
-    .with(&[Facility::Faults])
-    .takes(35),
-    Check::must(
-        "NODE-INIT-13",
-        "a provided node IP that the cloud does not report keeps the Node tainted until it is corrected",
-        "k8s.io/cloud-provider node_controller.go getNodeModifiersFromCloudProvider; node/helpers/address.go",
-        |cx| Box::pin(held::insists_on_the_provided_ip(cx)),
-    )
-    .needs(INSTANCES)
-    .takes(31),
-    Check::must(
         "NODE-INIT-15",
         "re-initialising an unchanged Node changes no label, address or providerID",
         "k8s.io/cloud-provider node_controller.go",
@@ -108,185 +90,184 @@ const CHECKS: &[Check] = &[
     .needs(INSTANCES),
 ];
 
+/// Its taints under `example.com/` are exactly these, in this order. The controller manager adds taints of its own to
+/// Nodes; only those of the check are compared.
+fn keeps_taints(kept: &'static [&'static str]) -> Matcher<Option<Arc<Node>>> {
+    let claim = "keeps content and order of all other taints";
+    holds(claim, move |node: &Option<Arc<Node>>| {
+        let taints = node.as_ref().map(|node| taints(node)).unwrap_or_default();
+        taints.iter().filter(|t| t.starts_with("example.com/")).eq(kept)
+    })
+    .expecting(kept.join(", "))
+}
+
 async fn removes_only_its_taint(cx: &CheckCx) -> Verdict {
-    let instance = cx.instance("a");
-    cx.put_instance(&instance).await?;
-    let others = [
-        taint("example.com/first", "1", "NoSchedule"),
-        taint("example.com/second", "", "NoExecute"),
-        taint("example.com/third", "x", "PreferNoSchedule"),
-    ];
-    let [first, second, third] = others;
-    let kept = [
+    const KEPT: &[&str] = &[
         "example.com/first=1:NoSchedule",
         "example.com/second=:NoExecute",
         "example.com/third=x:PreferNoSchedule",
     ];
-    cx.create_node(NodePlan::new(&instance.name).taints(vec![first, uninitialized(), second, third])).await?;
-    let node = becomes_initialised(cx, "the taint goes", &instance.name).await?;
-    // The controller manager adds taints of its own to Nodes; only the ones of this check are compared.
-    let mine: Vec<String> = taints(&node).into_iter().filter(|t| t.starts_with("example.com/")).collect();
-    if mine != kept {
-        return Err(Stop::unmet("all other taints keep content and order", kept.join(", "), mine.join(", ")));
-    }
-    Ok(())
+    let machine = cx.machine(machine("a")).await?;
+    let taints = vec![
+        taint("example.com/first", "1", "NoSchedule"),
+        uninitialized(),
+        taint("example.com/second", "", "NoExecute"),
+        taint("example.com/third", "x", "PreferNoSchedule"),
+    ];
+    let node = cx.node(machine.node().taints(taints)).await?;
+    let seen = node.becomes(initialised()).await?;
+    node.has_shown(&Some(seen), keeps_taints(KEPT))
 }
 
 async fn initialises_earlier_nodes(cx: &CheckCx) -> Verdict {
     cx.withdraw_ccm().await?;
-    let instances = [cx.instance("a"), cx.instance("b")];
-    for instance in &instances {
-        cx.put_instance(instance).await?;
-        cx.create_node(NodePlan::new(&instance.name)).await?;
-    }
+    let (_, first) = registered(cx, machine("a")).await?;
+    let (_, second) = registered(cx, machine("b")).await?;
     cx.deploy_ccm().await?;
-    for instance in &instances {
-        becomes_initialised(cx, "a Node older than the CCM is initialised", &instance.name).await?;
+    for node in [first, second] {
+        node.becomes(initialised()).when("though older than the CCM").await?;
     }
     Ok(())
+}
+
+/// The first version of a Node, in the order of the watch, of which `fits` holds.
+fn first_version(history: &[Version<Node>], fits: impl Fn(&Node) -> bool) -> Option<&Version<Node>> {
+    history.iter().find(|version| version.change == Change::Applied && fits(&version.object))
 }
 
 async fn initialises_atomically(cx: &CheckCx) -> Verdict {
-    let instance = cx.instance("a");
-    joins(cx, &instance, NodePlan::new(&instance.name)).await?;
-    // Every version the watch showed, in its order: the first without the taint has all the rest.
-    let history = cx.session().world().nodes.history("", &instance.name);
-    let untainted = history.iter().find(|v| v.change == Change::Applied && !has_taint(&v.object, T_UNINIT));
-    let Some(version) = untainted else {
+    let (machine, node) = joined(cx, machine("a")).await?;
+    let history = node.history()?;
+    let Some(version) = first_version(&history, |node| !has_taint(node, T_UNINIT)) else {
         return Err(Stop::Error("the watch's history lost the version without the taint".to_owned()));
     };
-    let missing = missing_metadata(&version.object, &instance);
-    if missing.is_empty() {
-        return Ok(());
-    }
-    Err(Stop::unmet(
-        "the first version without the taint has everything the cloud supplies",
-        missing.join(", "),
-        version.object.observed(),
-    ))
+    let claim = "has everything the cloud supplies in the first version without the taint";
+    node.has_shown(&Some(version.object.clone()), initialised_as(claim, &machine.instance()))
 }
 
 async fn addresses_follow_the_taint(cx: &CheckCx) -> Verdict {
-    let instance = cx.instance("a");
-    joins(cx, &instance, NodePlan::new(&instance.name)).await?;
+    let (_, node) = joined(cx, machine("a")).await?;
     let wanted = ("ExternalIP".to_owned(), "198.51.100.10".to_owned());
-    cx.eventually(
-        "the cloud's addresses are on the Node",
-        cx.limits().addresses_after_taint(),
-        async || Ok(cx.find_node(&instance.name)),
-        holds("ExternalIP 198.51.100.10 among the addresses", move |node: &crate::judges::MaybeNode| {
-            node.as_ref().is_some_and(|n| addresses(n).contains(&wanted))
-        }),
-    )
-    .await?;
-    let history = cx.session().world().nodes.history("", &instance.name);
-    let at = |fits: &dyn Fn(&k8s_openapi::api::core::v1::Node) -> bool| {
-        history.iter().find(|v| fits(&v.object)).map(|v| v.at)
-    };
-    let untainted = at(&|n| !has_taint(n, T_UNINIT));
-    let addressed = at(&|n| addresses(n).len() > 1);
+    let addressed = holds("has the cloud's addresses", move |node: &Option<Arc<Node>>| {
+        node.as_ref().is_some_and(|n| addresses(n).contains(&wanted))
+    });
+    let addressed = addressed.expecting("ExternalIP 198.51.100.10 among the addresses");
+    node.becomes(addressed).within(cx.limits().addresses_after_taint()).when("after the taint went").await?;
+    let history = node.history()?;
+    let untainted = first_version(&history, |n| !has_taint(n, T_UNINIT));
+    let addressed = first_version(&history, |n| addresses(n).len() > 1);
     if let (Some(untainted), Some(addressed)) = (untainted, addressed) {
-        cx.record("addresses_after_taint_ms", addressed.saturating_duration_since(untainted).as_millis());
+        let after = addressed.at.saturating_duration_since(untainted.at);
+        cx.record("addresses_after_taint_ms", after.as_millis());
     }
     Ok(())
 }
 
+/// Its providerID is this one.
+fn has_provider_id(wanted: String) -> Matcher<Option<Arc<Node>>> {
+    let expected = format!("providerID {wanted}");
+    holds("has its machine's providerID", move |node: &Option<Arc<Node>>| {
+        node.as_ref().and_then(|node| provider_id(node)).as_deref() == Some(&wanted)
+    })
+    .expecting(expected)
+}
+
 async fn sets_provider_id(cx: &CheckCx) -> Verdict {
-    let instance = cx.instance("a");
-    cx.put_instance(&instance).await?;
-    cx.create_node(NodePlan::new(&instance.name)).await?;
-    let mut ids = Vec::new();
-    for round in 0..3 {
-        if round > 0 {
-            cx.retaint(&instance.name).await?;
-        }
-        let node = becomes_initialised(cx, "the taint goes", &instance.name).await?;
-        ids.push(provider_id(&node).unwrap_or_default());
-    }
-    let wanted = instance.provider_id.clone().unwrap_or_default();
-    if ids.iter().any(|id| *id != wanted) {
-        return Err(Stop::unmet(
-            "providerID is set and stays the same over three initialisations",
-            format!("{wanted} each time"),
-            ids.join(", "),
-        ));
+    let (machine, node) = joined(cx, machine("a")).await?;
+    node.is(has_provider_id(machine.provider_id())).await?;
+    for _ in 0..2 {
+        node.retaint().await?;
+        let again = node.becomes(initialised()).when("again").await?;
+        node.has_shown(&Some(again), has_provider_id(machine.provider_id()))?;
     }
     Ok(())
 }
 
 async fn keeps_provider_id(cx: &CheckCx) -> Verdict {
-    let instance = cx.instance("a");
-    let id = instance.provider_id.clone().unwrap_or_default();
-    let node = joins(cx, &instance, NodePlan::new(&instance.name).provider_id(&id)).await?;
-    let seen = provider_id(&node).unwrap_or_default();
-    if seen != id {
-        return Err(Stop::unmet("the providerID is kept", id, seen));
-    }
-    Ok(())
+    let machine = cx.machine(machine("a")).await?;
+    let node = cx.node(machine.node().provider_id(&machine.provider_id())).await?;
+    let seen = node.becomes(initialised()).await?;
+    node.has_shown(&Some(seen), has_provider_id(machine.provider_id()))
 }
 
 async fn prefers_provider_id(cx: &CheckCx) -> Verdict {
-    let node_name = cx.name("n");
-    let mut right = cx.instance("other-name");
-    right.instance_type = "type-right".to_owned();
-    let mut decoy = cx.instance("decoy");
-    decoy.name.clone_from(&node_name);
-    decoy.instance_type = "type-decoy".to_owned();
-    cx.put_instance(&right).await?;
-    cx.put_instance(&decoy).await?;
-    let id = right.provider_id.clone().unwrap_or_default();
-    cx.create_node(NodePlan::new(&node_name).provider_id(&id)).await?;
-    let node = becomes_initialised(cx, "the taint goes", &node_name).await?;
-    let missing = missing_metadata(&node, &right);
-    if missing.is_empty() {
-        return Ok(());
-    }
-    Err(Stop::unmet(
-        "the Node is initialised from the instance its providerID names",
-        missing.join(", "),
-        node.observed(),
-    ))
+    let name = cx.name("n");
+    let right = machine("other-name").with(|instance| instance.instance_type = "type-right".to_owned());
+    let right = cx.machine(right).await?;
+    let decoy =
+        machine("decoy").named(&name).with(|instance| instance.instance_type = "type-decoy".to_owned());
+    cx.machine(decoy).await?;
+    let node = cx.node(right.node().named(&name).provider_id(&right.provider_id())).await?;
+    let seen = node.becomes(initialised()).await?;
+    let claim = "is initialised from the machine its providerID names";
+    node.has_shown(&Some(seen), initialised_as(claim, &right.instance()))
+}
+
+/// No taint and all of these addresses; yields the Node.
+fn settled(whole: Vec<(String, String)>) -> Matcher<Option<Arc<Node>>, Arc<Node>> {
+    matcher("is initialised with all of the cloud's addresses", move |node: &Option<Arc<Node>>| match node {
+        Some(node) if !has_taint(node, T_UNINIT) && addresses(node) == whole => Seen::Yes(node.clone()),
+        _ => Seen::NotYet(String::new()),
+    })
 }
 
 async fn reinitialises_idempotently(cx: &CheckCx) -> Verdict {
-    let instance = cx.instance("a");
-    cx.put_instance(&instance).await?;
-    cx.create_node(NodePlan::new(&instance.name)).await?;
-    let mut whole = crate::addresses::node_with(&instance.addresses, &instance.name);
+    let (machine, node) = registered(cx, machine("a")).await?;
+    let instance = machine.instance();
+    let mut whole = node_with(&instance.addresses, &instance.name);
     cx.in_reported_order(&mut whole, &[]);
-    let settled = || {
-        let whole = whole.clone();
-        judge(
-            "no taint and all of the cloud's addresses",
-            move |node: &crate::judges::MaybeNode| match node {
-                Some(node) if !has_taint(node, T_UNINIT) && addresses(node) == whole => {
-                    Seen::Yes(node.clone())
-                }
-                _ => Seen::NotYet(String::new()),
-            },
-        )
-    };
     let limit = cx.limits().watch() + cx.limits().addresses_after_taint();
-    let read = async || Ok(cx.find_node(&instance.name));
-    let before = cx.eventually("the Node is initialised", limit, read, settled()).await?;
-    cx.retaint(&instance.name).await?;
-    let after = cx.eventually("the Node is initialised again", limit, read, settled()).await?;
-    let facts = |node: &k8s_openapi::api::core::v1::Node| {
+    let before = node.becomes(settled(whole.clone())).within(limit).await?;
+    node.retaint().await?;
+    let after = node.becomes(settled(whole)).within(limit).when("again").await?;
+    let facts = |node: &Node| {
         let labels: Vec<_> = expected_labels(&instance).iter().map(|(key, _)| label(node, key)).collect();
         (labels, addresses(node), provider_id(node))
     };
-    if facts(&before) != facts(&after) {
-        return Err(Stop::unmet("nothing but the taint differs", before.observed(), after.observed()));
+    if facts(&before) == facts(&after) {
+        return Ok(());
     }
-    Ok(())
+    Err(node.breaks("nothing but the taint differs", &before.observed(), &after.observed()))
 }
 
 async fn does_not_wait_for_ready(cx: &CheckCx) -> Verdict {
-    let instance = cx.instance("a");
-    cx.put_instance(&instance).await?;
-    let plan = NodePlan::new(&instance.name).ready(Ready::False).unschedulable();
+    let machine = cx.machine(machine("a")).await?;
     let taints = vec![uninitialized(), taint("node.kubernetes.io/not-ready", "", "NoSchedule")];
-    cx.create_node(plan.taints(taints)).await?;
-    becomes_initialised(cx, "a NotReady, cordoned Node is initialised", &instance.name).await?;
+    let plan = machine.node().ready(Ready::False).unschedulable().taints(taints);
+    cx.node(plan).await?.becomes(initialised()).when("though NotReady and cordoned").await?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn node(value: serde_json::Value) -> Option<Arc<Node>> {
+        serde_json::from_value(value).ok().map(Arc::new)
+    }
+
+    #[test]
+    fn other_taints_are_compared_in_order_and_without_the_controller_managers() {
+        let of = |keys: &[&str]| {
+            let taints: Vec<_> = keys.iter().map(|key| json!({"key": key, "effect": "NoSchedule"})).collect();
+            node(json!({"spec": {"taints": taints}}))
+        };
+        let kept = || keeps_taints(&["example.com/a=:NoSchedule", "example.com/b=:NoSchedule"]);
+        let yes = of(&["example.com/a", "node.kubernetes.io/not-ready", "example.com/b"]);
+        assert_eq!(kept().matches(&yes), Seen::Yes(()));
+        for other in [of(&["example.com/b", "example.com/a"]), of(&["example.com/a"]), None] {
+            assert_eq!(kept().matches(&other), Seen::when(false));
+        }
+    }
+
+    #[test]
+    fn a_provider_id_is_the_machines_own() {
+        let of = |id: &str| node(json!({"spec": {"providerID": id}}));
+        let own = || has_provider_id("p://1".to_owned());
+        assert_eq!(own().matches(&of("p://1")), Seen::Yes(()));
+        for other in [of("p://2"), of(""), None] {
+            assert_eq!(own().matches(&other), Seen::when(false));
+        }
+    }
 }

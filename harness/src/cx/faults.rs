@@ -1,0 +1,230 @@
+//! Faults and barriers: what calls about one thing meet in the cloud.
+
+use super::cloud::{absent_is_fine, passing};
+use super::{CheckCx, Subject, Undo};
+use crate::check::{Stop, SubjectName};
+use crate::cloud::{Effect, Entry, Fault as FaultSpec, Match, Op};
+use crate::probe::{Matcher, Reach, ReadError, holds};
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::time::Duration;
+
+/// A thing as the cloud's faults and barriers know it.
+#[derive(Clone)]
+pub struct Target<'a> {
+    pub(super) cx: &'a CheckCx,
+    pub(super) about: SubjectName,
+    /// Every name that a call may have for it, the one it is known by first.
+    pub(super) names: Vec<String>,
+}
+
+impl<'a> Target<'a> {
+    /// Calls are answered with this HTTP status and nothing else happens.
+    pub fn answers(&self, status: u16) -> FaultPlan<'a> {
+        self.meets(format!("answers {status}"), &[Effect::Status { status, retry_after_s: None }])
+    }
+
+    /// Calls take effect, but their answer never arrives.
+    pub fn loses_the_answer(&self) -> FaultPlan<'a> {
+        self.meets("answers that are lost", &[Effect::LoseAnswer])
+    }
+
+    /// What a call creates stays without an address for so long.
+    pub fn provisions_for(&self, time: Duration) -> FaultPlan<'a> {
+        let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        self.meets(format!("provisioning that takes {time:?}"), &[Effect::SlowProvisioning { ms }])
+    }
+
+    /// Calls meet these effects, each but the last once and the last from then on; `what` is for failures.
+    pub fn meets(&self, what: impl Into<String>, effects: &[Effect]) -> FaultPlan<'a> {
+        let (what, effects) = (what.into(), effects.to_vec());
+        FaultPlan { target: self.clone(), what, effects, ops: Vec::new(), times: None }
+    }
+
+    /// Holds these operations before they take effect.
+    ///
+    /// # Errors
+    /// When the cloud refuses.
+    pub async fn holds(&self, ops: &[Op]) -> Result<Barrier<'a>, Stop> {
+        let id = self.cx.cloud.raise_barrier(&self.matching(ops)).await?.id;
+        self.cx.on_end(Undo::Barrier(id));
+        Ok(Barrier { target: self.clone(), id })
+    }
+
+    /// One name is enough: the cloud knows the others of what is there.
+    fn matching(&self, ops: &[Op]) -> Match {
+        Match { ops: ops.to_vec(), resource: self.names.first().cloned(), ..Match::default() }
+    }
+
+    pub(super) fn concerns(&self, call: &Entry) -> bool {
+        let resource = call.resource.as_deref().map(|r| r.split_once('=').map_or(r, |(_, value)| value));
+        self.names.iter().any(|name| resource == Some(name) || call.owner.as_deref() == Some(name))
+    }
+}
+
+/// A fault to be put in force; it is when awaited.
+#[must_use = "a fault is put in force only when awaited"]
+pub struct FaultPlan<'a> {
+    target: Target<'a>,
+    what: String,
+    effects: Vec<Effect>,
+    ops: Vec<Op>,
+    times: Option<u64>,
+}
+
+impl FaultPlan<'_> {
+    /// Only for these operations.
+    pub fn to(mut self, ops: &[Op]) -> Self {
+        self.ops = ops.to_vec();
+        self
+    }
+
+    /// Only so many calls.
+    pub fn times(mut self, calls: u64) -> Self {
+        self.times = Some(calls);
+        self
+    }
+}
+
+impl<'a> IntoFuture for FaultPlan<'a> {
+    type Output = Result<Fault<'a>, Stop>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Result<Fault<'a>, Stop>> + 'a>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let FaultPlan { target, what, effects, ops, times } = self;
+            let matching = target.matching(&ops);
+            let mut ids = Vec::new();
+            for (place, effect) in effects.iter().enumerate() {
+                let last = place + 1 == effects.len();
+                let calls = if last { times } else { Some(1) };
+                let spec =
+                    FaultSpec { matching: matching.clone(), effect: effect.clone(), calls, for_ms: None };
+                let id = target.cx.cloud.inject(&spec).await?.id;
+                target.cx.on_end(Undo::Fault(id));
+                ids.push(id);
+            }
+            Ok(Fault { target, what, ids })
+        })
+    }
+}
+
+/// A fault in force until it is used up, cleared, or the check ends. Reads as the number of calls it has hit.
+#[derive(Clone)]
+pub struct Fault<'a> {
+    target: Target<'a>,
+    what: String,
+    ids: Vec<u64>,
+}
+
+impl Fault<'_> {
+    /// At least so many calls meet it, within B-WATCH.
+    ///
+    /// # Errors
+    /// [`Stop::Unmet`] when fewer do.
+    pub async fn hits(&self, calls: u64) -> Result<(), Stop> {
+        self.becomes(met_by(calls)).await
+    }
+
+    /// Ends it.
+    ///
+    /// # Errors
+    /// When the cloud does not answer.
+    pub async fn clear(self) -> Result<(), Stop> {
+        for id in &self.ids {
+            self.target.cx.cloud.clear_fault(*id).await?;
+        }
+        Ok(())
+    }
+}
+
+/// At least so many calls have met it.
+pub fn met_by(calls: u64) -> Matcher<u64> {
+    let words = if calls == 1 { "is met by a call".to_owned() } else { format!("is met by {calls} calls") };
+    holds(words, move |hits: &u64| *hits >= calls).expecting(format!("at least {calls}"))
+}
+
+impl Subject for Fault<'_> {
+    type Seen = u64;
+
+    fn cx(&self) -> &CheckCx {
+        self.target.cx
+    }
+
+    fn name(&self) -> SubjectName {
+        let Target { about, .. } = &self.target;
+        let name = format!("'{}' for {} {}", self.what, about.kind, about.name);
+        SubjectName { kind: "the fault", name, uid: about.uid.clone() }
+    }
+
+    async fn read(&self, _: Reach) -> Result<u64, ReadError> {
+        let mut hits = 0;
+        for id in &self.ids {
+            hits += self.target.cx.cloud.fault(*id).await.map_err(passing)?.hits;
+        }
+        Ok(hits)
+    }
+
+    fn concerns(&self, call: &Entry) -> bool {
+        self.target.concerns(call)
+    }
+}
+
+/// A barrier. Calls that it holds wait until it is released, at the latest by cleanup. Reads as the number of calls that
+/// wait.
+#[derive(Clone)]
+pub struct Barrier<'a> {
+    target: Target<'a>,
+    id: u64,
+}
+
+impl Barrier<'_> {
+    /// A call waits at it, within B-WATCH.
+    ///
+    /// # Errors
+    /// [`Stop::Unmet`] when none does.
+    pub async fn is_reached(&self) -> Result<(), Stop> {
+        self.becomes(holds("holds a call", |waiting: &u64| *waiting > 0)).await
+    }
+
+    /// Lets the waiting calls take effect and takes the barrier away.
+    ///
+    /// # Errors
+    /// When the cloud does not answer.
+    pub async fn release(self) -> Result<(), Stop> {
+        self.target.cx.cloud.release_barrier(self.id).await?;
+        Ok(())
+    }
+}
+
+impl Subject for Barrier<'_> {
+    type Seen = u64;
+
+    fn cx(&self) -> &CheckCx {
+        self.target.cx
+    }
+
+    fn name(&self) -> SubjectName {
+        let Target { about, .. } = &self.target;
+        let name = format!("before {} {}", about.kind, about.name);
+        SubjectName { kind: "the barrier", name, uid: about.uid.clone() }
+    }
+
+    async fn read(&self, _: Reach) -> Result<u64, ReadError> {
+        self.target.cx.cloud.barrier(self.id).await.map(|status| status.waiting).map_err(passing)
+    }
+
+    fn concerns(&self, call: &Entry) -> bool {
+        self.target.concerns(call)
+    }
+}
+
+impl CheckCx {
+    pub(super) async fn undo_fault(&self, id: u64) -> Result<(), String> {
+        absent_is_fine(self.cloud.clear_fault(id).await)
+    }
+
+    pub(super) async fn undo_barrier(&self, id: u64) -> Result<(), String> {
+        absent_is_fine(self.cloud.release_barrier(id).await.map(|_| ()))
+    }
+}

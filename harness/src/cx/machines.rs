@@ -1,0 +1,169 @@
+//! Machines: instances of the cloud, each for a Node of the check's own.
+
+use super::cloud::absent_is_fine;
+use super::{CheckCx, NodePlan, Target, Undo};
+use crate::check::{Stop, SubjectName};
+use crate::cloud::{Address, Instance, InstanceState};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+/// An address of a machine.
+pub fn address(kind: &str, address: &str) -> Address {
+    Address { kind: kind.to_owned(), address: address.to_owned() }
+}
+
+/// A machine to be put into the cloud.
+pub struct MachinePlan {
+    suffix: String,
+    change: Box<dyn FnOnce(&mut Instance)>,
+}
+
+/// A running machine with a type, zone, region and two addresses; `suffix` ends its name.
+pub fn machine(suffix: &str) -> MachinePlan {
+    MachinePlan { suffix: suffix.to_owned(), change: Box::new(|_| ()) }
+}
+
+impl MachinePlan {
+    /// Whatever else is to be different about it.
+    pub fn with(self, change: impl FnOnce(&mut Instance) + 'static) -> MachinePlan {
+        let before = self.change;
+        let change = Box::new(move |instance: &mut Instance| {
+            before(instance);
+            change(instance);
+        });
+        MachinePlan { change, ..self }
+    }
+
+    /// With exactly these addresses.
+    pub fn addresses(self, addresses: Vec<Address>) -> MachinePlan {
+        self.with(|instance| instance.addresses = addresses)
+    }
+
+    /// With another name than its Node's.
+    pub fn named(self, name: &str) -> MachinePlan {
+        let name = name.to_owned();
+        self.with(|instance| instance.name = name)
+    }
+}
+
+/// A machine in the cloud; it goes when the check ends.
+pub struct Machine<'a> {
+    cx: &'a CheckCx,
+    instance: RefCell<Instance>,
+}
+
+impl<'a> Machine<'a> {
+    /// What the cloud was told of it.
+    pub fn instance(&self) -> Instance {
+        self.instance.borrow().clone()
+    }
+
+    /// The cloud's id for it.
+    pub fn id(&self) -> String {
+        self.instance.borrow().id.clone()
+    }
+
+    /// Its name.
+    pub fn name(&self) -> String {
+        self.instance.borrow().name.clone()
+    }
+
+    /// The providerID its Node has or is to have.
+    pub fn provider_id(&self) -> String {
+        self.instance.borrow().provider_id.clone().unwrap_or_default()
+    }
+
+    /// A Node of its name, not registered yet.
+    pub fn node(&self) -> NodePlan {
+        NodePlan::of(&self.instance())
+    }
+
+    /// Faults and barriers for calls about it.
+    pub fn cloud(&self) -> Target<'a> {
+        let Instance { id, name, provider_id, .. } = self.instance();
+        let about = SubjectName { kind: "Machine", name: name.clone(), uid: Some(id.clone()) };
+        Target { cx: self.cx, about, names: [id, name].into_iter().chain(provider_id).collect() }
+    }
+
+    /// Changes what the cloud says of it.
+    ///
+    /// # Errors
+    /// As [`CheckCx::machine`].
+    pub async fn change(&self, change: impl FnOnce(&mut Instance)) -> Result<(), Stop> {
+        let mut changed = self.instance();
+        change(&mut changed);
+        self.cx.put_instance(&changed).await?;
+        *self.instance.borrow_mut() = changed;
+        Ok(())
+    }
+
+    /// Shuts it down: it still exists.
+    ///
+    /// # Errors
+    /// When the cloud refuses.
+    pub async fn stop(&self) -> Result<(), Stop> {
+        self.change(|instance| instance.state = InstanceState::Stopped).await
+    }
+
+    /// Starts it again.
+    ///
+    /// # Errors
+    /// When the cloud refuses.
+    pub async fn start(&self) -> Result<(), Stop> {
+        self.change(|instance| instance.state = InstanceState::Running).await
+    }
+
+    /// Takes it away, as a cloud's operator would.
+    ///
+    /// # Errors
+    /// When the cloud refuses.
+    pub async fn delete(&self) -> Result<(), Stop> {
+        Ok(self.cx.cloud.remove_instance(&self.id()).await?)
+    }
+}
+
+impl CheckCx {
+    /// Puts a machine into the cloud.
+    ///
+    /// # Errors
+    /// [`Stop::NotObservable`] when the cloud's API cannot show its addresses; else that the cloud refuses.
+    pub async fn machine(&self, plan: MachinePlan) -> Result<Machine<'_>, Stop> {
+        let profile = &self.session.plan().profile;
+        let name = self.name(&plan.suffix);
+        let id = profile.instance_ids().make(&name);
+        let mut instance = Instance {
+            provider_id: Some(profile.provider_id.render(&id)),
+            id,
+            name,
+            instance_type: "m1.small".to_owned(),
+            zone: profile.location.zone.clone(),
+            region: profile.location.region.clone(),
+            addresses: vec![address("InternalIP", "192.0.2.10"), address("ExternalIP", "198.51.100.10")],
+            labels: BTreeMap::new(),
+            state: InstanceState::Running,
+        };
+        (plan.change)(&mut instance);
+        self.put_instance(&instance).await?;
+        Ok(Machine { cx: self, instance: RefCell::new(instance) })
+    }
+
+    /// Brings addresses, type and value, into the order in which the CCM reports them; provided ones come first.
+    pub fn in_reported_order(&self, addresses: &mut [(String, String)], provided: &[&str]) {
+        self.session.in_reported_order(addresses, provided);
+    }
+
+    async fn put_instance(&self, instance: &Instance) -> Result<(), Stop> {
+        let cloud = &self.cloud;
+        if let Some(lack) = cloud.shown().lacks(&instance.addresses) {
+            let dialect = &self.session.plan().profile.dialect;
+            return Err(Stop::NotObservable(format!("the API of {dialect} cannot show it: {lack}")));
+        }
+        cloud.put_instance(instance).await?;
+        self.on_end(Undo::Instance(instance.id.clone()));
+        Ok(())
+    }
+
+    pub(super) async fn undo_instance(&self, id: &str) -> Result<(), String> {
+        absent_is_fine(self.cloud.remove_instance(id).await)
+    }
+}

@@ -1,0 +1,13 @@
+//! What checks expect of Nodes, Services and what the cloud holds for them, in words and as matchers. Pure.
+
+mod balancers;
+mod nodes;
+mod services;
+#[cfg(test)]
+pub(super) mod tests;
+
+pub use balancers::{at_least_one, no_other_than, nothing_left, one_active, one_balancer};
+pub use nodes::{
+    expected_labels, has_addresses, has_labels, initialised, initialised_as, missing_metadata, untouched,
+};
+pub use services::{keeps_finalizer, lacks_finalizer, publishes, publishes_nothing, waits_to_be_deleted};

@@ -1,0 +1,91 @@
+//! Nodes.
+
+use crate::cloud::Instance;
+use crate::k8s::{
+    B_REGION, B_TYPE, B_ZONE, L_REGION, L_TYPE, L_ZONE, T_UNINIT, addresses, has_taint, label, provider_id,
+    show_addresses,
+};
+use crate::probe::{Matcher, Seen, holds, matcher};
+use k8s_openapi::api::core::v1::Node;
+use std::sync::Arc;
+
+type MaybeNode = Option<Arc<Node>>;
+
+/// It is there and no longer uninitialised; yields it.
+pub fn initialised() -> Matcher<MaybeNode, Arc<Node>> {
+    matcher("is initialised", |node: &MaybeNode| match node {
+        Some(node) if !has_taint(node, T_UNINIT) => Seen::Yes(node.clone()),
+        Some(_) => Seen::NotYet(String::new()),
+        None => Seen::NotYet("no such Node".to_owned()),
+    })
+    .expecting(format!("a Node without the taint {T_UNINIT}"))
+}
+
+/// It still carries the uninitialized taint and nothing the cloud would have given it.
+pub fn untouched() -> Matcher<MaybeNode> {
+    let nothing =
+        |n: &Node| provider_id(n).is_none() && label(n, L_ZONE).is_none() && label(n, B_ZONE).is_none();
+    holds("is not touched", move |node: &MaybeNode| {
+        node.as_ref().is_some_and(|n| has_taint(n, T_UNINIT) && nothing(n))
+    })
+    .expecting(format!("a Node with the taint {T_UNINIT}, no providerID and no zone label"))
+}
+
+/// Its addresses are exactly these, in this order.
+pub fn has_addresses(wanted: Vec<(String, String)>) -> Matcher<MaybeNode> {
+    let claim = format!("has the addresses {}", show_addresses(&wanted));
+    holds(claim, move |node: &MaybeNode| node.as_ref().is_some_and(|n| addresses(n) == wanted))
+}
+
+/// Zone, region and type labels of both generations, as the machine says; none for what the cloud leaves empty.
+pub fn expected_labels(instance: &Instance) -> Vec<(&'static str, String)> {
+    [
+        (L_ZONE, &instance.zone),
+        (B_ZONE, &instance.zone),
+        (L_REGION, &instance.region),
+        (B_REGION, &instance.region),
+        (L_TYPE, &instance.instance_type),
+        (B_TYPE, &instance.instance_type),
+    ]
+    .into_iter()
+    .filter(|(_, value)| !value.is_empty())
+    .map(|(key, value)| (key, value.clone()))
+    .collect()
+}
+
+/// What is missing of an initialised Node, in words; empty when nothing is.
+pub fn missing_metadata(node: &Node, instance: &Instance) -> Vec<String> {
+    let mut missing: Vec<String> = expected_labels(instance)
+        .into_iter()
+        .filter(|(key, value)| label(node, key).as_deref() != Some(value))
+        .map(|(key, value)| format!("label {key}={value}"))
+        .collect();
+    if instance.provider_id.is_some() && provider_id(node).is_none() {
+        missing.push("spec.providerID".to_owned());
+    }
+    missing
+}
+
+/// It has everything the cloud supplies of that machine.
+pub fn initialised_as(claim: &str, instance: &Instance) -> Matcher<MaybeNode> {
+    let instance = instance.clone();
+    let labels: Vec<String> = expected_labels(&instance).iter().map(|(k, v)| format!("{k}={v}")).collect();
+    let expected = format!("a Node with a providerID and the labels {}", labels.join(", "));
+    matcher(claim, move |node: &MaybeNode| match node {
+        None => Seen::NotYet("no such Node".to_owned()),
+        Some(node) => match missing_metadata(node, &instance) {
+            missing if missing.is_empty() => Seen::Yes(()),
+            missing => Seen::NotYet(format!("missing: {}", missing.join(", "))),
+        },
+    })
+    .expecting(expected)
+}
+
+/// It carries these labels with these values.
+pub fn has_labels(wanted: Vec<(&'static str, String)>) -> Matcher<MaybeNode> {
+    let words: Vec<String> = wanted.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    holds(format!("has the labels {}", words.join(", ")), move |node: &MaybeNode| {
+        node.as_ref()
+            .is_some_and(|n| wanted.iter().all(|(key, value)| label(n, key).as_deref() == Some(value)))
+    })
+}

@@ -1,0 +1,135 @@
+//! Matchers: pure values that say what they expect and whether an observation fulfils it.
+
+/// What a matcher makes of an observation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Seen<T> {
+    /// The promise is fulfilled.
+    Yes(T),
+    /// Not yet, and why.
+    NotYet(String),
+    /// It never will be: the wait ends at once.
+    Never(String),
+}
+
+impl Seen<()> {
+    /// `Yes` when it holds, `NotYet` with no words of its own when it does not.
+    pub fn when(holds: bool) -> Seen<()> {
+        if holds { Seen::Yes(()) } else { Seen::NotYet(String::new()) }
+    }
+}
+
+/// Says in words what it expects and matches observations of type `O`, yielding a `T`.
+pub struct Matcher<O, T = ()> {
+    claim: String,
+    expected: Option<String>,
+    verdict: Verdict<O, T>,
+}
+
+type Verdict<O, T> = Box<dyn Fn(&O) -> Seen<T>>;
+
+impl<O: 'static, T: 'static> Matcher<O, T> {
+    /// What it says of its subject, to be read after the subject's name: `is initialised`.
+    pub fn claim(&self) -> &str {
+        &self.claim
+    }
+
+    /// The words for 'expected': what exactly fulfils the claim.
+    pub fn expected(&self) -> &str {
+        self.expected.as_deref().unwrap_or(&self.claim)
+    }
+
+    /// What it makes of one observation.
+    pub fn matches(&self, observation: &O) -> Seen<T> {
+        (self.verdict)(observation)
+    }
+
+    /// With words of its own for 'expected', where the claim does not say what exactly fulfils it.
+    #[must_use]
+    pub fn expecting(mut self, expected: impl Into<String>) -> Matcher<O, T> {
+        self.expected = Some(expected.into());
+        self
+    }
+
+    /// The same, whatever it yields.
+    pub fn only(self) -> Matcher<O> {
+        let verdict = self.verdict;
+        Matcher {
+            claim: self.claim,
+            expected: self.expected,
+            verdict: Box::new(move |observation| match verdict(observation) {
+                Seen::Yes(_) => Seen::Yes(()),
+                Seen::NotYet(why) => Seen::NotYet(why),
+                Seen::Never(why) => Seen::Never(why),
+            }),
+        }
+    }
+}
+
+/// A matcher from its claim and a function.
+pub fn matcher<O, T>(claim: impl Into<String>, verdict: impl Fn(&O) -> Seen<T> + 'static) -> Matcher<O, T> {
+    Matcher { claim: claim.into(), expected: None, verdict: Box::new(verdict) }
+}
+
+/// A matcher from its claim and a predicate.
+pub fn holds<O>(claim: impl Into<String>, predicate: impl Fn(&O) -> bool + 'static) -> Matcher<O> {
+    matcher(claim, move |observation| Seen::when(predicate(observation)))
+}
+
+/// The object is not there.
+pub fn gone<O: 'static>() -> Matcher<Option<O>> {
+    holds("is gone", |observation: &Option<O>| observation.is_none()).expecting("no such object")
+}
+
+/// The object is there.
+pub fn present<O: 'static>() -> Matcher<Option<O>> {
+    holds("is there", |observation: &Option<O>| observation.is_some())
+}
+
+/// Of two observations each fulfils its own.
+pub fn both<A: 'static, B: 'static>(first: Matcher<A>, second: Matcher<B>) -> Matcher<(A, B)> {
+    let claim = format!("{}, and {}", first.claim(), second.claim());
+    let expected = format!("{}; {}", first.expected(), second.expected());
+    let verdict = move |(a, b): &(A, B)| match first.matches(a) {
+        Seen::Yes(()) => second.matches(b),
+        other => other,
+    };
+    matcher(claim, verdict).expecting(expected)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn matchers_say_what_they_expect_and_match_literals() {
+        let one = holds("is one", |n: &u8| *n == 1).expecting("1");
+        assert_eq!((one.claim(), one.expected()), ("is one", "1"));
+        assert_eq!((one.matches(&1), one.matches(&2)), (Seen::Yes(()), Seen::NotYet(String::new())));
+        let odd =
+            matcher("is odd", |n: &u8| if n % 2 == 1 { Seen::Yes(*n) } else { Seen::Never("even".into()) });
+        assert_eq!((odd.expected(), odd.matches(&3)), ("is odd", Seen::Yes(3)));
+        let odd = odd.only();
+        assert_eq!((odd.matches(&3), odd.matches(&4)), (Seen::Yes(()), Seen::Never("even".into())));
+    }
+
+    #[test]
+    fn what_is_there_is_not_gone() {
+        assert_eq!(
+            (gone().matches(&None::<u8>), present().matches(&Some(1))),
+            (Seen::Yes(()), Seen::Yes(()))
+        );
+        assert_eq!(
+            (gone().matches(&Some(1)), present().matches(&None::<u8>)),
+            (Seen::when(false), Seen::when(false))
+        );
+    }
+
+    #[test]
+    fn both_have_to_hold() {
+        let two = || both(holds("is one", |n: &u8| *n == 1), gone::<u8>());
+        assert_eq!(two().claim(), "is one, and is gone");
+        assert_eq!(two().matches(&(1, None)), Seen::Yes(()));
+        assert_eq!(two().matches(&(2, None)), Seen::when(false));
+        assert_eq!(two().matches(&(1, Some(1))), Seen::when(false));
+    }
+}

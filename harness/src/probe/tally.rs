@@ -1,0 +1,115 @@
+//! How a wait went.
+
+use super::ReadError;
+use std::fmt;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Below this a pause between two reads says nothing of the machine, whatever the limit.
+const STALL_AT_LEAST: Duration = Duration::from_secs(2);
+
+/// Counts reads while a wait lasts.
+#[derive(Debug)]
+pub(super) struct Tally {
+    began: Instant,
+    /// When something was read last; at first when the wait began.
+    read: Instant,
+    longest_gap: Duration,
+    reads: u64,
+    errors: u64,
+    last_error: Option<(Instant, ReadError)>,
+}
+
+impl Tally {
+    pub(super) fn begin() -> Tally {
+        let now = Instant::now();
+        Tally { began: now, read: now, longest_gap: Duration::ZERO, reads: 0, errors: 0, last_error: None }
+    }
+
+    pub(super) fn began(&self) -> Instant {
+        self.began
+    }
+
+    /// A read succeeded just now.
+    pub(super) fn succeeded(&mut self) {
+        let now = Instant::now();
+        self.reads += 1;
+        self.longest_gap = self.longest_gap.max(now - self.read);
+        self.read = now;
+    }
+
+    /// A read failed just now.
+    pub(super) fn failed(&mut self, error: ReadError) {
+        self.reads += 1;
+        self.errors += 1;
+        self.last_error = Some((Instant::now(), error));
+    }
+
+    /// Whether for more than half of `limit` nothing could be read: then the wait says nothing of the CCM.
+    pub(super) fn stalled(&self, limit: Duration) -> bool {
+        self.longest_gap > (limit / 2).max(STALL_AT_LEAST)
+    }
+
+    pub(super) fn ended(&self, ending: Ending, seen: Option<String>) -> Ended {
+        let now = Instant::now();
+        Ended {
+            ending,
+            seen,
+            waited: now - self.began,
+            reads: self.reads,
+            read_errors: self.errors,
+            last_read_error: self.last_error.as_ref().map(|(at, error)| (error.text.clone(), now - *at)),
+            longest_gap: self.longest_gap,
+        }
+    }
+}
+
+/// What became of a promise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// It was kept.
+    Met,
+    /// It was broken.
+    Broken,
+    /// It could not be told: reads failed, or this machine stalled.
+    Untold,
+}
+
+/// How a wait ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// What became of the promise.
+    pub ending: Ending,
+    /// What was last seen, in words; not filled in for a promise that was kept.
+    pub seen: Option<String>,
+    /// How long was waited.
+    pub waited: Duration,
+    /// How often something was read, or tried to.
+    pub reads: u64,
+    /// How many of these reads failed.
+    pub read_errors: u64,
+    /// The last failed read, and how long before the end it was.
+    pub last_read_error: Option<(String, Duration)>,
+    /// The longest time between two reads that succeeded.
+    pub longest_gap: Duration,
+}
+
+impl fmt::Display for Ended {
+    /// The figures in one line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let s = |duration: Duration| duration.as_secs_f64();
+        let reads = if self.reads == 1 { "read" } else { "reads" };
+        write!(
+            f,
+            "{:.1}s, {} {reads}, at most {:.1}s apart",
+            s(self.waited),
+            self.reads,
+            s(self.longest_gap)
+        )?;
+        if let Some((error, ago)) = &self.last_read_error {
+            let errors = if self.read_errors == 1 { "read error" } else { "read errors" };
+            write!(f, ", {} {errors} (last: {error}, {:.1}s before the end)", self.read_errors, s(*ago))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,170 @@
+//! Waits under a clock of their own.
+
+use super::*;
+use crate::check::{Stop, SubjectName};
+use std::cell::Cell;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::time::{Instant, advance};
+
+const S: fn(u64) -> Duration = Duration::from_secs;
+
+fn promise(span: Span) -> Promise {
+    let subject = SubjectName { kind: "Counter", name: "c".into(), uid: Some("u1".into()) };
+    Promise { text: "Counter c is two".into(), subject: Some(subject), expected: "2".into(), span }
+}
+
+fn is(wanted: u64) -> Matcher<u64> {
+    holds("is it", move |n: &u64| *n == wanted)
+}
+
+/// Waits for what a read yields.
+async fn wait(
+    span: Span,
+    wanted: u64,
+    read: impl AsyncFnMut(Reach) -> Result<u64, ReadError>,
+) -> Result<(), Stop> {
+    Probe::new(Pulse::default()).wait(&promise(span), &mut Reading::new(read, &is(wanted))).await
+}
+
+fn text(outcome: Result<(), Stop>) -> String {
+    match outcome {
+        Ok(()) => "kept".to_owned(),
+        Err(Stop::Unmet(unmet)) => format!("broken\n{unmet}"),
+        Err(Stop::Error(text)) => format!("untold\n{text}"),
+        Err(Stop::NotObservable(text)) => format!("not observable\n{text}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_ends_at_the_first_match() {
+    let (began, mut reads) = (Instant::now(), 0);
+    let counts = async |_| {
+        reads += 1;
+        Ok(reads)
+    };
+    assert_eq!(text(wait(Span::Within(S(60)), 3, counts).await), "kept");
+    assert!(began.elapsed() < S(3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broken_promise_says_of_what_expected_seen_and_waited() {
+    insta::assert_snapshot!(text(wait(Span::Within(S(3)), 2, async |_| Ok(1)).await), @r"
+    broken
+    promise:   Counter c is two
+    subject:   Counter c (uid u1)
+    expected:  2
+    last seen: 1
+    waited:    3.0s, 7 reads, at most 0.5s apart
+    ");
+}
+
+#[tokio::test(start_paused = true)]
+async fn never_ends_a_wait_at_once_and_a_refused_read_is_the_environments() {
+    let never = matcher::<u64, ()>("grows", |_| Seen::Never("it shrinks".into()));
+    let probe = Probe::new(Pulse::default());
+    let outcome = probe.wait(&promise(Span::Within(S(60))), &mut Reading::new(async |_| Ok(1), &never)).await;
+    assert!(text(outcome).contains("last seen: 1 (it shrinks)\nwaited:    0.0s, 1 read,"));
+    let refused = async |_| Err(ReadError { text: "403".into(), fatal: true });
+    assert_eq!(
+        text(wait(Span::Within(S(60)), 2, refused).await),
+        "untold\nwhether the promise 'Counter c is two' was kept cannot be told: Counter c (uid u1): 403 (waited 0.0s, 0 reads, at most 0.0s apart)"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_has_to_hold_is_watched_for_the_whole_window() {
+    let began = Instant::now();
+    assert_eq!(text(wait(Span::Throughout(S(20)), 1, async |_| Ok(1)).await), "kept");
+    assert!(began.elapsed() >= S(20));
+    let mut reads = 0;
+    let grows = async |_| {
+        reads += 1;
+        Ok(reads)
+    };
+    let broken = text(wait(Span::Throughout(S(20)), 1, grows).await);
+    assert!(broken.contains("expected:  for 20s: 2\nlast seen: 2\n"), "{broken}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_read_asks_the_origin() {
+    // The copy stands still; the origin has moved on, and that is what counts.
+    let read = async |reach| Ok(if reach == Reach::Origin { 2 } else { 1 });
+    assert_eq!(text(wait(Span::Within(S(10)), 2, read).await), "kept");
+    assert!(text(wait(Span::Throughout(S(10)), 1, read).await).contains("last seen: 2"));
+    let asked = Cell::new(Vec::new());
+    let read = async |reach| {
+        let mut all = asked.take();
+        all.push(reach);
+        asked.set(all);
+        Ok(1)
+    };
+    assert_eq!(text(wait(Span::Throughout(S(2)), 1, read).await), "kept");
+    let asked = asked.take();
+    let (last, before) = asked.split_last().expect("something was read");
+    assert_eq!(*last, Reach::Origin);
+    assert!(before.iter().all(|reach| *reach == Reach::Nearest));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_read_at_the_end_cannot_be_told() {
+    let broken_watch = || ReadError::passing("the watch on Nodes is broken");
+    for span in [Span::Within(S(4)), Span::Throughout(S(4))] {
+        let said = text(wait(span, 2, async |_| Err(broken_watch())).await);
+        assert!(said.contains("it could not be read at the end: the watch on Nodes is broken"), "{said}");
+        assert!(
+            said.contains("9 read errors (last: the watch on Nodes is broken, 0.0s before the end)"),
+            "{said}"
+        );
+    }
+    // A broken copy is made good by the origin, and the text says so.
+    let read = async |reach| if reach == Reach::Origin { Ok(1) } else { Err(broken_watch()) };
+    let said = text(wait(Span::Within(S(3)), 2, read).await);
+    assert!(said.starts_with("untold"), "nothing was read for most of the time: {said}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_stalls_is_not_the_ccms_fault() {
+    // Each look takes as long as the machine is stalled.
+    let stalled_by = |stall: u64| {
+        async move |_| {
+            advance(S(stall)).await;
+            Ok(1)
+        }
+    };
+    let said = text(wait(Span::Within(S(10)), 2, stalled_by(6)).await);
+    assert!(said.contains("for more than half of the time nothing could be read"), "{said}");
+    assert!(said.contains("at most 6"), "{said}");
+    assert!(text(wait(Span::Within(S(10)), 2, stalled_by(1)).await).starts_with("broken"));
+    assert!(text(wait(Span::Throughout(S(10)), 1, stalled_by(6)).await).starts_with("untold"));
+    assert_eq!(text(wait(Span::Throughout(S(10)), 1, stalled_by(1)).await), "kept");
+    // What is seen in spite of it is seen.
+    assert_eq!(text(wait(Span::Within(S(10)), 1, stalled_by(6)).await), "kept");
+}
+
+#[derive(Clone, Debug, Default)]
+struct Notes(Arc<Mutex<Vec<String>>>);
+
+impl Observer for Notes {
+    fn begins(&self, wait: u32, promise: &Promise) {
+        self.0.lock().expect("fine").push(format!("{wait} begins: {}", promise.text));
+    }
+    fn ends(&self, wait: u32, _: &Promise, ended: &Ended) {
+        self.0.lock().expect("fine").push(format!("{wait} {:?}: {:?}", ended.ending, ended.seen));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_observer_is_told_of_each_wait() {
+    let notes = Notes::default();
+    let probe = Probe::new(Pulse::default()).observed_by(Box::new(notes.clone()));
+    for wanted in [1, 2] {
+        let _ =
+            probe.wait(&promise(Span::Within(S(1))), &mut Reading::new(async |_| Ok(1), &is(wanted))).await;
+    }
+    assert_eq!(
+        *notes.0.lock().expect("fine"),
+        ["1 begins: Counter c is two", "1 Met: None", "2 begins: Counter c is two", "2 Broken: Some(\"1\")"]
+    );
+    assert_eq!(probe.used_percent(), Some(100));
+}

@@ -1,0 +1,113 @@
+//! The leader crashes: another replica takes over, and the two never work at once (HA-03, -04).
+
+use super::order::overlap;
+use super::{ELECTION, ELECTION_AND_LB, KILL};
+use harness::check::{Stop, Verdict};
+use harness::cloud::Entry;
+use harness::cx::matchers::initialised;
+use harness::cx::{
+    Check, CheckCx, Crash, Service, Subject, holder_of, load_balancer, machine, some_calls, taken_over,
+    transitions_of,
+};
+use harness::probe::{Matcher, Observed, holds, pause};
+use k8s_openapi::api::coordination::v1::Lease;
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::must(
+        "HA-03",
+        "when the leader crashes another replica takes over",
+        "k8s.io/client-go tools/leaderelection",
+        |cx| Box::pin(fails_over(cx)),
+    )
+    .needs(ELECTION)
+    .with(KILL)
+    .at_the_crash()
+    .takes(10),
+    Check::must(
+        "HA-04",
+        "the old leader's last mutating request precedes the new leader's first",
+        "k8s.io/client-go tools/leaderelection: old stops before new starts",
+        |cx| Box::pin(never_overlaps(cx)),
+    )
+    .needs(ELECTION_AND_LB)
+    .with(KILL)
+    .at_the_crash()
+    .takes(10),
+];
+
+/// How often a Service is edited to have the leader write.
+const EDIT_EVERY: Duration = Duration::from_millis(250);
+
+/// Somebody else holds it than before the crash, and one crash was one transition.
+fn succeeds(crash: &Crash) -> Matcher<Option<Arc<Lease>>> {
+    let (holder, transitions) = (crash.holder.clone(), crash.transitions + 1);
+    let expected = format!(
+        "{transitions} transitions and another holder than {}",
+        holder.as_deref().unwrap_or("nobody")
+    );
+    holds("has changed hands once", move |lease: &Option<Arc<Lease>>| {
+        lease.as_ref().is_some_and(|l| holder_of(l) != holder && transitions_of(l) == transitions)
+    })
+    .expecting(expected)
+}
+
+async fn fails_over(cx: &CheckCx) -> Verdict {
+    let crash = cx.leader_crash().await?;
+    let lease = cx.lease();
+    let taken = lease.becomes(taken_over(crash.transitions)).within(cx.limits().failover()).await?;
+    cx.record("failover_ms", crash.at.elapsed().as_millis());
+    lease.has_shown(&Some(taken), succeeds(&crash))?;
+    // The successor works: a Node that joins now is initialised.
+    let machine = cx.machine(machine("after")).await?;
+    let node = cx.node(machine.node()).await?;
+    node.becomes(initialised()).within(2 * cx.limits().watch()).when("by the new leader").await?;
+    Ok(())
+}
+
+/// Edits a Service for ever: every edit is a mutating request of whoever leads. Ends only when an edit fails.
+async fn edits(web: &Service<'_>) -> Stop {
+    let mut round = 0;
+    loop {
+        round += 1;
+        let ports = json!([{"port": 80 + round % 2, "protocol": "TCP"}]);
+        if let Err(stop) = web.patch(&json!({"spec": {"ports": ports}})).await {
+            return stop;
+        }
+        pause(EDIT_EVERY).await;
+    }
+}
+
+/// The leader writes, crashes, and another replica writes; yields who led.
+async fn change_of_leader(cx: &CheckCx, mark: u64) -> Result<String, Stop> {
+    let writes = cx.cloud().calls().writes().since(mark);
+    writes.becomes(some_calls()).when("by the leader").await?;
+    let Crash { replica, transitions, .. } = cx.leader_crash().await?;
+    cx.lease().becomes(taken_over(transitions)).within(cx.limits().failover()).await?;
+    let old = replica.clone();
+    let others = writes.that(move |call: &Entry| call.credential.as_deref() != Some(&old));
+    others.becomes(some_calls()).when("by the new leader").await?;
+    Ok(replica)
+}
+
+async fn never_overlaps(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("busy").port(80)).await?.provisioned().await?;
+    cx.crash_is_near().await?;
+    let mark = cx.cloud().mark()?;
+    // Steady work before, during and after the crash.
+    let leader = tokio::select! {
+        stop = edits(&web) => return Err(stop),
+        outcome = change_of_leader(cx, mark) => outcome?,
+    };
+    let writes = cx.cloud().calls().writes().since(mark);
+    match overlap(&writes.list().await?, &leader) {
+        None => Ok(()),
+        Some(overlap) => Err(writes.breaks(
+            "the old leader's last write precedes the new one's first",
+            &format!("replica {leader} silent before replica {} writes", overlap.early),
+            &overlap.around.iter().map(Observed::observed).collect::<Vec<_>>().join("; "),
+        )),
+    }
+}

@@ -1,0 +1,154 @@
+//! While nobody disturbs it: one replica writes, the Lease is kept, the standbys are quiet (HA-01, -02, -06).
+
+use super::{ELECTION, ELECTION_AND_LB};
+use harness::check::{Facility, SubjectName, Verdict};
+use harness::cloud::Entry;
+use harness::cx::{Check, CheckCx, Lease, Subject, callers, held, load_balancer, no_calls, runs};
+use harness::probe::{Matcher, Reach, ReadError, Seen, gone, holds, matcher};
+use k8s_openapi::api::coordination::v1 as core;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::must(
+        "HA-01",
+        "leader election is on, and exactly one replica makes mutating requests",
+        "k8s.io/component-base config/v1alpha1/defaults.go; k8s.io/client-go tools/leaderelection",
+        |cx| Box::pin(has_one_writer(cx)),
+    )
+    .needs(ELECTION_AND_LB),
+    Check::must(
+        "HA-02",
+        "the Lease names its holder as HOSTNAME_UUID and is renewed about every retry period",
+        "k8s.io/cloud-provider app/controllermanager.go Run; k8s.io/client-go tools/leaderelection",
+        |cx| Box::pin(keeps_a_proper_lease(cx)),
+    )
+    .needs(ELECTION)
+    .of_the_framework()
+    .takes(10),
+    Check::must(
+        "HA-06",
+        "standbys make no mutating request to the cloud",
+        "k8s.io/cloud-provider app/controllermanager.go: the cloud is initialised after the election",
+        |cx| Box::pin(standbys_stay_quiet(cx)),
+    )
+    .needs(ELECTION_AND_LB)
+    .with(&[Facility::Standby])
+    .takes(5),
+];
+
+/// They were made by one replica.
+fn of_one_replica() -> Matcher<Vec<Entry>> {
+    matcher("come from exactly one replica", |calls: &Vec<Entry>| match callers(calls) {
+        who if who.len() == 1 => Seen::Yes(()),
+        who => Seen::NotYet(format!("credentials {who:?}")),
+    })
+}
+
+async fn has_one_writer(cx: &CheckCx) -> Verdict {
+    cx.lease().becomes(held()).await?;
+    let mark = cx.cloud().mark()?;
+    for name in ["one", "two", "three"] {
+        cx.service(load_balancer(name).port(80)).await?.provisioned().await?;
+    }
+    cx.cloud().calls().writes().since(mark).is(of_one_replica()).await
+}
+
+/// The Lease is as the framework writes it, for a lease of so many seconds. HOSTNAME_UUID: what follows the last
+/// underscore is a UUID of 36 characters.
+fn proper(seconds: i32) -> Matcher<Option<Arc<core::Lease>>> {
+    matcher("is as the framework writes it", move |lease: &Option<Arc<core::Lease>>| {
+        let Some(spec) = lease.as_ref().and_then(|l| l.spec.as_ref()) else {
+            return Seen::NotYet("no Lease".to_owned());
+        };
+        let identity = spec.holder_identity.as_deref().and_then(|h| h.rsplit_once('_'));
+        let named = identity.is_some_and(|(host, uuid)| {
+            !host.is_empty() && uuid.len() == 36 && uuid.matches('-').count() == 4
+        });
+        let complete =
+            spec.acquire_time.is_some() && spec.renew_time.is_some() && spec.lease_transitions.is_some();
+        Seen::when(named && complete && spec.lease_duration_seconds == Some(seconds))
+    })
+    .expecting(format!(
+        "holder HOSTNAME_UUID, leaseDurationSeconds {seconds}, renewTime, acquireTime and leaseTransitions set"
+    ))
+}
+
+/// How often a Lease has been renewed since some moment.
+struct Renewals<'a> {
+    lease: &'a Lease<'a>,
+    before: BTreeSet<String>,
+}
+
+impl Subject for Renewals<'_> {
+    type Seen = usize;
+
+    fn cx(&self) -> &CheckCx {
+        self.lease.cx()
+    }
+
+    fn name(&self) -> SubjectName {
+        self.lease.name()
+    }
+
+    async fn read(&self, _: Reach) -> Result<usize, ReadError> {
+        Ok(self.lease.renewals()?.difference(&self.before).count())
+    }
+
+    fn concerns(&self, call: &Entry) -> bool {
+        self.lease.concerns(call)
+    }
+}
+
+async fn keeps_a_proper_lease(cx: &CheckCx) -> Verdict {
+    let (lease, timing) = (cx.lease(), cx.limits().lease());
+    lease.becomes(proper(i32::try_from(timing.duration.as_secs()).unwrap_or(15))).await?;
+    let renewals = Renewals { lease: &lease, before: lease.renewals()? };
+    // Three more renewals in four periods and a half: about one a period, whatever the jitter.
+    let limit = timing.retry_period * 4 + timing.retry_period / 2 + Duration::from_secs(1);
+    let often = holds("is renewed about every retry period", |count: &usize| *count >= 3);
+    renewals.becomes(often.expecting("three renewals")).within(limit).await
+}
+
+async fn standbys_stay_quiet(cx: &CheckCx) -> Verdict {
+    let mark = cx.cloud().mark()?;
+    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
+    let leader = cx.active_replica().await?;
+    web.delete().await?;
+    web.becomes(gone()).await?;
+    for standby in cx.replicas().into_iter().filter(|replica| replica.name() != leader.name()) {
+        standby.is(runs()).await?;
+        standby.calls().writes().since(mark).keeps(no_calls()).when("that change the cloud").await?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn lease(holder: &str, seconds: i32, more: Value) -> Option<Arc<core::Lease>> {
+        let mut spec = json!({"holderIdentity": holder, "leaseDurationSeconds": seconds});
+        if let (Some(spec), Value::Object(more)) = (spec.as_object_mut(), more) {
+            spec.extend(more);
+        }
+        serde_json::from_value(json!({"spec": spec})).ok().map(Arc::new)
+    }
+
+    #[test]
+    fn a_lease_is_proper_only_when_all_of_it_is() {
+        const HOLDER: &str = "host_8b9c7a52-0000-4000-8000-000000000000";
+        let time = "2026-01-01T00:00:00.000000Z";
+        let times = || json!({"acquireTime": time, "renewTime": time, "leaseTransitions": 0});
+        let is = |seen| proper(6).matches(&seen) == Seen::Yes(());
+        assert!(is(lease(HOLDER, 6, times())));
+        assert!(!is(lease(HOLDER, 15, times())));
+        assert!(!is(lease(HOLDER, 6, json!({"renewTime": time}))));
+        for holder in ["", "host", "host_1", "_8b9c7a52-0000-4000-8000-000000000000"] {
+            assert!(!is(lease(holder, 6, times())), "{holder}");
+        }
+        assert!(!is(None));
+    }
+}

@@ -1,0 +1,65 @@
+//! What a cloud may do instead of answering a look-up (contract NODE-INIT-10, NODE-LIFE-03).
+
+use harness::check::{Body, Capability, CheckId, Facility};
+use harness::cloud::Effect;
+use harness::cx::{Check, CheckCx};
+
+/// How long a look-up meets silence before its connection is closed. A client with a shorter deadline times out by
+/// itself. It is short because a CCM with one worker does nothing else meanwhile, for no other check either.
+const SILENCE_MS: u64 = 3_000;
+
+/// One way to fail.
+pub(crate) struct Failure {
+    /// Its name, in ids and texts.
+    pub name: &'static str,
+    /// What calls meet, one after the other; the last stays.
+    pub effects: &'static [Effect],
+}
+
+const fn status(status: u16) -> Effect {
+    Effect::Status { status, retry_after_s: None }
+}
+
+/// Everything that can go wrong with a look-up but that the machine is gone.
+pub(crate) const FAILURES: [Failure; 8] = [
+    Failure { name: "401", effects: &[status(401)] },
+    Failure { name: "403", effects: &[status(403)] },
+    Failure { name: "429", effects: &[Effect::Status { status: 429, retry_after_s: Some(1) }] },
+    Failure { name: "500", effects: &[status(500)] },
+    Failure { name: "503", effects: &[status(503)] },
+    Failure { name: "refused", effects: &[Effect::Refuse] },
+    Failure { name: "malformed", effects: &[Effect::Malformed] },
+    Failure { name: "silence", effects: &[Effect::Hang { ms: Some(SILENCE_MS) }, status(504)] },
+];
+
+/// A check for each failure, all of them claims of one contract row; `run` is given the failure's place.
+pub(crate) const fn for_each_failure(
+    row: &'static str,
+    title: &'static str,
+    source: &'static str,
+    takes_s: u32,
+    run: for<'a> fn(&'a CheckCx, usize) -> Body<'a>,
+) -> [Check; FAILURES.len()] {
+    let first = of_failure(row, title, source, takes_s, run, 0);
+    let (mut checks, mut at) = ([first; FAILURES.len()], 1);
+    while at < FAILURES.len() {
+        checks[at] = of_failure(row, title, source, takes_s, run, at);
+        at += 1;
+    }
+    checks
+}
+
+const fn of_failure(
+    row: &'static str,
+    title: &'static str,
+    source: &'static str,
+    takes_s: u32,
+    run: for<'a> fn(&'a CheckCx, usize) -> Body<'a>,
+    at: usize,
+) -> Check {
+    let id = CheckId::of_claim(row, FAILURES[at].name);
+    Check::row(id, title, source, run, at)
+        .needs(&[Capability::Instances])
+        .with(&[Facility::Faults])
+        .takes(takes_s)
+}

@@ -1,0 +1,80 @@
+//! Which Services get a load balancer (contract SVC-ELIG).
+
+use super::LB;
+use harness::check::Verdict;
+use harness::cloud::Entry;
+use harness::cx::matchers::{lacks_finalizer, publishes_nothing};
+use harness::cx::{Check, CheckCx, Subject, load_balancer, no_calls};
+use harness::probe::{Matcher, Seen, both, gone, matcher};
+use k8s_openapi::api::core::v1::Service;
+use serde_json::json;
+use std::sync::Arc;
+
+const WANTS: &str = "k8s.io/cloud-provider service/controller.go wantsLoadBalancer";
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::must(
+        "SVC-ELIG-01",
+        "a LoadBalancer Service without endpoints or selector is provisioned",
+        WANTS,
+        |cx| Box::pin(provisions_without_endpoints(cx)),
+    )
+    .needs(LB),
+    Check::must(
+        "SVC-ELIG-02",
+        "a Service with a loadBalancerClass gets no finalizer, status or cloud request",
+        WANTS,
+        |cx| Box::pin(leaves_classed_services_alone(cx)),
+    )
+    .needs(LB)
+    .served_since(21, "Service spec.loadBalancerClass")
+    .takes(46),
+];
+
+async fn provisions_without_endpoints(cx: &CheckCx) -> Verdict {
+    cx.service(load_balancer("no-endpoints").port(80)).await?.provisioned().await?;
+    let unselective = load_balancer("no-selector").port(80).with(|spec| spec.selector = None);
+    cx.service(unselective).await?.provisioned().await?;
+    Ok(())
+}
+
+/// Neither finalizer nor address, and no call about it.
+fn left_alone() -> Matcher<(Option<Arc<Service>>, Vec<Entry>)> {
+    let clean = both(lacks_finalizer(), no_calls());
+    let empty = publishes_nothing();
+    matcher("is not touched", move |seen: &(Option<Arc<Service>>, Vec<Entry>)| match empty.matches(&seen.0) {
+        Seen::Yes(()) => clean.matches(seen),
+        other => other,
+    })
+    .expecting("no finalizer, no ingress, no call about it")
+}
+
+async fn leaves_classed_services_alone(cx: &CheckCx) -> Verdict {
+    let classed = load_balancer("classed")
+        .port(80)
+        .with(|s| s.load_balancer_class = Some("example.com/other".to_owned()));
+    let classed = cx.service(classed).await?;
+    // A Service of the same kind without a class proves that the service loop is at work all the while.
+    cx.service(load_balancer("plain").port(80)).await?.provisioned().await?;
+    classed.patch(&json!({"metadata": {"annotations": {"example.com/edited": "1"}}})).await?;
+    let calls = classed.calls();
+    (&classed, &calls).keeps(left_alone()).within(cx.limits().quiet_services()).await?;
+    classed.delete().await?;
+    classed.becomes(gone()).when("though nobody lets it go").await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use harness::k8s::F_LB;
+
+    #[test]
+    fn a_finalizer_or_an_address_is_a_touch() {
+        let of = |value| serde_json::from_value::<Service>(value).ok().map(Arc::new);
+        assert_eq!(left_alone().matches(&(of(json!({})), Vec::new())), Seen::Yes(()));
+        let ingress = json!({"status": {"loadBalancer": {"ingress": [{"ip": "203.0.113.1"}]}}});
+        for touched in [of(json!({"metadata": {"finalizers": [F_LB]}})), of(ingress), None] {
+            assert_eq!(left_alone().matches(&(touched, Vec::new())), Seen::when(false));
+        }
+    }
+}

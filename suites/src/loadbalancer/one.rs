@@ -1,0 +1,60 @@
+//! At most one load balancer a Service (contract SVC-CREATE-04): when an answer is lost, and when the leader dies.
+
+use super::LB;
+use harness::check::{Capability, Facility, Verdict};
+use harness::cloud::Op;
+use harness::cx::matchers::{at_least_one, one_active, one_balancer, publishes};
+use harness::cx::{Check, CheckCx, Service, Subject, load_balancer, met_by};
+use std::time::Duration;
+
+const IDEMPOTENT: &str = "k8s.io/cloud-provider cloud.go EnsureLoadBalancer: must be idempotent";
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::must(
+        "SVC-CREATE-04.lost-answer",
+        "at most one load balancer exists per Service when the answer to its creation is lost",
+        IDEMPOTENT,
+        |cx| Box::pin(creates_only_one_when_an_answer_is_lost(cx)),
+    )
+    .needs(LB)
+    .with(&[Facility::Faults])
+    .takes(5),
+    Check::must(
+        "SVC-CREATE-04.leader-dies",
+        "at most one load balancer exists per Service when the leader dies while it is being provisioned",
+        IDEMPOTENT,
+        |cx| Box::pin(creates_only_one_when_the_leader_dies(cx)),
+    )
+    .needs(&[Capability::LoadBalancer, Capability::LeaderElection])
+    .with(&[Facility::Faults, Facility::ProcessControl])
+    .at_the_crash()
+    .takes(15),
+];
+
+async fn creates_only_one_when_an_answer_is_lost(cx: &CheckCx) -> Verdict {
+    // The creation takes effect, but its answer never arrives: a CCM that creates blindly makes a second one.
+    let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
+    let lost = web.cloud().loses_the_answer().to(&[Op::LbCreate]).times(1).await?;
+    web.wants_a_balancer().await?;
+    lost.becomes(met_by(1)).await?;
+    stays_the_only_one(&web, cx.limits().service_after(1)).await
+}
+
+async fn creates_only_one_when_the_leader_dies(cx: &CheckCx) -> Verdict {
+    // The load balancer is still being provisioned when the leader that asked for it dies.
+    let provisioning = Duration::from_secs(4);
+    let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
+    cx.crash_is_near().await?;
+    web.cloud().provisions_for(provisioning).to(&[Op::LbCreate]).await?;
+    web.wants_a_balancer().await?;
+    web.balancer().becomes(at_least_one()).await?;
+    cx.leader_crash().await?;
+    stays_the_only_one(&web, cx.limits().failover() + provisioning + cx.limits().service_after(1)).await
+}
+
+async fn stays_the_only_one(web: &Service<'_>, limit: Duration) -> Verdict {
+    let lb = web.balancer().becomes(one_active()).within(limit).when("found again").await?;
+    web.becomes(publishes(&lb)).within(limit).await?;
+    let only = one_balancer("is the only one", |_| true).expecting("exactly one load balancer");
+    web.balancer().keeps(only).within(Duration::from_secs(3)).await
+}

@@ -1,0 +1,101 @@
+//! Failed creations (contract SVC-ERR).
+
+use super::LB;
+use harness::check::{Facility, SubjectName, Verdict};
+use harness::cloud::{Entry, Op};
+use harness::cx::matchers::{keeps_finalizer, one_active};
+use harness::cx::{Calls, Check, CheckCx, Subject, load_balancer};
+use harness::k8s::{L_EXCL, T_TO_BE_DELETED, T_UNINIT, addresses, has_taint, provider_id, ready};
+use harness::probe::{Matcher, Reach, ReadError, holds};
+use k8s_openapi::api::core::v1::Node;
+use kube::ResourceExt;
+use std::time::Duration;
+use tokio::time::Instant;
+
+pub(super) const CHECKS: &[Check] = &[Check::must(
+    "SVC-ERR-01",
+    "a failed creation is retried with back-off and recovers without a restart",
+    "k8s.io/cloud-provider service/controller.go minRetryDelay, maxRetryDelay",
+    |cx| Box::pin(retries_with_backoff(cx)),
+)
+.needs(LB)
+.with(&[Facility::Faults])
+.takes(36)];
+
+/// For how long attempts are counted: retries come after 5, 10 and 20 s.
+const WINDOW: Duration = Duration::from_secs(16);
+/// Attempts in it; a loop without back-off makes far more.
+const ATTEMPTS: usize = 4;
+
+/// Attempts since some moment, and how many there may be.
+struct Attempts<'a> {
+    calls: &'a Calls<'a>,
+    before: usize,
+    since: Instant,
+}
+
+impl Subject for Attempts<'_> {
+    type Seen = (usize, usize);
+
+    fn cx(&self) -> &CheckCx {
+        self.calls.cx()
+    }
+
+    fn name(&self) -> SubjectName {
+        self.calls.name()
+    }
+
+    /// A change of the Nodes that load balancers could use may bring an attempt forward (contract section 24), so their
+    /// number raises what is allowed: of Nodes that came or went, and of all that decides whether one is eligible
+    /// (k8s.io/cloud-provider service/controller.go, predicates).
+    async fn read(&self, reach: Reach) -> Result<(usize, usize), ReadError> {
+        let made = self.calls.read(reach).await?.len() - self.before;
+        let changes = self.cx().node_changes_since(self.since, |node: &Node| {
+            let held_back = [has_taint(node, T_UNINIT), has_taint(node, T_TO_BE_DELETED)];
+            let excluded = node.labels().contains_key(L_EXCL);
+            let going = node.metadata.deletion_timestamp.is_some();
+            (held_back, excluded, ready(node), provider_id(node), addresses(node), going)
+        })?;
+        Ok((made, ATTEMPTS + changes))
+    }
+
+    fn concerns(&self, call: &Entry) -> bool {
+        self.calls.concerns(call)
+    }
+}
+
+fn backed_off() -> Matcher<(usize, usize)> {
+    holds("are paced by a back-off", |(made, allowed): &(usize, usize)| made <= allowed)
+        .expecting("at most 4 attempts and one per change of the eligible Nodes")
+}
+
+async fn retries_with_backoff(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
+    let fault = web.cloud().answers(503).to(&[Op::LbCreate]).await?;
+    web.wants_a_balancer().await?;
+    fault.hits(1).await?;
+    web.becomes(keeps_finalizer()).when("while its creation fails").await?;
+    let watched = Instant::now();
+    let attempts = web.calls().of(&[Op::LbCreate]);
+    let before = attempts.list().await?.len();
+    let paced = Attempts { calls: &attempts, before, since: watched };
+    paced.keeps(backed_off()).within(WINDOW).await?;
+    fault.clear().await?;
+    let limit = cx.limits().services_after(watched.elapsed());
+    web.balancer().becomes(one_active()).within(limit).when("after the failures, without a restart").await?;
+    let at: Vec<u64> = attempts.list().await?.iter().map(|call| call.at_ms).collect();
+    cx.record("attempts_after_ms", format!("{:?}", at.iter().map(|t| t - at[0]).collect::<Vec<_>>()));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use harness::probe::Seen;
+
+    #[test]
+    fn more_attempts_than_allowed_are_no_back_off() {
+        assert_eq!(backed_off().matches(&(4, 4)), Seen::Yes(()));
+        assert_eq!(backed_off().matches(&(5, 4)), Seen::when(false));
+    }
+}

@@ -1,0 +1,145 @@
+//! Address population: the vectors of contract section 7 on synthetic Nodes.
+
+use crate::joining::ccm_initialises_others;
+use harness::check::{Capability, CheckId, Verdict};
+use harness::cloud::Address;
+use harness::cx::matchers::{has_addresses, initialised, untouched};
+use harness::cx::{Check, CheckCx, Subject, address, machine};
+use harness::k8s::A_NODEIP;
+
+const NODE_ADDRESS: &str = "k8s.io/cloud-provider node_controller.go updateNodeAddress";
+const HELPERS: &str = "k8s.io/cloud-provider node/helpers/address.go GetNodeAddressesFromNodeIP";
+
+/// One vector: what the kubelet was told, what the cloud reports, what the Node must show.
+struct Vector {
+    id: &'static str,
+    title: &'static str,
+    source: &'static str,
+    /// `alpha.kubernetes.io/provided-node-ip`, where set.
+    provided: Option<&'static str>,
+    /// The cloud's list, type and address.
+    cloud: &'static [(&'static str, &'static str)],
+    /// The Node's list; `None`: the Node stays tainted.
+    expected: Option<&'static [(&'static str, &'static str)]>,
+}
+
+const I: &str = "InternalIP";
+const E: &str = "ExternalIP";
+const H: &str = "Hostname";
+/// Stands for the kubelet's own host name: the Node's name.
+const KUBELET: &str = "n1";
+
+static VECTORS: [Vector; 8] = [
+    Vector {
+        id: "NODE-ADDR-V01",
+        title: "without a provided IP the Node has the cloud's list and the kubelet's host name (NODE-ADDR-01, -02)",
+        source: NODE_ADDRESS,
+        provided: None,
+        cloud: &[(I, "192.0.2.10"), (E, "198.51.100.10")],
+        expected: Some(&[(I, "192.0.2.10"), (E, "198.51.100.10"), (H, KUBELET)]),
+    },
+    Vector {
+        id: "NODE-ADDR-V02",
+        title: "a host name from the cloud replaces the kubelet's (NODE-ADDR-02)",
+        source: NODE_ADDRESS,
+        provided: None,
+        cloud: &[(H, "cloud-n1"), (I, "192.0.2.10")],
+        expected: Some(&[(H, "cloud-n1"), (I, "192.0.2.10")]),
+    },
+    Vector {
+        id: "NODE-ADDR-V03",
+        title: "the provided IP comes first and alone of its type (NODE-ADDR-03)",
+        source: HELPERS,
+        provided: Some("192.0.2.10"),
+        cloud: &[(I, "192.0.2.11"), (I, "192.0.2.10"), (E, "198.51.100.10")],
+        expected: Some(&[(I, "192.0.2.10"), (E, "198.51.100.10"), (H, KUBELET)]),
+    },
+    Vector {
+        id: "NODE-ADDR-V04",
+        title: "a provided external IP comes first, other types follow in the cloud's order (NODE-ADDR-03)",
+        source: HELPERS,
+        provided: Some("198.51.100.10"),
+        cloud: &[(I, "192.0.2.10"), (E, "198.51.100.11"), (E, "198.51.100.10")],
+        expected: Some(&[(E, "198.51.100.10"), (I, "192.0.2.10"), (H, KUBELET)]),
+    },
+    Vector {
+        id: "NODE-ADDR-V05",
+        title: "a provided IP the cloud does not report keeps the Node tainted (NODE-INIT-13)",
+        source: HELPERS,
+        provided: Some("192.0.2.99"),
+        cloud: &[(I, "192.0.2.10")],
+        expected: None,
+    },
+    Vector {
+        id: "NODE-ADDR-V06",
+        title: "an IP of two types is kept as both, and both types hold nothing else (NODE-ADDR-03)",
+        source: HELPERS,
+        provided: Some("198.51.100.10"),
+        cloud: &[(I, "192.0.2.10"), (E, "192.0.2.10"), (I, "198.51.100.10"), (E, "198.51.100.10")],
+        expected: Some(&[(I, "198.51.100.10"), (E, "198.51.100.10"), (H, KUBELET)]),
+    },
+    Vector {
+        id: "NODE-ADDR-V07",
+        title: "IPs are compared by value and shown in the cloud's spelling (NODE-ADDR-05)",
+        source: HELPERS,
+        provided: Some("2001:db8::a"),
+        cloud: &[(I, "192.0.2.10"), (I, "2001:db8:0:0:0:0:0:a")],
+        expected: Some(&[(I, "2001:db8:0:0:0:0:0:a"), (H, KUBELET)]),
+    },
+    Vector {
+        id: "NODE-ADDR-V08",
+        title: "a dual-stack provided IP orders both families (NODE-ADDR-04)",
+        source: HELPERS,
+        provided: Some("192.0.2.10,2001:db8::a"),
+        cloud: &[(I, "2001:db8::a"), (I, "192.0.2.10")],
+        expected: Some(&[(I, "192.0.2.10"), (I, "2001:db8::a"), (H, KUBELET)]),
+    },
+];
+
+/// A check for each vector.
+pub(super) const CHECKS: [Check; VECTORS.len()] = {
+    let (mut checks, mut at) = ([of_vector(0); VECTORS.len()], 1);
+    while at < VECTORS.len() {
+        checks[at] = of_vector(at);
+        at += 1;
+    }
+    checks
+};
+
+const fn of_vector(at: usize) -> Check {
+    let Vector { id, title, source, expected, .. } = &VECTORS[at];
+    let check =
+        Check::row(CheckId::new(id), title, source, |cx, at| Box::pin(holds_vector(cx, &VECTORS[at])), at);
+    // A Node that has to stay tainted is watched for the quiet time.
+    check.needs(&[Capability::Instances]).takes(if expected.is_none() { 31 } else { 0 })
+}
+
+/// The addresses a Node without a provided IP has: the cloud's, then the kubelet's host name.
+pub(crate) fn node_with(cloud: &[Address], kubelet: &str) -> Vec<(String, String)> {
+    let mut list: Vec<(String, String)> = cloud.iter().map(|a| (a.kind.clone(), a.address.clone())).collect();
+    list.push((H.to_owned(), kubelet.to_owned()));
+    list
+}
+
+async fn holds_vector(cx: &CheckCx, vector: &Vector) -> Verdict {
+    let addresses = vector.cloud.iter().map(|(kind, ip)| address(kind, ip)).collect();
+    let machine = cx.machine(machine("a").addresses(addresses)).await?;
+    let plan = machine.node();
+    let node = cx.node(match vector.provided {
+        Some(provided) => plan.annotation(A_NODEIP, provided),
+        None => plan,
+    });
+    let node = node.await?;
+    let Some(expected) = vector.expected else {
+        ccm_initialises_others(cx).await?;
+        return node.keeps(untouched()).within(cx.limits().quiet_nodes()).await;
+    };
+    node.becomes(initialised()).await?;
+    let named = |ip: &str| if ip == KUBELET { machine.name() } else { ip.to_owned() };
+    let mut wanted: Vec<(String, String)> =
+        expected.iter().map(|(kind, ip)| ((*kind).to_owned(), named(ip))).collect();
+    let provided: Vec<&str> = vector.provided.unwrap_or_default().split(',').collect();
+    cx.in_reported_order(&mut wanted, &provided);
+    let limit = cx.limits().addresses_after_taint();
+    node.becomes(has_addresses(wanted)).within(limit).when("in this order").await
+}

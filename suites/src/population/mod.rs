@@ -1,0 +1,15 @@
+//! Address and label population: what the cloud knows of a machine appears on its Node (contract NODE-ADDR, NODE-LBL).
+
+mod addresses;
+mod labels;
+
+pub(crate) use addresses::node_with;
+
+use harness::cx::Suite;
+
+/// The suite.
+pub const SUITE: Suite = Suite {
+    name: "address-and-label-population",
+    proves: "addresses, zone, region and instance type of the cloud appear on the Node, and stay right",
+    tables: &[&addresses::CHECKS, labels::CHECKS],
+};
