@@ -3,9 +3,11 @@
 use crate::check::chain;
 use crate::cluster::{PlannedMachine, Role, planned_machines};
 use crate::config::{Deployment, DesiredCluster, Kubernetes, NodeIp, OwnCluster, Profile};
+use crate::files;
 use bootstrap::{
-    CloudEndpoint, Cluster, Cni, Effect, Expectation, Taint, Topology, Version, YesNo, expect, read_paths,
+    CloudEndpoint, Cluster, Cni, Effect, Expectation, Source, Taint, Topology, Version, YesNo, expect,
 };
+use std::path::PathBuf;
 
 /// What the model says of the profile's manifests on a cluster like that, with each of these pod networks; `None` when
 /// nothing is deployed, or the cluster is one the harness does not make.
@@ -26,7 +28,11 @@ pub fn expectation(
         Err(why) => return Some(Err(why)),
     };
     let ccm = profile.workload.as_ref().map(|workload| workload.name.as_str());
-    let sources = read_paths(&profile.manifests);
+    let source = |path: &PathBuf| {
+        let text = files::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(Source::new(&path.display().to_string(), &text))
+    };
+    let sources: Result<Vec<Source>, String> = profile.manifests.iter().map(source).collect();
     Some(sources.and_then(|sources| expect(sources, &clusters, &[], ccm)))
 }
 
