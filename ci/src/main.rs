@@ -74,19 +74,6 @@ fn lint() -> Result<()> {
     run("cargo", &["fmt", "--all", "--check"], &[])?;
     tidy::check(&root())?;
     run("cargo", &["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"], &[])?;
-    let mutants = [
-        "clippy",
-        "--locked",
-        "--package",
-        "reference-ccm",
-        "--all-targets",
-        "--features",
-        "mutants",
-        "--",
-        "-D",
-        "warnings",
-    ];
-    run("cargo", &mutants, &[])?;
     let docs = ["doc", "--locked", "--workspace", "--no-deps", "--document-private-items"];
     run("cargo", &docs, &[("RUSTDOCFLAGS", "-D warnings -A rustdoc::private_intra_doc_links")])?;
     if is_installed("cargo", &["deny", "--version"]) {

@@ -1,9 +1,10 @@
-//! Command line, environment and files of the program. Tokens come from files or the environment, as everybody on the
+//! Command line, environment and files of the command. Tokens come from files or the environment, as everybody on the
 //! machine can read a command line.
 
+use crate::admin::Credential;
+use crate::dialects;
+use crate::server::{Config, Unknown};
 use clap::{Parser, Subcommand};
-use fake_cloud::admin::Credential;
-use fake_cloud::{Config, Unknown, dialects};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::{env, fmt, fs, io};
@@ -13,7 +14,7 @@ const CREDENTIALS: &str = "FAKE_CLOUD_CREDENTIALS";
 
 /// A cloud made of memory, for testing cloud controller managers.
 #[derive(Debug, Parser)]
-#[command(version, about)]
+#[command(name = "fake-cloud", version, about)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,

@@ -6,13 +6,16 @@
 //! in a journal. It knows nothing of Kubernetes clusters and nothing of the harness.
 //!
 //! - Feature `client`: `admin::Client`, all that a test needs.
-//! - Feature `server`: the cloud itself, `Server::start` for use inside a process, and the binary `fake-cloud`.
+//! - Feature `server`: the cloud itself, `Server::start` for use inside a process, and the command `fake-cloud`
+//!   ([`main`]).
 
 pub mod admin;
 pub mod dialects;
 
 #[cfg(feature = "server")]
 mod barriers;
+#[cfg(feature = "server")]
+mod cli;
 #[cfg(feature = "server")]
 mod credentials;
 #[cfg(feature = "server")]
@@ -22,7 +25,11 @@ mod journal;
 #[cfg(feature = "server")]
 mod model;
 #[cfg(feature = "server")]
+mod program;
+#[cfg(feature = "server")]
 mod server;
 
+#[cfg(feature = "server")]
+pub use program::main;
 #[cfg(feature = "server")]
 pub use server::{Config, Running, Server, StartError, Unknown};

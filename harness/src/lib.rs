@@ -15,6 +15,7 @@ pub mod config;
 pub mod cx;
 pub mod events;
 pub mod evidence;
+pub mod files;
 pub mod images;
 pub mod k8s;
 pub mod ledger;

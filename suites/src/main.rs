@@ -1,7 +1,33 @@
 //! `ccm-conformance`: judges a cloud controller manager on a cluster made for the purpose.
+//!
+//! One program: the fake cloud and the reference CCM are commands of it, so that images, Pods and processes of a run are
+//! made from the program that runs. Only here do they meet.
 
+use harness::cli::SubProgram;
 use std::process::ExitCode;
 
+/// The commands that are programs of their own.
+const PROGRAMS: &[SubProgram] = &[
+    SubProgram {
+        name: "fake-cloud",
+        about: "A cloud made of memory, behind vendors' APIs; the harness starts it by itself",
+        shown: true,
+        main: |arguments| fake_cloud::main(arguments.into_iter()),
+    },
+    SubProgram {
+        name: "reference-ccm",
+        about: "The CCM that passes every check; the harness starts it by itself",
+        shown: true,
+        main: |arguments| reference_ccm::program::reference(arguments.into_iter()),
+    },
+    SubProgram {
+        name: "reference-ccm-mutant",
+        about: "The same CCM, able to be broken with '--mutant ID'; for 'controls'",
+        shown: false,
+        main: |arguments| reference_ccm::program::mutant(arguments.into_iter()),
+    },
+];
+
 fn main() -> ExitCode {
-    harness::cli::main(suites::ALL)
+    harness::cli::main(suites::ALL, PROGRAMS)
 }

@@ -1,7 +1,9 @@
 //! `cargo test --test e2e`: the same run through the arguments of an ordinary Rust test.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    harness::cli::test_main(suites::ALL)
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    harness::cli::test_main(suites::ALL, Path::new(env!("CARGO_BIN_EXE_ccm-conformance")), package)
 }

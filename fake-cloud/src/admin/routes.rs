@@ -31,8 +31,8 @@ const BODY_LIMIT_BYTES: usize = 64 << 20;
 const LONGEST_POLL_MS: u64 = 30_000;
 
 type Cloud = State<Arc<Shared>>;
-type Reply<T> = Result<axum::Json<T>, Trouble>;
-type Done = Result<StatusCode, Trouble>;
+type Reply<T> = Result<axum::Json<T>, ErrorReply>;
+type Done = Result<StatusCode, ErrorReply>;
 
 /// All paths.
 pub(crate) fn router(shared: Arc<Shared>) -> Router {
@@ -57,9 +57,9 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
         .route("/health", get(health));
     Router::new()
         .nest("/admin/v1", api)
-        .fallback(async || Trouble::not_found("the admin API has no such path"))
+        .fallback(async || ErrorReply::not_found("the admin API has no such path"))
         .method_not_allowed_fallback(async || {
-            Trouble::new(StatusCode::METHOD_NOT_ALLOWED, "the admin API's path has no such method")
+            ErrorReply::new(StatusCode::METHOD_NOT_ALLOWED, "the admin API's path has no such method")
         })
         .layer(DefaultBodyLimit::max(BODY_LIMIT_BYTES))
         .with_state(shared)
@@ -72,78 +72,78 @@ pub(crate) async fn serve(listener: TcpListener, router: Router) {
 }
 
 /// An error of the admin API.
-struct Trouble(StatusCode, String);
+struct ErrorReply(StatusCode, String);
 
-impl Trouble {
-    fn new(status: StatusCode, text: impl ToString) -> Trouble {
-        Trouble(status, text.to_string())
+impl ErrorReply {
+    fn new(status: StatusCode, text: impl ToString) -> ErrorReply {
+        ErrorReply(status, text.to_string())
     }
 
-    fn not_found(text: impl ToString) -> Trouble {
-        Trouble::new(StatusCode::NOT_FOUND, text)
+    fn not_found(text: impl ToString) -> ErrorReply {
+        ErrorReply::new(StatusCode::NOT_FOUND, text)
     }
 
-    fn invalid(text: impl ToString) -> Trouble {
-        Trouble::new(StatusCode::UNPROCESSABLE_ENTITY, text)
+    fn invalid(text: impl ToString) -> ErrorReply {
+        ErrorReply::new(StatusCode::UNPROCESSABLE_ENTITY, text)
     }
 }
 
-impl IntoResponse for Trouble {
+impl IntoResponse for ErrorReply {
     fn into_response(self) -> Response {
         (self.0, axum::Json(Problem { error: self.1 })).into_response()
     }
 }
 
-impl From<Refusal> for Trouble {
-    fn from(refusal: Refusal) -> Trouble {
+impl From<Refusal> for ErrorReply {
+    fn from(refusal: Refusal) -> ErrorReply {
         match refusal {
-            Refusal::NotFound(_) => Trouble::not_found(refusal),
-            Refusal::Conflict(_) => Trouble::new(StatusCode::CONFLICT, refusal),
-            Refusal::Invalid(_) => Trouble::invalid(refusal),
+            Refusal::NotFound(_) => ErrorReply::not_found(refusal),
+            Refusal::Conflict(_) => ErrorReply::new(StatusCode::CONFLICT, refusal),
+            Refusal::Invalid(_) => ErrorReply::invalid(refusal),
         }
     }
 }
 
-impl From<FaultError> for Trouble {
-    fn from(error: FaultError) -> Trouble {
-        Trouble::invalid(error)
+impl From<FaultError> for ErrorReply {
+    fn from(error: FaultError) -> ErrorReply {
+        ErrorReply::invalid(error)
     }
 }
 
-impl From<CredentialError> for Trouble {
-    fn from(error: CredentialError) -> Trouble {
+impl From<CredentialError> for ErrorReply {
+    fn from(error: CredentialError) -> ErrorReply {
         match error {
-            CredentialError::NoName | CredentialError::Unusable(_) => Trouble::invalid(error),
-            CredentialError::Shared(..) => Trouble::new(StatusCode::CONFLICT, error),
+            CredentialError::NoName | CredentialError::Unusable(_) => ErrorReply::invalid(error),
+            CredentialError::Shared(..) => ErrorReply::new(StatusCode::CONFLICT, error),
         }
     }
 }
 
-impl From<Dropped> for Trouble {
-    fn from(dropped: Dropped) -> Trouble {
-        Trouble::new(StatusCode::GONE, dropped)
+impl From<Dropped> for ErrorReply {
+    fn from(dropped: Dropped) -> ErrorReply {
+        ErrorReply::new(StatusCode::GONE, dropped)
     }
 }
 
-async fn authorize(State(shared): Cloud, request: Request, next: Next) -> Result<Response, Trouble> {
+async fn authorize(State(shared): Cloud, request: Request, next: Next) -> Result<Response, ErrorReply> {
     let value = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let token = value.and_then(|value| value.strip_prefix("Bearer "));
     match token {
         Some(token) if shared.admin_token.is(token) => Ok(next.run(request).await),
-        _ => Err(Trouble::new(StatusCode::UNAUTHORIZED, "the admin token is missing or wrong")),
+        _ => Err(ErrorReply::new(StatusCode::UNAUTHORIZED, "the admin token is missing or wrong")),
     }
 }
 
-fn parse<T: DeserializeOwned>(body: &Bytes) -> Result<T, Trouble> {
+fn parse<T: DeserializeOwned>(body: &Bytes) -> Result<T, ErrorReply> {
     serde_json::from_slice(body)
-        .map_err(|error| Trouble::invalid(format!("the body is not as expected: {error}")))
+        .map_err(|error| ErrorReply::invalid(format!("the body is not as expected: {error}")))
 }
 
-fn same_id(kind: ObjectKind, path: &str, body: &str) -> Result<(), Trouble> {
+fn same_id(kind: ObjectKind, path: &str, body: &str) -> Result<(), ErrorReply> {
     if path == body {
         return Ok(());
     }
-    Err(Trouble::invalid(format!("the path says {kind} {path:.80}, the body {body:.80}")))
+    Err(ErrorReply::invalid(format!("the path says {kind} {path:.80}, the body {body:.80}")))
 }
 
 /// Changes the state, at the present time.
@@ -164,7 +164,7 @@ async fn get_instance(State(shared): Cloud, Path(id): Path<String>) -> Reply<Ins
 }
 
 /// Checks that the dialect can speak of an instance with that id.
-fn check_instance_id(shared: &Shared, id: &str) -> Result<(), Trouble> {
+fn check_instance_id(shared: &Shared, id: &str) -> Result<(), ErrorReply> {
     if shared.info.instance_ids.allow(id) {
         return Ok(());
     }
@@ -173,7 +173,7 @@ fn check_instance_id(shared: &Shared, id: &str) -> Result<(), Trouble> {
         InstanceIds::Text => "a text that can stand in a path",
         InstanceIds::Number => "a number from 1 to 2^53 - 1, written plainly",
     };
-    Err(Trouble::invalid(format!("instance id {id:.80?}: in dialect {dialect} an id is {form}")))
+    Err(ErrorReply::invalid(format!("instance id {id:.80?}: in dialect {dialect} an id is {form}")))
 }
 
 async fn put_instance(State(shared): Cloud, Path(id): Path<String>, body: Bytes) -> Done {
@@ -226,7 +226,7 @@ async fn delete_load_balancer(
     Path(id): Path<String>,
     query: Result<Query<Cascade>, axum::extract::rejection::QueryRejection>,
 ) -> Done {
-    let Query(Cascade { cascade }) = query.map_err(|error| Trouble::invalid(error.body_text()))?;
+    let Query(Cascade { cascade }) = query.map_err(|error| ErrorReply::invalid(error.body_text()))?;
     let dependents = if cascade { Dependents::Remove } else { Dependents::Keep };
     change(&shared, |state, now| state.cloud.remove_load_balancer(&id, dependents, now))?;
     DONE
@@ -256,7 +256,7 @@ async fn inject(State(shared): Cloud, body: Bytes) -> Reply<ActiveFault> {
     let fault: Fault = parse(&body)?;
     if matches!(fault.effect, Effect::FailAction { .. }) && !shared.dialect.has_actions() {
         let dialect = shared.info.name;
-        return Err(Trouble::invalid(format!("dialect {dialect} has no actions that could fail")));
+        return Err(ErrorReply::invalid(format!("dialect {dialect} has no actions that could fail")));
     }
     Ok(axum::Json(change(&shared, |state, now| state.faults.inject(fault, now))?))
 }
@@ -269,7 +269,7 @@ async fn clear_faults(State(shared): Cloud) -> Done {
 async fn fault(State(shared): Cloud, id: NumberedPath) -> Reply<ActiveFault> {
     let id = number(id)?;
     let found = change(&shared, |state, now| state.faults.find(id, now));
-    found.map(axum::Json).ok_or_else(|| Trouble::not_found(format!("fault {id} does not exist")))
+    found.map(axum::Json).ok_or_else(|| ErrorReply::not_found(format!("fault {id} does not exist")))
 }
 
 async fn clear_fault(State(shared): Cloud, id: NumberedPath) -> Done {
@@ -277,7 +277,7 @@ async fn clear_fault(State(shared): Cloud, id: NumberedPath) -> Done {
     if change(&shared, |state, _| state.faults.clear(id)) {
         return DONE;
     }
-    Err(Trouble::not_found(format!("fault {id} does not exist")))
+    Err(ErrorReply::not_found(format!("fault {id} does not exist")))
 }
 
 async fn barriers(State(shared): Cloud) -> axum::Json<Vec<BarrierStatus>> {
@@ -297,13 +297,13 @@ async fn release_all(State(shared): Cloud) -> Done {
 async fn barrier(State(shared): Cloud, id: NumberedPath) -> Reply<BarrierStatus> {
     let id = number(id)?;
     let found = change(&shared, |state, _| state.barriers.find(id).cloned());
-    found.map(axum::Json).ok_or_else(|| Trouble::not_found(format!("barrier {id} does not exist")))
+    found.map(axum::Json).ok_or_else(|| ErrorReply::not_found(format!("barrier {id} does not exist")))
 }
 
 async fn release(State(shared): Cloud, id: NumberedPath) -> Reply<BarrierStatus> {
     let id = number(id)?;
     let released = change(&shared, |state, _| state.barriers.release(id));
-    released.map(axum::Json).ok_or_else(|| Trouble::not_found(format!("barrier {id} does not exist")))
+    released.map(axum::Json).ok_or_else(|| ErrorReply::not_found(format!("barrier {id} does not exist")))
 }
 
 #[derive(Deserialize)]
@@ -321,7 +321,7 @@ async fn journal(
     State(shared): Cloud,
     query: Result<Query<JournalQuery>, axum::extract::rejection::QueryRejection>,
 ) -> Reply<JournalPage> {
-    let Query(query) = query.map_err(|error| Trouble::invalid(error.body_text()))?;
+    let Query(query) = query.map_err(|error| ErrorReply::invalid(error.body_text()))?;
     let limit = query.limit.unwrap_or(usize::MAX);
     let wait = Duration::from_millis(query.wait_ms.min(LONGEST_POLL_MS));
     let read = || shared.state().journal.after(query.after, limit);
@@ -353,7 +353,7 @@ async fn set_settings(State(shared): Cloud, body: Bytes) -> Reply<Settings> {
 async fn put_credential(State(shared): Cloud, body: Bytes) -> Done {
     let credential: Credential =
         // The parser's words could repeat a token.
-        serde_json::from_slice(&body).map_err(|_| Trouble::invalid("the body is not {\"name\":..., \"token\":...}"))?;
+        serde_json::from_slice(&body).map_err(|_| ErrorReply::invalid("the body is not {\"name\":..., \"token\":...}"))?;
     change(&shared, |state, _| state.credentials.put(credential))?;
     DONE
 }
@@ -362,7 +362,7 @@ async fn delete_credential(State(shared): Cloud, Path(name): Path<String>) -> Do
     if change(&shared, |state, _| state.credentials.remove(&name)) {
         return DONE;
     }
-    Err(Trouble::not_found(format!("credential {name:.80} does not exist")))
+    Err(ErrorReply::not_found(format!("credential {name:.80} does not exist")))
 }
 
 async fn reset(State(shared): Cloud) -> Done {
@@ -376,6 +376,6 @@ async fn reset(State(shared): Cloud) -> Done {
 
 type NumberedPath = Result<Path<u64>, axum::extract::rejection::PathRejection>;
 
-fn number(path: NumberedPath) -> Result<u64, Trouble> {
-    path.map(|Path(id)| id).map_err(|_| Trouble::not_found("ids of faults and barriers are numbers"))
+fn number(path: NumberedPath) -> Result<u64, ErrorReply> {
+    path.map(|Path(id)| id).map_err(|_| ErrorReply::not_found("ids of faults and barriers are numbers"))
 }

@@ -2,16 +2,13 @@
 //! harness both the model and real clusters.
 
 use crate::cluster::{CloudEndpoint, Cluster, Cni, KubeProxy, Topology, Version, YesNo};
-use crate::expect::{Expectation, expect, read_paths};
+use crate::expect::{Expectation, expect};
+use crate::manifest::Source;
 use crate::model::Outcome;
 use crate::workload::Taint;
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::str::FromStr;
-
-/// The table's file in its folder.
-const FILE: &str = "cases.yaml";
 
 /// One variant: a folder of manifests beside the table, what the cluster is like, and what is expected.
 #[derive(Clone, Debug, Deserialize)]
@@ -88,15 +85,12 @@ fn taints<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Taint
     texts.map(|texts| texts.into_iter().map(read).collect()).transpose()
 }
 
-/// The table of a folder.
+/// Reads a table from its text; `file` names it in what is wrong with it.
 ///
 /// # Errors
-/// The file cannot be read or is not a table; with what is wrong in it.
-pub fn read_cases(folder: &Path) -> Result<Vec<Case>, String> {
-    let path = folder.join(FILE);
-    let text = std::fs::read_to_string(&path)
-        .map_err(|error| format!("{}: {error}; name the folder that holds {FILE}", path.display()))?;
-    serde_saphyr::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))
+/// It is not a table; with what is wrong in it.
+pub fn parse_cases(text: &str, file: &str) -> Result<Vec<Case>, String> {
+    serde_saphyr::from_str(text).map_err(|error| format!("{file}: {error}"))
 }
 
 impl CaseLine {
@@ -107,11 +101,6 @@ impl CaseLine {
 }
 
 impl Case {
-    /// Its folder in that of the table.
-    pub fn folder(&self, table: &Path) -> PathBuf {
-        table.join(&self.name)
-    }
-
     /// The cluster of a cell.
     pub fn cluster(&self, topology: Topology, cni: Cni) -> Cluster {
         Cluster {
@@ -125,11 +114,11 @@ impl Case {
         }
     }
 
-    /// What the model says of these clusters.
+    /// What the model says of its manifests on these clusters.
     ///
     /// # Errors
     /// Manifests that cannot be read.
-    pub fn expectation(&self, table: &Path, clusters: &[Cluster]) -> Result<Expectation, String> {
-        expect(read_paths(&[self.folder(table)])?, clusters, &self.assume, None)
+    pub fn expectation(&self, manifests: Vec<Source>, clusters: &[Cluster]) -> Result<Expectation, String> {
+        expect(manifests, clusters, &self.assume, None)
     }
 }

@@ -21,7 +21,7 @@ mod model;
 mod output;
 mod workload;
 
-pub use cases::{Case, CaseLine, read_cases};
+pub use cases::{Case, CaseLine, parse_cases};
 pub use check::Cell;
 pub use cli::{BootstrapCommand, run};
 pub use cluster::{CloudEndpoint, Cluster, Cni, KubeProxy, Topology, Version, YesNo};

@@ -12,7 +12,7 @@ use std::str::FromStr;
 
 /// Judges a Kubernetes cloud controller manager on a cluster made for the purpose.
 #[derive(Debug, Parser)]
-#[command(name = "ccm-conformance", version, about, after_help = EXIT_CODES)]
+#[command(name = "ccm-conformance", version, after_help = EXIT_CODES)]
 pub(super) struct Cli {
     #[command(subcommand)]
     pub(super) command: Command,

@@ -4,9 +4,10 @@
 use super::arguments::ControlOptions;
 use crate::check::{Level, chain};
 use crate::cluster::facts;
-use crate::config::{Choice, Keep, Offer, RunFile, RunPlan, Source, plan as plan_run, workspace, yaml};
+use crate::config::{Choice, Keep, Offer, RunFile, RunPlan, Source, plan as plan_run, yaml};
 use crate::cx::Suite;
 use crate::events::{EVENTS_FILE, Events};
+use crate::files;
 use crate::ledger::{Entry, Outcome};
 use crate::report::exit;
 use crate::run::{
@@ -236,8 +237,8 @@ impl Benches<'_> {
 }
 
 fn read_controls(options: &ControlOptions) -> Result<Vec<Control>, String> {
-    let path = workspace().join("fixtures/ccms/mutants/mutants.yaml");
-    let text = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let path = files::built_in("mutants/mutants.yaml");
+    let text = files::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     let mut list: Vec<Control> = yaml::from_str(&text, &path).map_err(|error| chain(&error))?;
     if let Some(unknown) = options.mutant.iter().find(|m| list.iter().all(|c| c.mutant != **m)) {
         return Err(format!("no mutant {unknown} in {}", path.display()));

@@ -15,9 +15,12 @@ mod schema;
 mod test;
 
 use crate::cx::Suite;
+use crate::images::set_own_program;
 use crate::report::exit;
 use arguments::{BootstrapCommand, Cli, ClusterCommand, Command};
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
+use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
@@ -28,10 +31,31 @@ pub const CONFIG_VARIABLE: &str = "CCM_CONFORMANCE_CONFIG";
 /// `existing`.
 pub const CLUSTER_VARIABLE: &str = "CCM_CONFORMANCE_CLUSTER";
 
-/// `ccm-conformance`.
-pub fn main(suites: &'static [Suite]) -> ExitCode {
+/// A command of the program that is a program of its own, with arguments and exit codes of its own.
+#[derive(Clone, Copy, Debug)]
+pub struct SubProgram {
+    /// The command.
+    pub name: &'static str,
+    /// What it is, for the list of commands.
+    pub about: &'static str,
+    /// Whether the list of commands shows it.
+    pub shown: bool,
+    /// Runs it with its arguments, the command's name first.
+    pub main: fn(Vec<OsString>) -> ExitCode,
+}
+
+/// `ccm-conformance`, with these programs among its commands.
+pub fn main(suites: &'static [Suite], programs: &[SubProgram]) -> ExitCode {
+    let asked = std::env::args_os().nth(1);
+    if let Some(program) = programs.iter().find(|program| asked.as_deref() == Some(program.name.as_ref())) {
+        return (program.main)(std::env::args_os().skip(1).collect());
+    }
     start_logging();
-    let cli = match Cli::try_parse() {
+    let listed = programs
+        .iter()
+        .map(|program| clap::Command::new(program.name).about(program.about).hide(!program.shown));
+    let parsed = Cli::command().subcommands(listed).try_get_matches();
+    let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => {
             let asked_for = !error.use_stderr();
@@ -56,10 +80,12 @@ pub fn main(suites: &'static [Suite]) -> ExitCode {
     }
 }
 
-/// `cargo test --test e2e`, and `cargo nextest run --test e2e`.
-pub fn test_main(suites: &'static [Suite]) -> ExitCode {
+/// `cargo test --test e2e`, and `cargo nextest run --test e2e`, of the package in this folder; `program` is
+/// `ccm-conformance`, built beside the test.
+pub fn test_main(suites: &'static [Suite], program: &Path, package: &Path) -> ExitCode {
     start_logging();
-    test::main(suites)
+    set_own_program(program);
+    test::main(suites, package)
 }
 
 /// Logs go to standard error when `RUST_LOG` asks for them.

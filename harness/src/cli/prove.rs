@@ -3,7 +3,7 @@
 use super::arguments::{ProofCluster, ProveOptions};
 use crate::events::Events;
 use crate::progress::Terminal;
-use crate::proof::{EmbeddedBench, KindBench, Row, questions, sample, show, tally, variants};
+use crate::proof::{EmbeddedBench, KindBench, Row, questions, sample, show, tally};
 use crate::report::exit;
 use crate::run::{INTERRUPTED, watch_signals};
 use std::io::Write;
@@ -16,8 +16,7 @@ use tokio_util::sync::CancellationToken;
 /// Measures, prints the table, and judges it.
 pub(super) fn prove(options: &ProveOptions) -> ExitCode {
     let events = Terminal::alone();
-    let folder = variants();
-    let mut questions = match questions(&folder, &options.case) {
+    let mut questions = match questions(&options.case) {
         Ok(questions) => questions,
         Err(why) => return refuse(&events, exit::USAGE, &why),
     };
@@ -61,15 +60,12 @@ pub(super) fn prove(options: &ProveOptions) -> ExitCode {
         match options.cluster {
             ProofCluster::Kind => {
                 let kubernetes = options.kubernetes.clone();
-                let bench = KindBench::new(&folder, kubernetes, events.clone(), cancel.clone());
+                let bench = KindBench::new(kubernetes, events.clone(), cancel.clone());
                 bench.measure_all(questions, told).await
             }
-            ProofCluster::Embedded => {
-                let stage = events.stage("reference CCM");
-                let bench = EmbeddedBench::new(&folder).await;
-                stage.end(bench.is_ok());
-                Ok(bench?.measure_all(questions, usize::from(options.jobs), &cancel, told).await)
-            }
+            ProofCluster::Embedded => Ok(EmbeddedBench::new()?
+                .measure_all(questions, usize::from(options.jobs), &cancel, told)
+                .await),
         }
     });
     let rows = match measured {

@@ -46,6 +46,7 @@ pub(super) fn plan(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
     let image = match &plan.profile.image {
         None => "none: nothing is deployed".to_owned(),
         Some(Image::Reference(reference)) => reference.clone(),
+        Some(Image::Command(command)) => format!("this program as '{command}'"),
         Some(Image::Build(build)) => format!("built from package {}", build.package),
     };
     text.push_str(&format!("image      {image}\n"));

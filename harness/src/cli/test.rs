@@ -7,7 +7,7 @@ use super::keeper::{self, Shared};
 use super::{CLUSTER_VARIABLE, CONFIG_VARIABLE};
 use crate::check::chain;
 use crate::config::{
-    BackendChoice, Choice, Offer, RunFile, RunPlan, Source, WantedCluster, plan as plan_run, workspace,
+    BackendChoice, Choice, Offer, RunFile, RunPlan, Source, WantedCluster, plan as plan_run,
 };
 use crate::cx::Suite;
 use crate::events::Events;
@@ -19,16 +19,17 @@ use crate::run::{
 use crate::session::{RunDir, RunState, Session};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-pub(super) fn main(suites: &'static [Suite]) -> ExitCode {
+pub(super) fn main(suites: &'static [Suite], package: &Path) -> ExitCode {
     // Cargo starts tests in their package's folder; paths are meant from where the user stands, the workspace.
-    if let Err(error) = std::env::set_current_dir(workspace()) {
-        let _ = writeln!(std::io::stderr(), "error: {}: {error}", workspace().display());
+    let workspace = package.parent().unwrap_or(package);
+    if let Err(error) = std::env::set_current_dir(workspace) {
+        let _ = writeln!(std::io::stderr(), "error: {}: {error}", workspace.display());
         return ExitCode::from(exit::USAGE);
     }
     let source =

@@ -49,7 +49,9 @@ pub struct ProgramImage {
     pub image: String,
     /// The program.
     pub program: PathBuf,
-    /// Arguments it gets beyond those of the Pod.
+    /// Arguments it gets before those of the Pod.
+    pub first_arguments: Vec<String>,
+    /// Arguments it gets after those of the Pod.
     pub more_arguments: Vec<String>,
 }
 

@@ -3,8 +3,9 @@
 use super::error::ClusterError;
 use super::record::{PodNetworkPlan, Role};
 use crate::config::{Topology, yaml};
+use crate::files;
 use serde_json::{Map, Value, json};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// A topology as it was written, checked as far as the harness depends on it.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,27 +39,16 @@ pub enum Families {
     Both,
 }
 
-/// Reads a topology: one of those compiled in, or a file.
+/// Reads a topology: a built-in one, or a file.
 pub(super) fn load(topology: &Topology) -> Result<Layout, ClusterError> {
-    let (text, file) = match topology {
-        Topology::Single => (include_str!("../../../kind-configs/single.yaml").to_owned(), builtin("single")),
-        Topology::ThreeNode => {
-            (include_str!("../../../kind-configs/three-node.yaml").to_owned(), builtin("three-node"))
+    let file = match topology {
+        Topology::File(file) => file.clone(),
+        Topology::Single | Topology::ThreeNode | Topology::NoCni | Topology::DualStack => {
+            files::built_in(&format!("kind-configs/{}.yaml", topology.name()))
         }
-        Topology::NoCni => (include_str!("../../../kind-configs/no-cni.yaml").to_owned(), builtin("no-cni")),
-        Topology::DualStack => {
-            (include_str!("../../../kind-configs/dual-stack.yaml").to_owned(), builtin("dual-stack"))
-        }
-        Topology::File(file) => (
-            std::fs::read_to_string(file).map_err(ClusterError::file("read the topology", file))?,
-            file.clone(),
-        ),
     };
+    let text = files::read(&file).map_err(ClusterError::file("read the topology", &file))?;
     parse(topology.name(), &text, &file)
-}
-
-fn builtin(name: &str) -> PathBuf {
-    PathBuf::from(format!("kind-configs/{name}.yaml"))
 }
 
 fn parse(name: String, text: &str, file: &Path) -> Result<Layout, ClusterError> {

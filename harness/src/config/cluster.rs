@@ -1,8 +1,9 @@
 //! The cluster a run uses, as it was asked for.
 
-use super::paths::{looks_like_path, workspace};
+use super::paths::looks_like_path;
 use super::problem::did_you_mean;
 use super::words::{BackendKind, NodeIp, ProviderId};
+use crate::files;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -147,8 +148,8 @@ impl Topology {
         if let Some((_, topology)) = Topology::NAMED.iter().find(|(name, _)| *name == text) {
             return Ok(topology.clone());
         }
-        let file = workspace().join("kind-configs").join(format!("{text}.yaml"));
-        if file.is_file() {
+        let file = files::built_in(&format!("kind-configs/{text}.yaml"));
+        if files::is_file(&file) {
             return Ok(Topology::File(file));
         }
         let names: Vec<&str> = Topology::NAMED.iter().map(|(name, _)| *name).collect();

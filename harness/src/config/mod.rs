@@ -33,7 +33,6 @@ pub use duration::{BadDuration, HumanDuration};
 pub use flags::{FAST_FLAGS, LeaseTiming};
 pub use forms::OWN_PLACEHOLDERS;
 pub use limits::Limits;
-pub use paths::workspace;
 pub use plan::{Completeness, RunPlan, Source, plan};
 pub(crate) use problem::did_you_mean;
 pub use problem::{Origin, Problem, Problems};
@@ -42,8 +41,8 @@ pub use profile_file::{Deviation, Lease, Location, Workload};
 pub use run_file::{ClusterKeys, LimitKeys, OutputKeys, RunFile, SelectKeys};
 pub use select::{Candidate, Choice, LONG_S, Offer, Selection, select, unknown_deviations};
 pub use words::{
-    API_VERSION, AddressType, BackendChoice, BackendKind, Budget, Deployment, Instances, Keep, NodeIp,
-    Ownership, Protocol, ProviderId, Timing,
+    API_VERSION, AddressType, BackendChoice, BackendKind, Budget, CcmCommand, Deployment, Instances, Keep,
+    NodeIp, Ownership, Protocol, ProviderId, Timing,
 };
 
 /// The JSON Schema of a profile.

@@ -4,10 +4,11 @@
 
 use super::capabilities::Capabilities;
 use super::flags::{FAST_FLAGS, FRAMEWORK_FLAGS, LeaseTiming};
-use super::paths::{looks_like_path, workspace};
+use super::paths::looks_like_path;
 use super::problem::did_you_mean;
 use super::profile_file::{Deviation, Lease, Location, Workload};
-use super::words::{AddressType, Budget, Deployment, Ownership};
+use super::words::{AddressType, Budget, CcmCommand, Deployment, Ownership};
+use crate::files;
 use fake_cloud::dialects::{self, InstanceIds};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -100,7 +101,9 @@ impl Framework {
 pub enum Image {
     /// Docker has it or can pull it.
     Reference(String),
-    /// Built from a package of this workspace.
+    /// This program itself, under one of its commands.
+    Command(CcmCommand),
+    /// Built from a package of the workspace that the profile is in.
     Build(Build),
 }
 
@@ -148,15 +151,17 @@ impl fmt::Display for ProviderIdFormat {
 }
 
 impl Profile {
-    /// Names of the built-in profiles, sorted; empty when the workspace is gone.
+    /// Names of the built-in profiles, sorted.
     pub fn built_in() -> Vec<String> {
-        let folders = std::fs::read_dir(built_in_folder()).into_iter().flatten().flatten();
-        let mut names: Vec<String> = folders
-            .filter(|folder| folder.path().join(PROFILE_FILE).is_file())
-            .filter_map(|folder| folder.file_name().into_string().ok())
-            .collect();
-        names.sort();
-        names
+        files::built_in_folders_with(PROFILE_FILE)
+    }
+
+    /// The folder its file is in; the working directory for a file named without one.
+    pub fn folder(&self) -> &Path {
+        match self.file.parent() {
+            Some(folder) if folder != Path::new("") => folder,
+            _ => Path::new("."),
+        }
     }
 
     /// Which ids its cloud's machines may have.
@@ -203,10 +208,6 @@ impl Profile {
 /// A profile's file in its folder.
 const PROFILE_FILE: &str = "profile.yaml";
 
-fn built_in_folder() -> PathBuf {
-    workspace().join("fixtures/ccms")
-}
-
 /// The file of the profile of that name or at that path.
 ///
 /// # Errors
@@ -221,17 +222,9 @@ pub(crate) fn find(name_or_path: &str) -> Result<PathBuf, String> {
             Err(format!("there is no profile file {}", file.display()))
         };
     }
-    let folder = built_in_folder();
-    let file = folder.join(name_or_path).join(PROFILE_FILE);
-    if file.is_file() {
+    let file = files::built_in(&format!("{name_or_path}/{PROFILE_FILE}"));
+    if files::is_file(&file) {
         return Ok(file);
-    }
-    if !folder.is_dir() {
-        return Err(format!(
-            "the built-in profile '{name_or_path}' is not at hand: the workspace this program was built from, {}, is \
-             gone; give the path of a profile instead",
-            workspace().display()
-        ));
     }
     let names = Profile::built_in();
     let near = did_you_mean(name_or_path, &names);

@@ -10,7 +10,7 @@ use super::forms::{
     Variable, Zone,
 };
 use super::schema::{Keyed, ordered};
-use super::words::{API_VERSION, AddressType, Budget, Deployment, Ownership};
+use super::words::{API_VERSION, AddressType, Budget, CcmCommand, Deployment, Ownership};
 use fake_cloud::dialects::NAMES as DIALECTS;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -38,7 +38,7 @@ pub(crate) struct ProfileFile {
     /// What it declares about the shared framework `k8s.io/cloud-provider`.
     #[schemars(extend("x-default" = "not built on it"))]
     pub(crate) framework: FrameworkKeys,
-    /// Its image, for `${IMAGE}` in the manifests: one of the next two. Without it the manifests name the image
+    /// Its image, for `${IMAGE}` in the manifests: one of the next three. Without it the manifests name the image
     /// themselves.
     pub(crate) image: Option<ImageKeys>,
     /// Manifest files and folders, applied in this order; of a folder every `.yaml`, `.yml` and `.json` file, by name.
@@ -141,7 +141,7 @@ pub(crate) struct FrameworkKeys {
     pub(crate) version: Option<String>,
 }
 
-/// `image` of a profile: one of the two.
+/// `image` of a profile: one of the three.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[schemars(transform = ordered::<Self>)]
@@ -149,7 +149,9 @@ pub(crate) struct ImageKeys {
     /// An image that Docker has or can pull; `--image` and the run file's `image` put another in its place.
     #[schemars(with = "ImageReference", example = &"registry.example/acme-ccm:v1.2.3")]
     pub(crate) reference: Option<String>,
-    /// An image built from a package of this workspace.
+    /// This program itself under a command that is a CCM; for the project's own.
+    pub(crate) command: Option<CcmCommand>,
+    /// An image built from a package of the Cargo workspace that the profile is in.
     pub(crate) build: Option<BuildKeys>,
 }
 
@@ -159,13 +161,13 @@ pub(crate) struct ImageKeys {
 #[schemars(transform = ordered::<Self>, extend("required" = ["package"]))]
 pub(crate) struct BuildKeys {
     /// The package.
-    #[schemars(with = "Name", example = &"reference-ccm", extend("x-missing" = "name the package to build"))]
+    #[schemars(with = "Name", example = &"acme-ccm", extend("x-missing" = "name the package to build"))]
     pub(crate) package: String,
     /// Its binary.
     #[schemars(with = "Name", extend("x-default" = "the package's name"))]
     pub(crate) binary: Option<String>,
     /// Its features.
-    #[schemars(with = "BTreeSet<Name>", example = ["mutants"])]
+    #[schemars(with = "BTreeSet<Name>", example = ["metrics"])]
     pub(crate) features: BTreeSet<String>,
 }
 

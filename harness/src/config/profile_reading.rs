@@ -11,6 +11,7 @@ use super::schema;
 use super::walk::{Places, walk};
 use super::words::Instances;
 use super::yaml;
+use crate::files;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -41,7 +42,7 @@ impl Profile {
 
 /// Reads a profile; `None` when too little of it is sound to go on. What is wrong goes to `problems`.
 pub(crate) fn read(file: &Path, problems: &mut Problems) -> Option<Profile> {
-    let text = match std::fs::read_to_string(file) {
+    let text = match files::read(file) {
         Ok(text) => text,
         Err(error) => {
             problems.file(file, format!("cannot be read: {error}"));
@@ -137,21 +138,22 @@ impl Reading<'_> {
     }
 
     fn image(&mut self, image: ImageKeys) -> Option<Image> {
-        match (image.reference, image.build) {
-            (Some(_), Some(_)) => {
-                self.problem("image", "has both 'reference' and 'build'; keep one");
-                None
-            }
-            (Some(reference), None) => Some(Image::Reference(reference)),
-            (None, Some(build)) => {
+        match (image.reference, image.command, image.build) {
+            (Some(reference), None, None) => Some(Image::Reference(reference)),
+            (None, Some(command), None) => Some(Image::Command(command)),
+            (None, None, Some(build)) => {
                 let binary = build.binary.unwrap_or_else(|| build.package.clone());
                 Some(Image::Build(Build { package: build.package, binary, features: build.features }))
             }
-            (None, None) => {
+            (None, None, None) => {
                 let reported = self.problems.0.iter().any(|p| p.key.starts_with("image."));
                 if !reported {
-                    self.problem("image", "is empty; write 'reference' or 'build'");
+                    self.problem("image", "is empty; write 'reference', 'command' or 'build'");
                 }
+                None
+            }
+            _ => {
+                self.problem("image", "has more than one of 'reference', 'command' and 'build'; keep one");
                 None
             }
         }
@@ -159,17 +161,15 @@ impl Reading<'_> {
 
     fn manifests(&mut self, listed: &[String]) -> Vec<PathBuf> {
         let folder = self.file.parent().unwrap_or(Path::new("")).to_owned();
-        let mut files = Vec::new();
+        let mut manifests = Vec::new();
         for (at, text) in listed.iter().enumerate() {
             let (key, path) = (format!("manifests[{at}]"), folder.join(text));
-            if path.is_file() {
-                files.push(path);
+            if files::is_file(&path) {
+                manifests.push(path);
                 continue;
             }
-            let mut inside = match std::fs::read_dir(&path) {
-                Ok(entries) => {
-                    entries.flatten().map(|entry| entry.path()).filter(|p| is_manifest(p)).collect()
-                }
+            let mut inside: Vec<PathBuf> = match files::list(&path) {
+                Ok(inside) => inside.into_iter().filter(|file| is_manifest(file)).collect(),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                     self.problem(&key, format!("there is no file or folder {}", path.display()));
                     continue;
@@ -179,16 +179,15 @@ impl Reading<'_> {
                     continue;
                 }
             };
-            if Vec::<PathBuf>::is_empty(&inside) {
+            if inside.is_empty() {
                 self.problem(
                     &key,
                     format!("the folder {} holds no .yaml, .yml or .json file", path.display()),
                 );
             }
-            inside.sort();
-            files.append(&mut inside);
+            manifests.append(&mut inside);
         }
-        files
+        manifests
     }
 
     fn capabilities(&mut self, declared: &Capabilities) {
@@ -231,5 +230,5 @@ impl Reading<'_> {
 }
 
 fn is_manifest(path: &Path) -> bool {
-    path.is_file() && path.extension().is_some_and(|end| end == "yaml" || end == "yml" || end == "json")
+    path.extension().is_some_and(|end| end == "yaml" || end == "yml" || end == "json")
 }

@@ -81,6 +81,16 @@ macro_rules! backend_words {
 backends!(backend_words);
 
 words! {
+    /// A command of this program that is a CCM.
+    CcmCommand, "command" {
+        /// The reference CCM.
+        ReferenceCcm = "reference-ccm",
+        /// The reference CCM, able to be broken on purpose; for `controls`.
+        ReferenceCcmMutant = "reference-ccm-mutant",
+    }
+}
+
+words! {
     /// When a run leaves cluster, cloud and CCM standing.
     Keep, "keep mode" {
         /// Everything is removed.

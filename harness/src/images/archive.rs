@@ -1,6 +1,7 @@
-//! An image from an empty base as one file, made without an engine.
+//! Images from an empty base as one file, made without an engine.
 //!
-//! Pure: the same content gives the same bytes. The file is in the format of `docker save` (one layer), which both
+//! Pure: the same content gives the same bytes. The file is in the format of `docker save`, its images share their one
+//! layer; both
 //! `docker load` and `ctr images import` read.
 //! Format: <https://github.com/moby/docker-image-spec/blob/main/v1.2.md#combined-image-json--filesystem-changeset-format>.
 
@@ -8,19 +9,24 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What an image holds.
-#[derive(Clone, Debug)]
+/// What images hold that differ only in what they run.
+#[derive(Clone, Copy, Debug)]
 pub struct ImageContent<'a> {
-    /// Its name with tag, e.g. `ccm-conformance.invalid/fake-cloud:0123456789ab`.
-    pub reference: &'a str,
-    /// Its files, in any order; folders come by themselves.
+    /// Their files, in any order; folders come by themselves.
     pub files: &'a [ImageFile<'a>],
-    /// The program and its first arguments.
-    pub entrypoint: &'a [&'a str],
     /// Environment variables as `NAME=value`.
     pub env: &'a [&'a str],
+}
+
+/// What is an image's own.
+#[derive(Clone, Debug)]
+pub struct ImageRun {
+    /// Its name with tag, e.g. `ccm-conformance.invalid/fake-cloud:0123456789ab`.
+    pub reference: String,
+    /// The program and its first arguments.
+    pub entrypoint: Vec<String>,
     /// Labels.
-    pub labels: &'a BTreeMap<String, String>,
+    pub labels: BTreeMap<String, String>,
 }
 
 /// A file of an image. It belongs to root.
@@ -34,46 +40,53 @@ pub struct ImageFile<'a> {
     pub bytes: &'a [u8],
 }
 
-/// An image as one file.
+/// Images as one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageArchive {
     /// The tar file.
     pub bytes: Vec<u8>,
-    /// What engines call the image's id: `sha256:` and the hash of its configuration.
-    pub id: String,
+    /// What engines call each image's id: `sha256:` and the hash of its configuration.
+    pub ids: Vec<String>,
 }
 
-/// Makes the image for this machine's processor architecture.
-pub fn docker_archive(content: &ImageContent<'_>) -> ImageArchive {
+/// Makes these images for this machine's processor architecture.
+pub fn docker_archive(content: ImageContent<'_>, images: &[ImageRun]) -> ImageArchive {
     let layer = layer(content.files);
     let layer_hash = sha256(&layer);
-    let config = json!({
+    let layer_name = format!("{layer_hash}/layer.tar");
+    let mut tar = Writer::new();
+    tar.folder(&layer_hash);
+    tar.file(&layer_name, 0o644, &layer);
+    let (mut manifest, mut ids) = (Vec::new(), Vec::new());
+    for image in images {
+        let config = config(content, image, &layer_hash);
+        let hash = sha256(&config);
+        let name = format!("{hash}.json");
+        tar.file(&name, 0o644, &config);
+        manifest.push(json!({ "Config": name, "RepoTags": [image.reference], "Layers": [layer_name] }));
+        ids.push(format!("sha256:{hash}"));
+    }
+    tar.file("manifest.json", 0o644, &bytes_of(&Value::Array(manifest)));
+    ImageArchive { bytes: tar.finish(), ids }
+}
+
+/// What engines know of an image besides its files.
+fn config(content: ImageContent<'_>, image: &ImageRun, layer_hash: &str) -> Vec<u8> {
+    bytes_of(&json!({
         "architecture": architecture(),
         "os": "linux",
         "created": "1970-01-01T00:00:00Z",
         "config": {
-            "Entrypoint": content.entrypoint,
+            "Entrypoint": image.entrypoint,
             "Env": content.env,
-            "Labels": content.labels,
+            "Labels": image.labels,
         },
         "rootfs": { "type": "layers", "diff_ids": [format!("sha256:{layer_hash}")] },
         "history": [{ "created": "1970-01-01T00:00:00Z", "created_by": "ccm-conformance" }],
-    });
-    let config = bytes_of(&config);
-    let config_hash = sha256(&config);
-    let (config_name, layer_name) = (format!("{config_hash}.json"), format!("{layer_hash}/layer.tar"));
-    let manifest =
-        json!([{ "Config": &config_name, "RepoTags": [content.reference], "Layers": [&layer_name] }]);
-
-    let mut tar = Writer::new();
-    tar.file(&config_name, 0o644, &config);
-    tar.folder(&layer_hash);
-    tar.file(&layer_name, 0o644, &layer);
-    tar.file("manifest.json", 0o644, &bytes_of(&manifest));
-    ImageArchive { bytes: tar.finish(), id: format!("sha256:{config_hash}") }
+    }))
 }
 
-/// The file system of the image's only layer.
+/// The file system of the only layer.
 fn layer(files: &[ImageFile<'_>]) -> Vec<u8> {
     let files: BTreeMap<&str, &ImageFile<'_>> =
         files.iter().map(|file| (file.path.trim_start_matches('/'), file)).collect();
@@ -147,14 +160,12 @@ mod tests {
     use std::io::Read;
 
     fn image(files: &[ImageFile<'_>]) -> ImageArchive {
-        let labels = BTreeMap::from([("who".to_owned(), "test".to_owned())]);
-        docker_archive(&ImageContent {
-            reference: "ccm-conformance.invalid/thing:1",
-            files,
-            entrypoint: &["/thing"],
-            env: &["PATH=/"],
-            labels: &labels,
-        })
+        let run = |name: &str| ImageRun {
+            reference: format!("ccm-conformance.invalid/{name}:1"),
+            entrypoint: vec!["/thing".to_owned(), name.to_owned()],
+            labels: BTreeMap::from([("who".to_owned(), "test".to_owned())]),
+        };
+        docker_archive(ImageContent { files, env: &["PATH=/"] }, &[run("one"), run("other")])
     }
 
     const THING: ImageFile<'_> = ImageFile { path: "/thing", mode: 0o755, bytes: b"program" };
@@ -184,7 +195,7 @@ mod tests {
     #[test]
     fn the_same_content_gives_the_same_bytes_in_whatever_order_it_is_given() {
         assert_eq!(image(&[THING, NOTE]), image(&[NOTE, THING]));
-        assert_ne!(image(&[THING]).id, image(&[ImageFile { mode: 0o555, ..THING }]).id);
+        assert_ne!(image(&[THING]).ids, image(&[ImageFile { mode: 0o555, ..THING }]).ids);
     }
 
     #[test]
@@ -193,13 +204,19 @@ mod tests {
         let outer = entries(&made.bytes);
         let find = |name: &str| &outer.iter().find(|(path, ..)| path == name).expect("it is listed").2;
         let manifest: Value = serde_json::from_slice(find("manifest.json")).expect("JSON");
-        assert_eq!(manifest[0]["RepoTags"], json!(["ccm-conformance.invalid/thing:1"]));
-        let config_bytes = find(manifest[0]["Config"].as_str().expect("a name"));
-        assert_eq!(made.id, format!("sha256:{}", sha256(config_bytes)));
-        let layer = find(manifest[0]["Layers"][0].as_str().expect("a name"));
-        let config: Value = serde_json::from_slice(config_bytes).expect("JSON");
-        assert_eq!(config["rootfs"]["diff_ids"][0], json!(format!("sha256:{}", sha256(layer))));
-        assert_eq!(config["config"]["Entrypoint"], json!(["/thing"]));
+        let mut layers = Vec::new();
+        for (at, name) in ["one", "other"].into_iter().enumerate() {
+            assert_eq!(manifest[at]["RepoTags"], json!([format!("ccm-conformance.invalid/{name}:1")]));
+            let config_bytes = find(manifest[at]["Config"].as_str().expect("a name"));
+            assert_eq!(made.ids[at], format!("sha256:{}", sha256(config_bytes)));
+            let layer = find(manifest[at]["Layers"][0].as_str().expect("a name"));
+            let config: Value = serde_json::from_slice(config_bytes).expect("JSON");
+            assert_eq!(config["rootfs"]["diff_ids"][0], json!(format!("sha256:{}", sha256(layer))));
+            assert_eq!(config["config"]["Entrypoint"], json!(["/thing", name]));
+            layers.push(layer);
+        }
+        assert!(std::ptr::eq(layers[0], layers[1]), "both are made of the same layer");
+        let layer = layers[0];
         let inner: Vec<(String, u32)> =
             entries(layer).into_iter().map(|(path, mode, _)| (path, mode)).collect();
         let expected = [("etc/", 0o755), ("etc/thing/", 0o755), ("etc/thing/note", 0o644), ("thing", 0o755)];

@@ -1,4 +1,4 @@
-//! Compiles a program of this workspace so that it runs in an image with nothing else in it.
+//! Compiles a program of a Cargo workspace so that it runs in an image with nothing else in it.
 //!
 //! Knows cargo and nothing of images.
 
@@ -20,7 +20,7 @@ const LINES_SHOWN: usize = 30;
 pub enum BuildError {
     /// There is no cargo, or it cannot be run.
     #[error(
-        "cannot run '{}' to compile {package}; run from a checkout with Rust installed, or name a ready image instead",
+        "cannot run '{}' to compile {package}; install Rust, or name a ready image instead",
         cargo.display()
     )]
     NoCargo {
@@ -32,14 +32,15 @@ pub enum BuildError {
         #[source]
         source: std::io::Error,
     },
-    /// The workspace is not where it was when the harness was compiled.
+    /// The profile is in no workspace.
     #[error(
-        "cannot compile {package}: {} holds no Cargo.toml; run from a checkout, or name a ready image instead",
-        workspace.display()
+        "cannot compile {package}: {} is in no Cargo workspace; put the profile's folder into the one that has the \
+         package, or name a ready image instead",
+        folder.display()
     )]
     NoWorkspace {
         /// The folder looked into.
-        workspace: PathBuf,
+        folder: PathBuf,
         /// The package to be compiled.
         package: String,
     },
@@ -71,7 +72,7 @@ pub enum BuildError {
     },
 }
 
-/// A program of the workspace.
+/// A program of a workspace.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Program {
     /// Cargo package.
@@ -82,20 +83,21 @@ pub struct Program {
     pub features: Option<Vec<String>>,
 }
 
-/// Compiles `program` into one static file and says where it is. Takes under a second when nothing has changed.
+/// Compiles a program of the workspace that `folder` is in into one static file and says where it is. Takes under a
+/// second when nothing has changed.
 ///
-/// The target folder is `images` in cargo's own (`CARGO_TARGET_DIR`, else the workspace's `target`), so that a cargo that waits for us, as `cargo test` does,
-/// cannot be waited for by ours.
+/// The target folder is `images` in cargo's own (`CARGO_TARGET_DIR`, else the workspace's `target`), so that a cargo
+/// that waits for us, as `cargo test` does, cannot be waited for by ours.
 ///
 /// # Errors
 /// No cargo, no workspace, or a compilation that fails or does not end.
-pub async fn static_binary(workspace: &Path, program: &Program) -> Result<PathBuf, BuildError> {
+pub async fn static_binary(folder: &Path, program: &Program) -> Result<PathBuf, BuildError> {
     let Program { package, bin, features } = program;
-    if !workspace.join("Cargo.toml").is_file() {
-        return Err(BuildError::NoWorkspace { workspace: workspace.to_owned(), package: package.clone() });
-    }
+    let no_workspace = || BuildError::NoWorkspace { folder: folder.to_owned(), package: package.clone() };
+    let folder = std::fs::canonicalize(folder).map_err(|_| no_workspace())?;
     let cargo = PathBuf::from(std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")));
-    let target = host_triple(&cargo, workspace, package).await?;
+    let workspace = find_workspace(&cargo, &folder, package).await?.ok_or_else(no_workspace)?;
+    let target = host_triple(&cargo, &workspace, package).await?;
     // Whoever keeps cargo's output elsewhere keeps this there, too.
     let cargos = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace.join("target"), PathBuf::from);
     let folder = cargos.join("images");
@@ -114,13 +116,21 @@ pub async fn static_binary(workspace: &Path, program: &Program) -> Result<PathBu
     ]);
     let command = shown(&cargo, &arguments);
     tracing::debug!(%command, "compiling");
-    let output = run(&cargo, workspace, &arguments, package, BUILD_LIMIT).await?;
+    let output = run(&cargo, &workspace, &arguments, package, BUILD_LIMIT).await?;
     if !output.status.success() {
         let lines = last_lines(&String::from_utf8_lossy(&output.stderr), LINES_SHOWN);
         return Err(BuildError::Failed { command, status: output.status.to_string(), lines });
     }
     let path = folder.join(target).join("release").join(bin);
     if path.is_file() { Ok(path) } else { Err(BuildError::NoProgram { command, path }) }
+}
+
+/// The root of the workspace that a folder is in.
+async fn find_workspace(cargo: &Path, folder: &Path, package: &str) -> Result<Option<PathBuf>, BuildError> {
+    let arguments = ["locate-project", "--workspace", "--message-format", "plain"].map(OsString::from);
+    let output = run(cargo, folder, &arguments, package, Duration::from_secs(60)).await?;
+    let manifest = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
+    Ok(manifest.parent().filter(|_| output.status.success()).map(Path::to_owned))
 }
 
 /// The triple of this machine, which must be named for `RUSTFLAGS` to spare build scripts and procedural macros.
@@ -256,12 +266,24 @@ mod tests {
 
     #[tokio::test]
     async fn without_a_workspace_the_error_says_what_to_do() {
-        let program = Program { package: "fake-cloud".into(), bin: "fake-cloud".into(), features: None };
-        let error =
-            static_binary(Path::new("/nowhere"), &program).await.expect_err("there is nothing to compile");
-        assert_eq!(
-            error.to_string(),
-            "cannot compile fake-cloud: /nowhere holds no Cargo.toml; run from a checkout, or name a ready image instead"
-        );
+        let program = Program { package: "acme-ccm".into(), bin: "acme-ccm".into(), features: None };
+        let elsewhere = tempfile::tempdir().expect("a folder");
+        for folder in [Path::new("/nowhere"), Path::new("built-in:acme"), elsewhere.path()] {
+            let error = static_binary(folder, &program).await.expect_err("there is nothing to compile");
+            let expected = format!(
+                "cannot compile acme-ccm: {} is in no Cargo workspace; put the profile's folder into the one that has \
+                 the package, or name a ready image instead",
+                folder.display()
+            );
+            assert_eq!(error.to_string(), expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn the_workspace_is_the_one_the_folder_is_in() {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let found =
+            find_workspace(Path::new("cargo"), &here.join("src/images"), "harness").await.expect("cargo");
+        assert_eq!(found.as_deref(), here.parent());
     }
 }

@@ -1,4 +1,5 @@
-//! Images: compiled here from an empty base, or taken from the local Docker engine; and that engine itself.
+//! Images: of this program or of one compiled here, from an empty base, or taken from the local Docker engine; and that
+//! engine itself.
 //!
 //! Knows nothing of clusters. `engine` is the boundary to Docker for this module and the two after it.
 
@@ -6,14 +7,18 @@ mod archive;
 mod build;
 mod engine;
 mod names;
+mod own;
 mod pending;
 mod prepare;
 
-pub use archive::{ImageArchive, ImageContent, ImageFile, docker_archive};
+pub use archive::{ImageArchive, ImageContent, ImageFile, ImageRun, docker_archive};
 pub use build::{BuildError, Program, static_binary};
 pub use engine::{Engine, EngineError, EngineRecord};
 pub use names::{COMPONENT_LABEL, IMAGE_REGISTRY, NAME_PREFIX, RUN_LABEL, RunId};
-pub use prepare::{Folders, ImageError, ImageSource, PreparedImage, file_digest, load_into_engine, prepare};
+pub use own::{own_program, set_own_program};
+pub use prepare::{
+    Folders, ImageError, ImageSource, PreparedImage, file_digest, load_into_engine, of_commands, prepare,
+};
 
 pub(crate) use build::last_lines;
 pub(crate) use pending::{begin, settled};

@@ -1,13 +1,15 @@
 //! Where an image comes from, and having it at hand as a file.
 
-use super::archive::{ImageContent, ImageFile, docker_archive, sha256};
+use super::archive::{ImageContent, ImageFile, ImageRun, docker_archive, sha256};
 use super::build::{BuildError, Program, static_binary};
 use super::engine::{Engine, EngineError};
 use super::names::{COMPONENT_LABEL, IMAGE_REGISTRY};
+use super::own::own_program;
 use bollard::query_parameters::{CreateImageOptionsBuilder, ImportImageOptionsBuilder};
 use futures::{Stream, StreamExt, TryStreamExt};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 use tempfile::{NamedTempFile, TempPath};
 use tokio::io::AsyncWriteExt;
@@ -22,24 +24,24 @@ const MOVE_LIMIT: Duration = Duration::from_secs(300);
 /// Where an image comes from.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum ImageSource {
-    /// A program of this workspace, compiled into an image with nothing else in it.
+    /// A program of a Cargo workspace, compiled into an image with nothing else in it.
     Build(Program),
     /// An image by name: one the local engine has, else one it can pull.
     Reference(String),
 }
 
-/// An image at hand. Its archive is removed when this is dropped.
-#[derive(Debug)]
+/// An image at hand. Its archive is removed when the last image in it is dropped.
+#[derive(Clone, Debug)]
 pub struct PreparedImage {
     /// Its name, as manifests must spell it.
     pub reference: String,
     /// What identifies its content: the repository's digest where the image was pulled, else the image's id.
     pub digest: String,
-    archive: TempPath,
+    archive: Arc<TempPath>,
 }
 
 impl PreparedImage {
-    /// The image as one file in the format of `docker save`.
+    /// The image as one file in the format of `docker save`; there may be others in it.
     pub fn archive(&self) -> &Path {
         &self.archive
     }
@@ -68,6 +70,16 @@ pub enum ImageError {
         /// Why it could not be pulled.
         why: String,
     },
+    /// It would be made of this program, which needs more than its own file.
+    #[error(
+        "no image can be made of {}: it was built with shared libraries, and the image holds nothing else; build it \
+         where its sources are ('cargo build --release' in a checkout makes it static)",
+        program.display()
+    )]
+    NotStatic {
+        /// The program.
+        program: PathBuf,
+    },
     /// The engine failed.
     #[error(transparent)]
     Engine(#[from] EngineError),
@@ -86,17 +98,16 @@ pub enum ImageError {
 
 /// Has an image at hand: compiles it, or finds it in the engine, or lets the engine pull it.
 ///
-/// `workspace` is where the sources are and `scratch` a folder for the archive.
 ///
 /// # Errors
 /// It does not compile, it is nowhere, or a file or the engine failed.
 pub async fn prepare(
     engine: &Engine,
     source: &ImageSource,
-    Folders { workspace, scratch }: Folders<'_>,
+    Folders { sources, scratch }: Folders<'_>,
 ) -> Result<PreparedImage, ImageError> {
     match source {
-        ImageSource::Build(program) => build(program, workspace, scratch).await,
+        ImageSource::Build(program) => build(program, sources, scratch).await,
         ImageSource::Reference(reference) => fetch(engine, reference, scratch).await,
     }
 }
@@ -104,8 +115,8 @@ pub async fn prepare(
 /// Folders that preparing an image works with.
 #[derive(Clone, Copy, Debug)]
 pub struct Folders<'a> {
-    /// The workspace's root, where sources are.
-    pub workspace: &'a Path,
+    /// A folder of the workspace that has the sources: the profile's.
+    pub sources: &'a Path,
     /// Where archives are written.
     pub scratch: &'a Path,
 }
@@ -119,28 +130,64 @@ pub fn file_digest(path: &Path) -> Result<String, ImageError> {
     Ok(format!("sha256:{}", sha256(&std::fs::read(path).map_err(read)?)))
 }
 
-async fn build(program: &Program, workspace: &Path, scratch: &Path) -> Result<PreparedImage, ImageError> {
-    let path = static_binary(workspace, program)
+async fn build(program: &Program, sources: &Path, scratch: &Path) -> Result<PreparedImage, ImageError> {
+    let path = static_binary(sources, program)
         .await
         .map_err(|source| ImageError::Build { package: program.package.clone(), source })?;
-    let bytes = tokio::fs::read(&path).await.map_err(|source| ImageError::File {
+    let mut images = pack(&path, &[(&program.bin, &[])], scratch).await?;
+    Ok(images.remove(0))
+}
+
+/// Images of this program, one for each of its commands, in one archive. Nothing else is in them.
+///
+/// # Errors
+/// The program is not static or cannot be read, or the archive cannot be written.
+pub async fn of_commands(commands: &[&str], scratch: &Path) -> Result<Vec<PreparedImage>, ImageError> {
+    let program = own_program().map_err(|source| ImageError::File {
+        operation: "find the program of this process,",
+        path: PathBuf::from("/proc/self/exe"),
+        source,
+    })?;
+    if !cfg!(target_feature = "crt-static") {
+        return Err(ImageError::NotStatic { program });
+    }
+    let images: Vec<_> = commands.iter().map(|command| (*command, std::slice::from_ref(command))).collect();
+    pack(&program, &images, scratch).await
+}
+
+/// Images of a program by these names, each with arguments before those of the container.
+async fn pack(
+    program: &Path,
+    images: &[(&str, &[&str])],
+    scratch: &Path,
+) -> Result<Vec<PreparedImage>, ImageError> {
+    let bytes = tokio::fs::read(program).await.map_err(|source| ImageError::File {
         operation: "read",
-        path: path.clone(),
+        path: program.to_owned(),
         source,
     })?;
     // The name tells the content, so that an image of the same name is the same image.
-    let reference = format!("{IMAGE_REGISTRY}/{}:{}", program.bin, &sha256(&bytes)[..12]);
-    let entrypoint = format!("/{}", program.bin);
-    let labels = BTreeMap::from([(COMPONENT_LABEL.to_owned(), program.bin.clone())]);
-    let made = docker_archive(&ImageContent {
-        reference: &reference,
-        files: &[ImageFile { path: &entrypoint, mode: 0o755, bytes: &bytes }],
-        entrypoint: &[&entrypoint],
-        env: &["PATH=/"],
-        labels: &labels,
-    });
+    let version = &sha256(&bytes)[..12];
+    let place = format!("/{}", program.file_name().unwrap_or(program.as_os_str()).to_string_lossy());
+    let run = |(name, arguments): &(&str, &[&str])| ImageRun {
+        reference: format!("{IMAGE_REGISTRY}/{name}:{version}"),
+        entrypoint: std::iter::once(&place.as_str())
+            .chain(*arguments)
+            .map(|part| (*part).to_owned())
+            .collect(),
+        labels: BTreeMap::from([(COMPONENT_LABEL.to_owned(), (*name).to_owned())]),
+    };
+    let runs: Vec<ImageRun> = images.iter().map(run).collect();
+    let files = [ImageFile { path: &place, mode: 0o755, bytes: &bytes }];
+    let made = docker_archive(ImageContent { files: &files, env: &["PATH=/"] }, &runs);
     let archive = store(scratch, futures::stream::iter([Ok::<_, std::io::Error>(made.bytes)])).await?;
-    Ok(PreparedImage { reference, digest: made.id, archive })
+    let archive = Arc::new(archive);
+    let image = |(run, digest): (ImageRun, String)| PreparedImage {
+        reference: run.reference,
+        digest,
+        archive: archive.clone(),
+    };
+    Ok(runs.into_iter().zip(made.ids).map(image).collect())
 }
 
 async fn fetch(engine: &Engine, reference: &str, scratch: &Path) -> Result<PreparedImage, ImageError> {
@@ -158,7 +205,7 @@ async fn fetch(engine: &Engine, reference: &str, scratch: &Path) -> Result<Prepa
     let archive = tokio::time::timeout(MOVE_LIMIT, store(scratch, saved)).await.map_err(|_| {
         EngineError::TimedOut { operation: "save image", subject: reference.to_owned(), limit: MOVE_LIMIT }
     })??;
-    Ok(PreparedImage { reference: reference.to_owned(), digest, archive })
+    Ok(PreparedImage { reference: reference.to_owned(), digest, archive: Arc::new(archive) })
 }
 
 /// The digest of an image in the local engine.

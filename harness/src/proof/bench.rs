@@ -24,7 +24,6 @@ use kube::ResourceExt;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr};
-use std::path::Path;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -86,7 +85,6 @@ impl<'a> Bench<'a> {
             ..ClusterSpec::new(machines)
         };
         let folder = tempfile::tempdir().map_err(|error| format!("a folder for a kubeconfig: {error}"))?;
-        let manifests = means.folder.join(&question.case.name);
         // Addresses that come late are noticed soon, not after the five minutes of the default.
         let more: Vec<String> = question
             .case
@@ -94,7 +92,7 @@ impl<'a> Bench<'a> {
             .then(|| "--node-status-update-frequency=5s".to_owned())
             .into_iter()
             .collect();
-        let preview = Variant::read(&manifests, &around)?;
+        let preview = Variant::read(&question.case.name, &around)?;
         let spec = ClusterSpec {
             programs: if hosted { Vec::new() } else { programs(&preview, &means.program, more.clone()) },
             network: if play::plugin(&preview).is_some() { PodNetwork::None } else { network(cell) },
@@ -109,7 +107,7 @@ impl<'a> Bench<'a> {
         let cluster = Cluster::start(spec).await.map_err(|error| chain(&error))?;
         let address = cluster.address();
         around.api_server = (address.ip().to_string(), address.port());
-        let variant = Variant::read(&manifests, &around)?;
+        let variant = Variant::read(&question.case.name, &around)?;
         let hosting = if hosted {
             let kubeconfig = folder.path().join("kubeconfig");
             let text = account_kubeconfig(&cluster, &variant)?;
@@ -277,7 +275,7 @@ impl Means {
 }
 
 /// The reference CCM, as the program of every image that stands for it.
-fn programs(variant: &Variant, program: &Path, more: Vec<String>) -> Vec<Program> {
+fn programs(variant: &Variant, program: &[String], more: Vec<String>) -> Vec<Program> {
     let own = |image: &String| Program {
         keeps_entry_point: true,
         // Replicas on simulated machines share this computer's loopback.
@@ -286,7 +284,7 @@ fn programs(variant: &Variant, program: &Path, more: Vec<String>) -> Vec<Program
             .chain(more.clone())
             .collect(),
         environment: variant.environment.clone(),
-        ..Program::new(image, [program.to_string_lossy()])
+        ..Program::new(image, program)
     };
     variant.images.iter().map(own).collect()
 }

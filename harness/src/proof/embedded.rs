@@ -6,13 +6,11 @@ use super::means::Means;
 use super::observe::outcome;
 use super::table::Measured;
 use super::{Question, Row};
-use crate::check::chain;
-use crate::config::{Image, Profile, workspace};
-use crate::images::{Program, static_binary};
+use crate::config::{Image, Profile};
+use crate::images::own_program;
 use bootstrap::CloudEndpoint;
 use futures::StreamExt;
 use std::num::NonZero;
-use std::path::Path;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
@@ -36,21 +34,20 @@ struct Boot {
 }
 
 impl EmbeddedBench {
-    /// A bench for the variants of this folder. Compiles the reference CCM where that has not been done.
+    /// A bench for the built-in variants.
     ///
     /// # Errors
-    /// It cannot be compiled, or its profile cannot be read.
-    pub async fn new(folder: &Path) -> Result<EmbeddedBench, String> {
+    /// The profile of the reference CCM cannot be read, or this program cannot be found.
+    pub fn new() -> Result<EmbeddedBench, String> {
         let profile = Profile::load("reference").map_err(|problems| problems.to_string())?;
-        let Some(Image::Build(build)) = &profile.image else {
-            return Err("the profile 'reference' does not say how its CCM is compiled".to_owned());
+        let Some(Image::Command(command)) = &profile.image else {
+            return Err("the profile 'reference' names no command of this program".to_owned());
         };
-        let program = Program { package: build.package.clone(), bin: build.binary.clone(), features: None };
-        let program = static_binary(&workspace(), &program).await.map_err(|error| chain(&error))?;
+        let program = own_program().map_err(|error| format!("the program of this process: {error}"))?;
+        let program = vec![program.to_string_lossy().into_owned(), command.to_string()];
         let busy = std::thread::available_parallelism().map_or(2, NonZero::get) * 2;
         let turns = Arc::new(Semaphore::new(busy));
-        let means = Means { folder: folder.to_owned(), profile, program };
-        Ok(EmbeddedBench { means, turns })
+        Ok(EmbeddedBench { means: Means { profile, program }, turns })
     }
 
     /// Measures every cell, several side by side; `told` hears of each as it ends. The order stays. What is under way

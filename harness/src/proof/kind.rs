@@ -2,7 +2,7 @@
 
 use super::observe::{CANARY, End, Goal, INTERVAL, Patience, SOON, create_canary, outcome, placed, settle};
 use super::table::Measured;
-use super::variant::{Surroundings, Variant};
+use super::variant::{Surroundings, Variant, sources};
 use super::{Question, Row, play};
 use crate::ccm::{Applier, key_of, pods_gone};
 use crate::check::chain;
@@ -20,7 +20,6 @@ use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -34,7 +33,6 @@ const LONGEST: Duration = Duration::from_secs(300);
 /// Measures on kind clusters with the reference CCM.
 #[derive(Debug)]
 pub struct KindBench {
-    folder: PathBuf,
     kubernetes: Option<String>,
     events: Events,
     cancel: CancellationToken,
@@ -65,14 +63,9 @@ fn kind_of(question: &Question) -> Result<Kind, String> {
 }
 
 impl KindBench {
-    /// A bench for the variants of this folder.
-    pub fn new(
-        folder: &Path,
-        kubernetes: Option<String>,
-        events: Events,
-        cancel: CancellationToken,
-    ) -> KindBench {
-        KindBench { folder: folder.to_owned(), kubernetes, events, cancel }
+    /// A bench for the built-in variants.
+    pub fn new(kubernetes: Option<String>, events: Events, cancel: CancellationToken) -> KindBench {
+        KindBench { kubernetes, events, cancel }
     }
 
     /// Why a kind cluster cannot show this cell, if so.
@@ -158,10 +151,10 @@ impl KindBench {
             Err(measured) => return Row { question, measured },
         };
         let seen = async {
-            let (first, others) = Boot::new(self, session, &question)?.through(true).await?;
+            let (first, others) = Boot::new(session, &question)?.through(true).await?;
             let mut ends = vec![first];
             if others {
-                ends.push(Boot::new(self, session, &question)?.through(false).await?.0);
+                ends.push(Boot::new(session, &question)?.through(false).await?.0);
             }
             let (outcome, missing) = outcome(&ends);
             Ok::<_, String>(Measured::Seen { outcome, evicted: None, missing })
@@ -186,7 +179,8 @@ impl KindBench {
             return Err(Measured::NotObservable { why });
         }
         cluster.version = served;
-        match question.case.expectation(&self.folder, &[cluster]) {
+        match sources(&question.case.name).and_then(|sources| question.case.expectation(sources, &[cluster]))
+        {
             Err(why) => Err(Measured::Failed { why }),
             Ok(mut expectation) => match expectation.cells.pop() {
                 Some(cell) => Ok(Question { cell, ..question }),
@@ -207,7 +201,7 @@ struct Boot<'a> {
 }
 
 impl<'a> Boot<'a> {
-    fn new(bench: &KindBench, session: &'a Session, question: &'a Question) -> Result<Boot<'a>, String> {
+    fn new(session: &'a Session, question: &'a Question) -> Result<Boot<'a>, String> {
         let state = session.state();
         let cell = &question.cell.cluster;
         let by_name = cell.cloud_endpoint == CloudEndpoint::Name;
@@ -221,7 +215,7 @@ impl<'a> Boot<'a> {
             token: state.replicas.first().map(|replica| replica.token.clone()).unwrap_or_default(),
             api_server: (machine.map(|ip| ip.to_string()).unwrap_or_default(), API_SERVER_PORT),
         };
-        let mut variant = Variant::read(&bench.folder.join(&question.case.name), &around)?;
+        let mut variant = Variant::read(&question.case.name, &around)?;
         let plugin = play::plugin(&variant);
         // Where the image has no kube-proxy, cells that have one are given what it would serve.
         let api_server =

@@ -17,13 +17,8 @@ pub use embedded::EmbeddedBench;
 pub use kind::KindBench;
 pub use table::{Measured, Row, Tally, show, tally};
 
-use bootstrap::{Case, Cell, read_cases};
-use std::path::{Path, PathBuf};
-
-/// Where the project's own variants are.
-pub fn variants() -> PathBuf {
-    crate::config::workspace().join("fixtures/bootstrap")
-}
+use crate::files::{built_in, read};
+use bootstrap::{Case, Cell, parse_cases};
 
 /// One cell of the table: a variant on a cluster, with the model's word on it.
 #[derive(Clone, Debug)]
@@ -34,12 +29,14 @@ pub struct Question {
     pub cell: Cell,
 }
 
-/// Every cell of the variants in this folder; with names only those of them.
+/// Every cell of the built-in variants; with names only those of them.
 ///
 /// # Errors
 /// A table or a variant that cannot be read, or a name that is not in the table.
-pub fn questions(folder: &Path, names: &[String]) -> Result<Vec<Question>, String> {
-    let cases = read_cases(folder)?;
+pub fn questions(names: &[String]) -> Result<Vec<Question>, String> {
+    let table = built_in("bootstrap/cases.yaml");
+    let text = read(&table).map_err(|error| error.to_string())?;
+    let cases = parse_cases(&text, &table.display().to_string())?;
     if let Some(unknown) = names.iter().find(|name| cases.iter().all(|case| case.name != **name)) {
         let known: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
         return Err(format!("there is no variant '{unknown}'; there are {}", known.join(", ")));
@@ -48,7 +45,7 @@ pub fn questions(folder: &Path, names: &[String]) -> Result<Vec<Question>, Strin
     for case in cases.into_iter().filter(|case| names.is_empty() || names.contains(&case.name)) {
         let cells = case.expect.iter().flat_map(|line| line.cells());
         let clusters: Vec<_> = cells.map(|(topology, cni)| case.cluster(topology, cni)).collect();
-        let expectation = case.expectation(folder, &clusters)?;
+        let expectation = case.expectation(variant::sources(&case.name)?, &clusters)?;
         questions.extend(expectation.cells.into_iter().map(|cell| Question { case: case.clone(), cell }));
     }
     Ok(questions)

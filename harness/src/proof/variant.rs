@@ -3,9 +3,11 @@
 
 use crate::ccm::{TOKEN, pod_spec, rank, substitute};
 use crate::config::yaml;
+use crate::files::{self, built_in};
+use bootstrap::Source;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::PathBuf;
 
 /// Kinds that make Pods.
 const WORKLOADS: [&str; 4] = ["Deployment", "DaemonSet", "StatefulSet", "Pod"];
@@ -43,14 +45,29 @@ pub(super) struct Variant {
     pub(super) environment: BTreeMap<String, String>,
 }
 
+/// The file of a built-in variant.
+fn manifests(name: &str) -> PathBuf {
+    built_in(&format!("bootstrap/{name}/ccm.yaml"))
+}
+
+/// The manifests of a built-in variant for the boot model, as they are written.
+///
+/// # Errors
+/// There is no such variant.
+pub(super) fn sources(name: &str) -> Result<Vec<Source>, String> {
+    let file = manifests(name);
+    let text = files::read(&file).map_err(|error| error.to_string())?;
+    Ok(vec![Source::new(&file.display().to_string(), &text)])
+}
+
 impl Variant {
-    /// Reads and fills in the manifests of this folder.
+    /// Reads and fills in the manifests of the built-in variant of that name.
     ///
     /// # Errors
     /// A file that cannot be read, or manifests without a CCM.
-    pub(super) fn read(folder: &Path, around: &Surroundings) -> Result<Variant, String> {
-        let file = folder.join("ccm.yaml");
-        let text = std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+    pub(super) fn read(name: &str, around: &Surroundings) -> Result<Variant, String> {
+        let file = manifests(name);
+        let text = files::read(&file).map_err(|error| format!("{}: {error}", file.display()))?;
         let documents = yaml::from_str_multi(&text, &file).map_err(|error| crate::check::chain(&error))?;
         Variant::of(documents, around).ok_or_else(|| {
             format!(
@@ -258,7 +275,7 @@ mod tests {
     }
 
     fn variant(name: &str) -> Variant {
-        Variant::read(&super::super::variants().join(name), &around()).expect("a variant of ours")
+        Variant::read(name, &around()).expect("a variant of ours")
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! What the boot model expects of a profile's manifests, and why a cluster that did not boot did not.
 
 use crate::config::{Deployment, DesiredCluster, NodeIp, Profile};
-use bootstrap::{CloudEndpoint, Cluster, Cni, Expectation, YesNo, expect, read_paths};
+use crate::files;
+use bootstrap::{CloudEndpoint, Cluster, Cni, Expectation, Source, YesNo, expect};
+use std::path::PathBuf;
 
 /// What the model says of the profile's manifests on a cluster like that, with each of these pod networks; `None` when
 /// nothing is deployed, or the cluster is one the harness does not make.
@@ -32,7 +34,11 @@ pub fn expectation(
         })
         .collect();
     let ccm = profile.workload.as_ref().map(|workload| workload.name.as_str());
-    let sources = read_paths(&profile.manifests);
+    let source = |path: &PathBuf| {
+        let text = files::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(Source::new(&path.display().to_string(), &text))
+    };
+    let sources: Result<Vec<Source>, String> = profile.manifests.iter().map(source).collect();
     Some(sources.and_then(|sources| expect(sources, &clusters, &[], ccm)))
 }
 

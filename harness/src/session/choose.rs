@@ -36,7 +36,7 @@ fn needs(plan: &RunPlan<WantedCluster>, own: &OwnCluster) -> Option<(BackendKind
     if let Kubernetes::Image(image) = &own.kubernetes {
         return Some((BackendKind::Kind, format!("{image} is a node image")));
     }
-    if !profile.deploys_nothing() && !matches!(profile.image, Some(Image::Build(_))) {
+    if !profile.deploys_nothing() && !matches!(profile.image, Some(Image::Build(_) | Image::Command(_))) {
         return Some((BackendKind::Kind, "the CCM is an image".to_owned()));
     }
     None

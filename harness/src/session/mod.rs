@@ -26,6 +26,7 @@ use crate::cloud::Cloud;
 use crate::cluster::{Cluster, ContainerOp, Machine, Operation};
 use crate::config::{Deployment, Limits, Location, Offer, RunPlan, yaml};
 use crate::events::Events;
+use crate::files;
 use crate::k8s::{World, WorldError, client_for};
 use crate::probe::Pulse;
 use crate::secrets::Secrets;
@@ -363,7 +364,7 @@ pub fn load_manifests<C>(plan: &RunPlan<C>) -> Result<Option<Manifests>, Session
     let mut documents = Vec::new();
     for path in &profile.manifests {
         let broken = |cause: String| SessionError::ManifestFile { path: path.clone(), cause };
-        let text = std::fs::read_to_string(path).map_err(|error| broken(error.to_string()))?;
+        let text = files::read(path).map_err(|error| broken(error.to_string()))?;
         documents.extend(yaml::from_str_multi(&text, path).map_err(|error| broken(chain(&error)))?);
     }
     let hint = match &profile.workload {

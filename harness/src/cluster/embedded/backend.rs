@@ -134,10 +134,12 @@ impl Embedded {
 }
 
 fn program(of: &ProgramImage) -> Program {
+    let path = of.program.to_string_lossy().into_owned();
+    let entry_point = std::iter::once(path).chain(of.first_arguments.iter().cloned());
     Program {
         keeps_entry_point: true,
         more_arguments: of.more_arguments.clone(),
-        ..Program::new(&of.image, [of.program.to_string_lossy()])
+        ..Program::new(&of.image, entry_point)
     }
 }
 

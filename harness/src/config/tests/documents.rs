@@ -1,9 +1,10 @@
 //! What documents and schemas say of keys is what the types say.
 
-use super::{RUN_HEAD, folder};
+use super::{RUN_HEAD, folder, workspace};
 use crate::config::schema::{self, paths, words};
 use crate::config::{BackendKind, HumanDuration, Problems};
-use crate::config::{Budget, LeaseTiming, Limits, Profile, profile_reading, run_file, workspace, yaml};
+use crate::config::{Budget, LeaseTiming, Limits, Profile, profile_reading, run_file, yaml};
+use crate::files;
 use serde_json::Value;
 use std::path::Path;
 
@@ -141,8 +142,8 @@ fn the_workspaces_own_profiles_fit_the_printed_schema() {
     let names = Profile::built_in();
     assert!(names.len() >= 5, "{names:?}");
     for name in names {
-        let file = workspace().join("fixtures/ccms").join(&name).join("profile.yaml");
-        let text = std::fs::read_to_string(file).expect("a built-in profile");
+        let text =
+            files::read(&files::built_in(&format!("{name}/profile.yaml"))).expect("a built-in profile");
         assert_eq!(validated(&profile_reading::SCHEMA, &text), Ok(()), "{name}");
         let misspelt = text.replace("capabilities:", "capabilites:");
         assert!(validated(&profile_reading::SCHEMA, &misspelt).is_err(), "{name}");

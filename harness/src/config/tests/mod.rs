@@ -8,8 +8,13 @@ mod selection;
 mod yaml_text;
 
 use super::{Problems, RunFile, RunPlan, Source, WantedCluster, plan};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tempfile::TempDir;
+
+/// Where the project's documents are.
+fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
 
 /// A folder with files: path inside it, text.
 fn folder(files: &[(&str, &str)]) -> TempDir {

@@ -4,8 +4,9 @@ use super::{PROFILE_HEAD, SOUND, folder, said};
 use crate::check::Capability;
 use crate::config::{
     AddressType, Capabilities, Deployment, Framework, Image, Instances, LeaseTiming, NULL_PROFILE, Ownership,
-    Profile, ProviderIdFormat, REFERENCE_PROFILE, workspace,
+    Profile, ProviderIdFormat, REFERENCE_PROFILE,
 };
+use crate::files;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -142,9 +143,13 @@ fn faults_that_show_when_keys_are_seen_together() {
     );
     check(
         "image: {reference: a:1, build: {package: a}}",
-        "profile.yaml:6: image: has both 'reference' and 'build'; keep one",
+        "profile.yaml:6: image: has more than one of 'reference', 'command' and 'build'; keep one",
     );
-    check("image: {}", "profile.yaml:6: image: is empty; write 'reference' or 'build'");
+    check("image: {}", "profile.yaml:6: image: is empty; write 'reference', 'command' or 'build'");
+    check(
+        "image: {command: fake-cloud}",
+        "profile.yaml:6: image.command: 'fake-cloud' is none of reference-ccm, reference-ccm-mutant",
+    );
     check(
         "image: {build: {binary: a}}",
         "profile.yaml:6: image.build.package: is missing; name the package to build",
@@ -286,11 +291,10 @@ fn provider_ids() {
 fn the_null_profile_claims_all_that_the_reference_does() {
     let claims = |name: &str| -> (Capabilities, Framework) {
         // The reference's manifests are not needed for its claims.
-        let path = workspace().join("fixtures/ccms").join(name).join("profile.yaml");
-        let text = std::fs::read_to_string(path).expect("the built-in profiles are in the workspace");
+        let text = files::read(&files::built_in(&format!("{name}/profile.yaml"))).expect("it is built in");
         let text = text
             .replace("manifests: [manifests]", "manifests: []")
-            .replace("image:\n  build:\n    package: reference-ccm\n", "");
+            .replace("image: {command: reference-ccm}\n", "");
         let folder = folder(&[("profile.yaml", &text)]);
         let profile = Profile::load(&folder.path().to_string_lossy()).expect("built-in profiles are sound");
         assert!(profile.deploys_nothing());

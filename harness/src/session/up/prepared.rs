@@ -3,13 +3,14 @@
 
 use super::stage::stage;
 use crate::cluster::{ProgramImage, Runs, facts};
-use crate::config::{Image, RunPlan, workspace};
+use crate::config::{Image, RunPlan};
 use crate::events::Events;
 use crate::images::{
     Engine, Folders, IMAGE_REGISTRY, ImageError, ImageSource, PreparedImage, Program, RunId, file_digest,
-    prepare, static_binary,
+    of_commands, own_program, prepare, static_binary,
 };
 use crate::session::{RunDir, SessionError, load_manifests};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::OnceCell;
@@ -17,6 +18,9 @@ use tokio::sync::OnceCell;
 /// Flag by which a framework CCM chooses its address. Replicas on simulated machines share this one, so each listens on
 /// its machine's own loopback address.
 const BIND_ADDRESS: &str = "bind-address";
+
+/// The command of this program that is the fake cloud; told `idle` it does nothing.
+const FAKE_CLOUD: &str = "fake-cloud";
 
 /// A run before any of its lanes is up: its plan and id, and what its lanes are made from, once the first needs it.
 #[derive(Debug)]
@@ -44,26 +48,29 @@ impl Prepared {
         self.made.get_or_try_init(make).await
     }
 
-    /// The fake cloud's image and the CCM's, if the profile has one; one after the other, as both are cargo's.
+    /// The fake cloud's image and the CCM's, if the profile has one.
     async fn images(&self, events: &Events) -> Result<Artifacts, SessionError> {
         let folder = SharedFolder(Some(RunDir::create(&format!("{}-images", self.run))?));
         let engine = Engine::connect().await.map_err(ImageError::from)?;
-        let root = workspace();
-        let folders = Folders { workspace: &root, scratch: folder.path() };
-        let program = |package: String, bin, features| ImageSource::Build(Program { package, bin, features });
-        let cloud =
-            program("fake-cloud".to_owned(), "fake-cloud".to_owned(), Some(vec!["server".to_owned()]));
-        let cloud = stage(events, "fake cloud image", prepare(&engine, &cloud, folders)).await?;
-        let source = match self.plan.profile.image.clone() {
-            None => None,
+        let image = self.plan.profile.image.clone();
+        let mut commands = vec![FAKE_CLOUD];
+        if let Some(Image::Command(command)) = &image {
+            commands.push(command.as_str());
+        }
+        let made = stage(events, "images of this program", of_commands(&commands, folder.path())).await?;
+        let mut own = made.into_iter();
+        let cloud = own.next().expect("there are as many images as commands");
+        let source = match image {
+            None | Some(Image::Command(_)) => None,
             Some(Image::Reference(reference)) => Some(ImageSource::Reference(reference)),
             Some(Image::Build(build)) => {
                 let features = (!build.features.is_empty()).then(|| build.features.into_iter().collect());
-                Some(program(build.package, build.binary, features))
+                Some(ImageSource::Build(Program { package: build.package, bin: build.binary, features }))
             }
         };
+        let folders = Folders { sources: self.plan.profile.folder(), scratch: folder.path() };
         let ccm = match source {
-            None => None,
+            None => own.next(),
             Some(source) => Some(stage(events, "CCM image", prepare(&engine, &source, folders)).await?),
         };
         Ok(Artifacts {
@@ -76,7 +83,7 @@ impl Prepared {
         })
     }
 
-    /// The program that is the CCM: the one the user names, or the profile's, compiled; none when nothing is deployed.
+    /// The program that is the CCM: the one the user names, or the profile's; none when nothing is deployed.
     async fn program(&self) -> Result<Artifacts, SessionError> {
         // No program stands for it: its containers are simulated.
         let idle_image = format!("{IMAGE_REGISTRY}/idle");
@@ -84,13 +91,19 @@ impl Prepared {
         if profile.deploys_nothing() {
             return Ok(Artifacts { idle_image, ..Artifacts::default() });
         }
+        let mut first_arguments = Vec::new();
         let (path, name) = match (&self.plan.binary, &profile.image) {
             (Some(binary), _) => (absolute(binary), "binary".to_owned()),
+            (None, Some(Image::Command(command))) => {
+                first_arguments.push(command.to_string());
+                let unknown = |error| SessionError::Precondition(format!("where is this program? {error}"));
+                (own_program().map_err(unknown)?, command.to_string())
+            }
             (None, Some(Image::Build(build))) => {
                 let features = (!build.features.is_empty()).then(|| build.features.iter().cloned().collect());
                 let (package, bin) = (build.package.clone(), build.binary.clone());
                 let program = Program { package: package.clone(), bin: bin.clone(), features };
-                let compiled = static_binary(&workspace(), &program).await;
+                let compiled = static_binary(profile.folder(), &program).await;
                 (compiled.map_err(|source| ImageError::Build { package, source })?, bin)
             }
             (None, Some(Image::Reference(_)) | None) => {
@@ -118,7 +131,8 @@ impl Prepared {
         if !more_arguments.is_empty() {
             changes.push(format!("--{BIND_ADDRESS} is the loopback address of the simulated machine"));
         }
-        let program = ProgramImage { image: reference.clone(), program: path, more_arguments };
+        let program =
+            ProgramImage { image: reference.clone(), program: path, first_arguments, more_arguments };
         Ok(Artifacts {
             ccm_image: reference,
             ccm_image_digest: digest,
@@ -151,7 +165,9 @@ impl Artifacts {
     /// The archives that the nodes need.
     pub(super) fn archives(&self) -> Vec<&Path> {
         let images = self.images.iter().flat_map(|images| std::iter::once(&images.cloud).chain(&images.ccm));
-        images.map(PreparedImage::archive).collect()
+        // Images of this program share one.
+        let archives: BTreeSet<&Path> = images.map(PreparedImage::archive).collect();
+        archives.into_iter().collect()
     }
 }
 

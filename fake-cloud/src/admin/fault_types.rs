@@ -1,4 +1,4 @@
-//! The admin API's types for trouble: faults that hit calls and barriers that hold them.
+//! The admin API's types for what disturbs calls: faults that hit them and barriers that hold them.
 
 use super::types::Op;
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ pub struct Match {
     pub peer: Option<IpAddr>,
 }
 
-/// Trouble to be had instead of an answer (contract CLOUD-05).
+/// What calls get instead of their answer (contract CLOUD-05).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {

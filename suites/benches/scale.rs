@@ -1,4 +1,4 @@
-//! Figures, not verdicts: `cargo bench -p harness --bench scale [-- COUNT...]`.
+//! Figures, not verdicts: `cargo bench -p suites --bench scale [-- COUNT...]`.
 //!
 //! An embedded cluster with so many Nodes, initialised by the reference CCM, a process of its own that is asked to work
 //! as fast as it can, with the fake cloud beside the cluster in this process.
@@ -11,8 +11,6 @@ use futures::TryStreamExt;
 use harness::cloud::{
     self, Address, Cloud, CloudRecord, CloudSpec, Credential, Instance, InstanceState, Place,
 };
-use harness::config::workspace;
-use harness::images::{Program, static_binary};
 use k8s_openapi::api::core::v1::{NodeAddress, NodeSpec};
 use kube::api::{Request, WatchEvent, WatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -41,15 +39,13 @@ const FIRST_ADDRESS: u32 = u32::from_be_bytes([10, 64, 0, 1]);
 async fn main() -> Result<()> {
     let asked: Vec<u32> = std::env::args().filter_map(|argument| argument.parse().ok()).collect();
     let counts = if asked.is_empty() { vec![500, 5000] } else { asked };
-    let program = Program { package: "reference-ccm".into(), bin: "reference-ccm".into(), features: None };
-    let ccm = static_binary(&workspace(), &program).await?;
     println!(
         "{:>6} {:>12} {:>12} {:>12} {:>10} {:>12} {:>10}",
         "nodes", "registered", "initialised", "cluster CPU", "CCM CPU", "cluster peak", "CCM peak"
     );
     let mut figures = Vec::new();
     for count in counts {
-        let took = tokio::time::timeout(LIMIT, measure(&ccm, count))
+        let took = tokio::time::timeout(LIMIT, measure(count))
             .await
             .with_context(|| format!("{count} nodes were not initialised in {LIMIT:?}"))??;
         figures.push((count, took));
@@ -73,7 +69,7 @@ struct Took {
 }
 
 /// Brings up a cluster of so many nodes and its CCM, and waits until all Nodes are initialised and ready.
-async fn measure(ccm: &Path, count: u32) -> Result<Took> {
+async fn measure(count: u32) -> Result<Took> {
     let folder = tempfile::tempdir()?;
     let cloud = cloud::start(CloudSpec { dialect: "native", place: Place::ThisProcess }).await?;
     fill(&cloud.attach()?, count).await?;
@@ -86,7 +82,7 @@ async fn measure(ccm: &Path, count: u32) -> Result<Took> {
     let cluster = Cluster::start(spec).await?;
     let kubeconfig = folder.path().join("kubeconfig");
     std::fs::write(&kubeconfig, cluster.kubeconfig()?)?;
-    let mut child = start(ccm, &kubeconfig, cloud.record(), folder.path())?;
+    let mut child = start(&kubeconfig, cloud.record(), folder.path())?;
     let process = child.id().context("the CCM ended at once")?.to_string();
     let seen = tokio::select! {
         seen = initialised(&cluster, count, begin) => seen?,
@@ -132,10 +128,15 @@ async fn fill(cloud: &Cloud, count: u32) -> Result<()> {
     Ok(())
 }
 
-fn start(ccm: &Path, kubeconfig: &Path, cloud: &CloudRecord, folder: &Path) -> Result<Child> {
+fn start(kubeconfig: &Path, cloud: &CloudRecord, folder: &Path) -> Result<Child> {
     let log = std::fs::File::create(folder.join("ccm.log"))?;
-    let child = Command::new(ccm)
-        .args(["--cloud-provider=native", "--configure-cloud-routes=false", "--secure-port=0"])
+    let child = Command::new(env!("CARGO_BIN_EXE_ccm-conformance"))
+        .args([
+            "reference-ccm",
+            "--cloud-provider=native",
+            "--configure-cloud-routes=false",
+            "--secure-port=0",
+        ])
         .args(FAST)
         .arg(format!("--kubeconfig={}", kubeconfig.display()))
         .env("NATIVE_CLOUD_ENDPOINT", &cloud.endpoint)

@@ -1,0 +1,52 @@
+//! Collects the files that are part of the program: profiles and manifests of CCMs, topologies, manifest variants.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Folders of the workspace, and what the names of their files begin with inside the program.
+const FOLDERS: &[(&str, &str)] =
+    &[("fixtures/ccms", ""), ("kind-configs", "kind-configs/"), ("fixtures/bootstrap", "bootstrap/")];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let here = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR")?);
+    let workspace = here.parent().ok_or("the package is a folder of the workspace")?;
+    let mut table = String::from("&[\n");
+    for (folder, inside) in FOLDERS {
+        let root = workspace.join(folder);
+        let mut files = Vec::new();
+        collect(&root, &mut files)?;
+        files.sort();
+        for file in files {
+            let name = file.strip_prefix(&root)?.to_str().ok_or("file names are UTF-8")?;
+            let path = file.to_str().ok_or("file names are UTF-8")?;
+            writeln!(table, "    ({:?}, include_str!({path:?})),", format!("{inside}{name}"))?;
+        }
+    }
+    table.push(']');
+    fs::write(Path::new(&std::env::var("OUT_DIR")?).join("built_in.rs"), table)?;
+    Ok(())
+}
+
+/// Every YAML file below a folder, but not what belongs to sources. A folder that gains or loses one is read again.
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Box<dyn Error>> {
+    rerun_if_changed(folder);
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default();
+        if path.is_dir() {
+            if name != "src" && name != "tests" {
+                collect(&path, files)?;
+            }
+        } else if path.extension().is_some_and(|end| end == "yaml") {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+#[expect(clippy::print_stdout, reason = "cargo listens there")]
+fn rerun_if_changed(folder: &Path) {
+    println!("cargo::rerun-if-changed={}", folder.display());
+}
