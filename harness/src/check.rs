@@ -230,6 +230,12 @@ impl<Cx: 'static> Check<Cx> {
         self
     }
 
+    /// Whether it keeps workers of the CCM or its client busy for more than itself: it makes calls fail, hang or wait. It
+    /// then runs beside strangers only where the CCM has workers for all of them.
+    pub const fn disturbs(&self) -> bool {
+        self.facilities.contains(Facility::Faults) || self.facilities.contains(Facility::Barriers)
+    }
+
     /// Watches the leader crash, together with others that do.
     pub const fn at_the_crash(mut self) -> Check<Cx> {
         self.sharing = Sharing::Joint;

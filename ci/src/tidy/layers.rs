@@ -4,7 +4,7 @@ use super::resolve::Uses;
 
 /// Modules of the harness in reading order: one imports only from those above it.
 const LAYERS: &[&str] = &[
-    "backends", "check", "ledger", "secrets", "events", "probe", "files", "config", "images", "cluster",
+    "backends", "check", "ledger", "secrets", "probe", "events", "files", "config", "images", "cluster",
     "cloud", "k8s", "ccm", "progress", "session", "proof", "cx", "evidence", "report", "run", "cli",
 ];
 

@@ -2,7 +2,7 @@
 //!
 //! `cargo bench -p bootstrap`
 
-use bootstrap::{Cluster, Cni, Source, Topology, expect};
+use bootstrap::{Cluster, Cni, PlannedMachine, Source, Topology, expect};
 use std::io::Write;
 use std::time::Instant;
 
@@ -57,7 +57,11 @@ fn main() {
         line(&format!("{documents} documents, every topology and CNI"), measure(&manifests(documents), &all));
     }
     for workers in [1, 10, 50, 200] {
-        let machines = Some((3, workers));
+        let control_plane =
+            PlannedMachine { control_plane: true, kubeadms_taints: true, ..Default::default() };
+        let mut planned = vec![control_plane; 3];
+        planned.extend(vec![PlannedMachine::default(); workers]);
+        let machines = Some(planned);
         let cluster =
             Cluster { machines, ..Cluster::new(Topology::ControlPlaneAndWorker, Cni::WaitsForAddresses) };
         line(

@@ -159,6 +159,19 @@ impl fmt::Display for Version {
     }
 }
 
+/// A machine that is in place of the topology's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PlannedMachine {
+    /// Whether it is a control plane; else it is a worker.
+    pub control_plane: bool,
+    /// Whether it has the taints that kubeadm gives control planes.
+    pub kubeadms_taints: bool,
+    /// Taints it has besides.
+    pub taints: Vec<Taint>,
+    /// Labels it has besides the usual ones.
+    pub labels: BTreeMap<String, String>,
+}
+
 /// Everything about the cluster but the manifests: one cell of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cluster {
@@ -181,8 +194,8 @@ pub struct Cluster {
     pub routes: YesNo,
     /// How the CCM names its cloud.
     pub cloud_endpoint: CloudEndpoint,
-    /// Machines in place of the topology's: control planes and workers.
-    pub machines: Option<(u32, u32)>,
+    /// Machines in place of the topology's.
+    pub machines: Option<Vec<PlannedMachine>>,
     /// Labels that every Node has besides the usual ones.
     pub node_labels: BTreeMap<String, String>,
 }
@@ -213,7 +226,10 @@ impl Cluster {
 
     /// The machines.
     pub(crate) fn machines(&self) -> Vec<Machine> {
-        let (control_planes, workers) = self.machines.unwrap_or_else(|| self.topology.machines());
+        if let Some(planned) = &self.machines {
+            return self.planned(planned);
+        }
+        let (control_planes, workers) = self.topology.machines();
         let mut machines = Vec::new();
         for index in 1..=control_planes {
             let name = if control_planes == 1 {
@@ -231,6 +247,46 @@ impl Cluster {
             machines.push(self.machine(name, Vec::new(), false));
         }
         machines
+    }
+
+    /// Machines that were asked for one by one.
+    fn planned(&self, planned: &[PlannedMachine]) -> Vec<Machine> {
+        let mut counts = [0_u32; 2];
+        let all = planned.iter().map(|one| {
+            let (role, count) = match one.control_plane {
+                true => ("control-plane", &mut counts[0]),
+                false => ("worker", &mut counts[1]),
+            };
+            *count += 1;
+            let same = planned.iter().filter(|other| other.control_plane == one.control_plane).count();
+            let name = if same == 1 { role.to_owned() } else { format!("{role}-{count}") };
+            let mut taints = if one.kubeadms_taints { self.taints_of_control_planes() } else { Vec::new() };
+            taints.extend(one.taints.iter().cloned());
+            let mut machine = self.machine(name, taints, one.control_plane);
+            machine.labels.extend(one.labels.clone());
+            machine
+        });
+        all.collect()
+    }
+
+    /// What people call it: its topology, or how many machines of which kind it has.
+    pub fn title(&self) -> String {
+        let Some(planned) = self.machines.as_ref().filter(|planned| planned.len() > 1) else {
+            return self.topology.to_string();
+        };
+        let control_planes = planned.iter().filter(|machine| machine.control_plane).count();
+        let workers = planned.len() - control_planes;
+        let tainted = planned.iter().filter(|machine| machine.kubeadms_taints || !machine.taints.is_empty());
+        let many = |count: usize, what: &str| match count {
+            1 => format!("1 {what}"),
+            _ => format!("{count} {what}s"),
+        };
+        let mut parts = vec![many(control_planes, "control plane")];
+        parts.extend((workers > 0).then(|| many(workers, "worker")));
+        match tainted.count() {
+            0 => format!("{} (none tainted)", parts.join(" and ")),
+            tainted => format!("{} ({tainted} tainted)", parts.join(" and ")),
+        }
     }
 
     /// kubeadm: `master` until 1.23, both in 1.24, `control-plane` from 1.25 on (`cmd/kubeadm/app/constants`).

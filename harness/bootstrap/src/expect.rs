@@ -82,7 +82,7 @@ impl Expectation {
         let line = |cell: &Cell| {
             let first = cell.explanation.as_ref().and_then(|explanation| explanation.steps.first());
             let why = first.map(|step| format!(": {}", step.text)).unwrap_or_default();
-            format!("{} with CNI {}: {}{why}\n", cell.cluster.topology, cell.cluster.cni, cell.outcome)
+            format!("{} with CNI {}: {}{why}\n", cell.cluster.title(), cell.cluster.cni, cell.outcome)
         };
         self.cells.iter().map(line).collect()
     }

@@ -24,7 +24,7 @@ mod workload;
 pub use cases::{Case, CaseLine, parse_cases};
 pub use check::Cell;
 pub use cli::{BootstrapCommand, run};
-pub use cluster::{CloudEndpoint, Cluster, Cni, KubeProxy, Topology, Version, YesNo};
+pub use cluster::{CloudEndpoint, Cluster, Cni, KubeProxy, PlannedMachine, Topology, Version, YesNo};
 pub use expect::{Expectation, expect, read_paths};
 pub use explain::{Explanation, Graph, GraphEdge, GraphNode, Observed, ObservedNode, ObservedPod, Step};
 pub use known::Assumed;

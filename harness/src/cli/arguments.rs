@@ -261,6 +261,9 @@ pub(super) struct RunOptions {
     /// How many checks run side by side.
     #[arg(long, value_name = "N")]
     jobs: Option<u32>,
+    /// How many clusters the checks are spread among, each with a cloud and a CCM of its own.
+    #[arg(long, value_name = "N")]
+    clusters: Option<u32>,
     /// Pace of leader election: the speed-up flags, or the CCM's own defaults.
     #[arg(long, value_name = "fast|default", value_parser = Timing::from_str)]
     timing: Option<Timing>,
@@ -299,6 +302,7 @@ impl RunOptions {
             output: OutputKeys { dir: self.out.clone() },
             keep: self.keep,
             jobs: self.jobs,
+            clusters: self.clusters,
             require_complete: self.require_complete.then_some(true),
             timing: self.timing,
             ..RunFile::default()

@@ -221,7 +221,7 @@ impl Benches<'_> {
         // Whatever the one before left, and whether or not it had come up.
         self.handle.block_on(session.forget_ccm()).map_err(|error| chain(&error))?;
         let mut quiet = Quiet { wanted: |id: &str| checks.contains(id) };
-        judge_subject(self.suites, &session, "ccm-conformance controls", &mut quiet, self.handle)
+        judge_subject(self.suites, &[session.clone()], "ccm-conformance controls", &mut quiet, self.handle)
             .map_err(|problems| problems.to_string())?;
         self.handle.block_on(session.forget_ccm()).map_err(|error| chain(&error))?;
         let ledger = end_run(&events);

@@ -43,8 +43,8 @@ enum News {
 /// An environment that is kept for others.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Kept {
-    /// The run's folder.
-    pub(super) dir: PathBuf,
+    /// The folder of each lane.
+    pub(super) lanes: Vec<PathBuf>,
     /// The stream of the run's events.
     pub(super) events: PathBuf,
     /// When the run began.
@@ -144,12 +144,12 @@ struct Keeper {
 
 impl Judging for Keeper {
     fn judge(&mut self, stand: &Stand<'_>) {
-        let (session, events) = (stand.session, stand.session.events());
+        let events = stand.session().events();
         let Some(path) = events.path().and_then(|path| std::path::absolute(path).ok()) else {
             return self.tell(&News::Failed { why: "the run's events are kept nowhere".to_owned() });
         };
-        let dir = session.dir().path().to_owned();
-        self.tell(&News::Up(Kept { dir, events: path, began: events.began() }));
+        let lanes = stand.lanes.iter().map(|session| session.dir().path().to_owned()).collect();
+        self.tell(&News::Up(Kept { lanes, events: path, began: events.began() }));
         stand.handle.block_on(async {
             tokio::select! {
                 () = gone(self.watched) => {}

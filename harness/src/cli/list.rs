@@ -77,6 +77,9 @@ fn as_json(suites: &[Suite]) -> String {
 
 fn explanation(suite: &Suite, check: &Check) -> String {
     let sharing = match check.sharing {
+        Sharing::Shared if check.disturbs() => {
+            "beside others where the CCM has workers for all, else with the claims of its row alone"
+        }
         Sharing::Shared => "beside others, on objects of its own",
         Sharing::Joint => "beside others until the leader crashes, then with those that watch the same crash",
         Sharing::Exclusive => "alone: it disturbs the CCM or the whole cloud",

@@ -4,7 +4,7 @@ use super::arguments::RunOptions;
 use crate::config::{BackendKind, Choice, DesiredCluster, Image, Offer, plan as plan_run};
 use crate::cx::Suite;
 use crate::report::exit;
-use crate::run::{Libtest, Run, execute, in_order, plan_checks, refuse};
+use crate::run::{Libtest, Run, execute, plan_checks, refuse, selected};
 use crate::session::{expected_boot, load_manifests};
 use libtest_mimic::Arguments;
 use std::io::Write;
@@ -80,10 +80,8 @@ pub(super) fn plan(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
     }
     text.push_str(&format!("timing     {}, {} checks side by side\n", plan.timing, plan.jobs));
     text.push_str(&format!("output     {}\n\n", plan.output.display()));
-    for one in in_order(planned.clone()) {
-        if one.choice == Choice::Selected {
-            text.push_str(&format!("run   {:<25} {:<6} {}\n", one.check.id, one.level, one.check.title));
-        }
+    for one in selected(&planned) {
+        text.push_str(&format!("run   {:<25} {:<6} {}\n", one.check.id, one.level, one.check.title));
     }
     for one in &planned {
         if let Choice::Skip(_, detail) = &one.choice {

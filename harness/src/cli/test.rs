@@ -14,7 +14,8 @@ use crate::events::Events;
 use crate::ledger::Outcome;
 use crate::report::exit;
 use crate::run::{
-    Libtest, Planned, Run, completion, execute, plan_checks, refuse, run_one, skipped_trials, watch_signals,
+    Hold, Libtest, Planned, Run, completion, execute, places, plan_checks, refuse, run_one, selected,
+    skipped_trials, watch_signals,
 };
 use crate::session::{RunDir, RunState, Session};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
@@ -70,16 +71,13 @@ fn listing(suites: &'static [Suite], plan: &RunPlan<WantedCluster>, arguments: &
         Err(problems) => refuse(&problems),
         Ok(planned) => {
             let mut trials: Vec<Trial> = selected(&planned)
+                .iter()
                 .map(|one| Trial::test(one.name(), || Err(Failed::from("listed, not run"))))
                 .collect();
             trials.extend(skipped_trials(&planned));
             libtest_mimic::run(arguments, trials).exit_code()
         }
     }
-}
-
-fn selected(planned: &[Planned]) -> impl Iterator<Item = &Planned> {
-    planned.iter().filter(|one| one.choice == Choice::Selected)
 }
 
 /// One process of nextest's: joins the shared environment and runs what it was asked to.
@@ -104,6 +102,7 @@ fn one_of_many(
     let cancel = CancellationToken::new();
     runtime.spawn(watch_signals(cancel.clone()));
     let mut trials: Vec<Trial> = selected(&planned)
+        .iter()
         .map(|one| {
             let (one, plan, shared) = (one.clone(), plan.clone(), shared.clone());
             let (runtime, cancel) = (runtime.clone(), cancel.clone());
@@ -125,22 +124,37 @@ async fn join_and_run(
 ) -> Result<Completion, Failed> {
     let kept =
         shared.environment().await.map_err(|why| format!("{} environment error\n{why}", one.check.id))?;
-    let dir = RunDir::join(&kept.dir);
     let events = Events::join(&kept.events, kept.began)
         .map_err(|error| format!("events {}: {error}", kept.events.display()))?;
-    let state: Option<RunState> = dir.read("state.json").map_err(|error| chain(&error))?;
-    let state = state.ok_or_else(|| format!("no state of the run in {}", kept.dir.display()))?;
-    // The keeper has settled which backend it is.
-    let cluster = plan.cluster.clone().settled(state.cluster.backend);
-    let plan = Arc::new(plan.as_ref().clone().on(cluster));
-    let session =
-        Session::join(plan.clone(), dir, state, events, cancel).await.map_err(|error| chain(&error))?;
+    // What the cluster turned out not to show is decided only now, and with it who runs in which lane.
+    let read = |lane: usize| -> Result<(RunDir, RunState), String> {
+        let place = kept.lanes.get(lane).ok_or("the run has no lane")?;
+        let dir = RunDir::join(place);
+        let state = dir.read("state.json").map_err(|error| chain(&error))?;
+        Ok((dir, state.ok_or_else(|| format!("no state of the run in {}", place.display()))?))
+    };
+    let join = async |lane: usize| {
+        let (dir, state) = read(lane)?;
+        // The keeper has settled which backend it is.
+        let cluster = plan.cluster.clone().settled(state.cluster.backend);
+        let plan = Arc::new(plan.as_ref().clone().on(cluster));
+        let joined = Session::join(plan, dir, state, events.clone(), cancel.clone()).await;
+        joined.map_err(|error| chain(&error))
+    };
+    let session = join(0).await?;
     let offer = session.offer();
-    // What the cluster turned out not to show is decided only now.
     let again = plan_checks(suites, &plan, &offer).map_err(|problems| problems.to_string())?;
-    let now = again.into_iter().find(|p| p.check.id == one.check.id).unwrap_or_else(|| one.clone());
-    completion(&match &now.choice {
-        Choice::Selected => run_one(Arc::new(session), &now).await,
-        Choice::Skip(reason, detail) => now.entry(Outcome::Skip { reason: *reason, detail: detail.clone() }),
-    })
+    let now = again.iter().find(|p| p.check.id == one.check.id).unwrap_or(one).clone();
+    if let Choice::Skip(reason, detail) = &now.choice {
+        return completion(&now.entry(Outcome::Skip { reason: *reason, detail: detail.clone() }));
+    }
+    let (chosen, workers) = (selected(&again), plan.profile.workers);
+    let places = places(&chosen, kept.lanes.len(), workers);
+    let place = chosen.iter().zip(places).find(|(p, _)| p.check.id == now.check.id).map(|(_, place)| place);
+    let session = match place {
+        Some(place) if place.lane > 0 => join(place.lane).await?,
+        _ => session,
+    };
+    let hold = Hold::in_any_order(now.check, workers);
+    completion(&run_one(Arc::new(session), &now, hold).await)
 }

@@ -12,6 +12,7 @@ mod leftovers;
 mod network;
 mod operation;
 mod record;
+mod registration;
 mod spec;
 mod topology;
 mod version;
@@ -24,8 +25,9 @@ pub use operation::{ContainerOp, KubeletOp, LinkOp, Operation, PodNetwork, Power
 pub use record::{
     API_SERVER_PORT, About, CloudSite, ClusterRecord, Machine, Ownership, PodNetworkPlan, Role,
 };
+pub use registration::{PlannedTaint, Registration};
 pub use spec::{ClusterSpec, ProgramImage, ProviderIds};
-pub use topology::Families;
+pub use topology::{Families, PlannedMachine, planned_machines};
 
 use crate::check::Facility;
 use crate::config::BackendKind;

@@ -36,6 +36,8 @@ pub struct RunPlan<C = SettledCluster> {
     pub keep: Keep,
     /// Checks that run beside each other, 1 to 256.
     pub jobs: u32,
+    /// Clusters side by side, at most 16; `None`: as the backend and the machine allow.
+    pub clusters: Option<u32>,
     /// How long checks wait.
     pub limits: Limits,
     /// Whether a partial result is a failed run.
@@ -48,9 +50,31 @@ impl<C> RunPlan<C> {
     /// The same run on another cluster.
     pub fn on<D>(self, cluster: D) -> RunPlan<D> {
         let RunPlan {
-            profile, binary, selection, output, keep, jobs, limits, require_complete, timing, ..
+            profile,
+            binary,
+            selection,
+            output,
+            keep,
+            jobs,
+            clusters,
+            limits,
+            require_complete,
+            timing,
+            ..
         } = self;
-        RunPlan { profile, cluster, binary, selection, output, keep, jobs, limits, require_complete, timing }
+        RunPlan {
+            profile,
+            cluster,
+            binary,
+            selection,
+            output,
+            keep,
+            jobs,
+            clusters,
+            limits,
+            require_complete,
+            timing,
+        }
     }
 
     /// The arguments the CCM gets beyond those in its manifests: the speed-up flags, then the profile's own.
@@ -179,6 +203,7 @@ impl Planning {
             output,
             keep: run.keep.unwrap_or(DEFAULT_KEEP),
             jobs: run.jobs.unwrap_or(DEFAULT_JOBS),
+            clusters: run.clusters,
             limits,
             require_complete: run.require_complete.unwrap_or(false),
             timing,

@@ -48,6 +48,8 @@ pub struct Profile {
     pub lease_timing: LeaseTiming,
     /// The port of `/healthz` and `/metrics`; 0 when it serves none.
     pub secure_port: u16,
+    /// On how many Services, and on how many Nodes, it works at the same time.
+    pub workers: u32,
     /// Flags it accepts, names without dashes.
     pub accepted_flags: BTreeSet<String>,
     /// Arguments it always gets.

@@ -62,6 +62,11 @@ pub(crate) struct ProfileFile {
     pub(crate) lease_timing: LeaseTiming,
     /// Port of `/healthz` and `/metrics` (HTTPS); `0` when it serves none.
     pub(crate) secure_port: u16,
+    /// On how many Services, and on how many Nodes, it works at the same time: the lower of the framework's
+    /// `--concurrent-service-syncs` and `--concurrent-node-syncs`, both 1 unless set. With less than 8, checks that keep a
+    /// worker busy do not run beside others, and a run takes longer.
+    #[schemars(range(min = 1, max = 1000), example = 16)]
+    pub(crate) workers: u32,
     /// Its command line flags.
     pub(crate) flags: FlagKeys,
     /// Its provider ids.
@@ -111,6 +116,7 @@ impl Default for ProfileFile {
             lease: Lease::default(),
             lease_timing: LeaseTiming::DEFAULT,
             secure_port: 10_258,
+            workers: 1,
             flags: FlagKeys::default(),
             provider_id: ProviderIdKeys::default(),
             location: Location::default(),

@@ -103,6 +103,7 @@ impl Reading<'_> {
             lease: written.lease,
             lease_timing: written.lease_timing,
             secure_port: written.secure_port,
+            workers: written.workers,
             accepted_flags: Profile::flag_names(&written.flags.accepted),
             extra_arguments: written.flags.extra,
             location: written.location,

@@ -53,6 +53,11 @@ pub struct RunFile {
     /// Checks that run beside each other; most of them only wait.
     #[schemars(range(min = 1, max = 256), extend("default" = DEFAULT_JOBS))]
     pub jobs: Option<u32>,
+    /// Clusters side by side, each with a cloud and a CCM of its own, among which the checks are spread; never more than
+    /// the checks can make use of.
+    #[schemars(range(min = 1, max = 16))]
+    #[schemars(extend("x-default" = "`5` embedded ones, as many of kind as cores and memory allow, `1` existing one"))]
+    pub clusters: Option<u32>,
     /// How long checks wait.
     pub limits: LimitKeys,
     /// Whether a partial result is a failed run.

@@ -57,7 +57,7 @@ impl CheckCx {
     /// # Errors
     /// When the cloud does not answer.
     pub(crate) async fn inventory(&self) -> Result<Inventory, ReadError> {
-        self.session.cloud().inventory().await.map_err(passing)
+        self.cloud.inventory().await.map_err(passing)
     }
 
     /// Calls to the cloud since this check began, in order of arrival.

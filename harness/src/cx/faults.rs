@@ -46,7 +46,7 @@ impl<'a> Target<'a> {
     /// # Errors
     /// When the cloud refuses.
     pub async fn holds(&self, ops: &[Op]) -> Result<Barrier<'a>, Stop> {
-        let id = self.cx.session.cloud().raise_barrier(&self.matching(ops)).await?.id;
+        let id = self.cx.cloud.raise_barrier(&self.matching(ops)).await?.id;
         self.cx.on_end(Undo::Barrier(id));
         Ok(Barrier { target: self.clone(), id })
     }
@@ -100,7 +100,7 @@ impl<'a> IntoFuture for FaultPlan<'a> {
                 let calls = if last { times } else { Some(1) };
                 let spec =
                     FaultSpec { matching: matching.clone(), effect: effect.clone(), calls, for_ms: None };
-                let id = target.cx.session.cloud().inject(&spec).await?.id;
+                let id = target.cx.cloud.inject(&spec).await?.id;
                 target.cx.on_end(Undo::Fault(id));
                 ids.push(id);
             }
@@ -132,7 +132,7 @@ impl Fault<'_> {
     /// When the cloud does not answer.
     pub async fn clear(self) -> Result<(), Stop> {
         for id in &self.ids {
-            self.target.cx.session.cloud().clear_fault(*id).await?;
+            self.target.cx.cloud.clear_fault(*id).await?;
         }
         Ok(())
     }
@@ -160,7 +160,7 @@ impl Subject for Fault<'_> {
     async fn read(&self, _: Reach) -> Result<u64, ReadError> {
         let mut hits = 0;
         for id in &self.ids {
-            hits += self.target.cx.session.cloud().fault(*id).await.map_err(passing)?.hits;
+            hits += self.target.cx.cloud.fault(*id).await.map_err(passing)?.hits;
         }
         Ok(hits)
     }
@@ -192,7 +192,7 @@ impl Barrier<'_> {
     /// # Errors
     /// When the cloud does not answer.
     pub async fn release(self) -> Result<(), Stop> {
-        self.target.cx.session.cloud().release_barrier(self.id).await?;
+        self.target.cx.cloud.release_barrier(self.id).await?;
         Ok(())
     }
 }
@@ -211,7 +211,7 @@ impl Subject for Barrier<'_> {
     }
 
     async fn read(&self, _: Reach) -> Result<u64, ReadError> {
-        self.target.cx.session.cloud().barrier(self.id).await.map(|status| status.waiting).map_err(passing)
+        self.target.cx.cloud.barrier(self.id).await.map(|status| status.waiting).map_err(passing)
     }
 
     fn concerns(&self, call: &Entry) -> bool {
@@ -221,10 +221,10 @@ impl Subject for Barrier<'_> {
 
 impl CheckCx {
     pub(super) async fn undo_fault(&self, id: u64) -> Result<(), String> {
-        absent_is_fine(self.session.cloud().clear_fault(id).await)
+        absent_is_fine(self.cloud.clear_fault(id).await)
     }
 
     pub(super) async fn undo_barrier(&self, id: u64) -> Result<(), String> {
-        absent_is_fine(self.session.cloud().release_barrier(id).await.map(|_| ()))
+        absent_is_fine(self.cloud.release_barrier(id).await.map(|_| ()))
     }
 }

@@ -118,7 +118,7 @@ impl<'a> Machine<'a> {
     /// # Errors
     /// When the cloud refuses.
     pub async fn delete(&self) -> Result<(), Stop> {
-        Ok(self.cx.session.cloud().remove_instance(&self.id()).await?)
+        Ok(self.cx.cloud.remove_instance(&self.id()).await?)
     }
 }
 
@@ -153,7 +153,7 @@ impl CheckCx {
     }
 
     async fn put_instance(&self, instance: &Instance) -> Result<(), Stop> {
-        let cloud = self.session.cloud();
+        let cloud = &self.cloud;
         if let Some(lack) = cloud.shown().lacks(&instance.addresses) {
             let dialect = &self.session.plan().profile.dialect;
             return Err(Stop::NotObservable(format!("the API of {dialect} cannot show it: {lack}")));
@@ -164,6 +164,6 @@ impl CheckCx {
     }
 
     pub(super) async fn undo_instance(&self, id: &str) -> Result<(), String> {
-        absent_is_fine(self.session.cloud().remove_instance(id).await)
+        absent_is_fine(self.cloud.remove_instance(id).await)
     }
 }

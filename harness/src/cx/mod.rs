@@ -31,10 +31,10 @@ pub use services::{Balancer, Service, ServicePlan, load_balancer};
 pub use subject::{Subject, Wait};
 
 use crate::check::{Check as CheckOf, CheckId, Stop, Suite as SuiteOf, chain};
-use crate::cloud::Entry;
+use crate::cloud::{Cloud as CloudHandle, Entry};
 use crate::config::Limits;
 use crate::probe::{Look, Probe, Promise, poll};
-use crate::session::{Participant, Session};
+use crate::session::{Participant, Session, disturbance};
 use kube::Client;
 use services::ServiceKey;
 use std::collections::BTreeMap;
@@ -62,6 +62,8 @@ pub struct CheckCx {
     prefix: String,
     session: Arc<Session>,
     client: Client,
+    /// The cloud; its faults and barriers are this check's.
+    cloud: CloudHandle,
     probe: Probe,
     /// The journal's position when the check began.
     mark: u64,
@@ -94,7 +96,9 @@ impl CheckCx {
         participant: Option<Participant>,
     ) -> Result<CheckCx, Stop> {
         let client = session.client_named(&format!("ccm-conformance/{id}")).await?;
-        let probe = Probe::new(session.world().pulse().clone());
+        let events = session.events().of_check(id.as_str());
+        let probe = Probe::new(session.world().pulse().clone()).observed_by(Box::new(events.clone()));
+        let cloud = session.cloud().observed_by(move |what| events.emit(disturbance(what)));
         let mark = session.journal().position();
         let prefix = format!("{}-{}", label_of(id), session.next_suffix());
         Ok(CheckCx {
@@ -102,6 +106,7 @@ impl CheckCx {
             prefix,
             session,
             client,
+            cloud,
             probe,
             mark,
             namespace: OnceCell::new(),

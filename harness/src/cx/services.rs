@@ -302,7 +302,7 @@ impl CheckCx {
     }
 
     async fn remove_load_balancer(&self, lb: &LoadBalancer) -> Result<(), Stop> {
-        self.session.cloud().remove_load_balancer(&lb.id).await?;
+        self.cloud.remove_load_balancer(&lb.id).await?;
         Ok(())
     }
 
@@ -342,7 +342,7 @@ impl CheckCx {
         let made = self.services_made.lock().expect("no holder of this lock panics").clone();
         let (left, balancers) = left_of(&made, &self.inventory().await?);
         // What a driver cannot remove stays, and is reported all the same.
-        if self.session.cloud().facilities().contains(&Facility::Machines) {
+        if self.cloud.facilities().contains(&Facility::Machines) {
             for lb in &balancers {
                 self.remove_load_balancer(lb).await?;
             }

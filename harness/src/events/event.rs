@@ -177,6 +177,9 @@ pub struct Skipped {
 pub struct PromiseBegan {
     /// Number within its check, from 1; several waits of one check may be under way.
     pub wait: u32,
+    /// What it is about, where that is one thing: kind, name and uid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
     /// The promise, a sentence.
     pub promise: String,
     /// What fulfils it.
@@ -192,6 +195,9 @@ pub struct PromiseBegan {
 pub struct PromiseBroken {
     /// Number within its check.
     pub wait: u32,
+    /// What it is about, where that is one thing: kind, name and uid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
     /// The promise, a sentence.
     pub promise: String,
     /// What would have fulfilled it.

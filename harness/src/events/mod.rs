@@ -9,6 +9,7 @@
 mod event;
 mod file;
 mod fold;
+mod promises;
 mod stream;
 
 pub use event::{

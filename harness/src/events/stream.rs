@@ -22,10 +22,12 @@ pub trait Sink: Send {
 #[derive(Clone)]
 pub struct Events {
     inner: Arc<Inner>,
+    stages: bool,
 }
 
 struct Inner {
     began: Timestamp,
+    begun_here: bool,
     state: Mutex<State>,
 }
 
@@ -48,6 +50,15 @@ impl fmt::Debug for Events {
 
 impl Events {
     fn new(began: Timestamp, file: Option<(PathBuf, File)>, sinks: Vec<Box<dyn Sink>>) -> Events {
+        Events::of(began, true, file, sinks)
+    }
+
+    fn of(
+        began: Timestamp,
+        begun_here: bool,
+        file: Option<(PathBuf, File)>,
+        sinks: Vec<Box<dyn Sink>>,
+    ) -> Events {
         let state = State {
             file,
             unwritten: None,
@@ -57,7 +68,7 @@ impl Events {
             count: 0,
             cost: Duration::ZERO,
         };
-        Events { inner: Arc::new(Inner { began, state: Mutex::new(state) }) }
+        Events { inner: Arc::new(Inner { began, begun_here, state: Mutex::new(state) }), stages: true }
     }
 
     /// Begins the stream of a run: a new file, in place of one that is there.
@@ -89,7 +100,7 @@ impl Events {
     /// The file is not there.
     pub fn join(path: &Path, began: Timestamp) -> std::io::Result<Events> {
         let file = OpenOptions::new().append(true).open(path)?;
-        Ok(Events::new(began, Some((path.to_owned(), file)), Vec::new()))
+        Ok(Events::of(began, false, Some((path.to_owned(), file)), Vec::new()))
     }
 
     /// A stream that is kept nowhere: for what is no run.
@@ -100,6 +111,11 @@ impl Events {
     /// When the run began.
     pub fn began(&self) -> Timestamp {
         self.inner.began
+    }
+
+    /// Whether this process began the stream. It alone tells of cluster and cloud, which every process sees.
+    pub fn is_begun_here(&self) -> bool {
+        self.inner.begun_here
     }
 
     /// The stream's file; `None` when it is kept nowhere.
@@ -122,9 +138,16 @@ impl Events {
         self.emit(Payload::Said { text: line.into() });
     }
 
+    /// The same stream, to which stages are not told: for what happens several times side by side.
+    pub fn without_stages(&self) -> Events {
+        Events { stages: false, ..self.clone() }
+    }
+
     /// Begins a stage. It ends, as one that failed, when what is returned is dropped.
     pub fn stage(&self, name: &str) -> StageGuard {
-        self.emit(Payload::StageBegan { stage: name.to_owned() });
+        if self.stages {
+            self.emit(Payload::StageBegan { stage: name.to_owned() });
+        }
         StageGuard { events: self.clone(), stage: name.to_owned(), began: Instant::now(), ok: false }
     }
 
@@ -233,7 +256,9 @@ impl StageGuard {
 impl Drop for StageGuard {
     fn drop(&mut self) {
         let took_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.events.emit(Payload::StageEnded { stage: self.stage.clone(), took_ms, ok: self.ok });
+        if self.events.stages {
+            self.events.emit(Payload::StageEnded { stage: self.stage.clone(), took_ms, ok: self.ok });
+        }
     }
 }
 

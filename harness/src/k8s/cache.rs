@@ -50,8 +50,20 @@ enum Source {
     Broken(Instant, String),
 }
 
+/// Is told each change: what was there before, and what is now.
+pub type ChangeObserver<K> = Box<dyn Fn(Option<&K>, Option<&K>) + Send + Sync>;
+
+struct Observers<K>(Vec<ChangeObserver<K>>);
+
+impl<K> std::fmt::Debug for Observers<K> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} observers", self.0.len())
+    }
+}
+
 #[derive(Debug)]
 struct Inner<K> {
+    observers: Observers<K>,
     objects: BTreeMap<(String, String), Vec<Version<K>>>,
     source: Source,
     ready: bool,
@@ -81,7 +93,8 @@ impl<K: Resource> Cache<K> {
 
     /// An empty view of `kind`, in the plural.
     pub(super) fn of(kind: &'static str) -> Cache<K> {
-        let inner = Inner { objects: BTreeMap::new(), source: Source::Opening, ready: false };
+        let observers = Observers(Vec::new());
+        let inner = Inner { observers, objects: BTreeMap::new(), source: Source::Opening, ready: false };
         Cache { kind, inner: Arc::new(RwLock::new(inner)) }
     }
 
@@ -97,6 +110,7 @@ impl<K: Resource> Cache<K> {
                 let Some(last) = versions.last() else { continue };
                 if last.change == Change::Applied && !listed.contains(key) {
                     let gone = Version { at: now, change: Change::Deleted, object: last.object.clone() };
+                    inner.observers.0.iter().for_each(|observer| observer(Some(&gone.object), None));
                     versions.push(gone);
                 }
             }
@@ -110,6 +124,15 @@ impl<K: Resource> Cache<K> {
         self.write(|inner| {
             push(inner, key_of(&object), change, object);
             inner.source = Source::Heard(Instant::now());
+        });
+    }
+
+    /// Tells `observer` of everything that is there, as having come, and of each change from now on.
+    pub fn observe(&self, observer: ChangeObserver<K>) {
+        self.write(|inner| {
+            let there = inner.objects.values().filter_map(|versions| current(versions));
+            there.for_each(|object| observer(None, Some(&object)));
+            inner.observers.0.push(observer);
         });
     }
 
@@ -220,10 +243,16 @@ fn push<K: Resource>(inner: &mut Inner<K>, key: (String, String), change: Change
     if versions.last().is_some_and(same) {
         return;
     }
+    let (before, object) = (current(versions), Arc::new(object));
+    let (old, new) = match change {
+        Change::Applied => (before.as_deref(), Some(object.as_ref())),
+        Change::Deleted => (Some(object.as_ref()), None),
+    };
+    inner.observers.0.iter().for_each(|observer| observer(old, new));
     if versions.len() >= KEPT_VERSIONS {
         versions.remove(0);
     }
-    versions.push(Version { at: Instant::now(), change, object: Arc::new(object) });
+    versions.push(Version { at: Instant::now(), change, object });
 }
 
 #[cfg(test)]

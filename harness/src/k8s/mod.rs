@@ -9,7 +9,7 @@ mod observed;
 mod read;
 mod world;
 
-pub use cache::{Cache, Change, Version};
+pub use cache::{Cache, Change, ChangeObserver, Version};
 pub use literals::*;
 pub use observed::{show_addresses, show_taints};
 pub use read::*;

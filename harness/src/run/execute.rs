@@ -1,5 +1,6 @@
 //! The one loop of every run.
 
+use super::capacity::lane_count;
 use super::conclude::{conclude, open, say_left_behind};
 use super::interrupt::{INTERRUPTED, watch_signals};
 use super::planned::Planned;
@@ -11,7 +12,8 @@ use crate::cx::Suite;
 use crate::events::{Events, Payload};
 use crate::report::exit;
 use crate::session::up::{Environment, Leave, Prepared};
-use crate::session::{expected_boot, settle};
+use crate::session::{Session, SessionError, expected_boot, settle};
+use futures::future::try_join_all;
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -68,19 +70,24 @@ pub fn execute(run: Run, judging: &mut dyn Judging) -> ExitCode {
     runtime.spawn(watch_signals(cancel.clone()));
     let (plan, chosen) = runtime.block_on(settle(plan));
     let plan = Arc::new(plan);
-    let mut environment = Environment::new(Prepared::new(plan.clone()), 0);
-    introduce(&environment, &plan, chosen, &events);
+    let lanes = lane_count(&plan, &planned);
+    let prepared = Prepared::new(plan.clone());
+    let mut environments: Vec<Environment> =
+        (0..lanes).map(|lane| Environment::new(prepared.clone(), lane)).collect();
+    introduce(&environments, &plan, chosen, &events);
     events.emit(Payload::SubjectKnown(Box::new(subject(suites, &plan, None, &reproduce))));
     events.emit(Payload::ChecksPlanned { checks: planned.iter().map(Planned::event).collect() });
 
-    let up = runtime.block_on(environment.up(&events, &cancel));
+    let up = runtime.block_on(all_up(&mut environments, &events, &cancel));
     match &up {
         Err(error) if error.is_usage() => {
             let why = chain(error);
             judging.cannot(&why);
             events.say(format!("error: {why}"));
             drop(up);
-            say_left_behind(runtime.block_on(environment.down(Leave::Nothing)), &events);
+            for environment in environments {
+                say_left_behind(runtime.block_on(environment.down(Leave::Nothing)), &events);
+            }
             return ExitCode::from(exit::USAGE);
         }
         Err(error) => {
@@ -89,24 +96,48 @@ pub fn execute(run: Run, judging: &mut dyn Judging) -> ExitCode {
             events.say(format!("error: the environment did not come up: {message}"));
             events.emit(Payload::EnvironmentFailed { message });
         }
-        Ok(session) => {
-            if let Err(problems) = judge_subject(suites, session, &reproduce, judging, runtime.handle()) {
+        Ok(sessions) => {
+            if let Err(problems) = judge_subject(suites, sessions, &reproduce, judging, runtime.handle()) {
                 // The same selection was sound before the cluster was there.
                 let message = format!("the checks could not be planned: {problems}");
                 events.emit(Payload::EnvironmentFailed { message });
             }
-            leave_cluster(session, runtime.handle());
+            sessions.iter().for_each(|session| leave_cluster(session, runtime.handle()));
         }
     }
     drop(up);
     let (ledger, code) = conclude(&plan, &events);
-    say_left_behind(take_down(environment, &plan, &ledger, &events, runtime.handle()), &events);
+    take_down(environments, &plan, &ledger, &events, runtime.handle());
     if cancel.is_cancelled() { ExitCode::from(INTERRUPTED) } else { ExitCode::from(code) }
 }
 
+/// Brings every lane up, side by side; what the first one that fails has to say. The first lane tells its stages, the others
+/// are one.
+async fn all_up(
+    environments: &mut [Environment],
+    events: &Events,
+    cancel: &CancellationToken,
+) -> Result<Vec<Arc<Session>>, SessionError> {
+    let Some((first, others)) = environments.split_first_mut() else { return Ok(Vec::new()) };
+    let untold = events.without_stages();
+    let beside = async {
+        if others.is_empty() {
+            return Ok(Vec::new());
+        }
+        let told = events.stage("the other clusters");
+        let all = try_join_all(others.iter_mut().map(|other| other.up(&untold, cancel))).await;
+        told.end(all.is_ok());
+        all
+    };
+    let (session, mut all) = tokio::try_join!(first.up(events, cancel), beside)?;
+    all.insert(0, session);
+    Ok(all)
+}
+
 /// Which run it is, on what, and what is expected of it.
-fn introduce(environment: &Environment, plan: &RunPlan, chosen: Option<String>, events: &Events) {
-    events.say(format!("run {}", environment.run_id().as_str()));
+fn introduce(environments: &[Environment], plan: &RunPlan, chosen: Option<String>, events: &Events) {
+    let ids: Vec<&str> = environments.iter().map(|environment| environment.run_id().as_str()).collect();
+    events.say(format!("run {}", ids.join(" ")));
     chosen.iter().for_each(|chosen| events.say(format!("  {chosen}")));
     if let Some(expected) = expected_boot(&plan.profile, plan.cluster.desired()) {
         events.say(format!("  expected of the manifests: {}", expected.replace('\n', "\n    ")));

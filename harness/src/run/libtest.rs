@@ -1,15 +1,14 @@
 //! Judging through libtest-mimic: the names, filters and output of any Rust test.
 
-use super::one::run_one;
-use super::order::Phases;
-use super::planned::{Planned, joint, selected};
+use super::one::{Hold, run_one};
+use super::planned::Planned;
 use super::stand::{Judging, Stand};
 use crate::config::Choice;
 use crate::ledger::{Entry, Outcome, SkipReason};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use std::sync::Arc;
 
-/// Judges in this process, on the calling thread and as many more as the arguments say, and shows each check as a test.
+/// Judges in this process, as many at once as the arguments say, and shows each check as a test.
 #[derive(Debug)]
 pub struct Libtest {
     /// What libtest was asked for.
@@ -26,26 +25,27 @@ impl Judging for Libtest {
     }
 
     fn judge(&mut self, stand: &Stand<'_>) {
-        let chosen = selected(stand.planned);
-        // Those that watch the leader crash wait for one another: only where each has a thread.
-        let watchers = joint(&chosen);
-        let threads = self.arguments.test_threads.unwrap_or(1);
-        stand.session.crashes().expect_participants(if watchers < threads { watchers } else { 1 });
-        let phases = Arc::new(Phases::of(chosen.iter().map(|one| one.check.sharing)));
-        let mut trials: Vec<Trial> = chosen
+        let at_once = self.arguments.test_threads.unwrap_or(1);
+        let (work, turns) = stand.work(at_once);
+        let turns = Arc::new(turns);
+        let threads = work.len().max(1);
+        let mut trials: Vec<Trial> = work
             .into_iter()
-            .map(|one| {
-                let (session, phases) = (stand.session.clone(), phases.clone());
+            .map(|(one, place)| {
+                let (session, turns) = (stand.lanes[place.lane].clone(), turns.clone());
                 let handle = stand.handle.clone();
                 Trial::ignorable_test(one.name(), move || {
-                    let _turn = phases.wait_for(one.check.sharing);
-                    completion(&handle.block_on(run_one(session, &one)))
+                    let _turn = turns.wait_for(place);
+                    let hold = Hold::in_order(one.check.sharing);
+                    completion(&handle.block_on(run_one(session, &one, hold)))
                 })
             })
             .collect();
         trials.extend(skipped_trials(stand.planned));
         // What libtest-mimic itself filters by the same rule was left out before.
-        let _ = libtest_mimic::run(&self.arguments, trials);
+        // A check that waits for its turn takes a thread, too; how many work at once is the turns'.
+        let arguments = Arguments { test_threads: Some(threads), ..self.arguments.clone() };
+        let _ = libtest_mimic::run(&arguments, trials);
     }
 }
 

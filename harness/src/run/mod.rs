@@ -3,22 +3,25 @@
 //! `run`, `cargo test --test e2e`, nextest's keeper and `controls` are callers of [`execute`] or of its parts. They differ in
 //! who judges ([`Judging`]): libtest in this process, other processes, or nobody who is shown anything.
 
+mod arrange;
+mod capacity;
 mod conclude;
 mod execute;
 mod interrupt;
 mod libtest;
 mod one;
-mod order;
 mod planned;
 mod quiet;
 mod stand;
 mod subject;
+mod turns;
 
+pub use arrange::{Declared, ENOUGH_WORKERS, Place, arrange, useful_lanes};
 pub use conclude::{conclude, end_run, open, write_reports};
 pub use execute::{Run, execute, refuse};
 pub use interrupt::{INTERRUPTED, interrupted, watch_signals};
 pub use libtest::{Libtest, completion, skipped_trials};
-pub use one::run_one;
-pub use planned::{Planned, in_order, plan_checks};
+pub use one::{Hold, run_one};
+pub use planned::{Planned, places, plan_checks, selected};
 pub use quiet::Quiet;
 pub use stand::{Judging, Stand, judge_subject, take_down};

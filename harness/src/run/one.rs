@@ -1,9 +1,10 @@
 //! One check from its turn to its entry in the ledger.
 
 use super::Planned;
+use super::arrange::ENOUGH_WORKERS;
 use crate::ccm::Form;
 use crate::check::{Sharing, Stop, Verdict};
-use crate::cx::CheckCx;
+use crate::cx::{Check, CheckCx};
 use crate::events::{CheckEvents, Payload};
 use crate::evidence;
 use crate::ledger::{Entry, Outcome, SkipReason};
@@ -14,15 +15,38 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 
+/// How a check holds its lane's cluster, between threads and processes alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// Beside others that hold it so.
+    Shared,
+    /// Alone.
+    Alone,
+}
+
+impl Hold {
+    /// For a check whose steps are kept apart from others by its process.
+    pub fn in_order(sharing: Sharing) -> Hold {
+        match sharing {
+            Sharing::Cold | Sharing::Exclusive => Hold::Alone,
+            Sharing::Shared | Sharing::Joint => Hold::Shared,
+        }
+    }
+
+    /// For a check in a process of its own, where nothing else keeps it apart from strangers.
+    pub fn in_any_order(check: &Check, workers: u32) -> Hold {
+        if check.disturbs() && workers < ENOUGH_WORKERS { Hold::Alone } else { Hold::in_order(check.sharing) }
+    }
+}
+
 /// Runs one check: its turn on the cluster, the CCM in the form it needs, body, evidence, cleanup, leaks. Its beginning, its
 /// end and what becomes of it are told to the stream of events.
 ///
 /// Blocks the thread while others hold the cluster.
-pub async fn run_one(session: Arc<Session>, planned: &Planned) -> Entry {
+pub async fn run_one(session: Arc<Session>, planned: &Planned, hold: Hold) -> Entry {
     let events = session.events().of_check(planned.check.id.as_str());
     let participant = (planned.check.sharing == Sharing::Joint).then(|| session.crashes().participant());
-    let alone = matches!(planned.check.sharing, Sharing::Exclusive | Sharing::Cold);
-    let held = session.dir().hold_cluster(alone);
+    let held = session.dir().hold_cluster(hold == Hold::Alone);
     let mut entry = planned.entry(Outcome::Pass);
     let secrets = session.secrets();
     entry.started = jiff::Timestamp::now().to_string();

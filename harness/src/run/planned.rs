@@ -1,11 +1,11 @@
 //! Which checks run: every check of the suites with its level for this CCM and its choice.
 
-use crate::check::{Level, Sharing};
+use super::arrange::{Declared, Place, arrange};
+use crate::check::Level;
 use crate::config::{Candidate, Choice, Framework, Offer, Problems, RunPlan, select, unknown_deviations};
 use crate::cx::{Check, Suite};
 use crate::events::{PlannedCheck, Skipped};
 use crate::ledger::{Entry, Outcome};
-use std::cmp::Reverse;
 
 /// One check of a run and whether it is to be judged.
 #[derive(Clone)]
@@ -83,18 +83,23 @@ pub fn plan_checks<C>(
     Ok(planned.collect())
 }
 
-/// In the order in which checks begin: phases follow one another, and in each the long ones come first.
-pub fn in_order(mut planned: Vec<Planned>) -> Vec<Planned> {
-    planned.sort_by_key(|p| (super::order::phase(p.check.sharing), Reverse(p.check.takes_s)));
-    planned
+/// The checks that are to run.
+pub fn selected(planned: &[Planned]) -> Vec<Planned> {
+    planned.iter().filter(|one| one.choice == Choice::Selected).cloned().collect()
 }
 
-/// The checks that are to run, in the order in which they begin.
-pub(super) fn selected(planned: &[Planned]) -> Vec<Planned> {
-    in_order(planned.iter().filter(|one| one.choice == Choice::Selected).cloned().collect())
+/// The place of each of these checks, in their order.
+pub fn places(checks: &[Planned], lanes: usize, workers: u32) -> Vec<Place> {
+    arrange(&declared(checks), lanes, workers)
 }
 
-/// How many of these watch the leader crash.
-pub(super) fn joint(planned: &[Planned]) -> usize {
-    planned.iter().filter(|one| one.check.sharing == Sharing::Joint).count()
+/// What these checks declare of how they run beside others.
+pub(super) fn declared(checks: &[Planned]) -> Vec<Declared<'_>> {
+    let declared = |one: &Planned| Declared {
+        id: one.check.id.as_str(),
+        sharing: one.check.sharing,
+        disturbs: one.check.disturbs(),
+        takes_s: one.check.takes_s,
+    };
+    checks.iter().map(declared).collect()
 }

@@ -1,8 +1,6 @@
 //! Judging without showing anything: for runs whose result is only counted.
 
-use super::one::run_one;
-use super::order::Phases;
-use super::planned::{joint, selected};
+use super::one::{Hold, run_one};
 use super::stand::{Judging, Stand};
 
 /// Judges in this process, a thread for each check, and shows nothing: the events tell.
@@ -18,15 +16,14 @@ impl<Wanted: Fn(&str) -> bool> Judging for Quiet<Wanted> {
     }
 
     fn judge(&mut self, stand: &Stand<'_>) {
-        let chosen = selected(stand.planned);
-        stand.session.crashes().expect_participants(joint(&chosen));
-        let phases = Phases::of(chosen.iter().map(|one| one.check.sharing));
+        let (work, turns) = stand.work(usize::MAX);
         std::thread::scope(|scope| {
-            for one in &chosen {
-                let (session, phases) = (stand.session.clone(), &phases);
+            for (one, place) in &work {
+                let (session, turns) = (stand.lanes[place.lane].clone(), &turns);
                 scope.spawn(move || {
-                    let _turn = phases.wait_for(one.check.sharing);
-                    stand.handle.block_on(run_one(session, one));
+                    let _turn = turns.wait_for(*place);
+                    let hold = Hold::in_order(one.check.sharing);
+                    stand.handle.block_on(run_one(session, one, hold));
                 });
             }
         });

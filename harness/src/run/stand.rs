@@ -1,8 +1,11 @@
 //! An environment that stands, what is judged in it, and how it is left.
 
-use super::planned::{Planned, plan_checks};
+use super::arrange::Place;
+use super::conclude::say_left_behind;
+use super::planned::{Planned, places, plan_checks, selected};
 use super::subject::subject;
-use crate::check::chain;
+use super::turns::Turns;
+use crate::check::{Sharing, chain};
 use crate::config::{Choice, Keep, Offer, Problems, RunPlan};
 use crate::cx::Suite;
 use crate::events::{Events, Payload};
@@ -10,18 +13,47 @@ use crate::ledger::{Ledger, Outcome, SkipReason};
 use crate::report::CHECKS_STAGE;
 use crate::session::Session;
 use crate::session::up::{Environment, Leave};
+use std::cmp::Reverse;
 use std::io::IsTerminal;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 
 /// What whoever judges gets.
 pub struct Stand<'a> {
-    /// The environment.
-    pub session: &'a Arc<Session>,
+    /// The environments, one for each lane, at least one.
+    pub lanes: &'a [Arc<Session>],
     /// Every check, and whether it runs here.
     pub planned: &'a [Planned],
     /// The runtime that drives the checks' bodies.
     pub handle: &'a Handle,
+}
+
+impl Stand<'_> {
+    /// The first lane.
+    pub fn session(&self) -> &Arc<Session> {
+        &self.lanes[0]
+    }
+
+    /// The checks to run, each with its place, in an order in which none waits for a later one; and their turns, of which
+    /// so many are taken at once.
+    pub(super) fn work(&self, at_once: usize) -> (Vec<(Planned, Place)>, Turns) {
+        let chosen = selected(self.planned);
+        let places = places(&chosen, self.lanes.len(), self.session().plan().profile.workers);
+        let mut work: Vec<(Planned, Place)> = chosen.into_iter().zip(places).collect();
+        work.sort_by_key(|(one, place)| (place.after, place.step, Reverse(one.check.takes_s)));
+        // Those that watch the leader crash wait for one another: only where all may work at once.
+        let watchers: Vec<usize> = work
+            .iter()
+            .filter(|(one, _)| one.check.sharing == Sharing::Joint)
+            .map(|(_, place)| place.lane)
+            .collect();
+        if let Some(lane) = watchers.first() {
+            let together = if watchers.len() < at_once { watchers.len() } else { 1 };
+            self.lanes[*lane].crashes().expect_participants(together);
+        }
+        let turns = Turns::of(work.iter().map(|(_, place)| *place), at_once);
+        (work, turns)
+    }
 }
 
 /// Who judges the checks once the environment stands.
@@ -64,48 +96,48 @@ pub(super) fn plan_for<C>(
 /// As [`plan_checks`]; nothing has been judged then.
 pub fn judge_subject(
     suites: &'static [Suite],
-    session: &Arc<Session>,
+    lanes: &[Arc<Session>],
     reproduce: &str,
     judging: &mut dyn Judging,
     handle: &Handle,
 ) -> Result<(), Problems> {
+    let Some(session) = lanes.first() else { return Ok(()) };
     let (plan, events) = (session.plan(), session.events());
     let offer = session.offer();
     let planned = plan_for(suites, plan, &offer, judging)?;
     events.emit(Payload::SubjectKnown(Box::new(subject(suites, plan, Some(session), reproduce))));
     events.emit(Payload::ChecksPlanned { checks: planned.iter().map(Planned::event).collect() });
     let stage = events.stage(CHECKS_STAGE);
-    judging.judge(&Stand { session, planned: &planned, handle });
+    judging.judge(&Stand { lanes, planned: &planned, handle });
     stage.end(true);
     Ok(())
 }
 
-/// Takes the environment down, or leaves it as the plan wants it after such a result.
-///
-/// # Errors
-/// What could not be removed, one line each.
+/// Takes the environments down, or leaves them as the plan wants it after such a result. What could not be removed is said.
 pub fn take_down(
-    environment: Environment,
+    environments: Vec<Environment>,
     plan: &RunPlan,
     ledger: &Ledger,
     events: &Events,
     handle: &Handle,
-) -> Result<(), String> {
-    if leave_after(plan.keep, ledger) == Leave::Nothing {
-        return handle.block_on(environment.down(Leave::Nothing));
+) {
+    let mut leave = leave_after(plan.keep, ledger);
+    if leave == Leave::Everything && environments.iter().any(Environment::is_in_process) {
+        handle.block_on(keep_up(&environments, events));
+        leave = Leave::Nothing;
     }
-    if environment.is_in_process() {
-        handle.block_on(keep_up(&environment, events));
-        return handle.block_on(environment.down(Leave::Nothing));
+    for environment in environments {
+        if leave == Leave::Everything
+            && let Some(dir) = environment.dir()
+        {
+            events.say(format!(
+                "kept: cluster {}, kubeconfig {}; 'ccm-conformance clean' removes it",
+                environment.run_id().name(),
+                dir.path().join("kubeconfig").display(),
+            ));
+        }
+        say_left_behind(handle.block_on(environment.down(leave)), events);
     }
-    if let Some(dir) = environment.dir() {
-        events.say(format!(
-            "kept: cluster {}, kubeconfig {}; 'ccm-conformance clean' removes it",
-            environment.run_id().name(),
-            dir.path().join("kubeconfig").display(),
-        ));
-    }
-    handle.block_on(environment.down(Leave::Everything))
 }
 
 /// How an environment is left after such a result.
@@ -123,15 +155,17 @@ fn has_trouble(ledger: &Ledger) -> bool {
     ledger.environment_error.is_some() || ledger.entries.iter().any(|entry| troubled(&entry.outcome))
 }
 
-/// Keeps an environment up that lives in this process, for somebody to look at, as long as they want.
-async fn keep_up(environment: &Environment, events: &Events) {
-    let kubeconfig = environment.dir().map(|dir| dir.path().join("kubeconfig").display().to_string());
-    if std::io::stderr().is_terminal() {
-        events.say(format!("kept: export KUBECONFIG={}; Ctrl-C ends it", kubeconfig.unwrap_or_default()));
-        super::interrupted().await;
-    } else {
-        events.say("not kept: an embedded cluster ends with this process, and nobody sits at it to end it");
+/// Keeps environments up that live in this process, for somebody to look at, as long as they want.
+async fn keep_up(environments: &[Environment], events: &Events) {
+    if !std::io::stderr().is_terminal() {
+        return events
+            .say("not kept: an embedded cluster ends with this process, and nobody sits at it to end it");
     }
+    for dir in environments.iter().filter_map(Environment::dir) {
+        events.say(format!("kept: export KUBECONFIG={}", dir.path().join("kubeconfig").display()));
+    }
+    events.say("Ctrl-C ends it");
+    super::interrupted().await;
 }
 
 /// Takes what the harness deployed away from a cluster that outlives the run.

@@ -7,6 +7,7 @@ mod choose;
 mod crash;
 mod error;
 mod journal;
+mod record;
 mod seed;
 mod state;
 mod uninitialised;
@@ -17,6 +18,7 @@ pub use choose::settle;
 pub use crash::{Crash, Participant, SharedCrashes};
 pub use error::SessionError;
 pub use journal::{CallObserver, Journal, is_lb_write, show_entry};
+pub(crate) use record::disturbance;
 pub use state::{CcmState, FOLDER_PREFIX, NodeRole, ReplicaRecord, RunDir, RunState, StateError};
 pub use uninitialised::Network;
 
@@ -27,7 +29,7 @@ use crate::cluster::{Cluster, ContainerOp, Machine, Operation};
 use crate::config::{Deployment, Limits, Location, Offer, RunPlan, yaml};
 use crate::events::Events;
 use crate::files;
-use crate::k8s::{World, WorldError, client_for};
+use crate::k8s::{ChangeObserver, World, WorldError, client_for};
 use crate::probe::Pulse;
 use crate::secrets::Secrets;
 use kube::Client;
@@ -78,8 +80,22 @@ impl Session {
         let cluster = Cluster::attach(state.cluster.clone())?;
         let client = client_for(&state.cluster.kubeconfig, "ccm-conformance").await?;
         let world = Arc::new(World::open(&client, pulse.clone()).await?);
-        let cloud = Cloud::attach(&state.cloud)?;
+        let told = events.clone();
+        let cloud = Cloud::attach(&state.cloud)?.observed_by(move |what| told.emit(disturbance(what)));
         let journal = Journal::follow(cloud.clone(), pulse).await?;
+        if events.is_begun_here() {
+            world.nodes.observe(tells(&events));
+            world.services.observe(tells(&events));
+            world.pods.observe(tells(&events));
+            world.leases.observe(tells(&events));
+            let (told, before) = (events.clone(), journal.position());
+            journal.observe(Box::new(move |call| {
+                // What came before belongs to whoever used this cloud before.
+                if call.seq > before {
+                    told.emit(record::cloud_call(call));
+                }
+            }));
+        }
         let manifests = load_manifests(&plan)?;
         let surroundings = surroundings(&plan, &state);
         let replicas = state.replicas.iter().map(ReplicaRecord::replica).collect();
@@ -350,6 +366,16 @@ impl Session {
     pub(crate) fn note_form(&self, form: Form) -> Result<(), StateError> {
         self.dir.write("ccm.json", &CcmState::Settled { form })
     }
+}
+
+/// Tells the stream of each change of a watched object.
+fn tells<K: record::Facts>(events: &Events) -> ChangeObserver<K> {
+    let events = events.clone();
+    Box::new(move |old, new| {
+        if let Some(change) = record::object_changed(old, new) {
+            events.emit(change);
+        }
+    })
 }
 
 /// Reads and checks the profile's manifests; `None` when the profile deploys nothing.

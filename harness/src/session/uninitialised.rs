@@ -28,6 +28,11 @@ fn is_kubeadms(key: &str) -> bool {
     key.starts_with("node-role.kubernetes.io/") || key == L_EXCL
 }
 
+/// Taints that come and go with what a Node is like: the cloud provider's and the node lifecycle's.
+fn is_of_conditions(key: &str) -> bool {
+    ["node.cloudprovider.kubernetes.io/", "node.kubernetes.io/"].iter().any(|prefix| key.starts_with(prefix))
+}
+
 /// What kubeadm gave the Nodes that are there now.
 pub(super) fn roles_of(nodes: &[Node]) -> Vec<NodeRole> {
     let role = |node: &Node| NodeRole {
@@ -44,7 +49,7 @@ pub(super) fn roles_of(nodes: &[Node]) -> Vec<NodeRole> {
             .and_then(|s| s.taints.clone())
             .unwrap_or_default()
             .into_iter()
-            .filter(|t| t.key.starts_with("node-role.kubernetes.io/"))
+            .filter(|t| !is_of_conditions(&t.key))
             .collect(),
     };
     nodes.iter().map(role).collect()

@@ -1,7 +1,9 @@
 //! Growth: the states stay bounded whatever the size, and Nodes that are alike count once.
 
 use super::variants;
-use bootstrap::{Cluster, Cni, Observed, ObservedNode, ObservedPod, Topology, expect, read_paths};
+use bootstrap::{
+    Cluster, Cni, Observed, ObservedNode, ObservedPod, PlannedMachine, Topology, expect, read_paths,
+};
 
 fn states(variant: &str, cluster: Cluster) -> usize {
     let sources = read_paths(&[variants().join(variant)]).expect("the variant");
@@ -12,11 +14,12 @@ fn states(variant: &str, cluster: Cluster) -> usize {
 #[test]
 fn workers_that_are_alike_add_no_states() {
     let of = |workers| {
-        let machines = Some((3, workers));
-        states(
-            "good-deployment",
-            Cluster { machines, ..Cluster::new(Topology::SingleNode, Cni::Independent) },
-        )
+        let control_plane =
+            PlannedMachine { control_plane: true, kubeadms_taints: true, ..Default::default() };
+        let mut machines = vec![control_plane; 3];
+        machines.extend(vec![PlannedMachine::default(); workers]);
+        let cluster = Cluster::new(Topology::SingleNode, Cni::Independent);
+        states("good-deployment", Cluster { machines: Some(machines), ..cluster })
     };
     assert_eq!(of(3), of(60));
     assert!(of(60) < 200, "{}", of(60));

@@ -1,7 +1,7 @@
 //! The embedded cluster as a backend: brought up and taken down with a run, its machines reached by a socket in the run's
 //! folder.
 
-use super::wanted::{check_families, families, machines, records, version};
+use super::wanted::{check_families, check_registrations, families, machines, records, version};
 use crate::check::{Facility, chain};
 use crate::cluster::backend::{Backend, BackendEntry, Facts, Fidelity, Lifetime, Machines, Runs};
 use crate::cluster::error::ClusterError;
@@ -88,6 +88,7 @@ impl Embedded {
             way_out: "name a version, or use '--cluster kind'".to_owned(),
         })?;
         check_families(&layout, kubernetes, own.node_ip)?;
+        check_registrations(&layout)?;
         let families = families(&layout);
         let machines = machines(spec, &layout);
         let records = records(&machines, families);

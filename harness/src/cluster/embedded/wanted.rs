@@ -2,10 +2,11 @@
 
 use crate::cluster::error::ClusterError;
 use crate::cluster::record::{Machine, Role};
+use crate::cluster::registration::PlannedTaint;
 use crate::cluster::spec::ClusterSpec;
-use crate::cluster::topology::{Families, Layout};
+use crate::cluster::topology::{Families, Layout, PlannedMachine};
 use crate::config::{Kubernetes, NodeIp};
-use embedded_cluster::{Cluster, IpFamilies, KubernetesVersion, MachineSpec};
+use embedded_cluster::{Cluster, IpFamilies, KubernetesVersion, MachineSpec, NodeTaint};
 
 /// The version that is asked for; the newest is the one whose answers were recorded. Else why it cannot be: a node
 /// image, or a version nobody knows.
@@ -22,10 +23,27 @@ pub(super) fn version(wanted: &Kubernetes) -> Result<KubernetesVersion, String> 
     }
 }
 
+fn taint(planned: &PlannedTaint) -> NodeTaint {
+    let PlannedTaint { key, value, effect } = planned.clone();
+    NodeTaint { key, value, effect }
+}
+
+/// Whether it is known what every Node begins with.
+pub(super) fn check_registrations(layout: &Layout) -> Result<(), ClusterError> {
+    let unknown = layout.machines.iter().find_map(|machine| machine.registration.unknown.clone());
+    unknown.map_or(Ok(()), |why| {
+        Err(ClusterError::Usage {
+            what: format!("topology {}", layout.name),
+            why: format!("the taints of its Nodes are not known: {why}"),
+            way_out: "use a patch without apiVersion, or '--cluster kind'".to_owned(),
+        })
+    })
+}
+
 /// The machines of a run with their roles, control planes first, named as kind names its own.
 pub(super) fn machines(spec: &ClusterSpec, layout: &Layout) -> Vec<(Role, MachineSpec)> {
     let (mut control_planes, mut workers) = (0, 0);
-    let machine = |role: &Role| {
+    let machine = |PlannedMachine { role, registration }: &PlannedMachine| {
         let (count, embedded_role) = match role {
             Role::ControlPlane => (&mut control_planes, embedded_cluster::Role::ControlPlane),
             Role::Worker => (&mut workers, embedded_cluster::Role::Worker),
@@ -39,12 +57,14 @@ pub(super) fn machines(spec: &ClusterSpec, layout: &Layout) -> Vec<(Role, Machin
                 NodeIp::Dropped => embedded_cluster::NodeIp::Unset,
             },
             provider_id: spec.provider_ids.of(&name),
-            kubeadm_taint: layout.roles.len() > 1,
+            kubeadm_taint: registration.kubeadms_taint,
+            taints: registration.taints.iter().map(taint).collect(),
+            labels: registration.labels.clone(),
             ..MachineSpec::awaiting_cloud(name, embedded_role)
         };
         (*role, machine)
     };
-    let mut machines: Vec<_> = layout.roles.iter().map(machine).collect();
+    let mut machines: Vec<_> = layout.machines.iter().map(machine).collect();
     machines.sort_by_key(|(role, _)| *role != Role::ControlPlane);
     machines
 }

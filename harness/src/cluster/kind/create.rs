@@ -84,7 +84,7 @@ impl Making<'_> {
     }
 
     async fn run_kind(&self) -> Result<(), ClusterError> {
-        let further = u32::try_from(self.layout.roles.len().saturating_sub(1)).unwrap_or(u32::MAX);
+        let further = u32::try_from(self.layout.machines.len().saturating_sub(1)).unwrap_or(u32::MAX);
         let kubeconfig = self.kubeconfig();
         let creation = Creation {
             name: self.name,

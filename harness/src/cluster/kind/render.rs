@@ -67,7 +67,7 @@ pub(super) fn render(layout: &Layout, facts: &Facts<'_>) -> String {
     }
     let patches = list(&mut config, "kubeadmConfigPatches");
     patches.extend(cluster_patches(facts).iter().map(patch_text));
-    let names = machine_names(facts.cluster, &layout.roles);
+    let names = machine_names(facts.cluster, &layout.roles());
     let nodes = config.get_mut("nodes").and_then(Value::as_array_mut).into_iter().flatten();
     for (node, name) in nodes.filter_map(Value::as_object_mut).zip(names) {
         let Some(provider_id) = facts.provider_id.of(&name) else { continue };

@@ -29,6 +29,7 @@ fn full() -> RunFile {
         output: OutputKeys { dir: Some(String::from("d")) },
         keep: Some(Keep::Always),
         jobs: Some(3),
+        clusters: Some(2),
         limits: LimitKeys {
             scale: Some(1.5),
             budgets: BTreeMap::from([(Budget::Watch, HumanDuration(Duration::from_secs(5)))]),

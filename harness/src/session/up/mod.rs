@@ -5,6 +5,7 @@
 //! itself is deployed by the first check that needs it: bootstrap checks need a cluster without one.
 
 mod prepared;
+mod raise;
 mod stage;
 mod teardown;
 
@@ -27,6 +28,7 @@ use futures::FutureExt;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, ListParams};
 use prepared::Artifacts;
+use raise::raise;
 use stage::stage;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
@@ -116,25 +118,13 @@ impl Environment {
         };
         let programs = early.map(|artifacts| artifacts.programs.clone()).unwrap_or_default();
         let backend = begin(kind, self.spec(programs));
-        let going = backend.clone();
-        self.teardown.push("cluster", move || {
-            async move { going.down().await.map_err(|error| chain(&error)) }.boxed_local()
-        });
-        // What is missing on this machine is said before anything is compiled.
-        for warning in backend.preflight().await? {
-            events.say(&format!("warning: {warning}"));
-        }
-        let up = async { Ok(stage(events, "cluster", backend.up()).await?) };
-        let (cluster, artifacts) = match early {
-            Some(artifacts) => (up.await?, artifacts),
-            // Images are made while the cluster comes up; the first failure ends both.
-            None => tokio::try_join!(up, prepared.artifacts(events))?,
+        let made = async {
+            match early {
+                Some(artifacts) => Ok(artifacts),
+                None => prepared.artifacts(events).await,
+            }
         };
-        let archives = artifacts.archives();
-        if !archives.is_empty() {
-            let loaded = backend.load(&cluster, &archives);
-            stage(events, "images into the nodes", loaded).await?;
-        }
+        let (cluster, artifacts) = raise(backend, &mut self.teardown, events, made).await?;
         let (served_minor, nodes) = inspect(&cluster).await?;
         let cloud = self.start_cloud(&cluster, artifacts, &nodes, events).await?;
         let profile = &self.plan().profile;

@@ -1,0 +1,169 @@
+//! Bringing a cluster up beside the images it needs, so that whatever ends it half-way is undone.
+
+use super::prepared::Artifacts;
+use super::stage::stage;
+use super::teardown::Teardown;
+use crate::check::chain;
+use crate::cluster::{Backend, ClusterRecord};
+use crate::events::Events;
+use crate::session::SessionError;
+use futures::FutureExt;
+use std::sync::Arc;
+
+/// Brings the cluster up while `artifacts` are made, and puts these into its nodes; the first failure ends both. The
+/// backend is on the teardown before anything is begun.
+///
+/// # Errors
+/// What is missing on this machine, said before anything is compiled; or what failed.
+pub(super) async fn raise<'a>(
+    backend: Arc<dyn Backend>,
+    teardown: &mut Teardown,
+    events: &Events,
+    artifacts: impl Future<Output = Result<&'a Artifacts, SessionError>>,
+) -> Result<(ClusterRecord, &'a Artifacts), SessionError> {
+    let going = backend.clone();
+    teardown.push("cluster", move || {
+        async move { going.down().await.map_err(|error| chain(&error)) }.boxed_local()
+    });
+    for warning in backend.preflight().await? {
+        events.say(format!("warning: {warning}"));
+    }
+    let up = async { Ok(stage(events, "cluster", backend.up()).await?) };
+    let (cluster, artifacts) = tokio::try_join!(up, artifacts)?;
+    let archives = artifacts.archives();
+    if !archives.is_empty() {
+        stage(events, "images into the nodes", backend.load(&cluster, &archives)).await?;
+    }
+    Ok((cluster, artifacts))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::{About, CloudSite, ClusterError, Ownership};
+    use crate::config::BackendKind;
+    use futures::future::LocalBoxFuture;
+    use std::sync::Mutex;
+
+    /// What a scripted backend does when it is to come up.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Script {
+        Comes,
+        LacksSomething,
+        Fails,
+        NeverComes,
+        ComesAndStays,
+    }
+
+    /// A backend that notes what is asked of it.
+    #[derive(Debug)]
+    struct Scripted {
+        script: Script,
+        asked: Mutex<Vec<&'static str>>,
+    }
+
+    impl Scripted {
+        fn note(&self, what: &'static str) {
+            self.asked.lock().expect("no holder of this lock panics").push(what);
+        }
+    }
+
+    fn trouble(what: &str) -> ClusterError {
+        ClusterError::NotRemoved { what: what.to_owned() }
+    }
+
+    impl Backend for Scripted {
+        fn preflight(&self) -> LocalBoxFuture<'_, Result<Vec<String>, ClusterError>> {
+            self.note("preflight");
+            let lacks = self.script == Script::LacksSomething;
+            let found = if lacks { Err(trouble("no kind")) } else { Ok(Vec::new()) };
+            futures::future::ready(found).boxed_local()
+        }
+
+        fn up(&self) -> LocalBoxFuture<'_, Result<ClusterRecord, ClusterError>> {
+            async {
+                self.note("up");
+                match self.script {
+                    Script::NeverComes => std::future::pending().await,
+                    Script::Fails => Err(trouble("no disk")),
+                    _ => Ok(record()),
+                }
+            }
+            .boxed_local()
+        }
+
+        fn down(&self) -> LocalBoxFuture<'_, Result<(), ClusterError>> {
+            self.note("down");
+            let stays = self.script == Script::ComesAndStays;
+            futures::future::ready(if stays { Err(trouble("a container stays")) } else { Ok(()) })
+                .boxed_local()
+        }
+    }
+
+    fn record() -> ClusterRecord {
+        ClusterRecord {
+            backend: BackendKind::Existing,
+            name: "scripted".to_owned(),
+            kubeconfig: "/nowhere".into(),
+            ownership: Ownership::Ours,
+            machines: Vec::new(),
+            facilities: Default::default(),
+            pod_network: None,
+            api_server_for_pods: None,
+            cloud_site: CloudSite::ThisMachine,
+            about: About::default(),
+            own: serde_json::Value::Null,
+        }
+    }
+
+    /// What was asked of the backend until it is down again, how coming up ended (`None`: given up by the caller) and how
+    /// going down did.
+    async fn through(
+        script: Script,
+        artifacts: Result<(), &str>,
+    ) -> (Vec<&'static str>, Option<Result<(), String>>, Result<(), String>) {
+        let backend = Arc::new(Scripted { script, asked: Mutex::default() });
+        let (mut teardown, events) = (Teardown::default(), Events::unrecorded(Vec::new()));
+        let made = Artifacts::default();
+        let making = async {
+            match artifacts {
+                Ok(()) => Ok(&made),
+                Err(why) => Err(SessionError::Precondition(why.to_owned())),
+            }
+        };
+        let raised = raise(backend.clone(), &mut teardown, &events, making);
+        let ended = tokio::select! {
+            ended = raised => Some(ended.map(drop).map_err(|error| chain(&error))),
+            () = crate::probe::pause(std::time::Duration::from_secs(3600)) => None,
+        };
+        let down = teardown.run().await;
+        let asked = backend.asked.lock().expect("no holder of this lock panics").clone();
+        (asked, ended, down)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whatever_ends_it_the_backend_is_taken_down_once_and_last() {
+        let all = vec!["preflight", "up", "down"];
+        let failed = |why: &str| Some(Err(why.to_owned()));
+        assert_eq!(through(Script::Comes, Ok(())).await, (all.clone(), Some(Ok(())), Ok(())));
+        assert_eq!(through(Script::Fails, Ok(())).await, (all.clone(), failed("no disk"), Ok(())));
+        // Images that are not made end a cluster that is still coming up.
+        assert_eq!(
+            through(Script::NeverComes, Err("no image")).await,
+            (all.clone(), failed("no image"), Ok(()))
+        );
+        // Given up by whoever waited: the future is dropped half-way.
+        assert_eq!(through(Script::NeverComes, Ok(())).await, (all.clone(), None, Ok(())));
+        assert_eq!(
+            through(Script::ComesAndStays, Ok(())).await,
+            (all, Some(Ok(())), Err("cluster: a container stays".to_owned()))
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_missing_is_said_before_anything_is_made() {
+        let (asked, ended, down) = through(Script::LacksSomething, Err("never asked for")).await;
+        assert_eq!(asked, ["preflight", "down"]);
+        assert_eq!((ended, down), (Some(Err("no kind".to_owned())), Ok(())));
+    }
+}
