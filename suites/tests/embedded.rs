@@ -33,6 +33,62 @@ fn the_reference_ccm_passes_every_check_and_the_result_is_partial() {
     assert!(ledger.entries.len() > 60, "{} checks", ledger.entries.len());
     assert_eq!(ledger.conformance(), Conformance::Partial, "a simulation certifies nothing");
     assert_eq!(output.status.code(), Some(0));
+    replays(folder.path());
+}
+
+/// Makes the reports again from the stream of events in `folder`, into a folder of its own; the exit code and the report.
+fn replayed(stream: &Path, out: &Path) -> (Option<i32>, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_ccm-conformance"))
+        .arg("replay")
+        .arg(stream)
+        .arg("--out")
+        .arg(out)
+        .output()
+        .expect("the command can be run");
+    let report = std::fs::read_to_string(out.join("report.yaml")).unwrap_or_default();
+    (output.status.code(), report)
+}
+
+/// A stream makes the reports of its run again, byte for byte; cut anywhere it makes one that says so and is not good.
+fn replays(folder: &Path) {
+    let read = |path: &Path| std::fs::read(path).expect("a file of the run");
+    let (stream, again, cut) = (folder.join("events.jsonl"), folder.join("again"), folder.join("cut"));
+    let (code, _) = replayed(&stream, &again);
+    assert_eq!(code, Some(0));
+    for name in ["report.yaml", "junit.xml"] {
+        assert!(read(&folder.join(name)) == read(&again.join(name)), "{name} is another");
+    }
+    let whole = read(&stream);
+    let file = folder.join("cut.jsonl");
+    for part in [3, 2] {
+        std::fs::write(&file, &whole[..whole.len() / part]).expect("written");
+        let (code, report) = replayed(&file, &cut);
+        assert_eq!(code, Some(3), "a stream that was cut is no result");
+        assert!(report.contains("the stream of events was cut"), "{report}");
+        assert!(report.contains("verdict: not-judged"), "{report}");
+    }
+    // Every kind of event that such a run has.
+    let text = String::from_utf8(whole).expect("text");
+    let kinds = [
+        "run-began",
+        "stage-ended",
+        "subject-known",
+        "checks-planned",
+        "check-began",
+        "check-ended",
+        "promise-began",
+        "promise-met",
+        "object-changed",
+        "cloud-call",
+        "fault-injected",
+        "fault-cleared",
+        "barrier-raised",
+        "barrier-released",
+        "run-ended",
+    ];
+    for kind in kinds {
+        assert!(text.contains(&format!("\"type\":\"{kind}\"")), "no {kind}");
+    }
 }
 
 #[test]
