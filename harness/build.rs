@@ -46,7 +46,6 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Box<dyn Error>
     Ok(())
 }
 
-#[expect(clippy::print_stdout, reason = "cargo listens there")]
 fn rerun_if_changed(folder: &Path) {
     println!("cargo::rerun-if-changed={}", folder.display());
 }

@@ -1,7 +1,8 @@
 //! A cold cluster and the CCM as shipped, for bootstrap checks.
 
 use super::deadlock::Deadlock;
-use super::{CheckCx, Subject, Undo};
+use super::made::Undo;
+use super::{CheckCx, Subject};
 use crate::ccm::Form;
 use crate::check::{Stop, SubjectName, Verdict};
 use crate::cloud::Entry;

@@ -1,7 +1,8 @@
 //! The crash of the leader, made once for all checks that watch one.
 
 use super::lease::{holder_of, transitions_of};
-use super::{CheckCx, Subject, Undo};
+use super::made::Undo;
+use super::{CheckCx, Subject};
 use crate::check::Stop;
 use crate::probe::Reach;
 use crate::session::Crash;

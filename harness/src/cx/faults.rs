@@ -1,7 +1,8 @@
 //! Faults and barriers: what calls about one thing meet in the cloud.
 
 use super::cloud::{absent_is_fine, passing};
-use super::{CheckCx, Subject, Undo};
+use super::made::Undo;
+use super::{CheckCx, Subject};
 use crate::check::{Stop, SubjectName};
 use crate::cloud::{Effect, Entry, Fault as FaultSpec, Match, Op};
 use crate::probe::{Matcher, Reach, ReadError, holds};

@@ -1,6 +1,7 @@
 //! Heartbeats of synthetic Nodes: without them the controller manager finds a Node gone silent.
 
-use super::{CheckCx, Undo, gone};
+use super::CheckCx;
+use super::made::{Undo, gone};
 use crate::check::Stop;
 use crate::probe::pause;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};

@@ -1,7 +1,8 @@
 //! Machines: instances of the cloud, each for a Node of the check's own.
 
 use super::cloud::absent_is_fine;
-use super::{CheckCx, NodePlan, Target, Undo};
+use super::made::Undo;
+use super::{CheckCx, NodePlan, Target};
 use crate::check::{Stop, SubjectName};
 use crate::cloud::{Address, Instance, InstanceState};
 use std::cell::RefCell;

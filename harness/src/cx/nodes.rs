@@ -1,6 +1,7 @@
 //! Synthetic Nodes (contract ENV-07): Node objects without a kubelet.
 
-use super::{Calls, CheckCx, Subject, Undo, gone};
+use super::made::{Undo, gone};
+use super::{Calls, CheckCx, Subject};
 use crate::check::{Stop, SubjectName};
 use crate::cloud::{Entry, Instance};
 use crate::k8s::{L_EXCL, T_UNINIT, Version};

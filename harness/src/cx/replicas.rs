@@ -1,6 +1,7 @@
 //! The CCM's replicas as a check disturbs them: who is active, kill, take away, bring back.
 
-use super::{Calls, CheckCx, Subject, Undo, gone, machine};
+use super::made::{Undo, gone};
+use super::{Calls, CheckCx, Subject, machine};
 use crate::ccm::Form;
 use crate::check::{Stop, SubjectName, Verdict};
 use crate::cloud::Entry;

@@ -1,7 +1,8 @@
 //! Services of a check, in a namespace of its own, and what the cloud holds for them.
 
+use super::made::{ServiceKey, Undo, gone};
 use super::matchers::{keeps_finalizer, one_active, publishes};
-use super::{Calls, CheckCx, Subject, Target, Undo, gone};
+use super::{Calls, CheckCx, Subject, Target};
 use crate::check::{Facility, Stop, SubjectName};
 use crate::cloud::{Entry, Inventory, LoadBalancer};
 use crate::k8s::F_LB;
@@ -67,16 +68,6 @@ impl ServicePlan {
         change(&mut self.spec);
         self
     }
-}
-
-/// Which Service, for cleanup: the uid tells it from a namesake.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ServiceKey {
-    pub(super) namespace: String,
-    pub(super) name: String,
-    pub(super) uid: String,
-    /// Whom its load balancers say they belong to, in the cloud.
-    pub(super) owner: String,
 }
 
 /// A Service.

@@ -1,33 +1,8 @@
 //! What a check leaves to be undone, last first.
 
 use super::CheckCx;
-use super::services::ServiceKey;
+use super::made::Undo;
 use std::future::Future;
-
-/// One thing to undo.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Undo {
-    /// Delete a Node.
-    Node(String),
-    /// Delete a Node's heartbeat Lease.
-    Heartbeat(String),
-    /// Delete an instance from the cloud.
-    Instance(String),
-    /// Delete a Service and see it gone.
-    Service(ServiceKey),
-    /// Delete a namespace.
-    Namespace(String),
-    /// Clear a fault.
-    Fault(u64),
-    /// Release a barrier.
-    Barrier(u64),
-    /// Start the CCM again, with a fresh Pod for the replica that was made to end.
-    Ccm { ended: String },
-    /// Leave the crash of the leader; the last participant brings the CCM back up.
-    Crash,
-    /// Take the CCM as shipped away and set the pod network up.
-    Cold,
-}
 
 /// In what steps a list is undone; what stands in one step is undone side by side.
 ///

@@ -1,7 +1,7 @@
 //! The leader crashes: another replica takes over, and the two never work at once (HA-03, -04).
 
+use super::needs::{ELECTION, ELECTION_AND_LB, KILL};
 use super::order::overlap;
-use super::{ELECTION, ELECTION_AND_LB, KILL};
 use harness::check::{Stop, Verdict};
 use harness::cloud::Entry;
 use harness::cx::matchers::initialised;

@@ -1,6 +1,6 @@
 //! Load balancers over a restart of the leader (SVC-CREATE-19).
 
-use super::KILL;
+use super::needs::KILL;
 use harness::check::{Capability, Verdict};
 use harness::cloud::Op;
 use harness::cx::matchers::{no_other_than, publishes};

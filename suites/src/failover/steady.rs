@@ -1,6 +1,6 @@
 //! While nobody disturbs it: one replica writes, the Lease is kept, the standbys are quiet (HA-01, -02, -06).
 
-use super::{ELECTION, ELECTION_AND_LB};
+use super::needs::{ELECTION, ELECTION_AND_LB};
 use harness::check::{Facility, SubjectName, Verdict};
 use harness::cloud::Entry;
 use harness::cx::{Check, CheckCx, Lease, Subject, callers, held, load_balancer, no_calls, runs};

@@ -1,6 +1,6 @@
 //! A leader that cannot renew its Lease (HA-05).
 
-use super::ELECTION;
+use super::needs::ELECTION;
 use harness::check::{Facility, Verdict};
 use harness::cx::{Check, CheckCx, Subject, ends, held, is_back};
 use k8s_openapi::jiff::Timestamp;

@@ -1,6 +1,6 @@
 //! Creation and status (contract SVC-CREATE).
 
-use super::{LB, LB_AND_NODES};
+use super::needs::{LB, LB_AND_NODES};
 use harness::check::{Facility, Verdict};
 use harness::cloud::{Inventory, Op};
 use harness::cx::matchers::{

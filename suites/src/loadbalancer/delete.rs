@@ -1,6 +1,6 @@
 //! Deletion (contract SVC-DEL).
 
-use super::LB;
+use super::needs::LB;
 use harness::check::{Facility, Verdict};
 use harness::cloud::Op;
 use harness::cx::matchers::{keeps_finalizer, nothing_left, waits_to_be_deleted};

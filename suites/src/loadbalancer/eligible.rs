@@ -1,6 +1,6 @@
 //! Which Services get a load balancer (contract SVC-ELIG).
 
-use super::LB;
+use super::needs::LB;
 use harness::check::Verdict;
 use harness::cloud::Entry;
 use harness::cx::matchers::{lacks_finalizer, publishes_nothing};

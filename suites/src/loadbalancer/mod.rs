@@ -4,12 +4,12 @@
 mod create;
 mod delete;
 mod eligible;
+mod needs;
 mod nodes;
 mod one;
 mod retry;
 mod update;
 
-use harness::check::Capability;
 use harness::cx::Suite;
 
 /// The suite.
@@ -28,6 +28,3 @@ pub const SUITE: Suite = Suite {
         delete::CHECKS,
     ],
 };
-
-const LB: &[Capability] = &[Capability::LoadBalancer];
-const LB_AND_NODES: &[Capability] = &[Capability::LoadBalancer, Capability::Instances];

@@ -1,6 +1,6 @@
 //! The node set behind load balancers (contract SVC-NODES).
 
-use super::LB_AND_NODES;
+use super::needs::LB_AND_NODES;
 use harness::check::{Stop, Verdict};
 use harness::cloud::Inventory;
 use harness::cx::matchers::one_balancer;

@@ -1,6 +1,6 @@
 //! At most one load balancer a Service (contract SVC-CREATE-04): when an answer is lost, and when the leader dies.
 
-use super::LB;
+use super::needs::LB;
 use harness::check::{Capability, Facility, Verdict};
 use harness::cloud::Op;
 use harness::cx::matchers::{at_least_one, one_active, one_balancer, publishes};

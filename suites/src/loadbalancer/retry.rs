@@ -1,6 +1,6 @@
 //! Failed creations (contract SVC-ERR).
 
-use super::LB;
+use super::needs::LB;
 use harness::check::{Facility, SubjectName, Verdict};
 use harness::cloud::{Entry, Op};
 use harness::cx::matchers::{keeps_finalizer, one_active};

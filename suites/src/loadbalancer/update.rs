@@ -1,6 +1,6 @@
 //! Updates (contract SVC-UPD).
 
-use super::LB;
+use super::needs::LB;
 use harness::check::{Capability, CheckId, Facility, Verdict};
 use harness::cloud::{Inventory, LoadBalancer, Op};
 use harness::cx::matchers::{keeps_finalizer, lacks_finalizer, no_other_than, nothing_left, publishes};

@@ -1,0 +1,148 @@
+//! What a check's body is given, and what every subject of it uses.
+
+use super::made::{ServiceKey, Undo};
+use crate::check::{CheckId, Stop};
+use crate::cloud::{Cloud as CloudHandle, Entry};
+use crate::config::Limits;
+use crate::probe::{Look, Probe, Promise, poll};
+use crate::session::{Participant, Session, disturbance};
+use kube::Client;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::OnceCell;
+use tokio::task::AbortHandle;
+
+/// Everything one running check may touch.
+pub struct CheckCx {
+    pub(super) id: CheckId,
+    /// Start of every name this check gives: its id and a few random letters, so that a repeated run meets no leftover.
+    pub(super) prefix: String,
+    pub(super) session: Arc<Session>,
+    pub(super) client: Client,
+    /// The cloud; its faults and barriers are this check's.
+    pub(super) cloud: CloudHandle,
+    pub(super) probe: Probe,
+    /// The journal's position when the check began.
+    pub(super) mark: u64,
+    pub(super) namespace: OnceCell<String>,
+    pub(super) undo: Mutex<Vec<Undo>>,
+    pub(super) services_made: Mutex<Vec<ServiceKey>>,
+    /// The check's hold on the cluster.
+    pub(super) turn: Mutex<Option<File>>,
+    /// Its part in the leader's crash, when it watches one.
+    pub(super) participant: tokio::sync::Mutex<Option<Participant>>,
+    pub(super) heartbeats: Mutex<BTreeMap<String, AbortHandle>>,
+    pub(super) facts: Mutex<BTreeMap<String, String>>,
+}
+
+impl std::fmt::Debug for CheckCx {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CheckCx").finish_non_exhaustive()
+    }
+}
+
+impl CheckCx {
+    /// A context for one run of check `id`, which holds the cluster by `turn` and takes part in a crash as `participant`.
+    ///
+    /// # Errors
+    /// When no client of its own can be made; the API server's audit log would not tell checks apart without.
+    pub async fn new(
+        id: CheckId,
+        session: Arc<Session>,
+        turn: File,
+        participant: Option<Participant>,
+    ) -> Result<CheckCx, Stop> {
+        let client = session.client_named(&format!("ccm-conformance/{id}")).await?;
+        let events = session.events().of_check(id.as_str());
+        let probe = Probe::new(session.world().pulse().clone()).observed_by(Box::new(events.clone()));
+        let cloud = session.cloud().observed_by(move |what| events.emit(disturbance(what)));
+        let mark = session.journal().position();
+        let prefix = format!("{}-{}", label_of(id), session.next_suffix());
+        Ok(CheckCx {
+            id,
+            prefix,
+            session,
+            client,
+            cloud,
+            probe,
+            mark,
+            namespace: OnceCell::new(),
+            undo: Mutex::default(),
+            services_made: Mutex::default(),
+            turn: Mutex::new(Some(turn)),
+            participant: tokio::sync::Mutex::new(participant),
+            heartbeats: Mutex::default(),
+            facts: Mutex::default(),
+        })
+    }
+
+    /// The check's id.
+    pub fn id(&self) -> CheckId {
+        self.id
+    }
+
+    /// Start of every name this check gives.
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// The wait budgets in force.
+    pub fn limits(&self) -> &Limits {
+        self.session.limits()
+    }
+
+    /// The running environment.
+    pub(crate) fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Waits for a promise about something; when it is broken, with the cloud's last calls about that.
+    pub(super) async fn wait(
+        &self,
+        promise: &Promise,
+        look: &mut dyn Look,
+        concerns: &dyn Fn(&Entry) -> bool,
+    ) -> Result<(), Stop> {
+        let outcome = self.session.unless_interrupted(self.probe.wait(promise, look)).await;
+        outcome.map_err(|stop| match stop {
+            Stop::Unmet(mut unmet) => {
+                unmet.calls = self.last_calls(concerns);
+                Stop::Unmet(unmet)
+            }
+            other => other,
+        })
+    }
+
+    /// Records a fact for the report: a measured time, what an INFO row saw.
+    pub fn record(&self, name: &str, value: impl std::fmt::Display) {
+        self.facts.lock().expect("no holder of this lock panics").insert(name.to_owned(), value.to_string());
+    }
+
+    /// Facts recorded so far.
+    pub fn facts(&self) -> BTreeMap<String, String> {
+        self.facts.lock().expect("no holder of this lock panics").clone()
+    }
+
+    /// The largest share of a limit any wait has used, in percent.
+    pub fn budget_used_percent(&self) -> Option<u32> {
+        self.probe.used_percent()
+    }
+
+    /// Waits until the watches show what was just written, so that no read sees the past.
+    pub(super) async fn caught_up(&self, shown: impl Fn() -> bool) -> Result<(), Stop> {
+        let arrived = async |seen: &mut String| {
+            *seen = "an older version".to_owned();
+            Ok(shown().then_some(()))
+        };
+        let limit = Duration::from_secs(10);
+        poll("the watch shows what was written", limit, Duration::from_millis(5), arrived).await?;
+        Ok(())
+    }
+}
+
+/// A check's id as a part of names in Kubernetes and the cloud: small letters, digits and hyphens.
+fn label_of(id: CheckId) -> String {
+    id.as_str().to_lowercase().replace('.', "-")
+}

@@ -1,0 +1,11 @@
+//! What checks of leader election need.
+
+use harness::check::{Capability, Facility};
+
+/// It elects leaders, and initialises Nodes.
+pub(super) const ELECTION: &[Capability] = &[Capability::LeaderElection, Capability::Instances];
+/// It does so, and provisions load balancers.
+pub(super) const ELECTION_AND_LB: &[Capability] =
+    &[Capability::LeaderElection, Capability::Instances, Capability::LoadBalancer];
+/// Its process can be killed.
+pub(super) const KILL: &[Facility] = &[Facility::ProcessControl];

@@ -1,0 +1,8 @@
+//! What checks of load balancers need.
+
+use harness::check::Capability;
+
+/// It provisions load balancers.
+pub(super) const LB: &[Capability] = &[Capability::LoadBalancer];
+/// It does so, and initialises Nodes.
+pub(super) const LB_AND_NODES: &[Capability] = &[Capability::LoadBalancer, Capability::Instances];
