@@ -19,6 +19,7 @@ use crate::session::{RunDir, Session, settle};
 use serde::Deserialize;
 use std::collections::{BTreeSet, VecDeque};
 use std::process::ExitCode;
+use std::slice::from_ref;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 use tokio::runtime::{Handle, Runtime};
@@ -221,7 +222,7 @@ impl Benches<'_> {
         // Whatever the one before left, and whether or not it had come up.
         self.handle.block_on(session.forget_ccm()).map_err(|error| chain(&error))?;
         let mut quiet = Quiet { wanted: |id: &str| checks.contains(id) };
-        judge_subject(self.suites, &[session.clone()], "ccm-conformance controls", &mut quiet, self.handle)
+        judge_subject(self.suites, from_ref(&session), "ccm-conformance controls", &mut quiet, self.handle)
             .map_err(|problems| problems.to_string())?;
         self.handle.block_on(session.forget_ccm()).map_err(|error| chain(&error))?;
         let ledger = end_run(&events);

@@ -48,10 +48,8 @@ pub(super) fn prove(options: &ProveOptions) -> ExitCode {
             let mark = if row.agrees() == Some(false) { ": DISAGREES" } else { "" };
             let cluster = &row.question.cell.cluster;
             let name = &row.question.case.name;
-            events.say(&format!(
-                "{done} of {total}: {name} on {} with {}{mark}",
-                cluster.topology, cluster.cni
-            ));
+            events
+                .say(format!("{done} of {total}: {name} on {} with {}{mark}", cluster.topology, cluster.cni));
         }
     };
     let cancel = CancellationToken::new();
@@ -87,6 +85,6 @@ pub(super) fn prove(options: &ProveOptions) -> ExitCode {
 }
 
 fn refuse(events: &Events, code: u8, why: &str) -> ExitCode {
-    events.say(&format!("error: {why}"));
+    events.say(format!("error: {why}"));
     ExitCode::from(code)
 }

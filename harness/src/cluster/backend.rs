@@ -20,8 +20,11 @@ pub struct BackendEntry {
     pub(super) begin: fn(ClusterSpec) -> Arc<dyn Backend>,
     /// Access to the machines of a cluster that this or another process of the run has brought up; `None` where there
     /// is none. Asks nobody: the first operation shows whether the cluster is still there.
-    pub(super) attach: fn(&ClusterRecord) -> Result<Option<Arc<dyn Machines>>, ClusterError>,
+    pub(super) attach: Attach,
 }
+
+/// Access to a cluster's machines, where there is any.
+type Attach = fn(&ClusterRecord) -> Result<Option<Arc<dyn Machines>>, ClusterError>;
 
 /// What is so of all clusters of a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -76,6 +76,7 @@ impl CheckCx {
 
 #[cfg(test)]
 mod tests {
+    use super::super::made::ServiceKey;
     use super::*;
     use std::cell::RefCell;
 

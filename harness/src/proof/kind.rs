@@ -140,7 +140,7 @@ impl KindBench {
             }
         };
         if let Err(why) = environment.down(Leave::Nothing).await {
-            self.events.say(&format!("left behind ('ccm-conformance clean' tries again):\n{why}"));
+            self.events.say(format!("left behind ('ccm-conformance clean' tries again):\n{why}"));
         }
         measured
     }
