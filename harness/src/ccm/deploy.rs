@@ -172,14 +172,14 @@ pub fn pods_of(world: &World, workload: &ObjectKey) -> Vec<Arc<Pod>> {
 /// Waits until no Pod of the workloads is left.
 ///
 /// # Errors
-/// After 60 s, naming what is left.
-pub async fn pods_gone(world: &World, workloads: &[ObjectKey]) -> Result<(), ReadError> {
+/// After `limit`, naming what is left.
+pub async fn pods_gone(world: &World, workloads: &[ObjectKey], limit: Duration) -> Result<(), ReadError> {
     let gone = async |seen: &mut String| {
         let left: Vec<Arc<Pod>> = workloads.iter().flat_map(|w| pods_of(world, w)).collect();
         *seen = format!("{} left: {}", left.len(), left.observed());
         Ok(left.is_empty().then_some(()))
     };
-    poll("the CCM's Pods are gone", Duration::from_secs(60), Duration::from_millis(50), gone).await
+    poll("the CCM's Pods are gone", limit, Duration::from_millis(50), gone).await
 }
 
 /// Something about a Pod that no waiting mends, in words.

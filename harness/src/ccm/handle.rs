@@ -13,6 +13,9 @@ use kube::{Client, ResourceExt};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// How long Pods have to go before they are taken away without asking, and after that.
+const PODS_GO: Duration = Duration::from_secs(30);
 use tokio::time::Instant;
 
 /// How the CCM is deployed.
@@ -196,13 +199,23 @@ impl Ccm {
     }
 
     async fn evict(&self, form: Form) -> Result<(), CcmError> {
+        self.delete_pods(form, 1).await;
+        let workloads = self.rendered(form).map(|r| r.workloads).unwrap_or_default();
+        if pods_gone(&self.world, &workloads, PODS_GO).await.is_ok() {
+            return Ok(());
+        }
+        // A kubelet that is told while it starts a Pod may forget to stop it (seen with 1.20); when the object is gone it
+        // stops what is left of it.
+        self.delete_pods(form, 0).await;
+        pods_gone(&self.world, &workloads, PODS_GO).await.map_err(|error| CcmError::NotReady(error.text))
+    }
+
+    async fn delete_pods(&self, form: Form, grace_s: u32) {
         for pod in self.pods(form) {
             let api: Api<Pod> = Api::namespaced(self.client.clone(), &pod.namespace().unwrap_or_default());
-            // Its controller may have removed it already: what counts is that it goes, checked below.
-            let _ = api.delete(&pod.name_any(), &DeleteParams::default().grace_period(1)).await;
+            // Its controller may have removed it already: what counts is that it goes, which is waited for.
+            let _ = api.delete(&pod.name_any(), &DeleteParams::default().grace_period(grace_s)).await;
         }
-        let workloads = self.rendered(form).map(|r| r.workloads).unwrap_or_default();
-        pods_gone(&self.world, &workloads).await.map_err(|error| CcmError::NotReady(error.text))
     }
 
     async fn forget_lease(&self) -> Result<(), CcmError> {

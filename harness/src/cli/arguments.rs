@@ -23,7 +23,8 @@ Exit codes:
   0    conformant, or partial (with --require-complete: conformant only)
   1    a MUST check failed
   2    wrong usage or configuration; nothing was started
-  3    the environment (Docker, cluster, cloud, CCM) did not come up, or the report could not be written
+  3    the environment (Docker, cluster, cloud, CCM) did not come up or failed a check, and no MUST check failed;
+       or the report could not be written
   4    nothing was selected
   130  interrupted";
 

@@ -376,7 +376,9 @@ impl<'a> Boot<'a> {
             }
         }
         let workloads: Vec<_> = self.variant.ccm.iter().chain(&self.variant.others).map(key_of).collect();
-        pods_gone(self.session.world(), &workloads).await.map_err(|error| error.text)?;
+        pods_gone(self.session.world(), &workloads, Duration::from_secs(60))
+            .await
+            .map_err(|error| error.text)?;
         let canary = async |_: &mut String| {
             Ok(self.session.world().pods.find(CANARY.0, CANARY.1).is_none().then_some(()))
         };

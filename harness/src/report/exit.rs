@@ -9,7 +9,8 @@ pub const CONFORMANT: u8 = 0;
 pub const NOT_CONFORMANT: u8 = 1;
 /// The command line, the run file or the profile is wrong; nothing was started.
 pub const USAGE: u8 = 2;
-/// The environment (Docker, cluster, cloud, CCM) did not come up, or failed before any check could be judged.
+/// The environment (Docker, cluster, cloud, CCM) did not come up, or failed a check that was selected, and none failed by
+/// the CCM.
 pub const ENVIRONMENT: u8 = 3;
 /// There was nothing to run: every check is deselected, undeclared or not observable.
 pub const NOTHING_SELECTED: u8 = 4;
@@ -22,20 +23,23 @@ pub fn exit_code(ledger: &Ledger, completeness: Completeness) -> u8 {
     };
     match ledger.conformance() {
         Conformance::Conformant => CONFORMANT,
+        // What was asked for and met trouble of the environment was not answered.
+        Conformance::Partial if met_trouble(ledger) => ENVIRONMENT,
         Conformance::Partial => partial,
         Conformance::NotConformant => NOT_CONFORMANT,
         Conformance::NotJudged if ledger.environment_error.is_some() => ENVIRONMENT,
         Conformance::NotJudged if ledger.entries.iter().all(|entry| left_out(&entry.outcome)) => {
             NOTHING_SELECTED
         }
-        Conformance::NotJudged
-            if ledger.entries.iter().any(|e| matches!(e.outcome, Outcome::Error { .. })) =>
-        {
-            ENVIRONMENT
-        }
+        Conformance::NotJudged if met_trouble(ledger) => ENVIRONMENT,
         // Checks below MUST were judged and no MUST check was run: what was asked for was done.
         Conformance::NotJudged => partial,
     }
+}
+
+/// Whether a check met an error of the environment.
+fn met_trouble(ledger: &Ledger) -> bool {
+    ledger.entries.iter().any(|entry| matches!(entry.outcome, Outcome::Error { .. }))
 }
 
 fn left_out(outcome: &Outcome) -> bool {

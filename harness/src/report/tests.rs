@@ -226,6 +226,7 @@ fn every_verdict_has_its_exit_code() {
     let (optional, required) = (Completeness::Optional, Completeness::Required);
     let conformant = only(|id| id.starts_with("NODE-INIT"));
     let partial = only(|id| matches!(id, "NODE-INIT-01" | "HA-03"));
+    let troubled = only(|id| matches!(id, "NODE-INIT-01" | "SVC-DEL-02"));
     let nothing = only(|id| matches!(id, "NODE-INIT-02" | "SVC-ERR-01" | "HA-03"));
     let errors_only = only(|id| matches!(id, "SVC-DEL-02" | "HA-03"));
     let advisory = only(|id| matches!(id, "HA-12" | "HA-03"));
@@ -237,6 +238,8 @@ fn every_verdict_has_its_exit_code() {
         (&every_outcome(), optional, exit::NOT_CONFORMANT),
         (&not_brought_up(), optional, exit::ENVIRONMENT),
         (&errors_only, optional, exit::ENVIRONMENT),
+        (&troubled, optional, exit::ENVIRONMENT),
+        (&troubled, required, exit::ENVIRONMENT),
         (&nothing, optional, exit::NOTHING_SELECTED),
         (&only(|_| false), optional, exit::NOTHING_SELECTED),
         (&advisory, optional, exit::CONFORMANT),
