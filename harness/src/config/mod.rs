@@ -1,4 +1,4 @@
-//! What to test, where and with which limits: what was written ([`RunFile`], [`ProfileFile`]) becomes what it means
+//! What to test, where and with which limits: what was written ([`RunFile`], `ProfileFile`) becomes what it means
 //! ([`RunPlan`], [`Profile`]).
 //!
 //! Every problem of a run is reported at once, each with its file, line and key. Reading files is all the I/O there

@@ -1,6 +1,6 @@
 //! The run: what is planned, the one loop that brings an environment up, judges and takes it down, and its reports.
 //!
-//! `run`, `cargo test --test e2e`, nextest's keeper and `controls` are callers of [`execute`] or of its parts. They differ in
+//! `run`, `cargo test --test e2e`, nextest's keeper and `controls` are callers of [`execute()`] or of its parts. They differ in
 //! who judges ([`Judging`]): libtest in this process, other processes, or nobody who is shown anything.
 
 mod arrange;

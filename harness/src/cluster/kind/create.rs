@@ -185,7 +185,7 @@ impl Making<'_> {
     }
 
     /// Removes what a failed creation left. The failure is what the caller wants to hear of, so trouble here is only
-    /// logged; [`super::remove_leftovers`] finds what stays.
+    /// logged; [`crate::cluster::remove_leftovers`] finds what stays.
     async fn clear_up(&self) {
         let removal = async {
             remove_cluster(self.engine, self.name).await?;
