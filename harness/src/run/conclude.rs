@@ -35,8 +35,14 @@ pub fn end_run(events: &Events) -> Ledger {
 pub fn conclude(plan: &RunPlan, events: &Events) -> (Ledger, u8) {
     let ledger = end_run(events);
     let written = write_reports(&plan.output, &ledger, events);
-    if let Err(why) = events.written() {
-        events.say(format!("error: {why}"));
+    let (count, cost) = events.cost();
+    match events.written() {
+        Ok(()) => events.say(format!(
+            "wrote {} ({count} events in {} ms)",
+            plan.output.join(EVENTS_FILE).display(),
+            cost.as_millis()
+        )),
+        Err(why) => events.say(format!("error: {why}")),
     }
     events.say(summary(&ledger));
     let completeness = if plan.require_complete { Completeness::Required } else { Completeness::Optional };
