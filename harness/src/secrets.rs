@@ -25,6 +25,11 @@ impl Secrets {
         Secrets { forms: long_enough.flat_map(|token| [token.to_owned(), STANDARD.encode(token)]).collect() }
     }
 
+    /// These secrets, too.
+    pub fn add(&mut self, more: Secrets) {
+        self.forms.extend(more.forms);
+    }
+
     /// The text with every secret replaced.
     pub fn redact(&self, text: String) -> String {
         self.redacted(&text).unwrap_or(text)

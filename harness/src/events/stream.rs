@@ -123,9 +123,9 @@ impl Events {
         self.lock().file.as_ref().map(|(path, _)| path.clone())
     }
 
-    /// From now on these stand in no event.
+    /// From now on these stand in no event, besides those of other lanes.
     pub fn keep_secret(&self, secrets: Secrets) {
-        self.lock().secrets = secrets;
+        self.lock().secrets.add(secrets);
     }
 
     /// Something happened to the run as a whole.
@@ -292,6 +292,8 @@ mod tests {
         let path = folder.path().join("events.jsonl");
         let events = Events::begin(&path, Vec::new()).expect("a file");
         events.keep_secret(Secrets::new(["0123456789abcdef"].into_iter()));
+        // Another lane's secrets come beside the first one's.
+        events.keep_secret(Secrets::new(["fedcba9876543210"].into_iter()));
         events.emit(Payload::EnvironmentFailed { message: "token 0123456789abcdef \"refused\"".into() });
         let text = std::fs::read_to_string(&path).expect("the file");
         assert!(!text.contains("0123456789abcdef"), "{text}");
