@@ -69,7 +69,11 @@ impl Events {
             count: 0,
             cost: Duration::ZERO,
         };
-        Events { inner: Arc::new(Inner { began, begun_here, state: Mutex::new(state) }), stages: true, lane: None }
+        Events {
+            inner: Arc::new(Inner { began, begun_here, state: Mutex::new(state) }),
+            stages: true,
+            lane: None,
+        }
     }
 
     /// Begins the stream of a run: a new file, in place of one that is there.
@@ -285,7 +289,10 @@ mod tests {
         let events = Events::begin(&path, Vec::new()).expect("a file");
         let other = Events::join(&path, events.began()).expect("the same file");
         events.stage("cluster").end(true);
-        other.of_lane(1).of_check("A-01").emit(Payload::CheckBegan { started: "2026-03-01T12:00:00Z".into() });
+        other
+            .of_lane(1)
+            .of_check("A-01")
+            .emit(Payload::CheckBegan { started: "2026-03-01T12:00:00Z".into() });
         events.say("done");
         let all = read(&path).expect("a stream");
         assert_eq!(all.len(), 5);
