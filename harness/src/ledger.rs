@@ -18,6 +18,13 @@ pub enum Outcome {
         /// Promise, expected, last seen, waited: the text shown to a person.
         message: String,
     },
+    /// The CCM broke another promise, without which this one could not be judged.
+    Blocked {
+        /// Id of the check that is about that promise.
+        by: String,
+        /// What was seen of it.
+        message: String,
+    },
     /// Not judged, and why.
     Skip {
         /// Which kind of reason.
@@ -150,6 +157,9 @@ pub struct Ledger {
     pub stages: Vec<StageTime>,
     /// One entry per check known, sorted by suite order and id.
     pub entries: Vec<Entry>,
+    /// What explains more than one failure, one sentence each, the weightiest first.
+    #[serde(default)]
+    pub explanations: Vec<String>,
     /// An error that kept the environment from coming up, if any.
     pub environment_error: Option<String>,
 }
@@ -169,21 +179,23 @@ pub enum Conformance {
 }
 
 impl Ledger {
-    /// The verdict: a failed MUST decides; else anything of level MUST not judged makes it partial, and so does a
+    /// The verdict: a failed MUST decides, and so does a MUST that was blocked, since then the CCM broke the promise that
+    /// blocked it; else anything of level MUST not judged makes it partial, and so does a
     /// simulated cluster;
     /// an environment with no judged MUST at all is not judged.
     pub fn conformance(&self) -> Conformance {
         let musts = || self.entries.iter().filter(|e| e.level == Level::Must);
-        if musts().any(|e| matches!(e.outcome, Outcome::Fail { .. })) {
+        if musts().any(|e| matches!(e.outcome, Outcome::Fail { .. } | Outcome::Blocked { .. })) {
             return Conformance::NotConformant;
         }
         if self.environment_error.is_some() || !musts().any(|e| matches!(e.outcome, Outcome::Pass)) {
             return Conformance::NotJudged;
         }
         let unjudged = |e: &Entry| match &e.outcome {
-            Outcome::Pass | Outcome::Fail { .. } | Outcome::Skip { reason: SkipReason::NotDeclared, .. } => {
-                false
-            }
+            Outcome::Pass
+            | Outcome::Fail { .. }
+            | Outcome::Blocked { .. }
+            | Outcome::Skip { reason: SkipReason::NotDeclared, .. } => false,
             Outcome::Skip { reason: SkipReason::NotObservable | SkipReason::Deselected, .. }
             | Outcome::Error { .. } => true,
         };

@@ -5,7 +5,7 @@
 
 use super::keeper::{self, Shared};
 use super::{CLUSTER_VARIABLE, CONFIG_VARIABLE};
-use crate::check::chain;
+use crate::check::{Sharing, chain};
 use crate::config::{
     BackendChoice, Choice, Offer, RunFile, RunPlan, Source, WantedCluster, plan as plan_run,
 };
@@ -151,10 +151,13 @@ async fn join_and_run(
     let (chosen, workers) = (selected(&again), plan.profile.workers);
     let places = places(&chosen, kept.lanes.len(), workers);
     let place = chosen.iter().zip(places).find(|(p, _)| p.check.id == now.check.id).map(|(_, place)| place);
+    if now.check.sharing == Sharing::Standing {
+        return Ok(Completion::ignored_with("judged when every other check has ended; the report has it"));
+    }
     let session = match place {
         Some(place) if place.lane > 0 => join(place.lane).await?,
         _ => session,
     };
     let hold = Hold::in_any_order(now.check, workers);
-    completion(&run_one(Arc::new(session), &now, hold).await)
+    completion(&run_one(&[], Arc::new(session), &now, hold).await)
 }

@@ -9,6 +9,7 @@ mod error;
 mod journal;
 mod record;
 mod seed;
+mod standing;
 mod state;
 mod uninitialised;
 pub mod up;
@@ -23,16 +24,17 @@ pub use state::{CcmState, FOLDER_PREFIX, NodeRole, ReplicaRecord, RunDir, RunSta
 pub use uninitialised::Network;
 
 use crate::ccm::{Ccm, CcmError, Form, Manifests, Surroundings, WorkloadHint};
-use crate::check::{Facility, Stop, chain};
-use crate::cloud::Cloud;
+use crate::check::{Blocker, Facility, Stop, chain};
+use crate::cloud::{Cloud, Inventory};
 use crate::cluster::{Cluster, ContainerOp, Machine, Operation};
 use crate::config::{Deployment, Limits, Location, Offer, RunPlan, yaml};
-use crate::events::Events;
+use crate::events::{Events, Payload};
 use crate::files;
 use crate::k8s::{ChangeObserver, World, WorldError, client_for};
 use crate::probe::Pulse;
 use crate::secrets::Secrets;
 use kube::Client;
+use standing::Standing;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
@@ -49,10 +51,12 @@ pub struct Session {
     client: Client,
     world: Arc<World>,
     cloud: Cloud,
+    cloud_before: Option<Inventory>,
     journal: Journal,
     ccm: Ccm,
     events: Events,
     cancel: CancellationToken,
+    standing: Standing,
     suffix: AtomicU32,
     crashes: SharedCrashes,
 }
@@ -84,7 +88,11 @@ impl Session {
         let told = events.clone();
         let cloud = Cloud::attach(&state.cloud)?.observed_by(move |what| told.emit(disturbance(what)));
         let journal = Journal::follow(cloud.clone(), pulse).await?;
+        let mut cloud_before = None;
         if events.is_begun_here() {
+            if cloud.facilities().contains(&Facility::Inventory) {
+                cloud_before = Some(cloud.inventory().await?);
+            }
             world.nodes.observe(tells(&events));
             world.services.observe(tells(&events));
             world.pods.observe(tells(&events));
@@ -106,6 +114,8 @@ impl Session {
         let seed = RandomState::new().hash_one(std::process::id());
         let suffix = AtomicU32::new((seed & 0xF_FFFF) as u32);
         let crashes = SharedCrashes::default();
+        let heard = cloud.facilities().contains(&Facility::Journal).then(|| journal.clone());
+        let standing = Standing::watch(client.clone(), heard);
         Ok(Session {
             plan,
             dir,
@@ -114,10 +124,12 @@ impl Session {
             client,
             world,
             cloud,
+            cloud_before,
             journal,
             ccm,
             events,
             cancel,
+            standing,
             suffix,
             crashes,
         })
@@ -204,6 +216,11 @@ impl Session {
         &self.cloud
     }
 
+    /// What the cloud held when this process joined; `None` where it cannot be told, or another process judges the run.
+    pub fn cloud_before(&self) -> Option<&Inventory> {
+        self.cloud_before.as_ref()
+    }
+
     /// The cloud's journal.
     pub fn journal(&self) -> &Journal {
         &self.journal
@@ -279,10 +296,15 @@ impl Session {
         self.cancel.is_cancelled()
     }
 
-    /// Runs a future until it ends or the run is interrupted.
+    /// Why there is no environment any more, if cluster or cloud are gone.
+    pub fn gone(&self) -> Option<&str> {
+        self.standing.gone()
+    }
+
+    /// Runs a future until it ends, the run is interrupted, or the environment is gone.
     ///
     /// # Errors
-    /// The future's own, or [`Stop::Error`] on interruption.
+    /// The future's own, or [`Stop::Error`] on interruption and loss.
     pub async fn unless_interrupted<T>(
         &self,
         future: impl Future<Output = Result<T, Stop>>,
@@ -290,6 +312,7 @@ impl Session {
         tokio::select! {
             biased;
             () = self.cancel.cancelled() => Err(Stop::Error("interrupted".to_owned())),
+            why = self.standing.until_gone() => Err(Stop::Error(why)),
             outcome = future => outcome,
         }
     }
@@ -309,17 +332,23 @@ impl Session {
     pub async fn ensure_ccm(&self, wanted: Form) -> Result<(), Stop> {
         let _turn = self.dir.hold_ccm()?;
         let outcome = match self.ccm_state()? {
-            CcmState::Broken { why } => return Err(Stop::Error(why)),
+            CcmState::Broken { why, by } => return Err(broken(why, by)),
             CcmState::Settled { form } if form == wanted => return Ok(()),
             CcmState::Returning { form } if form == wanted => self.bring_back(wanted).await,
             CcmState::Settled { form } | CcmState::Returning { form } => self.change_ccm(form, wanted).await,
         };
         match outcome {
-            Ok(()) => Ok(self.note_form(wanted)?),
+            Ok(()) => {
+                if wanted != Form::Absent && self.ccm.exists() {
+                    self.events.emit(Payload::CcmLeads);
+                }
+                Ok(self.note_form(wanted)?)
+            }
             Err(error) => {
-                let why = format!("the CCM under test does not come up: {}", chain(&error));
-                self.dir.write("ccm.json", &CcmState::Broken { why: why.clone() })?;
-                Err(Stop::Error(why))
+                let (why, by) =
+                    (format!("the CCM under test does not come up: {}", chain(&error)), error.blocker());
+                self.dir.write("ccm.json", &CcmState::Broken { why: why.clone(), by })?;
+                Err(broken(why, by))
             }
         }
     }
@@ -366,6 +395,14 @@ impl Session {
     /// Records that a check has changed how the CCM is deployed.
     pub(crate) fn note_form(&self, form: Form) -> Result<(), StateError> {
         self.dir.write("ccm.json", &CcmState::Settled { form })
+    }
+}
+
+/// Who is to blame for a CCM that does not come up.
+fn broken(why: String, by: Option<Blocker>) -> Stop {
+    match by {
+        Some(by) => Stop::Blocked { by, seen: why },
+        None => Stop::Error(why),
     }
 }
 
