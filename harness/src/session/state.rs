@@ -3,6 +3,7 @@
 use crate::ccm::{Form, LeaseKey, Replica};
 use crate::cloud::CloudRecord;
 use crate::cluster::ClusterRecord;
+use crate::ledger::Setting;
 use crate::secrets::Secrets;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions, TryLockError};
@@ -86,6 +87,8 @@ pub enum CcmState {
 pub struct RunState {
     /// Run id: in the name of everything the run makes.
     pub run_id: String,
+    /// Number of the lane within the run, from 0.
+    pub lane: u32,
     /// The cluster.
     pub cluster: ClusterRecord,
     /// The fake cloud.
@@ -104,8 +107,8 @@ pub struct RunState {
     pub served_minor: u32,
     /// Roles of the nodes as kubeadm made them.
     pub roles: Vec<NodeRole>,
-    /// What the backend changes in how the CCM runs, one sentence each.
-    pub changes: Vec<String>,
+    /// What the backend changes in how the CCM runs.
+    pub changes: Vec<Setting>,
 }
 
 impl RunState {
