@@ -62,7 +62,8 @@ pub fn because(ledger: &Ledger) -> Vec<(String, String)> {
         Conformance::Partial => {
             let simulated = ledger.subject.simulated.then(|| (String::new(), SIMULATED.to_owned()));
             let relaxed = ledger.subject.relaxed().map(|one| (String::new(), format!("relaxed: {one}")));
-            simulated.into_iter().chain(relaxed).chain(unjudged()).collect()
+            let declared = declared_not_judged(ledger).map(|what| (String::new(), what));
+            simulated.into_iter().chain(relaxed).chain(declared).chain(unjudged()).collect()
         }
         Conformance::NotConformant => {
             let failed = |e: &&Entry| matches!(e.outcome, Outcome::Fail { .. });
@@ -88,6 +89,12 @@ pub fn because(ledger: &Ledger) -> Vec<(String, String)> {
 /// Whether another promise kept it from being judged.
 pub(super) fn is_blocked(entry: &&Entry) -> bool {
     matches!(entry.outcome, Outcome::Blocked { .. })
+}
+
+/// What the profile promises and nobody judges, in one line.
+pub(super) fn declared_not_judged(ledger: &Ledger) -> Option<String> {
+    let keys = &ledger.subject.declared_not_judged;
+    (!keys.is_empty()).then(|| format!("declared, not judged: {}", keys.join(", ")))
 }
 
 /// The checks that keep the result from being complete.
