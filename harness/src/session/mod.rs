@@ -7,6 +7,7 @@ mod choose;
 mod crash;
 mod error;
 mod journal;
+mod manifests;
 mod record;
 mod seed;
 mod standing;
@@ -19,23 +20,24 @@ pub use choose::settle;
 pub use crash::{Crash, Participant, SharedCrashes};
 pub use error::SessionError;
 pub use journal::{CallObserver, Journal, is_lb_write, show_entry};
+pub use manifests::load_manifests;
 pub(crate) use record::disturbance;
 pub use state::{CcmState, FOLDER_PREFIX, NodeRole, ReplicaRecord, RunDir, RunState, StateError};
 pub use uninitialised::Network;
 
-use crate::ccm::{Ccm, CcmError, Flag, Form, Manifests, Surroundings, WorkloadHint};
+use crate::ccm::{Ccm, CcmError, Form};
 use crate::check::{Blocker, Facility, Stop, chain};
 use crate::cloud::{Cloud, Inventory};
 use crate::cluster::{Cluster, ContainerOp, Machine, Operation};
-use crate::config::{Deployment, Limits, Location, Offer, RunPlan, yaml};
+use crate::config::{Deployment, Limits, Location, Offer, RunPlan};
 use crate::events::{Events, Payload};
-use crate::files;
 use crate::k8s::{ChangeObserver, World, WorldError, client_for};
 use crate::probe::Pulse;
 use crate::secrets::Secrets;
 use kube::Client;
+use manifests::surroundings;
 use standing::Standing;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -414,53 +416,4 @@ fn tells<K: record::Facts>(events: &Events) -> ChangeObserver<K> {
             events.emit(change);
         }
     })
-}
-
-/// Reads and checks the profile's manifests; `None` when the profile deploys nothing.
-///
-/// # Errors
-/// Which file cannot be read or parsed, or why the set describes no CCM.
-pub fn load_manifests<C>(plan: &RunPlan<C>) -> Result<Option<Manifests>, SessionError> {
-    let profile = &plan.profile;
-    if profile.deploys_nothing() {
-        return Ok(None);
-    }
-    let mut documents = Vec::new();
-    for path in &profile.manifests {
-        let broken = |cause: String| SessionError::ManifestFile { path: path.clone(), cause };
-        let text = files::read(path).map_err(|error| broken(error.to_string()))?;
-        documents.extend(yaml::from_str_multi(&text, path).map_err(|error| broken(chain(&error)))?);
-    }
-    let hint = match &profile.workload {
-        None => WorkloadHint::default(),
-        Some(workload) => WorkloadHint {
-            namespace: Some(workload.namespace.clone()),
-            name: Some(workload.name.clone()),
-            container: workload.container.clone(),
-        },
-    };
-    Ok(Some(Manifests::new(documents, &hint)?))
-}
-
-/// What rendering needs to know of plan and cluster.
-pub(crate) fn surroundings(plan: &RunPlan, state: &RunState) -> Surroundings {
-    let mut placeholders: BTreeMap<String, String> = plan.profile.placeholders.clone();
-    placeholders.insert("IMAGE".to_owned(), state.ccm_image.clone());
-    placeholders.insert("CLOUD_ENDPOINT".to_owned(), state.cloud.endpoint.clone());
-    let flags = plan
-        .ccm_arguments()
-        .iter()
-        .filter_map(|(flag, from)| {
-            let (name, value) = flag.trim_start_matches('-').split_once('=')?;
-            Some(Flag { name: name.to_owned(), value: value.to_owned(), from: *from })
-        })
-        .collect();
-    Surroundings {
-        placeholders,
-        api_server: state.cluster.api_server_for_pods.clone(),
-        environment: plan.profile.environment.clone(),
-        flags,
-        secure_port: plan.profile.secure_port,
-        takes_secure_port: plan.profile.accepts("secure-port"),
-    }
 }
