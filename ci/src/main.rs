@@ -1,7 +1,8 @@
 //! The project's automation. CI calls it, and so can anybody: `cargo xtask lint`, `tidy`,
-//! `clients`, `fuzz`, `conformance`, `controls`.
+//! `clients`, `fuzz`, `cold-build`, `conformance`, `controls`.
 
 mod clients;
+mod cold_build;
 mod fuzz;
 mod process;
 mod tidy;
@@ -38,6 +39,15 @@ enum Task {
         #[arg(long, value_name = "N")]
         seed: Option<u64>,
     },
+    /// What a build from nothing costs: processor time by crate.
+    ColdBuild {
+        /// The package; all it needs is built, too.
+        #[arg(long, value_name = "NAME", default_value = "suites")]
+        package: String,
+        /// Cargo's profile.
+        #[arg(long, value_name = "NAME", default_value = "release")]
+        profile: String,
+    },
     /// `ccm-conformance run` with the given arguments, built for release.
     Conformance {
         /// Arguments of `ccm-conformance run`.
@@ -53,11 +63,15 @@ enum Task {
 }
 
 fn main() -> ExitCode {
+    if let Some(code) = cold_build::as_rustc() {
+        return code;
+    }
     let outcome = match Cli::parse().task {
         Task::Lint => lint(),
         Task::Tidy => tidy::check(&root()),
         Task::Clients { dialects } => clients::check(&dialects),
         Task::Fuzz { seconds, seed } => fuzz::run(seconds, seed),
+        Task::ColdBuild { package, profile } => cold_build::measure(&package, &profile),
         Task::Conformance { arguments } => harness("run", &arguments),
         Task::Controls { arguments } => harness("controls", &arguments),
     };
