@@ -5,7 +5,7 @@
 
 use super::given::{CONFIG_VARIABLE, planned};
 use super::keeper::{self, Shared};
-use crate::check::chain;
+use crate::check::{Sharing, chain};
 use crate::config::{Choice, Offer, RunFile, RunPlan, Source, WantedCluster};
 use crate::cx::Suite;
 use crate::events::Events;
@@ -56,7 +56,7 @@ pub(super) fn main(suites: &'static [Suite], package: &Path) -> ExitCode {
 
 /// Names and ignored flags from the profile alone: needs no cluster.
 fn listing(suites: &'static [Suite], plan: &RunPlan<WantedCluster>, arguments: &Arguments) -> ExitCode {
-    match plan_checks(suites, plan, &Offer::declared(&plan.profile.capabilities)) {
+    match plan_checks(suites, plan, &Offer::declared(&plan.profile)) {
         Err(problems) => refuse(&problems),
         Ok(planned) => {
             let mut trials: Vec<Trial> = selected(&planned)
@@ -76,7 +76,7 @@ fn one_of_many(
     arguments: &Arguments,
     shared: &Shared,
 ) -> ExitCode {
-    let planned = match plan_checks(suites, &plan, &Offer::declared(&plan.profile.capabilities)) {
+    let planned = match plan_checks(suites, &plan, &Offer::declared(&plan.profile)) {
         Err(problems) => return refuse(&problems),
         Ok(planned) => planned,
     };
@@ -140,10 +140,13 @@ async fn join_and_run(
     let (chosen, workers) = (selected(&again), plan.profile.workers);
     let places = places(&chosen, kept.lanes.len(), workers);
     let place = chosen.iter().zip(places).find(|(p, _)| p.check.id == now.check.id).map(|(_, place)| place);
+    if now.check.sharing == Sharing::Standing {
+        return Ok(Completion::ignored_with("judged when every other check has ended; the report has it"));
+    }
     let session = match place {
         Some(place) if place.lane > 0 => join(place.lane).await?,
         _ => session,
     };
     let hold = Hold::in_any_order(now.check, workers);
-    completion(&run_one(Arc::new(session), &now, hold).await)
+    completion(&run_one(&[], Arc::new(session), &now, hold).await)
 }

@@ -18,11 +18,12 @@ pub fn verdict_word(verdict: Conformance) -> &'static str {
     }
 }
 
-/// An outcome's word: `pass`, `fail`, `error`, or the kind of skip.
+/// An outcome's word: `pass`, `fail`, `blocked`, `error`, or the kind of skip.
 pub fn outcome_word(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Pass => "pass",
         Outcome::Fail { .. } => "fail",
+        Outcome::Blocked { .. } => "blocked",
         Outcome::Error { .. } => "error",
         Outcome::Skip { reason, .. } => skip_word(*reason),
     }
@@ -41,7 +42,9 @@ pub(super) fn skip_word(reason: SkipReason) -> &'static str {
 pub(super) fn outcome_text(outcome: &Outcome) -> Option<&str> {
     match outcome {
         Outcome::Pass => None,
-        Outcome::Fail { message } | Outcome::Error { message } => Some(message),
+        Outcome::Fail { message } | Outcome::Blocked { message, .. } | Outcome::Error { message } => {
+            Some(message)
+        }
         Outcome::Skip { detail, .. } => Some(detail),
     }
 }
@@ -59,12 +62,17 @@ pub fn because(ledger: &Ledger) -> Vec<(String, String)> {
         Conformance::Partial => {
             let simulated = ledger.subject.simulated.then(|| (String::new(), SIMULATED.to_owned()));
             let relaxed = ledger.subject.relaxed().map(|one| (String::new(), format!("relaxed: {one}")));
-            simulated.into_iter().chain(relaxed).chain(unjudged()).collect()
+            let declared = declared_not_judged(ledger).map(|what| (String::new(), what));
+            simulated.into_iter().chain(relaxed).chain(declared).chain(unjudged()).collect()
         }
         Conformance::NotConformant => {
-            let failed =
-                ledger.entries.iter().filter(must).filter(|e| matches!(e.outcome, Outcome::Fail { .. }));
-            failed.map(reason).collect()
+            let failed = |e: &&Entry| matches!(e.outcome, Outcome::Fail { .. });
+            let mut reasons: Vec<_> = ledger.entries.iter().filter(must).filter(failed).map(reason).collect();
+            if reasons.is_empty() {
+                // The check that is about what blocked them was left out.
+                reasons = ledger.entries.iter().filter(must).filter(is_blocked).map(reason).collect();
+            }
+            reasons
         }
         Conformance::NotJudged => {
             let whole = match &ledger.environment_error {
@@ -76,6 +84,17 @@ pub fn because(ledger: &Ledger) -> Vec<(String, String)> {
             reasons
         }
     }
+}
+
+/// Whether another promise kept it from being judged.
+pub(super) fn is_blocked(entry: &&Entry) -> bool {
+    matches!(entry.outcome, Outcome::Blocked { .. })
+}
+
+/// What the profile promises and nobody judges, in one line.
+pub(super) fn declared_not_judged(ledger: &Ledger) -> Option<String> {
+    let keys = &ledger.subject.declared_not_judged;
+    (!keys.is_empty()).then(|| format!("declared, not judged: {}", keys.join(", ")))
 }
 
 /// The checks that keep the result from being complete.
