@@ -41,10 +41,11 @@ pub(crate) fn update(
     old: &Value,
     new: &mut Value,
 ) -> Result<(), Status> {
-    if sub.is_none() {
-        restriction::check(write, kind, Some(old), Some(new))?;
+    match sub {
+        None => restriction::check(write, kind, Some(old), Some(new)),
+        Some("status") => restriction::check_status(write, kind, old, new),
+        Some(_) => Ok(()),
     }
-    Ok(())
 }
 
 /// Looks at a write when the kind's rules have accepted it: nobody grants what they do not have.

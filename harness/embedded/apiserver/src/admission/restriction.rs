@@ -77,6 +77,25 @@ pub(super) fn check(
     }
 }
 
+/// Checks a change of a status: of its own node, and of pods that are bound to it.
+pub(super) fn check_status(
+    write: &Write<'_>,
+    kind: &'static Kind,
+    old: &Value,
+    new: &Value,
+) -> Result<(), Status> {
+    match (kind.resource().as_str(), node_of(write.user)) {
+        ("nodes", _) => check(write, kind, Some(old), Some(new)),
+        ("pods", Some(node)) if old["spec"]["nodeName"] != node => {
+            let name = old["metadata"]["name"].as_str().unwrap_or_default();
+            let why =
+                format!("node {node:?} can only update pod status for pods with spec.nodeName set to itself");
+            Err(status::forbidden(kind, name, &why))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The labels that differ and are not the kubelet's to set, in order.
 fn changed_labels(old: Option<&Value>, new: &Value) -> Vec<String> {
     let none = serde_json::Map::new();

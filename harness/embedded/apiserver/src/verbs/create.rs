@@ -6,7 +6,7 @@ use embedded_semantics::status::Status;
 use serde_json::Value;
 
 use super::insert::insert;
-use super::namespaces;
+use super::{namespaces, token};
 use crate::api::Written;
 use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
@@ -45,8 +45,11 @@ pub(crate) fn create_object(
     write: &Write<'_>,
     kind: &'static Kind,
     namespace: &str,
-    object: Value,
+    mut object: Value,
 ) -> Result<Written, Status> {
+    if kind.kind == "Secret" {
+        token::fill(write.api, namespace, &mut object)?;
+    }
     let written = insert(write, kind, namespace, object)?;
     if let Written::Stored(record) = &written
         && kind.kind == "Namespace"

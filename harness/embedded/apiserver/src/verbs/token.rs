@@ -1,5 +1,7 @@
 //! Tokens of service accounts.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use embedded_semantics::cause::Cause;
 use embedded_semantics::kinds::{self, Kind};
 use embedded_semantics::status::{self, Status};
@@ -9,6 +11,12 @@ use crate::api::{Api, Clock, unique_id};
 use crate::auth::account::{Bound, Claims, EXTENDED_SECONDS, ISSUER, Reference, WARN_ONLY_SECONDS};
 use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
+
+/// Annotations of a Secret that holds a service account's token: whose.
+const ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
+const ACCOUNT_UID: &str = "kubernetes.io/service-account.uid";
+/// Such a token never ends; so long is for ever here.
+const SECRET_SECONDS: i64 = 10 * 365 * 24 * 3600;
 
 /// Answers a POST to `serviceaccounts/NAME/token`.
 pub(super) fn create(call: &Call, kind: &'static Kind) -> Outcome {
@@ -78,6 +86,31 @@ pub(crate) fn for_account(api: &Api, namespace: &str, name: &str, seconds: i64) 
         ..Bound::default()
     };
     sign(api, bound, vec![ISSUER.to_owned()], Clock::now().at.as_second(), seconds)
+}
+
+/// Fills a Secret that is to hold the token of a service account, as the controller manager's token controller does
+/// (`k8s.io/kubernetes/pkg/controller/serviceaccount/tokens_controller.go`). One that names no account stays as it is.
+///
+/// # Errors
+///
+/// The system gave no randomness to sign with.
+pub(super) fn fill(api: &Api, namespace: &str, secret: &mut Value) -> Result<(), Status> {
+    if secret["type"] != "kubernetes.io/service-account-token" || !secret["data"]["token"].is_null() {
+        return Ok(());
+    }
+    let named = secret["metadata"]["annotations"][ACCOUNT_NAME].as_str().unwrap_or_default().to_owned();
+    let Some(accounts) = kinds::find("", "v1", "serviceaccounts") else { return Ok(()) };
+    let Ok(account) = api.find(accounts, namespace, &named) else { return Ok(()) };
+    let token = for_account(api, namespace, &named, SECRET_SECONDS)?;
+    secret["metadata"]["annotations"][ACCOUNT_UID] = account.value()["metadata"]["uid"].clone();
+    let encode = |text: &str| json!(STANDARD.encode(text));
+    if !secret["data"].is_object() {
+        secret["data"] = json!({});
+    }
+    secret["data"]["token"] = encode(&token);
+    secret["data"]["ca.crt"] = encode(&api.authority.certificate());
+    secret["data"]["namespace"] = encode(namespace);
+    Ok(())
 }
 
 fn sign(api: &Api, bound: Bound, aud: Vec<String>, now: i64, lifetime: i64) -> Result<String, Status> {

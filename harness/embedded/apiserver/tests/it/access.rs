@@ -1,5 +1,7 @@
 //! Who may do what: credentials, roles, tokens, reviews, and the log of it all.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use embedded_apiserver::User;
 use serde_json::{Value, json};
 
@@ -190,4 +192,52 @@ async fn every_request_is_in_the_log() {
     );
     assert_eq!((entry.request.verb.as_str(), entry.request.resource.as_str()), ("list", "nodes"));
     assert_eq!(entry.query, "limit=1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secret_for_a_service_account_gets_its_token() {
+    let cluster = Cluster::start().await;
+    let secrets = "/api/v1/namespaces/kube-system/secrets";
+    let secret = |name: &str, account: &str| {
+        json!({"metadata": {"name": name, "annotations": {"kubernetes.io/service-account.name": account}},
+            "type": "kubernetes.io/service-account-token"})
+    };
+    let made = cluster.ask("POST", secrets, Some(secret("token", "default"))).await;
+    assert_eq!(made.status, 201, "{}", made.text);
+    let data = made.body()["data"].clone();
+    let text = |key: &str| {
+        let decoded = STANDARD.decode(data[key].as_str().unwrap_or_default()).unwrap_or_default();
+        String::from_utf8(decoded).unwrap_or_default()
+    };
+    assert_eq!(text("namespace"), "kube-system");
+    assert!(text("ca.crt").contains("BEGIN CERTIFICATE"));
+    assert!(!made.body()["metadata"]["annotations"]["kubernetes.io/service-account.uid"].is_null());
+    let review = json!({"spec": {"token": text("token")}});
+    let said = cluster.ask("POST", "/apis/authentication.k8s.io/v1/tokenreviews", Some(review)).await.body();
+    assert_eq!(said["status"]["user"]["username"], "system:serviceaccount:kube-system:default");
+    let nobody = cluster.ask("POST", secrets, Some(secret("other", "nobody"))).await;
+    assert_eq!((nobody.status, nobody.body()["data"].is_null()), (201, true), "{}", nobody.text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kubelet_writes_the_status_of_its_own_node_only() {
+    let cluster = Cluster::start().await;
+    for name in ["node-1", "node-2"] {
+        let node = json!({"metadata": {"name": name}});
+        assert_eq!(cluster.ask("POST", "/api/v1/nodes", Some(node)).await.status, 201);
+    }
+    let kubelet = cluster.client(&User::authenticated("system:node:node-1", &["system:nodes"]));
+    let url = cluster.server.url();
+    let patch = async |name: &str| {
+        let path = format!("/api/v1/nodes/{name}/status");
+        let body = br#"{"status":{"phase":"Running"}}"#.to_vec();
+        send(&kubelet, &url, "PATCH", &path, Some("application/merge-patch+json"), Some(body)).await
+    };
+    assert_eq!(patch("node-1").await.status, 200);
+    let refused = patch("node-2").await;
+    assert_eq!(refused.status, 403);
+    assert_eq!(
+        refused.body()["message"],
+        "nodes \"node-2\" is forbidden: node \"node-1\" is not allowed to modify node \"node-2\""
+    );
 }

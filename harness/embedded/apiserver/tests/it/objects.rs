@@ -152,3 +152,21 @@ async fn a_pod_without_a_service_account_of_its_own_gets_the_default_one_and_its
         "pods \"q\" is forbidden: error looking up service account default/absent: serviceaccount \"absent\" not found"
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_finalizer_without_a_domain_is_refused_at_creation_and_at_a_change() {
+    let cluster = Cluster::start().await;
+    let maps = "/api/v1/namespaces/default/configmaps";
+    let why = "name is neither a standard finalizer name nor is it fully qualified";
+    let map = |finalizer: &str| json!({"metadata": {"name": "f", "finalizers": [finalizer]}});
+    let refused = cluster.ask("POST", maps, Some(map("mycloud-lb"))).await;
+    assert_eq!(refused.status, 422);
+    let cause = refused.body()["details"]["causes"][0].clone();
+    assert_eq!(cause["field"], "metadata.finalizers[0]");
+    assert_eq!(cause["message"], format!("Invalid value: \"mycloud-lb\": {why}"));
+    assert_eq!(cluster.ask("POST", maps, Some(map("orphan"))).await.status, 201);
+    let wrong = r#"{"metadata":{"finalizers":["mycloud-lb"]}}"#;
+    let path = format!("{maps}/f");
+    let changed = cluster.send("PATCH", &path, "application/merge-patch+json", wrong).await;
+    assert_eq!(changed.status, 422, "{}", changed.text);
+}

@@ -83,6 +83,9 @@ pub(super) fn any(object: &Value, namespaced: bool, faults: impl Fn(&str, bool) 
     causes.extend(annotations(object.at("metadata.annotations"), "metadata.annotations"));
     causes.extend(owners(object));
     causes.extend(finalizers(object));
+    causes.extend(finalizer_names(object.list("metadata.finalizers"), |at| {
+        format!("metadata.finalizers[{at}]")
+    }));
     causes.extend(managed_fields(object));
     causes
 }
@@ -131,8 +134,20 @@ pub(super) fn changed(old: &Value, new: &Value) -> Vec<Cause> {
     causes.extend(labels(new.at("metadata.labels"), "metadata.labels"));
     causes.extend(annotations(new.at("metadata.annotations"), "metadata.annotations"));
     causes.extend(owners(new));
+    causes
+        .extend(finalizer_names(new.list("metadata.finalizers"), |at| format!("metadata.finalizers[{at}]")));
     causes.extend(managed_fields(new));
     causes
+}
+
+/// A finalizer is one of Kubernetes' own, or has a domain (`k8s.io/kubernetes/pkg/apis/core/validation`,
+/// `validateKubeFinalizerName`).
+pub(super) fn finalizer_names(list: &[Value], field: impl Fn(usize) -> String) -> Vec<Cause> {
+    const STANDARD: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
+    let why = "name is neither a standard finalizer name nor is it fully qualified";
+    let named = list.iter().enumerate().filter_map(|(at, finalizer)| Some((at, finalizer.as_str()?)));
+    let wrong = named.filter(|(_, name)| !name.contains('/') && !STANDARD.contains(name));
+    wrong.map(|(at, name)| Cause::invalid(field(at), name, why)).collect()
 }
 
 /// The cause of a field that changed and may not.

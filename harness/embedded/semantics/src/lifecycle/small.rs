@@ -236,16 +236,14 @@ impl Strategy for Namespace {
 
 /// Finalizers of a namespace are Kubernetes' own, or have a domain.
 fn finalizer_causes(object: &Value, field: impl Fn(usize) -> String) -> Vec<Cause> {
+    let list = object.list("spec.finalizers");
     let mut causes = Vec::new();
-    for (at, finalizer) in object.list("spec.finalizers").iter().filter_map(Value::as_str).enumerate() {
+    for (at, finalizer) in list.iter().filter_map(Value::as_str).enumerate() {
         let faults = names::qualified(finalizer);
-        let wrong = !faults.is_empty();
         causes.extend(faults.iter().map(|fault| Cause::invalid(field(at), finalizer, fault)));
-        let standard = ["kubernetes", "orphan", "foregroundDeletion"].contains(&finalizer);
-        if !wrong && !finalizer.contains('/') && !standard {
-            let why = "name is neither a standard finalizer name nor is it fully qualified";
-            causes.push(Cause::invalid(field(at), finalizer, why));
-        }
+    }
+    if causes.is_empty() {
+        causes = meta::finalizer_names(list, field);
     }
     causes
 }
