@@ -58,6 +58,10 @@ pub enum Capability {
     Affinity,
     /// Its load balancers admit `loadBalancerSourceRanges` only.
     SourceRanges,
+    /// Its load balancers carry UDP.
+    Udp,
+    /// It puts further labels of the cloud on Nodes.
+    AdditionalLabels,
 }
 
 impl fmt::Display for Capability {
@@ -71,6 +75,8 @@ impl fmt::Display for Capability {
             Capability::DualStack => "dual-stack",
             Capability::Affinity => "affinity",
             Capability::SourceRanges => "source-ranges",
+            Capability::Udp => "udp",
+            Capability::AdditionalLabels => "additional-labels",
         })
     }
 }

@@ -12,10 +12,12 @@ mod checks;
 mod cloud;
 mod ids;
 mod instances;
+mod lists;
 mod load_balancers;
 mod refusal;
 mod routes;
 mod stale;
+mod view;
 #[cfg(test)]
 mod tests;
 
@@ -27,3 +29,4 @@ pub(crate) use ids::IdForm;
 pub(crate) use load_balancers::{Deleted, Families, GoneBackends, LbSpec};
 pub(crate) use refusal::Refusal;
 pub(crate) use routes::RouteTarget;
+pub(crate) use view::View;

@@ -73,6 +73,8 @@ impl Capabilities {
             (Capability::DualStack, self.dual_stack),
             (Capability::Affinity, self.affinity),
             (Capability::SourceRanges, self.source_ranges),
+            (Capability::Udp, self.load_balancer && self.protocols.contains(&Protocol::Udp)),
+            (Capability::AdditionalLabels, self.additional_labels),
         ]
         .into_iter()
         .filter_map(|(capability, declared)| declared.then_some(capability))

@@ -27,6 +27,7 @@ pub struct CheckCx {
     /// The journal's position when the check began.
     pub(super) mark: u64,
     pub(super) namespace: OnceCell<String>,
+    pub(super) other_namespace: OnceCell<String>,
     pub(super) undo: Mutex<Vec<Undo>>,
     pub(super) services_made: Mutex<Vec<ServiceKey>>,
     /// The check's hold on the cluster.
@@ -69,6 +70,7 @@ impl CheckCx {
             probe,
             mark,
             namespace: OnceCell::new(),
+            other_namespace: OnceCell::new(),
             undo: Mutex::default(),
             services_made: Mutex::default(),
             turn: Mutex::new(Some(turn)),

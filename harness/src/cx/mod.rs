@@ -9,6 +9,7 @@ mod context;
 mod crash;
 mod deadlock;
 mod faults;
+mod foreign;
 mod heartbeat;
 mod lease;
 mod machines;

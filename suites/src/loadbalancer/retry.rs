@@ -20,6 +20,8 @@ pub(super) const CHECKS: &[Check] = &[Check::must(
 )
 .needs(LB)
 .with(&[Facility::Faults])
+// Nodes of other checks would each allow an attempt more.
+.alone()
 .takes(36)];
 
 /// For how long attempts are counted: retries come after 5, 10 and 20 s.
