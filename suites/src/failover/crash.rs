@@ -11,6 +11,7 @@ use harness::cx::{
 };
 use harness::probe::{Matcher, Observed, holds, pause};
 use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::jiff::Timestamp;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,12 +55,31 @@ fn succeeds(crash: &Crash) -> Matcher<Option<Arc<Lease>>> {
     .expecting(expected)
 }
 
+/// How much less than its duration a Lease may have been left alone: clocks of two nodes, and times that are cut off.
+const SLACK: Duration = Duration::from_secs(1);
+
+/// After how long a Lease was taken over, in words, if that was before its duration was over since its last renewal
+/// (k8s.io/client-go tools/leaderelection: a standby counts from when it has seen the renewal).
+fn too_early(last: Option<Timestamp>, acquired: Option<Timestamp>, duration: Duration) -> Option<String> {
+    let left_alone = Duration::try_from(acquired?.duration_since(last?)).ok()?;
+    (left_alone + SLACK < duration).then(|| format!("{left_alone:.1?} after it"))
+}
+
 async fn fails_over(cx: &CheckCx) -> Verdict {
     let crash = cx.leader_crash().await?;
     let lease = cx.lease();
     let taken = lease.becomes(taken_over(crash.transitions)).within(cx.limits().failover()).await?;
     cx.record("failover_ms", crash.at.elapsed().as_millis());
-    lease.has_shown(&Some(taken), succeeds(&crash))?;
+    lease.has_shown(&Some(taken.clone()), succeeds(&crash))?;
+    let last = match &crash.holder {
+        Some(holder) => lease.last_renewal_by(holder)?,
+        None => None,
+    };
+    let acquired = taken.spec.as_ref().and_then(|spec| spec.acquire_time.as_ref()).map(|time| time.0);
+    if let Some(early) = too_early(last, acquired, cx.limits().lease().duration) {
+        let expected = format!("{:?} after the last renewal", cx.limits().lease().duration);
+        return Err(lease.breaks("a standby leaves the Lease alone for its duration", &expected, &early));
+    }
     // The successor works: a Node that joins now is initialised.
     let machine = cx.machine(machine("after")).await?;
     let node = cx.node(machine.node()).await?;
@@ -109,5 +129,20 @@ async fn never_overlaps(cx: &CheckCx) -> Verdict {
             &format!("replica {leader} silent before replica {} writes", overlap.early),
             &overlap.around.iter().map(Observed::observed).collect::<Vec<_>>().join("; "),
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_takeover_is_early_only_before_the_duration_is_over() {
+        let at = |second| Timestamp::from_second(second).ok();
+        let six = Duration::from_secs(6);
+        assert_eq!(too_early(at(100), at(103), six).as_deref(), Some("3.0s after it"));
+        for (last, acquired) in [(at(100), at(106)), (at(100), at(105)), (None, at(103)), (at(100), None)] {
+            assert_eq!(too_early(last, acquired, six), None);
+        }
     }
 }

@@ -33,6 +33,7 @@ pub(super) const CHECKS: &[Check] = &[
     )
     .needs(LB)
     .with(&[Facility::Barriers])
+    .hanging()
     .takes(36),
     Check::must(
         "SVC-DEL-01.auxiliaries",

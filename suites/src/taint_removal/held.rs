@@ -29,6 +29,16 @@ Check::must(
 .needs(&[Capability::Instances])
 .takes(31),
 Check::must(
+    "NODE-INIT-10.client-timeout",
+    "a look-up that is not answered for longer than a client waits leaves the Node untouched, and it is initialised after",
+    "k8s.io/cloud-provider node_controller.go syncNode, processNextWorkItem",
+    |cx| Box::pin(waits_out_silence(cx)),
+)
+.needs(&[Capability::Instances])
+.with(&[Facility::Faults])
+.hanging()
+.takes(40),
+Check::must(
     "NODE-INIT-10.list",
     "a failed list of machines leaves the Node untouched, and it is initialised once lists are whole again",
     "k8s.io/cloud-provider node_controller.go syncNode, processNextWorkItem",
@@ -57,6 +67,22 @@ async fn waits_out_a_cloud_error(cx: &CheckCx, failure: usize) -> Verdict {
     node.keeps(untouched()).within(outage).when("while its machine cannot be looked up").await?;
     fault.clear().await?;
     recovers(cx, &machine, &node, outage).await
+}
+
+/// How long a look-up is not answered: longer than any client waits.
+const SILENCE: Duration = Duration::from_secs(35);
+
+async fn waits_out_silence(cx: &CheckCx) -> Verdict {
+    let machine = cx.machine(machine("a")).await?;
+    let ms = u64::try_from(SILENCE.as_millis()).unwrap_or(u64::MAX);
+    let hang = [Effect::Hang { ms: Some(ms) }];
+    let fault = machine.cloud().meets("look-ups without an answer", &hang).to(&[Op::InstanceGet]).await?;
+    let node = cx.node(machine.node()).await?;
+    fault.hits(1).await.map_err(|stop| unless_it_lists(cx, stop))?;
+    node.keeps(untouched()).within(SILENCE).when("while no look-up of its machine is answered").await?;
+    fault.clear().await?;
+    // The look-up under way may wait as long again.
+    recovers(cx, &machine, &node, 2 * SILENCE).await
 }
 
 /// After an outage it is initialised with all that the cloud supplies. The back-off has grown with the outage: recovery
