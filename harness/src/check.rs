@@ -58,10 +58,41 @@ pub enum Capability {
     Affinity,
     /// Its load balancers admit `loadBalancerSourceRanges` only.
     SourceRanges,
+    /// It implements `Clusters`.
+    Clusters,
+    /// Nodes get labels of the cloud's own.
+    AdditionalLabels,
+    /// Load balancer status says `ipMode`.
+    IpMode,
+    /// Several Services share one load balancer.
+    SharedLb,
     /// Its load balancers carry UDP.
     Udp,
-    /// It puts further labels of the cloud on Nodes.
-    AdditionalLabels,
+    /// Its load balancers carry SCTP.
+    Sctp,
+    /// It serves `/healthz` and `/metrics` on its secure port.
+    SecurePort,
+}
+
+impl Capability {
+    /// Every capability.
+    pub const ALL: &[Capability] = &[
+        Capability::Instances,
+        Capability::Zones,
+        Capability::LoadBalancer,
+        Capability::Routes,
+        Capability::LeaderElection,
+        Capability::DualStack,
+        Capability::Affinity,
+        Capability::SourceRanges,
+        Capability::Clusters,
+        Capability::AdditionalLabels,
+        Capability::IpMode,
+        Capability::SharedLb,
+        Capability::Udp,
+        Capability::Sctp,
+        Capability::SecurePort,
+    ];
 }
 
 impl fmt::Display for Capability {
@@ -75,8 +106,13 @@ impl fmt::Display for Capability {
             Capability::DualStack => "dual-stack",
             Capability::Affinity => "affinity",
             Capability::SourceRanges => "source-ranges",
-            Capability::Udp => "udp",
+            Capability::Clusters => "clusters",
             Capability::AdditionalLabels => "additional-labels",
+            Capability::IpMode => "ip-mode",
+            Capability::SharedLb => "shared-lb",
+            Capability::Udp => "udp",
+            Capability::Sctp => "sctp",
+            Capability::SecurePort => "secure-port",
         })
     }
 }

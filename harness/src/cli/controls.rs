@@ -2,9 +2,10 @@
 //! mutant of the reference CCM must be caught by the checks named for it.
 
 use super::arguments::ControlOptions;
+use super::given::planned;
 use crate::check::{Level, chain};
 use crate::cluster::facts;
-use crate::config::{Choice, Keep, Offer, RunFile, RunPlan, Source, plan as plan_run, yaml};
+use crate::config::{Choice, Keep, Offer, RunFile, RunPlan, Source, yaml};
 use crate::cx::Suite;
 use crate::events::{EVENTS_FILE, Events};
 use crate::files;
@@ -47,11 +48,11 @@ struct Judged {
 pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> ExitCode {
     let overrides = |profile: &str| RunFile { profile: Some(profile.to_owned()), ..options.overrides() };
     let (with_mutants, with_nothing) = match (
-        plan_run(&Source::Defaults, overrides(MUTANTS)),
-        plan_run(&Source::Defaults, overrides(crate::config::NULL_PROFILE)),
+        planned(&Source::Defaults, overrides(MUTANTS)),
+        planned(&Source::Defaults, overrides(crate::config::NULL_PROFILE)),
     ) {
         (Ok(with_mutants), Ok(with_nothing)) => (with_mutants, with_nothing),
-        (Err(problems), _) | (_, Err(problems)) => return refuse(&problems),
+        (Err(code), _) | (_, Err(code)) => return code,
     };
     let everything =
         match plan_checks(suites, &with_mutants, &Offer::declared(&with_mutants.profile.capabilities)) {
