@@ -1,7 +1,8 @@
 //! Under which names the cloud knows an object: its id, its name, its provider id, its owner.
 
 use super::Cloud;
-use crate::admin::{Auxiliary, Instance, LoadBalancer, ObjectKind, Op, Route};
+use super::names::{names_of_auxiliary, names_of_instance, names_of_load_balancer, names_of_route};
+use crate::admin::{ObjectKind, Op};
 use std::collections::BTreeSet;
 
 /// The kind of object an operation is about.
@@ -66,20 +67,4 @@ impl Cloud {
         };
         owner.filter(|owner| !owner.is_empty()).cloned()
     }
-}
-
-pub(super) fn names_of_instance(instance: &Instance) -> [&str; 3] {
-    [&instance.id, &instance.name, instance.provider_id.as_deref().unwrap_or_default()]
-}
-
-pub(super) fn names_of_load_balancer(lb: &LoadBalancer) -> [&str; 3] {
-    [&lb.id, &lb.name, &lb.owner]
-}
-
-pub(super) fn names_of_auxiliary(aux: &Auxiliary) -> [&str; 4] {
-    [&aux.id, &aux.name, &aux.owner, aux.load_balancer.as_deref().unwrap_or_default()]
-}
-
-pub(super) fn names_of_route(route: &Route) -> [&str; 3] {
-    [&route.id, &route.destination, route.target_instance.as_deref().unwrap_or_default()]
 }

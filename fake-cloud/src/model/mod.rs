@@ -14,6 +14,7 @@ mod ids;
 mod instances;
 mod lists;
 mod load_balancers;
+mod names;
 mod refusal;
 mod routes;
 mod stale;

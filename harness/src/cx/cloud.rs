@@ -1,15 +1,14 @@
 //! The cloud as a check sees it: its inventory and its journal.
 
-use super::made::Undo;
-use super::{Calls, CheckCx, Subject, Target};
-use crate::check::{Stop, SubjectName};
-use crate::cloud::{CloudError, Entry, Inventory, LoadBalancer, Settings};
+use super::{Calls, CheckCx, Subject};
+use crate::check::SubjectName;
+use crate::cloud::{CloudError, Entry, Inventory, LoadBalancer};
 use crate::probe::{Observed, Reach, ReadError};
 
 /// The cloud as a whole.
 #[derive(Clone, Copy)]
 pub struct Cloud<'a> {
-    cx: &'a CheckCx,
+    pub(super) cx: &'a CheckCx,
 }
 
 impl<'a> Cloud<'a> {
@@ -26,28 +25,9 @@ impl<'a> Cloud<'a> {
         Calls::about(self.cx, self.name(), |_| true)
     }
 
-    /// Faults and barriers for calls about anything, such as lists, which name no object. Whoever calls meets them, so a
-    /// check that uses them has to run alone.
-    pub fn anything(&self) -> Target<'a> {
-        Target { cx: self.cx, about: self.name(), names: Vec::new() }
-    }
-
     /// Whether a load balancer that is being deleted is seen until it is gone.
     pub fn shows_deletions(&self) -> bool {
         self.cx.cloud.shown().deletions
-    }
-
-    /// Every list comes in pages of so many items until the check ends. Whoever lists meets that, so a check that wants
-    /// it has to run alone.
-    ///
-    /// # Errors
-    /// When the cloud does not answer.
-    pub async fn comes_in_pages_of(&self, items: u32) -> Result<(), Stop> {
-        let before = self.cx.cloud.settings().await?;
-        self.cx.on_end(Undo::Settings(before));
-        let settings = Settings { page_size: Some(items), ..Settings::default() };
-        self.cx.cloud.change_settings(&settings).await?;
-        Ok(())
     }
 }
 
@@ -83,10 +63,6 @@ impl CheckCx {
     /// When the cloud does not answer.
     pub(crate) async fn inventory(&self) -> Result<Inventory, ReadError> {
         self.cloud.inventory().await.map_err(passing)
-    }
-
-    pub(super) async fn undo_settings(&self, before: &Settings) -> Result<(), String> {
-        self.cloud.change_settings(before).await.map(drop).map_err(|error| crate::check::chain(&error))
     }
 
     /// Calls to the cloud since this check began, in order of arrival.

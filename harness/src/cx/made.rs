@@ -32,6 +32,8 @@ pub(super) enum Undo {
     Fault(u64),
     /// Release a barrier.
     Barrier(u64),
+    /// Take a taint off one of the cluster's own Nodes.
+    Taint { node: String, key: &'static str },
     /// Set the cloud's settings back.
     Settings(Settings),
     /// Start the CCM again, with a fresh Pod for the replica that was made to end.

@@ -12,6 +12,7 @@ mod faults;
 mod foreign;
 mod heartbeat;
 mod lease;
+mod lists;
 mod machines;
 mod made;
 pub mod matchers;

@@ -236,6 +236,17 @@ impl<'a> Node<'a> {
         self.patch(&json!({"spec": {"taints": taints}})).await
     }
 
+    /// Takes the taints of that key away.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub(super) async fn removes_taint(&self, key: &str) -> Result<(), Stop> {
+        let node = self.api().get(&self.name).await?;
+        let mut taints = node.spec.and_then(|s| s.taints).unwrap_or_default();
+        taints.retain(|taint| taint.key != key);
+        self.patch(&json!({"spec": {"taints": taints}})).await
+    }
+
     /// Deletes the object.
     ///
     /// # Errors

@@ -113,6 +113,15 @@ impl<'a> Replica<'a> {
         self.cx.on_end(Undo::Ccm { ended: self.name.clone() });
     }
 
+    /// Has it ended as an upgrade would: SIGTERM, and the time its Pod grants it. It stays down until the CCM is brought
+    /// back, for which see [`Replica::will_end`].
+    ///
+    /// # Errors
+    /// What the API server refused.
+    pub async fn terminate(&self) -> Result<(), Stop> {
+        Ok(self.cx.session.ccm().hold_down(&self.name).await?)
+    }
+
     /// Kills its process as a crash would: SIGKILL, no chance to say goodbye. It stays down until the CCM is brought
     /// back: a kubelet restarts a container at once, and the same replica might win the Lease again.
     pub(super) async fn kill(&self) -> Result<(), Stop> {

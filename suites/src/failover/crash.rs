@@ -1,18 +1,17 @@
 //! The leader crashes: another replica takes over, and the two never work at once (HA-03, -04).
 
+use super::busy::{edits, in_order};
 use super::needs::{ELECTION, ELECTION_AND_LB, KILL};
-use super::order::overlap;
 use harness::check::{Stop, Verdict};
 use harness::cloud::Entry;
 use harness::cx::matchers::initialised;
 use harness::cx::{
-    Check, CheckCx, Crash, Service, Subject, holder_of, load_balancer, machine, some_calls, taken_over,
+    Check, CheckCx, Crash, Subject, holder_of, load_balancer, machine, some_calls, taken_over,
     transitions_of,
 };
-use harness::probe::{Matcher, Observed, holds, pause};
+use harness::probe::{Matcher, holds};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::jiff::Timestamp;
-use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,8 +27,8 @@ pub(super) const CHECKS: &[Check] = &[
     .at_the_crash()
     .takes(10),
     Check::must(
-        "HA-04",
-        "the old leader's last mutating request precedes the new leader's first",
+        "HA-04.crash",
+        "the last mutating request of a leader that crashes precedes the new leader's first",
         "k8s.io/client-go tools/leaderelection: old stops before new starts",
         |cx| Box::pin(never_overlaps(cx)),
     )
@@ -38,9 +37,6 @@ pub(super) const CHECKS: &[Check] = &[
     .at_the_crash()
     .takes(10),
 ];
-
-/// How often a Service is edited to have the leader write.
-const EDIT_EVERY: Duration = Duration::from_millis(250);
 
 /// Somebody else holds it than before the crash, and one crash was one transition.
 fn succeeds(crash: &Crash) -> Matcher<Option<Arc<Lease>>> {
@@ -87,19 +83,6 @@ async fn fails_over(cx: &CheckCx) -> Verdict {
     Ok(())
 }
 
-/// Edits a Service for ever: every edit is a mutating request of whoever leads. Ends only when an edit fails.
-async fn edits(web: &Service<'_>) -> Stop {
-    let mut round = 0;
-    loop {
-        round += 1;
-        let ports = json!([{"port": 80 + round % 2, "protocol": "TCP"}]);
-        if let Err(stop) = web.patch(&json!({"spec": {"ports": ports}})).await {
-            return stop;
-        }
-        pause(EDIT_EVERY).await;
-    }
-}
-
 /// The leader writes, crashes, and another replica writes; yields who led.
 async fn change_of_leader(cx: &CheckCx, mark: u64) -> Result<String, Stop> {
     let writes = cx.cloud().calls().writes().since(mark);
@@ -121,15 +104,7 @@ async fn never_overlaps(cx: &CheckCx) -> Verdict {
         stop = edits(&web) => return Err(stop),
         outcome = change_of_leader(cx, mark) => outcome?,
     };
-    let writes = cx.cloud().calls().writes().since(mark);
-    match overlap(&writes.list().await?, &leader) {
-        None => Ok(()),
-        Some(overlap) => Err(writes.breaks(
-            "the old leader's last write precedes the new one's first",
-            &format!("replica {leader} silent before replica {} writes", overlap.early),
-            &overlap.around.iter().map(Observed::observed).collect::<Vec<_>>().join("; "),
-        )),
-    }
+    in_order(cx, mark, &leader).await
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Machines looked up in lists that come in pages, and of which a part is lost (contract NODE-LIFE-11, NODE-LIFE-03).
 
-use super::{INSTANCES, LOOKUP, known};
+use super::known::{INSTANCES, LOOKUP, known};
 use harness::check::{CheckId, Facility, Stop, Verdict};
 use harness::cloud::{Effect, Entry, Op};
 use harness::cx::{Check, CheckCx, Ready, Subject};

@@ -1,11 +1,13 @@
 //! Node lifecycle: Nodes of machines that are gone are deleted, all others are not (contract NODE-LIFE).
 
+mod known;
 mod listed;
 
 use crate::failures::{FAILURES, for_each_failure};
-use harness::check::{Capability, Stop, Verdict};
+use harness::check::Verdict;
 use harness::cloud::Op;
-use harness::cx::{Check, CheckCx, Machine, Node, Ready, Subject, Suite, machine, met_by, no_calls, taint};
+use harness::cx::{Check, CheckCx, Machine, Node, Ready, Subject, Suite, machine, met_by, no_calls};
+use known::{INSTANCES, KEPT, LOOKUP, known, register};
 use harness::k8s::{T_SHUT, taints};
 use harness::probe::{Matcher, gone, holds, present};
 use k8s_openapi::api::core::v1 as core;
@@ -18,14 +20,7 @@ pub const SUITE: Suite = Suite {
     tables: &[CHECKS, &FAILED_LOOKUPS, &listed::CHECKS],
 };
 
-const INSTANCES: &[Capability] = &[Capability::Instances];
 const MONITOR: &str = "k8s.io/cloud-provider node_lifecycle_controller.go MonitorNodes";
-const LOOKUP: &str =
-    "k8s.io/cloud-provider node_lifecycle_controller.go ensureNodeExistsByProviderID; provider error mapping";
-
-/// A taint of the check's own, which has to stay.
-const KEPT: &str = "example.com/kept=1:NoSchedule";
-
 const CHECKS: &[Check] = &[
     Check::must(
         "NODE-LIFE-01",
@@ -78,19 +73,6 @@ const FAILED_LOOKUPS: [Check; FAILURES.len()] = for_each_failure(
     30,
     |cx, failure| Box::pin(keeps_nodes_on_errors(cx, failure)),
 );
-
-/// A machine in the cloud and its Node. It has no uninitialized taint, so nothing but the lifecycle loop has reason to
-/// look at it.
-async fn known<'a>(cx: &'a CheckCx, suffix: &str, ready: Ready) -> Result<(Machine<'a>, Node<'a>), Stop> {
-    let machine = cx.machine(machine(suffix)).await?;
-    let node = register(cx, &machine, ready).await?;
-    Ok((machine, node))
-}
-
-async fn register<'a>(cx: &'a CheckCx, machine: &Machine<'a>, ready: Ready) -> Result<Node<'a>, Stop> {
-    let plan = machine.node().provider_id(&machine.provider_id()).ready(ready);
-    cx.node(plan.taints(vec![taint("example.com/kept", "1", "NoSchedule")])).await
-}
 
 /// Takes a machine away and sees its NotReady Node deleted: proof that the lifecycle loop is at work.
 async fn sees_deletion(cx: &CheckCx, machine: &Machine<'_>, node: &Node<'_>) -> Verdict {

@@ -1,6 +1,7 @@
 //! What becomes of a Node's addresses after its initialisation (contract NODE-ADDR-06 to -11).
 
 use super::addresses::node_with;
+use crate::failures::unless_it_lists;
 use crate::joining::joined;
 use harness::check::{Capability, Facility, Stop, Verdict};
 use harness::cloud::{Address, Effect, Op};
@@ -126,7 +127,7 @@ async fn keeps_addresses_on_errors(cx: &CheckCx) -> Verdict {
     let fault = machine.cloud().meets("failing look-ups", &failing).to(&[Op::InstanceGet]).await?;
     machine.change(|instance| replace(&mut instance.addresses, "198.51.100.10", "198.51.100.77")).await?;
     let met = fault.becomes(met_by(1)).within(cx.limits().addresses_refreshed()).await;
-    met.map_err(|stop| crate::taint_removal::unless_it_lists(cx, stop))?;
+    met.map_err(|stop| unless_it_lists(cx, stop))?;
     let kept = node.keeps(has_addresses(before)).within(cx.limits().quiet_addresses());
     kept.when("while its machine cannot be looked up").await
 }

@@ -1,6 +1,6 @@
 //! Nodes that have to stay tainted for a while: the cloud fails, or does not know the Node's address.
 
-use crate::failures::{FAILURES, for_each_failure};
+use crate::failures::{FAILURES, for_each_failure, unless_it_lists};
 use crate::joining::ccm_initialises_others;
 use crate::population::node_with;
 use harness::check::{Capability, Facility, Stop, Verdict};
@@ -95,17 +95,6 @@ async fn recovers(cx: &CheckCx, machine: &Machine<'_>, node: &Node<'_>, outage: 
     let mut whole = node_with(&machine.instance().addresses, &machine.name());
     cx.in_reported_order(&mut whole, &[]);
     node.becomes(has_addresses(whole)).within(cx.limits().addresses_after_taint()).await
-}
-
-/// What a CCM is met by that did not look one machine up: nothing, where it lists them. See
-/// [`waits_out_failed_lists`] for those.
-pub(crate) fn unless_it_lists(cx: &CheckCx, stop: Stop) -> Stop {
-    match cx.cloud().calls().of(&[Op::InstanceList]).now() {
-        Ok(lists) if !lists.is_empty() => Stop::NotObservable(
-            "the CCM lists instances instead of looking one up; NODE-INIT-10.list is for it".to_owned(),
-        ),
-        _ => stop,
-    }
 }
 
 /// As [`waits_out_a_cloud_error`] for a CCM that lists machines. One that does not is initialising Nodes all the while, as

@@ -3,8 +3,8 @@
 
 mod held;
 
+use crate::failures::unless_it_lists;
 use crate::joining::{joined, registered};
-pub(crate) use held::unless_it_lists;
 use crate::population::node_with;
 use harness::check::{Capability, Facility, Stop, Verdict};
 use harness::cloud::{Instance, Op};
