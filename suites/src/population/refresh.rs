@@ -13,6 +13,9 @@ use k8s_openapi::api::core::v1 as core;
 use std::sync::Arc;
 
 const INSTANCES: &[Capability] = &[Capability::Instances];
+/// Addresses that no machine has from the start.
+const OTHER_EXTERNAL: &str = "198.51.100.177";
+const OTHER_INTERNAL: &str = "192.0.2.177";
 const REFRESH: &str = "k8s.io/cloud-provider node_controller.go UpdateNodeStatus, updateNodeAddress";
 
 pub(super) const CHECKS: &[Check] = &[
@@ -92,7 +95,7 @@ async fn follows_changes(cx: &CheckCx) -> Verdict {
     let (unready, unready_node) = addressed(cx, "unready").await?;
     unready_node.set_ready(Ready::False).await?;
     for machine in [&ready, &unready] {
-        machine.change(|instance| replace(&mut instance.addresses, "198.51.100.10", "198.51.100.77")).await?;
+        machine.change(|instance| renumber(&mut instance.addresses, "ExternalIP", OTHER_EXTERNAL)).await?;
     }
     for (machine, node) in [(&ready, &ready_node), (&unready, &unready_node)] {
         let changed = node.becomes(has_addresses(shown(cx, machine))).within(cx.limits().addresses_refreshed());
@@ -101,8 +104,9 @@ async fn follows_changes(cx: &CheckCx) -> Verdict {
     Ok(())
 }
 
-fn replace(addresses: &mut [Address], old: &str, new: &str) {
-    addresses.iter_mut().filter(|a| a.address == old).for_each(|a| new.clone_into(&mut a.address));
+/// Gives a machine another address of that type.
+fn renumber(addresses: &mut [Address], kind: &str, new: &str) {
+    addresses.iter_mut().filter(|a| a.kind == kind).for_each(|a| new.clone_into(&mut a.address));
 }
 
 async fn follows_removals(cx: &CheckCx) -> Verdict {
@@ -125,7 +129,7 @@ async fn keeps_addresses_on_errors(cx: &CheckCx) -> Verdict {
     let before = shown(cx, &machine);
     let failing = [Effect::Status { status: 503, retry_after_s: None }];
     let fault = machine.cloud().meets("failing look-ups", &failing).to(&[Op::InstanceGet]).await?;
-    machine.change(|instance| replace(&mut instance.addresses, "198.51.100.10", "198.51.100.77")).await?;
+    machine.change(|instance| renumber(&mut instance.addresses, "ExternalIP", OTHER_EXTERNAL)).await?;
     let met = fault.becomes(met_by(1)).within(cx.limits().addresses_refreshed()).await;
     met.map_err(|stop| unless_it_lists(cx, stop))?;
     let kept = node.keeps(has_addresses(before)).within(cx.limits().quiet_addresses());
@@ -175,18 +179,20 @@ fn unharmed(wanted: Vec<(String, String)>) -> Matcher<Option<Arc<core::Node>>> {
 async fn keeps_addresses_when_the_provided_ip_goes(cx: &CheckCx) -> Verdict {
     cx.addresses_are_refreshed_often()?;
     let machine = cx.machine(machine("a")).await?;
-    let plan = machine.node().annotation(A_NODEIP, "192.0.2.10");
+    let instance = machine.instance();
+    let internal = instance.addresses.iter().find(|a| a.kind == "InternalIP").map(|a| a.address.clone());
+    let internal = internal.unwrap_or_default();
+    let plan = machine.node().annotation(A_NODEIP, &internal);
     let node = cx.node(plan.taints(vec![
         taint("example.com/kept", "1", "NoSchedule"),
         uninitialized(),
     ]));
     let node = node.await?;
     node.becomes(initialised()).await?;
-    let instance = machine.instance();
     let mut before = node_with(&instance.addresses, &instance.name);
-    cx.in_reported_order(&mut before, &["192.0.2.10"]);
+    cx.in_reported_order(&mut before, &[internal.as_str()]);
     node.becomes(has_addresses(before.clone())).within(cx.limits().addresses_after_taint()).await?;
-    machine.change(|instance| replace(&mut instance.addresses, "192.0.2.10", "192.0.2.11")).await?;
+    machine.change(|instance| renumber(&mut instance.addresses, "InternalIP", OTHER_INTERNAL)).await?;
     let kept = node.keeps(unharmed(before)).within(cx.limits().quiet_addresses());
     kept.when("though the cloud no longer reports its provided IP").await
 }

@@ -8,7 +8,7 @@ use crate::joining::{joined, registered};
 use crate::population::node_with;
 use harness::check::{Capability, Facility, Stop, Verdict};
 use harness::cloud::{Instance, Op};
-use harness::cx::matchers::{has_labels, initialised, initialised_as};
+use harness::cx::matchers::{has_addresses, has_labels, initialised, initialised_as};
 use harness::cx::{Check, CheckCx, Ready, Subject, Suite, machine, taint, uninitialized};
 use harness::k8s::{
     Change, T_UNINIT, Version, addresses, has_taint, label, provider_id, show_addresses, taints,
@@ -260,12 +260,11 @@ async fn addresses_follow_the_taint(cx: &CheckCx) -> Verdict {
     let mut slowest = Duration::ZERO;
     for suffix in ["a", "b", "c"] {
         let began = Instant::now();
-        let (_, node) = joined(cx, machine(suffix)).await?;
-        let wanted = ("ExternalIP".to_owned(), "198.51.100.10".to_owned());
-        let addressed = holds("has the cloud's addresses", move |node: &Option<Arc<Node>>| {
-            node.as_ref().is_some_and(|n| addresses(n).contains(&wanted))
-        });
-        let addressed = addressed.expecting("ExternalIP 198.51.100.10 among the addresses");
+        let (machine, node) = joined(cx, machine(suffix)).await?;
+        let instance = machine.instance();
+        let mut wanted = node_with(&instance.addresses, &instance.name);
+        cx.in_reported_order(&mut wanted, &[]);
+        let addressed = has_addresses(wanted);
         node.becomes(addressed).within(cx.limits().addresses_after_taint()).when("after the taint went").await?;
         let history = node.history()?;
         let untainted = first_version(&history, |n| !has_taint(n, T_UNINIT));
