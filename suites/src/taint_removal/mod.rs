@@ -388,7 +388,7 @@ mod tests {
             object: of(keys).expect("a Node"),
         };
         let history =
-            [&["a", T_UNINIT][..], &["a", T_UNINIT, "b"], &["b"], &["b", "c"]].map(|keys| version(keys));
+            [&["a", T_UNINIT][..], &["a", T_UNINIT, "b"], &["b"], &["b", "c"]].map(version);
         let (before, after) = untainting(&history).expect("it was taken");
         assert_eq!((others(before).join(","), others(after).join(",")), ("a=:NoSchedule,b=:NoSchedule".into(), "b=:NoSchedule".into()));
         assert!(untainting(&history[..2]).is_none() && untainting(&history[2..]).is_none());
