@@ -99,7 +99,9 @@ fn all_initialised(deployed: bool) -> Matcher<Boot> {
         if !deployed {
             return Seen::Never("nothing is deployed that could initialise a Node".to_owned());
         }
-        match seen.pods.iter().find_map(|pod| crate::ccm::unrecoverable(pod)).or_else(|| seen.stuck.clone()) {
+        let hopeless =
+            |pod: &Arc<Pod>| crate::ccm::unrecoverable(pod).or_else(|| crate::ccm::crash_loops(pod));
+        match seen.pods.iter().find_map(hopeless).or_else(|| seen.stuck.clone()) {
             Some(why) => Seen::Never(why),
             None => Seen::NotYet(String::new()),
         }
@@ -343,6 +345,7 @@ impl CheckCx {
 fn in_words(stop: Stop) -> String {
     match stop {
         Stop::Unmet(unmet) => unmet.to_string(),
+        Stop::Blocked { by, seen } => by.broken(seen).to_string(),
         Stop::Error(text) | Stop::NotObservable(text) => text,
     }
 }

@@ -2,7 +2,7 @@
 
 use super::needs::{ELECTION, ELECTION_AND_LB};
 use crate::joining::joined;
-use harness::check::{Facility, Stop, SubjectName, Verdict};
+use harness::check::{Blocker, Capability, Facility, Stop, SubjectName, Verdict};
 use harness::cloud::Entry;
 use harness::cx::{
     Check, CheckCx, Lease, Node, Subject, callers, held, load_balancer, machine, no_calls, runs,
@@ -14,6 +14,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(super) const CHECKS: &[Check] = &[
+    Check::must(
+        Blocker::Elects.check(),
+        "a replica is elected: it holds the declared Lease and renews it",
+        "k8s.io/client-go tools/leaderelection; k8s.io/cloud-provider app/controllermanager.go Run",
+        |cx| Box::pin(elects(cx)),
+    )
+    .needs(&[Capability::LeaderElection])
+    .of_the_cloud(&[]),
     Check::must(
         "HA-01",
         "leader election is on, and exactly one replica works on load balancers and Nodes",
@@ -40,6 +48,14 @@ pub(super) const CHECKS: &[Check] = &[
     .with(&[Facility::Standby])
     .takes(5),
 ];
+
+async fn elects(cx: &CheckCx) -> Verdict {
+    let lease = cx.lease();
+    lease.becomes(held()).await?;
+    let renewals = Renewals { lease: &lease, before: lease.renewals()? };
+    let renewed = holds("is renewed", |count: &usize| *count >= 1).expecting("a renewal");
+    renewals.becomes(renewed).within(cx.limits().lease().renew_deadline).await
+}
 
 /// They were made by one replica.
 fn of_one_replica() -> Matcher<Vec<Entry>> {
