@@ -85,8 +85,8 @@ async fn waits_out_silence(cx: &CheckCx) -> Verdict {
     recovers(cx, &machine, &node, 2 * SILENCE).await
 }
 
-/// After an outage it is initialised with all that the cloud supplies. The back-off has grown with the outage: recovery
-/// may take as long again (contract section 21).
+/// After an outage it is initialised with all that the cloud supplies. The back-off has grown with the outage, and with
+/// every change of the Node in it (contract section 21).
 async fn recovers(cx: &CheckCx, machine: &Machine<'_>, node: &Node<'_>, outage: Duration) -> Verdict {
     let recovery = node.becomes(initialised()).within(cx.limits().nodes_after(outage));
     let seen = recovery.when("without a restart, once the cloud answers again").await?;
