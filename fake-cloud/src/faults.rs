@@ -176,15 +176,23 @@ mod tests {
     #[test]
     fn limits_at_the_end_of_the_range_are_no_limit() {
         let mut faults = Faults::default();
-        faults.inject(fault(Op::LbGet, Some(u64::MAX), Some(u64::MAX)), Duration::MAX, Inventory::default).expect("valid");
+        faults
+            .inject(fault(Op::LbGet, Some(u64::MAX), Some(u64::MAX)), Duration::MAX, Inventory::default)
+            .expect("valid");
         assert!(faults.hit(T0, about(Op::LbGet)).is_some());
     }
 
     #[test]
     fn what_could_never_hit_is_refused() {
         let mut faults = Faults::default();
-        assert_eq!(faults.inject(fault(Op::LbGet, Some(0), None), T0, Inventory::default), Err(FaultError::Never("calls")));
-        assert_eq!(faults.inject(fault(Op::LbGet, None, Some(0)), T0, Inventory::default), Err(FaultError::Never("for_ms")));
+        assert_eq!(
+            faults.inject(fault(Op::LbGet, Some(0), None), T0, Inventory::default),
+            Err(FaultError::Never("calls"))
+        );
+        assert_eq!(
+            faults.inject(fault(Op::LbGet, None, Some(0)), T0, Inventory::default),
+            Err(FaultError::Never("for_ms"))
+        );
         let mut no_page = fault(Op::LbList, None, None);
         no_page.matching.from_page = Some(0);
         assert_eq!(faults.inject(no_page, T0, Inventory::default), Err(FaultError::Never("from_page")));

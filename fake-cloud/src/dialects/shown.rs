@@ -77,7 +77,14 @@ mod tests {
             };
             list.iter().map(address).collect()
         };
-        let droplet = Shown { internal_v4: 1, internal_v6: 0, external_v4: 1, external_v6: 1, names: 0, deletions: false };
+        let droplet = Shown {
+            internal_v4: 1,
+            internal_v6: 0,
+            external_v4: 1,
+            external_v6: 1,
+            names: 0,
+            deletions: false,
+        };
         let usual =
             addresses(&[(INTERNAL, "192.0.2.10"), (EXTERNAL, "198.51.100.10"), (EXTERNAL, "2001:db8::1")]);
         assert_eq!(droplet.lacks(&usual), None);

@@ -18,9 +18,9 @@ mod names;
 mod refusal;
 mod routes;
 mod stale;
-mod view;
 #[cfg(test)]
 mod tests;
+mod view;
 
 pub(crate) use actions::Action;
 pub(crate) use auxiliaries::AuxSpec;

@@ -37,7 +37,8 @@ impl View {
             View::Whole | View::EmptyFirstPage => all,
             View::Nothing => Vec::new(),
             View::Without(names) => {
-                let hidden = |item: &&T| item.names().iter().any(|name| !name.is_empty() && names.contains(*name));
+                let hidden =
+                    |item: &&T| item.names().iter().any(|name| !name.is_empty() && names.contains(*name));
                 all.into_iter().filter(|item| !hidden(item)).collect()
             }
             View::AsOf(then) => T::of(then).iter().collect(),

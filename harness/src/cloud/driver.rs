@@ -5,7 +5,8 @@
 
 use super::CloudError;
 use super::{
-    ActiveFault, BarrierStatus, Credential, Entry, Fault, Instance, Inventory, LoadBalancer, Match, Settings, Shown,
+    ActiveFault, BarrierStatus, Credential, Entry, Fault, Instance, Inventory, LoadBalancer, Match, Settings,
+    Shown,
 };
 use crate::check::Facility;
 use futures::future::BoxFuture;

@@ -338,7 +338,8 @@ impl CheckCx {
         match self.session.plan().timing {
             Timing::Fast => Ok(()),
             Timing::Default => Err(Stop::NotObservable(
-                "with default timing addresses are refreshed every five minutes; 'timing: fast' shows it".to_owned(),
+                "with default timing addresses are refreshed every five minutes; 'timing: fast' shows it"
+                    .to_owned(),
             )),
         }
     }

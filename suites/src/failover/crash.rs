@@ -6,8 +6,7 @@ use harness::check::{Stop, Verdict};
 use harness::cloud::Entry;
 use harness::cx::matchers::initialised;
 use harness::cx::{
-    Check, CheckCx, Crash, Subject, holder_of, load_balancer, machine, some_calls, taken_over,
-    transitions_of,
+    Check, CheckCx, Crash, Subject, holder_of, load_balancer, machine, some_calls, taken_over, transitions_of,
 };
 use harness::probe::{Matcher, holds};
 use k8s_openapi::api::coordination::v1::Lease;

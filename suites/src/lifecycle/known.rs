@@ -12,14 +12,21 @@ pub(super) const KEPT: &str = "example.com/kept=1:NoSchedule";
 
 /// A machine in the cloud and its Node. It has no uninitialized taint, so nothing but the lifecycle loop has reason to
 /// look at it.
-pub(super) async fn known<'a>(cx: &'a CheckCx, suffix: &str, ready: Ready) -> Result<(Machine<'a>, Node<'a>), Stop> {
+pub(super) async fn known<'a>(
+    cx: &'a CheckCx,
+    suffix: &str,
+    ready: Ready,
+) -> Result<(Machine<'a>, Node<'a>), Stop> {
     let machine = cx.machine(machine(suffix)).await?;
     let node = register(cx, &machine, ready).await?;
     Ok((machine, node))
 }
 
-pub(super) async fn register<'a>(cx: &'a CheckCx, machine: &Machine<'a>, ready: Ready) -> Result<Node<'a>, Stop> {
+pub(super) async fn register<'a>(
+    cx: &'a CheckCx,
+    machine: &Machine<'a>,
+    ready: Ready,
+) -> Result<Node<'a>, Stop> {
     let plan = machine.node().provider_id(&machine.provider_id()).ready(ready);
     cx.node(plan.taints(vec![taint("example.com/kept", "1", "NoSchedule")])).await
 }
-

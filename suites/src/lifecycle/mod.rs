@@ -7,10 +7,10 @@ use crate::failures::{FAILURES, for_each_failure};
 use harness::check::Verdict;
 use harness::cloud::Op;
 use harness::cx::{Check, CheckCx, Machine, Node, Ready, Subject, Suite, machine, met_by, no_calls};
-use known::{INSTANCES, KEPT, LOOKUP, known, register};
 use harness::k8s::{T_SHUT, taints};
 use harness::probe::{Matcher, gone, holds, present};
 use k8s_openapi::api::core::v1 as core;
+use known::{INSTANCES, KEPT, LOOKUP, known, register};
 use std::sync::Arc;
 
 /// The suite.

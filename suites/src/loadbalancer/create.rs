@@ -115,9 +115,9 @@ async fn has_udp_port(cx: &CheckCx) -> Verdict {
 }
 
 async fn has_all(cx: &CheckCx, ports: &[(&str, u16, &str)]) -> Verdict {
-    let plan = ports.iter().fold(load_balancer("web"), |plan, (name, port, protocol)| {
-        plan.named_port(name, *port, protocol)
-    });
+    let plan = ports
+        .iter()
+        .fold(load_balancer("web"), |plan, (name, port, protocol)| plan.named_port(name, *port, protocol));
     let web = cx.service(plan).await?;
     let ports = web.spec().await?.ports.unwrap_or_default();
     let wanted: BTreeSet<(u16, String, u16)> = ports
@@ -141,9 +141,7 @@ fn eligible_machines(nodes: &[Arc<Node>], machines: &[Instance]) -> BTreeSet<Str
     });
     let of_node = |node: &Arc<Node>| {
         let (name, id) = (node.name_any(), provider_id(node));
-        let its = |machine: &&Instance| {
-            machine.name == name || (id.is_some() && machine.provider_id == id)
-        };
+        let its = |machine: &&Instance| machine.name == name || (id.is_some() && machine.provider_id == id);
         machines.iter().filter(its).map(|machine| machine.id.clone()).collect::<Vec<String>>()
     };
     eligible.flat_map(of_node).collect()

@@ -135,7 +135,9 @@ async fn waits_for_auxiliaries(cx: &CheckCx) -> Verdict {
     web.delete().await?;
     if made > 0 {
         deletion.is_reached().await?;
-        web.keeps(waits_to_be_deleted()).when("while the cloud has what belongs to its load balancer").await?;
+        web.keeps(waits_to_be_deleted())
+            .when("while the cloud has what belongs to its load balancer")
+            .await?;
     }
     deletion.release().await?;
     goes(&web, cx.limits().watch()).await

@@ -12,9 +12,12 @@ use serde_json::json;
 const HANDLERS: &str = "k8s.io/cloud-provider service/controller.go node handlers";
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must("SVC-NODES-01", "new Nodes become backends of every load balancer, several at once too", HANDLERS, |cx| {
-        Box::pin(adds_new_nodes(cx))
-    })
+    Check::must(
+        "SVC-NODES-01",
+        "new Nodes become backends of every load balancer, several at once too",
+        HANDLERS,
+        |cx| Box::pin(adds_new_nodes(cx)),
+    )
     .needs(LB_AND_NODES),
     Check::must("SVC-NODES-02", "a deleted Node leaves every load balancer", HANDLERS, |cx| {
         Box::pin(removes_deleted_nodes(cx))

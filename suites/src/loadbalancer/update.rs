@@ -130,9 +130,12 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(follows_node_port(cx)),
     )
     .needs(LB),
-    Check::must("SVC-UPD-01.protocol", "the load balancer follows an edit of a protocol", NEEDS_UPDATE, |cx| {
-        Box::pin(follows_protocol(cx))
-    })
+    Check::must(
+        "SVC-UPD-01.protocol",
+        "the load balancer follows an edit of a protocol",
+        NEEDS_UPDATE,
+        |cx| Box::pin(follows_protocol(cx)),
+    )
     .needs(LB_UDP),
     Check::must(
         "SVC-UPD-01.annotation",
@@ -213,9 +216,10 @@ async fn follows_node_port(cx: &CheckCx) -> Verdict {
         match web.patch(&json!({"spec": {"ports": ports}})).await {
             Ok(()) => {
                 let wanted = u16::try_from(other).unwrap_or_default();
-                let moved = one_balancer("follows an edit of the node port", move |lb| {
-                    matches!(lb.frontends.as_slice(), [f] if f.port == 80 && f.node_port == wanted)
-                });
+                let moved = one_balancer(
+                    "follows an edit of the node port",
+                    move |lb| matches!(lb.frontends.as_slice(), [f] if f.port == 80 && f.node_port == wanted),
+                );
                 return web.balancer().becomes(moved.expecting(format!("port 80 to {wanted}"))).await;
             }
             Err(stop) => refused = Some(stop),
@@ -228,9 +232,10 @@ async fn follows_protocol(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(53)).await?.provisioned().await?;
     web.rests().await?;
     web.patch(&json!({"spec": {"ports": [{"name": "p53", "port": 53, "protocol": "UDP"}]}})).await?;
-    let udp = one_balancer("follows an edit of the protocol", |lb| {
-        matches!(lb.frontends.as_slice(), [f] if f.port == 53 && f.protocol == "UDP")
-    });
+    let udp = one_balancer(
+        "follows an edit of the protocol",
+        |lb| matches!(lb.frontends.as_slice(), [f] if f.port == 53 && f.protocol == "UDP"),
+    );
     web.balancer().becomes(udp.expecting("one frontend, 53/UDP")).await
 }
 

@@ -6,7 +6,9 @@ use crate::joining::joined;
 use harness::check::{Capability, Facility, Stop, Verdict};
 use harness::cloud::{Address, Effect, Op};
 use harness::cx::matchers::{has_addresses, initialised};
-use harness::cx::{Check, CheckCx, Machine, Node, Ready, Subject, address, machine, met_by, taint, uninitialized};
+use harness::cx::{
+    Check, CheckCx, Machine, Node, Ready, Subject, address, machine, met_by, taint, uninitialized,
+};
 use harness::k8s::{A_NODEIP, T_UNINIT, addresses, has_taint, show_addresses};
 use harness::probe::{Matcher, holds};
 use k8s_openapi::api::core::v1 as core;
@@ -80,10 +82,7 @@ fn shown(cx: &CheckCx, machine: &Machine<'_>) -> Vec<(String, String)> {
 }
 
 /// A machine and its initialised Node, which shows all of its addresses.
-async fn addressed<'a>(
-    cx: &'a CheckCx,
-    suffix: &str,
-) -> Result<(Machine<'a>, Node<'a>), Stop> {
+async fn addressed<'a>(cx: &'a CheckCx, suffix: &str) -> Result<(Machine<'a>, Node<'a>), Stop> {
     cx.addresses_are_refreshed_often()?;
     let (machine, node) = joined(cx, machine(suffix)).await?;
     node.becomes(has_addresses(shown(cx, &machine))).within(cx.limits().addresses_after_taint()).await?;
@@ -98,7 +97,8 @@ async fn follows_changes(cx: &CheckCx) -> Verdict {
         machine.change(|instance| renumber(&mut instance.addresses, "ExternalIP", OTHER_EXTERNAL)).await?;
     }
     for (machine, node) in [(&ready, &ready_node), (&unready, &unready_node)] {
-        let changed = node.becomes(has_addresses(shown(cx, machine))).within(cx.limits().addresses_refreshed());
+        let changed =
+            node.becomes(has_addresses(shown(cx, machine))).within(cx.limits().addresses_refreshed());
         changed.when("after its external address changed in the cloud").await?;
     }
     Ok(())
@@ -183,10 +183,7 @@ async fn keeps_addresses_when_the_provided_ip_goes(cx: &CheckCx) -> Verdict {
     let internal = instance.addresses.iter().find(|a| a.kind == "InternalIP").map(|a| a.address.clone());
     let internal = internal.unwrap_or_default();
     let plan = machine.node().annotation(A_NODEIP, &internal);
-    let node = cx.node(plan.taints(vec![
-        taint("example.com/kept", "1", "NoSchedule"),
-        uninitialized(),
-    ]));
+    let node = cx.node(plan.taints(vec![taint("example.com/kept", "1", "NoSchedule"), uninitialized()]));
     let node = node.await?;
     node.becomes(initialised()).await?;
     let mut before = node_with(&instance.addresses, &instance.name);

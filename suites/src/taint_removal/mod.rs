@@ -175,7 +175,8 @@ async fn removes_only_its_taint(cx: &CheckCx) -> Verdict {
 }
 
 async fn takes_the_taint_in_any_form(cx: &CheckCx) -> Verdict {
-    let forms = [("NoExecute", "true"), ("PreferNoSchedule", "true"), ("NoSchedule", ""), ("NoSchedule", "other")];
+    let forms =
+        [("NoExecute", "true"), ("PreferNoSchedule", "true"), ("NoSchedule", ""), ("NoSchedule", "other")];
     let mut nodes = Vec::new();
     for (at, (effect, value)) in forms.into_iter().enumerate() {
         let machine = cx.machine(machine(&format!("form-{at}"))).await?;
@@ -196,7 +197,10 @@ async fn makes_label_values_valid(cx: &CheckCx) -> Verdict {
         let kind = machine.instance().instance_type;
         let seen = node.becomes(initialised()).when(format!("though its instance type is {kind:?}")).await?;
         let typeless = Instance { instance_type: String::new(), ..machine.instance() };
-        node.has_shown(&Some(seen), initialised_as("has everything else that the cloud supplies", &typeless))?;
+        node.has_shown(
+            &Some(seen),
+            initialised_as("has everything else that the cloud supplies", &typeless),
+        )?;
     }
     Ok(())
 }
@@ -265,7 +269,10 @@ async fn addresses_follow_the_taint(cx: &CheckCx) -> Verdict {
         let mut wanted = node_with(&instance.addresses, &instance.name);
         cx.in_reported_order(&mut wanted, &[]);
         let addressed = has_addresses(wanted);
-        node.becomes(addressed).within(cx.limits().addresses_after_taint()).when("after the taint went").await?;
+        node.becomes(addressed)
+            .within(cx.limits().addresses_after_taint())
+            .when("after the taint went")
+            .await?;
         let history = node.history()?;
         let untainted = first_version(&history, |n| !has_taint(n, T_UNINIT));
         let addressed = first_version(&history, |n| addresses(n).len() > 1);
@@ -387,10 +394,12 @@ mod tests {
             change: Change::Applied,
             object: of(keys).expect("a Node"),
         };
-        let history =
-            [&["a", T_UNINIT][..], &["a", T_UNINIT, "b"], &["b"], &["b", "c"]].map(version);
+        let history = [&["a", T_UNINIT][..], &["a", T_UNINIT, "b"], &["b"], &["b", "c"]].map(version);
         let (before, after) = untainting(&history).expect("it was taken");
-        assert_eq!((others(before).join(","), others(after).join(",")), ("a=:NoSchedule,b=:NoSchedule".into(), "b=:NoSchedule".into()));
+        assert_eq!(
+            (others(before).join(","), others(after).join(",")),
+            ("a=:NoSchedule,b=:NoSchedule".into(), "b=:NoSchedule".into())
+        );
         assert!(untainting(&history[..2]).is_none() && untainting(&history[2..]).is_none());
         for other in [of(&["example.com/b", "example.com/a"]), of(&["example.com/a"]), None] {
             assert_eq!(kept().matches(&other), Seen::when(false));

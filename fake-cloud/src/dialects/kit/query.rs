@@ -45,7 +45,15 @@ impl<X> Query<X> {
     }
 
     fn new(besides: X) -> Query<X> {
-        Query { filters: Vec::new(), page: 1, per_page: None, besides, problem: None, unknown: None, empty_first: false }
+        Query {
+            filters: Vec::new(),
+            page: 1,
+            per_page: None,
+            besides,
+            problem: None,
+            unknown: None,
+            empty_first: false,
+        }
     }
 
     fn does_not_know(&mut self, key: String) {
@@ -160,7 +168,10 @@ mod tests {
     #[test]
     fn an_empty_page_may_come_first_and_leads_to_the_others() {
         let cut = |text, items| query(text).empty_first(true).cut(2, items);
-        assert_eq!((cut("", 1..=3), cut("page=2", 1..=3), cut("page=3", 1..=3)), ((vec![], true), (vec![1, 2], true), (vec![3], false)));
+        assert_eq!(
+            (cut("", 1..=3), cut("page=2", 1..=3), cut("page=3", 1..=3)),
+            ((vec![], true), (vec![1, 2], true), (vec![3], false))
+        );
         assert_eq!(cut("", 1..=0), (vec![], false));
     }
 

@@ -2,7 +2,8 @@
 
 use crate::cloud::{
     ActiveFault, Answer, BarrierStatus, Barriers, CloudError, CloudRecord, Credential, Driver, Entry, Fault,
-    Faults, Instance, Inventory, LoadBalancer, Journalled, Machines, Match, Problem, Settings, Shown, Stock, Tunable,
+    Faults, Instance, Inventory, Journalled, LoadBalancer, Machines, Match, Problem, Settings, Shown, Stock,
+    Tunable,
 };
 use fake_cloud::admin::{Client, ClientError};
 use fake_cloud::dialects;
