@@ -167,12 +167,12 @@ mod tests {
 
     #[test]
     fn an_empty_page_may_come_first_and_leads_to_the_others() {
-        let cut = |text, items| query(text).empty_first(true).cut(2, items);
+        let cut = |text, items: Vec<u8>| query(text).empty_first(true).cut(2, items.into_iter());
         assert_eq!(
-            (cut("", 1..=3), cut("page=2", 1..=3), cut("page=3", 1..=3)),
+            (cut("", vec![1, 2, 3]), cut("page=2", vec![1, 2, 3]), cut("page=3", vec![1, 2, 3])),
             ((vec![], true), (vec![1, 2], true), (vec![3], false))
         );
-        assert_eq!(cut("", 1..=0), (vec![], false));
+        assert_eq!(cut("", vec![]), (vec![], false));
     }
 
     #[test]
