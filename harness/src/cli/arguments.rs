@@ -317,6 +317,10 @@ pub(super) struct RunOptions {
     /// Certify: what would make the result partial is refused from the start, and a partial result is exit code 1.
     #[arg(long)]
     certify: bool,
+    /// Run so many times, each on a fresh environment and with its results in run-1, run-2, ... of the output folder; then
+    /// say which checks did not end the same. The exit code is the worst.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(super) repeat: Option<u32>,
 }
 
 impl RunOptions {

@@ -10,6 +10,7 @@ mod given;
 mod keeper;
 mod list;
 mod prove;
+mod repeat;
 mod replay;
 mod run;
 mod schema;

@@ -210,8 +210,7 @@ pub fn open_envelope(text: &str, key: &PublicKey) -> Result<Value, EnvelopeError
     }
     let statement: Value = serde_json::from_slice(&payload).map_err(|_| EnvelopeError::Statement)?;
     let is = |key: &str, wanted: &str| statement[key] == wanted;
-    if is("_type", super::statement::STATEMENT_TYPE) && is("predicateType", super::statement::PREDICATE_TYPE)
-    {
+    if is("_type", STATEMENT_TYPE) && is("predicateType", PREDICATE_TYPE) {
         Ok(statement)
     } else {
         Err(EnvelopeError::Statement)

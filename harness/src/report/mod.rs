@@ -16,7 +16,7 @@ mod tests;
 mod verify;
 mod wording;
 
-pub use compare::{Difference, compare};
+pub use compare::{Difference, Flake, compare, flakes};
 pub use envelope::{EnvelopeError, PublicKey, SigningKey, open_envelope, sealed};
 pub use exit::exit_code;
 pub use file::{ParseError, parse, schema, to_yaml};

@@ -1,6 +1,8 @@
 //! One ledger that holds every outcome at every level it can have, in every form of report.
 
-use super::{CHECKS_STAGE, Digests, compare, exit, exit_code, parse, statement, summary, to_junit, to_yaml};
+use super::{
+    CHECKS_STAGE, Digests, compare, exit, exit_code, flakes, parse, statement, summary, to_junit, to_yaml,
+};
 use crate::check::{Level, Sharing};
 use crate::config::Completeness;
 use crate::ledger::{
@@ -171,6 +173,18 @@ fn what_is_declared_and_not_judged_makes_a_run_partial_and_is_named() {
     let yaml = to_yaml(&ledger).expect("YAML");
     assert!(yaml.contains(&format!("- why: \"{text}\"")), "{yaml}");
     assert_eq!(parse(&yaml, Path::new("report.yaml")).expect("a report"), ledger);
+}
+
+#[test]
+fn a_check_that_does_not_end_the_same_is_a_flake() {
+    let runs = [every_outcome(), every_outcome(), every_outcome()];
+    assert_eq!(flakes(&runs), []);
+    let mut other = runs;
+    other[1].entries[0].outcome = fail("no");
+    other[2].entries[0].outcome = error("no");
+    other[2].entries.pop();
+    let found: Vec<String> = flakes(&other).iter().map(ToString::to_string).collect();
+    assert_eq!(found, ["HA-12: pass 2, unknown 1", "NODE-INIT-01: error 1, fail 1, pass 1"]);
 }
 
 #[test]

@@ -19,7 +19,7 @@ mod turns;
 
 pub use arrange::{Declared, ENOUGH_WORKERS, Place, arrange, useful_lanes};
 pub use conclude::{conclude, end_run, open, write_reports};
-pub use execute::{Run, execute, refuse};
+pub use execute::{Run, execute, exit_code_of, refuse};
 pub use interrupt::{INTERRUPTED, interrupted, watch_signals};
 pub use libtest::{Libtest, completion, skipped_trials};
 pub use one::{Hold, run_one};

@@ -253,7 +253,7 @@ fn figures_of_a_check_and_of_the_run() {
     refused(&edited("budgetUsedPercent: 12", "budgetUsedPercent: 2"), "budgetUsedPercent of A-01");
     refused(&edited("duration: 9s", "duration: 8s"), "duration is '9000 ms' by the stream of events");
     refused(&edited("took: 3s", "took: 2s"), "stages is 'checks 3000 ms' by the stream of events");
-    refused(&edited("the taint goes", "the taint stays"), "reason of A-02");
+    refused(&edited("promise:   the taint goes", "promise:   the taint stays"), "reason of A-02");
 }
 
 #[test]
