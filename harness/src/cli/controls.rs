@@ -254,6 +254,7 @@ fn miss(entry: &Entry) -> Option<String> {
         Outcome::Fail { .. } => None,
         Outcome::Skip { detail, .. } => Some(format!("{} was not judged: {detail}", entry.id)),
         Outcome::Pass => Some(format!("{} passes", entry.id)),
+        Outcome::Blocked { by, .. } => Some(format!("{} was blocked by {by}", entry.id)),
         Outcome::Error { message } => {
             let first = message.lines().next().unwrap_or_default();
             Some(format!("{}: environment error: {first}", entry.id))

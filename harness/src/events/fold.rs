@@ -1,5 +1,6 @@
 //! From events to the ledger.
 
+use super::conduct::Conduct;
 use super::event::{Event, Payload, PlannedCheck};
 use crate::ledger::{Entry, Ledger, Outcome, StageTime, Stream};
 use sha2::{Digest, Sha256};
@@ -12,6 +13,7 @@ pub struct Fold {
     ledger: Ledger,
     planned: Vec<PlannedCheck>,
     judged: BTreeMap<String, Judged>,
+    conduct: Conduct,
     events: u64,
     at_ms: u64,
     ended: bool,
@@ -48,6 +50,7 @@ impl Fold {
             self.digest.update(line.as_bytes());
         }
         self.at_ms = self.at_ms.max(event.at_ms);
+        self.conduct.take(event);
         match &event.event {
             Payload::RunBegan(run) => self.ledger.started.clone_from(&run.started),
             Payload::StageEnded { stage, took_ms, .. } => {
@@ -89,6 +92,8 @@ impl Fold {
             | Payload::PromiseBegan(_)
             | Payload::PromiseMet { .. }
             | Payload::PromiseBroken(_)
+            | Payload::CcmLeads
+            | Payload::ReplicaDisturbed { .. }
             | Payload::ObjectChanged(_)
             | Payload::CloudCall(_)
             | Payload::FaultInjected { .. }
@@ -100,6 +105,11 @@ impl Fold {
 
     fn judged(&mut self, event: &Event) -> Option<&mut Judged> {
         event.check.as_ref().map(|id| self.judged.entry(id.clone()).or_default())
+    }
+
+    /// How the CCM behaved.
+    pub fn conduct(&self) -> &Conduct {
+        &self.conduct
     }
 
     /// Ids of the checks that were to run and have not ended.
@@ -126,6 +136,7 @@ impl Fold {
                 cut
             }
         };
+        ledger.explanations = self.conduct.explanations();
         ledger.entries = self.planned.iter().map(|check| self.entry(check, &lost)).collect();
         ledger
     }
