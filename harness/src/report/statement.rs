@@ -47,11 +47,12 @@ pub fn statement(ledger: &Ledger, digests: &Digests, url: Option<&str>) -> Resul
         ledger.entries.iter().filter(|entry| wanted(entry)).map(|entry| entry.id.as_str()).collect()
     };
     let failed = |entry: &Entry| matches!(entry.outcome, Outcome::Fail { .. });
+    let blocked = |entry: &Entry| matches!(entry.outcome, Outcome::Blocked { .. });
     let mut predicate = json!({
         "result": result,
         "configuration": configuration(ledger, digests),
         "passedTests": ids(&|entry| entry.outcome == Outcome::Pass),
-        "warnedTests": ids(&|entry| entry.is_unjudged() || failed(entry) && entry.level != Level::Must),
+        "warnedTests": ids(&|entry| entry.is_unjudged() || blocked(entry) || failed(entry) && entry.level != Level::Must),
         "failedTests": ids(&|entry| failed(entry) && entry.level == Level::Must),
     });
     if let Some(url) = url {
