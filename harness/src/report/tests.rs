@@ -190,7 +190,7 @@ fn a_check_that_does_not_end_the_same_is_a_flake() {
     other[2].entries[0].outcome = error("no");
     other[2].entries.pop();
     let found: Vec<String> = flakes(&other).iter().map(ToString::to_string).collect();
-    assert_eq!(found, ["HA-12: pass 2, unknown 1", "NODE-INIT-01: error 1, fail 1, pass 1"]);
+    assert_eq!(found, ["HA-16: blocked 2, unknown 1", "NODE-INIT-01: error 1, fail 1, pass 1"]);
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn a_statement_has_every_check_in_the_list_that_its_outcome_asks_for() {
     assert_eq!((&predicate["result"], &predicate["url"]), (&"FAILED".into(), &"https://ci.example/7".into()));
     let ids = |list: &str| predicate[list].as_array().cloned().unwrap_or_default();
     assert_eq!(ids("passedTests"), ["NODE-INIT-01", "NODE-INIT-18", "HA-12"]);
-    assert_eq!(ids("warnedTests"), ["SVC-DEL-02", "SVC-DEL-03", "SVC-ERR-01", "HA-03", "HA-04"]);
+    assert_eq!(ids("warnedTests"), ["SVC-DEL-02", "SVC-DEL-03", "SVC-ERR-01", "HA-03", "HA-04", "HA-16"]);
     assert_eq!(ids("failedTests"), ["SVC-DEL-01"]);
     assert_eq!(predicate["configuration"][0]["digest"]["sha256"], "5555");
     assert_eq!(predicate["configuration"][1]["digest"]["sha256"], "6666");

@@ -276,6 +276,7 @@ fn against_stream(report: &Ledger, events: &[Event], findings: &mut Vec<Finding>
             ("started", ledger.started.clone()),
             ("duration", format!("{} ms", ledger.duration_ms)),
             ("stages", stages.join(", ")),
+            ("explanations", ledger.explanations.join("; ")),
             ("environmentError", ledger.environment_error.clone().unwrap_or_default()),
         ]
     };
