@@ -186,6 +186,8 @@ pub struct Check<Cx: 'static> {
     pub needs: &'static [Capability],
     /// What the machinery must be able to do.
     pub facilities: Facilities,
+    /// Whether it lets calls wait for longer than a client does.
+    pub hangs: bool,
     /// What the API server must serve.
     pub served: Served,
     /// Where the requirement comes from.
@@ -237,6 +239,7 @@ impl<Cx: 'static> Check<Cx> {
             sharing: Sharing::Shared,
             needs: &[],
             facilities: Facilities::of(SEEN),
+            hangs: false,
             served: Served::Always,
             source,
             takes_s: 0,
@@ -278,6 +281,13 @@ impl<Cx: 'static> Check<Cx> {
     /// then runs beside strangers only where the CCM has workers for all of them.
     pub const fn disturbs(&self) -> bool {
         self.facilities.contains(Facility::Faults) || self.facilities.contains(Facility::Barriers)
+    }
+
+    /// Lets calls wait for longer than a client does: not even claims of the same row run beside it where the CCM has no
+    /// workers to spare.
+    pub const fn hanging(mut self) -> Check<Cx> {
+        self.hangs = true;
+        self
     }
 
     /// Watches the leader crash, together with others that do.

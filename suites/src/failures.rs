@@ -1,7 +1,7 @@
 //! What a cloud may do instead of answering a look-up (contract NODE-INIT-10, NODE-LIFE-03).
 
-use harness::check::{Body, Capability, CheckId, Facility};
-use harness::cloud::Effect;
+use harness::check::{Body, Capability, CheckId, Facility, Stop};
+use harness::cloud::{Effect, Op};
 use harness::cx::{Check, CheckCx};
 
 /// How long a look-up meets silence before its connection is closed. A client with a shorter deadline times out by
@@ -62,4 +62,16 @@ const fn of_failure(
         .needs(&[Capability::Instances])
         .with(&[Facility::Faults])
         .takes(takes_s)
+}
+
+/// Why a fault of look-ups met nothing: the CCM looked nothing up, which is its failure, unless it lists machines. Then
+/// what is to be seen here is to be seen where lists fail.
+pub(crate) fn unless_it_lists(cx: &CheckCx, stop: Stop) -> Stop {
+    match cx.cloud().calls().of(&[Op::InstanceList]).now() {
+        Ok(lists) if !lists.is_empty() => Stop::NotObservable(
+            "the CCM lists instances instead of looking one up; NODE-INIT-10.list and NODE-LIFE-11 are for it"
+                .to_owned(),
+        ),
+        _ => stop,
+    }
 }

@@ -96,6 +96,20 @@ impl Limits {
         secs(5).mul_f64(self.scale.max(1.0))
     }
 
+    /// The pause between two refreshes of all Nodes' addresses with fast timing, `--node-status-update-frequency`: 10 s.
+    pub const STATUS_PERIOD: Duration = secs(10);
+
+    /// What has changed in the cloud is on a Node (B-ADDR): two of these periods, as what the CCM is told may be a period
+    /// old, and 5 s.
+    pub fn addresses_refreshed(&self) -> Duration {
+        (2 * Self::STATUS_PERIOD + secs(5)).mul_f64(self.scale.max(1.0))
+    }
+
+    /// Nothing happens to a Node's addresses: three of these periods.
+    pub fn quiet_addresses(&self) -> Duration {
+        (3 * Self::STATUS_PERIOD).mul_f64(self.scale.max(1.0))
+    }
+
     /// Something held back stays held back while nobody lets it go: 2 s, far longer than a CCM needs to do it wrong.
     pub fn settle(&self) -> Duration {
         secs(2)

@@ -29,6 +29,7 @@ pub struct CheckCx {
     /// The journal's position when the check began.
     pub(super) mark: u64,
     pub(super) namespace: OnceCell<String>,
+    pub(super) other_namespace: OnceCell<String>,
     pub(super) undo: Mutex<Vec<Undo>>,
     /// The check's hold on the cluster.
     pub(super) turn: Mutex<Option<File>>,
@@ -71,6 +72,7 @@ impl CheckCx {
             probe,
             mark,
             namespace: OnceCell::new(),
+            other_namespace: OnceCell::new(),
             undo: Mutex::default(),
             turn: Mutex::new(Some(turn)),
             participant: tokio::sync::Mutex::new(participant),
