@@ -2,7 +2,8 @@
 
 use super::{AuxSpec, Cloud, Deleted, Dependents, Families, LbSpec, Refusal, RouteTarget};
 use crate::admin::{
-    Address, Frontend, HealthCheck, Instance, InstanceState, Inventory, LbState, LoadBalancer, Op, Settings,
+    Address, Frontend, HealthCheck, Instance, InstanceState, Inventory, LbAddressing, LbState, LoadBalancer, Op,
+    Settings,
 };
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -375,6 +376,8 @@ fn settings_change_one_by_one() {
         deletion_ms: Some(7),
         stale_ms: Some(0),
         action_ms: Some(0),
+        latency_ms: Some(0),
+        addresses: Some(LbAddressing::Usual),
     };
     assert_eq!(cloud.settings(), all);
     cloud

@@ -2,7 +2,8 @@
 
 use crate::support::{OTHER_TOKEN, Reply, TestCloud, firewall, instance};
 use fake_cloud::admin::{
-    Client, ClientError, Credential, Effect, Fault, Instance, InstanceState, Inventory, Match, Settings,
+    Client, ClientError, Credential, Effect, Fault, Instance, InstanceState, Inventory, LbAddressing, Match,
+    Settings,
 };
 use fake_cloud::{Config, Server, StartError};
 use reqwest::Method;
@@ -155,6 +156,8 @@ async fn a_reset_leaves_credentials_and_journal() {
         deletion_ms: Some(0),
         stale_ms: Some(0),
         action_ms: Some(0),
+        latency_ms: Some(0),
+        addresses: Some(LbAddressing::Usual),
     };
     assert_eq!(cloud.admin.settings().await.expect("settings"), defaults);
     assert!(cloud.admin.faults().await.expect("faults").is_empty());

@@ -33,7 +33,7 @@ pub use duration::{BadDuration, HumanDuration};
 pub use flags::{FAST_FLAGS, LeaseTiming};
 pub use forms::OWN_PLACEHOLDERS;
 pub use limits::Limits;
-pub use plan::{Completeness, RunPlan, Source, plan};
+pub use plan::{Completeness, RunPlan, Source, plan, plan_over};
 pub(crate) use problem::did_you_mean;
 pub use problem::{Origin, Problem, Problems};
 pub use profile::{Build, Framework, Image, NULL_PROFILE, Profile, ProviderIdFormat, REFERENCE_PROFILE};

@@ -15,7 +15,7 @@ use super::select::Selection;
 use super::walk::{Places, walk};
 use super::words::{BackendKind, Keep, Timing};
 use super::yaml::{Node, Tree};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -111,6 +111,18 @@ pub enum Source {
 /// # Errors
 /// Everything that is wrong with the command line, the run file and the profile, together.
 pub fn plan(source: &Source, overrides: RunFile) -> Result<RunPlan<WantedCluster>, Problems> {
+    plan_over(source, overrides, &Map::new())
+}
+
+/// As [`plan`], with these keys laid over those of the profile's file.
+///
+/// # Errors
+/// As there; what is wrong with the keys has no line.
+pub fn plan_over(
+    source: &Source,
+    overrides: RunFile,
+    over_profile: &Map<String, Value>,
+) -> Result<RunPlan<WantedCluster>, Problems> {
     let mut problems = Problems::default();
     let over = Value::Object(overrides.said());
     walk(&Node { line: 0, tree: Tree::from(over.clone()) }, &SCHEMA, None, &mut problems);
@@ -127,13 +139,15 @@ pub fn plan(source: &Source, overrides: RunFile) -> Result<RunPlan<WantedCluster
             }
         },
     };
-    Planning { file, places, over, problems }.plan(written.merge(overrides))
+    let over_profile = over_profile.clone();
+    Planning { file, places, over, over_profile, problems }.plan(written.merge(overrides))
 }
 
 struct Planning {
     file: Option<PathBuf>,
     places: Places,
     over: Value,
+    over_profile: Map<String, Value>,
     problems: Problems,
 }
 
@@ -248,7 +262,7 @@ impl Planning {
 
     fn profile(&mut self, name_or_path: &str) -> Option<Profile> {
         match profile::find(name_or_path) {
-            Ok(file) => profile_reading::read(&file, &mut self.problems),
+            Ok(file) => profile_reading::read(&file, &self.over_profile, &mut self.problems),
             Err(what) => {
                 self.problem("profile", what);
                 None

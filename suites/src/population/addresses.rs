@@ -80,7 +80,7 @@ static VECTORS: [Vector; 8] = [
     },
     Vector {
         id: "NODE-ADDR-V07",
-        title: "IPs are compared by value and shown in the cloud's spelling (NODE-ADDR-05)",
+        title: "IPs are compared by value, however the cloud spells them (NODE-ADDR-05)",
         source: HELPERS,
         provided: Some("2001:db8::a"),
         cloud: &[(I, "192.0.2.10"), (I, "2001:db8:0:0:0:0:0:a")],
