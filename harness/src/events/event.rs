@@ -16,6 +16,10 @@ pub const SCHEMA: &str = "ccm-conformance/events/v1";
 pub struct Event {
     /// When, in milliseconds since the run began.
     pub at_ms: u64,
+    /// The lane whose cluster, cloud and CCM it happened in, from 0; absent for what belongs to the run. Numbers that a
+    /// cloud gives (calls, faults, barriers) are unique within a lane.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lane: Option<u32>,
     /// The check it belongs to, by id; absent for what belongs to the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub check: Option<String>,

@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     fn line(payload: Payload) -> String {
-        let event = Event { at_ms: 1, check: None, event: payload };
+        let event = Event { at_ms: 1, lane: None, check: None, event: payload };
         serde_json::to_string(&event).expect("plain data") + "\n"
     }
 

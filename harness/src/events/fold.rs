@@ -186,7 +186,7 @@ mod tests {
             of(Some("B-01"), ended()),
             of(None, Payload::RunEnded { duration_ms: 90 }),
         ];
-        (0..).zip(list).map(|(at_ms, (check, event))| Event { at_ms, check, event }).collect()
+        (0..).zip(list).map(|(at_ms, (check, event))| Event { at_ms, lane: None, check, event }).collect()
     }
 
     #[test]
@@ -218,10 +218,11 @@ mod tests {
         let at_ms = 3;
         events.push(Event {
             at_ms,
+            lane: None,
             check: None,
             event: Payload::EnvironmentFailed { message: "no disk".into() },
         });
-        events.push(Event { at_ms, check: None, event: Payload::RunEnded { duration_ms: 3 } });
+        events.push(Event { at_ms, lane: None, check: None, event: Payload::RunEnded { duration_ms: 3 } });
         let ledger = Fold::of(&events).ledger();
         assert_eq!(ledger.environment_error.as_deref(), Some("no disk"));
         assert_eq!(ledger.entries[0].outcome, Outcome::Error { message: "no disk".into() });

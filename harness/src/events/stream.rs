@@ -23,6 +23,7 @@ pub trait Sink: Send {
 pub struct Events {
     inner: Arc<Inner>,
     stages: bool,
+    lane: Option<u32>,
 }
 
 struct Inner {
@@ -68,7 +69,11 @@ impl Events {
             count: 0,
             cost: Duration::ZERO,
         };
-        Events { inner: Arc::new(Inner { began, begun_here, state: Mutex::new(state) }), stages: true }
+        Events {
+            inner: Arc::new(Inner { began, begun_here, state: Mutex::new(state) }),
+            stages: true,
+            lane: None,
+        }
     }
 
     /// Begins the stream of a run: a new file, in place of one that is there.
@@ -143,6 +148,16 @@ impl Events {
         Events { stages: false, ..self.clone() }
     }
 
+    /// The same stream, for what happens to the run as a whole.
+    pub fn of_run(&self) -> Events {
+        Events { lane: None, ..self.clone() }
+    }
+
+    /// The same stream, for what happens in the lane of that number.
+    pub fn of_lane(&self, lane: u32) -> Events {
+        Events { lane: Some(lane), ..self.clone() }
+    }
+
     /// Begins a stage. It ends, as one that failed, when what is returned is dropped.
     pub fn stage(&self, name: &str) -> StageGuard {
         if self.stages {
@@ -195,7 +210,7 @@ impl Events {
         let began = Instant::now();
         let since = Timestamp::now().duration_since(self.inner.began);
         let at_ms = u64::try_from(since.as_millis()).unwrap_or(0);
-        let event = Event { at_ms, check: check.map(str::to_owned), event: payload };
+        let event = Event { at_ms, lane: self.lane, check: check.map(str::to_owned), event: payload };
         self.lock().take(event);
         self.lock().cost += began.elapsed();
     }
@@ -274,11 +289,15 @@ mod tests {
         let events = Events::begin(&path, Vec::new()).expect("a file");
         let other = Events::join(&path, events.began()).expect("the same file");
         events.stage("cluster").end(true);
-        other.of_check("A-01").emit(Payload::CheckBegan { started: "2026-03-01T12:00:00Z".into() });
+        other
+            .of_lane(1)
+            .of_check("A-01")
+            .emit(Payload::CheckBegan { started: "2026-03-01T12:00:00Z".into() });
         events.say("done");
         let all = read(&path).expect("a stream");
         assert_eq!(all.len(), 5);
-        assert_eq!(all[3].check.as_deref(), Some("A-01"));
+        assert_eq!((all[3].lane, all[3].check.as_deref()), (Some(1), Some("A-01")));
+        assert_eq!(all[4].lane, None, "what belongs to the run");
         events.take_others_in().expect("it can be read");
         assert_eq!(events.fold().ledger().stages.len(), 1);
         // The next run begins a stream of its own.

@@ -102,7 +102,7 @@ pub fn judge_subject(
     handle: &Handle,
 ) -> Result<(), Problems> {
     let Some(session) = lanes.first() else { return Ok(()) };
-    let (plan, events) = (session.plan(), session.events());
+    let (plan, events) = (session.plan(), session.events().of_run());
     let offer = session.offer();
     let planned = plan_for(suites, plan, &offer, judging)?;
     events.emit(Payload::SubjectKnown(Box::new(subject(suites, plan, Some(session), reproduce))));

@@ -75,6 +75,7 @@ impl Session {
         events: Events,
         cancel: CancellationToken,
     ) -> Result<Session, SessionError> {
+        let events = events.of_lane(state.lane);
         events.keep_secret(state.secrets());
         let pulse = Pulse::default();
         let cluster = Cluster::attach(state.cluster.clone())?;

@@ -86,6 +86,8 @@ pub enum CcmState {
 pub struct RunState {
     /// Run id: in the name of everything the run makes.
     pub run_id: String,
+    /// Number of the lane within the run, from 0.
+    pub lane: u32,
     /// The cluster.
     pub cluster: ClusterRecord,
     /// The fake cloud.

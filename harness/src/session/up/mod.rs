@@ -39,6 +39,7 @@ use tokio_util::sync::CancellationToken;
 #[derive(Debug)]
 pub struct Environment {
     prepared: Arc<Prepared>,
+    lane: u32,
     id: RunId,
     dir: Option<RunDir>,
     teardown: Teardown,
@@ -57,7 +58,7 @@ impl Environment {
     /// The lane of that number, 0 where the run has only one. Nothing made yet.
     pub fn new(prepared: Arc<Prepared>, lane: u32) -> Environment {
         let id = prepared.run.lane(lane);
-        Environment { prepared, id, dir: None, teardown: Teardown::default() }
+        Environment { prepared, lane, id, dir: None, teardown: Teardown::default() }
     }
 
     /// The lane's id: the run's where there is only one.
@@ -130,6 +131,7 @@ impl Environment {
         let profile = &self.plan().profile;
         Ok(RunState {
             run_id: self.id.as_str().to_owned(),
+            lane: self.lane,
             roles: roles_of(&nodes),
             cluster,
             cloud,
