@@ -9,9 +9,7 @@ use super::load_balancers::{Deleted, Families, GoneBackends, LbSpec, LoadBalance
 use super::refusal::Refusal;
 use super::routes::{self, RouteTarget, Routes};
 use super::stale::Seen;
-use crate::admin::{
-    Auxiliary, Instance, Inventory, LbAddressing, LoadBalancer, ObjectKind, Route, Settings,
-};
+use crate::admin::{Auxiliary, Instance, Inventory, LbAddressing, LoadBalancer, ObjectKind, Route, Settings};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -326,9 +324,7 @@ impl Cloud {
         let is_none = |id: &&String| self.instances.get(id).is_none() && id.parse::<IpAddr>().is_err();
         match ids.iter().find(is_none) {
             None => Ok(()),
-            Some(id) => {
-                Err(Refusal::Invalid(format!("backend {} is no instance", checks::shown(id))))
-            }
+            Some(id) => Err(Refusal::Invalid(format!("backend {} is no instance", checks::shown(id)))),
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use super::{AuxSpec, Cloud, Deleted, Dependents, Families, LbSpec, Refusal, RouteTarget};
 use crate::admin::{
-    Address, Frontend, HealthCheck, Instance, InstanceState, Inventory, LbAddressing, LbState, LoadBalancer, Op,
-    Settings,
+    Address, Frontend, HealthCheck, Instance, InstanceState, Inventory, LbAddressing, LbState, LoadBalancer,
+    Op, Settings,
 };
 use serde_json::json;
 use std::collections::BTreeMap;

@@ -47,7 +47,11 @@ impl Work {
     ///
     /// # Errors
     /// When there is no check of a name.
-    pub(super) fn of_mutant(control: &Mutant, plan: &RunPlan, everything: &[Planned]) -> Result<Work, String> {
+    pub(super) fn of_mutant(
+        control: &Mutant,
+        plan: &RunPlan,
+        everything: &[Planned],
+    ) -> Result<Work, String> {
         let Mutant { mutant, checks } = control;
         if let Some(unknown) = checks.iter().find(|id| !everything.iter().any(|p| p.check.id.is_named(id))) {
             return Err(format!("mutant {mutant}: no check {unknown}"));
@@ -84,7 +88,9 @@ impl Expected {
         let Entry { id, outcome, level, .. } = entry;
         match (self, outcome) {
             (Expected::Failure, Outcome::Fail { .. }) => None,
-            (Expected::Failure, Outcome::Skip { detail, .. }) => Some(format!("{id} was not judged: {detail}")),
+            (Expected::Failure, Outcome::Skip { detail, .. }) => {
+                Some(format!("{id} was not judged: {detail}"))
+            }
             (Expected::Failure, Outcome::Pass) => Some(format!("{id} passes")),
             (Expected::Failure, Outcome::Error { message }) => {
                 let first = message.lines().next().unwrap_or_default();
@@ -155,7 +161,9 @@ mod tests {
         let (wrong, right) = (Expected::Failure, Expected::NoFailure);
         assert_eq!(objects(wrong, Level::Must, fail()), None);
         assert_eq!(objects(wrong, Level::Must, Outcome::Pass).as_deref(), Some("SVC-01 passes"));
-        assert!(objects(wrong, Level::Must, skip()).is_some() && objects(wrong, Level::Must, error()).is_some());
+        assert!(
+            objects(wrong, Level::Must, skip()).is_some() && objects(wrong, Level::Must, error()).is_some()
+        );
         assert_eq!(objects(right, Level::Must, Outcome::Pass), None);
         assert_eq!(objects(right, Level::Must, skip()), None);
         assert_eq!(objects(right, Level::Info, fail()), None);

@@ -143,7 +143,8 @@ fn a_service_may_publish_some_of_its_balancers_addresses_in_any_order() {
     };
     let addresses = vec![address("203.0.113.1", Some("lb.example")), address("2001:db8::1", None)];
     let lb = publishes(&LoadBalancer { addresses, ..balancer("a", "u") });
-    let (v4, v6, name) = (json!({"ip": "203.0.113.1"}), json!({"ip": "2001:db8::1"}), json!({"hostname": "lb.example"}));
+    let (v4, v6, name) =
+        (json!({"ip": "203.0.113.1"}), json!({"ip": "2001:db8::1"}), json!({"hostname": "lb.example"}));
     let both = json!({"ip": "203.0.113.1", "hostname": "lb.example"});
     for right in [json!([v4]), json!([v6, v4]), json!([name]), json!([both, v6])] {
         yes(&lb, &of(right));
