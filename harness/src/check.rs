@@ -4,10 +4,12 @@
 
 mod facility;
 mod id;
+mod since;
 mod verdict;
 
 pub use facility::{Facilities, Facility};
 pub use id::{CheckId, row_of};
+pub use since::{Before, Since};
 pub use verdict::{Stop, SubjectName, Unmet, Verdict, chain};
 
 use schemars::JsonSchema;
@@ -44,10 +46,14 @@ impl fmt::Display for Level {
 pub enum Capability {
     /// Instances or InstancesV2: it initialises nodes.
     Instances,
+    /// It tells machines that are shut down from those that run.
+    Shutdown,
     /// Zones and regions are reported.
     Zones,
     /// It provisions load balancers.
     LoadBalancer,
+    /// Its load balancers send traffic to Nodes.
+    NodeTargets,
     /// It programs routes.
     Routes,
     /// It runs with leader election and two or more replicas.
@@ -64,8 +70,10 @@ impl fmt::Display for Capability {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Capability::Instances => "instances",
+            Capability::Shutdown => "shutdown",
             Capability::Zones => "zones",
             Capability::LoadBalancer => "load-balancer",
+            Capability::NodeTargets => "node-targets",
             Capability::Routes => "routes",
             Capability::LeaderElection => "leader-election",
             Capability::DualStack => "dual-stack",
@@ -144,6 +152,8 @@ pub struct Check<Cx: 'static> {
     pub facilities: Facilities,
     /// What the API server must serve.
     pub served: Served,
+    /// The framework's version from which on the claim holds as it stands; `None`: of every version.
+    pub since: Option<Since>,
     /// Where the requirement comes from.
     pub source: &'static str,
     /// The least wall time a passing run takes, seconds, where a quiet window or back-off dictates one; else 0.
@@ -194,6 +204,7 @@ impl<Cx: 'static> Check<Cx> {
             needs: &[],
             facilities: Facilities::of(SEEN),
             served: Served::Always,
+            since: None,
             source,
             takes_s: 0,
             run,
@@ -251,6 +262,12 @@ impl<Cx: 'static> Check<Cx> {
     /// Needs an API server of this minor version.
     pub const fn served_since(mut self, minor: u32, what: &'static str) -> Check<Cx> {
         self.served = Served::Since { minor, what };
+        self
+    }
+
+    /// Holds as it stands from this minor version of the framework on, which brought `what` (contract section 22).
+    pub const fn since(mut self, minor: u32, what: &'static str, before: Before) -> Check<Cx> {
+        self.since = Some(Since { minor, what, before });
         self
     }
 

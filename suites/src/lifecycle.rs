@@ -17,6 +17,7 @@ pub const SUITE: Suite = Suite {
 };
 
 const INSTANCES: &[Capability] = &[Capability::Instances];
+const SHUTDOWN: &[Capability] = &[Capability::Instances, Capability::Shutdown];
 const MONITOR: &str = "k8s.io/cloud-provider node_lifecycle_controller.go MonitorNodes";
 const LOOKUP: &str =
     "k8s.io/cloud-provider node_lifecycle_controller.go ensureNodeExistsByProviderID; provider error mapping";
@@ -52,12 +53,12 @@ const CHECKS: &[Check] = &[
         "k8s.io/cloud-provider node_lifecycle_controller.go; node/helpers/taints.go",
         |cx| Box::pin(marks_stopped_nodes(cx)),
     )
-    .needs(INSTANCES)
+    .needs(SHUTDOWN)
     .takes(15),
     Check::must("NODE-LIFE-06", "the shutdown taint goes when the Node is Ready again", MONITOR, |cx| {
         Box::pin(unmarks_ready_nodes(cx))
     })
-    .needs(INSTANCES)
+    .needs(SHUTDOWN)
     .takes(10),
 ];
 
@@ -85,7 +86,8 @@ async fn register<'a>(cx: &'a CheckCx, machine: &Machine<'a>, ready: Ready) -> R
 /// Takes a machine away and sees its NotReady Node deleted: proof that the lifecycle loop is at work.
 async fn sees_deletion(cx: &CheckCx, machine: &Machine<'_>, node: &Node<'_>) -> Verdict {
     machine.delete().await?;
-    node.becomes(gone()).within(cx.limits().life()).when("after its machine, NotReady as it is").await
+    let limit = cx.limits().life_of_machine();
+    node.becomes(gone()).within(limit).when("after its machine, NotReady as it is").await
 }
 
 async fn keeps_ready_nodes(cx: &CheckCx) -> Verdict {
@@ -143,7 +145,7 @@ fn unmarked() -> Matcher<Option<Arc<core::Node>>> {
 async fn marks_stopped_nodes(cx: &CheckCx) -> Verdict {
     let (stopped, node) = known(cx, "a", Ready::False).await?;
     stopped.stop().await?;
-    node.becomes(marked()).within(cx.limits().life()).await?;
+    node.becomes(marked()).within(cx.limits().life_of_machine()).await?;
     // Two more passes of the loop must not add it again.
     node.keeps(marked()).within(cx.limits().life()).await
 }
@@ -151,7 +153,7 @@ async fn marks_stopped_nodes(cx: &CheckCx) -> Verdict {
 async fn unmarks_ready_nodes(cx: &CheckCx) -> Verdict {
     let (machine, node) = known(cx, "a", Ready::False).await?;
     machine.stop().await?;
-    node.becomes(marked()).within(cx.limits().life()).await?;
+    node.becomes(marked()).within(cx.limits().life_of_machine()).await?;
     machine.start().await?;
     node.set_ready(Ready::True).await?;
     node.becomes(unmarked()).within(cx.limits().life()).when("once it is Ready").await

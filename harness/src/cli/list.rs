@@ -69,6 +69,7 @@ fn as_json(suites: &[Suite]) -> String {
                 "id": check.id.as_str(), "level": check.level, "title": check.title, "suite": suite.name,
                 "source": check.source, "needs": needs(check), "sharing": check.sharing,
                 "frameworkOnly": check.framework_only, "takesSeconds": check.takes_s,
+                "since": check.since.map(|since| since.to_string()),
             })
         })
         .collect();
@@ -95,8 +96,9 @@ fn explanation(suite: &Suite, check: &Check) -> String {
     } else {
         format!("about {} s when it passes", check.takes_s)
     };
+    let since = check.since.map(|since| format!("  since:   {since}\n")).unwrap_or_default();
     format!(
-        "{}  {level}\n\n  claim:   {}\n  suite:   {} ({})\n  source:  {}\n  needs:   {}\n  runs:    {sharing}\n  takes:   {least}\n\n  run it:  ccm-conformance run --only {}\n",
+        "{}  {level}\n\n  claim:   {}\n  suite:   {} ({})\n  source:  {}\n  needs:   {}\n{since}  runs:    {sharing}\n  takes:   {least}\n\n  run it:  ccm-conformance run --only {}\n",
         check.id,
         check.title,
         suite.name,

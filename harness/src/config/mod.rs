@@ -42,7 +42,7 @@ pub use run_file::{ClusterKeys, LimitKeys, OutputKeys, RunFile, SelectKeys};
 pub use select::{Candidate, Choice, LONG_S, Offer, Selection, select, unknown_deviations};
 pub use words::{
     API_VERSION, AddressType, BackendChoice, BackendKind, Budget, CcmCommand, Deployment, Instances, Keep,
-    NodeIp, Ownership, Protocol, ProviderId, Timing,
+    NodeIp, Ownership, Protocol, ProviderId, Targets, Timing,
 };
 
 /// The JSON Schema of a profile.

@@ -2,7 +2,7 @@
 
 use super::cluster::{ExistingCluster, Kubernetes, OwnCluster, SettledCluster, Topology, WantedCluster};
 use super::duration::HumanDuration;
-use super::flags::{FAST_FLAGS, LeaseTiming};
+use super::flags::{FAST_FLAGS, FAST_STATUS_PERIOD, LeaseTiming};
 use super::limits::Limits;
 use super::problem::{Origin, Problem, Problems};
 use super::profile::{self, Image, Profile};
@@ -209,6 +209,11 @@ impl Planning {
         let written = run.limits.budgets.into_iter().map(|(budget, HumanDuration(value))| (budget, value));
         let overrides = profile.budgets.clone().into_iter().chain(written);
         let limits = Limits::new(lease).scaled(run.limits.scale.unwrap_or(1.0)).with(overrides.collect());
+        let period = match timing {
+            Timing::Fast => FAST_STATUS_PERIOD,
+            Timing::Default => Limits::STATUS_PERIOD,
+        };
+        let limits = limits.with_instance_cache(profile.instance_cache).with_status_period(period);
         self.problems.or(RunPlan {
             profile,
             cluster,

@@ -9,7 +9,7 @@ use super::profile::{Build, Framework, Image, Profile, ProviderIdFormat, find};
 use super::profile_file::{Deviation, ImageKeys, ProfileFile};
 use super::schema;
 use super::walk::{Places, walk};
-use super::words::Instances;
+use super::words::{Instances, Targets};
 use super::yaml::{self, Tree};
 use crate::files;
 use serde_json::{Map, Value};
@@ -109,6 +109,7 @@ impl Reading<'_> {
             accepted_flags: Profile::flag_names(&written.flags.accepted),
             extra_arguments: written.flags.extra,
             location: written.location,
+            instance_cache: written.instance_cache,
             address_order: written.address_order,
             load_balancer_owner: written.load_balancer_owner,
             replicas,
@@ -201,10 +202,15 @@ impl Reading<'_> {
             ("sharedLB", declared.shared_lb),
             ("ipMode", declared.ip_mode),
             ("protocols", carries),
+            ("targets", declared.targets != Targets::NodePorts),
         ] {
             if given && !declared.load_balancer {
                 self.problem(&format!("capabilities.{key}"), "has no meaning without 'loadBalancer: true'");
             }
+        }
+        if !declared.shutdown && declared.instances == Instances::V2 {
+            let why = "InstancesV2 has to tell it; only interface 'v1' may leave it out";
+            self.problem("capabilities.shutdown", why);
         }
         for (key, given) in [("zones", declared.zones), ("additionalLabels", declared.additional_labels)] {
             if given && declared.instances == Instances::None {

@@ -14,12 +14,14 @@ mod lease;
 mod machines;
 mod made;
 pub mod matchers;
+mod network;
 mod nodes;
 mod replicas;
 mod services;
 mod subject;
 mod undo;
 
+pub use crate::config::Targets;
 pub use crate::session::{Crash, Network};
 pub use calls::{Calls, callers, no_calls, some_calls};
 pub use cloud::Cloud;

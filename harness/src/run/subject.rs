@@ -1,8 +1,9 @@
 //! What was tested, as the report tells it.
 
+use super::planned::framework_notes;
 use crate::ccm::{Form, fingerprint};
 use crate::cluster::{Fidelity, facts};
-use crate::config::{HumanDuration, RunPlan};
+use crate::config::{HumanDuration, Limits, RunPlan};
 use crate::cx::Suite;
 use crate::ledger::Subject;
 use crate::session::{Session, load_manifests};
@@ -42,6 +43,14 @@ pub(super) fn subject(
         subject.node_image_digest = about.node_image_digest;
         subject.changes = session.ccm().rendered(Form::Replicas).map(|r| r.changes).unwrap_or_default();
         subject.changes.extend(state.changes.iter().cloned());
+        subject.changes.extend(framework_notes(suites, plan.profile.framework));
+        if plan.profile.instance_cache != Limits::INSTANCE_CACHE {
+            let age = HumanDuration(plan.profile.instance_cache);
+            subject.changes.push(format!("what it knows of a machine may be {age} old, as the profile says"));
+        }
+        if plan.profile.location.fixed {
+            subject.changes.push("zone and region are the profile's for every machine".to_owned());
+        }
         let budgets = plan.profile.budgets.iter();
         subject.changes.extend(budgets.map(|(budget, limit)| {
             format!("budget {budget} is {}, as the profile asks for", HumanDuration(*limit))

@@ -80,6 +80,18 @@ fn one_active_balancer() {
 }
 
 #[test]
+fn a_balancer_targets_a_machine_by_its_id_or_by_an_address() {
+    let machine = Instance {
+        addresses: vec![crate::cloud::Address { kind: "InternalIP".into(), address: "100.64.0.1".into() }],
+        ..instance()
+    };
+    let with = |backend: &str| LoadBalancer { backends: vec![backend.to_owned()], ..balancer("a", "u") };
+    assert!(targets(&with("i-1"), &machine) && targets(&with("100.64.0.1"), &machine));
+    assert!(!targets(&with("i-2"), &machine) && !targets(&with("100.64.0.2"), &machine));
+    assert!(!targets(&balancer("a", "u"), &machine));
+}
+
+#[test]
 fn the_same_balancer() {
     let lb = balancer("a", "u");
     let same = no_other_than(&lb, "has a backend", |held| !held.load_balancers[0].backends.is_empty());
