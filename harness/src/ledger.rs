@@ -2,6 +2,10 @@
 //!
 //! Pure data, serialisable so that several processes (nextest) can write into one run.
 
+mod setting;
+
+pub use setting::{Bearing, SetBy, Setting};
+
 use crate::check::{Level, Sharing, row_of};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -74,6 +78,22 @@ pub struct Entry {
     pub facts: BTreeMap<String, String>,
 }
 
+impl Entry {
+    /// Whether it keeps a result from being complete: a MUST that applies and was not judged, or a check of any level that
+    /// the user left out.
+    pub fn is_unjudged(&self) -> bool {
+        match &self.outcome {
+            Outcome::Pass | Outcome::Fail { .. } | Outcome::Skip { reason: SkipReason::NotDeclared, .. } => {
+                false
+            }
+            Outcome::Skip { reason: SkipReason::Deselected, .. } => true,
+            Outcome::Skip { reason: SkipReason::NotObservable, .. } | Outcome::Error { .. } => {
+                self.level == Level::Must
+            }
+        }
+    }
+}
+
 /// What was tested, where and with what.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -111,8 +131,11 @@ pub struct Subject {
     pub harness_version: String,
     /// Identifies the set of checks: SHA-256 over ids, levels and titles, first 12 digits.
     pub check_set: String,
-    /// What the harness changed in the CCM's manifests, openly.
-    pub changes: Vec<String>,
+    /// Whether it was a run for certification, which refuses whatever makes a result partial from the start.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub certify: bool,
+    /// With what the run was made: limits, selection, timing, changes of the CCM's manifests, each with who set it.
+    pub settings: Vec<Setting>,
     /// Deviations the vendor documents: check id and reason. Shown beside the outcome, without effect on it.
     #[serde(default)]
     pub declared: BTreeMap<String, String>,
@@ -125,6 +148,11 @@ impl Subject {
     pub fn deviation(&self, check: &str) -> Option<&str> {
         let named = self.declared.get(check).or_else(|| self.declared.get(row_of(check)));
         named.map(String::as_str)
+    }
+
+    /// What asks less of the CCM than the contract does.
+    pub fn relaxed(&self) -> impl Iterator<Item = &Setting> {
+        self.settings.iter().filter(|setting| setting.relaxes())
     }
 }
 
@@ -169,8 +197,8 @@ pub enum Conformance {
 }
 
 impl Ledger {
-    /// The verdict: a failed MUST decides; else anything of level MUST not judged makes it partial, and so does a
-    /// simulated cluster;
+    /// The verdict: a failed MUST decides; else anything of level MUST not judged makes it partial, and so does a check
+    /// of any level that was left out, a setting looser than the contract, and a simulated cluster;
     /// an environment with no judged MUST at all is not judged.
     pub fn conformance(&self) -> Conformance {
         let musts = || self.entries.iter().filter(|e| e.level == Level::Must);
@@ -180,14 +208,8 @@ impl Ledger {
         if self.environment_error.is_some() || !musts().any(|e| matches!(e.outcome, Outcome::Pass)) {
             return Conformance::NotJudged;
         }
-        let unjudged = |e: &Entry| match &e.outcome {
-            Outcome::Pass | Outcome::Fail { .. } | Outcome::Skip { reason: SkipReason::NotDeclared, .. } => {
-                false
-            }
-            Outcome::Skip { reason: SkipReason::NotObservable | SkipReason::Deselected, .. }
-            | Outcome::Error { .. } => true,
-        };
-        if musts().any(unjudged) || self.subject.simulated {
+        let unjudged = self.entries.iter().any(Entry::is_unjudged);
+        if unjudged || self.subject.simulated || self.subject.relaxed().next().is_some() {
             Conformance::Partial
         } else {
             Conformance::Conformant

@@ -13,4 +13,4 @@ pub use handle::{Ccm, Form, LeaseKey};
 pub(crate) use manifests::substitute;
 pub use manifests::{ManifestError, Manifests, ObjectKey, WorkloadHint, fingerprint, key_of, pod_spec};
 pub(crate) use render::rank;
-pub use render::{REPLICA_LABEL, Rendered, Replica, Surroundings, TOKEN, as_shipped, replicas};
+pub use render::{Flag, REPLICA_LABEL, Rendered, Replica, Surroundings, TOKEN, as_shipped, replicas};

@@ -5,6 +5,7 @@
 //! cloud's journal tells the replicas apart even on one node (contract CLOUD-09) and each can be stopped alone.
 
 use super::manifests::{Manifests, ObjectKey, key_of, mentions, substitute};
+use crate::ledger::{SetBy, Setting};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -31,8 +32,19 @@ pub struct Rendered {
     pub documents: Vec<Value>,
     /// The workload, or its copies in the order of the replicas.
     pub workloads: Vec<ObjectKey>,
-    /// What was changed beyond filling placeholders in, one sentence each.
-    pub changes: Vec<String>,
+    /// What was changed beyond filling placeholders in.
+    pub changes: Vec<Setting>,
+}
+
+/// A flag to set.
+#[derive(Clone, Debug)]
+pub struct Flag {
+    /// Its name without dashes, e.g. `leader-elect-lease-duration`.
+    pub name: String,
+    /// Its value, e.g. `6s`.
+    pub value: String,
+    /// Who asks for it.
+    pub from: SetBy,
 }
 
 /// Facts of the cluster and the profile that rendering needs.
@@ -44,8 +56,8 @@ pub struct Surroundings {
     pub api_server: Option<(String, u16)>,
     /// Variables of the CCM's container, as the profile asks for; values may hold placeholders.
     pub environment: BTreeMap<String, String>,
-    /// Flags to set on the copies, without dashes, e.g. `leader-elect-lease-duration` = `6s`.
-    pub flags: Vec<(String, String)>,
+    /// Flags to set on the copies.
+    pub flags: Vec<Flag>,
     /// The secure port the manifests use; copies get their own.
     pub secure_port: u16,
     /// Whether the CCM accepts `--secure-port`.
@@ -76,15 +88,16 @@ pub fn replicas(manifests: &Manifests, replicas: &[Replica], around: &Surroundin
     to_deployment(&mut template, &mut changes);
     drop_anti_affinity(&mut template, &mut changes);
     drop_other_ports(&mut template, around.secure_port, &mut changes);
-    for (flag, value) in &around.flags {
-        set_flag(&mut template, manifests.container, flag, value);
-        changes.push(format!("--{flag}={value}, as the timing or the profile asks for"));
+    for Flag { name, value, from } in &around.flags {
+        set_flag(&mut template, manifests.container, name, value);
+        let by = if *from == SetBy::Profile { "profile" } else { "timing" };
+        changes.push(Setting::of_manifests(format!("--{name}={value}, as the {by} asks for"), *from));
     }
-    changes.push(format!(
+    changes.push(by_us(format!(
         "{} single-replica copies of the workload, each with its own cloud credential{}",
         replicas.len(),
         if around.takes_secure_port { " and secure port" } else { "" },
-    ));
+    )));
 
     let per_replica: Vec<&Value> = manifests
         .documents
@@ -142,11 +155,16 @@ pub(crate) fn rank(kind: &str) -> u8 {
     }
 }
 
+/// A change that the machinery needs.
+fn by_us(what: impl std::fmt::Display) -> Setting {
+    Setting::of_manifests(what, SetBy::Harness)
+}
+
 fn pod_spec_mut(workload: &mut Value) -> &mut Value {
     if workload["kind"] == "Pod" { &mut workload["spec"] } else { &mut workload["spec"]["template"]["spec"] }
 }
 
-fn reach_api_server(workload: &mut Value, around: &Surroundings, changes: &mut Vec<String>) {
+fn reach_api_server(workload: &mut Value, around: &Surroundings, changes: &mut Vec<Setting>) {
     let Some((host, port)) = &around.api_server else { return };
     let Some(containers) = pod_spec_mut(workload)["containers"].as_array_mut() else { return };
     for container in containers {
@@ -158,31 +176,37 @@ fn reach_api_server(workload: &mut Value, around: &Surroundings, changes: &mut V
             env.push(json!({"name": name, "value": value}));
         }
     }
-    changes.push(
-        "KUBERNETES_SERVICE_HOST and _PORT name the API server, as the cluster has no kube-proxy".to_owned(),
-    );
+    changes.push(by_us(
+        "KUBERNETES_SERVICE_HOST and _PORT name the API server, as the cluster has no kube-proxy",
+    ));
 }
 
-fn use_local_image(workload: &mut Value, container: usize, changes: &mut Vec<String>) {
+fn use_local_image(workload: &mut Value, container: usize, changes: &mut Vec<Setting>) {
     let container = &mut pod_spec_mut(workload)["containers"][container];
     if container["imagePullPolicy"] != "IfNotPresent" && container["imagePullPolicy"] != "Never" {
         container["imagePullPolicy"] = json!("IfNotPresent");
-        changes.push("imagePullPolicy IfNotPresent, as the image is loaded into the nodes".to_owned());
+        changes.push(by_us("imagePullPolicy IfNotPresent, as the image is loaded into the nodes"));
     }
 }
 
 /// The profile's variables; one of the same name in the manifests gives way.
-fn set_environment(workload: &mut Value, container: usize, around: &Surroundings, changes: &mut Vec<String>) {
+fn set_environment(
+    workload: &mut Value,
+    container: usize,
+    around: &Surroundings,
+    changes: &mut Vec<Setting>,
+) {
     let container = &mut pod_spec_mut(workload)["containers"][container];
     for (name, value) in &around.environment {
         let env = array_at(container, "env");
         env.retain(|entry| entry["name"] != *name);
         env.push(json!({"name": name, "value": value}));
-        changes.push(format!("variable {name}, as the profile asks for"));
+        let what = format!("variable {name}, as the profile asks for");
+        changes.push(Setting::of_manifests(what, SetBy::Profile));
     }
 }
 
-fn to_deployment(workload: &mut Value, changes: &mut Vec<String>) {
+fn to_deployment(workload: &mut Value, changes: &mut Vec<Setting>) {
     let kind = workload["kind"].as_str().unwrap_or_default().to_owned();
     match kind.as_str() {
         "Deployment" => {}
@@ -192,7 +216,7 @@ fn to_deployment(workload: &mut Value, changes: &mut Vec<String>) {
                 "apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata,
                 "spec": {"selector": {"matchLabels": {}}, "template": {"metadata": {"labels": {}}, "spec": spec}},
             });
-            changes.push("the Pod is run as a Deployment".to_owned());
+            changes.push(by_us("the Pod is run as a Deployment"));
         }
         _ => {
             workload["apiVersion"] = json!("apps/v1");
@@ -203,17 +227,17 @@ fn to_deployment(workload: &mut Value, changes: &mut Vec<String>) {
                     spec.remove(field);
                 }
             }
-            changes.push(format!("the {kind} is run as Deployments"));
+            changes.push(by_us(format!("the {kind} is run as Deployments")));
         }
     }
     workload["spec"]["replicas"] = json!(1);
     workload["spec"]["strategy"] = json!({"type": "Recreate"});
 }
 
-fn drop_anti_affinity(workload: &mut Value, changes: &mut Vec<String>) {
+fn drop_anti_affinity(workload: &mut Value, changes: &mut Vec<Setting>) {
     let affinity = &mut workload["spec"]["template"]["spec"]["affinity"];
     if affinity.as_object_mut().is_some_and(|map| map.remove("podAntiAffinity").is_some()) {
-        changes.push("pod anti-affinity left out, so that copies can share a node".to_owned());
+        changes.push(by_us("pod anti-affinity left out, so that copies can share a node"));
     }
     if affinity.is_null() {
         // Looking a field up by index creates it; null is what the API server takes for absent.
@@ -222,7 +246,7 @@ fn drop_anti_affinity(workload: &mut Value, changes: &mut Vec<String>) {
 }
 
 /// On the hosts' network a declared port is one of the node's: two copies with the same one would not share it.
-fn drop_other_ports(workload: &mut Value, secure_port: u16, changes: &mut Vec<String>) {
+fn drop_other_ports(workload: &mut Value, secure_port: u16, changes: &mut Vec<Setting>) {
     let spec = pod_spec_mut(workload);
     if spec["hostNetwork"] != true {
         return;
@@ -236,8 +260,7 @@ fn drop_other_ports(workload: &mut Value, secure_port: u16, changes: &mut Vec<St
         }
     }
     if dropped {
-        changes
-            .push("declared ports but the secure one left out, so that copies can share a node".to_owned());
+        changes.push(by_us("declared ports but the secure one left out, so that copies can share a node"));
     }
 }
 
@@ -350,7 +373,11 @@ mod tests {
             placeholders: BTreeMap::from([("IMAGE".to_owned(), "x:1".to_owned())]),
             api_server: Some(("172.18.0.2".to_owned(), 6443)),
             environment: BTreeMap::from([("WHERE".to_owned(), "${IMAGE}/x".to_owned())]),
-            flags: vec![("leader-elect-lease-duration".to_owned(), "6s".to_owned())],
+            flags: vec![Flag {
+                name: "leader-elect-lease-duration".to_owned(),
+                value: "6s".to_owned(),
+                from: SetBy::RunFile,
+            }],
             secure_port: 10258,
             takes_secure_port: true,
         }
@@ -386,7 +413,9 @@ mod tests {
         assert_eq!(container["livenessProbe"]["httpGet"]["port"], 10259);
         assert_eq!(container["ports"], json!([{"containerPort": 10259}]));
         assert_eq!(rendered.workloads[1].name, "ccm-b");
-        assert!(rendered.changes.iter().any(|c| c.contains("DaemonSet")), "{:?}", rendered.changes);
+        let by = |what: &str| rendered.changes.iter().find(|c| c.value.contains(what)).map(|c| c.from);
+        assert_eq!(by("DaemonSet"), Some(SetBy::Harness), "{:?}", rendered.changes);
+        assert_eq!(by("6s, as the timing asks for"), Some(SetBy::RunFile), "{:?}", rendered.changes);
     }
 
     #[test]

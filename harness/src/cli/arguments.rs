@@ -1,6 +1,5 @@
 //! What was typed.
 
-use super::CLUSTER_VARIABLE;
 use crate::config::{
     BackendChoice, ClusterKeys, Keep, NodeIp, OutputKeys, ProviderId, RunFile, SelectKeys, Source, Timing,
 };
@@ -136,8 +135,9 @@ pub(super) struct ControlOptions {
     /// Only these strangers, CCMs that are right in an unusual way; may be repeated.
     #[arg(long, value_name = "ID")]
     pub(super) stranger: Vec<String>,
-    /// Where the controls run; 'auto', the default, takes kind where Docker, kind and a node image are there.
-    #[arg(long, env = CLUSTER_VARIABLE, value_name = "auto|kind|embedded", value_parser = BackendChoice::from_str)]
+    /// Where the controls run; 'auto', the default, takes kind where Docker, kind and a node image are there. Without it
+    /// the environment's CCM_CONFORMANCE_CLUSTER is asked.
+    #[arg(long, value_name = "auto|kind|embedded", value_parser = BackendChoice::from_str)]
     cluster: Option<BackendChoice>,
     /// Kubernetes by its version, or by the node image's name; without it the newest at hand.
     #[arg(long, value_name = "VERSION|IMAGE")]
@@ -226,8 +226,9 @@ pub(super) struct RunOptions {
     #[arg(long, value_name = "PATH", conflicts_with = "image")]
     binary: Option<String>,
     /// Where the checks run: on a kind cluster (real kubelets), in this process without Docker, or on an existing
-    /// cluster; 'auto', the default, takes kind where Docker, kind and a node image are there, else embedded.
-    #[arg(long, env = CLUSTER_VARIABLE, value_name = "auto|kind|embedded|existing", value_parser = BackendChoice::from_str)]
+    /// cluster; 'auto', the default, takes kind where Docker, kind and a node image are there, else embedded. Without it
+    /// the environment's CCM_CONFORMANCE_CLUSTER is asked.
+    #[arg(long, value_name = "auto|kind|embedded|existing", value_parser = BackendChoice::from_str)]
     cluster: Option<BackendChoice>,
     /// Topology of the cluster: single, three-node, no-cni, dual-stack or a kind configuration file.
     #[arg(long, value_name = "NAME|PATH")]
@@ -274,6 +275,9 @@ pub(super) struct RunOptions {
     /// A partial result is exit code 1.
     #[arg(long)]
     require_complete: bool,
+    /// Certify: what would make the result partial is refused from the start, and a partial result is exit code 1.
+    #[arg(long)]
+    certify: bool,
 }
 
 impl RunOptions {
@@ -308,6 +312,7 @@ impl RunOptions {
             jobs: self.jobs,
             clusters: self.clusters,
             require_complete: self.require_complete.then_some(true),
+            certify: self.certify.then_some(true),
             timing: self.timing,
             ..RunFile::default()
         }

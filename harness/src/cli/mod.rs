@@ -6,6 +6,7 @@ mod clean;
 mod cluster;
 mod compare;
 mod controls;
+mod given;
 mod keeper;
 mod list;
 mod prove;
@@ -13,6 +14,8 @@ mod replay;
 mod run;
 mod schema;
 mod test;
+
+pub use given::CLUSTER_VARIABLE;
 
 use crate::cx::Suite;
 use crate::images::set_own_program;
@@ -26,10 +29,6 @@ use tracing_subscriber::EnvFilter;
 
 /// Environment variable naming the run file for `cargo test --test e2e`.
 pub const CONFIG_VARIABLE: &str = "CCM_CONFORMANCE_CONFIG";
-
-/// Environment variable that chooses the cluster where no option or run file does: `auto`, `kind`, `embedded` or
-/// `existing`.
-pub const CLUSTER_VARIABLE: &str = "CCM_CONFORMANCE_CLUSTER";
 
 /// A command of the program that is a program of its own, with arguments and exit codes of its own.
 #[derive(Clone, Copy, Debug)]

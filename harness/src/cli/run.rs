@@ -1,10 +1,11 @@
 //! `run` and `plan`.
 
 use super::arguments::RunOptions;
-use crate::config::{BackendKind, Choice, DesiredCluster, Image, Offer, plan as plan_run};
+use super::given::planned;
+use crate::config::{BackendKind, Choice, DesiredCluster, Image, Offer};
 use crate::cx::Suite;
 use crate::report::exit;
-use crate::run::{Libtest, Run, execute, plan_checks, refuse, selected};
+use crate::run::{Libtest, Run, execute, in_force, plan_checks, refuse, selected};
 use crate::session::{expected_boot, load_manifests};
 use libtest_mimic::Arguments;
 use std::io::Write;
@@ -13,8 +14,8 @@ use tokio_util::sync::CancellationToken;
 
 /// `ccm-conformance run`.
 pub(super) fn run(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
-    match plan_run(&options.source(), options.overrides()) {
-        Err(problems) => refuse(&problems),
+    match planned(&options.source(), options.overrides()) {
+        Err(code) => code,
         Ok(plan) => {
             let arguments = Arguments { test_threads: Some(plan.jobs as usize), ..Arguments::default() };
             let typed: Vec<String> = std::env::args().skip(1).collect();
@@ -27,13 +28,13 @@ pub(super) fn run(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
 
 /// `ccm-conformance plan`: everything that can be said without starting anything.
 pub(super) fn plan(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
-    let plan = match plan_run(&options.source(), options.overrides()) {
-        Err(problems) => return refuse(&problems),
+    let plan = match planned(&options.source(), options.overrides()) {
+        Err(code) => return code,
         Ok(plan) => plan,
     };
-    let planned = match plan_checks(suites, &plan, &Offer::declared(&plan.profile.capabilities)) {
+    let checks = match plan_checks(suites, &plan, &Offer::declared(&plan.profile.capabilities)) {
         Err(problems) => return refuse(&problems),
-        Ok(planned) => planned,
+        Ok(checks) => checks,
     };
     let manifests = match load_manifests(&plan) {
         Err(error) => {
@@ -79,17 +80,20 @@ pub(super) fn plan(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
         text.push_str(&format!("boot       {}\n", expected.replace('\n', "\n           ")));
     }
     text.push_str(&format!("timing     {}, {} checks side by side\n", plan.timing, plan.jobs));
+    for relaxed in in_force(&plan.settings, &checks).iter().filter(|one| one.relaxes()) {
+        text.push_str(&format!("relaxed    {relaxed}\n"));
+    }
     text.push_str(&format!("output     {}\n\n", plan.output.display()));
-    for one in selected(&planned) {
+    for one in selected(&checks) {
         text.push_str(&format!("run   {:<25} {:<6} {}\n", one.check.id, one.level, one.check.title));
     }
-    for one in &planned {
+    for one in &checks {
         if let Choice::Skip(_, detail) = &one.choice {
             text.push_str(&format!("skip  {:<25} {:<6} {detail}\n", one.check.id, one.level));
         }
     }
-    let selected = planned.iter().filter(|one| one.choice == Choice::Selected).count();
-    text.push_str(&format!("\n{selected} of {} checks would run\n", planned.len()));
+    let selected = checks.iter().filter(|one| one.choice == Choice::Selected).count();
+    text.push_str(&format!("\n{selected} of {} checks would run\n", checks.len()));
     let _ = std::io::stdout().write_all(text.as_bytes());
     ExitCode::from(if selected == 0 { exit::NOTHING_SELECTED } else { exit::CONFORMANT })
 }

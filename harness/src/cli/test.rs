@@ -3,12 +3,11 @@
 //! The first is one process: the same run as `ccm-conformance run`, with libtest's arguments. Nextest starts a process
 //! per check: they share one environment, which a keeper brings up and takes down (see [`super::keeper`]).
 
+use super::CONFIG_VARIABLE;
+use super::given::planned;
 use super::keeper::{self, Shared};
-use super::{CLUSTER_VARIABLE, CONFIG_VARIABLE};
 use crate::check::chain;
-use crate::config::{
-    BackendChoice, Choice, Offer, RunFile, RunPlan, Source, WantedCluster, plan as plan_run,
-};
+use crate::config::{Choice, Offer, RunFile, RunPlan, Source, WantedCluster};
 use crate::cx::Suite;
 use crate::events::Events;
 use crate::ledger::Outcome;
@@ -22,7 +21,6 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::str::FromStr;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -35,30 +33,22 @@ pub(super) fn main(suites: &'static [Suite], package: &Path) -> ExitCode {
     }
     let source =
         std::env::var_os(CONFIG_VARIABLE).map_or(Source::Defaults, |path| Source::File(PathBuf::from(path)));
-    let mut overrides = RunFile::default();
-    match std::env::var(CLUSTER_VARIABLE).as_deref().map(BackendChoice::from_str) {
-        Ok(Ok(backend)) => overrides.cluster.backend = Some(backend),
-        Ok(Err(why)) => {
-            let _ = writeln!(std::io::stderr(), "error: {CLUSTER_VARIABLE}: {why}");
-            return ExitCode::from(exit::USAGE);
-        }
-        Err(_) => {}
-    }
-    let plan = match plan_run(&source, overrides) {
-        Err(problems) => return refuse(&problems),
+    let mut arguments = Arguments::from_args();
+    let jobs = arguments.test_threads.and_then(|threads| u32::try_from(threads).ok());
+    let plan = match planned(&source, RunFile { jobs, ..RunFile::default() }) {
+        Err(code) => return code,
         Ok(plan) => plan,
     };
     if let Some(place) = keeper::asked_to_keep() {
         return keeper::main(suites, plan, &place);
     }
-    let mut arguments = Arguments::from_args();
     if arguments.list {
         return listing(suites, &plan, &arguments);
     }
     if let Some(shared) = Shared::of_nextest() {
         return one_of_many(suites, plan, &arguments, &shared);
     }
-    arguments.test_threads = arguments.test_threads.or(Some(plan.jobs as usize));
+    arguments.test_threads = Some(plan.jobs as usize);
     let typed: Vec<String> = std::env::args().skip(1).collect();
     let rest = if typed.is_empty() { String::new() } else { format!(" -- {}", typed.join(" ")) };
     let reproduce = format!("cargo test --test e2e{rest}");

@@ -19,6 +19,7 @@ mod profile_reading;
 mod run_file;
 pub mod schema;
 mod select;
+mod settings;
 #[cfg(test)]
 mod tests;
 mod walk;
@@ -33,13 +34,14 @@ pub use duration::{BadDuration, HumanDuration};
 pub use flags::{FAST_FLAGS, LeaseTiming};
 pub use forms::OWN_PLACEHOLDERS;
 pub use limits::Limits;
-pub use plan::{Completeness, RunPlan, Source, plan, plan_over};
+pub use plan::{Completeness, Given, RunPlan, Source, plan};
 pub(crate) use problem::did_you_mean;
 pub use problem::{Origin, Problem, Problems};
 pub use profile::{Build, Framework, Image, NULL_PROFILE, Profile, ProviderIdFormat, REFERENCE_PROFILE};
 pub use profile_file::{Deviation, Lease, Location, Workload};
 pub use run_file::{ClusterKeys, LimitKeys, OutputKeys, RunFile, SelectKeys};
 pub use select::{Candidate, Choice, LONG_S, Offer, Selection, select, unknown_deviations};
+pub use settings::{BACKEND, CLUSTERS, SELECT};
 pub use words::{
     API_VERSION, AddressType, BackendChoice, BackendKind, Budget, CcmCommand, Deployment, Instances, Keep,
     NodeIp, Ownership, Protocol, ProviderId, Targets, Timing,

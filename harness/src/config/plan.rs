@@ -12,9 +12,11 @@ use super::run_file::{
     DEFAULT_PROFILE, DEFAULT_PROVIDER_ID, DEFAULT_TOPOLOGY, RunFile, SCHEMA,
 };
 use super::select::Selection;
+use super::settings::Making;
 use super::walk::{Places, walk};
 use super::words::{BackendKind, Keep, Timing};
 use super::yaml::{Node, Tree};
+use crate::ledger::{SetBy, Setting};
 use serde_json::{Map, Value};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -42,8 +44,12 @@ pub struct RunPlan<C = SettledCluster> {
     pub limits: Limits,
     /// Whether a partial result is a failed run.
     pub require_complete: bool,
+    /// Whether the run is to certify: what would make its result partial is refused before anything is started.
+    pub certify: bool,
     /// Which timing flags the CCM gets.
     pub timing: Timing,
+    /// Everything of the plan that bears on how much its result says, and who set it.
+    pub settings: Vec<Setting>,
 }
 
 impl<C> RunPlan<C> {
@@ -59,7 +65,9 @@ impl<C> RunPlan<C> {
             clusters,
             limits,
             require_complete,
+            certify,
             timing,
+            settings,
             ..
         } = self;
         RunPlan {
@@ -73,18 +81,24 @@ impl<C> RunPlan<C> {
             clusters,
             limits,
             require_complete,
+            certify,
             timing,
+            settings,
         }
     }
 
-    /// The arguments the CCM gets beyond those in its manifests: the speed-up flags, then the profile's own.
-    pub fn ccm_arguments(&self) -> Vec<String> {
+    /// The arguments the CCM gets beyond those in its manifests, each with who asks for it: the speed-up flags, then the
+    /// profile's own.
+    pub fn ccm_arguments(&self) -> Vec<(String, SetBy)> {
         let fast = match self.timing {
             Timing::Fast => FAST_FLAGS,
             Timing::Default => &[],
         };
-        let flags = fast.iter().map(|(name, value)| format!("--{name}={value}"));
-        flags.chain(self.profile.extra_arguments.iter().cloned()).collect()
+        let timing = self.settings.iter().find(|one| one.setting == "timing");
+        let by_timing = timing.map_or(SetBy::Default, |one| one.from);
+        let flags = fast.iter().map(|(name, value)| (format!("--{name}={value}"), by_timing));
+        let extra = self.profile.extra_arguments.iter().map(|text| (text.clone(), SetBy::Profile));
+        flags.chain(extra).collect()
     }
 }
 
@@ -106,25 +120,32 @@ pub enum Source {
     File(PathBuf),
 }
 
-/// The plan of a run: the command line over the run file over the profile's defaults.
+/// What is said outside of any file: key by key it wins over the run file.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Given {
+    /// By variables of the environment.
+    pub environment: RunFile,
+    /// On the command line, which wins.
+    pub typed: RunFile,
+    /// Keys that are laid over those of the profile's file.
+    pub over_profile: Map<String, Value>,
+}
+
+impl From<RunFile> for Given {
+    fn from(typed: RunFile) -> Given {
+        Given { typed, ..Given::default() }
+    }
+}
+
+/// The plan of a run: the command line over the environment over the run file over the profile's defaults.
 ///
 /// # Errors
 /// Everything that is wrong with the command line, the run file and the profile, together.
-pub fn plan(source: &Source, overrides: RunFile) -> Result<RunPlan<WantedCluster>, Problems> {
-    plan_over(source, overrides, &Map::new())
-}
-
-/// As [`plan`], with these keys laid over those of the profile's file.
-///
-/// # Errors
-/// As there; what is wrong with the keys has no line.
-pub fn plan_over(
-    source: &Source,
-    overrides: RunFile,
-    over_profile: &Map<String, Value>,
-) -> Result<RunPlan<WantedCluster>, Problems> {
+pub fn plan(source: &Source, given: impl Into<Given>) -> Result<RunPlan<WantedCluster>, Problems> {
     let mut problems = Problems::default();
-    let over = Value::Object(overrides.said());
+    let Given { environment, typed, over_profile } = given.into();
+    let surrounding = Value::Object(environment.said());
+    let over = Value::Object(typed.said());
     walk(&Node { line: 0, tree: Tree::from(over.clone()) }, &SCHEMA, None, &mut problems);
     let (written, file, places) = match source {
         Source::Defaults => (RunFile::default(), None, Places::default()),
@@ -139,32 +160,47 @@ pub fn plan_over(
             }
         },
     };
-    let over_profile = over_profile.clone();
-    Planning { file, places, over, over_profile, problems }.plan(written.merge(overrides))
+    Planning { file, places, surrounding, over, over_profile, problems }
+        .plan(written.merge(environment).merge(typed))
 }
 
 struct Planning {
     file: Option<PathBuf>,
     places: Places,
+    /// What the environment says.
+    surrounding: Value,
+    /// What the command line says.
     over: Value,
     over_profile: Map<String, Value>,
     problems: Problems,
 }
 
 impl Planning {
-    fn problem(&mut self, key: &str, what: impl Into<String>) {
+    /// Who set a key.
+    fn set_by(&self, key: &str) -> SetBy {
         let pointer = format!("/{}", key.replace('.', "/"));
-        let on_command_line = self.over.pointer(&pointer).is_some();
+        if self.over.pointer(&pointer).is_some() {
+            SetBy::Option
+        } else if self.surrounding.pointer(&pointer).is_some() {
+            SetBy::Environment
+        } else if self.places.has(key) {
+            SetBy::RunFile
+        } else {
+            SetBy::Default
+        }
+    }
+
+    fn problem(&mut self, key: &str, what: impl Into<String>) {
+        let outside = matches!(self.set_by(key), SetBy::Option | SetBy::Environment);
         let origin = match &self.file {
-            Some(path) if !on_command_line => {
-                Origin::File { path: path.clone(), line: self.places.line(key) }
-            }
+            Some(path) if !outside => Origin::File { path: path.clone(), line: self.places.line(key) },
             Some(_) | None => Origin::CommandLine,
         };
         self.problems.0.push(Problem { origin, key: key.to_owned(), what: what.into() });
     }
 
     fn plan(mut self, run: RunFile) -> Result<RunPlan<WantedCluster>, Problems> {
+        let asked = run.clone();
         let cluster = self.cluster(run.cluster);
         let mut profile = self.profile(run.profile.as_deref().unwrap_or(DEFAULT_PROFILE));
         if let (Some(profile), Some(image)) = (&mut profile, run.image) {
@@ -214,6 +250,10 @@ impl Planning {
             Timing::Default => Limits::STATUS_PERIOD,
         };
         let limits = limits.with_instance_cache(profile.instance_cache).with_status_period(period);
+        let set_by = |key: &str| self.set_by(key);
+        let making = Making { run: &asked, profile: &profile, limits: &limits, timing, set_by: &set_by };
+        let settings = making.settings();
+        let certify = run.certify.unwrap_or(false);
         self.problems.or(RunPlan {
             profile,
             cluster,
@@ -224,8 +264,10 @@ impl Planning {
             jobs: run.jobs.unwrap_or(DEFAULT_JOBS),
             clusters: run.clusters,
             limits,
-            require_complete: run.require_complete.unwrap_or(false),
+            require_complete: run.require_complete.unwrap_or(certify),
+            certify,
             timing,
+            settings,
         })
     }
 

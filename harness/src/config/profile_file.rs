@@ -96,8 +96,8 @@ pub(crate) struct ProfileFile {
     #[schemars(with = "Keyed<Variable, String>")]
     #[schemars(example = BTreeMap::from([("ACME_URL", "${CLOUD_ENDPOINT}/v2")]))]
     pub(crate) environment: BTreeMap<String, String>,
-    /// Wait budgets of its own by name: how long it may take for what others do faster. A run file wins over it; the
-    /// report shows it under `changes`.
+    /// Wait budgets of its own by name: how long it may take for what others do faster. A run file wins over it. One
+    /// that is looser than the contract makes the result at most partial.
     #[schemars(with = "Keyed<Budget, Span>", example = BTreeMap::from([("life", "60s")]))]
     pub(crate) budgets: BTreeMap<Budget, HumanDuration>,
     /// Deviations you document. The report shows them beside the outcome; a failed MUST stays a failed MUST.

@@ -61,8 +61,12 @@ pub struct RunFile {
     /// How long checks wait.
     pub limits: LimitKeys,
     /// Whether a partial result is a failed run.
-    #[schemars(extend("default" = false))]
+    #[schemars(extend("x-default" = "`true` with `certify`, else `false`"))]
     pub require_complete: Option<bool>,
+    /// Whether the run is to certify: limits looser than the contract, checks left out, a simulated cluster and declared
+    /// capabilities that no check judges are refused before anything is started.
+    #[schemars(extend("default" = false))]
+    pub certify: Option<bool>,
     /// Which timing flags the CCM gets.
     #[schemars(extend("x-default" = "`fast` for a CCM that accepts the flags, else `default`"))]
     pub timing: Option<Timing>,

@@ -5,7 +5,7 @@ use crate::check::{Level, Sharing};
 use crate::config::schema::of_output;
 use crate::config::yaml::{self, YamlError};
 use crate::config::{API_VERSION, HumanDuration};
-use crate::ledger::{Entry, Ledger, Outcome, SkipReason, StageTime, Subject};
+use crate::ledger::{Entry, Ledger, Outcome, Setting, SkipReason, StageTime, Subject};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -58,6 +58,9 @@ struct ReportFile {
     verdict: String,
     /// What the verdict rests on. Derived from the checks; ignored when read.
     because: Vec<Because>,
+    /// The settings that ask less of the CCM than the contract does. Derived from the subject; ignored when read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    relaxed: Vec<Setting>,
     /// How many checks of each level ended how. Derived from the checks; ignored when read.
     counts: Counts,
     /// Why the environment did not come up or the run was cut short, where that happened.
@@ -166,6 +169,7 @@ pub fn to_yaml(ledger: &Ledger) -> Result<String, YamlError> {
         kind: KIND.to_owned(),
         verdict: verdict_word(ledger.conformance()).to_owned(),
         because: because(ledger).into_iter().map(|(id, why)| Because { id, why }).collect(),
+        relaxed: ledger.subject.relaxed().cloned().collect(),
         counts: counts(ledger),
         environment_error: ledger.environment_error.clone(),
         subject: ledger.subject.clone(),

@@ -6,7 +6,7 @@
 
 use super::wording::{one_line, outcome_word, printable as text};
 use crate::check::Level;
-use crate::ledger::{Entry, Ledger, Outcome, StageTime, Subject};
+use crate::ledger::{Entry, Ledger, Outcome, Setting, StageTime, Subject};
 use quick_junit::{NonSuccessKind, Property, Report, SerializeError, TestCase, TestCaseStatus, TestSuite};
 use std::time::Duration;
 
@@ -122,7 +122,8 @@ fn facts(subject: &Subject) -> Vec<Property> {
         node_image_digest,
         harness_version,
         check_set,
-        changes,
+        certify,
+        settings,
         declared: _,
         reproduce,
     } = subject;
@@ -150,6 +151,8 @@ fn facts(subject: &Subject) -> Vec<Property> {
     .collect();
     properties
         .extend(framework_version.iter().map(|version| Property::new("framework-version", text(version))));
-    properties.extend(changes.iter().map(|change| Property::new("change", text(&one_line(change)))));
+    properties.extend(certify.then(|| Property::new("certify", "true")));
+    let setting = |one: &Setting| Property::new("setting", text(&one_line(&one.to_string())));
+    properties.extend(settings.iter().map(setting));
     properties
 }

@@ -14,6 +14,7 @@ pub const CHECKS_STAGE: &str = "checks";
 pub fn summary(ledger: &Ledger) -> String {
     let mut text = String::new();
     verdict(ledger, &mut text);
+    relaxed(ledger, &mut text);
     counts(ledger, &mut text);
     trouble(ledger, &mut text, "Failed", |e| matches!(e.outcome, Outcome::Fail { .. }));
     if ledger.environment_error.is_none() {
@@ -52,6 +53,14 @@ fn verdict(ledger: &Ledger, text: &mut String) {
     put!(text, "{word}: {}", about.join(", "));
     if let Some(error) = &ledger.environment_error {
         put!(text, "the environment did not come up: {}", printable(error));
+    }
+}
+
+/// What was relaxed, in one line.
+fn relaxed(ledger: &Ledger, text: &mut String) {
+    let relaxed: Vec<String> = ledger.subject.relaxed().map(ToString::to_string).collect();
+    if !relaxed.is_empty() {
+        put!(text, "relaxed, so at most partial: {}", relaxed.join(", "));
     }
 }
 
@@ -130,11 +139,11 @@ fn unjudged(ledger: &Ledger, text: &mut String) {
         return;
     }
     let head = match ledger.conformance() {
-        Conformance::Partial if !simulated => "Partial because these MUST checks were not judged",
+        Conformance::Partial if !simulated => "Partial because these checks were not judged",
         Conformance::Partial
         | Conformance::Conformant
         | Conformance::NotConformant
-        | Conformance::NotJudged => "MUST checks not judged",
+        | Conformance::NotJudged => "Checks not judged",
     };
     put!(text, "\n{head}");
     for (why, ids) in reasons {

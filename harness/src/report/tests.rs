@@ -3,7 +3,9 @@
 use super::{CHECKS_STAGE, compare, exit, exit_code, parse, summary, to_junit, to_yaml};
 use crate::check::{Level, Sharing};
 use crate::config::Completeness;
-use crate::ledger::{Entry, Ledger, Outcome, SkipReason, StageTime, Subject};
+use crate::ledger::{
+    Bearing, Conformance, Entry, Ledger, Outcome, SetBy, Setting, SkipReason, StageTime, Subject,
+};
 use quick_junit::Report;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -63,9 +65,11 @@ fn subject() -> Subject {
         node_image_digest: String::from("sha256:3333"),
         harness_version: String::from("0.0.0"),
         check_set: String::from("0123456789ab"),
-        changes: vec![String::from(
-            "Deployment kube-system/acme-ccm: argument --leader-elect-lease-duration=6s",
-        )],
+        certify: false,
+        settings: vec![
+            Setting::told("timing", "fast", SetBy::Default),
+            Setting::of_manifests("--leader-elect-lease-duration=6s, as the timing asks for", SetBy::Default),
+        ],
         declared: BTreeMap::from([(
             String::from("SVC-DEL-01"),
             String::from("the cloud deletes load balancers lazily,\nup to a minute later"),
@@ -131,6 +135,36 @@ fn only(keep: impl Fn(&str) -> bool) -> Ledger {
     let mut ledger = every_outcome();
     ledger.entries.retain(|entry| keep(&entry.id));
     ledger
+}
+
+#[test]
+fn a_setting_looser_than_the_contract_makes_a_run_partial_and_stands_in_one_line() {
+    let mut ledger = only(|id| id == "NODE-INIT-01");
+    assert_eq!(ledger.conformance(), Conformance::Conformant);
+    let contract = Some("10s".to_owned());
+    let watch = Setting::told("limits.budgets.watch", "20s", SetBy::RunFile);
+    let stricter = Setting { contract: contract.clone(), bearing: Bearing::Stricter, ..watch.clone() };
+    ledger.subject.settings.push(stricter);
+    assert_eq!(ledger.conformance(), Conformance::Conformant);
+    ledger.subject.settings.push(Setting { contract, bearing: Bearing::Looser, ..watch });
+    ledger
+        .subject
+        .settings
+        .push(Setting { bearing: Bearing::Looser, ..Setting::told("select.quick", "true", SetBy::Option) });
+    assert_eq!(ledger.conformance(), Conformance::Partial);
+    let line = "relaxed, so at most partial: limits.budgets.watch 20s (contract: 10s; run file), select.quick true (option)\n";
+    assert!(summary(&ledger).contains(line), "{}", summary(&ledger));
+    let text = to_yaml(&ledger).expect("YAML");
+    assert!(text.contains("relaxed: limits.budgets.watch 20s (contract: 10s; run file)"), "{text}");
+    assert_eq!(parse(&text, Path::new("report.yaml")).expect("a report"), ledger);
+}
+
+#[test]
+fn a_check_of_any_level_that_was_left_out_makes_a_run_partial() {
+    let mut ledger = only(|id| id == "NODE-INIT-01" || id == "HA-12");
+    assert_eq!(ledger.conformance(), Conformance::Conformant);
+    ledger.entries[1].outcome = skip(SkipReason::Deselected, "left out");
+    assert_eq!(ledger.conformance(), Conformance::Partial);
 }
 
 fn not_brought_up() -> Ledger {

@@ -58,7 +58,8 @@ pub fn because(ledger: &Ledger) -> Vec<(String, String)> {
         Conformance::Conformant => Vec::new(),
         Conformance::Partial => {
             let simulated = ledger.subject.simulated.then(|| (String::new(), SIMULATED.to_owned()));
-            simulated.into_iter().chain(unjudged()).collect()
+            let relaxed = ledger.subject.relaxed().map(|one| (String::new(), format!("relaxed: {one}")));
+            simulated.into_iter().chain(relaxed).chain(unjudged()).collect()
         }
         Conformance::NotConformant => {
             let failed =
@@ -77,13 +78,9 @@ pub fn because(ledger: &Ledger) -> Vec<(String, String)> {
     }
 }
 
-/// The MUST checks that apply and were not judged.
+/// The checks that keep the result from being complete.
 pub(super) fn unjudged(ledger: &Ledger) -> impl Iterator<Item = &Entry> {
-    ledger.entries.iter().filter(|e| e.level == Level::Must).filter(|e| match &e.outcome {
-        Outcome::Pass | Outcome::Fail { .. } | Outcome::Skip { reason: SkipReason::NotDeclared, .. } => false,
-        Outcome::Error { .. }
-        | Outcome::Skip { reason: SkipReason::NotObservable | SkipReason::Deselected, .. } => true,
-    })
+    ledger.entries.iter().filter(|entry| entry.is_unjudged())
 }
 
 /// A text in one line: line ends become `; `, runs of blanks one blank, and what is too long for a line ends in `...`.

@@ -1,6 +1,7 @@
 //! The one loop of every run.
 
 use super::capacity::lane_count;
+use super::certify::certifies;
 use super::conclude::{conclude, open, say_left_behind};
 use super::interrupt::{INTERRUPTED, watch_signals};
 use super::planned::Planned;
@@ -52,14 +53,6 @@ pub fn execute(run: Run, judging: &mut dyn Judging) -> ExitCode {
         judging.cannot(why);
         return fail(exit::NOTHING_SELECTED, why);
     }
-    let events = match open(&plan) {
-        Ok(events) => events,
-        Err(error) => {
-            let why = format!("error: output folder {}: {error}", plan.output.display());
-            judging.cannot(&why);
-            return fail(exit::USAGE, &why);
-        }
-    };
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -69,13 +62,25 @@ pub fn execute(run: Run, judging: &mut dyn Judging) -> ExitCode {
     };
     runtime.spawn(watch_signals(cancel.clone()));
     let (plan, chosen) = runtime.block_on(settle(plan));
+    if let Err(problems) = certifies(&plan, &planned) {
+        judging.cannot(&problems.to_string());
+        return refuse(&problems);
+    }
+    let events = match open(&plan) {
+        Ok(events) => events,
+        Err(error) => {
+            let why = format!("error: output folder {}: {error}", plan.output.display());
+            judging.cannot(&why);
+            return fail(exit::USAGE, &why);
+        }
+    };
     let plan = Arc::new(plan);
     let lanes = lane_count(&plan, &planned);
     let prepared = Prepared::new(plan.clone());
     let mut environments: Vec<Environment> =
         (0..lanes).map(|lane| Environment::new(prepared.clone(), lane)).collect();
     introduce(&environments, &plan, chosen, &events);
-    events.emit(Payload::SubjectKnown(Box::new(subject(suites, &plan, None, &reproduce))));
+    events.emit(Payload::SubjectKnown(Box::new(subject(suites, &plan, &planned, &[], &reproduce))));
     events.emit(Payload::ChecksPlanned { checks: planned.iter().map(Planned::event).collect() });
 
     let up = runtime.block_on(all_up(&mut environments, &events, &cancel));

@@ -105,7 +105,7 @@ pub fn judge_subject(
     let (plan, events) = (session.plan(), session.events().of_run());
     let offer = session.offer();
     let planned = plan_for(suites, plan, &offer, judging)?;
-    events.emit(Payload::SubjectKnown(Box::new(subject(suites, plan, Some(session), reproduce))));
+    events.emit(Payload::SubjectKnown(Box::new(subject(suites, plan, &planned, lanes, reproduce))));
     events.emit(Payload::ChecksPlanned { checks: planned.iter().map(Planned::event).collect() });
     let stage = events.stage(CHECKS_STAGE);
     judging.judge(&Stand { lanes, planned: &planned, handle });

@@ -1,19 +1,21 @@
 //! What was tested, as the report tells it.
 
-use super::planned::framework_notes;
+use super::planned::{Planned, framework_notes};
 use crate::ccm::{Form, fingerprint};
 use crate::cluster::{Fidelity, facts};
-use crate::config::{HumanDuration, Limits, RunPlan};
+use crate::config::{BACKEND, CLUSTERS, Choice, RunPlan, SELECT};
 use crate::cx::Suite;
-use crate::ledger::Subject;
+use crate::ledger::{Bearing, SetBy, Setting, SkipReason, Subject};
 use crate::session::{Session, load_manifests};
 use sha2::{Digest, Sha256};
+use std::sync::Arc;
 
 /// What was tested.
 pub(super) fn subject(
     suites: &'static [Suite],
     plan: &RunPlan,
-    session: Option<&Session>,
+    planned: &[Planned],
+    lanes: &[Arc<Session>],
     reproduce: &str,
 ) -> Subject {
     let manifests = load_manifests(plan).ok().flatten();
@@ -27,11 +29,15 @@ pub(super) fn subject(
         simulated: facts(plan.cluster.backend()).fidelity == Fidelity::Simulated,
         harness_version: env!("CARGO_PKG_VERSION").to_owned(),
         check_set: check_set(suites),
+        certify: plan.certify,
+        settings: in_force(&plan.settings, planned),
         reproduce: reproduce.to_owned(),
         declared: plan.profile.declared.iter().map(|d| (d.id.clone(), d.reason.clone())).collect(),
         ..Subject::default()
     };
-    if let Some(session) = session {
+    effective(&mut subject.settings, BACKEND, plan.cluster.backend().to_string());
+    if let Some(session) = lanes.first() {
+        effective(&mut subject.settings, CLUSTERS, lanes.len().to_string());
         let (state, record) = (session.state(), &session.state().cluster);
         subject.image.clone_from(&state.ccm_image);
         subject.image_digest.clone_from(&state.ccm_image_digest);
@@ -41,22 +47,40 @@ pub(super) fn subject(
         subject.kind_version = about.kind_version;
         subject.node_image = about.node_image;
         subject.node_image_digest = about.node_image_digest;
-        subject.changes = session.ccm().rendered(Form::Replicas).map(|r| r.changes).unwrap_or_default();
-        subject.changes.extend(state.changes.iter().cloned());
-        subject.changes.extend(framework_notes(suites, plan.profile.framework));
-        if plan.profile.instance_cache != Limits::INSTANCE_CACHE {
-            let age = HumanDuration(plan.profile.instance_cache);
-            subject.changes.push(format!("what it knows of a machine may be {age} old, as the profile says"));
-        }
-        if plan.profile.location.fixed {
-            subject.changes.push("zone and region are the profile's for every machine".to_owned());
-        }
-        let budgets = plan.profile.budgets.iter();
-        subject.changes.extend(budgets.map(|(budget, limit)| {
-            format!("budget {budget} is {}, as the profile asks for", HumanDuration(*limit))
-        }));
+        let rendered = session.ccm().rendered(Form::Replicas);
+        subject.settings.extend(rendered.map(|rendered| rendered.changes).unwrap_or_default());
+        subject.settings.extend(state.changes.iter().cloned());
+        let notes = framework_notes(suites, plan.profile.framework);
+        let told = |note: String| Setting::told("framework", note, SetBy::Profile);
+        subject.settings.extend(notes.into_iter().map(told));
     }
     subject
+}
+
+/// What became of a setting that left something to choose.
+fn effective(settings: &mut [Setting], name: &str, value: String) {
+    if let Some(setting) = settings.iter_mut().find(|one| one.setting == name) {
+        setting.value = value;
+    }
+}
+
+/// The settings of a plan, of which those that leave checks out ask less than the contract does.
+pub fn in_force(settings: &[Setting], planned: &[Planned]) -> Vec<Setting> {
+    let is_left_out = |one: &&Planned| matches!(one.choice, Choice::Skip(SkipReason::Deselected, _));
+    let left_out = planned.iter().filter(is_left_out).count();
+    let mut settings = settings.to_vec();
+    if left_out == 0 {
+        return settings;
+    }
+    let mut selecting: Vec<&mut Setting> =
+        settings.iter_mut().filter(|one| one.setting.starts_with(SELECT)).collect();
+    selecting.iter_mut().for_each(|one| one.bearing = Bearing::Looser);
+    if selecting.is_empty() {
+        let value = format!("leaves {left_out} of {} checks out", planned.len());
+        let filter = Setting::told("test filter", value, SetBy::Option);
+        settings.push(Setting { bearing: Bearing::Looser, ..filter });
+    }
+    settings
 }
 
 /// Identifies the set of checks.
@@ -66,4 +90,35 @@ fn check_set(suites: &[Suite]) -> String {
         hash.update(format!("{} {} {}\n", check.id, check.level, check.title));
     }
     hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::Level;
+
+    fn check() -> &'static crate::cx::Check {
+        const CHECK: &crate::cx::Check =
+            &crate::cx::Check::must("A-01", "a claim", "a source", |_| Box::pin(async { Ok(()) }));
+        CHECK
+    }
+
+    fn planned(choice: Choice) -> Planned {
+        Planned { suite: "a", check: check(), level: Level::Must, choice }
+    }
+
+    #[test]
+    fn what_leaves_checks_out_relaxes_and_a_filter_of_tests_too() {
+        let skip = Setting::told("select.skip", "B-*", SetBy::Option);
+        let all = [planned(Choice::Selected)];
+        let out = [planned(Choice::Skip(SkipReason::Deselected, "left out".to_owned())), all[0].clone()];
+        let relaxed = |settings: &[Setting], planned: &[Planned]| -> Vec<String> {
+            let settings = in_force(settings, planned);
+            settings.iter().filter(|one| one.relaxes()).map(ToString::to_string).collect()
+        };
+        let settings = [Setting::told("jobs", 1, SetBy::Option), skip];
+        assert_eq!(relaxed(&settings, &all), [""; 0], "it names nothing that is there");
+        assert_eq!(relaxed(&settings, &out), ["select.skip B-* (option)"]);
+        assert_eq!(relaxed(&settings[..1], &out), ["test filter leaves 1 of 2 checks out (option)"]);
+    }
 }

@@ -22,7 +22,7 @@ pub(crate) use record::disturbance;
 pub use state::{CcmState, FOLDER_PREFIX, NodeRole, ReplicaRecord, RunDir, RunState, StateError};
 pub use uninitialised::Network;
 
-use crate::ccm::{Ccm, CcmError, Form, Manifests, Surroundings, WorkloadHint};
+use crate::ccm::{Ccm, CcmError, Flag, Form, Manifests, Surroundings, WorkloadHint};
 use crate::check::{Facility, Stop, chain};
 use crate::cloud::Cloud;
 use crate::cluster::{Cluster, ContainerOp, Machine, Operation};
@@ -417,8 +417,10 @@ pub(crate) fn surroundings(plan: &RunPlan, state: &RunState) -> Surroundings {
     let flags = plan
         .ccm_arguments()
         .iter()
-        .filter_map(|flag| flag.trim_start_matches('-').split_once('='))
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .filter_map(|(flag, from)| {
+            let (name, value) = flag.trim_start_matches('-').split_once('=')?;
+            Some(Flag { name: name.to_owned(), value: value.to_owned(), from: *from })
+        })
         .collect();
     Surroundings {
         placeholders,

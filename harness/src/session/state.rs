@@ -3,6 +3,7 @@
 use crate::ccm::{Form, LeaseKey, Replica};
 use crate::cloud::CloudRecord;
 use crate::cluster::ClusterRecord;
+use crate::ledger::Setting;
 use crate::secrets::Secrets;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions, TryLockError};
@@ -106,8 +107,8 @@ pub struct RunState {
     pub served_minor: u32,
     /// Roles of the nodes as kubeadm made them.
     pub roles: Vec<NodeRole>,
-    /// What the backend changes in how the CCM runs, one sentence each.
-    pub changes: Vec<String>,
+    /// What the backend changes in how the CCM runs.
+    pub changes: Vec<Setting>,
 }
 
 impl RunState {

@@ -6,9 +6,10 @@ mod list;
 mod work;
 
 use super::arguments::ControlOptions;
+use super::given::planned;
 use crate::check::chain;
 use crate::cluster::facts;
-use crate::config::{Keep, Offer, Problems, RunFile, RunPlan, Source, plan as plan_run, plan_over};
+use crate::config::{Given, Keep, Offer, Problems, RunFile, RunPlan, Source, plan};
 use crate::cx::Suite;
 use crate::events::{EVENTS_FILE, Events};
 use crate::report::exit;
@@ -74,11 +75,11 @@ impl fmt::Display for Tally {
 
 pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> ExitCode {
     let (with_mutants, with_nothing) = match (
-        plan_run(&Source::Defaults, overrides(options, MUTANTS)),
-        plan_run(&Source::Defaults, overrides(options, crate::config::NULL_PROFILE)),
+        planned(&Source::Defaults, overrides(options, MUTANTS)),
+        planned(&Source::Defaults, overrides(options, crate::config::NULL_PROFILE)),
     ) {
         (Ok(with_mutants), Ok(with_nothing)) => (with_mutants, with_nothing),
-        (Err(problems), _) | (_, Err(problems)) => return refuse(&problems),
+        (Err(code), _) | (_, Err(code)) => return code,
     };
     let everything =
         match plan_checks(suites, &with_mutants, &Offer::declared(&with_mutants.profile.capabilities)) {
@@ -160,8 +161,9 @@ fn work(
             let text = |problems: Problems| format!("stranger {}: {problems}", one.stranger);
             let mut over = one.profile.clone();
             over.insert("environment".to_owned(), json!({STRANGER_VARIABLE: one.stranger}));
-            let plan = plan_over(&Source::Defaults, overrides(options, MUTANTS), &over).map_err(text)?;
-            let mut plan = plan.on(with_mutants.cluster.clone());
+            let typed = overrides(options, MUTANTS);
+            let given = Given { typed, over_profile: over, ..Given::default() };
+            let mut plan = plan(&Source::Defaults, given).map_err(text)?.on(with_mutants.cluster.clone());
             plan.output = plan.output.join(&one.stranger);
             let offer = Offer::declared(&plan.profile.capabilities);
             let planned = plan_checks(suites, &plan, &offer).map_err(text)?;

@@ -35,6 +35,7 @@ fn full() -> RunFile {
             budgets: BTreeMap::from([(Budget::Watch, HumanDuration(Duration::from_secs(5)))]),
         },
         require_complete: Some(true),
+        certify: Some(true),
         timing: Some(Timing::Default),
     }
 }

@@ -5,6 +5,7 @@ mod merging;
 mod profiles;
 mod run_files;
 mod selection;
+mod settings;
 mod yaml_text;
 
 use super::{Problems, RunFile, RunPlan, Source, WantedCluster, plan};

@@ -9,6 +9,7 @@ use crate::images::{
     Engine, Folders, IMAGE_REGISTRY, ImageError, ImageSource, PreparedImage, Program, RunId, file_digest,
     of_commands, own_program, prepare, static_binary,
 };
+use crate::ledger::{SetBy, Setting};
 use crate::session::{RunDir, SessionError, load_manifests};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -127,9 +128,10 @@ impl Prepared {
         let own_address = format!("--{BIND_ADDRESS}=${{NODE_LOOPBACK}}");
         let more_arguments: Vec<String> =
             profile.accepts(BIND_ADDRESS).then_some(own_address).into_iter().collect();
-        let mut changes = vec![format!("image {reference} is the program {}", path.display())];
+        let by_us = |what: String| Setting::of_manifests(what, SetBy::Harness);
+        let mut changes = vec![by_us(format!("image {reference} is the program {}", path.display()))];
         if !more_arguments.is_empty() {
-            changes.push(format!("--{BIND_ADDRESS} is the loopback address of the simulated machine"));
+            changes.push(by_us(format!("--{BIND_ADDRESS} is the loopback address of the simulated machine")));
         }
         let program =
             ProgramImage { image: reference.clone(), program: path, first_arguments, more_arguments };
@@ -155,8 +157,8 @@ pub(super) struct Artifacts {
     pub(super) idle_image: String,
     /// Programs that stand for images.
     pub(super) programs: Vec<ProgramImage>,
-    /// What this changes in how the CCM runs, one sentence each.
-    pub(super) changes: Vec<String>,
+    /// What this changes in how the CCM runs.
+    pub(super) changes: Vec<Setting>,
     /// Images, where the backend runs those.
     pub(super) images: Option<Images>,
 }

@@ -1,0 +1,70 @@
+//! What a run that is to certify refuses from the start.
+
+use super::planned::Planned;
+use super::subject::in_force;
+use crate::cluster::{Fidelity, facts};
+use crate::config::{Origin, Problem, Problems, RunPlan};
+
+/// Refuses everything that would make the result partial and is known before anything is started: what is looser than the
+/// contract, checks left out, a cluster that certifies nothing.
+///
+/// # Errors
+/// All reasons together, where the plan is to certify and there are some.
+pub(super) fn certifies(plan: &RunPlan, planned: &[Planned]) -> Result<(), Problems> {
+    if !plan.certify {
+        return Ok(());
+    }
+    let refused = |key: &str, what: String| Problem { origin: Origin::Settings, key: key.to_owned(), what };
+    let settings = in_force(&plan.settings, planned);
+    let relaxed = settings.iter().filter(|one| one.relaxes()).map(|one| {
+        let contract = one.contract.as_ref().map_or_else(
+            || "leaves checks out".to_owned(),
+            |contract| format!("is looser than the contract's {contract}"),
+        );
+        refused(&one.setting, format!("{} {contract} ({}); 'certify' refuses it", one.value, one.from))
+    });
+    let mut problems: Vec<Problem> = relaxed.collect();
+    let backend = plan.cluster.backend();
+    if facts(backend).fidelity == Fidelity::Simulated {
+        let what = format!("{backend} is a simulation, which certifies nothing; take '--cluster kind'");
+        problems.push(refused("cluster.backend", what));
+    }
+    if problems.is_empty() { Ok(()) } else { Err(Problems(problems)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{BackendChoice, BackendKind, ClusterKeys, LimitKeys, RunFile, Source, plan};
+
+    fn refused(backend: BackendChoice, typed: RunFile) -> String {
+        let cluster = ClusterKeys { backend: Some(backend), ..ClusterKeys::default() };
+        let wanted = plan(&Source::Defaults, RunFile { cluster, ..typed }).expect("a plan");
+        let settled = wanted.cluster.clone().settled(match backend {
+            BackendChoice::Embedded => BackendKind::Embedded,
+            _ => BackendKind::Kind,
+        });
+        certifies(&wanted.on(settled), &[]).map_or_else(|problems| problems.to_string(), |()| String::new())
+    }
+
+    #[test]
+    fn everything_that_is_looser_is_refused_at_once() {
+        let limits = LimitKeys { scale: Some(2.0), ..LimitKeys::default() };
+        let loose = RunFile { limits, ..RunFile::default() };
+        assert_eq!(refused(BackendChoice::Embedded, loose.clone()), "", "it does not certify");
+        let why = refused(BackendChoice::Embedded, RunFile { certify: Some(true), ..loose });
+        for part in [
+            "limits.scale: 2 is looser than the contract's 1 (option)",
+            "limits.budgets.watch: 20s is looser than the contract's 10s (option)",
+            "cluster.backend: embedded is a simulation",
+        ] {
+            assert!(why.contains(part), "{part} is not in {why}");
+        }
+    }
+
+    #[test]
+    fn the_contracts_own_limits_on_real_kubelets_are_not_refused() {
+        let certify = RunFile { certify: Some(true), ..RunFile::default() };
+        assert_eq!(refused(BackendChoice::Kind, certify), "");
+    }
+}
