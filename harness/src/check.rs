@@ -64,6 +64,41 @@ pub enum Capability {
     Affinity,
     /// Its load balancers admit `loadBalancerSourceRanges` only.
     SourceRanges,
+    /// It implements `Clusters`.
+    Clusters,
+    /// Nodes get labels of the cloud's own.
+    AdditionalLabels,
+    /// Load balancer status says `ipMode`.
+    IpMode,
+    /// Several Services share one load balancer.
+    SharedLb,
+    /// Its load balancers carry UDP.
+    Udp,
+    /// Its load balancers carry SCTP.
+    Sctp,
+    /// It serves `/healthz` and `/metrics` on its secure port.
+    SecurePort,
+}
+
+impl Capability {
+    /// Every capability.
+    pub const ALL: &[Capability] = &[
+        Capability::Instances,
+        Capability::Zones,
+        Capability::LoadBalancer,
+        Capability::Routes,
+        Capability::LeaderElection,
+        Capability::DualStack,
+        Capability::Affinity,
+        Capability::SourceRanges,
+        Capability::Clusters,
+        Capability::AdditionalLabels,
+        Capability::IpMode,
+        Capability::SharedLb,
+        Capability::Udp,
+        Capability::Sctp,
+        Capability::SecurePort,
+    ];
 }
 
 impl fmt::Display for Capability {
@@ -79,6 +114,13 @@ impl fmt::Display for Capability {
             Capability::DualStack => "dual-stack",
             Capability::Affinity => "affinity",
             Capability::SourceRanges => "source-ranges",
+            Capability::Clusters => "clusters",
+            Capability::AdditionalLabels => "additional-labels",
+            Capability::IpMode => "ip-mode",
+            Capability::SharedLb => "shared-lb",
+            Capability::Udp => "udp",
+            Capability::Sctp => "sctp",
+            Capability::SecurePort => "secure-port",
         })
     }
 }
@@ -154,6 +196,9 @@ pub struct Check<Cx: 'static> {
     pub served: Served,
     /// The framework's version from which on the claim holds as it stands; `None`: of every version.
     pub since: Option<Since>,
+    /// Whether it holds up a loop of the CCM that works through all objects one after the other, whatever number of workers
+    /// there is.
+    pub holds_up: bool,
     /// Where the requirement comes from.
     pub source: &'static str,
     /// The least wall time a passing run takes, seconds, where a quiet window or back-off dictates one; else 0.
@@ -205,6 +250,7 @@ impl<Cx: 'static> Check<Cx> {
             facilities: Facilities::of(SEEN),
             served: Served::Always,
             since: None,
+            holds_up: false,
             source,
             takes_s: 0,
             run,
@@ -245,6 +291,12 @@ impl<Cx: 'static> Check<Cx> {
     /// then runs beside strangers only where the CCM has workers for all of them.
     pub const fn disturbs(&self) -> bool {
         self.facilities.contains(Facility::Faults) || self.facilities.contains(Facility::Barriers)
+    }
+
+    /// Holds up a loop of the CCM that works through all objects one after the other: it never runs beside strangers.
+    pub const fn holds_up_a_loop(mut self) -> Check<Cx> {
+        self.holds_up = true;
+        self
     }
 
     /// Watches the leader crash, together with others that do.

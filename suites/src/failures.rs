@@ -1,8 +1,9 @@
 //! What a cloud may do instead of answering a look-up (contract NODE-INIT-10, NODE-LIFE-03).
 
-use harness::check::{Body, Capability, CheckId, Facility};
-use harness::cloud::Effect;
-use harness::cx::{Check, CheckCx};
+use harness::check::{Body, Capability, CheckId, Facility, Stop};
+use harness::cloud::{Effect, Op};
+use harness::cx::{Check, CheckCx, Fault, Subject, met_by};
+use std::time::Duration;
 
 /// How long a look-up meets silence before its connection is closed. A client with a shorter deadline times out by
 /// itself. It is short because a CCM with one worker does nothing else meanwhile, for no other check either.
@@ -47,6 +48,17 @@ pub(crate) const fn for_each_failure(
         at += 1;
     }
     checks
+}
+
+/// That a fault of a machine's look-ups is met, within so long.
+///
+/// # Errors
+/// As the wait; [`Stop::NotObservable`] when the CCM lists all instances instead: faults of one machine then meet no call.
+pub(crate) async fn is_met(cx: &CheckCx, fault: &Fault<'_>, limit: Duration) -> Result<(), Stop> {
+    let Err(stop) = fault.becomes(met_by(1)).within(limit).await else { return Ok(()) };
+    let lists = !cx.cloud().calls().of(&[Op::InstanceList]).list().await?.is_empty();
+    let why = "the CCM lists instances instead of looking one up, and a fault in listing would disturb all checks";
+    Err(if lists { Stop::NotObservable(why.to_owned()) } else { stop })
 }
 
 const fn of_failure(

@@ -7,6 +7,9 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::str::FromStr;
 
+/// Environment variable naming the run file for `cargo test --test e2e`.
+pub const CONFIG_VARIABLE: &str = "CCM_CONFORMANCE_CONFIG";
+
 /// Environment variable that chooses the cluster where no option does: `auto`, `kind`, `embedded` or `existing`.
 pub const CLUSTER_VARIABLE: &str = "CCM_CONFORMANCE_CLUSTER";
 

@@ -15,7 +15,7 @@ mod run;
 mod schema;
 mod test;
 
-pub use given::CLUSTER_VARIABLE;
+pub use given::{CLUSTER_VARIABLE, CONFIG_VARIABLE};
 
 use crate::cx::Suite;
 use crate::images::set_own_program;
@@ -26,9 +26,6 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
-
-/// Environment variable naming the run file for `cargo test --test e2e`.
-pub const CONFIG_VARIABLE: &str = "CCM_CONFORMANCE_CONFIG";
 
 /// A command of the program that is a program of its own, with arguments and exit codes of its own.
 #[derive(Clone, Copy, Debug)]

@@ -3,8 +3,7 @@
 //! The first is one process: the same run as `ccm-conformance run`, with libtest's arguments. Nextest starts a process
 //! per check: they share one environment, which a keeper brings up and takes down (see [`super::keeper`]).
 
-use super::CONFIG_VARIABLE;
-use super::given::planned;
+use super::given::{CONFIG_VARIABLE, planned};
 use super::keeper::{self, Shared};
 use crate::check::chain;
 use crate::config::{Choice, Offer, RunFile, RunPlan, Source, WantedCluster};

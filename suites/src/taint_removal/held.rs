@@ -1,6 +1,6 @@
 //! Nodes that have to stay tainted for a while: the cloud fails, or does not know the Node's address.
 
-use crate::failures::{FAILURES, for_each_failure};
+use crate::failures::{FAILURES, for_each_failure, is_met};
 use crate::joining::ccm_initialises_others;
 use harness::check::{Capability, Stop, Verdict};
 use harness::cloud::Op;
@@ -34,10 +34,7 @@ async fn waits_out_a_cloud_error(cx: &CheckCx, failure: usize) -> Verdict {
     // A look-up may go by name or by id; a listing is not about one object and stays whole.
     let fault = machine.cloud().meets(failure.name, failure.effects).to(&[Op::InstanceGet]).await?;
     let node = cx.node(machine.node()).await?;
-    if let Err(stop) = fault.hits(1).await {
-        let lists = !cx.cloud().calls().of(&[Op::InstanceList]).list().await?.is_empty();
-        return Err(if lists { only_lists() } else { stop });
-    }
+    is_met(cx, &fault, cx.limits().watch()).await?;
     let outage = cx.limits().quiet_nodes();
     node.keeps(untouched()).within(outage).when("while its machine cannot be looked up").await?;
     fault.clear().await?;
@@ -46,12 +43,6 @@ async fn waits_out_a_cloud_error(cx: &CheckCx, failure: usize) -> Verdict {
     let recovery = node.becomes(initialised()).within(cx.limits().nodes_after(began.elapsed()));
     recovery.when("without a restart, once the cloud answers again").await?;
     Ok(())
-}
-
-fn only_lists() -> Stop {
-    let why =
-        "the CCM lists instances instead of looking one up, and a fault in listing would disturb all checks";
-    Stop::NotObservable(why.to_owned())
 }
 
 async fn insists_on_the_provided_ip(cx: &CheckCx) -> Verdict {

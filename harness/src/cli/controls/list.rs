@@ -24,6 +24,9 @@ pub(super) struct Stranger {
     pub(super) stranger: String,
     /// What it does otherwise.
     pub(super) what: String,
+    /// Whether its program is the reference CCM as it is: only what its profile and its cloud say is otherwise.
+    #[serde(default)]
+    pub(super) as_is: bool,
     /// What its profile says otherwise.
     #[serde(default)]
     pub(super) profile: Map<String, Value>,
@@ -101,6 +104,7 @@ mod tests {
         let of = |checks: &[&str]| Stranger {
             stranger: "S".to_owned(),
             what: "w".to_owned(),
+            as_is: false,
             profile: Map::new(),
             cloud: Settings::default(),
             jobs: None,

@@ -160,7 +160,9 @@ fn work(
         for one in list::strangers(&options.stranger)? {
             let text = |problems: Problems| format!("stranger {}: {problems}", one.stranger);
             let mut over = one.profile.clone();
-            over.insert("environment".to_owned(), json!({STRANGER_VARIABLE: one.stranger}));
+            if !one.as_is {
+                over.insert("environment".to_owned(), json!({STRANGER_VARIABLE: one.stranger}));
+            }
             let typed = overrides(options, MUTANTS);
             let given = Given { typed, over_profile: over, ..Given::default() };
             let mut plan = plan(&Source::Defaults, given).map_err(text)?.on(with_mutants.cluster.clone());

@@ -103,8 +103,8 @@ impl Expected {
                 Some(format!("{id}\n      {}", lines.join("\n      ")))
             }
             (Expected::NoFailure, Outcome::Error { message }) => {
-                let lines: Vec<&str> = message.lines().take(3).collect();
-                Some(format!("{id}: environment error\n      {}", lines.join("\n      ")))
+                let words: String = message.lines().next().unwrap_or_default().chars().take(400).collect();
+                Some(format!("{id}: environment error\n      {words}"))
             }
         }
     }
