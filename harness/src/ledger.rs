@@ -110,6 +110,9 @@ pub struct Subject {
     pub framework_version: Option<String>,
     /// Declared capabilities.
     pub capabilities: Vec<String>,
+    /// Keys of the profile that promise what no check judges: the result is at most partial.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub declared_not_judged: Vec<String>,
     /// Fake cloud's dialect.
     pub dialect: String,
     /// Cluster backend, e.g. `kind`.
@@ -198,7 +201,7 @@ pub enum Conformance {
 
 impl Ledger {
     /// The verdict: a failed MUST decides; else anything of level MUST not judged makes it partial, and so does a check
-    /// of any level that was left out, a setting looser than the contract, and a simulated cluster;
+    /// of any level that was left out, a declaration that no check judges, a setting looser than the contract, and a simulated cluster;
     /// an environment with no judged MUST at all is not judged.
     pub fn conformance(&self) -> Conformance {
         let musts = || self.entries.iter().filter(|e| e.level == Level::Must);
@@ -208,7 +211,8 @@ impl Ledger {
         if self.environment_error.is_some() || !musts().any(|e| matches!(e.outcome, Outcome::Pass)) {
             return Conformance::NotJudged;
         }
-        let unjudged = self.entries.iter().any(Entry::is_unjudged);
+        let unjudged =
+            self.entries.iter().any(Entry::is_unjudged) || !self.subject.declared_not_judged.is_empty();
         if unjudged || self.subject.simulated || self.subject.relaxed().next().is_some() {
             Conformance::Partial
         } else {

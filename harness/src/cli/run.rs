@@ -2,10 +2,10 @@
 
 use super::arguments::RunOptions;
 use super::given::planned;
-use crate::config::{BackendKind, Choice, DesiredCluster, Image, Offer};
+use crate::config::{BackendKind, Choice, DesiredCluster, Image, Offer, declared_not_judged};
 use crate::cx::Suite;
 use crate::report::exit;
-use crate::run::{Libtest, Run, execute, in_force, plan_checks, refuse, selected};
+use crate::run::{Libtest, Run, execute, in_force, judged, plan_checks, refuse, selected};
 use crate::session::{expected_boot, load_manifests};
 use libtest_mimic::Arguments;
 use std::io::Write;
@@ -32,7 +32,7 @@ pub(super) fn plan(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
         Err(code) => return code,
         Ok(plan) => plan,
     };
-    let checks = match plan_checks(suites, &plan, &Offer::declared(&plan.profile.capabilities)) {
+    let checks = match plan_checks(suites, &plan, &Offer::declared(&plan.profile)) {
         Err(problems) => return refuse(&problems),
         Ok(checks) => checks,
     };
@@ -82,6 +82,10 @@ pub(super) fn plan(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
     text.push_str(&format!("timing     {}, {} checks side by side\n", plan.timing, plan.jobs));
     for relaxed in in_force(&plan.settings, &checks).iter().filter(|one| one.relaxes()) {
         text.push_str(&format!("relaxed    {relaxed}\n"));
+    }
+    let unjudged = declared_not_judged(&plan.profile, &judged(suites));
+    if !unjudged.is_empty() {
+        text.push_str(&format!("unjudged   declared, and no check judges it: {}\n", unjudged.join(", ")));
     }
     text.push_str(&format!("output     {}\n\n", plan.output.display()));
     for one in selected(&checks) {

@@ -56,7 +56,7 @@ pub(super) fn main(suites: &'static [Suite], package: &Path) -> ExitCode {
 
 /// Names and ignored flags from the profile alone: needs no cluster.
 fn listing(suites: &'static [Suite], plan: &RunPlan<WantedCluster>, arguments: &Arguments) -> ExitCode {
-    match plan_checks(suites, plan, &Offer::declared(&plan.profile.capabilities)) {
+    match plan_checks(suites, plan, &Offer::declared(&plan.profile)) {
         Err(problems) => refuse(&problems),
         Ok(planned) => {
             let mut trials: Vec<Trial> = selected(&planned)
@@ -76,7 +76,7 @@ fn one_of_many(
     arguments: &Arguments,
     shared: &Shared,
 ) -> ExitCode {
-    let planned = match plan_checks(suites, &plan, &Offer::declared(&plan.profile.capabilities)) {
+    let planned = match plan_checks(suites, &plan, &Offer::declared(&plan.profile)) {
         Err(problems) => return refuse(&problems),
         Ok(planned) => planned,
     };

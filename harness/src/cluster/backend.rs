@@ -3,7 +3,7 @@
 
 use super::error::ClusterError;
 use super::operation::Operation;
-use super::record::ClusterRecord;
+use super::record::{CloudSite, ClusterRecord};
 use super::spec::ClusterSpec;
 use futures::FutureExt;
 use futures::future::{BoxFuture, LocalBoxFuture};
@@ -79,6 +79,15 @@ pub trait Backend: Send + Sync + Debug {
     /// Something is missing, with the way to get it.
     fn preflight(&self) -> LocalBoxFuture<'_, Result<Vec<String>, ClusterError>> {
         futures::future::ready(Ok(Vec::new())).boxed_local()
+    }
+
+    /// Where a cloud can be started while the cluster still comes up, made ready for it; `None` where only the running
+    /// cluster shows that. Asked before `up`.
+    ///
+    /// # Errors
+    /// The place could not be made.
+    fn cloud_site(&self) -> LocalBoxFuture<'_, Result<Option<CloudSite>, ClusterError>> {
+        futures::future::ready(Ok(None)).boxed_local()
     }
 
     /// Brings the cluster up, as far as its API server answers and its Nodes are registering.

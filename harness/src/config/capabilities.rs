@@ -68,8 +68,8 @@ impl Default for Capabilities {
 }
 
 impl Capabilities {
-    /// The needs of checks that these meet.
-    pub fn met(&self) -> BTreeSet<Capability> {
+    /// The needs of checks that these meet; [`super::Profile::declares`] knows those of other keys, too.
+    pub(super) fn met(&self) -> BTreeSet<Capability> {
         [
             (Capability::Instances, self.instances != Instances::None),
             (Capability::Shutdown, self.instances != Instances::None && self.shutdown),
@@ -81,6 +81,12 @@ impl Capabilities {
             (Capability::DualStack, self.dual_stack),
             (Capability::Affinity, self.affinity),
             (Capability::SourceRanges, self.source_ranges),
+            (Capability::Clusters, self.clusters),
+            (Capability::AdditionalLabels, self.additional_labels),
+            (Capability::IpMode, self.ip_mode),
+            (Capability::SharedLb, self.shared_lb),
+            (Capability::Udp, self.load_balancer && self.protocols.contains(&Protocol::Udp)),
+            (Capability::Sctp, self.load_balancer && self.protocols.contains(&Protocol::Sctp)),
         ]
         .into_iter()
         .filter_map(|(capability, declared)| declared.then_some(capability))

@@ -8,6 +8,7 @@ use super::paths::looks_like_path;
 use super::problem::did_you_mean;
 use super::profile_file::{Deviation, Lease, Location, Workload};
 use super::words::{AddressType, Budget, CcmCommand, Deployment, Ownership};
+use crate::check::Capability;
 use crate::files;
 use fake_cloud::dialects::{self, InstanceIds};
 use std::collections::{BTreeMap, BTreeSet};
@@ -186,6 +187,13 @@ impl Profile {
     /// The provider id of the machine of that name.
     pub fn provider_id_of(&self, machine: &str) -> String {
         self.provider_id.render(&self.instance_ids().make(machine))
+    }
+
+    /// Everything it declares that checks may need.
+    pub fn declares(&self) -> BTreeSet<Capability> {
+        let mut all = self.capabilities.met();
+        all.extend((self.secure_port != 0).then_some(Capability::SecurePort));
+        all
     }
 
     /// Whether nothing is deployed: the null profile, or a CCM that runs already.

@@ -2,7 +2,6 @@
 //!
 //! Pure: the same inputs give the same choice, in every process of a run.
 
-use super::capabilities::Capabilities;
 use super::problem::{Origin, Problem, Problems, near};
 use super::profile::Profile;
 use crate::check::{Capability, Check, Facilities, Facility, Served, Suite, row_of};
@@ -55,8 +54,8 @@ pub struct Offer {
 
 impl Offer {
     /// What is known from the profile alone.
-    pub fn declared(capabilities: &Capabilities) -> Offer {
-        Offer { capabilities: capabilities.met(), facilities: None, cloud: None, served_minor: None }
+    pub fn declared(profile: &Profile) -> Offer {
+        Offer { capabilities: profile.declares(), facilities: None, cloud: None, served_minor: None }
     }
 }
 

@@ -112,6 +112,7 @@ fn facts(subject: &Subject) -> Vec<Property> {
         manifests_sha256,
         framework_version,
         capabilities,
+        declared_not_judged,
         dialect,
         backend,
         simulated: _,
@@ -151,6 +152,8 @@ fn facts(subject: &Subject) -> Vec<Property> {
     .collect();
     properties
         .extend(framework_version.iter().map(|version| Property::new("framework-version", text(version))));
+    let unjudged = |key: &String| Property::new("declared-not-judged", text(key));
+    properties.extend(declared_not_judged.iter().map(unjudged));
     properties.extend(certify.then(|| Property::new("certify", "true")));
     let setting = |one: &Setting| Property::new("setting", text(&one_line(&one.to_string())));
     properties.extend(settings.iter().map(setting));

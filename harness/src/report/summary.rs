@@ -56,11 +56,14 @@ fn verdict(ledger: &Ledger, text: &mut String) {
     }
 }
 
-/// What was relaxed, in one line.
+/// What was relaxed, and what is declared and not judged, in one line each.
 fn relaxed(ledger: &Ledger, text: &mut String) {
     let relaxed: Vec<String> = ledger.subject.relaxed().map(ToString::to_string).collect();
     if !relaxed.is_empty() {
         put!(text, "relaxed, so at most partial: {}", relaxed.join(", "));
+    }
+    if let Some(declared) = wording::declared_not_judged(ledger) {
+        put!(text, "{declared}; so at most partial");
     }
 }
 

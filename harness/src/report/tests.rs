@@ -55,6 +55,7 @@ fn subject() -> Subject {
         manifests_sha256: String::from("2222"),
         framework_version: Some(String::from("1.36")),
         capabilities: vec![String::from("instances=v2"), String::from("loadBalancer")],
+        declared_not_judged: Vec::new(),
         dialect: String::from("native"),
         backend: String::from("kind"),
         simulated: false,
@@ -157,6 +158,18 @@ fn a_setting_looser_than_the_contract_makes_a_run_partial_and_stands_in_one_line
     let text = to_yaml(&ledger).expect("YAML");
     assert!(text.contains("relaxed: limits.budgets.watch 20s (contract: 10s; run file)"), "{text}");
     assert_eq!(parse(&text, Path::new("report.yaml")).expect("a report"), ledger);
+}
+
+#[test]
+fn what_is_declared_and_not_judged_makes_a_run_partial_and_is_named() {
+    let mut ledger = only(|id| id == "NODE-INIT-01");
+    ledger.subject.declared_not_judged = vec!["capabilities.routes".to_owned(), "securePort".to_owned()];
+    assert_eq!(ledger.conformance(), Conformance::Partial);
+    let text = "declared, not judged: capabilities.routes, securePort";
+    assert!(summary(&ledger).contains(&format!("\n{text}; so at most partial\n")), "{}", summary(&ledger));
+    let yaml = to_yaml(&ledger).expect("YAML");
+    assert!(yaml.contains(&format!("- why: \"{text}\"")), "{yaml}");
+    assert_eq!(parse(&yaml, Path::new("report.yaml")).expect("a report"), ledger);
 }
 
 #[test]

@@ -59,7 +59,8 @@ pub fn because(ledger: &Ledger) -> Vec<(String, String)> {
         Conformance::Partial => {
             let simulated = ledger.subject.simulated.then(|| (String::new(), SIMULATED.to_owned()));
             let relaxed = ledger.subject.relaxed().map(|one| (String::new(), format!("relaxed: {one}")));
-            simulated.into_iter().chain(relaxed).chain(unjudged()).collect()
+            let declared = declared_not_judged(ledger).map(|what| (String::new(), what));
+            simulated.into_iter().chain(relaxed).chain(declared).chain(unjudged()).collect()
         }
         Conformance::NotConformant => {
             let failed =
@@ -76,6 +77,12 @@ pub fn because(ledger: &Ledger) -> Vec<(String, String)> {
             reasons
         }
     }
+}
+
+/// What the profile promises and nobody judges, in one line.
+pub(super) fn declared_not_judged(ledger: &Ledger) -> Option<String> {
+    let keys = &ledger.subject.declared_not_judged;
+    (!keys.is_empty()).then(|| format!("declared, not judged: {}", keys.join(", ")))
 }
 
 /// The checks that keep the result from being complete.

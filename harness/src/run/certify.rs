@@ -1,16 +1,17 @@
 //! What a run that is to certify refuses from the start.
 
 use super::planned::Planned;
-use super::subject::in_force;
+use super::subject::{in_force, judged};
 use crate::cluster::{Fidelity, facts};
-use crate::config::{Origin, Problem, Problems, RunPlan};
+use crate::config::{Origin, Problem, Problems, RunPlan, declared_not_judged};
+use crate::cx::Suite;
 
 /// Refuses everything that would make the result partial and is known before anything is started: what is looser than the
-/// contract, checks left out, a cluster that certifies nothing.
+/// contract, checks left out, declarations that no check judges, a cluster that certifies nothing.
 ///
 /// # Errors
 /// All reasons together, where the plan is to certify and there are some.
-pub(super) fn certifies(plan: &RunPlan, planned: &[Planned]) -> Result<(), Problems> {
+pub(super) fn certifies(suites: &[Suite], plan: &RunPlan, planned: &[Planned]) -> Result<(), Problems> {
     if !plan.certify {
         return Ok(());
     }
@@ -24,6 +25,11 @@ pub(super) fn certifies(plan: &RunPlan, planned: &[Planned]) -> Result<(), Probl
         refused(&one.setting, format!("{} {contract} ({}); 'certify' refuses it", one.value, one.from))
     });
     let mut problems: Vec<Problem> = relaxed.collect();
+    let promises = declared_not_judged(&plan.profile, &judged(suites));
+    problems.extend(promises.into_iter().map(|key| {
+        let what = "the profile declares it, and no check judges it".to_owned();
+        Problem { origin: Origin::File { path: plan.profile.file.clone(), line: None }, key, what }
+    }));
     let backend = plan.cluster.backend();
     if facts(backend).fidelity == Fidelity::Simulated {
         let what = format!("{backend} is a simulation, which certifies nothing; take '--cluster kind'");
@@ -44,7 +50,8 @@ mod tests {
             BackendChoice::Embedded => BackendKind::Embedded,
             _ => BackendKind::Kind,
         });
-        certifies(&wanted.on(settled), &[]).map_or_else(|problems| problems.to_string(), |()| String::new())
+        certifies(&[], &wanted.on(settled), &[])
+            .map_or_else(|problems| problems.to_string(), |()| String::new())
     }
 
     #[test]
@@ -54,6 +61,7 @@ mod tests {
         assert_eq!(refused(BackendChoice::Embedded, loose.clone()), "", "it does not certify");
         let why = refused(BackendChoice::Embedded, RunFile { certify: Some(true), ..loose });
         for part in [
+            "capabilities.zones: the profile declares it, and no check judges it",
             "limits.scale: 2 is looser than the contract's 1 (option)",
             "limits.budgets.watch: 20s is looser than the contract's 10s (option)",
             "cluster.backend: embedded is a simulation",
@@ -65,6 +73,9 @@ mod tests {
     #[test]
     fn the_contracts_own_limits_on_real_kubelets_are_not_refused() {
         let certify = RunFile { certify: Some(true), ..RunFile::default() };
-        assert_eq!(refused(BackendChoice::Kind, certify), "");
+        let why = refused(BackendChoice::Kind, certify);
+        // There are no suites here, so nothing that is declared is judged; and that is all.
+        let others = why.lines().skip(1).filter(|line| !line.contains("no check judges it"));
+        assert_eq!(others.count(), 0, "{why}");
     }
 }

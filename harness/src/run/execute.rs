@@ -39,7 +39,7 @@ pub struct Run {
 /// of events begins, and from there on every end writes both reports: an environment that does not come up, too.
 pub fn execute(run: Run, judging: &mut dyn Judging) -> ExitCode {
     let Run { suites, plan, reproduce, cancel } = run;
-    let offer = Offer::declared(&plan.profile.capabilities);
+    let offer = Offer::declared(&plan.profile);
     let planned = match plan_for(suites, &plan, &offer, judging) {
         Ok(planned) => planned,
         Err(problems) => {
@@ -62,7 +62,7 @@ pub fn execute(run: Run, judging: &mut dyn Judging) -> ExitCode {
     };
     runtime.spawn(watch_signals(cancel.clone()));
     let (plan, chosen) = runtime.block_on(settle(plan));
-    if let Err(problems) = certifies(&plan, &planned) {
+    if let Err(problems) = certifies(suites, &plan, &planned) {
         judging.cannot(&problems.to_string());
         return refuse(&problems);
     }

@@ -2,12 +2,14 @@
 
 use super::planned::{Planned, framework_notes};
 use crate::ccm::{Form, fingerprint};
+use crate::check::Capability;
 use crate::cluster::{Fidelity, facts};
-use crate::config::{BACKEND, CLUSTERS, Choice, RunPlan, SELECT};
+use crate::config::{BACKEND, CLUSTERS, Choice, RunPlan, SELECT, declared_not_judged};
 use crate::cx::Suite;
 use crate::ledger::{Bearing, SetBy, Setting, SkipReason, Subject};
 use crate::session::{Session, load_manifests};
 use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// What was tested.
@@ -24,6 +26,7 @@ pub(super) fn subject(
         manifests_sha256: manifests.map(|m| fingerprint(&m.documents)).unwrap_or_default(),
         framework_version: plan.profile.framework.version(),
         capabilities: plan.profile.capabilities.declared(),
+        declared_not_judged: declared_not_judged(&plan.profile, &judged(suites)),
         dialect: plan.profile.dialect.clone(),
         backend: plan.cluster.backend().to_string(),
         simulated: facts(plan.cluster.backend()).fidelity == Fidelity::Simulated,
@@ -81,6 +84,11 @@ pub fn in_force(settings: &[Setting], planned: &[Planned]) -> Vec<Setting> {
         settings.push(Setting { bearing: Bearing::Looser, ..filter });
     }
     settings
+}
+
+/// The capabilities that some check needs, and so judges.
+pub fn judged(suites: &[Suite]) -> BTreeSet<Capability> {
+    suites.iter().flat_map(Suite::checks).flat_map(|check| check.needs.iter().copied()).collect()
 }
 
 /// Identifies the set of checks.

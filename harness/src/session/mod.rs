@@ -195,7 +195,7 @@ impl Session {
             facilities: Some(self.facilities()),
             cloud: Some(self.cloud.driver().to_owned()),
             served_minor: Some(self.state.served_minor),
-            ..Offer::declared(&self.plan.profile.capabilities)
+            ..Offer::declared(&self.plan.profile)
         }
     }
 

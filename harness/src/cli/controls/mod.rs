@@ -81,11 +81,10 @@ pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> Ex
         (Ok(with_mutants), Ok(with_nothing)) => (with_mutants, with_nothing),
         (Err(code), _) | (_, Err(code)) => return code,
     };
-    let everything =
-        match plan_checks(suites, &with_mutants, &Offer::declared(&with_mutants.profile.capabilities)) {
-            Ok(everything) => everything,
-            Err(problems) => return refuse(&problems),
-        };
+    let everything = match plan_checks(suites, &with_mutants, &Offer::declared(&with_mutants.profile)) {
+        Ok(everything) => everything,
+        Err(problems) => return refuse(&problems),
+    };
     let (events, runtime) = match (open(&with_mutants), Runtime::new()) {
         (Ok(events), Ok(runtime)) => (events, runtime),
         (opened, started) => {

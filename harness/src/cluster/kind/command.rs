@@ -47,10 +47,11 @@ pub(super) struct Failure {
 
 impl Failure {
     /// Whether it is the one failure that a second attempt mends: the API server's description of its own objects was
-    /// not ready when kind applied the default StorageClass.
+    /// not ready when kind applied the default StorageClass. Some kubectl name it, others only say what for.
     pub(super) fn is_openapi_race(&self) -> bool {
         let text = self.output.to_lowercase();
-        text.contains("failed to add default storage class") && text.contains("openapi")
+        text.contains("failed to add default storage class")
+            && (text.contains("openapi") || text.contains("error validating data"))
     }
 
     /// Why the node image could not be pulled, when that is what failed.
@@ -167,6 +168,9 @@ mod tests {
         let race = "ERROR: failed to create cluster: failed to add default storage class: command failed\n\
                     error validating data: failed to download openapi: the server is currently unable";
         assert!(failure(race).is_openapi_race());
+        let unnamed = "ERROR: failed to create cluster: failed to add default storage class: command failed\n\
+                       error validating data: the server is currently unable to handle the request";
+        assert!(failure(unnamed).is_openapi_race());
         assert!(
             !failure("ERROR: failed to create cluster: failed to add default storage class: exit 1")
                 .is_openapi_race()

@@ -17,9 +17,11 @@ mod render;
 use super::backend::{Backend, BackendEntry, Facts, Fidelity, Lifetime, Machines, Runs};
 use super::error::ClusterError;
 use super::leftovers::cleanup;
+use super::network::ensure_network;
 use super::operation::Operation;
-use super::record::{ClusterRecord, Machine};
+use super::record::{CloudSite, ClusterRecord, Machine};
 use super::spec::ClusterSpec;
+use super::topology;
 use crate::check::chain;
 use crate::config::Kubernetes;
 use crate::images::Engine;
@@ -76,6 +78,15 @@ impl Kind {
 impl Backend for Kind {
     fn preflight(&self) -> LocalBoxFuture<'_, Result<Vec<String>, ClusterError>> {
         async { Ok(preflight(self.engine().await?).await?.warnings) }.boxed_local()
+    }
+
+    fn cloud_site(&self) -> LocalBoxFuture<'_, Result<Option<CloudSite>, ClusterError>> {
+        async {
+            let families = topology::load(&self.spec.own().topology)?.families;
+            let network = ensure_network(self.engine().await?, &self.spec.run, families).await?;
+            Ok(Some(CloudSite::Network(network)))
+        }
+        .boxed_local()
     }
 
     fn up(&self) -> LocalBoxFuture<'_, Result<ClusterRecord, ClusterError>> {

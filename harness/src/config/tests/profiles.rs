@@ -212,12 +212,13 @@ fn what_a_short_profile_means() {
     assert_eq!(profile.provider_id.render("i-1"), "native://i-1");
     assert!(!profile.accepts("--leader-elect-lease-duration"));
     assert_eq!(
-        profile.capabilities.met(),
+        profile.declares(),
         BTreeSet::from([
             Capability::Instances,
             Capability::Zones,
             Capability::LoadBalancer,
-            Capability::LeaderElection
+            Capability::LeaderElection,
+            Capability::SecurePort,
         ])
     );
     assert_eq!(

@@ -1,9 +1,11 @@
 //! Bringing the environment up, and taking it down whatever happened.
 //!
 //! A run is [`Prepared`] once; each of its lanes is an [`Environment`] with a cluster, a cloud and a CCM of its own.
-//! Stages in order: images (beside the cluster) or the CCM's program, cluster, cloud, nodes known to the cloud. The CCM
-//! itself is deployed by the first check that needs it: bootstrap checks need a cluster without one.
+//! Stages in order: images or the CCM's program, cluster, cloud, nodes known to the cloud; images are made beside the
+//! cluster, and the cloud is started beside it where its place is known before the cluster is up. The CCM itself is
+//! deployed by the first check that needs it: bootstrap checks need a cluster without one.
 
+mod cloud;
 mod prepared;
 mod raise;
 mod stage;
@@ -16,22 +18,21 @@ use super::uninitialised::roles_of;
 use super::{Session, SessionError, load_manifests};
 use crate::ccm::LeaseKey;
 use crate::check::chain;
-use crate::cloud::{CloudRecord, CloudSpec, Place, RunningCloud, fresh_token, network_of, start};
+use crate::cloud::fresh_token;
 use crate::cluster::{
     CloudSite, ClusterRecord, ClusterSpec, Lifetime, ProgramImage, ProviderIds, Runs, begin, facts,
 };
 use crate::config::{ProviderId, RunPlan};
 use crate::events::Events;
-use crate::images::{Engine, ImageError, RunId};
-use crate::k8s::{addresses, client_for};
-use futures::FutureExt;
+use crate::images::RunId;
+use crate::k8s::client_for;
+use cloud::WantedCloud;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, ListParams};
 use prepared::Artifacts;
-use raise::raise;
+use raise::{Raised, raise};
 use stage::stage;
-use std::net::IpAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use teardown::Teardown;
 use tokio_util::sync::CancellationToken;
 
@@ -125,9 +126,17 @@ impl Environment {
                 None => prepared.artifacts(events).await,
             }
         };
-        let (cluster, artifacts) = raise(backend, &mut self.teardown, events, made).await?;
+        let wanted = WantedCloud { run: &self.id, dialect: &prepared.plan.profile.dialect, events };
+        let early = async |teardown: &mut Teardown, site: CloudSite, artifacts: &Artifacts| {
+            wanted.start(teardown, &site, &[], artifacts).await
+        };
+        let Raised { cluster, artifacts, beside } =
+            raise(backend, &mut self.teardown, events, made, early).await?;
         let (served_minor, nodes) = inspect(&cluster).await?;
-        let cloud = self.start_cloud(&cluster, artifacts, &nodes, events).await?;
+        let cloud = match beside {
+            Some(cloud) => cloud,
+            None => wanted.start(&mut self.teardown, &cluster.cloud_site, &nodes, artifacts).await?,
+        };
         let profile = &self.plan().profile;
         Ok(RunState {
             run_id: self.id.as_str().to_owned(),
@@ -165,59 +174,6 @@ impl Environment {
             folder: self.dir.as_ref().expect("made before").path().to_owned(),
             evidence: plan.output.join("evidence/cluster"),
         }
-    }
-
-    /// Starts the cloud where the cluster's machines can reach it.
-    async fn start_cloud(
-        &mut self,
-        cluster: &ClusterRecord,
-        artifacts: &Artifacts,
-        nodes: &[Node],
-        events: &Events,
-    ) -> Result<CloudRecord, SessionError> {
-        let running: Arc<Mutex<Option<RunningCloud>>> = Arc::default();
-        let held = running.clone();
-        self.teardown.push("cloud", move || {
-            async move {
-                let cloud = held.lock().expect("no holder of this lock panics").take();
-                match cloud {
-                    Some(cloud) => cloud.stop().await.map_err(|error| chain(&error)),
-                    // The container of one that did not come up goes with the cluster: by the lane's label.
-                    None => Ok(()),
-                }
-            }
-            .boxed_local()
-        });
-        let dialect = self.plan().profile.dialect.clone();
-        let network = match &cluster.cloud_site {
-            CloudSite::ThisMachine => None,
-            CloudSite::Network(network) => Some(network.clone()),
-            CloudSite::BesideNodes => Some(network_beside(nodes).await?),
-        };
-        let started = async {
-            let Some(network) = network else {
-                let spec = CloudSpec { dialect: &dialect, place: Place::ThisProcess };
-                return Ok::<_, SessionError>(start(spec).await?);
-            };
-            let Some(images) = &artifacts.images else {
-                return Err(SessionError::Precondition(format!(
-                    "there is no image of the fake cloud for network {network}: the {} backend runs programs",
-                    cluster.backend
-                )));
-            };
-            let engine = Engine::connect().await.map_err(ImageError::from)?;
-            let place = Place::BesideMachines {
-                run: &self.id,
-                engine: &engine,
-                network: &network,
-                image: &images.cloud,
-            };
-            Ok(start(CloudSpec { dialect: &dialect, place }).await?)
-        };
-        let cloud = stage(events, "cloud", started).await?;
-        let record = cloud.record().clone();
-        *running.lock().expect("no holder of this lock panics") = Some(cloud);
-        Ok(record)
     }
 
     fn replicas(&self) -> Result<Vec<ReplicaRecord>, SessionError> {
@@ -262,19 +218,4 @@ async fn inspect(record: &ClusterRecord) -> Result<(u32, Vec<Node>), SessionErro
     })?;
     let nodes = Api::<Node>::all(client).list(&ListParams::default()).await?;
     Ok((minor, nodes.items))
-}
-
-/// Where the fake cloud has to be so that the Nodes of a cluster that was there before can reach it.
-async fn network_beside(nodes: &[Node]) -> Result<String, SessionError> {
-    let engine = Engine::connect().await.map_err(ImageError::from)?;
-    let own: Vec<IpAddr> =
-        nodes.iter().flat_map(addresses).filter_map(|(_, address)| address.parse().ok()).collect();
-    let found = network_of(&engine, &own).await.map_err(ImageError::from)?;
-    found.ok_or_else(|| {
-        SessionError::Precondition(
-            "the existing cluster's nodes are no containers of this Docker engine, so they could not reach a \
-             fake cloud that runs here; use a cluster on this engine (kind, k3d, minikube with Docker)"
-                .to_owned(),
-        )
-    })
 }

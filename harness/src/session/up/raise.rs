@@ -1,26 +1,36 @@
-//! Bringing a cluster up beside the images it needs, so that whatever ends it half-way is undone.
+//! Bringing a cluster up beside the images it needs and the cloud, so that whatever ends it half-way is undone.
 
 use super::prepared::Artifacts;
 use super::stage::stage;
 use super::teardown::Teardown;
 use crate::check::chain;
-use crate::cluster::{Backend, ClusterRecord};
+use crate::cluster::{Backend, CloudSite, ClusterRecord};
 use crate::events::Events;
 use crate::session::SessionError;
 use futures::FutureExt;
 use std::sync::Arc;
 
-/// Brings the cluster up while `artifacts` are made, and puts these into its nodes; the first failure ends both. The
-/// backend is on the teardown before anything is begun.
+/// What has been brought up.
+pub(super) struct Raised<'a, C> {
+    pub(super) cluster: ClusterRecord,
+    pub(super) artifacts: &'a Artifacts,
+    /// What was begun beside the cluster, where that was possible.
+    pub(super) beside: Option<C>,
+}
+
+/// Brings the cluster up while `artifacts` are made, and `beside` of these where the cluster's place is known before it
+/// is up; then puts the artifacts into its nodes. The first failure ends all. The backend is on the teardown before
+/// anything is begun.
 ///
 /// # Errors
 /// What is missing on this machine, said before anything is compiled; or what failed.
-pub(super) async fn raise<'a>(
+pub(super) async fn raise<'a, C>(
     backend: Arc<dyn Backend>,
     teardown: &mut Teardown,
     events: &Events,
     artifacts: impl Future<Output = Result<&'a Artifacts, SessionError>>,
-) -> Result<(ClusterRecord, &'a Artifacts), SessionError> {
+    beside: impl AsyncFnOnce(&mut Teardown, CloudSite, &'a Artifacts) -> Result<C, SessionError>,
+) -> Result<Raised<'a, C>, SessionError> {
     let going = backend.clone();
     teardown.push("cluster", move || {
         async move { going.down().await.map_err(|error| chain(&error)) }.boxed_local()
@@ -28,19 +38,28 @@ pub(super) async fn raise<'a>(
     for warning in backend.preflight().await? {
         events.say(format!("warning: {warning}"));
     }
+    let site = backend.cloud_site().await?;
     let up = async { Ok(stage(events, "cluster", backend.up()).await?) };
-    let (cluster, artifacts) = tokio::try_join!(up, artifacts)?;
+    let rest = async {
+        let artifacts = artifacts.await?;
+        let beside = match site {
+            Some(site) => Some(beside(teardown, site, artifacts).await?),
+            None => None,
+        };
+        Ok::<_, SessionError>((artifacts, beside))
+    };
+    let (cluster, (artifacts, beside)) = tokio::try_join!(up, rest)?;
     let archives = artifacts.archives();
     if !archives.is_empty() {
         stage(events, "images into the nodes", backend.load(&cluster, &archives)).await?;
     }
-    Ok((cluster, artifacts))
+    Ok(Raised { cluster, artifacts, beside })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::{About, CloudSite, ClusterError, Ownership};
+    use crate::cluster::{About, ClusterError, Ownership};
     use crate::config::BackendKind;
     use futures::future::LocalBoxFuture;
     use std::sync::Mutex;
@@ -49,6 +68,8 @@ mod tests {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     enum Script {
         Comes,
+        /// As `Comes`; where a cloud has to be shows only then.
+        ComesAnywhere,
         LacksSomething,
         Fails,
         NeverComes,
@@ -78,6 +99,11 @@ mod tests {
             let lacks = self.script == Script::LacksSomething;
             let found = if lacks { Err(trouble("no kind")) } else { Ok(Vec::new()) };
             futures::future::ready(found).boxed_local()
+        }
+
+        fn cloud_site(&self) -> LocalBoxFuture<'_, Result<Option<CloudSite>, ClusterError>> {
+            let known = self.script != Script::ComesAnywhere;
+            futures::future::ready(Ok(known.then_some(CloudSite::ThisMachine))).boxed_local()
         }
 
         fn up(&self) -> LocalBoxFuture<'_, Result<ClusterRecord, ClusterError>> {
@@ -131,7 +157,16 @@ mod tests {
                 Err(why) => Err(SessionError::Precondition(why.to_owned())),
             }
         };
-        let raised = raise(backend.clone(), &mut teardown, &events, making);
+        let cloud = async |teardown: &mut Teardown, _: CloudSite, _: &Artifacts| {
+            let noted = backend.clone();
+            teardown.push("cloud", move || {
+                noted.note("cloud down");
+                futures::future::ready(Ok(())).boxed_local()
+            });
+            backend.note("cloud");
+            Ok(())
+        };
+        let raised = raise(backend.clone(), &mut teardown, &events, making, cloud);
         let ended = tokio::select! {
             ended = raised => Some(ended.map(drop).map_err(|error| chain(&error))),
             () = crate::probe::pause(std::time::Duration::from_secs(3600)) => None,
@@ -144,20 +179,23 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn whatever_ends_it_the_backend_is_taken_down_once_and_last() {
         let all = vec!["preflight", "up", "down"];
+        let with_cloud = vec!["preflight", "up", "cloud", "cloud down", "down"];
         let failed = |why: &str| Some(Err(why.to_owned()));
-        assert_eq!(through(Script::Comes, Ok(())).await, (all.clone(), Some(Ok(())), Ok(())));
+        assert_eq!(through(Script::Comes, Ok(())).await, (with_cloud.clone(), Some(Ok(())), Ok(())));
         assert_eq!(through(Script::Fails, Ok(())).await, (all.clone(), failed("no disk"), Ok(())));
         // Images that are not made end a cluster that is still coming up.
         assert_eq!(
             through(Script::NeverComes, Err("no image")).await,
             (all.clone(), failed("no image"), Ok(()))
         );
-        // Given up by whoever waited: the future is dropped half-way.
-        assert_eq!(through(Script::NeverComes, Ok(())).await, (all.clone(), None, Ok(())));
+        // Given up by whoever waited: the future is dropped half-way. The cloud does not wait for the cluster.
+        assert_eq!(through(Script::NeverComes, Ok(())).await, (with_cloud.clone(), None, Ok(())));
         assert_eq!(
             through(Script::ComesAndStays, Ok(())).await,
-            (all, Some(Ok(())), Err("cluster: a container stays".to_owned()))
+            (with_cloud, Some(Ok(())), Err("cluster: a container stays".to_owned()))
         );
+        // Where the running cluster has to be asked, the cloud is left to whoever looks at it.
+        assert_eq!(through(Script::ComesAnywhere, Ok(())).await, (all, Some(Ok(())), Ok(())));
     }
 
     #[tokio::test(start_paused = true)]

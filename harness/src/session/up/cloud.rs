@@ -1,0 +1,95 @@
+//! Starting the cloud where the cluster's machines can reach it.
+
+use super::prepared::Artifacts;
+use super::stage::stage;
+use super::teardown::Teardown;
+use crate::check::chain;
+use crate::cloud::{CloudRecord, CloudSpec, Place, RunningCloud, network_of, start};
+use crate::cluster::CloudSite;
+use crate::events::Events;
+use crate::images::{Engine, ImageError, RunId};
+use crate::k8s::addresses;
+use crate::session::SessionError;
+use futures::FutureExt;
+use k8s_openapi::api::core::v1::Node;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex};
+
+/// A lane's cloud, before it is started.
+#[derive(Clone, Copy)]
+pub(super) struct WantedCloud<'a> {
+    pub(super) run: &'a RunId,
+    pub(super) dialect: &'a str,
+    pub(super) events: &'a Events,
+}
+
+impl WantedCloud<'_> {
+    /// Starts it at `site`. How it goes again is on the teardown before it is begun.
+    ///
+    /// # Errors
+    /// It does not start, or no place is known that `nodes` can reach.
+    pub(super) async fn start(
+        self,
+        teardown: &mut Teardown,
+        site: &CloudSite,
+        nodes: &[Node],
+        artifacts: &Artifacts,
+    ) -> Result<CloudRecord, SessionError> {
+        let running: Arc<Mutex<Option<RunningCloud>>> = Arc::default();
+        let held = running.clone();
+        teardown.push("cloud", move || {
+            async move {
+                let cloud = held.lock().expect("no holder of this lock panics").take();
+                match cloud {
+                    Some(cloud) => cloud.stop().await.map_err(|error| chain(&error)),
+                    // The container of one that did not come up goes with the cluster: by the lane's label.
+                    None => Ok(()),
+                }
+            }
+            .boxed_local()
+        });
+        let cloud = stage(self.events, "cloud", self.begin(site, nodes, artifacts)).await?;
+        let record = cloud.record().clone();
+        *running.lock().expect("no holder of this lock panics") = Some(cloud);
+        Ok(record)
+    }
+
+    async fn begin(
+        self,
+        site: &CloudSite,
+        nodes: &[Node],
+        artifacts: &Artifacts,
+    ) -> Result<RunningCloud, SessionError> {
+        let WantedCloud { run, dialect, .. } = self;
+        let network = match site {
+            CloudSite::ThisMachine => {
+                return Ok(start(CloudSpec { dialect, place: Place::ThisProcess }).await?);
+            }
+            CloudSite::Network(network) => network.clone(),
+            CloudSite::BesideNodes => network_beside(nodes).await?,
+        };
+        let Some(images) = &artifacts.images else {
+            return Err(SessionError::Precondition(format!(
+                "there is no image of the fake cloud for network {network}: this backend runs programs"
+            )));
+        };
+        let engine = Engine::connect().await.map_err(ImageError::from)?;
+        let place = Place::BesideMachines { run, engine: &engine, network: &network, image: &images.cloud };
+        Ok(start(CloudSpec { dialect, place }).await?)
+    }
+}
+
+/// Where the fake cloud has to be so that the Nodes of a cluster that was there before can reach it.
+async fn network_beside(nodes: &[Node]) -> Result<String, SessionError> {
+    let engine = Engine::connect().await.map_err(ImageError::from)?;
+    let own: Vec<IpAddr> =
+        nodes.iter().flat_map(addresses).filter_map(|(_, address)| address.parse().ok()).collect();
+    let found = network_of(&engine, &own).await.map_err(ImageError::from)?;
+    found.ok_or_else(|| {
+        SessionError::Precondition(
+            "the existing cluster's nodes are no containers of this Docker engine, so they could not reach a \
+             fake cloud that runs here; use a cluster on this engine (kind, k3d, minikube with Docker)"
+                .to_owned(),
+        )
+    })
+}

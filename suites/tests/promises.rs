@@ -1,0 +1,54 @@
+//! What a profile can promise, and the checks that judge it.
+
+use harness::check::Capability;
+use harness::config::{PROMISES, Promise};
+use harness::run::judged;
+use std::collections::BTreeSet;
+
+/// Capabilities that no check judges yet: reports show them as declared and not judged. This list may only shrink.
+const UNJUDGED: &[Capability] = &[
+    Capability::Routes,
+    Capability::DualStack,
+    Capability::Clusters,
+    Capability::AdditionalLabels,
+    Capability::IpMode,
+    Capability::SharedLb,
+    Capability::Udp,
+    Capability::Sctp,
+    Capability::SecurePort,
+];
+
+#[test]
+fn every_promise_of_a_profile_has_a_check_that_reads_it_or_is_told_as_unjudged() {
+    let judged = judged(suites::ALL);
+    let open: BTreeSet<Capability> =
+        Capability::ALL.iter().copied().filter(|one| !judged.contains(one)).collect();
+    let known: BTreeSet<Capability> = UNJUDGED.iter().copied().collect();
+    let new: Vec<_> = open.difference(&known).collect();
+    assert!(new.is_empty(), "no check needs {new:?} any more, so nobody judges what profiles declare");
+    for (key, promise) in PROMISES {
+        match promise {
+            Promise::Nothing => {}
+            Promise::Framework => {
+                let bound =
+                    suites::ALL.iter().flat_map(|suite| suite.checks()).any(|check| check.framework_only);
+                assert!(bound, "{key}: no check is of the framework");
+            }
+            Promise::Of(_) | Promise::OfEach(_) => {
+                let read =
+                    promise.capabilities().iter().all(|one| judged.contains(one) || known.contains(one));
+                assert!(read, "{key}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_checks_need_is_no_empty_word() {
+    let judged = judged(suites::ALL);
+    for one in
+        [Capability::Instances, Capability::LoadBalancer, Capability::LeaderElection, Capability::Zones]
+    {
+        assert!(judged.contains(&one), "{one}");
+    }
+}
