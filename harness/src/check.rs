@@ -84,8 +84,10 @@ impl Capability {
     /// Every capability.
     pub const ALL: &[Capability] = &[
         Capability::Instances,
+        Capability::Shutdown,
         Capability::Zones,
         Capability::LoadBalancer,
+        Capability::NodeTargets,
         Capability::Routes,
         Capability::LeaderElection,
         Capability::DualStack,

@@ -129,10 +129,11 @@ pub(super) struct EmbeddedOptions {
 
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct ControlOptions {
-    /// Only these mutants; may be repeated. Without this and --stranger all of both, and no CCM at all.
+    /// Only these mutants; may be repeated, and 'all' are all of them and no CCM at all. Without this and --stranger all of
+    /// both are judged.
     #[arg(long, value_name = "ID")]
     pub(super) mutant: Vec<String>,
-    /// Only these strangers, CCMs that are right in an unusual way; may be repeated.
+    /// Only these strangers, CCMs that are right in an unusual way; may be repeated, and 'all' are all of them.
     #[arg(long, value_name = "ID")]
     pub(super) stranger: Vec<String>,
     /// Where the controls run; 'auto', the default, takes kind where Docker, kind and a node image are there. Without it

@@ -104,7 +104,7 @@ impl CheckCx {
 
     /// Whether the CCM declares a capability.
     pub fn declares(&self, capability: Capability) -> bool {
-        self.session.plan().profile.capabilities.met().contains(&capability)
+        self.session.plan().profile.declares().contains(&capability)
     }
 
     /// The wait budgets in force.

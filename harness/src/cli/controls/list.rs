@@ -50,6 +50,9 @@ impl Stranger {
     }
 }
 
+/// The choice of a whole list.
+pub(super) const ALL: &str = "all";
+
 /// Those of `mutants.yaml` that were chosen; all without a choice.
 ///
 /// # Errors
@@ -75,10 +78,13 @@ fn chosen_of<T: DeserializeOwned>(
     let path = files::built_in(name);
     let text = files::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     let mut list: Vec<T> = yaml::from_str(&text, &path).map_err(|error| crate::check::chain(&error))?;
+    if chosen.is_empty() || chosen == [ALL] {
+        return Ok(list);
+    }
     if let Some(unknown) = chosen.iter().find(|wanted| list.iter().all(|one| id(one) != *wanted)) {
         return Err(format!("no {kind} {unknown} in {}", path.display()));
     }
-    list.retain(|one| chosen.is_empty() || chosen.contains(id(one)));
+    list.retain(|one| chosen.contains(id(one)));
     Ok(list)
 }
 
@@ -97,6 +103,10 @@ mod tests {
         assert!(strangers.iter().all(|one| !one.what.is_empty()));
         let refused = super::strangers(&["S-NOBODY".to_owned()]).expect_err("no such stranger");
         assert_eq!(refused, "no stranger S-NOBODY in built-in:mutants/strangers.yaml");
+        let all = super::strangers(&[ALL.to_owned()]).expect("strangers");
+        assert_eq!(all.len(), strangers.len());
+        let one = super::strangers(&[strangers[0].stranger.clone()]).expect("strangers");
+        assert_eq!(one.len(), 1);
     }
 
     #[test]

@@ -166,12 +166,12 @@ fn work(
             let given = Given { typed, over_profile: over, ..Given::default() };
             let mut plan = plan(&Source::Defaults, given).map_err(text)?.on(with_mutants.cluster.clone());
             plan.output = plan.output.join(&one.stranger);
-            let offer = Offer::declared(&plan.profile.capabilities);
+            let offer = Offer::declared(&plan.profile);
             let planned = plan_checks(suites, &plan, &offer).map_err(text)?;
             work.push(Work::of_stranger(&one, plan, &planned)?);
         }
     }
-    if all {
+    if all || options.mutant == [list::ALL] {
         let plan = RunPlan { output: with_mutants.output.join("no-ccm"), ..with_nothing.clone() };
         work.push(Work::of_nothing(plan, everything));
     }
