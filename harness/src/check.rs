@@ -10,7 +10,7 @@ mod verdict;
 pub use facility::{Facilities, Facility};
 pub use id::{CheckId, row_of};
 pub use since::{Before, Since};
-pub use verdict::{Stop, SubjectName, Unmet, Verdict, chain};
+pub use verdict::{Blocker, Stop, SubjectName, Unmet, Verdict, chain};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -142,6 +142,8 @@ pub enum Sharing {
     Exclusive,
     /// Needs a cluster that no CCM has touched yet; runs alone and first.
     Cold,
+    /// Judges what the whole run showed, in every lane; runs when all others have ended.
+    Standing,
 }
 
 /// A field or behaviour the API server must have; older ones make the check 'not observable'.
@@ -310,6 +312,12 @@ impl<Cx: 'static> Check<Cx> {
     /// Runs alone, on a cluster no CCM has touched yet.
     pub const fn cold(mut self) -> Check<Cx> {
         self.sharing = Sharing::Cold;
+        self
+    }
+
+    /// Judges what the whole run showed, when every other check of every lane has ended.
+    pub const fn at_the_end(mut self) -> Check<Cx> {
+        self.sharing = Sharing::Standing;
         self
     }
 

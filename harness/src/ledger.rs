@@ -22,6 +22,13 @@ pub enum Outcome {
         /// Promise, expected, last seen, waited: the text shown to a person.
         message: String,
     },
+    /// The CCM broke another promise, without which this one could not be judged.
+    Blocked {
+        /// Id of the check that is about that promise.
+        by: String,
+        /// What was seen of it.
+        message: String,
+    },
     /// Not judged, and why.
     Skip {
         /// Which kind of reason.
@@ -87,9 +94,9 @@ impl Entry {
                 false
             }
             Outcome::Skip { reason: SkipReason::Deselected, .. } => true,
-            Outcome::Skip { reason: SkipReason::NotObservable, .. } | Outcome::Error { .. } => {
-                self.level == Level::Must
-            }
+            Outcome::Skip { reason: SkipReason::NotObservable, .. }
+            | Outcome::Blocked { .. }
+            | Outcome::Error { .. } => self.level == Level::Must,
         }
     }
 }
@@ -181,6 +188,9 @@ pub struct Ledger {
     pub stages: Vec<StageTime>,
     /// One entry per check known, sorted by suite order and id.
     pub entries: Vec<Entry>,
+    /// What explains more than one failure, one sentence each, the weightiest first.
+    #[serde(default)]
+    pub explanations: Vec<String>,
     /// An error that kept the environment from coming up, if any.
     pub environment_error: Option<String>,
 }
@@ -200,12 +210,13 @@ pub enum Conformance {
 }
 
 impl Ledger {
-    /// The verdict: a failed MUST decides; else anything of level MUST not judged makes it partial, and so does a check
-    /// of any level that was left out, a declaration that no check judges, a setting looser than the contract, and a simulated cluster;
+    /// The verdict: a failed MUST decides, and so does a MUST that was blocked, since then the CCM broke the promise that
+    /// blocked it; else anything of level MUST not judged makes it partial, and so does a check of any level that was left
+    /// out, a declaration that no check judges, a setting looser than the contract, and a simulated cluster;
     /// an environment with no judged MUST at all is not judged.
     pub fn conformance(&self) -> Conformance {
         let musts = || self.entries.iter().filter(|e| e.level == Level::Must);
-        if musts().any(|e| matches!(e.outcome, Outcome::Fail { .. })) {
+        if musts().any(|e| matches!(e.outcome, Outcome::Fail { .. } | Outcome::Blocked { .. })) {
             return Conformance::NotConformant;
         }
         if self.environment_error.is_some() || !musts().any(|e| matches!(e.outcome, Outcome::Pass)) {

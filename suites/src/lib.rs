@@ -7,6 +7,7 @@ pub mod bootstrap;
 pub mod failover;
 pub mod lifecycle;
 pub mod loadbalancer;
+pub mod operation;
 pub mod population;
 pub mod taint_removal;
 
@@ -23,6 +24,7 @@ pub const ALL: &[Suite] = &[
     lifecycle::SUITE,
     loadbalancer::SUITE,
     failover::SUITE,
+    operation::SUITE,
 ];
 
 const _: () = harness::check::assert_unique_ids(ALL);

@@ -1,7 +1,7 @@
 //! Applying and removing manifests, and what keeps Pods from running.
 
 use super::manifests::{ObjectKey, key_of};
-use crate::check::chain;
+use crate::check::{Blocker, chain};
 use crate::k8s::World;
 use crate::probe::{Observed, ReadError, poll};
 use k8s_openapi::api::core::v1::Pod;
@@ -38,12 +38,32 @@ pub enum CcmError {
         /// What the API server said.
         cause: String,
     },
-    /// It runs into a wall that waiting does not move.
+    /// It runs into a wall that waiting does not move, and that is not of its making.
     #[error("{0}")]
     Broken(String),
+    /// Its process ends again and again.
+    #[error("{0}")]
+    CrashLoops(String),
+    /// Every replica runs, and none leads.
+    #[error("{0}")]
+    NeverLeads(String),
     /// It did not come up in time.
     #[error("{0}")]
     NotReady(String),
+}
+
+impl CcmError {
+    /// The promise the CCM broke by it; `None` where the environment is to blame.
+    pub fn blocker(&self) -> Option<Blocker> {
+        match self {
+            CcmError::CrashLoops(_) => Some(Blocker::StaysUp),
+            CcmError::NeverLeads(_) => Some(Blocker::Elects),
+            CcmError::Apply { .. }
+            | CcmError::Remove { .. }
+            | CcmError::Broken(_)
+            | CcmError::NotReady(_) => None,
+        }
+    }
 }
 
 /// Applies dynamic objects, remembering what the API server calls their kinds.
@@ -185,7 +205,7 @@ pub async fn pods_gone(world: &World, workloads: &[ObjectKey], limit: Duration) 
 /// How often a CCM may end before it works: one of the framework ends while the API server does not answer, by design.
 const ENDINGS_AT_START: i32 = 5;
 
-/// Something about a Pod that no waiting mends, in words.
+/// Something about a Pod that no waiting mends and that is not its program's doing, in words.
 pub fn unrecoverable(pod: &Pod) -> Option<String> {
     let statuses = pod.status.as_ref().and_then(|s| s.container_statuses.as_ref());
     for status in statuses.into_iter().flatten() {
@@ -206,19 +226,29 @@ pub fn unrecoverable(pod: &Pod) -> Option<String> {
                     status.name
                 ));
             }
-            "CrashLoopBackOff" if status.restart_count > ENDINGS_AT_START => {
-                let last = status.last_state.as_ref().and_then(|state| state.terminated.as_ref());
-                let code =
-                    last.map(|end| format!(", last with exit code {}", end.exit_code)).unwrap_or_default();
-                return Some(format!(
-                    "Pod {name} crash-loops: container {} restarted {} times{code}; is {} the CCM that the profile describes?",
-                    status.name, status.restart_count, status.image
-                ));
-            }
             _ => {}
         }
     }
     None
+}
+
+/// That a Pod's program ends again and again, in words.
+pub fn crash_loops(pod: &Pod) -> Option<String> {
+    let statuses = pod.status.as_ref().and_then(|s| s.container_statuses.as_ref());
+    let looping = statuses.into_iter().flatten().find(|status| {
+        let waiting = status.state.as_ref().and_then(|s| s.waiting.as_ref());
+        waiting.and_then(|w| w.reason.as_deref()) == Some("CrashLoopBackOff")
+            && status.restart_count > ENDINGS_AT_START
+    })?;
+    let last = looping.last_state.as_ref().and_then(|state| state.terminated.as_ref());
+    let code = last.map(|end| format!(", last with exit code {}", end.exit_code)).unwrap_or_default();
+    Some(format!(
+        "Pod {} crash-loops: container {} restarted {} times{code}; is {} the CCM that the profile describes?",
+        pod.name_any(),
+        looping.name,
+        looping.restart_count,
+        looping.image
+    ))
 }
 
 /// The last lines a Pod's containers wrote, of the run before a restart too.

@@ -1,6 +1,6 @@
 //! The deployed CCM: bring it up in one of its forms, take it down, find its Pods and its leader.
 
-use super::deploy::{Applier, CcmError, last_lines, pods_gone, pods_of, unrecoverable};
+use super::deploy::{Applier, CcmError, crash_loops, last_lines, pods_gone, pods_of, unrecoverable};
 use super::manifests::{Manifests, ObjectKey, key_of};
 use super::render::{Rendered, Replica, Surroundings, as_shipped, replicas};
 use crate::k8s::World;
@@ -235,15 +235,17 @@ impl Ccm {
     /// every Pod runs. All Pods of the form must run then.
     ///
     /// # Errors
-    /// [`CcmError::Broken`] as soon as no waiting helps (image absent, crash loop), [`CcmError::NotReady`] when
-    /// `limit` has passed; both with the last log lines.
+    /// [`CcmError::Broken`] as soon as no waiting helps (image absent), [`CcmError::CrashLoops`] when its process ends again
+    /// and again; when `limit` has passed [`CcmError::NeverLeads`] where every Pod runs, else [`CcmError::NotReady`]. All
+    /// with the last log lines.
     pub async fn leading(&self, form: Form, limit: Duration) -> Result<(), CcmError> {
         let began = Instant::now();
         let renewed_at_first = self.find_lease().and_then(|lease| renew_time(&lease));
         let state = async |seen: &mut String| {
             let pods = self.pods(form);
             *seen = pods.observed();
-            if let Some(why) = pods.iter().find_map(|pod| unrecoverable(pod)) {
+            let hopeless = |pod: &Arc<Pod>| unrecoverable(pod).or_else(|| crash_loops(pod));
+            if let Some(why) = pods.iter().find_map(hopeless) {
                 return Err(ReadError { text: why, fatal: true });
             }
             let running = pods.iter().filter(|pod| is_running(pod)).count();
@@ -267,10 +269,20 @@ impl Ccm {
             return Ok(());
         };
         let mut text = error.text.clone();
-        for pod in self.pods(form) {
-            text.push_str(&last_lines(&self.client, &pod, 12).await);
+        let pods = self.pods(form);
+        for pod in &pods {
+            text.push_str(&last_lines(&self.client, pod, 12).await);
         }
-        Err(if error.fatal { CcmError::Broken(text) } else { CcmError::NotReady(text) })
+        let expected = if form == Form::Replicas { self.replicas.len() } else { 1 };
+        Err(if pods.iter().any(|pod| crash_loops(pod).is_some()) {
+            CcmError::CrashLoops(text)
+        } else if error.fatal {
+            CcmError::Broken(text)
+        } else if self.lease.is_some() && pods.iter().filter(|pod| is_running(pod)).count() >= expected {
+            CcmError::NeverLeads(text)
+        } else {
+            CcmError::NotReady(text)
+        })
     }
 }
 

@@ -8,7 +8,7 @@ mod manifests;
 mod render;
 
 pub(crate) use deploy::Applier;
-pub use deploy::{CcmError, FIELD_MANAGER, last_lines, pods_gone, pods_of, unrecoverable};
+pub use deploy::{CcmError, FIELD_MANAGER, crash_loops, last_lines, pods_gone, pods_of, unrecoverable};
 pub use handle::{Ccm, Form, LeaseKey};
 pub(crate) use manifests::substitute;
 pub use manifests::{ManifestError, Manifests, ObjectKey, WorkloadHint, fingerprint, key_of, pod_spec};

@@ -1,5 +1,7 @@
-//! How a body ends: the claim holds, the CCM broke a promise, the machinery failed, or it cannot be shown.
+//! How a body ends: the claim holds, the CCM broke a promise, another promise it broke is in the way, the machinery
+//! failed, or it cannot be shown.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// What a body returns: `Ok` when the claim holds.
@@ -10,6 +12,13 @@ pub type Verdict = Result<(), Stop>;
 pub enum Stop {
     /// The CCM broke the promise: a failure.
     Unmet(Box<Unmet>),
+    /// The CCM broke another promise, without which this one cannot be judged.
+    Blocked {
+        /// Which.
+        by: Blocker,
+        /// What was seen of it.
+        seen: String,
+    },
     /// The machinery failed: an environment error, never the CCM's fault.
     Error(String),
     /// This cluster or cloud cannot show it.
@@ -20,6 +29,40 @@ impl Stop {
     /// A failure found outside a wait, in the same form as one found inside.
     pub fn unmet(promise: impl Into<String>, expected: impl Into<String>, seen: impl Into<String>) -> Stop {
         Stop::Unmet(Box::new(Unmet::new(promise, expected, seen)))
+    }
+}
+
+/// A promise without which nothing else can be judged. It has a check of its own, which fails; the others are blocked by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Blocker {
+    /// The CCM stays up (contract OBS-10).
+    StaysUp,
+    /// A replica leads by the declared Lease (contract HA-01).
+    Elects,
+}
+
+impl Blocker {
+    /// Id of the check that is about it.
+    pub const fn check(self) -> &'static str {
+        match self {
+            Blocker::StaysUp => "OBS-10",
+            Blocker::Elects => "HA-01.elected",
+        }
+    }
+
+    /// The promise as one that was broken.
+    pub fn broken(self, seen: impl Into<String>) -> Unmet {
+        match self {
+            Blocker::StaysUp => {
+                Unmet::new("the CCM stays up", "no end of its process that no check made", seen)
+            }
+            Blocker::Elects => Unmet::new(
+                "a replica is elected",
+                "the Lease that the profile declares, held and renewed, while every replica runs",
+                seen,
+            ),
+        }
     }
 }
 

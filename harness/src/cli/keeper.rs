@@ -3,14 +3,14 @@
 //! The first of them starts a keeper, a process of its own, and all wait until it has the environment up. The keeper
 //! watches nextest itself and takes everything down when that is gone, however it went.
 
-use crate::check::chain;
+use crate::check::{Sharing, chain};
 use crate::config::{RunPlan, WantedCluster};
 use crate::cx::Suite;
 use crate::events::Payload;
 use crate::ledger::{Outcome, SkipReason};
 use crate::probe::{ReadError, pause, poll};
 use crate::report::exit;
-use crate::run::{Judging, Run, Stand, execute};
+use crate::run::{Hold, Judging, Run, Stand, execute, run_one};
 use crate::session::{FOLDER_PREFIX, RunDir};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -158,6 +158,14 @@ impl Judging for Keeper {
         });
         if let Err(error) = events.take_others_in() {
             events.say(format!("error: {}", chain(&error)));
+        }
+        // Nobody else could tell when all others had ended.
+        let unended = events.fold().unended();
+        for one in stand.planned.iter().filter(|one| one.check.sharing == Sharing::Standing) {
+            if unended.contains(&one.check.id.to_string()) && !self.cancel.is_cancelled() {
+                let (session, hold) = (stand.session().clone(), Hold::in_order(one.check.sharing));
+                stand.handle.block_on(run_one(stand.lanes, session, one, hold));
+            }
         }
         for id in events.fold().unended() {
             let detail = "nextest did not run it".to_owned();

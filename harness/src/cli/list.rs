@@ -86,6 +86,7 @@ fn explanation(suite: &Suite, check: &Check) -> String {
         Sharing::Joint => "beside others until the leader crashes, then with those that watch the same crash",
         Sharing::Exclusive => "alone: it disturbs the CCM or the whole cloud",
         Sharing::Cold => "alone, on a cluster no CCM has touched yet",
+        Sharing::Standing => "when all others have ended: it judges what the whole run showed",
     };
     let level = if check.framework_only {
         "MUST for CCMs of the framework profile, SHOULD for others".to_owned()

@@ -5,7 +5,7 @@
 
 use super::given::{CONFIG_VARIABLE, planned};
 use super::keeper::{self, Shared};
-use crate::check::chain;
+use crate::check::{Sharing, chain};
 use crate::config::{Choice, Offer, RunFile, RunPlan, Source, WantedCluster};
 use crate::cx::Suite;
 use crate::events::Events;
@@ -140,10 +140,13 @@ async fn join_and_run(
     let (chosen, workers) = (selected(&again), plan.profile.workers);
     let places = places(&chosen, kept.lanes.len(), workers);
     let place = chosen.iter().zip(places).find(|(p, _)| p.check.id == now.check.id).map(|(_, place)| place);
+    if now.check.sharing == Sharing::Standing {
+        return Ok(Completion::ignored_with("judged when every other check has ended; the report has it"));
+    }
     let session = match place {
         Some(place) if place.lane > 0 => join(place.lane).await?,
         _ => session,
     };
     let hold = Hold::in_any_order(now.check, workers);
-    completion(&run_one(Arc::new(session), &now, hold).await)
+    completion(&run_one(&[], Arc::new(session), &now, hold).await)
 }

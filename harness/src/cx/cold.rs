@@ -98,7 +98,9 @@ fn all_initialised(deployed: bool) -> Matcher<Boot> {
         if !deployed {
             return Seen::Never("nothing is deployed that could initialise a Node".to_owned());
         }
-        match seen.pods.iter().find_map(|pod| crate::ccm::unrecoverable(pod)).or_else(|| seen.stuck.clone()) {
+        let hopeless =
+            |pod: &Arc<Pod>| crate::ccm::unrecoverable(pod).or_else(|| crate::ccm::crash_loops(pod));
+        match seen.pods.iter().find_map(hopeless).or_else(|| seen.stuck.clone()) {
             Some(why) => Seen::Never(why),
             None => Seen::NotYet(String::new()),
         }
@@ -314,6 +316,7 @@ impl CheckCx {
     pub(super) async fn undo_cold(&self) -> Result<(), String> {
         let text = |error: Stop| match error {
             Stop::Unmet(unmet) => unmet.to_string(),
+            Stop::Blocked { by, seen } => by.broken(seen).to_string(),
             Stop::Error(text) | Stop::NotObservable(text) => text,
         };
         self.session.ensure_ccm(Form::Absent).await.map_err(text)?;

@@ -1,6 +1,6 @@
 //! What a check's body is given, and what every subject of it uses.
 
-use super::made::{ServiceKey, Undo};
+use super::made::Undo;
 use super::network::Network;
 use crate::check::{Capability, CheckId, Stop};
 use crate::cloud::{Cloud as CloudHandle, Entry};
@@ -22,6 +22,8 @@ pub struct CheckCx {
     /// Start of every name this check gives: its id and a few random letters, so that a repeated run meets no leftover.
     pub(super) prefix: String,
     pub(super) session: Arc<Session>,
+    /// Every lane of the run, this check's among them; only for checks that judge the whole run.
+    pub(super) lanes: Vec<Arc<Session>>,
     pub(super) client: Client,
     /// The cloud; its faults and barriers are this check's.
     pub(super) cloud: CloudHandle,
@@ -30,7 +32,6 @@ pub struct CheckCx {
     pub(super) mark: u64,
     pub(super) namespace: OnceCell<String>,
     pub(super) undo: Mutex<Vec<Undo>>,
-    pub(super) services_made: Mutex<Vec<ServiceKey>>,
     /// Addresses of its own.
     pub(super) network: Network,
     pub(super) machines_made: AtomicU8,
@@ -70,13 +71,13 @@ impl CheckCx {
             id,
             prefix,
             session,
+            lanes: Vec::new(),
             client,
             cloud,
             probe,
             mark,
             namespace: OnceCell::new(),
             undo: Mutex::default(),
-            services_made: Mutex::default(),
             network: Network::nth(number),
             machines_made: AtomicU8::default(),
             turn: Mutex::new(Some(turn)),
@@ -84,6 +85,12 @@ impl CheckCx {
             heartbeats: Mutex::default(),
             facts: Mutex::default(),
         })
+    }
+
+    /// For a check that judges the whole run: all of its lanes.
+    #[must_use]
+    pub fn with_lanes(self, lanes: &[Arc<Session>]) -> CheckCx {
+        CheckCx { lanes: lanes.to_vec(), ..self }
     }
 
     /// The check's id.

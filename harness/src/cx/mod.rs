@@ -20,6 +20,7 @@ mod replicas;
 mod services;
 mod subject;
 mod undo;
+mod whole;
 
 pub use crate::config::Targets;
 pub use crate::session::{Crash, Network};
@@ -34,6 +35,7 @@ pub use nodes::{Node, NodePlan, Ready, taint, uninitialized};
 pub use replicas::{End, Process, Replica, ends, is_back, runs};
 pub use services::{Balancer, Service, ServicePlan, load_balancer};
 pub use subject::{Subject, Wait};
+pub use whole::{Ends, Left, Leftovers, as_before, none};
 
 use crate::check::{Check as CheckOf, Suite as SuiteOf};
 

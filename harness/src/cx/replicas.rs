@@ -5,6 +5,7 @@ use super::{Calls, CheckCx, Subject, machine};
 use crate::ccm::Form;
 use crate::check::{Stop, SubjectName, Verdict};
 use crate::cloud::Entry;
+use crate::events::Payload;
 use crate::session::suffix;
 use crate::probe::{Matcher, Observed, Reach, ReadError, Seen, holds, matcher};
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
@@ -111,7 +112,13 @@ impl<'a> Replica<'a> {
     /// Says that the check makes it end: its Pod is replaced when the check ends. A Pod that has crashed before is
     /// restarted later and later, and the next check must not wait for that.
     pub fn will_end(&self) {
+        self.disturbed();
         self.cx.on_end(Undo::Ccm { ended: self.name.clone() });
+    }
+
+    /// Tells the run that an end of it is this check's doing.
+    fn disturbed(&self) {
+        self.cx.session.events().emit(Payload::ReplicaDisturbed { replica: self.name.clone() });
     }
 
     /// Kills its process as a crash would: SIGKILL, no chance to say goodbye. It stays down until the CCM is brought
@@ -123,6 +130,7 @@ impl<'a> Replica<'a> {
         let node = pod.spec.as_ref().and_then(|s| s.node_name.clone()).unwrap_or_default();
         let id = container_id(&pod)
             .ok_or_else(|| Stop::Error(format!("Pod {} has no running container to kill", pod.name_any())))?;
+        self.disturbed();
         session.kill_container(&node, &id).await.map_err(Stop::Error)?;
         Ok(session.ccm().hold_down(name).await?)
     }

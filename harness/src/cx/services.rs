@@ -3,7 +3,7 @@
 use super::made::{ServiceKey, Undo, gone};
 use super::matchers::{keeps_finalizer, one_active, publishes};
 use super::{Calls, CheckCx, Subject, Target};
-use crate::check::{Facility, Stop, SubjectName};
+use crate::check::{Stop, SubjectName};
 use crate::config::Targets;
 use crate::cloud::{Entry, Inventory, LoadBalancer, Op};
 use crate::k8s::F_LB;
@@ -229,21 +229,6 @@ impl Subject for Balancer<'_> {
     }
 }
 
-/// What is left in the cloud of Services that are gone, in words, with the load balancers among it.
-fn left_of(services: &[ServiceKey], inventory: &Inventory) -> (Vec<String>, Vec<LoadBalancer>) {
-    let (mut left, mut balancers) = (Vec::new(), Vec::new());
-    for service in services {
-        let owned = inventory.owned_by(&service.owner);
-        for lb in owned.load_balancers {
-            left.push(format!("load balancer {} of Service {}", lb.id, service.name));
-            balancers.push(lb);
-        }
-        let auxiliaries = owned.auxiliaries.iter();
-        left.extend(auxiliaries.map(|aux| format!("{} {} of Service {}", aux.kind, aux.id, service.name)));
-    }
-    (left, balancers)
-}
-
 impl CheckCx {
     /// This check's namespace, created on first use; it goes when the check ends.
     pub(super) async fn namespace(&self) -> Result<String, Stop> {
@@ -287,7 +272,6 @@ impl CheckCx {
         let owner = self.session.plan().profile.load_balancer_owner.owner(&uid);
         let key = ServiceKey { namespace, name: created.name_any(), uid, owner };
         self.on_end(Undo::Service(key.clone()));
-        self.services_made.lock().expect("no holder of this lock panics").push(key.clone());
         self.caught_up_service(&key, &created).await?;
         Ok(Service { cx: self, key })
     }
@@ -326,7 +310,8 @@ impl CheckCx {
             *seen = "the Service is still there".to_owned();
             Ok(self.find_service(key).is_none().then_some(()))
         };
-        let limit = self.limits().load_balancer();
+        // Not a promise: a CCM that is slow to delete, or has others to delete first, gets its time.
+        let limit = 3 * self.limits().watch() + self.limits().load_balancer_work();
         if poll("the Service is gone", limit, Duration::from_millis(50), absent).await.is_ok() {
             return Ok(());
         }
@@ -338,65 +323,8 @@ impl CheckCx {
         gone(api.patch(&key.name, &PatchParams::default(), &Patch::Merge(&patch)).await)
     }
 
-    /// Whether anything of this check's Services is left in the cloud after cleanup (contract TEST-04). What is left
-    /// is taken away, so that it harms this check alone.
-    ///
-    /// # Errors
-    /// [`Stop::Unmet`] with what is left.
-    pub async fn leaks(&self) -> Result<(), Stop> {
-        let made = self.services_made.lock().expect("no holder of this lock panics").clone();
-        let (left, balancers) = left_of(&made, &self.inventory().await?);
-        // What a driver cannot remove stays, and is reported all the same.
-        if self.cloud.facilities().contains(&Facility::Machines) {
-            for lb in &balancers {
-                self.remove_load_balancer(lb).await?;
-            }
-        }
-        if left.is_empty() {
-            return Ok(());
-        }
-        Err(Stop::unmet(
-            "the cloud is as it was before the check",
-            "nothing of its Services left",
-            left.join(", "),
-        ))
-    }
-
     pub(super) async fn undo_namespace(&self, name: &str) -> Result<(), String> {
         let api: Api<Namespace> = Api::all(self.client.clone());
         gone(api.delete(name, &DeleteParams::background()).await)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::matchers::tests::{auxiliary, balancer};
-    use super::*;
-
-    #[test]
-    fn what_a_service_leaves_behind_is_told_and_nothing_else() {
-        let key = |owner: &str| ServiceKey {
-            namespace: "ns".into(),
-            name: format!("service-of-{owner}"),
-            uid: owner.into(),
-            owner: owner.into(),
-        };
-        let inventory = Inventory {
-            load_balancers: vec![balancer("lb-1", "u1"), balancer("lb-2", "u2")],
-            auxiliaries: vec![auxiliary("fw-1", "u1"), auxiliary("fw-3", "u3")],
-            ..Inventory::default()
-        };
-        let (left, balancers) = left_of(&[key("u1"), key("u3")], &inventory);
-        assert_eq!(
-            left,
-            [
-                "load balancer lb-1 of Service service-of-u1",
-                "firewall fw-1 of Service service-of-u1",
-                "firewall fw-3 of Service service-of-u3",
-            ]
-        );
-        assert_eq!(balancers, [balancer("lb-1", "u1")]);
-        assert_eq!(left_of(&[key("u4")], &inventory), (Vec::new(), Vec::new()));
-        assert_eq!(left_of(&[key("u1")], &Inventory::default()), (Vec::new(), Vec::new()));
     }
 }

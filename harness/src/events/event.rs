@@ -96,6 +96,13 @@ pub enum Payload {
     },
     /// A promise was broken, or could not be judged.
     PromiseBroken(PromiseBroken),
+    /// The CCM leads, with every replica running: deployed, or back after a disturbance.
+    CcmLeads,
+    /// A check makes a replica's process end, or may.
+    ReplicaDisturbed {
+        /// The replica.
+        replica: String,
+    },
     /// A watched object changed in something that checks look at.
     ObjectChanged(ObjectChanged),
     /// The CCM called the cloud, and the call has ended.

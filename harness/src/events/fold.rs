@@ -1,5 +1,6 @@
 //! From events to the ledger.
 
+use super::conduct::Conduct;
 use super::event::{Event, Payload, PlannedCheck};
 use crate::ledger::{Entry, Ledger, Outcome, StageTime};
 use std::collections::BTreeMap;
@@ -11,6 +12,7 @@ pub struct Fold {
     ledger: Ledger,
     planned: Vec<PlannedCheck>,
     judged: BTreeMap<String, Judged>,
+    conduct: Conduct,
     events: u64,
     at_ms: u64,
     ended: bool,
@@ -38,6 +40,7 @@ impl Fold {
     pub fn take(&mut self, event: &Event) {
         self.events += 1;
         self.at_ms = self.at_ms.max(event.at_ms);
+        self.conduct.take(event);
         match &event.event {
             Payload::RunBegan(run) => self.ledger.started.clone_from(&run.started),
             Payload::StageEnded { stage, took_ms, .. } => {
@@ -74,6 +77,8 @@ impl Fold {
             | Payload::PromiseBegan(_)
             | Payload::PromiseMet { .. }
             | Payload::PromiseBroken(_)
+            | Payload::CcmLeads
+            | Payload::ReplicaDisturbed { .. }
             | Payload::ObjectChanged(_)
             | Payload::CloudCall(_)
             | Payload::FaultInjected { .. }
@@ -85,6 +90,11 @@ impl Fold {
 
     fn judged(&mut self, event: &Event) -> Option<&mut Judged> {
         event.check.as_ref().map(|id| self.judged.entry(id.clone()).or_default())
+    }
+
+    /// How the CCM behaved.
+    pub fn conduct(&self) -> &Conduct {
+        &self.conduct
     }
 
     /// Ids of the checks that were to run and have not ended.
@@ -111,6 +121,7 @@ impl Fold {
                 cut
             }
         };
+        ledger.explanations = self.conduct.explanations();
         ledger.entries = self.planned.iter().map(|check| self.entry(check, &lost)).collect();
         ledger
     }

@@ -6,12 +6,14 @@
 //!
 //! Several processes of one run may write into one file: a line is written by one call, at the file's end.
 
+mod conduct;
 mod event;
 mod file;
 mod fold;
 mod promises;
 mod stream;
 
+pub use conduct::{Conduct, End, REPLICA};
 pub use event::{
     CloudCall, Event, ObjectChanged, Payload, PlannedCheck, PromiseBegan, PromiseBroken, RunBegan, SCHEMA,
     Skipped,

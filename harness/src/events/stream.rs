@@ -176,6 +176,16 @@ impl Events {
         self.lock().fold.clone()
     }
 
+    /// The present moment as events tell it: milliseconds since the run began.
+    pub fn now_ms(&self) -> u64 {
+        u64::try_from(Timestamp::now().duration_since(self.inner.began).as_millis()).unwrap_or(0)
+    }
+
+    /// The lane whose events these are; `None` for those of the run.
+    pub fn lane(&self) -> Option<u32> {
+        self.lane
+    }
+
     /// Takes in what the other processes of the run have written: what the stream adds up to is then read from its file.
     ///
     /// # Errors
@@ -208,8 +218,7 @@ impl Events {
 
     fn take(&self, check: Option<&str>, payload: Payload) {
         let began = Instant::now();
-        let since = Timestamp::now().duration_since(self.inner.began);
-        let at_ms = u64::try_from(since.as_millis()).unwrap_or(0);
+        let at_ms = self.now_ms();
         let event = Event { at_ms, lane: self.lane, check: check.map(str::to_owned), event: payload };
         self.lock().take(event);
         self.lock().cost += began.elapsed();

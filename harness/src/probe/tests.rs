@@ -31,6 +31,7 @@ fn text(outcome: Result<(), Stop>) -> String {
     match outcome {
         Ok(()) => "kept".to_owned(),
         Err(Stop::Unmet(unmet)) => format!("broken\n{unmet}"),
+        Err(Stop::Blocked { by, seen }) => format!("blocked by {}\n{seen}", by.check()),
         Err(Stop::Error(text)) => format!("untold\n{text}"),
         Err(Stop::NotObservable(text)) => format!("not observable\n{text}"),
     }

@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 /// The longest one read may take.
 const READ_AT_MOST: Duration = Duration::from_secs(10);
 /// What a read at the deadline still gets to be answered.
-const LAST_READ: Duration = Duration::from_secs(2);
+const LAST_READ: Duration = Duration::from_secs(5);
 
 /// For how long a promise is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,9 +17,9 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// Whether both runs judged the check: it passed, failed or met an environment error.
+    /// Whether both runs judged the check: it passed, failed, was blocked or met an environment error.
     pub fn is_of_judged(&self) -> bool {
-        let judged = |word: Option<&str>| matches!(word, Some("pass" | "fail" | "error"));
+        let judged = |word: Option<&str>| matches!(word, Some("pass" | "fail" | "blocked" | "error"));
         judged(self.before) && judged(self.after)
     }
 }

@@ -5,7 +5,7 @@ use crate::ledger::{Conformance, Ledger, Outcome, SkipReason};
 
 /// Every MUST check that was judged passed. With [`Completeness::Required`] also: none was left unjudged.
 pub const CONFORMANT: u8 = 0;
-/// A MUST check failed, or the result is partial and a complete one was required.
+/// A MUST check failed or was blocked by a promise that the CCM broke, or the result is partial and a complete one was required.
 pub const NOT_CONFORMANT: u8 = 1;
 /// The command line, the run file or the profile is wrong; nothing was started.
 pub const USAGE: u8 = 2;
@@ -48,6 +48,6 @@ fn left_out(outcome: &Outcome) -> bool {
             reason: SkipReason::NotDeclared | SkipReason::NotObservable | SkipReason::Deselected,
             ..
         } => true,
-        Outcome::Pass | Outcome::Fail { .. } | Outcome::Error { .. } => false,
+        Outcome::Pass | Outcome::Fail { .. } | Outcome::Blocked { .. } | Outcome::Error { .. } => false,
     }
 }

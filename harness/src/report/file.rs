@@ -63,6 +63,9 @@ struct ReportFile {
     relaxed: Vec<Setting>,
     /// How many checks of each level ended how. Derived from the checks; ignored when read.
     counts: Counts,
+    /// What explains more than one failure, the weightiest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    explanations: Vec<String>,
     /// Why the environment did not come up or the run was cut short, where that happened.
     environment_error: Option<String>,
     /// What was tested, and on what.
@@ -91,6 +94,8 @@ struct Counts {
 struct LevelCounts {
     pass: usize,
     fail: usize,
+    #[serde(default)]
+    blocked: usize,
     error: usize,
     not_observable: usize,
     deselected: usize,
@@ -127,8 +132,11 @@ struct CheckFile {
     level: Level,
     /// Its claim.
     title: String,
-    /// `pass`, `fail`, `error`, `not-declared`, `not-observable` or `deselected`.
+    /// `pass`, `fail`, `blocked`, `error`, `not-declared`, `not-observable` or `deselected`.
     outcome: String,
+    /// The check that is about the promise in its way, where it was blocked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    blocked_by: Option<String>,
     /// Why it did not pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
@@ -171,6 +179,7 @@ pub fn to_yaml(ledger: &Ledger) -> Result<String, YamlError> {
         because: because(ledger).into_iter().map(|(id, why)| Because { id, why }).collect(),
         relaxed: ledger.subject.relaxed().cloned().collect(),
         counts: counts(ledger),
+        explanations: ledger.explanations.clone(),
         environment_error: ledger.environment_error.clone(),
         subject: ledger.subject.clone(),
         started: ledger.started.clone(),
@@ -189,6 +198,10 @@ pub fn to_yaml(ledger: &Ledger) -> Result<String, YamlError> {
                 level: e.level,
                 title: e.title.clone(),
                 outcome: outcome_word(&e.outcome).to_owned(),
+                blocked_by: match &e.outcome {
+                    Outcome::Blocked { by, .. } => Some(by.clone()),
+                    _ => None,
+                },
                 reason: outcome_text(&e.outcome).map(str::to_owned),
                 declared: ledger.subject.deviation(&e.id).map(str::to_owned),
                 sharing: e.sharing,
@@ -227,6 +240,7 @@ pub fn parse(text: &str, file: &Path) -> Result<Ledger, ParseError> {
         let outcome = match check.outcome.as_str() {
             "pass" => Outcome::Pass,
             "fail" => Outcome::Fail { message: reason },
+            "blocked" => Outcome::Blocked { by: check.blocked_by.unwrap_or_default(), message: reason },
             "error" => Outcome::Error { message: reason },
             "not-declared" => skip(SkipReason::NotDeclared, reason),
             "not-observable" => skip(SkipReason::NotObservable, reason),
@@ -257,6 +271,7 @@ pub fn parse(text: &str, file: &Path) -> Result<Ledger, ParseError> {
             .map(|s| StageTime { stage: s.stage, took_ms: millis(s.took) })
             .collect(),
         entries: entries.collect::<Result<_, _>>()?,
+        explanations: report.explanations,
         environment_error: report.environment_error,
     })
 }
@@ -272,6 +287,7 @@ fn counts(ledger: &Ledger) -> Counts {
         *match &entry.outcome {
             Outcome::Pass => &mut level.pass,
             Outcome::Fail { .. } => &mut level.fail,
+            Outcome::Blocked { .. } => &mut level.blocked,
             Outcome::Error { .. } => &mut level.error,
             Outcome::Skip { reason: SkipReason::NotObservable, .. } => &mut level.not_observable,
             Outcome::Skip { reason: SkipReason::Deselected, .. } => &mut level.deselected,

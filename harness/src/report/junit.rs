@@ -1,8 +1,8 @@
 //! `junit.xml` in the form nextest writes: one `testsuite` per suite, one `testcase` per check under the name that
 //! the test list shows.
 //!
-//! A failed check is a `failure` (the CCM's fault), trouble of the environment an `error`, a check that was not
-//! judged `skipped` with its reason. A failed check below MUST is a failure too; its type says that it binds less.
+//! A failed check is a `failure` (the CCM's fault), trouble of the environment an `error`, a check that was blocked or not
+//! judged `skipped` with its reason: what blocked it is a failure of its own. A failed check below MUST is a failure too; its type says that it binds less.
 
 use super::wording::{one_line, outcome_word, printable as text};
 use crate::check::Level;
@@ -86,6 +86,11 @@ fn status(entry: &Entry) -> TestCaseStatus {
         status.set_type(what).set_message(text(&one_line(message))).set_description(text(message));
         status
     };
+    let skipped = |why: &str| {
+        let mut status = TestCaseStatus::skipped();
+        status.set_message(text(why));
+        status
+    };
     match &entry.outcome {
         Outcome::Pass => TestCaseStatus::success(),
         Outcome::Fail { message } => {
@@ -96,10 +101,9 @@ fn status(entry: &Entry) -> TestCaseStatus {
             trouble(NonSuccessKind::Failure, what, message)
         }
         Outcome::Error { message } => trouble(NonSuccessKind::Error, "environment error", message),
+        Outcome::Blocked { by, message } => skipped(&format!("blocked by {by}: {}", one_line(message))),
         Outcome::Skip { detail, .. } => {
-            let mut status = TestCaseStatus::skipped();
-            status.set_message(text(&format!("{}: {}", outcome_word(&entry.outcome), one_line(detail))));
-            status
+            skipped(&format!("{}: {}", outcome_word(&entry.outcome), one_line(detail)))
         }
     }
 }

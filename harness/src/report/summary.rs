@@ -1,6 +1,8 @@
 //! The summary on the terminal at the end of a run.
 
-use super::wording::{self, one_line, outcome_text, outcome_word, printable, seconds, verdict_word};
+use super::wording::{
+    self, is_blocked, one_line, outcome_text, outcome_word, printable, seconds, verdict_word,
+};
 use crate::check::{Level, row_of};
 use crate::ledger::{Conformance, Entry, Ledger, Outcome};
 use std::fmt::Write as _;
@@ -16,7 +18,9 @@ pub fn summary(ledger: &Ledger) -> String {
     verdict(ledger, &mut text);
     relaxed(ledger, &mut text);
     counts(ledger, &mut text);
+    explanations(ledger, &mut text);
     trouble(ledger, &mut text, "Failed", |e| matches!(e.outcome, Outcome::Fail { .. }));
+    trouble(ledger, &mut text, "Blocked by what the CCM did elsewhere", |e| is_blocked(&e));
     if ledger.environment_error.is_none() {
         trouble(ledger, &mut text, "Environment errors", |e| matches!(e.outcome, Outcome::Error { .. }));
         unjudged(ledger, &mut text);
@@ -68,7 +72,8 @@ fn relaxed(ledger: &Ledger, text: &mut String) {
 }
 
 /// Outcomes in the order of the table's columns.
-const COLUMNS: &[&str] = &["pass", "fail", "error", "not-observable", "deselected", "not-declared"];
+const COLUMNS: &[&str] =
+    &["pass", "fail", "blocked", "error", "not-observable", "deselected", "not-declared"];
 
 fn counts(ledger: &Ledger, text: &mut String) {
     if ledger.entries.is_empty() {
@@ -87,6 +92,18 @@ fn counts(ledger: &Ledger, text: &mut String) {
             let _ = write!(text, "  {count:>width$}", width = column.len());
         }
         put!(text);
+    }
+}
+
+/// What explains the most comes first, before the checks that follow from it.
+fn explanations(ledger: &Ledger, text: &mut String) {
+    let troubled = |e: &Entry| matches!(e.outcome, Outcome::Fail { .. } | Outcome::Blocked { .. });
+    if ledger.explanations.is_empty() || !ledger.entries.iter().any(troubled) {
+        return;
+    }
+    put!(text, "\nExplained by");
+    for explanation in &ledger.explanations {
+        put!(text, "  {}", one_line(explanation));
     }
 }
 
@@ -124,6 +141,7 @@ fn unjudged(ledger: &Ledger, text: &mut String) {
         let why = match &entry.outcome {
             // Its text stands above.
             Outcome::Error { .. } => String::from("environment error"),
+            Outcome::Blocked { by, .. } => format!("blocked by {by}"),
             other => {
                 let detail = outcome_text(other).map(one_line).unwrap_or_default();
                 format!("{}: {detail}", outcome_word(other))

@@ -18,11 +18,12 @@ pub fn verdict_word(verdict: Conformance) -> &'static str {
     }
 }
 
-/// An outcome's word: `pass`, `fail`, `error`, or the kind of skip.
+/// An outcome's word: `pass`, `fail`, `blocked`, `error`, or the kind of skip.
 pub fn outcome_word(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Pass => "pass",
         Outcome::Fail { .. } => "fail",
+        Outcome::Blocked { .. } => "blocked",
         Outcome::Error { .. } => "error",
         Outcome::Skip { reason, .. } => skip_word(*reason),
     }
@@ -41,7 +42,9 @@ pub(super) fn skip_word(reason: SkipReason) -> &'static str {
 pub(super) fn outcome_text(outcome: &Outcome) -> Option<&str> {
     match outcome {
         Outcome::Pass => None,
-        Outcome::Fail { message } | Outcome::Error { message } => Some(message),
+        Outcome::Fail { message } | Outcome::Blocked { message, .. } | Outcome::Error { message } => {
+            Some(message)
+        }
         Outcome::Skip { detail, .. } => Some(detail),
     }
 }
@@ -63,9 +66,13 @@ pub fn because(ledger: &Ledger) -> Vec<(String, String)> {
             simulated.into_iter().chain(relaxed).chain(declared).chain(unjudged()).collect()
         }
         Conformance::NotConformant => {
-            let failed =
-                ledger.entries.iter().filter(must).filter(|e| matches!(e.outcome, Outcome::Fail { .. }));
-            failed.map(reason).collect()
+            let failed = |e: &&Entry| matches!(e.outcome, Outcome::Fail { .. });
+            let mut reasons: Vec<_> = ledger.entries.iter().filter(must).filter(failed).map(reason).collect();
+            if reasons.is_empty() {
+                // The check that is about what blocked them was left out.
+                reasons = ledger.entries.iter().filter(must).filter(is_blocked).map(reason).collect();
+            }
+            reasons
         }
         Conformance::NotJudged => {
             let whole = match &ledger.environment_error {
@@ -77,6 +84,11 @@ pub fn because(ledger: &Ledger) -> Vec<(String, String)> {
             reasons
         }
     }
+}
+
+/// Whether another promise kept it from being judged.
+pub(super) fn is_blocked(entry: &&Entry) -> bool {
+    matches!(entry.outcome, Outcome::Blocked { .. })
 }
 
 /// What the profile promises and nobody judges, in one line.

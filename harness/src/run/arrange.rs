@@ -36,6 +36,11 @@ pub struct Place {
     pub after: usize,
 }
 
+impl Place {
+    /// After every other check of every lane.
+    pub const AT_THE_END: Place = Place { lane: 0, step: usize::MAX, after: usize::MAX };
+}
+
 /// The place of each check, in the order given. There is at least one lane.
 ///
 /// With one lane: checks on a cluster no CCM has touched, one after another; then those that share, and beside them those
@@ -51,7 +56,7 @@ pub fn arrange(checks: &[Declared<'_>], lanes: usize, workers: u32) -> Vec<Place
     // Those that watch the leader crash prepare beside those that share, where there is no lane for them.
     let crash_beside = lanes <= 1;
     let apart = |group: &Group<'_>| match group {
-        Group::Shared => false,
+        Group::Shared | Group::Standing => false,
         Group::Joint => !crash_beside,
         Group::Cold(_) | Group::Disturbing(_) | Group::Exclusive(_) => true,
     };
@@ -66,7 +71,7 @@ pub fn arrange(checks: &[Declared<'_>], lanes: usize, workers: u32) -> Vec<Place
         steps[lane] += 1;
         Place { lane, step, after: step }
     };
-    let any_shared = groups.iter().any(|group| !apart(group));
+    let any_shared = groups.iter().any(|group| !apart(group) && *group != Group::Standing);
     let others = usize::from(any_shared && lanes > 1)..lanes.max(1);
     for group in alone.iter().filter(|group| group.rank() == 0) {
         // They share a lane: the CCM goes once and comes back once.
@@ -83,6 +88,7 @@ pub fn arrange(checks: &[Declared<'_>], lanes: usize, workers: u32) -> Vec<Place
     }
     let place = |group: &Group<'_>| match group {
         Group::Shared => Place { lane: 0, step: shared, after: shared },
+        Group::Standing => Place::AT_THE_END,
         Group::Joint if crash_beside => Place { lane: 0, step: joint, after: shared },
         Group::Joint | Group::Cold(_) | Group::Disturbing(_) | Group::Exclusive(_) => places[group],
     };
@@ -91,7 +97,8 @@ pub fn arrange(checks: &[Declared<'_>], lanes: usize, workers: u32) -> Vec<Place
 
 /// How many lanes these checks can make use of.
 pub fn useful_lanes(checks: &[Declared<'_>], workers: u32) -> usize {
-    let groups: BTreeSet<Group<'_>> = checks.iter().map(|check| Group::of(check, workers)).collect();
+    let mut groups: BTreeSet<Group<'_>> = checks.iter().map(|check| Group::of(check, workers)).collect();
+    groups.remove(&Group::Standing);
     let cold = groups.iter().filter(|group| group.rank() == 0).count();
     // The cold ones share a lane.
     (groups.len() - cold.saturating_sub(1)).max(1)
@@ -111,6 +118,8 @@ enum Group<'a> {
     /// By contract row: its claims are no strangers to one another.
     Disturbing(&'a str),
     Exclusive(&'a str),
+    /// Judges the whole run.
+    Standing,
 }
 
 impl<'a> Group<'a> {
@@ -119,6 +128,7 @@ impl<'a> Group<'a> {
             Sharing::Cold => Group::Cold(check.id),
             Sharing::Exclusive => Group::Exclusive(check.id),
             Sharing::Joint => Group::Joint,
+            Sharing::Standing => Group::Standing,
             Sharing::Shared if check.holds_up || (check.disturbs && workers < ENOUGH_WORKERS) => {
                 Group::Disturbing(row_of(check.id))
             }
@@ -131,6 +141,7 @@ impl<'a> Group<'a> {
             Group::Cold(_) => 0,
             Group::Shared | Group::Joint | Group::Disturbing(_) => 1,
             Group::Exclusive(_) => 2,
+            Group::Standing => 3,
         }
     }
 }
@@ -143,7 +154,7 @@ mod tests {
         Declared { id, sharing, disturbs, holds_up: false, takes_s }
     }
 
-    const CHECKS: [Declared<'static>; 8] = [
+    const CHECKS: [Declared<'static>; 9] = [
         check("BOOT-01", Sharing::Cold, false, 10),
         check("BOOT-02", Sharing::Cold, false, 5),
         check("NODE-01", Sharing::Shared, false, 0),
@@ -152,6 +163,7 @@ mod tests {
         check("SVC-01", Sharing::Shared, true, 3),
         check("HA-03", Sharing::Joint, false, 10),
         check("HA-05", Sharing::Exclusive, false, 12),
+        check("OBS-10", Sharing::Standing, false, 0),
     ];
 
     fn places(lanes: usize, workers: u32) -> BTreeMap<&'static str, (usize, usize, usize)> {
@@ -195,7 +207,8 @@ mod tests {
             let all = places(lanes, 1);
             let first: Vec<&str> =
                 all.iter().filter(|(_, (lane, ..))| *lane == 0).map(|(id, _)| *id).collect();
-            assert_eq!(first, ["NODE-01"], "{lanes} lanes");
+            assert_eq!(first, ["NODE-01", "OBS-10"], "{lanes} lanes");
+            assert_eq!(all["OBS-10"], (0, usize::MAX, usize::MAX), "after everything");
             assert_eq!(all["NODE-01"], (0, 0, 0));
             assert_eq!(all["NODE-10.500"], all["NODE-10.hang"]);
             assert!(all.values().all(|(lane, ..)| *lane < lanes));

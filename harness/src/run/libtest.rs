@@ -5,6 +5,7 @@ use super::planned::Planned;
 use super::stand::{Judging, Stand};
 use crate::config::Choice;
 use crate::ledger::{Entry, Outcome, SkipReason};
+use crate::session::Session;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use std::sync::Arc;
 
@@ -29,15 +30,16 @@ impl Judging for Libtest {
         let (work, turns) = stand.work(at_once);
         let turns = Arc::new(turns);
         let threads = work.len().max(1);
+        let lanes: Arc<[Arc<Session>]> = stand.lanes.into();
         let mut trials: Vec<Trial> = work
             .into_iter()
             .map(|(one, place)| {
                 let (session, turns) = (stand.lanes[place.lane].clone(), turns.clone());
-                let handle = stand.handle.clone();
+                let (handle, lanes) = (stand.handle.clone(), lanes.clone());
                 Trial::ignorable_test(one.name(), move || {
                     let _turn = turns.wait_for(place);
                     let hold = Hold::in_order(one.check.sharing);
-                    completion(&handle.block_on(run_one(session, &one, hold)))
+                    completion(&handle.block_on(run_one(&lanes, session, &one, hold)))
                 })
             })
             .collect();
@@ -76,6 +78,10 @@ pub fn completion(entry: &Entry) -> Result<Completion, Failed> {
             let evidence = entry.evidence.as_ref().map(|e| format!("\nevidence:  {e}")).unwrap_or_default();
             Err(format!("{} {}: {}\n{message}{evidence}", entry.id, entry.level, entry.title).into())
         }
+        Outcome::Blocked { by, message } => Ok(Completion::ignored_with(format!(
+            "blocked by {by}: {}",
+            message.lines().next().unwrap_or_default()
+        ))),
         Outcome::Error { message } => Err(format!("{} environment error\n{message}", entry.id).into()),
     }
 }

@@ -3,9 +3,9 @@
 use super::Planned;
 use super::arrange::ENOUGH_WORKERS;
 use crate::ccm::Form;
-use crate::check::{Sharing, Stop, Verdict};
+use crate::check::{Blocker, CheckId, Sharing, Stop, Verdict};
 use crate::cx::{Check, CheckCx};
-use crate::events::{CheckEvents, Payload};
+use crate::events::{CheckEvents, Payload, REPLICA, StreamError};
 use crate::evidence;
 use crate::ledger::{Entry, Outcome, SkipReason};
 use crate::session::{Participant, Session};
@@ -29,7 +29,7 @@ impl Hold {
     pub fn in_order(sharing: Sharing) -> Hold {
         match sharing {
             Sharing::Cold | Sharing::Exclusive => Hold::Alone,
-            Sharing::Shared | Sharing::Joint => Hold::Shared,
+            Sharing::Shared | Sharing::Joint | Sharing::Standing => Hold::Shared,
         }
     }
 
@@ -39,11 +39,12 @@ impl Hold {
     }
 }
 
-/// Runs one check: its turn on the cluster, the CCM in the form it needs, body, evidence, cleanup, leaks. Its beginning, its
-/// end and what becomes of it are told to the stream of events.
+/// Runs one check in a lane: its turn on the cluster, the CCM in the form it needs, body, evidence, cleanup. Its beginning,
+/// its end and what becomes of it are told to the stream of events. `lanes` are all there are, for a check that judges the
+/// whole run.
 ///
 /// Blocks the thread while others hold the cluster.
-pub async fn run_one(session: Arc<Session>, planned: &Planned, hold: Hold) -> Entry {
+pub async fn run_one(lanes: &[Arc<Session>], session: Arc<Session>, planned: &Planned, hold: Hold) -> Entry {
     let events = session.events().of_check(planned.check.id.as_str());
     let participant = (planned.check.sharing == Sharing::Joint).then(|| session.crashes().participant());
     let held = session.dir().hold_cluster(hold == Hold::Alone);
@@ -57,10 +58,16 @@ pub async fn run_one(session: Arc<Session>, planned: &Planned, hold: Hold) -> En
         Ok(_) if session.is_interrupted() => {
             entry.outcome = Outcome::Error { message: "interrupted".to_owned() }
         }
-        Ok(turn) => judge(session, planned, &mut entry, turn, participant, &events).await,
+        Ok(_) if session.gone().is_some() => {
+            let message = session.gone().unwrap_or_default().to_owned();
+            entry.outcome = Outcome::Error { message };
+        }
+        Ok(turn) => judge(lanes, session, planned, &mut entry, turn, participant, &events).await,
     }
     // A CCM's own words may stand in a message: its last log lines when it does not come up.
-    if let Outcome::Fail { message } | Outcome::Error { message } = &mut entry.outcome {
+    if let Outcome::Fail { message } | Outcome::Blocked { message, .. } | Outcome::Error { message } =
+        &mut entry.outcome
+    {
         *message = secrets.redact(std::mem::take(message));
     }
     entry.duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -74,6 +81,7 @@ pub async fn run_one(session: Arc<Session>, planned: &Planned, hold: Hold) -> En
 }
 
 async fn judge(
+    lanes: &[Arc<Session>],
     session: Arc<Session>,
     planned: &Planned,
     entry: &mut Entry,
@@ -81,54 +89,93 @@ async fn judge(
     participant: Option<Participant>,
     events: &CheckEvents,
 ) {
-    if planned.check.sharing != Sharing::Cold
-        && let Err(stop) = session.ensure_ccm(Form::Replicas).await
+    let id = planned.check.id;
+    let began_ms = session.events().now_ms();
+    if !matches!(planned.check.sharing, Sharing::Cold | Sharing::Standing)
+        && let Err(stop) = session.unless_interrupted(session.ensure_ccm(Form::Replicas)).await
     {
-        entry.outcome = outcome_of(Err(stop));
+        entry.outcome = outcome_of(id, Err(stop));
         return;
     }
-    let cx = match CheckCx::new(planned.check.id, session.clone(), turn, participant).await {
-        Ok(cx) => cx,
+    let cx = match CheckCx::new(id, session.clone(), turn, participant).await {
+        Ok(cx) => cx.with_lanes(lanes),
         Err(stop) => {
-            entry.outcome = outcome_of(Err(stop));
+            entry.outcome = outcome_of(id, Err(stop));
             return;
         }
     };
     let body = AssertUnwindSafe(planned.check.body(&cx)).catch_unwind().await;
     let verdict = body
         .unwrap_or_else(|panic| Err(Stop::Error(format!("the check itself panicked: {}", words(&panic)))));
-    entry.outcome = outcome_of(verdict);
+    let about_an_end = matches!(&verdict, Err(Stop::Unmet(unmet)) if unmet.subject.as_ref().is_some_and(|s| s.kind == REPLICA));
+    entry.outcome = outcome_of(id, verdict);
     entry.budget_used_percent = cx.budget_used_percent();
     entry.facts = cx.facts();
+    if session.gone().is_some() {
+        // There is nothing to take evidence of, and nothing to undo.
+        return;
+    }
     if let Outcome::Fail { message } | Outcome::Error { message } = &entry.outcome {
-        let relative = format!("evidence/{}", planned.check.id);
+        let relative = format!("evidence/{id}");
         let folder = session.plan().output.join(&relative);
         match evidence::take(&cx, message, &folder).await {
             Ok(()) => {
                 events.emit(Payload::EvidenceTaken { folder: relative.clone() });
                 entry.evidence = Some(relative);
             }
-            Err(why) => tracing::warn!(check = %planned.check.id, why, "no evidence could be taken"),
+            Err(why) => tracing::warn!(check = %id, why, "no evidence could be taken"),
+        }
+    }
+    if matches!(entry.outcome, Outcome::Fail { .. })
+        && planned.check.sharing != Sharing::Standing
+        && !about_an_end
+    {
+        // Who restarts keeps no promise meanwhile: that is told once, by the check that is about it.
+        match restarted(&session, began_ms) {
+            Ok(Some(seen)) => {
+                entry.outcome = outcome_of(id, Err(Stop::Blocked { by: Blocker::StaysUp, seen }))
+            }
+            Ok(None) => {}
+            Err(error) => tracing::warn!(check = %id, %error, "restarts of the CCM cannot be told"),
         }
     }
     let cleaned = cx.clean_up().await;
-    let leaks = cx.leaks().await;
-    if entry.outcome == Outcome::Pass {
-        if let Err(stop) = leaks {
-            entry.outcome = outcome_of(Err(stop));
-        } else if let Err(why) = cleaned {
-            entry.outcome =
-                Outcome::Error { message: format!("the check passed, but its cleanup failed: {why}") };
+    if let Err(why) = cleaned {
+        if entry.outcome == Outcome::Pass {
+            let message = format!("the check passed, but its cleanup failed: {why}");
+            entry.outcome = Outcome::Error { message };
+        } else {
+            tracing::warn!(check = %id, why, "cleanup after a failed check");
         }
-    } else if let Err(why) = cleaned {
-        tracing::warn!(check = %planned.check.id, why, "cleanup after a failed check");
     }
 }
 
-fn outcome_of(verdict: Verdict) -> Outcome {
+/// Ends of the CCM's processes in the check's lane since it began or shortly before, in words; `None` when there were none.
+fn restarted(session: &Session, began_ms: u64) -> Result<Option<String>, StreamError> {
+    let events = session.events();
+    if !events.is_begun_here() {
+        // Another process watches the cluster.
+        events.take_others_in()?;
+    }
+    // Until a leader works again after an end takes about so long.
+    let before = u64::try_from(session.limits().watch().as_millis()).unwrap_or_default();
+    let fold = events.fold();
+    let lane = events.lane().unwrap_or_default();
+    let ends: Vec<String> =
+        fold.conduct().ends_since(lane, began_ms.saturating_sub(before)).map(ToString::to_string).collect();
+    Ok((!ends.is_empty()).then(|| ends.join(", ")))
+}
+
+fn outcome_of(id: CheckId, verdict: Verdict) -> Outcome {
     match verdict {
         Ok(()) => Outcome::Pass,
         Err(Stop::Unmet(unmet)) => Outcome::Fail { message: unmet.to_string() },
+        Err(Stop::Blocked { by, seen }) if by.check() == id.as_str() => {
+            Outcome::Fail { message: by.broken(seen).to_string() }
+        }
+        Err(Stop::Blocked { by, seen }) => {
+            Outcome::Blocked { by: by.check().to_owned(), message: by.broken(seen).to_string() }
+        }
         Err(Stop::Error(message)) => Outcome::Error { message },
         Err(Stop::NotObservable(detail)) => Outcome::Skip { reason: SkipReason::NotObservable, detail },
     }

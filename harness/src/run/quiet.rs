@@ -25,7 +25,7 @@ impl<Wanted: Fn(&str) -> bool> Judging for Quiet<Wanted> {
                 scope.spawn(move || {
                     let _turn = turns.wait_for(*place);
                     let hold = Hold::in_order(one.check.sharing);
-                    stand.handle.block_on(run_one(session, one, hold));
+                    stand.handle.block_on(run_one(stand.lanes, session, one, hold));
                 });
             }
         });

@@ -151,7 +151,9 @@ fn leave_after(keep: Keep, ledger: &Ledger) -> Leave {
 
 /// Whether anything failed, the environment included.
 fn has_trouble(ledger: &Ledger) -> bool {
-    let troubled = |outcome: &Outcome| matches!(outcome, Outcome::Fail { .. } | Outcome::Error { .. });
+    let troubled = |outcome: &Outcome| {
+        matches!(outcome, Outcome::Fail { .. } | Outcome::Blocked { .. } | Outcome::Error { .. })
+    };
     ledger.environment_error.is_some() || ledger.entries.iter().any(|entry| troubled(&entry.outcome))
 }
 

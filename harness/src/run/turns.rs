@@ -46,8 +46,12 @@ impl Turns {
     /// Waits for the turn of a check in this place.
     pub(super) fn wait_for(&self, place: Place) -> Turn<'_> {
         let waits = |state: &mut State| {
-            let earlier = state.left.range((place.lane, 0)..(place.lane, place.after));
-            state.free == 0 || earlier.into_iter().any(|(_, left)| *left > 0)
+            let waited_for = |lane: usize, step: usize| match place {
+                Place::AT_THE_END => step != Place::AT_THE_END.step,
+                _ => lane == place.lane && step < place.after,
+            };
+            state.free == 0
+                || state.left.iter().any(|((lane, step), left)| *left > 0 && waited_for(*lane, *step))
         };
         let mut state = self.changed.wait_while(self.lock(), waits).expect("no holder of this lock panics");
         state.free -= 1;
@@ -85,6 +89,23 @@ mod tests {
             }
         });
         assert_eq!(*order.lock().expect("fine"), [0, 1, 2]);
+    }
+
+    #[test]
+    fn what_judges_the_whole_run_waits_for_every_lane() {
+        let places = [Place::AT_THE_END, place(0, 0, 0), place(3, 1, 1)];
+        let turns = Turns::of(places.into_iter(), 8);
+        let ended = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for place in places {
+                let (turns, ended) = (&turns, &ended);
+                scope.spawn(move || {
+                    let _turn = turns.wait_for(place);
+                    let before = ended.fetch_add(1, Ordering::SeqCst);
+                    assert_eq!(before == 2, place == Place::AT_THE_END);
+                });
+            }
+        });
     }
 
     #[test]

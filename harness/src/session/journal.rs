@@ -21,11 +21,15 @@ const AGAIN: Duration = Duration::from_millis(250);
 /// Is told each call to the cloud once, when it has ended.
 pub type CallObserver = Box<dyn Fn(&Entry) + Send + Sync>;
 
-/// A mirror of the journal.
+/// A mirror of the journal. Clones are the same one.
+#[derive(Clone)]
 pub struct Journal {
     mirror: Arc<Mirror>,
-    task: Option<JoinHandle<()>>,
+    _task: Option<Arc<Follower>>,
 }
+
+/// Ends the long poll when nobody looks at the mirror any more.
+struct Follower(JoinHandle<()>);
 
 impl fmt::Debug for Journal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -33,11 +37,9 @@ impl fmt::Debug for Journal {
     }
 }
 
-impl Drop for Journal {
+impl Drop for Follower {
     fn drop(&mut self) {
-        if let Some(task) = &self.task {
-            task.abort();
-        }
+        self.0.abort();
     }
 }
 
@@ -69,13 +71,13 @@ impl Journal {
             Ok(_) => {}
             Err(error) if matches!(error.problem, Problem::Lacks(_)) => {
                 mirror.broke(&error);
-                return Ok(Journal { mirror, task: None });
+                return Ok(Journal { mirror, _task: None });
             }
             Err(error) => return Err(error),
         }
         let followed = mirror.clone();
         let task = tokio::spawn(async move { followed.follow().await });
-        Ok(Journal { mirror, task: Some(task) })
+        Ok(Journal { mirror, _task: Some(Arc::new(Follower(task))) })
     }
 
     /// Hands every call that has ended, and each that ends from now on, to `observer`, once, in the order in which they

@@ -7,8 +7,10 @@ mod choose;
 mod crash;
 mod error;
 mod journal;
+mod manifests;
 mod record;
 mod seed;
+mod standing;
 mod state;
 mod uninitialised;
 pub mod up;
@@ -18,22 +20,24 @@ pub use choose::settle;
 pub use crash::{Crash, Participant, SharedCrashes};
 pub use error::SessionError;
 pub use journal::{CallObserver, Journal, is_lb_write, show_entry};
+pub use manifests::load_manifests;
 pub(crate) use record::disturbance;
 pub use state::{CcmState, FOLDER_PREFIX, NodeRole, ReplicaRecord, RunDir, RunState, StateError};
 pub use uninitialised::Network;
 
-use crate::ccm::{Ccm, CcmError, Flag, Form, Manifests, Surroundings, WorkloadHint};
-use crate::check::{Facility, Stop, chain};
-use crate::cloud::Cloud;
+use crate::ccm::{Ccm, CcmError, Form};
+use crate::check::{Blocker, Facility, Stop, chain};
+use crate::cloud::{Cloud, Inventory};
 use crate::cluster::{Cluster, ContainerOp, Machine, Operation};
-use crate::config::{Deployment, Limits, Location, Offer, RunPlan, yaml};
-use crate::events::Events;
-use crate::files;
+use crate::config::{Deployment, Limits, Location, Offer, RunPlan};
+use crate::events::{Events, Payload};
 use crate::k8s::{ChangeObserver, World, WorldError, client_for};
 use crate::probe::Pulse;
 use crate::secrets::Secrets;
 use kube::Client;
-use std::collections::{BTreeMap, BTreeSet};
+use manifests::surroundings;
+use standing::Standing;
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -49,10 +53,12 @@ pub struct Session {
     client: Client,
     world: Arc<World>,
     cloud: Cloud,
+    cloud_before: Option<Inventory>,
     journal: Journal,
     ccm: Ccm,
     events: Events,
     cancel: CancellationToken,
+    standing: Standing,
     suffix: AtomicU32,
     crashes: SharedCrashes,
 }
@@ -84,7 +90,11 @@ impl Session {
         let told = events.clone();
         let cloud = Cloud::attach(&state.cloud)?.observed_by(move |what| told.emit(disturbance(what)));
         let journal = Journal::follow(cloud.clone(), pulse).await?;
+        let mut cloud_before = None;
         if events.is_begun_here() {
+            if cloud.facilities().contains(&Facility::Inventory) {
+                cloud_before = Some(cloud.inventory().await?);
+            }
             world.nodes.observe(tells(&events));
             world.services.observe(tells(&events));
             world.pods.observe(tells(&events));
@@ -106,6 +116,8 @@ impl Session {
         let seed = RandomState::new().hash_one(std::process::id());
         let suffix = AtomicU32::new((seed & 0xF_FFFF) as u32);
         let crashes = SharedCrashes::default();
+        let heard = cloud.facilities().contains(&Facility::Journal).then(|| journal.clone());
+        let standing = Standing::watch(client.clone(), heard);
         Ok(Session {
             plan,
             dir,
@@ -114,10 +126,12 @@ impl Session {
             client,
             world,
             cloud,
+            cloud_before,
             journal,
             ccm,
             events,
             cancel,
+            standing,
             suffix,
             crashes,
         })
@@ -204,6 +218,11 @@ impl Session {
         &self.cloud
     }
 
+    /// What the cloud held when this process joined; `None` where it cannot be told, or another process judges the run.
+    pub fn cloud_before(&self) -> Option<&Inventory> {
+        self.cloud_before.as_ref()
+    }
+
     /// The cloud's journal.
     pub fn journal(&self) -> &Journal {
         &self.journal
@@ -272,10 +291,15 @@ impl Session {
         self.cancel.is_cancelled()
     }
 
-    /// Runs a future until it ends or the run is interrupted.
+    /// Why there is no environment any more, if cluster or cloud are gone.
+    pub fn gone(&self) -> Option<&str> {
+        self.standing.gone()
+    }
+
+    /// Runs a future until it ends, the run is interrupted, or the environment is gone.
     ///
     /// # Errors
-    /// The future's own, or [`Stop::Error`] on interruption.
+    /// The future's own, or [`Stop::Error`] on interruption and loss.
     pub async fn unless_interrupted<T>(
         &self,
         future: impl Future<Output = Result<T, Stop>>,
@@ -283,6 +307,7 @@ impl Session {
         tokio::select! {
             biased;
             () = self.cancel.cancelled() => Err(Stop::Error("interrupted".to_owned())),
+            why = self.standing.until_gone() => Err(Stop::Error(why)),
             outcome = future => outcome,
         }
     }
@@ -302,17 +327,23 @@ impl Session {
     pub async fn ensure_ccm(&self, wanted: Form) -> Result<(), Stop> {
         let _turn = self.dir.hold_ccm()?;
         let outcome = match self.ccm_state()? {
-            CcmState::Broken { why } => return Err(Stop::Error(why)),
+            CcmState::Broken { why, by } => return Err(broken(why, by)),
             CcmState::Settled { form } if form == wanted => return Ok(()),
             CcmState::Returning { form } if form == wanted => self.bring_back(wanted).await,
             CcmState::Settled { form } | CcmState::Returning { form } => self.change_ccm(form, wanted).await,
         };
         match outcome {
-            Ok(()) => Ok(self.note_form(wanted)?),
+            Ok(()) => {
+                if wanted != Form::Absent && self.ccm.exists() {
+                    self.events.emit(Payload::CcmLeads);
+                }
+                Ok(self.note_form(wanted)?)
+            }
             Err(error) => {
-                let why = format!("the CCM under test does not come up: {}", chain(&error));
-                self.dir.write("ccm.json", &CcmState::Broken { why: why.clone() })?;
-                Err(Stop::Error(why))
+                let (why, by) =
+                    (format!("the CCM under test does not come up: {}", chain(&error)), error.blocker());
+                self.dir.write("ccm.json", &CcmState::Broken { why: why.clone(), by })?;
+                Err(broken(why, by))
             }
         }
     }
@@ -373,6 +404,14 @@ pub(crate) fn suffix(mut number: u32) -> String {
     text
 }
 
+/// Who is to blame for a CCM that does not come up.
+fn broken(why: String, by: Option<Blocker>) -> Stop {
+    match by {
+        Some(by) => Stop::Blocked { by, seen: why },
+        None => Stop::Error(why),
+    }
+}
+
 /// Tells the stream of each change of a watched object.
 fn tells<K: record::Facts>(events: &Events) -> ChangeObserver<K> {
     let events = events.clone();
@@ -381,53 +420,4 @@ fn tells<K: record::Facts>(events: &Events) -> ChangeObserver<K> {
             events.emit(change);
         }
     })
-}
-
-/// Reads and checks the profile's manifests; `None` when the profile deploys nothing.
-///
-/// # Errors
-/// Which file cannot be read or parsed, or why the set describes no CCM.
-pub fn load_manifests<C>(plan: &RunPlan<C>) -> Result<Option<Manifests>, SessionError> {
-    let profile = &plan.profile;
-    if profile.deploys_nothing() {
-        return Ok(None);
-    }
-    let mut documents = Vec::new();
-    for path in &profile.manifests {
-        let broken = |cause: String| SessionError::ManifestFile { path: path.clone(), cause };
-        let text = files::read(path).map_err(|error| broken(error.to_string()))?;
-        documents.extend(yaml::from_str_multi(&text, path).map_err(|error| broken(chain(&error)))?);
-    }
-    let hint = match &profile.workload {
-        None => WorkloadHint::default(),
-        Some(workload) => WorkloadHint {
-            namespace: Some(workload.namespace.clone()),
-            name: Some(workload.name.clone()),
-            container: workload.container.clone(),
-        },
-    };
-    Ok(Some(Manifests::new(documents, &hint)?))
-}
-
-/// What rendering needs to know of plan and cluster.
-pub(crate) fn surroundings(plan: &RunPlan, state: &RunState) -> Surroundings {
-    let mut placeholders: BTreeMap<String, String> = plan.profile.placeholders.clone();
-    placeholders.insert("IMAGE".to_owned(), state.ccm_image.clone());
-    placeholders.insert("CLOUD_ENDPOINT".to_owned(), state.cloud.endpoint.clone());
-    let flags = plan
-        .ccm_arguments()
-        .iter()
-        .filter_map(|(flag, from)| {
-            let (name, value) = flag.trim_start_matches('-').split_once('=')?;
-            Some(Flag { name: name.to_owned(), value: value.to_owned(), from: *from })
-        })
-        .collect();
-    Surroundings {
-        placeholders,
-        api_server: state.cluster.api_server_for_pods.clone(),
-        environment: plan.profile.environment.clone(),
-        flags,
-        secure_port: plan.profile.secure_port,
-        takes_secure_port: plan.profile.accepts("secure-port"),
-    }
 }

@@ -1,8 +1,9 @@
 //! What the session sees of cluster and cloud, as events. Pure.
 
 use super::journal::show_outcome;
+use crate::ccm::REPLICA_LABEL;
 use crate::cloud::{ActiveFault, BarrierStatus, Disturbance, Effect, Entry, Match, Op};
-use crate::events::{CloudCall, ObjectChanged, Payload};
+use crate::events::{CloudCall, ObjectChanged, Payload, REPLICA};
 use crate::k8s::{
     B_REGION, B_TYPE, B_ZONE, L_EXCL, L_REGION, L_TYPE, L_ZONE, addresses, ingress, provider_id, ready,
     show_addresses, taints,
@@ -85,6 +86,7 @@ impl Facts for Pod {
         };
         let states: Vec<String> = containers.iter().filter_map(state).collect();
         let mut facts = BTreeMap::from([("restarts", restarts.to_string())]);
+        facts.extend(self.labels().get(REPLICA_LABEL).map(|replica| (REPLICA, replica.clone())));
         facts.extend(status.phase.map(|phase| ("phase", phase)));
         facts.extend(self.spec.as_ref().and_then(|s| s.node_name.clone()).map(|node| ("node", node)));
         facts.extend((!states.is_empty()).then(|| ("containers", states.join(", "))));

@@ -1,6 +1,7 @@
 //! What one run's processes share: a folder of its own, the state file in it, and the locks.
 
 use crate::ccm::{Form, LeaseKey, Replica};
+use crate::check::Blocker;
 use crate::cloud::CloudRecord;
 use crate::cluster::ClusterRecord;
 use crate::ledger::Setting;
@@ -79,6 +80,8 @@ pub enum CcmState {
     Broken {
         /// Why.
         why: String,
+        /// The promise it broke by that; `None` where the environment is to blame.
+        by: Option<Blocker>,
     },
 }
 

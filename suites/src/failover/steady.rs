@@ -1,7 +1,7 @@
 //! While nobody disturbs it: one replica writes, the Lease is kept, the standbys are quiet (HA-01, -02, -06).
 
 use super::needs::{ELECTION, ELECTION_AND_LB};
-use harness::check::{Facility, SubjectName, Verdict};
+use harness::check::{Blocker, Capability, Facility, SubjectName, Verdict};
 use harness::cloud::Entry;
 use harness::cx::{Check, CheckCx, Lease, Subject, callers, held, load_balancer, no_calls, runs};
 use harness::probe::{Matcher, Reach, ReadError, Seen, gone, holds, matcher};
@@ -11,6 +11,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(super) const CHECKS: &[Check] = &[
+    Check::must(
+        Blocker::Elects.check(),
+        "a replica is elected: it holds the declared Lease and renews it",
+        "k8s.io/client-go tools/leaderelection; k8s.io/cloud-provider app/controllermanager.go Run",
+        |cx| Box::pin(elects(cx)),
+    )
+    .needs(&[Capability::LeaderElection])
+    .of_the_cloud(&[]),
     Check::must(
         "HA-01",
         "leader election is on, and exactly one replica makes mutating requests",
@@ -37,6 +45,14 @@ pub(super) const CHECKS: &[Check] = &[
     .with(&[Facility::Standby])
     .takes(5),
 ];
+
+async fn elects(cx: &CheckCx) -> Verdict {
+    let lease = cx.lease();
+    lease.becomes(held()).await?;
+    let renewals = Renewals { lease: &lease, before: lease.renewals()? };
+    let renewed = holds("is renewed", |count: &usize| *count >= 1).expecting("a renewal");
+    renewals.becomes(renewed).within(cx.limits().lease().renew_deadline).await
+}
 
 /// They were made by one replica.
 fn of_one_replica() -> Matcher<Vec<Entry>> {

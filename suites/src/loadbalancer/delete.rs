@@ -4,7 +4,7 @@ use super::needs::LB;
 use harness::check::{Capability, Facility, Verdict};
 use harness::cloud::Op;
 use harness::cx::matchers::{keeps_finalizer, nothing_left, waits_to_be_deleted};
-use harness::cx::{Check, CheckCx, Service, Subject, load_balancer, met_by};
+use harness::cx::{Check, CheckCx, Service, Subject, as_before, load_balancer, met_by};
 use harness::probe::gone;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -40,6 +40,14 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(leaves_nothing(cx)),
     )
     .needs(LB),
+    Check::must(
+        "SVC-DEL-09.whole-run",
+        "after the whole run the cloud holds what it held before, whatever was made for whom",
+        "k8s.io/cloud-provider cloud.go EnsureLoadBalancerDeleted",
+        |cx| Box::pin(leaves_the_cloud_as_it_was(cx)),
+    )
+    .needs(LB)
+    .at_the_end(),
 ];
 
 /// The cloud loses everything of a Service within the limit, and what the cloud takes itself; then the Service goes.
@@ -89,4 +97,13 @@ async fn leaves_nothing(cx: &CheckCx) -> Verdict {
     let web = cx.service(plan).await?.provisioned().await?;
     web.delete().await?;
     goes(cx, &web, cx.limits().watch()).await
+}
+
+async fn leaves_the_cloud_as_it_was(cx: &CheckCx) -> Verdict {
+    cx.deploy_ccm().await?;
+    // Where nothing was ever made, nothing can be left.
+    let web = cx.service(load_balancer("last").port(80)).await?.provisioned().await?;
+    web.delete().await?;
+    web.becomes(gone()).within(cx.limits().service_after(0)).await?;
+    cx.leftovers().becomes(as_before()).within(cx.limits().service_after(1)).when("again").await
 }

@@ -92,6 +92,10 @@ impl Expected {
                 Some(format!("{id} was not judged: {detail}"))
             }
             (Expected::Failure, Outcome::Pass) => Some(format!("{id} passes")),
+            (Expected::Failure, Outcome::Blocked { by, .. }) => Some(format!("{id} was blocked by {by}")),
+            (Expected::NoFailure, Outcome::Blocked { by, message }) => {
+                Some(format!("{id}: blocked by {by}\n      {}", message.lines().next().unwrap_or_default()))
+            }
             (Expected::Failure, Outcome::Error { message }) => {
                 let first = message.lines().next().unwrap_or_default();
                 Some(format!("{id}: environment error: {first}"))

@@ -1,0 +1,152 @@
+//! The whole run, as a check at its end sees it: every lane's cloud, and every process of the CCM.
+
+use super::{CheckCx, Subject};
+use crate::check::{Stop, SubjectName, chain};
+use crate::cloud::Entry;
+use crate::events::{End, Fold};
+use crate::probe::{Matcher, Observed, Reach, ReadError, holds};
+use crate::session::Session;
+
+/// What the clouds hold that was not there before the run, or no longer is as it was.
+#[derive(Clone, Copy)]
+pub struct Leftovers<'a> {
+    cx: &'a CheckCx,
+}
+
+/// One object each, in words: what it is, and which Service it was made for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Left(Vec<String>);
+
+/// The ends of the CCM's processes that no check made.
+#[derive(Clone, Copy)]
+pub struct Ends<'a> {
+    cx: &'a CheckCx,
+}
+
+impl Observed for Left {
+    fn observed(&self) -> String {
+        if self.0.is_empty() { "nothing".to_owned() } else { self.0.join("; ") }
+    }
+}
+
+impl Observed for End {
+    fn observed(&self) -> String {
+        self.to_string()
+    }
+}
+
+/// Nothing is left.
+pub fn as_before() -> Matcher<Left> {
+    holds("hold what they held before the run", |left: &Left| left.0.is_empty())
+        .expecting("no object more, none less and none changed, machines aside")
+}
+
+/// There was none.
+pub fn none() -> Matcher<Vec<End>> {
+    holds("do not happen", Vec::is_empty).expecting("no end of its process that no check made")
+}
+
+impl Subject for Leftovers<'_> {
+    type Seen = Left;
+
+    fn cx(&self) -> &CheckCx {
+        self.cx
+    }
+
+    fn name(&self) -> SubjectName {
+        SubjectName { kind: "the clouds", name: "of the run".to_owned(), uid: None }
+    }
+
+    async fn read(&self, _: Reach) -> Result<Left, ReadError> {
+        let fold = self.cx.whole_run()?;
+        let mut left = Vec::new();
+        for lane in &self.cx.lanes {
+            left.extend(left_in(lane, &fold).await?);
+        }
+        Ok(Left(left))
+    }
+
+    fn concerns(&self, call: &Entry) -> bool {
+        call.write
+    }
+}
+
+impl Subject for Ends<'_> {
+    type Seen = Vec<End>;
+
+    fn cx(&self) -> &CheckCx {
+        self.cx
+    }
+
+    fn name(&self) -> SubjectName {
+        SubjectName { kind: "ends", name: "of the CCM's processes".to_owned(), uid: None }
+    }
+
+    async fn read(&self, _: Reach) -> Result<Vec<End>, ReadError> {
+        Ok(self.cx.whole_run()?.conduct().ends().to_vec())
+    }
+
+    fn concerns(&self, _: &Entry) -> bool {
+        false
+    }
+}
+
+/// What one lane's cloud holds beyond what it held before, or lacks.
+async fn left_in(lane: &Session, fold: &Fold) -> Result<Vec<String>, ReadError> {
+    let Some(before) = lane.cloud_before() else {
+        return Err(ReadError {
+            text: "what the cloud held before the run is not known".to_owned(),
+            fatal: true,
+        });
+    };
+    let now = lane.cloud().inventory().await.map_err(|error| ReadError::passing(chain(&error)))?;
+    let machineless = |inventory: &crate::cloud::Inventory| {
+        let mut inventory = inventory.clone();
+        inventory.instances.clear();
+        inventory
+    };
+    let diff = machineless(before).diff(&machineless(&now));
+    let owner = |id: &str| {
+        let balancer = now.load_balancers.iter().find(|lb| lb.id == id).map(|lb| &lb.owner);
+        let auxiliary = now.auxiliaries.iter().find(|aux| aux.id == id).map(|aux| &aux.owner);
+        let service = balancer.or(auxiliary).and_then(|owner| fold.conduct().service_of(owner));
+        service.map(|service| format!(" of Service {service}")).unwrap_or_default()
+    };
+    let added = diff.added.iter().map(|item| format!("{item}{}", owner(&item.id)));
+    let removed = diff.removed.iter().map(|item| format!("{item} is gone"));
+    let changed = diff.changed.iter().map(|change| format!("{change} has changed"));
+    Ok(added.chain(removed).chain(changed).collect())
+}
+
+impl CheckCx {
+    /// What the clouds of all lanes hold that was not there before.
+    pub fn leftovers(&self) -> Leftovers<'_> {
+        Leftovers { cx: self }
+    }
+
+    /// The ends of the CCM's processes that no check made, in all lanes.
+    pub fn ends(&self) -> Ends<'_> {
+        Ends { cx: self }
+    }
+
+    /// What the run's events add up to so far.
+    fn whole_run(&self) -> Result<Fold, ReadError> {
+        let events = self.session.events();
+        if !events.is_begun_here() {
+            events.take_others_in().map_err(|error| ReadError { text: chain(&error), fatal: true })?;
+        }
+        Ok(events.fold())
+    }
+
+    /// For checks that have nothing to judge before the CCM has done something.
+    ///
+    /// # Errors
+    /// As [`CheckCx::deploy_ccm`]; [`Stop::Unmet`] when a replica does not run.
+    pub async fn ccm_runs(&self) -> Result<(), Stop> {
+        self.deploy_ccm().await?;
+        for replica in self.replicas() {
+            replica.becomes(super::runs()).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,234 @@
+//! How the CCM behaved over a whole run: from events to the ends of its process that nobody made.
+
+use super::event::{Event, ObjectChanged, Payload};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Fact of a Pod: the replica of the CCM it is.
+pub const REPLICA: &str = "replica";
+
+/// What the events so far say of the CCM's processes, and of what the cloud was asked to make.
+#[derive(Clone, Debug, Default)]
+pub struct Conduct {
+    pods: BTreeMap<(u32, String), Process>,
+    ends: Vec<End>,
+    /// Namespace and name of each Service, by uid.
+    services: BTreeMap<String, String>,
+    created: u64,
+    ownerless: u64,
+}
+
+/// One Pod of a replica.
+#[derive(Clone, Debug, Default)]
+struct Process {
+    replica: String,
+    restarts: u64,
+    containers: String,
+    /// How often its process has ended.
+    ends: u64,
+    /// Whether the CCM has led since the Pod came, and nobody has disturbed the replica since.
+    steady: bool,
+    leaving: bool,
+}
+
+/// An end of a replica's process that no check made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct End {
+    /// The lane.
+    pub lane: u32,
+    /// The replica.
+    pub replica: String,
+    /// When it was seen, in milliseconds since the run began.
+    pub at_ms: u64,
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "replica {} of lane {} at {:.1} s", self.replica, self.lane, self.at_ms as f64 / 1000.0)
+    }
+}
+
+impl Conduct {
+    /// Takes the next event in.
+    pub(super) fn take(&mut self, event: &Event) {
+        let Some(lane) = event.lane else { return };
+        match &event.event {
+            Payload::CcmLeads => {
+                self.pods_of(lane).for_each(|pod| pod.steady = true);
+            }
+            Payload::ReplicaDisturbed { replica } => {
+                self.pods_of(lane).filter(|pod| pod.replica == *replica).for_each(|pod| pod.steady = false);
+            }
+            Payload::ObjectChanged(change) if change.kind == "Pod" => self.pod(lane, event.at_ms, change),
+            Payload::ObjectChanged(change) if change.kind == "Service" => {
+                let name = format!("{}/{}", change.namespace, change.name);
+                self.services.insert(change.uid.clone(), name);
+            }
+            Payload::CloudCall(call) if call.operation == "lb.create" && call.resource.is_some() => {
+                self.created += 1;
+                self.ownerless += u64::from(call.owner.is_none());
+            }
+            _ => {}
+        }
+    }
+
+    /// The ends of its process that no check made, in order: not counted are those before it first led, those of a replica
+    /// that a check has disturbed since it last led, and those of a Pod that was told to go.
+    pub fn ends(&self) -> &[End] {
+        &self.ends
+    }
+
+    /// Those in a lane from some moment on, in milliseconds since the run began.
+    pub fn ends_since(&self, lane: u32, from_ms: u64) -> impl Iterator<Item = &End> {
+        self.ends.iter().filter(move |end| end.lane == lane && end.at_ms >= from_ms)
+    }
+
+    /// Namespace and name of the Service that an owner in the cloud is: its uid, or a name made of the uid.
+    pub fn service_of(&self, owner: &str) -> Option<&str> {
+        let named = || self.services.iter().find(|(uid, _)| default_name(uid) == owner).map(|(_, name)| name);
+        self.services.get(owner).or_else(named).map(String::as_str)
+    }
+
+    /// What explains more than one failure, one sentence each, the weightiest first.
+    pub fn explanations(&self) -> Vec<String> {
+        let mut told = Vec::new();
+        let mut by_replica: BTreeMap<(u32, &str), usize> = BTreeMap::new();
+        for end in &self.ends {
+            *by_replica.entry((end.lane, &end.replica)).or_default() += 1;
+        }
+        for ((lane, replica), times) in by_replica {
+            let times = if times == 1 { "once".to_owned() } else { format!("{times} times") };
+            told.push(format!("replica {replica} ended {times} by itself (lane {lane})"));
+        }
+        if self.ownerless > 0 {
+            told.push(format!(
+                "{} of {} load balancers were made without saying which Service they are for",
+                self.ownerless, self.created
+            ));
+        }
+        told
+    }
+
+    fn pods_of(&mut self, lane: u32) -> impl Iterator<Item = &mut Process> {
+        self.pods.range_mut((lane, String::new())..(lane + 1, String::new())).map(|(_, pod)| pod)
+    }
+
+    fn pod(&mut self, lane: u32, at_ms: u64, change: &ObjectChanged) {
+        let key = (lane, change.uid.clone());
+        let says = |fact: &str| change.changed.get(fact).and_then(Option::as_ref);
+        if change.deleted {
+            self.pods.remove(&key);
+            return;
+        }
+        if let Some(replica) = says(REPLICA) {
+            self.pods.entry(key.clone()).or_default().replica.clone_from(replica);
+        }
+        // Pods of others carry no such label.
+        let Some(pod) = self.pods.get_mut(&key) else { return };
+        pod.leaving |= says("deletionTimestamp").is_some();
+        if let Some(restarts) = says("restarts").and_then(|count| count.parse().ok()) {
+            pod.restarts = restarts;
+        }
+        if let Some(containers) = change.changed.get("containers") {
+            pod.containers = containers.clone().unwrap_or_default();
+        }
+        let down = pod.containers.contains("ended with") || pod.containers.contains("CrashLoopBackOff");
+        let ends = pod.restarts + u64::from(down);
+        if ends > pod.ends && pod.steady && !pod.leaving {
+            let end = End { lane, replica: pod.replica.clone(), at_ms };
+            self.ends.extend(std::iter::repeat_n(end, usize::try_from(ends - pod.ends).unwrap_or(1)));
+        }
+        pod.ends = pod.ends.max(ends);
+    }
+}
+
+/// The name the framework gives a Service's load balancer (k8s.io/cloud-provider cloud.go, DefaultLoadBalancerName).
+fn default_name(uid: &str) -> String {
+    format!("a{}", uid.replace('-', "")).chars().take(32).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::CloudCall;
+
+    /// Events of lane 0, a second apart.
+    fn conduct(events: Vec<Payload>) -> Conduct {
+        let mut conduct = Conduct::default();
+        for (at, event) in (0..).zip(events) {
+            conduct.take(&Event { at_ms: at * 1000, lane: Some(0), check: None, event });
+        }
+        conduct
+    }
+
+    fn pod(uid: &str, facts: &[(&str, &str)]) -> Payload {
+        let changed = facts.iter().map(|(name, value)| ((*name).to_owned(), Some((*value).to_owned())));
+        let [kind, namespace, name, uid] = ["Pod", "kube-system", "ccm-a", uid].map(str::to_owned);
+        Payload::ObjectChanged(ObjectChanged {
+            kind,
+            namespace,
+            name,
+            uid,
+            deleted: false,
+            changed: changed.collect(),
+        })
+    }
+
+    fn begins(uid: &str) -> Payload {
+        pod(uid, &[("replica", "a"), ("restarts", "0"), ("containers", "running")])
+    }
+
+    fn seconds(conduct: &Conduct) -> Vec<u64> {
+        conduct.ends().iter().map(|end| end.at_ms / 1000).collect()
+    }
+
+    #[test]
+    fn an_end_counts_once_the_ccm_has_led() {
+        let restarted = |count: &str| pod("u", &[("restarts", count)]);
+        let all = conduct(vec![
+            begins("u"),
+            restarted("1"),
+            Payload::CcmLeads,
+            pod("u", &[("containers", "ended with 2")]),
+            pod("u", &[("containers", "running"), ("restarts", "2")]),
+            restarted("4"),
+        ]);
+        // The end seen at 3 s is the restart of 4 s.
+        assert_eq!(seconds(&all), [3, 5, 5]);
+        assert_eq!(all.ends_since(0, 5000).count(), 2);
+        assert_eq!(all.ends_since(1, 0).count(), 0);
+        assert_eq!(all.explanations(), ["replica a ended 3 times by itself (lane 0)"]);
+    }
+
+    #[test]
+    fn an_end_that_a_check_made_or_a_deletion_does_not_count() {
+        let disturbed = || Payload::ReplicaDisturbed { replica: "a".to_owned() };
+        let ended = |uid: &str| pod(uid, &[("containers", "ended with 137")]);
+        let leaving = pod("u", &[("deletionTimestamp", "now")]);
+        assert!(conduct(vec![begins("u"), Payload::CcmLeads, disturbed(), ended("u")]).ends().is_empty());
+        assert!(conduct(vec![begins("u"), Payload::CcmLeads, leaving, ended("u")]).ends().is_empty());
+        let again = vec![begins("u"), Payload::CcmLeads, disturbed(), Payload::CcmLeads, ended("u")];
+        assert_eq!(seconds(&conduct(again)), [4], "it has led again");
+        assert!(conduct(vec![Payload::CcmLeads, pod("x", &[("restarts", "3")])]).ends().is_empty());
+    }
+
+    #[test]
+    fn load_balancers_without_owner_are_an_explanation() {
+        let call = |owner: Option<&str>| {
+            Payload::CloudCall(CloudCall {
+                seq: 1,
+                by: None,
+                operation: "lb.create".to_owned(),
+                request: "POST /lb".to_owned(),
+                resource: Some("lb-1".to_owned()),
+                owner: owner.map(str::to_owned),
+                writes: true,
+                took_ms: 1,
+                outcome: "201".to_owned(),
+            })
+        };
+        let all = conduct(vec![call(None), call(Some("u"))]);
+        let told = "1 of 2 load balancers were made without saying which Service they are for";
+        assert_eq!(all.explanations(), [told]);
+    }
+}

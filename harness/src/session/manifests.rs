@@ -1,0 +1,58 @@
+//! The CCM's manifests as the profile names them, and what is filled in around them.
+
+use super::RunState;
+use super::SessionError;
+use crate::ccm::{Flag, Manifests, Surroundings, WorkloadHint};
+use crate::check::chain;
+use crate::config::{RunPlan, yaml};
+use crate::files;
+use std::collections::BTreeMap;
+
+/// Reads and checks the profile's manifests; `None` when the profile deploys nothing.
+///
+/// # Errors
+/// Which file cannot be read or parsed, or why the set describes no CCM.
+pub fn load_manifests<C>(plan: &RunPlan<C>) -> Result<Option<Manifests>, SessionError> {
+    let profile = &plan.profile;
+    if profile.deploys_nothing() {
+        return Ok(None);
+    }
+    let mut documents = Vec::new();
+    for path in &profile.manifests {
+        let broken = |cause: String| SessionError::ManifestFile { path: path.clone(), cause };
+        let text = files::read(path).map_err(|error| broken(error.to_string()))?;
+        documents.extend(yaml::from_str_multi(&text, path).map_err(|error| broken(chain(&error)))?);
+    }
+    let hint = match &profile.workload {
+        None => WorkloadHint::default(),
+        Some(workload) => WorkloadHint {
+            namespace: Some(workload.namespace.clone()),
+            name: Some(workload.name.clone()),
+            container: workload.container.clone(),
+        },
+    };
+    Ok(Some(Manifests::new(documents, &hint)?))
+}
+
+/// What rendering needs to know of plan and cluster.
+pub(super) fn surroundings(plan: &RunPlan, state: &RunState) -> Surroundings {
+    let mut placeholders: BTreeMap<String, String> = plan.profile.placeholders.clone();
+    placeholders.insert("IMAGE".to_owned(), state.ccm_image.clone());
+    placeholders.insert("CLOUD_ENDPOINT".to_owned(), state.cloud.endpoint.clone());
+    let flags = plan
+        .ccm_arguments()
+        .iter()
+        .filter_map(|(flag, from)| {
+            let (name, value) = flag.trim_start_matches('-').split_once('=')?;
+            Some(Flag { name: name.to_owned(), value: value.to_owned(), from: *from })
+        })
+        .collect();
+    Surroundings {
+        placeholders,
+        api_server: state.cluster.api_server_for_pods.clone(),
+        environment: plan.profile.environment.clone(),
+        flags,
+        secure_port: plan.profile.secure_port,
+        takes_secure_port: plan.profile.accepts("secure-port"),
+    }
+}

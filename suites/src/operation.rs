@@ -1,0 +1,24 @@
+//! The CCM as a program that somebody operates: it stays up (contract OBS).
+
+use harness::check::{Blocker, Facility, Verdict};
+use harness::cx::{Check, CheckCx, Subject, Suite, none};
+
+/// The suite.
+pub const SUITE: Suite =
+    Suite { name: "operation", proves: "the CCM stays up whatever it is given to do", tables: &[CHECKS] };
+
+const CHECKS: &[Check] = &[Check::must(
+    Blocker::StaysUp.check(),
+    "no replica ends by itself as long as the run lasts",
+    "k8s.io/cloud-provider app/controllermanager.go: it ends when told to, or when it loses its Lease",
+    |cx| Box::pin(stays_up(cx)),
+)
+.of_the_cloud(&[])
+.with(&[Facility::CcmControl])
+.at_the_end()];
+
+async fn stays_up(cx: &CheckCx) -> Verdict {
+    cx.ccm_runs().await?;
+    // An end of a moment ago is told by then.
+    cx.ends().keeps(none()).within(cx.limits().kubelet_report()).when("by themselves").await
+}
