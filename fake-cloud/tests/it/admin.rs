@@ -166,6 +166,17 @@ async fn a_reset_leaves_credentials_and_journal() {
 }
 
 #[tokio::test]
+async fn a_slow_cloud_lets_every_call_wait() {
+    let cloud = TestCloud::start().await;
+    cloud.set(Settings { latency_ms: Some(300), ..Settings::default() }).await;
+    let began = std::time::Instant::now();
+    cloud.get("/v1/instances/i-1").await.fails(404, "not_found");
+    assert!(began.elapsed() >= std::time::Duration::from_millis(300), "{:?}", began.elapsed());
+    cloud.set(Settings { latency_ms: Some(0), ..Settings::default() }).await;
+    cloud.get("/v1/instances/i-1").await.fails(404, "not_found");
+}
+
+#[tokio::test]
 async fn credentials_come_and_go() {
     let cloud = TestCloud::start().await;
     let call = async |token: &str| {

@@ -46,6 +46,9 @@ impl Making<'_> {
         all.push(self.scale());
         all.extend(Budget::ALL.iter().map(|budget| self.budget(*budget)));
         all.push(self.instance_cache());
+        let order: Vec<&str> = self.profile.address_order.iter().map(|kind| kind.as_str()).collect();
+        let told = |key: &str, value: String| Setting::told(key, value, SetBy::Profile);
+        all.extend((!order.is_empty()).then(|| told("addressOrder", order.join(", "))));
         let fixed = self.profile.location.fixed;
         all.extend(fixed.then(|| Setting::told("location.fixed", true, SetBy::Profile)));
         all
