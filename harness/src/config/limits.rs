@@ -172,10 +172,12 @@ impl Limits {
         self.budget(Budget::Boot)
     }
 
-    /// An outage of the cloud that lasted `outage` is over; nodes are as wanted. Their back-off doubles, so at most as
-    /// long again, and 10 s.
+    /// An outage of the cloud that lasted `outage` is over; nodes are as wanted. Their back-off doubles: a pause is 1.4 times
+    /// as long as what was waited before it, and begins at the outage's end at the latest. Each change of the Node in between
+    /// (its network condition, say) is one more failed try and doubles the pause with no time gone by; one is allowed for.
+    /// Three times the outage, and 10 s.
     pub fn nodes_after(&self, outage: Duration) -> Duration {
-        outage + self.watch()
+        3 * outage + self.watch()
     }
 
     /// An outage of the cloud that lasted `outage` is over; Services are as wanted: at most as long again or 300 s,
@@ -257,7 +259,7 @@ mod tests {
             (limits.service_after(3), 45),
             (limits.service_after(4), 85),
             (limits.boot(), 180),
-            (limits.nodes_after(secs(60)), 70),
+            (limits.nodes_after(secs(60)), 190),
             (limits.services_after(secs(60)), 70),
             (limits.services_after(secs(900)), 310),
             (limits.quiet_nodes(), 30),

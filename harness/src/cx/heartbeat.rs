@@ -59,6 +59,6 @@ impl CheckCx {
 
     pub(super) async fn undo_heartbeat(&self, name: &str) -> Result<(), String> {
         let api: Api<Lease> = Api::namespaced(self.client.clone(), HEARTBEATS);
-        gone(api.delete(name, &DeleteParams::default()).await)
+        gone(async || api.delete(name, &DeleteParams::default()).await).await
     }
 }

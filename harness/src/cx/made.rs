@@ -1,6 +1,8 @@
 //! What a check has made and leaves to be undone, as data.
 
 use crate::check::chain;
+use crate::probe::{ReadError, poll};
+use std::time::Duration;
 
 /// Which Service, for cleanup: the uid tells it from a namesake.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,11 +39,60 @@ pub(super) enum Undo {
     Cold,
 }
 
-/// A deletion that found nothing to delete has reached its aim.
-pub(super) fn gone<T>(outcome: Result<T, kube::Error>) -> Result<(), String> {
-    match outcome {
-        Ok(_) => Ok(()),
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
-        Err(error) => Err(chain(&error)),
+/// How long the API server may fail by itself before what is to go is given up.
+const LIMIT: Duration = Duration::from_secs(5);
+/// How long until it is asked again.
+const AGAIN: Duration = Duration::from_millis(200);
+
+/// Takes something away. A deletion that found nothing to delete has reached its aim; one that the API server could not
+/// carry out, through a fault of its own or of the way to it, is asked for again.
+///
+/// # Errors
+/// What the API server said: at once where it refuses, else after [`LIMIT`].
+pub(super) async fn gone<T>(deletion: impl AsyncFn() -> Result<T, kube::Error>) -> Result<(), String> {
+    let goes = async |_: &mut String| match deletion().await {
+        Ok(_) => Ok(Some(())),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(Some(())),
+        Err(error) => {
+            let refused = matches!(&error, kube::Error::Api(status) if status.code < 500);
+            Err(ReadError { text: chain(&error), fatal: refused })
+        }
+    };
+    poll("a deletion", LIMIT, AGAIN, goes).await.map_err(|error| error.text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kube::core::Status;
+    use std::cell::Cell;
+
+    /// How often a deletion is asked for that is answered with `code` the first `times` times, and how it ends.
+    async fn asked(code: u16, times: u32) -> (u32, Result<(), String>) {
+        let asked = Cell::new(0);
+        let deletion = async || {
+            asked.set(asked.get() + 1);
+            if asked.get() > times {
+                return Ok(());
+            }
+            let status = Status::failure("no", "Reason").with_code(code);
+            Err(kube::Error::Api(Box::new(status)))
+        };
+        let ended = gone(deletion).await;
+        (asked.get(), ended)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_fault_of_the_api_server_does_not_end_a_deletion() {
+        assert_eq!(asked(500, 2).await, (3, Ok(())));
+        assert_eq!(asked(404, 1).await, (1, Ok(())));
+        let (times, ended) = asked(500, u32::MAX).await;
+        assert!(times > 10 && ended.is_err_and(|why| why.contains("the API server: no")));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_refused_is_not_asked_for_again() {
+        let (times, ended) = asked(403, u32::MAX).await;
+        assert!(times == 1 && ended.is_err_and(|why| why.contains("the API server: no")));
     }
 }

@@ -339,6 +339,6 @@ impl CheckCx {
     pub(super) async fn undo_node(&self, name: &str) -> Result<(), String> {
         self.stop_heartbeat(name);
         let api: Api<core::Node> = Api::all(self.client.clone());
-        gone(api.delete(name, &DeleteParams::default()).await)
+        gone(async || api.delete(name, &DeleteParams::default()).await).await
     }
 }

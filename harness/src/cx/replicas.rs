@@ -227,7 +227,8 @@ impl CheckCx {
         self.session.note_returning().map_err(|error| crate::check::chain(&error))?;
         for pod in ended.into_iter().flat_map(|replica| ccm.pods_of_replica(replica)) {
             let api: Api<Pod> = Api::namespaced(self.client.clone(), &pod.namespace().unwrap_or_default());
-            gone(api.delete(&pod.name_any(), &DeleteParams::default().grace_period(0)).await)?;
+            gone(async || api.delete(&pod.name_any(), &DeleteParams::default().grace_period(0)).await)
+                .await?;
             self.caught_up(|| self.is_replaced(&pod))
                 .await
                 .map_err(|_| format!("Pod {} stays", pod.name_any()))?;

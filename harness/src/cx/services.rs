@@ -305,7 +305,7 @@ impl CheckCx {
     /// away itself, so that the next check finds a clean cloud.
     pub(super) async fn undo_service(&self, key: &ServiceKey) -> Result<(), String> {
         let api = self.services_api(key);
-        gone(api.delete(&key.name, &DeleteParams::default()).await)?;
+        gone(async || api.delete(&key.name, &DeleteParams::default()).await).await?;
         let absent = async |seen: &mut String| {
             *seen = "the Service is still there".to_owned();
             Ok(self.find_service(key).is_none().then_some(()))
@@ -320,11 +320,11 @@ impl CheckCx {
             .map(|s| s.finalizers().iter().filter(|f| *f != F_LB).cloned().collect())
             .unwrap_or_default();
         let patch = json!({"metadata": {"finalizers": finalizers}});
-        gone(api.patch(&key.name, &PatchParams::default(), &Patch::Merge(&patch)).await)
+        gone(async || api.patch(&key.name, &PatchParams::default(), &Patch::Merge(&patch)).await).await
     }
 
     pub(super) async fn undo_namespace(&self, name: &str) -> Result<(), String> {
         let api: Api<Namespace> = Api::all(self.client.clone());
-        gone(api.delete(name, &DeleteParams::background()).await)
+        gone(async || api.delete(name, &DeleteParams::background()).await).await
     }
 }

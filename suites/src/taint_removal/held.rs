@@ -38,8 +38,8 @@ async fn waits_out_a_cloud_error(cx: &CheckCx, failure: usize) -> Verdict {
     let outage = cx.limits().quiet_nodes();
     node.keeps(untouched()).within(outage).when("while its machine cannot be looked up").await?;
     fault.clear().await?;
-    // The back-off has grown with the outage, as long as that really was: recovery may take as long again (contract
-    // section 21).
+    // The back-off has grown with the outage, as long as that really was, and with every change of the Node in it: recovery
+    // may take as long again (contract section 21).
     let recovery = node.becomes(initialised()).within(cx.limits().nodes_after(began.elapsed()));
     recovery.when("without a restart, once the cloud answers again").await?;
     Ok(())
