@@ -57,7 +57,8 @@ pub(crate) const fn for_each_failure(
 pub(crate) async fn is_met(cx: &CheckCx, fault: &Fault<'_>, limit: Duration) -> Result<(), Stop> {
     let Err(stop) = fault.becomes(met_by(1)).within(limit).await else { return Ok(()) };
     let lists = !cx.cloud().calls().of(&[Op::InstanceList]).list().await?.is_empty();
-    let why = "the CCM lists instances instead of looking one up, and a fault in listing would disturb all checks";
+    let why =
+        "the CCM lists instances instead of looking one up, and a fault in listing would disturb all checks";
     Err(if lists { Stop::NotObservable(why.to_owned()) } else { stop })
 }
 

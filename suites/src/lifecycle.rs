@@ -64,9 +64,8 @@ const CHECKS: &[Check] = &[
 
 const FAILED_LOOKUPS: [Check; FAILURES.len()] = {
     let (row, title) = ("NODE-LIFE-03", "a failed look-up is never taken for a machine that is gone");
-    let mut checks = for_each_failure(row, title, LOOKUP, 30, |cx, failure| {
-        Box::pin(keeps_nodes_on_errors(cx, failure))
-    });
+    let mut checks =
+        for_each_failure(row, title, LOOKUP, 30, |cx, failure| Box::pin(keeps_nodes_on_errors(cx, failure)));
     // A look-up that fails, and what a client repeats of it, keeps the lifecycle loop from all other Nodes.
     let mut at = 0;
     while at < checks.len() {

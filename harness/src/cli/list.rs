@@ -78,7 +78,9 @@ fn as_json(suites: &[Suite]) -> String {
 
 fn explanation(suite: &Suite, check: &Check) -> String {
     let sharing = match check.sharing {
-        Sharing::Shared if check.holds_up => "with the claims of its row alone: it holds up a loop of the CCM",
+        Sharing::Shared if check.holds_up => {
+            "with the claims of its row alone: it holds up a loop of the CCM"
+        }
         Sharing::Shared if check.disturbs() => {
             "beside others where the CCM has workers for all, else with the claims of its row alone"
         }

@@ -5,11 +5,11 @@
 use super::capabilities::Capabilities;
 use super::duration::{HumanDuration, in_words};
 use super::flags::LeaseTiming;
-use super::limits::Limits;
 use super::forms::{
     Argument, CheckId, FlagName, FrameworkVersion, ImageReference, Name, Placeholder, ProviderIdText, Span,
     Variable, Zone,
 };
+use super::limits::Limits;
 use super::schema::{Keyed, ordered};
 use super::words::{API_VERSION, AddressType, Budget, CcmCommand, Deployment, Ownership};
 use fake_cloud::dialects::NAMES as DIALECTS;

@@ -4,8 +4,8 @@ use super::made::{ServiceKey, Undo, gone};
 use super::matchers::{keeps_finalizer, one_active, publishes};
 use super::{Calls, CheckCx, Subject, Target};
 use crate::check::{Stop, SubjectName};
-use crate::config::Targets;
 use crate::cloud::{Entry, Inventory, LoadBalancer, Op};
+use crate::config::Targets;
 use crate::k8s::F_LB;
 use crate::probe::{Reach, ReadError, poll};
 use k8s_openapi::api::core::v1::{self as core, Namespace, ServicePort, ServiceSpec};
@@ -134,7 +134,8 @@ impl<'a> Service<'a> {
     /// Calls to the cloud that can have shown what it holds for it: those about it, and lists of all load balancers.
     pub fn looks(&self) -> Calls<'a> {
         let this = self.clone();
-        let lists_all = |call: &Entry| call.op == Op::LbList && call.resource.is_none() && call.owner.is_none();
+        let lists_all =
+            |call: &Entry| call.op == Op::LbList && call.resource.is_none() && call.owner.is_none();
         Calls::about(self.cx, self.name(), move |call| this.concerns(call) || lists_all(call))
     }
 

@@ -124,7 +124,9 @@ async fn has_every_port(cx: &CheckCx) -> Verdict {
     let number = |port: i32| u16::try_from(port).unwrap_or_default();
     let wanted: BTreeSet<(u16, String, Option<u16>)> = ports
         .into_iter()
-        .map(|p| (number(p.port), p.protocol.unwrap_or_default(), p.node_port.map(number).unwrap_or_default()))
+        .map(|p| {
+            (number(p.port), p.protocol.unwrap_or_default(), p.node_port.map(number).unwrap_or_default())
+        })
         .map(|(port, protocol, node_port)| (port, protocol, target(port, node_port)))
         .collect();
     let expected = format!("frontends (port, protocol, port of the target) {wanted:?}");

@@ -75,7 +75,12 @@ async fn retries_deletion(cx: &CheckCx) -> Verdict {
     web.delete().await?;
     refusals.hits(1).await?;
     web.keeps(keeps_finalizer()).when("after a failed deletion").await?;
-    refusals.clone().becomes(met_by(2)).within(cx.limits().service_after(1)).when("as it is tried again").await?;
+    refusals
+        .clone()
+        .becomes(met_by(2))
+        .within(cx.limits().service_after(1))
+        .when("as it is tried again")
+        .await?;
     web.is(keeps_finalizer()).await?;
     refusals.clear().await?;
     goes(cx, &web, cx.limits().services_after(began.elapsed())).await

@@ -54,7 +54,9 @@ fn has_backend(machine: &Machine<'_>) -> Matcher<Inventory> {
 
 fn lacks_backend(machine: &Machine<'_>) -> Matcher<Inventory> {
     let instance = machine.instance();
-    one_balancer(format!("does not have {} among its backends", instance.id), move |lb| !targets(lb, &instance))
+    one_balancer(format!("does not have {} among its backends", instance.id), move |lb| {
+        !targets(lb, &instance)
+    })
 }
 
 async fn adds_new_nodes(cx: &CheckCx) -> Verdict {

@@ -75,7 +75,9 @@ impl Observed for Call {
 fn backed_off() -> Matcher<Vec<Call>> {
     matcher("are paced by a back-off", |calls: &Vec<Call>| match hurry(calls) {
         None => Seen::Yes(()),
-        Some((at, pause)) => Seen::NotYet(format!("a pause of {pause} ms at {at} ms with no change of Nodes")),
+        Some((at, pause)) => {
+            Seen::NotYet(format!("a pause of {pause} ms at {at} ms with no change of Nodes"))
+        }
     })
     .expecting("pauses of 5 s and more, or of what the provider asks for, at least 1.5 s")
 }

@@ -42,7 +42,11 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(repairs_drift(cx)),
     )
     .needs(INSTANCES)
-    .since(30, "label repair on every event", Before::Otherwise("it is reset by the next periodic refresh")),
+    .since(
+        30,
+        "label repair on every event",
+        Before::Otherwise("it is reset by the next periodic refresh"),
+    ),
 ];
 
 async fn writes_labels(cx: &CheckCx, keys: &'static [&'static str]) -> Verdict {
