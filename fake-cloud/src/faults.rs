@@ -1,6 +1,7 @@
 //! Faults in force: which of them hits a call. Pure; what the effect is like on the wire is the server's business.
 
-use crate::admin::{ActiveFault, Effect, Fault, Match};
+use crate::admin::{ActiveFault, Effect, Fault, Inventory, Match};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How many faults that are no longer in force stay readable.
@@ -31,6 +32,19 @@ struct Slot {
     hits: u64,
     /// When its time is over.
     until: Option<Duration>,
+    /// What there was when it was put in force, for lists that show that.
+    then: Option<Arc<Inventory>>,
+}
+
+/// A fault that hits a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Hit {
+    /// The fault's id.
+    pub(crate) id: u64,
+    /// What it does.
+    pub(crate) effect: Effect,
+    /// What there was when it was put in force; there with [`Effect::Stale`] alone.
+    pub(crate) then: Option<Arc<Inventory>>,
 }
 
 impl Slot {
@@ -44,8 +58,13 @@ impl Slot {
 }
 
 impl Faults {
-    /// Puts a fault in force.
-    pub(crate) fn inject(&mut self, fault: Fault, now: Duration) -> Result<ActiveFault, FaultError> {
+    /// Puts a fault in force. `inventory` is asked for what there is by a fault that has to remember it.
+    pub(crate) fn inject(
+        &mut self,
+        fault: Fault,
+        now: Duration,
+        inventory: impl FnOnce() -> Inventory,
+    ) -> Result<ActiveFault, FaultError> {
         if let Effect::Status { status, .. } = fault.effect
             && !(400..=599).contains(&status)
         {
@@ -57,20 +76,24 @@ impl Faults {
         if fault.for_ms == Some(0) {
             return Err(FaultError::Never("for_ms"));
         }
+        if fault.matching.from_page == Some(0) {
+            return Err(FaultError::Never("from_page"));
+        }
         self.forget_spent(now);
+        let then = (fault.effect == Effect::Stale).then(|| Arc::new(inventory()));
         self.last_id += 1;
         let until = fault.for_ms.map(|ms| now.saturating_add(Duration::from_millis(ms)));
-        let slot = Slot { id: self.last_id, fault, hits: 0, until };
+        let slot = Slot { id: self.last_id, fault, hits: 0, until, then };
         let status = slot.status(now);
         self.list.push(slot);
         Ok(status)
     }
 
     /// The first fault in force that applies to a call; counts the hit.
-    pub(crate) fn hit(&mut self, now: Duration, applies: impl Fn(&Match) -> bool) -> Option<(u64, Effect)> {
+    pub(crate) fn hit(&mut self, now: Duration, applies: impl Fn(&Match) -> bool) -> Option<Hit> {
         let slot = self.list.iter_mut().find(|slot| slot.in_force(now) && applies(&slot.fault.matching))?;
         slot.hits += 1;
-        Some((slot.id, slot.fault.effect.clone()))
+        Some(Hit { id: slot.id, effect: slot.fault.effect.clone(), then: slot.then.clone() })
     }
 
     /// One fault.
@@ -125,9 +148,9 @@ mod tests {
     #[test]
     fn the_first_that_applies_wins_until_it_is_used_up() {
         let mut faults = Faults::default();
-        let first = faults.inject(fault(Op::LbGet, Some(2), None), T0).expect("valid");
-        let second = faults.inject(fault(Op::LbGet, None, None), T0).expect("valid");
-        let hit = |faults: &mut Faults| faults.hit(T0, about(Op::LbGet)).map(|(id, _)| id);
+        let first = faults.inject(fault(Op::LbGet, Some(2), None), T0, Inventory::default).expect("valid");
+        let second = faults.inject(fault(Op::LbGet, None, None), T0, Inventory::default).expect("valid");
+        let hit = |faults: &mut Faults| faults.hit(T0, about(Op::LbGet)).map(|hit| hit.id);
         assert_eq!(
             [hit(&mut faults), hit(&mut faults), hit(&mut faults)],
             [Some(first.id), Some(first.id), Some(second.id)]
@@ -143,7 +166,7 @@ mod tests {
     fn a_fault_ends_with_its_time() {
         let mut faults = Faults::default();
         let start = Duration::from_secs(5);
-        faults.inject(fault(Op::LbGet, None, Some(100)), start).expect("valid");
+        faults.inject(fault(Op::LbGet, None, Some(100)), start, Inventory::default).expect("valid");
         let at = |ms| start + Duration::from_millis(ms);
         assert!(faults.hit(at(99), about(Op::LbGet)).is_some());
         assert!(faults.hit(at(100), about(Op::LbGet)).is_none());
@@ -153,28 +176,52 @@ mod tests {
     #[test]
     fn limits_at_the_end_of_the_range_are_no_limit() {
         let mut faults = Faults::default();
-        faults.inject(fault(Op::LbGet, Some(u64::MAX), Some(u64::MAX)), Duration::MAX).expect("valid");
+        faults
+            .inject(fault(Op::LbGet, Some(u64::MAX), Some(u64::MAX)), Duration::MAX, Inventory::default)
+            .expect("valid");
         assert!(faults.hit(T0, about(Op::LbGet)).is_some());
     }
 
     #[test]
     fn what_could_never_hit_is_refused() {
         let mut faults = Faults::default();
-        assert_eq!(faults.inject(fault(Op::LbGet, Some(0), None), T0), Err(FaultError::Never("calls")));
-        assert_eq!(faults.inject(fault(Op::LbGet, None, Some(0)), T0), Err(FaultError::Never("for_ms")));
+        assert_eq!(
+            faults.inject(fault(Op::LbGet, Some(0), None), T0, Inventory::default),
+            Err(FaultError::Never("calls"))
+        );
+        assert_eq!(
+            faults.inject(fault(Op::LbGet, None, Some(0)), T0, Inventory::default),
+            Err(FaultError::Never("for_ms"))
+        );
+        let mut no_page = fault(Op::LbList, None, None);
+        no_page.matching.from_page = Some(0);
+        assert_eq!(faults.inject(no_page, T0, Inventory::default), Err(FaultError::Never("from_page")));
         let mut fine = fault(Op::LbGet, None, None);
         fine.effect = Effect::Status { status: 200, retry_after_s: None };
-        assert_eq!(faults.inject(fine, T0), Err(FaultError::Status(200)));
+        assert_eq!(faults.inject(fine, T0, Inventory::default), Err(FaultError::Status(200)));
+    }
+
+    #[test]
+    fn only_a_stale_list_remembers_what_there_was() {
+        let mut faults = Faults::default();
+        let mut stale = fault(Op::LbList, None, None);
+        stale.effect = Effect::Stale;
+        faults.inject(stale, T0, Inventory::default).expect("valid");
+        let unasked = || unreachable!("nobody has to remember it");
+        faults.inject(fault(Op::LbGet, None, None), T0, unasked).expect("valid");
+        let then = |hit: Option<Hit>| hit.expect("a hit").then;
+        assert!(then(faults.hit(T0, about(Op::LbList))).is_some());
+        assert!(then(faults.hit(T0, about(Op::LbGet))).is_none());
     }
 
     #[test]
     fn memory_is_bounded() {
         let mut faults = Faults::default();
         for _ in 0..SPENT_LIMIT + 10 {
-            faults.inject(fault(Op::LbGet, Some(1), None), T0).expect("valid");
+            faults.inject(fault(Op::LbGet, Some(1), None), T0, Inventory::default).expect("valid");
             assert!(faults.hit(T0, about(Op::LbGet)).is_some());
         }
-        let lasting = faults.inject(fault(Op::LbGet, None, None), T0).expect("valid");
+        let lasting = faults.inject(fault(Op::LbGet, None, None), T0, Inventory::default).expect("valid");
         assert!(faults.list.len() <= SPENT_LIMIT + 1);
         assert!(faults.find(lasting.id, T0).is_some());
     }

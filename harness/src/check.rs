@@ -196,6 +196,8 @@ pub struct Check<Cx: 'static> {
     pub needs: &'static [Capability],
     /// What the machinery must be able to do.
     pub facilities: Facilities,
+    /// Whether it lets calls wait for longer than a client does.
+    pub hangs: bool,
     /// What the API server must serve.
     pub served: Served,
     /// The framework's version from which on the claim holds as it stands; `None`: of every version.
@@ -252,6 +254,7 @@ impl<Cx: 'static> Check<Cx> {
             sharing: Sharing::Shared,
             needs: &[],
             facilities: Facilities::of(SEEN),
+            hangs: false,
             served: Served::Always,
             since: None,
             holds_up: false,
@@ -300,6 +303,13 @@ impl<Cx: 'static> Check<Cx> {
     /// Holds up a loop of the CCM that works through all objects one after the other: it never runs beside strangers.
     pub const fn holds_up_a_loop(mut self) -> Check<Cx> {
         self.holds_up = true;
+        self
+    }
+
+    /// Lets calls wait for longer than a client does: not even claims of the same row run beside it where the CCM has no
+    /// workers to spare.
+    pub const fn hanging(mut self) -> Check<Cx> {
+        self.hangs = true;
         self
     }
 

@@ -2,8 +2,7 @@
 
 use harness::check::{Body, Capability, CheckId, Facility, Stop};
 use harness::cloud::{Effect, Op};
-use harness::cx::{Check, CheckCx, Fault, Subject, met_by};
-use std::time::Duration;
+use harness::cx::{Check, CheckCx};
 
 /// How long a look-up meets silence before its connection is closed. A client with a shorter deadline times out by
 /// itself. It is short because a CCM with one worker does nothing else meanwhile, for no other check either.
@@ -50,18 +49,6 @@ pub(crate) const fn for_each_failure(
     checks
 }
 
-/// That a fault of a machine's look-ups is met, within so long.
-///
-/// # Errors
-/// As the wait; [`Stop::NotObservable`] when the CCM lists all instances instead: faults of one machine then meet no call.
-pub(crate) async fn is_met(cx: &CheckCx, fault: &Fault<'_>, limit: Duration) -> Result<(), Stop> {
-    let Err(stop) = fault.becomes(met_by(1)).within(limit).await else { return Ok(()) };
-    let lists = !cx.cloud().calls().of(&[Op::InstanceList]).list().await?.is_empty();
-    let why =
-        "the CCM lists instances instead of looking one up, and a fault in listing would disturb all checks";
-    Err(if lists { Stop::NotObservable(why.to_owned()) } else { stop })
-}
-
 const fn of_failure(
     row: &'static str,
     title: &'static str,
@@ -75,4 +62,16 @@ const fn of_failure(
         .needs(&[Capability::Instances])
         .with(&[Facility::Faults])
         .takes(takes_s)
+}
+
+/// Why a fault of look-ups met nothing: the CCM looked nothing up, which is its failure, unless it lists machines. Then
+/// what is to be seen here is to be seen where lists fail.
+pub(crate) fn unless_it_lists(cx: &CheckCx, stop: Stop) -> Stop {
+    match cx.cloud().calls().of(&[Op::InstanceList]).now() {
+        Ok(lists) if !lists.is_empty() => Stop::NotObservable(
+            "the CCM lists instances instead of looking one up; NODE-INIT-10.list and NODE-LIFE-11 are for it"
+                .to_owned(),
+        ),
+        _ => stop,
+    }
 }

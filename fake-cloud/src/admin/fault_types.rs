@@ -17,6 +17,8 @@ pub struct Match {
     pub credential: Option<String>,
     /// The caller's address.
     pub peer: Option<IpAddr>,
+    /// Of lists in pages: those that ask for this page or a later one. Any other call asks for the first.
+    pub from_page: Option<u64>,
 }
 
 /// What calls get instead of their answer (contract CLOUD-05).
@@ -72,6 +74,23 @@ pub enum Effect {
         /// Milliseconds.
         ms: u64,
     },
+    /// Takes effect and is answered, but a load balancer that it deletes stays for so long, and is seen as one that is being
+    /// deleted where the dialect shows such, whatever the settings say.
+    SlowDeletion {
+        /// Milliseconds.
+        ms: u64,
+    },
+    /// A list comes back empty, as if there were nothing. Look-ups of one object are answered as usual.
+    Empty,
+    /// A list lacks the objects that are known by one of these: an id, a name, a provider id, an owner.
+    Without {
+        /// By what the objects are known.
+        names: Vec<String>,
+    },
+    /// A list shows what there was when the fault was put in force.
+    Stale,
+    /// A list begins with a page without items that leads to the others, which come one page later than usual.
+    EmptyFirstPage,
     /// Accepted, but the action that it began fails with this code, and nothing is changed. A call that begins none is
     /// carried out as usual. Only for dialects with actions.
     FailAction {

@@ -258,7 +258,10 @@ async fn inject(State(shared): Cloud, body: Bytes) -> Reply<ActiveFault> {
         let dialect = shared.info.name;
         return Err(ErrorReply::invalid(format!("dialect {dialect} has no actions that could fail")));
     }
-    Ok(axum::Json(change(&shared, |state, now| state.faults.inject(fault, now))?))
+    Ok(axum::Json(change(&shared, |state, now| {
+        let CloudState { cloud, faults, .. } = state;
+        faults.inject(fault, now, || cloud.inventory(now))
+    })?))
 }
 
 async fn clear_faults(State(shared): Cloud) -> Done {

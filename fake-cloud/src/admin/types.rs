@@ -314,8 +314,9 @@ pub enum Outcome {
         /// HTTP status.
         status: u16,
     },
-    /// Answered or broken by a fault; the model was not asked, except with [`Effect::LoseAnswer`](super::Effect::LoseAnswer). A call slowed down by
-    /// [`Effect::Latency`](super::Effect::Latency) is `Answered`.
+    /// Answered or broken by a fault; the model was not asked, except with
+    /// [`Effect::LoseAnswer`](super::Effect::LoseAnswer) and by lists that show less than there is. A call that a fault
+    /// only makes slower, or what it does, is `Answered`.
     Faulted {
         /// HTTP status, `None` when the connection was closed or never answered.
         status: Option<u16>,

@@ -31,7 +31,14 @@ pub const ALL: &[DialectInfo] = &[
         name: "digitalocean",
         title: "DigitalOcean's API v2, spoken by digitalocean-cloud-controller-manager",
         instance_ids: InstanceIds::Number,
-        shown: Shown { internal_v4: 1, internal_v6: 0, external_v4: 1, external_v6: 1, names: 0 },
+        shown: Shown {
+            internal_v4: 1,
+            internal_v6: 0,
+            external_v4: 1,
+            external_v6: 1,
+            names: 0,
+            deletions: false,
+        },
         #[cfg(feature = "server")]
         new: || Box::new(digitalocean::DigitalOcean::new()),
     },
@@ -39,7 +46,14 @@ pub const ALL: &[DialectInfo] = &[
         name: "hcloud",
         title: "the Hetzner Cloud API v1",
         instance_ids: InstanceIds::Number,
-        shown: Shown { internal_v4: usize::MAX, internal_v6: 0, external_v4: 1, external_v6: 1, names: 0 },
+        shown: Shown {
+            internal_v4: usize::MAX,
+            internal_v6: 0,
+            external_v4: 1,
+            external_v6: 1,
+            names: 0,
+            deletions: false,
+        },
         #[cfg(feature = "server")]
         new: || Box::new(hcloud::Hcloud::new()),
     },

@@ -1,10 +1,10 @@
-//! Which addresses of an instance an API can show.
+//! What an API can show: which addresses of an instance, and whether a load balancer is being deleted.
 
 use crate::admin::Address;
 use std::net::IpAddr;
 
-/// How many addresses of each sort an instance can have in a vendor's API. What is more than that the API leaves out, so
-/// nobody can see whether its CCM would handle it.
+/// How many addresses of each sort an instance can have in a vendor's API, and what else it shows. What is more than that
+/// the API leaves out, so nobody can see whether its CCM would handle it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shown {
     /// Private IPv4.
@@ -17,6 +17,8 @@ pub struct Shown {
     pub external_v6: usize,
     /// Host and DNS names apart from the instance's own name.
     pub names: usize,
+    /// Whether a load balancer that is being deleted is seen until it is gone.
+    pub deletions: bool,
 }
 
 impl Shown {
@@ -27,6 +29,7 @@ impl Shown {
         external_v4: usize::MAX,
         external_v6: usize::MAX,
         names: usize::MAX,
+        deletions: true,
     };
 
     /// The first sort of which there are more than the API shows, in words; `None` when it shows them all.
@@ -74,7 +77,14 @@ mod tests {
             };
             list.iter().map(address).collect()
         };
-        let droplet = Shown { internal_v4: 1, internal_v6: 0, external_v4: 1, external_v6: 1, names: 0 };
+        let droplet = Shown {
+            internal_v4: 1,
+            internal_v6: 0,
+            external_v4: 1,
+            external_v6: 1,
+            names: 0,
+            deletions: false,
+        };
         let usual =
             addresses(&[(INTERNAL, "192.0.2.10"), (EXTERNAL, "198.51.100.10"), (EXTERNAL, "2001:db8::1")]);
         assert_eq!(droplet.lacks(&usual), None);

@@ -1,7 +1,8 @@
 //! Under which names the cloud knows an object: its id, its name, its provider id, its owner.
 
 use super::Cloud;
-use crate::admin::{Instance, ObjectKind, Op};
+use super::names::{names_of_auxiliary, names_of_instance, names_of_load_balancer, names_of_route};
+use crate::admin::{ObjectKind, Op};
 use std::collections::BTreeSet;
 
 /// The kind of object an operation is about.
@@ -32,21 +33,15 @@ impl Cloud {
                 self.instances.iter().for_each(|instance| add(&names_of_instance(instance)))
             }
             Some(ObjectKind::LoadBalancer) => {
-                self.load_balancers.iter().for_each(|lb| add(&[&lb.id, &lb.name, &lb.owner]));
+                self.load_balancers.iter().for_each(|lb| add(&names_of_load_balancer(lb)));
             }
-            Some(ObjectKind::Auxiliary) => self.auxiliaries.iter().for_each(|aux| {
-                add(&[&aux.id, &aux.name, &aux.owner, aux.load_balancer.as_deref().unwrap_or_default()]);
-            }),
+            Some(ObjectKind::Auxiliary) => {
+                self.auxiliaries.iter().for_each(|aux| add(&names_of_auxiliary(aux)));
+            }
             // A route is known by its target as well, and that by all its names.
             Some(ObjectKind::Route) => {
                 self.instances.iter().for_each(|instance| add(&names_of_instance(instance)));
-                self.routes.iter().for_each(|route| {
-                    add(&[
-                        &route.id,
-                        &route.destination,
-                        route.target_instance.as_deref().unwrap_or_default(),
-                    ]);
-                });
+                self.routes.iter().for_each(|route| add(&names_of_route(route)));
             }
             None => {}
         }
@@ -72,8 +67,4 @@ impl Cloud {
         };
         owner.filter(|owner| !owner.is_empty()).cloned()
     }
-}
-
-fn names_of_instance(instance: &Instance) -> [&str; 3] {
-    [&instance.id, &instance.name, instance.provider_id.as_deref().unwrap_or_default()]
 }

@@ -9,6 +9,7 @@ use super::load_balancers::{Deleted, Families, GoneBackends, LbSpec, LoadBalance
 use super::refusal::Refusal;
 use super::routes::{self, RouteTarget, Routes};
 use super::stale::Seen;
+use super::view::View;
 use crate::admin::{Auxiliary, Instance, Inventory, LbAddressing, LoadBalancer, ObjectKind, Route, Settings};
 use std::net::IpAddr;
 use std::time::Duration;
@@ -61,7 +62,9 @@ pub(crate) struct Cloud {
     gone_backends: GoneBackends,
     pub(super) ids: Ids,
     tuning: Tuning,
-    seen: Seen,
+    pub(super) seen: Seen,
+    /// What lists show to the call that takes effect now.
+    pub(super) view: View,
 }
 
 impl Cloud {
@@ -115,6 +118,32 @@ impl Cloud {
     /// How long a call waits before it takes effect.
     pub(crate) fn latency(&self) -> Duration {
         self.tuning.latency
+    }
+
+    /// Does something with another deletion time than the settings say.
+    pub(crate) fn with_deletion<T>(&mut self, time: Duration, act: impl FnOnce(&mut Cloud) -> T) -> T {
+        let usual = std::mem::replace(&mut self.tuning.deletion, time);
+        let outcome = act(self);
+        self.tuning.deletion = usual;
+        outcome
+    }
+
+    /// Does something while lists show this.
+    pub(crate) fn with_view<T>(&mut self, view: View, act: impl FnOnce(&mut Cloud) -> T) -> T {
+        let usual = std::mem::replace(&mut self.view, view);
+        let outcome = act(self);
+        self.view = usual;
+        outcome
+    }
+
+    /// Whether lists begin with a page without items.
+    pub(crate) fn begins_with_an_empty_page(&self) -> bool {
+        self.view == View::EmptyFirstPage
+    }
+
+    /// How old a list may be.
+    pub(super) fn stale(&self) -> Duration {
+        self.tuning.stale
     }
 
     /// How long an action runs.
@@ -180,11 +209,6 @@ impl Cloud {
         self.instances.get(id).ok_or_else(|| Refusal::no(ObjectKind::Instance, id))
     }
 
-    /// All instances by id, as old as the settings allow.
-    pub(crate) fn list_instances(&mut self, now: Duration) -> Vec<&Instance> {
-        self.seen.instances.view(now, self.tuning.stale, || self.instances.iter())
-    }
-
     /// All instances by id as they are, for look-ups by another key.
     pub(crate) fn instances(&self) -> impl Iterator<Item = &Instance> {
         self.instances.iter()
@@ -226,12 +250,6 @@ impl Cloud {
     pub(crate) fn load_balancer(&mut self, id: &str, now: Duration) -> Result<&LoadBalancer, Refusal> {
         self.load_balancers.settle(now);
         self.load_balancers.get(id)
-    }
-
-    /// All load balancers by id, as old as the settings allow.
-    pub(crate) fn list_load_balancers(&mut self, now: Duration) -> Vec<&LoadBalancer> {
-        self.load_balancers.settle(now);
-        self.seen.load_balancers.view(now, self.tuning.stale, || self.load_balancers.iter())
     }
 
     /// All load balancers by id as they are, for look-ups by another key.
@@ -331,11 +349,6 @@ impl Cloud {
 
 /// What belongs to load balancers.
 impl Cloud {
-    /// All auxiliaries by id, as old as the settings allow.
-    pub(crate) fn list_auxiliaries(&mut self, now: Duration) -> Vec<&Auxiliary> {
-        self.seen.auxiliaries.view(now, self.tuning.stale, || self.auxiliaries.iter())
-    }
-
     /// One auxiliary object of that kind.
     pub(crate) fn auxiliary(&self, kind: &str, id: &str) -> Result<&Auxiliary, Refusal> {
         self.auxiliaries.get(kind, id)
@@ -392,12 +405,6 @@ impl Cloud {
 
 /// Routes.
 impl Cloud {
-    /// All routes by id, as old as the settings allow.
-    pub(crate) fn list_routes(&mut self, now: Duration) -> Vec<Route> {
-        let fresh: Vec<Route> = self.routes.seen(&self.instances).collect();
-        self.seen.routes.view(now, self.tuning.stale, || fresh.iter()).into_iter().cloned().collect()
-    }
-
     /// All routes by id as they were written, for look-ups by another key.
     pub(crate) fn routes(&self) -> impl Iterator<Item = &Route> {
         self.routes.iter()

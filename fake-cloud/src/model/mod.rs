@@ -12,12 +12,15 @@ mod checks;
 mod cloud;
 mod ids;
 mod instances;
+mod lists;
 mod load_balancers;
+mod names;
 mod refusal;
 mod routes;
 mod stale;
 #[cfg(test)]
 mod tests;
+mod view;
 
 pub(crate) use actions::Action;
 pub(crate) use auxiliaries::AuxSpec;
@@ -27,3 +30,4 @@ pub(crate) use ids::IdForm;
 pub(crate) use load_balancers::{Deleted, Families, GoneBackends, LbSpec};
 pub(crate) use refusal::Refusal;
 pub(crate) use routes::RouteTarget;
+pub(crate) use view::View;

@@ -6,6 +6,7 @@
 //! under one lock, so that the order of the journal is the order in which calls took effect.
 
 use super::state::{Shared, State};
+use super::twist::Twist;
 use super::unknown::Unknown;
 use crate::admin::{Effect, Entry, Match, Outcome};
 use crate::barriers::Place;
@@ -51,12 +52,8 @@ pub(super) struct InFlight {
     youngest_barrier: u64,
     /// The barrier it waits at.
     waits_at: Option<u64>,
-    /// The fault that will lose its answer.
-    loses_answer: Option<u64>,
-    /// How long a load balancer that it creates takes, when a fault says so.
-    provisioning: Option<Duration>,
-    /// The fault that lets its action fail, and the code.
-    fails_action: Option<(u64, String)>,
+    /// The fault that changes how it takes effect.
+    twist: Option<(u64, Twist)>,
 }
 
 /// What comes next for a call.
@@ -164,9 +161,7 @@ impl InFlight {
             names: OnceCell::new(),
             youngest_barrier: state.barriers.last_id(),
             waits_at: None,
-            loses_answer: None,
-            provisioning: None,
-            fails_action: None,
+            twist: None,
         }
     }
 
@@ -193,13 +188,18 @@ impl InFlight {
     /// Looks for faults, then goes on.
     fn begin(&mut self, state: &mut State, now: Duration, run: &mut Pending) -> Step {
         let State { cloud, faults, .. } = state;
-        let Some((fault, effect)) = faults.hit(now, |matching| self.is_meant(cloud, matching)) else {
+        let Some(hit) = faults.hit(now, |matching| self.is_meant(cloud, matching)) else {
             return match state.cloud.latency() {
                 Duration::ZERO => self.proceed(state, now, run),
                 latency => Step::Wait(latency),
             };
         };
-        match effect {
+        let fault = hit.id;
+        if let Some(twist) = Twist::of(&hit) {
+            self.twist = Some((fault, twist));
+            return self.proceed(state, now, run);
+        }
+        match hit.effect {
             Effect::Status { status, retry_after_s } => {
                 self.close(state, now, Outcome::Faulted { status: Some(status), fault });
                 Step::Answer(self.shared.dialect.refuse(Denial::Fault { status, retry_after_s }))
@@ -218,18 +218,7 @@ impl InFlight {
                 Step::Hang(ms.map(Duration::from_millis))
             }
             Effect::Latency { ms } => Step::Wait(Duration::from_millis(ms)),
-            Effect::LoseAnswer => {
-                self.loses_answer = Some(fault);
-                self.proceed(state, now, run)
-            }
-            Effect::SlowProvisioning { ms } => {
-                self.provisioning = Some(Duration::from_millis(ms));
-                self.proceed(state, now, run)
-            }
-            Effect::FailAction { code } => {
-                self.fails_action = Some((fault, code));
-                self.proceed(state, now, run)
-            }
+            _ => self.proceed(state, now, run),
         }
     }
 
@@ -252,29 +241,32 @@ impl InFlight {
             return self.deny(state, now, Denial::Unknown { what: what.clone() });
         }
         let Some(run) = run.take() else { return Step::Close };
-        state.cloud.fail_next_action(self.fails_action.as_ref().map(|(_, code)| code.clone()));
-        let answer = match self.provisioning {
-            None => run(&mut state.cloud, now),
-            Some(time) => state.cloud.with_provisioning(time, |cloud| run(cloud, now)),
+        let (answer, fault) = match self.twist.take() {
+            None => (run(&mut state.cloud, now), None),
+            Some((fault, twist)) => {
+                let loses_answer = matches!(twist, Twist::LoseAnswer);
+                let (answer, seen) = twist.carry_out(run, &mut state.cloud, now);
+                if loses_answer {
+                    self.created(state, &answer);
+                    self.close(state, now, Outcome::Faulted { status: None, fault });
+                    return Step::Close;
+                }
+                (answer, seen.then_some(fault))
+            }
         };
-        let action_failed = self.fails_action.is_some() && state.cloud.take_action_failure().is_none();
+        self.created(state, &answer);
+        let status = answer.status.as_u16();
+        let outcome = match fault {
+            Some(fault) => Outcome::Faulted { status: Some(status), fault },
+            None => Outcome::Answered { status },
+        };
+        self.close(state, now, outcome);
+        Step::Answer(answer)
+    }
+
+    fn created(&self, state: &mut State, answer: &Answer) {
         if let Some(id) = &answer.created {
             state.journal.created(self.seq, id.clone());
-        }
-        match self.loses_answer {
-            Some(fault) => {
-                self.close(state, now, Outcome::Faulted { status: None, fault });
-                Step::Close
-            }
-            None => {
-                let status = answer.status.as_u16();
-                let outcome = match self.fails_action {
-                    Some((fault, _)) if action_failed => Outcome::Faulted { status: Some(status), fault },
-                    _ => Outcome::Answered { status },
-                };
-                self.close(state, now, outcome);
-                Step::Answer(answer)
-            }
         }
     }
 
@@ -294,10 +286,11 @@ impl InFlight {
     }
 
     fn is_meant(&self, cloud: &Cloud, matching: &Match) -> bool {
-        let Match { ops, resource, credential, peer } = matching;
+        let Match { ops, resource, credential, peer, from_page } = matching;
         (ops.is_empty() || ops.contains(&self.call.op))
             && credential.as_ref().is_none_or(|name| self.credential.as_deref() == Some(name.as_str()))
             && peer.is_none_or(|peer| peer.to_canonical() == self.peer)
+            && from_page.is_none_or(|page| self.call.page >= page)
             && resource.as_ref().is_none_or(|wanted| self.names(cloud).contains(wanted))
     }
 }

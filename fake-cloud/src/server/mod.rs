@@ -4,6 +4,7 @@ mod call;
 mod config;
 mod listen;
 mod state;
+mod twist;
 mod unknown;
 
 pub use config::{Config, Running, Server, StartError};

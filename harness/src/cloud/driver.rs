@@ -5,7 +5,8 @@
 
 use super::CloudError;
 use super::{
-    ActiveFault, BarrierStatus, Credential, Entry, Fault, Instance, Inventory, Match, Settings, Shown,
+    ActiveFault, BarrierStatus, Credential, Entry, Fault, Instance, Inventory, LoadBalancer, Match, Settings,
+    Shown,
 };
 use crate::check::Facility;
 use futures::future::BoxFuture;
@@ -81,6 +82,9 @@ pub trait Machines: Sync {
 
     /// Takes a machine away; [`Problem::NotFound`](super::Problem::NotFound) when there is none of that id.
     fn remove<'a>(&'a self, id: &'a str) -> Answer<'a, ()>;
+
+    /// Puts a load balancer there as it is given, or changes the one with its id.
+    fn put_load_balancer<'a>(&'a self, lb: &'a LoadBalancer) -> Answer<'a, ()>;
 
     /// Takes a load balancer away with everything that serves it;
     /// [`Problem::NotFound`](super::Problem::NotFound) when there is none of that id.

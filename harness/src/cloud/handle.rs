@@ -3,7 +3,7 @@
 use super::driver::facilities;
 use super::{
     ActiveFault, BarrierStatus, CloudError, CloudRecord, Credential, Driver, Entry, Fault, Instance,
-    Inventory, Match, Problem, Settings, Shown, drivers,
+    Inventory, LoadBalancer, Match, Problem, Settings, Shown, drivers,
 };
 use crate::check::Facility;
 use std::collections::BTreeSet;
@@ -108,6 +108,16 @@ impl Cloud {
     /// [`Problem::NotFound`] when there is none of that id; when the cloud refuses or does not answer.
     pub async fn remove_instance(&self, id: &str) -> Result<(), CloudError> {
         self.has(self.driver.machines(), Facility::Machines, "removing a machine")?.remove(id).await
+    }
+
+    /// Puts a load balancer there, past every CCM, or changes the one with its id. Needs [`Facility::Machines`].
+    ///
+    /// # Errors
+    /// When the cloud refuses or does not answer.
+    pub async fn put_load_balancer(&self, lb: &LoadBalancer) -> Result<(), CloudError> {
+        let machines =
+            self.has(self.driver.machines(), Facility::Machines, "putting a load balancer there")?;
+        machines.put_load_balancer(lb).await
     }
 
     /// Takes a load balancer away with everything that serves it, behind the CCM's back. Needs [`Facility::Machines`].

@@ -32,7 +32,7 @@ impl Limits {
     /// How old what a CCM knows of a machine may be unless its profile says otherwise: 10 s.
     pub const INSTANCE_CACHE: Duration = secs(10);
     /// Between two refreshes of all Nodes by default, `--node-status-update-frequency`: 5 min.
-    pub const STATUS_PERIOD: Duration = secs(300);
+    pub const USUAL_STATUS_PERIOD: Duration = secs(300);
 
     /// Limits for a CCM that elects with `lease`, unscaled.
     pub fn new(lease: LeaseTiming) -> Limits {
@@ -41,7 +41,7 @@ impl Limits {
             scale: 1.0,
             overrides: BTreeMap::new(),
             instance_cache: Self::INSTANCE_CACHE,
-            status_period: Self::STATUS_PERIOD,
+            status_period: Self::USUAL_STATUS_PERIOD,
         }
     }
 
@@ -151,6 +151,21 @@ impl Limits {
     /// The taint is gone; the cloud's addresses are on the Node (NODE-INIT-05): 5 s.
     pub fn addresses_after_taint(&self) -> Duration {
         secs(5).mul_f64(self.scale.max(1.0))
+    }
+
+    /// The pause between two refreshes of all Nodes' addresses with fast timing, `--node-status-update-frequency`: 10 s.
+    pub const STATUS_PERIOD: Duration = secs(10);
+
+    /// What has changed in the cloud is on a Node (B-ADDR): two of these periods, as what the CCM is told may be a period
+    /// old, and 5 s.
+    pub fn addresses_refreshed(&self) -> Duration {
+        let kept = self.instance_cache.saturating_sub(Self::INSTANCE_CACHE);
+        (2 * Self::STATUS_PERIOD + secs(5)).mul_f64(self.scale.max(1.0)) + kept
+    }
+
+    /// Nothing happens to a Node's addresses: three of these periods.
+    pub fn quiet_addresses(&self) -> Duration {
+        (3 * Self::STATUS_PERIOD).mul_f64(self.scale.max(1.0))
     }
 
     /// Something held back stays held back while nobody lets it go: 2 s, far longer than a CCM needs to do it wrong.

@@ -247,7 +247,7 @@ impl Planning {
         let limits = Limits::new(lease).scaled(run.limits.scale.unwrap_or(1.0)).with(overrides.collect());
         let period = match timing {
             Timing::Fast => FAST_STATUS_PERIOD,
-            Timing::Default => Limits::STATUS_PERIOD,
+            Timing::Default => Limits::USUAL_STATUS_PERIOD,
         };
         let limits = limits.with_instance_cache(profile.instance_cache).with_status_period(period);
         let set_by = |key: &str| self.set_by(key);

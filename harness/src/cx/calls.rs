@@ -59,6 +59,14 @@ impl<'a> Calls<'a> {
         self
     }
 
+    /// Those that are known of by now.
+    ///
+    /// # Errors
+    /// While the cloud is not heard.
+    pub fn now(&self) -> Result<Vec<Entry>, ReadError> {
+        self.cx.session.journal().since(self.since, |call| (self.fits)(call))
+    }
+
     /// Those that the cloud has recorded up to now.
     ///
     /// # Errors

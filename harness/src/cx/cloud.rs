@@ -8,7 +8,7 @@ use crate::probe::{Observed, Reach, ReadError};
 /// The cloud as a whole.
 #[derive(Clone, Copy)]
 pub struct Cloud<'a> {
-    cx: &'a CheckCx,
+    pub(super) cx: &'a CheckCx,
 }
 
 impl<'a> Cloud<'a> {
@@ -23,6 +23,11 @@ impl<'a> Cloud<'a> {
     /// All calls since the check began.
     pub fn calls(&self) -> Calls<'a> {
         Calls::about(self.cx, self.name(), |_| true)
+    }
+
+    /// Whether a load balancer that is being deleted is seen until it is gone.
+    pub fn shows_deletions(&self) -> bool {
+        self.cx.cloud.shown().deletions
     }
 }
 

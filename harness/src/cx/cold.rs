@@ -2,11 +2,12 @@
 
 use super::deadlock::Deadlock;
 use super::made::Undo;
+use super::nodes::taint;
 use super::{CheckCx, Subject};
 use crate::ccm::Form;
 use crate::check::{Stop, SubjectName, Verdict};
 use crate::cloud::Entry;
-use crate::k8s::{T_UNINIT, addresses, has_taint, provider_id, taints};
+use crate::k8s::{T_CONTROL_PLANE, T_UNINIT, addresses, has_taint, provider_id, taints};
 use crate::probe::{Matcher, Observed, Reach, ReadError, Seen, holds, matcher, poll};
 use crate::session::{Network, expectation};
 use bootstrap::{Cni, Expectation, ObservedNode, ObservedPod};
@@ -312,14 +313,39 @@ impl CheckCx {
         Ok(())
     }
 
+    /// Keeps ordinary Pods off the Nodes, as kubeadm does with control planes of clusters that have workers: a CCM that
+    /// does not tolerate that has no place to run where there are none.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub async fn dedicated_control_plane(&self, cold: &Cold) -> Verdict {
+        for name in &cold.nodes {
+            let node = self.real_node(name);
+            let present = node.read(Reach::Origin).await?;
+            if present.is_some_and(|present| has_taint(&present, T_CONTROL_PLANE)) {
+                continue;
+            }
+            self.on_end(Undo::Taint { node: name.clone(), key: T_CONTROL_PLANE });
+            node.adds_taint(taint(T_CONTROL_PLANE, "", "NoSchedule")).await?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn undo_taint(&self, node: &str, key: &str) -> Result<(), String> {
+        self.real_node(node).removes_taint(key).await.map_err(in_words)
+    }
+
     /// Takes the CCM as shipped away again and gives the nodes their pod network back.
     pub(super) async fn undo_cold(&self) -> Result<(), String> {
-        let text = |error: Stop| match error {
-            Stop::Unmet(unmet) => unmet.to_string(),
-            Stop::Blocked { by, seen } => by.broken(seen).to_string(),
-            Stop::Error(text) | Stop::NotObservable(text) => text,
-        };
-        self.session.ensure_ccm(Form::Absent).await.map_err(text)?;
+        self.session.ensure_ccm(Form::Absent).await.map_err(in_words)?;
         self.session.set_network(Network::Present).await.map_err(|error| crate::check::chain(&error))
+    }
+}
+
+fn in_words(stop: Stop) -> String {
+    match stop {
+        Stop::Unmet(unmet) => unmet.to_string(),
+        Stop::Blocked { by, seen } => by.broken(seen).to_string(),
+        Stop::Error(text) | Stop::NotObservable(text) => text,
     }
 }

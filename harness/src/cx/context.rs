@@ -31,6 +31,7 @@ pub struct CheckCx {
     /// The journal's position when the check began.
     pub(super) mark: u64,
     pub(super) namespace: OnceCell<String>,
+    pub(super) other_namespace: OnceCell<String>,
     pub(super) undo: Mutex<Vec<Undo>>,
     /// Addresses of its own.
     pub(super) network: Network,
@@ -77,6 +78,7 @@ impl CheckCx {
             probe,
             mark,
             namespace: OnceCell::new(),
+            other_namespace: OnceCell::new(),
             undo: Mutex::default(),
             network: Network::nth(number),
             machines_made: AtomicU8::default(),

@@ -15,7 +15,7 @@ use std::time::Duration;
 pub struct Target<'a> {
     pub(super) cx: &'a CheckCx,
     pub(super) about: SubjectName,
-    /// Every name that a call may have for it, the one it is known by first.
+    /// Every name that a call may have for it, the one it is known by first. None: calls about anything.
     pub(super) names: Vec<String>,
 }
 
@@ -39,7 +39,13 @@ impl<'a> Target<'a> {
     /// Calls meet these effects, each but the last once and the last from then on; `what` is for failures.
     pub fn meets(&self, what: impl Into<String>, effects: &[Effect]) -> FaultPlan<'a> {
         let (what, effects) = (what.into(), effects.to_vec());
-        FaultPlan { target: self.clone(), what, effects, ops: Vec::new(), times: None }
+        FaultPlan { target: self.clone(), what, effects, ops: Vec::new(), from_page: None, times: None }
+    }
+
+    /// What a call deletes stays for so long, seen as being deleted.
+    pub fn deletes_for(&self, time: Duration) -> FaultPlan<'a> {
+        let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        self.meets(format!("deletion that takes {time:?}"), &[Effect::SlowDeletion { ms }])
     }
 
     /// Holds these operations before they take effect.
@@ -59,7 +65,9 @@ impl<'a> Target<'a> {
 
     pub(super) fn concerns(&self, call: &Entry) -> bool {
         let resource = call.resource.as_deref().map(|r| r.split_once('=').map_or(r, |(_, value)| value));
-        self.names.iter().any(|name| resource == Some(name) || call.owner.as_deref() == Some(name))
+        let is_named =
+            |name: &String| resource == Some(name.as_str()) || call.owner.as_deref() == Some(name.as_str());
+        self.names.is_empty() || self.names.iter().any(is_named)
     }
 }
 
@@ -70,6 +78,7 @@ pub struct FaultPlan<'a> {
     what: String,
     effects: Vec<Effect>,
     ops: Vec<Op>,
+    from_page: Option<u64>,
     times: Option<u64>,
 }
 
@@ -77,6 +86,12 @@ impl FaultPlan<'_> {
     /// Only for these operations.
     pub fn to(mut self, ops: &[Op]) -> Self {
         self.ops = ops.to_vec();
+        self
+    }
+
+    /// Of lists only this page, from 1, and those after it.
+    pub fn from_page(mut self, page: u64) -> Self {
+        self.from_page = Some(page);
         self
     }
 
@@ -93,8 +108,8 @@ impl<'a> IntoFuture for FaultPlan<'a> {
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
-            let FaultPlan { target, what, effects, ops, times } = self;
-            let matching = target.matching(&ops);
+            let FaultPlan { target, what, effects, ops, from_page, times } = self;
+            let matching = Match { from_page, ..target.matching(&ops) };
             let mut ids = Vec::new();
             for (place, effect) in effects.iter().enumerate() {
                 let last = place + 1 == effects.len();

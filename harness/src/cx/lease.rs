@@ -70,6 +70,17 @@ impl Lease<'_> {
         Ok(history.filter_map(|version| time(&version.object)).collect())
     }
 
+    /// When its holder of that identity renewed it last, as a watch has shown it.
+    ///
+    /// # Errors
+    /// When the watch is broken or behind.
+    pub fn last_renewal_by(&self, holder: &str) -> Result<Option<Timestamp>, ReadError> {
+        let leases = self.cx.session.world().leases.current()?;
+        let history = self.key.iter().flat_map(|key| leases.history(&key.namespace, &key.name));
+        let its = history.filter(|version| holder_of(&version.object).as_deref() == Some(holder));
+        Ok(its.filter_map(|version| Some(version.object.spec.as_ref()?.renew_time.as_ref()?.0)).max())
+    }
+
     /// Takes it over at once and renews it, so that for its holder no renewal succeeds any more: an API server that
     /// refuses renewals, seen from the leader, on any cluster.
     ///

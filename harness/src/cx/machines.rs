@@ -102,6 +102,14 @@ impl<'a> Machine<'a> {
         Target { cx: self.cx, about, names: [id, name].into_iter().chain(provider_id).collect() }
     }
 
+    /// Puts it into the cloud.
+    ///
+    /// # Errors
+    /// As [`CheckCx::machine`].
+    pub async fn appears(&self) -> Result<(), Stop> {
+        self.cx.put_instance(&self.instance()).await
+    }
+
     /// Changes what the cloud says of it.
     ///
     /// # Errors
@@ -145,6 +153,13 @@ impl CheckCx {
     /// # Errors
     /// [`Stop::NotObservable`] when the cloud's API cannot show its addresses; else that the cloud refuses.
     pub async fn machine(&self, plan: MachinePlan) -> Result<Machine<'_>, Stop> {
+        let machine = self.absent_machine(plan);
+        machine.appears().await?;
+        Ok(machine)
+    }
+
+    /// A machine that the cloud does not have yet.
+    pub fn absent_machine(&self, plan: MachinePlan) -> Machine<'_> {
         let profile = &self.session.plan().profile;
         let name = self.name(&plan.suffix);
         let id = profile.instance_ids().make(&name);
@@ -160,8 +175,7 @@ impl CheckCx {
             state: InstanceState::Running,
         };
         (plan.change)(&mut instance);
-        self.put_instance(&instance).await?;
-        Ok(Machine { cx: self, instance: RefCell::new(instance) })
+        Machine { cx: self, instance: RefCell::new(instance) }
     }
 
     /// The address of this check's own that stands for one of a documentation range. The contract's vectors are written in

@@ -1,6 +1,7 @@
 //! What a check has made and leaves to be undone, as data.
 
 use crate::check::chain;
+use crate::cloud::Settings;
 use crate::probe::{ReadError, poll};
 use std::time::Duration;
 
@@ -23,6 +24,8 @@ pub(super) enum Undo {
     Heartbeat(String),
     /// Delete an instance from the cloud.
     Instance(String),
+    /// Take a load balancer away that the check has put into the cloud.
+    LoadBalancer(String),
     /// Delete a Service and see it gone.
     Service(ServiceKey),
     /// Delete a namespace.
@@ -31,6 +34,10 @@ pub(super) enum Undo {
     Fault(u64),
     /// Release a barrier.
     Barrier(u64),
+    /// Take a taint off one of the cluster's own Nodes.
+    Taint { node: String, key: &'static str },
+    /// Set the cloud's settings back.
+    Settings(Settings),
     /// Start the CCM again, with a fresh Pod for the replica that was made to end.
     Ccm { ended: String },
     /// Leave the crash of the leader; the last participant brings the CCM back up.

@@ -4,6 +4,7 @@ use super::made::{Undo, gone};
 use super::{Calls, CheckCx, Subject};
 use crate::check::{Stop, SubjectName};
 use crate::cloud::{Entry, Instance, Op};
+use crate::config::Timing;
 use crate::k8s::{L_EXCL, T_UNINIT, Version};
 use crate::probe::{Reach, ReadError};
 use k8s_openapi::api::core::v1::{self as core, NodeAddress, NodeCondition, NodeSpec, NodeStatus, Taint};
@@ -22,6 +23,8 @@ pub enum Ready {
     True,
     /// `False`.
     False,
+    /// `Unknown`: what the node lifecycle controller makes of a Node whose kubelet is silent.
+    Unknown,
     /// No such condition: what a kubelet has before its first report.
     Absent,
 }
@@ -31,6 +34,7 @@ impl Ready {
         let status = match self {
             Ready::True => "True",
             Ready::False => "False",
+            Ready::Unknown => "Unknown",
             Ready::Absent => return None,
         };
         let now = Some(Time(Timestamp::now()));
@@ -218,9 +222,28 @@ impl<'a> Node<'a> {
     /// # Errors
     /// When the API server refuses.
     pub async fn retaint(&self) -> Result<(), Stop> {
+        self.adds_taint(uninitialized()).await
+    }
+
+    /// Adds a taint to those it has.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub async fn adds_taint(&self, taint: Taint) -> Result<(), Stop> {
         let node = self.api().get(&self.name).await?;
         let mut taints = node.spec.and_then(|s| s.taints).unwrap_or_default();
-        taints.push(uninitialized());
+        taints.push(taint);
+        self.patch(&json!({"spec": {"taints": taints}})).await
+    }
+
+    /// Takes the taints of that key away.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub(super) async fn removes_taint(&self, key: &str) -> Result<(), Stop> {
+        let node = self.api().get(&self.name).await?;
+        let mut taints = node.spec.and_then(|s| s.taints).unwrap_or_default();
+        taints.retain(|taint| taint.key != key);
         self.patch(&json!({"spec": {"taints": taints}})).await
     }
 
@@ -312,6 +335,28 @@ impl CheckCx {
         let created = api.create(&PostParams::default(), &node).await?;
         self.caught_up_node(&created).await?;
         Ok(Node { cx: self, name, uid: created.uid(), machine })
+    }
+
+    /// Goes on where the CCM refreshes addresses often enough to be seen doing it.
+    ///
+    /// # Errors
+    /// [`Stop::NotObservable`] with default timing, which has it do so every five minutes.
+    pub fn addresses_are_refreshed_often(&self) -> Result<(), Stop> {
+        match self.session.plan().timing {
+            Timing::Fast => Ok(()),
+            Timing::Default => Err(Stop::NotObservable(
+                "with default timing addresses are refreshed every five minutes; 'timing: fast' shows it"
+                    .to_owned(),
+            )),
+        }
+    }
+
+    /// All Nodes of the cluster, by the watch.
+    ///
+    /// # Errors
+    /// When the watch on Nodes is broken or behind.
+    pub fn all_nodes(&self) -> Result<Vec<Arc<core::Node>>, ReadError> {
+        Ok(self.session.world().nodes.current()?.all())
     }
 
     /// One of the cluster's own Nodes, which may be registered anew.

@@ -116,6 +116,15 @@ impl<'a> Replica<'a> {
         self.cx.on_end(Undo::Ccm { ended: self.name.clone() });
     }
 
+    /// Has it ended as an upgrade would: SIGTERM, and the time its Pod grants it. It stays down until the CCM is brought
+    /// back, for which see [`Replica::will_end`].
+    ///
+    /// # Errors
+    /// What the API server refused.
+    pub async fn terminate(&self) -> Result<(), Stop> {
+        Ok(self.cx.session.ccm().hold_down(&self.name).await?)
+    }
+
     /// Tells the run that an end of it is this check's doing.
     fn disturbed(&self) {
         self.cx.session.events().emit(Payload::ReplicaDisturbed { replica: self.name.clone() });

@@ -6,7 +6,6 @@ use super::{Calls, CheckCx, Subject, Target};
 use crate::check::{Stop, SubjectName};
 use crate::cloud::{Entry, Inventory, LoadBalancer, Op};
 use crate::config::Targets;
-use crate::k8s::F_LB;
 use crate::probe::{Reach, ReadError, poll};
 use k8s_openapi::api::core::v1::{self as core, Namespace, ServicePort, ServiceSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -16,12 +15,16 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::OnceCell;
+use tokio::time::Instant;
 
 /// A Service to be created.
 #[derive(Clone, Debug)]
 pub struct ServicePlan {
     name: String,
     annotations: BTreeMap<String, String>,
+    finalizers: Vec<String>,
+    elsewhere: bool,
     spec: ServiceSpec,
 }
 
@@ -32,7 +35,8 @@ pub fn load_balancer(name: &str) -> ServicePlan {
         selector: Some(BTreeMap::from([("app".to_owned(), name.to_owned())])),
         ..ServiceSpec::default()
     };
-    ServicePlan { name: name.to_owned(), annotations: BTreeMap::new(), spec }
+    let (annotations, finalizers) = (BTreeMap::new(), Vec::new());
+    ServicePlan { name: name.to_owned(), annotations, finalizers, elsewhere: false, spec }
 }
 
 impl ServicePlan {
@@ -55,6 +59,18 @@ impl ServicePlan {
     /// With an annotation.
     pub fn annotation(mut self, key: &str, value: &str) -> ServicePlan {
         self.annotations.insert(key.to_owned(), value.to_owned());
+        self
+    }
+
+    /// With a finalizer of somebody else's.
+    pub fn finalizer(mut self, finalizer: &str) -> ServicePlan {
+        self.finalizers.push(finalizer.to_owned());
+        self
+    }
+
+    /// In a second namespace of the check's.
+    pub fn elsewhere(mut self) -> ServicePlan {
+        self.elsewhere = true;
         self
     }
 
@@ -139,6 +155,27 @@ impl<'a> Service<'a> {
         Calls::about(self.cx, self.name(), move |call| this.concerns(call) || lists_all(call))
     }
 
+    /// Waits until the CCM is done with it: until no call about it has come for a second, or, where they come for ever, ten
+    /// seconds have passed. What a check then does is what the CCM answers to, and nothing from before.
+    ///
+    /// # Errors
+    /// While the cloud is not heard.
+    pub async fn rests(&self) -> Result<(), Stop> {
+        let began = Instant::now();
+        let mut seen = (usize::MAX, began);
+        let at_rest = async |said: &mut String| {
+            let calls = self.calls().now()?.len();
+            if calls != seen.0 {
+                seen = (calls, Instant::now());
+            }
+            *said = format!("{calls} calls, the last {:.1?} ago", seen.1.elapsed());
+            let over = seen.1.elapsed() >= REST || began.elapsed() >= REST * 10;
+            Ok(over.then_some(()))
+        };
+        poll("the CCM is done with the Service", REST * 15, REST / 20, at_rest).await?;
+        Ok(())
+    }
+
     /// Waits until its load balancer is active and published, and it carries the finalizer.
     ///
     /// # Errors
@@ -191,6 +228,9 @@ impl Subject for Service<'_> {
     }
 }
 
+/// How long a CCM is silent about a Service that it is done with.
+const REST: Duration = Duration::from_secs(1);
+
 /// What the cloud holds for a Service: load balancers and what belongs to them.
 #[derive(Clone)]
 pub struct Balancer<'a> {
@@ -233,8 +273,11 @@ impl Subject for Balancer<'_> {
 impl CheckCx {
     /// This check's namespace, created on first use; it goes when the check ends.
     pub(super) async fn namespace(&self) -> Result<String, Stop> {
-        let made = self.namespace.get_or_try_init(|| async {
-            let name = self.prefix.clone();
+        self.made_namespace(&self.namespace, self.prefix.clone()).await
+    }
+
+    async fn made_namespace(&self, cell: &OnceCell<String>, name: String) -> Result<String, Stop> {
+        let made = cell.get_or_try_init(|| async {
             let labels = BTreeMap::from([("ccm-conformance.io/check".to_owned(), self.id.to_string())]);
             let namespace = Namespace {
                 metadata: ObjectMeta {
@@ -257,11 +300,15 @@ impl CheckCx {
     /// # Errors
     /// When the API server refuses.
     pub async fn service(&self, plan: ServicePlan) -> Result<Service<'_>, Stop> {
-        let namespace = self.namespace().await?;
+        let namespace = match plan.elsewhere {
+            false => self.namespace().await?,
+            true => self.made_namespace(&self.other_namespace, format!("{}-2", self.prefix)).await?,
+        };
         let service = core::Service {
             metadata: ObjectMeta {
                 name: Some(plan.name),
                 annotations: Some(plan.annotations),
+                finalizers: Some(plan.finalizers),
                 ..ObjectMeta::default()
             },
             spec: Some(plan.spec),
@@ -316,11 +363,8 @@ impl CheckCx {
         if poll("the Service is gone", limit, Duration::from_millis(50), absent).await.is_ok() {
             return Ok(());
         }
-        let finalizers: Vec<String> = self
-            .find_service(key)
-            .map(|s| s.finalizers().iter().filter(|f| *f != F_LB).cloned().collect())
-            .unwrap_or_default();
-        let patch = json!({"metadata": {"finalizers": finalizers}});
+        // The check has made the Service, so every finalizer on it is the check's or the CCM's.
+        let patch = json!({"metadata": {"finalizers": null}});
         gone(async || api.patch(&key.name, &PatchParams::default(), &Patch::Merge(&patch)).await).await
     }
 

@@ -6,12 +6,12 @@ use std::future::Future;
 
 /// In what steps a list is undone; what stands in one step is undone side by side.
 ///
-/// Last first, but for: faults and barriers, which go before anything else, since a check that failed with one still in
+/// Last first, but for: faults, barriers and settings, which go before anything else, since a check that failed with one still in
 /// force must not jam its own cleanup; the CCM, which comes back before Services need it to let go of them; and
 /// Services, which go together where the last of them stands, since they wait for the same CCM.
 fn steps(made: Vec<Undo>) -> Vec<Vec<Undo>> {
     let turn = |undo: &Undo| match undo {
-        Undo::Fault(_) | Undo::Barrier(_) => 0,
+        Undo::Fault(_) | Undo::Barrier(_) | Undo::Settings(_) => 0,
         Undo::Ccm { .. } | Undo::Crash => 1,
         _ => 2,
     };
@@ -67,6 +67,9 @@ impl CheckCx {
             Undo::Instance(id) => self.undo_instance(&id).await,
             Undo::Fault(id) => self.undo_fault(id).await,
             Undo::Barrier(id) => self.undo_barrier(id).await,
+            Undo::LoadBalancer(id) => self.undo_load_balancer(&id).await,
+            Undo::Taint { node, key } => self.undo_taint(&node, key).await,
+            Undo::Settings(before) => self.undo_settings(&before).await,
             Undo::Ccm { ended } => self.undo_ccm(Some(&ended), needs_a_ccm).await,
             Undo::Crash => self.undo_crash(needs_a_ccm).await,
             Undo::Cold => self.undo_cold().await,

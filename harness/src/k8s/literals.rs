@@ -24,5 +24,7 @@ pub const B_TYPE: &str = "beta.kubernetes.io/instance-type";
 pub const L_EXCL: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
 /// Finalizer that holds a Service until its load balancer is gone (`F-LB`).
 pub const F_LB: &str = "service.kubernetes.io/load-balancer-cleanup";
+/// Taint kubeadm gives control-plane Nodes that are to run nothing else, from 1.24 on.
+pub const T_CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
 /// Label kubeadm gives control-plane Nodes from 1.20 on.
 pub const L_CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";

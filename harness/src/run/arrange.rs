@@ -21,6 +21,8 @@ pub struct Declared<'a> {
     pub disturbs: bool,
     /// Whether it does so however many workers the CCM has.
     pub holds_up: bool,
+    /// Whether it does so for longer than a client waits.
+    pub hangs: bool,
     /// The least time a passing run takes, seconds.
     pub takes_s: u32,
 }
@@ -130,7 +132,7 @@ impl<'a> Group<'a> {
             Sharing::Joint => Group::Joint,
             Sharing::Standing => Group::Standing,
             Sharing::Shared if check.holds_up || (check.disturbs && workers < ENOUGH_WORKERS) => {
-                Group::Disturbing(row_of(check.id))
+                Group::Disturbing(if check.hangs { check.id } else { row_of(check.id) })
             }
             Sharing::Shared => Group::Shared,
         }
@@ -151,7 +153,7 @@ mod tests {
     use super::*;
 
     const fn check(id: &'static str, sharing: Sharing, disturbs: bool, takes_s: u32) -> Declared<'static> {
-        Declared { id, sharing, disturbs, holds_up: false, takes_s }
+        Declared { id, sharing, disturbs, holds_up: false, hangs: false, takes_s }
     }
 
     const CHECKS: [Declared<'static>; 9] = [
@@ -180,6 +182,14 @@ mod tests {
         assert_eq!(all["NODE-10.hang"], (0, 4, 4));
         assert_eq!(all["NODE-10.500"], all["NODE-10.hang"]);
         assert_eq!((all["SVC-01"], all["HA-05"]), ((0, 5, 5), (0, 6, 6)));
+    }
+
+    #[test]
+    fn what_hangs_has_a_step_of_its_own_where_workers_are_few() {
+        let row = ["SVC-01.a", "SVC-01.b", "SVC-01.c"].map(|id| check(id, Sharing::Shared, true, 0));
+        let row = [row[0], row[1], Declared { hangs: true, ..row[2] }];
+        let steps = |workers| arrange(&row, 1, workers).iter().map(|p| p.step).collect::<BTreeSet<_>>().len();
+        assert_eq!((steps(1), steps(ENOUGH_WORKERS)), (2, 1));
     }
 
     #[test]

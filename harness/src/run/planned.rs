@@ -116,6 +116,7 @@ pub(super) fn declared(checks: &[Planned]) -> Vec<Declared<'_>> {
         sharing: one.check.sharing,
         disturbs: one.check.disturbs(),
         holds_up: one.check.holds_up,
+        hangs: one.check.hangs,
         takes_s: one.check.takes_s,
     };
     checks.iter().map(declared).collect()

@@ -162,7 +162,9 @@ fn matching(matching: &Match) -> String {
     let ops: Vec<String> = matching.ops.iter().copied().map(operation).collect();
     let ops = if ops.is_empty() { "every call".to_owned() } else { ops.join(", ") };
     let about = matching.resource.as_ref().map(|resource| format!(" about {resource}"));
-    format!("{ops}{}", about.unwrap_or_default())
+    let pages = matching.from_page.filter(|page| *page > 1).map(|page| format!(" from page {page} on"));
+    let caller = matching.credential.as_ref().map(|replica| format!(" by {replica}"));
+    format!("{ops}{}{}{}", about.unwrap_or_default(), pages.unwrap_or_default(), caller.unwrap_or_default())
 }
 
 fn effect(effect: &Effect) -> String {
@@ -175,6 +177,11 @@ fn effect(effect: &Effect) -> String {
         Effect::Latency { ms } => format!("an answer {ms} ms late"),
         Effect::LoseAnswer => "a lost answer".to_owned(),
         Effect::SlowProvisioning { ms } => format!("provisioning that takes {ms} ms"),
+        Effect::SlowDeletion { ms } => format!("deletion that takes {ms} ms"),
+        Effect::Empty => "an empty list".to_owned(),
+        Effect::Without { names } => format!("a list without {}", names.join(", ")),
+        Effect::Stale => "a list of what there was".to_owned(),
+        Effect::EmptyFirstPage => "a list that begins with an empty page".to_owned(),
         Effect::FailAction { code } => format!("an action that fails with {code}"),
     }
 }

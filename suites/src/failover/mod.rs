@@ -1,12 +1,14 @@
 //! Leader-election failover: one replica works, another takes over when it is gone, and never do two work at once
 //! (contract HA).
 
+mod busy;
 mod crash;
 mod needs;
 mod order;
 mod restart;
 mod steady;
 mod step_down;
+mod terminated;
 
 use harness::cx::Suite;
 
@@ -14,5 +16,5 @@ use harness::cx::Suite;
 pub const SUITE: Suite = Suite {
     name: "leader-election-failover",
     proves: "one replica works, a standby takes over when it is gone, and never do two work at once",
-    tables: &[steady::CHECKS, crash::CHECKS, step_down::CHECKS, restart::CHECKS],
+    tables: &[steady::CHECKS, crash::CHECKS, terminated::CHECKS, step_down::CHECKS, restart::CHECKS],
 };

@@ -1,9 +1,12 @@
 //! While nobody disturbs it: one replica writes, the Lease is kept, the standbys are quiet (HA-01, -02, -06).
 
 use super::needs::{ELECTION, ELECTION_AND_LB};
-use harness::check::{Blocker, Capability, Facility, SubjectName, Verdict};
+use crate::joining::joined;
+use harness::check::{Blocker, Capability, Facility, Stop, SubjectName, Verdict};
 use harness::cloud::Entry;
-use harness::cx::{Check, CheckCx, Lease, Subject, callers, held, load_balancer, no_calls, runs};
+use harness::cx::{
+    Check, CheckCx, Lease, Node, Subject, callers, held, load_balancer, machine, no_calls, runs,
+};
 use harness::probe::{Matcher, Reach, ReadError, Seen, gone, holds, matcher};
 use k8s_openapi::api::coordination::v1 as core;
 use std::collections::BTreeSet;
@@ -21,7 +24,7 @@ pub(super) const CHECKS: &[Check] = &[
     .of_the_cloud(&[]),
     Check::must(
         "HA-01",
-        "leader election is on, and exactly one replica makes mutating requests",
+        "leader election is on, and exactly one replica works on load balancers and Nodes",
         "k8s.io/component-base config/v1alpha1/defaults.go; k8s.io/client-go tools/leaderelection",
         |cx| Box::pin(has_one_writer(cx)),
     )
@@ -37,7 +40,7 @@ pub(super) const CHECKS: &[Check] = &[
     .takes(10),
     Check::must(
         "HA-06",
-        "standbys make no mutating request to the cloud",
+        "standbys make no mutating request to the cloud and initialise no Node",
         "k8s.io/cloud-provider app/controllermanager.go: the cloud is initialised after the election",
         |cx| Box::pin(standbys_stay_quiet(cx)),
     )
@@ -68,7 +71,23 @@ async fn has_one_writer(cx: &CheckCx) -> Verdict {
     for name in ["one", "two", "three"] {
         cx.service(load_balancer(name).port(80)).await?.provisioned().await?;
     }
-    cx.cloud().calls().writes().since(mark).is(of_one_replica()).await
+    let nodes = initialised_nodes(cx).await?;
+    let work = cx.cloud().calls().since(mark).that(move |call| call.write || is_about(&nodes, call));
+    work.is(of_one_replica()).await
+}
+
+/// Nodes that were initialised a moment ago. Who has asked the cloud for their machines has worked on them: writes to
+/// Nodes do not tell replicas apart.
+async fn initialised_nodes(cx: &CheckCx) -> Result<Vec<Node<'_>>, Stop> {
+    let mut nodes = Vec::new();
+    for suffix in ["one", "two", "three"] {
+        nodes.push(joined(cx, machine(suffix)).await?.1);
+    }
+    Ok(nodes)
+}
+
+fn is_about(nodes: &[Node<'_>], call: &Entry) -> bool {
+    nodes.iter().any(|node| node.concerns(call))
 }
 
 /// The Lease is as the framework writes it, for a lease of so many seconds. HOSTNAME_UUID: what follows the last
@@ -135,13 +154,16 @@ async fn standbys_stay_quiet(cx: &CheckCx) -> Verdict {
         services.push(cx.service(load_balancer(name).port(80)).await?.provisioned().await?);
     }
     let leader = cx.active_replica().await?;
+    let nodes = initialised_nodes(cx).await?;
     for service in &services {
         service.delete().await?;
         service.becomes(gone()).within(cx.limits().load_balancer()).await?;
     }
     for standby in cx.replicas().into_iter().filter(|replica| replica.name() != leader.name()) {
         standby.is(runs()).await?;
-        standby.calls().writes().since(mark).keeps(no_calls()).when("that change the cloud").await?;
+        let nodes = nodes.clone();
+        let work = standby.calls().since(mark).that(move |call| call.write || is_about(&nodes, call));
+        work.keeps(no_calls()).when("that change the cloud or look a new Node's machine up").await?;
     }
     Ok(())
 }

@@ -1,16 +1,17 @@
 //! Creation and status (contract SVC-CREATE).
 
-use super::needs::{LB, LB_TO_NODES, NODES_BEHIND_LB};
-use harness::check::{Before, Facility, Verdict};
-use harness::cloud::{Frontend, Inventory, Op};
+use super::needs::{LB, LB_TO_NODES, LB_UDP, NODES_BEHIND_LB};
+use harness::check::{Before, Facility, SubjectName, Verdict};
+use harness::cloud::{Entry, Frontend, Instance, Inventory, Op};
 use harness::cx::matchers::{
     at_least_one, initialised, keeps_finalizer, one_active, one_balancer, publishes, publishes_nothing,
     targets,
 };
-use harness::cx::{Check, CheckCx, Ready, Subject, Targets, load_balancer, machine};
-use harness::k8s::L_EXCL;
-use harness::probe::{Matcher, Seen, matcher};
-use k8s_openapi::api::core::v1::Service;
+use harness::cx::{Balancer, Check, CheckCx, Ready, Subject, Targets, load_balancer, machine};
+use harness::k8s::{L_EXCL, T_TO_BE_DELETED, has_taint, provider_id};
+use harness::probe::{Matcher, Reach, ReadError, Seen, holds, matcher};
+use k8s_openapi::api::core::v1::{Node, Service};
+use kube::ResourceExt;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,6 +48,10 @@ pub(super) const CHECKS: &[Check] = &[
         Box::pin(has_every_port(cx))
     })
     .needs(LB),
+    Check::must("SVC-CREATE-05.udp", "a UDP port is a UDP frontend on its node port", PROVIDER, |cx| {
+        Box::pin(has_udp_port(cx))
+    })
+    .needs(LB_UDP),
     Check::must("SVC-CREATE-06", "the backends are the eligible Nodes", ENSURE, |cx| {
         Box::pin(has_eligible_backends(cx))
     })
@@ -108,10 +113,17 @@ async fn waits_for_an_address(cx: &CheckCx) -> Verdict {
 }
 
 async fn has_every_port(cx: &CheckCx) -> Verdict {
-    let plan = load_balancer("web")
-        .named_port("http", 80, "TCP")
-        .named_port("tls", 443, "TCP")
-        .named_port("alt", 8443, "TCP");
+    has_all(cx, &[("http", 80, "TCP"), ("tls", 443, "TCP"), ("alt", 8443, "TCP")]).await
+}
+
+async fn has_udp_port(cx: &CheckCx) -> Verdict {
+    has_all(cx, &[("dns", 53, "UDP")]).await
+}
+
+async fn has_all(cx: &CheckCx, ports: &[(&str, u16, &str)]) -> Verdict {
+    let plan = ports
+        .iter()
+        .fold(load_balancer("web"), |plan, (name, port, protocol)| plan.named_port(name, *port, protocol));
     let web = cx.service(plan).await?;
     let ports = web.spec().await?.ports.unwrap_or_default();
     let targets = cx.balancers_target();
@@ -140,6 +152,20 @@ async fn has_every_port(cx: &CheckCx) -> Verdict {
     web.balancer().becomes(every_port.expecting(expected)).await
 }
 
+/// The ids of all machines whose Nodes load balancers may use.
+fn eligible_machines(nodes: &[Arc<Node>], machines: &[Instance]) -> BTreeSet<String> {
+    let eligible = nodes.iter().filter(|node| {
+        let going = node.metadata.deletion_timestamp.is_some();
+        !going && !node.labels().contains_key(L_EXCL) && !has_taint(node, T_TO_BE_DELETED)
+    });
+    let of_node = |node: &Arc<Node>| {
+        let (name, id) = (node.name_any(), provider_id(node));
+        let its = |machine: &&Instance| machine.name == name || (id.is_some() && machine.provider_id == id);
+        machines.iter().filter(its).map(|machine| machine.id.clone()).collect::<Vec<String>>()
+    };
+    eligible.flat_map(of_node).collect()
+}
+
 async fn has_eligible_backends(cx: &CheckCx) -> Verdict {
     // Three Nodes of its own: one as usual, one excluded by label, one cordoned and NotReady but eligible all the same.
     let usual = cx.machine(machine("usual")).await?;
@@ -156,7 +182,43 @@ async fn has_eligible_backends(cx: &CheckCx) -> Verdict {
     let eligible = one_balancer("has the eligible Nodes as backends", move |lb| {
         targets(lb, &yes) && (!stable || targets(lb, &also)) && !targets(lb, &no)
     });
-    web.balancer().becomes(eligible.expecting(expected)).await
+    web.balancer().becomes(eligible.expecting(expected)).await?;
+    let strays = Strays { balancer: web.balancer() };
+    let none = holds("has no other backends", |strays: &Vec<String>| strays.is_empty());
+    strays.becomes(none.expecting("machines of eligible Nodes and nothing else")).await
+}
+
+/// Backends that are machines of no eligible Node. Nodes of other checks come and go, so the answer may lag behind.
+struct Strays<'a> {
+    balancer: Balancer<'a>,
+}
+
+impl Subject for Strays<'_> {
+    type Seen = Vec<String>;
+
+    fn cx(&self) -> &CheckCx {
+        self.balancer.cx()
+    }
+
+    fn name(&self) -> SubjectName {
+        self.balancer.name()
+    }
+
+    async fn read(&self, reach: Reach) -> Result<Vec<String>, ReadError> {
+        let machines = self.cx().cloud().read(reach).await?.instances;
+        let held = self.balancer.read(reach).await?;
+        let eligible = eligible_machines(&self.cx().all_nodes()?, &machines);
+        let backends = held.load_balancers.into_iter().flat_map(|lb| lb.backends);
+        // A machine may stand there by an address.
+        let addresses = machines.iter().filter(|machine| eligible.contains(&machine.id));
+        let addresses: BTreeSet<String> =
+            addresses.flat_map(|machine| machine.addresses.iter().map(|a| a.address.clone())).collect();
+        Ok(backends.filter(|one| !eligible.contains(one) && !addresses.contains(one)).collect())
+    }
+
+    fn concerns(&self, call: &Entry) -> bool {
+        self.balancer.concerns(call)
+    }
 }
 
 async fn checks_local_health(cx: &CheckCx) -> Verdict {
@@ -199,5 +261,24 @@ mod tests {
             assert_eq!(published_in_time().matches(&seen), Seen::when(expected));
         }
         assert_eq!(published_in_time().matches(&(None, held(json!([])))), Seen::when(false));
+    }
+
+    #[test]
+    fn machines_of_excluded_nodes_and_of_none_are_not_eligible() {
+        let machine = |id: &str, name: &str| -> Instance {
+            serde_json::from_value(json!({"id": id, "name": name, "provider_id": format!("p://{id}")}))
+                .expect("an instance")
+        };
+        let node = |value| -> Arc<Node> { Arc::new(serde_json::from_value(value).expect("a Node")) };
+        let nodes = [
+            node(json!({"metadata": {"name": "by-name"}})),
+            node(json!({"metadata": {"name": "n"}, "spec": {"providerID": "p://by-id"}})),
+            node(json!({"metadata": {"name": "out", "labels": {L_EXCL: ""}}})),
+            node(json!({"metadata": {"name": "going", "deletionTimestamp": "2026-01-01T00:00:00Z"}})),
+        ];
+        let machines =
+            ["by-name", "by-id", "out", "going", "nobody"].map(|id| machine(id, &id.replace("by-id", "x")));
+        let found: Vec<String> = eligible_machines(&nodes, &machines).into_iter().collect();
+        assert_eq!(found, ["by-id", "by-name"]);
     }
 }

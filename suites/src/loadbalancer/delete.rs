@@ -1,11 +1,17 @@
 //! Deletion (contract SVC-DEL).
 
 use super::needs::LB;
-use harness::check::{Capability, Facility, Verdict};
-use harness::cloud::Op;
-use harness::cx::matchers::{keeps_finalizer, nothing_left, waits_to_be_deleted};
+use harness::check::{Capability, Facility, Stop, Verdict};
+use harness::cloud::{Inventory, LbState, LoadBalancer, Op};
+use harness::cx::matchers::{
+    keeps_finalizer, no_other_than, nothing_left, one_balancer, publishes, waits_to_be_deleted,
+};
 use harness::cx::{Check, CheckCx, Service, Subject, as_before, load_balancer, met_by};
-use harness::probe::gone;
+use harness::probe::{Matcher, Observed, Reach, gone, holds};
+use k8s_openapi::api::core::v1 as core;
+use kube::ResourceExt;
+use serde_json::json;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -13,13 +19,40 @@ const SYNC: &str = "k8s.io/cloud-provider service/controller.go syncLoadBalancer
 
 pub(super) const CHECKS: &[Check] = &[
     Check::must(
-        "SVC-DEL-01",
+        "SVC-DEL-01.held",
         "a Service stays until all of its load balancer is gone from the cloud",
         SYNC,
         |cx| Box::pin(waits_for_the_cloud(cx)),
     )
     .needs(LB)
     .with(&[Facility::Barriers]),
+    Check::must(
+        "SVC-DEL-01.client-timeout",
+        "a Service stays while no deletion of its load balancer is answered, however often it is tried",
+        SYNC,
+        |cx| Box::pin(outlasts_client_timeouts(cx)),
+    )
+    .needs(LB)
+    .with(&[Facility::Barriers])
+    .hanging()
+    .takes(36),
+    Check::must(
+        "SVC-DEL-01.auxiliaries",
+        "a Service stays until what belongs to its load balancer is gone from the cloud",
+        SYNC,
+        |cx| Box::pin(waits_for_auxiliaries(cx)),
+    )
+    .needs(LB)
+    .with(&[Facility::Barriers]),
+    Check::must(
+        "SVC-DEL-01.slow-cloud",
+        "a Service stays while the cloud is still deleting its load balancer",
+        SYNC,
+        |cx| Box::pin(waits_for_a_slow_cloud(cx)),
+    )
+    .needs(LB)
+    .with(&[Facility::Faults])
+    .takes(7),
     Check::must("SVC-DEL-02", "a failed deletion keeps the finalizer and is tried again", SYNC, |cx| {
         Box::pin(retries_deletion(cx))
     })
@@ -31,6 +64,20 @@ pub(super) const CHECKS: &[Check] = &[
         "a load balancer that is already absent does not hold the Service",
         SYNC,
         |cx| Box::pin(accepts_absence(cx)),
+    )
+    .needs(LB),
+    Check::must(
+        "SVC-DEL-07",
+        "somebody else's finalizers are kept",
+        "k8s.io/cloud-provider service/controller.go removeFinalizer; service/helpers/helper.go",
+        |cx| Box::pin(keeps_foreign_finalizers(cx)),
+    )
+    .needs(LB),
+    Check::must(
+        "SVC-DEL-12",
+        "the deletion of a Service touches no other's load balancer, nor one that is nobody's",
+        "k8s.io/cloud-provider cloud.go EnsureLoadBalancerDeleted",
+        |cx| Box::pin(touches_no_other_balancer(cx)),
     )
     .needs(LB),
     Check::must(
@@ -67,6 +114,99 @@ async fn waits_for_the_cloud(cx: &CheckCx) -> Verdict {
     goes(cx, &web, cx.limits().watch()).await
 }
 
+/// How long a deletion gets no answer: longer than any client waits.
+const SILENCE: Duration = Duration::from_secs(35);
+
+async fn outlasts_client_timeouts(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
+    let deletion = web.cloud().holds(&[Op::LbDelete]).await?;
+    web.delete().await?;
+    deletion.is_reached().await?;
+    let waits = web.keeps(waits_to_be_deleted()).within(SILENCE);
+    waits.when("while no deletion of its load balancer is answered").await?;
+    deletion.release().await?;
+    goes(cx, &web, cx.limits().services_after(SILENCE)).await
+}
+
+async fn waits_for_auxiliaries(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
+    web.rests().await?;
+    let made = web.balancer().read(Reach::Origin).await?.auxiliaries.len();
+    cx.record("auxiliaries", made);
+    let deletion = web.cloud().holds(&[Op::AuxDelete]).await?;
+    web.delete().await?;
+    if made > 0 {
+        deletion.is_reached().await?;
+        web.keeps(waits_to_be_deleted())
+            .when("while the cloud has what belongs to its load balancer")
+            .await?;
+    }
+    deletion.release().await?;
+    goes(cx, &web, cx.limits().watch()).await
+}
+
+async fn waits_for_a_slow_cloud(cx: &CheckCx) -> Verdict {
+    let takes = Duration::from_secs(6);
+    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
+    if !cx.cloud().shows_deletions() {
+        let why = "the cloud's API shows no load balancer that is being deleted".to_owned();
+        return Err(Stop::NotObservable(why));
+    }
+    web.cloud().deletes_for(takes).to(&[Op::LbDelete]).await?;
+    web.delete().await?;
+    web.balancer().becomes(is_being_deleted()).await?;
+    let waits = web.keeps(waits_to_be_deleted()).within(takes - Duration::from_secs(2));
+    waits.when("while its load balancer is being deleted").await?;
+    goes(cx, &web, takes + cx.limits().service_after(1)).await
+}
+
+/// Its load balancer is on its way out.
+fn is_being_deleted() -> Matcher<Inventory> {
+    one_balancer("is being deleted", |lb| lb.state == LbState::Deleting)
+}
+
+/// A finalizer of somebody else's.
+const FOREIGN: &str = "example.com/foreign";
+
+/// It carries somebody else's finalizer and no other.
+fn only_foreign_finalizer() -> Matcher<Option<Arc<core::Service>>> {
+    holds("keeps somebody else's finalizer alone", |service: &Option<Arc<core::Service>>| {
+        service.as_ref().is_some_and(|service| service.finalizers() == [FOREIGN])
+    })
+    .expecting(format!("the Service with finalizer {FOREIGN} and no other"))
+}
+
+async fn keeps_foreign_finalizers(cx: &CheckCx) -> Verdict {
+    let plan = load_balancer("web").port(80).finalizer(FOREIGN);
+    let web = cx.service(plan).await?.provisioned().await?;
+    web.delete().await?;
+    web.balancer().becomes(nothing_left()).await?;
+    web.becomes(only_foreign_finalizer()).when("once the cloud holds nothing for it").await?;
+    web.keeps(only_foreign_finalizer()).await?;
+    web.patch(&json!({"metadata": {"finalizers": null}})).await?;
+    web.becomes(gone()).when("once nobody holds it").await
+}
+
+async fn touches_no_other_balancer(cx: &CheckCx) -> Verdict {
+    let foreign = cx.foreign_balancer("foreign").await?;
+    let bystander = cx.service(load_balancer("bystander").port(80)).await?;
+    let before = bystander.gets_published().await?;
+    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
+    web.delete().await?;
+    goes(cx, &web, cx.limits().watch()).await?;
+    let same = no_other_than(&before, "is there with its address", |_| true);
+    bystander.balancer().keeps(same).when("after the deletion of another Service").await?;
+    bystander.is(publishes(&before)).await?;
+    cx.cloud().is(holds_untouched(foreign)).await
+}
+
+/// The cloud has a load balancer just as it was put there.
+fn holds_untouched(foreign: LoadBalancer) -> Matcher<Inventory> {
+    let expected = foreign.observed();
+    holds("holds what is nobody's as it was", move |held: &Inventory| held.load_balancers.contains(&foreign))
+        .expecting(expected)
+}
+
 async fn retries_deletion(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
     // For as long as it takes to see a second try: how often a client repeats a call within one is its own choice.
@@ -100,6 +240,8 @@ async fn leaves_nothing(cx: &CheckCx) -> Verdict {
         plan = plan.with(|s| s.load_balancer_source_ranges = Some(vec!["192.0.2.0/24".to_owned()]));
     }
     let web = cx.service(plan).await?.provisioned().await?;
+    web.rests().await?;
+    cx.record("auxiliaries", web.balancer().read(Reach::Origin).await?.auxiliaries.len());
     web.delete().await?;
     goes(cx, &web, cx.limits().watch()).await
 }
@@ -111,4 +253,22 @@ async fn leaves_the_cloud_as_it_was(cx: &CheckCx) -> Verdict {
     web.delete().await?;
     web.becomes(gone()).within(cx.limits().service_after(0)).await?;
     cx.leftovers().becomes(as_before()).within(cx.limits().service_after(1)).when("again").await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use harness::k8s::F_LB;
+    use harness::probe::Seen;
+
+    #[test]
+    fn only_somebody_elses_finalizer_is_left() {
+        let of = |finalizers: &[&str]| {
+            serde_json::from_value(json!({"metadata": {"finalizers": finalizers}})).ok().map(Arc::new)
+        };
+        assert_eq!(only_foreign_finalizer().matches(&of(&[FOREIGN])), Seen::Yes(()));
+        for other in [of(&[]), of(&[F_LB]), of(&[FOREIGN, F_LB]), None] {
+            assert_eq!(only_foreign_finalizer().matches(&other), Seen::when(false));
+        }
+    }
 }

@@ -61,7 +61,8 @@ async fn leaves_classed_services_alone(cx: &CheckCx) -> Verdict {
     let calls = classed.calls();
     (&classed, &calls).keeps(left_alone()).within(cx.limits().quiet_services()).await?;
     classed.delete().await?;
-    classed.becomes(gone()).when("though nobody lets it go").await
+    classed.becomes(gone()).when("though nobody lets it go").await?;
+    calls.keeps(no_calls()).when("after its deletion either").await
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@ use harness::check::Capability;
 
 /// It provisions load balancers.
 pub(super) const LB: &[Capability] = &[Capability::LoadBalancer];
+/// It does so, UDP included.
+pub(super) const LB_UDP: &[Capability] = &[Capability::LoadBalancer, Capability::Udp];
 /// It does so, and they send traffic to Nodes.
 pub(super) const LB_TO_NODES: &[Capability] = &[Capability::LoadBalancer, Capability::NodeTargets];
 /// Such ones, and it initialises Nodes.

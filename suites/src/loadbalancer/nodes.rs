@@ -4,16 +4,20 @@ use super::needs::NODES_BEHIND_LB;
 use harness::check::{Before, Stop, Verdict};
 use harness::cloud::Inventory;
 use harness::cx::matchers::{initialised, one_balancer, targets};
-use harness::cx::{Check, CheckCx, Machine, Node, Subject, load_balancer, machine};
+use harness::cx::{Check, CheckCx, Machine, Node, Ready, Subject, load_balancer, machine};
 use harness::k8s::L_EXCL;
 use harness::probe::Matcher;
+use serde_json::json;
 
 const HANDLERS: &str = "k8s.io/cloud-provider service/controller.go node handlers";
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must("SVC-NODES-01", "a new Node becomes a backend of every load balancer", HANDLERS, |cx| {
-        Box::pin(adds_new_nodes(cx))
-    })
+    Check::must(
+        "SVC-NODES-01",
+        "new Nodes become backends of every load balancer, several at once too",
+        HANDLERS,
+        |cx| Box::pin(adds_new_nodes(cx)),
+    )
     .needs(NODES_BEHIND_LB)
     .since(28, RESYNC, BEFORE),
     Check::must("SVC-NODES-02", "a deleted Node leaves every load balancer", HANDLERS, |cx| {
@@ -29,6 +33,32 @@ pub(super) const CHECKS: &[Check] = &[
     )
     .needs(NODES_BEHIND_LB)
     .since(28, RESYNC, BEFORE),
+    Check::must(
+        "SVC-NODES-04",
+        "an exclusion label that reads as false does not exclude",
+        "k8s.io/cloud-provider service/controller.go nodeIncludedPredicate (since v1.34)",
+        |cx| Box::pin(includes_what_is_not_excluded(cx)),
+    )
+    .needs(NODES_BEHIND_LB)
+    .since(34, "an exclusion label that reads as false includes", Before::NotJudged),
+    Check::must(
+        "SVC-NODES-05",
+        "a Node that is not Ready any more stays a backend",
+        "k8s.io/cloud-provider service/controller.go stableNodeSetPredicates; KEP-3458",
+        |cx| Box::pin(keeps_unready_nodes(cx)),
+    )
+    .needs(NODES_BEHIND_LB)
+    .since(27, "the stable node set", Before::NotJudged)
+    .takes(46),
+    Check::must(
+        "SVC-NODES-06",
+        "a Node that is cordoned stays a backend",
+        "k8s.io/cloud-provider service/controller.go stableNodeSetPredicates",
+        |cx| Box::pin(keeps_cordoned_nodes(cx)),
+    )
+    .needs(NODES_BEHIND_LB)
+    .since(27, "the stable node set", Before::NotJudged)
+    .takes(46),
 ];
 
 const RESYNC: &str = "a providerID that appears re-syncs load balancers";
@@ -62,9 +92,49 @@ fn lacks_backend(machine: &Machine<'_>) -> Matcher<Inventory> {
 async fn adds_new_nodes(cx: &CheckCx) -> Verdict {
     let first = cx.service(load_balancer("first").port(80)).await?.provisioned().await?;
     let second = cx.service(load_balancer("second").port(80)).await?.provisioned().await?;
-    let (machine, _) = eligible(cx, "new").await?;
-    first.balancer().becomes(has_backend(&machine)).when("after the Node joined").await?;
-    second.balancer().becomes(has_backend(&machine)).when("after the Node joined").await
+    // Several at once: of events that come close together none may be lost.
+    let mut machines = Vec::new();
+    for suffix in ["new-1", "new-2", "new-3", "new-4", "new-5"] {
+        machines.push(eligible(cx, suffix).await?.0);
+    }
+    for machine in &machines {
+        first.balancer().becomes(has_backend(machine)).when("after five Nodes joined").await?;
+        second.balancer().becomes(has_backend(machine)).when("after five Nodes joined").await?;
+    }
+    Ok(())
+}
+
+async fn includes_what_is_not_excluded(cx: &CheckCx) -> Verdict {
+    let (machine, node) = eligible(cx, "labelled").await?;
+    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
+    let balancer = web.balancer();
+    for value in ["false", "0", "f"] {
+        node.label(L_EXCL, Some("")).await?;
+        balancer.becomes(lacks_backend(&machine)).when("while it is excluded").await?;
+        node.label(L_EXCL, Some(value)).await?;
+        balancer.becomes(has_backend(&machine)).when(format!("once the label says {value:?}")).await?;
+    }
+    Ok(())
+}
+
+async fn keeps_unready_nodes(cx: &CheckCx) -> Verdict {
+    let (machine, node) = eligible(cx, "unready").await?;
+    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
+    web.balancer().becomes(has_backend(&machine)).when("while the Node is Ready").await?;
+    node.set_ready(Ready::False).await?;
+    let balancer = web.balancer();
+    let kept = balancer.keeps(has_backend(&machine)).within(cx.limits().quiet_services());
+    kept.when("though the Node is not Ready").await
+}
+
+async fn keeps_cordoned_nodes(cx: &CheckCx) -> Verdict {
+    let (machine, node) = eligible(cx, "cordoned").await?;
+    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
+    web.balancer().becomes(has_backend(&machine)).when("before the Node is cordoned").await?;
+    node.patch(&json!({"spec": {"unschedulable": true}})).await?;
+    let balancer = web.balancer();
+    let kept = balancer.keeps(has_backend(&machine)).within(cx.limits().quiet_services());
+    kept.when("though the Node is cordoned").await
 }
 
 async fn removes_deleted_nodes(cx: &CheckCx) -> Verdict {

@@ -1,10 +1,11 @@
 //! At most one load balancer a Service (contract SVC-CREATE-04): when an answer is lost, and when the leader dies.
 
 use super::needs::LB;
-use harness::check::{Capability, Facility, Verdict};
-use harness::cloud::Op;
-use harness::cx::matchers::{at_least_one, one_active, one_balancer, publishes};
-use harness::cx::{Check, CheckCx, Service, Subject, load_balancer, met_by};
+use harness::check::{Capability, Facility, Stop, Verdict};
+use harness::cloud::{LbState, Op};
+use harness::cx::matchers::{at_least_one, no_other_than, one_active, one_balancer, publishes};
+use harness::cx::{Check, CheckCx, Service, Subject, load_balancer, met_by, some_calls};
+use harness::probe::{Observed, Reach, gone};
 use std::time::Duration;
 
 const IDEMPOTENT: &str = "k8s.io/cloud-provider cloud.go EnsureLoadBalancer: must be idempotent";
@@ -29,6 +30,13 @@ pub(super) const CHECKS: &[Check] = &[
     .with(&[Facility::Faults, Facility::ProcessControl])
     .at_the_crash()
     .takes(15),
+    Check::must(
+        "SVC-CREATE-14",
+        "Services of one name share no load balancer and inherit none",
+        "k8s.io/cloud-provider cloud.go DefaultLoadBalancerName",
+        |cx| Box::pin(shares_no_balancer(cx)),
+    )
+    .needs(LB),
 ];
 
 async fn creates_only_one_when_an_answer_is_lost(cx: &CheckCx) -> Verdict {
@@ -42,14 +50,41 @@ async fn creates_only_one_when_an_answer_is_lost(cx: &CheckCx) -> Verdict {
 
 async fn creates_only_one_when_the_leader_dies(cx: &CheckCx) -> Verdict {
     // The load balancer is still being provisioned when the leader that asked for it dies.
-    let provisioning = Duration::from_secs(4);
+    let provisioning = Duration::from_secs(10);
     let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
     cx.crash_is_near().await?;
     web.cloud().provisions_for(provisioning).to(&[Op::LbCreate]).await?;
     web.wants_a_balancer().await?;
     web.balancer().becomes(at_least_one()).await?;
-    cx.leader_crash().await?;
-    stays_the_only_one(&web, cx.limits().failover() + provisioning + cx.limits().service_after(1)).await
+    let crash = cx.leader_crash().await?;
+    let held = web.balancer().read(Reach::Origin).await?;
+    if held.load_balancers.iter().any(|lb| lb.state == LbState::Active) {
+        return Err(Stop::Error("the load balancer was ready before the leader had died".to_owned()));
+    }
+    let by_others = web.calls().since(crash.mark);
+    let by_others = by_others.that(move |call| call.credential.as_deref() != Some(&crash.replica));
+    by_others.becomes(some_calls()).within(cx.limits().failover()).when("by the new leader").await?;
+    stays_the_only_one(&web, provisioning + cx.limits().service_after(1)).await
+}
+
+async fn shares_no_balancer(cx: &CheckCx) -> Verdict {
+    let here = cx.service(load_balancer("web").port(80)).await?;
+    let first = here.gets_published().await?;
+    let there = cx.service(load_balancer("web").port(80).elsewhere()).await?;
+    let second = there.gets_published().await?;
+    let same = no_other_than(&first, "is there beside its namesake's", |_| true);
+    here.balancer().keeps(same).await?;
+    here.is(publishes(&first)).await?;
+    // A Service of the same name that comes later inherits nothing.
+    there.delete().await?;
+    there.becomes(gone()).await?;
+    let again = cx.service(load_balancer("web").port(80).elsewhere()).await?;
+    let third = again.gets_published().await?;
+    if third.id == second.id || third.id == first.id {
+        let (wanted, seen) = ("a load balancer of its own".to_owned(), third.observed());
+        return Err(again.breaks("a Service inherits no load balancer", &wanted, &seen));
+    }
+    Ok(())
 }
 
 async fn stays_the_only_one(web: &Service<'_>, limit: Duration) -> Verdict {

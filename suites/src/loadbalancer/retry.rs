@@ -3,18 +3,32 @@
 use super::needs::LB;
 use super::pacing::{Call, hurry};
 use harness::check::{Facility, SubjectName, Verdict};
-use harness::cloud::{Entry, Op};
-use harness::cx::matchers::{keeps_finalizer, one_active};
+use harness::cloud::{Entry, Inventory, LoadBalancer, Op};
+use harness::cx::matchers::{keeps_finalizer, one_active, publishes};
 use harness::cx::{Calls, Check, CheckCx, Subject, load_balancer};
 use harness::k8s::{L_EXCL, T_TO_BE_DELETED, T_UNINIT, addresses, has_taint, provider_id, ready};
-use harness::probe::{Matcher, Observed, Reach, ReadError, Seen, matcher};
+use harness::probe::{Matcher, Observed, Reach, ReadError, Seen, holds, matcher};
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::Instant;
 
-pub(super) const CHECKS: &[Check] = &[Check::must(
+pub(super) const CHECKS: &[Check] = &[
+    Check::must(
+        "SVC-ERR-05",
+        "a load balancer that was made in part is completed: no second one, nothing that belongs to none",
+        "k8s.io/cloud-provider cloud.go EnsureLoadBalancer: must be idempotent",
+        |cx| Box::pin(completes_what_was_begun(cx)),
+    )
+    .needs(LB)
+    .with(&[Facility::Faults])
+    .takes(6),
+    BACK_OFF,
+];
+
+const BACK_OFF: Check = Check::must(
     "SVC-ERR-01",
     "a failed creation is retried with back-off and recovers without a restart",
     "k8s.io/cloud-provider service/controller.go minRetryDelay, maxRetryDelay",
@@ -22,7 +36,9 @@ pub(super) const CHECKS: &[Check] = &[Check::must(
 )
 .needs(LB)
 .with(&[Facility::Faults])
-.takes(36)];
+// Nodes of other checks would each allow an attempt more.
+.alone()
+.takes(36);
 
 /// For how long attempts are watched: retries come after 5, 10 and 20 s.
 const WINDOW: Duration = Duration::from_secs(16);
@@ -93,9 +109,38 @@ async fn retries_with_backoff(cx: &CheckCx) -> Verdict {
     let paced = Attempts { calls: &attempts, since: watched, seen: RefCell::default() };
     paced.keeps(backed_off()).within(WINDOW).await?;
     fault.clear().await?;
-    let limit = cx.limits().services_after(watched.elapsed());
+    // Its next try may be as far away as the last pause was long, and each change of Nodes has added a try to that.
+    let tries = u32::try_from(attempts.list().await?.len()).unwrap_or(u32::MAX).min(5);
+    let limit = cx.limits().services_after(watched.elapsed()).max(cx.limits().service_after(tries));
     web.balancer().becomes(one_active()).within(limit).when("after the failures, without a restart").await?;
     let at: Vec<u64> = attempts.list().await?.iter().map(|call| call.at_ms).collect();
     cx.record("attempts_after_ms", format!("{:?}", at.iter().map(|t| t - at[0]).collect::<Vec<_>>()));
     Ok(())
+}
+
+/// What follows the creation of a load balancer fails twice: what belongs to it, or its frontends and backends where a
+/// cloud takes them by calls of their own. A CCM that makes all of it by one call meets nothing.
+async fn completes_what_was_begun(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
+    let fault = web.cloud().answers(503).to(&[Op::AuxCreate, Op::LbUpdate]).times(2).await?;
+    web.wants_a_balancer().await?;
+    let lb = web.balancer().becomes(one_active()).within(cx.limits().service_after(2)).await?;
+    let published = web.becomes(publishes(&lb)).within(cx.limits().service_after(2));
+    published.when("though a part of its load balancer failed twice").await?;
+    web.rests().await?;
+    cx.record("failures", fault.read(Reach::Origin).await?);
+    web.balancer().is(whole(&lb)).await
+}
+
+/// One load balancer, and whatever belongs to it there once and for it.
+fn whole(lb: &LoadBalancer) -> Matcher<Inventory> {
+    let id = lb.id.clone();
+    holds("is one, with everything that belongs to it once", move |held: &Inventory| {
+        let own = held.auxiliaries.iter().all(|aux| aux.load_balancer.as_ref().is_none_or(|lb| *lb == id));
+        let kinds: BTreeSet<(&str, &str)> =
+            held.auxiliaries.iter().map(|aux| (aux.kind.as_str(), aux.name.as_str())).collect();
+        own && kinds.len() == held.auxiliaries.len()
+            && matches!(held.load_balancers.as_slice(), [lb] if lb.id == id)
+    })
+    .expecting(format!("load balancer {}, and nothing twice or of another", lb.id))
 }

@@ -2,8 +2,8 @@
 
 use crate::joining::registered;
 use harness::check::{Before, Capability, Stop, Verdict};
-use harness::cx::matchers::{expected_labels, has_labels, initialised, initialised_as};
-use harness::cx::{Check, CheckCx, Subject, machine};
+use harness::cx::matchers::{expected_labels, has_labels, initialised};
+use harness::cx::{Check, CheckCx, Machine, Node as NodeOf, Subject, machine};
 use harness::k8s::{B_REGION, B_TYPE, B_ZONE, L_REGION, L_TYPE, L_ZONE, label};
 use harness::probe::{Matcher, Seen, matcher};
 use k8s_openapi::api::core::v1::Node;
@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 const INSTANCES: &[Capability] = &[Capability::Instances];
 const ZONES: &[Capability] = &[Capability::Instances, Capability::Zones];
+const ADDITIONAL: &[Capability] = &[Capability::Instances, Capability::AdditionalLabels];
 const MODIFIERS: &str = "k8s.io/cloud-provider node_controller.go getNodeModifiersFromCloudProvider";
 const RECONCILE: &str = "k8s.io/cloud-provider node_controller.go reconcileNodeLabels";
 
@@ -35,6 +36,20 @@ pub(super) const CHECKS: &[Check] = &[
         Box::pin(overwrites_at_initialisation(cx))
     })
     .needs(INSTANCES),
+    Check::must(
+        "NODE-LBL-06",
+        "further labels of the cloud are added, and overwrite none that the Node has",
+        MODIFIERS,
+        |cx| Box::pin(adds_the_clouds_labels(cx)),
+    )
+    .needs(ADDITIONAL),
+    Check::must(
+        "NODE-LBL-07",
+        "further labels of the cloud in namespaces of Kubernetes are discarded",
+        MODIFIERS,
+        |cx| Box::pin(discards_reserved_labels(cx)),
+    )
+    .needs(ADDITIONAL),
     Check::must(
         "NODE-LBL-08",
         "a GA label that differs from its beta twin is reset to it",
@@ -69,7 +84,7 @@ async fn writes_labels(cx: &CheckCx, keys: &'static [&'static str]) -> Verdict {
 
 /// It carries none of these labels.
 fn lacks_labels(keys: &'static [&'static str]) -> Matcher<Option<Arc<Node>>> {
-    matcher("has no label for what the cloud leaves empty", |node: &Option<Arc<Node>>| {
+    matcher(format!("has none of the labels {}", keys.join(", ")), |node: &Option<Arc<Node>>| {
         let Some(node) = node else { return Seen::NotYet("no such Node".to_owned()) };
         let written = keys.iter().filter_map(|key| label(node, key).map(|value| format!("{key}={value:?}")));
         match written.collect::<Vec<String>>() {
@@ -77,7 +92,7 @@ fn lacks_labels(keys: &'static [&'static str]) -> Matcher<Option<Arc<Node>>> {
             written => Seen::NotYet(written.join(", ")),
         }
     })
-    .expecting("no zone and region labels")
+    .expecting(format!("no label {}", keys.join(", ")))
 }
 
 async fn omits_empty_values(cx: &CheckCx) -> Verdict {
@@ -94,26 +109,36 @@ async fn omits_empty_values(cx: &CheckCx) -> Verdict {
     node.has_shown(&Some(seen), lacks_labels(&[L_ZONE, B_ZONE, L_REGION, B_REGION]))
 }
 
+/// Those of the six labels that the Node has.
+fn supplied(node: &Node) -> Vec<(&'static str, String)> {
+    let keys = [L_ZONE, B_ZONE, L_REGION, B_REGION, L_TYPE, B_TYPE];
+    keys.into_iter().filter_map(|key| label(node, key).map(|value| (key, value))).collect()
+}
+
 async fn overwrites_at_initialisation(cx: &CheckCx) -> Verdict {
+    // Not every cloud has zones: what one that had none of the labels gets, one that had wrong ones gets too.
+    let (_, bare) = registered(cx, machine("bare")).await?;
+    let bare = bare.becomes(initialised()).await?;
     let machine = cx.machine(machine("a")).await?;
     let labels = expected_labels(&machine.as_reported());
     let plan = labels.iter().fold(machine.node(), |plan, (key, _)| plan.label(key, "wrong"));
     let node = cx.node(plan).await?;
     let seen = node.becomes(initialised()).await?;
-    node.has_shown(
-        &Some(seen),
-        initialised_as("has the cloud's value on all of these labels", &machine.as_reported()),
-    )
+    let kind = machine.instance().instance_type;
+    node.has_shown(&Some(seen.clone()), has_labels(vec![(L_TYPE, kind.clone()), (B_TYPE, kind)]))?;
+    node.has_shown(&Some(seen), has_labels(supplied(&bare)))
 }
 
 async fn repairs_drift(cx: &CheckCx) -> Verdict {
     let (machine, node) = registered(cx, machine("a")).await?;
-    let wanted = expected_labels(&machine.as_reported());
-    node.becomes(has_labels(wanted.clone())).when("once it is initialised").await?;
     let limit = if cx.framework_has(30) { cx.limits().watch() } else { cx.limits().refresh() };
+    let seen = node.becomes(initialised()).await?;
+    let kind = machine.instance().instance_type;
+    node.has_shown(&Some(seen.clone()), has_labels(vec![(B_TYPE, kind)]))?;
+    let wanted = supplied(&seen);
     for (key, beta) in [(L_ZONE, B_ZONE), (L_REGION, B_REGION), (L_TYPE, B_TYPE)] {
-        // What the CCM does not report it has not labelled.
-        let Some((_, value)) = wanted.iter().find(|(k, _)| *k == beta) else { continue };
+        // A cloud without zones has none to repair.
+        let Some((_, value)) = wanted.iter().find(|(known, _)| *known == beta) else { continue };
         for edit in [Some("edited"), None] {
             node.label(key, edit).await?;
             let reset = has_labels(vec![(key, value.clone())]);
@@ -122,6 +147,32 @@ async fn repairs_drift(cx: &CheckCx) -> Verdict {
         }
     }
     Ok(())
+}
+
+/// Labels that the cloud offers, beside the one the Node has and keeps.
+async fn adds_the_clouds_labels(cx: &CheckCx) -> Verdict {
+    let (_, seen, node) = offered(cx).await?;
+    let wanted = vec![("example.com/own", "mine".to_owned()), ("example.com/new", "cloud".to_owned())];
+    node.has_shown(&Some(seen), has_labels(wanted))
+}
+
+async fn discards_reserved_labels(cx: &CheckCx) -> Verdict {
+    let (_, seen, node) = offered(cx).await?;
+    let fine = has_labels(vec![("mykubernetes.io/z", "cloud".to_owned())]);
+    node.has_shown(&Some(seen.clone()), fine)?;
+    node.has_shown(&Some(seen), lacks_labels(&["foo.kubernetes.io/x", "k8s.io/y"]))
+}
+
+/// A Node with a label of its own, initialised from a machine for which the cloud offers some.
+async fn offered(cx: &CheckCx) -> Result<(Machine<'_>, Arc<Node>, NodeOf<'_>), Stop> {
+    let keys = ["example.com/own", "example.com/new", "foo.kubernetes.io/x", "k8s.io/y", "mykubernetes.io/z"];
+    let labelled = machine("a").with(move |instance| {
+        instance.labels.extend(keys.map(|key| (key.to_owned(), "cloud".to_owned())));
+    });
+    let machine = cx.machine(labelled).await?;
+    let node = cx.node(machine.node().label("example.com/own", "mine")).await?;
+    let seen = node.becomes(initialised()).await?;
+    Ok((machine, seen, node))
 }
 
 #[cfg(test)]

@@ -1,13 +1,16 @@
 //! Nodes that have to stay tainted for a while: the cloud fails, or does not know the Node's address.
 
-use crate::failures::{FAILURES, for_each_failure, is_met};
+use crate::failures::{FAILURES, for_each_failure, unless_it_lists};
 use crate::joining::ccm_initialises_others;
-use harness::check::{Capability, Stop, Verdict};
-use harness::cloud::Op;
-use harness::cx::matchers::{initialised, untouched};
-use harness::cx::{Check, CheckCx, Subject, address, machine};
+use crate::population::node_with;
+use harness::check::{Capability, Facility, Stop, Verdict};
+use harness::cloud::{Effect, Op};
+use harness::cx::matchers::{has_addresses, initialised, initialised_as, untouched};
+use harness::cx::{Check, CheckCx, Machine, Node, Subject, address, machine};
 use harness::k8s::A_NODEIP;
+use harness::probe::{Seen, matcher, pause};
 use serde_json::json;
+use std::time::Duration;
 use tokio::time::Instant;
 
 pub(super) const CHECKS: &[Check] = &[Check::must(
@@ -17,7 +20,34 @@ pub(super) const CHECKS: &[Check] = &[Check::must(
     |cx| Box::pin(insists_on_the_provided_ip(cx)),
 )
 .needs(&[Capability::Instances])
-.takes(31)];
+.takes(31),
+Check::must(
+    "NODE-INIT-12",
+    "a Ready Node whose machine the cloud does not know stays untouched, and is initialised once it does",
+    "k8s.io/cloud-provider node_controller.go syncNode; node_lifecycle_controller.go MonitorNodes",
+    |cx| Box::pin(waits_for_its_machine(cx)),
+)
+.needs(&[Capability::Instances])
+.takes(31),
+Check::must(
+    "NODE-INIT-10.client-timeout",
+    "a look-up that is not answered for longer than a client waits leaves the Node untouched, and it is initialised after",
+    "k8s.io/cloud-provider node_controller.go syncNode, processNextWorkItem",
+    |cx| Box::pin(waits_out_silence(cx)),
+)
+.needs(&[Capability::Instances])
+.with(&[Facility::Faults])
+.hanging()
+.takes(40),
+Check::must(
+    "NODE-INIT-10.list",
+    "a failed list of machines leaves the Node untouched, and it is initialised once lists are whole again",
+    "k8s.io/cloud-provider node_controller.go syncNode, processNextWorkItem",
+    |cx| Box::pin(waits_out_failed_lists(cx)),
+)
+.needs(&[Capability::Instances])
+.with(&[Facility::Faults])
+.alone()];
 
 pub(super) const FAILED_LOOKUPS: [Check; FAILURES.len()] = for_each_failure(
     "NODE-INIT-10",
@@ -34,15 +64,98 @@ async fn waits_out_a_cloud_error(cx: &CheckCx, failure: usize) -> Verdict {
     // A look-up may go by name or by id; a listing is not about one object and stays whole.
     let fault = machine.cloud().meets(failure.name, failure.effects).to(&[Op::InstanceGet]).await?;
     let node = cx.node(machine.node()).await?;
-    is_met(cx, &fault, cx.limits().watch()).await?;
+    fault.hits(1).await.map_err(|stop| unless_it_lists(cx, stop))?;
     let outage = cx.limits().quiet_nodes();
     node.keeps(untouched()).within(outage).when("while its machine cannot be looked up").await?;
     fault.clear().await?;
-    // The back-off has grown with the outage, as long as that really was, and with every change of the Node in it: recovery
-    // may take as long again (contract section 21).
-    let recovery = node.becomes(initialised()).within(cx.limits().nodes_after(began.elapsed()));
-    recovery.when("without a restart, once the cloud answers again").await?;
-    Ok(())
+    recovers(cx, &machine, &node, began.elapsed()).await
+}
+
+/// How long a look-up is not answered: longer than any client waits.
+const SILENCE: Duration = Duration::from_secs(35);
+
+async fn waits_out_silence(cx: &CheckCx) -> Verdict {
+    let machine = cx.machine(machine("a")).await?;
+    let ms = u64::try_from(SILENCE.as_millis()).unwrap_or(u64::MAX);
+    let hang = [Effect::Hang { ms: Some(ms) }];
+    let fault = machine.cloud().meets("look-ups without an answer", &hang).to(&[Op::InstanceGet]).await?;
+    let node = cx.node(machine.node()).await?;
+    fault.hits(1).await.map_err(|stop| unless_it_lists(cx, stop))?;
+    node.keeps(untouched()).within(SILENCE).when("while no look-up of its machine is answered").await?;
+    fault.clear().await?;
+    // The look-up under way may wait as long again.
+    recovers(cx, &machine, &node, 2 * SILENCE).await
+}
+
+/// After an outage it is initialised with all that the cloud supplies. The back-off has grown with the outage, and with
+/// every change of the Node in it (contract section 21).
+async fn recovers(cx: &CheckCx, machine: &Machine<'_>, node: &Node<'_>, outage: Duration) -> Verdict {
+    let recovery = node.becomes(initialised()).within(cx.limits().nodes_after(outage));
+    let seen = recovery.when("without a restart, once the cloud answers again").await?;
+    let claim = "has everything the cloud supplies after the outage";
+    node.has_shown(&Some(seen), initialised_as(claim, &machine.as_reported()))?;
+    let mut whole = node_with(&machine.instance().addresses, &machine.name());
+    cx.in_reported_order(&mut whole, &[]);
+    node.becomes(has_addresses(whole)).within(cx.limits().addresses_after_taint()).await
+}
+
+/// As [`waits_out_a_cloud_error`] for a CCM that lists machines. One that does not is initialising Nodes all the while, as
+/// no list is any of its business.
+async fn waits_out_failed_lists(cx: &CheckCx) -> Verdict {
+    let machine = cx.machine(machine("a")).await?;
+    let failures = [Effect::Status { status: 503, retry_after_s: None }];
+    let fault = cx.cloud().anything().meets("lists that fail", &failures).to(&[Op::InstanceList]).await?;
+    let node = cx.node(machine.node()).await?;
+    let lists = cx.cloud().calls().of(&[Op::InstanceList]);
+    let seen = (&node, &lists);
+    let way = seen.becomes(matcher("shows how it is looked up", |seen: &(Option<_>, Vec<_>)| {
+        match (initialised().matches(&seen.0), seen.1.is_empty()) {
+            (_, false) => Seen::Yes(true),
+            (Seen::Yes(_), true) => Seen::Yes(false),
+            (Seen::NotYet(why) | Seen::Never(why), true) => Seen::NotYet(why),
+        }
+    }));
+    let listed = way.when("while lists of machines fail").await?;
+    cx.record("lists", listed);
+    if !listed {
+        return Ok(());
+    }
+    let outage = cx.limits().quiet_nodes();
+    node.keeps(untouched()).within(outage).when("while machines cannot be listed").await?;
+    fault.clear().await?;
+    recovers(cx, &machine, &node, outage).await
+}
+
+/// Edits a Node for ever, so that whoever waits with a back-off looks at it again. Ends only when an edit fails.
+async fn touches(node: &Node<'_>) -> Stop {
+    let mut round = 0;
+    loop {
+        round += 1;
+        let edit = json!({"metadata": {"annotations": {"example.com/touched": round.to_string()}}});
+        if let Err(stop) = node.patch(&edit).await {
+            return stop;
+        }
+        pause(TOUCH_EVERY).await;
+    }
+}
+
+/// How often a Node is edited that has to be looked at again. What a CCM keeps of the cloud for ten seconds may be old at
+/// the first time.
+const TOUCH_EVERY: Duration = Duration::from_secs(3);
+
+async fn waits_for_its_machine(cx: &CheckCx) -> Verdict {
+    let machine = cx.absent_machine(machine("unknown"));
+    let node = cx.node(machine.node()).await?;
+    ccm_initialises_others(cx).await?;
+    let quiet = node.keeps(untouched()).within(cx.limits().quiet_nodes());
+    quiet.when("while the cloud does not know its machine").await?;
+    machine.appears().await?;
+    let seen = tokio::select! {
+        stop = touches(&node) => return Err(stop),
+        seen = async { node.becomes(initialised()).within(2 * cx.limits().watch()).when("once its machine is there").await } => seen?,
+    };
+    let claim = "has everything the cloud supplies once its machine is there";
+    node.has_shown(&Some(seen), initialised_as(claim, &machine.as_reported()))
 }
 
 async fn insists_on_the_provided_ip(cx: &CheckCx) -> Verdict {

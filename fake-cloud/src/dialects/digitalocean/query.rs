@@ -1,6 +1,6 @@
 //! Queries and pages of the `digitalocean` dialect: a page says where the others are.
 
-use super::super::kit::{self, Answer, Request, last_page};
+use super::super::kit::{self, Answer, Request};
 use hyper::header::HOST;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -55,7 +55,7 @@ struct Links {
 }
 
 fn links(query: &Query, size: u64, total: u64) -> Links {
-    let last = last_page(size, total);
+    let last = query.last_page(size, total);
     let mut pages = BTreeMap::new();
     if query.page > 1 {
         pages.insert("first", link(query, 1));

@@ -1,6 +1,6 @@
 //! Queries of the `hcloud` dialect: filters, label selectors, order and pages.
 
-use super::super::kit::{self, Answer, Request, last_page};
+use super::super::kit::{self, Answer, Request};
 use super::errors;
 use serde::Serialize;
 use std::cmp::Ordering;
@@ -107,7 +107,7 @@ pub(super) fn page<T, S: Serialize>(
     }
     let per_page = query.per_page.unwrap_or(USUAL_PER_PAGE).min(u64::from(limit));
     let total = items.len() as u64;
-    let last = last_page(per_page, total);
+    let last = query.last_page(per_page, total);
     let shown: Vec<S> = query.cut(per_page, items.into_iter()).0.into_iter().map(show).collect();
     let pagination = Pagination {
         page: query.page,

@@ -13,6 +13,6 @@ pub(crate) use answer::Answer;
 pub(crate) use dialect::{Dialect, Identity};
 pub(crate) use error::{Denial, Error};
 pub(crate) use plan::{Body, Plan, Run, Voice, planned, planned_with};
-pub(crate) use query::{Query, last_page};
+pub(crate) use query::Query;
 pub(crate) use request::{Call, Request};
 pub(crate) use texts::{Text, TextMap, Texts};

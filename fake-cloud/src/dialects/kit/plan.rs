@@ -62,7 +62,9 @@ where
     F: FnOnce(&V, &Query<X>, &mut Cloud, Duration) -> Result<Answer, Error> + Send + 'static,
 {
     let (voice, (query, problem, unknown)) = (voice.clone(), query.checked());
+    let call = Call { page: query.page, ..call };
     let plan = Plan::new(call, move |cloud, now| {
+        let query = query.empty_first(cloud.begins_with_an_empty_page());
         let result = match problem {
             None => run(&voice, &query, cloud, now),
             Some(problem) => Err(problem),

@@ -17,6 +17,8 @@ pub(crate) struct Query<X = ()> {
     problem: Option<Error>,
     /// The first parameter that is not known.
     unknown: Option<String>,
+    /// Whether a page without items comes first.
+    empty_first: bool,
 }
 
 impl<X> Query<X> {
@@ -43,7 +45,15 @@ impl<X> Query<X> {
     }
 
     fn new(besides: X) -> Query<X> {
-        Query { filters: Vec::new(), page: 1, per_page: None, besides, problem: None, unknown: None }
+        Query {
+            filters: Vec::new(),
+            page: 1,
+            per_page: None,
+            besides,
+            problem: None,
+            unknown: None,
+            empty_first: false,
+        }
     }
 
     fn does_not_know(&mut self, key: String) {
@@ -104,12 +114,26 @@ impl<X> Query<X> {
         self.filters.iter().fold(Call::new(op), |call, (key, value)| call.keyed(key, value))
     }
 
+    /// The same query of a list that begins with a page without items, where that is said.
+    pub(super) fn empty_first(self, empty_first: bool) -> Query<X> {
+        Query { empty_first, ..self }
+    }
+
     /// The items of the page asked for, of pages of `size` items, and whether there are more after it.
     pub(crate) fn cut<T>(&self, size: u64, items: impl Iterator<Item = T>) -> (Vec<T>, bool) {
-        let skip = usize::try_from((self.page - 1).saturating_mul(size)).unwrap_or(usize::MAX);
+        let page = if self.empty_first { self.page - 1 } else { self.page };
+        if page == 0 {
+            return (Vec::new(), items.count() > 0);
+        }
+        let skip = usize::try_from((page - 1).saturating_mul(size)).unwrap_or(usize::MAX);
         let mut rest = items.skip(skip);
         let found = rest.by_ref().take(usize::try_from(size).unwrap_or(usize::MAX)).collect();
         (found, rest.next().is_some())
+    }
+
+    /// The last of the pages of `size` items that `total` items make; there is always one.
+    pub(crate) fn last_page(&self, size: u64, total: u64) -> u64 {
+        (total.div_ceil(size) + u64::from(self.empty_first && total > 0)).max(1)
     }
 
     /// Itself, what is wrong with it, and what of it is not known.
@@ -118,11 +142,6 @@ impl<X> Query<X> {
         let problem = self.problem.take();
         (self, problem, unknown)
     }
-}
-
-/// The last of the pages of `size` items that `total` items make; there is always one.
-pub(crate) fn last_page(size: u64, total: u64) -> u64 {
-    total.div_ceil(size).max(1)
 }
 
 #[cfg(test)]
@@ -142,7 +161,18 @@ mod tests {
         assert_eq!(query("").cut(2, 1..=5), (vec![1, 2], true));
         assert_eq!(query("page=3").cut(2, 1..=5), (vec![5], false));
         assert_eq!(query("page=18446744073709551615").cut(2, 1..=5), (vec![], false));
-        assert_eq!((last_page(2, 5), last_page(2, 4), last_page(2, 0)), (3, 2, 1));
+        let last = |query: Query| [5, 4, 0].map(|total| query.last_page(2, total));
+        assert_eq!((last(query("")), last(query("").empty_first(true))), ([3, 2, 1], [4, 3, 1]));
+    }
+
+    #[test]
+    fn an_empty_page_may_come_first_and_leads_to_the_others() {
+        let cut = |text, items: Vec<u8>| query(text).empty_first(true).cut(2, items.into_iter());
+        assert_eq!(
+            (cut("", vec![1, 2, 3]), cut("page=2", vec![1, 2, 3]), cut("page=3", vec![1, 2, 3])),
+            ((vec![], true), (vec![1, 2], true), (vec![3], false))
+        );
+        assert_eq!(cut("", vec![]), (vec![], false));
     }
 
     #[test]

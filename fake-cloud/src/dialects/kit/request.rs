@@ -68,12 +68,14 @@ pub(crate) struct Call {
     pub(crate) resource: Option<String>,
     /// The load balancer's owner, if the request itself names it.
     pub(crate) owner: Option<String>,
+    /// Which page of a list it asks for, from 1.
+    pub(crate) page: u64,
 }
 
 impl Call {
     /// A call about nothing in particular.
     pub(crate) fn new(op: Op) -> Call {
-        Call { op, named: Vec::new(), resource: None, owner: None }
+        Call { op, named: Vec::new(), resource: None, owner: None, page: 1 }
     }
 
     /// A call about the object with that id.

@@ -2,7 +2,8 @@
 
 use crate::cloud::{
     ActiveFault, Answer, BarrierStatus, Barriers, CloudError, CloudRecord, Credential, Driver, Entry, Fault,
-    Faults, Instance, Inventory, Journalled, Machines, Match, Problem, Settings, Shown, Stock, Tunable,
+    Faults, Instance, Inventory, Journalled, LoadBalancer, Machines, Match, Problem, Settings, Shown, Stock,
+    Tunable,
 };
 use fake_cloud::admin::{Client, ClientError};
 use fake_cloud::dialects;
@@ -128,6 +129,10 @@ impl Machines for FakeCloud {
 
     fn remove<'a>(&'a self, id: &'a str) -> Answer<'a, ()> {
         self.call("removing a machine", self.client.delete_instance(id))
+    }
+
+    fn put_load_balancer<'a>(&'a self, lb: &'a LoadBalancer) -> Answer<'a, ()> {
+        self.call("putting a load balancer there", self.client.put_load_balancer(lb))
     }
 
     fn remove_load_balancer<'a>(&'a self, id: &'a str) -> Answer<'a, ()> {

@@ -22,14 +22,25 @@ pub fn initialised() -> Matcher<MaybeNode, Arc<Node>> {
     .expecting(format!("a Node without the taint {T_UNINIT}"))
 }
 
-/// It still carries the uninitialized taint and nothing the cloud would have given it.
+/// It still carries the uninitialized taint and nothing the cloud would have given it: no providerID, none of the labels,
+/// no address but a host name.
 pub fn untouched() -> Matcher<MaybeNode> {
-    let nothing =
-        |n: &Node| provider_id(n).is_none() && label(n, L_ZONE).is_none() && label(n, B_ZONE).is_none();
-    holds("is not touched", move |node: &MaybeNode| {
-        node.as_ref().is_some_and(|n| has_taint(n, T_UNINIT) && nothing(n))
+    const LABELS: [&str; 6] = [L_ZONE, B_ZONE, L_REGION, B_REGION, L_TYPE, B_TYPE];
+    matcher("is not touched", move |node: &MaybeNode| {
+        let Some(node) = node else { return Seen::NotYet("no such Node".to_owned()) };
+        let mut given: Vec<String> = provider_id(node).map(|id| format!("providerID {id}")).into_iter().collect();
+        given.extend(LABELS.iter().filter_map(|key| label(node, key).map(|value| format!("{key}={value}"))));
+        let addressed: Vec<_> = addresses(node).into_iter().filter(|(kind, _)| kind != "Hostname").collect();
+        given.extend((!addressed.is_empty()).then(|| show_addresses(&addressed)));
+        match (has_taint(node, T_UNINIT), given.is_empty()) {
+            (true, true) => Seen::Yes(()),
+            (false, _) => Seen::NotYet("the taint is gone".to_owned()),
+            (true, false) => Seen::NotYet(given.join(", ")),
+        }
     })
-    .expecting(format!("a Node with the taint {T_UNINIT}, no providerID and no zone label"))
+    .expecting(format!(
+        "a Node with the taint {T_UNINIT}, no providerID, no zone, region and type labels, and no address but its host name"
+    ))
 }
 
 /// Its addresses are exactly these, in this order. IPs are compared by value: how they are spelt is the provider's choice.

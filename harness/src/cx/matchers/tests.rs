@@ -198,10 +198,16 @@ fn an_initialised_node() {
     no(&initialised(), &fresh());
     no(&initialised(), &None);
     yes(&untouched(), &fresh());
+    let host = json!({"addresses": [{"type": "Hostname", "address": "n"}]});
+    yes(&untouched(), &node(json!({"spec": {"taints": taint}, "status": host})));
     no(&untouched(), &done);
     no(&untouched(), &None);
     no(&untouched(), &node(json!({"spec": {"taints": taint, "providerID": "p://i-1"}})));
-    no(&untouched(), &node(json!({"metadata": {"labels": {L_ZONE: "z"}}, "spec": {"taints": taint}})));
+    for key in [L_ZONE, "node.kubernetes.io/instance-type"] {
+        no(&untouched(), &node(json!({"metadata": {"labels": {key: "z"}}, "spec": {"taints": taint}})));
+    }
+    let ip = json!({"addresses": [{"type": "InternalIP", "address": "192.0.2.1"}]});
+    no(&untouched(), &node(json!({"spec": {"taints": taint}, "status": ip})));
 }
 
 #[test]

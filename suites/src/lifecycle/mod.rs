@@ -1,30 +1,27 @@
 //! Node lifecycle: Nodes of machines that are gone are deleted, all others are not (contract NODE-LIFE).
 
-use crate::failures::{FAILURES, for_each_failure, is_met};
-use harness::check::{Capability, Stop, Verdict};
+mod known;
+mod listed;
+
+use crate::failures::{FAILURES, for_each_failure, unless_it_lists};
+use harness::check::{Capability, Verdict};
 use harness::cloud::Op;
-use harness::cx::{Check, CheckCx, Machine, Node, Ready, Subject, Suite, machine, taint};
+use harness::cx::{Check, CheckCx, Machine, Node, Ready, Subject, Suite, machine, met_by, no_calls};
 use harness::k8s::{T_SHUT, taints};
 use harness::probe::{Matcher, gone, holds, present};
 use k8s_openapi::api::core::v1 as core;
+use known::{INSTANCES, KEPT, LOOKUP, known, register};
 use std::sync::Arc;
 
 /// The suite.
 pub const SUITE: Suite = Suite {
     name: "node-lifecycle",
     proves: "a Node goes when its machine is gone for certain and never otherwise; a shut-down machine is marked",
-    tables: &[CHECKS, &FAILED_LOOKUPS],
+    tables: &[CHECKS, &FAILED_LOOKUPS, &listed::CHECKS],
 };
 
-const INSTANCES: &[Capability] = &[Capability::Instances];
 const SHUTDOWN: &[Capability] = &[Capability::Instances, Capability::Shutdown];
 const MONITOR: &str = "k8s.io/cloud-provider node_lifecycle_controller.go MonitorNodes";
-const LOOKUP: &str =
-    "k8s.io/cloud-provider node_lifecycle_controller.go ensureNodeExistsByProviderID; provider error mapping";
-
-/// A taint of the check's own, which has to stay.
-const KEPT: &str = "example.com/kept=1:NoSchedule";
-
 const CHECKS: &[Check] = &[
     Check::must(
         "NODE-LIFE-01",
@@ -38,7 +35,15 @@ const CHECKS: &[Check] = &[
         Box::pin(deletes_gone_nodes(cx))
     })
     .needs(INSTANCES)
-    .takes(5),
+    .takes(15),
+    Check::must(
+        "NODE-LIFE-12",
+        "no call of the CCM changes an instance, whatever becomes of its Node",
+        "k8s.io/cloud-provider cloud.go InstancesV2: read-only",
+        |cx| Box::pin(changes_no_instance(cx)),
+    )
+    .needs(INSTANCES)
+    .takes(15),
     Check::must(
         "NODE-LIFE-04",
         "a stopped machine still exists: its Node is not deleted",
@@ -75,19 +80,6 @@ const FAILED_LOOKUPS: [Check; FAILURES.len()] = {
     checks
 };
 
-/// A machine in the cloud and its Node. It has no uninitialized taint, so nothing but the lifecycle loop has reason to
-/// look at it.
-async fn known<'a>(cx: &'a CheckCx, suffix: &str, ready: Ready) -> Result<(Machine<'a>, Node<'a>), Stop> {
-    let machine = cx.machine(machine(suffix)).await?;
-    let node = register(cx, &machine, ready).await?;
-    Ok((machine, node))
-}
-
-async fn register<'a>(cx: &'a CheckCx, machine: &Machine<'a>, ready: Ready) -> Result<Node<'a>, Stop> {
-    let plan = machine.node().provider_id(&machine.provider_id()).ready(ready);
-    cx.node(plan.taints(vec![taint("example.com/kept", "1", "NoSchedule")])).await
-}
-
 /// Takes a machine away and sees its NotReady Node deleted: proof that the lifecycle loop is at work.
 async fn sees_deletion(cx: &CheckCx, machine: &Machine<'_>, node: &Node<'_>) -> Verdict {
     machine.delete().await?;
@@ -104,10 +96,31 @@ async fn keeps_ready_nodes(cx: &CheckCx) -> Verdict {
 }
 
 async fn deletes_gone_nodes(cx: &CheckCx) -> Verdict {
-    let (leaving, node) = known(cx, "a", Ready::False).await?;
     let (_, bystander) = known(cx, "other", Ready::False).await?;
-    sees_deletion(cx, &leaving, &node).await?;
-    bystander.is(present()).await
+    // A dead kubelet's Node is Unknown, a sick one's is False, and one that never reported has no condition at all
+    // (contract fact 11).
+    let mut nodes = Vec::new();
+    for (suffix, ready) in [("unknown", Ready::Unknown), ("false", Ready::False), ("absent", Ready::Absent)] {
+        let (machine, node) = known(cx, suffix, ready).await?;
+        machine.delete().await?;
+        nodes.push(node);
+    }
+    for node in &nodes {
+        node.becomes(gone()).within(cx.limits().life()).when("after its machine, NotReady as it is").await?;
+    }
+    bystander.keeps(present()).within(cx.limits().life()).when("as its machine is there").await
+}
+
+async fn changes_no_instance(cx: &CheckCx) -> Verdict {
+    let (stopped, marked_node) = known(cx, "stopped", Ready::False).await?;
+    let (_, unwanted) = known(cx, "unwanted", Ready::False).await?;
+    let (gone, gone_node) = known(cx, "gone", Ready::False).await?;
+    stopped.stop().await?;
+    unwanted.delete().await?;
+    sees_deletion(cx, &gone, &gone_node).await?;
+    marked_node.keeps(present()).within(cx.limits().life()).when("though its machine is stopped").await?;
+    // All that was asked of this cloud since it is there, by whichever check.
+    cx.cloud().calls().of(&[Op::InstanceWrite]).since(0).is(no_calls()).await
 }
 
 async fn keeps_nodes_on_errors(cx: &CheckCx, failure: usize) -> Verdict {
@@ -116,8 +129,13 @@ async fn keeps_nodes_on_errors(cx: &CheckCx, failure: usize) -> Verdict {
     let fault =
         machine.cloud().meets(failure.name, failure.effects).to(&[Op::InstanceGet, Op::InstanceList]).await?;
     let node = register(cx, &machine, Ready::False).await?;
-    is_met(cx, &fault, cx.limits().life() + cx.limits().watch()).await?;
-    node.keeps(present()).within(cx.limits().quiet_life()).when("while its machine cannot be looked up").await
+    let limit = cx.limits().life() + cx.limits().watch();
+    fault.becomes(met_by(1)).within(limit).await.map_err(|stop| unless_it_lists(cx, stop))?;
+    let quiet = node.keeps(present()).within(cx.limits().quiet_life());
+    quiet.when("while its machine cannot be looked up").await?;
+    // What met the failures was the lifecycle loop, not only the refresh of addresses: it is at work on this Node.
+    fault.clear().await?;
+    sees_deletion(cx, &machine, &node).await
 }
 
 async fn keeps_stopped_nodes(cx: &CheckCx) -> Verdict {

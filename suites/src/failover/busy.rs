@@ -1,0 +1,37 @@
+//! A Service that keeps whoever leads writing, and whether two replicas wrote in turn (HA-04).
+
+use super::order::overlap;
+use harness::check::{Stop, Verdict};
+use harness::cx::{CheckCx, Service, Subject};
+use harness::probe::{Observed, pause};
+use serde_json::json;
+use std::time::Duration;
+
+/// How often a Service is edited to have the leader write.
+const EDIT_EVERY: Duration = Duration::from_millis(250);
+
+/// Edits a Service for ever: every edit is a mutating request of whoever leads. Ends only when an edit fails.
+pub(super) async fn edits(web: &Service<'_>) -> Stop {
+    let mut round = 0;
+    loop {
+        round += 1;
+        let ports = json!([{"port": 80 + round % 2, "protocol": "TCP"}]);
+        if let Err(stop) = web.patch(&json!({"spec": {"ports": ports}})).await {
+            return stop;
+        }
+        pause(EDIT_EVERY).await;
+    }
+}
+
+/// All that `leader` wrote since then came before what anybody else did.
+pub(super) async fn in_order(cx: &CheckCx, mark: u64, leader: &str) -> Verdict {
+    let writes = cx.cloud().calls().writes().since(mark);
+    match overlap(&writes.list().await?, leader) {
+        None => Ok(()),
+        Some(overlap) => Err(writes.breaks(
+            "the old leader's last write precedes the new one's first",
+            &format!("replica {leader} silent before replica {} writes", overlap.early),
+            &overlap.around.iter().map(Observed::observed).collect::<Vec<_>>().join("; "),
+        )),
+    }
+}

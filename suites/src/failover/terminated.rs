@@ -1,0 +1,51 @@
+//! The leader is told to end (HA-04): whether it gives the Lease away or lets it run out, it writes nothing after another
+//! replica has begun.
+
+use super::busy::{edits, in_order};
+use super::needs::ELECTION_AND_LB;
+use harness::check::{Facility, Stop, Verdict};
+use harness::cloud::Entry;
+use harness::cx::{
+    Check, CheckCx, Replica, Subject, held, load_balancer, some_calls, taken_over, transitions_of,
+};
+use harness::probe::pause;
+
+pub(super) const CHECKS: &[Check] = &[Check::must(
+    "HA-04.terminated",
+    "the last mutating request of a leader that is told to end precedes the new leader's first",
+    "k8s.io/client-go tools/leaderelection: old stops before new starts; HA-07: a provider may release",
+    |cx| Box::pin(never_overlaps(cx)),
+)
+.needs(ELECTION_AND_LB)
+.with(&[Facility::CcmControl])
+.alone()
+.takes(15)];
+
+async fn never_overlaps(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("busy").port(80)).await?.provisioned().await?;
+    let leader = cx.active_replica().await?;
+    let mark = cx.cloud().mark()?;
+    // Steady work before, during and after the change.
+    tokio::select! {
+        stop = edits(&web) => return Err(stop),
+        outcome = change_of_leader(cx, &leader, mark) => outcome?,
+    }
+    in_order(cx, mark, leader.name()).await
+}
+
+/// The leader writes, is told to end, and another replica writes for a while.
+async fn change_of_leader(cx: &CheckCx, leader: &Replica<'_>, mark: u64) -> Result<(), Stop> {
+    let lease = cx.lease();
+    let led = lease.becomes(held()).await?;
+    let before = transitions_of(&led);
+    let writes = cx.cloud().calls().writes().since(mark);
+    writes.becomes(some_calls()).when("by the leader").await?;
+    leader.will_end();
+    leader.terminate().await?;
+    lease.becomes(taken_over(before)).within(cx.limits().failover()).await?;
+    let old = leader.name().to_owned();
+    let others = writes.that(move |call: &Entry| call.credential.as_deref() != Some(&old));
+    others.becomes(some_calls()).when("by the new leader").await?;
+    pause(cx.limits().settle()).await;
+    Ok(())
+}

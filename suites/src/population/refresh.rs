@@ -1,0 +1,195 @@
+//! What becomes of a Node's addresses after its initialisation (contract NODE-ADDR-06 to -11).
+
+use super::addresses::node_with;
+use crate::failures::unless_it_lists;
+use crate::joining::joined;
+use harness::check::{Capability, Facility, Stop, Verdict};
+use harness::cloud::{Address, Effect, Op};
+use harness::cx::matchers::{has_addresses, initialised};
+use harness::cx::{
+    Check, CheckCx, Machine, Node, Ready, Subject, address, machine, met_by, taint, uninitialized,
+};
+use harness::k8s::{A_NODEIP, T_UNINIT, addresses, has_taint, show_addresses};
+use harness::probe::{Matcher, holds};
+use k8s_openapi::api::core::v1 as core;
+use std::sync::Arc;
+
+const INSTANCES: &[Capability] = &[Capability::Instances];
+/// Addresses that no machine has from the start.
+const OTHER_EXTERNAL: &str = "198.51.100.177";
+const OTHER_INTERNAL: &str = "192.0.2.177";
+const REFRESH: &str = "k8s.io/cloud-provider node_controller.go UpdateNodeStatus, updateNodeAddress";
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::must(
+        "NODE-ADDR-06",
+        "an address that changes in the cloud changes on its Node, Ready or not",
+        REFRESH,
+        |cx| Box::pin(follows_changes(cx)),
+    )
+    .needs(INSTANCES)
+    .takes(10),
+    Check::must("NODE-ADDR-07", "an address that is gone from the cloud goes from its Node", REFRESH, |cx| {
+        Box::pin(follows_removals(cx))
+    })
+    .needs(INSTANCES)
+    .takes(10),
+    Check::must(
+        "NODE-ADDR-08.empty",
+        "a machine without addresses takes none from its Node",
+        REFRESH,
+        |cx| Box::pin(keeps_addresses_when_there_are_none(cx)),
+    )
+    .needs(INSTANCES)
+    .takes(31),
+    Check::must("NODE-ADDR-08.error", "a failed refresh leaves the addresses as they are", REFRESH, |cx| {
+        Box::pin(keeps_addresses_on_errors(cx))
+    })
+    .needs(INSTANCES)
+    .with(&[Facility::Faults])
+    .takes(31),
+    Check::must(
+        "NODE-ADDR-09",
+        "without a change in the cloud the Node's addresses are not written",
+        "k8s.io/cloud-provider node_controller.go nodeAddressesChangeDetected",
+        |cx| Box::pin(writes_nothing_unchanged(cx)),
+    )
+    .needs(INSTANCES)
+    .takes(31),
+    Check::must(
+        "NODE-ADDR-10",
+        "an address that the cloud lists twice is on the Node once",
+        "kubernetes validation.go ValidateNodeUpdate rejects duplicates",
+        |cx| Box::pin(lists_addresses_once(cx)),
+    )
+    .needs(INSTANCES),
+    Check::must(
+        "NODE-ADDR-11",
+        "a provided node IP that the cloud no longer reports leaves the Node as it is",
+        REFRESH,
+        |cx| Box::pin(keeps_addresses_when_the_provided_ip_goes(cx)),
+    )
+    .needs(INSTANCES)
+    .takes(31),
+];
+
+/// What a Node without a provided IP shows of its machine.
+fn shown(cx: &CheckCx, machine: &Machine<'_>) -> Vec<(String, String)> {
+    let instance = machine.instance();
+    let mut whole = node_with(&instance.addresses, &instance.name);
+    cx.in_reported_order(&mut whole, &[]);
+    whole
+}
+
+/// A machine and its initialised Node, which shows all of its addresses.
+async fn addressed<'a>(cx: &'a CheckCx, suffix: &str) -> Result<(Machine<'a>, Node<'a>), Stop> {
+    cx.addresses_are_refreshed_often()?;
+    let (machine, node) = joined(cx, machine(suffix)).await?;
+    node.becomes(has_addresses(shown(cx, &machine))).within(cx.limits().addresses_after_taint()).await?;
+    Ok((machine, node))
+}
+
+async fn follows_changes(cx: &CheckCx) -> Verdict {
+    let (ready, ready_node) = addressed(cx, "ready").await?;
+    let (unready, unready_node) = addressed(cx, "unready").await?;
+    unready_node.set_ready(Ready::False).await?;
+    for machine in [&ready, &unready] {
+        machine.change(|instance| renumber(&mut instance.addresses, "ExternalIP", OTHER_EXTERNAL)).await?;
+    }
+    for (machine, node) in [(&ready, &ready_node), (&unready, &unready_node)] {
+        let changed =
+            node.becomes(has_addresses(shown(cx, machine))).within(cx.limits().addresses_refreshed());
+        changed.when("after its external address changed in the cloud").await?;
+    }
+    Ok(())
+}
+
+/// Gives a machine another address of that type.
+fn renumber(addresses: &mut [Address], kind: &str, new: &str) {
+    addresses.iter_mut().filter(|a| a.kind == kind).for_each(|a| new.clone_into(&mut a.address));
+}
+
+async fn follows_removals(cx: &CheckCx) -> Verdict {
+    let (machine, node) = addressed(cx, "a").await?;
+    machine.change(|instance| instance.addresses.retain(|a| a.kind != "ExternalIP")).await?;
+    let less = node.becomes(has_addresses(shown(cx, &machine))).within(cx.limits().addresses_refreshed());
+    less.when("after its external address went from the cloud").await
+}
+
+async fn keeps_addresses_when_there_are_none(cx: &CheckCx) -> Verdict {
+    let (machine, node) = addressed(cx, "a").await?;
+    let before = shown(cx, &machine);
+    machine.change(|instance| instance.addresses.clear()).await?;
+    let kept = node.keeps(has_addresses(before)).within(cx.limits().quiet_addresses());
+    kept.when("while the cloud lists none").await
+}
+
+async fn keeps_addresses_on_errors(cx: &CheckCx) -> Verdict {
+    let (machine, node) = addressed(cx, "a").await?;
+    let before = shown(cx, &machine);
+    let failing = [Effect::Status { status: 503, retry_after_s: None }];
+    let fault = machine.cloud().meets("failing look-ups", &failing).to(&[Op::InstanceGet]).await?;
+    machine.change(|instance| renumber(&mut instance.addresses, "ExternalIP", OTHER_EXTERNAL)).await?;
+    let met = fault.becomes(met_by(1)).within(cx.limits().addresses_refreshed()).await;
+    met.map_err(|stop| unless_it_lists(cx, stop))?;
+    let kept = node.keeps(has_addresses(before)).within(cx.limits().quiet_addresses());
+    kept.when("while its machine cannot be looked up").await
+}
+
+async fn writes_nothing_unchanged(cx: &CheckCx) -> Verdict {
+    let (machine, node) = addressed(cx, "a").await?;
+    let before = shown(cx, &machine);
+    let versions = node.history()?.len();
+    node.keeps(has_addresses(before.clone())).within(cx.limits().quiet_addresses()).await?;
+    // A change that was taken back at once is a change.
+    let history = node.history()?;
+    let other = history.iter().skip(versions).find(|version| addresses(&version.object) != before);
+    match other {
+        None => Ok(()),
+        Some(version) => Err(node.breaks(
+            "the addresses are written only when they have changed",
+            &show_addresses(&before),
+            &show_addresses(&addresses(&version.object)),
+        )),
+    }
+}
+
+async fn lists_addresses_once(cx: &CheckCx) -> Verdict {
+    let twice = vec![
+        address("InternalIP", "192.0.2.10"),
+        address("InternalIP", "192.0.2.10"),
+        address("ExternalIP", "198.51.100.10"),
+    ];
+    let (machine, node) = joined(cx, machine("a").addresses(twice)).await?;
+    let mut once = shown(cx, &machine);
+    once.dedup();
+    let listed = node.becomes(has_addresses(once)).within(cx.limits().addresses_after_taint());
+    listed.when("though the cloud lists one twice").await
+}
+
+/// It has these addresses, and neither taint nor deletion.
+fn unharmed(wanted: Vec<(String, String)>) -> Matcher<Option<Arc<core::Node>>> {
+    let expected = format!("a Node without the taint {T_UNINIT}, with {}", show_addresses(&wanted));
+    holds("is as it was", move |node: &Option<Arc<core::Node>>| {
+        node.as_ref().is_some_and(|n| !has_taint(n, T_UNINIT) && addresses(n) == wanted)
+    })
+    .expecting(expected)
+}
+
+async fn keeps_addresses_when_the_provided_ip_goes(cx: &CheckCx) -> Verdict {
+    cx.addresses_are_refreshed_often()?;
+    let machine = cx.machine(machine("a")).await?;
+    let instance = machine.instance();
+    let internal = instance.addresses.iter().find(|a| a.kind == "InternalIP").map(|a| a.address.clone());
+    let internal = internal.unwrap_or_default();
+    let plan = machine.node().annotation(A_NODEIP, &internal);
+    let node = cx.node(plan.taints(vec![taint("example.com/kept", "1", "NoSchedule"), uninitialized()]));
+    let node = node.await?;
+    node.becomes(initialised()).await?;
+    let mut before = node_with(&instance.addresses, &instance.name);
+    cx.in_reported_order(&mut before, &[internal.as_str()]);
+    node.becomes(has_addresses(before.clone())).within(cx.limits().addresses_after_taint()).await?;
+    machine.change(|instance| renumber(&mut instance.addresses, "InternalIP", OTHER_INTERNAL)).await?;
+    let kept = node.keeps(unharmed(before)).within(cx.limits().quiet_addresses());
+    kept.when("though the cloud no longer reports its provided IP").await
+}
