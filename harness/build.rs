@@ -1,4 +1,5 @@
-//! Collects the files that are part of the program: profiles and manifests of CCMs, topologies, manifest variants.
+//! Collects the files that are part of the program: profiles and manifests of CCMs, topologies, manifest variants, the
+//! checks of each version.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -6,8 +7,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Folders of the workspace, and what the names of their files begin with inside the program.
-const FOLDERS: &[(&str, &str)] =
-    &[("fixtures/ccms", ""), ("kind-configs", "kind-configs/"), ("fixtures/bootstrap", "bootstrap/")];
+const FOLDERS: &[(&str, &str)] = &[
+    ("fixtures/ccms", ""),
+    ("kind-configs", "kind-configs/"),
+    ("fixtures/bootstrap", "bootstrap/"),
+    ("harness/golden", "golden/"),
+];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let here = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR")?);

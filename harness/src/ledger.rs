@@ -166,6 +166,16 @@ impl Subject {
     }
 }
 
+/// The stream of events that a ledger was made of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Stream {
+    /// How many events it has, up to the one that ends the run.
+    pub events: u64,
+    /// SHA-256 over their lines in `events.jsonl`, in hexadecimal digits.
+    pub sha256: String,
+}
+
 /// How long a stage took.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StageTime {
@@ -193,6 +203,8 @@ pub struct Ledger {
     pub explanations: Vec<String>,
     /// An error that kept the environment from coming up, if any.
     pub environment_error: Option<String>,
+    /// The stream it was made of; `None` where that lacks its end.
+    pub stream: Option<Stream>,
 }
 
 /// The verdict over a whole run.

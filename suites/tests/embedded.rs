@@ -34,6 +34,38 @@ fn the_reference_ccm_passes_every_check_and_the_result_is_partial() {
     assert_eq!(ledger.conformance(), Conformance::Partial, "a simulation certifies nothing");
     assert_eq!(output.status.code(), Some(0));
     replays(folder.path());
+    verifies(folder.path());
+}
+
+/// A report holds beside its stream and can be attested; an edited one is refused, and so is one without its stream.
+fn verifies(folder: &Path) {
+    let command = |command: &str, report: &Path| {
+        let output = Command::new(env!("CARGO_BIN_EXE_ccm-conformance"))
+            .arg(command)
+            .arg(report)
+            .args(["--events".as_ref(), folder.join("events.jsonl").as_os_str()])
+            .output()
+            .expect("the command can be run");
+        (output.status.code(), String::from_utf8(output.stdout).expect("text"))
+    };
+    let report = folder.join("report.yaml");
+    let (code, said) = command("verify", &report);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.starts_with("VERIFIED: partial: "), "{said}");
+    let (code, statement) = command("attest", &report);
+    assert_eq!(code, Some(0));
+    assert!(
+        statement.contains("\"predicateType\":\"https://in-toto.io/attestation/test-result/v0.1\""),
+        "{statement}"
+    );
+    let edited = folder.join("edited.yaml");
+    let text = std::fs::read_to_string(&report).expect("the report");
+    std::fs::write(&edited, text.replacen("level: MUST", "level: SHOULD", 1)).expect("written");
+    let (code, said) = command("verify", &edited);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("is of level MUST, not SHOULD"), "{said}");
+    assert_eq!(command("attest", &edited), (Some(1), String::new()));
+    assert_eq!(command("verify", &folder.join("junit.xml")).0, Some(2));
 }
 
 /// Makes the reports again from the stream of events in `folder`, into a folder of its own; the exit code and the report.

@@ -41,6 +41,10 @@ pub(super) enum Command {
     Compare(CompareOptions),
     /// Write the reports of a run again, from its events.jsonl.
     Replay(ReplayOptions),
+    /// Is a report what it says? Holds it against its events, the checks of its version, and an image.
+    Verify(VerifyOptions),
+    /// Print an in-toto statement of a report, in a signed envelope where there is a key.
+    Attest(AttestOptions),
     /// Print the JSON Schema of a file: for editors, and for programs that read or write one.
     Schema {
         /// Which file.
@@ -190,6 +194,44 @@ pub(super) struct ReplayOptions {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct VerifyOptions {
+    /// A report.yaml.
+    #[arg(value_name = "REPORT", required_unless_present = "attestation")]
+    pub(super) report: Option<PathBuf>,
+    /// The stream of its run's events; without it events.jsonl beside it.
+    #[arg(long, value_name = "FILE", requires = "report")]
+    pub(super) events: Option<PathBuf>,
+    /// The image or program that it has to be about, by its digest.
+    #[arg(long, value_name = "DIGEST")]
+    pub(super) image: Option<String>,
+    /// A signed envelope of `attest`; with a report it has to be of that report.
+    #[arg(long, value_name = "FILE", requires = "key")]
+    pub(super) attestation: Option<PathBuf>,
+    /// The public key that signed it, in PEM.
+    #[arg(long, value_name = "PUBLIC", requires = "attestation")]
+    pub(super) key: Option<PathBuf>,
+    /// A partial result is exit code 1.
+    #[arg(long)]
+    pub(super) require_complete: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct AttestOptions {
+    /// A report.yaml.
+    #[arg(value_name = "REPORT")]
+    pub(super) report: PathBuf,
+    /// The stream of its run's events; without it events.jsonl beside it.
+    #[arg(long, value_name = "FILE")]
+    pub(super) events: Option<PathBuf>,
+    /// A private key in PEM and PKCS#8, of ECDSA on P-256 or of Ed25519; without it the bare statement is printed.
+    #[arg(long, value_name = "FILE")]
+    pub(super) key: Option<PathBuf>,
+    /// Where the run can be looked at.
+    #[arg(long, value_name = "URL")]
+    pub(super) url: Option<String>,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct ListOptions {
     /// How the list is written.
     #[arg(long, value_enum, default_value_t = ListOutput::Text)]
@@ -275,6 +317,10 @@ pub(super) struct RunOptions {
     /// Certify: what would make the result partial is refused from the start, and a partial result is exit code 1.
     #[arg(long)]
     certify: bool,
+    /// Run so many times, each on a fresh environment and with its results in run-1, run-2, ... of the output folder; then
+    /// say which checks did not end the same. The exit code is the worst.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(super) repeat: Option<u32>,
 }
 
 impl RunOptions {

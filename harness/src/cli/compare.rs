@@ -38,7 +38,8 @@ pub(super) fn compare(options: &CompareOptions) -> ExitCode {
     ExitCode::from(if differences.is_empty() { exit::CONFORMANT } else { exit::NOT_CONFORMANT })
 }
 
-fn read(path: &Path) -> Result<Ledger, String> {
+/// The report in a file.
+pub(super) fn read(path: &Path) -> Result<Ledger, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
     parse(&text, path).map_err(|error| chain(&error))
 }

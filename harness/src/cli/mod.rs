@@ -10,10 +10,12 @@ mod given;
 mod keeper;
 mod list;
 mod prove;
+mod repeat;
 mod replay;
 mod run;
 mod schema;
 mod test;
+mod verify;
 
 pub use given::{CLUSTER_VARIABLE, CONFIG_VARIABLE};
 
@@ -67,6 +69,8 @@ pub fn main(suites: &'static [Suite], programs: &[SubProgram]) -> ExitCode {
         Command::Explain(options) => list::explain(suites, &options.id),
         Command::Compare(options) => compare::compare(&options),
         Command::Replay(options) => replay::replay(&options),
+        Command::Verify(options) => verify::verify(&options),
+        Command::Attest(options) => verify::attest(&options),
         Command::Schema { file } => schema::print(&file),
         Command::Clean => clean::clean(),
         Command::Bootstrap(BootstrapCommand::Model(command)) => bootstrap::run(&command),

@@ -2,6 +2,7 @@
 
 use super::arguments::RunOptions;
 use super::given::planned;
+use super::repeat::repeat;
 use crate::config::{BackendKind, Choice, DesiredCluster, Image, Offer, declared_not_judged};
 use crate::cx::Suite;
 use crate::report::exit;
@@ -20,6 +21,9 @@ pub(super) fn run(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
             let arguments = Arguments { test_threads: Some(plan.jobs as usize), ..Arguments::default() };
             let typed: Vec<String> = std::env::args().skip(1).collect();
             let reproduce = format!("ccm-conformance {}", typed.join(" "));
+            if let Some(times) = options.repeat {
+                return repeat(suites, &plan, &reproduce, &arguments, times);
+            }
             let run = Run { suites, plan, reproduce, cancel: CancellationToken::new() };
             execute(run, &mut Libtest { arguments })
         }

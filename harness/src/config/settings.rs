@@ -18,6 +18,68 @@ pub const CLUSTERS: &str = "clusters";
 /// Start of the names of settings that say which checks run.
 pub const SELECT: &str = "select.";
 
+/// Name of the setting that is the factor on every budget.
+const SCALE: &str = "limits.scale";
+
+/// Name of the setting of a budget.
+fn name_of(budget: Budget) -> String {
+    format!("limits.budgets.{budget}")
+}
+
+/// The contract's value of a budget.
+fn by_contract(budget: Budget) -> Duration {
+    Limits::new(LeaseTiming::DEFAULT).budget(budget)
+}
+
+/// How the value of a budget compares with the contract's.
+fn bearing(budget: Budget, value: Duration) -> Bearing {
+    match value.cmp(&by_contract(budget)) {
+        Ordering::Equal => Bearing::AsContract,
+        order if (order == Ordering::Greater) == budget.is_quiet() => Bearing::Stricter,
+        Ordering::Less | Ordering::Greater => Bearing::Looser,
+    }
+}
+
+fn scale_bearing(scale: f64) -> Bearing {
+    match scale.total_cmp(&1.0) {
+        Ordering::Less => Bearing::Stricter,
+        Ordering::Equal => Bearing::AsContract,
+        Ordering::Greater => Bearing::Looser,
+    }
+}
+
+/// What is not true of the limits among some settings: one that is not there, or does not compare with the contract as it
+/// says.
+pub fn untrue_limits(settings: &[Setting]) -> Vec<String> {
+    let scale = |value: &str| value.parse().ok().map(scale_bearing);
+    let limit =
+        |budget: Budget| move |value: &str| Some(bearing(budget, value.parse::<HumanDuration>().ok()?.0));
+    let mut wrong = Vec::new();
+    let mut hold = |name: &str, contract: String, judge: &dyn Fn(&str) -> Option<Bearing>| {
+        let Some(one) = settings.iter().find(|one| one.setting == name) else {
+            return wrong.push(format!("{name} is not told"));
+        };
+        match judge(&one.value) {
+            None => wrong.push(format!("{name}: '{}' is no value of it", one.value)),
+            Some(_) if one.contract.as_ref() != Some(&contract) => {
+                let said = one.contract.as_deref().unwrap_or("nothing");
+                wrong.push(format!("{name}: the contract says {contract}, not {said}"));
+            }
+            Some(true_bearing) if true_bearing != one.bearing => {
+                let word = |bearing| serde_json::to_value(bearing).unwrap_or_default();
+                let (said, is) = (word(one.bearing), word(true_bearing));
+                wrong.push(format!("{name}: {} is {is}, not {said}", one.value));
+            }
+            Some(_) => {}
+        }
+    };
+    hold(SCALE, "1".to_owned(), &scale);
+    for budget in Budget::ALL {
+        hold(&name_of(*budget), HumanDuration(by_contract(*budget)).to_string(), &limit(*budget));
+    }
+    wrong
+}
+
 /// What a plan is made of.
 pub(super) struct Making<'a> {
     pub(super) run: &'a RunFile,
@@ -62,31 +124,23 @@ impl Making<'_> {
     }
 
     fn scale(&self) -> Setting {
-        let (key, scale) = ("limits.scale", self.run.limits.scale.unwrap_or(1.0));
-        let bearing = match scale.total_cmp(&1.0) {
-            Ordering::Less => Bearing::Stricter,
-            Ordering::Equal => Bearing::AsContract,
-            Ordering::Greater => Bearing::Looser,
-        };
+        let scale = self.run.limits.scale.unwrap_or(1.0);
         let contract = Some("1".to_owned());
-        Setting { contract, bearing, ..Setting::told(key, scale, (self.set_by)(key)) }
+        Setting {
+            contract,
+            bearing: scale_bearing(scale),
+            ..Setting::told(SCALE, scale, (self.set_by)(SCALE))
+        }
     }
 
     fn budget(&self, budget: Budget) -> Setting {
-        let (value, contract) =
-            (self.limits.budget(budget), Limits::new(LeaseTiming::DEFAULT).budget(budget));
-        let bearing = match value.cmp(&contract) {
-            Ordering::Equal => Bearing::AsContract,
-            order if (order == Ordering::Greater) == budget.is_quiet() => Bearing::Stricter,
-            Ordering::Less | Ordering::Greater => Bearing::Looser,
-        };
-        let words = |limit: Duration| HumanDuration(limit).to_string();
+        let value = self.limits.budget(budget);
         Setting {
-            setting: format!("limits.budgets.{budget}"),
-            value: words(value),
-            contract: Some(words(contract)),
+            setting: name_of(budget),
+            value: HumanDuration(value).to_string(),
+            contract: Some(HumanDuration(by_contract(budget)).to_string()),
             from: self.budget_set_by(budget),
-            bearing,
+            bearing: bearing(budget, value),
         }
     }
 
@@ -98,7 +152,7 @@ impl Making<'_> {
         } else if self.profile.budgets.contains_key(&budget) {
             SetBy::Profile
         } else if self.run.limits.scale.is_some_and(|scale| scale != 1.0) {
-            (self.set_by)("limits.scale")
+            (self.set_by)(SCALE)
         } else if elects && self.timing == Timing::Fast {
             (self.set_by)("timing")
         } else if elects && self.profile.lease_timing != LeaseTiming::DEFAULT {

@@ -27,6 +27,13 @@ pub struct Event {
     pub event: Payload,
 }
 
+impl Event {
+    /// Its line in the file, with the line's end.
+    pub fn line(&self) -> String {
+        serde_json::to_string(self).expect("an event is plain data") + "\n"
+    }
+}
+
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "kebab-case")]

@@ -2,7 +2,8 @@
 
 use super::conduct::Conduct;
 use super::event::{Event, Payload, PlannedCheck};
-use crate::ledger::{Entry, Ledger, Outcome, StageTime};
+use crate::ledger::{Entry, Ledger, Outcome, StageTime, Stream};
+use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
 /// What the events so far add up to. Takes them one by one; asked at any moment, it tells the ledger of a run that ended
@@ -16,6 +17,7 @@ pub struct Fold {
     events: u64,
     at_ms: u64,
     ended: bool,
+    digest: Sha256,
 }
 
 /// What is known of a check that has begun.
@@ -38,7 +40,15 @@ impl Fold {
 
     /// Takes the next event in.
     pub fn take(&mut self, event: &Event) {
+        self.take_line(event, &event.line());
+    }
+
+    /// Takes the next event in, of which this is the line.
+    pub(super) fn take_line(&mut self, event: &Event, line: &str) {
         self.events += 1;
+        if !self.ended {
+            self.digest.update(line.as_bytes());
+        }
         self.at_ms = self.at_ms.max(event.at_ms);
         self.conduct.take(event);
         match &event.event {
@@ -70,6 +80,11 @@ impl Fold {
             }
             Payload::RunEnded { duration_ms } => {
                 self.ledger.duration_ms = *duration_ms;
+                if !self.ended {
+                    let digest = self.digest.clone().finalize();
+                    let sha256 = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+                    self.ledger.stream = Some(Stream { events: self.events, sha256 });
+                }
                 self.ended = true;
             }
             Payload::Said { .. }

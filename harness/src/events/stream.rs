@@ -227,14 +227,13 @@ impl Events {
 
 impl State {
     fn take(&mut self, event: Event) {
-        let mut line = serde_json::to_string(&event).expect("an event is plain data");
+        let mut line = event.line();
         let mut event = event;
         if let Some(clean) = self.secrets.redacted(&line) {
             // What stands in a secret's place needs no escape, so the line is as sound as before.
             event = serde_json::from_str(&clean).unwrap_or(event);
             line = clean;
         }
-        line.push('\n');
         if let Some((path, file)) = &mut self.file
             && self.unwritten.is_none()
             && let Err(error) = file.write_all(line.as_bytes())
@@ -242,7 +241,7 @@ impl State {
             self.unwritten = Some(format!("{} could not be written: {error}", path.display()));
         }
         self.count += 1;
-        self.fold.take(&event);
+        self.fold.take_line(&event, &line);
         self.sinks.iter_mut().for_each(|sink| sink.take(&event));
     }
 }

@@ -2,6 +2,7 @@
 
 use super::wording::outcome_word;
 use crate::ledger::{Entry, Ledger};
+use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -28,6 +29,39 @@ impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {} -> {}", self.id, self.before.unwrap_or("unknown"), self.after.unwrap_or("unknown"))
     }
+}
+
+/// A check that did not end the same in every run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Flake {
+    /// The check.
+    pub check: String,
+    /// How it ended, in one word, and in how many runs.
+    pub outcomes: BTreeMap<&'static str, usize>,
+}
+
+impl fmt::Display for Flake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counts: Vec<String> =
+            self.outcomes.iter().map(|(word, count)| format!("{word} {count}")).collect();
+        write!(f, "{}: {}", self.check, counts.join(", "))
+    }
+}
+
+/// The checks that did not end the same in all of these runs of one and the same, by id.
+pub fn flakes(runs: &[Ledger]) -> Vec<Flake> {
+    let mut all: BTreeMap<&str, BTreeMap<&'static str, usize>> = BTreeMap::new();
+    for entry in runs.iter().flat_map(|run| &run.entries) {
+        *all.entry(&entry.id).or_default().entry(outcome_word(&entry.outcome)).or_default() += 1;
+    }
+    let missing = |outcomes: &BTreeMap<&'static str, usize>| runs.len() - outcomes.values().sum::<usize>();
+    let flake = |(check, mut outcomes): (&str, BTreeMap<&'static str, usize>)| {
+        if missing(&outcomes) > 0 {
+            outcomes.insert("unknown", missing(&outcomes));
+        }
+        (outcomes.len() > 1).then(|| Flake { check: check.to_owned(), outcomes })
+    };
+    all.into_iter().filter_map(flake).collect()
 }
 
 /// The checks whose outcome is another kind in `after` than in `before`, by id. Messages and times do not count.

@@ -5,7 +5,7 @@ use crate::check::{Level, Sharing};
 use crate::config::schema::of_output;
 use crate::config::yaml::{self, YamlError};
 use crate::config::{API_VERSION, HumanDuration};
-use crate::ledger::{Entry, Ledger, Outcome, Setting, SkipReason, StageTime, Subject};
+use crate::ledger::{Entry, Ledger, Outcome, Setting, SkipReason, StageTime, Stream, Subject};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -68,6 +68,9 @@ struct ReportFile {
     explanations: Vec<String>,
     /// Why the environment did not come up or the run was cut short, where that happened.
     environment_error: Option<String>,
+    /// The stream of events that this report was made of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    stream: Option<Stream>,
     /// What was tested, and on what.
     subject: Subject,
     /// When the run began, RFC 3339.
@@ -181,6 +184,7 @@ pub fn to_yaml(ledger: &Ledger) -> Result<String, YamlError> {
         counts: counts(ledger),
         explanations: ledger.explanations.clone(),
         environment_error: ledger.environment_error.clone(),
+        stream: ledger.stream.clone(),
         subject: ledger.subject.clone(),
         started: ledger.started.clone(),
         duration: millis(ledger.duration_ms),
@@ -273,6 +277,7 @@ pub fn parse(text: &str, file: &Path) -> Result<Ledger, ParseError> {
         entries: entries.collect::<Result<_, _>>()?,
         explanations: report.explanations,
         environment_error: report.environment_error,
+        stream: report.stream,
     })
 }
 

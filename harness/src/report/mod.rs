@@ -4,17 +4,25 @@
 //! Pure: knows no clock, no file and no network. The same ledger gives the same text, always.
 
 mod compare;
+mod envelope;
 pub mod exit;
 mod file;
+mod golden;
 mod junit;
+mod statement;
 mod summary;
 #[cfg(test)]
 mod tests;
+mod verify;
 mod wording;
 
-pub use compare::{Difference, compare};
+pub use compare::{Difference, Flake, compare, flakes};
+pub use envelope::{EnvelopeError, PublicKey, SigningKey, open_envelope, sealed};
 pub use exit::exit_code;
 pub use file::{ParseError, parse, schema, to_yaml};
+pub use golden::{Golden, GoldenCheck};
 pub use junit::to_junit;
+pub use statement::{Digests, statement};
 pub use summary::{CHECKS_STAGE, summary};
+pub use verify::{Finding, Material, is_digest, verify};
 pub use wording::{because, outcome_word, verdict_word};

@@ -1,10 +1,12 @@
 //! One ledger that holds every outcome at every level it can have, in every form of report.
 
-use super::{CHECKS_STAGE, compare, exit, exit_code, parse, summary, to_junit, to_yaml};
+use super::{
+    CHECKS_STAGE, Digests, compare, exit, exit_code, flakes, parse, statement, summary, to_junit, to_yaml,
+};
 use crate::check::{Level, Sharing};
 use crate::config::Completeness;
 use crate::ledger::{
-    Bearing, Conformance, Entry, Ledger, Outcome, SetBy, Setting, SkipReason, StageTime, Subject,
+    Bearing, Conformance, Entry, Ledger, Outcome, SetBy, Setting, SkipReason, StageTime, Stream, Subject,
 };
 use quick_junit::Report;
 use std::collections::BTreeMap;
@@ -134,6 +136,7 @@ fn every_outcome() -> Ledger {
         entries,
         explanations: vec![String::from("replica a ended 7 times by itself (lane 0)")],
         environment_error: None,
+        stream: Some(Stream { events: 12, sha256: "4444".to_owned() }),
     }
 }
 
@@ -176,6 +179,38 @@ fn what_is_declared_and_not_judged_makes_a_run_partial_and_is_named() {
     let yaml = to_yaml(&ledger).expect("YAML");
     assert!(yaml.contains(&format!("- why: \"{text}\"")), "{yaml}");
     assert_eq!(parse(&yaml, Path::new("report.yaml")).expect("a report"), ledger);
+}
+
+#[test]
+fn a_check_that_does_not_end_the_same_is_a_flake() {
+    let runs = [every_outcome(), every_outcome(), every_outcome()];
+    assert_eq!(flakes(&runs), []);
+    let mut other = runs;
+    other[1].entries[0].outcome = fail("no");
+    other[2].entries[0].outcome = error("no");
+    other[2].entries.pop();
+    let found: Vec<String> = flakes(&other).iter().map(ToString::to_string).collect();
+    assert_eq!(found, ["HA-16: blocked 2, unknown 1", "NODE-INIT-01: error 1, fail 1, pass 1"]);
+}
+
+#[test]
+fn a_statement_has_every_check_in_the_list_that_its_outcome_asks_for() {
+    let digests = Digests { report: "5555".to_owned(), events: "6666".to_owned() };
+    let stated = statement(&every_outcome(), &digests, Some("https://ci.example/7")).expect("a statement");
+    assert_eq!(stated["subject"][0]["digest"]["sha256"], "1111");
+    let predicate = &stated["predicate"];
+    assert_eq!((&predicate["result"], &predicate["url"]), (&"FAILED".into(), &"https://ci.example/7".into()));
+    let ids = |list: &str| predicate[list].as_array().cloned().unwrap_or_default();
+    assert_eq!(ids("passedTests"), ["NODE-INIT-01", "NODE-INIT-18", "HA-12"]);
+    assert_eq!(ids("warnedTests"), ["SVC-DEL-02", "SVC-DEL-03", "SVC-ERR-01", "HA-03", "HA-04", "HA-16"]);
+    assert_eq!(ids("failedTests"), ["SVC-DEL-01"]);
+    assert_eq!(predicate["configuration"][0]["digest"]["sha256"], "5555");
+    assert_eq!(predicate["configuration"][1]["digest"]["sha256"], "6666");
+    let good = only(|id| id == "NODE-INIT-01");
+    assert_eq!(statement(&good, &digests, None).expect("a statement")["predicate"]["result"], "PASSED");
+    let mut unnamed = good;
+    unnamed.subject.image_digest.clear();
+    assert!(statement(&unnamed, &digests, None).expect_err("no subject").contains("no subject to attest"));
 }
 
 #[test]

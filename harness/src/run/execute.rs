@@ -38,13 +38,18 @@ pub struct Run {
 /// Everything that is wrong with what was asked for is told before anything is started, with exit code 2. Then the stream
 /// of events begins, and from there on every end writes both reports: an environment that does not come up, too.
 pub fn execute(run: Run, judging: &mut dyn Judging) -> ExitCode {
+    ExitCode::from(exit_code_of(run, judging))
+}
+
+/// As [`execute`]: the exit code as a number, for whoever runs several.
+pub fn exit_code_of(run: Run, judging: &mut dyn Judging) -> u8 {
     let Run { suites, plan, reproduce, cancel } = run;
     let offer = Offer::declared(&plan.profile);
     let planned = match plan_for(suites, &plan, &offer, judging) {
         Ok(planned) => planned,
         Err(problems) => {
             judging.cannot(&problems.to_string());
-            return refuse(&problems);
+            return fail(exit::USAGE, &format!("error: {problems}"));
         }
     };
     if !planned.iter().any(|one| one.choice == Choice::Selected) {
@@ -64,7 +69,7 @@ pub fn execute(run: Run, judging: &mut dyn Judging) -> ExitCode {
     let (plan, chosen) = runtime.block_on(settle(plan));
     if let Err(problems) = certifies(suites, &plan, &planned) {
         judging.cannot(&problems.to_string());
-        return refuse(&problems);
+        return fail(exit::USAGE, &format!("error: {problems}"));
     }
     let events = match open(&plan) {
         Ok(events) => events,
@@ -93,7 +98,7 @@ pub fn execute(run: Run, judging: &mut dyn Judging) -> ExitCode {
             for environment in environments {
                 say_left_behind(runtime.block_on(environment.down(Leave::Nothing)), &events);
             }
-            return ExitCode::from(exit::USAGE);
+            return exit::USAGE;
         }
         Err(error) => {
             let message = chain(error);
@@ -113,7 +118,7 @@ pub fn execute(run: Run, judging: &mut dyn Judging) -> ExitCode {
     drop(up);
     let (ledger, code) = conclude(&plan, &events);
     take_down(environments, &plan, &ledger, &events, runtime.handle());
-    if cancel.is_cancelled() { ExitCode::from(INTERRUPTED) } else { ExitCode::from(code) }
+    if cancel.is_cancelled() { INTERRUPTED } else { code }
 }
 
 /// Brings every lane up, side by side; what the first one that fails has to say. The first lane tells its stages, the others
@@ -151,12 +156,12 @@ fn introduce(environments: &[Environment], plan: &RunPlan, chosen: Option<String
 
 /// Says what is wrong with what was asked for.
 pub fn refuse(problems: &Problems) -> ExitCode {
-    fail(exit::USAGE, &format!("error: {problems}"))
+    ExitCode::from(fail(exit::USAGE, &format!("error: {problems}")))
 }
 
-fn fail(code: u8, why: &str) -> ExitCode {
+fn fail(code: u8, why: &str) -> u8 {
     let _ = writeln!(std::io::stderr(), "{why}");
-    ExitCode::from(code)
+    code
 }
 
 #[cfg(test)]

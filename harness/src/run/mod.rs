@@ -19,11 +19,11 @@ mod turns;
 
 pub use arrange::{Declared, ENOUGH_WORKERS, Place, arrange, useful_lanes};
 pub use conclude::{conclude, end_run, open, write_reports};
-pub use execute::{Run, execute, refuse};
+pub use execute::{Run, execute, exit_code_of, refuse};
 pub use interrupt::{INTERRUPTED, interrupted, watch_signals};
 pub use libtest::{Libtest, completion, skipped_trials};
 pub use one::{Hold, run_one};
 pub use planned::{Planned, places, plan_checks, selected};
 pub use quiet::Quiet;
 pub use stand::{Judging, Stand, judge_subject, take_down};
-pub use subject::{in_force, judged};
+pub use subject::{golden, in_force, judged};

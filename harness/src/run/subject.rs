@@ -5,10 +5,10 @@ use crate::ccm::{Form, fingerprint};
 use crate::check::Capability;
 use crate::cluster::{Fidelity, facts};
 use crate::config::{BACKEND, CLUSTERS, Choice, RunPlan, SELECT, declared_not_judged};
-use crate::cx::Suite;
+use crate::cx::{Check, Suite};
 use crate::ledger::{Bearing, SetBy, Setting, SkipReason, Subject};
+use crate::report::{Golden, GoldenCheck};
 use crate::session::{Session, load_manifests};
-use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub(super) fn subject(
         backend: plan.cluster.backend().to_string(),
         simulated: facts(plan.cluster.backend()).fidelity == Fidelity::Simulated,
         harness_version: env!("CARGO_PKG_VERSION").to_owned(),
-        check_set: check_set(suites),
+        check_set: golden(suites).check_set(),
         certify: plan.certify,
         settings: in_force(&plan.settings, planned),
         reproduce: reproduce.to_owned(),
@@ -88,13 +88,17 @@ pub fn judged(suites: &[Suite]) -> BTreeSet<Capability> {
     suites.iter().flat_map(Suite::checks).flat_map(|check| check.needs.iter().copied()).collect()
 }
 
-/// Identifies the set of checks.
-fn check_set(suites: &[Suite]) -> String {
-    let mut hash = Sha256::new();
-    for check in suites.iter().flat_map(Suite::checks) {
-        hash.update(format!("{} {} {}\n", check.id, check.level, check.title));
-    }
-    hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+/// The checks of these suites, as reports of this version hold them.
+pub fn golden(suites: &[Suite]) -> Golden {
+    let checks = suites.iter().flat_map(|suite| suite.checks().map(move |check| (suite, check)));
+    let golden = |(suite, check): (&Suite, &Check)| GoldenCheck {
+        id: check.id.to_string(),
+        suite: suite.name.to_owned(),
+        level: check.level,
+        framework: check.framework_only,
+        title: check.title.to_owned(),
+    };
+    Golden { version: env!("CARGO_PKG_VERSION").to_owned(), checks: checks.map(golden).collect() }
 }
 
 #[cfg(test)]
@@ -102,9 +106,8 @@ mod tests {
     use super::*;
     use crate::check::Level;
 
-    fn check() -> &'static crate::cx::Check {
-        const CHECK: &crate::cx::Check =
-            &crate::cx::Check::must("A-01", "a claim", "a source", |_| Box::pin(async { Ok(()) }));
+    fn check() -> &'static Check {
+        const CHECK: &Check = &Check::must("A-01", "a claim", "a source", |_| Box::pin(async { Ok(()) }));
         CHECK
     }
 

@@ -1,0 +1,189 @@
+//! `verify` and `attest`: whether a report is what it says, and a statement of it that others can hold.
+
+use super::arguments::{AttestOptions, VerifyOptions};
+use crate::check::chain;
+use crate::config::Completeness;
+use crate::events::{EVENTS_FILE, Event, read};
+use crate::ledger::Ledger;
+use crate::report::{
+    Digests, Finding, Golden, Material, PublicKey, SigningKey, exit, exit_code, is_digest, open_envelope,
+    parse, sealed, statement, verdict_word, verify as findings_of,
+};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// A report and what belongs to it.
+struct Run {
+    text: String,
+    report: Ledger,
+    events: Vec<Event>,
+    golden: Option<Golden>,
+    digests: Digests,
+}
+
+impl Run {
+    /// Reads a report and its stream, which is beside it unless named.
+    fn read(report: &Path, events: Option<&Path>) -> Result<Run, String> {
+        let file = |path: &Path| std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()));
+        let bytes = file(report)?;
+        let text =
+            String::from_utf8(bytes.clone()).map_err(|_| format!("{}: not UTF-8", report.display()))?;
+        let ledger = parse(&text, report).map_err(|error| chain(&error))?;
+        let beside = || report.parent().unwrap_or(Path::new("")).join(EVENTS_FILE);
+        let stream = events.map_or_else(beside, PathBuf::from);
+        let list = read(&stream).map_err(|error| match events {
+            Some(_) => chain(&error),
+            None => format!("{}; name the stream of the report's run with '--events FILE'", chain(&error)),
+        })?;
+        let digests = Digests { report: sha256(&bytes), events: sha256(&file(&stream)?) };
+        let golden = Golden::of(&ledger.subject.harness_version).map_err(|error| chain(&error))?;
+        Ok(Run { text, report: ledger, events: list, golden, digests })
+    }
+
+    /// What does not hold.
+    fn findings(&self, image: Option<&str>) -> Vec<Finding> {
+        let Run { text, report, events, golden, .. } = self;
+        findings_of(&Material { text, report, events, golden: golden.as_ref(), image })
+    }
+}
+
+/// `ccm-conformance verify`. Exit codes as those of the run, and 1 where something does not hold.
+pub(super) fn verify(options: &VerifyOptions) -> ExitCode {
+    match verified(options) {
+        Ok(code) => ExitCode::from(code),
+        Err(why) => usage(&why),
+    }
+}
+
+fn verified(options: &VerifyOptions) -> Result<u8, String> {
+    let run = match &options.report {
+        Some(report) => Some(Run::read(report, options.events.as_deref())?),
+        None => None,
+    };
+    let mut wrong: Vec<String> = Vec::new();
+    let mut stated = None;
+    if let (Some(attestation), Some(key)) = (&options.attestation, &options.key) {
+        let key =
+            PublicKey::from_pem(&bytes_of(key)?).map_err(|error| format!("{}: {error}", key.display()))?;
+        let text = std::fs::read_to_string(attestation)
+            .map_err(|error| format!("{}: {error}", attestation.display()))?;
+        match open_envelope(&text, &key) {
+            Ok(statement) => stated = Some(statement),
+            Err(error) => wrong.push(format!("{}: {error}", attestation.display())),
+        }
+    }
+    if let Some(stated) = &stated {
+        let attested = &stated["subject"][0]["digest"]["sha256"];
+        if let Some(asked) = options.image.as_deref()
+            && !attested.as_str().is_some_and(|is| is_digest(asked, is))
+        {
+            wrong.push(format!("the attestation is about the image {attested}, not {asked}"));
+        }
+        if let Some(run) = &run {
+            let url = stated["predicate"]["url"].as_str();
+            match statement(&run.report, &run.digests, url) {
+                Ok(made) if made == *stated => {}
+                Ok(_) => wrong.push("the attestation is of another report or stream".to_owned()),
+                Err(why) => wrong.push(why),
+            }
+        }
+    }
+    if let Some(run) = &run {
+        wrong.extend(run.findings(options.image.as_deref()).iter().map(ToString::to_string));
+    }
+    if !wrong.is_empty() {
+        say(&format!("REFUSED, {} reasons:\n  {}\n", wrong.len(), wrong.join("\n  ")));
+        return Ok(exit::NOT_CONFORMANT);
+    }
+    let need = if options.require_complete { Completeness::Required } else { Completeness::Optional };
+    Ok(match (&run, &stated) {
+        (Some(run), _) => {
+            let subject = &run.report.subject;
+            let verdict = verdict_word(run.report.conformance());
+            say(&format!("VERIFIED: {verdict}: {} {}\n", subject.image, subject.image_digest));
+            exit_code(&run.report, need)
+        }
+        (None, Some(stated)) => {
+            let (subject, result) = (&stated["subject"][0], &stated["predicate"]["result"]);
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let digest = text(&subject["digest"]["sha256"]);
+            say(&format!("VERIFIED: {}: {} sha256:{digest}\n", text(result), text(&subject["name"])));
+            match (result.as_str(), need) {
+                (Some("PASSED"), _) | (Some("WARNED"), Completeness::Optional) => exit::CONFORMANT,
+                _ => exit::NOT_CONFORMANT,
+            }
+        }
+        (None, None) => exit::USAGE,
+    })
+}
+
+/// `ccm-conformance attest`. Prints the statement, in a signed envelope where there is a key. Exit code 1 where the report
+/// is not what it says; what it relaxed is part of what is stated.
+pub(super) fn attest(options: &AttestOptions) -> ExitCode {
+    let run = match Run::read(&options.report, options.events.as_deref()) {
+        Ok(run) => run,
+        Err(why) => return usage(&why),
+    };
+    let wrong: Vec<String> = run
+        .findings(None)
+        .iter()
+        .filter(|finding| !matches!(finding, Finding::Relaxed(_)))
+        .map(ToString::to_string)
+        .collect();
+    if !wrong.is_empty() {
+        let _ = writeln!(
+            std::io::stderr(),
+            "error: not attested, as the report is refused:\n  {}",
+            wrong.join("\n  ")
+        );
+        return ExitCode::from(exit::NOT_CONFORMANT);
+    }
+    let made = statement(&run.report, &run.digests, options.url.as_deref());
+    let printed = made.and_then(|statement| match &options.key {
+        None => Ok(statement),
+        Some(key) => sealed(&statement, &signing_key(key)?).map_err(|error| error.to_string()),
+    });
+    match printed {
+        Ok(printed) => {
+            say(&format!("{printed}\n"));
+            ExitCode::from(exit::CONFORMANT)
+        }
+        Err(why) => usage(&why),
+    }
+}
+
+/// The key in a file; whoever else can read it is warned of.
+fn signing_key(file: &Path) -> Result<SigningKey, String> {
+    let mode = std::fs::metadata(file).map(|meta| meta.permissions().mode()).unwrap_or_default();
+    if mode & 0o077 != 0 {
+        let _ = writeln!(
+            std::io::stderr(),
+            "warning: {} can be read by others (mode {:03o}); 'chmod 600' keeps it yours",
+            file.display(),
+            mode & 0o777
+        );
+    }
+    SigningKey::from_pem(&bytes_of(file)?).map_err(|error| format!("{}: {error}", file.display()))
+}
+
+fn bytes_of(file: &Path) -> Result<Vec<u8>, String> {
+    std::fs::read(file).map_err(|error| format!("{}: {error}", file.display()))
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn usage(why: &str) -> ExitCode {
+    let _ = writeln!(std::io::stderr(), "error: {why}");
+    ExitCode::from(exit::USAGE)
+}
+
+fn say(text: &str) {
+    // A reader that goes away is no failure.
+    let _ = std::io::stdout().write_all(text.as_bytes());
+}

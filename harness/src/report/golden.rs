@@ -1,0 +1,75 @@
+//! The checks that each version of the harness has: a report is held against the list of the version that made it.
+//!
+//! The lists are files of the program, `golden/VERSION.yaml`. That of the version in work is written by a test
+//! (`REWRITE_DOCUMENTS=1 cargo test -p suites --test golden`) and compared by the same test without the variable; those of
+//! released versions never change.
+
+use crate::check::Level;
+use crate::config::yaml;
+use crate::files;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// A check as a version of the harness has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GoldenCheck {
+    /// Its id.
+    pub id: String,
+    /// Its suite.
+    pub suite: String,
+    /// How binding it is for CCMs of the framework.
+    pub level: Level,
+    /// Whether it binds CCMs of the framework only; for others a MUST is a SHOULD.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub framework: bool,
+    /// Its claim.
+    pub title: String,
+}
+
+impl GoldenCheck {
+    /// How binding it is for a CCM that is, or is not, built on the framework.
+    pub fn level_for(&self, framework: bool) -> Level {
+        if self.framework && !framework && self.level == Level::Must { Level::Should } else { self.level }
+    }
+}
+
+/// The checks of one version.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Golden {
+    /// The harness's version.
+    pub version: String,
+    /// Its checks, in the order of its reports.
+    pub checks: Vec<GoldenCheck>,
+}
+
+impl Golden {
+    /// The list of a version; `None` for one that this program does not know.
+    ///
+    /// # Errors
+    /// The list is broken.
+    pub fn of(version: &str) -> Result<Option<Golden>, yaml::YamlError> {
+        let path = files::built_in(&format!("golden/{version}.yaml"));
+        match files::read(&path) {
+            Ok(text) => yaml::from_str(&text, &path).map(Some),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// The versions that this program knows.
+    pub fn versions() -> Vec<String> {
+        let listed = files::list(&files::built_in("golden")).unwrap_or_default();
+        let name = |file: &std::path::PathBuf| Some(file.file_stem()?.to_string_lossy().into_owned());
+        listed.iter().filter_map(name).collect()
+    }
+
+    /// Identifies the set of checks: SHA-256 over ids, levels and titles, first 12 digits.
+    pub fn check_set(&self) -> String {
+        let mut hash = Sha256::new();
+        for check in &self.checks {
+            hash.update(format!("{} {} {}\n", check.id, check.level, check.title));
+        }
+        hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+    }
+}

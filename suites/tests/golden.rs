@@ -1,0 +1,22 @@
+//! The list of this version's checks in the program is that of its suites.
+
+use harness::report::Golden;
+use std::path::Path;
+
+#[test]
+fn the_list_of_this_version_is_that_of_its_suites() {
+    let now = harness::run::golden(suites::ALL);
+    let name = format!("{}.yaml", now.version);
+    if std::env::var_os("REWRITE_DOCUMENTS").is_some() {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../harness/golden").join(&name);
+        let text = harness::config::yaml::to_string(&now).expect("plain data");
+        return std::fs::write(file, text).expect("the list is ours");
+    }
+    let known = Golden::of(&now.version).expect("a sound list");
+    let hint = format!(
+        "harness/golden/{name} is out of date, and verify would refuse this version's reports; \
+         REWRITE_DOCUMENTS=1 cargo test -p suites --test golden"
+    );
+    assert!(known.as_ref() == Some(&now), "{hint}");
+    assert!(Golden::versions().contains(&now.version));
+}
