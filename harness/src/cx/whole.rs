@@ -164,14 +164,14 @@ mod tests {
     use serde_json::{Value, json};
 
     fn cloud(instances: Value, routes: Value) -> Inventory {
-        let all =
-            json!({"instances": instances, "load_balancers": [], "auxiliaries": [], "routes": routes});
+        let all = json!({"instances": instances, "load_balancers": [], "auxiliaries": [], "routes": routes});
         serde_json::from_value(all).expect("an inventory")
     }
 
     #[test]
     fn a_route_to_a_machine_of_the_run_may_stay_and_one_to_a_machine_of_a_check_may_not() {
-        let machine = json!({"id": "real", "name": "real", "instance_type": "t", "addresses": [], "state": "running"});
+        let machine =
+            json!({"id": "real", "name": "real", "instance_type": "t", "addresses": [], "state": "running"});
         let before = cloud(json!([machine]), json!([]));
         let route =
             |id: &str, to: &str| json!({"id": id, "destination": "10.0.0.0/24", "target_instance": to});
