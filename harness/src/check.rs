@@ -4,10 +4,12 @@
 
 mod facility;
 mod id;
+mod since;
 mod verdict;
 
 pub use facility::{Facilities, Facility};
 pub use id::{CheckId, row_of};
+pub use since::{Before, Since};
 pub use verdict::{Blocker, Stop, SubjectName, Unmet, Verdict, chain};
 
 use schemars::JsonSchema;
@@ -44,10 +46,14 @@ impl fmt::Display for Level {
 pub enum Capability {
     /// Instances or InstancesV2: it initialises nodes.
     Instances,
+    /// It tells machines that are shut down from those that run.
+    Shutdown,
     /// Zones and regions are reported.
     Zones,
     /// It provisions load balancers.
     LoadBalancer,
+    /// Its load balancers send traffic to Nodes.
+    NodeTargets,
     /// It programs routes.
     Routes,
     /// It runs with leader election and two or more replicas.
@@ -78,8 +84,10 @@ impl Capability {
     /// Every capability.
     pub const ALL: &[Capability] = &[
         Capability::Instances,
+        Capability::Shutdown,
         Capability::Zones,
         Capability::LoadBalancer,
+        Capability::NodeTargets,
         Capability::Routes,
         Capability::LeaderElection,
         Capability::DualStack,
@@ -99,8 +107,10 @@ impl fmt::Display for Capability {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Capability::Instances => "instances",
+            Capability::Shutdown => "shutdown",
             Capability::Zones => "zones",
             Capability::LoadBalancer => "load-balancer",
+            Capability::NodeTargets => "node-targets",
             Capability::Routes => "routes",
             Capability::LeaderElection => "leader-election",
             Capability::DualStack => "dual-stack",
@@ -190,6 +200,11 @@ pub struct Check<Cx: 'static> {
     pub hangs: bool,
     /// What the API server must serve.
     pub served: Served,
+    /// The framework's version from which on the claim holds as it stands; `None`: of every version.
+    pub since: Option<Since>,
+    /// Whether it holds up a loop of the CCM that works through all objects one after the other, whatever number of workers
+    /// there is.
+    pub holds_up: bool,
     /// Where the requirement comes from.
     pub source: &'static str,
     /// The least wall time a passing run takes, seconds, where a quiet window or back-off dictates one; else 0.
@@ -241,6 +256,8 @@ impl<Cx: 'static> Check<Cx> {
             facilities: Facilities::of(SEEN),
             hangs: false,
             served: Served::Always,
+            since: None,
+            holds_up: false,
             source,
             takes_s: 0,
             run,
@@ -283,6 +300,12 @@ impl<Cx: 'static> Check<Cx> {
         self.facilities.contains(Facility::Faults) || self.facilities.contains(Facility::Barriers)
     }
 
+    /// Holds up a loop of the CCM that works through all objects one after the other: it never runs beside strangers.
+    pub const fn holds_up_a_loop(mut self) -> Check<Cx> {
+        self.holds_up = true;
+        self
+    }
+
     /// Lets calls wait for longer than a client does: not even claims of the same row run beside it where the CCM has no
     /// workers to spare.
     pub const fn hanging(mut self) -> Check<Cx> {
@@ -311,6 +334,12 @@ impl<Cx: 'static> Check<Cx> {
     /// Needs an API server of this minor version.
     pub const fn served_since(mut self, minor: u32, what: &'static str) -> Check<Cx> {
         self.served = Served::Since { minor, what };
+        self
+    }
+
+    /// Holds as it stands from this minor version of the framework on, which brought `what` (contract section 22).
+    pub const fn since(mut self, minor: u32, what: &'static str, before: Before) -> Check<Cx> {
+        self.since = Some(Since { minor, what, before });
         self
     }
 

@@ -1,8 +1,8 @@
 //! What a profile can promise, and the checks that judge it.
 
-use harness::check::Capability;
-use harness::config::{PROMISES, Promise};
-use harness::run::judged;
+use harness::check::{Capability, Level};
+use harness::config::{Framework, Offer, PROMISES, Promise, RunFile, Source, plan};
+use harness::run::{judged, plan_checks};
 use std::collections::BTreeSet;
 
 /// Capabilities that no check judges yet: reports show them as declared and not judged. This list may only shrink.
@@ -49,4 +49,22 @@ fn what_checks_need_is_no_empty_word() {
     {
         assert!(judged.contains(&one), "{one}");
     }
+}
+
+#[test]
+fn what_came_later_binds_no_ccm_of_an_older_framework() {
+    let level = |framework: Framework, id: &str| {
+        let mut plan = plan(&Source::Defaults, RunFile::default()).expect("a plan");
+        plan.profile.framework = framework;
+        let offer = Offer::declared(&plan.profile);
+        let planned = plan_checks(suites::ALL, &plan, &offer).expect("checks");
+        planned.iter().find(|one| one.check.id.is_named(id)).expect("a check").level
+    };
+    let version = |minor| Framework::Version { minor };
+    assert_eq!(level(version(28), "NODE-ADDR-V08"), Level::Info);
+    assert_eq!(level(version(29), "NODE-ADDR-V08"), Level::Must);
+    assert_eq!(level(Framework::Other, "NODE-ADDR-V08"), Level::Must);
+    // What was there before is expected instead.
+    assert_eq!(level(version(28), "NODE-LBL-08"), Level::Must);
+    assert_eq!(level(version(20), "SVC-ELIG-02"), Level::Info);
 }

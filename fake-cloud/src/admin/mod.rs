@@ -16,5 +16,5 @@ pub use inventory::{Changed, FieldChange, InventoryDiff, Item, ObjectKind};
 pub use replies::{Health, JournalPage, Problem};
 pub use types::{
     Address, Auxiliary, Credential, Entry, Frontend, HealthCheck, Instance, InstanceState, Inventory,
-    LbAddress, LbState, LoadBalancer, Op, Outcome, Route, Settings,
+    LbAddress, LbAddressing, LbState, LoadBalancer, Op, Outcome, Route, Settings,
 };

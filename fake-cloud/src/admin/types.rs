@@ -73,7 +73,7 @@ pub struct LoadBalancer {
     pub owner: String,
     /// What it listens on.
     pub frontends: Vec<Frontend>,
-    /// Instance ids traffic goes to, sorted.
+    /// Instance ids traffic goes to, or IP addresses where a balancer targets those; sorted.
     pub backends: Vec<String>,
     /// How backends are probed.
     #[serde(default)]
@@ -344,6 +344,24 @@ pub struct Settings {
     /// How long an action runs, milliseconds; default 0, it has finished when the call is answered. Only dialects with
     /// actions have any.
     pub action_ms: Option<u64>,
+    /// How long every call waits before it takes effect, milliseconds; default 0. A fault that hits a call has its way
+    /// with it at once.
+    pub latency_ms: Option<u64>,
+    /// Which addresses a new load balancer gets; default: as the dialect has it.
+    pub addresses: Option<LbAddressing>,
+}
+
+/// Which addresses a new load balancer gets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LbAddressing {
+    /// As the dialect has it.
+    #[default]
+    Usual,
+    /// One of IPv4 and one of IPv6.
+    DualStack,
+    /// Each with a host name beside it.
+    Named,
 }
 
 /// A credential the cloud accepts. The token itself is never shown again.

@@ -10,7 +10,8 @@ use super::refusal::Refusal;
 use super::routes::{self, RouteTarget, Routes};
 use super::stale::Seen;
 use super::view::View;
-use crate::admin::{Auxiliary, Instance, Inventory, LoadBalancer, ObjectKind, Route, Settings};
+use crate::admin::{Auxiliary, Instance, Inventory, LbAddressing, LoadBalancer, ObjectKind, Route, Settings};
+use std::net::IpAddr;
 use std::time::Duration;
 
 /// What happens to the auxiliaries that serve a load balancer when that is deleted.
@@ -32,6 +33,8 @@ struct Tuning {
     deletion: Duration,
     stale: Duration,
     action: Duration,
+    latency: Duration,
+    addresses: LbAddressing,
 }
 
 impl Default for Tuning {
@@ -42,6 +45,8 @@ impl Default for Tuning {
             deletion: Duration::ZERO,
             stale: Duration::ZERO,
             action: Duration::ZERO,
+            latency: Duration::ZERO,
+            addresses: LbAddressing::Usual,
         }
     }
 }
@@ -77,6 +82,8 @@ impl Cloud {
             deletion_ms: ms(self.tuning.deletion),
             stale_ms: ms(self.tuning.stale),
             action_ms: ms(self.tuning.action),
+            latency_ms: ms(self.tuning.latency),
+            addresses: Some(self.tuning.addresses),
         }
     }
 
@@ -93,6 +100,8 @@ impl Cloud {
             deletion: ms(settings.deletion_ms, self.tuning.deletion),
             stale: ms(settings.stale_ms, self.tuning.stale),
             action: ms(settings.action_ms, self.tuning.action),
+            latency: ms(settings.latency_ms, self.tuning.latency),
+            addresses: settings.addresses.unwrap_or(self.tuning.addresses),
         };
         self.forget_lists(now);
         Ok(())
@@ -104,6 +113,11 @@ impl Cloud {
         let outcome = act(self);
         self.tuning.provisioning = usual;
         outcome
+    }
+
+    /// How long a call waits before it takes effect.
+    pub(crate) fn latency(&self) -> Duration {
+        self.tuning.latency
     }
 
     /// Does something with another deletion time than the settings say.
@@ -254,6 +268,11 @@ impl Cloud {
         self.load_balancers.settle(now);
         let spec = spec.checked()?;
         self.check_backends(&spec.backends)?;
+        let families = match self.tuning.addresses {
+            LbAddressing::Usual => families,
+            LbAddressing::DualStack => Families::Both,
+            LbAddressing::Named => Families::Named,
+        };
         self.load_balancers.create((spec, families), &mut self.ids, now, self.tuning.provisioning)
     }
 
@@ -319,7 +338,9 @@ impl Cloud {
     }
 
     fn check_backends(&self, ids: &[String]) -> Result<(), Refusal> {
-        match ids.iter().find(|id| self.instances.get(id).is_none()) {
+        // An address may be anybody's.
+        let is_none = |id: &&String| self.instances.get(id).is_none() && id.parse::<IpAddr>().is_err();
+        match ids.iter().find(is_none) {
             None => Ok(()),
             Some(id) => Err(Refusal::Invalid(format!("backend {} is no instance", checks::shown(id)))),
         }

@@ -41,6 +41,8 @@ pub(crate) enum Families {
     V4,
     /// One of IPv4 and one of IPv6.
     Both,
+    /// One of IPv4, with a host name beside it.
+    Named,
 }
 
 impl LbSpec {
@@ -150,7 +152,7 @@ pub(super) struct LoadBalancers {
 struct Record {
     lb: LoadBalancer,
     /// Addresses it will have once provisioned.
-    reserved: Vec<IpAddr>,
+    reserved: Vec<LbAddress>,
     /// When its state ends by itself; `None`: never.
     due: Option<Duration>,
 }
@@ -165,7 +167,7 @@ impl LoadBalancers {
             match record.lb.state {
                 LbState::Provisioning => {
                     record.lb.state = LbState::Active;
-                    record.lb.addresses = record.reserved.drain(..).map(ip_address).collect();
+                    record.lb.addresses = std::mem::take(&mut record.reserved);
                 }
                 LbState::Deleting => {
                     self.by_id.remove(&id);
@@ -194,13 +196,16 @@ impl LoadBalancers {
         let Some(address) = self.pool.take(&self.addresses_in_use()) else {
             return Err(Refusal::Conflict("no public address is left".to_owned()));
         };
-        let addresses = match families {
-            Families::V4 => vec![address],
-            Families::Both => vec![address, beside(address)],
-        };
         let id = ids.next(PREFIX);
+        let addresses = match families {
+            Families::V4 => vec![ip_address(address)],
+            Families::Both => vec![ip_address(address), ip_address(beside(address))],
+            Families::Named => {
+                let hostname = Some(format!("{id}.balancers.example"));
+                vec![LbAddress { hostname, ..ip_address(address) }]
+            }
+        };
         let record = if provisioning.is_zero() {
-            let addresses = addresses.into_iter().map(ip_address).collect();
             let lb = spec.into_load_balancer(id.clone(), addresses, LbState::Active);
             Record { lb, reserved: Vec::new(), due: None }
         } else {
@@ -291,11 +296,10 @@ impl LoadBalancers {
     }
 
     fn addresses_in_use(&self) -> BTreeSet<IpAddr> {
-        let shown =
-            |record: &Record| record.lb.addresses.iter().filter_map(|address| address.ip).collect::<Vec<_>>();
         self.by_id
             .values()
-            .flat_map(|record| shown(record).into_iter().chain(record.reserved.iter().copied()))
+            .flat_map(|record| record.lb.addresses.iter().chain(&record.reserved))
+            .filter_map(|address| address.ip)
             .collect()
     }
 }

@@ -2,7 +2,8 @@
 
 use super::{AuxSpec, Cloud, Deleted, Dependents, Families, LbSpec, Refusal, RouteTarget};
 use crate::admin::{
-    Address, Frontend, HealthCheck, Instance, InstanceState, Inventory, LbState, LoadBalancer, Op, Settings,
+    Address, Frontend, HealthCheck, Instance, InstanceState, Inventory, LbAddressing, LbState, LoadBalancer,
+    Op, Settings,
 };
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -209,6 +210,35 @@ fn updates_replace_and_keep_what_is_the_clouds() {
 }
 
 #[test]
+fn the_settings_say_which_addresses_a_balancer_gets() {
+    let mut cloud = cloud();
+    let dual = Settings { addresses: Some(LbAddressing::DualStack), ..Settings::default() };
+    cloud.set(&dual, T0).expect("set");
+    let lb = cloud.create_load_balancer(spec("a"), Families::V4, T0).expect("created");
+    let v6: Vec<bool> = lb.addresses.iter().filter_map(|a| a.ip).map(|ip| ip.is_ipv6()).collect();
+    assert_eq!(v6, [false, true]);
+    let named = Settings { addresses: Some(LbAddressing::Named), provisioning_ms: Some(5_000), ..dual };
+    cloud.set(&named, T0).expect("set");
+    assert_eq!(cloud.create_load_balancer(spec("b"), Families::V4, T0).expect("created").addresses, []);
+    let lb = cloud.load_balancer("lb-2", at(5)).expect("there");
+    let hostname = lb.addresses[0].hostname.as_deref();
+    assert!(lb.addresses[0].ip.is_some() && hostname == Some("lb-2.balancers.example"), "{:?}", lb.addresses);
+    cloud.set(&Settings { provisioning_ms: Some(0), ..Settings::default() }, T0).expect("set");
+    assert_eq!(cloud.settings().addresses, Some(LbAddressing::Named), "what is not given stays");
+}
+
+#[test]
+fn a_balancer_may_target_addresses_that_are_no_instances() {
+    let mut cloud = cloud();
+    let of = |backend: &str| LbSpec { backends: vec![backend.to_owned()], ..spec(backend) };
+    for backend in ["i-1", "10.1.2.3", "2001:db8::1"] {
+        let lb = cloud.create_load_balancer(of(backend), Families::V4, T0).expect("created");
+        assert_eq!(lb.backends, [backend]);
+    }
+    assert!(cloud.create_load_balancer(of("10.1.2"), Families::V4, T0).is_err());
+}
+
+#[test]
 fn a_backend_stays_when_its_instance_goes() {
     let mut cloud = cloud();
     cloud
@@ -375,6 +405,8 @@ fn settings_change_one_by_one() {
         deletion_ms: Some(7),
         stale_ms: Some(0),
         action_ms: Some(0),
+        latency_ms: Some(0),
+        addresses: Some(LbAddressing::Usual),
     };
     assert_eq!(cloud.settings(), all);
     cloud

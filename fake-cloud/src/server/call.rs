@@ -189,7 +189,10 @@ impl InFlight {
     fn begin(&mut self, state: &mut State, now: Duration, run: &mut Pending) -> Step {
         let State { cloud, faults, .. } = state;
         let Some(hit) = faults.hit(now, |matching| self.is_meant(cloud, matching)) else {
-            return self.proceed(state, now, run);
+            return match state.cloud.latency() {
+                Duration::ZERO => self.proceed(state, now, run),
+                latency => Step::Wait(latency),
+            };
         };
         let fault = hit.id;
         if let Some(twist) = Twist::of(&hit) {

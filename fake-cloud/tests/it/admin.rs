@@ -2,7 +2,8 @@
 
 use crate::support::{OTHER_TOKEN, Reply, TestCloud, firewall, instance};
 use fake_cloud::admin::{
-    Client, ClientError, Credential, Effect, Fault, Instance, InstanceState, Inventory, Match, Settings,
+    Client, ClientError, Credential, Effect, Fault, Instance, InstanceState, Inventory, LbAddressing, Match,
+    Settings,
 };
 use fake_cloud::{Config, Server, StartError};
 use reqwest::Method;
@@ -155,11 +156,24 @@ async fn a_reset_leaves_credentials_and_journal() {
         deletion_ms: Some(0),
         stale_ms: Some(0),
         action_ms: Some(0),
+        latency_ms: Some(0),
+        addresses: Some(LbAddressing::Usual),
     };
     assert_eq!(cloud.admin.settings().await.expect("settings"), defaults);
     assert!(cloud.admin.faults().await.expect("faults").is_empty());
     cloud.get("/v1/instances/i-1").await.fails(404, "not_found");
     assert_eq!(cloud.last_seq().await, 2);
+}
+
+#[tokio::test]
+async fn a_slow_cloud_lets_every_call_wait() {
+    let cloud = TestCloud::start().await;
+    cloud.set(Settings { latency_ms: Some(300), ..Settings::default() }).await;
+    let began = std::time::Instant::now();
+    cloud.get("/v1/instances/i-1").await.fails(404, "not_found");
+    assert!(began.elapsed() >= std::time::Duration::from_millis(300), "{:?}", began.elapsed());
+    cloud.set(Settings { latency_ms: Some(0), ..Settings::default() }).await;
+    cloud.get("/v1/instances/i-1").await.fails(404, "not_found");
 }
 
 #[tokio::test]

@@ -202,6 +202,9 @@ pub async fn pods_gone(world: &World, workloads: &[ObjectKey], limit: Duration) 
     poll("the CCM's Pods are gone", limit, Duration::from_millis(50), gone).await
 }
 
+/// How often a CCM may end before it works: one of the framework ends while the API server does not answer, by design.
+const ENDINGS_AT_START: i32 = 5;
+
 /// Something about a Pod that no waiting mends and that is not its program's doing, in words.
 pub fn unrecoverable(pod: &Pod) -> Option<String> {
     let statuses = pod.status.as_ref().and_then(|s| s.container_statuses.as_ref());
@@ -234,7 +237,8 @@ pub fn crash_loops(pod: &Pod) -> Option<String> {
     let statuses = pod.status.as_ref().and_then(|s| s.container_statuses.as_ref());
     let looping = statuses.into_iter().flatten().find(|status| {
         let waiting = status.state.as_ref().and_then(|s| s.waiting.as_ref());
-        waiting.and_then(|w| w.reason.as_deref()) == Some("CrashLoopBackOff") && status.restart_count >= 2
+        waiting.and_then(|w| w.reason.as_deref()) == Some("CrashLoopBackOff")
+            && status.restart_count > ENDINGS_AT_START
     })?;
     let last = looping.last_state.as_ref().and_then(|state| state.terminated.as_ref());
     let code = last.map(|end| format!(", last with exit code {}", end.exit_code)).unwrap_or_default();

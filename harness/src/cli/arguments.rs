@@ -59,7 +59,7 @@ pub(super) enum Command {
     /// Start a cluster by hand.
     #[command(subcommand)]
     Cluster(ClusterCommand),
-    /// Prove that the checks bite: with no CCM and with mutants of the reference CCM they must fail.
+    /// Prove the checks: with no CCM and with mutants of the reference CCM they must fail, with strangers they must not.
     Controls(ControlOptions),
 }
 
@@ -133,9 +133,13 @@ pub(super) struct EmbeddedOptions {
 
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct ControlOptions {
-    /// Only these mutants; may be repeated. Without it all of them, and no CCM at all.
+    /// Only these mutants; may be repeated, and 'all' are all of them and no CCM at all. Without this and --stranger all of
+    /// both are judged.
     #[arg(long, value_name = "ID")]
     pub(super) mutant: Vec<String>,
+    /// Only these strangers, CCMs that are right in an unusual way; may be repeated, and 'all' are all of them.
+    #[arg(long, value_name = "ID")]
+    pub(super) stranger: Vec<String>,
     /// Where the controls run; 'auto', the default, takes kind where Docker, kind and a node image are there. Without it
     /// the environment's CCM_CONFORMANCE_CLUSTER is asked.
     #[arg(long, value_name = "auto|kind|embedded", value_parser = BackendChoice::from_str)]
@@ -146,7 +150,7 @@ pub(super) struct ControlOptions {
     /// How many clusters judge side by side. Default: 1 with kind, 4 embedded.
     #[arg(long, value_name = "N")]
     pub(super) side_by_side: Option<usize>,
-    /// Folder for evidence, one below it for each mutant.
+    /// Folder for evidence, one below it for each mutant and stranger.
     #[arg(long, value_name = "DIR", default_value = "conformance-results/controls")]
     out: String,
     /// Whether the environment stays after the run.

@@ -23,7 +23,7 @@ fn given(typed: RunFile) -> Result<Given, String> {
         let chosen = BackendChoice::from_str(&word.to_string_lossy());
         environment.cluster.backend = Some(chosen.map_err(|why| format!("{CLUSTER_VARIABLE}: {why}"))?);
     }
-    Ok(Given { environment, typed })
+    Ok(Given { environment, typed, ..Given::default() })
 }
 
 /// The plan of what was typed; said, where there is none.

@@ -69,6 +69,7 @@ fn as_json(suites: &[Suite]) -> String {
                 "id": check.id.as_str(), "level": check.level, "title": check.title, "suite": suite.name,
                 "source": check.source, "needs": needs(check), "sharing": check.sharing,
                 "frameworkOnly": check.framework_only, "takesSeconds": check.takes_s,
+                "since": check.since.map(|since| since.to_string()),
             })
         })
         .collect();
@@ -77,6 +78,9 @@ fn as_json(suites: &[Suite]) -> String {
 
 fn explanation(suite: &Suite, check: &Check) -> String {
     let sharing = match check.sharing {
+        Sharing::Shared if check.holds_up => {
+            "with the claims of its row alone: it holds up a loop of the CCM"
+        }
         Sharing::Shared if check.disturbs() => {
             "beside others where the CCM has workers for all, else with the claims of its row alone"
         }
@@ -96,8 +100,9 @@ fn explanation(suite: &Suite, check: &Check) -> String {
     } else {
         format!("about {} s when it passes", check.takes_s)
     };
+    let since = check.since.map(|since| format!("  since:   {since}\n")).unwrap_or_default();
     format!(
-        "{}  {level}\n\n  claim:   {}\n  suite:   {} ({})\n  source:  {}\n  needs:   {}\n  runs:    {sharing}\n  takes:   {least}\n\n  run it:  ccm-conformance run --only {}\n",
+        "{}  {level}\n\n  claim:   {}\n  suite:   {} ({})\n  source:  {}\n  needs:   {}\n{since}  runs:    {sharing}\n  takes:   {least}\n\n  run it:  ccm-conformance run --only {}\n",
         check.id,
         check.title,
         suite.name,

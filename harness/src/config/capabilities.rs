@@ -1,7 +1,7 @@
 //! What a CCM says it can do, and which checks' needs that meets.
 
 use super::schema::ordered;
-use super::words::{Instances, Protocol};
+use super::words::{Instances, Protocol, Targets};
 use crate::check::Capability;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,10 +14,14 @@ use std::collections::BTreeSet;
 pub struct Capabilities {
     /// The interface it looks instances up with.
     pub instances: Instances,
+    /// It tells a machine that is shut down from one that runs. Interface `v1` may leave that out.
+    pub shutdown: bool,
     /// It reports zone and region. Needs `instances`.
     pub zones: bool,
     /// It provisions load balancers.
     pub load_balancer: bool,
+    /// What its load balancers send traffic to.
+    pub targets: Targets,
     /// It programs routes.
     pub routes: bool,
     /// It implements `Clusters`, which no shared controller calls.
@@ -45,8 +49,10 @@ impl Default for Capabilities {
     fn default() -> Self {
         Capabilities {
             instances: Instances::None,
+            shutdown: true,
             zones: false,
             load_balancer: false,
+            targets: Targets::NodePorts,
             routes: false,
             clusters: false,
             additional_labels: false,
@@ -66,8 +72,10 @@ impl Capabilities {
     pub(super) fn met(&self) -> BTreeSet<Capability> {
         [
             (Capability::Instances, self.instances != Instances::None),
+            (Capability::Shutdown, self.instances != Instances::None && self.shutdown),
             (Capability::Zones, self.zones),
             (Capability::LoadBalancer, self.load_balancer),
+            (Capability::NodeTargets, self.load_balancer && self.targets != Targets::Pods),
             (Capability::Routes, self.routes),
             (Capability::LeaderElection, self.leader_election),
             (Capability::DualStack, self.dual_stack),
@@ -102,6 +110,12 @@ impl Capabilities {
             ("leaderElection", self.leader_election),
         ];
         words.extend(flags.into_iter().filter(|(_, on)| *on).map(|(name, _)| name.to_owned()));
+        if self.instances != Instances::None && !self.shutdown {
+            words.push("shutdown=false".to_owned());
+        }
+        if self.load_balancer && self.targets != Targets::NodePorts {
+            words.push(format!("targets={}", self.targets));
+        }
         if self.load_balancer {
             let carried: Vec<&str> = self.protocols.iter().map(|p| p.as_str()).collect();
             words.push(format!("protocols={}", carried.join("+")));

@@ -65,6 +65,9 @@ impl LeaseTiming {
     }
 }
 
+/// What [`FAST_FLAGS`] make of the time between two refreshes of all Nodes.
+pub(crate) const FAST_STATUS_PERIOD: Duration = Duration::from_secs(10);
+
 /// The speed-up flags of contract section 21: name without dashes, value.
 pub const FAST_FLAGS: &[(&str, &str)] = &[
     ("leader-elect-lease-duration", "6s"),
@@ -128,7 +131,7 @@ pub(crate) const FRAMEWORK_FLAGS: &[&str] = &[
 
 #[cfg(test)]
 mod tests {
-    use super::{FAST_FLAGS, FRAMEWORK_FLAGS, LeaseTiming};
+    use super::{FAST_FLAGS, FAST_STATUS_PERIOD, FRAMEWORK_FLAGS, LeaseTiming};
     use crate::config::HumanDuration;
     use std::time::Duration;
 
@@ -138,7 +141,7 @@ mod tests {
             LeaseTiming::FAST.duration,
             LeaseTiming::FAST.renew_deadline,
             LeaseTiming::FAST.retry_period,
-            Duration::from_secs(10),
+            FAST_STATUS_PERIOD,
         ];
         for ((name, value), expected) in FAST_FLAGS.iter().zip(timing) {
             assert_eq!(HumanDuration(expected).to_string(), *value, "--{name}");

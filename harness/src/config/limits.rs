@@ -19,6 +19,8 @@ pub struct Limits {
     lease: LeaseTiming,
     scale: f64,
     overrides: BTreeMap<Budget, Duration>,
+    instance_cache: Duration,
+    status_period: Duration,
 }
 
 impl Limits {
@@ -27,9 +29,34 @@ impl Limits {
     /// The longest a Service waits in the controller's queue between two tries: 300 s.
     pub const SERVICE_BACKOFF_MOST: Duration = secs(300);
 
+    /// How old what a CCM knows of a machine may be unless its profile says otherwise: 10 s.
+    pub const INSTANCE_CACHE: Duration = secs(10);
+    /// Between two refreshes of all Nodes by default, `--node-status-update-frequency`: 5 min.
+    pub const USUAL_STATUS_PERIOD: Duration = secs(300);
+
     /// Limits for a CCM that elects with `lease`, unscaled.
     pub fn new(lease: LeaseTiming) -> Limits {
-        Limits { lease, scale: 1.0, overrides: BTreeMap::new() }
+        Limits {
+            lease,
+            scale: 1.0,
+            overrides: BTreeMap::new(),
+            instance_cache: Self::INSTANCE_CACHE,
+            status_period: Self::USUAL_STATUS_PERIOD,
+        }
+    }
+
+    /// For a CCM that keeps for so long what it has looked up of a machine.
+    #[must_use]
+    pub fn with_instance_cache(mut self, age: Duration) -> Limits {
+        self.instance_cache = age;
+        self
+    }
+
+    /// For a CCM that refreshes all Nodes so often.
+    #[must_use]
+    pub fn with_status_period(mut self, period: Duration) -> Limits {
+        self.status_period = period;
+        self
     }
 
     /// Stretches every budget by `factor`, and the quiet windows too when it is above 1.
@@ -91,6 +118,36 @@ impl Limits {
         self.budget(Budget::Life)
     }
 
+    /// The lifecycle loop has looked at every node and knows what has become of its machine: B-LIFE, and what it may have
+    /// kept of the machine until then.
+    pub fn life_of_machine(&self) -> Duration {
+        self.life() + self.instance_cache
+    }
+
+    /// How old what the CCM knows of a machine may be.
+    pub fn instance_cache(&self) -> Duration {
+        self.instance_cache
+    }
+
+    /// The periodic refresh has come to every Node. B-ADDR: its period and 5 s.
+    pub fn refresh(&self) -> Duration {
+        self.status_period + secs(5).mul_f64(self.scale.max(1.0))
+    }
+
+    /// The cloud has brought a load balancer into service, or has taken it away, and the CCM has noticed: B-WATCH, and twice
+    /// what the cloud takes, as the CCM's next look may come after a pause that has doubled.
+    pub fn load_balancer(&self) -> Duration {
+        self.watch() + self.load_balancer_work()
+    }
+
+    /// By how much work of the cloud's own on a load balancer makes a limit longer; nothing unless the profile says so.
+    pub fn load_balancer_work(&self) -> Duration {
+        match self.budget(Budget::LoadBalancer) {
+            Duration::ZERO => Duration::ZERO,
+            work => 2 * work + secs(5),
+        }
+    }
+
     /// The taint is gone; the cloud's addresses are on the Node (NODE-INIT-05): 5 s.
     pub fn addresses_after_taint(&self) -> Duration {
         secs(5).mul_f64(self.scale.max(1.0))
@@ -102,7 +159,8 @@ impl Limits {
     /// What has changed in the cloud is on a Node (B-ADDR): two of these periods, as what the CCM is told may be a period
     /// old, and 5 s.
     pub fn addresses_refreshed(&self) -> Duration {
-        (2 * Self::STATUS_PERIOD + secs(5)).mul_f64(self.scale.max(1.0))
+        let kept = self.instance_cache.saturating_sub(Self::INSTANCE_CACHE);
+        (2 * Self::STATUS_PERIOD + secs(5)).mul_f64(self.scale.max(1.0)) + kept
     }
 
     /// Nothing happens to a Node's addresses: three of these periods.
@@ -176,6 +234,7 @@ impl Limits {
             Budget::StepDown => {
                 return lease.renew_deadline + lease.retry_period + secs(2).mul_f64(self.scale);
             }
+            Budget::LoadBalancer => (Duration::ZERO, self.scale),
             Budget::Boot => (secs(180), self.scale),
             Budget::QuietNodes => (secs(30), self.scale.max(1.0)),
             Budget::QuietLife => (secs(20), self.scale.max(1.0)),
@@ -250,6 +309,16 @@ mod tests {
         let quick = default().scaled(0.5);
         assert_eq!((quick.watch(), quick.quiet_services()), (secs(5), secs(45)));
         assert_eq!(quick.service_after(1), secs(10));
+    }
+
+    #[test]
+    fn a_profile_may_say_what_takes_longer() {
+        let slow = BTreeMap::from([(Budget::LoadBalancer, secs(20))]);
+        let limits = default().with_instance_cache(secs(60)).with_status_period(secs(10)).with(slow);
+        assert_eq!((limits.life(), limits.life_of_machine()), (secs(10), secs(70)));
+        assert_eq!((limits.watch(), limits.load_balancer()), (secs(10), secs(55)));
+        assert_eq!((limits.refresh(), default().refresh()), (secs(15), secs(305)));
+        assert_eq!((default().life_of_machine(), default().load_balancer()), (secs(20), secs(10)));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::cluster::{ExistingCluster, Kubernetes, OwnCluster, SettledCluster, Topology, WantedCluster};
 use super::duration::HumanDuration;
-use super::flags::{FAST_FLAGS, LeaseTiming};
+use super::flags::{FAST_FLAGS, FAST_STATUS_PERIOD, LeaseTiming};
 use super::limits::Limits;
 use super::problem::{Origin, Problem, Problems};
 use super::profile::{self, Image, Profile};
@@ -17,7 +17,7 @@ use super::walk::{Places, walk};
 use super::words::{BackendKind, Keep, Timing};
 use super::yaml::{Node, Tree};
 use crate::ledger::{SetBy, Setting};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -127,6 +127,8 @@ pub struct Given {
     pub environment: RunFile,
     /// On the command line, which wins.
     pub typed: RunFile,
+    /// Keys that are laid over those of the profile's file.
+    pub over_profile: Map<String, Value>,
 }
 
 impl From<RunFile> for Given {
@@ -141,7 +143,7 @@ impl From<RunFile> for Given {
 /// Everything that is wrong with the command line, the run file and the profile, together.
 pub fn plan(source: &Source, given: impl Into<Given>) -> Result<RunPlan<WantedCluster>, Problems> {
     let mut problems = Problems::default();
-    let Given { environment, typed } = given.into();
+    let Given { environment, typed, over_profile } = given.into();
     let surrounding = Value::Object(environment.said());
     let over = Value::Object(typed.said());
     walk(&Node { line: 0, tree: Tree::from(over.clone()) }, &SCHEMA, None, &mut problems);
@@ -158,7 +160,8 @@ pub fn plan(source: &Source, given: impl Into<Given>) -> Result<RunPlan<WantedCl
             }
         },
     };
-    Planning { file, places, surrounding, over, problems }.plan(written.merge(environment).merge(typed))
+    Planning { file, places, surrounding, over, over_profile, problems }
+        .plan(written.merge(environment).merge(typed))
 }
 
 struct Planning {
@@ -168,6 +171,7 @@ struct Planning {
     surrounding: Value,
     /// What the command line says.
     over: Value,
+    over_profile: Map<String, Value>,
     problems: Problems,
 }
 
@@ -241,6 +245,11 @@ impl Planning {
         let written = run.limits.budgets.into_iter().map(|(budget, HumanDuration(value))| (budget, value));
         let overrides = profile.budgets.clone().into_iter().chain(written);
         let limits = Limits::new(lease).scaled(run.limits.scale.unwrap_or(1.0)).with(overrides.collect());
+        let period = match timing {
+            Timing::Fast => FAST_STATUS_PERIOD,
+            Timing::Default => Limits::USUAL_STATUS_PERIOD,
+        };
+        let limits = limits.with_instance_cache(profile.instance_cache).with_status_period(period);
         let set_by = |key: &str| self.set_by(key);
         let making = Making { run: &asked, profile: &profile, limits: &limits, timing, set_by: &set_by };
         let settings = making.settings();
@@ -300,7 +309,7 @@ impl Planning {
 
     fn profile(&mut self, name_or_path: &str) -> Option<Profile> {
         match profile::find(name_or_path) {
-            Ok(file) => profile_reading::read(&file, &mut self.problems),
+            Ok(file) => profile_reading::read(&file, &self.over_profile, &mut self.problems),
             Err(what) => {
                 self.problem("profile", what);
                 None

@@ -59,6 +59,8 @@ pub struct Profile {
     pub provider_id: ProviderIdFormat,
     /// Where its machines are, unless a check says otherwise.
     pub location: Location,
+    /// How old what it knows of a machine may be.
+    pub instance_cache: Duration,
     /// The types of addresses in the order in which it reports them; empty when that is the cloud's order.
     pub address_order: Vec<AddressType>,
     /// What of its load balancers says which Service they are for.
@@ -90,6 +92,15 @@ pub enum Framework {
 }
 
 impl Framework {
+    /// Whether what came with this minor version is to be expected: of that version, of later ones, and of whoever is not
+    /// built on the framework at all.
+    pub fn has(&self, since: u32) -> bool {
+        match self {
+            Framework::Other => true,
+            Framework::Version { minor } => *minor >= since,
+        }
+    }
+
     /// The version in words, when one is declared.
     pub fn version(&self) -> Option<String> {
         match self {

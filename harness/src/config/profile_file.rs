@@ -3,12 +3,13 @@
 //! a profile means.
 
 use super::capabilities::Capabilities;
-use super::duration::HumanDuration;
+use super::duration::{HumanDuration, in_words};
 use super::flags::LeaseTiming;
 use super::forms::{
     Argument, CheckId, FlagName, FrameworkVersion, ImageReference, Name, Placeholder, ProviderIdText, Span,
     Variable, Zone,
 };
+use super::limits::Limits;
 use super::schema::{Keyed, ordered};
 use super::words::{API_VERSION, AddressType, Budget, CcmCommand, Deployment, Ownership};
 use fake_cloud::dialects::NAMES as DIALECTS;
@@ -16,6 +17,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::time::Duration;
 
 /// A profile: a CCM as it is described to the harness. Paths are relative to the profile, durations have a unit (`30s`).
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
@@ -73,6 +75,11 @@ pub(crate) struct ProfileFile {
     pub(crate) provider_id: ProviderIdKeys,
     /// Where its machines are, in the cloud's words: real Nodes, and those of checks that do not care.
     pub(crate) location: Location,
+    /// How old what it knows of a machine may be: it keeps what it has looked up for so long. Limits of checks that change a
+    /// machine are longer by this.
+    #[serde(with = "in_words")]
+    #[schemars(with = "Span", example = &"60s")]
+    pub(crate) instance_cache: Duration,
     /// The types of addresses in the order in which it reports them, where that is not the cloud's.
     #[schemars(example = ["Hostname", "ExternalIP", "InternalIP"], extend("x-default" = "the cloud's"))]
     pub(crate) address_order: Vec<AddressType>,
@@ -120,6 +127,7 @@ impl Default for ProfileFile {
             flags: FlagKeys::default(),
             provider_id: ProviderIdKeys::default(),
             location: Location::default(),
+            instance_cache: Limits::INSTANCE_CACHE,
             address_order: Vec::new(),
             load_balancer_owner: Ownership::Uid,
             replicas: None,
@@ -259,11 +267,14 @@ pub struct Location {
     /// The zone; `""` when the CCM reports none.
     #[schemars(with = "Zone", example = &"fsn1-dc14")]
     pub zone: String,
+    /// It takes zone and region from a table or its configuration and not from the machine: they are these for every
+    /// machine.
+    pub fixed: bool,
 }
 
 impl Default for Location {
     fn default() -> Self {
-        Location { region: String::from("region-1"), zone: String::from("zone-a") }
+        Location { region: String::from("region-1"), zone: String::from("zone-a"), fixed: false }
     }
 }
 

@@ -9,10 +9,10 @@ use super::profile::{Build, Framework, Image, Profile, ProviderIdFormat, find};
 use super::profile_file::{Deviation, ImageKeys, ProfileFile};
 use super::schema;
 use super::walk::{Places, walk};
-use super::words::Instances;
-use super::yaml;
+use super::words::{Instances, Targets};
+use super::yaml::{self, Tree};
 use crate::files;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
@@ -27,7 +27,7 @@ impl Profile {
     pub fn load(name_or_path: &str) -> Result<Profile, Problems> {
         let mut problems = Problems::default();
         let found = match find(name_or_path) {
-            Ok(file) => read(&file, &mut problems),
+            Ok(file) => read(&file, &Map::new(), &mut problems),
             Err(what) => {
                 problems.file(Path::new(name_or_path), what);
                 None
@@ -40,8 +40,9 @@ impl Profile {
     }
 }
 
-/// Reads a profile; `None` when too little of it is sound to go on. What is wrong goes to `problems`.
-pub(crate) fn read(file: &Path, problems: &mut Problems) -> Option<Profile> {
+/// Reads a profile, with the keys of `over` laid over its own; `None` when too little of it is sound to go on. What is
+/// wrong goes to `problems`.
+pub(crate) fn read(file: &Path, over: &Map<String, Value>, problems: &mut Problems) -> Option<Profile> {
     let text = match files::read(file) {
         Ok(text) => text,
         Err(error) => {
@@ -49,7 +50,8 @@ pub(crate) fn read(file: &Path, problems: &mut Problems) -> Option<Profile> {
             return None;
         }
     };
-    let root = yaml::tree(&text, file).map_err(|error| problems.yaml(error)).ok()?;
+    let mut root = yaml::tree(&text, file).map_err(|error| problems.yaml(error)).ok()?;
+    root.tree.overlay(Tree::from(Value::Object(over.clone())));
     let (sound, places) = walk(&root, &SCHEMA, Some(file), problems);
     let written: ProfileFile = problems.typed(sound, file);
     Some(Reading { file, places, problems }.profile(written))
@@ -107,6 +109,7 @@ impl Reading<'_> {
             accepted_flags: Profile::flag_names(&written.flags.accepted),
             extra_arguments: written.flags.extra,
             location: written.location,
+            instance_cache: written.instance_cache,
             address_order: written.address_order,
             load_balancer_owner: written.load_balancer_owner,
             replicas,
@@ -199,10 +202,15 @@ impl Reading<'_> {
             ("sharedLB", declared.shared_lb),
             ("ipMode", declared.ip_mode),
             ("protocols", carries),
+            ("targets", declared.targets != Targets::NodePorts),
         ] {
             if given && !declared.load_balancer {
                 self.problem(&format!("capabilities.{key}"), "has no meaning without 'loadBalancer: true'");
             }
+        }
+        if !declared.shutdown && declared.instances == Instances::V2 {
+            let why = "InstancesV2 has to tell it; only interface 'v1' may leave it out";
+            self.problem("capabilities.shutdown", why);
         }
         for (key, given) in [("zones", declared.zones), ("additionalLabels", declared.additional_labels)] {
             if given && declared.instances == Instances::None {

@@ -107,6 +107,12 @@ impl Making<'_> {
         all.extend(self.selection());
         all.push(self.scale());
         all.extend(Budget::ALL.iter().map(|budget| self.budget(*budget)));
+        all.push(self.instance_cache());
+        let order: Vec<&str> = self.profile.address_order.iter().map(|kind| kind.as_str()).collect();
+        let told = |key: &str, value: String| Setting::told(key, value, SetBy::Profile);
+        all.extend((!order.is_empty()).then(|| told("addressOrder", order.join(", "))));
+        let fixed = self.profile.location.fixed;
+        all.extend(fixed.then(|| Setting::told("location.fixed", true, SetBy::Profile)));
         all
     }
 
@@ -131,6 +137,17 @@ impl Making<'_> {
             bearing: scale_bearing(scale),
             ..Setting::told(SCALE, scale, (self.set_by)(SCALE))
         }
+    }
+
+    fn instance_cache(&self) -> Setting {
+        let (value, usual) = (self.profile.instance_cache, Limits::INSTANCE_CACHE);
+        let (from, bearing) = match value.cmp(&usual) {
+            Ordering::Less => (SetBy::Profile, Bearing::Stricter),
+            Ordering::Equal => (SetBy::Default, Bearing::AsContract),
+            Ordering::Greater => (SetBy::Profile, Bearing::Looser),
+        };
+        let contract = Some(HumanDuration(usual).to_string());
+        Setting { contract, bearing, ..Setting::told("instanceCache", HumanDuration(value), from) }
     }
 
     fn budget(&self, budget: Budget) -> Setting {
@@ -174,6 +191,7 @@ impl Budget {
             | Budget::StepDown
             | Budget::Life
             | Budget::Service
+            | Budget::LoadBalancer
             | Budget::Boot => false,
         }
     }

@@ -166,6 +166,18 @@ words! {
 }
 
 words! {
+    /// What load balancers send traffic to.
+    Targets, "target" {
+        /// The Service's node ports on Nodes.
+        NodePorts = "node-ports",
+        /// Nodes at the Service's own ports: a balancer that leaves the port of a connection as it is.
+        ServicePorts = "service-ports",
+        /// Pods, past every Node.
+        Pods = "pods",
+    }
+}
+
+words! {
     /// A protocol of a Service port.
     Protocol, "protocol" {
         /// TCP.
@@ -218,6 +230,8 @@ words! {
         Life = "life",
         /// A Service is as wanted; the pauses of a controller whose tries failed come on top.
         Service = "service",
+        /// What the cloud itself takes to bring a load balancer into service, or to take one away; nothing by default.
+        LoadBalancer = "load-balancer",
         /// The CCM's manifests are applied to a cold cluster; every node is initialised.
         Boot = "boot",
         /// Nothing happens to a node.

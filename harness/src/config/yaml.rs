@@ -111,6 +111,23 @@ pub(crate) enum Tree {
     Map(Vec<(String, Node)>),
 }
 
+impl Tree {
+    /// Lays another over it: tables are merged, of everything else the other's is taken.
+    pub(crate) fn overlay(&mut self, other: Tree) {
+        match (self, other) {
+            (Tree::Map(mine), Tree::Map(others)) => {
+                for (key, value) in others {
+                    match mine.iter_mut().find(|(known, _)| *known == key) {
+                        Some((_, node)) => node.tree.overlay(value.tree),
+                        None => mine.push((key, value)),
+                    }
+                }
+            }
+            (mine, other) => *mine = other,
+        }
+    }
+}
+
 /// Reads one document with places; an empty text is `Null`.
 ///
 /// # Errors

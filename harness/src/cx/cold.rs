@@ -83,15 +83,15 @@ impl Subject for BootOf<'_> {
     }
 }
 
-/// Whether the CCM has made a Node usable.
+/// Whether the CCM has made a Node usable. Which of its machine's addresses it has to report is for NODE-ADDR to say.
 fn is_initialised(node: &Node) -> bool {
-    let external = addresses(node).iter().any(|(kind, _)| kind == "ExternalIP");
-    !has_taint(node, T_UNINIT) && provider_id(node).is_some() && external
+    let reachable = addresses(node).iter().any(|(kind, _)| kind != "Hostname");
+    !has_taint(node, T_UNINIT) && provider_id(node).is_some() && reachable
 }
 
 /// Every Node is initialised; never, when nothing is deployed or nothing can go on.
 fn all_initialised(deployed: bool) -> Matcher<Boot> {
-    let expected = format!("every Node without {T_UNINIT}, with providerID and the cloud's ExternalIP");
+    let expected = format!("every Node without {T_UNINIT}, with a providerID and an address");
     matcher("is initialised, with no manual step", move |seen: &Boot| {
         if seen.nodes.iter().all(|node| node.as_ref().is_some_and(|node| is_initialised(node))) {
             return Seen::Yes(());
@@ -219,7 +219,7 @@ impl CheckCx {
         Ok(self.session.ccm().apply(Form::AsShipped).await?)
     }
 
-    /// Waits until every real Node is initialised: no taint, a providerID, and an address only the cloud knows.
+    /// Waits until every real Node is initialised: no taint, a providerID, and an address besides its host name.
     ///
     /// # Errors
     /// [`Stop::Unmet`] after B-BOOT, with the Nodes and what the scheduler says of the CCM's Pods; sooner when nothing

@@ -1,14 +1,16 @@
 //! What a check's body is given, and what every subject of it uses.
 
 use super::made::Undo;
-use crate::check::{CheckId, Stop};
+use super::network::Network;
+use crate::check::{Capability, CheckId, Stop};
 use crate::cloud::{Cloud as CloudHandle, Entry};
 use crate::config::Limits;
 use crate::probe::{Look, Probe, Promise, poll};
-use crate::session::{Participant, Session, disturbance};
+use crate::session::{Participant, Session, disturbance, suffix};
 use kube::Client;
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::sync::atomic::AtomicU8;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::OnceCell;
@@ -31,6 +33,9 @@ pub struct CheckCx {
     pub(super) namespace: OnceCell<String>,
     pub(super) other_namespace: OnceCell<String>,
     pub(super) undo: Mutex<Vec<Undo>>,
+    /// Addresses of its own.
+    pub(super) network: Network,
+    pub(super) machines_made: AtomicU8,
     /// The check's hold on the cluster.
     pub(super) turn: Mutex<Option<File>>,
     /// Its part in the leader's crash, when it watches one.
@@ -61,7 +66,8 @@ impl CheckCx {
         let probe = Probe::new(session.world().pulse().clone()).observed_by(Box::new(events.clone()));
         let cloud = session.cloud().observed_by(move |what| events.emit(disturbance(what)));
         let mark = session.journal().position();
-        let prefix = format!("{}-{}", label_of(id), session.next_suffix());
+        let number = session.next_number();
+        let prefix = format!("{}-{}", label_of(id), suffix(number));
         Ok(CheckCx {
             id,
             prefix,
@@ -74,6 +80,8 @@ impl CheckCx {
             namespace: OnceCell::new(),
             other_namespace: OnceCell::new(),
             undo: Mutex::default(),
+            network: Network::nth(number),
+            machines_made: AtomicU8::default(),
             turn: Mutex::new(Some(turn)),
             participant: tokio::sync::Mutex::new(participant),
             heartbeats: Mutex::default(),
@@ -95,6 +103,17 @@ impl CheckCx {
     /// Start of every name this check gives.
     pub fn prefix(&self) -> &str {
         &self.prefix
+    }
+
+    /// Whether the CCM does what came with this minor version of the framework: it declares that version or a later one, or
+    /// is not built on the framework.
+    pub fn framework_has(&self, minor: u32) -> bool {
+        self.session.plan().profile.framework.has(minor)
+    }
+
+    /// Whether the CCM declares a capability.
+    pub fn declares(&self, capability: Capability) -> bool {
+        self.session.plan().profile.declares().contains(&capability)
     }
 
     /// The wait budgets in force.

@@ -7,6 +7,7 @@ use crate::check::{Stop, SubjectName};
 use crate::cloud::{Address, Instance, InstanceState};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 
 /// An address of a machine.
 pub fn address(kind: &str, address: &str) -> Address {
@@ -57,6 +58,21 @@ impl<'a> Machine<'a> {
     /// What the cloud was told of it.
     pub fn instance(&self) -> Instance {
         self.instance.borrow().clone()
+    }
+
+    /// What the CCM is to report of it: as the cloud was told, zone and region as far as the profile says that it reports
+    /// them.
+    pub fn as_reported(&self) -> Instance {
+        let profile = &self.cx.session.plan().profile;
+        let mut instance = self.instance();
+        if !profile.capabilities.zones {
+            instance.zone.clear();
+            instance.region.clear();
+        } else if profile.location.fixed {
+            instance.zone.clone_from(&profile.location.zone);
+            instance.region.clone_from(&profile.location.region);
+        }
+        instance
     }
 
     /// The cloud's id for it.
@@ -154,12 +170,23 @@ impl CheckCx {
             instance_type: "m1.small".to_owned(),
             zone: profile.location.zone.clone(),
             region: profile.location.region.clone(),
-            addresses: vec![address("InternalIP", "192.0.2.10"), address("ExternalIP", "198.51.100.10")],
+            addresses: self.network.addresses(self.machines_made.fetch_add(1, Ordering::Relaxed)),
             labels: BTreeMap::new(),
             state: InstanceState::Running,
         };
         (plan.change)(&mut instance);
         Machine { cx: self, instance: RefCell::new(instance) }
+    }
+
+    /// The address of this check's own that stands for one of a documentation range. The contract's vectors are written in
+    /// those and run side by side, and no two machines of a cloud have one address.
+    pub fn own_address(&self, written: &str) -> String {
+        self.network.address(written)
+    }
+
+    /// Whether the CCM takes zone and region from the machine it looks up.
+    pub fn reports_the_machines_location(&self) -> bool {
+        !self.session.plan().profile.location.fixed
     }
 
     /// Brings addresses, type and value, into the order in which the CCM reports them; provided ones come first.

@@ -16,6 +16,7 @@ mod lists;
 mod machines;
 mod made;
 pub mod matchers;
+mod network;
 mod nodes;
 mod replicas;
 mod services;
@@ -23,6 +24,7 @@ mod subject;
 mod undo;
 mod whole;
 
+pub use crate::config::Targets;
 pub use crate::session::{Crash, Network};
 pub use calls::{Calls, callers, no_calls, some_calls};
 pub use cloud::Cloud;

@@ -3,7 +3,7 @@
 use super::made::{Undo, gone};
 use super::{Calls, CheckCx, Subject};
 use crate::check::{Stop, SubjectName};
-use crate::cloud::{Entry, Instance};
+use crate::cloud::{Entry, Instance, Op};
 use crate::config::Timing;
 use crate::k8s::{L_EXCL, T_UNINIT, Version};
 use crate::probe::{Reach, ReadError};
@@ -270,6 +270,13 @@ impl<'a> Node<'a> {
     pub fn calls(&self) -> Calls<'a> {
         let this = self.clone();
         Calls::about(self.cx, self.name(), move |call| this.concerns(call))
+    }
+
+    /// Calls to the cloud that can have shown its machine: those about it, and lists of all.
+    pub fn looks(&self) -> Calls<'a> {
+        let this = self.clone();
+        let lists_all = |call: &Entry| call.op == Op::InstanceList && call.resource.is_none();
+        Calls::about(self.cx, self.name(), move |call| this.concerns(call) || lists_all(call))
     }
 
     fn has_uid_of(&self, node: &core::Node) -> bool {

@@ -7,6 +7,7 @@ use crate::check::{Stop, SubjectName, Verdict};
 use crate::cloud::Entry;
 use crate::events::Payload;
 use crate::probe::{Matcher, Observed, Reach, ReadError, Seen, holds, matcher};
+use crate::session::suffix;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
@@ -194,7 +195,8 @@ impl CheckCx {
     /// # Errors
     /// [`Stop::Unmet`] when no replica asks in B-WATCH.
     pub async fn active_replica(&self) -> Result<Replica<'_>, Stop> {
-        let machine = self.machine(machine(&format!("who-{}", self.session.next_suffix()))).await?;
+        let machine = self.machine(machine(&format!("who-{}", suffix(self.session.next_number())))).await?;
+        let mark = self.session.journal().mark()?;
         let node = self.node(machine.node()).await?;
         let asked = matcher("name a replica", |calls: &Vec<Entry>| {
             match calls.iter().find_map(|call| call.credential.clone()) {
@@ -203,7 +205,7 @@ impl CheckCx {
             }
         });
         let asked = asked.expecting("a replica that asks the cloud about a new Node");
-        let who = node.calls().becomes(asked).await?;
+        let who = node.looks().since(mark).becomes(asked).await?;
         Ok(self.replica(&who))
     }
 

@@ -4,7 +4,8 @@ use super::made::{ServiceKey, Undo, gone};
 use super::matchers::{keeps_finalizer, one_active, publishes};
 use super::{Calls, CheckCx, Subject, Target};
 use crate::check::{Stop, SubjectName};
-use crate::cloud::{Entry, Inventory, LoadBalancer};
+use crate::cloud::{Entry, Inventory, LoadBalancer, Op};
+use crate::config::Targets;
 use crate::probe::{Reach, ReadError, poll};
 use k8s_openapi::api::core::v1::{self as core, Namespace, ServicePort, ServiceSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -146,6 +147,14 @@ impl<'a> Service<'a> {
         Calls::about(self.cx, self.name(), move |call| this.concerns(call))
     }
 
+    /// Calls to the cloud that can have shown what it holds for it: those about it, and lists of all load balancers.
+    pub fn looks(&self) -> Calls<'a> {
+        let this = self.clone();
+        let lists_all =
+            |call: &Entry| call.op == Op::LbList && call.resource.is_none() && call.owner.is_none();
+        Calls::about(self.cx, self.name(), move |call| this.concerns(call) || lists_all(call))
+    }
+
     /// Waits until the CCM is done with it: until no call about it has come for a second, or, where they come for ever, ten
     /// seconds have passed. What a check then does is what the CCM answers to, and nothing from before.
     ///
@@ -170,7 +179,7 @@ impl<'a> Service<'a> {
     /// Waits until its load balancer is active and published, and it carries the finalizer.
     ///
     /// # Errors
-    /// [`Stop::Unmet`] when that takes longer than B-WATCH.
+    /// [`Stop::Unmet`] when that takes longer than B-WATCH and what the cloud takes itself.
     pub async fn provisioned(self) -> Result<Service<'a>, Stop> {
         self.gets_published().await?;
         Ok(self)
@@ -181,8 +190,9 @@ impl<'a> Service<'a> {
     /// # Errors
     /// As there.
     pub async fn gets_published(&self) -> Result<LoadBalancer, Stop> {
-        let lb = self.balancer().becomes(one_active()).await?;
-        self.becomes(publishes(&lb)).await?;
+        let limit = self.cx.limits().load_balancer();
+        let lb = self.balancer().becomes(one_active()).within(limit).await?;
+        self.becomes(publishes(&lb)).within(limit).await?;
         self.becomes(keeps_finalizer()).await?;
         Ok(lb)
     }
@@ -314,6 +324,11 @@ impl CheckCx {
         Ok(Service { cx: self, key })
     }
 
+    /// What the CCM's load balancers send traffic to.
+    pub fn balancers_target(&self) -> Targets {
+        self.session.plan().profile.capabilities.targets
+    }
+
     fn find_service(&self, key: &ServiceKey) -> Option<Arc<core::Service>> {
         let found = self.session.world().services.find(&key.namespace, &key.name);
         found.filter(|s| s.metadata.uid.as_deref() == Some(&key.uid))
@@ -344,7 +359,7 @@ impl CheckCx {
             Ok(self.find_service(key).is_none().then_some(()))
         };
         // Not a promise: a CCM that is slow to delete, or has others to delete first, gets its time.
-        let limit = 3 * self.limits().watch();
+        let limit = 3 * self.limits().watch() + self.limits().load_balancer_work();
         if poll("the Service is gone", limit, Duration::from_millis(50), absent).await.is_ok() {
             return Ok(());
         }

@@ -19,6 +19,8 @@ pub struct Declared<'a> {
     pub sharing: Sharing,
     /// Whether it keeps the CCM busy for more than itself.
     pub disturbs: bool,
+    /// Whether it does so however many workers the CCM has.
+    pub holds_up: bool,
     /// Whether it does so for longer than a client waits.
     pub hangs: bool,
     /// The least time a passing run takes, seconds.
@@ -129,7 +131,7 @@ impl<'a> Group<'a> {
             Sharing::Exclusive => Group::Exclusive(check.id),
             Sharing::Joint => Group::Joint,
             Sharing::Standing => Group::Standing,
-            Sharing::Shared if check.disturbs && workers < ENOUGH_WORKERS => {
+            Sharing::Shared if check.holds_up || (check.disturbs && workers < ENOUGH_WORKERS) => {
                 Group::Disturbing(if check.hangs { check.id } else { row_of(check.id) })
             }
             Sharing::Shared => Group::Shared,
@@ -151,7 +153,7 @@ mod tests {
     use super::*;
 
     const fn check(id: &'static str, sharing: Sharing, disturbs: bool, takes_s: u32) -> Declared<'static> {
-        Declared { id, sharing, disturbs, hangs: false, takes_s }
+        Declared { id, sharing, disturbs, holds_up: false, hangs: false, takes_s }
     }
 
     const CHECKS: [Declared<'static>; 9] = [
@@ -195,6 +197,18 @@ mod tests {
         let all = places(1, ENOUGH_WORKERS);
         assert_eq!((all["NODE-10.hang"], all["SVC-01"]), (all["NODE-01"], all["NODE-01"]));
         assert_eq!(all["HA-05"], (0, 4, 4));
+    }
+
+    #[test]
+    fn who_holds_up_a_loop_never_runs_beside_strangers() {
+        let checks = [
+            CHECKS[2],
+            Declared { holds_up: true, ..check("LIFE-03.401", Sharing::Shared, true, 30) },
+            Declared { holds_up: true, ..check("LIFE-03.500", Sharing::Shared, true, 30) },
+        ];
+        let places = arrange(&checks, 1, ENOUGH_WORKERS);
+        assert_eq!(places[1], places[2], "claims of a row are no strangers");
+        assert!(places[1].after > places[0].step);
     }
 
     #[test]

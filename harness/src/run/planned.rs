@@ -1,7 +1,7 @@
 //! Which checks run: every check of the suites with its level for this CCM and its choice.
 
 use super::arrange::{Declared, Place, arrange};
-use crate::check::Level;
+use crate::check::{Before, Level, Since};
 use crate::config::{Candidate, Choice, Framework, Offer, Problems, RunPlan, select, unknown_deviations};
 use crate::cx::{Check, Suite};
 use crate::events::{PlannedCheck, Skipped};
@@ -74,13 +74,29 @@ pub fn plan_checks<C>(
         suites.iter().flat_map(|suite| suite.checks().map(|check| Candidate::of(suite, check))).collect();
     unknown_deviations(&plan.profile, &candidates)?;
     let choices = select(&candidates, &plan.selection, offer)?;
-    let framework = plan.profile.framework != Framework::Other;
+    let framework = plan.profile.framework;
     let planned = all.into_iter().zip(choices).map(|((suite, check), choice)| {
-        let softened = check.framework_only && !framework && check.level == Level::Must;
-        let level = if softened { Level::Should } else { check.level };
+        let softened = check.framework_only && framework == Framework::Other && check.level == Level::Must;
+        let level = match older_than(check, framework) {
+            Some(Since { before: Before::NotJudged, .. }) => Level::Info,
+            _ if softened => Level::Should,
+            _ => check.level,
+        };
         Planned { suite, check, level, choice }
     });
     Ok(planned.collect())
+}
+
+/// The change that a check's claim rests on, when the declared framework is older.
+fn older_than(check: &Check, framework: Framework) -> Option<Since> {
+    check.since.filter(|since| !framework.has(since.minor))
+}
+
+/// What is expected of a CCM of this framework otherwise than of the newest, one sentence a check.
+pub(super) fn framework_notes(suites: &[Suite], framework: Framework) -> Vec<String> {
+    let checks = suites.iter().flat_map(Suite::checks);
+    let older = checks.filter_map(|check| Some((check.id, older_than(check, framework)?)));
+    older.map(|(id, since)| format!("{id} holds since {since}")).collect()
 }
 
 /// The checks that are to run.
@@ -99,6 +115,7 @@ pub(super) fn declared(checks: &[Planned]) -> Vec<Declared<'_>> {
         id: one.check.id.as_str(),
         sharing: one.check.sharing,
         disturbs: one.check.disturbs(),
+        holds_up: one.check.holds_up,
         hangs: one.check.hangs,
         takes_s: one.check.takes_s,
     };

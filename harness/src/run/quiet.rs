@@ -7,6 +7,8 @@ use super::stand::{Judging, Stand};
 pub struct Quiet<Wanted> {
     /// Whether a check is wanted, by its id.
     pub wanted: Wanted,
+    /// How many run side by side; as many as may without it.
+    pub at_once: Option<u32>,
 }
 
 impl<Wanted: Fn(&str) -> bool> Judging for Quiet<Wanted> {
@@ -16,7 +18,7 @@ impl<Wanted: Fn(&str) -> bool> Judging for Quiet<Wanted> {
     }
 
     fn judge(&mut self, stand: &Stand<'_>) {
-        let (work, turns) = stand.work(usize::MAX);
+        let (work, turns) = stand.work(self.at_once.map_or(usize::MAX, |n| n as usize));
         std::thread::scope(|scope| {
             for (one, place) in &work {
                 let (session, turns) = (stand.lanes[place.lane].clone(), &turns);

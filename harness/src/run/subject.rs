@@ -1,6 +1,6 @@
 //! What was tested, as the report tells it.
 
-use super::planned::Planned;
+use super::planned::{Planned, framework_notes};
 use crate::ccm::{Form, fingerprint};
 use crate::check::Capability;
 use crate::cluster::{Fidelity, facts};
@@ -53,6 +53,9 @@ pub(super) fn subject(
         let rendered = session.ccm().rendered(Form::Replicas);
         subject.settings.extend(rendered.map(|rendered| rendered.changes).unwrap_or_default());
         subject.settings.extend(state.changes.iter().cloned());
+        let notes = framework_notes(suites, plan.profile.framework);
+        let told = |note: String| Setting::told("framework", note, SetBy::Profile);
+        subject.settings.extend(notes.into_iter().map(told));
     }
     subject
 }

@@ -270,16 +270,9 @@ impl Session {
         &self.crashes
     }
 
-    /// Four letters and digits no other name in this run ends with.
-    pub fn next_suffix(&self) -> String {
-        const DIGITS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
-        let mut number = self.suffix.fetch_add(1, Ordering::Relaxed) & 0xF_FFFF;
-        let mut text = String::new();
-        for _ in 0..4 {
-            text.push(DIGITS[(number & 31) as usize] as char);
-            number >>= 5;
-        }
-        text
+    /// A number of 20 bits that no other check of this run has.
+    pub fn next_number(&self) -> u32 {
+        self.suffix.fetch_add(1, Ordering::Relaxed) & 0xF_FFFF
     }
 
     /// Kills the main process of a container on the node `node`, as a crash would.
@@ -398,6 +391,17 @@ impl Session {
     pub(crate) fn note_form(&self, form: Form) -> Result<(), StateError> {
         self.dir.write("ccm.json", &CcmState::Settled { form })
     }
+}
+
+/// A number of 20 bits as four letters and digits.
+pub(crate) fn suffix(mut number: u32) -> String {
+    const DIGITS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+    let mut text = String::new();
+    for _ in 0..4 {
+        text.push(DIGITS[(number & 31) as usize] as char);
+        number >>= 5;
+    }
+    text
 }
 
 /// Who is to blame for a CCM that does not come up.

@@ -24,7 +24,7 @@ async fn survives_a_restart(cx: &CheckCx) -> Verdict {
     let Crash { transitions, mark, .. } = cx.leader_crash().await?;
     cx.lease().becomes(taken_over(transitions)).within(cx.limits().failover()).await?;
     // The new leader ensures every Service once at its start: wait until it has looked at this one.
-    web.calls().since(mark).becomes(some_calls()).when("by the new leader").await?;
+    web.looks().since(mark).becomes(some_calls()).when("by the new leader").await?;
     let same = no_other_than(&before, "is the same with the same address", |_| true);
     web.balancer().keeps(same).within(Duration::from_secs(3)).await?;
     let replaced = web.calls().of(&[Op::LbCreate, Op::LbDelete]).since(mark);

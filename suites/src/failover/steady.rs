@@ -157,7 +157,7 @@ async fn standbys_stay_quiet(cx: &CheckCx) -> Verdict {
     let nodes = initialised_nodes(cx).await?;
     for service in &services {
         service.delete().await?;
-        service.becomes(gone()).await?;
+        service.becomes(gone()).within(cx.limits().load_balancer()).await?;
     }
     for standby in cx.replicas().into_iter().filter(|replica| replica.name() != leader.name()) {
         standby.is(runs()).await?;

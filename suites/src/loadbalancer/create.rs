@@ -1,12 +1,13 @@
 //! Creation and status (contract SVC-CREATE).
 
-use super::needs::{LB, LB_AND_NODES, LB_UDP};
-use harness::check::{Facility, SubjectName, Verdict};
-use harness::cloud::{Entry, Instance, Inventory, Op};
+use super::needs::{LB, LB_TO_NODES, LB_UDP, NODES_BEHIND_LB};
+use harness::check::{Before, Facility, SubjectName, Verdict};
+use harness::cloud::{Entry, Frontend, Instance, Inventory, Op};
 use harness::cx::matchers::{
     at_least_one, initialised, keeps_finalizer, one_active, one_balancer, publishes, publishes_nothing,
+    targets,
 };
-use harness::cx::{Balancer, Check, CheckCx, Ready, Subject, load_balancer, machine};
+use harness::cx::{Balancer, Check, CheckCx, Ready, Subject, Targets, load_balancer, machine};
 use harness::k8s::{L_EXCL, T_TO_BE_DELETED, has_taint, provider_id};
 use harness::probe::{Matcher, Reach, ReadError, Seen, holds, matcher};
 use k8s_openapi::api::core::v1::{Node, Service};
@@ -43,7 +44,7 @@ pub(super) const CHECKS: &[Check] = &[
     .needs(LB)
     .with(&[Facility::Faults])
     .takes(8),
-    Check::must("SVC-CREATE-05", "every Service port is a frontend with its protocol and node port", PROVIDER, |cx| {
+    Check::must("SVC-CREATE-05", "every Service port is a frontend with its protocol and what it targets", PROVIDER, |cx| {
         Box::pin(has_every_port(cx))
     })
     .needs(LB),
@@ -54,14 +55,19 @@ pub(super) const CHECKS: &[Check] = &[
     Check::must("SVC-CREATE-06", "the backends are the eligible Nodes", ENSURE, |cx| {
         Box::pin(has_eligible_backends(cx))
     })
-    .needs(LB_AND_NODES),
+    .needs(NODES_BEHIND_LB)
+    .since(
+        27,
+        "the stable node set",
+        Before::Otherwise("whether a NotReady Node is among them is the framework's and not looked at"),
+    ),
     Check::must(
         "SVC-CREATE-08",
         "externalTrafficPolicy Local is health-checked by HTTP /healthz on its healthCheckNodePort",
         "k8s.io/cloud-provider service/helpers/helper.go GetServiceHealthCheckPathPort",
         |cx| Box::pin(checks_local_health(cx)),
     )
-    .needs(LB),
+    .needs(LB_TO_NODES),
 ];
 
 async fn persists_the_finalizer_first(cx: &CheckCx) -> Verdict {
@@ -100,8 +106,8 @@ async fn waits_for_an_address(cx: &CheckCx) -> Verdict {
     let balancer = web.balancer();
     balancer.becomes(at_least_one()).await?;
     (&web, &balancer).keeps(published_in_time()).within(provisioning - Duration::from_secs(1)).await?;
-    // A provider may answer with a retry error, so the next try can be one back-off later.
-    let limit = provisioning + cx.limits().service_after(1);
+    // The next try comes after a back-off or after whatever time the provider asks for (contract SVC-ERR-02).
+    let limit = provisioning + cx.limits().service_after(3);
     let lb = balancer.becomes(one_active()).within(limit).await?;
     web.becomes(publishes(&lb)).within(limit).when("without anybody's help").await
 }
@@ -120,15 +126,28 @@ async fn has_all(cx: &CheckCx, ports: &[(&str, u16, &str)]) -> Verdict {
         .fold(load_balancer("web"), |plan, (name, port, protocol)| plan.named_port(name, *port, protocol));
     let web = cx.service(plan).await?;
     let ports = web.spec().await?.ports.unwrap_or_default();
-    let wanted: BTreeSet<(u16, String, u16)> = ports
+    let targets = cx.balancers_target();
+    // Which port of a Pod is behind a port of a Service is the Pod's to say.
+    let target = |port: u16, node_port: u16| match targets {
+        Targets::NodePorts => Some(node_port),
+        Targets::ServicePorts => Some(port),
+        Targets::Pods => None,
+    };
+    let number = |port: i32| u16::try_from(port).unwrap_or_default();
+    let wanted: BTreeSet<(u16, String, Option<u16>)> = ports
         .into_iter()
-        .map(|p| (p.port as u16, p.protocol.unwrap_or_default(), p.node_port.unwrap_or_default() as u16))
+        .map(|p| {
+            (number(p.port), p.protocol.unwrap_or_default(), p.node_port.map(number).unwrap_or_default())
+        })
+        .map(|(port, protocol, node_port)| (port, protocol, target(port, node_port)))
         .collect();
-    let expected = format!("frontends (port, protocol, node port) {wanted:?}");
+    let expected = format!("frontends (port, protocol, port of the target) {wanted:?}");
     let every_port =
         one_balancer("has every port of the Service as a frontend, and nothing else", move |lb| {
-            let frontends = lb.frontends.iter().map(|f| (f.port, f.protocol.clone(), f.node_port));
-            frontends.collect::<BTreeSet<_>>() == wanted
+            let seen = |f: &Frontend| {
+                (f.port, f.protocol.clone(), (targets != Targets::Pods).then_some(f.node_port))
+            };
+            lb.frontends.iter().map(seen).collect::<BTreeSet<_>>() == wanted
         });
     web.balancer().becomes(every_port.expecting(expected)).await
 }
@@ -156,11 +175,12 @@ async fn has_eligible_backends(cx: &CheckCx) -> Verdict {
     for plan in [usual.node().backend(), excluded.node().label(L_EXCL, "true"), unfit] {
         cx.node(plan).await?.becomes(initialised()).await?;
     }
+    let stable = cx.framework_has(27);
     let web = cx.service(load_balancer("web").port(80)).await?;
-    let (yes, also, no) = (usual.id(), cordoned.id(), excluded.id());
-    let expected = format!("backends with {yes} and {also}, without {no}");
+    let (yes, also, no) = (usual.instance(), cordoned.instance(), excluded.instance());
+    let expected = format!("backends with {} and {}, without {}", yes.id, also.id, no.id);
     let eligible = one_balancer("has the eligible Nodes as backends", move |lb| {
-        lb.backends.contains(&yes) && lb.backends.contains(&also) && !lb.backends.contains(&no)
+        targets(lb, &yes) && (!stable || targets(lb, &also)) && !targets(lb, &no)
     });
     web.balancer().becomes(eligible.expecting(expected)).await?;
     let strays = Strays { balancer: web.balancer() };
@@ -189,7 +209,11 @@ impl Subject for Strays<'_> {
         let held = self.balancer.read(reach).await?;
         let eligible = eligible_machines(&self.cx().all_nodes()?, &machines);
         let backends = held.load_balancers.into_iter().flat_map(|lb| lb.backends);
-        Ok(backends.filter(|id| !eligible.contains(id)).collect())
+        // A machine may stand there by an address.
+        let addresses = machines.iter().filter(|machine| eligible.contains(&machine.id));
+        let addresses: BTreeSet<String> =
+            addresses.flat_map(|machine| machine.addresses.iter().map(|a| a.address.clone())).collect();
+        Ok(backends.filter(|one| !eligible.contains(one) && !addresses.contains(one)).collect())
     }
 
     fn concerns(&self, call: &Entry) -> bool {

@@ -1,7 +1,7 @@
 //! Which Services get a load balancer (contract SVC-ELIG).
 
 use super::needs::LB;
-use harness::check::Verdict;
+use harness::check::{Before, Verdict};
 use harness::cloud::Entry;
 use harness::cx::matchers::{lacks_finalizer, publishes_nothing};
 use harness::cx::{Check, CheckCx, Subject, load_balancer, no_calls};
@@ -28,6 +28,7 @@ pub(super) const CHECKS: &[Check] = &[
     )
     .needs(LB)
     .served_since(21, "Service spec.loadBalancerClass")
+    .since(21, "loadBalancerClass is honoured", Before::NotJudged)
     .takes(46),
 ];
 

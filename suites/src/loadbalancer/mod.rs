@@ -7,6 +7,7 @@ mod eligible;
 mod needs;
 mod nodes;
 mod one;
+mod pacing;
 mod retry;
 mod update;
 

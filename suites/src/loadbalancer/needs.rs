@@ -6,5 +6,8 @@ use harness::check::Capability;
 pub(super) const LB: &[Capability] = &[Capability::LoadBalancer];
 /// It does so, UDP included.
 pub(super) const LB_UDP: &[Capability] = &[Capability::LoadBalancer, Capability::Udp];
-/// It does so, and initialises Nodes.
-pub(super) const LB_AND_NODES: &[Capability] = &[Capability::LoadBalancer, Capability::Instances];
+/// It does so, and they send traffic to Nodes.
+pub(super) const LB_TO_NODES: &[Capability] = &[Capability::LoadBalancer, Capability::NodeTargets];
+/// Such ones, and it initialises Nodes.
+pub(super) const NODES_BEHIND_LB: &[Capability] =
+    &[Capability::LoadBalancer, Capability::NodeTargets, Capability::Instances];

@@ -1,9 +1,9 @@
 //! The node set behind load balancers (contract SVC-NODES).
 
-use super::needs::LB_AND_NODES;
-use harness::check::{Stop, Verdict};
+use super::needs::NODES_BEHIND_LB;
+use harness::check::{Before, Stop, Verdict};
 use harness::cloud::Inventory;
-use harness::cx::matchers::one_balancer;
+use harness::cx::matchers::{initialised, one_balancer, targets};
 use harness::cx::{Check, CheckCx, Machine, Node, Ready, Subject, load_balancer, machine};
 use harness::k8s::L_EXCL;
 use harness::probe::Matcher;
@@ -18,32 +18,37 @@ pub(super) const CHECKS: &[Check] = &[
         HANDLERS,
         |cx| Box::pin(adds_new_nodes(cx)),
     )
-    .needs(LB_AND_NODES),
+    .needs(NODES_BEHIND_LB)
+    .since(28, RESYNC, BEFORE),
     Check::must("SVC-NODES-02", "a deleted Node leaves every load balancer", HANDLERS, |cx| {
         Box::pin(removes_deleted_nodes(cx))
     })
-    .needs(LB_AND_NODES),
+    .needs(NODES_BEHIND_LB)
+    .since(28, RESYNC, BEFORE),
     Check::must(
         "SVC-NODES-03",
         "the exclusion label takes a Node out, and its removal brings it back",
         "k8s.io/cloud-provider service/controller.go nodeIncludedPredicate",
         |cx| Box::pin(honours_the_exclusion_label(cx)),
     )
-    .needs(LB_AND_NODES),
+    .needs(NODES_BEHIND_LB)
+    .since(28, RESYNC, BEFORE),
     Check::must(
         "SVC-NODES-04",
         "an exclusion label that reads as false does not exclude",
         "k8s.io/cloud-provider service/controller.go nodeIncludedPredicate (since v1.34)",
         |cx| Box::pin(includes_what_is_not_excluded(cx)),
     )
-    .needs(LB_AND_NODES),
+    .needs(NODES_BEHIND_LB)
+    .since(34, "an exclusion label that reads as false includes", Before::NotJudged),
     Check::must(
         "SVC-NODES-05",
         "a Node that is not Ready any more stays a backend",
         "k8s.io/cloud-provider service/controller.go stableNodeSetPredicates; KEP-3458",
         |cx| Box::pin(keeps_unready_nodes(cx)),
     )
-    .needs(LB_AND_NODES)
+    .needs(NODES_BEHIND_LB)
+    .since(27, "the stable node set", Before::NotJudged)
     .takes(46),
     Check::must(
         "SVC-NODES-06",
@@ -51,25 +56,37 @@ pub(super) const CHECKS: &[Check] = &[
         "k8s.io/cloud-provider service/controller.go stableNodeSetPredicates",
         |cx| Box::pin(keeps_cordoned_nodes(cx)),
     )
-    .needs(LB_AND_NODES)
+    .needs(NODES_BEHIND_LB)
+    .since(27, "the stable node set", Before::NotJudged)
     .takes(46),
 ];
+
+const RESYNC: &str = "a providerID that appears re-syncs load balancers";
+const BEFORE: Before = Before::Otherwise("a Node is excluded by its label until it is initialised");
 
 /// A Node that load balancers may use, with its machine.
 async fn eligible<'a>(cx: &'a CheckCx, suffix: &str) -> Result<(Machine<'a>, Node<'a>), Stop> {
     let machine = cx.machine(machine(suffix)).await?;
-    let node = cx.node(machine.node().backend()).await?;
+    if cx.framework_has(28) {
+        let node = cx.node(machine.node().backend()).await?;
+        return Ok((machine, node));
+    }
+    let node = cx.node(machine.node()).await?;
+    node.becomes(initialised()).await?;
+    node.label(L_EXCL, None).await?;
     Ok((machine, node))
 }
 
 fn has_backend(machine: &Machine<'_>) -> Matcher<Inventory> {
-    let id = machine.id();
-    one_balancer(format!("has {id} among its backends"), move |lb| lb.backends.contains(&id))
+    let instance = machine.instance();
+    one_balancer(format!("has {} among its backends", instance.id), move |lb| targets(lb, &instance))
 }
 
 fn lacks_backend(machine: &Machine<'_>) -> Matcher<Inventory> {
-    let id = machine.id();
-    one_balancer(format!("does not have {id} among its backends"), move |lb| !lb.backends.contains(&id))
+    let instance = machine.instance();
+    one_balancer(format!("does not have {} among its backends", instance.id), move |lb| {
+        !targets(lb, &instance)
+    })
 }
 
 async fn adds_new_nodes(cx: &CheckCx) -> Verdict {

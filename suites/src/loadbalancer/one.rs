@@ -88,6 +88,7 @@ async fn shares_no_balancer(cx: &CheckCx) -> Verdict {
 }
 
 async fn stays_the_only_one(web: &Service<'_>, limit: Duration) -> Verdict {
+    let limit = limit + web.cx().limits().load_balancer_work();
     let lb = web.balancer().becomes(one_active()).within(limit).when("found again").await?;
     web.becomes(publishes(&lb)).within(limit).await?;
     let only = one_balancer("is the only one", |_| true).expecting("exactly one load balancer");

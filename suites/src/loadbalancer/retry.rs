@@ -1,14 +1,16 @@
 //! Failed creations (contract SVC-ERR).
 
 use super::needs::LB;
+use super::pacing::{Call, hurry};
 use harness::check::{Facility, SubjectName, Verdict};
 use harness::cloud::{Entry, Inventory, LoadBalancer, Op};
 use harness::cx::matchers::{keeps_finalizer, one_active, publishes};
 use harness::cx::{Calls, Check, CheckCx, Subject, load_balancer};
 use harness::k8s::{L_EXCL, T_TO_BE_DELETED, T_UNINIT, addresses, has_taint, provider_id, ready};
-use harness::probe::{Matcher, Reach, ReadError, holds};
+use harness::probe::{Matcher, Observed, Reach, ReadError, Seen, holds, matcher};
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -38,20 +40,18 @@ const BACK_OFF: Check = Check::must(
 .alone()
 .takes(36);
 
-/// For how long attempts are counted: retries come after 5, 10 and 20 s.
+/// For how long attempts are watched: retries come after 5, 10 and 20 s.
 const WINDOW: Duration = Duration::from_secs(16);
-/// Attempts in it; a loop without back-off makes far more.
-const ATTEMPTS: usize = 4;
 
-/// Attempts since some moment, and how many there may be.
+/// Calls that create, each with what had become of the Nodes when it was seen.
 struct Attempts<'a> {
     calls: &'a Calls<'a>,
-    before: usize,
     since: Instant,
+    seen: RefCell<Vec<Call>>,
 }
 
 impl Subject for Attempts<'_> {
-    type Seen = (usize, usize);
+    type Seen = Vec<Call>;
 
     fn cx(&self) -> &CheckCx {
         self.calls.cx()
@@ -61,18 +61,20 @@ impl Subject for Attempts<'_> {
         self.calls.name()
     }
 
-    /// A change of the Nodes that load balancers could use may bring an attempt forward (contract section 24), so their
-    /// number raises what is allowed: of Nodes that came or went, and of all that decides whether one is eligible
+    /// What counts as a change of a Node is that it came or went, and all that decides whether it is eligible
     /// (k8s.io/cloud-provider service/controller.go, predicates).
-    async fn read(&self, reach: Reach) -> Result<(usize, usize), ReadError> {
-        let made = self.calls.read(reach).await?.len() - self.before;
+    async fn read(&self, reach: Reach) -> Result<Vec<Call>, ReadError> {
+        let made = self.calls.read(reach).await?;
         let changes = self.cx().node_changes_since(self.since, |node: &Node| {
             let held_back = [has_taint(node, T_UNINIT), has_taint(node, T_TO_BE_DELETED)];
             let excluded = node.labels().contains_key(L_EXCL);
             let going = node.metadata.deletion_timestamp.is_some();
             (held_back, excluded, ready(node), provider_id(node), addresses(node), going)
         })?;
-        Ok((made, ATTEMPTS + changes))
+        let mut seen = self.seen.borrow_mut();
+        let fresh = made.iter().skip(seen.len()).map(|call| Call { at_ms: call.at_ms, changes });
+        seen.extend(fresh.collect::<Vec<_>>());
+        Ok(seen.clone())
     }
 
     fn concerns(&self, call: &Entry) -> bool {
@@ -80,9 +82,20 @@ impl Subject for Attempts<'_> {
     }
 }
 
-fn backed_off() -> Matcher<(usize, usize)> {
-    holds("are paced by a back-off", |(made, allowed): &(usize, usize)| made <= allowed)
-        .expecting("at most 4 attempts and one per change of the eligible Nodes")
+impl Observed for Call {
+    fn observed(&self) -> String {
+        format!("at {}.{:03} s after {} changes of Nodes", self.at_ms / 1000, self.at_ms % 1000, self.changes)
+    }
+}
+
+fn backed_off() -> Matcher<Vec<Call>> {
+    matcher("are paced by a back-off", |calls: &Vec<Call>| match hurry(calls) {
+        None => Seen::Yes(()),
+        Some((at, pause)) => {
+            Seen::NotYet(format!("a pause of {pause} ms at {at} ms with no change of Nodes"))
+        }
+    })
+    .expecting("pauses of 5 s and more, or of what the provider asks for, at least 1.5 s")
 }
 
 async fn retries_with_backoff(cx: &CheckCx) -> Verdict {
@@ -93,11 +106,12 @@ async fn retries_with_backoff(cx: &CheckCx) -> Verdict {
     web.becomes(keeps_finalizer()).when("while its creation fails").await?;
     let watched = Instant::now();
     let attempts = web.calls().of(&[Op::LbCreate]);
-    let before = attempts.list().await?.len();
-    let paced = Attempts { calls: &attempts, before, since: watched };
+    let paced = Attempts { calls: &attempts, since: watched, seen: RefCell::default() };
     paced.keeps(backed_off()).within(WINDOW).await?;
     fault.clear().await?;
-    let limit = cx.limits().services_after(watched.elapsed());
+    // Its next try may be as far away as the last pause was long, and each change of Nodes has added a try to that.
+    let tries = u32::try_from(attempts.list().await?.len()).unwrap_or(u32::MAX).min(5);
+    let limit = cx.limits().services_after(watched.elapsed()).max(cx.limits().service_after(tries));
     web.balancer().becomes(one_active()).within(limit).when("after the failures, without a restart").await?;
     let at: Vec<u64> = attempts.list().await?.iter().map(|call| call.at_ms).collect();
     cx.record("attempts_after_ms", format!("{:?}", at.iter().map(|t| t - at[0]).collect::<Vec<_>>()));
@@ -129,16 +143,4 @@ fn whole(lb: &LoadBalancer) -> Matcher<Inventory> {
             && matches!(held.load_balancers.as_slice(), [lb] if lb.id == id)
     })
     .expecting(format!("load balancer {}, and nothing twice or of another", lb.id))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use harness::probe::Seen;
-
-    #[test]
-    fn more_attempts_than_allowed_are_no_back_off() {
-        assert_eq!(backed_off().matches(&(4, 4)), Seen::Yes(()));
-        assert_eq!(backed_off().matches(&(5, 4)), Seen::when(false));
-    }
 }

@@ -1,6 +1,6 @@
 //! Updates (contract SVC-UPD).
 
-use super::needs::{LB, LB_UDP};
+use super::needs::{LB, LB_TO_NODES, LB_UDP};
 use harness::check::{Capability, CheckId, Facility, Stop, Verdict};
 use harness::cloud::{Inventory, LoadBalancer, Op};
 use harness::cx::matchers::{
@@ -62,7 +62,7 @@ static EDITS: [Edit; 4] = [
     },
     Edit {
         name: "traffic-policy",
-        needs: LB,
+        needs: LB_TO_NODES,
         arrives: "the load balancer follows an edit of the traffic policy",
         keeps: "an edit of the traffic policy keeps the load balancer and its address",
         patch: || json!({"spec": {"externalTrafficPolicy": "Local"}}),
@@ -255,8 +255,9 @@ async fn cleans_up_on_type_change(cx: &CheckCx, to: &str) -> Verdict {
     deletion.is_reached().await?;
     web.keeps(keeps_finalizer()).when("while the cloud has the load balancer").await?;
     deletion.release().await?;
-    web.balancer().becomes(nothing_left()).await?;
-    web.becomes(lacks_finalizer()).when("once the cloud holds nothing for it").await
+    let limit = cx.limits().load_balancer();
+    web.balancer().becomes(nothing_left()).within(limit).await?;
+    web.becomes(lacks_finalizer()).within(limit).when("once the cloud holds nothing for it").await
 }
 
 #[cfg(test)]

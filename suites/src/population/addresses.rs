@@ -1,7 +1,7 @@
 //! Address population: the vectors of contract section 7 on synthetic Nodes.
 
 use crate::joining::ccm_initialises_others;
-use harness::check::{Capability, CheckId, Verdict};
+use harness::check::{Before, Capability, CheckId, Verdict};
 use harness::cloud::Address;
 use harness::cx::matchers::{has_addresses, initialised, untouched};
 use harness::cx::{Check, CheckCx, Subject, address, machine};
@@ -10,7 +10,8 @@ use harness::k8s::A_NODEIP;
 const NODE_ADDRESS: &str = "k8s.io/cloud-provider node_controller.go updateNodeAddress";
 const HELPERS: &str = "k8s.io/cloud-provider node/helpers/address.go GetNodeAddressesFromNodeIP";
 
-/// One vector: what the kubelet was told, what the cloud reports, what the Node must show.
+/// One vector: what the kubelet was told, what the cloud reports, what the Node must show. Written in the contract's
+/// addresses; each check has its own in their place.
 struct Vector {
     id: &'static str,
     title: &'static str,
@@ -80,7 +81,7 @@ static VECTORS: [Vector; 8] = [
     },
     Vector {
         id: "NODE-ADDR-V07",
-        title: "IPs are compared by value and shown in the cloud's spelling (NODE-ADDR-05)",
+        title: "IPs are compared by value, however the cloud spells them (NODE-ADDR-05)",
         source: HELPERS,
         provided: Some("2001:db8::a"),
         cloud: &[(I, "192.0.2.10"), (I, "2001:db8:0:0:0:0:0:a")],
@@ -111,7 +112,24 @@ const fn of_vector(at: usize) -> Check {
     let check =
         Check::row(CheckId::new(id), title, source, |cx, at| Box::pin(holds_vector(cx, &VECTORS[at])), at);
     // A Node that has to stay tainted is watched for the quiet time.
-    check.needs(&[Capability::Instances]).takes(if expected.is_none() { 31 } else { 0 })
+    let check = check.needs(&[Capability::Instances]).takes(if expected.is_none() { 31 } else { 0 });
+    match pair_of_ips(VECTORS[at].provided) {
+        true => check.since(29, "a provided node IP of each family", Before::NotJudged),
+        false => check,
+    }
+}
+
+/// Whether the kubelet was told two IPs.
+const fn pair_of_ips(provided: Option<&str>) -> bool {
+    let Some(provided) = provided else { return false };
+    let (text, mut at) = (provided.as_bytes(), 0);
+    while at < text.len() {
+        if text[at] == b',' {
+            return true;
+        }
+        at += 1;
+    }
+    false
 }
 
 /// The addresses a Node without a provided IP has: the cloud's, then the kubelet's host name.
@@ -122,11 +140,13 @@ pub(crate) fn node_with(cloud: &[Address], kubelet: &str) -> Vec<(String, String
 }
 
 async fn holds_vector(cx: &CheckCx, vector: &Vector) -> Verdict {
-    let addresses = vector.cloud.iter().map(|(kind, ip)| address(kind, ip)).collect();
+    let addresses = vector.cloud.iter().map(|(kind, ip)| address(kind, &cx.own_address(ip))).collect();
     let machine = cx.machine(machine("a").addresses(addresses)).await?;
     let plan = machine.node();
+    let provided: Vec<String> =
+        vector.provided.unwrap_or_default().split(',').map(|ip| cx.own_address(ip)).collect();
     let node = cx.node(match vector.provided {
-        Some(provided) => plan.annotation(A_NODEIP, provided),
+        Some(_) => plan.annotation(A_NODEIP, &provided.join(",")),
         None => plan,
     });
     let node = node.await?;
@@ -135,10 +155,10 @@ async fn holds_vector(cx: &CheckCx, vector: &Vector) -> Verdict {
         return node.keeps(untouched()).within(cx.limits().quiet_nodes()).await;
     };
     node.becomes(initialised()).await?;
-    let named = |ip: &str| if ip == KUBELET { machine.name() } else { ip.to_owned() };
+    let named = |ip: &str| if ip == KUBELET { machine.name() } else { cx.own_address(ip) };
     let mut wanted: Vec<(String, String)> =
         expected.iter().map(|(kind, ip)| ((*kind).to_owned(), named(ip))).collect();
-    let provided: Vec<&str> = vector.provided.unwrap_or_default().split(',').collect();
+    let provided: Vec<&str> = provided.iter().map(String::as_str).collect();
     cx.in_reported_order(&mut wanted, &provided);
     let limit = cx.limits().addresses_after_taint();
     node.becomes(has_addresses(wanted)).within(limit).when("in this order").await

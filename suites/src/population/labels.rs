@@ -1,7 +1,7 @@
 //! Label population (contract NODE-LBL).
 
 use crate::joining::registered;
-use harness::check::{Capability, Stop, Verdict};
+use harness::check::{Before, Capability, Stop, Verdict};
 use harness::cx::matchers::{expected_labels, has_labels, initialised};
 use harness::cx::{Check, CheckCx, Machine, Node as NodeOf, Subject, machine};
 use harness::k8s::{B_REGION, B_TYPE, B_ZONE, L_REGION, L_TYPE, L_ZONE, label};
@@ -56,19 +56,28 @@ pub(super) const CHECKS: &[Check] = &[
         RECONCILE,
         |cx| Box::pin(repairs_drift(cx)),
     )
-    .needs(INSTANCES),
+    .needs(INSTANCES)
+    .since(
+        30,
+        "label repair on every event",
+        Before::Otherwise("it is reset by the next periodic refresh"),
+    ),
 ];
 
 async fn writes_labels(cx: &CheckCx, keys: &'static [&'static str]) -> Verdict {
     // Values of this check alone, all different: a swap cannot pass.
     let [zone, region, kind] = ["zone", "region", "type"].map(|what| cx.name(what));
+    let elsewhere = cx.reports_the_machines_location();
     let machine = cx.machine(machine("a").with(move |instance| {
-        (instance.zone, instance.region, instance.instance_type) = (zone, region, kind);
+        instance.instance_type = kind;
+        if elsewhere {
+            (instance.zone, instance.region) = (zone, region);
+        }
     }));
     let machine = machine.await?;
     let node = cx.node(machine.node()).await?;
     let seen = node.becomes(initialised()).await?;
-    let mut wanted = expected_labels(&machine.instance());
+    let mut wanted = expected_labels(&machine.as_reported());
     wanted.retain(|(key, _)| keys.contains(key));
     node.has_shown(&Some(seen), has_labels(wanted))
 }
@@ -87,6 +96,10 @@ fn lacks_labels(keys: &'static [&'static str]) -> Matcher<Option<Arc<Node>>> {
 }
 
 async fn omits_empty_values(cx: &CheckCx) -> Verdict {
+    if !cx.reports_the_machines_location() {
+        let why = "its zone and region are the same for every machine, so there is none without";
+        return Err(Stop::NotObservable(why.to_owned()));
+    }
     let nowhere = machine("a").with(|instance| {
         instance.zone.clear();
         instance.region.clear();
@@ -107,8 +120,8 @@ async fn overwrites_at_initialisation(cx: &CheckCx) -> Verdict {
     let (_, bare) = registered(cx, machine("bare")).await?;
     let bare = bare.becomes(initialised()).await?;
     let machine = cx.machine(machine("a")).await?;
-    let keys = [L_ZONE, B_ZONE, L_REGION, B_REGION, L_TYPE, B_TYPE];
-    let plan = keys.iter().fold(machine.node(), |plan, key| plan.label(key, "wrong"));
+    let labels = expected_labels(&machine.as_reported());
+    let plan = labels.iter().fold(machine.node(), |plan, (key, _)| plan.label(key, "wrong"));
     let node = cx.node(plan).await?;
     let seen = node.becomes(initialised()).await?;
     let kind = machine.instance().instance_type;
@@ -118,6 +131,7 @@ async fn overwrites_at_initialisation(cx: &CheckCx) -> Verdict {
 
 async fn repairs_drift(cx: &CheckCx) -> Verdict {
     let (machine, node) = registered(cx, machine("a")).await?;
+    let limit = if cx.framework_has(30) { cx.limits().watch() } else { cx.limits().refresh() };
     let seen = node.becomes(initialised()).await?;
     let kind = machine.instance().instance_type;
     node.has_shown(&Some(seen.clone()), has_labels(vec![(B_TYPE, kind)]))?;
@@ -129,7 +143,7 @@ async fn repairs_drift(cx: &CheckCx) -> Verdict {
             node.label(key, edit).await?;
             let reset = has_labels(vec![(key, value.clone())]);
             let edited = edit.map_or("was removed".to_owned(), |to| format!("became {to}"));
-            node.becomes(reset).when(format!("after it {edited}, as {beta} says")).await?;
+            node.becomes(reset).within(limit).when(format!("after it {edited}, as {beta} says")).await?;
         }
     }
     Ok(())

@@ -253,7 +253,7 @@ async fn initialises_atomically(cx: &CheckCx) -> Verdict {
         return Err(Stop::Error("the watch's history lost the version without the taint".to_owned()));
     };
     let claim = "has everything the cloud supplies in the first version without the taint";
-    node.has_shown(&Some(version.object.clone()), initialised_as(claim, &machine.instance()))
+    node.has_shown(&Some(version.object.clone()), initialised_as(claim, &machine.as_reported()))
 }
 
 /// Between two Nodes that join, so that of three one joins early in whichever period of ten seconds: addresses that come
@@ -322,7 +322,7 @@ async fn prefers_provider_id(cx: &CheckCx) -> Verdict {
     let node = cx.node(right.node().named(&name).provider_id(&right.provider_id())).await?;
     let seen = node.becomes(initialised()).await?;
     let claim = "is initialised from the machine its providerID names";
-    node.has_shown(&Some(seen), initialised_as(claim, &right.instance()))
+    node.has_shown(&Some(seen), initialised_as(claim, &right.as_reported()))
 }
 
 /// No taint and all of these addresses; yields the Node.
@@ -337,7 +337,7 @@ async fn reinitialises_idempotently(cx: &CheckCx) -> Verdict {
     let machine = cx.machine(machine("a")).await?;
     let own = machine.node().label("example.com/own", "kept").annotation("example.com/own", "kept");
     let node = cx.node(own).await?;
-    let instance = machine.instance();
+    let instance = machine.as_reported();
     let mut whole = node_with(&instance.addresses, &instance.name);
     cx.in_reported_order(&mut whole, &[]);
     let limit = cx.limits().watch() + cx.limits().addresses_after_taint();

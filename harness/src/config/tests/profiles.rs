@@ -110,7 +110,7 @@ fn unknown_capabilities() {
     );
     check_whole(
         &format!("{base}capabilities: {{instances: v2, snapshots: true}}\n"),
-        "profile.yaml:5: capabilities.snapshots: unknown key; known here: instances, zones, loadBalancer, routes, clusters, \
+        "profile.yaml:5: capabilities.snapshots: unknown key; known here: instances, shutdown, zones, loadBalancer, targets, routes, clusters, \
          additionalLabels, ipMode, dualStack, protocols, affinity, sourceRanges, sharedLB, leaderElection",
     );
     check_whole(
@@ -215,8 +215,10 @@ fn what_a_short_profile_means() {
         profile.declares(),
         BTreeSet::from([
             Capability::Instances,
+            Capability::Shutdown,
             Capability::Zones,
             Capability::LoadBalancer,
+            Capability::NodeTargets,
             Capability::LeaderElection,
             Capability::SecurePort,
         ])

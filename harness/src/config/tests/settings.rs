@@ -87,7 +87,7 @@ fn options_and_the_environment_are_told_apart() {
     let select = SelectKeys { skip: Some(vec!["HA-*".into()]), quick: Some(true), ..SelectKeys::default() };
     let limits = LimitKeys { scale: Some(3.0), ..LimitKeys::default() };
     let typed = RunFile { select, limits, jobs: Some(4), ..RunFile::default() };
-    let given = Given { environment, typed };
+    let given = Given { environment, typed, ..Given::default() };
     let settings = plan(&Source::Defaults, given.clone()).expect("a plan").settings;
     let told = |name: &str| {
         let (value, from, _) = of(&settings, name);

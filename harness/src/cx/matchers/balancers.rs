@@ -1,6 +1,6 @@
 //! What the cloud holds for one Service.
 
-use crate::cloud::{Inventory, LbState, LoadBalancer};
+use crate::cloud::{Instance, Inventory, LbState, LoadBalancer};
 use crate::probe::{Matcher, Seen, holds, matcher};
 
 /// Exactly one load balancer, in service and with an address; yields it.
@@ -44,6 +44,14 @@ pub fn no_other_than(
         _ => Seen::NotYet(String::new()),
     })
     .expecting(expected)
+}
+
+/// Whether a load balancer sends traffic to a machine: by its id, or by an address of it.
+pub fn targets(lb: &LoadBalancer, machine: &Instance) -> bool {
+    let names = |backend: &String| {
+        *backend == machine.id || machine.addresses.iter().any(|address| address.address == *backend)
+    };
+    lb.backends.iter().any(names)
 }
 
 /// Nothing at all.

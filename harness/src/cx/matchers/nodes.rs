@@ -7,6 +7,7 @@ use crate::k8s::{
 };
 use crate::probe::{Matcher, Seen, holds, matcher};
 use k8s_openapi::api::core::v1::Node;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 type MaybeNode = Option<Arc<Node>>;
@@ -42,10 +43,21 @@ pub fn untouched() -> Matcher<MaybeNode> {
     ))
 }
 
-/// Its addresses are exactly these, in this order.
+/// Its addresses are exactly these, in this order. IPs are compared by value: how they are spelt is the provider's choice.
 pub fn has_addresses(wanted: Vec<(String, String)>) -> Matcher<MaybeNode> {
     let claim = format!("has the addresses {}", show_addresses(&wanted));
-    holds(claim, move |node: &MaybeNode| node.as_ref().is_some_and(|n| addresses(n) == wanted))
+    let wanted = by_value(wanted);
+    holds(claim, move |node: &MaybeNode| node.as_ref().is_some_and(|n| by_value(addresses(n)) == wanted))
+}
+
+/// With every IP in its canonical spelling.
+fn by_value(mut addresses: Vec<(String, String)>) -> Vec<(String, String)> {
+    for (_, address) in &mut addresses {
+        if let Ok(ip) = address.parse::<IpAddr>() {
+            *address = ip.to_string();
+        }
+    }
+    addresses
 }
 
 /// Zone, region and type labels of both generations, as the machine says; none for what the cloud leaves empty.

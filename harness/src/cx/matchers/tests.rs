@@ -80,6 +80,18 @@ fn one_active_balancer() {
 }
 
 #[test]
+fn a_balancer_targets_a_machine_by_its_id_or_by_an_address() {
+    let machine = Instance {
+        addresses: vec![crate::cloud::Address { kind: "InternalIP".into(), address: "100.64.0.1".into() }],
+        ..instance()
+    };
+    let with = |backend: &str| LoadBalancer { backends: vec![backend.to_owned()], ..balancer("a", "u") };
+    assert!(targets(&with("i-1"), &machine) && targets(&with("100.64.0.1"), &machine));
+    assert!(!targets(&with("i-2"), &machine) && !targets(&with("100.64.0.2"), &machine));
+    assert!(!targets(&balancer("a", "u"), &machine));
+}
+
+#[test]
 fn the_same_balancer() {
     let lb = balancer("a", "u");
     let same = no_other_than(&lb, "has a backend", |held| !held.load_balancers[0].backends.is_empty());
@@ -128,10 +140,31 @@ fn what_a_service_publishes() {
     for other in [of(&[]), of(&["203.0.113.2"]), of(&["203.0.113.1", "203.0.113.2"]), None] {
         no(&publishes(&lb), &other);
     }
-    no(&publishes(&LoadBalancer { addresses: vec![], ..lb }), &of(&[]));
+    no(&publishes(&LoadBalancer { addresses: vec![], ..lb.clone() }), &of(&[]));
     yes(&publishes_nothing(), &of(&[]));
     no(&publishes_nothing(), &of(&["203.0.113.1"]));
     no(&publishes_nothing(), &None);
+}
+
+#[test]
+fn a_service_may_publish_some_of_its_balancers_addresses_in_any_order() {
+    let of = |ingress: serde_json::Value| service(json!({"status": {"loadBalancer": {"ingress": ingress}}}));
+    let address = |ip: &str, hostname: Option<&str>| LbAddress {
+        ip: Some(ip.parse().expect("an address")),
+        hostname: hostname.map(str::to_owned),
+    };
+    let addresses = vec![address("203.0.113.1", Some("lb.example")), address("2001:db8::1", None)];
+    let lb = publishes(&LoadBalancer { addresses, ..balancer("a", "u") });
+    let (v4, v6, name) =
+        (json!({"ip": "203.0.113.1"}), json!({"ip": "2001:db8::1"}), json!({"hostname": "lb.example"}));
+    let both = json!({"ip": "203.0.113.1", "hostname": "lb.example"});
+    for right in [json!([v4]), json!([v6, v4]), json!([name]), json!([both, v6])] {
+        yes(&lb, &of(right));
+    }
+    let crossed = json!({"ip": "2001:db8::1", "hostname": "lb.example"});
+    for wrong in [json!([v4, v4]), json!([v4, {"ip": "203.0.113.2"}]), json!([crossed]), json!([{}])] {
+        no(&lb, &of(wrong));
+    }
 }
 
 fn instance() -> Instance {
@@ -203,4 +236,7 @@ fn a_nodes_addresses_in_order() {
     for other in [of(&["b", "a"]), of(&["a"]), of(&["a", "b", "c"]), None] {
         no(&wanted(), &other);
     }
+    let spelt = has_addresses(vec![pair("2001:db8:0:0:0:0:0:a")]);
+    yes(&spelt, &of(&["2001:db8::a"]));
+    no(&spelt, &of(&["2001:db8::b"]));
 }

@@ -1,15 +1,17 @@
-//! `controls`: proves that the checks bite. Every MUST check must fail with no CCM at all, and each
-//! mutant of the reference CCM must be caught by the checks named for it.
+//! `controls`: proves that the checks bite, and that they bite nobody else. Every MUST check must fail with no CCM at all,
+//! each mutant of the reference CCM must be noticed by the checks named for it, and no check may fail on a stranger: a CCM
+//! that is right in an unusual way.
+
+mod list;
+mod work;
 
 use super::arguments::ControlOptions;
 use super::given::planned;
-use crate::check::{Level, chain};
+use crate::check::chain;
 use crate::cluster::facts;
-use crate::config::{Choice, Keep, Offer, RunFile, RunPlan, Source, yaml};
+use crate::config::{Given, Keep, Offer, Problems, RunFile, RunPlan, Source, plan};
 use crate::cx::Suite;
 use crate::events::{EVENTS_FILE, Events};
-use crate::files;
-use crate::ledger::{Entry, Outcome};
 use crate::report::exit;
 use crate::run::{
     INTERRUPTED, Planned, Quiet, end_run, judge_subject, open, plan_checks, refuse, watch_signals,
@@ -17,39 +19,64 @@ use crate::run::{
 };
 use crate::session::up::{Environment, Leave, Prepared};
 use crate::session::{RunDir, Session, settle};
-use serde::Deserialize;
-use std::collections::{BTreeSet, VecDeque};
+use serde_json::json;
+use std::collections::VecDeque;
+use std::fmt;
 use std::process::ExitCode;
 use std::slice::from_ref;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 use tokio::runtime::{Handle, Runtime};
 use tokio_util::sync::CancellationToken;
+use work::{Expected, Work};
 
 /// The profile whose image has the mutants compiled in.
 const MUTANTS: &str = "mutants";
+/// The variable that makes its CCM a stranger; unlike a flag it is in the manifests as shipped, too.
+const STRANGER_VARIABLE: &str = "REFERENCE_CCM_STRANGER";
 
-/// One line of `mutants.yaml`.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Control {
-    mutant: String,
-    checks: Vec<String>,
+/// How many were as they should be, of those that were judged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Tally {
+    noticed: usize,
+    mutants: usize,
+    passed: usize,
+    strangers: usize,
 }
 
-/// What became of one control.
-struct Judged {
-    subject: String,
-    missed: Vec<String>,
-    checks: usize,
-    seconds: f64,
+impl Tally {
+    fn add(&mut self, other: Tally) {
+        self.noticed += other.noticed;
+        self.mutants += other.mutants;
+        self.passed += other.passed;
+        self.strangers += other.strangers;
+    }
+
+    fn count(&mut self, expected: Expected, as_expected: bool) {
+        let (all, good) = match expected {
+            Expected::Failure => (&mut self.mutants, &mut self.noticed),
+            Expected::NoFailure => (&mut self.strangers, &mut self.passed),
+        };
+        *all += 1;
+        *good += usize::from(as_expected);
+    }
+
+    fn is_good(&self) -> bool {
+        self.noticed == self.mutants && self.passed == self.strangers
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Tally { noticed, mutants, passed, strangers } = self;
+        write!(f, "{noticed} of {mutants} mutants noticed, {passed} of {strangers} strangers passed")
+    }
 }
 
 pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> ExitCode {
-    let overrides = |profile: &str| RunFile { profile: Some(profile.to_owned()), ..options.overrides() };
     let (with_mutants, with_nothing) = match (
-        planned(&Source::Defaults, overrides(MUTANTS)),
-        planned(&Source::Defaults, overrides(crate::config::NULL_PROFILE)),
+        planned(&Source::Defaults, overrides(options, MUTANTS)),
+        planned(&Source::Defaults, overrides(options, crate::config::NULL_PROFILE)),
     ) {
         (Ok(with_mutants), Ok(with_nothing)) => (with_mutants, with_nothing),
         (Err(code), _) | (_, Err(code)) => return code,
@@ -72,8 +99,7 @@ pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> Ex
     let (with_mutants, chosen) = runtime.block_on(settle(with_mutants));
     let with_nothing = with_nothing.on(with_mutants.cluster.clone());
     chosen.iter().for_each(|chosen| events.say(chosen));
-    let list = read_controls(options);
-    let work = match list.and_then(|list| work(&list, options, &with_mutants, &with_nothing, &everything)) {
+    let work = match work(suites, options, &with_mutants, &with_nothing, &everything) {
         Ok(work) => work,
         Err(why) => {
             events.say(format!("error: {why}"));
@@ -92,7 +118,7 @@ pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> Ex
         events: &events,
         cancel: &cancel,
     };
-    let outcomes: Vec<Result<(usize, usize), String>> = std::thread::scope(|scope| {
+    let outcomes: Vec<Result<Tally, String>> = std::thread::scope(|scope| {
         let running: Vec<_> = (1..)
             .take(beside)
             .map(|lane| {
@@ -102,60 +128,64 @@ pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> Ex
             .collect();
         running.into_iter().filter_map(|bench| bench.join().ok()).collect()
     });
-    let (mut caught, mut judged) = (0, 0);
+    let mut tally = Tally::default();
     for outcome in outcomes {
         match outcome {
-            Ok((yes, all)) => (caught, judged) = (caught + yes, judged + all),
+            Ok(one) => tally.add(one),
             Err(why) => {
                 events.say(format!("error: {why}"));
                 return ExitCode::from(exit::ENVIRONMENT);
             }
         }
     }
-    events.say(format!("{caught} of {judged} controls caught in {:.0} s", began.elapsed().as_secs_f64()));
+    events.say(format!("{tally} in {:.0} s", began.elapsed().as_secs_f64()));
     if cancel.is_cancelled() {
         return ExitCode::from(INTERRUPTED);
     }
-    ExitCode::from(if caught == judged { exit::CONFORMANT } else { exit::NOT_CONFORMANT })
+    ExitCode::from(if tally.is_good() { exit::CONFORMANT } else { exit::NOT_CONFORMANT })
 }
 
-/// A broken CCM, and the checks that must notice.
-struct Work {
-    subject: String,
-    plan: RunPlan,
-    checks: BTreeSet<String>,
-}
-
-/// Everything to be judged, the longest first: no CCM at all, then each mutant.
+/// Everything to be judged, what takes longest first: strangers, no CCM at all, then each mutant.
 fn work(
-    list: &[Control],
+    suites: &'static [Suite],
     options: &ControlOptions,
     with_mutants: &RunPlan,
     with_nothing: &RunPlan,
     everything: &[Planned],
 ) -> Result<Vec<Work>, String> {
-    let binding = |p: &&Planned| p.choice == Choice::Selected && p.level == Level::Must;
-    let musts: BTreeSet<String> = everything.iter().filter(binding).map(|p| p.check.id.to_string()).collect();
+    let all = options.mutant.is_empty() && options.stranger.is_empty();
     let mut work = Vec::new();
-    if options.mutant.is_empty() {
-        let plan = RunPlan { output: with_mutants.output.join("no-ccm"), ..with_nothing.clone() };
-        work.push(Work { subject: "no CCM".to_owned(), plan, checks: musts.clone() });
-    }
-    for control in list {
-        if let Some(unknown) =
-            control.checks.iter().find(|id| !everything.iter().any(|p| p.check.id.is_named(id)))
-        {
-            return Err(format!("mutant {}: no check {unknown}", control.mutant));
+    if all || !options.stranger.is_empty() {
+        for one in list::strangers(&options.stranger)? {
+            let text = |problems: Problems| format!("stranger {}: {problems}", one.stranger);
+            let mut over = one.profile.clone();
+            if !one.as_is {
+                over.insert("environment".to_owned(), json!({STRANGER_VARIABLE: one.stranger}));
+            }
+            let typed = overrides(options, MUTANTS);
+            let given = Given { typed, over_profile: over, ..Given::default() };
+            let mut plan = plan(&Source::Defaults, given).map_err(text)?.on(with_mutants.cluster.clone());
+            plan.output = plan.output.join(&one.stranger);
+            let offer = Offer::declared(&plan.profile);
+            let planned = plan_checks(suites, &plan, &offer).map_err(text)?;
+            work.push(Work::of_stranger(&one, plan, &planned)?);
         }
-        let mut plan = with_mutants.clone();
-        plan.profile.extra_arguments.push(format!("--mutant={}", control.mutant));
-        plan.output = plan.output.join(&control.mutant);
-        let named = |p: &&Planned| control.checks.iter().any(|id| p.check.id.is_named(id));
-        let named = everything.iter().filter(binding).filter(named).map(|p| p.check.id.to_string());
-        let checks = named.collect();
-        work.push(Work { subject: control.mutant.clone(), plan, checks });
+    }
+    if all || options.mutant == [list::ALL] {
+        let plan = RunPlan { output: with_mutants.output.join("no-ccm"), ..with_nothing.clone() };
+        work.push(Work::of_nothing(plan, everything));
+    }
+    if all || !options.mutant.is_empty() {
+        for control in list::mutants(&options.mutant)? {
+            work.push(Work::of_mutant(&control, with_mutants, everything)?);
+        }
     }
     Ok(work)
+}
+
+/// What was typed, for the profile of that name.
+fn overrides(options: &ControlOptions, profile: &str) -> RunFile {
+    RunFile { profile: Some(profile.to_owned()), ..options.overrides() }
 }
 
 /// What the environments that work side by side share.
@@ -170,8 +200,8 @@ struct Benches<'a> {
 }
 
 impl Benches<'_> {
-    /// Brings one environment up and judges in it as long as there is work; how many were caught, and how many judged.
-    fn judge(&self, lane: u32) -> Result<(usize, usize), String> {
+    /// Brings one environment up and judges in it as long as there is work.
+    fn judge(&self, lane: u32) -> Result<Tally, String> {
         let mut environment = Environment::new(self.prepared.clone(), lane);
         let outcome = self.judge_in(&mut environment);
         let leave = if self.plan.keep == Keep::Always { Leave::Everything } else { Leave::Nothing };
@@ -185,26 +215,24 @@ impl Benches<'_> {
         outcome
     }
 
-    fn judge_in(&self, environment: &mut Environment) -> Result<(usize, usize), String> {
+    fn judge_in(&self, environment: &mut Environment) -> Result<Tally, String> {
+        let mut tally = Tally::default();
         if self.queue().is_empty() {
-            return Ok((0, 0));
+            return Ok(tally);
         }
         let up = environment.up(self.events, self.cancel);
         let first = self.handle.block_on(up).map_err(|error| chain(&error))?;
-        let (mut caught, mut judged) = (0, 0);
         while !self.cancel.is_cancelled() {
             let Some(work) = self.queue().pop_front() else { break };
-            let verdict = self.judge_one(&first, work)?;
-            self.events.say(show(&verdict));
-            judged += 1;
-            caught += usize::from(verdict.missed.is_empty());
+            let expected = work.expected;
+            tally.count(expected, self.judge_one(&first, work)?);
         }
-        Ok((caught, judged))
+        Ok(tally)
     }
 
-    /// Judges one broken CCM as a run of its own in the environment of `first`; checks that do not fail are missed.
-    fn judge_one(&self, first: &Session, work: Work) -> Result<Judged, String> {
-        let Work { subject, plan, checks } = work;
+    /// Judges one CCM as a run of its own in the environment of `first`; whether that is as it should be.
+    fn judge_one(&self, first: &Session, work: Work) -> Result<bool, String> {
+        let Work { subject, plan, expected, checks, cloud, jobs } = work;
         let began = Instant::now();
         std::fs::create_dir_all(&plan.output).map_err(|e| format!("{}: {e}", plan.output.display()))?;
         let file = plan.output.join(EVENTS_FILE);
@@ -221,52 +249,22 @@ impl Benches<'_> {
         let session = Arc::new(self.handle.block_on(joining).map_err(|error| chain(&error))?);
         // Whatever the one before left, and whether or not it had come up.
         self.handle.block_on(session.forget_ccm()).map_err(|error| chain(&error))?;
-        let mut quiet = Quiet { wanted: |id: &str| checks.contains(id) };
+        let usual = self.handle.block_on(first.cloud().settings()).map_err(|error| chain(&error))?;
+        self.handle.block_on(first.cloud().change_settings(&cloud)).map_err(|error| chain(&error))?;
+        let mut quiet = Quiet { wanted: |id: &str| checks.contains(id), at_once: jobs };
         judge_subject(self.suites, from_ref(&session), "ccm-conformance controls", &mut quiet, self.handle)
             .map_err(|problems| problems.to_string())?;
         self.handle.block_on(session.forget_ccm()).map_err(|error| chain(&error))?;
+        self.handle.block_on(first.cloud().change_settings(&usual)).map_err(|error| chain(&error))?;
         let ledger = end_run(&events);
         write_reports(&output, &ledger, &Events::unrecorded(Vec::new()));
         let judged = ledger.entries.iter().filter(|entry| checks.contains(&entry.id));
-        let missed = judged.filter_map(miss).collect();
-        Ok(Judged { subject, missed, checks: checks.len(), seconds: began.elapsed().as_secs_f64() })
+        let objections: Vec<String> = judged.filter_map(|entry| expected.objection(entry)).collect();
+        self.events.say(expected.show(&subject, checks.len(), &objections, began.elapsed().as_secs_f64()));
+        Ok(objections.is_empty())
     }
 
     fn queue(&self) -> MutexGuard<'_, VecDeque<Work>> {
         self.queue.lock().expect("no holder of this lock panics")
-    }
-}
-
-fn read_controls(options: &ControlOptions) -> Result<Vec<Control>, String> {
-    let path = files::built_in("mutants/mutants.yaml");
-    let text = files::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let mut list: Vec<Control> = yaml::from_str(&text, &path).map_err(|error| chain(&error))?;
-    if let Some(unknown) = options.mutant.iter().find(|m| list.iter().all(|c| c.mutant != **m)) {
-        return Err(format!("no mutant {unknown} in {}", path.display()));
-    }
-    list.retain(|control| options.mutant.is_empty() || options.mutant.contains(&control.mutant));
-    Ok(list)
-}
-
-/// Why an entry is no catch: only a failure is one.
-fn miss(entry: &Entry) -> Option<String> {
-    match &entry.outcome {
-        Outcome::Fail { .. } => None,
-        Outcome::Skip { detail, .. } => Some(format!("{} was not judged: {detail}", entry.id)),
-        Outcome::Pass => Some(format!("{} passes", entry.id)),
-        Outcome::Blocked { by, .. } => Some(format!("{} was blocked by {by}", entry.id)),
-        Outcome::Error { message } => {
-            let first = message.lines().next().unwrap_or_default();
-            Some(format!("{}: environment error: {first}", entry.id))
-        }
-    }
-}
-
-fn show(verdict: &Judged) -> String {
-    let Judged { subject, missed, checks, seconds } = verdict;
-    if missed.is_empty() {
-        format!("  caught  {subject:<10} by {checks} of {checks} checks in {seconds:.1} s")
-    } else {
-        format!("  MISSED  {subject:<10} {} of {checks} checks: {}", missed.len(), missed.join("; "))
     }
 }

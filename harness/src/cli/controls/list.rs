@@ -1,0 +1,131 @@
+//! The lists of mutants and strangers, as they are written.
+
+use crate::check::{CheckId, row_of};
+use crate::cloud::Settings;
+use crate::config::yaml;
+use crate::files;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+/// One line of `mutants.yaml`: a CCM that is wrong, and who must notice.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Mutant {
+    pub(super) mutant: String,
+    /// Checks, or contract rows for all of their claims.
+    pub(super) checks: Vec<String>,
+}
+
+/// An entry of `strangers.yaml`: a CCM that is right in an unusual way.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Stranger {
+    pub(super) stranger: String,
+    /// What it does otherwise.
+    pub(super) what: String,
+    /// Whether its program is the reference CCM as it is: only what its profile and its cloud say is otherwise.
+    #[serde(default)]
+    pub(super) as_is: bool,
+    /// What its profile says otherwise.
+    #[serde(default)]
+    pub(super) profile: Map<String, Value>,
+    /// How its cloud is.
+    #[serde(default)]
+    pub(super) cloud: Settings,
+    /// How many checks run side by side.
+    pub(super) jobs: Option<u32>,
+    /// Suites, contract rows or their beginnings, checks; all when empty.
+    #[serde(default)]
+    pub(super) checks: Vec<String>,
+}
+
+impl Stranger {
+    /// Whether a check of that suite is one of those it is sent through.
+    pub(super) fn meets(&self, suite: &str, check: CheckId) -> bool {
+        let row = row_of(check.as_str());
+        let begins = |name: &str| row.strip_prefix(name).is_some_and(|rest| rest.starts_with('-'));
+        self.checks.is_empty()
+            || self.checks.iter().any(|name| name == suite || check.is_named(name) || begins(name))
+    }
+}
+
+/// The choice of a whole list.
+pub(super) const ALL: &str = "all";
+
+/// Those of `mutants.yaml` that were chosen; all without a choice.
+///
+/// # Errors
+/// A choice that is not in the list.
+pub(super) fn mutants(chosen: &[String]) -> Result<Vec<Mutant>, String> {
+    chosen_of("mutants/mutants.yaml", "mutant", chosen, |one: &Mutant| &one.mutant)
+}
+
+/// Those of `strangers.yaml` that were chosen; all without a choice.
+///
+/// # Errors
+/// A choice that is not in the list.
+pub(super) fn strangers(chosen: &[String]) -> Result<Vec<Stranger>, String> {
+    chosen_of("mutants/strangers.yaml", "stranger", chosen, |one: &Stranger| &one.stranger)
+}
+
+fn chosen_of<T: DeserializeOwned>(
+    name: &str,
+    kind: &str,
+    chosen: &[String],
+    id: impl Fn(&T) -> &String,
+) -> Result<Vec<T>, String> {
+    let path = files::built_in(name);
+    let text = files::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let mut list: Vec<T> = yaml::from_str(&text, &path).map_err(|error| crate::check::chain(&error))?;
+    if chosen.is_empty() || chosen == [ALL] {
+        return Ok(list);
+    }
+    if let Some(unknown) = chosen.iter().find(|wanted| list.iter().all(|one| id(one) != *wanted)) {
+        return Err(format!("no {kind} {unknown} in {}", path.display()));
+    }
+    list.retain(|one| chosen.contains(id(one)));
+    Ok(list)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_lists_can_be_read_and_name_nobody_twice() {
+        let mutants = mutants(&[]).expect("mutants");
+        let strangers = strangers(&[]).expect("strangers");
+        let names: Vec<&String> =
+            mutants.iter().map(|one| &one.mutant).chain(strangers.iter().map(|one| &one.stranger)).collect();
+        let distinct: std::collections::BTreeSet<&&String> = names.iter().collect();
+        assert_eq!(distinct.len(), names.len());
+        assert!(strangers.iter().all(|one| !one.what.is_empty()));
+        let refused = super::strangers(&["S-NOBODY".to_owned()]).expect_err("no such stranger");
+        assert_eq!(refused, "no stranger S-NOBODY in built-in:mutants/strangers.yaml");
+        let all = super::strangers(&[ALL.to_owned()]).expect("strangers");
+        assert_eq!(all.len(), strangers.len());
+        let one = super::strangers(&[strangers[0].stranger.clone()]).expect("strangers");
+        assert_eq!(one.len(), 1);
+    }
+
+    #[test]
+    fn a_stranger_meets_suites_rows_and_the_rows_that_begin_so() {
+        let of = |checks: &[&str]| Stranger {
+            stranger: "S".to_owned(),
+            what: "w".to_owned(),
+            as_is: false,
+            profile: Map::new(),
+            cloud: Settings::default(),
+            jobs: None,
+            checks: checks.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        let check = CheckId::of_claim("SVC-UPD-01", "port");
+        for names in [&[][..], &["suite"], &["SVC-UPD-01"], &["SVC-UPD-01.port"], &["SVC-UPD"], &["SVC"]] {
+            assert!(of(names).meets("suite", check), "{names:?}");
+        }
+        for names in [&["other"][..], &["SVC-UPD-0"], &["SVC-UPD-02"], &["SV"], &["SVC-UPD-01.affinity"]] {
+            assert!(!of(names).meets("suite", check), "{names:?}");
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! What is judged, and when a judgement is as it should be.
+
+use super::list::{Mutant, Stranger};
+use crate::check::Level;
+use crate::cloud::Settings;
+use crate::config::{Choice, RunPlan};
+use crate::ledger::{Entry, Outcome};
+use crate::run::Planned;
+use std::collections::BTreeSet;
+
+/// How checks must end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Expected {
+    /// They fail: the CCM is wrong, or there is none.
+    Failure,
+    /// None of them fails: the CCM is right.
+    NoFailure,
+}
+
+/// A CCM to be judged.
+pub(super) struct Work {
+    pub(super) subject: String,
+    pub(super) plan: RunPlan,
+    pub(super) expected: Expected,
+    /// The checks it is judged by.
+    pub(super) checks: BTreeSet<String>,
+    /// How the cloud is meanwhile.
+    pub(super) cloud: Settings,
+    /// Checks that run side by side.
+    pub(super) jobs: Option<u32>,
+}
+
+/// Whether a check binds the CCM as a MUST.
+fn binds(planned: &&Planned) -> bool {
+    planned.choice == Choice::Selected && planned.level == Level::Must
+}
+
+impl Work {
+    /// No CCM at all, by every MUST of `everything`.
+    pub(super) fn of_nothing(plan: RunPlan, everything: &[Planned]) -> Work {
+        let checks = everything.iter().filter(binds).map(|p| p.check.id.to_string()).collect();
+        let (subject, expected, cloud) = ("no CCM".to_owned(), Expected::Failure, Settings::default());
+        Work { subject, plan, expected, checks, cloud, jobs: None }
+    }
+
+    /// A mutant, by the MUSTs named for it.
+    ///
+    /// # Errors
+    /// When there is no check of a name.
+    pub(super) fn of_mutant(
+        control: &Mutant,
+        plan: &RunPlan,
+        everything: &[Planned],
+    ) -> Result<Work, String> {
+        let Mutant { mutant, checks } = control;
+        if let Some(unknown) = checks.iter().find(|id| !everything.iter().any(|p| p.check.id.is_named(id))) {
+            return Err(format!("mutant {mutant}: no check {unknown}"));
+        }
+        let mut plan = plan.clone();
+        plan.profile.extra_arguments.push(format!("--mutant={mutant}"));
+        plan.output = plan.output.join(mutant);
+        let named = |p: &&Planned| checks.iter().any(|id| p.check.id.is_named(id));
+        let named = everything.iter().filter(binds).filter(named).map(|p| p.check.id.to_string());
+        let (expected, cloud) = (Expected::Failure, Settings::default());
+        Ok(Work { subject: mutant.clone(), plan, expected, checks: named.collect(), cloud, jobs: None })
+    }
+
+    /// A stranger with the plan of its profile, by all of `everything` that it meets.
+    ///
+    /// # Errors
+    /// When it meets none.
+    pub(super) fn of_stranger(one: &Stranger, plan: RunPlan, everything: &[Planned]) -> Result<Work, String> {
+        let met = everything.iter().filter(|p| p.choice == Choice::Selected);
+        let met = met.filter(|p| one.meets(p.suite, p.check.id)).map(|p| p.check.id.to_string());
+        let checks: BTreeSet<String> = met.collect();
+        if checks.is_empty() {
+            return Err(format!("stranger {}: no check applies to it", one.stranger));
+        }
+        let (subject, expected) = (format!("{} ({})", one.stranger, one.what), Expected::NoFailure);
+        Ok(Work { subject, plan, expected, checks, cloud: one.cloud.clone(), jobs: one.jobs })
+    }
+}
+
+impl Expected {
+    /// Why an entry is not as expected. Where a failure is expected only a failure will do; a right CCM fails nothing that
+    /// binds it, and meets no trouble of the machinery.
+    pub(super) fn objection(self, entry: &Entry) -> Option<String> {
+        let Entry { id, outcome, level, .. } = entry;
+        match (self, outcome) {
+            (Expected::Failure, Outcome::Fail { .. }) => None,
+            (Expected::Failure, Outcome::Skip { detail, .. }) => {
+                Some(format!("{id} was not judged: {detail}"))
+            }
+            (Expected::Failure, Outcome::Pass) => Some(format!("{id} passes")),
+            (Expected::Failure, Outcome::Blocked { by, .. }) => Some(format!("{id} was blocked by {by}")),
+            (Expected::NoFailure, Outcome::Blocked { by, message }) => {
+                Some(format!("{id}: blocked by {by}\n      {}", message.lines().next().unwrap_or_default()))
+            }
+            (Expected::Failure, Outcome::Error { message }) => {
+                let first = message.lines().next().unwrap_or_default();
+                Some(format!("{id}: environment error: {first}"))
+            }
+            (Expected::NoFailure, Outcome::Pass | Outcome::Skip { .. }) => None,
+            (Expected::NoFailure, Outcome::Fail { .. }) if *level == Level::Info => None,
+            (Expected::NoFailure, Outcome::Fail { message }) => {
+                let lines: Vec<&str> = message.lines().take(5).collect();
+                Some(format!("{id}\n      {}", lines.join("\n      ")))
+            }
+            (Expected::NoFailure, Outcome::Error { message }) => {
+                let words: String = message.lines().next().unwrap_or_default().chars().take(400).collect();
+                Some(format!("{id}: environment error\n      {words}"))
+            }
+        }
+    }
+
+    /// What became of a subject, in words.
+    pub(super) fn show(self, subject: &str, checks: usize, objections: &[String], seconds: f64) -> String {
+        match (self, objections) {
+            (Expected::Failure, []) => {
+                format!("  noticed {subject:<10} by {checks} of {checks} checks in {seconds:.1} s")
+            }
+            (Expected::Failure, missed) => {
+                format!("  MISSED  {subject:<10} {} of {checks} checks: {}", missed.len(), missed.join("; "))
+            }
+            (Expected::NoFailure, []) => {
+                format!("  passed  {subject}: {checks} of {checks} checks in {seconds:.1} s")
+            }
+            (Expected::NoFailure, alarms) => format!(
+                "  FALSE ALARM about {subject}: {} of {checks} checks in {seconds:.1} s\n    {}",
+                alarms.len(),
+                alarms.join("\n    ")
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::Sharing;
+    use crate::ledger::SkipReason;
+
+    fn entry(level: Level, outcome: Outcome) -> Entry {
+        Entry {
+            id: "SVC-01".to_owned(),
+            suite: "suite".to_owned(),
+            title: "t".to_owned(),
+            level,
+            sharing: Sharing::Shared,
+            outcome,
+            duration_ms: 0,
+            budget_used_percent: None,
+            evidence: None,
+            started: String::new(),
+            facts: Default::default(),
+        }
+    }
+
+    #[test]
+    fn only_a_failure_notices_and_only_what_binds_is_an_alarm() {
+        let fail = || Outcome::Fail { message: "promise: p\nseen: s".to_owned() };
+        let error = || Outcome::Error { message: "no answer".to_owned() };
+        let skip = || Outcome::Skip { reason: SkipReason::NotObservable, detail: "no faults".to_owned() };
+        let objects = |expected: Expected, level, outcome| expected.objection(&entry(level, outcome));
+        let (wrong, right) = (Expected::Failure, Expected::NoFailure);
+        assert_eq!(objects(wrong, Level::Must, fail()), None);
+        assert_eq!(objects(wrong, Level::Must, Outcome::Pass).as_deref(), Some("SVC-01 passes"));
+        assert!(
+            objects(wrong, Level::Must, skip()).is_some() && objects(wrong, Level::Must, error()).is_some()
+        );
+        assert_eq!(objects(right, Level::Must, Outcome::Pass), None);
+        assert_eq!(objects(right, Level::Must, skip()), None);
+        assert_eq!(objects(right, Level::Info, fail()), None);
+        for level in [Level::Must, Level::Should] {
+            let alarm = objects(right, level, fail()).expect("an alarm");
+            assert_eq!(alarm, "SVC-01\n      promise: p\n      seen: s");
+        }
+        assert!(objects(right, Level::Info, error()).is_some());
+    }
+}
