@@ -10,10 +10,8 @@ const UNJUDGED: &[Capability] = &[
     Capability::Routes,
     Capability::DualStack,
     Capability::Clusters,
-    Capability::AdditionalLabels,
     Capability::IpMode,
     Capability::SharedLb,
-    Capability::Udp,
     Capability::Sctp,
     Capability::SecurePort,
 ];

@@ -23,14 +23,24 @@ pub struct GoldenCheck {
     /// Whether it binds CCMs of the framework only; for others a MUST is a SHOULD.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub framework: bool,
+    /// The minor version of the framework before which it is recorded and not judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<u32>,
     /// Its claim.
     pub title: String,
 }
 
 impl GoldenCheck {
-    /// How binding it is for a CCM that is, or is not, built on the framework.
-    pub fn level_for(&self, framework: bool) -> Level {
-        if self.framework && !framework && self.level == Level::Must { Level::Should } else { self.level }
+    /// How binding it is for a CCM built on this version of the framework (`1.36`), or on none.
+    pub fn level_for(&self, framework: Option<&str>) -> Level {
+        let minor = framework.and_then(|version| version.strip_prefix("1.")?.parse::<u32>().ok());
+        if self.since.is_some_and(|since| minor.is_some_and(|minor| minor < since)) {
+            Level::Info
+        } else if self.framework && framework.is_none() && self.level == Level::Must {
+            Level::Should
+        } else {
+            self.level
+        }
     }
 }
 

@@ -187,7 +187,7 @@ fn against_version(report: &Ledger, golden: Option<&Golden>, findings: &mut Vec<
             findings.push(Finding::AddedCheck(entry.id.clone(), version()));
             continue;
         };
-        let level = check.level_for(subject.framework_version.is_some());
+        let level = check.level_for(subject.framework_version.as_deref());
         if entry.level != level {
             let (level, is) = (level.to_string(), entry.level.to_string());
             findings.push(Finding::Level { id: entry.id.clone(), level, is });

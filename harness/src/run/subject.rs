@@ -2,7 +2,7 @@
 
 use super::planned::{Planned, framework_notes};
 use crate::ccm::{Form, fingerprint};
-use crate::check::Capability;
+use crate::check::{Before, Capability};
 use crate::cluster::{Fidelity, facts};
 use crate::config::{BACKEND, CLUSTERS, Choice, RunPlan, SELECT, declared_not_judged};
 use crate::cx::{Check, Suite};
@@ -99,6 +99,7 @@ pub fn golden(suites: &[Suite]) -> Golden {
         suite: suite.name.to_owned(),
         level: check.level,
         framework: check.framework_only,
+        since: check.since.filter(|since| since.before == Before::NotJudged).map(|since| since.minor),
         title: check.title.to_owned(),
     };
     Golden { version: env!("CARGO_PKG_VERSION").to_owned(), checks: checks.map(golden).collect() }

@@ -17,6 +17,7 @@ fn golden() -> Golden {
         suite: "one".to_owned(),
         level,
         framework,
+        since: framework.then_some(30),
         title: format!("what {id} claims"),
     };
     let checks = vec![
@@ -200,6 +201,17 @@ fn a_level_is_lower_for_a_ccm_that_is_not_of_the_framework() {
     let mut events = stream_of(Subject { framework_version: None, ..subject() });
     if let Payload::ChecksPlanned { checks } = &mut events[2].event {
         checks[1].level = Level::Should;
+    }
+    assert_eq!(said(&report_of(&events), &events, None), [""; 0]);
+}
+
+#[test]
+fn a_level_is_lower_for_a_ccm_of_a_framework_before_the_claim() {
+    let mut events = stream_of(Subject { framework_version: Some("1.29".to_owned()), ..subject() });
+    let report = report_of(&events);
+    refused(&said(&report, &events, None), "check A-02 is of level INFO, not MUST");
+    if let Payload::ChecksPlanned { checks } = &mut events[2].event {
+        checks[1].level = Level::Info;
     }
     assert_eq!(said(&report_of(&events), &events, None), [""; 0]);
 }
