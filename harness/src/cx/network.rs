@@ -1,6 +1,5 @@
 //! Addresses that are one check's own.
 
-use super::address;
 use crate::cloud::Address;
 
 /// How many checks of a cluster can run before their networks come round again.
@@ -36,7 +35,10 @@ impl Network {
     /// A private and a public address for a machine of the check, counted from 0.
     pub(super) fn addresses(self, machine: u8) -> Vec<Address> {
         let host = 100 + u32::from(machine) % 100;
-        let own = |kind, range: &str| address(kind, &self.address(&format!("{range}{host}")));
+        let own = |kind: &str, range: &str| Address {
+            kind: kind.to_owned(),
+            address: self.address(&format!("{range}{host}")),
+        };
         vec![own("InternalIP", "192.0.2."), own("ExternalIP", "198.51.100.")]
     }
 }

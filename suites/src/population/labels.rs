@@ -42,14 +42,16 @@ pub(super) const CHECKS: &[Check] = &[
         MODIFIERS,
         |cx| Box::pin(adds_the_clouds_labels(cx)),
     )
-    .needs(ADDITIONAL),
+    .needs(ADDITIONAL)
+    .since(30, "further labels of the cloud", Before::NotJudged),
     Check::must(
         "NODE-LBL-07",
         "further labels of the cloud in namespaces of Kubernetes are discarded",
         MODIFIERS,
         |cx| Box::pin(discards_reserved_labels(cx)),
     )
-    .needs(ADDITIONAL),
+    .needs(ADDITIONAL)
+    .since(30, "further labels of the cloud", Before::NotJudged),
     Check::must(
         "NODE-LBL-08",
         "a GA label that differs from its beta twin is reset to it",

@@ -196,7 +196,7 @@ async fn makes_label_values_valid(cx: &CheckCx) -> Verdict {
         let node = cx.node(machine.node()).await?;
         let kind = machine.instance().instance_type;
         let seen = node.becomes(initialised()).when(format!("though its instance type is {kind:?}")).await?;
-        let typeless = Instance { instance_type: String::new(), ..machine.instance() };
+        let typeless = Instance { instance_type: String::new(), ..machine.as_reported() };
         node.has_shown(
             &Some(seen),
             initialised_as("has everything else that the cloud supplies", &typeless),
