@@ -2,7 +2,7 @@
 
 use super::{CheckCx, Subject};
 use crate::check::{Stop, SubjectName, chain};
-use crate::cloud::{Entry, Inventory};
+use crate::cloud::{Entry, Instance, Inventory};
 use crate::events::{End, Fold};
 use crate::probe::{Matcher, Observed, Reach, ReadError, holds};
 use crate::session::Session;
@@ -91,14 +91,14 @@ impl Subject for Ends<'_> {
     }
 }
 
-/// What a cloud holds but for machines, and for routes to those that were there before the run: they stay as long as the
-/// Nodes do, and come back with them.
-fn for_services(inventory: &Inventory, before: &Inventory) -> Inventory {
+/// What a cloud holds but for machines, and for routes to those that are `there`: at the end of a run these are the Nodes'
+/// own, and their routes stay as long as they do.
+fn for_services(inventory: &Inventory, there: &[Instance]) -> Inventory {
     let mut inventory = inventory.clone();
     inventory.instances.clear();
     inventory.routes.retain(|route| {
         let target = route.target_instance.as_ref();
-        !target.is_some_and(|target| before.instances.iter().any(|machine| machine.id == *target))
+        !target.is_some_and(|target| there.iter().any(|machine| machine.id == *target))
     });
     inventory
 }
@@ -112,7 +112,7 @@ async fn left_in(lane: &Session, fold: &Fold) -> Result<Vec<String>, ReadError> 
         });
     };
     let now = lane.cloud().inventory().await.map_err(|error| ReadError::passing(chain(&error)))?;
-    let diff = for_services(before, before).diff(&for_services(&now, before));
+    let diff = for_services(before, &now.instances).diff(&for_services(&now, &now.instances));
     let owner = |id: &str| {
         let balancer = now.load_balancers.iter().find(|lb| lb.id == id).map(|lb| &lb.owner);
         let auxiliary = now.auxiliaries.iter().find(|aux| aux.id == id).map(|aux| &aux.owner);
@@ -172,11 +172,12 @@ mod tests {
     fn a_route_to_a_machine_of_the_run_may_stay_and_one_to_a_machine_of_a_check_may_not() {
         let machine =
             json!({"id": "real", "name": "real", "instance_type": "t", "addresses": [], "state": "running"});
-        let before = cloud(json!([machine]), json!([]));
+        // The Nodes' machines are made known to the cloud after the first look.
+        let before = cloud(json!([]), json!([]));
         let route =
             |id: &str, to: &str| json!({"id": id, "destination": "10.0.0.0/24", "target_instance": to});
         let now = cloud(json!([machine]), json!([route("r-1", "real"), route("r-2", "of-a-check")]));
-        let diff = for_services(&before, &before).diff(&for_services(&now, &before));
+        let diff = for_services(&before, &now.instances).diff(&for_services(&now, &now.instances));
         let added: Vec<&str> = diff.added.iter().map(|item| item.id.as_str()).collect();
         assert_eq!(added, ["r-2"]);
         assert!(diff.removed.is_empty() && diff.changed.is_empty());
