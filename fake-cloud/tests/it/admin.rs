@@ -170,10 +170,10 @@ async fn a_slow_cloud_lets_every_call_wait() {
     let cloud = TestCloud::start().await;
     cloud.set(Settings { latency_ms: Some(300), ..Settings::default() }).await;
     let began = std::time::Instant::now();
-    cloud.get("/v1/instances/i-1").await.fails(404, "not_found");
+    cloud.get("/v1/instances/absent").await.fails(404, "not_found");
     assert!(began.elapsed() >= std::time::Duration::from_millis(300), "{:?}", began.elapsed());
     cloud.set(Settings { latency_ms: Some(0), ..Settings::default() }).await;
-    cloud.get("/v1/instances/i-1").await.fails(404, "not_found");
+    cloud.get("/v1/instances/absent").await.fails(404, "not_found");
 }
 
 #[tokio::test]
