@@ -6,7 +6,7 @@ use harness::cx::{Check, CheckCx};
 
 /// How long a look-up meets silence before its connection is closed. A client with a shorter deadline times out by
 /// itself. It is short because a CCM with one worker does nothing else meanwhile, for no other check either.
-pub(crate) const SILENCE_MS: u64 = 3_000;
+const SILENCE_MS: u64 = 3_000;
 
 /// One way to fail.
 pub(crate) struct Failure {

@@ -35,7 +35,8 @@ impl Hold {
 
     /// For a check in a process of its own, where nothing else keeps it apart from strangers.
     pub fn in_any_order(check: &Check, workers: u32) -> Hold {
-        if check.disturbs() && workers < ENOUGH_WORKERS { Hold::Alone } else { Hold::in_order(check.sharing) }
+        let keeps_workers = check.disturbs() && workers < ENOUGH_WORKERS;
+        if keeps_workers || check.holds_up { Hold::Alone } else { Hold::in_order(check.sharing) }
     }
 }
 
@@ -185,4 +186,22 @@ fn outcome_of(id: CheckId, verdict: Verdict) -> Outcome {
 fn words(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::Facility;
+
+    #[test]
+    fn who_disturbs_holds_the_cluster_alone_in_a_process_of_its_own() {
+        let check = Check::must("A-01", "claims", "source", |_| Box::pin(async { Ok(()) }));
+        let (few, many) = (1, ENOUGH_WORKERS);
+        assert_eq!(Hold::in_any_order(&check, few), Hold::Shared);
+        let faulty = check.with(&[Facility::Faults]);
+        assert_eq!(Hold::in_any_order(&faulty, few), Hold::Alone);
+        assert_eq!(Hold::in_any_order(&faulty, many), Hold::Shared, "there are workers for others");
+        let serial = faulty.holds_up_a_loop();
+        assert_eq!(Hold::in_any_order(&serial, many), Hold::Alone, "no number of workers helps");
+    }
 }

@@ -3,7 +3,7 @@
 mod known;
 mod listed;
 
-use crate::failures::{FAILURES, SILENCE_MS, for_each_failure, unless_it_lists};
+use crate::failures::{FAILURES, for_each_failure, unless_it_lists};
 use harness::check::{Capability, Verdict};
 use harness::cloud::Op;
 use harness::cx::{Check, CheckCx, Machine, Node, Ready, Subject, Suite, machine, met_by, no_calls};
@@ -12,7 +12,6 @@ use harness::probe::{Matcher, gone, holds, present};
 use k8s_openapi::api::core::v1 as core;
 use known::{INSTANCES, KEPT, LOOKUP, known, register};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// The suite.
 pub const SUITE: Suite = Suite {
@@ -81,21 +80,10 @@ const FAILED_LOOKUPS: [Check; FAILURES.len()] = {
     checks
 };
 
-/// How long the lifecycle loop may take to have looked at a Node. It looks at one after the other, however many workers
-/// the CCM has, and NODE-LIFE-03 beside these checks holds it up for as long as a look-up meets silence.
-fn round(cx: &CheckCx) -> Duration {
-    cx.limits().life() + Duration::from_millis(SILENCE_MS)
-}
-
-/// As [`round`], and it knows what has become of the Node's machine.
-fn round_of_machine(cx: &CheckCx) -> Duration {
-    round(cx) + cx.limits().instance_cache()
-}
-
 /// Takes a machine away and sees its NotReady Node deleted: proof that the lifecycle loop is at work.
 async fn sees_deletion(cx: &CheckCx, machine: &Machine<'_>, node: &Node<'_>) -> Verdict {
     machine.delete().await?;
-    let limit = round_of_machine(cx);
+    let limit = cx.limits().life_of_machine();
     node.becomes(gone()).within(limit).when("after its machine, NotReady as it is").await
 }
 
@@ -118,7 +106,10 @@ async fn deletes_gone_nodes(cx: &CheckCx) -> Verdict {
         nodes.push(node);
     }
     for node in &nodes {
-        node.becomes(gone()).within(round(cx)).when("after its machine, NotReady as it is").await?;
+        node.becomes(gone())
+            .within(cx.limits().life_of_machine())
+            .when("after its machine, NotReady as it is")
+            .await?;
     }
     bystander.keeps(present()).within(cx.limits().life()).when("as its machine is there").await
 }
@@ -180,7 +171,7 @@ fn unmarked() -> Matcher<Option<Arc<core::Node>>> {
 async fn marks_stopped_nodes(cx: &CheckCx) -> Verdict {
     let (stopped, node) = known(cx, "a", Ready::False).await?;
     stopped.stop().await?;
-    node.becomes(marked()).within(round_of_machine(cx)).await?;
+    node.becomes(marked()).within(cx.limits().life_of_machine()).await?;
     // Two more passes of the loop must not add it again.
     node.keeps(marked()).within(cx.limits().life()).await
 }
@@ -188,10 +179,10 @@ async fn marks_stopped_nodes(cx: &CheckCx) -> Verdict {
 async fn unmarks_ready_nodes(cx: &CheckCx) -> Verdict {
     let (machine, node) = known(cx, "a", Ready::False).await?;
     machine.stop().await?;
-    node.becomes(marked()).within(round_of_machine(cx)).await?;
+    node.becomes(marked()).within(cx.limits().life_of_machine()).await?;
     machine.start().await?;
     node.set_ready(Ready::True).await?;
-    node.becomes(unmarked()).within(round(cx)).when("once it is Ready").await
+    node.becomes(unmarked()).within(cx.limits().life()).when("once it is Ready").await
 }
 
 #[cfg(test)]
