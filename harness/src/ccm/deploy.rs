@@ -232,6 +232,15 @@ pub fn unrecoverable(pod: &Pod) -> Option<String> {
     None
 }
 
+/// Whether a Pod's program has ended by itself at least once.
+pub(super) fn has_ended(pod: &Pod) -> bool {
+    let statuses = pod.status.as_ref().and_then(|s| s.container_statuses.as_ref());
+    statuses.into_iter().flatten().any(|status| {
+        let ended = status.state.as_ref().is_some_and(|state| state.terminated.is_some());
+        status.restart_count > 0 || ended
+    })
+}
+
 /// That a Pod's program ends again and again, in words.
 pub fn crash_loops(pod: &Pod) -> Option<String> {
     let statuses = pod.status.as_ref().and_then(|s| s.container_statuses.as_ref());

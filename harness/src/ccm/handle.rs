@@ -1,6 +1,8 @@
 //! The deployed CCM: bring it up in one of its forms, take it down, find its Pods and its leader.
 
-use super::deploy::{Applier, CcmError, crash_loops, last_lines, pods_gone, pods_of, unrecoverable};
+use super::deploy::{
+    Applier, CcmError, crash_loops, has_ended, last_lines, pods_gone, pods_of, unrecoverable,
+};
 use super::manifests::{Manifests, ObjectKey, key_of};
 use super::render::{Rendered, Replica, Surroundings, as_shipped, replicas};
 use crate::k8s::World;
@@ -274,15 +276,20 @@ impl Ccm {
             text.push_str(&last_lines(&self.client, pod, 12).await);
         }
         let expected = if form == Form::Replicas { self.replicas.len() } else { 1 };
-        Err(if pods.iter().any(|pod| crash_loops(pod).is_some()) {
-            CcmError::CrashLoops(text)
-        } else if error.fatal {
-            CcmError::Broken(text)
-        } else if self.lease.is_some() && pods.iter().filter(|pod| is_running(pod)).count() >= expected {
-            CcmError::NeverLeads(text)
-        } else {
-            CcmError::NotReady(text)
-        })
+        Err(not_up(&pods, expected, self.lease.is_some(), text))
+    }
+}
+
+/// Why a CCM does not lead, by what its Pods are at the end of the wait: whose fault it is follows from that.
+fn not_up(pods: &[Arc<Pod>], expected: usize, elects: bool, text: String) -> CcmError {
+    if pods.iter().any(|pod| unrecoverable(pod).is_some()) {
+        CcmError::Broken(text)
+    } else if pods.iter().any(|pod| has_ended(pod)) {
+        CcmError::CrashLoops(text)
+    } else if elects && pods.iter().filter(|pod| is_running(pod)).count() >= expected {
+        CcmError::NeverLeads(text)
+    } else {
+        CcmError::NotReady(text)
     }
 }
 
@@ -296,4 +303,39 @@ fn is_running(pod: &Pod) -> bool {
     let up = status.and_then(|s| s.container_statuses.as_ref());
     running
         && up.is_some_and(|list| list.iter().all(|c| c.state.as_ref().is_some_and(|s| s.running.is_some())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::Blocker;
+    use serde_json::json;
+
+    fn pod(restarts: i32, state: Value) -> Arc<Pod> {
+        let phase = "Running";
+        let pod = json!({"metadata": {"name": "p"}, "status": {"phase": phase, "containerStatuses": [{
+            "name": "c", "image": "i", "imageID": "", "ready": false, "restartCount": restarts, "state": state,
+        }]}});
+        Arc::new(serde_json::from_value(pod).expect("a Pod"))
+    }
+
+    #[test]
+    fn who_does_not_come_up_is_blamed_for_what_it_did() {
+        let running = || json!({"running": {}});
+        let waiting = |reason: &str| json!({"waiting": {"reason": reason}});
+        let by = |pods: &[Arc<Pod>], elects| not_up(pods, 2, elects, String::new()).blocker();
+        let up = || pod(0, running());
+        assert_eq!(by(&[up(), up()], true), Some(Blocker::Elects));
+        assert_eq!(by(&[up(), up()], false), None, "it need not be elected: somebody else is in the way");
+        assert_eq!(by(&[up()], true), None, "one does not run yet");
+        for down in [
+            pod(1, waiting("CrashLoopBackOff")),
+            pod(3, running()),
+            pod(0, json!({"terminated": {"exitCode": 1}})),
+        ] {
+            assert_eq!(by(&[up(), down], true), Some(Blocker::StaysUp));
+        }
+        assert_eq!(by(&[pod(0, waiting("ErrImagePull")), pod(2, running())], true), None, "no image");
+        assert_eq!(by(&[], true), None);
+    }
 }
