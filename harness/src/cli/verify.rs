@@ -96,7 +96,8 @@ fn verified(options: &VerifyOptions) -> Result<u8, String> {
         wrong.extend(run.findings(options.image.as_deref()).iter().map(ToString::to_string));
     }
     if !wrong.is_empty() {
-        let reasons = if wrong.len() == 1 { "1 reason".to_owned() } else { format!("{} reasons", wrong.len()) };
+        let reasons =
+            if wrong.len() == 1 { "1 reason".to_owned() } else { format!("{} reasons", wrong.len()) };
         say(&format!("REFUSED, {reasons}:\n  {}\n", wrong.join("\n  ")));
         return Ok(exit::NOT_CONFORMANT);
     }
