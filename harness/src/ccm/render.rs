@@ -8,6 +8,7 @@ use super::manifests::{Manifests, ObjectKey, key_of, mentions, substitute};
 use crate::ledger::{SetBy, Setting};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// Label that tells a copy from its sisters.
 pub const REPLICA_LABEL: &str = "ccm-conformance.io/replica";
@@ -41,10 +42,29 @@ pub struct Rendered {
 pub struct Flag {
     /// Its name without dashes, e.g. `leader-elect-lease-duration`.
     pub name: String,
-    /// Its value, e.g. `6s`.
-    pub value: String,
+    /// Its value, e.g. `6s`; `None` for a flag that stands alone.
+    pub value: Option<String>,
     /// Who asks for it.
     pub from: SetBy,
+}
+
+impl Flag {
+    /// The flag that an argument sets, with or without a value.
+    pub fn of(argument: &str, from: SetBy) -> Flag {
+        let bare = argument.trim_start_matches('-');
+        let (name, value) = match bare.split_once('=') {
+            Some((name, value)) => (name, Some(value.to_owned())),
+            None => (bare, None),
+        };
+        Flag { name: name.to_owned(), value, from }
+    }
+}
+
+impl fmt::Display for Flag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "--{}", self.name)?;
+        self.value.iter().try_for_each(|value| write!(f, "={value}"))
+    }
 }
 
 /// Facts of the cluster and the profile that rendering needs.
@@ -88,10 +108,10 @@ pub fn replicas(manifests: &Manifests, replicas: &[Replica], around: &Surroundin
     to_deployment(&mut template, &mut changes);
     drop_anti_affinity(&mut template, &mut changes);
     drop_other_ports(&mut template, around.secure_port, &mut changes);
-    for Flag { name, value, from } in &around.flags {
-        set_flag(&mut template, manifests.container, name, value);
-        let by = if *from == SetBy::Profile { "profile" } else { "timing" };
-        changes.push(Setting::of_manifests(format!("--{name}={value}, as the {by} asks for"), *from));
+    for flag in &around.flags {
+        set_flag(&mut template, manifests.container, flag);
+        let by = if flag.from == SetBy::Profile { "profile" } else { "timing" };
+        changes.push(Setting::of_manifests(format!("{flag}, as the {by} asks for"), flag.from));
     }
     changes.push(by_us(format!(
         "{} single-replica copies of the workload, each with its own cloud credential{}",
@@ -130,7 +150,8 @@ pub fn replicas(manifests: &Manifests, replicas: &[Replica], around: &Surroundin
         }
         set_apart(&mut copy, &replica.name);
         if around.takes_secure_port {
-            set_flag(&mut copy, manifests.container, "secure-port", &replica.secure_port.to_string());
+            let port = Flag::of(&format!("secure-port={}", replica.secure_port), SetBy::Harness);
+            set_flag(&mut copy, manifests.container, &port);
             move_port(&mut copy, manifests.container, around.secure_port, replica.secure_port);
         }
         substitute(&mut copy, &table);
@@ -156,7 +177,7 @@ pub(crate) fn rank(kind: &str) -> u8 {
 }
 
 /// A change that the machinery needs.
-fn by_us(what: impl std::fmt::Display) -> Setting {
+fn by_us(what: impl fmt::Display) -> Setting {
     Setting::of_manifests(what, SetBy::Harness)
 }
 
@@ -264,10 +285,11 @@ fn drop_other_ports(workload: &mut Value, secure_port: u16, changes: &mut Vec<Se
     }
 }
 
-/// Sets `--flag=value` on a container, replacing either spelling of the flag, in `args` where the CCM has some.
-fn set_flag(workload: &mut Value, container: usize, flag: &str, value: &str) {
+/// Sets a flag on a container, replacing either spelling of it, in `args` where the CCM has some.
+fn set_flag(workload: &mut Value, container: usize, flag: &Flag) {
     let container = &mut pod_spec_mut(workload)["containers"][container];
-    let (bare, with_value, wanted) = (format!("--{flag}"), format!("--{flag}="), format!("--{flag}={value}"));
+    let (bare, with_value) = (format!("--{}", flag.name), format!("--{}=", flag.name));
+    let wanted = flag.to_string();
     for field in ["args", "command"] {
         let Some(list) = container[field].as_array_mut() else { continue };
         let Some(at) =
@@ -373,11 +395,10 @@ mod tests {
             placeholders: BTreeMap::from([("IMAGE".to_owned(), "x:1".to_owned())]),
             api_server: Some(("172.18.0.2".to_owned(), 6443)),
             environment: BTreeMap::from([("WHERE".to_owned(), "${IMAGE}/x".to_owned())]),
-            flags: vec![Flag {
-                name: "leader-elect-lease-duration".to_owned(),
-                value: "6s".to_owned(),
-                from: SetBy::RunFile,
-            }],
+            flags: vec![
+                Flag::of("--leader-elect-lease-duration=6s", SetBy::RunFile),
+                Flag::of("--debug", SetBy::Profile),
+            ],
             secure_port: 10258,
             takes_secure_port: true,
         }
@@ -406,7 +427,7 @@ mod tests {
         assert_eq!(container["image"], "x:1");
         assert_eq!(
             container["args"],
-            json!(["--secure-port=10259", "--leader-elect", "--leader-elect-lease-duration=6s"])
+            json!(["--secure-port=10259", "--leader-elect", "--leader-elect-lease-duration=6s", "--debug"])
         );
         assert_eq!(container["env"][0]["valueFrom"]["secretKeyRef"]["name"], "cloud-b");
         assert_eq!(container["env"][1], json!({"name": "KUBERNETES_SERVICE_HOST", "value": "172.18.0.2"}));
@@ -416,6 +437,7 @@ mod tests {
         let by = |what: &str| rendered.changes.iter().find(|c| c.value.contains(what)).map(|c| c.from);
         assert_eq!(by("DaemonSet"), Some(SetBy::Harness), "{:?}", rendered.changes);
         assert_eq!(by("6s, as the timing asks for"), Some(SetBy::RunFile), "{:?}", rendered.changes);
+        assert_eq!(by("--debug, as the profile asks for"), Some(SetBy::Profile), "{:?}", rendered.changes);
     }
 
     #[test]
