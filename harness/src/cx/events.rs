@@ -99,12 +99,7 @@ impl<'a> Node<'a> {
     /// Events about it.
     pub fn events(&self) -> EventsOf<'a> {
         let about = Subject::name(self);
-        EventsOf {
-            cx: self.check(),
-            namespace: "default".to_owned(),
-            object: about.name.clone(),
-            about,
-        }
+        EventsOf { cx: self.check(), namespace: "default".to_owned(), object: about.name.clone(), about }
     }
 }
 
