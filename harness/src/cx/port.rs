@@ -74,9 +74,10 @@ pub fn answers(status: u16) -> Matcher<Answer, String> {
 
 /// It is answered with this status and nothing but this text.
 pub fn says(status: u16, text: &'static str) -> Matcher<Answer> {
-    holds(format!("says {text:?} with status {status}"), move |answer: &Answer| {
-        matches!(answer, Answer::Given { status: given, body } if *given == status && body.trim_end() == text)
-    })
+    holds(
+        format!("says {text:?} with status {status}"),
+        move |answer: &Answer| matches!(answer, Answer::Given { status: given, body } if *given == status && body.trim_end() == text),
+    )
 }
 
 impl<'a> Replica<'a> {
