@@ -20,9 +20,11 @@ pub mod matchers;
 mod network;
 mod nodes;
 mod port;
+mod reader;
 mod replicas;
 mod services;
 mod subject;
+mod trial;
 mod undo;
 mod whole;
 
@@ -37,10 +39,12 @@ pub use faults::{Barrier, Fault, FaultPlan, Target, met_by};
 pub use lease::{Lease, StolenLease, held, holder_of, taken_over, transitions_of};
 pub use machines::{Machine, MachinePlan, address, machine};
 pub use nodes::{Node, NodePlan, Ready, taint, uninitialized};
-pub use port::{Answer, Page, SecurePort, answers, says, serves};
+pub use port::{Answer, Page, SecurePort, answers, refused, says, serves, shows};
+pub use reader::Reader;
 pub use replicas::{End, Process, Replica, ends, is_back, runs};
 pub use services::{Balancer, Service, ServicePlan, load_balancer};
 pub use subject::{Subject, Wait};
+pub use trial::{Trial, Tried, has_ended, refuses};
 pub use whole::{Ends, Left, Leftovers, as_before, none};
 
 use crate::check::{Check as CheckOf, Suite as SuiteOf};
