@@ -4,7 +4,10 @@
 //! single-replica copy of the workload per replica, each with its own cloud credential and secure port, so that the
 //! cloud's journal tells the replicas apart even on one node (contract CLOUD-09) and each can be stopped alone.
 
-use super::manifests::{Manifests, ObjectKey, key_of, mentions, substitute};
+use super::arguments::{Flag, set_flag};
+use super::manifests::{
+    Manifests, ObjectKey, array_at, key_of, mentions, pod_spec_mut, substitute,
+};
 use crate::ledger::{SetBy, Setting};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -35,36 +38,6 @@ pub struct Rendered {
     pub workloads: Vec<ObjectKey>,
     /// What was changed beyond filling placeholders in.
     pub changes: Vec<Setting>,
-}
-
-/// A flag to set.
-#[derive(Clone, Debug)]
-pub struct Flag {
-    /// Its name without dashes, e.g. `leader-elect-lease-duration`.
-    pub name: String,
-    /// Its value, e.g. `6s`; `None` for a flag that stands alone.
-    pub value: Option<String>,
-    /// Who asks for it.
-    pub from: SetBy,
-}
-
-impl Flag {
-    /// The flag that an argument sets, with or without a value.
-    pub fn of(argument: &str, from: SetBy) -> Flag {
-        let bare = argument.trim_start_matches('-');
-        let (name, value) = match bare.split_once('=') {
-            Some((name, value)) => (name, Some(value.to_owned())),
-            None => (bare, None),
-        };
-        Flag { name: name.to_owned(), value, from }
-    }
-}
-
-impl fmt::Display for Flag {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "--{}", self.name)?;
-        self.value.iter().try_for_each(|value| write!(f, "={value}"))
-    }
 }
 
 /// Facts of the cluster and the profile that rendering needs.
@@ -181,10 +154,6 @@ fn by_us(what: impl fmt::Display) -> Setting {
     Setting::of_manifests(what, SetBy::Harness)
 }
 
-fn pod_spec_mut(workload: &mut Value) -> &mut Value {
-    if workload["kind"] == "Pod" { &mut workload["spec"] } else { &mut workload["spec"]["template"]["spec"] }
-}
-
 fn reach_api_server(workload: &mut Value, around: &Surroundings, changes: &mut Vec<Setting>) {
     let Some((host, port)) = &around.api_server else { return };
     let Some(containers) = pod_spec_mut(workload)["containers"].as_array_mut() else { return };
@@ -285,31 +254,6 @@ fn drop_other_ports(workload: &mut Value, secure_port: u16, changes: &mut Vec<Se
     }
 }
 
-/// Sets a flag on a container, replacing either spelling of it, in `args` where the CCM has some.
-fn set_flag(workload: &mut Value, container: usize, flag: &Flag) {
-    let container = &mut pod_spec_mut(workload)["containers"][container];
-    let (bare, with_value) = (format!("--{}", flag.name), format!("--{}=", flag.name));
-    let wanted = flag.to_string();
-    for field in ["args", "command"] {
-        let Some(list) = container[field].as_array_mut() else { continue };
-        let Some(at) =
-            list.iter().position(|a| a.as_str().is_some_and(|a| a == bare || a.starts_with(&with_value)))
-        else {
-            continue;
-        };
-        let separate = list[at] == bare.as_str()
-            && list.get(at + 1).and_then(Value::as_str).is_some_and(|next| !next.starts_with('-'));
-        list[at] = json!(wanted);
-        if separate {
-            list.remove(at + 1);
-        }
-        return;
-    }
-    let field =
-        if container["args"].is_array() || !container["command"].is_array() { "args" } else { "command" };
-    array_at(container, field).push(json!(wanted));
-}
-
 fn move_port(workload: &mut Value, container: usize, from: u16, to: u16) {
     let container = &mut pod_spec_mut(workload)["containers"][container];
     for port in container["ports"].as_array_mut().into_iter().flatten() {
@@ -360,13 +304,6 @@ fn refer_to(value: &mut Value, kind: &str, name: &str, renamed: &str) {
         Value::Array(list) => list.iter_mut().for_each(|item| refer_to(item, kind, name, renamed)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
-}
-
-fn array_at<'a>(value: &'a mut Value, field: &str) -> &'a mut Vec<Value> {
-    if !value[field].is_array() {
-        value[field] = json!([]);
-    }
-    value[field].as_array_mut().expect("made an array above")
 }
 
 #[cfg(test)]
