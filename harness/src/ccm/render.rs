@@ -5,9 +5,7 @@
 //! cloud's journal tells the replicas apart even on one node (contract CLOUD-09) and each can be stopped alone.
 
 use super::arguments::{Flag, set_flag};
-use super::manifests::{
-    Manifests, ObjectKey, array_at, key_of, mentions, pod_spec_mut, substitute,
-};
+use super::manifests::{Manifests, ObjectKey, array_at, key_of, mentions, pod_spec_mut, substitute};
 use crate::ledger::{SetBy, Setting};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
