@@ -142,7 +142,7 @@ fn flags_in(help: &str) -> BTreeMap<String, String> {
 /// Whether what is said of a flag names this default, as Go's flag packages or clap write it. A duration may be written out
 /// (`5m0s`), a text and a list quoted or in brackets.
 fn says_default(text: &str, default: &str) -> bool {
-    let said = text.rsplit_once("default").map_or("", |(_, said)| said);
+    let said = text.rsplit_once("default").map_or("", |(_, said)| said.lines().next().unwrap_or_default());
     let said: String = said.chars().filter(|c| !"\"[]():= \n".contains(*c)).collect();
     let written_out = match default.chars().last() {
         Some('h') => format!("{default}0m0s"),
@@ -172,4 +172,28 @@ async fn leaves_out_controllers(cx: &CheckCx) -> Verdict {
     let (_, witness) = registered(cx, machine("witness")).await?;
     witness.becomes(initialised()).within(cx.limits().start()).when("by the controllers that are left").await?;
     (&unserved, &calls).keeps(left_alone()).within(cx.limits().quiet_services()).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_are_found_in_the_help_of_go_and_of_clap() {
+        let go = "Generic flags:\n\n      --secure-port int    The port. (default 10258)\n  -v, --v Level   number\n      \
+                  --min-resync-period duration   The period (default 12h0m0s)\n";
+        let clap = "Serving:\n      --secure-port <PORT>\n          HTTPS port [default: 10258]\n\nOther:\n  -v, --v <LEVEL>\n";
+        for help in [go, clap] {
+            let flags = flags_in(help);
+            assert!(flags.contains_key("v") && says_default(&flags["secure-port"], "10258"), "{flags:?}");
+            assert!(!says_default(&flags["secure-port"], "1"));
+        }
+        assert!(says_default(&flags_in(go)["min-resync-period"], "12h"));
+    }
+
+    #[test]
+    fn every_flag_is_one_of_the_framework_and_named_once() {
+        let names: std::collections::BTreeSet<&str> = FLAGS.iter().map(|(name, ..)| *name).collect();
+        assert_eq!(names.len(), FLAGS.len());
+    }
 }

@@ -66,7 +66,7 @@ pub(super) const CHECKS: &[Check] = &[
     .with(REACHED)
     .of_the_framework(),
     Check::must(
-        "HA-12",
+        "HA-12.metric",
         "the metric leader_election_master_status is 1 of exactly one replica",
         "k8s.io/component-base metrics/prometheus/clientgo/leaderelection",
         |cx| Box::pin(one_says_that_it_leads(cx)),
