@@ -73,7 +73,7 @@ mod tests {
         let end = end_of(4, async |lines| Ok(answer(&short, lines))).await.expect("read");
         assert_eq!(end, LogEnd { text: "line 5\nline 6\nline 7\nline 8".into(), lines: 4, cut: false });
         // Lines of 100 kB: ten of them fit.
-        let long: Vec<String> = (0..99).map(|n| format!("{n:0>100000}")).collect();
+        let long: Vec<String> = (0..99).map(|n| format!("{}{n}", "x".repeat(99_990))).collect();
         let end = end_of(40, async |lines| Ok(answer(&long, lines))).await.expect("read");
         assert_eq!((end.lines, end.cut), (10, false));
         assert!(end.text.ends_with("98"));
