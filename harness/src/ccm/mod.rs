@@ -5,6 +5,7 @@
 mod arguments;
 mod deploy;
 mod handle;
+mod logs;
 mod manifests;
 mod render;
 mod trial;
@@ -13,6 +14,7 @@ pub use arguments::Flag;
 pub(crate) use deploy::Applier;
 pub use deploy::{CcmError, FIELD_MANAGER, crash_loops, last_lines, pods_gone, pods_of, unrecoverable};
 pub use handle::{Ccm, Form, LeaseKey};
+pub use logs::{LOG_BYTES, LogEnd, log_end};
 pub(crate) use manifests::substitute;
 pub use manifests::{ManifestError, Manifests, ObjectKey, WorkloadHint, fingerprint, key_of, pod_spec};
 pub(crate) use render::rank;
