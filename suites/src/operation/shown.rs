@@ -1,4 +1,4 @@
-//! What a CCM shows of itself: its controllers, its metrics, its configuration (CAP-01, OBS-05, -07, -08, AUTH-26, HA-12).
+//! What a CCM shows of itself: its metrics, its configuration, who leads (OBS-05, -07, -08, AUTH-26, HA-12).
 
 use super::serving::{PORT, REACHED, ports};
 use harness::check::{Before, Capability, Stop, Verdict};
@@ -6,25 +6,12 @@ use harness::cx::{
     Check, CheckCx, Reader, SecurePort, Subject, answers, load_balancer, refused, shows, tells,
 };
 use serde_json::Value;
-use std::collections::BTreeSet;
 
 const METRICS: &str = "k8s.io/cloud-provider controllers, metrics.go; k8s.io/component-base";
 /// It elects a leader, and serves on a port.
-const ELECTED_PORT: &[Capability] = &[Capability::LeaderElection, Capability::SecurePort];
+pub(super) const ELECTED_PORT: &[Capability] = &[Capability::LeaderElection, Capability::SecurePort];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "CAP-01",
-        "/healthz?verbose lists the controllers of what is declared: all of them on the leader, none on a standby",
-        "k8s.io/cloud-provider app/controllermanager.go startControllers; names/controller_names.go",
-        |cx| Box::pin(starts_what_it_declares(cx)),
-    )
-    .should()
-    .needs(ELECTED_PORT)
-    .of_the_cloud(&[])
-    .with(REACHED)
-    .of_the_framework()
-    .since(28, "controllers have their names of today", Before::Otherwise("their names of before")),
     Check::must(
         "AUTH-26",
         "/metrics and /configz are refused to whom nobody knows",
@@ -87,63 +74,6 @@ pub(super) const CHECKS: &[Check] = &[
     .of_the_cloud(&[])
     .of_the_framework(),
 ];
-
-/// A controller of the framework: its name, that before 1.28, and what has to be declared for it.
-const CONTROLLERS: [(&str, &str, Capability); 4] = [
-    ("cloud-node-controller", "cloud-node", Capability::Instances),
-    ("cloud-node-lifecycle-controller", "cloud-node-lifecycle", Capability::Instances),
-    ("service-lb-controller", "service", Capability::LoadBalancer),
-    ("node-route-controller", "route", Capability::Routes),
-];
-
-/// The names of controllers in the words of the CCM's framework, those that are declared and those that are not.
-fn controllers(cx: &CheckCx) -> (BTreeSet<&'static str>, BTreeSet<&'static str>) {
-    let of = |declared: bool| {
-        let fitting = CONTROLLERS.iter().filter(move |(.., needs)| cx.declares(*needs) == declared);
-        fitting.map(|(now, before, _)| if cx.framework_has(28) { *now } else { *before }).collect()
-    };
-    (of(true), of(false))
-}
-
-/// The health checks that a verbose answer lists, well or not: `[+]name ok`, `[-]name failed: ...`.
-fn listed(verbose: &str) -> BTreeSet<&str> {
-    let name = |line| str::split_whitespace(str::strip_prefix(line, "[+]").or(str::strip_prefix(line, "[-]"))?).next();
-    verbose.lines().filter_map(name).collect()
-}
-
-async fn starts_what_it_declares(cx: &CheckCx) -> Verdict {
-    let (declared, undeclared) = controllers(cx);
-    let mut leaders = Vec::new();
-    for port in ports(cx).await? {
-        let page = port.get("/healthz?verbose");
-        let body = page.becomes(answers(200)).await?;
-        let checks = listed(&body);
-        let started: Vec<&str> =
-            declared.iter().chain(&undeclared).filter(|name| checks.contains(**name)).copied().collect();
-        if started.is_empty() {
-            continue;
-        }
-        let more: Vec<&str> = started.iter().filter(|name| undeclared.contains(*name)).copied().collect();
-        if !more.is_empty() {
-            cx.record("more-than-declared", more.join(" "));
-        }
-        let missing: Vec<&str> = declared.iter().filter(|name| !checks.contains(**name)).copied().collect();
-        if !missing.is_empty() {
-            let expected = format!("[+]{} ok", missing.join(" ok, [+]"));
-            return Err(page.breaks("the leader has started what is declared", &expected, body.trim_end()));
-        }
-        leaders.push(port.replica().to_owned());
-    }
-    match leaders.as_slice() {
-        [_] => Ok(()),
-        [] if declared.is_empty() => Ok(()),
-        others => Err(cx.lease().breaks(
-            "exactly one replica has started its controllers",
-            "the one that leads",
-            &format!("{}: {}", others.len(), others.join(", ")),
-        )),
-    }
-}
 
 async fn refuses_strangers(cx: &CheckCx) -> Verdict {
     for port in ports(cx).await? {
@@ -275,12 +205,6 @@ async fn tells_who_leads(cx: &CheckCx) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_verbose_answer_lists_health_checks_whether_they_are_well_or_not() {
-        let text = "[+]leaderElection ok\n[-]service-lb-controller failed: reason withheld\nhealthz check failed\n";
-        assert_eq!(listed(text), BTreeSet::from(["leaderElection", "service-lb-controller"]));
-    }
 
     #[test]
     fn samples_are_those_of_the_metric_and_of_its_parts() {
