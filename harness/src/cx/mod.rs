@@ -46,7 +46,7 @@ pub use reader::Reader;
 pub use replicas::{End, Process, Replica, ends, is_back, runs};
 pub use services::{Balancer, Service, ServicePlan, load_balancer};
 pub use subject::{Subject, Wait};
-pub use trial::{Trial, Tried, has_ended, refuses};
+pub use trial::{Trial, Tried, goes_on, has_ended, refuses};
 pub use whole::{Ends, Left, Leftovers, as_before, none};
 
 use crate::check::{Check as CheckOf, Suite as SuiteOf};
