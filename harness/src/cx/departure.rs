@@ -42,7 +42,8 @@ impl Departed {
 
 impl Observed for Departed {
     fn observed(&self) -> String {
-        let code = self.code.map_or_else(|| "no exit code told".to_owned(), |code| format!("exit code {code}"));
+        let code =
+            self.code.map_or_else(|| "no exit code told".to_owned(), |code| format!("exit code {code}"));
         format!("{}, {code}", if self.there { "its Pod is there" } else { "its Pod is gone" })
     }
 }
