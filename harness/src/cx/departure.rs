@@ -106,7 +106,7 @@ impl Subject for Departure<'_> {
         };
         let history = pods.history(&self.namespace, &self.pod);
         let its = history.iter().map(|version| &version.object).filter(|pod| same(pod));
-        Ok(Departed { there, code: its.filter_map(|pod| exit_code(pod)).last() })
+        Ok(Departed { there, code: its.filter_map(|pod| exit_code(pod)).next_back() })
     }
 
     fn concerns(&self, _: &Entry) -> bool {
