@@ -1,7 +1,7 @@
 //! The CCM by itself, with flags of a check's own: one process that is not started again when it ends. Pure.
 
-use super::manifests::{Manifests, key_of};
 use super::arguments::Flag;
+use super::manifests::{Manifests, key_of};
 use super::render::{Rendered, Replica, Surroundings, replicas};
 use crate::ledger::SetBy;
 use serde_json::{Value, json};
@@ -67,7 +67,10 @@ mod tests {
         let flags = ["--leader-elect=false".to_owned(), "--help".to_owned()];
         let rendered = trial(&manifests, "trial-x", &like, &Surroundings::default(), &flags);
         let [secret, pod] = rendered.documents.as_slice() else { panic!("{:?}", rendered.documents) };
-        assert_eq!((&secret["metadata"]["name"], &secret["stringData"]["token"]), (&json!("cloud-trial-x"), &json!("t-a")));
+        assert_eq!(
+            (&secret["metadata"]["name"], &secret["stringData"]["token"]),
+            (&json!("cloud-trial-x"), &json!("t-a"))
+        );
         assert_eq!(rendered.workloads, [key_of(pod)]);
         assert_eq!((&pod["kind"], &pod["metadata"]["name"]), (&json!("Pod"), &json!("ccm-trial-x")));
         assert_eq!(pod["metadata"]["labels"], json!({TRIAL_LABEL: "trial-x"}));

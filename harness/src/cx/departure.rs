@@ -42,7 +42,8 @@ impl Departed {
 
 impl Observed for Departed {
     fn observed(&self) -> String {
-        let code = self.code.map_or_else(|| "no exit code told".to_owned(), |code| format!("exit code {code}"));
+        let code =
+            self.code.map_or_else(|| "no exit code told".to_owned(), |code| format!("exit code {code}"));
         format!("{}, {code}", if self.there { "its Pod is there" } else { "its Pod is gone" })
     }
 }
@@ -105,7 +106,7 @@ impl Subject for Departure<'_> {
         };
         let history = pods.history(&self.namespace, &self.pod);
         let its = history.iter().map(|version| &version.object).filter(|pod| same(pod));
-        Ok(Departed { there, code: its.filter_map(|pod| exit_code(pod)).last() })
+        Ok(Departed { there, code: its.filter_map(|pod| exit_code(pod)).next_back() })
     }
 
     fn concerns(&self, _: &Entry) -> bool {

@@ -47,7 +47,10 @@ impl CheckCx {
         }))?;
         Api::<ClusterRoleBinding>::all(self.client.clone()).create(&PostParams::default(), &binding).await?;
         let request = TokenRequest {
-            spec: Some(TokenRequestSpec { expiration_seconds: Some(GOOD_FOR_S), ..TokenRequestSpec::default() }),
+            spec: Some(TokenRequestSpec {
+                expiration_seconds: Some(GOOD_FOR_S),
+                ..TokenRequestSpec::default()
+            }),
             ..TokenRequest::default()
         };
         let granted = accounts.create_token_request("reader", &PostParams::default(), &request).await?;

@@ -170,7 +170,11 @@ async fn leaves_out_controllers(cx: &CheckCx) -> Verdict {
     let unserved = cx.service(load_balancer("unserved").port(80)).await?;
     let calls = unserved.calls();
     let (_, witness) = registered(cx, machine("witness")).await?;
-    witness.becomes(initialised()).within(cx.limits().start()).when("by the controllers that are left").await?;
+    witness
+        .becomes(initialised())
+        .within(cx.limits().start())
+        .when("by the controllers that are left")
+        .await?;
     (&unserved, &calls).keeps(left_alone()).within(cx.limits().quiet_services()).await
 }
 

@@ -134,9 +134,9 @@ async fn shows_metrics(cx: &CheckCx) -> Verdict {
     let reader = cx.reader().await?;
     let port = leader_s_port(cx, &reader).await?;
     let page = port.get_as("/metrics", &reader);
-    let wanted = OF_THE_FRAMEWORK.iter().filter(|(_, needs, since)| {
-        needs.is_none_or(|needs| cx.declares(needs)) && cx.framework_has(*since)
-    });
+    let wanted = OF_THE_FRAMEWORK
+        .iter()
+        .filter(|(_, needs, since)| needs.is_none_or(|needs| cx.declares(needs)) && cx.framework_has(*since));
     let wanted: Vec<&'static str> = wanted.map(|(metric, ..)| *metric).collect();
     let before = page.becomes(shows("the framework's metrics", move |text| without(text, &wanted))).await?;
     if !cx.declares(Capability::LoadBalancer) {
