@@ -4,7 +4,7 @@ use super::deploy::{
     Applier, CcmError, crash_loops, has_ended, last_lines, pods_gone, pods_of, unrecoverable,
 };
 use super::manifests::{Manifests, ObjectKey, key_of};
-use super::render::{Rendered, Replica, Surroundings, as_shipped, replicas};
+use super::render::{Rendered, Replica, Surroundings, as_shipped, flag_of, replicas};
 use crate::k8s::World;
 use crate::probe::{Observed, ReadError, poll};
 use k8s_openapi::api::apps::v1::ReplicaSet;
@@ -96,6 +96,15 @@ impl Ccm {
             Form::AsShipped => Some(as_shipped(manifests, &first_token, &self.surroundings)),
             Form::Replicas => Some(replicas(manifests, &self.replicas, &self.surroundings)),
         }
+    }
+
+    /// The value of a flag among the arguments of a replica, named without dashes; `None` when there is none.
+    pub fn flag(&self, name: &str) -> Option<String> {
+        let container = self.manifests.as_ref()?.container;
+        let rendered = self.rendered(Form::Replicas)?;
+        let first = rendered.workloads.first()?;
+        let workload = rendered.documents.iter().find(|document| key_of(document) == *first)?;
+        flag_of(&workload["spec"]["template"]["spec"]["containers"][container], name)
     }
 
     /// The workload of a replica in [`Form::Replicas`].

@@ -288,6 +288,22 @@ fn set_flag(workload: &mut Value, container: usize, flag: &str, value: &str) {
     array_at(container, field).push(json!(wanted));
 }
 
+/// The value of a flag in the command line of a container, in either spelling; the last one counts.
+pub(super) fn flag_of(container: &Value, flag: &str) -> Option<String> {
+    let (bare, with_value) = (format!("--{flag}"), format!("--{flag}="));
+    let words = ["command", "args"].into_iter().flat_map(|field| container[field].as_array().into_iter().flatten());
+    let words: Vec<&str> = words.filter_map(Value::as_str).collect();
+    let value = |(at, word): (usize, &&str)| match word.strip_prefix(&with_value) {
+        Some(value) => Some(value.to_owned()),
+        None if *word == bare => {
+            let next = words.get(at + 1).filter(|next| !next.starts_with('-'));
+            next.map(|value| (*value).to_owned())
+        }
+        None => None,
+    };
+    words.iter().enumerate().filter_map(value).next_back()
+}
+
 fn move_port(workload: &mut Value, container: usize, from: u16, to: u16) {
     let container = &mut pod_spec_mut(workload)["containers"][container];
     for port in container["ports"].as_array_mut().into_iter().flatten() {
@@ -413,6 +429,9 @@ mod tests {
         assert_eq!(container["livenessProbe"]["httpGet"]["port"], 10259);
         assert_eq!(container["ports"], json!([{"containerPort": 10259}]));
         assert_eq!(rendered.workloads[1].name, "ccm-b");
+        let flag = |name: &str| flag_of(container, name);
+        assert_eq!((flag("secure-port"), flag("leader-elect")), (Some("10259".into()), None));
+        assert_eq!((flag("leader-elect-lease-duration"), flag("port")), (Some("6s".into()), None));
         let by = |what: &str| rendered.changes.iter().find(|c| c.value.contains(what)).map(|c| c.from);
         assert_eq!(by("DaemonSet"), Some(SetBy::Harness), "{:?}", rendered.changes);
         assert_eq!(by("6s, as the timing asks for"), Some(SetBy::RunFile), "{:?}", rendered.changes);

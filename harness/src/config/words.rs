@@ -178,6 +178,16 @@ words! {
 }
 
 words! {
+    /// What makes a CCM reconcile routes.
+    RouteTrigger, "route trigger" {
+        /// Time: every `--route-reconciliation-period`.
+        Period = "period",
+        /// Nodes that come, go or change, at most every 10 s (gate `CloudControllerManagerWatchBasedRoutesReconciliation`).
+        NodeChanges = "node-changes",
+    }
+}
+
+words! {
     /// A protocol of a Service port.
     Protocol, "protocol" {
         /// TCP.
@@ -228,6 +238,8 @@ words! {
         StepDown = "step-down",
         /// The lifecycle loop has looked at every node.
         Life = "life",
+        /// Every route is as wanted: two reconciliations, and 5 s.
+        Route = "route",
         /// A Service is as wanted; the pauses of a controller whose tries failed come on top.
         Service = "service",
         /// What the cloud itself takes to bring a load balancer into service, or to take one away; nothing by default.

@@ -19,12 +19,13 @@ pub mod matchers;
 mod network;
 mod nodes;
 mod replicas;
+mod routes;
 mod services;
 mod subject;
 mod undo;
 mod whole;
 
-pub use crate::config::Targets;
+pub use crate::config::{RouteTrigger, Targets};
 pub use crate::session::{Crash, Network};
 pub use calls::{Calls, callers, no_calls, some_calls};
 pub use cloud::Cloud;
@@ -35,6 +36,7 @@ pub use lease::{Lease, StolenLease, held, holder_of, taken_over, transitions_of}
 pub use machines::{Machine, MachinePlan, address, machine};
 pub use nodes::{Node, NodePlan, Ready, taint, uninitialized};
 pub use replicas::{End, Process, Replica, ends, is_back, runs};
+pub use routes::{Destination, has_no_route, keeps_route, leads_to};
 pub use services::{Balancer, Service, ServicePlan, load_balancer};
 pub use subject::{Subject, Wait};
 pub use whole::{Ends, Left, Leftovers, as_before, none};
