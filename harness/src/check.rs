@@ -270,6 +270,12 @@ impl<Cx: 'static> Check<Cx> {
         self
     }
 
+    /// A SHOULD: failing it is reported and does not change the verdict.
+    pub const fn should(mut self) -> Check<Cx> {
+        self.level = Level::Should;
+        self
+    }
+
     /// Binds only CCMs of the framework profile (the contract's dagger).
     pub const fn of_the_framework(mut self) -> Check<Cx> {
         self.framework_only = true;

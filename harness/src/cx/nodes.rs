@@ -302,6 +302,11 @@ impl<'a> Node<'a> {
         Calls::about(self.cx, self.name(), move |call| this.concerns(call) || lists_all(call))
     }
 
+    /// The check that talks to it.
+    pub(super) fn check(&self) -> &'a CheckCx {
+        self.cx
+    }
+
     fn has_uid_of(&self, node: &core::Node) -> bool {
         self.uid.is_none() || node.metadata.uid == self.uid
     }

@@ -131,6 +131,16 @@ impl<'a> Service<'a> {
         Ok(stored.spec.unwrap_or_default())
     }
 
+    /// The check that made it.
+    pub(super) fn check(&self) -> &'a CheckCx {
+        self.cx
+    }
+
+    /// Its namespace and its name.
+    pub(super) fn place(&self) -> (String, String) {
+        (self.key.namespace.clone(), self.key.name.clone())
+    }
+
     /// What the cloud holds for it.
     pub fn balancer(&self) -> Balancer<'a> {
         Balancer { service: self.clone() }

@@ -203,6 +203,15 @@ async fn looks_again(cx: &CheckCx, web: &Service<'_>) -> Verdict {
 
 /// How many node ports are tried: another Service may have one.
 const TRIES: i32 = 8;
+/// The node ports there are by default, and a stride through them: those next to each other may all be given out.
+const FIRST_PORT: i32 = 30_000;
+const PORTS: i32 = 2_768;
+const STRIDE: i32 = 331;
+
+/// Another node port than `old`, a different one at each step.
+const fn other_node_port(old: i32, step: i32) -> i32 {
+    FIRST_PORT + (old - FIRST_PORT + step * STRIDE).rem_euclid(PORTS)
+}
 
 async fn follows_node_port(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
@@ -211,7 +220,7 @@ async fn follows_node_port(cx: &CheckCx) -> Verdict {
     let old = port.node_port.unwrap_or_default();
     let mut refused = None;
     for step in 1..=TRIES {
-        let other = if old > 31_000 { old - step } else { old + step };
+        let other = other_node_port(old, step);
         let ports = json!([{"name": port.name, "port": 80, "protocol": "TCP", "nodePort": other}]);
         match web.patch(&json!({"spec": {"ports": ports}})).await {
             Ok(()) => {
@@ -271,6 +280,15 @@ mod tests {
         }
         let all = json!({"instances": [], "load_balancers": [lb], "auxiliaries": [], "routes": []});
         serde_json::from_value(all).expect("an inventory")
+    }
+
+    #[test]
+    fn other_node_ports_are_others_and_of_the_range() {
+        for old in [30_000, 30_097, 32_767] {
+            let ports: Vec<i32> = (1..=TRIES).map(|step| other_node_port(old, step)).collect();
+            assert!(ports.iter().all(|port| (30_000..=32_767).contains(port) && *port != old), "{ports:?}");
+            assert!((1..ports.len()).all(|at| !ports[..at].contains(&ports[at])), "{ports:?}");
+        }
     }
 
     #[test]
