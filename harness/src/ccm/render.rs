@@ -291,7 +291,8 @@ fn set_flag(workload: &mut Value, container: usize, flag: &str, value: &str) {
 /// The value of a flag in the command line of a container, in either spelling; the last one counts.
 pub(super) fn flag_of(container: &Value, flag: &str) -> Option<String> {
     let (bare, with_value) = (format!("--{flag}"), format!("--{flag}="));
-    let words = ["command", "args"].into_iter().flat_map(|field| container[field].as_array().into_iter().flatten());
+    let words =
+        ["command", "args"].into_iter().flat_map(|field| container[field].as_array().into_iter().flatten());
     let words: Vec<&str> = words.filter_map(Value::as_str).collect();
     let value = |(at, word): (usize, &&str)| match word.strip_prefix(&with_value) {
         Some(value) => Some(value.to_owned()),

@@ -164,7 +164,8 @@ impl Making<'_> {
     /// Whose word decides on a budget: its own value, else the factor, else the pace of the election it follows from.
     fn budget_set_by(&self, budget: Budget) -> SetBy {
         let elects = matches!(budget, Budget::Failover | Budget::StepDown);
-        let by_timing = elects || (budget == Budget::Route && self.limits.route_period() != Limits::ROUTE_PERIOD);
+        let by_timing =
+            elects || (budget == Budget::Route && self.limits.route_period() != Limits::ROUTE_PERIOD);
         if self.run.limits.budgets.contains_key(&budget) {
             (self.set_by)(&format!("limits.budgets.{budget}"))
         } else if self.profile.budgets.contains_key(&budget) {

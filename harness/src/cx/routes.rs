@@ -135,7 +135,8 @@ impl CheckCx {
     /// When the CCM's arguments name none.
     pub fn pod_network(&self, nth: u32) -> Result<Destination<'_>, Stop> {
         let all = self.cluster_networks()?;
-        let first = all.first().ok_or_else(|| Stop::Error("--cluster-cidr of the CCM is empty".to_owned()))?;
+        let first =
+            all.first().ok_or_else(|| Stop::Error("--cluster-cidr of the CCM is empty".to_owned()))?;
         self.part_of(*first, nth)
     }
 
@@ -204,7 +205,8 @@ mod tests {
     #[test]
     fn parts_are_of_the_upper_half_and_their_own() {
         for whole in ["10.244.0.0/16", "fd00:10:244::/56"].map(net) {
-            let parts: BTreeSet<IpNet> = (0..2048).map(|number| part(whole, number).expect("a part")).collect();
+            let parts: BTreeSet<IpNet> =
+                (0..2048).map(|number| part(whole, number).expect("a part")).collect();
             assert_eq!(parts.len(), 2048);
             let lower = whole.subnets(whole.prefix_len() + 1).expect("halves").next().expect("the lower one");
             assert!(parts.iter().all(|part| whole.contains(part) && !lower.contains(part)));
@@ -227,7 +229,12 @@ mod tests {
         };
         let right = route(Some("a"), false);
         assert_eq!(leads_to(&machine("a")).matches(&vec![right.clone()]), Seen::Yes(right.clone()));
-        for other in [vec![], vec![route(Some("a"), true)], vec![route(None, true)], vec![right.clone(), right.clone()]] {
+        for other in [
+            vec![],
+            vec![route(Some("a"), true)],
+            vec![route(None, true)],
+            vec![right.clone(), right.clone()],
+        ] {
             assert_eq!(leads_to(&machine("a")).matches(&other), Seen::NotYet(String::new()));
             assert_eq!(keeps_route(&right).matches(&other), Seen::when(false));
         }

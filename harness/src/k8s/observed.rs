@@ -1,7 +1,7 @@
 //! How Kubernetes objects are shown in a failure.
 
-use super::literals::{C_NET, B_REGION, B_TYPE, B_ZONE, L_REGION, L_TYPE, L_ZONE};
-use super::read::{condition, addresses, ingress, provider_id, ready, taints};
+use super::literals::{B_REGION, B_TYPE, B_ZONE, C_NET, L_REGION, L_TYPE, L_ZONE};
+use super::read::{addresses, condition, ingress, provider_id, ready, taints};
 use crate::probe::Observed;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, Pod, Service};

@@ -103,7 +103,8 @@ fn once_a_period(periods: usize, pages: usize, trigger: RouteTrigger) -> Matcher
 async fn lists_once_a_period(cx: &CheckCx) -> Verdict {
     const PERIODS: usize = 6;
     routed(cx, "a", &cx.pod_network(0)?).await?;
-    let settled = holds("are those to its Nodes' pod networks", Vec::is_empty).expecting("no other, and none missing");
+    let settled =
+        holds("are those to its Nodes' pod networks", Vec::is_empty).expecting("no other, and none missing");
     // What checks before this one have left goes first.
     Unsettled { cx }.becomes(settled).within(2 * cx.limits().route()).await?;
     let (cloud, mark) = (cx.cloud(), cx.cloud().mark()?);
@@ -140,10 +141,11 @@ mod tests {
 
     #[test]
     fn a_pass_a_period_is_neither_none_nor_two() {
-        let fits = |count, pages, trigger| {
-            once_a_period(6, pages, trigger).matches(&lists(count)) == Seen::Yes(())
-        };
-        for (count, pages, expected) in [(0, 1, false), (6, 1, true), (7, 1, true), (8, 1, false), (12, 2, true)] {
+        let fits =
+            |count, pages, trigger| once_a_period(6, pages, trigger).matches(&lists(count)) == Seen::Yes(());
+        for (count, pages, expected) in
+            [(0, 1, false), (6, 1, true), (7, 1, true), (8, 1, false), (12, 2, true)]
+        {
             assert_eq!(fits(count, pages, RouteTrigger::Period), expected, "{count} on {pages}");
         }
         assert!(fits(0, 1, RouteTrigger::NodeChanges) && !fits(8, 1, RouteTrigger::NodeChanges));

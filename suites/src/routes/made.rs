@@ -1,9 +1,7 @@
 //! Every pod network of a Node gets its route, and the Node says so (contract ROUTE-01, -02, -09, -10).
 
 use super::needs::{NODES_AND_ROUTES, RECONCILE, ROUTES, ROUTES_OF_BOTH_FAMILIES};
-use super::routed::{
-    is_reachable, is_reachable_by_the_framework, prompt, routed, with_networks,
-};
+use super::routed::{is_reachable, is_reachable_by_the_framework, prompt, routed, with_networks};
 use crate::joining::joined;
 use harness::check::{Before, Verdict};
 use harness::cloud::{Address, Route};

@@ -7,7 +7,10 @@ use super::routed::{
 };
 use harness::check::{Facility, Stop, Verdict};
 use harness::cloud::Op;
-use harness::cx::{Check, CheckCx, Destination, Fault, Machine, Node, Subject, leads_to, machine, met_by};
+use harness::cx::{
+    Check, CheckCx, Destination, Fault, Machine, Node, Subject, leads_to, machine, met_by, tells,
+};
+use harness::probe::holds;
 
 pub(super) const CHECKS: &[Check] = &[
     Check::must(
@@ -24,6 +27,16 @@ pub(super) const CHECKS: &[Check] = &[
         RECONCILE,
         |cx| Box::pin(says_why(cx)),
     )
+    .needs(ROUTES)
+    .of_the_framework()
+    .with(&[Facility::Faults]),
+    Check::must(
+        "ROUTE-03.event",
+        "a route that cannot be made is told in an Event about its Node: Warning, FailedToCreateRoute",
+        RECONCILE,
+        |cx| Box::pin(tells_users(cx)),
+    )
+    .should()
     .needs(ROUTES)
     .of_the_framework()
     .with(&[Facility::Faults]),
@@ -74,6 +87,14 @@ async fn says_why(cx: &CheckCx) -> Verdict {
     node.becomes(is_unreachable_by_the_framework()).within(cx.limits().route()).await
 }
 
+async fn tells_users(cx: &CheckCx) -> Verdict {
+    let Refused { node, .. } = refused(cx).await?;
+    node.events()
+        .becomes(tells("Warning", "FailedToCreateRoute"))
+        .when("while no route to it can be made")
+        .await
+}
+
 async fn tries_again(cx: &CheckCx) -> Verdict {
     let Refused { network, machine, node, fault } = refused(cx).await?;
     node.becomes(is_unreachable()).within(cx.limits().route()).await?;
@@ -88,7 +109,7 @@ async fn says_nothing_before(cx: &CheckCx) -> Verdict {
     let (network, machine) = (cx.pod_network(0)?, cx.machine(machine("a")).await?);
     let creation = network.cloud().holds(&[Op::RouteCreate]).await?;
     let node = cx.node(with_networks(&machine, &[&network])).await?;
-    creation.becomes(harness::probe::holds("holds a call", |waiting: &u64| *waiting > 0)).within(cx.limits().route()).await?;
+    creation.becomes(holds("holds a call", |waiting: &u64| *waiting > 0)).within(cx.limits().route()).await?;
     node.keeps(is_not_said_to_be_reachable()).when("while its route is being made").await?;
     creation.release().await?;
     node.becomes(is_reachable()).within(cx.limits().route()).when("once its route is there").await

@@ -2,9 +2,7 @@
 
 use harness::check::{Stop, Verdict};
 use harness::cloud::Route;
-use harness::cx::{
-    CheckCx, Destination, Machine, Node, NodePlan, RouteTrigger, Subject, leads_to, machine,
-};
+use harness::cx::{CheckCx, Destination, Machine, Node, NodePlan, RouteTrigger, Subject, leads_to, machine};
 use harness::k8s::{C_NET, condition};
 use harness::probe::{Matcher, Seen, holds, matcher};
 use k8s_openapi::api::core::v1 as core;
@@ -105,7 +103,9 @@ mod tests {
         let (lost, bare) = (of("True", "NoRouteCreated"), Some(Arc::new(core::Node::default())));
         let yes = |matcher: Matcher<MaybeNode>, node: &MaybeNode| matcher.matches(node) == Seen::Yes(());
         assert!(yes(is_reachable(), &there) && yes(is_reachable(), &other));
-        assert!(yes(is_reachable_by_the_framework(), &there) && !yes(is_reachable_by_the_framework(), &other));
+        assert!(
+            yes(is_reachable_by_the_framework(), &there) && !yes(is_reachable_by_the_framework(), &other)
+        );
         assert!(yes(is_unreachable(), &lost) && yes(is_unreachable_by_the_framework(), &lost));
         for node in [&lost, &bare, &None] {
             assert!(!yes(is_reachable(), node));

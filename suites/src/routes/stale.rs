@@ -17,13 +17,19 @@ pub(super) const CHECKS: &[Check] = &[
         Box::pin(removes_strays(cx))
     })
     .needs(ROUTES),
-    Check::must("ROUTE-04.stale", "a route to a pod network that its Node does not have goes", DELETES, |cx| {
-        Box::pin(removes_stale_routes(cx))
-    })
+    Check::must(
+        "ROUTE-04.stale",
+        "a route to a pod network that its Node does not have goes",
+        DELETES,
+        |cx| Box::pin(removes_stale_routes(cx)),
+    )
     .needs(ROUTES),
-    Check::must("ROUTE-04.black-hole", "a route to a Node's pod network that leads nowhere is replaced", DELETES, |cx| {
-        Box::pin(replaces_black_holes(cx))
-    })
+    Check::must(
+        "ROUTE-04.black-hole",
+        "a route to a Node's pod network that leads nowhere is replaced",
+        DELETES,
+        |cx| Box::pin(replaces_black_holes(cx)),
+    )
     .needs(ROUTES),
     Check::must(
         "ROUTE-05",
