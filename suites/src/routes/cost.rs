@@ -1,7 +1,7 @@
 //! What routes cost (contract ROUTE-14, -15).
 
 use super::needs::{RECONCILE, ROUTES};
-use super::routed::{routed, with_networks};
+use super::routed::{prompt, routed, with_networks};
 use harness::check::{Facility, SubjectName, Verdict};
 use harness::cloud::{Entry, Op};
 use harness::cx::{Check, CheckCx, Ready, RouteTrigger, Subject, machine, met_by, no_calls};
@@ -41,6 +41,7 @@ async fn makes_few_at_once(cx: &CheckCx) -> Verdict {
     let cloud = cx.cloud();
     // The CCM sees all Nodes at once when it can list routes again.
     let lists = cloud.anything().answers(503).to(&[Op::RouteList]).await?;
+    prompt(cx).await?;
     lists.becomes(met_by(1)).within(cx.limits().route()).await?;
     let creations = cloud.anything().holds(&[Op::RouteCreate]).await?;
     for number in 0..NODES {

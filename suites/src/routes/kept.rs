@@ -76,6 +76,7 @@ async fn changes_nothing(cx: &CheckCx, trouble: &Trouble) -> Verdict {
     let fault = cloud.anything().meets(trouble.when, trouble.effects).to(&[Op::RouteList]);
     let fault = fault.from_page(trouble.from_page).await?;
     let newcomer = cx.machine(machine("later")).await?;
+    prompt(cx).await?;
     // A pass that listed before the fault may still be under way.
     fault.becomes(met_by(1)).within(cx.limits().route()).await.map_err(|stop| one_page(trouble, stop))?;
     let mark = cloud.mark()?;
