@@ -8,6 +8,7 @@ use harness::cx::{Check, CheckCx, Ready, RouteTrigger, Subject, machine, met_by,
 use harness::k8s::pod_cidrs;
 use harness::probe::{Matcher, Reach, ReadError, Seen, holds, matcher};
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 pub(super) const CHECKS: &[Check] = &[
     Check::must(
@@ -87,22 +88,30 @@ impl Subject for Unsettled<'_> {
     }
 }
 
-/// How often routes may be listed in so many periods, each time on so many pages.
-fn once_a_period(periods: usize, pages: usize, trigger: RouteTrigger) -> Matcher<Vec<Entry>> {
-    let most = (periods + 1) * pages;
+/// Routes are listed about once a period, each time on so many pages: three times at least, unless Nodes alone prompt it,
+/// and no oftener than the time from the first list to the last allows, with one too many.
+fn once_a_period(period: Duration, pages: usize, trigger: RouteTrigger) -> Matcher<Vec<Entry>> {
     let least = match trigger {
-        RouteTrigger::Period => periods / 2,
+        RouteTrigger::Period => 3,
         RouteTrigger::NodeChanges => 0,
     };
+    let period_ms = u64::try_from(period.as_millis()).unwrap_or(u64::MAX).max(1);
     matcher("come once a period", move |calls: &Vec<Entry>| {
-        let count = calls.len();
-        if (least..=most).contains(&count) { Seen::Yes(()) } else { Seen::NotYet(format!("{count} calls")) }
+        let at = |call: Option<&Entry>| call.map_or(0, |call| call.at_ms);
+        let span = at(calls.last()).saturating_sub(at(calls.first()));
+        let periods = usize::try_from(span / period_ms).unwrap_or(usize::MAX);
+        let (count, most) = (calls.len(), periods.saturating_add(2).saturating_mul(pages));
+        if (least..=most).contains(&count) {
+            Seen::Yes(())
+        } else {
+            Seen::NotYet(format!("{count} lists in {span} ms, at most {most} fit"))
+        }
     })
-    .expecting(format!("{least} to {most} lists in {periods} periods, on {pages} page(s) each"))
+    .expecting(format!("{least} lists or more, one in {period:?}, on {pages} page(s) each"))
 }
 
 async fn lists_once_a_period(cx: &CheckCx) -> Verdict {
-    const PERIODS: usize = 6;
+    const PERIODS: u32 = 6;
     routed(cx, "a", &cx.pod_network(0)?).await?;
     let settled =
         holds("are those to its Nodes' pod networks", Vec::is_empty).expecting("no other, and none missing");
@@ -110,11 +119,11 @@ async fn lists_once_a_period(cx: &CheckCx) -> Verdict {
     Unsettled { cx }.becomes(settled).within(2 * cx.limits().route()).await?;
     let (cloud, mark) = (cx.cloud(), cx.cloud().mark()?);
     let changes = cloud.calls().of(&[Op::RouteCreate, Op::RouteDelete]).since(mark);
-    let window = cx.limits().route_period() * u32::try_from(PERIODS).unwrap_or(u32::MAX);
-    changes.keeps(no_calls()).within(window).when("while no Node changes").await?;
+    let period = cx.limits().route_period();
+    changes.keeps(no_calls()).within(PERIODS * period).when("while no Node changes").await?;
     let pages = cloud.pages_of(cloud.read(Reach::Origin).await?.routes.len()).await?;
     let lists = cloud.calls().of(&[Op::RouteList]).since(mark);
-    lists.is(once_a_period(PERIODS, pages, cx.route_trigger())).await
+    lists.is(once_a_period(period, pages, cx.route_trigger())).await
 }
 
 #[cfg(test)]
@@ -122,10 +131,11 @@ mod tests {
     use super::*;
     use harness::cloud::Outcome;
 
+    /// So many lists within 12 s.
     fn lists(count: u64) -> Vec<Entry> {
         let call = |seq| Entry {
             seq,
-            at_ms: 0,
+            at_ms: (seq - 1) * 12_000 / count,
             took_ms: Some(1),
             peer: [127, 0, 0, 1].into(),
             credential: None,
@@ -142,10 +152,11 @@ mod tests {
 
     #[test]
     fn a_pass_a_period_is_neither_none_nor_two() {
-        let fits =
-            |count, pages, trigger| once_a_period(6, pages, trigger).matches(&lists(count)) == Seen::Yes(());
+        let fits = |count, pages, trigger| {
+            once_a_period(Duration::from_secs(2), pages, trigger).matches(&lists(count)) == Seen::Yes(())
+        };
         for (count, pages, expected) in
-            [(0, 1, false), (6, 1, true), (7, 1, true), (8, 1, false), (12, 2, true)]
+            [(0, 1, false), (2, 1, false), (6, 1, true), (7, 1, true), (8, 1, false), (12, 2, true)]
         {
             assert_eq!(fits(count, pages, RouteTrigger::Period), expected, "{count} on {pages}");
         }
