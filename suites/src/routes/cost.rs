@@ -117,7 +117,7 @@ async fn lists_once_a_period(cx: &CheckCx) -> Verdict {
         holds("are those to its Nodes' pod networks", Vec::is_empty).expecting("no other, and none missing");
     // What checks before this one have left goes first.
     Unsettled { cx }.becomes(settled).within(2 * cx.limits().route()).await?;
-    let (cloud, mark) = (cx.cloud(), cx.cloud().mark()?);
+    let (cloud, mark) = (cx.cloud(), cx.cloud().mark_now().await?);
     let changes = cloud.calls().of(&[Op::RouteCreate, Op::RouteDelete]).since(mark);
     let period = cx.limits().route_period();
     changes.keeps(no_calls()).within(PERIODS * period).when("while no Node changes").await?;

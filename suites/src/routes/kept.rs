@@ -24,7 +24,7 @@ async fn keeps_right_routes(cx: &CheckCx) -> Verdict {
     let network = cx.pod_network(0)?;
     let (_, node, route) = routed(cx, "a", &network).await?;
     node.becomes(is_reachable()).within(cx.limits().route()).await?;
-    let mark = cx.cloud().mark()?;
+    let mark = cx.cloud().mark_now().await?;
     prompt(cx).await?;
     let same = network.keeps(keeps_route(&route)).within(cx.limits().quiet_routes());
     same.when("while nothing changes").await?;
@@ -79,7 +79,7 @@ async fn changes_nothing(cx: &CheckCx, trouble: &Trouble) -> Verdict {
     prompt(cx).await?;
     // A pass that listed before the fault may still be under way.
     fault.becomes(met_by(1)).within(cx.limits().route()).await.map_err(|stop| one_page(trouble, stop))?;
-    let mark = cloud.mark()?;
+    let mark = cloud.mark_now().await?;
     cx.node(with_networks(&newcomer, &[&later])).await?;
     let as_before = both(keeps_route(&route), is_reachable());
     let both_of_them = (&network, &node);
