@@ -1,10 +1,11 @@
 //! The deployed CCM: bring it up in one of its forms, take it down, find its Pods and its leader.
 
+use super::arguments::flag_of;
 use super::deploy::{
     Applier, CcmError, crash_loops, has_ended, last_lines, pods_gone, pods_of, unrecoverable,
 };
 use super::manifests::{Manifests, ObjectKey, key_of};
-use super::render::{Rendered, Replica, Surroundings, as_shipped, flag_of, replicas};
+use super::render::{Rendered, Replica, Surroundings, as_shipped, replicas};
 use crate::k8s::World;
 use crate::probe::{Observed, ReadError, poll};
 use k8s_openapi::api::apps::v1::ReplicaSet;
@@ -122,6 +123,12 @@ impl Ccm {
     /// The Pods of one replica in [`Form::Replicas`].
     pub fn pods_of_replica(&self, replica: &str) -> Vec<Arc<Pod>> {
         self.workload_of(replica).map(|workload| pods_of(&self.world, &workload)).unwrap_or_default()
+    }
+
+    /// The port that a replica serves HTTPS on in [`Form::Replicas`].
+    pub fn secure_port_of(&self, replica: &str) -> Option<u16> {
+        let own = self.replicas.iter().find(|r| r.name == replica)?.secure_port;
+        Some(if self.surroundings.takes_secure_port { own } else { self.surroundings.secure_port })
     }
 
     /// The Lease as it is now.

@@ -1,6 +1,6 @@
 //! `controls`: proves that the checks bite, and that they bite nobody else. Every MUST check must fail with no CCM at all,
-//! each mutant of the reference CCM must be noticed by the checks named for it, and no check may fail on a stranger: a CCM
-//! that is right in an unusual way.
+//! each mutant of the reference CCM must be noticed by the checks named for it, no check may fail on a stranger: a CCM
+//! that is right in an unusual way, and an adversary, a CCM that is hostile, fails what it breaks and harms nothing else.
 
 mod list;
 mod work;
@@ -42,6 +42,8 @@ struct Tally {
     mutants: usize,
     passed: usize,
     strangers: usize,
+    endured: usize,
+    adversaries: usize,
 }
 
 impl Tally {
@@ -50,26 +52,30 @@ impl Tally {
         self.mutants += other.mutants;
         self.passed += other.passed;
         self.strangers += other.strangers;
+        self.endured += other.endured;
+        self.adversaries += other.adversaries;
     }
 
-    fn count(&mut self, expected: Expected, as_expected: bool) {
+    fn count(&mut self, expected: &Expected, as_expected: bool) {
         let (all, good) = match expected {
             Expected::Failure => (&mut self.mutants, &mut self.noticed),
             Expected::NoFailure => (&mut self.strangers, &mut self.passed),
+            Expected::Exactly(_) => (&mut self.adversaries, &mut self.endured),
         };
         *all += 1;
         *good += usize::from(as_expected);
     }
 
     fn is_good(&self) -> bool {
-        self.noticed == self.mutants && self.passed == self.strangers
+        self.noticed == self.mutants && self.passed == self.strangers && self.endured == self.adversaries
     }
 }
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Tally { noticed, mutants, passed, strangers } = self;
-        write!(f, "{noticed} of {mutants} mutants noticed, {passed} of {strangers} strangers passed")
+        let Tally { noticed, mutants, passed, strangers, endured, adversaries } = self;
+        write!(f, "{noticed} of {mutants} mutants noticed, {passed} of {strangers} strangers passed, ")?;
+        write!(f, "{endured} of {adversaries} adversaries endured")
     }
 }
 
@@ -145,7 +151,7 @@ pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> Ex
     ExitCode::from(if tally.is_good() { exit::CONFORMANT } else { exit::NOT_CONFORMANT })
 }
 
-/// Everything to be judged, what takes longest first: strangers, no CCM at all, then each mutant.
+/// Everything to be judged, what takes longest first: strangers, adversaries, no CCM at all, then each mutant.
 fn work(
     suites: &'static [Suite],
     options: &ControlOptions,
@@ -153,7 +159,7 @@ fn work(
     with_nothing: &RunPlan,
     everything: &[Planned],
 ) -> Result<Vec<Work>, String> {
-    let all = options.mutant.is_empty() && options.stranger.is_empty();
+    let all = options.mutant.is_empty() && options.stranger.is_empty() && options.adversary.is_empty();
     let mut work = Vec::new();
     if all || !options.stranger.is_empty() {
         for one in list::strangers(&options.stranger)? {
@@ -169,6 +175,11 @@ fn work(
             let offer = Offer::declared(&plan.profile);
             let planned = plan_checks(suites, &plan, &offer).map_err(text)?;
             work.push(Work::of_stranger(&one, plan, &planned)?);
+        }
+    }
+    if all || !options.adversary.is_empty() {
+        for one in list::adversaries(&options.adversary)? {
+            work.push(Work::of_adversary(&one, with_mutants, everything)?);
         }
     }
     if all || options.mutant == [list::ALL] {
@@ -224,8 +235,8 @@ impl Benches<'_> {
         let first = self.handle.block_on(up).map_err(|error| chain(&error))?;
         while !self.cancel.is_cancelled() {
             let Some(work) = self.queue().pop_front() else { break };
-            let expected = work.expected;
-            tally.count(expected, self.judge_one(&first, work)?);
+            let expected = work.expected.clone();
+            tally.count(&expected, self.judge_one(&first, work)?);
         }
         Ok(tally)
     }
@@ -259,7 +270,8 @@ impl Benches<'_> {
         let ledger = end_run(&events);
         write_reports(&output, &ledger, &Events::unrecorded(Vec::new()));
         let judged = ledger.entries.iter().filter(|entry| checks.contains(&entry.id));
-        let objections: Vec<String> = judged.filter_map(|entry| expected.objection(entry)).collect();
+        let objections = judged.filter_map(|entry| expected.objection(entry));
+        let objections: Vec<String> = objections.chain(expected.objection_to(began.elapsed())).collect();
         self.events.say(expected.show(&subject, checks.len(), &objections, began.elapsed().as_secs_f64()));
         Ok(objections.is_empty())
     }

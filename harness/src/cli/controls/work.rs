@@ -1,20 +1,31 @@
 //! What is judged, and when a judgement is as it should be.
 
-use super::list::{Mutant, Stranger};
+use super::list::{Adversary, Mutant, Stranger};
 use crate::check::Level;
 use crate::cloud::Settings;
 use crate::config::{Choice, RunPlan};
 use crate::ledger::{Entry, Outcome};
 use crate::run::Planned;
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// How checks must end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Expected {
     /// They fail: the CCM is wrong, or there is none.
     Failure,
     /// None of them fails: the CCM is right.
     NoFailure,
+    /// Some fail, some are blocked, the others pass, and all of it in time: the CCM is hostile.
+    Exactly(Hostility),
+}
+
+/// What a hostile CCM may bring about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Hostility {
+    fails: BTreeSet<String>,
+    blocked: BTreeSet<String>,
+    within: Duration,
 }
 
 /// A CCM to be judged.
@@ -65,6 +76,39 @@ impl Work {
         Ok(Work { subject: mutant.clone(), plan, expected, checks: named.collect(), cloud, jobs: None })
     }
 
+    /// An adversary, by the checks named for it.
+    ///
+    /// # Errors
+    /// When there is no check of a name.
+    pub(super) fn of_adversary(
+        one: &Adversary,
+        plan: &RunPlan,
+        everything: &[Planned],
+    ) -> Result<Work, String> {
+        let Adversary { adversary, what, fails, blocked, passes, within } = one;
+        if let Some(unknown) = one.checks().find(|id| !everything.iter().any(|p| p.check.id.is_named(id))) {
+            return Err(format!("adversary {adversary}: no check {unknown}"));
+        }
+        let mut plan = plan.clone();
+        plan.profile.extra_arguments.push(format!("--adversary={adversary}"));
+        plan.output = plan.output.join(adversary);
+        let selected = || everything.iter().filter(|p| p.choice == Choice::Selected);
+        let named = |names: &[&String]| -> BTreeSet<String> {
+            let of = selected().filter(|p| names.iter().any(|id| p.check.id.is_named(id)));
+            of.map(|p| p.check.id.to_string()).collect()
+        };
+        // A row fails but for those of its claims that pass.
+        let passes = named(&passes.iter().collect::<Vec<_>>());
+        let hostility = Hostility {
+            fails: &named(&fails.iter().collect::<Vec<_>>()) - &passes,
+            blocked: named(&blocked.iter().collect::<Vec<_>>()),
+            within: Duration::from_secs(*within),
+        };
+        let (checks, expected) = (named(&one.checks().collect::<Vec<_>>()), Expected::Exactly(hostility));
+        let (subject, cloud) = (format!("{adversary} ({what})"), Settings::default());
+        Ok(Work { subject, plan, expected, checks, cloud, jobs: None })
+    }
+
     /// A stranger with the plan of its profile, by all of `everything` that it meets.
     ///
     /// # Errors
@@ -84,37 +128,54 @@ impl Work {
 impl Expected {
     /// Why an entry is not as expected. Where a failure is expected only a failure will do; a right CCM fails nothing that
     /// binds it, and meets no trouble of the machinery.
-    pub(super) fn objection(self, entry: &Entry) -> Option<String> {
+    pub(super) fn objection(&self, entry: &Entry) -> Option<String> {
         let Entry { id, outcome, level, .. } = entry;
         match (self, outcome) {
+            (Expected::Exactly(hostile), _) if hostile.fails.contains(id) => {
+                Expected::Failure.objection(entry)
+            }
+            (Expected::Exactly(hostile), Outcome::Blocked { .. }) if hostile.blocked.contains(id) => None,
+            (Expected::Exactly(hostile), Outcome::Pass) if hostile.blocked.contains(id) => {
+                Some(format!("{id} passes"))
+            }
             (Expected::Failure, Outcome::Fail { .. }) => None,
             (Expected::Failure, Outcome::Skip { detail, .. }) => {
                 Some(format!("{id} was not judged: {detail}"))
             }
             (Expected::Failure, Outcome::Pass) => Some(format!("{id} passes")),
             (Expected::Failure, Outcome::Blocked { by, .. }) => Some(format!("{id} was blocked by {by}")),
-            (Expected::NoFailure, Outcome::Blocked { by, message }) => {
-                Some(format!("{id}: blocked by {by}\n      {}", message.lines().next().unwrap_or_default()))
-            }
             (Expected::Failure, Outcome::Error { message }) => {
                 let first = message.lines().next().unwrap_or_default();
                 Some(format!("{id}: environment error: {first}"))
             }
-            (Expected::NoFailure, Outcome::Pass | Outcome::Skip { .. }) => None,
+            (_, Outcome::Pass | Outcome::Skip { .. }) => None,
             (Expected::NoFailure, Outcome::Fail { .. }) if *level == Level::Info => None,
-            (Expected::NoFailure, Outcome::Fail { message }) => {
+            (_, Outcome::Blocked { by, message }) => {
+                Some(format!("{id}: blocked by {by}\n      {}", message.lines().next().unwrap_or_default()))
+            }
+            (_, Outcome::Fail { message }) => {
                 let lines: Vec<&str> = message.lines().take(5).collect();
                 Some(format!("{id}\n      {}", lines.join("\n      ")))
             }
-            (Expected::NoFailure, Outcome::Error { message }) => {
+            (_, Outcome::Error { message }) => {
                 let words: String = message.lines().next().unwrap_or_default().chars().take(400).collect();
                 Some(format!("{id}: environment error\n      {words}"))
             }
         }
     }
 
+    /// Why the whole judgement is not as expected: it took too long.
+    pub(super) fn objection_to(&self, took: Duration) -> Option<String> {
+        match self {
+            Expected::Exactly(Hostility { within, .. }) if took > *within => {
+                Some(format!("took {:.0} s, not {} s", took.as_secs_f64(), within.as_secs()))
+            }
+            _ => None,
+        }
+    }
+
     /// What became of a subject, in words.
-    pub(super) fn show(self, subject: &str, checks: usize, objections: &[String], seconds: f64) -> String {
+    pub(super) fn show(&self, subject: &str, checks: usize, objections: &[String], seconds: f64) -> String {
         match (self, objections) {
             (Expected::Failure, []) => {
                 format!("  noticed {subject:<10} by {checks} of {checks} checks in {seconds:.1} s")
@@ -125,6 +186,14 @@ impl Expected {
             (Expected::NoFailure, []) => {
                 format!("  passed  {subject}: {checks} of {checks} checks in {seconds:.1} s")
             }
+            (Expected::Exactly(_), []) => {
+                format!("  endured {subject}: {checks} of {checks} checks in {seconds:.1} s")
+            }
+            (Expected::Exactly(_), objections) => format!(
+                "  HARMED  by {subject}: {} objections to {checks} checks in {seconds:.1} s\n    {}",
+                objections.len(),
+                objections.join("\n    ")
+            ),
             (Expected::NoFailure, alarms) => format!(
                 "  FALSE ALARM about {subject}: {} of {checks} checks in {seconds:.1} s\n    {}",
                 alarms.len(),
@@ -161,8 +230,8 @@ mod tests {
         let fail = || Outcome::Fail { message: "promise: p\nseen: s".to_owned() };
         let error = || Outcome::Error { message: "no answer".to_owned() };
         let skip = || Outcome::Skip { reason: SkipReason::NotObservable, detail: "no faults".to_owned() };
-        let objects = |expected: Expected, level, outcome| expected.objection(&entry(level, outcome));
-        let (wrong, right) = (Expected::Failure, Expected::NoFailure);
+        let objects = |expected: &Expected, level, outcome| expected.objection(&entry(level, outcome));
+        let (wrong, right) = (&Expected::Failure, &Expected::NoFailure);
         assert_eq!(objects(wrong, Level::Must, fail()), None);
         assert_eq!(objects(wrong, Level::Must, Outcome::Pass).as_deref(), Some("SVC-01 passes"));
         assert!(
@@ -176,5 +245,31 @@ mod tests {
             assert_eq!(alarm, "SVC-01\n      promise: p\n      seen: s");
         }
         assert!(objects(right, Level::Info, error()).is_some());
+    }
+
+    #[test]
+    fn a_hostile_ccm_fails_what_it_breaks_and_nothing_else_in_time() {
+        let hostile = |fails: &[&str], blocked: &[&str]| {
+            let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+            let within = Duration::from_secs(9);
+            Expected::Exactly(Hostility { fails: set(fails), blocked: set(blocked), within })
+        };
+        let objects = |expected: &Expected, outcome| expected.objection(&entry(Level::Must, outcome));
+        let fail = || Outcome::Fail { message: "promise: p".to_owned() };
+        let error = || Outcome::Error { message: "no answer".to_owned() };
+        let blocked = || Outcome::Blocked { by: "OBS-10".to_owned(), message: "m".to_owned() };
+        // Which outcome each list accepts: a failure, being blocked, passing, an environment error.
+        for (expected, accepted) in [
+            (hostile(&["SVC-01"], &[]), [true, false, false, false]),
+            (hostile(&[], &["SVC-01"]), [false, true, false, false]),
+            (hostile(&["SVC-02"], &["SVC-03"]), [false, false, true, false]),
+        ] {
+            let seen =
+                [fail(), blocked(), Outcome::Pass, error()].map(|one| objects(&expected, one).is_none());
+            assert_eq!(seen, accepted, "{expected:?}");
+            assert_eq!(expected.objection_to(Duration::from_secs(9)), None);
+            assert!(expected.objection_to(Duration::from_secs(10)).is_some());
+        }
+        assert_eq!(Expected::NoFailure.objection_to(Duration::from_secs(10)), None);
     }
 }
