@@ -305,6 +305,12 @@ impl<Cx: 'static> Check<Cx> {
         self
     }
 
+    /// Recorded, never failed: what the contract allows (MAY), or only tells (INFO).
+    pub const fn recorded(mut self) -> Check<Cx> {
+        self.level = Level::Info;
+        self
+    }
+
     /// Needs this machinery as well.
     pub const fn with(mut self, more: &[Facility]) -> Check<Cx> {
         self.facilities = self.facilities.and(more);

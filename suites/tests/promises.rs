@@ -7,8 +7,6 @@ use std::collections::BTreeSet;
 
 /// Capabilities that no check judges yet: reports show them as declared and not judged. This list may only shrink.
 const UNJUDGED: &[Capability] = &[
-    Capability::Routes,
-    Capability::DualStack,
     Capability::Clusters,
     Capability::IpMode,
     Capability::SharedLb,

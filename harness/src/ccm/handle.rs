@@ -1,5 +1,6 @@
 //! The deployed CCM: bring it up in one of its forms, take it down, find its Pods and its leader.
 
+use super::arguments::flag_of;
 use super::deploy::{
     Applier, CcmError, crash_loops, has_ended, last_lines, pods_gone, pods_of, unrecoverable,
 };
@@ -104,6 +105,15 @@ impl Ccm {
     pub fn trial(&self, name: &str, arguments: &[String]) -> Option<Rendered> {
         let (manifests, like) = (self.manifests.as_ref()?, self.replicas.first()?);
         Some(trial(manifests, name, like, &self.surroundings, arguments))
+    }
+
+    /// The value of a flag among the arguments of a replica, named without dashes; `None` when there is none.
+    pub fn flag(&self, name: &str) -> Option<String> {
+        let container = self.manifests.as_ref()?.container;
+        let rendered = self.rendered(Form::Replicas)?;
+        let first = rendered.workloads.first()?;
+        let workload = rendered.documents.iter().find(|document| key_of(document) == *first)?;
+        flag_of(&workload["spec"]["template"]["spec"]["containers"][container], name)
     }
 
     /// The workload of a replica in [`Form::Replicas`].

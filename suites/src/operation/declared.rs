@@ -172,7 +172,8 @@ async fn goes_on_without_routes(cx: &CheckCx) -> Verdict {
     let node = cx.node(machine.node().pod_cidrs(&["10.244.200.0/24"])).await?;
     let worked = node.becomes(initialised()).within(cx.limits().start());
     alone.explained(worked.when("by a CCM that goes on").await).await?;
-    let still = (&alone, &routes).keeps(both(goes_on(), no_calls())).within(cx.limits().quiet_routes());
+    let both_of_it = (&alone, &routes);
+    let still = both_of_it.keeps(both(goes_on(), no_calls())).within(cx.limits().quiet_routes());
     alone.explained(still.await).await
 }
 
