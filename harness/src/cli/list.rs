@@ -57,7 +57,8 @@ fn needs(check: &Check) -> Vec<String> {
         Served::Always => None,
         Served::Since { minor, what } => Some(format!("Kubernetes 1.{minor} ({what})")),
     };
-    capabilities.chain(facilities).chain(served).collect()
+    let lacks = check.lacks.iter().map(|lack| format!("no {lack}"));
+    capabilities.chain(lacks).chain(facilities).chain(served).collect()
 }
 
 fn as_json(suites: &[Suite]) -> String {
