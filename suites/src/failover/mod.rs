@@ -8,6 +8,7 @@ mod order;
 mod restart;
 mod steady;
 mod step_down;
+mod taken_up;
 mod terminated;
 
 use harness::cx::Suite;
@@ -16,5 +17,12 @@ use harness::cx::Suite;
 pub const SUITE: Suite = Suite {
     name: "leader-election-failover",
     proves: "one replica works, a standby takes over when it is gone, and never do two work at once",
-    tables: &[steady::CHECKS, crash::CHECKS, terminated::CHECKS, step_down::CHECKS, restart::CHECKS],
+    tables: &[
+        steady::CHECKS,
+        crash::CHECKS,
+        terminated::CHECKS,
+        step_down::CHECKS,
+        restart::CHECKS,
+        taken_up::CHECKS,
+    ],
 };
