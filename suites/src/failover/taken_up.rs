@@ -4,7 +4,9 @@
 use super::needs::{KILL, LB_ELECTION};
 use harness::check::{Facility, Stop, Verdict};
 use harness::cloud::Op;
-use harness::cx::matchers::{lacks_finalizer, nothing_left, one_active, one_balancer, publishes};
+use harness::cx::matchers::{
+    at_least_one, lacks_finalizer, nothing_left, one_active, one_balancer, publishes,
+};
 use harness::cx::{Check, CheckCx, Service, Subject, load_balancer, taken_over};
 use harness::probe::gone;
 use serde_json::json;
@@ -13,8 +15,6 @@ use std::time::Duration;
 const START: &str = "k8s.io/cloud-provider service/controller.go add handler, needsCleanup: all Services are looked at at the start";
 const IDEMPOTENT: &str =
     "k8s.io/cloud-provider cloud.go: EnsureLoadBalancer and EnsureLoadBalancerDeleted are idempotent";
-/// The old leader dies at a call that is held.
-const HELD: &[Facility] = &[Facility::ProcessControl, Facility::Barriers];
 
 pub(super) const CHECKS: &[Check] = &[
     Check::must(
@@ -51,30 +51,30 @@ pub(super) const CHECKS: &[Check] = &[
         "HA-08.create",
         "a creation that its leader did not live to see answered ends in one load balancer",
         IDEMPOTENT,
-        |cx| Box::pin(completes_a_held_creation(cx, &[Op::LbCreate])),
+        |cx| Box::pin(finds_what_was_never_answered(cx)),
     )
     .needs(LB_ELECTION)
-    .with(HELD)
+    .with(&[Facility::ProcessControl, Facility::Faults])
     .at_the_crash()
     .takes(10),
     Check::must(
         "HA-08.half-made",
         "a load balancer whose leader died before what belongs to it was made is completed, not made again",
         IDEMPOTENT,
-        |cx| Box::pin(completes_a_held_creation(cx, &[Op::AuxCreate])),
+        |cx| Box::pin(completes_what_was_half_made(cx)),
     )
     .needs(LB_ELECTION)
-    .with(HELD)
+    .with(&[Facility::ProcessControl, Facility::Barriers])
     .at_the_crash()
     .takes(10),
     Check::must(
         "HA-08.delete",
-        "a deletion that its leader did not live to see answered is finished by the next one",
+        "a deletion that its leader had begun and could not end is finished by the next one",
         IDEMPOTENT,
-        |cx| Box::pin(finishes_a_held_deletion(cx)),
+        |cx| Box::pin(finishes_a_begun_deletion(cx)),
     )
     .needs(LB_ELECTION)
-    .with(HELD)
+    .with(&[Facility::ProcessControl, Facility::Faults])
     .at_the_crash()
     .takes(10),
 ];
@@ -126,21 +126,32 @@ async fn follows_a_type_that_was_edited_meanwhile(cx: &CheckCx) -> Verdict {
     web.becomes(lacks_finalizer()).within(limit(cx)).when("by the new leader").await
 }
 
-/// The leader dies while a call of the creation is held; the call takes effect all the same, as one does that was on its
-/// way.
-async fn completes_a_held_creation(cx: &CheckCx, ops: &'static [Op]) -> Verdict {
+/// The leader dies between the creation and its answer.
+async fn finds_what_was_never_answered(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
     cx.crash_is_near().await?;
-    let held = web.cloud().holds(ops).await?;
+    web.cloud().loses_the_answer().to(&[Op::LbCreate]).times(1).await?;
     web.wants_a_balancer().await?;
-    if ops == [Op::AuxCreate] {
-        // A provider may need nothing beside the load balancer; then it just has to survive.
-        web.balancer().becomes(one_active()).within(cx.limits().load_balancer()).await?;
-    } else {
-        held.is_reached().await?;
-    }
+    web.balancer().becomes(at_least_one()).await?;
+    let before = nobody_leads(cx).await?;
+    ends_as_one(cx, &web, before).await
+}
+
+/// The leader dies with the load balancer made, and the making of what belongs to it held. A provider may need nothing
+/// beside the load balancer; then that just has to survive.
+async fn completes_what_was_half_made(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
+    cx.crash_is_near().await?;
+    let held = web.cloud().holds(&[Op::AuxCreate]).await?;
+    web.wants_a_balancer().await?;
+    web.balancer().becomes(at_least_one()).await?;
     let before = nobody_leads(cx).await?;
     held.release().await?;
+    ends_as_one(cx, &web, before).await
+}
+
+/// The new leader publishes one load balancer, and there is no other.
+async fn ends_as_one(cx: &CheckCx, web: &Service<'_>, before: i32) -> Verdict {
     somebody_leads(cx, before).await?;
     let lb = web.balancer().becomes(one_active()).within(limit(cx)).when("by the new leader").await?;
     web.becomes(publishes(&lb)).within(limit(cx)).when("by the new leader").await?;
@@ -148,14 +159,15 @@ async fn completes_a_held_creation(cx: &CheckCx, ops: &'static [Op]) -> Verdict 
     web.balancer().keeps(only).within(Duration::from_secs(3)).await
 }
 
-async fn finishes_a_held_deletion(cx: &CheckCx) -> Verdict {
+/// What belongs to the load balancer may be gone, it itself is not, and its leader is dead.
+async fn finishes_a_begun_deletion(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
     cx.crash_is_near().await?;
-    let held = web.cloud().holds(&[Op::LbDelete]).await?;
+    let refusals = web.cloud().answers(503).to(&[Op::LbDelete]).await?;
     web.delete().await?;
-    held.is_reached().await?;
+    refusals.hits(1).await?;
     let before = nobody_leads(cx).await?;
-    held.release().await?;
+    refusals.clear().await?;
     somebody_leads(cx, before).await?;
     goes(cx, &web).await
 }

@@ -52,7 +52,7 @@ pub(super) const CHECKS: &[Check] = &[
     )
     .needs(LB)
     .with(&[Facility::Faults])
-    .alone()
+    .in_calm()
     .takes(5),
 ];
 

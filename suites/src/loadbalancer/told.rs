@@ -19,12 +19,14 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(tells_of_a_creation(cx)),
     )
     .should()
+    .in_calm()
     .of_the_framework()
     .needs(LB),
     Check::must("SVC-NODES-12.updated", "an Event tells that a load balancer has new backends", SC, |cx| {
         Box::pin(tells_of_an_update(cx))
     })
     .should()
+    .in_calm()
     .of_the_framework()
     .needs(NODES_BEHIND_LB)
     .since(28, RESYNC, Before::NotJudged),
@@ -32,6 +34,7 @@ pub(super) const CHECKS: &[Check] = &[
         Box::pin(warns_of_a_failed_update(cx))
     })
     .should()
+    .in_calm()
     .of_the_framework()
     .needs(NODES_BEHIND_LB)
     .since(28, RESYNC, Before::NotJudged)
@@ -43,12 +46,14 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(tells_of_a_deletion(cx)),
     )
     .should()
+    .in_calm()
     .of_the_framework()
     .needs(LB),
     Check::must("SVC-ERR-01.event", "a warning tells that a load balancer could not be made", SC, |cx| {
         Box::pin(warns_of_a_failed_creation(cx))
     })
     .should()
+    .in_calm()
     .of_the_framework()
     .needs(LB)
     .with(&[Facility::Faults]),
@@ -59,8 +64,8 @@ const RESYNC: &str = "a providerID that appears re-syncs load balancers";
 async fn tells_of_a_creation(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80)).await?;
     let lb = web.gets_published().await?;
-    web.events().becomes(tells("Normal", "EnsuringLoadBalancer")).await?;
-    web.events().becomes(tells("Normal", "EnsuredLoadBalancer")).await?;
+    web.events().becomes(tells("Normal", "EnsuringLoadBalancer")).within(cx.limits().event()).await?;
+    web.events().becomes(tells("Normal", "EnsuredLoadBalancer")).within(cx.limits().event()).await?;
     web.is(publishes(&lb)).await
 }
 
@@ -69,7 +74,7 @@ async fn tells_of_an_update(cx: &CheckCx) -> Verdict {
     web.rests().await?;
     let (machine, _) = eligible(cx, "joining").await?;
     web.balancer().becomes(has_backend(&machine)).await?;
-    web.events().becomes(tells("Normal", "UpdatedLoadBalancer")).await
+    web.events().becomes(tells("Normal", "UpdatedLoadBalancer")).within(cx.limits().event()).await
 }
 
 async fn warns_of_a_failed_update(cx: &CheckCx) -> Verdict {
@@ -78,16 +83,16 @@ async fn warns_of_a_failed_update(cx: &CheckCx) -> Verdict {
     let refusals = web.cloud().answers(503).to(&[Op::LbUpdate]).await?;
     eligible(cx, "joining").await?;
     refusals.hits(1).await?;
-    web.events().becomes(tells("Warning", "UpdateLoadBalancerFailed")).await
+    web.events().becomes(tells("Warning", "UpdateLoadBalancerFailed")).within(cx.limits().event()).await
 }
 
 async fn tells_of_a_deletion(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
     let events = web.events();
     web.delete().await?;
-    events.becomes(tells("Normal", "DeletingLoadBalancer")).await?;
+    events.becomes(tells("Normal", "DeletingLoadBalancer")).within(cx.limits().event()).await?;
     web.becomes(gone()).within(cx.limits().load_balancer()).await?;
-    events.becomes(tells("Normal", "DeletedLoadBalancer")).await
+    events.becomes(tells("Normal", "DeletedLoadBalancer")).within(cx.limits().event()).await
 }
 
 async fn warns_of_a_failed_creation(cx: &CheckCx) -> Verdict {
@@ -95,5 +100,5 @@ async fn warns_of_a_failed_creation(cx: &CheckCx) -> Verdict {
     let refusals = web.cloud().answers(503).to(&[Op::LbCreate]).await?;
     web.wants_a_balancer().await?;
     refusals.hits(1).await?;
-    web.events().becomes(tells("Warning", "SyncLoadBalancerFailed")).await
+    web.events().becomes(tells("Warning", "SyncLoadBalancerFailed")).within(cx.limits().event()).await
 }

@@ -2,7 +2,7 @@
 
 use super::needs::{LB, LB_TO_NODES, RANGES};
 use harness::check::{Stop, Verdict};
-use harness::cloud::{Inventory, LbState};
+use harness::cloud::Inventory;
 use harness::cx::matchers::{no_other_than, one_active, one_balancer};
 use harness::cx::{Check, CheckCx, EventsOf, Service, Subject, Targets, load_balancer, warns};
 use harness::k8s::F_LB;
@@ -12,6 +12,7 @@ use kube::ResourceExt;
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 const HELPERS: &str = "k8s.io/cloud-provider service/helpers/helper.go GetLoadBalancerSourceRanges";
 const LOAD_BALANCER_TESTS: &str = "kubernetes test/e2e/network/loadbalancer.go";
@@ -40,18 +41,12 @@ pub(super) const CHECKS: &[Check] = &[
     )
     .needs(RANGES),
     Check::must(
-        "SVC-CREATE-10.invalid",
-        "an invalid annotation of source ranges is a visible failure and lets nobody in",
-        HELPERS,
-        |cx| Box::pin(refuses_invalid_ranges(cx)),
-    )
-    .needs(RANGES),
-    Check::must(
         "SVC-CREATE-11",
         "session affinity is configured, or a warning says that it is not",
         LOAD_BALANCER_TESTS,
         |cx| Box::pin(honours_affinity_or_warns(cx)),
     )
+    .in_calm()
     .needs(LB),
     Check::must(
         "SVC-CREATE-12",
@@ -59,8 +54,9 @@ pub(super) const CHECKS: &[Check] = &[
         LOAD_BALANCER_TESTS,
         |cx| Box::pin(does_without_node_ports(cx)),
     )
+    .in_calm()
     .needs(LB)
-    .served_since(24, "Service spec.allocateLoadBalancerNodePorts"),
+    .served_since(22, "Service spec.allocateLoadBalancerNodePorts"),
     Check::must(
         "SVC-CREATE-16",
         "spec, labels, annotations and foreign finalizers of a Service stay the user's",
@@ -75,6 +71,7 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(carries_both_protocols_or_tells(cx)),
     )
     .should()
+    .in_calm()
     .needs(LB)
     .served_since(26, "load balancer Services of two protocols"),
 ];
@@ -123,33 +120,6 @@ async fn admits_everybody(cx: &CheckCx) -> Verdict {
     web.balancer().keeps(open.expecting("no range, or 0.0.0.0/0")).await
 }
 
-/// No load balancer that is in service lets everybody in.
-fn lets_nobody_in() -> Matcher<Inventory> {
-    holds("lets nobody in", |held: &Inventory| {
-        let serves =
-            held.load_balancers.iter().any(|lb| lb.state == LbState::Active && !lb.addresses.is_empty());
-        !serves || admitted(held).is_some()
-    })
-    .expecting("no load balancer in service, or a restricted one")
-}
-
-async fn refuses_invalid_ranges(cx: &CheckCx) -> Verdict {
-    let written = format!("{}, nonsense", RANGES_MEANT[0]);
-    let web = cx.service(load_balancer("web").port(80).annotation(ANNOTATION, &written)).await?;
-    let (balancer, events) = (web.balancer(), web.events());
-    let closed = lets_nobody_in();
-    let warned = warns();
-    let refused =
-        matcher("is refused with a warning", move |(held, events): &(Inventory, Vec<core::Event>)| {
-            match (closed.matches(held), warned.matches(events)) {
-                (Seen::Yes(()), told) => told,
-                _ => Seen::Never("everybody is let in".to_owned()),
-            }
-        });
-    (&balancer, &events).becomes(refused.expecting("an Event of type Warning, and nobody let in")).await?;
-    balancer.keeps(lets_nobody_in()).when("with an annotation that nobody can read").await
-}
-
 /// What the cloud holds for a Service, and the Events about it.
 type Told = (Inventory, Vec<core::Event>);
 
@@ -165,12 +135,17 @@ fn or_warns(
     })
 }
 
+/// How long a load balancer or an Event takes.
+fn told_by(cx: &CheckCx) -> Duration {
+    cx.limits().event().max(cx.limits().load_balancer())
+}
+
 async fn honours_affinity_or_warns(cx: &CheckCx) -> Verdict {
     let sticky = load_balancer("web").port(80).with(|s| s.session_affinity = Some("ClientIP".to_owned()));
     let web = cx.service(sticky).await?;
     let (balancer, events) = (web.balancer(), web.events());
     let told = or_warns("keeps clients, or warns", |lb| lb.session_affinity == "ClientIP");
-    let limit = cx.limits().load_balancer();
+    let limit = told_by(cx);
     (&balancer, &events)
         .becomes(told.expecting("session affinity ClientIP, or an Event of type Warning"))
         .within(limit)
@@ -267,7 +242,7 @@ async fn carries_both_protocols_or_tells(cx: &CheckCx) -> Verdict {
         },
     );
     let expected = "53/TCP and 53/UDP, condition LoadBalancerPortsError, or an Event of type Warning";
-    let limit = cx.limits().load_balancer();
+    let limit = told_by(cx);
     (&(&balancer, &events), &web).becomes(told.expecting(expected)).within(limit).await
 }
 
@@ -305,7 +280,6 @@ mod tests {
         ] {
             let held = held(ranges, firewall);
             assert_eq!(admitted(&held).is_none(), open, "{held:?}");
-            assert_eq!(lets_nobody_in().matches(&held), Seen::when(!open));
         }
     }
 

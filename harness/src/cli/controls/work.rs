@@ -4,9 +4,11 @@ use super::list::{Mutant, Stranger};
 use crate::check::Level;
 use crate::cloud::Settings;
 use crate::config::{Choice, RunPlan};
-use crate::ledger::{Entry, Outcome};
+use crate::ledger::{Entry, Outcome, SkipReason};
 use crate::run::Planned;
+use serde::Serialize;
 use std::collections::BTreeSet;
+use std::fmt;
 
 /// How checks must end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,9 +32,46 @@ pub(super) struct Work {
     pub(super) jobs: Option<u32>,
 }
 
+/// What became of a subject.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Outcomes {
+    /// It is wrong, and every check that can show it failed.
+    Noticed,
+    /// It is wrong, and a check did not fail.
+    Missed,
+    /// It is wrong in a way that this cluster cannot show.
+    NotShown,
+    /// It is right, and no check failed.
+    Passed,
+    /// It is right, and a check failed.
+    FalseAlarm,
+}
+
+/// A subject that was judged, as `controls.yaml` has it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Judged {
+    /// Mutant or stranger.
+    pub(super) subject: String,
+    /// What became of it.
+    pub(super) result: Outcomes,
+    /// How many checks it was judged by.
+    pub(super) checks: usize,
+    /// What was not as expected.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) objections: Vec<String>,
+    /// For how long it was judged.
+    pub(super) seconds: f64,
+}
+
 /// Whether a check binds the CCM as a MUST.
 fn binds(planned: &&Planned) -> bool {
     planned.choice == Choice::Selected && planned.level == Level::Must
+}
+
+/// Whether a check can fail.
+fn judges(planned: &&Planned) -> bool {
+    planned.choice == Choice::Selected && planned.level != Level::Info
 }
 
 impl Work {
@@ -43,7 +82,7 @@ impl Work {
         Work { subject, plan, expected, checks, cloud, jobs: None }
     }
 
-    /// A mutant, by the MUSTs named for it.
+    /// A mutant, by the checks named for it.
     ///
     /// # Errors
     /// When there is no check of a name.
@@ -60,7 +99,7 @@ impl Work {
         plan.profile.extra_arguments.push(format!("--mutant={mutant}"));
         plan.output = plan.output.join(mutant);
         let named = |p: &&Planned| checks.iter().any(|id| p.check.id.is_named(id));
-        let named = everything.iter().filter(binds).filter(named).map(|p| p.check.id.to_string());
+        let named = everything.iter().filter(judges).filter(named).map(|p| p.check.id.to_string());
         let (expected, cloud) = (Expected::Failure, Settings::default());
         Ok(Work { subject: mutant.clone(), plan, expected, checks: named.collect(), cloud, jobs: None })
     }
@@ -82,12 +121,13 @@ impl Work {
 }
 
 impl Expected {
-    /// Why an entry is not as expected. Where a failure is expected only a failure will do; a right CCM fails nothing that
-    /// binds it, and meets no trouble of the machinery.
+    /// Why an entry is not as expected. Where a failure is expected only a failure will do, but for what this cluster cannot
+    /// show; a right CCM fails nothing that binds it, and meets no trouble of the machinery.
     pub(super) fn objection(self, entry: &Entry) -> Option<String> {
         let Entry { id, outcome, level, .. } = entry;
         match (self, outcome) {
             (Expected::Failure, Outcome::Fail { .. }) => None,
+            (Expected::Failure, Outcome::Skip { reason: SkipReason::NotObservable, .. }) => None,
             (Expected::Failure, Outcome::Skip { detail, .. }) => {
                 Some(format!("{id} was not judged: {detail}"))
             }
@@ -112,24 +152,49 @@ impl Expected {
             }
         }
     }
+}
 
-    /// What became of a subject, in words.
-    pub(super) fn show(self, subject: &str, checks: usize, objections: &[String], seconds: f64) -> String {
-        match (self, objections) {
-            (Expected::Failure, []) => {
-                format!("  noticed {subject:<10} by {checks} of {checks} checks in {seconds:.1} s")
+impl Judged {
+    /// What became of a subject, by the entries of the checks that it was to be judged by.
+    pub(super) fn of(subject: String, expected: Expected, entries: &[&Entry], seconds: f64) -> Judged {
+        let objections: Vec<String> = entries.iter().filter_map(|entry| expected.objection(entry)).collect();
+        let shown = entries.iter().any(|entry| !matches!(entry.outcome, Outcome::Skip { .. }));
+        let result = match (expected, objections.is_empty()) {
+            (Expected::Failure, true) if !shown => Outcomes::NotShown,
+            (Expected::Failure, true) => Outcomes::Noticed,
+            (Expected::Failure, false) => Outcomes::Missed,
+            (Expected::NoFailure, true) => Outcomes::Passed,
+            (Expected::NoFailure, false) => Outcomes::FalseAlarm,
+        };
+        let seconds = (seconds * 10.0).round() / 10.0;
+        Judged { subject, result, checks: entries.len(), objections, seconds }
+    }
+}
+
+impl fmt::Display for Judged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Judged { subject, checks, objections, seconds, .. } = self;
+        match self.result {
+            Outcomes::Noticed => {
+                write!(f, "  noticed {subject:<10} by {checks} of {checks} checks in {seconds:.1} s")
             }
-            (Expected::Failure, missed) => {
-                format!("  MISSED  {subject:<10} {} of {checks} checks: {}", missed.len(), missed.join("; "))
+            Outcomes::Missed => {
+                let missed = objections.len();
+                write!(f, "  MISSED  {subject:<10} {missed} of {checks} checks: {}", objections.join("; "))
             }
-            (Expected::NoFailure, []) => {
-                format!("  passed  {subject}: {checks} of {checks} checks in {seconds:.1} s")
+            Outcomes::NotShown => {
+                write!(f, "  no case {subject:<10} none of its checks can be shown on this cluster")
             }
-            (Expected::NoFailure, alarms) => format!(
-                "  FALSE ALARM about {subject}: {} of {checks} checks in {seconds:.1} s\n    {}",
-                alarms.len(),
-                alarms.join("\n    ")
-            ),
+            Outcomes::Passed => {
+                write!(f, "  passed  {subject}: {checks} of {checks} checks in {seconds:.1} s")
+            }
+            Outcomes::FalseAlarm => {
+                let (alarms, text) = (objections.len(), objections.join("\n    "));
+                write!(
+                    f,
+                    "  FALSE ALARM about {subject}: {alarms} of {checks} checks in {seconds:.1} s\n    {text}"
+                )
+            }
         }
     }
 }
@@ -138,7 +203,6 @@ impl Expected {
 mod tests {
     use super::*;
     use crate::check::Sharing;
-    use crate::ledger::SkipReason;
 
     fn entry(level: Level, outcome: Outcome) -> Entry {
         Entry {
@@ -165,9 +229,8 @@ mod tests {
         let (wrong, right) = (Expected::Failure, Expected::NoFailure);
         assert_eq!(objects(wrong, Level::Must, fail()), None);
         assert_eq!(objects(wrong, Level::Must, Outcome::Pass).as_deref(), Some("SVC-01 passes"));
-        assert!(
-            objects(wrong, Level::Must, skip()).is_some() && objects(wrong, Level::Must, error()).is_some()
-        );
+        assert_eq!(objects(wrong, Level::Must, skip()), None);
+        assert!(objects(wrong, Level::Must, error()).is_some());
         assert_eq!(objects(right, Level::Must, Outcome::Pass), None);
         assert_eq!(objects(right, Level::Must, skip()), None);
         assert_eq!(objects(right, Level::Info, fail()), None);
@@ -176,5 +239,20 @@ mod tests {
             assert_eq!(alarm, "SVC-01\n      promise: p\n      seen: s");
         }
         assert!(objects(right, Level::Info, error()).is_some());
+    }
+
+    #[test]
+    fn a_mutant_is_noticed_by_failures_and_not_by_what_nobody_could_show() {
+        let fail = entry(Level::Should, Outcome::Fail { message: "promise: p".to_owned() });
+        let skip = entry(
+            Level::Must,
+            Outcome::Skip { reason: SkipReason::NotObservable, detail: "too old".to_owned() },
+        );
+        let pass = entry(Level::Must, Outcome::Pass);
+        let of = |entries: &[&Entry]| Judged::of("M".to_owned(), Expected::Failure, entries, 1.0).result;
+        assert_eq!(of(&[&fail, &skip]), Outcomes::Noticed);
+        assert_eq!(of(&[&skip]), Outcomes::NotShown);
+        assert_eq!(of(&[]), Outcomes::NotShown);
+        assert_eq!(of(&[&fail, &pass]), Outcomes::Missed);
     }
 }
