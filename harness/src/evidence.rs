@@ -2,18 +2,20 @@
 //!
 //! The only code that writes under the output folder during a check. What it cannot read it says so in place of it.
 
-use crate::ccm::{Form, last_lines};
+use crate::ccm::{Form, LOG_BYTES, LogEnd, last_lines, log_end};
 use crate::check::chain;
 use crate::cx::CheckCx;
 use crate::session::{Session, show_entry};
 use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::ResourceExt;
-use kube::api::{Api, ListParams, LogParams};
+use kube::api::{Api, ListParams};
 use serde::Serialize;
 use std::path::Path;
 
-/// How many log lines of each replica are kept.
+/// How many log lines of each replica are kept at most.
 const LOG_LINES: i64 = 2_000;
+/// How many Events of the cluster are looked at.
+const EVENTS: u32 = 5_000;
 
 /// Writes everything known about a failed check into `folder`.
 ///
@@ -97,7 +99,7 @@ fn add<K: Serialize>(text: &mut String, kind: &str, object: &K) {
 /// Events about this check's objects: those of Nodes live in the namespace `default`.
 async fn events(session: &Session, prefix: &str) -> String {
     let api: Api<Event> = Api::all(session.client().clone());
-    let list = match api.list(&ListParams::default()).await {
+    let list = match api.list(&ListParams::default().limit(EVENTS)).await {
         Ok(list) => list,
         Err(error) => return format!("events cannot be listed: {}\n", chain(&error)),
     };
@@ -129,6 +131,9 @@ async fn events(session: &Session, prefix: &str) -> String {
         })
         .collect();
     lines.sort();
+    if list.metadata.continue_.is_some_and(|more| !more.is_empty()) {
+        lines.push(format!("the cluster has more than {EVENTS} events; the others were not looked at"));
+    }
     if lines.is_empty() {
         "no events about this check's objects\n".to_owned()
     } else {
@@ -165,15 +170,36 @@ async fn log(session: &Session, pod: &Pod) -> String {
     let api: Api<Pod> = Api::namespaced(session.client().clone(), &pod.namespace().unwrap_or_default());
     let mut text = String::new();
     for previous in [true, false] {
-        let params =
-            LogParams { tail_lines: Some(LOG_LINES), previous, timestamps: true, ..LogParams::default() };
         let when = if previous { "before the last restart" } else { "now" };
-        match api.logs(&pod.name_any(), &params).await {
-            Ok(lines) => text.push_str(&format!("===== {when} =====\n{lines}\n")),
+        match log_end(&api, &pod.name_any(), LOG_LINES, previous, true).await {
+            Ok(log) => text.push_str(&format!("===== {when}{} =====\n{}\n", what_is_missing(&log), log.text)),
             // A container that never restarted has no earlier log; that is no news.
             Err(_) if previous => {}
             Err(error) => text.push_str(&format!("===== {when}: no log: {} =====\n", chain(&error))),
         }
     }
     text
+}
+
+/// What of a log is not kept, in words; nothing where all of it may be.
+fn what_is_missing(log: &LogEnd) -> String {
+    let whole = i64::try_from(log.text.lines().count()).unwrap_or(i64::MAX) < log.lines;
+    match (log.cut, whole) {
+        (true, _) => format!(", its last line cut after {} KiB", LOG_BYTES >> 10),
+        (false, true) => String::new(),
+        (false, false) => format!(", its last {} lines: what came before was cut", log.lines),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_that_was_cut_says_so() {
+        let of = |text: &str, lines, cut| what_is_missing(&LogEnd { text: text.to_owned(), lines, cut });
+        assert_eq!(of("a\nb\n", 3, false), "");
+        assert_eq!(of("a\nb\nc\n", 3, false), ", its last 3 lines: what came before was cut");
+        assert_eq!(of("a", 1, true), ", its last line cut after 1024 KiB");
+    }
 }

@@ -1,11 +1,12 @@
 //! Applying and removing manifests, and what keeps Pods from running.
 
+use super::logs::log_end;
 use super::manifests::{ObjectKey, key_of};
 use crate::check::{Blocker, chain};
 use crate::k8s::World;
 use crate::probe::{Observed, ReadError, poll};
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, LogParams, Patch, PatchParams};
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use kube::discovery::{ApiCapabilities, Scope, pinned_kind};
 use kube::{Client, ResourceExt};
@@ -265,16 +266,24 @@ pub async fn last_lines(client: &Client, pod: &Pod, lines: i64) -> String {
     let api: Api<Pod> = Api::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
     let mut text = String::new();
     for previous in [true, false] {
-        let params = LogParams { tail_lines: Some(lines), previous, ..LogParams::default() };
-        let Ok(log) = api.logs(&pod.name_any(), &params).await else { continue };
-        if log.trim().is_empty() {
+        let Ok(log) = log_end(&api, &pod.name_any(), lines, previous, false).await else { continue };
+        if log.text.trim().is_empty() {
             continue;
         }
         let when = if previous { "before its restart" } else { "now" };
         text.push_str(&format!("\n  {} {when}:", pod.name_any()));
-        for line in log.lines() {
-            text.push_str(&format!("\n    {line}"));
+        for line in log.text.lines() {
+            text.push_str(&format!("\n    {}", beginning(line)));
         }
     }
     if text.is_empty() { format!("\n  {} wrote no log", pod.name_any()) } else { text }
+}
+
+/// The beginning of a line, which may be as long as its writer likes.
+fn beginning(line: &str) -> String {
+    const SHOWN: usize = 500;
+    match line.char_indices().nth(SHOWN) {
+        Some((at, _)) => format!("{}... ({} bytes)", &line[..at], line.len()),
+        None => line.to_owned(),
+    }
 }

@@ -115,6 +115,12 @@ impl Ccm {
         self.workload_of(replica).map(|workload| pods_of(&self.world, &workload)).unwrap_or_default()
     }
 
+    /// The port that a replica serves HTTPS on in [`Form::Replicas`].
+    pub fn secure_port_of(&self, replica: &str) -> Option<u16> {
+        let own = self.replicas.iter().find(|r| r.name == replica)?.secure_port;
+        Some(if self.surroundings.takes_secure_port { own } else { self.surroundings.secure_port })
+    }
+
     /// The Lease as it is now.
     pub fn find_lease(&self) -> Option<Arc<Lease>> {
         let key = self.lease.as_ref()?;

@@ -1,6 +1,6 @@
 //! The CCM's manifests as data: documents, the workload among them, placeholders. Pure.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -210,6 +210,19 @@ pub fn pod_spec(workload: &Value) -> &Value {
     if workload["kind"] == "Pod" { &workload["spec"] } else { &workload["spec"]["template"]["spec"] }
 }
 
+/// The same, to be changed.
+pub(super) fn pod_spec_mut(workload: &mut Value) -> &mut Value {
+    if workload["kind"] == "Pod" { &mut workload["spec"] } else { &mut workload["spec"]["template"]["spec"] }
+}
+
+/// The array in a field, made where there is none.
+pub(super) fn array_at<'a>(value: &'a mut Value, field: &str) -> &'a mut Vec<Value> {
+    if !value[field].is_array() {
+        value[field] = json!([]);
+    }
+    value[field].as_array_mut().expect("made an array above")
+}
+
 /// Replaces `${NAME}` in every string scalar. Names not in the table are left alone: they may be a script's own.
 pub(crate) fn substitute(value: &mut Value, table: &BTreeMap<String, String>) {
     match value {
@@ -250,7 +263,6 @@ pub fn fingerprint(documents: &[Value]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn deployment(name: &str) -> Value {
         json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "kube-system"},

@@ -4,10 +4,12 @@
 //! single-replica copy of the workload per replica, each with its own cloud credential and secure port, so that the
 //! cloud's journal tells the replicas apart even on one node (contract CLOUD-09) and each can be stopped alone.
 
-use super::manifests::{Manifests, ObjectKey, key_of, mentions, substitute};
+use super::arguments::{Flag, set_flag};
+use super::manifests::{Manifests, ObjectKey, array_at, key_of, mentions, pod_spec_mut, substitute};
 use crate::ledger::{SetBy, Setting};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// Label that tells a copy from its sisters.
 pub const REPLICA_LABEL: &str = "ccm-conformance.io/replica";
@@ -34,17 +36,6 @@ pub struct Rendered {
     pub workloads: Vec<ObjectKey>,
     /// What was changed beyond filling placeholders in.
     pub changes: Vec<Setting>,
-}
-
-/// A flag to set.
-#[derive(Clone, Debug)]
-pub struct Flag {
-    /// Its name without dashes, e.g. `leader-elect-lease-duration`.
-    pub name: String,
-    /// Its value, e.g. `6s`.
-    pub value: String,
-    /// Who asks for it.
-    pub from: SetBy,
 }
 
 /// Facts of the cluster and the profile that rendering needs.
@@ -88,10 +79,10 @@ pub fn replicas(manifests: &Manifests, replicas: &[Replica], around: &Surroundin
     to_deployment(&mut template, &mut changes);
     drop_anti_affinity(&mut template, &mut changes);
     drop_other_ports(&mut template, around.secure_port, &mut changes);
-    for Flag { name, value, from } in &around.flags {
-        set_flag(&mut template, manifests.container, name, value);
-        let by = if *from == SetBy::Profile { "profile" } else { "timing" };
-        changes.push(Setting::of_manifests(format!("--{name}={value}, as the {by} asks for"), *from));
+    for flag in &around.flags {
+        set_flag(&mut template, manifests.container, flag);
+        let by = if flag.from == SetBy::Profile { "profile" } else { "timing" };
+        changes.push(Setting::of_manifests(format!("{flag}, as the {by} asks for"), flag.from));
     }
     changes.push(by_us(format!(
         "{} single-replica copies of the workload, each with its own cloud credential{}",
@@ -130,7 +121,8 @@ pub fn replicas(manifests: &Manifests, replicas: &[Replica], around: &Surroundin
         }
         set_apart(&mut copy, &replica.name);
         if around.takes_secure_port {
-            set_flag(&mut copy, manifests.container, "secure-port", &replica.secure_port.to_string());
+            let port = Flag::of(&format!("secure-port={}", replica.secure_port), SetBy::Harness);
+            set_flag(&mut copy, manifests.container, &port);
             move_port(&mut copy, manifests.container, around.secure_port, replica.secure_port);
         }
         substitute(&mut copy, &table);
@@ -156,12 +148,8 @@ pub(crate) fn rank(kind: &str) -> u8 {
 }
 
 /// A change that the machinery needs.
-fn by_us(what: impl std::fmt::Display) -> Setting {
+fn by_us(what: impl fmt::Display) -> Setting {
     Setting::of_manifests(what, SetBy::Harness)
-}
-
-fn pod_spec_mut(workload: &mut Value) -> &mut Value {
-    if workload["kind"] == "Pod" { &mut workload["spec"] } else { &mut workload["spec"]["template"]["spec"] }
 }
 
 fn reach_api_server(workload: &mut Value, around: &Surroundings, changes: &mut Vec<Setting>) {
@@ -264,30 +252,6 @@ fn drop_other_ports(workload: &mut Value, secure_port: u16, changes: &mut Vec<Se
     }
 }
 
-/// Sets `--flag=value` on a container, replacing either spelling of the flag, in `args` where the CCM has some.
-fn set_flag(workload: &mut Value, container: usize, flag: &str, value: &str) {
-    let container = &mut pod_spec_mut(workload)["containers"][container];
-    let (bare, with_value, wanted) = (format!("--{flag}"), format!("--{flag}="), format!("--{flag}={value}"));
-    for field in ["args", "command"] {
-        let Some(list) = container[field].as_array_mut() else { continue };
-        let Some(at) =
-            list.iter().position(|a| a.as_str().is_some_and(|a| a == bare || a.starts_with(&with_value)))
-        else {
-            continue;
-        };
-        let separate = list[at] == bare.as_str()
-            && list.get(at + 1).and_then(Value::as_str).is_some_and(|next| !next.starts_with('-'));
-        list[at] = json!(wanted);
-        if separate {
-            list.remove(at + 1);
-        }
-        return;
-    }
-    let field =
-        if container["args"].is_array() || !container["command"].is_array() { "args" } else { "command" };
-    array_at(container, field).push(json!(wanted));
-}
-
 fn move_port(workload: &mut Value, container: usize, from: u16, to: u16) {
     let container = &mut pod_spec_mut(workload)["containers"][container];
     for port in container["ports"].as_array_mut().into_iter().flatten() {
@@ -340,13 +304,6 @@ fn refer_to(value: &mut Value, kind: &str, name: &str, renamed: &str) {
     }
 }
 
-fn array_at<'a>(value: &'a mut Value, field: &str) -> &'a mut Vec<Value> {
-    if !value[field].is_array() {
-        value[field] = json!([]);
-    }
-    value[field].as_array_mut().expect("made an array above")
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::manifests::WorkloadHint;
@@ -373,11 +330,10 @@ mod tests {
             placeholders: BTreeMap::from([("IMAGE".to_owned(), "x:1".to_owned())]),
             api_server: Some(("172.18.0.2".to_owned(), 6443)),
             environment: BTreeMap::from([("WHERE".to_owned(), "${IMAGE}/x".to_owned())]),
-            flags: vec![Flag {
-                name: "leader-elect-lease-duration".to_owned(),
-                value: "6s".to_owned(),
-                from: SetBy::RunFile,
-            }],
+            flags: vec![
+                Flag::of("--leader-elect-lease-duration=6s", SetBy::RunFile),
+                Flag::of("--debug", SetBy::Profile),
+            ],
             secure_port: 10258,
             takes_secure_port: true,
         }
@@ -406,7 +362,7 @@ mod tests {
         assert_eq!(container["image"], "x:1");
         assert_eq!(
             container["args"],
-            json!(["--secure-port=10259", "--leader-elect", "--leader-elect-lease-duration=6s"])
+            json!(["--secure-port=10259", "--leader-elect", "--leader-elect-lease-duration=6s", "--debug"])
         );
         assert_eq!(container["env"][0]["valueFrom"]["secretKeyRef"]["name"], "cloud-b");
         assert_eq!(container["env"][1], json!({"name": "KUBERNETES_SERVICE_HOST", "value": "172.18.0.2"}));
@@ -416,6 +372,7 @@ mod tests {
         let by = |what: &str| rendered.changes.iter().find(|c| c.value.contains(what)).map(|c| c.from);
         assert_eq!(by("DaemonSet"), Some(SetBy::Harness), "{:?}", rendered.changes);
         assert_eq!(by("6s, as the timing asks for"), Some(SetBy::RunFile), "{:?}", rendered.changes);
+        assert_eq!(by("--debug, as the profile asks for"), Some(SetBy::Profile), "{:?}", rendered.changes);
     }
 
     #[test]

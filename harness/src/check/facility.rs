@@ -36,6 +36,8 @@ pub enum Facility {
     SingleNode,
     /// A replica of the CCM runs that does not lead.
     Standby,
+    /// What listens on the nodes' network can be connected to.
+    HostPorts,
 }
 
 impl Facility {
@@ -56,6 +58,7 @@ impl Facility {
         Facility::BootsInside,
         Facility::SingleNode,
         Facility::Standby,
+        Facility::HostPorts,
     ];
 
     /// Those of the cloud, which its driver has or lacks.
@@ -87,6 +90,7 @@ impl fmt::Display for Facility {
             Facility::BootsInside => "boots-inside",
             Facility::SingleNode => "single-node",
             Facility::Standby => "standby",
+            Facility::HostPorts => "host-ports",
         })
     }
 }

@@ -133,13 +133,16 @@ pub(super) struct EmbeddedOptions {
 
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct ControlOptions {
-    /// Only these mutants; may be repeated, and 'all' are all of them and no CCM at all. Without this and --stranger all of
-    /// both are judged.
+    /// Only these mutants; may be repeated, and 'all' are all of them and no CCM at all. Without this, --stranger and
+    /// --adversary all of all three are judged.
     #[arg(long, value_name = "ID")]
     pub(super) mutant: Vec<String>,
     /// Only these strangers, CCMs that are right in an unusual way; may be repeated, and 'all' are all of them.
     #[arg(long, value_name = "ID")]
     pub(super) stranger: Vec<String>,
+    /// Only these adversaries, CCMs that are hostile; may be repeated, and 'all' are all of them.
+    #[arg(long, value_name = "ID")]
+    pub(super) adversary: Vec<String>,
     /// Where the controls run; 'auto', the default, takes kind where Docker, kind and a node image are there. Without it
     /// the environment's CCM_CONFORMANCE_CLUSTER is asked.
     #[arg(long, value_name = "auto|kind|embedded", value_parser = BackendChoice::from_str)]
@@ -150,7 +153,7 @@ pub(super) struct ControlOptions {
     /// How many clusters judge side by side. Default: 1 with kind, 4 embedded.
     #[arg(long, value_name = "N")]
     pub(super) side_by_side: Option<usize>,
-    /// Folder for evidence, one below it for each mutant and stranger.
+    /// Folder for evidence, one below it for each CCM.
     #[arg(long, value_name = "DIR", default_value = "conformance-results/controls")]
     out: String,
     /// Whether the environment stays after the run.

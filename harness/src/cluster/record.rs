@@ -96,6 +96,8 @@ pub struct Machine {
     pub ipv6: Option<Ipv6Addr>,
     /// Docker's id of the container; empty where the machine is none.
     pub container_id: String,
+    /// Where the harness reaches what listens on the machine's network; `None` where it cannot.
+    pub reached_at: Option<IpAddr>,
 }
 
 impl Machine {

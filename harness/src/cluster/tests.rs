@@ -35,7 +35,14 @@ impl Machines for Scripted {
 }
 
 fn machine() -> Machine {
-    Machine { name: "w".into(), role: Role::Worker, ipv4: None, ipv6: None, container_id: String::new() }
+    Machine {
+        name: "w".into(),
+        role: Role::Worker,
+        ipv4: None,
+        ipv6: None,
+        container_id: String::new(),
+        reached_at: None,
+    }
 }
 
 #[test]

@@ -20,6 +20,7 @@ pub mod matchers;
 mod namespaces;
 mod network;
 mod nodes;
+mod port;
 mod replicas;
 mod services;
 mod subject;
@@ -39,6 +40,7 @@ pub use lease::{Lease, StolenLease, held, holder_of, taken_over, transitions_of}
 pub use machines::{Machine, MachinePlan, address, machine};
 pub use namespaces::OwnNamespace;
 pub use nodes::{Node, NodePlan, Ready, taint, uninitialized};
+pub use port::{Answer, Page, SecurePort, answers, says, serves};
 pub use replicas::{End, Process, Replica, ends, is_back, runs};
 pub use services::{Balancer, Service, ServicePlan, load_balancer};
 pub use subject::{Subject, Wait};

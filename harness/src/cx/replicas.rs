@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// A replica of the CCM; what it says of ends counts from when the check asked for it.
 #[derive(Clone)]
 pub struct Replica<'a> {
-    cx: &'a CheckCx,
+    pub(super) cx: &'a CheckCx,
     name: String,
     /// How often its containers had been restarted then.
     restarts: i32,

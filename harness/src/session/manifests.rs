@@ -39,14 +39,7 @@ pub(super) fn surroundings(plan: &RunPlan, state: &RunState) -> Surroundings {
     let mut placeholders: BTreeMap<String, String> = plan.profile.placeholders.clone();
     placeholders.insert("IMAGE".to_owned(), state.ccm_image.clone());
     placeholders.insert("CLOUD_ENDPOINT".to_owned(), state.cloud.endpoint.clone());
-    let flags = plan
-        .ccm_arguments()
-        .iter()
-        .filter_map(|(flag, from)| {
-            let (name, value) = flag.trim_start_matches('-').split_once('=')?;
-            Some(Flag { name: name.to_owned(), value: value.to_owned(), from: *from })
-        })
-        .collect();
+    let flags = plan.ccm_arguments().iter().map(|(argument, from)| Flag::of(argument, *from)).collect();
     Surroundings {
         placeholders,
         api_server: state.cluster.api_server_for_pods.clone(),

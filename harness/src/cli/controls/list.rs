@@ -1,4 +1,4 @@
-//! The lists of mutants and strangers, as they are written.
+//! The lists of mutants, strangers and adversaries, as they are written.
 
 use crate::check::{CheckId, row_of};
 use crate::cloud::Settings;
@@ -40,6 +40,33 @@ pub(super) struct Stranger {
     pub(super) checks: Vec<String>,
 }
 
+/// An entry of `adversaries.yaml`: a CCM that is hostile, and what must hold all the same.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Adversary {
+    pub(super) adversary: String,
+    /// What it does.
+    pub(super) what: String,
+    /// Checks, or contract rows for all of their claims, that fail on it.
+    #[serde(default)]
+    pub(super) fails: Vec<String>,
+    /// Those that are blocked.
+    #[serde(default)]
+    pub(super) blocked: Vec<String>,
+    /// Those that do not concern it, and pass.
+    #[serde(default)]
+    pub(super) passes: Vec<String>,
+    /// How many seconds all of them may take, from its deployment until it is gone.
+    pub(super) within: u64,
+}
+
+impl Adversary {
+    /// The names of all checks it is sent through.
+    pub(super) fn checks(&self) -> impl Iterator<Item = &String> {
+        self.fails.iter().chain(&self.blocked).chain(&self.passes)
+    }
+}
+
 impl Stranger {
     /// Whether a check of that suite is one of those it is sent through.
     pub(super) fn meets(&self, suite: &str, check: CheckId) -> bool {
@@ -69,6 +96,14 @@ pub(super) fn strangers(chosen: &[String]) -> Result<Vec<Stranger>, String> {
     chosen_of("mutants/strangers.yaml", "stranger", chosen, |one: &Stranger| &one.stranger)
 }
 
+/// Those of `adversaries.yaml` that were chosen; all without a choice.
+///
+/// # Errors
+/// A choice that is not in the list.
+pub(super) fn adversaries(chosen: &[String]) -> Result<Vec<Adversary>, String> {
+    chosen_of("mutants/adversaries.yaml", "adversary", chosen, |one: &Adversary| &one.adversary)
+}
+
 fn chosen_of<T: DeserializeOwned>(
     name: &str,
     kind: &str,
@@ -93,14 +128,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_lists_can_be_read_and_name_nobody_twice() {
+    fn all_lists_can_be_read_and_name_nobody_twice() {
         let mutants = mutants(&[]).expect("mutants");
         let strangers = strangers(&[]).expect("strangers");
-        let names: Vec<&String> =
-            mutants.iter().map(|one| &one.mutant).chain(strangers.iter().map(|one| &one.stranger)).collect();
+        let adversaries = adversaries(&[]).expect("adversaries");
+        let named = mutants.iter().map(|one| &one.mutant).chain(strangers.iter().map(|one| &one.stranger));
+        let names: Vec<&String> = named.chain(adversaries.iter().map(|one| &one.adversary)).collect();
         let distinct: std::collections::BTreeSet<&&String> = names.iter().collect();
         assert_eq!(distinct.len(), names.len());
         assert!(strangers.iter().all(|one| !one.what.is_empty()));
+        assert!(adversaries.iter().all(|one| !one.what.is_empty() && one.checks().next().is_some()));
         let refused = super::strangers(&["S-NOBODY".to_owned()]).expect_err("no such stranger");
         assert_eq!(refused, "no stranger S-NOBODY in built-in:mutants/strangers.yaml");
         let all = super::strangers(&[ALL.to_owned()]).expect("strangers");

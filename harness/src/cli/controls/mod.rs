@@ -1,7 +1,8 @@
 //! `controls`: proves that the checks bite, and that they bite nobody else. Every MUST check must fail with no CCM at all,
-//! each mutant of the reference CCM must be noticed by the checks named for it, and no check may fail on a stranger: a CCM
-//! that is right in an unusual way.
+//! each mutant of the reference CCM must be noticed by the checks named for it, no check may fail on a stranger: a CCM
+//! that is right in an unusual way, and an adversary, a CCM that is hostile, fails what it breaks and harms nothing else.
 
+mod judged;
 mod list;
 mod results;
 mod work;
@@ -20,16 +21,17 @@ use crate::run::{
 };
 use crate::session::up::{Environment, Leave, Prepared};
 use crate::session::{RunDir, Session, settle};
+use judged::Judged;
 use results::Results;
 use serde_json::json;
 use std::collections::VecDeque;
 use std::process::ExitCode;
 use std::slice::from_ref;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::runtime::{Handle, Runtime};
 use tokio_util::sync::CancellationToken;
-use work::{Judged, Work};
+use work::Work;
 
 /// The profile whose image has the mutants compiled in.
 const MUTANTS: &str = "mutants";
@@ -116,7 +118,7 @@ pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> Ex
     ExitCode::from(if results.are_good() { exit::CONFORMANT } else { exit::NOT_CONFORMANT })
 }
 
-/// Everything to be judged, what takes longest first: strangers, no CCM at all, then each mutant.
+/// Everything to be judged, what takes longest first: strangers, adversaries, no CCM at all, then each mutant.
 fn work(
     suites: &'static [Suite],
     options: &ControlOptions,
@@ -124,7 +126,7 @@ fn work(
     with_nothing: &RunPlan,
     everything: &[Planned],
 ) -> Result<Vec<Work>, String> {
-    let all = options.mutant.is_empty() && options.stranger.is_empty();
+    let all = options.mutant.is_empty() && options.stranger.is_empty() && options.adversary.is_empty();
     let mut work = Vec::new();
     if all || !options.stranger.is_empty() {
         for one in list::strangers(&options.stranger)? {
@@ -140,6 +142,11 @@ fn work(
             let offer = Offer::declared(&plan.profile);
             let planned = plan_checks(suites, &plan, &offer).map_err(text)?;
             work.push(Work::of_stranger(&one, plan, &planned)?);
+        }
+    }
+    if all || !options.adversary.is_empty() {
+        for one in list::adversaries(&options.adversary)? {
+            work.push(Work::of_adversary(&one, with_mutants, everything)?);
         }
     }
     if all || options.mutant == [list::ALL] {
@@ -196,7 +203,7 @@ impl Benches<'_> {
         while !self.cancel.is_cancelled() {
             let Some(work) = self.queue().pop_front() else { break };
             if work.checks.is_empty() {
-                judged.push(self.told(Judged::of(work.subject, work.expected, &[], 0.0)));
+                judged.push(self.told(Judged::of(work.subject, &work.expected, &[], Duration::ZERO)));
                 continue;
             }
             judged.push(self.judge_one(&first, work)?);
@@ -233,7 +240,7 @@ impl Benches<'_> {
         let ledger = end_run(&events);
         write_reports(&output, &ledger, &Events::unrecorded(Vec::new()));
         let entries: Vec<_> = ledger.entries.iter().filter(|entry| checks.contains(&entry.id)).collect();
-        Ok(self.told(Judged::of(subject, expected, &entries, began.elapsed().as_secs_f64())))
+        Ok(self.told(Judged::of(subject, &expected, &entries, began.elapsed())))
     }
 
     /// Says what became of a subject.

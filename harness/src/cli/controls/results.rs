@@ -1,13 +1,13 @@
 //! What `controls` found, in a line and as `controls.yaml`.
 
-use super::work::{Judged, Outcomes};
+use super::judged::{Became, Judged};
 use serde::Serialize;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The file in the output folder.
-pub(super) const RESULTS_FILE: &str = "controls.yaml";
+const RESULTS_FILE: &str = "controls.yaml";
 
 /// Everything that was judged.
 #[derive(Debug, Serialize)]
@@ -24,6 +24,10 @@ pub(super) struct Results {
     passed: usize,
     /// Strangers.
     strangers: usize,
+    /// Adversaries that harmed nothing but what they broke.
+    endured: usize,
+    /// Adversaries.
+    adversaries: usize,
     /// For how long all of it took.
     seconds: u64,
     /// Each, by name.
@@ -34,23 +38,24 @@ impl Results {
     /// Of these, judged in so long.
     pub(super) fn of(cluster: String, mut judged: Vec<Judged>, took: Duration) -> Results {
         judged.sort_by(|a, b| a.subject.cmp(&b.subject));
-        let count =
-            |outcomes: &[Outcomes]| judged.iter().filter(|one| outcomes.contains(&one.result)).count();
+        let count = |outcomes: &[Became]| judged.iter().filter(|one| outcomes.contains(&one.result)).count();
         Results {
             harness: env!("CARGO_PKG_VERSION"),
             cluster,
-            noticed: count(&[Outcomes::Noticed]),
-            mutants: count(&[Outcomes::Noticed, Outcomes::Missed]),
-            passed: count(&[Outcomes::Passed]),
-            strangers: count(&[Outcomes::Passed, Outcomes::FalseAlarm]),
+            noticed: count(&[Became::Noticed]),
+            mutants: count(&[Became::Noticed, Became::Missed]),
+            passed: count(&[Became::Passed]),
+            strangers: count(&[Became::Passed, Became::FalseAlarm]),
+            endured: count(&[Became::Endured]),
+            adversaries: count(&[Became::Endured, Became::Harmed]),
             seconds: took.as_secs(),
             judged,
         }
     }
 
-    /// Whether every mutant was noticed and every stranger passed.
+    /// Whether every mutant was noticed, every stranger passed and every adversary was endured.
     pub(super) fn are_good(&self) -> bool {
-        self.noticed == self.mutants && self.passed == self.strangers
+        self.noticed == self.mutants && self.passed == self.strangers && self.endured == self.adversaries
     }
 
     /// Writes them into a folder.
@@ -69,11 +74,9 @@ impl Results {
 
 impl fmt::Display for Results {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Results { noticed, mutants, passed, strangers, seconds, .. } = self;
-        write!(
-            f,
-            "{noticed} of {mutants} mutants noticed, {passed} of {strangers} strangers passed in {seconds} s"
-        )
+        let Results { noticed, mutants, passed, strangers, endured, adversaries, seconds, .. } = self;
+        write!(f, "{noticed} of {mutants} mutants noticed, {passed} of {strangers} strangers passed, ")?;
+        write!(f, "{endured} of {adversaries} adversaries endured in {seconds} s")
     }
 }
 
@@ -81,18 +84,20 @@ impl fmt::Display for Results {
 mod tests {
     use super::*;
 
-    fn one(subject: &str, result: Outcomes) -> Judged {
+    fn one(subject: &str, result: Became) -> Judged {
         Judged { subject: subject.to_owned(), result, checks: 1, objections: Vec::new(), seconds: 1.0 }
     }
 
     #[test]
     fn only_what_could_be_shown_counts_and_one_slip_is_enough() {
-        let all =
-            vec![one("S-A", Outcomes::Passed), one("M-B", Outcomes::Noticed), one("M-A", Outcomes::NotShown)];
+        let all = vec![one("S-A", Became::Passed), one("M-B", Became::Noticed), one("M-A", Became::NotShown)];
         let good = Results::of("embedded".to_owned(), all.clone(), Duration::from_secs(5));
-        assert_eq!(good.to_string(), "1 of 1 mutants noticed, 1 of 1 strangers passed in 5 s");
+        assert_eq!(
+            good.to_string(),
+            "1 of 1 mutants noticed, 1 of 1 strangers passed, 1 of 1 adversaries endured in 5 s"
+        );
         assert!(good.are_good());
-        for slip in [Outcomes::Missed, Outcomes::FalseAlarm] {
+        for slip in [Became::Missed, Became::FalseAlarm, Became::Harmed] {
             let all = [all.clone(), vec![one("X", slip)]].concat();
             assert!(!Results::of("embedded".to_owned(), all, Duration::ZERO).are_good());
         }
@@ -101,7 +106,7 @@ mod tests {
     #[test]
     fn the_file_names_each_with_its_result() {
         let folder = tempfile::tempdir().expect("a folder");
-        let results = Results::of("kind".to_owned(), vec![one("M-A", Outcomes::Missed)], Duration::ZERO);
+        let results = Results::of("kind".to_owned(), vec![one("M-A", Became::Missed)], Duration::ZERO);
         let file = results.write(folder.path()).expect("a file");
         let text = std::fs::read_to_string(file).expect("its text");
         assert!(text.contains("subject: M-A") && text.contains("result: missed"), "{text}");

@@ -1,22 +1,31 @@
 //! What is judged, and when a judgement is as it should be.
 
-use super::list::{Mutant, Stranger};
+use super::list::{Adversary, Mutant, Stranger};
 use crate::check::Level;
 use crate::cloud::Settings;
 use crate::config::{Choice, RunPlan};
 use crate::ledger::{Entry, Outcome, SkipReason};
 use crate::run::Planned;
-use serde::Serialize;
 use std::collections::BTreeSet;
-use std::fmt;
+use std::time::Duration;
 
 /// How checks must end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Expected {
     /// They fail: the CCM is wrong, or there is none.
     Failure,
     /// None of them fails: the CCM is right.
     NoFailure,
+    /// Some fail, some are blocked, the others pass, and all of it in time: the CCM is hostile.
+    Exactly(Hostility),
+}
+
+/// What a hostile CCM may bring about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Hostility {
+    fails: BTreeSet<String>,
+    blocked: BTreeSet<String>,
+    within: Duration,
 }
 
 /// A CCM to be judged.
@@ -30,38 +39,6 @@ pub(super) struct Work {
     pub(super) cloud: Settings,
     /// Checks that run side by side.
     pub(super) jobs: Option<u32>,
-}
-
-/// What became of a subject.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Outcomes {
-    /// It is wrong, and every check that can show it failed.
-    Noticed,
-    /// It is wrong, and a check did not fail.
-    Missed,
-    /// It is wrong in a way that this cluster cannot show.
-    NotShown,
-    /// It is right, and no check failed.
-    Passed,
-    /// It is right, and a check failed.
-    FalseAlarm,
-}
-
-/// A subject that was judged, as `controls.yaml` has it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct Judged {
-    /// Mutant or stranger.
-    pub(super) subject: String,
-    /// What became of it.
-    pub(super) result: Outcomes,
-    /// How many checks it was judged by.
-    pub(super) checks: usize,
-    /// What was not as expected.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) objections: Vec<String>,
-    /// For how long it was judged.
-    pub(super) seconds: f64,
 }
 
 /// Whether a check binds the CCM as a MUST.
@@ -104,6 +81,39 @@ impl Work {
         Ok(Work { subject: mutant.clone(), plan, expected, checks: named.collect(), cloud, jobs: None })
     }
 
+    /// An adversary, by the checks named for it.
+    ///
+    /// # Errors
+    /// When there is no check of a name.
+    pub(super) fn of_adversary(
+        one: &Adversary,
+        plan: &RunPlan,
+        everything: &[Planned],
+    ) -> Result<Work, String> {
+        let Adversary { adversary, what, fails, blocked, passes, within } = one;
+        if let Some(unknown) = one.checks().find(|id| !everything.iter().any(|p| p.check.id.is_named(id))) {
+            return Err(format!("adversary {adversary}: no check {unknown}"));
+        }
+        let mut plan = plan.clone();
+        plan.profile.extra_arguments.push(format!("--adversary={adversary}"));
+        plan.output = plan.output.join(adversary);
+        let selected = || everything.iter().filter(|p| p.choice == Choice::Selected);
+        let named = |names: &[&String]| -> BTreeSet<String> {
+            let of = selected().filter(|p| names.iter().any(|id| p.check.id.is_named(id)));
+            of.map(|p| p.check.id.to_string()).collect()
+        };
+        // A row fails but for those of its claims that pass.
+        let passes = named(&passes.iter().collect::<Vec<_>>());
+        let hostility = Hostility {
+            fails: &named(&fails.iter().collect::<Vec<_>>()) - &passes,
+            blocked: named(&blocked.iter().collect::<Vec<_>>()),
+            within: Duration::from_secs(*within),
+        };
+        let (checks, expected) = (named(&one.checks().collect::<Vec<_>>()), Expected::Exactly(hostility));
+        let (subject, cloud) = (format!("{adversary} ({what})"), Settings::default());
+        Ok(Work { subject, plan, expected, checks, cloud, jobs: None })
+    }
+
     /// A stranger with the plan of its profile, by all of `everything` that it meets.
     ///
     /// # Errors
@@ -123,9 +133,16 @@ impl Work {
 impl Expected {
     /// Why an entry is not as expected. Where a failure is expected only a failure will do, but for what this cluster cannot
     /// show; a right CCM fails nothing that binds it, and meets no trouble of the machinery.
-    pub(super) fn objection(self, entry: &Entry) -> Option<String> {
+    pub(super) fn objection(&self, entry: &Entry) -> Option<String> {
         let Entry { id, outcome, level, .. } = entry;
         match (self, outcome) {
+            (Expected::Exactly(hostile), _) if hostile.fails.contains(id) => {
+                Expected::Failure.objection(entry)
+            }
+            (Expected::Exactly(hostile), Outcome::Blocked { .. }) if hostile.blocked.contains(id) => None,
+            (Expected::Exactly(hostile), Outcome::Pass) if hostile.blocked.contains(id) => {
+                Some(format!("{id} passes"))
+            }
             (Expected::Failure, Outcome::Fail { .. }) => None,
             (Expected::Failure, Outcome::Skip { reason: SkipReason::NotObservable, .. }) => None,
             (Expected::Failure, Outcome::Skip { detail, .. }) => {
@@ -133,68 +150,33 @@ impl Expected {
             }
             (Expected::Failure, Outcome::Pass) => Some(format!("{id} passes")),
             (Expected::Failure, Outcome::Blocked { by, .. }) => Some(format!("{id} was blocked by {by}")),
-            (Expected::NoFailure, Outcome::Blocked { by, message }) => {
-                Some(format!("{id}: blocked by {by}\n      {}", message.lines().next().unwrap_or_default()))
-            }
             (Expected::Failure, Outcome::Error { message }) => {
                 let first = message.lines().next().unwrap_or_default();
                 Some(format!("{id}: environment error: {first}"))
             }
-            (Expected::NoFailure, Outcome::Pass | Outcome::Skip { .. }) => None,
+            (_, Outcome::Pass | Outcome::Skip { .. }) => None,
             (Expected::NoFailure, Outcome::Fail { .. }) if *level == Level::Info => None,
-            (Expected::NoFailure, Outcome::Fail { message }) => {
+            (_, Outcome::Blocked { by, message }) => {
+                Some(format!("{id}: blocked by {by}\n      {}", message.lines().next().unwrap_or_default()))
+            }
+            (_, Outcome::Fail { message }) => {
                 let lines: Vec<&str> = message.lines().take(5).collect();
                 Some(format!("{id}\n      {}", lines.join("\n      ")))
             }
-            (Expected::NoFailure, Outcome::Error { message }) => {
+            (_, Outcome::Error { message }) => {
                 let words: String = message.lines().next().unwrap_or_default().chars().take(400).collect();
                 Some(format!("{id}: environment error\n      {words}"))
             }
         }
     }
-}
 
-impl Judged {
-    /// What became of a subject, by the entries of the checks that it was to be judged by.
-    pub(super) fn of(subject: String, expected: Expected, entries: &[&Entry], seconds: f64) -> Judged {
-        let objections: Vec<String> = entries.iter().filter_map(|entry| expected.objection(entry)).collect();
-        let shown = entries.iter().any(|entry| !matches!(entry.outcome, Outcome::Skip { .. }));
-        let result = match (expected, objections.is_empty()) {
-            (Expected::Failure, true) if !shown => Outcomes::NotShown,
-            (Expected::Failure, true) => Outcomes::Noticed,
-            (Expected::Failure, false) => Outcomes::Missed,
-            (Expected::NoFailure, true) => Outcomes::Passed,
-            (Expected::NoFailure, false) => Outcomes::FalseAlarm,
-        };
-        let seconds = (seconds * 10.0).round() / 10.0;
-        Judged { subject, result, checks: entries.len(), objections, seconds }
-    }
-}
-
-impl fmt::Display for Judged {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Judged { subject, checks, objections, seconds, .. } = self;
-        match self.result {
-            Outcomes::Noticed => {
-                write!(f, "  noticed {subject:<10} by {checks} of {checks} checks in {seconds:.1} s")
+    /// Why the whole judgement is not as expected: it took too long.
+    pub(super) fn objection_to(&self, took: Duration) -> Option<String> {
+        match self {
+            Expected::Exactly(Hostility { within, .. }) if took > *within => {
+                Some(format!("took {:.0} s, not {} s", took.as_secs_f64(), within.as_secs()))
             }
-            Outcomes::Missed => {
-                let missed = objections.len();
-                write!(f, "  MISSED  {subject:<10} {missed} of {checks} checks: {}", objections.join("; "))
-            }
-            Outcomes::NotShown => {
-                write!(f, "  no case {subject:<10} none of its checks can be shown on this cluster")
-            }
-            Outcomes::Passed => {
-                write!(f, "  passed  {subject}: {checks} of {checks} checks in {seconds:.1} s")
-            }
-            Outcomes::FalseAlarm => {
-                let (alarms, text) = (objections.len(), objections.join("\n    "));
-                write!(
-                    f,
-                    "  FALSE ALARM about {subject}: {alarms} of {checks} checks in {seconds:.1} s\n    {text}"
-                )
-            }
+            _ => None,
         }
     }
 }
@@ -225,8 +207,8 @@ mod tests {
         let fail = || Outcome::Fail { message: "promise: p\nseen: s".to_owned() };
         let error = || Outcome::Error { message: "no answer".to_owned() };
         let skip = || Outcome::Skip { reason: SkipReason::NotObservable, detail: "no faults".to_owned() };
-        let objects = |expected: Expected, level, outcome| expected.objection(&entry(level, outcome));
-        let (wrong, right) = (Expected::Failure, Expected::NoFailure);
+        let objects = |expected: &Expected, level, outcome| expected.objection(&entry(level, outcome));
+        let (wrong, right) = (&Expected::Failure, &Expected::NoFailure);
         assert_eq!(objects(wrong, Level::Must, fail()), None);
         assert_eq!(objects(wrong, Level::Must, Outcome::Pass).as_deref(), Some("SVC-01 passes"));
         assert_eq!(objects(wrong, Level::Must, skip()), None);
@@ -242,17 +224,28 @@ mod tests {
     }
 
     #[test]
-    fn a_mutant_is_noticed_by_failures_and_not_by_what_nobody_could_show() {
-        let fail = entry(Level::Should, Outcome::Fail { message: "promise: p".to_owned() });
-        let skip = entry(
-            Level::Must,
-            Outcome::Skip { reason: SkipReason::NotObservable, detail: "too old".to_owned() },
-        );
-        let pass = entry(Level::Must, Outcome::Pass);
-        let of = |entries: &[&Entry]| Judged::of("M".to_owned(), Expected::Failure, entries, 1.0).result;
-        assert_eq!(of(&[&fail, &skip]), Outcomes::Noticed);
-        assert_eq!(of(&[&skip]), Outcomes::NotShown);
-        assert_eq!(of(&[]), Outcomes::NotShown);
-        assert_eq!(of(&[&fail, &pass]), Outcomes::Missed);
+    fn a_hostile_ccm_fails_what_it_breaks_and_nothing_else_in_time() {
+        let hostile = |fails: &[&str], blocked: &[&str]| {
+            let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+            let within = Duration::from_secs(9);
+            Expected::Exactly(Hostility { fails: set(fails), blocked: set(blocked), within })
+        };
+        let objects = |expected: &Expected, outcome| expected.objection(&entry(Level::Must, outcome));
+        let fail = || Outcome::Fail { message: "promise: p".to_owned() };
+        let error = || Outcome::Error { message: "no answer".to_owned() };
+        let blocked = || Outcome::Blocked { by: "OBS-10".to_owned(), message: "m".to_owned() };
+        // Which outcome each list accepts: a failure, being blocked, passing, an environment error.
+        for (expected, accepted) in [
+            (hostile(&["SVC-01"], &[]), [true, false, false, false]),
+            (hostile(&[], &["SVC-01"]), [false, true, false, false]),
+            (hostile(&["SVC-02"], &["SVC-03"]), [false, false, true, false]),
+        ] {
+            let seen =
+                [fail(), blocked(), Outcome::Pass, error()].map(|one| objects(&expected, one).is_none());
+            assert_eq!(seen, accepted, "{expected:?}");
+            assert_eq!(expected.objection_to(Duration::from_secs(9)), None);
+            assert!(expected.objection_to(Duration::from_secs(10)).is_some());
+        }
+        assert_eq!(Expected::NoFailure.objection_to(Duration::from_secs(10)), None);
     }
 }

@@ -91,7 +91,7 @@ impl Embedded {
         check_registrations(&layout)?;
         let families = families(&layout);
         let machines = machines(spec, &layout);
-        let records = records(&machines, families);
+        let mut records = records(&machines, families);
         let cluster = Cluster::start(embedded_cluster::ClusterSpec {
             families,
             kubernetes,
@@ -101,6 +101,11 @@ impl Embedded {
             ..embedded_cluster::ClusterSpec::new(machines.into_iter().map(|(_, machine)| machine).collect())
         });
         let cluster = cluster.await.map_err(|error| ClusterError::Embedded { cause: chain(&error) })?;
+        let fleet = cluster.machines();
+        for machine in &mut records {
+            // Programs listen on their machine's address of this computer.
+            machine.reached_at = fleet.state(&machine.name).ok().map(|state| state.loopback.into());
+        }
         let mut held = self.running.lock().await;
         let running = held.insert(Running { cluster, serving: None });
         let kubeconfig = spec.folder.join("kubeconfig");
@@ -120,6 +125,7 @@ impl Embedded {
                 Facility::KubeletControl,
                 Facility::ProcessControl,
                 Facility::PodNetworkControl,
+                Facility::HostPorts,
             ]),
             pod_network: Some(layout.pod_network),
             api_server_for_pods: None,

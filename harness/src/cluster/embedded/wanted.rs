@@ -85,6 +85,7 @@ pub(super) fn records(machines: &[(Role, MachineSpec)], families: IpFamilies) ->
         ipv4: Some(Cluster::node_ipv4(index)),
         ipv6: Cluster::node_ipv6(families, index),
         container_id: String::new(),
+        reached_at: None,
     };
     (0_u32..).zip(machines).map(record).collect()
 }

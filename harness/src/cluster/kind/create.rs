@@ -266,6 +266,7 @@ fn facilities(programs: &BTreeSet<String>, cni_plugins: &BTreeSet<String>) -> BT
     let plugins = ["ptp", "host-local", "loopback"].iter().all(|plugin| cni_plugins.contains(*plugin));
     let found = [
         (Facility::NodeControl, true),
+        (Facility::HostPorts, true),
         (Facility::LinkControl, programs.contains("iptables")),
         (Facility::KubeletControl, programs.contains("systemctl")),
         (Facility::ProcessControl, programs.contains("ctr")),

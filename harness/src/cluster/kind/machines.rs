@@ -43,11 +43,15 @@ pub(super) fn machine(container: ContainerInspectResponse, network: &str) -> Opt
         _ => return None,
     };
     let endpoint = container.network_settings?.networks?.remove(network)?;
-    Some(Machine {
+    let mut machine = Machine {
         name: container.name?.trim_start_matches('/').to_owned(),
         role,
         ipv4: endpoint.ip_address.and_then(|address| address.parse().ok()),
         ipv6: endpoint.global_ipv6_address.and_then(|address| address.parse().ok()),
         container_id: container.id?,
-    })
+        reached_at: None,
+    };
+    // The engine's networks are this machine's, too.
+    machine.reached_at = machine.ip();
+    Some(machine)
 }

@@ -118,6 +118,7 @@ mod tests {
             ipv4: Some([172, 18, 0, last].into()),
             ipv6: format!("fd00::{last}").parse().ok(),
             container_id: String::new(),
+            reached_at: None,
         }
     }
 

@@ -184,7 +184,10 @@ impl Environment {
             .zip(0_u16..)
             .map(|(letter, offset)| {
                 // The ports next to the framework's 10258 belong to the scheduler and the controller manager.
-                let secure_port = profile.secure_port.saturating_add(offset * 100);
+                let secure_port = match profile.secure_port {
+                    0 => 0,
+                    first => first.saturating_add(offset * 100),
+                };
                 Ok(ReplicaRecord { name: letter.to_string(), token: fresh_token()?, secure_port })
             })
             .collect()

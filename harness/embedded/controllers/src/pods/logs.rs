@@ -12,6 +12,8 @@ use crate::tasks::Tasks;
 
 /// How many Pods that are gone keep their logs, for whoever asks afterwards.
 const GONE_KEPT: usize = 64;
+/// What a piece costs beyond its bytes: many small ones are not free.
+const PIECE_OVERHEAD: usize = 64;
 
 /// A line of a container's output.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,47 +24,59 @@ pub struct LogLine {
     pub text: String,
 }
 
-/// The last so many bytes of what was written, in whole lines.
+/// The last so many bytes of what was written, piece by piece as it came: a flood is only looked at by who reads it.
 #[derive(Debug, Default)]
 struct Tail {
-    lines: VecDeque<(Timestamp, Vec<u8>)>,
-    bytes: usize,
-    /// How many lines were there before the oldest that is kept.
+    pieces: VecDeque<(Timestamp, Vec<u8>)>,
+    /// What the pieces cost in memory.
+    cost: usize,
+    /// How many bytes were there before the oldest that is kept.
     forgotten: u64,
+    /// Whether the last of them ended no line: the first line that is kept lacks its beginning.
+    headless: bool,
     /// Whether nothing will come any more.
     ended: bool,
 }
 
 impl Tail {
     fn push(&mut self, now: Timestamp, bytes: &[u8], limit: usize) {
-        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
-            self.bytes = self.bytes.saturating_add(piece.len());
-            match self.lines.back_mut().filter(|(_, line)| !line.ends_with(b"\n")) {
-                Some((_, line)) => line.extend_from_slice(piece),
-                None => self.lines.push_back((now, piece.to_vec())),
-            }
-        }
-        while self.bytes > limit {
-            let Some((at, mut oldest)) = self.lines.pop_front() else { return };
-            self.bytes = self.bytes.saturating_sub(oldest.len());
-            // One line longer than everything that is kept: its end is.
-            if self.lines.is_empty() {
-                let rest = oldest.split_off(oldest.len().saturating_sub(limit));
-                self.bytes = rest.len();
-                self.lines.push_back((at, rest));
-                return;
-            }
-            self.forgotten = self.forgotten.saturating_add(1);
+        self.cost += bytes.len() + PIECE_OVERHEAD;
+        self.pieces.push_back((now, bytes.to_vec()));
+        while self.cost > limit && self.pieces.len() > 1 {
+            let Some((_, oldest)) = self.pieces.pop_front() else { return };
+            self.cost -= oldest.len() + PIECE_OVERHEAD;
+            self.forgotten += oldest.len() as u64;
+            self.headless = oldest.last().is_some_and(|byte| *byte != b'\n');
         }
     }
 
-    fn lines(&self) -> impl Iterator<Item = LogLine> {
-        let line = |(at, bytes): &(Timestamp, Vec<u8>)| LogLine {
-            at: *at,
-            text: String::from_utf8_lossy(bytes).into_owned(),
-        };
-        self.lines.iter().map(line)
+    /// The lines from the byte of that number on, each with when its first byte came, and the number of the byte after
+    /// them. A line whose beginning is forgotten is left out, unless there is no other.
+    fn lines_from(&self, from: u64) -> (Vec<RawLine>, u64) {
+        let mut lines: Vec<RawLine> = Vec::new();
+        let mut at = self.forgotten;
+        for (time, piece) in &self.pieces {
+            let skipped = usize::try_from(from.saturating_sub(at)).unwrap_or(usize::MAX).min(piece.len());
+            at += piece.len() as u64;
+            for part in piece[skipped..].split_inclusive(|byte| *byte == b'\n') {
+                match lines.last_mut().filter(|(_, line)| !line.ends_with(b"\n")) {
+                    Some((_, line)) => line.extend_from_slice(part),
+                    None => lines.push((*time, part.to_vec())),
+                }
+            }
+        }
+        if self.headless && from <= self.forgotten && lines.len() > 1 {
+            lines.remove(0);
+        }
+        (lines, at)
     }
+}
+
+/// A line as it was written, with when its first byte came.
+type RawLine = (Timestamp, Vec<u8>);
+
+fn shown((at, bytes): RawLine) -> LogLine {
+    LogLine { at, text: String::from_utf8_lossy(&bytes).into_owned() }
 }
 
 /// The output of one run of a container.
@@ -100,7 +114,7 @@ impl Log {
 
     /// What is kept, line by line.
     pub(crate) fn lines(&self) -> Vec<LogLine> {
-        self.tail().lines().collect()
+        self.tail().lines_from(0).0.into_iter().map(shown).collect()
     }
 
     /// A reader of everything that is kept and that comes.
@@ -150,7 +164,7 @@ impl Drop for Ending {
 pub struct LogReader {
     log: Log,
     grown: watch::Receiver<()>,
-    /// The number of the next line to read.
+    /// The number of the next byte to read, which begins a line.
     next: u64,
 }
 
@@ -177,14 +191,15 @@ impl LogReader {
     fn read(&mut self) -> (Vec<LogLine>, bool) {
         self.grown.mark_unchanged();
         let tail = self.log.tail();
-        let first = usize::try_from(self.next.saturating_sub(tail.forgotten)).unwrap_or(usize::MAX);
-        let mut lines: Vec<_> = tail.lines().skip(first).collect();
+        let (mut lines, next) = tail.lines_from(self.next);
+        self.next = next;
         // A line without its end may still grow.
-        if !tail.ended && lines.last().is_some_and(|line| !line.text.ends_with('\n')) {
-            lines.pop();
+        if !tail.ended
+            && let Some(unfinished) = lines.pop_if(|(_, line)| !line.ends_with(b"\n"))
+        {
+            self.next -= unfinished.1.len() as u64;
         }
-        self.next = self.next.max(tail.forgotten) + lines.len() as u64;
-        (lines, tail.ended)
+        (lines.into_iter().map(shown).collect(), tail.ended)
     }
 }
 
@@ -248,21 +263,43 @@ mod tests {
 
     #[test]
     fn the_oldest_lines_go_first() {
-        let log = Log::new(10);
+        let log = Log::new(14 + 2 * PIECE_OVERHEAD);
         log.write(b"fir");
         log.write(b"st\n");
         assert_eq!(text(&log), "first\n");
         assert_eq!(log.lines().len(), 1);
-        log.write(b"second\n");
-        assert_eq!(text(&log), "second\n");
-        log.write(&[b'x'; 40]);
-        assert_eq!(text(&log), "xxxxxxxxxx");
+        log.write(b"second\nthi");
+        // What is left of the first line is not shown.
+        assert_eq!(text(&log), "second\nthi");
+        log.write(b"rd\n");
+        assert_eq!(text(&log), "second\nthird\n");
+        log.write(b"endless");
+        assert_eq!(text(&log), "endless");
+    }
+
+    #[test]
+    fn what_a_flood_leaves_is_bounded_whatever_its_lines_are_like() {
+        let limit = 64 << 10;
+        for (line, what) in
+            [("\n", "empty lines"), ("x", "one line without end"), ("0123456789\n", "short lines")]
+        {
+            let log = Log::new(limit);
+            let flood = line.repeat((16 << 10) / line.len());
+            for _ in 0..(4 << 20) / flood.len() {
+                log.write(flood.as_bytes());
+            }
+            let kept = text(&log).len();
+            assert!(kept <= limit && kept > limit / 2, "{what}: {kept} bytes are kept");
+            let tail = log.tail();
+            let held: usize = tail.pieces.iter().map(|(_, bytes)| bytes.capacity() + PIECE_OVERHEAD).sum();
+            assert!(held <= limit, "{what}: {held} bytes are held");
+        }
     }
 
     #[tokio::test]
     async fn readers_get_whole_lines_once_and_the_rest_at_the_end() {
         let texts = |lines: Vec<LogLine>| lines.into_iter().map(|line| line.text).collect::<Vec<_>>();
-        let log = Log::new(20);
+        let log = Log::new(30 + 2 * PIECE_OVERHEAD);
         log.write(b"one\ntw");
         let mut reader = log.follow();
         assert_eq!(texts(reader.try_next()), ["one\n"]);
@@ -270,7 +307,9 @@ mod tests {
         log.write(b"o\nthree\n");
         assert_eq!(texts(reader.next().await), ["two\n", "three\n"]);
         // More than is kept: the first of these lines is gone before it is read.
-        log.write(b"forgotten\nkept\nmore than ten");
+        for piece in ["forgotten\n", "kept\n", "more than ten"] {
+            log.write(piece.as_bytes());
+        }
         assert_eq!(texts(reader.try_next()), ["kept\n"]);
         log.end();
         assert_eq!(texts(reader.next().await), ["more than ten"]);

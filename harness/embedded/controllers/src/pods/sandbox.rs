@@ -2,8 +2,10 @@
 //!
 //! Where the machine allows it, a program gets a user and mount namespace of its own (`unshare`, util-linux): files
 //! are bind-mounted where the Pod wants them, and folders that do not exist here are added to a mirror of the nearest
-//! one that does. Nothing outside the namespace changes and no privilege is needed. Elsewhere the program's
-//! arguments and environment are rewritten to where the files really are; paths it has compiled in stay out of reach.
+//! one that does. Nothing outside the namespace changes and no privilege is needed. It is the first process of a process
+//! namespace, too, as in a container: whatever it starts, however detached, the kernel ends with it. Elsewhere the
+//! program's arguments and environment are rewritten to where the files really are; paths it has compiled in stay out of
+//! reach, and so does what leaves its process group.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -33,8 +35,21 @@ pub(crate) enum Isolation {
 
 /// Mounts what the table names, goes to the working folder and becomes the program. `$1`: table, `$2`: folder.
 const SCRIPT: &str = "mount -a -T \"$1\" || exit 125\ncd \"$2\" 2>/dev/null || cd /\nshift 2\nexec \"$@\"";
-/// The program dies with the harness: the kernel kills it when the thread that started it is gone.
+/// What is started dies with the harness: the kernel kills it when the thread that started it is gone.
 const DIES_TOO: [&str; 4] = ["setpriv", "--pdeathsig", "KILL", "--"];
+/// Namespaces of its own. `unshare` waits for the program and ends as it does; if it is killed, so is the program, and with
+/// the program every process of the namespace.
+const NAMESPACES: [&str; 9] = [
+    "unshare",
+    "--map-root-user",
+    "--mount",
+    "--propagation",
+    "private",
+    "--pid",
+    "--fork",
+    "--kill-child=KILL",
+    "--",
+];
 
 /// A command line ready to be started.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,12 +105,14 @@ pub(crate) fn prepare(
     environment: BTreeMap<String, String>,
     working_folder: &Path,
 ) -> io::Result<Prepared> {
-    let dies_too = DIES_TOO.map(str::to_owned);
-    if isolation == Isolation::Rewritten || mounts.is_empty() {
+    if isolation == Isolation::Rewritten {
         let line = line.iter().map(|part| rewrite(part, mounts));
         let environment =
             environment.iter().map(|(name, value)| (name.clone(), rewrite(value, mounts))).collect();
-        return Ok(Prepared { line: dies_too.into_iter().chain(line).collect(), environment });
+        return Ok(Prepared {
+            line: DIES_TOO.map(str::to_owned).into_iter().chain(line).collect(),
+            environment,
+        });
     }
     // An absolute link such as /var/run would lead out of a root folder of the program's own.
     let mounts: Vec<Mount> = mounts
@@ -149,8 +166,9 @@ pub(crate) fn prepare(
     }
     let table_path = scratch.join("mounts");
     write_file(&table_path, table.as_bytes())?;
-    let mut full: Vec<String> = ["unshare", "--map-root-user", "--mount", "--propagation", "private", "--"]
+    let mut full: Vec<String> = DIES_TOO
         .iter()
+        .chain(&NAMESPACES)
         .chain(&["sh", "-c", SCRIPT, "sh"])
         .map(|part| (*part).to_owned())
         .collect();
@@ -159,7 +177,6 @@ pub(crate) fn prepare(
     if plan.own_root {
         full.extend(["chroot".to_owned(), root.to_string_lossy().into_owned()]);
     }
-    full.extend(dies_too);
     full.extend(line);
     Ok(Prepared { line: full, environment })
 }

@@ -134,3 +134,45 @@ async fn a_readiness_probe_decides_and_a_liveness_probe_restarts() {
         .await;
     cluster.stop().await;
 }
+
+/// Processes of this computer whose command line holds `text`.
+fn processes_with(text: &str) -> Vec<String> {
+    let entries = std::fs::read_dir("/proc").expect("/proc");
+    let lines = entries.flatten().filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    lines
+        .map(|line| String::from_utf8_lossy(&line).replace('\0', " "))
+        .filter(|line| line.contains(text))
+        .collect()
+}
+
+#[tokio::test]
+async fn what_a_program_has_detached_ends_with_it() {
+    let cluster = cluster().await;
+    let pods = cluster.api::<Pod>();
+    // A session of its own, another parent, deaf to what can be ignored, and an empty environment. No other process of
+    // this computer sleeps so long.
+    let seconds = format!("{}", 900_000 + std::process::id());
+    let script = format!(
+        "setsid env -i /bin/sh -c 'trap \"\" TERM HUP INT; (trap \"\" TERM HUP INT; exec sleep {seconds}) & exec sleep {seconds}' & \
+         trap '' TERM; echo detached; while :; do sleep 0.1; done"
+    );
+    let mut object = pod("web", &script);
+    object["spec"]["terminationGracePeriodSeconds"] = json!(1);
+    create(&pods, object).await;
+    let is_there = || {
+        processes_with(&format!("sleep {seconds}")).iter().filter(|line| line.starts_with("sleep")).count()
+    };
+    let become_so_many = async |wanted: usize| {
+        let mut again = tokio::time::interval(Duration::from_millis(20));
+        while is_there() != wanted {
+            again.tick().await;
+        }
+    };
+    let patience = Duration::from_secs(20);
+    tokio::time::timeout(patience, become_so_many(2)).await.expect("it has detached two");
+    pods.delete("web", &Default::default()).await.expect("deleted");
+    wait_gone(&pods, "web").await;
+    let gone = tokio::time::timeout(Duration::from_secs(2), become_so_many(0)).await;
+    assert!(gone.is_ok(), "{:?}", processes_with(&seconds));
+    cluster.stop().await;
+}

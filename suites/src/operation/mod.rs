@@ -1,11 +1,16 @@
-//! The CCM as a program that somebody operates: it stays up (contract OBS).
+//! The CCM as a program that somebody operates: it stays up and says how it is (contract OBS).
+
+mod serving;
 
 use harness::check::{Blocker, Facility, Verdict};
 use harness::cx::{Check, CheckCx, Subject, Suite, none};
 
 /// The suite.
-pub const SUITE: Suite =
-    Suite { name: "operation", proves: "the CCM stays up whatever it is given to do", tables: &[CHECKS] };
+pub const SUITE: Suite = Suite {
+    name: "operation",
+    proves: "the CCM stays up whatever it is given to do, and says how it is to whom it should",
+    tables: &[serving::CHECKS, CHECKS],
+};
 
 const CHECKS: &[Check] = &[Check::must(
     Blocker::StaysUp.check(),

@@ -1,0 +1,211 @@
+//! A replica's secure port: what it serves there over HTTPS, to whom.
+
+use super::{CheckCx, Replica, Subject};
+use crate::check::{Stop, SubjectName, chain};
+use crate::cloud::Entry;
+use crate::probe::{Matcher, Observed, Reach, ReadError, Seen, holds, matcher};
+use kube::ResourceExt;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// How long an answer may take, connection and handshake included.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How much of a body a message shows.
+const SHOWN: usize = 300;
+
+/// The port on which a replica serves HTTPS, and how it is reached from here.
+#[derive(Clone)]
+pub struct SecurePort<'a> {
+    cx: &'a CheckCx,
+    replica: String,
+    at: SocketAddr,
+    client: reqwest::Client,
+}
+
+/// A path on a secure port, as somebody reads it.
+#[derive(Clone)]
+pub struct Page<'a> {
+    port: SecurePort<'a>,
+    path: String,
+}
+
+/// What came of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// An answer over HTTPS.
+    Given {
+        /// Its status.
+        status: u16,
+        /// Its body.
+        body: String,
+    },
+    /// None: why not, in words.
+    None(String),
+}
+
+impl Observed for Answer {
+    fn observed(&self) -> String {
+        match self {
+            Answer::Given { status, body } => {
+                let shown: String = body.trim_end().chars().take(SHOWN).collect();
+                let more = if shown.len() < body.trim_end().len() { "..." } else { "" };
+                format!("{status} {shown:?}{more}")
+            }
+            Answer::None(why) => format!("no answer over HTTPS: {why}"),
+        }
+    }
+}
+
+/// Somebody answers there over HTTPS, whatever it is; yields status and body.
+pub fn serves() -> Matcher<Answer, (u16, String)> {
+    matcher("is answered over HTTPS", |answer: &Answer| match answer {
+        Answer::Given { status, body } => Seen::Yes((*status, body.clone())),
+        Answer::None(_) => Seen::NotYet(String::new()),
+    })
+}
+
+/// It is answered with this status; yields the body.
+pub fn answers(status: u16) -> Matcher<Answer, String> {
+    matcher(format!("is answered with {status}"), move |answer: &Answer| match answer {
+        Answer::Given { status: given, body } if *given == status => Seen::Yes(body.clone()),
+        Answer::Given { .. } | Answer::None(_) => Seen::NotYet(String::new()),
+    })
+}
+
+/// It is answered with this status and nothing but this text.
+pub fn says(status: u16, text: &'static str) -> Matcher<Answer> {
+    holds(
+        format!("says {text:?} with status {status}"),
+        move |answer: &Answer| matches!(answer, Answer::Given { status: given, body } if *given == status && body.trim_end() == text),
+    )
+}
+
+impl<'a> Replica<'a> {
+    /// Its secure port. The address is that of its node, where all interfaces are listened on or this one is.
+    ///
+    /// A CCM makes a certificate of its own when it starts (contract OBS-01), so that there is nobody who could vouch for
+    /// it: whatever is shown is taken.
+    ///
+    /// # Errors
+    /// [`Stop::NotObservable`] where its Pod is not on its node's network or the node is out of reach, [`Stop::Error`] when
+    /// it has no Pod.
+    pub fn secure_port(&self) -> Result<SecurePort<'a>, Stop> {
+        let (cx, name) = (self.cx, self.name());
+        let session = cx.session();
+        let pod = session.ccm().pods_of_replica(name).into_iter().find(|pod| {
+            pod.metadata.deletion_timestamp.is_none()
+                && pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some())
+        });
+        let pod = pod.ok_or_else(|| Stop::Error(format!("replica {name} has no Pod on a node")))?;
+        let spec = pod.spec.clone().unwrap_or_default();
+        let node = spec.node_name.unwrap_or_default();
+        if spec.host_network != Some(true) {
+            let why = format!("Pod {} is on the pod network, which the harness is not on", pod.name_any());
+            return Err(Stop::NotObservable(why));
+        }
+        let machine = session.machines().iter().find(|machine| machine.name == node);
+        let address = machine.and_then(|machine| machine.reached_at);
+        let address =
+            address.ok_or_else(|| Stop::NotObservable(format!("the harness does not reach node {node}")))?;
+        let port = session.ccm().secure_port_of(name).unwrap_or_default();
+        let client = client().map_err(|error| Stop::Error(chain(&error)))?;
+        Ok(SecurePort { cx, replica: name.to_owned(), at: SocketAddr::new(address, port), client })
+    }
+}
+
+impl<'a> SecurePort<'a> {
+    /// A path there, with its query, as nobody in particular reads it.
+    pub fn get(&self, path: &str) -> Page<'a> {
+        Page { port: self.clone(), path: path.to_owned() }
+    }
+}
+
+impl Page<'_> {
+    async fn ask(&self) -> reqwest::Result<Answer> {
+        let request = self.port.client.get(format!("https://{}{}", self.port.at, self.path));
+        let response = request.send().await?;
+        Ok(Answer::Given { status: response.status().as_u16(), body: response.text().await? })
+    }
+}
+
+impl Subject for Page<'_> {
+    type Seen = Answer;
+
+    fn cx(&self) -> &CheckCx {
+        self.port.cx
+    }
+
+    fn name(&self) -> SubjectName {
+        SubjectName {
+            kind: "the path",
+            name: format!("{} on port {} of replica {}", self.path, self.port.at.port(), self.port.replica),
+            uid: None,
+        }
+    }
+
+    /// Each read asks the replica itself.
+    async fn read(&self, _: Reach) -> Result<Answer, ReadError> {
+        Ok(self.ask().await.unwrap_or_else(|error| Answer::None(chain(&error))))
+    }
+
+    fn concerns(&self, _: &Entry) -> bool {
+        false
+    }
+}
+
+/// A client that takes any certificate, follows nobody elsewhere and waits no longer than [`PATIENCE`].
+fn client() -> reqwest::Result<reqwest::Client> {
+    // Without this no TLS works where more than one provider is compiled in. Whoever came first is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder()
+        .tls_danger_accept_invalid_certs(true)
+        .redirect(reqwest::redirect::Policy::none())
+        .user_agent("ccm-conformance")
+        .timeout(PATIENCE)
+        .pool_max_idle_per_host(0)
+        .no_proxy()
+        .build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(status: u16, body: &str) -> Answer {
+        Answer::Given { status, body: body.to_owned() }
+    }
+
+    #[test]
+    fn only_what_is_answered_over_https_counts() {
+        let refused = Answer::None("connection refused".to_owned());
+        assert_eq!(serves().matches(&given(403, "no")), Seen::Yes((403, "no".to_owned())));
+        assert_eq!(serves().matches(&refused), Seen::NotYet(String::new()));
+        assert_eq!(answers(200).matches(&given(200, "ok")), Seen::Yes("ok".to_owned()));
+        assert_eq!(says(200, "ok").matches(&given(200, "ok\n")), Seen::Yes(()));
+        assert_eq!(says(200, "ok").matches(&given(200, "okay")), Seen::when(false));
+        for other in [given(403, "ok"), refused] {
+            assert_eq!(answers(200).matches(&other), Seen::NotYet(String::new()));
+        }
+    }
+
+    #[test]
+    fn a_message_shows_the_beginning_of_a_body() {
+        assert_eq!(given(200, "ok\n").observed(), "200 \"ok\"");
+        assert!(given(200, &"x".repeat(1000)).observed().ends_with("x\"..."));
+    }
+
+    #[tokio::test]
+    async fn who_speaks_http_only_gives_no_answer_over_https() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let at = listener.local_addr().expect("an address");
+        tokio::spawn(async move {
+            use tokio::io::{AsyncReadExt, AsyncWriteExt};
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let _ = stream.read(&mut [0; 1024]).await;
+                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await;
+            }
+        });
+        let error = client().expect("a client").get(format!("https://{at}/healthz")).send().await;
+        assert!(chain(&error.expect_err("no TLS")).contains("corrupt message"));
+    }
+}

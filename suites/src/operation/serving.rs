@@ -1,0 +1,55 @@
+//! What each replica serves on its secure port (OBS-01, -02).
+
+use harness::check::{Capability, Facility, Stop, Verdict};
+use harness::cx::{Check, CheckCx, SecurePort, Subject, runs, says, serves};
+
+/// It serves on a port.
+const PORT: &[Capability] = &[Capability::SecurePort];
+/// That port can be reached.
+const REACHED: &[Facility] = &[Facility::CcmControl, Facility::HostPorts];
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::must(
+        "OBS-01",
+        "every replica serves HTTPS on its secure port, to others than its own host",
+        "k8s.io/cloud-provider options/options.go SecureServing; ports.go",
+        |cx| Box::pin(serves_https(cx)),
+    )
+    .needs(PORT)
+    .of_the_cloud(&[])
+    .with(REACHED)
+    .of_the_framework(),
+    Check::must(
+        "OBS-02",
+        "/healthz says ok to everybody, of the leader and of a standby",
+        "k8s.io/apiserver pkg/server/options/authorization.go; k8s.io/controller-manager app/serve.go",
+        |cx| Box::pin(says_that_it_is_well(cx)),
+    )
+    .needs(PORT)
+    .of_the_cloud(&[])
+    .with(REACHED),
+];
+
+/// The secure port of every replica; they run.
+async fn ports(cx: &CheckCx) -> Result<Vec<SecurePort<'_>>, Stop> {
+    let mut ports = Vec::new();
+    for replica in cx.replicas() {
+        replica.becomes(runs()).await?;
+        ports.push(replica.secure_port()?);
+    }
+    Ok(ports)
+}
+
+async fn serves_https(cx: &CheckCx) -> Verdict {
+    for port in ports(cx).await? {
+        port.get("/").becomes(serves()).await?;
+    }
+    Ok(())
+}
+
+async fn says_that_it_is_well(cx: &CheckCx) -> Verdict {
+    for port in ports(cx).await? {
+        port.get("/healthz").becomes(says(200, "ok")).when("asked by nobody in particular").await?;
+    }
+    Ok(())
+}
