@@ -90,7 +90,12 @@ mod tests {
 
     #[test]
     fn only_what_could_be_shown_counts_and_one_slip_is_enough() {
-        let all = vec![one("S-A", Became::Passed), one("M-B", Became::Noticed), one("M-A", Became::NotShown)];
+        let all = vec![
+            one("S-A", Became::Passed),
+            one("M-B", Became::Noticed),
+            one("M-A", Became::NotShown),
+            one("A-A", Became::Endured),
+        ];
         let good = Results::of("embedded".to_owned(), all.clone(), Duration::from_secs(5));
         assert_eq!(
             good.to_string(),
