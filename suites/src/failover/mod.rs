@@ -3,6 +3,7 @@
 
 mod busy;
 mod crash;
+mod flags;
 mod needs;
 mod order;
 mod restart;
@@ -24,5 +25,6 @@ pub const SUITE: Suite = Suite {
         step_down::CHECKS,
         restart::CHECKS,
         taken_up::CHECKS,
+        flags::CHECKS,
     ],
 };

@@ -17,6 +17,8 @@ mod told;
 mod update;
 mod variants;
 
+pub(crate) use eligible::left_alone;
+
 use harness::cx::Suite;
 
 /// The suite.
