@@ -10,7 +10,7 @@ use harness::probe::{Matcher, Reach, Seen, holds, matcher};
 use k8s_openapi::api::core::v1 as core;
 use kube::ResourceExt;
 use serde_json::json;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -189,13 +189,23 @@ const FOREIGN: &str = "example.com/foreign";
 /// A label and an annotation of the user's.
 const MARK: &str = "example.com/mark";
 
-/// What of a Service is the user's: its spec, labels, the user's annotations, and finalizers but the CCM's own.
-fn of_the_user(
-    service: &core::Service,
-) -> (Option<core::ServiceSpec>, Vec<(String, String)>, Option<String>, Vec<String>) {
-    let labels = service.labels().iter().map(|(key, value)| (key.clone(), value.clone())).collect();
-    let finalizers = service.finalizers().iter().filter(|one| *one != F_LB).cloned().collect();
-    (service.spec.clone(), labels, service.annotations().get(MARK).cloned(), finalizers)
+/// What of a Service is the user's.
+#[derive(Debug, PartialEq)]
+struct Users {
+    spec: Option<core::ServiceSpec>,
+    labels: BTreeMap<String, String>,
+    mark: Option<String>,
+    /// But for the CCM's own.
+    finalizers: Vec<String>,
+}
+
+fn of_the_user(service: &core::Service) -> Users {
+    Users {
+        spec: service.spec.clone(),
+        labels: service.labels().clone(),
+        mark: service.annotations().get(MARK).cloned(),
+        finalizers: service.finalizers().iter().filter(|one| *one != F_LB).cloned().collect(),
+    }
 }
 
 async fn leaves_the_users_fields_alone(cx: &CheckCx) -> Verdict {
