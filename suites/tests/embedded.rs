@@ -29,7 +29,8 @@ fn others(ledger: &Ledger, expected: impl Fn(&Outcome) -> bool) -> String {
 fn the_reference_ccm_passes_every_check_and_the_result_is_partial() {
     let folder = tempfile::tempdir().expect("a folder");
     let (output, ledger) = run("reference", folder.path());
-    let undeclared = |outcome: &Outcome| matches!(outcome, Outcome::Skip { reason: SkipReason::NotDeclared, .. });
+    let undeclared =
+        |outcome: &Outcome| matches!(outcome, Outcome::Skip { reason: SkipReason::NotDeclared, .. });
     assert_eq!(others(&ledger, |outcome| *outcome == Outcome::Pass || undeclared(outcome)), "");
     // What a CCM must leave alone when it does not declare it.
     let left: Vec<&str> =

@@ -87,6 +87,7 @@ fn explanation(suite: &Suite, check: &Check) -> String {
         }
         Sharing::Shared => "beside others, on objects of its own",
         Sharing::Joint => "beside others until the leader crashes, then with those that watch the same crash",
+        Sharing::Calm => "beside others that wait for what a busy CCM puts off, and nobody else",
         Sharing::Exclusive => "alone: it disturbs the CCM or the whole cloud",
         Sharing::Cold => "alone, on a cluster no CCM has touched yet",
         Sharing::Standing => "when all others have ended: it judges what the whole run showed",

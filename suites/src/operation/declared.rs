@@ -68,7 +68,8 @@ pub(super) const CHECKS: &[Check] = &[
 const PROTOCOLS: [(&str, &str, &[Capability]); 2] =
     [("udp", "UDP", &[Capability::Udp]), ("sctp", "SCTP", &[Capability::Sctp])];
 const LB: &[Capability] = &[Capability::LoadBalancer];
-const PROVIDER: &str = "provider; k8s.io/cloud-provider service/controller.go: errors are SyncLoadBalancerFailed";
+const PROVIDER: &str =
+    "provider; k8s.io/cloud-provider service/controller.go: errors are SyncLoadBalancerFailed";
 
 const fn misreads(at: usize) -> Check {
     let title = "a port of a protocol that is not declared is not carried as another, and nothing is left of its Service";
@@ -80,7 +81,8 @@ const fn misreads(at: usize) -> Check {
 }
 
 const fn tells(at: usize) -> Check {
-    let title = "a port of a protocol that is not declared is answered with a Warning Event, or carried all the same";
+    let title =
+        "a port of a protocol that is not declared is answered with a Warning Event, or carried all the same";
     let run: for<'a> fn(&'a CheckCx, usize) -> Body<'a> = |cx, at| Box::pin(tells_of_it(cx, at));
     let id = [CheckId::of_claim("CAP-08", "udp-told"), CheckId::of_claim("CAP-08", "sctp-told")];
     Check::row(id[at], title, PROVIDER, run, at).needs(LB).lacks(PROTOCOLS[at].2).should()
@@ -105,7 +107,9 @@ fn controllers(cx: &CheckCx) -> (BTreeSet<&'static str>, BTreeSet<&'static str>)
 
 /// The health checks that a verbose answer lists, well or not: `[+]name ok`, `[-]name failed: ...`.
 fn listed(verbose: &str) -> BTreeSet<&str> {
-    let name = |line| str::split_whitespace(str::strip_prefix(line, "[+]").or(str::strip_prefix(line, "[-]"))?).next();
+    let name = |line| {
+        str::split_whitespace(str::strip_prefix(line, "[+]").or(str::strip_prefix(line, "[-]"))?).next()
+    };
     verbose.lines().filter_map(name).collect()
 }
 
@@ -238,7 +242,8 @@ mod tests {
 
     #[test]
     fn a_verbose_answer_lists_health_checks_whether_they_are_well_or_not() {
-        let text = "[+]leaderElection ok\n[-]service-lb-controller failed: reason withheld\nhealthz check failed\n";
+        let text =
+            "[+]leaderElection ok\n[-]service-lb-controller failed: reason withheld\nhealthz check failed\n";
         assert_eq!(listed(text), BTreeSet::from(["leaderElection", "service-lb-controller"]));
     }
 
@@ -250,12 +255,16 @@ mod tests {
             let all = json!({"instances": [], "load_balancers": [lb], "auxiliaries": [], "routes": []});
             serde_json::from_value(all).expect("an inventory")
         };
-        let frontend = |protocol: &str| held(json!([{"port": 53, "protocol": protocol, "node_port": 30_053}]));
+        let frontend =
+            |protocol: &str| held(json!([{"port": 53, "protocol": protocol, "node_port": 30_053}]));
         for fine in [held(json!([])), frontend("UDP")] {
             assert_eq!(not_misread("UDP").matches(&fine), Seen::Yes(()));
         }
         assert_eq!(not_misread("UDP").matches(&frontend("TCP")), Seen::when(false));
         assert_eq!(told_or_carried("UDP").matches(&(Vec::new(), frontend("UDP"))), Seen::Yes(true));
-        assert_eq!(told_or_carried("UDP").matches(&(Vec::new(), frontend("TCP"))), Seen::NotYet(String::new()));
+        assert_eq!(
+            told_or_carried("UDP").matches(&(Vec::new(), frontend("TCP"))),
+            Seen::NotYet(String::new())
+        );
     }
 }
