@@ -41,7 +41,7 @@ pub use port::{Answer, Page, SecurePort, answers, says, serves};
 pub use replicas::{End, Process, Replica, ends, is_back, runs};
 pub use services::{Balancer, Service, ServicePlan, load_balancer};
 pub use subject::{Subject, Wait};
-pub use whole::{Ends, Left, Leftovers, as_before, none};
+pub use whole::{Ends, Left, Leftovers, OwnNodes, all_stay, as_before, none};
 
 use crate::check::{Check as CheckOf, Suite as SuiteOf};
 
