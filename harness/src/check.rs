@@ -30,6 +30,16 @@ pub enum Level {
     Info,
 }
 
+impl Level {
+    /// The next that binds less.
+    pub fn softer(self) -> Level {
+        match self {
+            Level::Must => Level::Should,
+            Level::Should | Level::Info => Level::Info,
+        }
+    }
+}
+
 impl fmt::Display for Level {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
@@ -78,6 +88,8 @@ pub enum Capability {
     Sctp,
     /// It serves `/healthz` and `/metrics` on its secure port.
     SecurePort,
+    /// It takes the flags of the shared framework.
+    FrameworkFlags,
 }
 
 impl Capability {
@@ -100,6 +112,7 @@ impl Capability {
         Capability::Udp,
         Capability::Sctp,
         Capability::SecurePort,
+        Capability::FrameworkFlags,
     ];
 }
 
@@ -123,6 +136,7 @@ impl fmt::Display for Capability {
             Capability::Udp => "udp",
             Capability::Sctp => "sctp",
             Capability::SecurePort => "secure-port",
+            Capability::FrameworkFlags => "framework-flags",
         })
     }
 }
@@ -140,7 +154,7 @@ pub enum Sharing {
     Joint,
     /// Disturbs the CCM or the whole cluster; runs alone.
     Exclusive,
-    /// Needs a cluster that no CCM has touched yet; runs alone and first.
+    /// Needs a cluster that no CCM has touched yet, or on which none works but its own; runs alone and first.
     Cold,
     /// Judges what the whole run showed, in every lane; runs when all others have ended.
     Standing,
@@ -188,12 +202,14 @@ pub struct Check<Cx: 'static> {
     /// How binding it is.
     pub level: Level,
     /// Exact strings or timings that bind only CCMs declaring the framework profile (the contract's dagger);
-    /// for others a MUST becomes a SHOULD.
+    /// for others a MUST becomes a SHOULD, and a SHOULD is recorded only.
     pub framework_only: bool,
     /// How it gets along with others.
     pub sharing: Sharing,
     /// What the CCM must declare.
     pub needs: &'static [Capability],
+    /// What it must not declare.
+    pub lacks: &'static [Capability],
     /// What the machinery must be able to do.
     pub facilities: Facilities,
     /// Whether it lets calls wait for longer than a client does.
@@ -253,6 +269,7 @@ impl<Cx: 'static> Check<Cx> {
             framework_only: false,
             sharing: Sharing::Shared,
             needs: &[],
+            lacks: &[],
             facilities: Facilities::of(SEEN),
             hangs: false,
             served: Served::Always,
@@ -273,6 +290,12 @@ impl<Cx: 'static> Check<Cx> {
     /// A SHOULD: failing it is reported and does not change the verdict.
     pub const fn should(mut self) -> Check<Cx> {
         self.level = Level::Should;
+        self
+    }
+
+    /// Applies to CCMs that declare none of these: what they do of it is too much.
+    pub const fn lacks(mut self, lacks: &'static [Capability]) -> Check<Cx> {
+        self.lacks = lacks;
         self
     }
 
@@ -325,7 +348,7 @@ impl<Cx: 'static> Check<Cx> {
         self
     }
 
-    /// Runs alone, on a cluster no CCM has touched yet.
+    /// Runs alone, on a cluster on which no CCM works when it begins.
     pub const fn cold(mut self) -> Check<Cx> {
         self.sharing = Sharing::Cold;
         self

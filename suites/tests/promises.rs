@@ -13,7 +13,6 @@ const UNJUDGED: &[Capability] = &[
     Capability::IpMode,
     Capability::SharedLb,
     Capability::Sctp,
-    Capability::SecurePort,
 ];
 
 #[test]

@@ -5,6 +5,7 @@ use super::deploy::{
 };
 use super::manifests::{Manifests, ObjectKey, key_of};
 use super::render::{Rendered, Replica, Surroundings, as_shipped, replicas};
+use super::trial::trial;
 use crate::k8s::World;
 use crate::probe::{Observed, ReadError, poll};
 use k8s_openapi::api::apps::v1::ReplicaSet;
@@ -98,6 +99,13 @@ impl Ccm {
         }
     }
 
+    /// What a trial of that name consists of: the CCM by itself, with these arguments set after its others. `None` when
+    /// there is no CCM.
+    pub fn trial(&self, name: &str, arguments: &[String]) -> Option<Rendered> {
+        let (manifests, like) = (self.manifests.as_ref()?, self.replicas.first()?);
+        Some(trial(manifests, name, like, &self.surroundings, arguments))
+    }
+
     /// The workload of a replica in [`Form::Replicas`].
     pub fn workload_of(&self, replica: &str) -> Option<ObjectKey> {
         let position = self.replicas.iter().position(|r| r.name == replica)?;
@@ -133,9 +141,17 @@ impl Ccm {
     /// What the API server refused.
     pub async fn apply(&self, form: Form) -> Result<(), CcmError> {
         match self.rendered(form) {
-            Some(rendered) => self.applier.apply(&rendered.documents).await,
+            Some(rendered) => self.apply_rendered(&rendered).await,
             None => Ok(()),
         }
+    }
+
+    /// Applies what was rendered; does not wait for it.
+    ///
+    /// # Errors
+    /// What the API server refused.
+    pub async fn apply_rendered(&self, rendered: &Rendered) -> Result<(), CcmError> {
+        self.applier.apply(&rendered.documents).await
     }
 
     /// Removes a form with everything it consists of and waits until its Pods are gone; then its Lease goes too, so
@@ -145,7 +161,17 @@ impl Ccm {
     /// # Errors
     /// What could not be removed, or which Pods did not go.
     pub async fn remove(&self, form: Form) -> Result<(), CcmError> {
-        let Some(rendered) = self.rendered(form) else { return Ok(()) };
+        match self.rendered(form) {
+            Some(rendered) => self.remove_rendered(rendered).await,
+            None => Ok(()),
+        }
+    }
+
+    /// As [`Ccm::remove`], of what was rendered.
+    ///
+    /// # Errors
+    /// What could not be removed, or which Pods did not go.
+    pub async fn remove_rendered(&self, rendered: Rendered) -> Result<(), CcmError> {
         let (workloads, others): (Vec<Value>, Vec<Value>) = rendered
             .documents
             .into_iter()
@@ -155,7 +181,7 @@ impl Ccm {
         // for ten seconds. Where the Secrets of such a Pod are gone, an older kubelet waits two minutes for them before it
         // lets the Pod go.
         self.remove_replica_sets(&rendered.workloads).await?;
-        self.evict(form).await?;
+        self.evict(&rendered.workloads).await?;
         self.applier.remove(&others).await?;
         self.forget_lease().await
     }
@@ -206,20 +232,19 @@ impl Ccm {
         Ok(())
     }
 
-    async fn evict(&self, form: Form) -> Result<(), CcmError> {
-        self.delete_pods(form, 1).await;
-        let workloads = self.rendered(form).map(|r| r.workloads).unwrap_or_default();
-        if pods_gone(&self.world, &workloads, PODS_GO).await.is_ok() {
+    async fn evict(&self, workloads: &[ObjectKey]) -> Result<(), CcmError> {
+        self.delete_pods(workloads, 1).await;
+        if pods_gone(&self.world, workloads, PODS_GO).await.is_ok() {
             return Ok(());
         }
         // A kubelet that is told while it starts a Pod may forget to stop it (seen with 1.20); when the object is gone it
         // stops what is left of it.
-        self.delete_pods(form, 0).await;
-        pods_gone(&self.world, &workloads, PODS_GO).await.map_err(|error| CcmError::NotReady(error.text))
+        self.delete_pods(workloads, 0).await;
+        pods_gone(&self.world, workloads, PODS_GO).await.map_err(|error| CcmError::NotReady(error.text))
     }
 
-    async fn delete_pods(&self, form: Form, grace_s: u32) {
-        for pod in self.pods(form) {
+    async fn delete_pods(&self, workloads: &[ObjectKey], grace_s: u32) {
+        for pod in workloads.iter().flat_map(|workload| pods_of(&self.world, workload)) {
             let api: Api<Pod> = Api::namespaced(self.client.clone(), &pod.namespace().unwrap_or_default());
             // Its controller may have removed it already: what counts is that it goes, which is waited for.
             let _ = api.delete(&pod.name_any(), &DeleteParams::default().grace_period(grace_s)).await;

@@ -8,6 +8,7 @@ mod handle;
 mod logs;
 mod manifests;
 mod render;
+mod trial;
 
 pub use arguments::Flag;
 pub(crate) use deploy::Applier;

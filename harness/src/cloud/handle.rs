@@ -279,6 +279,7 @@ mod tests {
             suite: "any",
             id,
             needs: &[],
+            lacks: &[],
             facilities: Facilities::of(facilities),
             served: Served::Always,
             takes_s: 0,

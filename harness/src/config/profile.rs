@@ -193,6 +193,8 @@ impl Profile {
     pub fn declares(&self) -> BTreeSet<Capability> {
         let mut all = self.capabilities.met();
         all.extend((self.secure_port != 0).then_some(Capability::SecurePort));
+        let all_flags = FRAMEWORK_FLAGS.iter().all(|flag| self.accepts(flag));
+        all.extend(all_flags.then_some(Capability::FrameworkFlags));
         all
     }
 

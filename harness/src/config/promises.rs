@@ -57,6 +57,7 @@ pub const PROMISES: &[(&str, Promise)] = &[
     ("securePort", Promise::Of(Capability::SecurePort)),
     ("workers", Promise::Nothing),
     ("flags", Promise::Nothing),
+    ("flags.accepted", Promise::Of(Capability::FrameworkFlags)),
     ("providerId", Promise::Of(Capability::Instances)),
     ("location", Promise::Of(Capability::Instances)),
     // Asks for patience.

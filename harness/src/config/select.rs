@@ -17,6 +17,8 @@ pub struct Candidate {
     pub id: &'static str,
     /// What the CCM must declare.
     pub needs: &'static [Capability],
+    /// What it must not declare.
+    pub lacks: &'static [Capability],
     /// What the machinery must be able to do.
     pub facilities: Facilities,
     /// What the API server must serve.
@@ -32,6 +34,7 @@ impl Candidate {
             suite: suite.name,
             id: check.id.as_str(),
             needs: check.needs,
+            lacks: check.lacks,
             facilities: check.facilities,
             served: check.served,
             takes_s: check.takes_s,
@@ -143,6 +146,18 @@ fn choose(candidate: &Candidate, selection: &Selection, offer: &Offer) -> Choice
         return Choice::Skip(
             SkipReason::NotDeclared,
             format!("the profile does not declare {}", undeclared.join(", ")),
+        );
+    }
+    let declared: Vec<String> = candidate
+        .lacks
+        .iter()
+        .filter(|lack| offer.capabilities.contains(lack))
+        .map(Capability::to_string)
+        .collect();
+    if !declared.is_empty() {
+        return Choice::Skip(
+            SkipReason::NotDeclared,
+            format!("the profile declares {}", declared.join(", ")),
         );
     }
     if let Some(detail) = deselected(candidate, selection) {

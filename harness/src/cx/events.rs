@@ -1,6 +1,6 @@
 //! Events that are recorded about a check's objects: how a CCM tells users what it does and what it cannot do.
 
-use super::{CheckCx, Node, Service, Subject};
+use super::{CheckCx, Lease, Node, Service, Subject};
 use crate::check::SubjectName;
 use crate::cloud::Entry;
 use crate::probe::{Matcher, Observed, Reach, ReadError, holds};
@@ -100,6 +100,14 @@ impl<'a> Node<'a> {
     pub fn events(&self) -> EventsOf<'a> {
         let about = Subject::name(self);
         EventsOf { cx: self.check(), namespace: "default".to_owned(), object: about.name.clone(), about }
+    }
+}
+
+impl<'a> Lease<'a> {
+    /// Events about it.
+    pub fn events(&self) -> EventsOf<'a> {
+        let (namespace, object) = self.place();
+        EventsOf { cx: self.check(), about: Subject::name(self), namespace, object }
     }
 }
 

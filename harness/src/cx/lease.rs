@@ -58,7 +58,17 @@ pub fn taken_over(before: i32) -> Matcher<Option<Arc<core::Lease>>, Arc<core::Le
     .expecting(expected)
 }
 
-impl Lease<'_> {
+impl<'a> Lease<'a> {
+    /// Namespace and name; empty when the profile names none.
+    pub(super) fn place(&self) -> (String, String) {
+        self.key.as_ref().map(|key| (key.namespace.clone(), key.name.clone())).unwrap_or_default()
+    }
+
+    /// The check that asks.
+    pub(super) fn check(&self) -> &'a CheckCx {
+        self.cx
+    }
+
     /// The times of renewal that a watch has shown.
     ///
     /// # Errors

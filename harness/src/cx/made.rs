@@ -42,6 +42,10 @@ pub(super) enum Undo {
     Ccm { ended: String },
     /// Leave the crash of the leader; the last participant brings the CCM back up.
     Crash,
+    /// Take a right away that a check has given itself: a ClusterRole and its binding.
+    Right(String),
+    /// Take the CCM away that a check runs by itself.
+    Trial(String),
     /// Take the CCM as shipped away and set the pod network up.
     Cold,
 }

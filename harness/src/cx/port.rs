@@ -1,6 +1,6 @@
 //! A replica's secure port: what it serves there over HTTPS, to whom.
 
-use super::{CheckCx, Replica, Subject};
+use super::{CheckCx, Reader, Replica, Subject};
 use crate::check::{Stop, SubjectName, chain};
 use crate::cloud::Entry;
 use crate::probe::{Matcher, Observed, Reach, ReadError, Seen, holds, matcher};
@@ -27,6 +27,7 @@ pub struct SecurePort<'a> {
 pub struct Page<'a> {
     port: SecurePort<'a>,
     path: String,
+    reader: Option<Reader>,
 }
 
 /// What came of a request.
@@ -80,6 +81,26 @@ pub fn says(status: u16, text: &'static str) -> Matcher<Answer> {
     )
 }
 
+/// It is refused: whoever asks is not known, or may not.
+pub fn refused() -> Matcher<Answer> {
+    holds("is refused", |answer: &Answer| matches!(answer, Answer::Given { status: 401 | 403, .. }))
+        .expecting("status 401 or 403")
+}
+
+/// It is shown, and `lacks` misses nothing in it; what it misses are words.
+pub fn shows(
+    what: impl Into<String>,
+    lacks: impl Fn(&str) -> Vec<String> + 'static,
+) -> Matcher<Answer, String> {
+    matcher(format!("shows {}", what.into()), move |answer: &Answer| match answer {
+        Answer::Given { status: 200, body } => match lacks(body) {
+            missing if missing.is_empty() => Seen::Yes(body.clone()),
+            missing => Seen::NotYet(format!("without {}", missing.join(", "))),
+        },
+        Answer::Given { .. } | Answer::None(_) => Seen::NotYet(String::new()),
+    })
+}
+
 impl<'a> Replica<'a> {
     /// Its secure port. The address is that of its node, where all interfaces are listened on or this one is.
     ///
@@ -116,13 +137,27 @@ impl<'a> Replica<'a> {
 impl<'a> SecurePort<'a> {
     /// A path there, with its query, as nobody in particular reads it.
     pub fn get(&self, path: &str) -> Page<'a> {
-        Page { port: self.clone(), path: path.to_owned() }
+        Page { port: self.clone(), path: path.to_owned(), reader: None }
+    }
+
+    /// The same, as a reader reads it.
+    pub fn get_as(&self, path: &str, reader: &Reader) -> Page<'a> {
+        Page { reader: Some(reader.clone()), ..self.get(path) }
+    }
+
+    /// The replica whose port it is.
+    pub fn replica(&self) -> &str {
+        &self.replica
     }
 }
 
 impl Page<'_> {
     async fn ask(&self) -> reqwest::Result<Answer> {
         let request = self.port.client.get(format!("https://{}{}", self.port.at, self.path));
+        let request = match &self.reader {
+            Some(Reader(token)) => request.bearer_auth(token),
+            None => request,
+        };
         let response = request.send().await?;
         Ok(Answer::Given { status: response.status().as_u16(), body: response.text().await? })
     }
@@ -186,6 +221,16 @@ mod tests {
         for other in [given(403, "ok"), refused] {
             assert_eq!(answers(200).matches(&other), Seen::NotYet(String::new()));
         }
+    }
+
+    #[test]
+    fn what_is_shown_has_to_be_whole() {
+        let all = |body: &str| if body.contains('b') { Vec::new() } else { vec!["b".to_owned()] };
+        assert_eq!(shows("a and b", all).matches(&given(200, "ab")), Seen::Yes("ab".to_owned()));
+        assert_eq!(shows("a and b", all).matches(&given(200, "a")), Seen::NotYet("without b".to_owned()));
+        assert_eq!(shows("a and b", all).matches(&given(403, "b")), Seen::NotYet(String::new()));
+        assert_eq!(refused().matches(&given(401, "")), Seen::Yes(()));
+        assert_eq!(refused().matches(&given(200, "")), Seen::when(false));
     }
 
     #[test]

@@ -72,6 +72,8 @@ impl CheckCx {
             Undo::Settings(before) => self.undo_settings(&before).await,
             Undo::Ccm { ended } => self.undo_ccm(Some(&ended), needs_a_ccm).await,
             Undo::Crash => self.undo_crash(needs_a_ccm).await,
+            Undo::Right(name) => self.undo_right(&name).await,
+            Undo::Trial(name) => self.undo_trial(&name).await,
             Undo::Cold => self.undo_cold().await,
         }
     }

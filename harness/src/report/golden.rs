@@ -20,7 +20,7 @@ pub struct GoldenCheck {
     pub suite: String,
     /// How binding it is for CCMs of the framework.
     pub level: Level,
-    /// Whether it binds CCMs of the framework only; for others a MUST is a SHOULD.
+    /// Whether it binds CCMs of the framework only; for others a MUST is a SHOULD, and a SHOULD is recorded.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub framework: bool,
     /// The minor version of the framework before which it is recorded and not judged.
@@ -36,8 +36,8 @@ impl GoldenCheck {
         let minor = framework.and_then(|version| version.strip_prefix("1.")?.parse::<u32>().ok());
         if self.since.is_some_and(|since| minor.is_some_and(|minor| minor < since)) {
             Level::Info
-        } else if self.framework && framework.is_none() && self.level == Level::Must {
-            Level::Should
+        } else if self.framework && framework.is_none() {
+            self.level.softer()
         } else {
             self.level
         }

@@ -76,10 +76,10 @@ pub fn plan_checks<C>(
     let choices = select(&candidates, &plan.selection, offer)?;
     let framework = plan.profile.framework;
     let planned = all.into_iter().zip(choices).map(|((suite, check), choice)| {
-        let softened = check.framework_only && framework == Framework::Other && check.level == Level::Must;
+        let softened = check.framework_only && framework == Framework::Other;
         let level = match older_than(check, framework) {
             Some(Since { before: Before::NotJudged, .. }) => Level::Info,
-            _ if softened => Level::Should,
+            _ if softened => check.level.softer(),
             _ => check.level,
         };
         Planned { suite, check, level, choice }

@@ -3,6 +3,7 @@
 
 mod busy;
 mod crash;
+mod flags;
 mod needs;
 mod order;
 mod restart;
@@ -16,5 +17,12 @@ use harness::cx::Suite;
 pub const SUITE: Suite = Suite {
     name: "leader-election-failover",
     proves: "one replica works, a standby takes over when it is gone, and never do two work at once",
-    tables: &[steady::CHECKS, crash::CHECKS, terminated::CHECKS, step_down::CHECKS, restart::CHECKS],
+    tables: &[
+        steady::CHECKS,
+        crash::CHECKS,
+        terminated::CHECKS,
+        step_down::CHECKS,
+        restart::CHECKS,
+        flags::CHECKS,
+    ],
 };

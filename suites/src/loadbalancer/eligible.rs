@@ -40,7 +40,7 @@ async fn provisions_without_endpoints(cx: &CheckCx) -> Verdict {
 }
 
 /// Neither finalizer nor address, and no call about it.
-fn left_alone() -> Matcher<(Option<Arc<Service>>, Vec<Entry>)> {
+pub(crate) fn left_alone() -> Matcher<(Option<Arc<Service>>, Vec<Entry>)> {
     let clean = both(lacks_finalizer(), no_calls());
     let empty = publishes_nothing();
     matcher("is not touched", move |seen: &(Option<Arc<Service>>, Vec<Entry>)| match empty.matches(&seen.0) {

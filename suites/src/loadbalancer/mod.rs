@@ -11,6 +11,8 @@ mod pacing;
 mod retry;
 mod update;
 
+pub(crate) use eligible::left_alone;
+
 use harness::cx::Suite;
 
 /// The suite.

@@ -1,6 +1,9 @@
 //! The CCM as a program that somebody operates: it stays up and says how it is (contract OBS).
 
+mod ended;
+mod flags;
 mod serving;
+mod shown;
 
 use harness::check::{Blocker, Facility, Verdict};
 use harness::cx::{Check, CheckCx, Subject, Suite, none};
@@ -9,7 +12,7 @@ use harness::cx::{Check, CheckCx, Subject, Suite, none};
 pub const SUITE: Suite = Suite {
     name: "operation",
     proves: "the CCM stays up whatever it is given to do, and says how it is to whom it should",
-    tables: &[serving::CHECKS, CHECKS],
+    tables: &[flags::CHECKS, serving::CHECKS, shown::CHECKS, ended::CHECKS, CHECKS],
 };
 
 const CHECKS: &[Check] = &[Check::must(

@@ -4,9 +4,9 @@ use harness::check::{Capability, Facility, Stop, Verdict};
 use harness::cx::{Check, CheckCx, SecurePort, Subject, runs, says, serves};
 
 /// It serves on a port.
-const PORT: &[Capability] = &[Capability::SecurePort];
+pub(super) const PORT: &[Capability] = &[Capability::SecurePort];
 /// That port can be reached.
-const REACHED: &[Facility] = &[Facility::CcmControl, Facility::HostPorts];
+pub(super) const REACHED: &[Facility] = &[Facility::CcmControl, Facility::HostPorts];
 
 pub(super) const CHECKS: &[Check] = &[
     Check::must(
@@ -31,7 +31,7 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 /// The secure port of every replica; they run.
-async fn ports(cx: &CheckCx) -> Result<Vec<SecurePort<'_>>, Stop> {
+pub(super) async fn ports(cx: &CheckCx) -> Result<Vec<SecurePort<'_>>, Stop> {
     let mut ports = Vec::new();
     for replica in cx.replicas() {
         replica.becomes(runs()).await?;

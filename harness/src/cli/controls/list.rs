@@ -13,6 +13,12 @@ use serde_json::{Map, Value};
 #[serde(deny_unknown_fields)]
 pub(super) struct Mutant {
     pub(super) mutant: String,
+    /// Whether its program is the reference CCM as it is: it is wrong for what its profile says.
+    #[serde(default)]
+    pub(super) as_is: bool,
+    /// What its profile says otherwise.
+    #[serde(default)]
+    pub(super) profile: Map<String, Value>,
     /// Checks, or contract rows for all of their claims.
     pub(super) checks: Vec<String>,
 }

@@ -19,7 +19,7 @@ use crate::run::{
 };
 use crate::session::up::{Environment, Leave, Prepared};
 use crate::session::{RunDir, Session, settle};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use std::collections::VecDeque;
 use std::fmt;
 use std::process::ExitCode;
@@ -160,6 +160,13 @@ fn work(
     everything: &[Planned],
 ) -> Result<Vec<Work>, String> {
     let all = options.mutant.is_empty() && options.stranger.is_empty() && options.adversary.is_empty();
+    // The plan and the checks of the mutants' profile with something laid over it.
+    let planned_with = |over_profile: Map<String, Value>| {
+        let given = Given { typed: overrides(options, MUTANTS), over_profile, ..Given::default() };
+        let plan = plan(&Source::Defaults, given)?.on(with_mutants.cluster.clone());
+        let planned = plan_checks(suites, &plan, &Offer::declared(&plan.profile))?;
+        Ok::<_, Problems>((plan, planned))
+    };
     let mut work = Vec::new();
     if all || !options.stranger.is_empty() {
         for one in list::strangers(&options.stranger)? {
@@ -168,12 +175,8 @@ fn work(
             if !one.as_is {
                 over.insert("environment".to_owned(), json!({STRANGER_VARIABLE: one.stranger}));
             }
-            let typed = overrides(options, MUTANTS);
-            let given = Given { typed, over_profile: over, ..Given::default() };
-            let mut plan = plan(&Source::Defaults, given).map_err(text)?.on(with_mutants.cluster.clone());
+            let (mut plan, planned) = planned_with(over).map_err(text)?;
             plan.output = plan.output.join(&one.stranger);
-            let offer = Offer::declared(&plan.profile);
-            let planned = plan_checks(suites, &plan, &offer).map_err(text)?;
             work.push(Work::of_stranger(&one, plan, &planned)?);
         }
     }
@@ -188,7 +191,9 @@ fn work(
     }
     if all || !options.mutant.is_empty() {
         for control in list::mutants(&options.mutant)? {
-            work.push(Work::of_mutant(&control, with_mutants, everything)?);
+            let text = |problems: Problems| format!("mutant {}: {problems}", control.mutant);
+            let (plan, planned) = planned_with(control.profile.clone()).map_err(text)?;
+            work.push(Work::of_mutant(&control, plan, &planned)?);
         }
     }
     Ok(work)

@@ -1,7 +1,7 @@
 //! What is judged, and when a judgement is as it should be.
 
 use super::list::{Adversary, Mutant, Stranger};
-use crate::check::Level;
+use crate::check::{CheckId, Level};
 use crate::cloud::Settings;
 use crate::config::{Choice, RunPlan};
 use crate::ledger::{Entry, Outcome};
@@ -54,26 +54,29 @@ impl Work {
         Work { subject, plan, expected, checks, cloud, jobs: None }
     }
 
-    /// A mutant, by the MUSTs named for it.
+    /// A mutant with the plan of its profile, by what is named for it and binds it, MUST or SHOULD.
     ///
     /// # Errors
-    /// When there is no check of a name.
+    /// When there is no check of a name that applies to it.
     pub(super) fn of_mutant(
         control: &Mutant,
-        plan: &RunPlan,
+        mut plan: RunPlan,
         everything: &[Planned],
     ) -> Result<Work, String> {
-        let Mutant { mutant, checks } = control;
-        if let Some(unknown) = checks.iter().find(|id| !everything.iter().any(|p| p.check.id.is_named(id))) {
-            return Err(format!("mutant {mutant}: no check {unknown}"));
+        let Mutant { mutant, as_is, checks, .. } = control;
+        if !as_is {
+            plan.profile.extra_arguments.push(format!("--mutant={mutant}"));
         }
-        let mut plan = plan.clone();
-        plan.profile.extra_arguments.push(format!("--mutant={mutant}"));
         plan.output = plan.output.join(mutant);
-        let named = |p: &&Planned| checks.iter().any(|id| p.check.id.is_named(id));
-        let named = everything.iter().filter(binds).filter(named).map(|p| p.check.id.to_string());
+        let bound = |p: &&Planned| p.choice == Choice::Selected && p.level != Level::Info;
+        let bound: Vec<CheckId> = everything.iter().filter(bound).map(|p| p.check.id).collect();
+        if let Some(unknown) = checks.iter().find(|name| !bound.iter().any(|id| id.is_named(name))) {
+            return Err(format!("mutant {mutant}: no check {unknown} binds it"));
+        }
+        let named = bound.iter().filter(|id| checks.iter().any(|name| id.is_named(name)));
+        let named = named.map(ToString::to_string).collect();
         let (expected, cloud) = (Expected::Failure, Settings::default());
-        Ok(Work { subject: mutant.clone(), plan, expected, checks: named.collect(), cloud, jobs: None })
+        Ok(Work { subject: mutant.clone(), plan, expected, checks: named, cloud, jobs: None })
     }
 
     /// An adversary, by the checks named for it.

@@ -15,7 +15,7 @@ const fn candidate(
     facilities: &[Facility],
     served: Served,
 ) -> Candidate {
-    Candidate { suite, id, needs, facilities: Facilities::of(facilities), served, takes_s: 0 }
+    Candidate { suite, id, needs, lacks: &[], facilities: Facilities::of(facilities), served, takes_s: 0 }
 }
 
 const CANDIDATES: &[Candidate] = &[
@@ -69,6 +69,21 @@ fn check(suites: &[&str], only: &[&str], skip: &[&str], runs: &[&str]) {
     let chosen: Vec<&str> =
         CANDIDATES.iter().zip(&choices).filter(|(_, c)| **c == Choice::Selected).map(|(c, _)| c.id).collect();
     assert_eq!(chosen, runs);
+}
+
+#[test]
+fn what_must_not_be_declared_leaves_a_check_out_where_it_is() {
+    let lacks = &[Capability::Routes];
+    let candidates = [Candidate { lacks, ..candidate("operation", "CAP-04", &[], &[], Served::Always) }];
+    let choice = |offer: &Offer| {
+        let chosen = select(&candidates, &Selection::default(), offer).expect("no pattern");
+        chosen.into_iter().next()
+    };
+    let told = "the profile declares routes".to_owned();
+    assert_eq!(choice(&everything()), Some(Choice::Skip(SkipReason::NotDeclared, told)));
+    let mut without = everything();
+    without.capabilities.remove(&Capability::Routes);
+    assert_eq!(choice(&without), Some(Choice::Selected));
 }
 
 #[test]

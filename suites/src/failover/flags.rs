@@ -1,0 +1,81 @@
+//! Flags of leader election: what makes no sense is refused, and without election none is held (HA-13, -14).
+
+use super::needs::ELECTION;
+use crate::joining::registered;
+use harness::check::{Body, Capability, CheckId, Facility, Verdict};
+use harness::cx::matchers::initialised;
+use harness::cx::{Check, CheckCx, Subject, machine, refuses};
+use harness::probe::gone;
+
+/// It elects leaders, by the framework's flags.
+const BY_FLAGS: &[Capability] = &[Capability::LeaderElection, Capability::FrameworkFlags];
+const WITHOUT: &[Capability] = &[ELECTION[0], ELECTION[1], Capability::FrameworkFlags];
+
+/// Flags that contradict each other or name what there is not.
+const NONSENSE: [(&str, &[&str]); 3] = [
+    (
+        "lease",
+        &[
+            "--leader-elect=true",
+            "--leader-elect-lease-duration=10s",
+            "--leader-elect-renew-deadline=10s",
+            "--leader-elect-retry-period=2s",
+        ],
+    ),
+    (
+        "renewal",
+        &[
+            "--leader-elect=true",
+            "--leader-elect-lease-duration=15s",
+            "--leader-elect-renew-deadline=2s",
+            "--leader-elect-retry-period=2s",
+        ],
+    ),
+    ("lock", &["--leader-elect=true", "--leader-elect-resource-lock=endpoints"]),
+];
+
+const TITLES: [&str; 3] = [
+    "a lease that does not outlast the renew deadline is refused",
+    "a renew deadline of no more than 1.2 retry periods is refused",
+    "a lock other than Leases is refused",
+];
+
+const fn of_nonsense(at: usize) -> Check {
+    let id = CheckId::of_claim("HA-13", NONSENSE[at].0);
+    let source = "k8s.io/client-go tools/leaderelection NewLeaderElector; k8s.io/controller-manager options";
+    let run: for<'a> fn(&'a CheckCx, usize) -> Body<'a> = |cx, at| Box::pin(refuses_nonsense(cx, at));
+    Check::row(id, TITLES[at], source, run, at)
+        .needs(BY_FLAGS)
+        .of_the_cloud(&[])
+        .with(&[Facility::CcmControl])
+        .cold()
+}
+
+pub(super) const CHECKS: &[Check] = &[
+    of_nonsense(0),
+    of_nonsense(1),
+    of_nonsense(2),
+    Check::must(
+        "HA-14",
+        "with --leader-elect=false no Lease is touched and Nodes are initialised at once",
+        "k8s.io/cloud-provider app/controllermanager.go Run",
+        |cx| Box::pin(works_without_election(cx)),
+    )
+    .needs(WITHOUT)
+    .with(&[Facility::CcmControl])
+    .cold(),
+];
+
+async fn refuses_nonsense(cx: &CheckCx, at: usize) -> Verdict {
+    let alone = cx.ccm_alone(NONSENSE[at].1).await?;
+    let refused = alone.becomes(refuses()).within(cx.limits().start()).await;
+    alone.explained(refused).await
+}
+
+async fn works_without_election(cx: &CheckCx) -> Verdict {
+    let alone = cx.ccm_alone(&["--leader-elect=false"]).await?;
+    let (_, node) = registered(cx, machine("unelected")).await?;
+    let worked = node.becomes(initialised()).within(cx.limits().start()).when("by a CCM that is not elected");
+    alone.explained(worked.await).await?;
+    cx.lease().keeps(gone()).when("as nobody is elected").await
+}

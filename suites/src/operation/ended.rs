@@ -1,0 +1,47 @@
+//! A CCM that is told to end (OBS-09).
+
+use harness::check::{Facility, Verdict};
+use harness::cx::{Check, CheckCx, Replica, Subject, departs, runs};
+use harness::probe::Reach;
+use tokio::time::Instant;
+
+pub(super) const CHECKS: &[Check] = &[Check::must(
+    "OBS-09",
+    "SIGTERM ends the process within the time that its Pod grants it, of the leader and of a standby",
+    "k8s.io/cloud-provider app/controllermanager.go; k8s.io/apiserver pkg/server/signal.go",
+    |cx| Box::pin(ends_when_told(cx)),
+)
+.of_the_cloud(&[])
+.with(&[Facility::CcmControl])
+.alone()
+.takes(5)];
+
+async fn ends_when_told(cx: &CheckCx) -> Verdict {
+    for replica in cx.replicas() {
+        replica.becomes(runs()).await?;
+        ends_in_time(cx, &replica).await?;
+    }
+    Ok(())
+}
+
+async fn ends_in_time(cx: &CheckCx, replica: &Replica<'_>) -> Verdict {
+    let departure = replica.departure()?;
+    replica.will_end();
+    let told = Instant::now();
+    replica.terminate().await?;
+    // That its Pod is gone is known a while after its process is.
+    let limit = departure.grace() + cx.limits().watch() + cx.limits().kubelet_report();
+    departure.becomes(departs()).within(limit).await?;
+    let (took, departed) = (told.elapsed(), departure.read(Reach::Nearest).await?);
+    // Where the kubelet does not tell the exit code, only the time is known.
+    if departed.was_killed() || (departed.code.is_none() && took >= departure.grace()) {
+        let grace = departure.grace();
+        let expected = format!("its process ended by itself within {grace:?}");
+        let seen = match departed.was_killed() {
+            true => format!("it was killed after {grace:?}"),
+            false => format!("its Pod was gone after {took:.1?}"),
+        };
+        return Err(departure.breaks("a replica ends when it is told to", &expected, &seen));
+    }
+    Ok(())
+}
