@@ -290,7 +290,6 @@ async fn checks_local_health(cx: &CheckCx) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn an_address_is_early_only_while_the_balancer_has_none() {
@@ -299,7 +298,7 @@ mod tests {
                 .ok()
                 .map(Arc::new)
         };
-        let held = |addresses: serde_json::Value| -> Inventory {
+        let held = |addresses: Value| -> Inventory {
             let lb = json!({"id": "a", "name": "a", "frontends": [], "backends": [], "addresses": addresses, "state": "active"});
             let all = json!({"instances": [], "load_balancers": [lb], "auxiliaries": [], "routes": []});
             serde_json::from_value(all).expect("an inventory")
