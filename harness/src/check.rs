@@ -4,11 +4,13 @@
 
 mod facility;
 mod id;
+mod level;
 mod since;
 mod verdict;
 
 pub use facility::{Facilities, Facility};
 pub use id::{CheckId, row_of};
+pub use level::Level;
 pub use since::{Before, Since};
 pub use verdict::{Blocker, Stop, SubjectName, Unmet, Verdict, chain};
 
@@ -17,38 +19,6 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-
-/// How binding a requirement is, after RFC 2119 (contract section 1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "UPPERCASE")]
-pub enum Level {
-    /// Failing it makes the CCM not conformant.
-    Must,
-    /// Failing it is reported and does not change the verdict.
-    Should,
-    /// Recorded, never failed.
-    Info,
-}
-
-impl Level {
-    /// The next that binds less.
-    pub fn softer(self) -> Level {
-        match self {
-            Level::Must => Level::Should,
-            Level::Should | Level::Info => Level::Info,
-        }
-    }
-}
-
-impl fmt::Display for Level {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Level::Must => "MUST",
-            Level::Should => "SHOULD",
-            Level::Info => "INFO",
-        })
-    }
-}
 
 /// What a CCM must declare before a check applies to it (contract section 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
@@ -302,6 +272,12 @@ impl<Cx: 'static> Check<Cx> {
     /// Binds only CCMs of the framework profile (the contract's dagger).
     pub const fn of_the_framework(mut self) -> Check<Cx> {
         self.framework_only = true;
+        self
+    }
+
+    /// Recorded, never failed: what the contract allows (MAY), or only tells (INFO).
+    pub const fn recorded(mut self) -> Check<Cx> {
+        self.level = Level::Info;
         self
     }
 

@@ -9,6 +9,7 @@ pub mod lifecycle;
 pub mod loadbalancer;
 pub mod operation;
 pub mod population;
+pub mod routes;
 pub mod taint_removal;
 
 mod failures;
@@ -23,6 +24,7 @@ pub const ALL: &[Suite] = &[
     population::SUITE,
     lifecycle::SUITE,
     loadbalancer::SUITE,
+    routes::SUITE,
     failover::SUITE,
     operation::SUITE,
 ];

@@ -59,3 +59,20 @@ pub(super) fn set_flag(workload: &mut Value, container: usize, flag: &Flag) {
         if container["args"].is_array() || !container["command"].is_array() { "args" } else { "command" };
     array_at(container, field).push(json!(wanted));
 }
+
+/// The value of a flag in the command line of a container, in either spelling; the last one counts.
+pub(super) fn flag_of(container: &Value, flag: &str) -> Option<String> {
+    let (bare, with_value) = (format!("--{flag}"), format!("--{flag}="));
+    let words =
+        ["command", "args"].into_iter().flat_map(|field| container[field].as_array().into_iter().flatten());
+    let words: Vec<&str> = words.filter_map(Value::as_str).collect();
+    let value = |(at, word): (usize, &&str)| match word.strip_prefix(&with_value) {
+        Some(value) => Some(value.to_owned()),
+        None if *word == bare => {
+            let next = words.get(at + 1).filter(|next| !next.starts_with('-'));
+            next.map(|value| (*value).to_owned())
+        }
+        None => None,
+    };
+    words.iter().enumerate().filter_map(value).next_back()
+}

@@ -1,5 +1,6 @@
 //! The deployed CCM: bring it up in one of its forms, take it down, find its Pods and its leader.
 
+use super::arguments::flag_of;
 use super::deploy::{
     Applier, CcmError, crash_loops, has_ended, last_lines, pods_gone, pods_of, unrecoverable,
 };
@@ -97,6 +98,15 @@ impl Ccm {
             Form::AsShipped => Some(as_shipped(manifests, &first_token, &self.surroundings)),
             Form::Replicas => Some(replicas(manifests, &self.replicas, &self.surroundings)),
         }
+    }
+
+    /// The value of a flag among the arguments of a replica, named without dashes; `None` when there is none.
+    pub fn flag(&self, name: &str) -> Option<String> {
+        let container = self.manifests.as_ref()?.container;
+        let rendered = self.rendered(Form::Replicas)?;
+        let first = rendered.workloads.first()?;
+        let workload = rendered.documents.iter().find(|document| key_of(document) == *first)?;
+        flag_of(&workload["spec"]["template"]["spec"]["containers"][container], name)
     }
 
     /// What a trial of that name consists of: the CCM by itself, with these arguments set after its others. `None` when

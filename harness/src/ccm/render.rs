@@ -306,6 +306,7 @@ fn refer_to(value: &mut Value, kind: &str, name: &str, renamed: &str) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::arguments::flag_of;
     use super::super::manifests::WorkloadHint;
     use super::*;
 
@@ -369,6 +370,9 @@ mod tests {
         assert_eq!(container["livenessProbe"]["httpGet"]["port"], 10259);
         assert_eq!(container["ports"], json!([{"containerPort": 10259}]));
         assert_eq!(rendered.workloads[1].name, "ccm-b");
+        let flag = |name: &str| flag_of(container, name);
+        assert_eq!((flag("secure-port"), flag("leader-elect")), (Some("10259".into()), None));
+        assert_eq!((flag("leader-elect-lease-duration"), flag("port")), (Some("6s".into()), None));
         let by = |what: &str| rendered.changes.iter().find(|c| c.value.contains(what)).map(|c| c.from);
         assert_eq!(by("DaemonSet"), Some(SetBy::Harness), "{:?}", rendered.changes);
         assert_eq!(by("6s, as the timing asks for"), Some(SetBy::RunFile), "{:?}", rendered.changes);

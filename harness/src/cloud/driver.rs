@@ -5,8 +5,8 @@
 
 use super::CloudError;
 use super::{
-    ActiveFault, BarrierStatus, Credential, Entry, Fault, Instance, Inventory, LoadBalancer, Match, Settings,
-    Shown,
+    ActiveFault, BarrierStatus, Credential, Entry, Fault, Instance, Inventory, LoadBalancer, Match, Route,
+    Settings, Shown,
 };
 use crate::check::Facility;
 use futures::future::BoxFuture;
@@ -89,6 +89,12 @@ pub trait Machines: Sync {
     /// Takes a load balancer away with everything that serves it;
     /// [`Problem::NotFound`](super::Problem::NotFound) when there is none of that id.
     fn remove_load_balancer<'a>(&'a self, id: &'a str) -> Answer<'a, ()>;
+
+    /// Puts a route there as it is given, or changes the one with its id; one with an empty id gets one.
+    fn put_route<'a>(&'a self, route: &'a Route) -> Answer<'a, Route>;
+
+    /// Takes a route away; [`Problem::NotFound`](super::Problem::NotFound) when there is none of that id.
+    fn remove_route<'a>(&'a self, id: &'a str) -> Answer<'a, ()>;
 }
 
 /// What the cloud holds.

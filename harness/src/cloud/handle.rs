@@ -3,7 +3,7 @@
 use super::driver::facilities;
 use super::{
     ActiveFault, BarrierStatus, CloudError, CloudRecord, Credential, Driver, Entry, Fault, Instance,
-    Inventory, LoadBalancer, Match, Problem, Settings, Shown, drivers,
+    Inventory, LoadBalancer, Match, Problem, Route, Settings, Shown, drivers,
 };
 use crate::check::Facility;
 use std::collections::BTreeSet;
@@ -127,6 +127,23 @@ impl Cloud {
     pub async fn remove_load_balancer(&self, id: &str) -> Result<(), CloudError> {
         let machines = self.has(self.driver.machines(), Facility::Machines, "removing a load balancer")?;
         machines.remove_load_balancer(id).await
+    }
+
+    /// Puts a route there, past every CCM, or changes the one with its id; one with an empty id gets one. Needs
+    /// [`Facility::Machines`].
+    ///
+    /// # Errors
+    /// When the cloud refuses or does not answer.
+    pub async fn put_route(&self, route: &Route) -> Result<Route, CloudError> {
+        self.has(self.driver.machines(), Facility::Machines, "putting a route there")?.put_route(route).await
+    }
+
+    /// Takes a route away, behind the CCM's back. Needs [`Facility::Machines`].
+    ///
+    /// # Errors
+    /// [`Problem::NotFound`] when there is none of that id; when the cloud refuses or does not answer.
+    pub async fn remove_route(&self, id: &str) -> Result<(), CloudError> {
+        self.has(self.driver.machines(), Facility::Machines, "removing a route")?.remove_route(id).await
     }
 
     /// Everything the cloud holds now. Needs [`Facility::Inventory`].

@@ -1,7 +1,7 @@
 //! What a CCM says it can do, and which checks' needs that meets.
 
 use super::schema::ordered;
-use super::words::{Instances, Protocol, Targets};
+use super::words::{Instances, Protocol, RouteTrigger, Targets};
 use crate::check::Capability;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,6 +24,8 @@ pub struct Capabilities {
     pub targets: Targets,
     /// It programs routes.
     pub routes: bool,
+    /// What makes it reconcile them. Needs `routes`.
+    pub route_trigger: RouteTrigger,
     /// It implements `Clusters`, which no shared controller calls.
     pub clusters: bool,
     /// Nodes get labels of the cloud's own (framework 1.30 and later). Needs `instances`.
@@ -54,6 +56,7 @@ impl Default for Capabilities {
             load_balancer: false,
             targets: Targets::NodePorts,
             routes: false,
+            route_trigger: RouteTrigger::Period,
             clusters: false,
             additional_labels: false,
             ip_mode: false,
@@ -115,6 +118,9 @@ impl Capabilities {
         }
         if self.load_balancer && self.targets != Targets::NodePorts {
             words.push(format!("targets={}", self.targets));
+        }
+        if self.routes && self.route_trigger != RouteTrigger::Period {
+            words.push(format!("routeTrigger={}", self.route_trigger));
         }
         if self.load_balancer {
             let carried: Vec<&str> = self.protocols.iter().map(|p| p.as_str()).collect();

@@ -76,6 +76,12 @@ pub const FAST_FLAGS: &[(&str, &str)] = &[
     ("node-status-update-frequency", "10s"),
 ];
 
+/// The flag that sets how often routes are reconciled, and what it is with fast timing: name without dashes, value.
+pub(crate) const FAST_ROUTES: (&str, &str) = ("route-reconciliation-period", "2s");
+
+/// What [`FAST_ROUTES`] makes of the time between two reconciliations of routes.
+pub(crate) const FAST_ROUTE_PERIOD: Duration = Duration::from_secs(2);
+
 /// The flags every CCM built on the framework accepts (contract section 17), names without dashes. A profile that
 /// writes `framework` among its accepted flags means these.
 pub(crate) const FRAMEWORK_FLAGS: &[&str] = &[
@@ -131,7 +137,9 @@ pub(crate) const FRAMEWORK_FLAGS: &[&str] = &[
 
 #[cfg(test)]
 mod tests {
-    use super::{FAST_FLAGS, FAST_STATUS_PERIOD, FRAMEWORK_FLAGS, LeaseTiming};
+    use super::{
+        FAST_FLAGS, FAST_ROUTE_PERIOD, FAST_ROUTES, FAST_STATUS_PERIOD, FRAMEWORK_FLAGS, LeaseTiming,
+    };
     use crate::config::HumanDuration;
     use std::time::Duration;
 
@@ -142,8 +150,9 @@ mod tests {
             LeaseTiming::FAST.renew_deadline,
             LeaseTiming::FAST.retry_period,
             FAST_STATUS_PERIOD,
+            FAST_ROUTE_PERIOD,
         ];
-        for ((name, value), expected) in FAST_FLAGS.iter().zip(timing) {
+        for ((name, value), expected) in FAST_FLAGS.iter().chain([&FAST_ROUTES]).zip(timing) {
             assert_eq!(HumanDuration(expected).to_string(), *value, "--{name}");
             assert!(FRAMEWORK_FLAGS.contains(name), "--{name}");
         }

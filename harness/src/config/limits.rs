@@ -21,6 +21,7 @@ pub struct Limits {
     overrides: BTreeMap<Budget, Duration>,
     instance_cache: Duration,
     status_period: Duration,
+    route_period: Duration,
 }
 
 impl Limits {
@@ -34,6 +35,10 @@ impl Limits {
     /// Between two refreshes of all Nodes by default, `--node-status-update-frequency`: 5 min.
     pub const USUAL_STATUS_PERIOD: Duration = secs(300);
 
+    /// Between two reconciliations of routes by default, `--route-reconciliation-period`, and the least of a CCM that Nodes
+    /// prompt to it: 10 s.
+    pub const ROUTE_PERIOD: Duration = secs(10);
+
     /// Limits for a CCM that elects with `lease`, unscaled.
     pub fn new(lease: LeaseTiming) -> Limits {
         Limits {
@@ -42,6 +47,7 @@ impl Limits {
             overrides: BTreeMap::new(),
             instance_cache: Self::INSTANCE_CACHE,
             status_period: Self::USUAL_STATUS_PERIOD,
+            route_period: Self::ROUTE_PERIOD,
         }
     }
 
@@ -56,6 +62,13 @@ impl Limits {
     #[must_use]
     pub fn with_status_period(mut self, period: Duration) -> Limits {
         self.status_period = period;
+        self
+    }
+
+    /// For a CCM that reconciles routes so often.
+    #[must_use]
+    pub fn with_route_period(mut self, period: Duration) -> Limits {
+        self.route_period = period;
         self
     }
 
@@ -148,6 +161,21 @@ impl Limits {
         }
     }
 
+    /// How often routes are reconciled.
+    pub fn route_period(&self) -> Duration {
+        self.route_period
+    }
+
+    /// Every route is as wanted. B-ROUTE: two periods and 5 s; 25 s by default.
+    pub fn route(&self) -> Duration {
+        self.budget(Budget::Route)
+    }
+
+    /// Nothing happens to routes: three periods; 30 s by default.
+    pub fn quiet_routes(&self) -> Duration {
+        (3 * self.route_period).mul_f64(self.scale.max(1.0))
+    }
+
     /// The taint is gone; the cloud's addresses are on the Node (NODE-INIT-05): 5 s.
     pub fn addresses_after_taint(&self) -> Duration {
         secs(5).mul_f64(self.scale.max(1.0))
@@ -234,6 +262,7 @@ impl Limits {
             Budget::StepDown => {
                 return lease.renew_deadline + lease.retry_period + secs(2).mul_f64(self.scale);
             }
+            Budget::Route => (2 * self.route_period + secs(5), self.scale),
             Budget::LoadBalancer => (Duration::ZERO, self.scale),
             Budget::Boot => (secs(180), self.scale),
             Budget::QuietNodes => (secs(30), self.scale.max(1.0)),
@@ -280,6 +309,8 @@ mod tests {
             (limits.quiet_nodes(), 30),
             (limits.quiet_life(), 20),
             (limits.quiet_services(), 45),
+            (limits.route(), 25),
+            (limits.quiet_routes(), 30),
         ] {
             assert_eq!(got, secs(contract_s));
         }
@@ -319,6 +350,15 @@ mod tests {
         assert_eq!((limits.watch(), limits.load_balancer()), (secs(10), secs(55)));
         assert_eq!((limits.refresh(), default().refresh()), (secs(15), secs(305)));
         assert_eq!((default().life_of_machine(), default().load_balancer()), (secs(20), secs(10)));
+    }
+
+    #[test]
+    fn routes_follow_their_period() {
+        let limits = default().with_route_period(secs(2));
+        assert_eq!((limits.route(), limits.quiet_routes()), (secs(9), secs(6)));
+        let slow = limits.clone().scaled(2.0);
+        assert_eq!((slow.route(), slow.quiet_routes()), (secs(18), secs(12)));
+        assert_eq!(limits.scaled(0.5).quiet_routes(), secs(6));
     }
 
     #[test]

@@ -46,7 +46,7 @@ pub use select::{Candidate, Choice, LONG_S, Offer, Selection, select, unknown_de
 pub use settings::{BACKEND, CLUSTERS, SELECT, untrue_limits};
 pub use words::{
     API_VERSION, AddressType, BackendChoice, BackendKind, Budget, CcmCommand, Deployment, Instances, Keep,
-    NodeIp, Ownership, Protocol, ProviderId, Targets, Timing,
+    NodeIp, Ownership, Protocol, ProviderId, RouteTrigger, Targets, Timing,
 };
 
 /// The JSON Schema of a profile.

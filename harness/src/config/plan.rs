@@ -2,7 +2,7 @@
 
 use super::cluster::{ExistingCluster, Kubernetes, OwnCluster, SettledCluster, Topology, WantedCluster};
 use super::duration::HumanDuration;
-use super::flags::{FAST_FLAGS, FAST_STATUS_PERIOD, LeaseTiming};
+use super::flags::{FAST_FLAGS, FAST_ROUTE_PERIOD, FAST_ROUTES, FAST_STATUS_PERIOD, LeaseTiming};
 use super::limits::Limits;
 use super::problem::{Origin, Problem, Problems};
 use super::profile::{self, Image, Profile};
@@ -94,9 +94,11 @@ impl<C> RunPlan<C> {
             Timing::Fast => FAST_FLAGS,
             Timing::Default => &[],
         };
+        let routes = self.timing == Timing::Fast && self.profile.takes_route_period();
+        let fast = fast.iter().chain(routes.then_some(&FAST_ROUTES));
         let timing = self.settings.iter().find(|one| one.setting == "timing");
         let by_timing = timing.map_or(SetBy::Default, |one| one.from);
-        let flags = fast.iter().map(|(name, value)| (format!("--{name}={value}"), by_timing));
+        let flags = fast.map(|(name, value)| (format!("--{name}={value}"), by_timing));
         let extra = self.profile.extra_arguments.iter().map(|text| (text.clone(), SetBy::Profile));
         flags.chain(extra).collect()
     }
@@ -248,6 +250,10 @@ impl Planning {
         let period = match timing {
             Timing::Fast => FAST_STATUS_PERIOD,
             Timing::Default => Limits::USUAL_STATUS_PERIOD,
+        };
+        let limits = match timing {
+            Timing::Fast if profile.takes_route_period() => limits.with_route_period(FAST_ROUTE_PERIOD),
+            Timing::Fast | Timing::Default => limits,
         };
         let limits = limits.with_instance_cache(profile.instance_cache).with_status_period(period);
         let set_by = |key: &str| self.set_by(key);

@@ -3,11 +3,11 @@
 //! Reads the profile and lists its manifests; does not read those, and starts nothing.
 
 use super::capabilities::Capabilities;
-use super::flags::{FAST_FLAGS, FRAMEWORK_FLAGS, LeaseTiming};
+use super::flags::{FAST_FLAGS, FAST_ROUTES, FRAMEWORK_FLAGS, LeaseTiming};
 use super::paths::looks_like_path;
 use super::problem::did_you_mean;
 use super::profile_file::{Deviation, Lease, Location, Workload};
-use super::words::{AddressType, Budget, CcmCommand, Deployment, Ownership};
+use super::words::{AddressType, Budget, CcmCommand, Deployment, Ownership, RouteTrigger};
 use crate::check::Capability;
 use crate::files;
 use fake_cloud::dialects::{self, InstanceIds};
@@ -211,6 +211,12 @@ impl Profile {
     /// The speed-up flags that the CCM does not accept.
     pub(crate) fn refused_fast_flags(&self) -> Vec<&'static str> {
         FAST_FLAGS.iter().map(|(name, _)| *name).filter(|name| !self.accepts(name)).collect()
+    }
+
+    /// Whether the harness can set how often it reconciles routes.
+    pub(crate) fn takes_route_period(&self) -> bool {
+        let Capabilities { routes, route_trigger, .. } = &self.capabilities;
+        *routes && *route_trigger == RouteTrigger::Period && self.accepts(FAST_ROUTES.0)
     }
 
     /// Flag names as a profile lists them: dashes dropped, `framework` replaced by what it stands for.

@@ -2,14 +2,14 @@
 
 use super::capabilities::Capabilities;
 use super::duration::HumanDuration;
-use super::flags::FAST_FLAGS;
+use super::flags::{FAST_FLAGS, FAST_ROUTES};
 use super::forms::framework_minor;
 use super::problem::{Origin, Problem, Problems};
 use super::profile::{Build, Framework, Image, Profile, ProviderIdFormat, find};
 use super::profile_file::{Deviation, ImageKeys, ProfileFile};
 use super::schema;
 use super::walk::{Places, walk};
-use super::words::{Instances, Targets};
+use super::words::{Instances, RouteTrigger, Targets};
 use super::yaml::{self, Tree};
 use crate::files;
 use serde_json::{Map, Value};
@@ -208,6 +208,9 @@ impl Reading<'_> {
                 self.problem(&format!("capabilities.{key}"), "has no meaning without 'loadBalancer: true'");
             }
         }
+        if declared.route_trigger != RouteTrigger::Period && !declared.routes {
+            self.problem("capabilities.routeTrigger", "has no meaning without 'routes: true'");
+        }
         if !declared.shutdown && declared.instances == Instances::V2 {
             let why = "InstancesV2 has to tell it; only interface 'v1' may leave it out";
             self.problem("capabilities.shutdown", why);
@@ -222,7 +225,7 @@ impl Reading<'_> {
     fn arguments(&mut self, extra: &[String]) {
         for (at, argument) in extra.iter().enumerate() {
             let name = argument.trim_start_matches('-').split('=').next().unwrap_or_default();
-            if FAST_FLAGS.iter().any(|(fast, _)| *fast == name) {
+            if FAST_FLAGS.iter().chain([&FAST_ROUTES]).any(|(fast, _)| *fast == name) {
                 let key = format!("flags.extra[{at}]");
                 self.problem(&key, format!("the harness sets --{name} itself; see 'timing' of the run file"));
             }

@@ -38,6 +38,7 @@ pub const PROMISES: &[(&str, Promise)] = &[
     ("capabilities.loadBalancer", Promise::Of(Capability::LoadBalancer)),
     ("capabilities.targets", Promise::Of(Capability::NodeTargets)),
     ("capabilities.routes", Promise::Of(Capability::Routes)),
+    ("capabilities.routeTrigger", Promise::Nothing),
     ("capabilities.clusters", Promise::Of(Capability::Clusters)),
     ("capabilities.additionalLabels", Promise::Of(Capability::AdditionalLabels)),
     ("capabilities.ipMode", Promise::Of(Capability::IpMode)),

@@ -164,13 +164,15 @@ impl Making<'_> {
     /// Whose word decides on a budget: its own value, else the factor, else the pace of the election it follows from.
     fn budget_set_by(&self, budget: Budget) -> SetBy {
         let elects = matches!(budget, Budget::Failover | Budget::StepDown);
+        let by_timing =
+            elects || (budget == Budget::Route && self.limits.route_period() != Limits::ROUTE_PERIOD);
         if self.run.limits.budgets.contains_key(&budget) {
             (self.set_by)(&format!("limits.budgets.{budget}"))
         } else if self.profile.budgets.contains_key(&budget) {
             SetBy::Profile
         } else if self.run.limits.scale.is_some_and(|scale| scale != 1.0) {
             (self.set_by)(SCALE)
-        } else if elects && self.timing == Timing::Fast {
+        } else if by_timing && self.timing == Timing::Fast {
             (self.set_by)("timing")
         } else if elects && self.profile.lease_timing != LeaseTiming::DEFAULT {
             SetBy::Profile
@@ -190,6 +192,7 @@ impl Budget {
             | Budget::Failover
             | Budget::StepDown
             | Budget::Life
+            | Budget::Route
             | Budget::Service
             | Budget::LoadBalancer
             | Budget::Boot => false,

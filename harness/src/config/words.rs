@@ -105,7 +105,8 @@ words! {
 words! {
     /// Which timing flags the CCM gets.
     Timing, "timing" {
-        /// The contract's speed-up flags (section 21), with a shorter lease and node status every 10 s.
+        /// The contract's speed-up flags (section 21), with a shorter lease and node status every 10 s; routes every 2 s where
+        /// that flag is accepted.
         Fast = "fast",
         /// The CCM's own defaults, as in production.
         Default = "default",
@@ -178,6 +179,16 @@ words! {
 }
 
 words! {
+    /// What makes a CCM reconcile routes.
+    RouteTrigger, "route trigger" {
+        /// Time: every `--route-reconciliation-period`.
+        Period = "period",
+        /// Nodes that come, go or change, at most every 10 s (gate `CloudControllerManagerWatchBasedRoutesReconciliation`).
+        NodeChanges = "node-changes",
+    }
+}
+
+words! {
     /// A protocol of a Service port.
     Protocol, "protocol" {
         /// TCP.
@@ -228,6 +239,8 @@ words! {
         StepDown = "step-down",
         /// The lifecycle loop has looked at every node.
         Life = "life",
+        /// Every route is as wanted: two reconciliations, and 5 s.
+        Route = "route",
         /// A Service is as wanted; the pauses of a controller whose tries failed come on top.
         Service = "service",
         /// What the cloud itself takes to bring a load balancer into service, or to take one away; nothing by default.

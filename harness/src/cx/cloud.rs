@@ -20,6 +20,16 @@ impl<'a> Cloud<'a> {
         self.cx.session.journal().mark()
     }
 
+    /// As [`Cloud::mark`], by the cloud itself: every call that has arrived by now is before it, however far behind the
+    /// mirror of the journal is.
+    ///
+    /// # Errors
+    /// When the cloud does not answer.
+    pub async fn mark_now(&self) -> Result<u64, ReadError> {
+        self.cx.session.journal().catch_up().await?;
+        self.mark()
+    }
+
     /// All calls since the check began.
     pub fn calls(&self) -> Calls<'a> {
         Calls::about(self.cx, self.name(), |_| true)

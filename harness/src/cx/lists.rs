@@ -12,6 +12,15 @@ impl<'a> Cloud<'a> {
         Target { cx: self.cx, about: self.name(), names: Vec::new() }
     }
 
+    /// On how many pages a list of so many items comes.
+    ///
+    /// # Errors
+    /// When the cloud does not answer.
+    pub async fn pages_of(&self, items: usize) -> Result<usize, Stop> {
+        let size = self.cx.cloud.settings().await?.page_size.unwrap_or(u32::MAX);
+        Ok(items.div_ceil(usize::try_from(size).unwrap_or(usize::MAX)).max(1))
+    }
+
     /// Every list comes in pages of so many items until the check ends. Whoever lists meets that, so a check that wants
     /// it has to run alone.
     ///

@@ -26,6 +26,8 @@ pub(super) enum Undo {
     Instance(String),
     /// Take a load balancer away that the check has put into the cloud.
     LoadBalancer(String),
+    /// Take a route away that the check has put into the cloud.
+    Route(String),
     /// Delete a Service and see it gone.
     Service(ServiceKey),
     /// Delete a namespace.

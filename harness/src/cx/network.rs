@@ -15,6 +15,11 @@ impl Network {
         Network(number % NETWORKS)
     }
 
+    /// The number, less than 8192, that sets them apart from those of other checks.
+    pub(super) fn number(self) -> u32 {
+        self.0
+    }
+
     /// The address of these networks that stands for one of a documentation range (RFC 5737, RFC 3849), in the same
     /// spelling; any other text stays as it is.
     pub(super) fn address(self, written: &str) -> String {

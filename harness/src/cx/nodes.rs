@@ -37,15 +37,20 @@ impl Ready {
             Ready::Unknown => "Unknown",
             Ready::Absent => return None,
         };
-        let now = Some(Time(Timestamp::now()));
-        Some(NodeCondition {
-            type_: "Ready".to_owned(),
-            status: status.to_owned(),
-            reason: Some("Synthetic".to_owned()),
-            message: Some("set by the conformance harness".to_owned()),
-            last_heartbeat_time: now.clone(),
-            last_transition_time: now,
-        })
+        Some(condition("Ready", status, "Synthetic"))
+    }
+}
+
+/// A condition of a Node.
+fn condition(type_: &str, status: &str, reason: &str) -> NodeCondition {
+    let now = Some(Time(Timestamp::now()));
+    NodeCondition {
+        type_: type_.to_owned(),
+        status: status.to_owned(),
+        reason: Some(reason.to_owned()),
+        message: Some("set by the conformance harness".to_owned()),
+        last_heartbeat_time: now.clone(),
+        last_transition_time: now,
     }
 }
 
@@ -59,6 +64,8 @@ pub struct NodePlan {
     provider_id: Option<String>,
     ready: Ready,
     unschedulable: bool,
+    pod_cidrs: Vec<String>,
+    conditions: Vec<NodeCondition>,
     /// Names the cloud has for its machine.
     machine: Vec<String>,
 }
@@ -96,6 +103,8 @@ impl NodePlan {
             provider_id: None,
             ready: Ready::True,
             unschedulable: false,
+            pod_cidrs: Vec::new(),
+            conditions: Vec::new(),
             machine,
         }
     }
@@ -143,6 +152,18 @@ impl NodePlan {
         self
     }
 
+    /// With these pod networks, in place of whatever the cluster would give it.
+    pub fn pod_cidrs(mut self, cidrs: &[&str]) -> NodePlan {
+        self.pod_cidrs = cidrs.iter().map(|cidr| (*cidr).to_owned()).collect();
+        self
+    }
+
+    /// With a condition as somebody else has written it.
+    pub fn condition(mut self, type_: &str, status: &str, reason: &str) -> NodePlan {
+        self.conditions.push(condition(type_, status, reason));
+        self
+    }
+
     /// Cordoned.
     pub fn unschedulable(mut self) -> NodePlan {
         self.unschedulable = true;
@@ -150,7 +171,7 @@ impl NodePlan {
     }
 
     fn into_node(self) -> core::Node {
-        let condition = self.ready.condition();
+        let conditions: Vec<_> = self.ready.condition().into_iter().chain(self.conditions).collect();
         core::Node {
             metadata: ObjectMeta {
                 name: Some(self.name.clone()),
@@ -162,11 +183,13 @@ impl NodePlan {
                 provider_id: self.provider_id,
                 taints: Some(self.taints),
                 unschedulable: self.unschedulable.then_some(true),
+                pod_cidr: self.pod_cidrs.first().cloned(),
+                pod_cidrs: (!self.pod_cidrs.is_empty()).then_some(self.pod_cidrs),
                 ..NodeSpec::default()
             }),
             status: Some(NodeStatus {
                 addresses: Some(vec![NodeAddress { type_: "Hostname".to_owned(), address: self.name }]),
-                conditions: condition.map(|c| vec![c]),
+                conditions: (!conditions.is_empty()).then_some(conditions),
                 ..NodeStatus::default()
             }),
         }
@@ -322,6 +345,11 @@ impl CheckCx {
     /// A name no other check uses, for a Node, a machine or anything else.
     pub fn name(&self, suffix: &str) -> String {
         format!("{}-{suffix}", self.prefix)
+    }
+
+    /// A suffix for names that this check has not given yet.
+    pub fn fresh(&self, start: &str) -> String {
+        format!("{start}-{}", crate::session::suffix(self.session.next_number()))
     }
 
     /// Registers a synthetic Node; it goes when the check ends. A Ready one is kept Ready.

@@ -28,3 +28,5 @@ pub const F_LB: &str = "service.kubernetes.io/load-balancer-cleanup";
 pub const T_CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
 /// Label kubeadm gives control-plane Nodes from 1.20 on.
 pub const L_CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
+/// Condition of a Node that no route leads to (`C-NET`).
+pub const C_NET: &str = "NetworkUnavailable";

@@ -1,7 +1,7 @@
 //! How Kubernetes objects are shown in a failure.
 
-use super::literals::{B_REGION, B_TYPE, B_ZONE, L_REGION, L_TYPE, L_ZONE};
-use super::read::{addresses, ingress, provider_id, ready, taints};
+use super::literals::{B_REGION, B_TYPE, B_ZONE, C_NET, L_REGION, L_TYPE, L_ZONE};
+use super::read::{addresses, condition, ingress, provider_id, ready, taints};
 use crate::probe::Observed;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, Pod, Service};
@@ -24,14 +24,16 @@ impl Observed for Node {
             .iter()
             .filter_map(|key| self.labels().get(*key).map(|value| format!("{key}={value}")))
             .collect();
+        let network = condition(self, C_NET);
         format!(
-            "Node {} taints {}, providerID {}, Ready {}, addresses {}, labels [{}]",
+            "Node {} taints {}, providerID {}, Ready {}, addresses {}, labels [{}]{}",
             self.name_any(),
             show_taints(&taints(self)),
             provider_id(self).unwrap_or_else(|| "empty".into()),
             ready(self).unwrap_or_else(|| "absent".into()),
             show_addresses(&addresses(self)),
             labels.join(", "),
+            network.map_or_else(String::new, |(status, reason)| format!(", {C_NET} {status} ({reason})")),
         )
     }
 }

@@ -46,6 +46,18 @@ pub fn ready(node: &Node) -> Option<String> {
     conditions.into_iter().flatten().find(|c| c.type_ == "Ready").map(|c| c.status.clone())
 }
 
+/// Status and reason of a condition.
+pub fn condition(node: &Node, type_: &str) -> Option<(String, String)> {
+    let conditions = node.status.as_ref().and_then(|s| s.conditions.as_ref());
+    let found = conditions.into_iter().flatten().find(|c| c.type_ == type_)?;
+    Some((found.status.clone(), found.reason.clone().unwrap_or_default()))
+}
+
+/// `spec.podCIDRs`.
+pub fn pod_cidrs(node: &Node) -> Vec<String> {
+    node.spec.as_ref().and_then(|s| s.pod_cidrs.clone()).unwrap_or_default()
+}
+
 /// `status.loadBalancer.ingress` as `(ip, hostname)`.
 pub fn ingress(service: &Service) -> Vec<(Option<String>, Option<String>)> {
     let status = service.status.as_ref().and_then(|s| s.load_balancer.as_ref());

@@ -8,6 +8,10 @@ use crate::config::{RunPlan, yaml};
 use crate::files;
 use std::collections::BTreeMap;
 
+/// The pod networks of clusters of kind and of embedded ones, unless their topology says otherwise: one of each IP
+/// family, also where Nodes get only one.
+pub const POD_NETWORKS: [&str; 2] = ["10.244.0.0/16", "fd00:10:244::/56"];
+
 /// Reads and checks the profile's manifests; `None` when the profile deploys nothing.
 ///
 /// # Errors
@@ -37,6 +41,7 @@ pub fn load_manifests<C>(plan: &RunPlan<C>) -> Result<Option<Manifests>, Session
 /// What rendering needs to know of plan and cluster.
 pub(super) fn surroundings(plan: &RunPlan, state: &RunState) -> Surroundings {
     let mut placeholders: BTreeMap<String, String> = plan.profile.placeholders.clone();
+    placeholders.entry("CLUSTER_CIDR".to_owned()).or_insert_with(|| POD_NETWORKS.join(","));
     placeholders.insert("IMAGE".to_owned(), state.ccm_image.clone());
     placeholders.insert("CLOUD_ENDPOINT".to_owned(), state.cloud.endpoint.clone());
     let flags = plan.ccm_arguments().iter().map(|(argument, from)| Flag::of(argument, *from)).collect();

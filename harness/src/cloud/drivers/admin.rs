@@ -2,8 +2,8 @@
 
 use crate::cloud::{
     ActiveFault, Answer, BarrierStatus, Barriers, CloudError, CloudRecord, Credential, Driver, Entry, Fault,
-    Faults, Instance, Inventory, Journalled, LoadBalancer, Machines, Match, Problem, Settings, Shown, Stock,
-    Tunable,
+    Faults, Instance, Inventory, Journalled, LoadBalancer, Machines, Match, Problem, Route, Settings, Shown,
+    Stock, Tunable,
 };
 use fake_cloud::admin::{Client, ClientError};
 use fake_cloud::dialects;
@@ -137,6 +137,14 @@ impl Machines for FakeCloud {
 
     fn remove_load_balancer<'a>(&'a self, id: &'a str) -> Answer<'a, ()> {
         self.call("removing a load balancer", self.client.delete_load_balancer(id, true))
+    }
+
+    fn put_route<'a>(&'a self, route: &'a Route) -> Answer<'a, Route> {
+        self.call("putting a route there", self.client.put_route(route))
+    }
+
+    fn remove_route<'a>(&'a self, id: &'a str) -> Answer<'a, ()> {
+        self.call("removing a route", self.client.delete_route(id))
     }
 }
 

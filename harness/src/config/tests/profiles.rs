@@ -110,8 +110,8 @@ fn unknown_capabilities() {
     );
     check_whole(
         &format!("{base}capabilities: {{instances: v2, snapshots: true}}\n"),
-        "profile.yaml:5: capabilities.snapshots: unknown key; known here: instances, shutdown, zones, loadBalancer, targets, routes, clusters, \
-         additionalLabels, ipMode, dualStack, protocols, affinity, sourceRanges, sharedLB, leaderElection",
+        "profile.yaml:5: capabilities.snapshots: unknown key; known here: instances, shutdown, zones, loadBalancer, targets, routes, routeTrigger, \
+         clusters, additionalLabels, ipMode, dualStack, protocols, affinity, sourceRanges, sharedLB, leaderElection",
     );
     check_whole(
         &format!("{base}capabilities: {{instances: V2, routes: maybe}}\n"),

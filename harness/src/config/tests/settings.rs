@@ -21,13 +21,13 @@ fn of(settings: &[Setting], name: &str) -> (String, SetBy, Bearing) {
 }
 
 #[test]
-fn nothing_said_is_the_contract_but_for_the_faster_election() {
+fn nothing_said_is_the_contract_but_for_the_faster_pace() {
     let settings = plan(&Source::Defaults, RunFile::default()).expect("a plan").settings;
     assert_eq!(settings.iter().filter(|one| one.relaxes()).count(), 0, "{settings:?}");
     for budget in Budget::ALL {
         let (_, from, bearing) = of(&settings, &format!("limits.budgets.{budget}"));
-        let elects = matches!(budget, Budget::Failover | Budget::StepDown);
-        let expected = if elects { Bearing::Stricter } else { Bearing::AsContract };
+        let paced = matches!(budget, Budget::Failover | Budget::StepDown | Budget::Route);
+        let expected = if paced { Bearing::Stricter } else { Bearing::AsContract };
         assert_eq!((from, bearing), (SetBy::Default, expected), "{budget}");
     }
     assert_eq!(of(&settings, "timing"), ("fast".to_owned(), SetBy::Default, Bearing::None));

@@ -1,0 +1,165 @@
+//! What routes cost (contract ROUTE-14, -15).
+
+use super::needs::{RECONCILE, ROUTES};
+use super::routed::{prompt, routed, with_networks};
+use harness::check::{Facility, SubjectName, Verdict};
+use harness::cloud::{Entry, Op};
+use harness::cx::{Check, CheckCx, Ready, RouteTrigger, Subject, machine, met_by, no_calls};
+use harness::k8s::pod_cidrs;
+use harness::probe::{Matcher, Reach, ReadError, Seen, holds, matcher};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::must(
+        "ROUTE-14",
+        "at most 200 routes are being made at once",
+        "k8s.io/cloud-provider route_controller.go maxConcurrentRouteOperations",
+        |cx| Box::pin(makes_few_at_once(cx)),
+    )
+    .needs(ROUTES)
+    .with(&[Facility::Faults, Facility::Barriers])
+    .alone()
+    .takes(5),
+    Check::must(
+        "ROUTE-15",
+        "while no Node changes, routes are listed once a period, and none is made or deleted",
+        RECONCILE,
+        |cx| Box::pin(lists_once_a_period(cx)),
+    )
+    .needs(ROUTES)
+    .with(&[Facility::Settings])
+    .alone()
+    .takes(14),
+];
+
+/// More Nodes than there may be routes in the making.
+const NODES: u32 = 220;
+/// So many routes may be in the making.
+const MOST_AT_ONCE: u64 = 200;
+
+async fn makes_few_at_once(cx: &CheckCx) -> Verdict {
+    let cloud = cx.cloud();
+    // The CCM sees all Nodes at once when it can list routes again.
+    let lists = cloud.anything().answers(503).to(&[Op::RouteList]).await?;
+    prompt(cx).await?;
+    lists.becomes(met_by(1)).within(cx.limits().route()).await?;
+    let creations = cloud.anything().holds(&[Op::RouteCreate]).await?;
+    for number in 0..NODES {
+        let machine = cx.machine(machine(&format!("m{number}"))).await?;
+        let plan = with_networks(&machine, &[&cx.pod_network(number)?]);
+        cx.node(plan.ready(Ready::Absent)).await?;
+    }
+    lists.clear().await?;
+    let some = holds("holds a call", |waiting: &u64| *waiting > 0);
+    creations.becomes(some).within(cx.limits().route()).await?;
+    let few = holds("holds few calls", |waiting: &u64| *waiting <= MOST_AT_ONCE);
+    creations.keeps(few.expecting(format!("at most {MOST_AT_ONCE} of {NODES} routes in the making"))).await?;
+    cx.record("at_once", creations.read(Reach::Origin).await?);
+    creations.release().await
+}
+
+/// Routes that lead to no pod network of a Node, and such networks without a route.
+struct Unsettled<'a> {
+    cx: &'a CheckCx,
+}
+
+impl Subject for Unsettled<'_> {
+    type Seen = Vec<String>;
+
+    fn cx(&self) -> &CheckCx {
+        self.cx
+    }
+
+    fn name(&self) -> SubjectName {
+        SubjectName { kind: "the routes", name: "of the cluster".to_owned(), uid: None }
+    }
+
+    async fn read(&self, reach: Reach) -> Result<Vec<String>, ReadError> {
+        let routes = self.cx.cloud().read(reach).await?.routes;
+        let routes: BTreeSet<String> = routes.into_iter().map(|route| route.destination).collect();
+        let nodes = self.cx.all_nodes()?;
+        let networks: BTreeSet<String> = nodes.iter().flat_map(|node| pod_cidrs(node)).collect();
+        Ok(routes.symmetric_difference(&networks).cloned().collect())
+    }
+
+    fn concerns(&self, call: &Entry) -> bool {
+        matches!(call.op, Op::RouteCreate | Op::RouteDelete)
+    }
+}
+
+/// Routes are listed about once a period, each time on so many pages: three times at least, unless Nodes alone prompt it,
+/// and no oftener than the time from the first list to the last allows, with one too many.
+fn once_a_period(period: Duration, pages: usize, trigger: RouteTrigger) -> Matcher<Vec<Entry>> {
+    let least = match trigger {
+        RouteTrigger::Period => 3,
+        RouteTrigger::NodeChanges => 0,
+    };
+    let period_ms = u64::try_from(period.as_millis()).unwrap_or(u64::MAX).max(1);
+    matcher("come once a period", move |calls: &Vec<Entry>| {
+        let at = |call: Option<&Entry>| call.map_or(0, |call| call.at_ms);
+        let span = at(calls.last()).saturating_sub(at(calls.first()));
+        let periods = usize::try_from(span / period_ms).unwrap_or(usize::MAX);
+        let (count, most) = (calls.len(), periods.saturating_add(2).saturating_mul(pages));
+        if (least..=most).contains(&count) {
+            Seen::Yes(())
+        } else {
+            Seen::NotYet(format!("{count} lists in {span} ms, at most {most} fit"))
+        }
+    })
+    .expecting(format!("{least} lists or more, one in {period:?}, on {pages} page(s) each"))
+}
+
+async fn lists_once_a_period(cx: &CheckCx) -> Verdict {
+    const PERIODS: u32 = 6;
+    routed(cx, "a", &cx.pod_network(0)?).await?;
+    let settled =
+        holds("are those to its Nodes' pod networks", Vec::is_empty).expecting("no other, and none missing");
+    // What checks before this one have left goes first.
+    Unsettled { cx }.becomes(settled).within(2 * cx.limits().route()).await?;
+    let (cloud, mark) = (cx.cloud(), cx.cloud().mark_now().await?);
+    let changes = cloud.calls().of(&[Op::RouteCreate, Op::RouteDelete]).since(mark);
+    let period = cx.limits().route_period();
+    changes.keeps(no_calls()).within(PERIODS * period).when("while no Node changes").await?;
+    let pages = cloud.pages_of(cloud.read(Reach::Origin).await?.routes.len()).await?;
+    let lists = cloud.calls().of(&[Op::RouteList]).since(mark);
+    lists.is(once_a_period(period, pages, cx.route_trigger())).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use harness::cloud::Outcome;
+
+    /// So many lists within 12 s.
+    fn lists(count: u64) -> Vec<Entry> {
+        let call = |seq| Entry {
+            seq,
+            at_ms: (seq - 1) * 12_000 / count,
+            took_ms: Some(1),
+            peer: [127, 0, 0, 1].into(),
+            credential: None,
+            op: Op::RouteList,
+            write: false,
+            resource: None,
+            owner: None,
+            request: "GET".into(),
+            outcome: Outcome::Answered { status: 200 },
+            unknown: None,
+        };
+        (1..=count).map(call).collect()
+    }
+
+    #[test]
+    fn a_pass_a_period_is_neither_none_nor_two() {
+        let fits = |count, pages, trigger| {
+            once_a_period(Duration::from_secs(2), pages, trigger).matches(&lists(count)) == Seen::Yes(())
+        };
+        for (count, pages, expected) in
+            [(0, 1, false), (2, 1, false), (6, 1, true), (7, 1, true), (8, 1, false), (12, 2, true)]
+        {
+            assert_eq!(fits(count, pages, RouteTrigger::Period), expected, "{count} on {pages}");
+        }
+        assert!(fits(0, 1, RouteTrigger::NodeChanges) && !fits(8, 1, RouteTrigger::NodeChanges));
+    }
+}

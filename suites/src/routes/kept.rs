@@ -1,0 +1,107 @@
+//! What is right stays, and what cannot be seen changes nothing (contract ROUTE-06, -07).
+
+use super::needs::{RECONCILE, ROUTES};
+use super::routed::{ccm_routes_others, is_reachable, prompt, routed, with_networks};
+use harness::check::{CheckId, Facility, Stop, Verdict};
+use harness::cloud::{Effect, Entry, Op};
+use harness::cx::{Check, CheckCx, Subject, has_no_route, keeps_route, leads_to, machine, met_by, no_calls};
+use harness::probe::{Reach, both};
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::must(
+        "ROUTE-06",
+        "a route that is right is kept: it is neither made again nor deleted",
+        "k8s.io/cloud-provider route_controller.go getRouteAction",
+        |cx| Box::pin(keeps_right_routes(cx)),
+    )
+    .needs(ROUTES)
+    .takes(6),
+    of_trouble(0),
+    of_trouble(1),
+];
+
+async fn keeps_right_routes(cx: &CheckCx) -> Verdict {
+    let network = cx.pod_network(0)?;
+    let (_, node, route) = routed(cx, "a", &network).await?;
+    node.becomes(is_reachable()).within(cx.limits().route()).await?;
+    let mark = cx.cloud().mark_now().await?;
+    prompt(cx).await?;
+    let same = network.keeps(keeps_route(&route)).within(cx.limits().quiet_routes());
+    same.when("while nothing changes").await?;
+    let names = [route.id.clone(), format!("destination={}", network.cidr())];
+    let touched = move |call: &Entry| call.resource.as_ref().is_some_and(|name| names.contains(name));
+    let writes = cx.cloud().calls().of(&[Op::RouteCreate, Op::RouteDelete]).since(mark).that(touched);
+    writes.is(no_calls()).await
+}
+
+/// What lists of routes meet, and which claim says that nothing is changed by that.
+struct Trouble {
+    id: CheckId,
+    title: &'static str,
+    /// What calls meet from which page on, one after the other; the last stays.
+    effects: &'static [Effect],
+    from_page: u64,
+    /// Under which circumstances, for failures.
+    when: &'static str,
+}
+
+static TROUBLES: [Trouble; 2] = [
+    Trouble {
+        id: CheckId::new("ROUTE-07"),
+        title: "a failed list of routes is never taken for an empty one: no route is made or deleted, no Node told",
+        effects: &[Effect::Malformed, Effect::Status { status: 503, retry_after_s: None }],
+        from_page: 1,
+        when: "while routes cannot be listed",
+    },
+    Trouble {
+        id: CheckId::of_claim("ROUTE-07", "failed-page"),
+        title: "a list of routes of which a page fails changes nothing",
+        effects: &[Effect::Status { status: 503, retry_after_s: None }],
+        from_page: 2,
+        when: "while lists of routes fail after their first page",
+    },
+];
+
+const fn of_trouble(at: usize) -> Check {
+    let Trouble { id, title, .. } = &TROUBLES[at];
+    let check = Check::row(*id, title, RECONCILE, |cx, at| Box::pin(changes_nothing(cx, &TROUBLES[at])), at);
+    check.needs(ROUTES).with(&[Facility::Faults, Facility::Settings]).alone().takes(8)
+}
+
+async fn changes_nothing(cx: &CheckCx, trouble: &Trouble) -> Verdict {
+    let (cloud, network, later) = (cx.cloud(), cx.pod_network(0)?, cx.pod_network(1)?);
+    cloud.comes_in_pages_of(1).await?;
+    let (_, node, route) = routed(cx, "a", &network).await?;
+    node.becomes(is_reachable()).within(cx.limits().route()).await?;
+    let fault = cloud.anything().meets(trouble.when, trouble.effects).to(&[Op::RouteList]);
+    let fault = fault.from_page(trouble.from_page).await?;
+    let newcomer = cx.machine(machine("later")).await?;
+    prompt(cx).await?;
+    // A pass that listed before the fault may still be under way.
+    fault.becomes(met_by(1)).within(cx.limits().route()).await.map_err(|stop| one_page(trouble, stop))?;
+    let mark = cloud.mark_now().await?;
+    cx.node(with_networks(&newcomer, &[&later])).await?;
+    let as_before = both(keeps_route(&route), is_reachable());
+    let both_of_them = (&network, &node);
+    let kept = both_of_them.keeps(as_before).within(cx.limits().quiet_routes());
+    kept.when(trouble.when).await?;
+    later.is(has_no_route()).await?;
+    cloud.calls().of(&[Op::RouteCreate, Op::RouteDelete]).since(mark).is(no_calls()).await?;
+    cx.record("failed_lists", fault.read(Reach::Origin).await?);
+    fault.clear().await?;
+    prompt(cx).await?;
+    let leads = later.becomes(leads_to(&newcomer.instance())).within(cx.limits().route());
+    leads.when("once routes can be listed").await?;
+    network.is(keeps_route(&route)).await?;
+    ccm_routes_others(cx).await
+}
+
+/// Why a fault of later pages met nothing: the cloud shows all routes at once.
+fn one_page(trouble: &Trouble, stop: Stop) -> Stop {
+    match (trouble.from_page, stop) {
+        (2.., Stop::Unmet(_)) => {
+            Stop::NotObservable("the cloud's API shows all routes on one page".to_owned())
+        }
+        (_, stop) => stop,
+    }
+}

@@ -1,0 +1,133 @@
+//! Every pod network of a Node gets its route, and the Node says so (contract ROUTE-01, -02, -09, -10).
+
+use super::needs::{NODES_AND_ROUTES, RECONCILE, ROUTES, ROUTES_OF_BOTH_FAMILIES};
+use super::routed::{is_reachable, is_reachable_by_the_framework, prompt, routed, with_networks};
+use crate::joining::joined;
+use harness::check::{Before, Verdict};
+use harness::cloud::{Address, Route};
+use harness::cx::{Check, CheckCx, Ready, Subject, leads_to, machine};
+use harness::k8s::{C_NET, addresses, pod_cidrs};
+use harness::probe::{Matcher, Seen, holds, matcher};
+use k8s_openapi::api::core::v1 as core;
+use std::sync::Arc;
+
+const CONDITION: &str = "k8s.io/cloud-provider route_controller.go updateNetworkingCondition";
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::must(
+        "ROUTE-01",
+        "a route leads to every pod network that the cluster gives a Node",
+        RECONCILE,
+        |cx| Box::pin(routes_to_nodes(cx)),
+    )
+    .needs(NODES_AND_ROUTES),
+    Check::must("ROUTE-01.not-ready", "Nodes that are not Ready get their route, too", RECONCILE, |cx| {
+        Box::pin(routes_to_nodes_that_are_not_ready(cx))
+    })
+    .needs(ROUTES),
+    Check::must(
+        "ROUTE-02",
+        "a Node to which all its routes lead says so: condition NetworkUnavailable is False",
+        CONDITION,
+        |cx| Box::pin(says_that_routes_are_there(cx)),
+    )
+    .needs(ROUTES),
+    Check::must(
+        "ROUTE-02.reason",
+        "the condition of a Node to which all its routes lead has the reason RouteCreated, whoever wrote it before",
+        CONDITION,
+        |cx| Box::pin(takes_the_condition_over(cx)),
+    )
+    .needs(ROUTES)
+    .of_the_framework()
+    .since(36, "another writer's reason is replaced", Before::NotJudged),
+    Check::must("ROUTE-09", "a Node with pod networks of both IP families has a route to each", RECONCILE, |cx| {
+        Box::pin(routes_to_both_families(cx))
+    })
+    .needs(ROUTES_OF_BOTH_FAMILIES),
+    Check::must(
+        "ROUTE-10",
+        "a route survives a change of its machine's addresses, or is replaced",
+        "k8s.io/cloud-provider cloud.go Route.EnableNodeAddresses",
+        |cx| Box::pin(follows_addresses(cx)),
+    )
+    .needs(ROUTES)
+    .recorded()
+    .takes(18),
+];
+
+/// The cluster has given it pod networks; yields them.
+fn has_pod_networks() -> Matcher<Option<Arc<core::Node>>, Vec<String>> {
+    matcher("gets its pod networks", |node: &Option<Arc<core::Node>>| {
+        match node.as_ref().map(|node| pod_cidrs(node)).unwrap_or_default() {
+            none if none.is_empty() => Seen::NotYet("spec.podCIDRs is empty".to_owned()),
+            cidrs => Seen::Yes(cidrs),
+        }
+    })
+    .expecting("spec.podCIDRs, by the controller manager of the cluster")
+}
+
+async fn routes_to_nodes(cx: &CheckCx) -> Verdict {
+    let (machine, node) = joined(cx, machine("a")).await?;
+    for cidr in node.becomes(has_pod_networks()).await? {
+        let network = cx.destination(&cidr)?;
+        network.becomes(leads_to(&machine.instance())).within(cx.limits().route()).await?;
+    }
+    Ok(())
+}
+
+async fn routes_to_nodes_that_are_not_ready(cx: &CheckCx) -> Verdict {
+    let (network, machine) = (cx.pod_network(0)?, cx.machine(machine("a")).await?);
+    cx.node(with_networks(&machine, &[&network]).ready(Ready::False)).await?;
+    let leads = network.becomes(leads_to(&machine.instance())).within(cx.limits().route());
+    leads.when("though that is not Ready").await.map(drop)
+}
+
+async fn says_that_routes_are_there(cx: &CheckCx) -> Verdict {
+    let (_, node, _) = routed(cx, "a", &cx.pod_network(0)?).await?;
+    node.becomes(is_reachable()).when("once its route is there").await
+}
+
+async fn takes_the_condition_over(cx: &CheckCx) -> Verdict {
+    let (network, machine) = (cx.pod_network(0)?, cx.machine(machine("a")).await?);
+    let plan = with_networks(&machine, &[&network]).condition(C_NET, "False", "SomebodyElse");
+    let node = cx.node(plan).await?;
+    network.becomes(leads_to(&machine.instance())).within(cx.limits().route()).await?;
+    node.becomes(is_reachable_by_the_framework()).within(cx.limits().route()).await
+}
+
+async fn routes_to_both_families(cx: &CheckCx) -> Verdict {
+    let (networks, machine) = (cx.pod_networks_of_both_families()?, cx.machine(machine("a")).await?);
+    let all: Vec<_> = networks.iter().collect();
+    let node = cx.node(with_networks(&machine, &all)).await?;
+    for network in &networks {
+        network.becomes(leads_to(&machine.instance())).within(cx.limits().route()).await?;
+    }
+    node.becomes(is_reachable()).when("once both its routes are there").await
+}
+
+async fn follows_addresses(cx: &CheckCx) -> Verdict {
+    cx.addresses_are_refreshed_often()?;
+    let network = cx.pod_network(0)?;
+    let (machine, node, before) = routed(cx, "a", &network).await?;
+    let other = cx.own_address("192.0.2.99");
+    let (moved, address) = (other.clone(), other.clone());
+    let internal = |address: &&mut Address| address.kind == "InternalIP";
+    machine
+        .change(move |instance| {
+            instance.addresses.iter_mut().filter(internal).for_each(|a| a.address.clone_from(&moved));
+        })
+        .await?;
+    let has_moved = holds("gets its machine's new address", move |node: &Option<Arc<core::Node>>| {
+        let now = node.as_ref().map(|node| addresses(node)).unwrap_or_default();
+        now.contains(&("InternalIP".to_owned(), address.clone()))
+    });
+    node.becomes(has_moved.expecting(other)).within(cx.limits().addresses_refreshed()).await?;
+    prompt(cx).await?;
+    // Time for whoever replaces it to do so.
+    network.keeps(holds("has a route or none", |_: &Vec<Route>| true)).within(cx.limits().route()).await?;
+    let leads = network.becomes(leads_to(&machine.instance())).within(cx.limits().route());
+    let now = leads.when("though its address has changed").await?;
+    cx.record("replaced", now.id != before.id);
+    Ok(())
+}

@@ -1,0 +1,18 @@
+//! Routes: the cloud's network leads to every Node's pods, and to nothing that is no Node's any more (contract ROUTE).
+
+mod cost;
+mod kept;
+mod made;
+mod needs;
+mod refused;
+mod routed;
+mod stale;
+
+use harness::cx::Suite;
+
+/// The suite.
+pub const SUITE: Suite = Suite {
+    name: "routes",
+    proves: "each pod network of a Node has one route, Nodes say so, and nobody else's routes are touched",
+    tables: &[made::CHECKS, refused::CHECKS, stale::CHECKS, kept::CHECKS, cost::CHECKS],
+};

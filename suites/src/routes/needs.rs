@@ -1,0 +1,12 @@
+//! What checks of routes need.
+
+use harness::check::Capability;
+
+/// It programs routes.
+pub(super) const ROUTES: &[Capability] = &[Capability::Routes];
+/// It does so, and initialises Nodes.
+pub(super) const NODES_AND_ROUTES: &[Capability] = &[Capability::Routes, Capability::Instances];
+/// It does so for both IP families.
+pub(super) const ROUTES_OF_BOTH_FAMILIES: &[Capability] = &[Capability::Routes, Capability::DualStack];
+/// Where most of it comes from.
+pub(super) const RECONCILE: &str = "k8s.io/cloud-provider route_controller.go reconcile";

@@ -1,0 +1,116 @@
+//! Routes that cannot be made (contract ROUTE-03).
+
+use super::needs::{RECONCILE, ROUTES};
+use super::routed::{
+    is_not_said_to_be_reachable, is_reachable, is_unreachable, is_unreachable_by_the_framework, prompt,
+    with_networks,
+};
+use harness::check::{Facility, Stop, Verdict};
+use harness::cloud::Op;
+use harness::cx::{
+    Check, CheckCx, Destination, Fault, Machine, Node, Subject, leads_to, machine, met_by, tells,
+};
+use harness::probe::holds;
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::must(
+        "ROUTE-03",
+        "a Node to which no route can be made says so: condition NetworkUnavailable is True",
+        RECONCILE,
+        |cx| Box::pin(says_that_there_is_no_route(cx)),
+    )
+    .needs(ROUTES)
+    .with(&[Facility::Faults]),
+    Check::must(
+        "ROUTE-03.reason",
+        "the condition of a Node to which no route can be made has the reason NoRouteCreated",
+        RECONCILE,
+        |cx| Box::pin(says_why(cx)),
+    )
+    .needs(ROUTES)
+    .of_the_framework()
+    .with(&[Facility::Faults]),
+    Check::must(
+        "ROUTE-03.event",
+        "a route that cannot be made is told in an Event about its Node: Warning, FailedToCreateRoute",
+        RECONCILE,
+        |cx| Box::pin(tells_users(cx)),
+    )
+    .should()
+    .needs(ROUTES)
+    .of_the_framework()
+    .with(&[Facility::Faults]),
+    Check::must(
+        "ROUTE-03.retried",
+        "a route that could not be made is tried again, and the Node is told once it is there",
+        RECONCILE,
+        |cx| Box::pin(tries_again(cx)),
+    )
+    .needs(ROUTES)
+    .with(&[Facility::Faults]),
+    Check::must(
+        "ROUTE-03.held",
+        "a Node does not say that its network is there before its route is",
+        RECONCILE,
+        |cx| Box::pin(says_nothing_before(cx)),
+    )
+    .needs(ROUTES)
+    .with(&[Facility::Barriers])
+    .holds_up_a_loop(),
+];
+
+/// A Node to whose network no route can be made, once that was tried.
+struct Refused<'a> {
+    network: Destination<'a>,
+    machine: Machine<'a>,
+    node: Node<'a>,
+    fault: Fault<'a>,
+}
+
+async fn refused(cx: &CheckCx) -> Result<Refused<'_>, Stop> {
+    let (network, machine) = (cx.pod_network(0)?, cx.machine(machine("a")).await?);
+    let fault = network.cloud().answers(503).to(&[Op::RouteCreate]).await?;
+    let node = cx.node(with_networks(&machine, &[&network])).await?;
+    fault.becomes(met_by(1)).within(cx.limits().route()).await?;
+    Ok(Refused { network, machine, node, fault })
+}
+
+async fn says_that_there_is_no_route(cx: &CheckCx) -> Verdict {
+    let Refused { node, .. } = refused(cx).await?;
+    let said = node.becomes(is_unreachable()).within(cx.limits().route());
+    said.when("while no route to it can be made").await?;
+    node.keeps(is_unreachable()).within(cx.limits().route_period()).when("while that lasts").await
+}
+
+async fn says_why(cx: &CheckCx) -> Verdict {
+    let Refused { node, .. } = refused(cx).await?;
+    node.becomes(is_unreachable_by_the_framework()).within(cx.limits().route()).await
+}
+
+async fn tells_users(cx: &CheckCx) -> Verdict {
+    let Refused { node, .. } = refused(cx).await?;
+    node.events()
+        .becomes(tells("Warning", "FailedToCreateRoute"))
+        .when("while no route to it can be made")
+        .await
+}
+
+async fn tries_again(cx: &CheckCx) -> Verdict {
+    let Refused { network, machine, node, fault } = refused(cx).await?;
+    node.becomes(is_unreachable()).within(cx.limits().route()).await?;
+    fault.clear().await?;
+    prompt(cx).await?;
+    let leads = network.becomes(leads_to(&machine.instance())).within(cx.limits().route());
+    leads.when("once it can be made").await?;
+    node.becomes(is_reachable()).within(cx.limits().route()).when("once its route is there").await
+}
+
+async fn says_nothing_before(cx: &CheckCx) -> Verdict {
+    let (network, machine) = (cx.pod_network(0)?, cx.machine(machine("a")).await?);
+    let creation = network.cloud().holds(&[Op::RouteCreate]).await?;
+    let node = cx.node(with_networks(&machine, &[&network])).await?;
+    creation.becomes(holds("holds a call", |waiting: &u64| *waiting > 0)).within(cx.limits().route()).await?;
+    node.keeps(is_not_said_to_be_reachable()).when("while its route is being made").await?;
+    creation.release().await?;
+    node.becomes(is_reachable()).within(cx.limits().route()).when("once its route is there").await
+}

@@ -1,0 +1,86 @@
+//! Routes that are no Node's, and those that are none of the CCM's business (contract ROUTE-04, -05).
+
+use super::needs::ROUTES;
+use super::routed::{ccm_routes_others, prompt, routed, with_networks};
+use harness::check::Verdict;
+use harness::cx::{Check, CheckCx, Subject, has_no_route, keeps_route, leads_to, machine};
+use harness::probe::both;
+
+const DELETES: &str = "k8s.io/cloud-provider route_controller.go shouldDeleteRoute";
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::must("ROUTE-04.deleted-node", "the route to a Node that is gone goes", DELETES, |cx| {
+        Box::pin(removes_routes_of_deleted_nodes(cx))
+    })
+    .needs(ROUTES),
+    Check::must("ROUTE-04.stray", "a route to a machine that is no Node's goes", DELETES, |cx| {
+        Box::pin(removes_strays(cx))
+    })
+    .needs(ROUTES),
+    Check::must(
+        "ROUTE-04.stale",
+        "a route to a pod network that its Node does not have goes",
+        DELETES,
+        |cx| Box::pin(removes_stale_routes(cx)),
+    )
+    .needs(ROUTES),
+    Check::must(
+        "ROUTE-04.black-hole",
+        "a route to a Node's pod network that leads nowhere is replaced",
+        DELETES,
+        |cx| Box::pin(replaces_black_holes(cx)),
+    )
+    .needs(ROUTES),
+    Check::must(
+        "ROUTE-05",
+        "routes outside the cluster's pod networks are left as they are",
+        "k8s.io/cloud-provider route_controller.go isResponsibleForRoute",
+        |cx| Box::pin(keeps_foreign_routes(cx)),
+    )
+    .needs(ROUTES)
+    .takes(6),
+];
+
+async fn removes_routes_of_deleted_nodes(cx: &CheckCx) -> Verdict {
+    let network = cx.pod_network(0)?;
+    let (_, node, _) = routed(cx, "a", &network).await?;
+    node.delete().await?;
+    network.becomes(has_no_route()).within(cx.limits().route()).when("once its Node is gone").await
+}
+
+async fn removes_strays(cx: &CheckCx) -> Verdict {
+    let (network, machine) = (cx.pod_network(0)?, cx.machine(machine("no-node")).await?);
+    network.is_routed(Some(&machine)).await?;
+    prompt(cx).await?;
+    network.becomes(has_no_route()).within(cx.limits().route()).when("as no Node is there").await
+}
+
+async fn removes_stale_routes(cx: &CheckCx) -> Verdict {
+    let (network, other) = (cx.pod_network(0)?, cx.pod_network(1)?);
+    let (machine, _, route) = routed(cx, "a", &network).await?;
+    other.is_routed(Some(&machine)).await?;
+    prompt(cx).await?;
+    other.becomes(has_no_route()).within(cx.limits().route()).when("as its Node does not have it").await?;
+    network.is(keeps_route(&route)).await
+}
+
+async fn replaces_black_holes(cx: &CheckCx) -> Verdict {
+    let (network, machine) = (cx.pod_network(0)?, cx.machine(machine("a")).await?);
+    network.is_routed(None).await?;
+    cx.node(with_networks(&machine, &[&network])).await?;
+    let leads = network.becomes(leads_to(&machine.instance())).within(cx.limits().route());
+    leads.when("though a route led nowhere before").await.map(drop)
+}
+
+async fn keeps_foreign_routes(cx: &CheckCx) -> Verdict {
+    let machine = cx.machine(machine("no-node")).await?;
+    let led = cx.destination(&format!("{}/32", cx.own_address("192.0.2.240")))?;
+    let lost = cx.destination(&format!("{}/32", cx.own_address("192.0.2.241")))?;
+    let (route, hole) = (led.is_routed(Some(&machine)).await?, lost.is_routed(None).await?);
+    prompt(cx).await?;
+    let routes = (&led, &lost);
+    let untouched = routes.keeps(both(keeps_route(&route), keeps_route(&hole)));
+    untouched.within(cx.limits().quiet_routes()).when("as it is no Node's").await?;
+    ccm_routes_others(cx).await?;
+    routes.is(both(keeps_route(&route), keeps_route(&hole))).await
+}
