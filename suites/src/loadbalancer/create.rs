@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn an_address_is_early_only_while_the_balancer_has_none() {
-        let service = |ingress: serde_json::Value| {
+        let service = |ingress: Value| {
             serde_json::from_value::<Service>(json!({"status": {"loadBalancer": {"ingress": ingress}}}))
                 .ok()
                 .map(Arc::new)
