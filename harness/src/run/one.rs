@@ -29,14 +29,19 @@ impl Hold {
     pub fn in_order(sharing: Sharing) -> Hold {
         match sharing {
             Sharing::Cold | Sharing::Exclusive => Hold::Alone,
-            Sharing::Shared | Sharing::Joint | Sharing::Standing => Hold::Shared,
+            Sharing::Shared | Sharing::Calm | Sharing::Joint | Sharing::Standing => Hold::Shared,
         }
     }
 
     /// For a check in a process of its own, where nothing else keeps it apart from strangers.
     pub fn in_any_order(check: &Check, workers: u32) -> Hold {
         let keeps_workers = check.disturbs() && workers < ENOUGH_WORKERS;
-        if keeps_workers || check.holds_up { Hold::Alone } else { Hold::in_order(check.sharing) }
+        let wants_calm = check.sharing == Sharing::Calm;
+        if keeps_workers || wants_calm || check.holds_up {
+            Hold::Alone
+        } else {
+            Hold::in_order(check.sharing)
+        }
     }
 }
 

@@ -1,18 +1,17 @@
 //! Creation and status (contract SVC-CREATE).
 
 use super::needs::{LB, LB_TO_NODES, LB_UDP, NODES_BEHIND_LB};
-use harness::check::{Before, Facility, Stop, SubjectName, Verdict};
+use harness::check::{Before, Facility, SubjectName, Verdict};
 use harness::cloud::{Entry, Frontend, Instance, Inventory, Op};
 use harness::cx::matchers::{
     at_least_one, initialised, keeps_finalizer, one_active, one_balancer, publishes, publishes_nothing,
     targets,
 };
 use harness::cx::{Balancer, Check, CheckCx, Ready, Subject, Targets, load_balancer, machine};
-use harness::k8s::{F_LB, L_EXCL, T_TO_BE_DELETED, has_taint, provider_id};
+use harness::k8s::{L_EXCL, T_TO_BE_DELETED, has_taint, provider_id};
 use harness::probe::{Matcher, Reach, ReadError, Seen, holds, matcher};
 use k8s_openapi::api::core::v1::{Node, Service};
 use kube::ResourceExt;
-use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -69,14 +68,6 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(checks_local_health(cx)),
     )
     .needs(LB_TO_NODES),
-    Check::must(
-        "SVC-CREATE-16",
-        "of a Service the CCM writes the status and its own finalizer: spec, labels and the finalizers of others stay",
-        "k8s.io/cloud-provider cloud.go LoadBalancer: the Service is read-only; service/helpers/helper.go PatchService",
-        |cx| Box::pin(writes_nothing_else(cx)),
-    )
-    .needs(LB)
-    .takes(5),
 ];
 
 async fn persists_the_finalizer_first(cx: &CheckCx) -> Verdict {
@@ -95,51 +86,6 @@ async fn publishes_addresses(cx: &CheckCx) -> Verdict {
     let lb = web.gets_published().await?;
     web.keeps(publishes(&lb)).await
 }
-
-/// What of a Service is nobody's but its user's: spec, labels, and finalizers but the CCM's own.
-fn of_its_user(service: &Service) -> (Value, Value, Vec<String>) {
-    let finalizers = service.finalizers().iter().filter(|finalizer| *finalizer != F_LB).cloned();
-    (json!(service.spec), json!(service.labels()), finalizers.collect())
-}
-
-/// It is as its user has left it.
-fn as_its_user_left_it(service: &Service) -> Matcher<Option<Arc<Service>>> {
-    let before = of_its_user(service);
-    let expected =
-        format!("spec {}, labels {}, finalizers {:?} and the CCM's own", before.0, before.1, before.2);
-    matcher("stays as its user has left it", move |service: &Option<Arc<Service>>| {
-        let Some(now) = service.as_ref().map(|service| of_its_user(service)) else {
-            return Seen::NotYet("it is gone".to_owned());
-        };
-        let differs =
-            [("spec", now.0 == before.0), ("labels", now.1 == before.1), ("finalizers", now.2 == before.2)];
-        match differs.iter().find(|(_, same)| !same) {
-            Some((what, _)) => Seen::NotYet(format!(
-                "its {what} are others: spec {}, labels {}, finalizers {:?}",
-                now.0, now.1, now.2
-            )),
-            None => Seen::Yes(()),
-        }
-    })
-    .expecting(expected)
-}
-
-async fn writes_nothing_else(cx: &CheckCx) -> Verdict {
-    let plan = load_balancer("web").port(80).port(443).finalizer("example.com/kept");
-    let web = cx.service(plan.not_yet()).await?;
-    web.patch(&json!({"metadata": {"labels": {"example.com/kept": "1"}}})).await?;
-    web.wants_a_balancer().await?;
-    let wanted =
-        web.read(Reach::Origin).await?.ok_or_else(|| Stop::Error("the Service is gone".to_owned()))?;
-    let web = web.provisioned().await?;
-    web.rests().await?;
-    web.keeps(as_its_user_left_it(&wanted)).within(SETTLES).await?;
-    // Nobody else takes it away.
-    web.patch(&json!({"metadata": {"finalizers": [F_LB]}})).await
-}
-
-/// How long a CCM has for what it writes behind.
-const SETTLES: Duration = Duration::from_secs(3);
 
 /// No ingress while the load balancer has no address.
 fn published_in_time() -> Matcher<(Option<Arc<Service>>, Inventory)> {
@@ -290,15 +236,16 @@ async fn checks_local_health(cx: &CheckCx) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn an_address_is_early_only_while_the_balancer_has_none() {
-        let service = |ingress: Value| {
+        let service = |ingress: serde_json::Value| {
             serde_json::from_value::<Service>(json!({"status": {"loadBalancer": {"ingress": ingress}}}))
                 .ok()
                 .map(Arc::new)
         };
-        let held = |addresses: Value| -> Inventory {
+        let held = |addresses: serde_json::Value| -> Inventory {
             let lb = json!({"id": "a", "name": "a", "frontends": [], "backends": [], "addresses": addresses, "state": "active"});
             let all = json!({"instances": [], "load_balancers": [lb], "auxiliaries": [], "routes": []});
             serde_json::from_value(all).expect("an inventory")
