@@ -122,6 +122,8 @@ pub enum Sharing {
     Shared,
     /// Watches the leader crash: prepares beside others, then is alone with those that watch the same crash.
     Joint,
+    /// Waits for what a busy CCM puts off, such as Events; runs beside others that do, and nobody else.
+    Calm,
     /// Disturbs the CCM or the whole cluster; runs alone.
     Exclusive,
     /// Needs a cluster that no CCM has touched yet, or on which none works but its own; runs alone and first.
@@ -296,6 +298,12 @@ impl<Cx: 'static> Check<Cx> {
     /// Runs alone.
     pub const fn alone(mut self) -> Check<Cx> {
         self.sharing = Sharing::Exclusive;
+        self
+    }
+
+    /// Waits for what a busy CCM puts off: runs beside others that do, and nobody else.
+    pub const fn in_calm(mut self) -> Check<Cx> {
+        self.sharing = Sharing::Calm;
         self
     }
 

@@ -100,6 +100,13 @@ impl Ccm {
         }
     }
 
+    /// What a trial of that name consists of: the CCM by itself, with these arguments set after its others. `None` when
+    /// there is no CCM.
+    pub fn trial(&self, name: &str, arguments: &[String]) -> Option<Rendered> {
+        let (manifests, like) = (self.manifests.as_ref()?, self.replicas.first()?);
+        Some(trial(manifests, name, like, &self.surroundings, arguments))
+    }
+
     /// The value of a flag among the arguments of a replica, named without dashes; `None` when there is none.
     pub fn flag(&self, name: &str) -> Option<String> {
         let container = self.manifests.as_ref()?.container;
@@ -107,13 +114,6 @@ impl Ccm {
         let first = rendered.workloads.first()?;
         let workload = rendered.documents.iter().find(|document| key_of(document) == *first)?;
         flag_of(&workload["spec"]["template"]["spec"]["containers"][container], name)
-    }
-
-    /// What a trial of that name consists of: the CCM by itself, with these arguments set after its others. `None` when
-    /// there is no CCM.
-    pub fn trial(&self, name: &str, arguments: &[String]) -> Option<Rendered> {
-        let (manifests, like) = (self.manifests.as_ref()?, self.replicas.first()?);
-        Some(trial(manifests, name, like, &self.surroundings, arguments))
     }
 
     /// The workload of a replica in [`Form::Replicas`].

@@ -57,7 +57,8 @@ fn needs(check: &Check) -> Vec<String> {
         Served::Always => None,
         Served::Since { minor, what } => Some(format!("Kubernetes 1.{minor} ({what})")),
     };
-    capabilities.chain(facilities).chain(served).collect()
+    let lacks = check.lacks.iter().map(|lack| format!("no {lack}"));
+    capabilities.chain(lacks).chain(facilities).chain(served).collect()
 }
 
 fn as_json(suites: &[Suite]) -> String {
@@ -86,6 +87,7 @@ fn explanation(suite: &Suite, check: &Check) -> String {
         }
         Sharing::Shared => "beside others, on objects of its own",
         Sharing::Joint => "beside others until the leader crashes, then with those that watch the same crash",
+        Sharing::Calm => "beside others that wait for what a busy CCM puts off, and nobody else",
         Sharing::Exclusive => "alone: it disturbs the CCM or the whole cloud",
         Sharing::Cold => "alone, on a cluster no CCM has touched yet",
         Sharing::Standing => "when all others have ended: it judges what the whole run showed",

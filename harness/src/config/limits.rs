@@ -126,6 +126,12 @@ impl Limits {
         secs(5).mul_f64(self.scale)
     }
 
+    /// An Event is written: B-EVENT, 10 s, and 20 s for those that are written before it. Recorders write one after the other
+    /// and within their client's rate, 20 a second by default.
+    pub fn event(&self) -> Duration {
+        secs(30).mul_f64(self.scale)
+    }
+
     /// The lifecycle loop has looked at every node. B-LIFE: 10 s, two of its periods.
     pub fn life(&self) -> Duration {
         self.budget(Budget::Life)

@@ -195,7 +195,8 @@ impl Reading<'_> {
     }
 
     fn capabilities(&mut self, declared: &Capabilities) {
-        let carries = self.places.has("capabilities.protocols");
+        // `[]` says so itself.
+        let carries = self.places.has("capabilities.protocols") && !declared.protocols.is_empty();
         for (key, given) in [
             ("affinity", declared.affinity),
             ("sourceRanges", declared.source_ranges),

@@ -2,12 +2,11 @@
 
 use super::deadlock::Deadlock;
 use super::made::Undo;
-use super::nodes::taint;
 use super::{CheckCx, Subject};
 use crate::ccm::Form;
 use crate::check::{Stop, SubjectName, Verdict};
 use crate::cloud::Entry;
-use crate::k8s::{T_CONTROL_PLANE, T_UNINIT, addresses, has_taint, provider_id, taints};
+use crate::k8s::{T_UNINIT, addresses, has_taint, provider_id, taints};
 use crate::probe::{Matcher, Observed, Reach, ReadError, Seen, holds, matcher, poll};
 use crate::session::{Network, expectation};
 use bootstrap::{Cni, Expectation, ObservedNode, ObservedPod};
@@ -23,7 +22,7 @@ use tokio::time::Instant;
 /// A cluster no CCM has touched: its Nodes.
 #[derive(Clone, Debug)]
 pub struct Cold {
-    nodes: Vec<String>,
+    pub(super) nodes: Vec<String>,
     network: Network,
 }
 
@@ -313,28 +312,6 @@ impl CheckCx {
         Ok(())
     }
 
-    /// Keeps ordinary Pods off the Nodes, as kubeadm does with control planes of clusters that have workers: a CCM that
-    /// does not tolerate that has no place to run where there are none.
-    ///
-    /// # Errors
-    /// When the API server refuses.
-    pub async fn dedicated_control_plane(&self, cold: &Cold) -> Verdict {
-        for name in &cold.nodes {
-            let node = self.real_node(name);
-            let present = node.read(Reach::Origin).await?;
-            if present.is_some_and(|present| has_taint(&present, T_CONTROL_PLANE)) {
-                continue;
-            }
-            self.on_end(Undo::Taint { node: name.clone(), key: T_CONTROL_PLANE });
-            node.adds_taint(taint(T_CONTROL_PLANE, "", "NoSchedule")).await?;
-        }
-        Ok(())
-    }
-
-    pub(super) async fn undo_taint(&self, node: &str, key: &str) -> Result<(), String> {
-        self.real_node(node).removes_taint(key).await.map_err(in_words)
-    }
-
     /// Takes the CCM as shipped away again and gives the nodes their pod network back.
     pub(super) async fn undo_cold(&self) -> Result<(), String> {
         self.session.ensure_ccm(Form::Absent).await.map_err(in_words)?;
@@ -342,7 +319,7 @@ impl CheckCx {
     }
 }
 
-fn in_words(stop: Stop) -> String {
+pub(super) fn in_words(stop: Stop) -> String {
     match stop {
         Stop::Unmet(unmet) => unmet.to_string(),
         Stop::Blocked { by, seen } => by.broken(seen).to_string(),

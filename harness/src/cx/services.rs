@@ -7,7 +7,7 @@ use crate::check::{Stop, SubjectName};
 use crate::cloud::{Entry, Inventory, LoadBalancer, Op};
 use crate::config::Targets;
 use crate::probe::{Reach, ReadError, poll};
-use k8s_openapi::api::core::v1::{self as core, Namespace, ServicePort, ServiceSpec};
+use k8s_openapi::api::core::v1::{self as core, ServicePort, ServiceSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
@@ -15,13 +15,13 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
 /// A Service to be created.
 #[derive(Clone, Debug)]
 pub struct ServicePlan {
     name: String,
+    labels: BTreeMap<String, String>,
     annotations: BTreeMap<String, String>,
     finalizers: Vec<String>,
     elsewhere: bool,
@@ -35,8 +35,8 @@ pub fn load_balancer(name: &str) -> ServicePlan {
         selector: Some(BTreeMap::from([("app".to_owned(), name.to_owned())])),
         ..ServiceSpec::default()
     };
-    let (annotations, finalizers) = (BTreeMap::new(), Vec::new());
-    ServicePlan { name: name.to_owned(), annotations, finalizers, elsewhere: false, spec }
+    let (labels, annotations, finalizers) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+    ServicePlan { name: name.to_owned(), labels, annotations, finalizers, elsewhere: false, spec }
 }
 
 impl ServicePlan {
@@ -53,6 +53,12 @@ impl ServicePlan {
             protocol: Some(protocol.to_owned()),
             ..ServicePort::default()
         });
+        self
+    }
+
+    /// With a label.
+    pub fn label(mut self, key: &str, value: &str) -> ServicePlan {
+        self.labels.insert(key.to_owned(), value.to_owned());
         self
     }
 
@@ -120,6 +126,15 @@ impl<'a> Service<'a> {
     pub async fn delete(&self) -> Result<(), Stop> {
         self.cx.services_api(&self.key).delete(&self.key.name, &DeleteParams::default()).await?;
         Ok(())
+    }
+
+    /// Takes every finalizer off it and deletes it, as an operator does who has lost patience.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub async fn vanishes(&self) -> Result<(), Stop> {
+        self.delete().await?;
+        self.patch(&json!({"metadata": {"finalizers": null}})).await
     }
 
     /// Its spec as the API server has it, with what that has filled in.
@@ -281,30 +296,6 @@ impl Subject for Balancer<'_> {
 }
 
 impl CheckCx {
-    /// This check's namespace, created on first use; it goes when the check ends.
-    pub(super) async fn namespace(&self) -> Result<String, Stop> {
-        self.made_namespace(&self.namespace, self.prefix.clone()).await
-    }
-
-    async fn made_namespace(&self, cell: &OnceCell<String>, name: String) -> Result<String, Stop> {
-        let made = cell.get_or_try_init(|| async {
-            let labels = BTreeMap::from([("ccm-conformance.io/check".to_owned(), self.id.to_string())]);
-            let namespace = Namespace {
-                metadata: ObjectMeta {
-                    name: Some(name.clone()),
-                    labels: Some(labels),
-                    ..ObjectMeta::default()
-                },
-                ..Namespace::default()
-            };
-            let api: Api<Namespace> = Api::all(self.client.clone());
-            api.create(&PostParams::default(), &namespace).await?;
-            self.on_end(Undo::Namespace(name.clone()));
-            Ok::<String, Stop>(name)
-        });
-        made.await.cloned()
-    }
-
     /// Creates a Service; when the check ends it is deleted, its load balancer with it.
     ///
     /// # Errors
@@ -317,6 +308,7 @@ impl CheckCx {
         let service = core::Service {
             metadata: ObjectMeta {
                 name: Some(plan.name),
+                labels: Some(plan.labels),
                 annotations: Some(plan.annotations),
                 finalizers: Some(plan.finalizers),
                 ..ObjectMeta::default()
@@ -376,10 +368,5 @@ impl CheckCx {
         // The check has made the Service, so every finalizer on it is the check's or the CCM's.
         let patch = json!({"metadata": {"finalizers": null}});
         gone(async || api.patch(&key.name, &PatchParams::default(), &Patch::Merge(&patch)).await).await
-    }
-
-    pub(super) async fn undo_namespace(&self, name: &str) -> Result<(), String> {
-        let api: Api<Namespace> = Api::all(self.client.clone());
-        gone(async || api.delete(name, &DeleteParams::background()).await).await
     }
 }

@@ -67,6 +67,12 @@ pub fn has_ended() -> Matcher<Tried> {
     holds("ends", |tried: &Tried| tried.exit_code().is_some()).expecting("its process ended")
 }
 
+/// Its process runs.
+pub fn goes_on() -> Matcher<Tried> {
+    holds("goes on", |tried: &Tried| tried.pod.is_some() && tried.exit_code().is_none())
+        .expecting("its process has not ended")
+}
+
 impl Trial<'_> {
     /// What it has written so far.
     ///

@@ -46,7 +46,7 @@ impl Place {
 /// The place of each check, in the order given. There is at least one lane.
 ///
 /// With one lane: checks on a cluster no CCM has touched, one after another; then those that share, and beside them those
-/// that watch the leader crash; then those that disturb, a contract row after the other; then those that run alone. With
+/// that watch the leader crash; then those that disturb, a contract row after the other; then those that want calm, together, and those that run alone. With
 /// more, the first lane has those that share, and the others the rest, spread by time.
 pub fn arrange(checks: &[Declared<'_>], lanes: usize, workers: u32) -> Vec<Place> {
     let groups: Vec<Group<'_>> = checks.iter().map(|check| Group::of(check, workers)).collect();
@@ -60,7 +60,7 @@ pub fn arrange(checks: &[Declared<'_>], lanes: usize, workers: u32) -> Vec<Place
     let apart = |group: &Group<'_>| match group {
         Group::Shared | Group::Standing => false,
         Group::Joint => !crash_beside,
-        Group::Cold(_) | Group::Disturbing(_) | Group::Exclusive(_) => true,
+        Group::Cold(_) | Group::Disturbing(_) | Group::Calm | Group::Exclusive(_) => true,
     };
     let mut alone: Vec<Group<'_>> = time.keys().copied().filter(apart).collect();
     // Cold ones first, as each of them takes the CCM away; then the longest.
@@ -92,7 +92,9 @@ pub fn arrange(checks: &[Declared<'_>], lanes: usize, workers: u32) -> Vec<Place
         Group::Shared => Place { lane: 0, step: shared, after: shared },
         Group::Standing => Place::AT_THE_END,
         Group::Joint if crash_beside => Place { lane: 0, step: joint, after: shared },
-        Group::Joint | Group::Cold(_) | Group::Disturbing(_) | Group::Exclusive(_) => places[group],
+        Group::Joint | Group::Cold(_) | Group::Disturbing(_) | Group::Calm | Group::Exclusive(_) => {
+            places[group]
+        }
     };
     groups.iter().map(place).collect()
 }
@@ -119,6 +121,8 @@ enum Group<'a> {
     Joint,
     /// By contract row: its claims are no strangers to one another.
     Disturbing(&'a str),
+    /// They keep nobody busy.
+    Calm,
     Exclusive(&'a str),
     /// Judges the whole run.
     Standing,
@@ -128,6 +132,7 @@ impl<'a> Group<'a> {
     fn of(check: &Declared<'a>, workers: u32) -> Group<'a> {
         match check.sharing {
             Sharing::Cold => Group::Cold(check.id),
+            Sharing::Calm => Group::Calm,
             Sharing::Exclusive => Group::Exclusive(check.id),
             Sharing::Joint => Group::Joint,
             Sharing::Standing => Group::Standing,
@@ -142,7 +147,7 @@ impl<'a> Group<'a> {
         match self {
             Group::Cold(_) => 0,
             Group::Shared | Group::Joint | Group::Disturbing(_) => 1,
-            Group::Exclusive(_) => 2,
+            Group::Calm | Group::Exclusive(_) => 2,
             Group::Standing => 3,
         }
     }
@@ -209,6 +214,23 @@ mod tests {
         let places = arrange(&checks, 1, ENOUGH_WORKERS);
         assert_eq!(places[1], places[2], "claims of a row are no strangers");
         assert!(places[1].after > places[0].step);
+    }
+
+    #[test]
+    fn who_wants_calm_shares_it_and_has_no_other_beside() {
+        let checks = [
+            CHECKS[2],
+            check("SVC-17", Sharing::Calm, false, 0),
+            check("SVC-18", Sharing::Calm, true, 5),
+            CHECKS[7],
+        ];
+        for workers in [1, ENOUGH_WORKERS] {
+            let places = arrange(&checks, 1, workers);
+            assert_eq!(places[1], places[2]);
+            let steps: BTreeSet<usize> = places.iter().map(|place| place.step).collect();
+            assert_eq!(steps.len(), 3, "{places:?}");
+            assert!(places[1].after > places[0].step);
+        }
     }
 
     #[test]

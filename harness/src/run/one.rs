@@ -29,14 +29,19 @@ impl Hold {
     pub fn in_order(sharing: Sharing) -> Hold {
         match sharing {
             Sharing::Cold | Sharing::Exclusive => Hold::Alone,
-            Sharing::Shared | Sharing::Joint | Sharing::Standing => Hold::Shared,
+            Sharing::Shared | Sharing::Calm | Sharing::Joint | Sharing::Standing => Hold::Shared,
         }
     }
 
     /// For a check in a process of its own, where nothing else keeps it apart from strangers.
     pub fn in_any_order(check: &Check, workers: u32) -> Hold {
         let keeps_workers = check.disturbs() && workers < ENOUGH_WORKERS;
-        if keeps_workers || check.holds_up { Hold::Alone } else { Hold::in_order(check.sharing) }
+        let wants_calm = check.sharing == Sharing::Calm;
+        if keeps_workers || wants_calm || check.holds_up {
+            Hold::Alone
+        } else {
+            Hold::in_order(check.sharing)
+        }
     }
 }
 
@@ -105,11 +110,17 @@ async fn judge(
             return;
         }
     };
+    let looked_from = tokio::time::Instant::now();
     let body = AssertUnwindSafe(planned.check.body(&cx)).catch_unwind().await;
     let verdict = body
         .unwrap_or_else(|panic| Err(Stop::Error(format!("the check itself panicked: {}", words(&panic)))));
     let about_an_end = matches!(&verdict, Err(Stop::Unmet(unmet)) if unmet.subject.as_ref().is_some_and(|s| s.kind == REPLICA));
     entry.outcome = outcome_of(id, verdict);
+    if matches!(entry.outcome, Outcome::Fail { .. })
+        && let Err(message) = session.stood_since(looked_from).await
+    {
+        entry.outcome = Outcome::Error { message };
+    }
     entry.budget_used_percent = cx.budget_used_percent();
     entry.facts = cx.facts();
     if session.gone().is_some() {
@@ -147,6 +158,16 @@ async fn judge(
             entry.outcome = Outcome::Error { message };
         } else {
             tracing::warn!(check = %id, why, "cleanup after a failed check");
+        }
+    }
+    if matches!(entry.outcome, Outcome::Error { .. }) && planned.check.sharing != Sharing::Standing {
+        // Machinery that lacks its Nodes cannot work: that is the fault of who has deleted them.
+        match session.lost_nodes() {
+            Ok(Some(seen)) => {
+                entry.outcome = outcome_of(id, Err(Stop::Blocked { by: Blocker::KeepsNodes, seen }));
+            }
+            Ok(None) => {}
+            Err(error) => tracing::warn!(check = %id, %error, "what became of the Nodes cannot be told"),
         }
     }
 }

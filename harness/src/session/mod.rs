@@ -42,6 +42,7 @@ use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// A process's view of the running environment.
@@ -296,6 +297,14 @@ impl Session {
         self.standing.gone()
     }
 
+    /// Whether cluster and cloud have been there since `began` and still are: else whatever failed meanwhile says nothing.
+    ///
+    /// # Errors
+    /// Who was away, and for how long.
+    pub(crate) async fn stood_since(&self, began: Instant) -> Result<(), String> {
+        self.standing.throughout(began).await
+    }
+
     /// Runs a future until it ends, the run is interrupted, or the environment is gone.
     ///
     /// # Errors
@@ -340,8 +349,12 @@ impl Session {
                 Ok(self.note_form(wanted)?)
             }
             Err(error) => {
-                let (why, by) =
-                    (format!("the CCM under test does not come up: {}", chain(&error)), error.blocker());
+                let why = format!("the CCM under test does not come up: {}", chain(&error));
+                // Without Nodes nothing runs.
+                let (why, by) = match self.lost_nodes()? {
+                    Some(lost) => (format!("{lost}; {why}"), Some(Blocker::KeepsNodes)),
+                    None => (why, error.blocker()),
+                };
                 self.dir.write("ccm.json", &CcmState::Broken { why: why.clone(), by })?;
                 Err(broken(why, by))
             }

@@ -9,6 +9,7 @@ mod order;
 mod restart;
 mod steady;
 mod step_down;
+mod taken_up;
 mod terminated;
 
 use harness::cx::Suite;
@@ -23,6 +24,7 @@ pub const SUITE: Suite = Suite {
         terminated::CHECKS,
         step_down::CHECKS,
         restart::CHECKS,
+        taken_up::CHECKS,
         flags::CHECKS,
     ],
 };

@@ -7,5 +7,7 @@ pub(super) const ELECTION: &[Capability] = &[Capability::LeaderElection, Capabil
 /// It does so, and provisions load balancers.
 pub(super) const ELECTION_AND_LB: &[Capability] =
     &[Capability::LeaderElection, Capability::Instances, Capability::LoadBalancer];
+/// It elects leaders, and provisions load balancers.
+pub(super) const LB_ELECTION: &[Capability] = &[Capability::LoadBalancer, Capability::LeaderElection];
 /// Its process can be killed.
 pub(super) const KILL: &[Facility] = &[Facility::ProcessControl];

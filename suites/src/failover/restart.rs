@@ -1,7 +1,7 @@
 //! Load balancers over a restart of the leader (SVC-CREATE-19).
 
-use super::needs::KILL;
-use harness::check::{Capability, Verdict};
+use super::needs::{KILL, LB_ELECTION};
+use harness::check::Verdict;
 use harness::cloud::Op;
 use harness::cx::matchers::{no_other_than, publishes};
 use harness::cx::{Check, CheckCx, Crash, Subject, load_balancer, no_calls, some_calls, taken_over};
@@ -13,7 +13,7 @@ pub(super) const CHECKS: &[Check] = &[Check::must(
     "k8s.io/cloud-provider service/controller.go: every Service is ensured at start",
     |cx| Box::pin(survives_a_restart(cx)),
 )
-.needs(&[Capability::LoadBalancer, Capability::LeaderElection])
+.needs(LB_ELECTION)
 .with(KILL)
 .at_the_crash()
 .takes(10)];

@@ -180,7 +180,7 @@ async fn keeps_foreign_finalizers(cx: &CheckCx) -> Verdict {
     let plan = load_balancer("web").port(80).finalizer(FOREIGN);
     let web = cx.service(plan).await?.provisioned().await?;
     web.delete().await?;
-    web.balancer().becomes(nothing_left()).await?;
+    web.balancer().becomes(nothing_left()).within(cx.limits().load_balancer()).await?;
     web.becomes(only_foreign_finalizer()).when("once the cloud holds nothing for it").await?;
     web.keeps(only_foreign_finalizer()).await?;
     web.patch(&json!({"metadata": {"finalizers": null}})).await?;
@@ -251,7 +251,7 @@ async fn leaves_the_cloud_as_it_was(cx: &CheckCx) -> Verdict {
     // Where nothing was ever made, nothing can be left.
     let web = cx.service(load_balancer("last").port(80)).await?.provisioned().await?;
     web.delete().await?;
-    web.becomes(gone()).within(cx.limits().service_after(0)).await?;
+    web.becomes(gone()).within(cx.limits().load_balancer()).await?;
     cx.leftovers().becomes(as_before()).within(cx.limits().service_after(1)).when("again").await
 }
 

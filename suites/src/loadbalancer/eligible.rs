@@ -30,6 +30,21 @@ pub(super) const CHECKS: &[Check] = &[
     .served_since(21, "Service spec.loadBalancerClass")
     .since(21, "loadBalancerClass is honoured", Before::NotJudged)
     .takes(46),
+    Check::must(
+        "SVC-ELIG-04",
+        "Services of type ClusterIP, NodePort and ExternalName get no finalizer and no cloud request",
+        "k8s.io/cloud-provider service/controller.go",
+        |cx| Box::pin(leaves_other_types_alone(cx)),
+    )
+    .needs(LB)
+    .takes(46),
+    Check::must(
+        "SVC-ELIG-05",
+        "labels that are meant for kube-proxy exempt no Service",
+        "k8s.io/cloud-provider service/controller.go: it reads neither label",
+        |cx| Box::pin(provisions_in_spite_of_labels(cx)),
+    )
+    .needs(LB),
 ];
 
 async fn provisions_without_endpoints(cx: &CheckCx) -> Verdict {
@@ -63,6 +78,31 @@ async fn leaves_classed_services_alone(cx: &CheckCx) -> Verdict {
     classed.delete().await?;
     classed.becomes(gone()).when("though nobody lets it go").await?;
     calls.keeps(no_calls()).when("after its deletion either").await
+}
+
+async fn leaves_other_types_alone(cx: &CheckCx) -> Verdict {
+    let mut others = Vec::new();
+    for (name, type_) in [("inside", "ClusterIP"), ("on-nodes", "NodePort"), ("elsewhere", "ExternalName")] {
+        let plan = load_balancer(name).port(80).with(|spec| {
+            spec.type_ = Some(type_.to_owned());
+            spec.external_name = (type_ == "ExternalName").then(|| "elsewhere.example".to_owned());
+        });
+        others.push(cx.service(plan).await?);
+    }
+    // One that does want a load balancer proves that the service loop is at work all the while.
+    cx.service(load_balancer("plain").port(80)).await?.provisioned().await?;
+    let window = cx.limits().quiet_services();
+    let left = others.iter().map(async |one| (one, &one.calls()).keeps(left_alone()).within(window).await);
+    futures::future::try_join_all(left).await.map(drop)
+}
+
+async fn provisions_in_spite_of_labels(cx: &CheckCx) -> Verdict {
+    let plan = load_balancer("web").port(80);
+    let labelled = plan
+        .label("service.kubernetes.io/service-proxy-name", "example")
+        .label("service.kubernetes.io/headless", "");
+    cx.service(labelled).await?.provisioned().await?;
+    Ok(())
 }
 
 #[cfg(test)]

@@ -3,13 +3,19 @@
 
 mod create;
 mod delete;
+mod edits;
 mod eligible;
+mod idle;
+mod interrupted;
 mod needs;
+mod node_updates;
 mod nodes;
 mod one;
 mod pacing;
 mod retry;
+mod told;
 mod update;
+mod variants;
 
 pub(crate) use eligible::left_alone;
 
@@ -22,12 +28,18 @@ pub const SUITE: Suite = Suite {
     tables: &[
         eligible::CHECKS,
         create::CHECKS,
+        variants::CHECKS,
         one::CHECKS,
         retry::CHECKS,
         &update::FOLLOWS,
         &update::KEEPS,
         update::CHECKS,
+        edits::CHECKS,
         nodes::CHECKS,
+        node_updates::CHECKS,
+        idle::CHECKS,
         delete::CHECKS,
+        interrupted::CHECKS,
+        told::CHECKS,
     ],
 };

@@ -4,6 +4,8 @@ use harness::check::Capability;
 
 /// It provisions load balancers.
 pub(super) const LB: &[Capability] = &[Capability::LoadBalancer];
+/// It does so, and lets source ranges be restricted.
+pub(super) const RANGES: &[Capability] = &[Capability::LoadBalancer, Capability::SourceRanges];
 /// It does so, UDP included.
 pub(super) const LB_UDP: &[Capability] = &[Capability::LoadBalancer, Capability::Udp];
 /// It does so, and they send traffic to Nodes.

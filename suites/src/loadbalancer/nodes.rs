@@ -65,7 +65,7 @@ const RESYNC: &str = "a providerID that appears re-syncs load balancers";
 const BEFORE: Before = Before::Otherwise("a Node is excluded by its label until it is initialised");
 
 /// A Node that load balancers may use, with its machine.
-async fn eligible<'a>(cx: &'a CheckCx, suffix: &str) -> Result<(Machine<'a>, Node<'a>), Stop> {
+pub(super) async fn eligible<'a>(cx: &'a CheckCx, suffix: &str) -> Result<(Machine<'a>, Node<'a>), Stop> {
     let machine = cx.machine(machine(suffix)).await?;
     if cx.framework_has(28) {
         let node = cx.node(machine.node().backend()).await?;
@@ -77,12 +77,12 @@ async fn eligible<'a>(cx: &'a CheckCx, suffix: &str) -> Result<(Machine<'a>, Nod
     Ok((machine, node))
 }
 
-fn has_backend(machine: &Machine<'_>) -> Matcher<Inventory> {
+pub(super) fn has_backend(machine: &Machine<'_>) -> Matcher<Inventory> {
     let instance = machine.instance();
     one_balancer(format!("has {} among its backends", instance.id), move |lb| targets(lb, &instance))
 }
 
-fn lacks_backend(machine: &Machine<'_>) -> Matcher<Inventory> {
+pub(super) fn lacks_backend(machine: &Machine<'_>) -> Matcher<Inventory> {
     let instance = machine.instance();
     one_balancer(format!("does not have {} among its backends", instance.id), move |lb| {
         !targets(lb, &instance)

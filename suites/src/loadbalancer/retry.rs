@@ -3,13 +3,14 @@
 use super::needs::LB;
 use super::pacing::{Call, hurry};
 use harness::check::{Facility, SubjectName, Verdict};
-use harness::cloud::{Entry, Inventory, LoadBalancer, Op};
-use harness::cx::matchers::{keeps_finalizer, one_active, publishes};
-use harness::cx::{Calls, Check, CheckCx, Subject, load_balancer};
+use harness::cloud::{Effect, Entry, Inventory, LoadBalancer, Op};
+use harness::cx::matchers::{keeps_finalizer, one_active, one_balancer, publishes};
+use harness::cx::{Calls, Check, CheckCx, Subject, load_balancer, met_by};
 use harness::k8s::{L_EXCL, T_TO_BE_DELETED, T_UNINIT, addresses, has_taint, provider_id, ready};
 use harness::probe::{Matcher, Observed, Reach, ReadError, Seen, holds, matcher};
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
+use serde_json::json;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -26,12 +27,41 @@ pub(super) const CHECKS: &[Check] = &[
     .with(&[Facility::Faults])
     .takes(6),
     BACK_OFF,
+    Check::must(
+        "SVC-ERR-03",
+        "a success ends the back-off: a failure after it is tried again as soon as a first one",
+        CONTROLLER,
+        |cx| Box::pin(forgets_old_failures(cx)),
+    )
+    .needs(LB)
+    .with(&[Facility::Faults])
+    .takes(21),
+    Check::must(
+        "SVC-ERR-04",
+        "a Service whose load balancer can never be made keeps no other waiting",
+        CONTROLLER,
+        |cx| Box::pin(one_failure_starves_no_other(cx)),
+    )
+    .needs(LB)
+    .with(&[Facility::Faults]),
+    Check::must(
+        "SVC-ERR-06.announced",
+        "after 429 with Retry-After nobody comes back before that time",
+        "k8s.io/cloud-provider service/controller.go; RFC 9110 section 10.2.3",
+        |cx| Box::pin(honours_retry_after(cx)),
+    )
+    .needs(LB)
+    .with(&[Facility::Faults])
+    .in_calm()
+    .takes(5),
 ];
+
+const CONTROLLER: &str = "k8s.io/cloud-provider service/controller.go minRetryDelay, maxRetryDelay";
 
 const BACK_OFF: Check = Check::must(
     "SVC-ERR-01",
     "a failed creation is retried with back-off and recovers without a restart",
-    "k8s.io/cloud-provider service/controller.go minRetryDelay, maxRetryDelay",
+    CONTROLLER,
     |cx| Box::pin(retries_with_backoff(cx)),
 )
 .needs(LB)
@@ -116,6 +146,81 @@ async fn retries_with_backoff(cx: &CheckCx) -> Verdict {
     let at: Vec<u64> = attempts.list().await?.iter().map(|call| call.at_ms).collect();
     cx.record("attempts_after_ms", format!("{:?}", at.iter().map(|t| t - at[0]).collect::<Vec<_>>()));
     Ok(())
+}
+
+/// How often a creation fails before it succeeds: the pauses after are 5 and 10 s, and a next one would be 20 s.
+const FAILURES: u64 = 2;
+
+async fn forgets_old_failures(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
+    let first = web.cloud().answers(503).to(&[Op::LbCreate]).await?;
+    web.wants_a_balancer().await?;
+    let tried_twice = cx.limits().service_after(1);
+    first.clone().becomes(met_by(FAILURES)).within(tried_twice).when("as it is tried again").await?;
+    let waited = Instant::now();
+    first.clear().await?;
+    let limit = cx.limits().service_after(2) + cx.limits().load_balancer_work();
+    let lb = web.balancer().becomes(one_active()).within(limit).await?;
+    web.becomes(publishes(&lb)).within(limit).when("after two failures").await?;
+    web.rests().await?;
+    cx.record("recovered_after_ms", waited.elapsed().as_millis());
+    // One failure more, of an edit.
+    let second = web.cloud().answers(503).to(&[Op::LbUpdate, Op::AuxUpdate]).times(1).await?;
+    web.patch(&json!({"spec": {"ports": [{"name": "alt", "port": 8080, "protocol": "TCP"}]}})).await?;
+    second.hits(1).await?;
+    let followed =
+        one_balancer("follows the edit", |lb| matches!(lb.frontends.as_slice(), [f] if f.port == 8080));
+    let limit = cx.limits().service_after(1);
+    web.balancer().becomes(followed).within(limit).when("after one failure that followed a success").await
+}
+
+async fn one_failure_starves_no_other(cx: &CheckCx) -> Verdict {
+    let broken = cx.service(load_balancer("broken").port(80).not_yet()).await?;
+    let refusals = broken.cloud().answers(503).to(&[Op::LbCreate]).await?;
+    broken.wants_a_balancer().await?;
+    refusals.hits(1).await?;
+    for name in ["first", "second"] {
+        let other = cx.service(load_balancer(name).port(80)).await?;
+        let lb = other.balancer().becomes(one_active()).within(cx.limits().load_balancer()).await?;
+        other.becomes(publishes(&lb)).when("while another one fails for ever").await?;
+    }
+    broken.is(keeps_finalizer()).await
+}
+
+/// What is announced, in seconds: less than the controller's first pause, so that who backs off anyway waits long enough,
+/// and more than a client pauses by itself.
+const RETRY_AFTER_S: u64 = 4;
+
+/// No call came within the time that was announced with the first one, but for clocks that are cut off.
+fn waited_as_told() -> Matcher<Vec<Call>> {
+    matcher("wait for as long as they are told", |calls: &Vec<Call>| {
+        let Some(first) = calls.first() else { return Seen::Yes(()) };
+        let early = calls[1..].iter().find(|call| {
+            call.at_ms < first.at_ms + RETRY_AFTER_S * 1000 - 200 && call.changes == first.changes
+        });
+        match early {
+            None => Seen::Yes(()),
+            Some(call) => Seen::NotYet(format!("again after {} ms", call.at_ms - first.at_ms)),
+        }
+    })
+    .expecting(format!(
+        "no call within {RETRY_AFTER_S} s of the first, which was answered 429 with Retry-After"
+    ))
+}
+
+async fn honours_retry_after(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
+    let limited = Effect::Status { status: 429, retry_after_s: Some(RETRY_AFTER_S) };
+    let refusals = web.cloud().meets("answers 429 with Retry-After", &[limited]).to(&[Op::LbCreate]).await?;
+    let watched = Instant::now();
+    web.wants_a_balancer().await?;
+    refusals.hits(1).await?;
+    let calls = web.calls().of(&[Op::LbCreate]);
+    let paced = Attempts { calls: &calls, since: watched, seen: RefCell::default() };
+    paced.keeps(waited_as_told()).within(Duration::from_secs(RETRY_AFTER_S)).await?;
+    refusals.clear().await?;
+    let limit = cx.limits().service_after(2);
+    web.balancer().becomes(one_active()).within(limit).when("once it is let in again").await.map(drop)
 }
 
 /// What follows the creation of a load balancer fails twice: what belongs to it, or its frontends and backends where a

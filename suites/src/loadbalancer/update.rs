@@ -1,12 +1,12 @@
 //! Updates (contract SVC-UPD).
 
-use super::needs::{LB, LB_TO_NODES, LB_UDP};
+use super::needs::{LB, LB_TO_NODES, LB_UDP, RANGES};
 use harness::check::{Capability, CheckId, Facility, Stop, Verdict};
 use harness::cloud::{Inventory, LoadBalancer, Op};
 use harness::cx::matchers::{
     keeps_finalizer, lacks_finalizer, no_other_than, nothing_left, one_active, one_balancer, publishes,
 };
-use harness::cx::{Check, CheckCx, Service, Subject, load_balancer, some_calls};
+use harness::cx::{Check, CheckCx, Service, Subject, Targets, load_balancer, some_calls};
 use harness::probe::{Matcher, Seen, holds};
 use k8s_openapi::api::core::v1::ServiceSpec;
 use serde_json::{Value, json};
@@ -44,7 +44,7 @@ static EDITS: [Edit; 4] = [
     },
     Edit {
         name: "source-ranges",
-        needs: &[Capability::LoadBalancer, Capability::SourceRanges],
+        needs: RANGES,
         arrives: "the load balancer follows an edit of the source ranges",
         keeps: "an edit of the source ranges keeps the load balancer and its address",
         patch: || json!({"spec": {"loadBalancerSourceRanges": [RANGE]}}),
@@ -214,6 +214,9 @@ const fn other_node_port(old: i32, step: i32) -> i32 {
 }
 
 async fn follows_node_port(cx: &CheckCx) -> Verdict {
+    if cx.balancers_target() != Targets::NodePorts {
+        return Err(Stop::NotObservable("its load balancers send no traffic to node ports".to_owned()));
+    }
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
     web.rests().await?;
     let port = web.spec().await?.ports.unwrap_or_default().into_iter().next().unwrap_or_default();
@@ -253,8 +256,9 @@ async fn mends_on_an_annotation(cx: &CheckCx) -> Verdict {
     web.rests().await?;
     web.balancer().vanishes().await?;
     looks_again(cx, &web).await?;
-    let lb = web.balancer().becomes(one_active()).within(cx.limits().service_after(1)).await?;
-    web.becomes(publishes(&lb)).when("which is another one than before").await
+    let limit = cx.limits().service_after(1).max(cx.limits().load_balancer());
+    let lb = web.balancer().becomes(one_active()).within(limit).await?;
+    web.becomes(publishes(&lb)).within(limit).when("which is another one than before").await
 }
 
 async fn cleans_up_on_type_change(cx: &CheckCx, to: &str) -> Verdict {

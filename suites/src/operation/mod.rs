@@ -1,5 +1,6 @@
 //! The CCM as a program that somebody operates: it stays up and says how it is (contract OBS).
 
+mod declared;
 mod ended;
 mod flags;
 mod serving;
@@ -12,7 +13,7 @@ use harness::cx::{Check, CheckCx, Subject, Suite, none};
 pub const SUITE: Suite = Suite {
     name: "operation",
     proves: "the CCM stays up whatever it is given to do, and says how it is to whom it should",
-    tables: &[flags::CHECKS, serving::CHECKS, shown::CHECKS, ended::CHECKS, CHECKS],
+    tables: &[declared::CHECKS, flags::CHECKS, serving::CHECKS, shown::CHECKS, ended::CHECKS, CHECKS],
 };
 
 const CHECKS: &[Check] = &[Check::must(

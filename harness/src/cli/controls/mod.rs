@@ -2,7 +2,9 @@
 //! each mutant of the reference CCM must be noticed by the checks named for it, no check may fail on a stranger: a CCM
 //! that is right in an unusual way, and an adversary, a CCM that is hostile, fails what it breaks and harms nothing else.
 
+mod judged;
 mod list;
+mod results;
 mod work;
 
 use super::arguments::ControlOptions;
@@ -19,65 +21,22 @@ use crate::run::{
 };
 use crate::session::up::{Environment, Leave, Prepared};
 use crate::session::{RunDir, Session, settle};
+use judged::Judged;
+use results::Results;
 use serde_json::{Map, Value, json};
 use std::collections::VecDeque;
-use std::fmt;
 use std::process::ExitCode;
 use std::slice::from_ref;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::runtime::{Handle, Runtime};
 use tokio_util::sync::CancellationToken;
-use work::{Expected, Work};
+use work::Work;
 
 /// The profile whose image has the mutants compiled in.
 const MUTANTS: &str = "mutants";
 /// The variable that makes its CCM a stranger; unlike a flag it is in the manifests as shipped, too.
 const STRANGER_VARIABLE: &str = "REFERENCE_CCM_STRANGER";
-
-/// How many were as they should be, of those that were judged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Tally {
-    noticed: usize,
-    mutants: usize,
-    passed: usize,
-    strangers: usize,
-    endured: usize,
-    adversaries: usize,
-}
-
-impl Tally {
-    fn add(&mut self, other: Tally) {
-        self.noticed += other.noticed;
-        self.mutants += other.mutants;
-        self.passed += other.passed;
-        self.strangers += other.strangers;
-        self.endured += other.endured;
-        self.adversaries += other.adversaries;
-    }
-
-    fn count(&mut self, expected: &Expected, as_expected: bool) {
-        let (all, good) = match expected {
-            Expected::Failure => (&mut self.mutants, &mut self.noticed),
-            Expected::NoFailure => (&mut self.strangers, &mut self.passed),
-            Expected::Exactly(_) => (&mut self.adversaries, &mut self.endured),
-        };
-        *all += 1;
-        *good += usize::from(as_expected);
-    }
-
-    fn is_good(&self) -> bool {
-        self.noticed == self.mutants && self.passed == self.strangers && self.endured == self.adversaries
-    }
-}
-
-impl fmt::Display for Tally {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Tally { noticed, mutants, passed, strangers, endured, adversaries } = self;
-        write!(f, "{noticed} of {mutants} mutants noticed, {passed} of {strangers} strangers passed, ")?;
-        write!(f, "{endured} of {adversaries} adversaries endured")
-    }
-}
 
 pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> ExitCode {
     let (with_mutants, with_nothing) = match (
@@ -124,7 +83,7 @@ pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> Ex
         events: &events,
         cancel: &cancel,
     };
-    let outcomes: Vec<Result<Tally, String>> = std::thread::scope(|scope| {
+    let outcomes: Vec<Result<Vec<Judged>, String>> = std::thread::scope(|scope| {
         let running: Vec<_> = (1..)
             .take(beside)
             .map(|lane| {
@@ -134,21 +93,29 @@ pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> Ex
             .collect();
         running.into_iter().filter_map(|bench| bench.join().ok()).collect()
     });
-    let mut tally = Tally::default();
+    let mut judged = Vec::new();
     for outcome in outcomes {
         match outcome {
-            Ok(one) => tally.add(one),
+            Ok(some) => judged.extend(some),
             Err(why) => {
                 events.say(format!("error: {why}"));
                 return ExitCode::from(exit::ENVIRONMENT);
             }
         }
     }
-    events.say(format!("{tally} in {:.0} s", began.elapsed().as_secs_f64()));
+    let cluster = with_mutants.cluster.backend().to_string();
+    let results = Results::of(cluster, judged, began.elapsed());
+    match results.write(&with_mutants.output) {
+        Ok(file) => events.say(format!("{results}; {}", file.display())),
+        Err(why) => {
+            events.say(format!("{results}\nerror: {why}"));
+            return ExitCode::from(exit::ENVIRONMENT);
+        }
+    }
     if cancel.is_cancelled() {
         return ExitCode::from(INTERRUPTED);
     }
-    ExitCode::from(if tally.is_good() { exit::CONFORMANT } else { exit::NOT_CONFORMANT })
+    ExitCode::from(if results.are_good() { exit::CONFORMANT } else { exit::NOT_CONFORMANT })
 }
 
 /// Everything to be judged, what takes longest first: strangers, adversaries, no CCM at all, then each mutant.
@@ -217,7 +184,7 @@ struct Benches<'a> {
 
 impl Benches<'_> {
     /// Brings one environment up and judges in it as long as there is work.
-    fn judge(&self, lane: u32) -> Result<Tally, String> {
+    fn judge(&self, lane: u32) -> Result<Vec<Judged>, String> {
         let mut environment = Environment::new(self.prepared.clone(), lane);
         let outcome = self.judge_in(&mut environment);
         let leave = if self.plan.keep == Keep::Always { Leave::Everything } else { Leave::Nothing };
@@ -231,23 +198,26 @@ impl Benches<'_> {
         outcome
     }
 
-    fn judge_in(&self, environment: &mut Environment) -> Result<Tally, String> {
-        let mut tally = Tally::default();
+    fn judge_in(&self, environment: &mut Environment) -> Result<Vec<Judged>, String> {
+        let mut judged = Vec::new();
         if self.queue().is_empty() {
-            return Ok(tally);
+            return Ok(judged);
         }
         let up = environment.up(self.events, self.cancel);
         let first = self.handle.block_on(up).map_err(|error| chain(&error))?;
         while !self.cancel.is_cancelled() {
             let Some(work) = self.queue().pop_front() else { break };
-            let expected = work.expected.clone();
-            tally.count(&expected, self.judge_one(&first, work)?);
+            if work.checks.is_empty() {
+                judged.push(self.told(Judged::of(work.subject, &work.expected, &[], Duration::ZERO)));
+                continue;
+            }
+            judged.push(self.judge_one(&first, work)?);
         }
-        Ok(tally)
+        Ok(judged)
     }
 
-    /// Judges one CCM as a run of its own in the environment of `first`; whether that is as it should be.
-    fn judge_one(&self, first: &Session, work: Work) -> Result<bool, String> {
+    /// Judges one CCM as a run of its own in the environment of `first`.
+    fn judge_one(&self, first: &Session, work: Work) -> Result<Judged, String> {
         let Work { subject, plan, expected, checks, cloud, jobs } = work;
         let began = Instant::now();
         std::fs::create_dir_all(&plan.output).map_err(|e| format!("{}: {e}", plan.output.display()))?;
@@ -271,14 +241,19 @@ impl Benches<'_> {
         judge_subject(self.suites, from_ref(&session), "ccm-conformance controls", &mut quiet, self.handle)
             .map_err(|problems| problems.to_string())?;
         self.handle.block_on(session.forget_ccm()).map_err(|error| chain(&error))?;
+        // One that has deleted Nodes leaves none to the next.
+        self.handle.block_on(session.bring_nodes_back()).map_err(|error| chain(&error))?;
         self.handle.block_on(first.cloud().change_settings(&usual)).map_err(|error| chain(&error))?;
         let ledger = end_run(&events);
         write_reports(&output, &ledger, &Events::unrecorded(Vec::new()));
-        let judged = ledger.entries.iter().filter(|entry| checks.contains(&entry.id));
-        let objections = judged.filter_map(|entry| expected.objection(entry));
-        let objections: Vec<String> = objections.chain(expected.objection_to(began.elapsed())).collect();
-        self.events.say(expected.show(&subject, checks.len(), &objections, began.elapsed().as_secs_f64()));
-        Ok(objections.is_empty())
+        let entries: Vec<_> = ledger.entries.iter().filter(|entry| checks.contains(&entry.id)).collect();
+        Ok(self.told(Judged::of(subject, &expected, &entries, began.elapsed())))
+    }
+
+    /// Says what became of a subject.
+    fn told(&self, judged: Judged) -> Judged {
+        self.events.say(judged.to_string());
+        judged
     }
 
     fn queue(&self) -> MutexGuard<'_, VecDeque<Work>> {

@@ -1,0 +1,131 @@
+//! What became of one CCM that was judged.
+
+use super::work::Expected;
+use crate::ledger::{Entry, Outcome};
+use serde::Serialize;
+use std::fmt;
+use std::time::Duration;
+
+/// What became of a subject.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Became {
+    /// It is wrong, and every check that can show it failed.
+    Noticed,
+    /// It is wrong, and a check did not fail.
+    Missed,
+    /// It is wrong in a way that this cluster cannot show.
+    NotShown,
+    /// It is right, and no check failed.
+    Passed,
+    /// It is right, and a check failed.
+    FalseAlarm,
+    /// It is hostile, and failed what it broke and nothing else.
+    Endured,
+    /// It is hostile, and did harm.
+    Harmed,
+}
+
+/// A subject that was judged, as `controls.yaml` has it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Judged {
+    /// Mutant, stranger or adversary.
+    pub(super) subject: String,
+    /// What became of it.
+    pub(super) result: Became,
+    /// How many checks it was judged by.
+    pub(super) checks: usize,
+    /// What was not as expected.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) objections: Vec<String>,
+    /// For how long it was judged.
+    pub(super) seconds: f64,
+}
+
+impl Judged {
+    /// Of a subject, by the entries of the checks that it was to be judged by.
+    pub(super) fn of(subject: String, expected: &Expected, entries: &[&Entry], took: Duration) -> Judged {
+        let objections = entries.iter().filter_map(|entry| expected.objection(entry));
+        let objections: Vec<String> = objections.chain(expected.objection_to(took)).collect();
+        let shown = entries.iter().any(|entry| !matches!(entry.outcome, Outcome::Skip { .. }));
+        let result = match (expected, objections.is_empty()) {
+            (Expected::Failure, true) if !shown => Became::NotShown,
+            (Expected::Failure, true) => Became::Noticed,
+            (Expected::Failure, false) => Became::Missed,
+            (Expected::NoFailure, true) => Became::Passed,
+            (Expected::NoFailure, false) => Became::FalseAlarm,
+            (Expected::Exactly(_), true) => Became::Endured,
+            (Expected::Exactly(_), false) => Became::Harmed,
+        };
+        let seconds = (took.as_secs_f64() * 10.0).round() / 10.0;
+        Judged { subject, result, checks: entries.len(), objections, seconds }
+    }
+}
+
+impl fmt::Display for Judged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Judged { subject, checks, objections, seconds, .. } = self;
+        let (found, lines) = (objections.len(), objections.join("\n    "));
+        let passed = format!("{checks} of {checks} checks in {seconds:.1} s");
+        match self.result {
+            Became::Noticed => write!(f, "  noticed {subject:<10} by {passed}"),
+            Became::Missed => {
+                write!(f, "  MISSED  {subject:<10} {found} of {checks} checks: {}", objections.join("; "))
+            }
+            Became::NotShown => {
+                write!(f, "  no case {subject:<10} none of its checks can be shown on this cluster")
+            }
+            Became::Passed => write!(f, "  passed  {subject}: {passed}"),
+            Became::FalseAlarm => {
+                write!(
+                    f,
+                    "  FALSE ALARM about {subject}: {found} of {checks} checks in {seconds:.1} s\n    {lines}"
+                )
+            }
+            Became::Endured => write!(f, "  endured {subject}: {passed}"),
+            Became::Harmed => {
+                write!(
+                    f,
+                    "  HARMED  by {subject}: {found} objections to {checks} checks in {seconds:.1} s\n    {lines}"
+                )
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::{Level, Sharing};
+    use crate::ledger::SkipReason;
+
+    fn entry(outcome: Outcome) -> Entry {
+        Entry {
+            id: "SVC-01".to_owned(),
+            suite: "suite".to_owned(),
+            title: "t".to_owned(),
+            level: Level::Should,
+            sharing: Sharing::Shared,
+            outcome,
+            duration_ms: 0,
+            budget_used_percent: None,
+            evidence: None,
+            started: String::new(),
+            facts: Default::default(),
+        }
+    }
+
+    #[test]
+    fn a_mutant_is_noticed_by_failures_and_not_by_what_nobody_could_show() {
+        let fail = entry(Outcome::Fail { message: "promise: p".to_owned() });
+        let skip = entry(Outcome::Skip { reason: SkipReason::NotObservable, detail: "too old".to_owned() });
+        let pass = entry(Outcome::Pass);
+        let of = |entries: &[&Entry]| {
+            Judged::of("M".to_owned(), &Expected::Failure, entries, Duration::from_secs(1)).result
+        };
+        assert_eq!(of(&[&fail, &skip]), Became::Noticed);
+        assert_eq!(of(&[&skip]), Became::NotShown);
+        assert_eq!(of(&[]), Became::NotShown);
+        assert_eq!(of(&[&fail, &pass]), Became::Missed);
+    }
+}

@@ -1,0 +1,49 @@
+//! Taints on the cluster's own Nodes, which go when the check ends.
+
+use super::cold::in_words;
+use super::made::Undo;
+use super::nodes::taint;
+use super::{CheckCx, Cold, Subject};
+use crate::check::{Stop, Verdict};
+use crate::k8s::{T_CONTROL_PLANE, T_TO_BE_DELETED, has_taint};
+use crate::probe::Reach;
+use kube::ResourceExt;
+
+impl CheckCx {
+    /// Keeps ordinary Pods off the Nodes, as kubeadm does with control planes of clusters that have workers: a CCM that
+    /// does not tolerate that has no place to run where there are none.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub async fn dedicated_control_plane(&self, cold: &Cold) -> Verdict {
+        for name in &cold.nodes {
+            self.taints_own_node(name, T_CONTROL_PLANE, "").await?;
+        }
+        Ok(())
+    }
+
+    /// Gives every Node the autoscaler's taint, so that no load balancer may use any. Every load balancer loses its Nodes,
+    /// so a check that wants it has to run alone.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub async fn condemn_all_nodes(&self) -> Verdict {
+        for node in self.all_nodes()? {
+            self.taints_own_node(&node.name_any(), T_TO_BE_DELETED, "1").await?;
+        }
+        Ok(())
+    }
+
+    async fn taints_own_node(&self, name: &str, key: &'static str, value: &str) -> Result<(), Stop> {
+        let node = self.real_node(name);
+        if node.read(Reach::Origin).await?.is_some_and(|present| has_taint(&present, key)) {
+            return Ok(());
+        }
+        self.on_end(Undo::Taint { node: name.to_owned(), key });
+        node.adds_taint(taint(key, value, "NoSchedule")).await
+    }
+
+    pub(super) async fn undo_taint(&self, node: &str, key: &str) -> Result<(), String> {
+        self.real_node(node).removes_taint(key).await.map_err(in_words)
+    }
+}

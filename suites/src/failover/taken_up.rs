@@ -1,0 +1,173 @@
+//! What a new leader takes up: Services that changed while nobody led, and work that the old one had begun (contract
+//! SVC-ELIG-06, SVC-DEL-05, SVC-UPD-07, HA-08).
+
+use super::needs::{KILL, LB_ELECTION};
+use harness::check::{Facility, Stop, Verdict};
+use harness::cloud::Op;
+use harness::cx::matchers::{
+    at_least_one, lacks_finalizer, nothing_left, one_active, one_balancer, publishes,
+};
+use harness::cx::{Check, CheckCx, Service, Subject, load_balancer, taken_over};
+use harness::probe::gone;
+use serde_json::json;
+use std::time::Duration;
+
+const START: &str = "k8s.io/cloud-provider service/controller.go add handler, needsCleanup: all Services are looked at at the start";
+const IDEMPOTENT: &str =
+    "k8s.io/cloud-provider cloud.go: EnsureLoadBalancer and EnsureLoadBalancerDeleted are idempotent";
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::must(
+        "SVC-ELIG-06",
+        "a Service that came while nobody led is provisioned by the next leader",
+        START,
+        |cx| Box::pin(provisions_what_came_meanwhile(cx)),
+    )
+    .needs(LB_ELECTION)
+    .with(KILL)
+    .at_the_crash()
+    .takes(10),
+    Check::must(
+        "SVC-DEL-05",
+        "a Service that was deleted while nobody led is cleaned up by the next leader",
+        START,
+        |cx| Box::pin(cleans_up_what_went_meanwhile(cx)),
+    )
+    .needs(LB_ELECTION)
+    .with(KILL)
+    .at_the_crash()
+    .takes(10),
+    Check::must(
+        "SVC-UPD-07",
+        "a Service whose type was edited while nobody led loses its load balancer by the next leader",
+        START,
+        |cx| Box::pin(follows_a_type_that_was_edited_meanwhile(cx)),
+    )
+    .needs(LB_ELECTION)
+    .with(KILL)
+    .at_the_crash()
+    .takes(10),
+    Check::must(
+        "HA-08.create",
+        "a creation that its leader did not live to see answered ends in one load balancer",
+        IDEMPOTENT,
+        |cx| Box::pin(finds_what_was_never_answered(cx)),
+    )
+    .needs(LB_ELECTION)
+    .with(&[Facility::ProcessControl, Facility::Faults])
+    .at_the_crash()
+    .takes(10),
+    Check::must(
+        "HA-08.half-made",
+        "a load balancer whose leader died before what belongs to it was made is completed, not made again",
+        IDEMPOTENT,
+        |cx| Box::pin(completes_what_was_half_made(cx)),
+    )
+    .needs(LB_ELECTION)
+    .with(&[Facility::ProcessControl, Facility::Barriers])
+    .at_the_crash()
+    .takes(10),
+    Check::must(
+        "HA-08.delete",
+        "a deletion that its leader had begun and could not end is finished by the next one",
+        IDEMPOTENT,
+        |cx| Box::pin(finishes_a_begun_deletion(cx)),
+    )
+    .needs(LB_ELECTION)
+    .with(&[Facility::ProcessControl, Facility::Faults])
+    .at_the_crash()
+    .takes(10),
+];
+
+/// The leader dies; what is done next is done while nobody leads, unless the Lease has changed hands already.
+async fn nobody_leads(cx: &CheckCx) -> Result<i32, Stop> {
+    Ok(cx.leader_crash().await?.transitions)
+}
+
+/// Another replica leads.
+async fn somebody_leads(cx: &CheckCx, before: i32) -> Verdict {
+    cx.lease().becomes(taken_over(before)).within(cx.limits().failover()).await.map(drop)
+}
+
+/// How long a new leader has to look at every Service and to do what is due.
+fn limit(cx: &CheckCx) -> Duration {
+    cx.limits().service_after(1) + cx.limits().load_balancer_work()
+}
+
+async fn provisions_what_came_meanwhile(cx: &CheckCx) -> Verdict {
+    // Its namespace takes a moment.
+    cx.service(load_balancer("before").port(80).not_yet()).await?;
+    let before = nobody_leads(cx).await?;
+    let web = cx.service(load_balancer("web").port(80)).await?;
+    somebody_leads(cx, before).await?;
+    let lb = web.balancer().becomes(one_active()).within(limit(cx)).when("by the new leader").await?;
+    web.becomes(publishes(&lb)).within(limit(cx)).when("by the new leader").await
+}
+
+async fn cleans_up_what_went_meanwhile(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
+    let before = nobody_leads(cx).await?;
+    web.delete().await?;
+    somebody_leads(cx, before).await?;
+    goes(cx, &web).await
+}
+
+async fn goes(cx: &CheckCx, web: &Service<'_>) -> Verdict {
+    web.balancer().becomes(nothing_left()).within(limit(cx)).when("by the new leader").await?;
+    web.becomes(gone()).within(limit(cx)).when("by the new leader").await
+}
+
+async fn follows_a_type_that_was_edited_meanwhile(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
+    let before = nobody_leads(cx).await?;
+    web.patch(&json!({"spec": {"type": "ClusterIP"}})).await?;
+    somebody_leads(cx, before).await?;
+    web.balancer().becomes(nothing_left()).within(limit(cx)).when("by the new leader").await?;
+    web.becomes(lacks_finalizer()).within(limit(cx)).when("by the new leader").await
+}
+
+/// The leader dies between the creation and its answer.
+async fn finds_what_was_never_answered(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
+    cx.crash_is_near().await?;
+    web.cloud().loses_the_answer().to(&[Op::LbCreate]).times(1).await?;
+    web.wants_a_balancer().await?;
+    web.balancer().becomes(at_least_one()).await?;
+    let before = nobody_leads(cx).await?;
+    ends_as_one(cx, &web, before).await
+}
+
+/// The leader dies with the load balancer made, and the making of what belongs to it held. A provider may need nothing
+/// beside the load balancer; then that just has to survive.
+async fn completes_what_was_half_made(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
+    cx.crash_is_near().await?;
+    let held = web.cloud().holds(&[Op::AuxCreate]).await?;
+    web.wants_a_balancer().await?;
+    web.balancer().becomes(at_least_one()).await?;
+    let before = nobody_leads(cx).await?;
+    held.release().await?;
+    ends_as_one(cx, &web, before).await
+}
+
+/// The new leader publishes one load balancer, and there is no other.
+async fn ends_as_one(cx: &CheckCx, web: &Service<'_>, before: i32) -> Verdict {
+    somebody_leads(cx, before).await?;
+    let lb = web.balancer().becomes(one_active()).within(limit(cx)).when("by the new leader").await?;
+    web.becomes(publishes(&lb)).within(limit(cx)).when("by the new leader").await?;
+    let only = one_balancer("is the only one", |_| true).expecting("exactly one load balancer");
+    web.balancer().keeps(only).within(Duration::from_secs(3)).await
+}
+
+/// What belongs to the load balancer may be gone, it itself is not, and its leader is dead.
+async fn finishes_a_begun_deletion(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
+    cx.crash_is_near().await?;
+    let refusals = web.cloud().answers(503).to(&[Op::LbDelete]).await?;
+    web.delete().await?;
+    refusals.hits(1).await?;
+    let before = nobody_leads(cx).await?;
+    refusals.clear().await?;
+    somebody_leads(cx, before).await?;
+    goes(cx, &web).await
+}

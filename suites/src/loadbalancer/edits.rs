@@ -1,0 +1,173 @@
+//! Edits of a Service that are more than a value: its type, many at once, and parts that go (contract SVC-UPD).
+
+use super::needs::{LB, RANGES};
+use harness::check::Verdict;
+use harness::cloud::{Inventory, LoadBalancer};
+use harness::cx::matchers::{lacks_finalizer, no_other_than, nothing_left, one_balancer};
+use harness::cx::{Check, CheckCx, Subject, load_balancer};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+const NEEDS_UPDATE: &str = "k8s.io/cloud-provider service/controller.go needsUpdate";
+const SAME: &str = "kubernetes test/e2e/network/loadbalancer.go";
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::must(
+        "SVC-UPD-04.cluster-ip",
+        "a Service of type ClusterIP that becomes one of type LoadBalancer is provisioned",
+        SAME,
+        |cx| Box::pin(provisions_after_an_edit_of_the_type(cx, "ClusterIP")),
+    )
+    .needs(LB),
+    Check::must(
+        "SVC-UPD-04.node-port",
+        "a Service of type NodePort that becomes one of type LoadBalancer is provisioned and keeps its node ports",
+        SAME,
+        |cx| Box::pin(provisions_after_an_edit_of_the_type(cx, "NodePort")),
+    )
+    .needs(LB),
+    Check::must(
+        "SVC-UPD-06",
+        "a Service that was of another type for a while gets finalizer and load balancer again",
+        NEEDS_UPDATE,
+        |cx| Box::pin(comes_back(cx)),
+    )
+    .needs(LB),
+    Check::must(
+        "SVC-UPD-08",
+        "after many edits in a row the load balancer is as the last one says",
+        "k8s.io/cloud-provider service/controller.go: a queue of keys",
+        |cx| Box::pin(ends_with_the_last_edit(cx)),
+    )
+    .needs(LB),
+    Check::must("SVC-UPD-09.port", "a port that is removed leaves the load balancer, which stays", PROVIDER, |cx| {
+        Box::pin(removes_a_port(cx))
+    })
+    .needs(LB),
+    Check::must(
+        "SVC-UPD-09.source-range",
+        "a source range that is removed is let in no longer",
+        PROVIDER,
+        |cx| Box::pin(removes_a_range(cx)),
+    )
+    .needs(RANGES),
+];
+
+const PROVIDER: &str =
+    "k8s.io/cloud-provider cloud.go EnsureLoadBalancer: what is there is replaced, not added to";
+
+async fn provisions_after_an_edit_of_the_type(cx: &CheckCx, before: &str) -> Verdict {
+    let plan = load_balancer("web").port(80).with(|spec| spec.type_ = Some(before.to_owned()));
+    let web = cx.service(plan).await?;
+    let node_port = |spec: k8s_openapi::api::core::v1::ServiceSpec| {
+        spec.ports.unwrap_or_default().first().and_then(|port| port.node_port)
+    };
+    let had = node_port(web.spec().await?);
+    web.wants_a_balancer().await?;
+    let web = web.provisioned().await?;
+    let has = node_port(web.spec().await?);
+    if had.is_some() && has != had {
+        let promise = "it keeps its node port";
+        return Err(web.breaks(promise, &format!("node port {had:?}"), &format!("{has:?}")));
+    }
+    Ok(())
+}
+
+async fn comes_back(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
+    web.patch(&json!({"spec": {"type": "ClusterIP"}})).await?;
+    let limit = cx.limits().load_balancer();
+    web.balancer().becomes(nothing_left()).within(limit).when("of type ClusterIP").await?;
+    web.becomes(lacks_finalizer()).within(limit).await?;
+    web.wants_a_balancer().await?;
+    web.provisioned().await?;
+    Ok(())
+}
+
+/// How many edits come one after the other.
+const EDITS: u16 = 20;
+
+async fn ends_with_the_last_edit(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
+    let port = |edit: u16| 8_000 + edit;
+    for edit in 1..=EDITS {
+        web.patch(&json!({"spec": {"ports": [{"name": "web", "port": port(edit), "protocol": "TCP"}]}}))
+            .await?;
+    }
+    let last = port(EDITS);
+    let arrived = |claim: &'static str| {
+        one_balancer(claim, move |lb| matches!(lb.frontends.as_slice(), [f] if f.port == last))
+            .expecting(format!("one frontend, on port {last}"))
+    };
+    let balancer = web.balancer();
+    balancer.becomes(arrived("is as the last edit says")).within(cx.limits().service_after(1)).await?;
+    balancer.keeps(arrived("stays as the last edit says")).await
+}
+
+fn ports_of(lb: &LoadBalancer) -> BTreeSet<u16> {
+    lb.frontends.iter().map(|f| f.port).collect()
+}
+
+async fn removes_a_port(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80).port(443)).await?;
+    let before = web.gets_published().await?;
+    web.rests().await?;
+    let kept: Vec<Value> = web
+        .spec()
+        .await?
+        .ports
+        .unwrap_or_default()
+        .into_iter()
+        .filter(|port| port.port == 443)
+        .map(|port| json!({"name": port.name, "port": 443, "protocol": "TCP", "nodePort": port.node_port}))
+        .collect();
+    web.patch(&json!({"spec": {"ports": kept}})).await?;
+    let only = no_other_than(
+        &before,
+        "has the port that is left and no other",
+        |held| matches!(held.load_balancers.as_slice(), [lb] if ports_of(lb) == BTreeSet::from([443])),
+    );
+    web.balancer().becomes(only).await
+}
+
+/// Whether a range is let in by what the cloud holds.
+fn admits(held: &Inventory, range: &str) -> bool {
+    let on_balancers = held.load_balancers.iter().any(|lb| lb.source_ranges.iter().any(|one| one == range));
+    let names =
+        |spec: &Value| spec["source_ranges"].as_array().is_some_and(|all| all.iter().any(|one| one == range));
+    on_balancers || held.auxiliaries.iter().any(|aux| names(&aux.spec))
+}
+
+const STAYS: &str = "192.0.2.0/24";
+const GOES: &str = "198.51.100.0/24";
+
+async fn removes_a_range(cx: &CheckCx) -> Verdict {
+    let both = || Some(vec![STAYS.to_owned(), GOES.to_owned()]);
+    let web =
+        cx.service(load_balancer("web").port(80).with(|s| s.load_balancer_source_ranges = both())).await?;
+    let before = web.gets_published().await?;
+    let of_both =
+        no_other_than(&before, "lets both ranges in", |held| admits(held, STAYS) && admits(held, GOES));
+    web.balancer().becomes(of_both).await?;
+    web.rests().await?;
+    web.patch(&json!({"spec": {"loadBalancerSourceRanges": [STAYS]}})).await?;
+    let of_one = no_other_than(&before, "lets in the range that is left and no other", |held| {
+        admits(held, STAYS) && !admits(held, GOES)
+    });
+    web.balancer().becomes(of_one).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_is_let_in_by_the_balancer_or_its_firewall() {
+        let lb = json!({"id": "a", "name": "a", "frontends": [], "backends": [], "addresses": [],
+                        "state": "active", "source_ranges": [STAYS]});
+        let firewall = json!({"id": "f", "kind": "firewall", "name": "f", "spec": {"source_ranges": [GOES]}});
+        let all = json!({"instances": [], "load_balancers": [lb], "auxiliaries": [firewall], "routes": []});
+        let held: Inventory = serde_json::from_value(all).expect("an inventory");
+        assert!(admits(&held, STAYS) && admits(&held, GOES) && !admits(&held, "0.0.0.0/0"));
+    }
+}

@@ -1,0 +1,229 @@
+//! When nothing happens that concerns a load balancer, nobody writes to it (contract SVC-UPD-03, SVC-NODES-07, -10,
+//! SCALE-03).
+
+use super::needs::{LB, NODES_BEHIND_LB};
+use super::nodes::{eligible, has_backend};
+use harness::check::{Before, SubjectName, Verdict};
+use harness::cloud::Entry;
+use harness::cx::{Calls, Check, CheckCx, Node, Service, Subject, load_balancer, no_calls, taint};
+use harness::k8s::{L_EXCL, T_TO_BE_DELETED, T_UNINIT, addresses, has_taint, provider_id};
+use harness::probe::{Reach, ReadError, pause};
+use k8s_openapi::api::core::v1 as core;
+use kube::ResourceExt;
+use serde_json::json;
+use std::cell::RefCell;
+use std::time::Duration;
+use tokio::time::Instant;
+
+const NEEDS_UPDATE: &str = "k8s.io/cloud-provider service/controller.go needsUpdate";
+const SHOULD_SYNC: &str = "k8s.io/cloud-provider service/controller.go shouldSyncUpdatedNode";
+const STABLE: &str = "the stable node set";
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::must(
+        "SVC-UPD-03",
+        "edits of a Service's labels and selector change nothing in the cloud",
+        NEEDS_UPDATE,
+        |cx| Box::pin(ignores_what_says_nothing(cx)),
+    )
+    .should()
+    .needs(LB)
+    .takes(46),
+    Check::must(
+        "SVC-NODES-07.alone",
+        "the autoscaler's taint on a Node alone causes no write to load balancers",
+        SHOULD_SYNC,
+        |cx| Box::pin(leaves_condemned_nodes_for_later(cx)),
+    )
+    .needs(NODES_BEHIND_LB)
+    .since(27, STABLE, Before::NotJudged)
+    .takes(46),
+    Check::must(
+        "SVC-NODES-10",
+        "changes of a Node that say nothing about load balancers cause no write to any",
+        SHOULD_SYNC,
+        |cx| Box::pin(ignores_the_noise_of_nodes(cx)),
+    )
+    .should()
+    .needs(NODES_BEHIND_LB)
+    .since(27, STABLE, Before::NotJudged)
+    .takes(46),
+    Check::must(
+        "SCALE-03",
+        "nobody writes to a load balancer that is as it should be",
+        "k8s.io/cloud-provider service/controller.go: no periodic sync",
+        |cx| Box::pin(rests_when_all_is_done(cx)),
+    )
+    .needs(LB)
+    .takes(46),
+];
+
+/// For how long after a change of the Nodes that load balancers may use a write may still come from it.
+const LATE: Duration = Duration::from_secs(15);
+
+/// Calls that change what the cloud holds for a Service and that no change of Nodes explains: those of other checks come and
+/// go, and each may be a reason to write to every load balancer.
+struct Unexplained<'a> {
+    writes: Calls<'a>,
+    /// How many writes were looked at, and those of them that nothing explains.
+    seen: RefCell<(usize, Vec<Entry>)>,
+}
+
+impl<'a> Unexplained<'a> {
+    /// Of a Service, from now on.
+    fn of(web: &Service<'a>) -> Result<Unexplained<'a>, ReadError> {
+        let mark = web.cx().cloud().mark()?;
+        Ok(Unexplained { writes: web.calls().writes().since(mark), seen: RefCell::default() })
+    }
+}
+
+/// What of a Node decides whether load balancers may use it, and how they reach it (k8s.io/cloud-provider
+/// service/controller.go, predicates); without the autoscaler's taint, which alone is no reason to look.
+fn reasons(node: &core::Node) -> impl PartialEq + use<> {
+    let excluded = node.labels().get(L_EXCL).cloned();
+    let going = node.metadata.deletion_timestamp.is_some();
+    (has_taint(node, T_UNINIT), excluded, provider_id(node), addresses(node), going)
+}
+
+impl Subject for Unexplained<'_> {
+    type Seen = Vec<Entry>;
+
+    fn cx(&self) -> &CheckCx {
+        self.writes.cx()
+    }
+
+    fn name(&self) -> SubjectName {
+        self.writes.name()
+    }
+
+    async fn read(&self, reach: Reach) -> Result<Vec<Entry>, ReadError> {
+        let writes = self.writes.read(reach).await?;
+        let now = Instant::now();
+        let since = now.checked_sub(LATE).unwrap_or(now);
+        let explained = self.cx().node_changes_since(since, reasons)? > 0;
+        let mut seen = self.seen.borrow_mut();
+        let fresh: Vec<Entry> = writes.iter().skip(seen.0).cloned().collect();
+        seen.0 = writes.len();
+        if !explained {
+            seen.1.extend(fresh);
+        }
+        Ok(seen.1.clone())
+    }
+
+    fn concerns(&self, call: &Entry) -> bool {
+        self.writes.concerns(call)
+    }
+}
+
+/// Nothing is written while `noise` is made, nor after it until the window is over.
+async fn nothing_is_written(
+    web: &Service<'_>,
+    noise: impl Future<Output = Verdict>,
+    when: &'static str,
+) -> Verdict {
+    let unexplained = Unexplained::of(web)?;
+    let quiet = unexplained.keeps(no_calls()).within(web.cx().limits().quiet_services()).when(when);
+    futures::future::try_join(noise, quiet.into_future()).await.map(drop)
+}
+
+async fn ignores_what_says_nothing(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
+    web.rests().await?;
+    let edits = async {
+        for round in 1..=3 {
+            let value = round.to_string();
+            web.patch(&json!({"metadata": {"labels": {"example.com/edited": value}}})).await?;
+            web.patch(&json!({"spec": {"selector": {"app": format!("web-{value}")}}})).await?;
+        }
+        web.patch(&json!({"spec": {"publishNotReadyAddresses": true}})).await
+    };
+    nothing_is_written(&web, edits, "that changes its load balancer after edits that say nothing about it")
+        .await
+}
+
+/// A load balancer with a Node of this check's own behind it, and the CCM done with both.
+async fn with_a_backend<'a>(
+    cx: &'a CheckCx,
+    suffix: &str,
+) -> Result<(Service<'a>, Node<'a>), harness::check::Stop> {
+    let (machine, node) = eligible(cx, suffix).await?;
+    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
+    web.balancer().becomes(has_backend(&machine)).await?;
+    web.rests().await?;
+    // What its own coming may still explain is over.
+    let settled = Unexplained::of(&web)?;
+    pause(LATE).await;
+    settled.read(Reach::Origin).await?;
+    Ok((web, node))
+}
+
+async fn leaves_condemned_nodes_for_later(cx: &CheckCx) -> Verdict {
+    let (web, node) = with_a_backend(cx, "condemned").await?;
+    let condemn = node.adds_taint(taint(T_TO_BE_DELETED, "1", "NoSchedule"));
+    nothing_is_written(
+        &web,
+        condemn,
+        "that changes its load balancer while a Node has the autoscaler's taint",
+    )
+    .await
+}
+
+async fn ignores_the_noise_of_nodes(cx: &CheckCx) -> Verdict {
+    let (web, node) = with_a_backend(cx, "noisy").await?;
+    let noise = async {
+        for round in 1..=3 {
+            let value = round.to_string();
+            node.label("example.com/edited", Some(&value)).await?;
+            node.patch(&json!({"metadata": {"annotations": {"example.com/edited": value}}})).await?;
+            node.adds_taint(taint(&format!("example.com/round-{value}"), "", "PreferNoSchedule")).await?;
+            node.patch(&json!({"spec": {"unschedulable": round % 2 == 1}})).await?;
+        }
+        Ok(())
+    };
+    nothing_is_written(
+        &web,
+        noise,
+        "that changes its load balancer after changes of a Node that say nothing about it",
+    )
+    .await
+}
+
+async fn rests_when_all_is_done(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80).port(443)).await?.provisioned().await?;
+    web.rests().await?;
+    nothing_is_written(&web, async { Ok(()) }, "that changes a load balancer which is as it should be").await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    fn node(change: impl FnOnce(&mut Value)) -> core::Node {
+        let mut value =
+            json!({"metadata": {"name": "n", "labels": {}}, "spec": {"taints": []}, "status": {}});
+        change(&mut value);
+        serde_json::from_value(value).expect("a Node")
+    }
+
+    #[test]
+    fn what_load_balancers_look_at_explains_a_write_and_noise_does_not() {
+        let plain = || reasons(&node(|_| ()));
+        let taint = |key: &str| json!([{"key": key, "effect": "NoSchedule"}]);
+        for changed in [
+            node(|n| n["spec"]["providerID"] = json!("p://1")),
+            node(|n| n["metadata"]["labels"][L_EXCL] = json!("")),
+            node(|n| n["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z")),
+            node(|n| n["spec"]["taints"] = taint(T_UNINIT)),
+        ] {
+            assert!(reasons(&changed) != plain(), "{changed:?}");
+        }
+        for noise in [
+            node(|n| n["spec"]["taints"] = taint(T_TO_BE_DELETED)),
+            node(|n| n["spec"]["unschedulable"] = json!(true)),
+            node(|n| n["metadata"]["labels"]["a"] = json!("b")),
+        ] {
+            assert!(reasons(&noise) == plain(), "{noise:?}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Services that go while something is in the way: the cloud cannot be asked, a creation is under way, the namespace goes
+//! with them (contract SVC-DEL, SVC-ERR-09).
+
+use super::needs::LB;
+use harness::check::{Facility, Verdict};
+use harness::cloud::Op;
+use harness::cx::matchers::{at_least_one, keeps_finalizer, nothing_left};
+use harness::cx::{Check, CheckCx, Service, Subject, load_balancer};
+use harness::probe::{Matcher, Seen, gone, matcher};
+use k8s_openapi::api::core::v1 as core;
+use std::sync::Arc;
+use std::time::Duration;
+
+const SYNC: &str = "k8s.io/cloud-provider service/controller.go syncLoadBalancerIfNeeded";
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::must(
+        "SVC-DEL-04",
+        "while nobody can tell whether a load balancer exists, neither it nor the finalizer goes",
+        SYNC,
+        |cx| Box::pin(deletes_nothing_unseen(cx)),
+    )
+    .needs(LB)
+    .with(&[Facility::Faults])
+    // Lists name no Service: whoever asks is not answered.
+    .alone()
+    .takes(8),
+    Check::must(
+        "SVC-DEL-06",
+        "a Service that is deleted while its load balancer is being made leaves nothing",
+        "k8s.io/cloud-provider cloud.go EnsureLoadBalancerDeleted",
+        |cx| Box::pin(leaves_nothing_half_made(cx)),
+    )
+    .needs(LB)
+    .with(&[Facility::Barriers]),
+    Check::must(
+        "SVC-DEL-08",
+        "a namespace with three Services goes, and their load balancers with it",
+        SYNC,
+        |cx| Box::pin(goes_with_the_namespace(cx)),
+    )
+    .needs(LB),
+    Check::must(
+        "SVC-ERR-09",
+        "a Service that vanishes while its load balancer is being made disturbs no other",
+        SYNC,
+        |cx| Box::pin(survives_a_vanished_service(cx)),
+    )
+    .needs(LB)
+    .with(&[Facility::Barriers]),
+];
+
+/// For how long nobody can tell: longer than the controller's first back-off.
+const UNKNOWN: Duration = Duration::from_secs(7);
+
+/// Somebody has asked and was not answered, or the Service went without a question.
+fn asked_or_gone() -> Matcher<(u64, Option<Arc<core::Service>>), bool> {
+    matcher("is asked about, or needs no question", |(asked, service): &(u64, Option<Arc<core::Service>>)| {
+        match (asked, service) {
+            (_, None) => Seen::Yes(false),
+            (1.., Some(_)) => Seen::Yes(true),
+            (0, Some(_)) => Seen::NotYet(String::new()),
+        }
+    })
+    .expecting("a call to the cloud about it, or its end")
+}
+
+async fn deletes_nothing_unseen(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
+    web.rests().await?;
+    let blind = cx.cloud().anything().answers(503).to(&[Op::LbGet, Op::LbList]).await?;
+    web.delete().await?;
+    if (&blind, &web).becomes(asked_or_gone()).await? {
+        web.keeps(keeps_finalizer()).within(UNKNOWN).when("while nobody can tell what the cloud has").await?;
+        web.balancer().is(at_least_one()).await?;
+    } else {
+        // It knew without asking; whether it was right shows below.
+        cx.record("asked", "nothing");
+    }
+    blind.clear().await?;
+    goes(&web, cx.limits().services_after(UNKNOWN)).await
+}
+
+async fn goes(web: &Service<'_>, limit: Duration) -> Verdict {
+    let limit = limit + web.cx().limits().load_balancer_work();
+    web.balancer().becomes(nothing_left()).within(limit).await?;
+    web.becomes(gone()).within(limit).await
+}
+
+async fn leaves_nothing_half_made(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
+    let creation = web.cloud().holds(&[Op::LbCreate]).await?;
+    web.wants_a_balancer().await?;
+    creation.is_reached().await?;
+    web.delete().await?;
+    web.keeps(keeps_finalizer()).when("while its load balancer is being made").await?;
+    creation.release().await?;
+    goes(&web, cx.limits().service_after(2)).await?;
+    web.balancer().keeps(nothing_left()).when("after its Service has gone").await
+}
+
+async fn goes_with_the_namespace(cx: &CheckCx) -> Verdict {
+    let mut all = Vec::new();
+    for name in ["one", "two", "three"] {
+        all.push(cx.service(load_balancer(name).port(80)).await?);
+    }
+    for web in &all {
+        web.gets_published().await?;
+    }
+    cx.delete_namespace().await?;
+    let services = u32::try_from(all.len()).unwrap_or(u32::MAX);
+    let limit = services * (cx.limits().watch() + cx.limits().load_balancer_work());
+    for web in &all {
+        goes(web, limit).await?;
+    }
+    cx.own_namespace().becomes(gone()).within(limit).when("with all that was in it").await
+}
+
+async fn survives_a_vanished_service(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
+    let creation = web.cloud().holds(&[Op::LbCreate]).await?;
+    web.wants_a_balancer().await?;
+    creation.is_reached().await?;
+    // Somebody takes the finalizer off: then nobody has to clean up (contract SVC-DEL-11), and this check does.
+    web.vanishes().await?;
+    web.becomes(gone()).await?;
+    creation.release().await?;
+    // What the CCM wants to write about it finds nobody.
+    web.balancer().becomes(at_least_one()).await?;
+    web.rests().await?;
+    let after = cx.service(load_balancer("after").port(80)).await?;
+    let served = after.gets_published().await.map(drop);
+    web.balancer().vanishes().await?;
+    served
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_needs_no_question_is_not_waited_for() {
+        let there = || Some(Arc::new(core::Service::default()));
+        assert_eq!(asked_or_gone().matches(&(0, there())), Seen::NotYet(String::new()));
+        assert_eq!(asked_or_gone().matches(&(2, there())), Seen::Yes(true));
+        assert_eq!(asked_or_gone().matches(&(0, None)), Seen::Yes(false));
+    }
+}

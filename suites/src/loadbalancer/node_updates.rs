@@ -1,0 +1,158 @@
+//! How load balancers follow their Nodes when something is in the way: a failing update, a Node that the cloud does not
+//! know, no Node at all (contract SVC-NODES, SVC-CREATE-15).
+
+use super::needs::{LB_TO_NODES, NODES_BEHIND_LB};
+use super::nodes::{eligible, has_backend, lacks_backend};
+use harness::check::{Before, Facility, Verdict};
+use harness::cloud::Op;
+use harness::cx::matchers::{initialised, one_active, publishes};
+use harness::cx::{Check, CheckCx, Subject, load_balancer, machine, met_by, taint};
+use harness::k8s::{L_EXCL, T_TO_BE_DELETED};
+use serde_json::json;
+
+const UPDATES: &str = "k8s.io/cloud-provider service/controller.go nodeSyncService, updateLoadBalancerHosts";
+const RESYNC: &str = "a providerID that appears re-syncs load balancers";
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::must(
+        "SVC-NODES-07.next-sync",
+        "a Node with the autoscaler's taint is left out at the next sync of a load balancer",
+        "k8s.io/cloud-provider service/controller.go stableNodeSetPredicates",
+        |cx| Box::pin(leaves_condemned_nodes_out(cx)),
+    )
+    .needs(NODES_BEHIND_LB),
+    Check::must(
+        "SVC-NODES-08",
+        "a Node whose providerID appears late becomes a backend",
+        "k8s.io/cloud-provider service/controller.go shouldSyncUpdatedNode",
+        |cx| Box::pin(follows_a_late_provider_id(cx)),
+    )
+    .needs(NODES_BEHIND_LB)
+    .since(28, RESYNC, Before::NotJudged)
+    // Any other Node that came would be a reason to look.
+    .alone(),
+    Check::must(
+        "SVC-NODES-09",
+        "a Node that the cloud does not know keeps no other from becoming a backend",
+        "k8s.io/cloud-provider cloud.go UpdateLoadBalancer",
+        |cx| Box::pin(follows_beside_an_unknown_node(cx)),
+    )
+    .needs(NODES_BEHIND_LB)
+    .since(28, RESYNC, Before::NotJudged)
+    // A CCM that stumbles over it stumbles in every other check.
+    .alone(),
+    Check::must(
+        "SVC-NODES-11",
+        "an update of backends that fails is repeated until they are right",
+        UPDATES,
+        |cx| Box::pin(repeats_a_failed_update(cx)),
+    )
+    .needs(NODES_BEHIND_LB)
+    .since(28, RESYNC, Before::NotJudged)
+    .with(&[Facility::Faults])
+    .takes(6),
+    Check::must(
+        "SVC-NODES-13",
+        "a Service whose load balancer cannot be updated keeps no other from following the Nodes",
+        UPDATES,
+        |cx| Box::pin(one_failure_stops_no_other(cx)),
+    )
+    .needs(NODES_BEHIND_LB)
+    .since(28, RESYNC, Before::NotJudged)
+    .with(&[Facility::Faults]),
+    Check::must(
+        "SVC-NODES-15",
+        "a control-plane Node with the exclusion label is no backend",
+        "k8s.io/cloud-provider service/controller.go nodeIncludedPredicate; kubeadm",
+        |cx| Box::pin(leaves_control_planes_out(cx)),
+    )
+    .needs(NODES_BEHIND_LB),
+    Check::must(
+        "SVC-CREATE-15",
+        "a load balancer is made though there is no Node that it may use",
+        "k8s.io/cloud-provider service/controller.go ensureLoadBalancer",
+        |cx| Box::pin(provisions_without_nodes(cx)),
+    )
+    .needs(LB_TO_NODES)
+    .alone(),
+];
+
+async fn leaves_condemned_nodes_out(cx: &CheckCx) -> Verdict {
+    let (machine, node) = eligible(cx, "condemned").await?;
+    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
+    web.balancer().becomes(has_backend(&machine)).when("without a taint").await?;
+    node.adds_taint(taint(T_TO_BE_DELETED, "1", "NoSchedule")).await?;
+    web.rests().await?;
+    web.patch(&json!({"metadata": {"annotations": {"example.com/edited": "1"}}})).await?;
+    web.balancer().becomes(lacks_backend(&machine)).when("at the next sync of its Service").await
+}
+
+async fn follows_a_late_provider_id(cx: &CheckCx) -> Verdict {
+    // Until the cloud knows the machine its Node cannot be initialised, and has no providerID.
+    let late = cx.absent_machine(machine("late"));
+    let node = cx.node(late.node().backend()).await?;
+    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
+    web.rests().await?;
+    late.appears().await?;
+    node.becomes(initialised()).within(cx.limits().nodes_after(cx.limits().watch())).await?;
+    web.balancer().becomes(has_backend(&late)).when("once its Node has a providerID").await
+}
+
+async fn follows_beside_an_unknown_node(cx: &CheckCx) -> Verdict {
+    let unknown = cx.absent_machine(machine("unknown"));
+    cx.node(unknown.node().backend()).await?;
+    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
+    let (machine, _) = eligible(cx, "known").await?;
+    web.balancer().becomes(has_backend(&machine)).when("beside a Node that the cloud does not know").await
+}
+
+/// Calls by which a provider changes the backends of a load balancer.
+const UPDATE: &[Op] = &[Op::LbUpdate];
+
+async fn repeats_a_failed_update(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
+    web.rests().await?;
+    let refusals = web.cloud().answers(503).to(UPDATE).times(3).await?;
+    let (machine, _) = eligible(cx, "joining").await?;
+    refusals.hits(1).await?;
+    let limit = cx.limits().service_after(3);
+    web.balancer().becomes(has_backend(&machine)).within(limit).when("though its update failed").await
+}
+
+async fn one_failure_stops_no_other(cx: &CheckCx) -> Verdict {
+    let broken = cx.service(load_balancer("broken").port(80)).await?.provisioned().await?;
+    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
+    broken.rests().await?;
+    web.rests().await?;
+    let refusals = broken.cloud().answers(503).to(UPDATE).await?;
+    for suffix in ["first", "second"] {
+        let (machine, _) = eligible(cx, suffix).await?;
+        // The second comes when the failure of the other Service is known.
+        refusals.clone().becomes(met_by(1)).await?;
+        web.balancer().becomes(has_backend(&machine)).when("while another one cannot be updated").await?;
+    }
+    Ok(())
+}
+
+async fn leaves_control_planes_out(cx: &CheckCx) -> Verdict {
+    let control_plane = cx.machine(machine("control-plane")).await?;
+    let plan = control_plane.node().label("node-role.kubernetes.io/control-plane", "").label(L_EXCL, "");
+    cx.node(plan).await?.becomes(initialised()).await?;
+    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
+    // A Node that joins after it shows that the CCM has looked at both.
+    let (machine, _) = eligible(cx, "worker").await?;
+    web.balancer().becomes(has_backend(&machine)).await?;
+    web.balancer().is(lacks_backend(&control_plane)).await
+}
+
+async fn provisions_without_nodes(cx: &CheckCx) -> Verdict {
+    cx.condemn_all_nodes().await?;
+    let web = cx.service(load_balancer("web").port(80)).await?;
+    let lb = web
+        .balancer()
+        .becomes(one_active())
+        .within(cx.limits().load_balancer())
+        .when("with no Node behind it")
+        .await?;
+    web.becomes(publishes(&lb)).await
+}

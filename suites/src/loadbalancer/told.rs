@@ -1,0 +1,104 @@
+//! The Events by which the framework's service controller tells users what it does (contract SVC-CREATE-17, SVC-NODES-12,
+//! SVC-DEL-10, SVC-ERR-01).
+
+use super::needs::{LB, NODES_BEHIND_LB};
+use super::nodes::{eligible, has_backend};
+use harness::check::{Before, Facility, Verdict};
+use harness::cloud::Op;
+use harness::cx::matchers::publishes;
+use harness::cx::{Check, CheckCx, Subject, load_balancer, tells};
+use harness::probe::gone;
+
+const SC: &str = "k8s.io/cloud-provider service/controller.go";
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::must(
+        "SVC-CREATE-17",
+        "Events tell that a load balancer is being ensured and that it is",
+        SC,
+        |cx| Box::pin(tells_of_a_creation(cx)),
+    )
+    .should()
+    .in_calm()
+    .of_the_framework()
+    .needs(LB),
+    Check::must("SVC-NODES-12.updated", "an Event tells that a load balancer has new backends", SC, |cx| {
+        Box::pin(tells_of_an_update(cx))
+    })
+    .should()
+    .in_calm()
+    .of_the_framework()
+    .needs(NODES_BEHIND_LB)
+    .since(28, RESYNC, Before::NotJudged),
+    Check::must("SVC-NODES-12.failed", "a warning tells that an update of backends failed", SC, |cx| {
+        Box::pin(warns_of_a_failed_update(cx))
+    })
+    .should()
+    .in_calm()
+    .of_the_framework()
+    .needs(NODES_BEHIND_LB)
+    .since(28, RESYNC, Before::NotJudged)
+    .with(&[Facility::Faults]),
+    Check::must(
+        "SVC-DEL-10",
+        "Events tell that a load balancer is being deleted and that it is gone",
+        SC,
+        |cx| Box::pin(tells_of_a_deletion(cx)),
+    )
+    .should()
+    .in_calm()
+    .of_the_framework()
+    .needs(LB),
+    Check::must("SVC-ERR-01.event", "a warning tells that a load balancer could not be made", SC, |cx| {
+        Box::pin(warns_of_a_failed_creation(cx))
+    })
+    .should()
+    .in_calm()
+    .of_the_framework()
+    .needs(LB)
+    .with(&[Facility::Faults]),
+];
+
+const RESYNC: &str = "a providerID that appears re-syncs load balancers";
+
+async fn tells_of_a_creation(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80)).await?;
+    let lb = web.gets_published().await?;
+    web.events().becomes(tells("Normal", "EnsuringLoadBalancer")).within(cx.limits().event()).await?;
+    web.events().becomes(tells("Normal", "EnsuredLoadBalancer")).within(cx.limits().event()).await?;
+    web.is(publishes(&lb)).await
+}
+
+async fn tells_of_an_update(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
+    web.rests().await?;
+    let (machine, _) = eligible(cx, "joining").await?;
+    web.balancer().becomes(has_backend(&machine)).await?;
+    web.events().becomes(tells("Normal", "UpdatedLoadBalancer")).within(cx.limits().event()).await
+}
+
+async fn warns_of_a_failed_update(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
+    web.rests().await?;
+    let refusals = web.cloud().answers(503).to(&[Op::LbUpdate]).await?;
+    eligible(cx, "joining").await?;
+    refusals.hits(1).await?;
+    web.events().becomes(tells("Warning", "UpdateLoadBalancerFailed")).within(cx.limits().event()).await
+}
+
+async fn tells_of_a_deletion(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
+    let events = web.events();
+    web.delete().await?;
+    events.becomes(tells("Normal", "DeletingLoadBalancer")).within(cx.limits().event()).await?;
+    web.becomes(gone()).within(cx.limits().load_balancer()).await?;
+    events.becomes(tells("Normal", "DeletedLoadBalancer")).within(cx.limits().event()).await
+}
+
+async fn warns_of_a_failed_creation(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
+    let refusals = web.cloud().answers(503).to(&[Op::LbCreate]).await?;
+    web.wants_a_balancer().await?;
+    refusals.hits(1).await?;
+    web.events().becomes(tells("Warning", "SyncLoadBalancerFailed")).within(cx.limits().event()).await
+}

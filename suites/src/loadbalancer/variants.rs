@@ -1,0 +1,331 @@
+//! What a Service can ask of its load balancer, one wish each: honoured, or visibly refused (contract SVC-CREATE, CAP-08).
+
+use super::needs::{LB, LB_TO_NODES, RANGES};
+use harness::check::{Stop, Verdict};
+use harness::cloud::Inventory;
+use harness::cx::matchers::{no_other_than, one_active, one_balancer};
+use harness::cx::{Check, CheckCx, EventsOf, Service, Subject, Targets, load_balancer, warns};
+use harness::k8s::F_LB;
+use harness::probe::{Matcher, Reach, Seen, holds, matcher};
+use k8s_openapi::api::core::v1 as core;
+use kube::ResourceExt;
+use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+const HELPERS: &str = "k8s.io/cloud-provider service/helpers/helper.go GetLoadBalancerSourceRanges";
+const LOAD_BALANCER_TESTS: &str = "kubernetes test/e2e/network/loadbalancer.go";
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::must(
+        "SVC-CREATE-09",
+        "the Nodes behind a load balancer are health-checked",
+        "kubernetes pkg/proxy/healthcheck; KEP-3836",
+        |cx| Box::pin(checks_health(cx)),
+    )
+    .should()
+    .needs(LB_TO_NODES),
+    Check::must(
+        "SVC-CREATE-10.annotation",
+        "source ranges of the annotation restrict the load balancer where the spec has none",
+        HELPERS,
+        |cx| Box::pin(restricts_by_annotation(cx)),
+    )
+    .needs(RANGES),
+    Check::must(
+        "SVC-CREATE-10.none",
+        "without source ranges the load balancer admits everybody",
+        HELPERS,
+        |cx| Box::pin(admits_everybody(cx)),
+    )
+    .needs(RANGES),
+    Check::must(
+        "SVC-CREATE-11",
+        "session affinity is configured, or a warning says that it is not",
+        LOAD_BALANCER_TESTS,
+        |cx| Box::pin(honours_affinity_or_warns(cx)),
+    )
+    .in_calm()
+    .needs(LB),
+    Check::must(
+        "SVC-CREATE-12",
+        "a Service without node ports works or is visibly refused, and gets its load balancer with them",
+        LOAD_BALANCER_TESTS,
+        |cx| Box::pin(does_without_node_ports(cx)),
+    )
+    .in_calm()
+    .needs(LB)
+    .served_since(22, "Service spec.allocateLoadBalancerNodePorts"),
+    Check::must(
+        "SVC-CREATE-16",
+        "spec, labels, annotations and foreign finalizers of a Service stay the user's",
+        "k8s.io/cloud-provider cloud.go: the Service is read only; service/helpers/helper.go PatchService",
+        |cx| Box::pin(leaves_the_users_fields_alone(cx)),
+    )
+    .needs(LB),
+    Check::must(
+        "SVC-CREATE-18",
+        "ports of two protocols are all carried, or it is told that they are not",
+        "k8s.io/api core/v1 LoadBalancerPortsError",
+        |cx| Box::pin(carries_both_protocols_or_tells(cx)),
+    )
+    .should()
+    .in_calm()
+    .needs(LB)
+    .served_since(26, "load balancer Services of two protocols"),
+];
+
+async fn checks_health(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
+    let checked = one_balancer("has a health check", |lb| lb.health_check.is_some());
+    web.balancer().becomes(checked.expecting("a health check of whatever kind")).await
+}
+
+/// Two ranges, as a user writes them.
+const RANGES_WRITTEN: &str = "192.0.2.0/24, 198.51.100.0/24";
+const RANGES_MEANT: [&str; 2] = ["192.0.2.0/24", "198.51.100.0/24"];
+/// The annotation that the shared code reads.
+const ANNOTATION: &str = "service.beta.kubernetes.io/load-balancer-source-ranges";
+
+/// The ranges that may reach what the cloud holds: the firewall's where there is one, else the balancer's own; `None`
+/// where nothing restricts.
+fn admitted(held: &Inventory) -> Option<BTreeSet<String>> {
+    let of_firewalls = held.auxiliaries.iter().filter_map(|aux| aux.spec["source_ranges"].as_array());
+    let words = of_firewalls.flatten().filter_map(|range| range.as_str().map(str::to_owned));
+    let of_balancers = held.load_balancers.iter().flat_map(|lb| lb.source_ranges.iter().cloned());
+    let all: BTreeSet<String> = words.chain(of_balancers).collect();
+    let everybody = all.iter().any(|range| range == "0.0.0.0/0" || range == "::/0");
+    (!all.is_empty() && !everybody).then_some(all)
+}
+
+async fn restricts_by_annotation(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80).annotation(ANNOTATION, RANGES_WRITTEN)).await?;
+    let meant: BTreeSet<String> = RANGES_MEANT.iter().map(|range| (*range).to_owned()).collect();
+    let restricted = holds("is restricted as the annotation says", move |held: &Inventory| {
+        admitted(held).is_some_and(|ranges| ranges == meant)
+    });
+    let limit = cx.limits().load_balancer();
+    web.balancer()
+        .becomes(restricted.expecting(format!("{RANGES_MEANT:?} and no other")))
+        .within(limit)
+        .await?;
+    web.provisioned().await?;
+    Ok(())
+}
+
+async fn admits_everybody(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
+    let open = holds("admits everybody", |held: &Inventory| admitted(held).is_none());
+    web.balancer().keeps(open.expecting("no range, or 0.0.0.0/0")).await
+}
+
+/// What the cloud holds for a Service, and the Events about it.
+type Told = (Inventory, Vec<core::Event>);
+
+/// One load balancer in service of which `honours` holds, or a warning.
+fn or_warns(
+    claim: &'static str,
+    honours: impl Fn(&harness::cloud::LoadBalancer) -> bool + 'static,
+) -> Matcher<Told> {
+    let (serves, warned) = (one_active(), warns());
+    matcher(claim, move |(held, events): &Told| match serves.matches(held) {
+        Seen::Yes(lb) if honours(&lb) => Seen::Yes(()),
+        _ => warned.matches(events),
+    })
+}
+
+/// How long a load balancer or an Event takes.
+fn told_by(cx: &CheckCx) -> Duration {
+    cx.limits().event().max(cx.limits().load_balancer())
+}
+
+async fn honours_affinity_or_warns(cx: &CheckCx) -> Verdict {
+    let sticky = load_balancer("web").port(80).with(|s| s.session_affinity = Some("ClientIP".to_owned()));
+    let web = cx.service(sticky).await?;
+    let (balancer, events) = (web.balancer(), web.events());
+    let told = or_warns("keeps clients, or warns", |lb| lb.session_affinity == "ClientIP");
+    let limit = told_by(cx);
+    (&balancer, &events)
+        .becomes(told.expecting("session affinity ClientIP, or an Event of type Warning"))
+        .within(limit)
+        .await
+}
+
+async fn does_without_node_ports(cx: &CheckCx) -> Verdict {
+    let direct = load_balancer("web").port(80).with(|s| s.allocate_load_balancer_node_ports = Some(false));
+    let web = cx.service(direct).await?;
+    let (balancer, events) = (web.balancer(), web.events());
+    let limit = cx.limits().load_balancer();
+    let told =
+        or_warns("sends traffic somewhere, or warns", |lb| lb.frontends.iter().all(|f| f.node_port != 0));
+    (&balancer, &events)
+        .becomes(told.expecting("a load balancer, or an Event of type Warning"))
+        .within(limit)
+        .await?;
+    if cx.balancers_target() != Targets::Pods {
+        let nowhere = holds("sends nothing to port 0", |held: &Inventory| {
+            held.load_balancers.iter().all(|lb| lb.frontends.iter().all(|f| f.node_port != 0))
+        });
+        balancer.keeps(nowhere).await?;
+    }
+    let before = balancer.read(Reach::Origin).await?.load_balancers.into_iter().next();
+    web.patch(&json!({"spec": {"allocateLoadBalancerNodePorts": true}})).await?;
+    // What was refused is tried again after a back-off, or at once as the node port has come.
+    let limit = cx.limits().service_after(2) + cx.limits().load_balancer_work();
+    let lb = balancer.becomes(one_active()).within(limit).when("with node ports").await?;
+    match before.filter(|before| !before.addresses.is_empty()) {
+        Some(before) => balancer
+            .has_shown(&balancer.read(Reach::Origin).await?, no_other_than(&before, "is the same", |_| true)),
+        None if lb.frontends.is_empty() => {
+            Err(balancer.breaks("it has the Service's port", "one frontend", "none"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// A finalizer of somebody else's.
+const FOREIGN: &str = "example.com/foreign";
+/// A label and an annotation of the user's.
+const MARK: &str = "example.com/mark";
+
+/// What of a Service is the user's.
+#[derive(Debug, PartialEq)]
+struct Users {
+    spec: Option<core::ServiceSpec>,
+    labels: BTreeMap<String, String>,
+    mark: Option<String>,
+    /// But for the CCM's own.
+    finalizers: Vec<String>,
+}
+
+fn of_the_user(service: &core::Service) -> Users {
+    Users {
+        spec: service.spec.clone(),
+        labels: service.labels().clone(),
+        mark: service.annotations().get(MARK).cloned(),
+        finalizers: service.finalizers().iter().filter(|one| *one != F_LB).cloned().collect(),
+    }
+}
+
+async fn leaves_the_users_fields_alone(cx: &CheckCx) -> Verdict {
+    let plan = load_balancer("web").port(80).label(MARK, "1").annotation(MARK, "1").finalizer(FOREIGN);
+    let web = cx.service(plan).await?;
+    let made = stored(&web).await?;
+    let web = web.provisioned().await?;
+    web.keeps(unchanged(&made)).when("once it is provisioned").await?;
+    web.patch(&json!({"spec": {"ports": [{"name": "alt", "port": 8080, "protocol": "TCP"}]}})).await?;
+    let edited = stored(&web).await?;
+    let followed = one_balancer("follows an edit", |lb| lb.frontends.iter().any(|f| f.port == 8080));
+    web.balancer().becomes(followed).await?;
+    web.keeps(unchanged(&edited)).when("once an edit is followed").await?;
+    web.patch(&json!({"metadata": {"finalizers": [F_LB]}})).await
+}
+
+async fn stored(web: &Service<'_>) -> Result<Arc<core::Service>, Stop> {
+    let stored = web.read(Reach::Origin).await?;
+    stored.ok_or_else(|| web.breaks("nobody but the user deletes it", "the Service", "nothing"))
+}
+
+fn unchanged(made: &core::Service) -> Matcher<Option<Arc<core::Service>>> {
+    let (users, expected) = (of_the_user(made), format!("{:?}", of_the_user(made)));
+    holds("keeps what is the user's", move |seen: &Option<Arc<core::Service>>| {
+        seen.as_ref().is_some_and(|service| of_the_user(service) == users)
+    })
+    .expecting(expected)
+}
+
+async fn carries_both_protocols_or_tells(cx: &CheckCx) -> Verdict {
+    let plan = load_balancer("web").named_port("tcp", 53, "TCP").named_port("udp", 53, "UDP");
+    let web = cx.service(plan).await?;
+    let (balancer, events): (_, EventsOf<'_>) = (web.balancer(), web.events());
+    let carried = or_warns("carries both protocols, or warns", |lb| {
+        let carried: BTreeSet<&str> = lb.frontends.iter().map(|f| f.protocol.as_str()).collect();
+        carried == BTreeSet::from(["TCP", "UDP"])
+    });
+    let told = matcher(
+        "carries both protocols, or tells",
+        move |(cloud, service): &(Told, Option<Arc<core::Service>>)| match has_ports_error(service.as_deref())
+        {
+            true => Seen::Yes(()),
+            false => carried.matches(cloud),
+        },
+    );
+    let expected = "53/TCP and 53/UDP, condition LoadBalancerPortsError, or an Event of type Warning";
+    let limit = told_by(cx);
+    (&(&balancer, &events), &web).becomes(told.expecting(expected)).within(limit).await
+}
+
+fn has_ports_error(service: Option<&core::Service>) -> bool {
+    let conditions = service.and_then(|s| s.status.as_ref()).and_then(|status| status.conditions.as_ref());
+    conditions.into_iter().flatten().any(|one| one.type_ == "LoadBalancerPortsError" && one.status == "True")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    fn held(ranges: Value, firewall: Option<Value>) -> Inventory {
+        let lb = json!({"id": "a", "name": "a", "frontends": [], "backends": [], "state": "active",
+                        "addresses": [{"ip": "203.0.113.1"}], "source_ranges": ranges});
+        let firewalls: Vec<Value> = firewall
+            .into_iter()
+            .map(|ranges| json!({"id": "f", "kind": "firewall", "name": "f", "spec": {"source_ranges": ranges}}))
+            .collect();
+        let all = json!({"instances": [], "load_balancers": [lb], "auxiliaries": firewalls, "routes": []});
+        serde_json::from_value(all).expect("an inventory")
+    }
+
+    #[test]
+    fn who_is_admitted_stands_on_the_balancer_or_on_a_firewall() {
+        let one = || json!(["192.0.2.0/24"]);
+        for (ranges, firewall, open) in [
+            (json!([]), None, true),
+            (json!(["0.0.0.0/0"]), None, true),
+            (one(), None, false),
+            (json!([]), Some(one()), false),
+            (json!([]), Some(json!(["0.0.0.0/0"])), true),
+            (one(), Some(json!(["192.0.2.0/24", "::/0"])), true),
+        ] {
+            let held = held(ranges, firewall);
+            assert_eq!(admitted(&held).is_none(), open, "{held:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_honoured_has_to_be_told() {
+        let warning: core::Event =
+            serde_json::from_value(json!({"metadata": {}, "involvedObject": {}, "type": "Warning"}))
+                .expect("an Event");
+        let sticky = || or_warns("", |lb| lb.session_affinity == "ClientIP");
+        let held = held(json!([]), None);
+        assert_eq!(sticky().matches(&(held.clone(), Vec::new())), Seen::when(false));
+        assert_eq!(sticky().matches(&(held, vec![warning])), Seen::Yes(()));
+    }
+
+    #[test]
+    fn the_users_fields_are_spec_labels_annotations_and_finalizers() {
+        let of = |value: Value| -> core::Service { serde_json::from_value(value).expect("a Service") };
+        let made = json!({"metadata": {"labels": {"a": "b"}, "annotations": {MARK: "1"}, "finalizers": [FOREIGN]},
+                          "spec": {"type": "LoadBalancer"}});
+        let matcher = unchanged(&of(made.clone()));
+        let after = |change: &dyn Fn(&mut Value)| {
+            let mut value = made.clone();
+            change(&mut value);
+            matcher.matches(&Some(Arc::new(of(value))))
+        };
+        let of_the_ccm = json!([FOREIGN, F_LB]);
+        assert_eq!(after(&|s| s["metadata"]["finalizers"] = of_the_ccm.clone()), Seen::Yes(()));
+        assert_eq!(
+            after(&|s| s["metadata"]["annotations"]["vendor.example/id"] = json!("lb-1")),
+            Seen::Yes(())
+        );
+        for (field, value) in
+            [("labels", json!({})), ("annotations", json!({})), ("finalizers", json!([F_LB]))]
+        {
+            assert_eq!(after(&|s| s["metadata"][field] = value.clone()), Seen::when(false), "{field}");
+        }
+        assert_eq!(after(&|s| s["spec"]["externalIPs"] = json!(["192.0.2.1"])), Seen::when(false));
+    }
+}
