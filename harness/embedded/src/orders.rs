@@ -25,6 +25,11 @@ pub(crate) enum Order {
         /// What.
         operation: WatchOperation,
     },
+    /// New Nodes get no pod ranges, or get them again.
+    PodCidrs {
+        /// Whether they get none.
+        withheld: bool,
+    },
     /// To a container's process.
     Container {
         /// Its id, as the Pod's status has it.
@@ -94,6 +99,10 @@ impl Order {
                 }
                 Ok(())
             }
+            Order::PodCidrs { withheld } => {
+                nodes.withhold_pod_cidrs(withheld);
+                Ok(())
+            }
             Order::Container { id, signal } => pods.signal_container(&id, signal),
         }
     }
@@ -111,6 +120,7 @@ mod tests {
             Order::Machine { name: "node-0".to_owned(), operation: MachineOperation::CutOff },
             Order::PodNetwork { network },
             Order::Watches { operation: WatchOperation::Expire },
+            Order::PodCidrs { withheld: true },
             Order::Container { id: "embedded://x-y-1".to_owned(), signal: ContainerSignal::Terminate },
         ];
         for order in orders {

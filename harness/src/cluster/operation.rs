@@ -47,6 +47,11 @@ pub enum Operation<'a> {
     Watches(WatchOp),
     /// To the pod network of all machines at once. Kubelets notice within seconds.
     PodNetwork(&'a PodNetwork),
+    /// New Nodes get no pod CIDRs from now on, or, when not withheld, those that lack them within a second.
+    PodCidrs {
+        /// Whether they get none.
+        withheld: bool,
+    },
 }
 
 /// What is done to a kubelet.
@@ -129,6 +134,7 @@ impl Operation<'_> {
             Operation::Container { .. } => Facility::ProcessControl,
             Operation::Watches(_) => Facility::WatchControl,
             Operation::PodNetwork(_) => Facility::PodNetworkControl,
+            Operation::PodCidrs { .. } => Facility::PodCidrControl,
         }
     }
 }
@@ -171,6 +177,8 @@ impl fmt::Display for Operation<'_> {
             Operation::Watches(WatchOp::Expire) => f.write_str("expiring watches"),
             Operation::PodNetwork(PodNetwork::Present(_)) => f.write_str("setting the pod network up"),
             Operation::PodNetwork(PodNetwork::Absent) => f.write_str("taking the pod network away"),
+            Operation::PodCidrs { withheld: true } => f.write_str("withholding pod CIDRs"),
+            Operation::PodCidrs { withheld: false } => f.write_str("allocating pod CIDRs again"),
         }
     }
 }

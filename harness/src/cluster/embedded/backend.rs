@@ -127,6 +127,7 @@ impl Embedded {
                 Facility::KubeletControl,
                 Facility::ProcessControl,
                 Facility::PodNetworkControl,
+                Facility::PodCidrControl,
                 Facility::HostPorts,
                 Facility::WatchControl,
             ]),
@@ -220,6 +221,7 @@ async fn operate(remote: &Remote, operation: Operation<'_>) -> Result<(), Cluste
             };
             remote.set_network(network).await
         }
+        Operation::PodCidrs { withheld } => remote.withhold_pod_cidrs(withheld).await,
     };
     done.map_err(failed)
 }
