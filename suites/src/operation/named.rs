@@ -105,7 +105,8 @@ mod tests {
         for nameless in ["", "Go-http-client/2.0", "reqwest/0.13", "unknown", "Java/17"] {
             assert!(is_nameless(nameless), "{nameless}");
         }
-        for named in ["acme-ccm/v1.2 acme-go/1.0", "acme-cloud-controller/v1", "cloud-controller-manager", "a"]
+        for named in
+            ["acme-ccm/v1.2 acme-go/1.0", "acme-cloud-controller/v1", "cloud-controller-manager", "a"]
         {
             assert!(!is_nameless(named), "{named}");
         }
