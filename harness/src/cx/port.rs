@@ -131,7 +131,9 @@ impl<'a> Replica<'a> {
         let bound = session.ccm().flag("bind-address");
         if bound.as_deref().is_some_and(|bound| keeps_to_its_node(bound, address)) {
             let bound = bound.unwrap_or_default();
-            return Err(Stop::NotObservable(format!("--bind-address={bound} keeps its port to its own node")));
+            return Err(Stop::NotObservable(format!(
+                "--bind-address={bound} keeps its port to its own node"
+            )));
         }
         let port = session.ccm().secure_port_of(name).unwrap_or_default();
         let client = client().map_err(|error| Stop::Error(chain(&error)))?;

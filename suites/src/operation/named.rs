@@ -17,17 +17,32 @@ pub(super) const CHECKS: &[Check] = &[
     })
     .should()
     .needs(INSTANCES),
-    Check::must("OBS-11.kubernetes", "what is written to a Node names the CCM as its writer", OPTIONS, |cx| {
-        Box::pin(is_named_to_kubernetes(cx))
-    })
+    Check::must(
+        "OBS-11.kubernetes",
+        "what is written to a Node names the CCM as its writer",
+        OPTIONS,
+        |cx| Box::pin(is_named_to_kubernetes(cx)),
+    )
     .should()
     .needs(INSTANCES),
 ];
 
 /// What clients call themselves that nobody has given a name; their versions follow.
 const NAMELESS: &[&str] = &[
-    "", "unknown", "go-http-client", "go-resty", "reqwest", "hyper", "kube-rs", "python-requests", "python-urllib",
-    "okhttp", "java", "node-fetch", "axios", "curl",
+    "",
+    "unknown",
+    "go-http-client",
+    "go-resty",
+    "reqwest",
+    "hyper",
+    "kube-rs",
+    "python-requests",
+    "python-urllib",
+    "okhttp",
+    "java",
+    "node-fetch",
+    "axios",
+    "curl",
 ];
 
 /// Whether a user agent, or a field manager made of one, says no more than which library it is.
@@ -90,7 +105,8 @@ mod tests {
         for nameless in ["", "Go-http-client/2.0", "reqwest/0.13", "unknown", "Java/17"] {
             assert!(is_nameless(nameless), "{nameless}");
         }
-        for named in ["acme-ccm/v1.2 godo/1.0", "hcloud-cloud-controller/v1", "cloud-controller-manager", "a"] {
+        for named in ["acme-ccm/v1.2 acme-go/1.0", "acme-cloud-controller/v1", "cloud-controller-manager", "a"]
+        {
             assert!(!is_nameless(named), "{named}");
         }
     }
