@@ -3,7 +3,7 @@
 
 use crate::support::{Reply, TestCloud, about, answered, on, until};
 use fake_cloud::Unknown;
-use fake_cloud::admin::{Address, Effect, Fault, Instance, InstanceState, Match, Op, Outcome};
+use fake_cloud::admin::{Address, Effect, Fault, Instance, InstanceState, Match, Op, Outcome, Route};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -286,4 +286,47 @@ async fn nothing_ends_the_cloud() {
     }
     let far = cloud.get("/v1/servers?page=18446744073709551615&per_page=50").await.answers(200);
     assert_eq!(far["servers"], json!([]));
+}
+
+#[tokio::test]
+async fn routes_can_be_put_there_and_calls_about_them_fail_or_wait() {
+    let cloud = start(Unknown::Refused).await;
+    let seed = |destination: &str, target: Option<&str>| Route {
+        id: String::new(),
+        destination: destination.to_owned(),
+        target_instance: target.map(str::to_owned),
+        target_addresses: Vec::new(),
+        blackhole: target.is_none(),
+    };
+    cloud.admin.put_route(&seed("10.244.8.0/24", Some("1"))).await.expect("a stray");
+    cloud.admin.put_route(&seed("100.64.0.1/32", None)).await.expect("a black hole");
+    let network = cloud.get("/v1/networks/1").await.answers(200);
+    assert_eq!(
+        network["network"]["routes"],
+        json!([
+            {"destination": "10.244.8.0/24", "gateway": "10.0.0.1"},
+            {"destination": "100.64.0.1/32", "gateway": "0.0.0.0"},
+        ])
+    );
+    let route = |destination: &str| json!({"destination": destination, "gateway": "10.0.0.1"});
+    let (add, delete) = ("/v1/networks/1/actions/add_route", "/v1/networks/1/actions/delete_route");
+    // By the network it leads to, whichever call it is.
+    let status = Effect::Status { status: 503, retry_after_s: None };
+    cloud.inject(Match { ops: vec![Op::RouteCreate], ..about("10.244.1.0/24") }, status.clone()).await;
+    refused(cloud.post(add, route("10.244.1.0/24")).await, 503, "service_error");
+    cloud.post(add, route("10.244.2.0/24")).await.answers(201);
+    let fault = cloud.inject(Match { ops: vec![Op::RouteList], ..Match::default() }, status.clone()).await;
+    refused(cloud.get("/v1/networks/1").await, 503, "service_error");
+    cloud.admin.clear_fault(fault).await.expect("cleared");
+    cloud.inject(Match { ops: vec![Op::RouteDelete], ..about("10.244.8.0/24") }, status).await;
+    refused(cloud.post(delete, route("10.244.8.0/24")).await, 503, "service_error");
+    let held = Match { ops: vec![Op::RouteCreate], ..about("10.244.3.0/24") };
+    let barrier = cloud.admin.raise_barrier(&held).await.expect("raised");
+    let call = cloud.request(Method::POST, add).json(&route("10.244.3.0/24")).send();
+    let call = tokio::spawn(call);
+    until(async || (cloud.admin.barrier(barrier.id).await.ok()?.waiting == 1).then_some(())).await;
+    assert_eq!(cloud.admin.inventory().await.expect("inventory").routes.len(), 3);
+    cloud.admin.release_barrier(barrier.id).await.expect("released");
+    assert_eq!(call.await.expect("no panic").expect("an answer").status().as_u16(), 201);
+    assert_eq!(cloud.admin.inventory().await.expect("inventory").routes.len(), 4);
 }

@@ -19,6 +19,11 @@ pub(crate) enum Order {
         /// By this one.
         network: PodNetwork,
     },
+    /// New Nodes get no pod ranges, or get them again.
+    PodCidrs {
+        /// Whether they get none.
+        withheld: bool,
+    },
     /// To a container's process.
     Container {
         /// Its id, as the Pod's status has it.
@@ -71,6 +76,10 @@ impl Order {
                 nodes.set_network(network);
                 Ok(())
             }
+            Order::PodCidrs { withheld } => {
+                nodes.withhold_pod_cidrs(withheld);
+                Ok(())
+            }
             Order::Container { id, signal } => pods.signal_container(&id, signal),
         }
     }
@@ -87,6 +96,7 @@ mod tests {
         let orders = [
             Order::Machine { name: "node-0".to_owned(), operation: MachineOperation::CutOff },
             Order::PodNetwork { network },
+            Order::PodCidrs { withheld: true },
             Order::Container { id: "embedded://x-y-1".to_owned(), signal: ContainerSignal::Terminate },
         ];
         for order in orders {

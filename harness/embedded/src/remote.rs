@@ -70,6 +70,14 @@ impl Remote {
         self.send(&Order::PodNetwork { network }).await
     }
 
+    /// Gives new Nodes no pod ranges from now on, or gives them again.
+    ///
+    /// # Errors
+    /// The cluster is gone.
+    pub async fn withhold_pod_cidrs(&self, withheld: bool) -> Result<(), RemoteError> {
+        self.send(&Order::PodCidrs { withheld }).await
+    }
+
     /// Sends a signal to the process of a container by its id, as the Pod's status has it.
     ///
     /// # Errors

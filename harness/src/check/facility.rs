@@ -26,6 +26,8 @@ pub enum Facility {
     KubeletControl,
     /// The pod network can be absent or present as the check wants it.
     PodNetworkControl,
+    /// The cluster can be kept from giving new Nodes pod CIDRs.
+    PodCidrControl,
     /// A machine can be switched off and on.
     NodeControl,
     /// A machine can be cut off from the API server and from the cloud.
@@ -53,6 +55,7 @@ impl Facility {
         Facility::ProcessControl,
         Facility::KubeletControl,
         Facility::PodNetworkControl,
+        Facility::PodCidrControl,
         Facility::NodeControl,
         Facility::LinkControl,
         Facility::BootsInside,
@@ -85,6 +88,7 @@ impl fmt::Display for Facility {
             Facility::ProcessControl => "process-control",
             Facility::KubeletControl => "kubelet-control",
             Facility::PodNetworkControl => "pod-network-control",
+            Facility::PodCidrControl => "pod-cidr-control",
             Facility::NodeControl => "node-control",
             Facility::LinkControl => "link-control",
             Facility::BootsInside => "boots-inside",

@@ -40,6 +40,8 @@ pub enum Blocker {
     StaysUp,
     /// A replica leads by the declared Lease (contract HA-01).
     Elects,
+    /// The Nodes of machines that are there stay (contract NODE-LIFE-01).
+    KeepsNodes,
 }
 
 impl Blocker {
@@ -48,6 +50,7 @@ impl Blocker {
         match self {
             Blocker::StaysUp => "OBS-10",
             Blocker::Elects => "HA-01.elected",
+            Blocker::KeepsNodes => "NODE-LIFE-01.whole-run",
         }
     }
 
@@ -57,6 +60,11 @@ impl Blocker {
             Blocker::StaysUp => {
                 Unmet::new("the CCM stays up", "no end of its process that no check made", seen)
             }
+            Blocker::KeepsNodes => Unmet::new(
+                "the Nodes of the cluster's own machines stay",
+                "no deletion of such a Node that the harness did not make",
+                seen,
+            ),
             Blocker::Elects => Unmet::new(
                 "a replica is elected",
                 "the Lease that the profile declares, held and renewed, while every replica runs",

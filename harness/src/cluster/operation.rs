@@ -45,6 +45,11 @@ pub enum Operation<'a> {
     },
     /// To the pod network of all machines at once. Kubelets notice within seconds.
     PodNetwork(&'a PodNetwork),
+    /// New Nodes get no pod CIDRs from now on, or, when not withheld, those that lack them within a second.
+    PodCidrs {
+        /// Whether they get none.
+        withheld: bool,
+    },
 }
 
 /// What is done to a kubelet.
@@ -117,6 +122,7 @@ impl Operation<'_> {
             Operation::Link { .. } => Facility::LinkControl,
             Operation::Container { .. } => Facility::ProcessControl,
             Operation::PodNetwork(_) => Facility::PodNetworkControl,
+            Operation::PodCidrs { .. } => Facility::PodCidrControl,
         }
     }
 }
@@ -157,6 +163,8 @@ impl fmt::Display for Operation<'_> {
             }
             Operation::PodNetwork(PodNetwork::Present(_)) => f.write_str("setting the pod network up"),
             Operation::PodNetwork(PodNetwork::Absent) => f.write_str("taking the pod network away"),
+            Operation::PodCidrs { withheld: true } => f.write_str("withholding pod CIDRs"),
+            Operation::PodCidrs { withheld: false } => f.write_str("allocating pod CIDRs again"),
         }
     }
 }

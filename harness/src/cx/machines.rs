@@ -189,6 +189,11 @@ impl CheckCx {
         !self.session.plan().profile.location.fixed
     }
 
+    /// Whether the CCM reports the host name of a machine among its addresses, so that what it reports is never empty.
+    pub fn reports_host_names(&self) -> bool {
+        self.session.reports_host_names()
+    }
+
     /// Brings addresses, type and value, into the order in which the CCM reports them; provided ones come first.
     pub fn in_reported_order(&self, addresses: &mut [(String, String)], provided: &[&str]) {
         self.session.in_reported_order(addresses, provided);

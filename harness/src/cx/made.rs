@@ -42,6 +42,8 @@ pub(super) enum Undo {
     Settings(Settings),
     /// Start the CCM again, with a fresh Pod for the replica that was made to end.
     Ccm { ended: String },
+    /// Give new Nodes pod CIDRs again.
+    PodCidrs,
     /// Leave the crash of the leader; the last participant brings the CCM back up.
     Crash,
     /// Take a right away that a check has given itself: a ClusterRole and its binding.

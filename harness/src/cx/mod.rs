@@ -52,7 +52,7 @@ pub use routes::{Destination, has_no_route, keeps_route, leads_to};
 pub use services::{Balancer, Service, ServicePlan, load_balancer};
 pub use subject::{Subject, Wait};
 pub use trial::{Trial, Tried, goes_on, has_ended, refuses};
-pub use whole::{Ends, Left, Leftovers, as_before, none};
+pub use whole::{Ends, Left, Leftovers, OwnNodes, all_stay, as_before, none};
 
 use crate::check::{Check as CheckOf, Suite as SuiteOf};
 

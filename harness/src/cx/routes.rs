@@ -3,8 +3,9 @@
 use super::cloud::absent_is_fine;
 use super::made::Undo;
 use super::{CheckCx, Machine, Subject, Target};
-use crate::check::{Stop, SubjectName};
+use crate::check::{Stop, SubjectName, chain};
 use crate::cloud::{Entry, Instance, Op, Route};
+use crate::cluster::Operation;
 use crate::config::RouteTrigger;
 use crate::probe::{Matcher, Observed, Reach, ReadError, Seen, holds, matcher};
 use crate::session::POD_NETWORKS;
@@ -152,6 +153,22 @@ impl CheckCx {
             return Err(Stop::NotObservable(why));
         }
         all.into_iter().map(|network| self.part_of(network, 0)).collect()
+    }
+
+    /// Keeps the cluster from giving new Nodes pod networks until the check ends. Whoever registers one meets that, so a check
+    /// that wants it has to run alone.
+    ///
+    /// # Errors
+    /// When the cluster does not do it.
+    pub async fn pod_networks_are_withheld(&self) -> Result<(), Stop> {
+        self.on_end(Undo::PodCidrs);
+        let withheld = self.session.cluster().operate(Operation::PodCidrs { withheld: true }).await;
+        withheld.map_err(|error| Stop::Error(chain(&error)))
+    }
+
+    pub(super) async fn undo_pod_cidrs(&self) -> Result<(), String> {
+        let given = self.session.cluster().operate(Operation::PodCidrs { withheld: false }).await;
+        given.map_err(|error| chain(&error))
     }
 
     /// What makes the CCM reconcile routes.

@@ -68,6 +68,7 @@ impl CheckCx {
             Undo::Fault(id) => self.undo_fault(id).await,
             Undo::Barrier(id) => self.undo_barrier(id).await,
             Undo::LoadBalancer(id) => self.undo_load_balancer(&id).await,
+            Undo::PodCidrs => self.undo_pod_cidrs().await,
             Undo::Route(id) => self.undo_route(&id).await,
             Undo::Taint { node, key } => self.undo_taint(&node, key).await,
             Undo::Settings(before) => self.undo_settings(&before).await,

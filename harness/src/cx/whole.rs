@@ -3,9 +3,10 @@
 use super::{CheckCx, Subject};
 use crate::check::{Stop, SubjectName, chain};
 use crate::cloud::{Entry, Instance, Inventory};
-use crate::events::{End, Fold};
+use crate::events::{End, Fold, LostNode};
 use crate::probe::{Matcher, Observed, Reach, ReadError, holds};
 use crate::session::Session;
+use std::sync::Arc;
 
 /// What the clouds hold that was not there before the run, or no longer is as it was.
 #[derive(Clone, Copy)]
@@ -21,6 +22,18 @@ pub struct Left(Vec<String>);
 #[derive(Clone, Copy)]
 pub struct Ends<'a> {
     cx: &'a CheckCx,
+}
+
+/// The Nodes of the cluster's own machines that went and that the harness did not take away.
+#[derive(Clone, Copy)]
+pub struct OwnNodes<'a> {
+    cx: &'a CheckCx,
+}
+
+impl Observed for LostNode {
+    fn observed(&self) -> String {
+        self.to_string()
+    }
 }
 
 impl Observed for Left {
@@ -68,6 +81,36 @@ impl Subject for Leftovers<'_> {
 
     fn concerns(&self, call: &Entry) -> bool {
         call.write
+    }
+}
+
+/// None of them went.
+pub fn all_stay() -> Matcher<Vec<LostNode>> {
+    holds("stay", Vec::is_empty).expecting("no deletion of such a Node that the harness did not make")
+}
+
+impl Subject for OwnNodes<'_> {
+    type Seen = Vec<LostNode>;
+
+    fn cx(&self) -> &CheckCx {
+        self.cx
+    }
+
+    fn name(&self) -> SubjectName {
+        SubjectName { kind: "Nodes", name: "of the cluster's own machines".to_owned(), uid: None }
+    }
+
+    async fn read(&self, _: Reach) -> Result<Vec<LostNode>, ReadError> {
+        let fold = self.cx.whole_run()?;
+        let is_real = |lost: &&LostNode| {
+            let of = |lane: &&Arc<Session>| lane.events().lane().unwrap_or_default() == lost.lane;
+            self.cx.lanes.iter().find(of).is_some_and(|lane| lane.real_nodes().contains(&lost.node))
+        };
+        Ok(fold.conduct().lost_nodes().iter().filter(is_real).cloned().collect())
+    }
+
+    fn concerns(&self, _: &Entry) -> bool {
+        false
     }
 }
 
@@ -134,6 +177,11 @@ impl CheckCx {
     /// The ends of the CCM's processes that no check made, in all lanes.
     pub fn ends(&self) -> Ends<'_> {
         Ends { cx: self }
+    }
+
+    /// The Nodes of the cluster's own machines, in all lanes.
+    pub fn own_nodes(&self) -> OwnNodes<'_> {
+        OwnNodes { cx: self }
     }
 
     /// What the run's events add up to so far.

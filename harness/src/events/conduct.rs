@@ -1,7 +1,8 @@
-//! How the CCM behaved over a whole run: from events to the ends of its process that nobody made.
+//! How the CCM behaved over a whole run: from events to the ends of its process that nobody made, and to Nodes that nobody
+//! has taken away.
 
 use super::event::{Event, ObjectChanged, Payload};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// Fact of a Pod: the replica of the CCM it is.
@@ -12,6 +13,9 @@ pub const REPLICA: &str = "replica";
 pub struct Conduct {
     pods: BTreeMap<(u32, String), Process>,
     ends: Vec<End>,
+    /// Nodes that the harness takes away, by lane.
+    withdrawn: BTreeSet<(u32, String)>,
+    lost_nodes: Vec<LostNode>,
     /// Namespace and name of each Service, by uid.
     services: BTreeMap<String, String>,
     created: u64,
@@ -42,6 +46,24 @@ pub struct End {
     pub at_ms: u64,
 }
 
+/// A Node that went, and the harness had not said that it takes it away. Checks delete the Nodes that they have made, too:
+/// only those of real machines say something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostNode {
+    /// The lane.
+    pub lane: u32,
+    /// Its name.
+    pub node: String,
+    /// When it was seen, in milliseconds since the run began.
+    pub at_ms: u64,
+}
+
+impl fmt::Display for LostNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Node {} of lane {} at {:.1} s", self.node, self.lane, self.at_ms as f64 / 1000.0)
+    }
+}
+
 impl fmt::Display for End {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "replica {} of lane {} at {:.1} s", self.replica, self.lane, self.at_ms as f64 / 1000.0)
@@ -60,6 +82,15 @@ impl Conduct {
                 self.pods_of(lane).filter(|pod| pod.replica == *replica).for_each(|pod| pod.steady = false);
             }
             Payload::ObjectChanged(change) if change.kind == "Pod" => self.pod(lane, event.at_ms, change),
+            Payload::NodesWithdrawn { nodes } => {
+                self.withdrawn.extend(nodes.iter().map(|node| (lane, node.clone())));
+            }
+            Payload::ObjectChanged(change) if change.kind == "Node" && change.deleted => {
+                let node = change.name.clone();
+                if !self.withdrawn.remove(&(lane, node.clone())) {
+                    self.lost_nodes.push(LostNode { lane, node, at_ms: event.at_ms });
+                }
+            }
             Payload::ObjectChanged(change) if change.kind == "Service" => {
                 let name = format!("{}/{}", change.namespace, change.name);
                 self.services.insert(change.uid.clone(), name);
@@ -81,6 +112,11 @@ impl Conduct {
     /// Those in a lane from some moment on, in milliseconds since the run began.
     pub fn ends_since(&self, lane: u32, from_ms: u64) -> impl Iterator<Item = &End> {
         self.ends.iter().filter(move |end| end.lane == lane && end.at_ms >= from_ms)
+    }
+
+    /// The Nodes that went though the harness had not taken them away, in order.
+    pub fn lost_nodes(&self) -> &[LostNode] {
+        &self.lost_nodes
     }
 
     /// Namespace and name of the Service that an owner in the cloud is: its uid, or a name made of the uid.
@@ -210,6 +246,21 @@ mod tests {
         let again = vec![begins("u"), Payload::CcmLeads, disturbed(), Payload::CcmLeads, ended("u")];
         assert_eq!(seconds(&conduct(again)), [4], "it has led again");
         assert!(conduct(vec![Payload::CcmLeads, pod("x", &[("restarts", "3")])]).ends().is_empty());
+    }
+
+    #[test]
+    fn a_node_is_lost_unless_the_harness_takes_it_away_and_then_once() {
+        let node = |deleted| {
+            let [kind, name, uid] = ["Node", "worker", "u"].map(str::to_owned);
+            let (namespace, changed) = (String::new(), BTreeMap::new());
+            Payload::ObjectChanged(ObjectChanged { kind, namespace, name, uid, deleted, changed })
+        };
+        let withdrawn = || Payload::NodesWithdrawn { nodes: vec!["worker".to_owned()] };
+        let lost =
+            |events| conduct(events).lost_nodes().iter().map(|node| node.at_ms / 1000).collect::<Vec<_>>();
+        assert_eq!(lost(vec![node(false), withdrawn(), node(true), node(false)]), [0; 0]);
+        assert_eq!(lost(vec![withdrawn(), node(true), node(false), node(true)]), [3]);
+        assert_eq!(lost(vec![node(false), node(true)]), [1]);
     }
 
     #[test]

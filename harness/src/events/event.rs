@@ -110,6 +110,11 @@ pub enum Payload {
         /// The replica.
         replica: String,
     },
+    /// The harness is about to delete Nodes of real machines, whose kubelets will register them anew.
+    NodesWithdrawn {
+        /// Their names.
+        nodes: Vec<String>,
+    },
     /// A watched object changed in something that checks look at.
     ObjectChanged(ObjectChanged),
     /// The CCM called the cloud, and the call has ended.

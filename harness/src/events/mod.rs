@@ -13,7 +13,7 @@ mod fold;
 mod promises;
 mod stream;
 
-pub use conduct::{Conduct, End, REPLICA};
+pub use conduct::{Conduct, End, LostNode, REPLICA};
 pub use event::{
     CloudCall, Event, ObjectChanged, Payload, PlannedCheck, PromiseBegan, PromiseBroken, RunBegan, SCHEMA,
     Skipped,

@@ -110,11 +110,17 @@ async fn judge(
             return;
         }
     };
+    let looked_from = tokio::time::Instant::now();
     let body = AssertUnwindSafe(planned.check.body(&cx)).catch_unwind().await;
     let verdict = body
         .unwrap_or_else(|panic| Err(Stop::Error(format!("the check itself panicked: {}", words(&panic)))));
     let about_an_end = matches!(&verdict, Err(Stop::Unmet(unmet)) if unmet.subject.as_ref().is_some_and(|s| s.kind == REPLICA));
     entry.outcome = outcome_of(id, verdict);
+    if matches!(entry.outcome, Outcome::Fail { .. })
+        && let Err(message) = session.stood_since(looked_from).await
+    {
+        entry.outcome = Outcome::Error { message };
+    }
     entry.budget_used_percent = cx.budget_used_percent();
     entry.facts = cx.facts();
     if session.gone().is_some() {
@@ -152,6 +158,16 @@ async fn judge(
             entry.outcome = Outcome::Error { message };
         } else {
             tracing::warn!(check = %id, why, "cleanup after a failed check");
+        }
+    }
+    if matches!(entry.outcome, Outcome::Error { .. }) && planned.check.sharing != Sharing::Standing {
+        // Machinery that lacks its Nodes cannot work: that is the fault of who has deleted them.
+        match session.lost_nodes() {
+            Ok(Some(seen)) => {
+                entry.outcome = outcome_of(id, Err(Stop::Blocked { by: Blocker::KeepsNodes, seen }));
+            }
+            Ok(None) => {}
+            Err(error) => tracing::warn!(check = %id, %error, "what became of the Nodes cannot be told"),
         }
     }
 }

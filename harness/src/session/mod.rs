@@ -29,7 +29,7 @@ use crate::ccm::{Ccm, CcmError, Form};
 use crate::check::{Blocker, Facility, Stop, chain};
 use crate::cloud::{Cloud, Inventory};
 use crate::cluster::{Cluster, ContainerOp, Machine, Operation};
-use crate::config::{Deployment, Limits, Location, Offer, RunPlan};
+use crate::config::{AddressType, Deployment, Limits, Location, Offer, RunPlan};
 use crate::events::{Events, Payload};
 use crate::k8s::{ChangeObserver, World, WorldError, client_for};
 use crate::probe::Pulse;
@@ -42,6 +42,7 @@ use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// A process's view of the running environment.
@@ -255,6 +256,11 @@ impl Session {
         });
     }
 
+    /// Whether the CCM reports the host name of a machine among its addresses.
+    pub fn reports_host_names(&self) -> bool {
+        self.plan.profile.address_order.contains(&AddressType::Hostname)
+    }
+
     /// The id the profile's cloud gives the machine of that name.
     pub fn profile_instance_id(&self, machine: &str) -> String {
         self.plan.profile.instance_ids().make(machine)
@@ -294,6 +300,14 @@ impl Session {
     /// Why there is no environment any more, if cluster or cloud are gone.
     pub fn gone(&self) -> Option<&str> {
         self.standing.gone()
+    }
+
+    /// Whether cluster and cloud have been there since `began` and still are: else whatever failed meanwhile says nothing.
+    ///
+    /// # Errors
+    /// Who was away, and for how long.
+    pub(crate) async fn stood_since(&self, began: Instant) -> Result<(), String> {
+        self.standing.throughout(began).await
     }
 
     /// Runs a future until it ends, the run is interrupted, or the environment is gone.
@@ -340,8 +354,12 @@ impl Session {
                 Ok(self.note_form(wanted)?)
             }
             Err(error) => {
-                let (why, by) =
-                    (format!("the CCM under test does not come up: {}", chain(&error)), error.blocker());
+                let why = format!("the CCM under test does not come up: {}", chain(&error));
+                // Without Nodes nothing runs.
+                let (why, by) = match self.lost_nodes()? {
+                    Some(lost) => (format!("{lost}; {why}"), Some(Blocker::KeepsNodes)),
+                    None => (why, error.blocker()),
+                };
                 self.dir.write("ccm.json", &CcmState::Broken { why: why.clone(), by })?;
                 Err(broken(why, by))
             }

@@ -4,9 +4,10 @@ use super::journal::Journal;
 use crate::check::chain;
 use crate::probe::pause;
 use kube::Client;
-use std::future::{Future, ready};
-use std::sync::{Arc, OnceLock};
+use std::future::Future;
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -15,7 +16,9 @@ use tokio_util::sync::CancellationToken;
 const EVERY: Duration = Duration::from_secs(3);
 /// How long one answer may take.
 const ANSWER: Duration = Duration::from_secs(10);
-/// Who has not answered for so long is gone, rather than slow: longer than any restart that a check makes.
+/// Who has not answered for so long was away, rather than slow: what was to happen meanwhile could not.
+const AWAY_AFTER: Duration = Duration::from_secs(8);
+/// Who has not answered for so long is gone, rather than away: longer than any restart that a check makes.
 const GONE_AFTER: Duration = Duration::from_secs(30);
 
 /// Looks at API server and cloud as long as it lives.
@@ -23,6 +26,7 @@ const GONE_AFTER: Duration = Duration::from_secs(30);
 pub(super) struct Standing {
     gone: CancellationToken,
     why: Arc<OnceLock<String>>,
+    parts: Vec<Arc<Part>>,
     task: JoinHandle<()>,
 }
 
@@ -37,16 +41,24 @@ impl Standing {
     pub(super) fn watch(client: Client, journal: Option<Journal>) -> Standing {
         let (gone, why) = (CancellationToken::new(), Arc::new(OnceLock::new()));
         let (told, reason) = (gone.clone(), why.clone());
+        let server = Part::new("the API server");
+        let cloud = journal.map(|journal| (Part::new("the cloud"), journal));
+        let parts = [server.clone()].into_iter().chain(cloud.iter().map(|(part, _)| part.clone())).collect();
         let task = tokio::spawn(async move {
-            let heard = || ready(journal.as_ref().map_or(Ok(()), heard));
+            let of_the_cloud = async {
+                match &cloud {
+                    Some((part, journal)) => part.lost(|| heard(journal)).await,
+                    None => std::future::pending().await,
+                }
+            };
             let lost = tokio::select! {
-                lost = lost("the API server", || server_answers(&client)) => lost,
-                lost = lost("the cloud", heard) => lost,
+                lost = server.lost(|| server_answers(&client)) => lost,
+                lost = of_the_cloud => lost,
             };
             let _ = reason.set(lost);
             told.cancel();
         });
-        Standing { gone, why, task }
+        Standing { gone, why, parts, task }
     }
 
     /// Why the environment is gone, if it is.
@@ -58,6 +70,93 @@ impl Standing {
     pub(super) async fn until_gone(&self) -> String {
         self.gone.cancelled().await;
         self.gone().unwrap_or_default().to_owned()
+    }
+
+    /// Whether everything has been there since `began` and still is: asks anew, and ends when all have answered or one is
+    /// gone.
+    ///
+    /// # Errors
+    /// Who was away, and for how long.
+    pub(super) async fn throughout(&self, began: Instant) -> Result<(), String> {
+        for part in &self.parts {
+            tokio::select! {
+                biased;
+                why = self.until_gone() => return Err(why),
+                () = part.answers_again() => {}
+            }
+            if let Some(away) = part.away_since(began) {
+                return Err(away);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One of those without whom nothing can be judged.
+#[derive(Debug)]
+struct Part {
+    who: &'static str,
+    /// How often it has answered, and when last.
+    heard: watch::Sender<(u64, Instant)>,
+    /// Wakes who looks, before it is time.
+    hurry: Notify,
+    /// From when till when it was away, and why.
+    absences: Mutex<Vec<(Instant, Instant, String)>>,
+}
+
+impl Part {
+    fn new(who: &'static str) -> Arc<Part> {
+        let heard = watch::Sender::new((0, Instant::now()));
+        Arc::new(Part { who, heard, hurry: Notify::new(), absences: Mutex::default() })
+    }
+
+    /// Looks for ever; ends when it has not answered for too long, and says so.
+    async fn lost<F: Future<Output = Result<(), String>>>(&self, answers: impl Fn() -> F) -> String {
+        let mut excuse = "it was slow".to_owned();
+        loop {
+            let (answers_so_far, last) = *self.heard.borrow();
+            match answers().await {
+                Ok(()) => {
+                    let now = Instant::now();
+                    if last.elapsed() >= AWAY_AFTER {
+                        let mut absences = self.absences.lock().expect("no holder of this lock panics");
+                        absences.push((last, now, std::mem::take(&mut excuse)));
+                    }
+                    self.heard.send_replace((answers_so_far + 1, now));
+                }
+                Err(why) if last.elapsed() >= GONE_AFTER => {
+                    return format!(
+                        "{} has not answered for {} s: {why}",
+                        self.who,
+                        last.elapsed().as_secs()
+                    );
+                }
+                Err(why) => excuse = why,
+            }
+            tokio::select! {
+                () = pause(EVERY) => {}
+                () = self.hurry.notified() => {}
+            }
+        }
+    }
+
+    /// Ends when it has answered after this moment.
+    async fn answers_again(&self) {
+        let mut heard = self.heard.subscribe();
+        let before = heard.borrow().0;
+        self.hurry.notify_one();
+        // The sender is ours, so it does not end.
+        let _ = heard.wait_for(|(answers, _)| *answers > before).await;
+    }
+
+    fn away_since(&self, began: Instant) -> Option<String> {
+        let absences = self.absences.lock().expect("no holder of this lock panics");
+        let (from, until, why) = absences.iter().find(|(_, until, _)| *until > began)?;
+        let seconds = until.duration_since(*from).as_secs_f64();
+        Some(format!(
+            "{} did not answer for {seconds:.0} s meanwhile ({why}): what failed cannot be told from that",
+            self.who
+        ))
     }
 }
 
@@ -71,28 +170,18 @@ async fn server_answers(client: &Client) -> Result<(), String> {
     }
 }
 
-fn heard(journal: &Journal) -> Result<(), String> {
-    journal.mark().map(drop).map_err(|error| error.text)
-}
-
-/// Ends when nobody has answered for too long, and says so.
-async fn lost<F: Future<Output = Result<(), String>>>(who: &str, answers: impl Fn() -> F) -> String {
-    let mut heard = Instant::now();
-    loop {
-        match answers().await {
-            Ok(()) => heard = Instant::now(),
-            Err(why) if heard.elapsed() >= GONE_AFTER => {
-                return format!("{who} has not answered for {} s: {why}", heard.elapsed().as_secs());
-            }
-            Err(_) => {}
-        }
-        pause(EVERY).await;
+/// Whether the cloud answers, rather than whether its long poll has broken yet.
+async fn heard(journal: &Journal) -> Result<(), String> {
+    match timeout(ANSWER, journal.catch_up()).await {
+        Ok(read) => read.map_err(|error| error.text),
+        Err(_) => Err(format!("no answer in {ANSWER:?}")),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::future::ready;
     use std::sync::atomic::{AtomicU32, Ordering};
 
     #[tokio::test(start_paused = true)]
@@ -104,8 +193,50 @@ mod tests {
             9 => ready(Ok(())),
             _ => ready(Err("connection refused".to_owned())),
         };
-        let why = lost("the API server", answers).await;
+        let part = Part::new("the API server");
+        let why = part.lost(answers).await;
         assert_eq!(why, "the API server has not answered for 30 s: connection refused");
         assert_eq!(began.elapsed(), Duration::from_secs(57));
+        let away = part.away_since(began).expect("it was away");
+        assert!(
+            away.starts_with("the API server did not answer for 27 s meanwhile (connection refused)"),
+            "{away}"
+        );
+        assert_eq!(part.away_since(began + Duration::from_secs(28)), None, "it was back then");
+    }
+
+    /// A standing that is looked at by `answers`.
+    fn standing<F>(answers: impl Fn() -> F + Send + Sync + 'static) -> Standing
+    where
+        F: Future<Output = Result<(), String>> + Send,
+    {
+        let (gone, why, part) = (CancellationToken::new(), Arc::new(OnceLock::new()), Part::new("the cloud"));
+        let (told, reason, looked) = (gone.clone(), why.clone(), part.clone());
+        let task = tokio::spawn(async move {
+            let _ = reason.set(looked.lost(answers).await);
+            told.cancel();
+        });
+        Standing { gone, why, parts: vec![part], task }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_failure_stands_only_where_all_were_there() {
+        let there = standing(|| ready(Ok(())));
+        let began = Instant::now();
+        assert_eq!(there.throughout(began).await, Ok(()));
+        assert_eq!(began.elapsed(), Duration::ZERO, "it is asked at once");
+        let gone = standing(|| ready(Err("refused".to_owned())));
+        let why = gone.throughout(began).await.expect_err("nobody answers");
+        assert_eq!(why, "the cloud has not answered for 30 s: refused");
+        // Away from the fourth second on, and back after a while.
+        let began = Instant::now();
+        let came_back = standing(move || {
+            let away = (4..20).contains(&began.elapsed().as_secs());
+            ready(if away { Err("frozen".to_owned()) } else { Ok(()) })
+        });
+        pause(Duration::from_secs(5)).await;
+        let why = came_back.throughout(began).await.expect_err("it was away");
+        assert!(why.starts_with("the cloud did not answer for"), "{why}");
+        assert_eq!(came_back.throughout(Instant::now()).await, Ok(()), "what began later is not concerned");
     }
 }

@@ -5,7 +5,9 @@
 //! costs ten times as much, and to the CCM it is the same.
 
 use super::{NodeRole, Session, SessionError};
+use crate::check::Facility;
 use crate::cluster::{KubeletOp, Operation, PodNetwork};
+use crate::events::{Payload, StreamError};
 use crate::k8s::{L_CONTROL_PLANE, L_EXCL, T_UNINIT, has_taint, provider_id, taint_keys};
 use crate::probe::poll;
 use k8s_openapi::api::core::v1::Node;
@@ -79,6 +81,37 @@ impl Session {
         self.real_nodes().iter().any(ready)
     }
 
+    /// Brings every real Node back, as its kubelet registers it, when one has been deleted. No CCM may run.
+    ///
+    /// # Errors
+    /// As [`Session::make_uninitialised`].
+    pub(crate) async fn bring_nodes_back(&self) -> Result<(), SessionError> {
+        if self.real_nodes().iter().all(|name| self.world.nodes.find("", name).is_some()) {
+            return Ok(());
+        }
+        self.make_uninitialised(Network::Present).await
+    }
+
+    /// Real Nodes of this lane that somebody has deleted in the run so far, in words; `None` when there were none.
+    ///
+    /// # Errors
+    /// When the events of the run's other processes cannot be read.
+    pub(crate) fn lost_nodes(&self) -> Result<Option<String>, StreamError> {
+        if !self.cluster.facilities().contains(&Facility::KubeletControl) {
+            // Somebody else's cluster, where others than the CCM delete Nodes.
+            return Ok(None);
+        }
+        if !self.events.is_begun_here() {
+            self.events.take_others_in()?;
+        }
+        let (fold, real) = (self.events.fold(), self.real_nodes());
+        let lane = self.events.lane().unwrap_or_default();
+        let lost =
+            fold.conduct().lost_nodes().iter().filter(|lost| lost.lane == lane && real.contains(&lost.node));
+        let lost: Vec<String> = lost.map(ToString::to_string).collect();
+        Ok((!lost.is_empty()).then(|| lost.join(", ")))
+    }
+
     /// Makes the cluster's Nodes uninitialised again, with or without a pod network. No CCM may run.
     ///
     /// # Errors
@@ -89,6 +122,10 @@ impl Session {
         if must_say_so || !self.is_uninitialised() {
             let api: Api<Node> = Api::all(self.client.clone());
             let before = self.uids();
+            // Told first: who reads the stream must know of it when the Node goes. One that is not there cannot go.
+            let nodes =
+                self.real_nodes().into_iter().filter(|name| self.world.nodes.find("", name).is_some());
+            self.events.emit(Payload::NodesWithdrawn { nodes: nodes.collect() });
             for name in self.real_nodes() {
                 match api.delete(&name, &DeleteParams::default()).await {
                     Ok(_) => {}

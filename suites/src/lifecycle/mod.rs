@@ -4,9 +4,11 @@ mod known;
 mod listed;
 
 use crate::failures::{FAILURES, for_each_failure, unless_it_lists};
-use harness::check::{Capability, Verdict};
+use harness::check::{Blocker, Capability, Facility, Verdict};
 use harness::cloud::Op;
-use harness::cx::{Check, CheckCx, Machine, Node, Ready, Subject, Suite, machine, met_by, no_calls};
+use harness::cx::{
+    Check, CheckCx, Machine, Node, Ready, Subject, Suite, all_stay, machine, met_by, no_calls,
+};
 use harness::k8s::{T_SHUT, taints};
 use harness::probe::{Matcher, gone, holds, present};
 use k8s_openapi::api::core::v1 as core;
@@ -31,6 +33,16 @@ const CHECKS: &[Check] = &[
     )
     .needs(INSTANCES)
     .takes(25),
+    Check::must(
+        Blocker::KeepsNodes.check(),
+        "no Node of the cluster's own machines, which are all there, is deleted as long as the run lasts",
+        MONITOR,
+        |cx| Box::pin(keeps_the_clusters_nodes(cx)),
+    )
+    .needs(INSTANCES)
+    .of_the_cloud(&[])
+    .with(&[Facility::CcmControl, Facility::KubeletControl])
+    .at_the_end(),
     Check::must("NODE-LIFE-02", "a NotReady Node whose machine is gone is deleted", MONITOR, |cx| {
         Box::pin(deletes_gone_nodes(cx))
     })
@@ -93,6 +105,12 @@ async fn keeps_ready_nodes(cx: &CheckCx) -> Verdict {
     ready.delete().await?;
     sees_deletion(cx, &witness, &witness_node).await?;
     node.keeps(present()).within(cx.limits().quiet_life()).when("though its machine is gone").await
+}
+
+async fn keeps_the_clusters_nodes(cx: &CheckCx) -> Verdict {
+    cx.own_nodes().is(all_stay()).await?;
+    cx.ccm_runs().await?;
+    cx.own_nodes().is(all_stay()).await
 }
 
 async fn deletes_gone_nodes(cx: &CheckCx) -> Verdict {

@@ -1,11 +1,16 @@
 //! What is right stays, and what cannot be seen changes nothing (contract ROUTE-06, -07).
 
 use super::needs::{RECONCILE, ROUTES};
-use super::routed::{ccm_routes_others, is_reachable, prompt, routed, with_networks};
+use super::routed::{
+    ccm_routes_others, is_reachable, is_unreachable, prompt, routed, says_nothing_of_its_network,
+    with_networks,
+};
 use harness::check::{CheckId, Facility, Stop, Verdict};
-use harness::cloud::{Effect, Entry, Op};
-use harness::cx::{Check, CheckCx, Subject, has_no_route, keeps_route, leads_to, machine, met_by, no_calls};
-use harness::probe::{Reach, both};
+use harness::cloud::{Effect, Entry, Inventory, Op};
+use harness::cx::{
+    Check, CheckCx, Machine, Subject, has_no_route, keeps_route, leads_to, machine, met_by, no_calls,
+};
+use harness::probe::{Matcher, Reach, both, holds};
 
 pub(super) const CHECKS: &[Check] = &[
     Check::must(
@@ -18,7 +23,58 @@ pub(super) const CHECKS: &[Check] = &[
     .takes(6),
     of_trouble(0),
     of_trouble(1),
+    Check::must(
+        "ROUTE-08",
+        "a Node without pod network gets no route, and says nothing of its network",
+        RECONCILE,
+        |cx| Box::pin(leaves_nodes_without_network_alone(cx)),
+    )
+    .needs(ROUTES)
+    .with(&[Facility::PodCidrControl])
+    .alone()
+    .takes(6),
+    Check::must(
+        "ROUTE-08.targeted",
+        "a Node without pod network to whose machine a route leads says that its network is not there",
+        RECONCILE,
+        |cx| Box::pin(tells_targeted_nodes(cx)),
+    )
+    .needs(ROUTES)
+    .of_the_framework()
+    .with(&[Facility::PodCidrControl])
+    .alone(),
 ];
+
+/// No route leads to that machine.
+fn leads_nowhere_near(machine: &Machine<'_>) -> Matcher<Inventory> {
+    let id = machine.id();
+    holds("has no route to it", move |held: &Inventory| {
+        held.routes.iter().all(|route| route.target_instance.as_ref() != Some(&id))
+    })
+    .expecting(format!("no route to instance {}", machine.id()))
+}
+
+async fn leaves_nodes_without_network_alone(cx: &CheckCx) -> Verdict {
+    cx.pod_networks_are_withheld().await?;
+    let machine = cx.machine(machine("a")).await?;
+    let node = cx.node(with_networks(&machine, &[])).await?;
+    let silent = node.keeps(says_nothing_of_its_network()).within(cx.limits().quiet_routes());
+    silent.when("as it has no pod network").await?;
+    cx.cloud().is(leads_nowhere_near(&machine)).await?;
+    ccm_routes_others(cx).await?;
+    node.is(says_nothing_of_its_network()).await
+}
+
+async fn tells_targeted_nodes(cx: &CheckCx) -> Verdict {
+    cx.pod_networks_are_withheld().await?;
+    let (network, machine) = (cx.pod_network(0)?, cx.machine(machine("a")).await?);
+    let node = cx.node(with_networks(&machine, &[])).await?;
+    network.is_routed(Some(&machine)).await?;
+    prompt(cx).await?;
+    let told = node.becomes(is_unreachable()).within(cx.limits().route());
+    told.when("as a route leads to it that it cannot have").await?;
+    network.becomes(has_no_route()).within(cx.limits().route()).await
+}
 
 async fn keeps_right_routes(cx: &CheckCx) -> Verdict {
     let network = cx.pod_network(0)?;

@@ -44,7 +44,8 @@ pub(super) const CHECKS: &[Check] = &[
     Check::must("ROUTE-09", "a Node with pod networks of both IP families has a route to each", RECONCILE, |cx| {
         Box::pin(routes_to_both_families(cx))
     })
-    .needs(ROUTES_OF_BOTH_FAMILIES),
+    .needs(ROUTES_OF_BOTH_FAMILIES)
+    .served_since(21, "Nodes with pod networks of both IP families"),
     Check::must(
         "ROUTE-10",
         "a route survives a change of its machine's addresses, or is replaced",

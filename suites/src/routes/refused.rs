@@ -14,7 +14,7 @@ use harness::probe::holds;
 
 pub(super) const CHECKS: &[Check] = &[
     Check::must(
-        "ROUTE-03",
+        "ROUTE-03.refused",
         "a Node to which no route can be made says so: condition NetworkUnavailable is True",
         RECONCILE,
         |cx| Box::pin(says_that_there_is_no_route(cx)),

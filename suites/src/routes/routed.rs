@@ -78,6 +78,12 @@ pub(super) fn is_unreachable_by_the_framework() -> Matcher<MaybeNode> {
     says("says that no route was made", "True", Some("NoRouteCreated"))
 }
 
+/// It is there and says nothing of its network.
+pub(super) fn says_nothing_of_its_network() -> Matcher<MaybeNode> {
+    holds("says nothing of its network", |node: &MaybeNode| node.is_some() && network(node).is_none())
+        .expecting(format!("no condition {C_NET}"))
+}
+
 /// It does not say that its network is there.
 pub(super) fn is_not_said_to_be_reachable() -> Matcher<MaybeNode> {
     matcher("does not say that its network is there", |node: &MaybeNode| match network(node) {
@@ -111,6 +117,7 @@ mod tests {
             assert!(!yes(is_reachable(), node));
         }
         assert!(yes(is_not_said_to_be_reachable(), &lost) && yes(is_not_said_to_be_reachable(), &bare));
+        assert!(yes(says_nothing_of_its_network(), &bare) && !yes(says_nothing_of_its_network(), &there));
         assert!(!yes(is_not_said_to_be_reachable(), &there) && !yes(is_not_said_to_be_reachable(), &None));
     }
 }

@@ -208,6 +208,12 @@ impl Nodes {
         }
     }
 
+    /// Gives new Nodes no pod ranges from now on, as a controller manager that does not allocate them; or gives them again,
+    /// to those that lack them within half a second.
+    pub fn withhold_pod_cidrs(&self, withheld: bool) {
+        self.pods.world.withhold_pod_cidrs(withheld);
+    }
+
     fn change(&self, name: &str, change: impl FnOnce(&mut MachineState)) -> Result<(), NoSuch> {
         let (before, after) =
             self.fleet.change(name, change).ok_or_else(|| NoSuch::Machine(name.to_owned()))?;

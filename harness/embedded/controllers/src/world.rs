@@ -1,6 +1,7 @@
 //! What every controller shares: clients, settings, tasks and the watched copies of the cluster's objects.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet};
@@ -23,6 +24,8 @@ pub(crate) struct World {
     pub(crate) settings: Settings,
     /// The pod network as it is now.
     network: RwLock<PodNetwork>,
+    /// Whether new Nodes get no pod ranges for now.
+    withholds_pod_cidrs: AtomicBool,
     pub(crate) tasks: Tasks,
     pub(crate) recorder: Recorder,
     pub(crate) nodes: Arc<Cache<Node>>,
@@ -56,6 +59,7 @@ impl World {
         Arc::new(World {
             clients,
             network: RwLock::new(settings.network.clone()),
+            withholds_pod_cidrs: AtomicBool::new(false),
             settings,
             tasks,
             recorder,
@@ -89,6 +93,16 @@ impl World {
     /// Replaces the pod network. Whoever has to look again is told by the caller.
     pub(crate) fn set_network(&self, network: PodNetwork) {
         *self.network.write().unwrap_or_else(PoisonError::into_inner) = network;
+    }
+
+    /// Whether new Nodes get no pod ranges for now.
+    pub(crate) fn withholds_pod_cidrs(&self) -> bool {
+        self.withholds_pod_cidrs.load(Ordering::Relaxed)
+    }
+
+    /// Gives new Nodes no pod ranges from now on, or again.
+    pub(crate) fn withhold_pod_cidrs(&self, withheld: bool) {
+        self.withholds_pod_cidrs.store(withheld, Ordering::Relaxed);
     }
 
     /// Starts every watch. What shall happen on changes is registered before.

@@ -241,6 +241,8 @@ impl Benches<'_> {
         judge_subject(self.suites, from_ref(&session), "ccm-conformance controls", &mut quiet, self.handle)
             .map_err(|problems| problems.to_string())?;
         self.handle.block_on(session.forget_ccm()).map_err(|error| chain(&error))?;
+        // One that has deleted Nodes leaves none to the next.
+        self.handle.block_on(session.bring_nodes_back()).map_err(|error| chain(&error))?;
         self.handle.block_on(first.cloud().change_settings(&usual)).map_err(|error| chain(&error))?;
         let ledger = end_run(&events);
         write_reports(&output, &ledger, &Events::unrecorded(Vec::new()));

@@ -125,6 +125,7 @@ impl Embedded {
                 Facility::KubeletControl,
                 Facility::ProcessControl,
                 Facility::PodNetworkControl,
+                Facility::PodCidrControl,
                 Facility::HostPorts,
             ]),
             pod_network: Some(layout.pod_network),
@@ -210,6 +211,7 @@ async fn operate(remote: &Remote, operation: Operation<'_>) -> Result<(), Cluste
             };
             remote.set_network(network).await
         }
+        Operation::PodCidrs { withheld } => remote.withhold_pod_cidrs(withheld).await,
     };
     done.map_err(failed)
 }

@@ -1,8 +1,8 @@
 //! What is done to machines of kind: kubelets, whole machines, connections, and processes of containers.
 
-use super::KindMachines;
 use super::exec::{Stdin, exec_ok};
 use super::machines::machine;
+use super::{BACKEND, KindMachines};
 use crate::cluster::error::ClusterError;
 use crate::cluster::network;
 use crate::cluster::operation::{ContainerOp, KubeletOp, LinkOp, Operation, PowerOp, Target};
@@ -30,6 +30,10 @@ impl KindMachines {
             Operation::Link { machine, to, op: LinkOp::Mend } => self.mend(machine, to).await,
             Operation::Container { machine, id, op } => self.container(machine, id, op).await,
             Operation::PodNetwork(wanted) => self.set_pod_network(wanted).await,
+            Operation::PodCidrs { .. } => Err(ClusterError::NotObservable {
+                what: operation.to_string(),
+                why: BACKEND.facts.lacks_because.to_owned(),
+            }),
         }
     }
 

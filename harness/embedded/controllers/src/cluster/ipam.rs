@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use ipnet::IpNet;
 use k8s_openapi::api::core::v1::Node;
@@ -13,6 +14,9 @@ use crate::queue::{Next, Outcome, Queue};
 use crate::settings::{PodCidrs, PodRange};
 use crate::world::World;
 use crate::writing;
+
+/// Between two looks whether ranges are still withheld.
+const WITHHELD: Duration = Duration::from_millis(500);
 
 /// Which ranges are taken. Pure.
 #[derive(Debug, Default)]
@@ -158,6 +162,9 @@ async fn look(world: &World, ranges: &Mutex<Ranges>, shape: &Shape, name: &str) 
     let Some(node) = world.node(name) else { return Ok(Next::Done) };
     if !has(&node).is_empty() {
         return Ok(Next::Done);
+    }
+    if world.withholds_pod_cidrs() {
+        return Ok(Next::After(WITHHELD));
     }
     let index = ranges.lock().unwrap_or_else(PoisonError::into_inner).allocate(name, shape.count());
     let Some(index) = index else {

@@ -138,6 +138,21 @@ async fn a_deleted_node_returns_with_its_kubelets_next_start() {
 }
 
 #[tokio::test]
+async fn a_node_gets_no_pod_range_while_they_are_withheld() {
+    let cluster = Cluster::start(vec![NodeSpec::new("node-0")], |_| ()).await;
+    let nodes: Api<Node> = Api::all(cluster.client.clone());
+    let has_range = |node: &Node| node.spec.as_ref().is_some_and(|spec| spec.pod_cidr.is_some());
+    wait(&nodes, "node-0", "the first Node has a range", has_range).await;
+    cluster.running.nodes().withhold_pod_cidrs(true);
+    create(&nodes, json!({"metadata": {"name": "late"}})).await;
+    let given = wait(&nodes, "late", "the second Node has a range", has_range);
+    tokio::time::timeout(Duration::from_millis(800), given).await.expect_err("none is given");
+    cluster.running.nodes().withhold_pod_cidrs(false);
+    wait(&nodes, "late", "the second Node has a range", has_range).await;
+    cluster.stop().await;
+}
+
+#[tokio::test]
 async fn with_two_families_nodes_pods_and_services_have_addresses_of_both() {
     let config = Config {
         service_networks: vec!["10.96.0.0/16".to_owned(), "fd00:10:96::/112".to_owned()],

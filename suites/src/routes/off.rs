@@ -1,0 +1,52 @@
+//! Routes switched off, or without networks to keep them for (contract ROUTE-11, -12).
+
+use super::routed::says_nothing_of_its_network;
+use harness::check::{Capability, Facility, Verdict};
+use harness::cloud::Op;
+use harness::cx::matchers::initialised;
+use harness::cx::{Check, CheckCx, Subject, has_no_route, machine, no_calls, refuses};
+use harness::probe::both;
+
+const START: &str = "k8s.io/cloud-provider app/core.go startRouteController";
+const NEEDS: &[Capability] = &[Capability::Routes, Capability::Instances, Capability::FrameworkFlags];
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::must(
+        "ROUTE-11",
+        "with --configure-cloud-routes=false no call is about routes, and no Node is told of its network",
+        START,
+        |cx| Box::pin(leaves_routes_alone(cx)),
+    )
+    .needs(NEEDS)
+    .with(&[Facility::CcmControl])
+    .cold()
+    .takes(8),
+    Check::must("ROUTE-12", "with routes and an empty --cluster-cidr it ends", START, |cx| {
+        Box::pin(ends_without_networks(cx))
+    })
+    .needs(NEEDS)
+    .of_the_cloud(&[])
+    .with(&[Facility::CcmControl])
+    .recorded()
+    .cold(),
+];
+
+async fn leaves_routes_alone(cx: &CheckCx) -> Verdict {
+    let mark = cx.cloud().mark_now().await?;
+    cx.ccm_alone(&["--configure-cloud-routes=false"]).await?;
+    let (network, machine) = (cx.pod_network(0)?, cx.machine(machine("a")).await?);
+    let node = cx.node(machine.node().pod_cidrs(&[&network.cidr()])).await?;
+    let initialised = node.becomes(initialised()).within(cx.limits().start());
+    initialised.when("by the controllers that are left").await?;
+    let calls = cx.cloud().calls().of(&[Op::RouteList, Op::RouteCreate, Op::RouteDelete]).since(mark);
+    let all = (&calls, &node);
+    let quiet = all.keeps(both(no_calls(), says_nothing_of_its_network())).within(cx.limits().quiet_routes());
+    quiet.when("about routes, though a Node has a pod network").await?;
+    network.is(has_no_route()).await
+}
+
+async fn ends_without_networks(cx: &CheckCx) -> Verdict {
+    let alone = cx.ccm_alone(&["--cluster-cidr="]).await?;
+    let ended = alone.becomes(refuses()).within(cx.limits().start()).await;
+    alone.explained(ended).await
+}
