@@ -113,6 +113,7 @@ mod tests {
             resource: None,
             owner: None,
             request: "GET /".to_owned(),
+            user_agent: None,
             outcome: Outcome::UnderWay,
             unknown: None,
         }

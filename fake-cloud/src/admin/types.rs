@@ -298,6 +298,9 @@ pub struct Entry {
     pub owner: Option<String>,
     /// `METHOD /path?query` as received.
     pub request: String,
+    /// Its header `User-Agent`, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_agent: Option<String>,
     /// What became of it.
     pub outcome: Outcome,
     /// What of the call the dialect does not know: the call itself, a field, a parameter. `None`: it knows all of it.

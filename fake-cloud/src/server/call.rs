@@ -143,6 +143,7 @@ impl InFlight {
             resource: call.resource.clone().map(|resource| state.credentials.redact(resource)),
             owner: call.owner.clone().or_else(|| state.cloud.owner_of(call.op, &call.named)),
             request: state.credentials.redact(request.line()),
+            user_agent: request.user_agent().map(|name| state.credentials.redact(name.to_owned())),
             outcome: Outcome::UnderWay,
             unknown: unknown.clone().map(|what| state.credentials.redact(what)),
         };

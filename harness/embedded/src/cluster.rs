@@ -183,13 +183,25 @@ impl Cluster {
         self.controllers.pods()
     }
 
+    /// Ends all watches of service accounts, programs of Pods among them. Whoever asks for one waits, until
+    /// [`Cluster::expire_watches`]; lists are answered.
+    pub fn interrupt_watches(&self) {
+        self.server.interrupt_watches();
+    }
+
+    /// Forgets what has changed so far and lets watches begin again: one that missed a change is answered with 410, and so
+    /// is, once, the second page of a list in pages.
+    pub fn expire_watches(&self) {
+        self.server.expire_watches();
+    }
+
     /// Lets other processes reach machines and Pods by this socket, until what is returned is dropped; see
     /// [`Remote`](crate::Remote).
     ///
     /// # Errors
     /// The path is taken, or cannot be made.
     pub fn serve(&self, socket: &Path) -> io::Result<Serving> {
-        remote::serve(socket, self.machines(), self.pods())
+        remote::serve(socket, self.machines(), self.pods(), Arc::downgrade(&self.server))
     }
 
     /// Stops controllers, programs of Pods and the API server.

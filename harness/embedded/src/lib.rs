@@ -50,7 +50,7 @@ pub use embedded_controllers::{
     NodeTaint, Nodes as Machines, Pace, PodNetwork, Pods, Power, Program, ServiceVip,
 };
 pub use machine::{MachineSpec, NodeIp, Role};
-pub use orders::MachineOperation;
+pub use orders::{MachineOperation, WatchOperation};
 pub use remote::{Remote, RemoteError, Serving};
 pub use spec::ClusterSpec;
 pub use version::{KubernetesVersion, UnknownVersion};

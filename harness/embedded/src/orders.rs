@@ -1,5 +1,6 @@
 //! What other processes may ask of a cluster, as data: one line of JSON for each order.
 
+use embedded_apiserver::Running as Server;
 use embedded_controllers::{ContainerSignal, NoSuch, Nodes, PodNetwork, Pods};
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +19,11 @@ pub(crate) enum Order {
     PodNetwork {
         /// By this one.
         network: PodNetwork,
+    },
+    /// To the watches of service accounts.
+    Watches {
+        /// What.
+        operation: WatchOperation,
     },
     /// New Nodes get no pod ranges, or get them again.
     PodCidrs {
@@ -57,9 +63,19 @@ pub enum MachineOperation {
     Reconnect,
 }
 
+/// What can be done to the watches of service accounts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WatchOperation {
+    /// [`Cluster::interrupt_watches`](crate::Cluster::interrupt_watches).
+    Interrupt,
+    /// [`Cluster::expire_watches`](crate::Cluster::expire_watches).
+    Expire,
+}
+
 impl Order {
     /// Carries it out.
-    pub(crate) fn carry_out(self, nodes: &Nodes, pods: &Pods) -> Result<(), NoSuch> {
+    pub(crate) fn carry_out(self, nodes: &Nodes, pods: &Pods, server: &Server) -> Result<(), NoSuch> {
         match self {
             Order::Machine { name, operation } => match operation {
                 MachineOperation::StartKubelet => nodes.start_kubelet(&name),
@@ -74,6 +90,13 @@ impl Order {
             },
             Order::PodNetwork { network } => {
                 nodes.set_network(network);
+                Ok(())
+            }
+            Order::Watches { operation } => {
+                match operation {
+                    WatchOperation::Interrupt => server.interrupt_watches(),
+                    WatchOperation::Expire => server.expire_watches(),
+                }
                 Ok(())
             }
             Order::PodCidrs { withheld } => {
@@ -96,6 +119,7 @@ mod tests {
         let orders = [
             Order::Machine { name: "node-0".to_owned(), operation: MachineOperation::CutOff },
             Order::PodNetwork { network },
+            Order::Watches { operation: WatchOperation::Expire },
             Order::PodCidrs { withheld: true },
             Order::Container { id: "embedded://x-y-1".to_owned(), signal: ContainerSignal::Terminate },
         ];

@@ -1,10 +1,12 @@
 //! How other processes reach machines and Pods: a Unix socket, one line of JSON each way. Whoever may open the socket
 //! may do everything, so it belongs into a folder that is its owner's alone.
 
-use crate::orders::{MachineOperation, Order};
+use crate::orders::{MachineOperation, Order, WatchOperation};
+use embedded_apiserver::Running as Server;
 use embedded_controllers::{ContainerSignal, Nodes, PodNetwork, Pods};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Weak;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
@@ -70,6 +72,14 @@ impl Remote {
         self.send(&Order::PodNetwork { network }).await
     }
 
+    /// Does something to the watches of service accounts.
+    ///
+    /// # Errors
+    /// The cluster is gone.
+    pub async fn watches(&self, operation: WatchOperation) -> Result<(), RemoteError> {
+        self.send(&Order::Watches { operation }).await
+    }
+
     /// Gives new Nodes no pod ranges from now on, or gives them again.
     ///
     /// # Errors
@@ -119,26 +129,28 @@ impl Drop for Serving {
 }
 
 /// Listens at this path, which must be free.
-pub(crate) fn serve(socket: &Path, nodes: Nodes, pods: Pods) -> io::Result<Serving> {
+pub(crate) fn serve(socket: &Path, nodes: Nodes, pods: Pods, server: Weak<Server>) -> io::Result<Serving> {
     let listener = UnixListener::bind(socket)?;
     let task = tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
+            // A server that is going answers nobody.
+            let Some(server) = server.upgrade() else { continue };
             let (nodes, pods) = (nodes.clone(), pods.clone());
             tokio::spawn(async move {
                 // Whoever breaks off gets no answer.
-                let _ = answer(stream, &nodes, &pods).await;
+                let _ = answer(stream, &nodes, &pods, &server).await;
             });
         }
     });
     Ok(Serving { task })
 }
 
-async fn answer(stream: UnixStream, nodes: &Nodes, pods: &Pods) -> io::Result<()> {
+async fn answer(stream: UnixStream, nodes: &Nodes, pods: &Pods, server: &Server) -> io::Result<()> {
     let mut stream = BufReader::new(stream);
     let mut line = String::new();
     stream.read_line(&mut line).await?;
     let outcome: Result<(), String> = match serde_json::from_str::<Order>(&line) {
-        Ok(order) => order.carry_out(nodes, pods).map_err(|error| error.to_string()),
+        Ok(order) => order.carry_out(nodes, pods, server).map_err(|error| error.to_string()),
         Err(error) => Err(format!("no order: {error}")),
     };
     let mut text = serde_json::to_string(&outcome)?;

@@ -38,6 +38,8 @@ pub enum Facility {
     SingleNode,
     /// A replica of the CCM runs that does not lead.
     Standby,
+    /// The CCM's watches of the API server can be ended and made too old to go on.
+    WatchControl,
     /// What listens on the nodes' network can be connected to.
     HostPorts,
 }
@@ -61,6 +63,7 @@ impl Facility {
         Facility::BootsInside,
         Facility::SingleNode,
         Facility::Standby,
+        Facility::WatchControl,
         Facility::HostPorts,
     ];
 
@@ -94,6 +97,7 @@ impl fmt::Display for Facility {
             Facility::BootsInside => "boots-inside",
             Facility::SingleNode => "single-node",
             Facility::Standby => "standby",
+            Facility::WatchControl => "watch-control",
             Facility::HostPorts => "host-ports",
         })
     }

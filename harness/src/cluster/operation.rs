@@ -43,6 +43,8 @@ pub enum Operation<'a> {
         /// What.
         op: ContainerOp,
     },
+    /// To the watches that Pods have at the API server.
+    Watches(WatchOp),
     /// To the pod network of all machines at once. Kubelets notice within seconds.
     PodNetwork(&'a PodNetwork),
     /// New Nodes get no pod CIDRs from now on, or, when not withheld, those that lack them within a second.
@@ -103,6 +105,15 @@ pub enum ContainerOp {
     Thaw,
 }
 
+/// What is done to watches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WatchOp {
+    /// They end, and none begins until they are expired: what changes meanwhile nobody is told.
+    Interrupt,
+    /// They may begin again, and one that missed a change is answered with 410: it is too old to go on.
+    Expire,
+}
+
 /// Whether there is a pod network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PodNetwork {
@@ -121,6 +132,7 @@ impl Operation<'_> {
             Operation::Power { .. } => Facility::NodeControl,
             Operation::Link { .. } => Facility::LinkControl,
             Operation::Container { .. } => Facility::ProcessControl,
+            Operation::Watches(_) => Facility::WatchControl,
             Operation::PodNetwork(_) => Facility::PodNetworkControl,
             Operation::PodCidrs { .. } => Facility::PodCidrControl,
         }
@@ -161,6 +173,8 @@ impl fmt::Display for Operation<'_> {
                 };
                 write!(f, "{done} container {id} on {}", machine.name)
             }
+            Operation::Watches(WatchOp::Interrupt) => f.write_str("interrupting watches"),
+            Operation::Watches(WatchOp::Expire) => f.write_str("expiring watches"),
             Operation::PodNetwork(PodNetwork::Present(_)) => f.write_str("setting the pod network up"),
             Operation::PodNetwork(PodNetwork::Absent) => f.write_str("taking the pod network away"),
             Operation::PodCidrs { withheld: true } => f.write_str("withholding pod CIDRs"),

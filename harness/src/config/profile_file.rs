@@ -62,7 +62,8 @@ pub(crate) struct ProfileFile {
     /// The pace of its leader election when no flag says otherwise; limits for failover follow from it. The lease must
     /// outlast the renew deadline, and that 1.2 retry periods.
     pub(crate) lease_timing: LeaseTiming,
-    /// Port of `/healthz` and `/metrics` (HTTPS), on its node's addresses; `0` when it serves none there.
+    /// Port of `/healthz` and `/metrics` (HTTPS); `0` when it serves none. Where `--bind-address` keeps it to its own node,
+    /// checks of it are 'not observable'.
     pub(crate) secure_port: u16,
     /// On how many Services, and on how many Nodes, it works at the same time: the lower of the framework's
     /// `--concurrent-service-syncs` and `--concurrent-node-syncs`, both 1 unless set. With less than 8, checks that keep a

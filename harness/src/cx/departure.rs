@@ -4,9 +4,10 @@ use super::{CheckCx, Replica, Subject};
 use crate::check::{Stop, SubjectName};
 use crate::cloud::Entry;
 use crate::probe::{Matcher, Observed, Reach, ReadError, holds};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::ResourceExt;
 use kube::api::Api;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Exit code of a process that was killed: 128 and SIGKILL.
@@ -25,10 +26,10 @@ pub struct Departure<'a> {
     grace: Duration,
 }
 
-/// How far it has come.
+/// How far it has come. A Pod may be there for a while when its process is not: its kubelet tidies up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Departed {
-    there: bool,
+    runs: bool,
     /// The exit code, where the kubelet has told.
     pub code: Option<i32>,
 }
@@ -44,13 +45,13 @@ impl Observed for Departed {
     fn observed(&self) -> String {
         let code =
             self.code.map_or_else(|| "no exit code told".to_owned(), |code| format!("exit code {code}"));
-        format!("{}, {code}", if self.there { "its Pod is there" } else { "its Pod is gone" })
+        format!("{}, {code}", if self.runs { "its process runs" } else { "its process is gone" })
     }
 }
 
-/// It is gone; yields how.
+/// Its process is gone.
 pub fn departs() -> Matcher<Departed> {
-    holds("goes", |departed: &Departed| !departed.there).expecting("no Pod of it")
+    holds("goes", |departed: &Departed| !departed.runs).expecting("no process of it")
 }
 
 impl<'a> Replica<'a> {
@@ -97,21 +98,28 @@ impl Subject for Departure<'_> {
     async fn read(&self, reach: Reach) -> Result<Departed, ReadError> {
         let pods = self.cx.session().world().pods.current()?;
         let same = |pod: &Pod| pod.uid() == self.uid;
-        let there = match reach {
-            Reach::Nearest => pods.find(&self.namespace, &self.pod).is_some_and(|pod| same(&pod)),
+        let now = match reach {
+            Reach::Nearest => pods.find(&self.namespace, &self.pod),
             Reach::Origin => {
                 let api: Api<Pod> = Api::namespaced(self.cx.client.clone(), &self.namespace);
-                api.get_opt(&self.pod).await?.is_some_and(|pod| same(&pod))
+                api.get_opt(&self.pod).await?.map(Arc::new)
             }
         };
+        let runs = now.is_some_and(|pod| same(&pod) && runs(&pod));
         let history = pods.history(&self.namespace, &self.pod);
         let its = history.iter().map(|version| &version.object).filter(|pod| same(pod));
-        Ok(Departed { there, code: its.filter_map(|pod| exit_code(pod)).next_back() })
+        Ok(Departed { runs, code: its.filter_map(|pod| exit_code(pod)).next_back() })
     }
 
     fn concerns(&self, _: &Entry) -> bool {
         false
     }
+}
+
+fn runs(pod: &Pod) -> bool {
+    let statuses = pod.status.as_ref().and_then(|status| status.container_statuses.as_ref());
+    let running = |one: &ContainerStatus| one.state.as_ref().is_some_and(|state| state.running.is_some());
+    statuses.into_iter().flatten().any(running)
 }
 
 fn exit_code(pod: &Pod) -> Option<i32> {
@@ -126,12 +134,12 @@ mod tests {
 
     #[test]
     fn who_was_killed_is_known_by_its_exit_code() {
-        let gone = |code| Departed { there: false, code };
+        let gone = |code| Departed { runs: false, code };
         assert!(gone(Some(137)).was_killed());
         for code in [None, Some(0), Some(1), Some(143)] {
             assert!(!gone(code).was_killed(), "{code:?}");
         }
         assert_eq!(departs().matches(&gone(None)), Seen::Yes(()));
-        assert_eq!(departs().matches(&Departed { there: true, code: Some(0) }), Seen::when(false));
+        assert_eq!(departs().matches(&Departed { runs: true, code: None }), Seen::when(false));
     }
 }

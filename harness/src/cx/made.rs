@@ -50,6 +50,8 @@ pub(super) enum Undo {
     Right(String),
     /// Take the CCM away that a check runs by itself.
     Trial(String),
+    /// Let the CCM's watches begin again.
+    Watches,
     /// Take the CCM as shipped away and set the pod network up.
     Cold,
 }

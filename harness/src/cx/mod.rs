@@ -30,6 +30,7 @@ mod subject;
 mod taints;
 mod trial;
 mod undo;
+mod watches;
 mod whole;
 
 pub use crate::config::{RouteTrigger, Targets};
@@ -52,6 +53,7 @@ pub use routes::{Destination, has_no_route, keeps_route, leads_to};
 pub use services::{Balancer, Service, ServicePlan, load_balancer};
 pub use subject::{Subject, Wait};
 pub use trial::{Trial, Tried, goes_on, has_ended, refuses};
+pub use watches::Interruption;
 pub use whole::{Ends, Left, Leftovers, OwnNodes, all_stay, as_before, none};
 
 use crate::check::{Check as CheckOf, Suite as SuiteOf};

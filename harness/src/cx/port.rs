@@ -5,7 +5,7 @@ use crate::check::{Stop, SubjectName, chain};
 use crate::cloud::Entry;
 use crate::probe::{Matcher, Observed, Reach, ReadError, Seen, holds, matcher};
 use kube::ResourceExt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 /// How long an answer may take, connection and handshake included.
@@ -129,10 +129,23 @@ impl<'a> Replica<'a> {
         let address = machine.and_then(|machine| machine.reached_at);
         let address =
             address.ok_or_else(|| Stop::NotObservable(format!("the harness does not reach node {node}")))?;
+        let bound = session.ccm().flag("bind-address");
+        if bound.as_deref().is_some_and(|bound| keeps_to_its_node(bound, address)) {
+            let bound = bound.unwrap_or_default();
+            return Err(Stop::NotObservable(format!(
+                "--bind-address={bound} keeps its port to its own node"
+            )));
+        }
         let port = session.ccm().secure_port_of(name).unwrap_or_default();
         let client = client().map_err(|error| Stop::Error(chain(&error)))?;
         Ok(SecurePort { cx, replica: name.to_owned(), at: SocketAddr::new(address, port), client })
     }
+}
+
+/// Whether nobody elsewhere reaches what listens on that address; a simulated node is reached on this computer's loopback.
+fn keeps_to_its_node(bound: &str, reached_at: IpAddr) -> bool {
+    let loopback = bound == "localhost" || bound.parse().is_ok_and(|bound: IpAddr| bound.is_loopback());
+    loopback && !reached_at.is_loopback()
 }
 
 impl<'a> SecurePort<'a> {
@@ -232,6 +245,15 @@ mod tests {
         assert_eq!(shows("a and b", all).matches(&given(403, "b")), Seen::NotYet(String::new()));
         assert_eq!(refused().matches(&given(401, "")), Seen::Yes(()));
         assert_eq!(refused().matches(&given(200, "")), Seen::when(false));
+    }
+
+    #[test]
+    fn a_port_on_loopback_is_out_of_reach_but_of_a_simulated_node() {
+        let (real, simulated) = ([172, 18, 0, 2].into(), [127, 16, 0, 1].into());
+        for bound in ["127.0.0.1", "::1", "localhost"] {
+            assert!(keeps_to_its_node(bound, real) && !keeps_to_its_node(bound, simulated), "{bound}");
+        }
+        assert!(!keeps_to_its_node("0.0.0.0", real) && !keeps_to_its_node("::", real));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::future::Future;
 /// Services, which go together where the last of them stands, since they wait for the same CCM.
 fn steps(made: Vec<Undo>) -> Vec<Vec<Undo>> {
     let turn = |undo: &Undo| match undo {
-        Undo::Fault(_) | Undo::Barrier(_) | Undo::Settings(_) => 0,
+        Undo::Fault(_) | Undo::Barrier(_) | Undo::Settings(_) | Undo::Watches => 0,
         Undo::Ccm { .. } | Undo::Crash => 1,
         _ => 2,
     };
@@ -76,6 +76,7 @@ impl CheckCx {
             Undo::Crash => self.undo_crash(needs_a_ccm).await,
             Undo::Right(name) => self.undo_right(&name).await,
             Undo::Trial(name) => self.undo_trial(&name).await,
+            Undo::Watches => self.undo_watches().await,
             Undo::Cold => self.undo_cold().await,
         }
     }

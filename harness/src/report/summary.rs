@@ -25,6 +25,7 @@ pub fn summary(ledger: &Ledger) -> String {
         trouble(ledger, &mut text, "Environment errors", |e| matches!(e.outcome, Outcome::Error { .. }));
         unjudged(ledger, &mut text);
     }
+    noted(ledger, &mut text);
     declared(ledger, &mut text);
     speed(ledger, &mut text);
     text
@@ -104,6 +105,22 @@ fn explanations(ledger: &Ledger, text: &mut String) {
     put!(text, "\nExplained by");
     for explanation in &ledger.explanations {
         put!(text, "  {}", one_line(explanation));
+    }
+}
+
+/// What the rows that only record have seen, and what is more or other than declared.
+fn noted(ledger: &Ledger, text: &mut String) {
+    const TOLD: &[&str] = &["more-than-declared", "other-defaults"];
+    let facts = ledger.entries.iter().flat_map(|entry| entry.facts.iter().map(move |fact| (entry, fact)));
+    let told: Vec<_> = facts
+        .filter(|(entry, (name, _))| entry.level == Level::Info || TOLD.contains(&name.as_str()))
+        .collect();
+    let width = told.iter().map(|(entry, _)| entry.id.len()).max().unwrap_or(0);
+    if !told.is_empty() {
+        put!(text, "\nNoted");
+    }
+    for (entry, (name, value)) in told {
+        put!(text, "  {:<width$}  {:<6}  {name}: {}", entry.id, entry.level, one_line(value));
     }
 }
 

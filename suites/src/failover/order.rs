@@ -48,6 +48,7 @@ mod tests {
             owner: None,
             request: "PUT /lb".into(),
             outcome: Outcome::Answered { status: 200 },
+            user_agent: None,
             unknown: None,
         };
         by.chars().enumerate().map(write).collect()

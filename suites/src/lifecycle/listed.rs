@@ -148,6 +148,7 @@ mod tests {
             owner: None,
             request: "GET".into(),
             outcome: Outcome::Answered { status: 200 },
+            user_agent: None,
             unknown: None,
         }
     }

@@ -53,6 +53,15 @@ pub(super) const CHECKS: &[Check] = &[
     .needs(LB)
     .with(&[Facility::Faults])
     .takes(7),
+    Check::must(
+        "SVC-DEL-01.expired-watch",
+        "a Service whose deletion went unseen, as the watch has expired meanwhile (410), loses its load balancer and goes",
+        "k8s.io/client-go tools/cache/reflector.go: a watch that is too old is followed by a list",
+        |cx| Box::pin(cleans_up_after_missed_deletions(cx)),
+    )
+    .needs(LB)
+    .with(&[Facility::WatchControl])
+    .alone(),
     Check::must("SVC-DEL-02", "a failed deletion keeps the finalizer and is tried again", SYNC, |cx| {
         Box::pin(retries_deletion(cx))
     })
@@ -205,6 +214,15 @@ fn holds_untouched(foreign: LoadBalancer) -> Matcher<Inventory> {
     let expected = foreign.observed();
     holds("holds what is nobody's as it was", move |held: &Inventory| held.load_balancers.contains(&foreign))
         .expecting(expected)
+}
+
+async fn cleans_up_after_missed_deletions(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
+    web.rests().await?;
+    let interruption = cx.interrupt_watches().await?;
+    web.delete().await?;
+    interruption.expire().await?;
+    goes(cx, &web, cx.limits().watch()).await
 }
 
 async fn retries_deletion(cx: &CheckCx) -> Verdict {

@@ -29,7 +29,7 @@ async fn ends_in_time(cx: &CheckCx, replica: &Replica<'_>) -> Verdict {
     replica.will_end();
     let told = Instant::now();
     replica.terminate().await?;
-    // That its Pod is gone is known a while after its process is.
+    // Its kubelet tells in its own time.
     let limit = departure.grace() + cx.limits().watch() + cx.limits().kubelet_report();
     departure.becomes(departs()).within(limit).await?;
     let (took, departed) = (told.elapsed(), departure.read(Reach::Nearest).await?);
@@ -39,7 +39,7 @@ async fn ends_in_time(cx: &CheckCx, replica: &Replica<'_>) -> Verdict {
         let expected = format!("its process ended by itself within {grace:?}");
         let seen = match departed.was_killed() {
             true => format!("it was killed after {grace:?}"),
-            false => format!("its Pod was gone after {took:.1?}"),
+            false => format!("it was gone after {took:.1?}"),
         };
         return Err(departure.breaks("a replica ends when it is told to", &expected, &seen));
     }

@@ -3,6 +3,7 @@
 mod declared;
 mod ended;
 mod flags;
+mod named;
 mod serving;
 mod shown;
 
@@ -13,7 +14,15 @@ use harness::cx::{Check, CheckCx, Subject, Suite, none};
 pub const SUITE: Suite = Suite {
     name: "operation",
     proves: "the CCM stays up whatever it is given to do, and says how it is to whom it should",
-    tables: &[declared::CHECKS, flags::CHECKS, serving::CHECKS, shown::CHECKS, ended::CHECKS, CHECKS],
+    tables: &[
+        declared::CHECKS,
+        flags::CHECKS,
+        serving::CHECKS,
+        shown::CHECKS,
+        ended::CHECKS,
+        named::CHECKS,
+        CHECKS,
+    ],
 };
 
 const CHECKS: &[Check] = &[Check::must(

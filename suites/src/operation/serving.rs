@@ -1,4 +1,4 @@
-//! What each replica serves on its secure port (OBS-01, -02).
+//! What each replica serves on its secure port (OBS-01 to -03).
 
 use harness::check::{Capability, Facility, Stop, Verdict};
 use harness::cx::{Check, CheckCx, SecurePort, Subject, runs, says, serves};
@@ -28,6 +28,16 @@ pub(super) const CHECKS: &[Check] = &[
     .needs(PORT)
     .of_the_cloud(&[])
     .with(REACHED),
+    Check::must(
+        "OBS-03",
+        "how /livez, /readyz and /healthz/CHECK answer is recorded; the framework knows none of them",
+        "k8s.io/controller-manager app/serve.go; pkg/healthz",
+        |cx| Box::pin(tells_of_other_probes(cx)),
+    )
+    .recorded()
+    .needs(PORT)
+    .of_the_cloud(&[])
+    .with(REACHED),
 ];
 
 /// The secure port of every replica; they run.
@@ -50,6 +60,18 @@ async fn serves_https(cx: &CheckCx) -> Verdict {
 async fn says_that_it_is_well(cx: &CheckCx) -> Verdict {
     for port in ports(cx).await? {
         port.get("/healthz").becomes(says(200, "ok")).when("asked by nobody in particular").await?;
+    }
+    Ok(())
+}
+
+async fn tells_of_other_probes(cx: &CheckCx) -> Verdict {
+    for port in ports(cx).await? {
+        let mut told = Vec::new();
+        for path in ["/livez", "/readyz", "/healthz/leaderElection"] {
+            let (status, _) = port.get(path).becomes(serves()).await?;
+            told.push(format!("{path} {status}"));
+        }
+        cx.record(port.replica(), told.join(", "));
     }
     Ok(())
 }

@@ -145,6 +145,7 @@ mod tests {
             owner: None,
             request: "GET".into(),
             outcome: Outcome::Answered { status: 200 },
+            user_agent: None,
             unknown: None,
         };
         (1..=count).map(call).collect()

@@ -2,6 +2,7 @@
 //! the machine (contract NODE-INIT).
 
 mod held;
+mod missed;
 
 use crate::failures::unless_it_lists;
 use crate::joining::{joined, registered};
@@ -25,7 +26,7 @@ use tokio::time::Instant;
 pub const SUITE: Suite = Suite {
     name: "taint-removal",
     proves: "uninitialised Nodes are initialised: the taint goes when, and only when, the cloud knows the machine",
-    tables: &[CHECKS, held::CHECKS, &held::FAILED_LOOKUPS],
+    tables: &[CHECKS, missed::CHECKS, held::CHECKS, &held::FAILED_LOOKUPS],
 };
 
 const INSTANCES: &[Capability] = &[Capability::Instances];

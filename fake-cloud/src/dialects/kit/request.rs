@@ -3,7 +3,7 @@
 use super::error::Error;
 use crate::admin::Op;
 use hyper::body::Bytes;
-use hyper::header::{AUTHORIZATION, HeaderMap};
+use hyper::header::{AUTHORIZATION, HeaderMap, USER_AGENT};
 use hyper::{Method, Uri};
 use percent_encoding::percent_decode_str;
 use serde::de::DeserializeOwned;
@@ -27,6 +27,11 @@ impl Request {
         let value = self.headers.get(AUTHORIZATION)?.to_str().ok()?;
         let (scheme, token) = value.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+    }
+
+    /// Who the caller's program says that it is.
+    pub(crate) fn user_agent(&self) -> Option<&str> {
+        self.headers.get(USER_AGENT)?.to_str().ok()
     }
 
     /// Decoded parts of the path between slashes.

@@ -121,6 +121,17 @@ async fn nodes(count: usize) {
     let stretch = Stretch::begin();
     initialised.await;
     stretch.show(&format!("{count} nodes patched three times each"));
+    let listing = || {
+        let accepted = "application/vnd.kubernetes.protobuf";
+        let request =
+            client(&server).get(format!("{}/api/v1/nodes", server.url())).header("accept", accepted);
+        async move { request.send().await.expect("an answer").bytes().await.expect("a list").len() }
+    };
+    for times in ["first", "again"] {
+        let stretch = Stretch::begin();
+        let length = listing().await;
+        stretch.show(&format!("{count} nodes listed in protobuf, {times} ({} KiB)", length >> 10));
+    }
     server.shutdown().await;
 }
 

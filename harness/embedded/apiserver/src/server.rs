@@ -235,6 +235,19 @@ impl Running {
         self.api.store.revision()
     }
 
+    /// Ends all watches of service accounts, as a proxy or a restart of a real server does. Whoever asks for one waits, until
+    /// [`Running::expire_watches`]; lists are answered.
+    pub fn interrupt_watches(&self) {
+        self.api.interruption.interrupt();
+    }
+
+    /// Forgets what has changed so far and lets watches begin again: one that goes on from before a change of its kind is
+    /// answered with 410, and so is, once, the second page of a list that a service account reads in pages.
+    pub fn expire_watches(&self) {
+        self.api.store.forget();
+        self.api.interruption.release();
+    }
+
     /// Stops: ends watches, lets answers under way finish, and closes the socket.
     pub async fn shutdown(self) {
         self.close.send_replace(true);

@@ -8,8 +8,9 @@ use serde_json::Value;
 
 use crate::fields::{self, Body};
 use crate::kinds::Kind;
+use crate::schema::{self, TypeId};
 use crate::status::{self, Status};
-use crate::{schema, typed};
+use crate::typed;
 
 pub use text::json;
 
@@ -54,11 +55,44 @@ pub fn decode_protobuf(bytes: &[u8]) -> Result<(String, String, Value), String> 
 pub fn encode_protobuf(object: &Value) -> Result<Vec<u8>, String> {
     let text = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
+    Ok(enveloped(api_version, kind, &encode::message(in_protobuf(api_version, kind)?, object)))
+}
+
+/// The bytes of an object's own fields in protobuf, as lists hold them: they do not say what the object is.
+///
+/// # Errors
+/// The text about a kind that has no protobuf.
+pub fn encode_fields(kind: &Kind, object: &Value) -> Result<Vec<u8>, String> {
+    Ok(encode::message(in_protobuf(&kind.api_version(), kind.kind)?, object))
+}
+
+/// An object in Kubernetes protobuf around its own fields ([`encode_fields`]).
+pub fn encode_object(kind: &Kind, fields: &[u8]) -> Vec<u8> {
+    enveloped(&kind.api_version(), kind.kind, fields)
+}
+
+/// A list in Kubernetes protobuf around the fields of its items ([`encode_fields`]).
+///
+/// # Errors
+/// As for [`encode_fields`].
+pub fn encode_list<'a>(
+    kind: &Kind,
+    metadata: &Value,
+    items: impl Iterator<Item = &'a [u8]> + Clone,
+) -> Result<Vec<u8>, String> {
+    let metadata = encode::message(in_protobuf("meta.k8s.io/v1", "ListMeta")?, metadata);
+    Ok(enveloped(&kind.api_version(), kind.list_kind, &encode::list(&metadata, items)))
+}
+
+fn in_protobuf(api_version: &str, kind: &str) -> Result<TypeId, String> {
     let known = schema::of_object(api_version, kind).filter(|ty| schema::get(*ty).in_protobuf());
-    let ty = known.ok_or_else(|| format!("no kind {kind:?} is registered for version {api_version:?}"))?;
+    known.ok_or_else(|| format!("no kind {kind:?} is registered for version {api_version:?}"))
+}
+
+fn enveloped(api_version: &str, kind: &str, fields: &[u8]) -> Vec<u8> {
     let mut bytes = MAGIC.to_vec();
-    bytes.extend(encode::envelope(api_version, kind, &encode::message(ty, object)));
-    Ok(bytes)
+    bytes.extend(encode::envelope(api_version, kind, fields));
+    bytes
 }
 
 /// One event of a watch in Kubernetes protobuf: its length in four bytes, then the event.
@@ -164,6 +198,21 @@ mod tests {
         let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"});
         let expected = b"k8s\0\x0a\x13\x0a\x02v1\x12\x0dDeleteOptions\x12\x0c\x22\x0aBackground\x1a\0\x22\0";
         assert_eq!(encode_protobuf(&options).expect("it is known"), expected);
+    }
+
+    #[test]
+    fn a_list_of_fields_is_the_list_of_its_objects() {
+        let kind = crate::kinds::find("", "v1", "nodes").expect("nodes are served");
+        let node = |name: &str| json!({"metadata": {"name": name}, "spec": {"podCIDR": "10.0.0.0/24"}});
+        let metadata = json!({"resourceVersion": "7", "continue": "x", "remainingItemCount": 3});
+        let items = [node("a"), node("b")];
+        let list = json!({"kind": "NodeList", "apiVersion": "v1", "metadata": metadata, "items": items});
+        let fields = items.each_ref().map(|item| encode_fields(kind, item).expect("a node is known"));
+        let written = encode_list(kind, &metadata, fields.iter().map(Vec::as_slice)).expect("so is a list");
+        assert_eq!(written, encode_protobuf(&list).expect("the same"));
+        let object = json!({"kind": "Node", "apiVersion": "v1", "metadata": {"name": "a"}});
+        let fields = encode_fields(kind, &object).expect("a node is known");
+        assert_eq!(encode_object(kind, &fields), encode_protobuf(&object).expect("the same"));
     }
 
     #[test]

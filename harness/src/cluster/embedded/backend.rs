@@ -5,12 +5,14 @@ use super::wanted::{check_families, check_registrations, families, machines, rec
 use crate::check::{Facility, chain};
 use crate::cluster::backend::{Backend, BackendEntry, Facts, Fidelity, Lifetime, Machines, Runs};
 use crate::cluster::error::ClusterError;
-use crate::cluster::operation::{ContainerOp, KubeletOp, Operation, PodNetwork, PowerOp};
+use crate::cluster::operation::{ContainerOp, KubeletOp, Operation, PodNetwork, PowerOp, WatchOp};
 use crate::cluster::record::{About, CloudSite, ClusterRecord, Ownership};
 use crate::cluster::spec::{ClusterSpec, ProgramImage};
 use crate::cluster::topology;
 use crate::config::BackendKind;
-use embedded_cluster::{Cluster, ContainerSignal, MachineOperation, Program, Remote, RemoteError, Serving};
+use embedded_cluster::{
+    Cluster, ContainerSignal, MachineOperation, Program, Remote, RemoteError, Serving, WatchOperation,
+};
 use futures::FutureExt;
 use futures::future::{BoxFuture, LocalBoxFuture};
 use serde::{Deserialize, Serialize};
@@ -127,6 +129,7 @@ impl Embedded {
                 Facility::PodNetworkControl,
                 Facility::PodCidrControl,
                 Facility::HostPorts,
+                Facility::WatchControl,
             ]),
             pod_network: Some(layout.pod_network),
             api_server_for_pods: None,
@@ -203,6 +206,13 @@ async fn operate(remote: &Remote, operation: Operation<'_>) -> Result<(), Cluste
                 ContainerOp::Thaw => ContainerSignal::Resume,
             };
             remote.signal_container(id, signal).await
+        }
+        Operation::Watches(op) => {
+            let op = match op {
+                WatchOp::Interrupt => WatchOperation::Interrupt,
+                WatchOp::Expire => WatchOperation::Expire,
+            };
+            remote.watches(op).await
         }
         Operation::PodNetwork(wanted) => {
             let network = match wanted {

@@ -29,6 +29,11 @@ impl KindMachines {
             Operation::Link { machine, to, op: LinkOp::Cut } => self.cut(machine, to).await,
             Operation::Link { machine, to, op: LinkOp::Mend } => self.mend(machine, to).await,
             Operation::Container { machine, id, op } => self.container(machine, id, op).await,
+            // A real API server forgets in its own time: after five minutes.
+            Operation::Watches(_) => Err(ClusterError::NotObservable {
+                what: operation.to_string(),
+                why: "a real API server forgets in its own time".to_owned(),
+            }),
             Operation::PodNetwork(wanted) => self.set_pod_network(wanted).await,
             Operation::PodCidrs { .. } => Err(ClusterError::NotObservable {
                 what: operation.to_string(),

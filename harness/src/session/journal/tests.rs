@@ -75,6 +75,7 @@ fn entry(seq: u64, outcome: Outcome) -> Entry {
         resource: None,
         owner: None,
         request: "GET /".to_owned(),
+        user_agent: None,
         outcome,
         unknown: None,
     }

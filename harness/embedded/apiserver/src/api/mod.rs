@@ -3,6 +3,7 @@
 mod clock;
 mod collections;
 mod events;
+mod interruption;
 mod objects;
 mod selection;
 mod state;
@@ -10,6 +11,7 @@ mod state;
 pub(crate) use clock::{Clock, suffix, unique_id};
 pub(crate) use collections::collection_of;
 pub(crate) use events::{from_stored, is_stored_form, to_stored, with_type};
+pub(crate) use interruption::Ending;
 pub(crate) use objects::Written;
 pub(crate) use selection::Selection;
 pub(crate) use state::Api;

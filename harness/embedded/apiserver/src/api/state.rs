@@ -8,6 +8,7 @@ use embedded_semantics::kinds;
 use tokio::sync::watch;
 
 use super::collections::collection_of;
+use super::interruption::Interruption;
 use crate::audit::Audit;
 use crate::auth::attributes::{Attributes, Decision};
 use crate::auth::authority::Authority;
@@ -38,6 +39,8 @@ pub(crate) struct Api {
     pub address: SocketAddr,
     /// Becomes true when the server stops: watches end then.
     pub closing: watch::Receiver<bool>,
+    /// Whether watches go on.
+    pub interruption: Interruption,
     /// Where the logs of containers come from, once somebody runs any.
     pub logs: OnceLock<Arc<dyn Logs>>,
     roles: rbac::Current,
@@ -66,6 +69,7 @@ impl Api {
             version,
             address,
             closing,
+            interruption: Interruption::default(),
             logs: OnceLock::new(),
             roles: rbac::Current::default(),
             node_rules: crate::bootstrap::policy::rules_of("system:node"),

@@ -10,7 +10,7 @@ use embedded_semantics::wire;
 use serde_json::Value;
 
 use super::accept::{Encoding, Form};
-use crate::api::{Clock, from_stored, is_stored_form, with_type};
+use crate::api::{Clock, from_stored, is_stored_form};
 use crate::store::Record;
 
 /// An object in an encoding.
@@ -65,15 +65,32 @@ pub(crate) fn record(kind: &'static Kind, record: &Arc<Record>, form: Form) -> R
     match form.encoding {
         Encoding::Json if !form.pretty => Ok(json(kind, record)),
         Encoding::Protobuf if is_stored_form(kind) => {
-            let encode = || object(&with_type(kind, record.value()), form).unwrap_or_default();
-            let bytes = record.encoded(encode).clone();
-            if bytes.is_empty() {
-                return object(&with_type(kind, record.value()), form);
-            }
-            Ok(bytes)
+            Ok(wire::encode_object(kind, &fields(kind, record)?).into())
         }
         _ => object(&from_stored(kind, record.value()), form),
     }
+}
+
+/// A stored object's own fields in protobuf: encoded once for each version of it.
+fn fields(kind: &'static Kind, record: &Record) -> Result<Bytes, Status> {
+    record
+        .encoded(|| wire::encode_fields(kind, &record.value()).map(Bytes::from))
+        .map_err(|why| status::internal(&why))
+}
+
+/// A list in protobuf, written from what its items were encoded to.
+///
+/// # Errors
+///
+/// 500 where the kind has no protobuf.
+pub(crate) fn protobuf_list(
+    kind: &'static Kind,
+    records: &[Arc<Record>],
+    metadata: &Value,
+) -> Result<Bytes, Status> {
+    let items = records.iter().map(|record| fields(kind, record)).collect::<Result<Vec<Bytes>, Status>>()?;
+    let items = items.iter().map(Bytes::as_ref);
+    wire::encode_list(kind, metadata, items).map(Bytes::from).map_err(|why| status::internal(&why))
 }
 
 /// Objects as a table for people.

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::accept::{Encoding, Form, Shape};
 use super::encode;
-use crate::api::{Written, from_stored, with_type};
+use crate::api::{Written, from_stored, is_stored_form, with_type};
 use crate::store::Record;
 
 /// The body of every response.
@@ -162,6 +162,11 @@ fn encoded(content: Content, form: Form) -> Result<(Encoding, Bytes), Status> {
             if form.encoding == Encoding::Json && !form.pretty =>
         {
             json_list(kind, &records, &metadata)
+        }
+        (Content::List(kind, records, metadata), Shape::Object)
+            if form.encoding == Encoding::Protobuf && is_stored_form(kind) =>
+        {
+            encode::protobuf_list(kind, &records, &metadata)?
         }
         (Content::List(kind, records, metadata), shape) => {
             let items: Vec<Value> = records.iter().map(|record| from_stored(kind, record.value())).collect();

@@ -135,6 +135,15 @@ impl Collection {
         Ok(())
     }
 
+    /// Forgets the changes so far.
+    pub(super) fn forget(&mut self) {
+        if let Some(last) = self.log.back() {
+            self.complete_after = last.record.revision();
+        }
+        self.log.clear();
+        self.log_bytes = 0;
+    }
+
     pub(super) fn commit(&mut self, change: Change, record: Arc<Record>) {
         let previous = match change {
             Change::Put => self.objects.insert(record.key().clone(), Arc::clone(&record)),

@@ -122,6 +122,13 @@ impl Store {
         cursor.advance_if_idle(|| self.revision())
     }
 
+    /// Forgets all that has changed: what was read before a kind's latest change is too old from now on.
+    pub fn forget(&self) {
+        for place in self.places.values() {
+            place.collection.write().unwrap_or_else(PoisonError::into_inner).forget();
+        }
+    }
+
     /// The revision of the latest change of a kind, for those who derive something from it.
     #[must_use]
     pub fn last_change(&self, name: CollectionName) -> u64 {

@@ -93,9 +93,17 @@ impl Record {
         serde_json::from_slice(&self.json).unwrap_or_default()
     }
 
-    /// The object in another encoding, made once by `encode`.
-    pub fn encoded(&self, encode: impl FnOnce() -> Bytes) -> &Bytes {
-        self.encoded.get_or_init(encode)
+    /// The object in an encoding of the caller's choice, always the same one: made once, unless that fails.
+    ///
+    /// # Errors
+    /// What `encode` said.
+    pub fn encoded<E>(&self, encode: impl FnOnce() -> Result<Bytes, E>) -> Result<Bytes, E> {
+        if let Some(known) = self.encoded.get() {
+            return Ok(known.clone());
+        }
+        // Two who come at once make the same.
+        let bytes = encode()?;
+        Ok(self.encoded.get_or_init(|| bytes).clone())
     }
 }
 

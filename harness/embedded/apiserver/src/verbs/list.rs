@@ -45,7 +45,7 @@ pub(super) async fn list(call: &Call, kind: &'static Kind) -> Outcome {
         }
     };
     // From the cache, which version 0 asks for, lists come whole.
-    let limit = if revision == Some(0) { 0 } else { options.limit };
+    let limit = if revision == Some(0) { 0 } else { call.api.interruption.page(&call.user, options.limit) };
     Ok(page(kind, &snapshot, &selection, namespace, None, limit, false))
 }
 
@@ -77,6 +77,9 @@ fn next_page(
     let token = Continue::decode(&options.continue_token, namespace, kind.namespaced)
         .map_err(|why| status::bad_request(format!("invalid continue token: {why}")))?;
     let collection = collection_of(kind);
+    if token.revision.is_some() && call.api.interruption.refuses_page(&call.user) {
+        return Ok(expired_page(&token, namespace));
+    }
     let snapshot = match token.revision {
         None => call.api.store.snapshot(collection),
         Some(revision) => match call.api.store.snapshot_at(collection, revision) {

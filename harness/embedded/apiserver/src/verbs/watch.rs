@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use super::list::{namespace_of_list, wait_for};
 use super::list_options::ListOptions;
-use crate::api::{Api, Selection, collection_of, from_stored, is_stored_form};
+use crate::api::{Api, Ending, Selection, collection_of, from_stored, is_stored_form};
 use crate::http::accept::{Encoding, Form, Shape};
 use crate::http::call::Call;
 use crate::http::closed;
@@ -45,6 +45,7 @@ pub(super) async fn watch(call: Call, kind: &'static Kind) -> Outcome {
     let selection = Selection::parse(kind, &call.query, by_path.then(|| call.name()))?;
     let revision = options.revision().map_err(status::unexplained)?;
     let api = Arc::clone(&call.api);
+    let ending = api.interruption.admits(&call.user).await;
     let collection = collection_of(kind);
     if options.initial_events == Some(true)
         && let Some(revision) = revision
@@ -78,6 +79,7 @@ pub(super) async fn watch(call: Call, kind: &'static Kind) -> Outcome {
         bookmarks: options.bookmarks.then(|| now + BOOKMARKS),
         deadline: now + Duration::from_secs(u64::try_from(seconds).unwrap_or(u64::MAX).min(1 << 31)),
         closing: api.closing.clone(),
+        ending,
         headed: false,
         api,
     };
@@ -115,6 +117,7 @@ struct Watcher {
     bookmarks: Option<Instant>,
     deadline: Instant,
     closing: tokio::sync::watch::Receiver<bool>,
+    ending: Option<Ending>,
     /// Whether a table's columns were sent.
     headed: bool,
 }
@@ -132,6 +135,7 @@ impl Watcher {
             let next = tokio::select! {
                 biased;
                 () = closed(&mut closing) => return None,
+                () = Ending::comes(&mut self.ending) => return None,
                 () = tokio::time::sleep_until(self.deadline) => return None,
                 next = self.cursor.next() => Some(next),
                 () = tokio::time::sleep_until(bookmark) => None,

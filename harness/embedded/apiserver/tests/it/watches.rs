@@ -178,3 +178,70 @@ async fn a_stopping_server_ends_its_watches() {
     let both = async { tokio::join!(stop, drained) };
     tokio::time::timeout(Duration::from_secs(20), both).await.expect("it stops");
 }
+
+/// A client of a service account that may do everything.
+async fn account(cluster: &Cluster) -> kube::Client {
+    let binding = json!({
+        "metadata": {"name": "all"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": "default"}],
+    });
+    let path = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
+    let bound = cluster.ask("POST", path, Some(binding)).await;
+    assert_eq!(bound.status, 201, "{}", bound.text);
+    cluster.server.client(User::service_account("default", "default", ""))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watch_expires_on_order_and_a_list_in_pages_breaks_off_once() {
+    use kube::runtime::watcher;
+    let cluster = Cluster::start().await;
+    let maps: kube::Api<k8s_openapi::api::core::v1::ConfigMap> =
+        kube::Api::namespaced(account(&cluster).await, "default");
+    let mut events = std::pin::pin!(watcher(maps.clone(), watcher::Config::default().page_size(500)));
+    // Reads on until an object of that name is seen; what was seen on the way.
+    async fn until<S>(events: &mut S, wanted: &str) -> Vec<String>
+    where
+        S: futures::Stream<Item = watcher::Result<watcher::Event<k8s_openapi::api::core::v1::ConfigMap>>>
+            + Unpin,
+    {
+        let mut seen = Vec::new();
+        loop {
+            let next = tokio::time::timeout(Duration::from_secs(20), events.next()).await;
+            match next.expect("an event in time").expect("the stream goes on") {
+                Ok(watcher::Event::Init) => seen.push("list".to_owned()),
+                Ok(watcher::Event::InitApply(map) | watcher::Event::Apply(map)) => {
+                    let name = map.metadata.name.unwrap_or_default();
+                    seen.push(name.clone());
+                    if name == wanted {
+                        return seen;
+                    }
+                }
+                Ok(_) => {}
+                Err(error) => seen.push(if error.to_string().contains("410") {
+                    "410".into()
+                } else {
+                    error.to_string()
+                }),
+            }
+        }
+    }
+    cluster.ask("POST", MAPS, Some(map("a", "0"))).await;
+    until(&mut events, "kube-root-ca.crt").await;
+    cluster.ask("POST", MAPS, Some(map("b", "0"))).await;
+    assert_eq!(until(&mut events, "b").await, ["b"]);
+    cluster.server.interrupt_watches();
+    cluster.ask("POST", MAPS, Some(map("c", "0"))).await;
+    let nothing = tokio::time::timeout(Duration::from_millis(500), events.next()).await;
+    assert!(nothing.is_err(), "a watch goes on though it was interrupted: {nothing:?}");
+    cluster.server.expire_watches();
+    let seen = until(&mut events, "c").await;
+    assert_eq!(seen.iter().filter(|one| *one == "list").count(), 2, "the first list breaks off: {seen:?}");
+    // From here on everything is as ever, and others were never concerned.
+    cluster.ask("POST", MAPS, Some(map("d", "0"))).await;
+    assert!(until(&mut events, "d").await.ends_with(&["d".to_owned()]));
+    let token =
+        maps.list(&kube::api::ListParams::default().limit(2)).await.expect("a page").metadata.continue_;
+    let rest = kube::api::ListParams::default().limit(9).continue_token(&token.expect("a token"));
+    assert_eq!(maps.list(&rest).await.expect("the rest").items.len(), 3);
+}

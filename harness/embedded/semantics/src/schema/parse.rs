@@ -28,6 +28,7 @@ pub(super) fn parse(text: &'static str) -> Schema {
                 name,
                 fields: Vec::new(),
                 flat: Vec::new(),
+                by_number: Vec::new(),
                 atomic: flags.contains(&"atomic"),
                 typed: flags.contains(&"typed"),
                 by_json: HashMap::new(),
@@ -38,6 +39,8 @@ pub(super) fn parse(text: &'static str) -> Schema {
     for (ty, flat) in types.iter_mut().zip(flat) {
         ty.by_json = flat.iter().enumerate().map(|(at, field)| (field.json, at)).collect();
         ty.flat = flat;
+        ty.by_number = ty.fields.iter().filter(|field| field.number > 0).cloned().collect();
+        ty.by_number.sort_by_key(|field| field.number);
     }
     Schema { types, by_name }
 }

@@ -102,6 +102,8 @@ pub struct Type {
     pub fields: Vec<Field>,
     /// Its fields as JSON has them: those of inline structs stand in their place.
     pub flat: Vec<Field>,
+    /// Those of its fields that protobuf has, by number.
+    pub by_number: Vec<Field>,
     /// Server-side apply owns it whole.
     pub atomic: bool,
     /// It carries apiVersion and kind.

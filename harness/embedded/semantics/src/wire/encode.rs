@@ -4,7 +4,7 @@ use base64::Engine as _;
 use serde_json::Value;
 
 use crate::rules::time;
-use crate::schema::{self, Field, Shape, TypeId};
+use crate::schema::{self, Shape, TypeId};
 
 const VARINT: u8 = 0;
 const FIXED64: u8 = 1;
@@ -47,6 +47,15 @@ pub(super) fn envelope(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
     out
 }
 
+/// A list's bytes around those of its items: metadata is the first field of every list, items are the second.
+pub(super) fn list<'a>(metadata: &[u8], items: impl Iterator<Item = &'a [u8]> + Clone) -> Vec<u8> {
+    let length: usize = items.clone().map(|item| item.len() + 6).sum();
+    let mut out = Vec::with_capacity(metadata.len() + length + 6);
+    bytes(1, metadata, &mut out);
+    items.for_each(|item| bytes(2, item, &mut out));
+    out
+}
+
 /// An event of a watch around an object's bytes.
 pub(super) fn watch_event(event: &str, object: &[u8]) -> Vec<u8> {
     let mut raw = Vec::with_capacity(object.len() + 8);
@@ -59,11 +68,8 @@ pub(super) fn watch_event(event: &str, object: &[u8]) -> Vec<u8> {
 
 /// A struct's bytes.
 pub(super) fn message(ty: TypeId, of: &Value) -> Vec<u8> {
-    let known = schema::get(ty);
-    let mut fields: Vec<&Field> = known.fields.iter().filter(|field| field.number > 0).collect();
-    fields.sort_by_key(|field| field.number);
     let mut out = Vec::new();
-    for field in fields {
+    for field in &schema::get(ty).by_number {
         let member = if field.inline { of } else { of.get(field.json).unwrap_or(&Value::Null) };
         self::field(field.number, &field.shape, member, &mut out);
     }

@@ -1,0 +1,34 @@
+//! A Node that the CCM is not told of, as its watch was away and has expired meanwhile (NODE-INIT-02).
+
+use crate::joining::{joined, registered};
+use harness::check::{Capability, Facility, Verdict};
+use harness::cx::matchers::initialised;
+use harness::cx::{Check, CheckCx, Subject, machine};
+use harness::probe::present;
+use std::time::Duration;
+
+pub(super) const CHECKS: &[Check] = &[Check::must(
+    "NODE-INIT-02.expired-watch",
+    "a Node that joins unseen, as the watch has expired meanwhile (410), is initialised",
+    "k8s.io/client-go tools/cache/reflector.go: a watch that is too old is followed by a list",
+    |cx| Box::pin(initialises_missed_nodes(cx)),
+)
+.needs(&[Capability::Instances])
+.with(&[Facility::WatchControl])
+.alone()
+.takes(5)];
+
+/// How long the cluster itself writes to a Node that has just joined.
+const SETTLES: Duration = Duration::from_secs(2);
+
+async fn initialises_missed_nodes(cx: &CheckCx) -> Verdict {
+    // Its watch is open, and is the one that is interrupted.
+    joined(cx, machine("before")).await?;
+    let interruption = cx.interrupt_watches().await?;
+    let (_, missed) = registered(cx, machine("missed")).await?;
+    // Whatever is written to it later would be told of by the next watch.
+    missed.keeps(present()).within(SETTLES).when("while it settles").await?;
+    interruption.expire().await?;
+    missed.becomes(initialised()).when("though the watch that would have told of it has expired").await?;
+    Ok(())
+}
