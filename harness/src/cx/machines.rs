@@ -5,6 +5,7 @@ use super::made::Undo;
 use super::{CheckCx, NodePlan, Target};
 use crate::check::{Stop, SubjectName};
 use crate::cloud::{Address, Instance, InstanceState};
+use crate::config::AddressType;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -191,7 +192,7 @@ impl CheckCx {
 
     /// Whether the CCM reports the host name of a machine among its addresses, so that what it reports is never empty.
     pub fn reports_host_names(&self) -> bool {
-        self.session.reports_host_names()
+        self.session.plan().profile.address_order.contains(&AddressType::Hostname)
     }
 
     /// Brings addresses, type and value, into the order in which the CCM reports them; provided ones come first.

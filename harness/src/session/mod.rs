@@ -29,7 +29,7 @@ use crate::ccm::{Ccm, CcmError, Form};
 use crate::check::{Blocker, Facility, Stop, chain};
 use crate::cloud::{Cloud, Inventory};
 use crate::cluster::{Cluster, ContainerOp, Machine, Operation};
-use crate::config::{AddressType, Deployment, Limits, Location, Offer, RunPlan};
+use crate::config::{Deployment, Limits, Location, Offer, RunPlan};
 use crate::events::{Events, Payload};
 use crate::k8s::{ChangeObserver, World, WorldError, client_for};
 use crate::probe::Pulse;
@@ -254,11 +254,6 @@ impl Session {
             let place = order.iter().position(|known| known.as_str() == kind).unwrap_or(order.len());
             (!provided.contains(&address.as_str()), place)
         });
-    }
-
-    /// Whether the CCM reports the host name of a machine among its addresses.
-    pub fn reports_host_names(&self) -> bool {
-        self.plan.profile.address_order.contains(&AddressType::Hostname)
     }
 
     /// The id the profile's cloud gives the machine of that name.
