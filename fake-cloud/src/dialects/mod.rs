@@ -38,6 +38,7 @@ pub const ALL: &[DialectInfo] = &[
             external_v6: 1,
             names: 0,
             deletions: false,
+            retry_after: true,
         },
         #[cfg(feature = "server")]
         new: || Box::new(digitalocean::DigitalOcean::new()),
@@ -47,12 +48,13 @@ pub const ALL: &[DialectInfo] = &[
         title: "the Hetzner Cloud API v1",
         instance_ids: InstanceIds::Number,
         shown: Shown {
-            internal_v4: usize::MAX,
+            internal_v4: 1,
             internal_v6: 0,
             external_v4: 1,
             external_v6: 1,
             names: 0,
             deletions: false,
+            retry_after: false,
         },
         #[cfg(feature = "server")]
         new: || Box::new(hcloud::Hcloud::new()),

@@ -19,6 +19,8 @@ pub struct Shown {
     pub names: usize,
     /// Whether a load balancer that is being deleted is seen until it is gone.
     pub deletions: bool,
+    /// Whether who is told to come back later is told when (`Retry-After`).
+    pub retry_after: bool,
 }
 
 impl Shown {
@@ -30,6 +32,7 @@ impl Shown {
         external_v6: usize::MAX,
         names: usize::MAX,
         deletions: true,
+        retry_after: true,
     };
 
     /// The first sort of which there are more than the API shows, in words; `None` when it shows them all.
@@ -84,6 +87,7 @@ mod tests {
             external_v6: 1,
             names: 0,
             deletions: false,
+            retry_after: true,
         };
         let usual =
             addresses(&[(INTERNAL, "192.0.2.10"), (EXTERNAL, "198.51.100.10"), (EXTERNAL, "2001:db8::1")]);

@@ -39,6 +39,11 @@ impl<'a> Cloud<'a> {
     pub fn shows_deletions(&self) -> bool {
         self.cx.cloud.shown().deletions
     }
+
+    /// Whether who is told to come back later is told when.
+    pub fn tells_when_to_come_back(&self) -> bool {
+        self.cx.cloud.shown().retry_after
+    }
 }
 
 impl Subject for Cloud<'_> {

@@ -5,6 +5,7 @@ use super::made::Undo;
 use super::{CheckCx, NodePlan, Target};
 use crate::check::{Stop, SubjectName};
 use crate::cloud::{Address, Instance, InstanceState};
+use crate::config::AddressType;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -187,6 +188,11 @@ impl CheckCx {
     /// Whether the CCM takes zone and region from the machine it looks up.
     pub fn reports_the_machines_location(&self) -> bool {
         !self.session.plan().profile.location.fixed
+    }
+
+    /// Whether the CCM reports the host name of a machine among its addresses, so that what it reports is never empty.
+    pub fn reports_host_names(&self) -> bool {
+        self.session.plan().profile.address_order.contains(&AddressType::Hostname)
     }
 
     /// Brings addresses, type and value, into the order in which the CCM reports them; provided ones come first.

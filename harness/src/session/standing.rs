@@ -72,6 +72,21 @@ impl Standing {
         self.gone().unwrap_or_default().to_owned()
     }
 
+    /// Runs a future until it ends, or the environment is gone.
+    ///
+    /// # Errors
+    /// The future's own, or why the environment is gone.
+    pub(super) async fn unless_gone<T>(
+        &self,
+        future: impl Future<Output = Result<T, String>>,
+    ) -> Result<T, String> {
+        tokio::select! {
+            biased;
+            why = self.until_gone() => Err(why),
+            outcome = future => outcome,
+        }
+    }
+
     /// Whether everything has been there since `began` and still is: asks anew, and ends when all have answered or one is
     /// gone.
     ///
@@ -228,6 +243,10 @@ mod tests {
         let gone = standing(|| ready(Err("refused".to_owned())));
         let why = gone.throughout(began).await.expect_err("nobody answers");
         assert_eq!(why, "the cloud has not answered for 30 s: refused");
+        // What needs it is given up, however long it would take.
+        let endless = std::future::pending::<Result<(), String>>();
+        assert_eq!(gone.unless_gone(endless).await, Err(why));
+        assert_eq!(there.unless_gone(ready(Err::<(), _>("own".to_owned()))).await, Err("own".to_owned()));
         // Away from the fourth second on, and back after a while.
         let began = Instant::now();
         let came_back = standing(move || {

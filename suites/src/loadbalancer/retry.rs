@@ -2,7 +2,7 @@
 
 use super::needs::LB;
 use super::pacing::{Call, hurry};
-use harness::check::{Facility, SubjectName, Verdict};
+use harness::check::{Facility, Stop, SubjectName, Verdict};
 use harness::cloud::{Effect, Entry, Inventory, LoadBalancer, Op};
 use harness::cx::matchers::{keeps_finalizer, one_active, one_balancer, publishes};
 use harness::cx::{Calls, Check, CheckCx, Subject, load_balancer, met_by};
@@ -209,6 +209,10 @@ fn waited_as_told() -> Matcher<Vec<Call>> {
 }
 
 async fn honours_retry_after(cx: &CheckCx) -> Verdict {
+    if !cx.cloud().tells_when_to_come_back() {
+        let why = "the cloud's API tells nobody when to come back".to_owned();
+        return Err(Stop::NotObservable(why));
+    }
     let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
     let limited = Effect::Status { status: 429, retry_after_s: Some(RETRY_AFTER_S) };
     let refusals = web.cloud().meets("answers 429 with Retry-After", &[limited]).to(&[Op::LbCreate]).await?;

@@ -166,15 +166,12 @@ async fn refuses_unknown_controllers(cx: &CheckCx) -> Verdict {
 
 async fn leaves_out_controllers(cx: &CheckCx) -> Verdict {
     // The name of framework 1.27 and before, which later ones take for another.
-    cx.ccm_alone(&["--controllers=*,-service"]).await?;
+    let alone = cx.ccm_alone(&["--controllers=*,-service"]).await?;
     let unserved = cx.service(load_balancer("unserved").port(80)).await?;
     let calls = unserved.calls();
     let (_, witness) = registered(cx, machine("witness")).await?;
-    witness
-        .becomes(initialised())
-        .within(cx.limits().start())
-        .when("by the controllers that are left")
-        .await?;
+    let works = witness.becomes(initialised()).within(cx.limits().start());
+    alone.explained(works.when("by the controllers that are left").await).await?;
     (&unserved, &calls).keeps(left_alone()).within(cx.limits().quiet_services()).await
 }
 

@@ -82,7 +82,8 @@ struct PrivateNet<'a> {
     mac_address: String,
 }
 
-/// What is shown of an instance. A second internal address is a second attachment to the one network there is.
+/// What is shown of an instance. It is attached to the one network there is by its internal address; a second attachment is
+/// refused by the vendor (`server_already_attached`), so there is no second address.
 fn show(instance: &Instance, created: String) -> Shown<'_> {
     let id = number(&instance.id);
     let Location { id: location, name, network_zone, .. } = place(&instance.region);
