@@ -1,5 +1,6 @@
 //! What was typed.
 
+use super::share::Share;
 use crate::config::{
     BackendChoice, ClusterKeys, Keep, NodeIp, OutputKeys, ProviderId, RunFile, SelectKeys, Source, Timing,
 };
@@ -143,6 +144,9 @@ pub(super) struct ControlOptions {
     /// Only these adversaries, CCMs that are hostile; may be repeated, and 'all' are all of them.
     #[arg(long, value_name = "ID")]
     pub(super) adversary: Vec<String>,
+    /// Of what 'all' stands for only the Kth of N shares, so that machines can share the work, or a short run takes a sample.
+    #[arg(long, value_name = "K/N", value_parser = Share::from_str)]
+    pub(super) share: Option<Share>,
     /// Where the controls run; 'auto', the default, takes kind where Docker, kind and a node image are there. Without it
     /// the environment's CCM_CONFORMANCE_CLUSTER is asked.
     #[arg(long, value_name = "auto|kind|embedded", value_parser = BackendChoice::from_str)]

@@ -14,6 +14,7 @@ mod repeat;
 mod replay;
 mod run;
 mod schema;
+mod share;
 mod test;
 mod verify;
 

@@ -1,5 +1,6 @@
 //! The lists of mutants, strangers and adversaries, as they are written.
 
+use super::super::share::Share;
 use crate::check::{CheckId, row_of};
 use crate::cloud::Settings;
 use crate::config::yaml;
@@ -86,41 +87,41 @@ impl Stranger {
 /// The choice of a whole list.
 pub(super) const ALL: &str = "all";
 
-/// Those of `mutants.yaml` that were chosen; all without a choice.
+/// Those of `mutants.yaml` that were chosen; the share of all without a choice.
 ///
 /// # Errors
 /// A choice that is not in the list.
-pub(super) fn mutants(chosen: &[String]) -> Result<Vec<Mutant>, String> {
-    chosen_of("mutants/mutants.yaml", "mutant", chosen, |one: &Mutant| &one.mutant)
+pub(super) fn mutants(chosen: &[String], share: Share) -> Result<Vec<Mutant>, String> {
+    chosen_of("mutants/mutants.yaml", "mutant", (chosen, share), |one: &Mutant| &one.mutant)
 }
 
-/// Those of `strangers.yaml` that were chosen; all without a choice.
+/// Those of `strangers.yaml` that were chosen; the share of all without a choice.
 ///
 /// # Errors
 /// A choice that is not in the list.
-pub(super) fn strangers(chosen: &[String]) -> Result<Vec<Stranger>, String> {
-    chosen_of("mutants/strangers.yaml", "stranger", chosen, |one: &Stranger| &one.stranger)
+pub(super) fn strangers(chosen: &[String], share: Share) -> Result<Vec<Stranger>, String> {
+    chosen_of("mutants/strangers.yaml", "stranger", (chosen, share), |one: &Stranger| &one.stranger)
 }
 
-/// Those of `adversaries.yaml` that were chosen; all without a choice.
+/// Those of `adversaries.yaml` that were chosen; the share of all without a choice.
 ///
 /// # Errors
 /// A choice that is not in the list.
-pub(super) fn adversaries(chosen: &[String]) -> Result<Vec<Adversary>, String> {
-    chosen_of("mutants/adversaries.yaml", "adversary", chosen, |one: &Adversary| &one.adversary)
+pub(super) fn adversaries(chosen: &[String], share: Share) -> Result<Vec<Adversary>, String> {
+    chosen_of("mutants/adversaries.yaml", "adversary", (chosen, share), |one: &Adversary| &one.adversary)
 }
 
 fn chosen_of<T: DeserializeOwned>(
     name: &str,
     kind: &str,
-    chosen: &[String],
+    (chosen, share): (&[String], Share),
     id: impl Fn(&T) -> &String,
 ) -> Result<Vec<T>, String> {
     let path = files::built_in(name);
     let text = files::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     let mut list: Vec<T> = yaml::from_str(&text, &path).map_err(|error| crate::check::chain(&error))?;
     if chosen.is_empty() || chosen == [ALL] {
-        return Ok(list);
+        return Ok(share.keep(list));
     }
     if let Some(unknown) = chosen.iter().find(|wanted| list.iter().all(|one| id(one) != *wanted)) {
         return Err(format!("no {kind} {unknown} in {}", path.display()));
@@ -135,18 +136,18 @@ mod tests {
 
     #[test]
     fn all_lists_can_be_read_and_name_nobody_twice() {
-        let mutants = mutants(&[]).expect("mutants");
-        let strangers = strangers(&[]).expect("strangers");
-        let adversaries = adversaries(&[]).expect("adversaries");
+        let mutants = mutants(&[], Share::WHOLE).expect("mutants");
+        let strangers = strangers(&[], Share::WHOLE).expect("strangers");
+        let adversaries = adversaries(&[], Share::WHOLE).expect("adversaries");
         let named = mutants.iter().map(|one| &one.mutant).chain(strangers.iter().map(|one| &one.stranger));
         let names: Vec<&String> = named.chain(adversaries.iter().map(|one| &one.adversary)).collect();
         let distinct: std::collections::BTreeSet<&&String> = names.iter().collect();
         assert_eq!(distinct.len(), names.len());
         assert!(strangers.iter().all(|one| !one.what.is_empty()));
         assert!(adversaries.iter().all(|one| !one.what.is_empty() && one.checks().next().is_some()));
-        let refused = super::strangers(&["S-NOBODY".to_owned()]).expect_err("no such stranger");
+        let refused = super::strangers(&["S-NOBODY".to_owned()], Share::WHOLE).expect_err("no such stranger");
         assert_eq!(refused, "no stranger S-NOBODY in built-in:mutants/strangers.yaml");
-        let all = super::strangers(&[ALL.to_owned()]).expect("strangers");
+        let all = super::strangers(&[ALL.to_owned()], Share::WHOLE).expect("strangers");
         assert_eq!(all.len(), strangers.len());
         let one = super::strangers(&[strangers[0].stranger.clone()]).expect("strangers");
         assert_eq!(one.len(), 1);

@@ -9,6 +9,7 @@ mod work;
 
 use super::arguments::ControlOptions;
 use super::given::planned;
+use super::share::Share;
 use crate::check::chain;
 use crate::cluster::facts;
 use crate::config::{Given, Keep, Offer, Problems, RunFile, RunPlan, Source, plan};
@@ -134,9 +135,10 @@ fn work(
         let planned = plan_checks(suites, &plan, &Offer::declared(&plan.profile))?;
         Ok::<_, Problems>((plan, planned))
     };
+    let share = options.share.unwrap_or(Share::WHOLE);
     let mut work = Vec::new();
     if all || !options.stranger.is_empty() {
-        for one in list::strangers(&options.stranger)? {
+        for one in list::strangers(&options.stranger, share)? {
             let text = |problems: Problems| format!("stranger {}: {problems}", one.stranger);
             let mut over = one.profile.clone();
             if !one.as_is {
@@ -148,7 +150,7 @@ fn work(
         }
     }
     if all || !options.adversary.is_empty() {
-        for one in list::adversaries(&options.adversary)? {
+        for one in list::adversaries(&options.adversary, share)? {
             work.push(Work::of_adversary(&one, with_mutants, everything)?);
         }
     }
@@ -157,7 +159,7 @@ fn work(
         work.push(Work::of_nothing(plan, everything));
     }
     if all || !options.mutant.is_empty() {
-        for control in list::mutants(&options.mutant)? {
+        for control in list::mutants(&options.mutant, share)? {
             let text = |problems: Problems| format!("mutant {}: {problems}", control.mutant);
             let (plan, planned) = planned_with(control.profile.clone()).map_err(text)?;
             work.push(Work::of_mutant(&control, plan, &planned)?);
