@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(refused, "no stranger S-NOBODY in built-in:mutants/strangers.yaml");
         let all = super::strangers(&[ALL.to_owned()], Share::WHOLE).expect("strangers");
         assert_eq!(all.len(), strangers.len());
-        let one = super::strangers(&[strangers[0].stranger.clone()]).expect("strangers");
+        let one = super::strangers(&[strangers[0].stranger.clone()], Share::WHOLE).expect("strangers");
         assert_eq!(one.len(), 1);
     }
 
