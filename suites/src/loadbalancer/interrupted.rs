@@ -6,7 +6,7 @@ use harness::check::{Facility, Verdict};
 use harness::cloud::Op;
 use harness::cx::matchers::{at_least_one, keeps_finalizer, nothing_left};
 use harness::cx::{Check, CheckCx, Service, Subject, load_balancer};
-use harness::probe::{Matcher, Seen, gone, matcher};
+use harness::probe::{Matcher, Reach, Seen, gone, matcher};
 use k8s_openapi::api::core::v1 as core;
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,8 +77,10 @@ async fn deletes_nothing_unseen(cx: &CheckCx) -> Verdict {
         // It knew without asking; whether it was right shows below.
         cx.record("asked", "nothing");
     }
+    // Each failure has doubled the pause, and a change of the Service or of Nodes may have brought one forward.
+    let failures = u32::try_from(blind.read(Reach::Origin).await?).unwrap_or(u32::MAX).min(4);
     blind.clear().await?;
-    goes(&web, cx.limits().services_after(UNKNOWN)).await
+    goes(&web, cx.limits().services_after(UNKNOWN).max(cx.limits().service_after(failures))).await
 }
 
 async fn goes(web: &Service<'_>, limit: Duration) -> Verdict {
