@@ -127,15 +127,19 @@ impl Journal {
     /// # Errors
     /// When the cloud does not answer, or nonsense.
     pub async fn catch_up(&self) -> Result<(), ReadError> {
+        let mut last = 0;
         loop {
             let before = self.position();
             if let Err(error) = self.mirror.ask(Duration::ZERO).await {
                 return Err(self.mirror.seen().unheard(&failure(&error)));
             }
-            // A cloud may hand its journal out in parts.
-            if self.position() == before {
+            // A cloud may hand its journal out in parts, of which the last is smaller than those before. What came while it was
+            // asked is not waited for: where calls never cease that would be for ever.
+            let fresh = self.position().saturating_sub(before);
+            if fresh == 0 || fresh < last {
                 return Ok(());
             }
+            last = fresh;
         }
     }
 }

@@ -156,7 +156,11 @@ async fn has_all(cx: &CheckCx, ports: &[(&str, u16, &str)]) -> Verdict {
 fn eligible_machines(nodes: &[Arc<Node>], machines: &[Instance]) -> BTreeSet<String> {
     let eligible = nodes.iter().filter(|node| {
         let going = node.metadata.deletion_timestamp.is_some();
-        !going && !node.labels().contains_key(L_EXCL) && !has_taint(node, T_TO_BE_DELETED)
+        // What a label that reads as false means is for SVC-NODES-04 to say.
+        let reads_as_false = ["false", "False", "FALSE", "f", "F", "0"];
+        let excluded =
+            node.labels().get(L_EXCL).is_some_and(|value| !reads_as_false.contains(&value.as_str()));
+        !going && !excluded && !has_taint(node, T_TO_BE_DELETED)
     });
     let of_node = |node: &Arc<Node>| {
         let (name, id) = (node.name_any(), provider_id(node));
@@ -274,11 +278,12 @@ mod tests {
             node(json!({"metadata": {"name": "by-name"}})),
             node(json!({"metadata": {"name": "n"}, "spec": {"providerID": "p://by-id"}})),
             node(json!({"metadata": {"name": "out", "labels": {L_EXCL: ""}}})),
+            node(json!({"metadata": {"name": "in", "labels": {L_EXCL: "false"}}})),
             node(json!({"metadata": {"name": "going", "deletionTimestamp": "2026-01-01T00:00:00Z"}})),
         ];
-        let machines =
-            ["by-name", "by-id", "out", "going", "nobody"].map(|id| machine(id, &id.replace("by-id", "x")));
+        let machines = ["by-name", "by-id", "out", "in", "going", "nobody"]
+            .map(|id| machine(id, &id.replace("by-id", "x")));
         let found: Vec<String> = eligible_machines(&nodes, &machines).into_iter().collect();
-        assert_eq!(found, ["by-id", "by-name"]);
+        assert_eq!(found, ["by-id", "by-name", "in"]);
     }
 }

@@ -63,7 +63,9 @@ async fn creates_only_one_when_the_leader_dies(cx: &CheckCx) -> Verdict {
     }
     let by_others = web.calls().since(crash.mark);
     let by_others = by_others.that(move |call| call.credential.as_deref() != Some(&crash.replica));
-    by_others.becomes(some_calls()).within(cx.limits().failover()).when("by the new leader").await?;
+    // It may have one worker, and other Services to look at first.
+    let limit = cx.limits().failover() + cx.limits().service_after(1);
+    by_others.becomes(some_calls()).within(limit).when("by the new leader").await?;
     // As long as it takes, the new leader looks again after a back-off or a time of the provider's own (contract SVC-ERR-02).
     stays_the_only_one(&web, provisioning + cx.limits().service_after(3)).await
 }
