@@ -1,6 +1,6 @@
 //! Creation and status (contract SVC-CREATE).
 
-use super::needs::{LB, LB_TO_NODES, LB_UDP, NODES_BEHIND_LB};
+use super::needs::{LB, LB_TO_NODES, LB_UDP, NODES_BEHIND_LB, STABLE};
 use harness::check::{Before, Facility, SubjectName, Verdict};
 use harness::cloud::{Entry, Frontend, Instance, Inventory, Op};
 use harness::cx::matchers::{
@@ -58,7 +58,7 @@ pub(super) const CHECKS: &[Check] = &[
     .needs(NODES_BEHIND_LB)
     .since(
         27,
-        "the stable node set",
+        STABLE,
         Before::Otherwise("whether a NotReady Node is among them is the framework's and not looked at"),
     ),
     Check::must(

@@ -1,6 +1,6 @@
 //! Deletion (contract SVC-DEL).
 
-use super::needs::LB;
+use super::needs::{FOREIGN, LB};
 use harness::check::{Capability, Facility, Stop, Verdict};
 use harness::cloud::{Inventory, LbState, LoadBalancer, Op};
 use harness::cx::matchers::{
@@ -173,9 +173,6 @@ async fn waits_for_a_slow_cloud(cx: &CheckCx) -> Verdict {
 fn is_being_deleted() -> Matcher<Inventory> {
     one_balancer("is being deleted", |lb| lb.state == LbState::Deleting)
 }
-
-/// A finalizer of somebody else's.
-const FOREIGN: &str = "example.com/foreign";
 
 /// It carries somebody else's finalizer and no other.
 fn only_foreign_finalizer() -> Matcher<Option<Arc<core::Service>>> {

@@ -1,7 +1,7 @@
 //! When nothing happens that concerns a load balancer, nobody writes to it (contract SVC-UPD-03, SVC-NODES-07, -10,
 //! SCALE-03).
 
-use super::needs::{LB, NODES_BEHIND_LB};
+use super::needs::{LB, NODES_BEHIND_LB, STABLE};
 use super::nodes::{eligible, has_backend};
 use harness::check::{Before, SubjectName, Verdict};
 use harness::cloud::Entry;
@@ -17,7 +17,6 @@ use tokio::time::Instant;
 
 const NEEDS_UPDATE: &str = "k8s.io/cloud-provider service/controller.go needsUpdate";
 const SHOULD_SYNC: &str = "k8s.io/cloud-provider service/controller.go shouldSyncUpdatedNode";
-const STABLE: &str = "the stable node set";
 
 pub(super) const CHECKS: &[Check] = &[
     Check::must(

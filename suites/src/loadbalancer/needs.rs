@@ -13,3 +13,10 @@ pub(super) const LB_TO_NODES: &[Capability] = &[Capability::LoadBalancer, Capabi
 /// Such ones, and it initialises Nodes.
 pub(super) const NODES_BEHIND_LB: &[Capability] =
     &[Capability::LoadBalancer, Capability::NodeTargets, Capability::Instances];
+
+/// What framework 1.28 brought.
+pub(super) const RESYNC: &str = "a providerID that appears re-syncs load balancers";
+/// What framework 1.27 brought.
+pub(super) const STABLE: &str = "the stable node set";
+/// A finalizer of somebody else's.
+pub(super) const FOREIGN: &str = "example.com/foreign";

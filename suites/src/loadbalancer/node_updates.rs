@@ -1,7 +1,7 @@
 //! How load balancers follow their Nodes when something is in the way: a failing update, a Node that the cloud does not
 //! know, no Node at all (contract SVC-NODES, SVC-CREATE-15).
 
-use super::needs::{LB_TO_NODES, NODES_BEHIND_LB};
+use super::needs::{LB_TO_NODES, NODES_BEHIND_LB, RESYNC};
 use super::nodes::{eligible, has_backend, lacks_backend};
 use harness::check::{Before, Facility, Verdict};
 use harness::cloud::Op;
@@ -11,8 +11,6 @@ use harness::k8s::{L_EXCL, T_TO_BE_DELETED};
 use serde_json::json;
 
 const UPDATES: &str = "k8s.io/cloud-provider service/controller.go nodeSyncService, updateLoadBalancerHosts";
-const RESYNC: &str = "a providerID that appears re-syncs load balancers";
-
 pub(super) const CHECKS: &[Check] = &[
     Check::must(
         "SVC-NODES-07.next-sync",

@@ -1,6 +1,6 @@
 //! The node set behind load balancers (contract SVC-NODES).
 
-use super::needs::NODES_BEHIND_LB;
+use super::needs::{NODES_BEHIND_LB, RESYNC, STABLE};
 use harness::check::{Before, Stop, Verdict};
 use harness::cloud::Inventory;
 use harness::cx::matchers::{initialised, one_balancer, targets};
@@ -48,7 +48,7 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(keeps_unready_nodes(cx)),
     )
     .needs(NODES_BEHIND_LB)
-    .since(27, "the stable node set", Before::NotJudged)
+    .since(27, STABLE, Before::NotJudged)
     .takes(46),
     Check::must(
         "SVC-NODES-06",
@@ -57,11 +57,10 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(keeps_cordoned_nodes(cx)),
     )
     .needs(NODES_BEHIND_LB)
-    .since(27, "the stable node set", Before::NotJudged)
+    .since(27, STABLE, Before::NotJudged)
     .takes(46),
 ];
 
-const RESYNC: &str = "a providerID that appears re-syncs load balancers";
 const BEFORE: Before = Before::Otherwise("a Node is excluded by its label until it is initialised");
 
 /// A Node that load balancers may use, with its machine.

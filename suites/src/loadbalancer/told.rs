@@ -1,7 +1,7 @@
 //! The Events by which the framework's service controller tells users what it does (contract SVC-CREATE-17, SVC-NODES-12,
 //! SVC-DEL-10, SVC-ERR-01).
 
-use super::needs::{LB, NODES_BEHIND_LB};
+use super::needs::{LB, NODES_BEHIND_LB, RESYNC};
 use super::nodes::{eligible, has_backend};
 use harness::check::{Before, Facility, Verdict};
 use harness::cloud::Op;
@@ -58,8 +58,6 @@ pub(super) const CHECKS: &[Check] = &[
     .needs(LB)
     .with(&[Facility::Faults]),
 ];
-
-const RESYNC: &str = "a providerID that appears re-syncs load balancers";
 
 async fn tells_of_a_creation(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80)).await?;

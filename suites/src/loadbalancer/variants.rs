@@ -1,6 +1,6 @@
 //! What a Service can ask of its load balancer, one wish each: honoured, or visibly refused (contract SVC-CREATE, CAP-08).
 
-use super::needs::{LB, LB_TO_NODES, RANGES};
+use super::needs::{FOREIGN, LB, LB_TO_NODES, RANGES};
 use harness::check::{Stop, Verdict};
 use harness::cloud::Inventory;
 use harness::cx::matchers::{no_other_than, one_active, one_balancer};
@@ -184,8 +184,6 @@ async fn does_without_node_ports(cx: &CheckCx) -> Verdict {
     }
 }
 
-/// A finalizer of somebody else's.
-const FOREIGN: &str = "example.com/foreign";
 /// A label and an annotation of the user's.
 const MARK: &str = "example.com/mark";
 

@@ -95,31 +95,19 @@ impl fmt::Display for Judged {
 
 #[cfg(test)]
 mod tests {
+    use super::super::work::tests::entry;
     use super::*;
-    use crate::check::{Level, Sharing};
+    use crate::check::Level;
     use crate::ledger::SkipReason;
-
-    fn entry(outcome: Outcome) -> Entry {
-        Entry {
-            id: "SVC-01".to_owned(),
-            suite: "suite".to_owned(),
-            title: "t".to_owned(),
-            level: Level::Should,
-            sharing: Sharing::Shared,
-            outcome,
-            duration_ms: 0,
-            budget_used_percent: None,
-            evidence: None,
-            started: String::new(),
-            facts: Default::default(),
-        }
-    }
 
     #[test]
     fn a_mutant_is_noticed_by_failures_and_not_by_what_nobody_could_show() {
-        let fail = entry(Outcome::Fail { message: "promise: p".to_owned() });
-        let skip = entry(Outcome::Skip { reason: SkipReason::NotObservable, detail: "too old".to_owned() });
-        let pass = entry(Outcome::Pass);
+        let fail = entry(Level::Should, Outcome::Fail { message: "promise: p".to_owned() });
+        let skip = entry(
+            Level::Should,
+            Outcome::Skip { reason: SkipReason::NotObservable, detail: "too old".to_owned() },
+        );
+        let pass = entry(Level::Should, Outcome::Pass);
         let of = |entries: &[&Entry]| {
             Judged::of("M".to_owned(), &Expected::Failure, entries, Duration::from_secs(1)).result
         };

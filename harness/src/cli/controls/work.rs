@@ -186,11 +186,12 @@ impl Expected {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::check::Sharing;
 
-    fn entry(level: Level, outcome: Outcome) -> Entry {
+    /// What became of one check.
+    pub(in crate::cli::controls) fn entry(level: Level, outcome: Outcome) -> Entry {
         Entry {
             id: "SVC-01".to_owned(),
             suite: "suite".to_owned(),
