@@ -125,6 +125,18 @@ async fn a_poll_that_never_ends_is_broken() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_cloud_whose_calls_never_cease_is_caught_up_with() {
+    let (journal, driver) = journal([Step::Entries(vec![over(1)]), Step::Hangs]).await;
+    tokio::task::yield_now().await;
+    // What there was, and then a call more with each answer, for ever as far as anybody can tell.
+    let ceaseless = (5..1_000).map(|seq| Step::Entries(vec![over(seq)]));
+    let all = [Step::Entries(vec![over(2), over(3), over(4)])].into_iter().chain(ceaseless);
+    driver.steps.lock().expect("fine").extend(all);
+    assert_eq!(numbers(journal.since_now(1, |entry| entry.seq < 5).await), Ok(vec![2, 3, 4]));
+    assert_eq!(journal.position(), 5, "what came meanwhile is not waited for");
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_last_read_of_a_window_asks_the_cloud_itself() {
     // The long poll hangs and hears nothing; the journal has gone on, and is handed out in two parts.
     let (journal, driver) = journal([Step::Entries(vec![over(1)]), Step::Hangs]).await;
