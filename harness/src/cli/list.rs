@@ -3,9 +3,9 @@
 use super::arguments::ListOutput;
 use crate::check::{Served, Sharing};
 use crate::cx::{Check, Suite};
+use crate::output;
 use crate::report::exit;
 use serde_json::json;
-use std::io::Write;
 use std::process::ExitCode;
 
 pub(super) fn list(suites: &'static [Suite], output: ListOutput) -> ExitCode {
@@ -23,16 +23,14 @@ pub(super) fn explain(suites: &'static [Suite], id: &str) -> ExitCode {
     let Some((suite, check)) = found else {
         let ids: Vec<&str> = suites.iter().flat_map(|suite| suite.checks().map(|c| c.id.as_str())).collect();
         let near = crate::config::did_you_mean(id, &ids);
-        let _ =
-            writeln!(std::io::stderr(), "no check has the id {id}{near}; 'ccm-conformance list' shows all");
+        output::err(&format!("no check has the id {id}{near}; 'ccm-conformance list' shows all"));
         return ExitCode::from(exit::USAGE);
     };
     print(&explanation(suite, check))
 }
 
 fn print(text: &str) -> ExitCode {
-    // A reader that goes away (`| head`) is no failure.
-    let _ = std::io::stdout().write_all(text.as_bytes());
+    output::out(&text);
     ExitCode::SUCCESS
 }
 

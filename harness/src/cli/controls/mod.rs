@@ -14,10 +14,10 @@ use crate::check::chain;
 use crate::cluster::facts;
 use crate::config::{Given, Keep, Offer, Problems, RunFile, RunPlan, Source, plan};
 use crate::cx::Suite;
-use crate::events::{EVENTS_FILE, Events};
+use crate::events::Events;
 use crate::report::exit;
 use crate::run::{
-    INTERRUPTED, Planned, Quiet, end_run, judge_subject, open, plan_checks, refuse, watch_signals,
+    INTERRUPTED, Planned, Quiet, begin_in, end_run, guard, judge_subject, open, plan_checks, refuse,
     write_reports,
 };
 use crate::session::up::{Environment, Leave, Prepared};
@@ -61,7 +61,7 @@ pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> Ex
         }
     };
     let cancel = CancellationToken::new();
-    runtime.spawn(watch_signals(cancel.clone()));
+    guard(runtime.handle(), cancel.clone());
     let (with_mutants, chosen) = runtime.block_on(settle(with_mutants));
     let with_nothing = with_nothing.on(with_mutants.cluster.clone());
     chosen.iter().for_each(|chosen| events.say(chosen));
@@ -222,10 +222,8 @@ impl Benches<'_> {
     fn judge_one(&self, first: &Session, work: Work) -> Result<Judged, String> {
         let Work { subject, plan, expected, checks, cloud, jobs } = work;
         let began = Instant::now();
-        std::fs::create_dir_all(&plan.output).map_err(|e| format!("{}: {e}", plan.output.display()))?;
-        let file = plan.output.join(EVENTS_FILE);
         let events =
-            Events::begin(&file, Vec::new()).map_err(|error| format!("{}: {error}", file.display()))?;
+            begin_in(&plan.output, Vec::new()).map_err(|e| format!("{}: {e}", plan.output.display()))?;
         let output = plan.output.clone();
         let joining = Session::join(
             Arc::new(plan),
