@@ -8,8 +8,8 @@ use super::problem::{Origin, Problem, Problems};
 use super::profile::{self, Image, Profile};
 use super::profile_reading;
 use super::run_file::{
-    ClusterKeys, DEFAULT_BACKEND, DEFAULT_KEEP, DEFAULT_NODE_IP, DEFAULT_OUTPUT,
-    DEFAULT_PROFILE, DEFAULT_PROVIDER_ID, DEFAULT_TOPOLOGY, RunFile, SCHEMA, usual_jobs,
+    ClusterKeys, DEFAULT_BACKEND, DEFAULT_KEEP, DEFAULT_NODE_IP, DEFAULT_OUTPUT, DEFAULT_PROFILE,
+    DEFAULT_PROVIDER_ID, DEFAULT_TOPOLOGY, RunFile, SCHEMA, usual_jobs,
 };
 use super::select::Selection;
 use super::settings::Making;

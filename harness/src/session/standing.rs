@@ -195,7 +195,8 @@ impl Part {
         let slow_from = self.slow_from?;
         let answers = self.answers.lock().expect("no holder of this lock panics");
         let from = began.min(Instant::now().checked_sub(SLOW_OVER)?);
-        let took: Vec<Duration> = answers.iter().filter(|(at, _)| *at > from).map(|(_, took)| *took).collect();
+        let took: Vec<Duration> =
+            answers.iter().filter(|(at, _)| *at > from).map(|(_, took)| *took).collect();
         let mean = took.iter().sum::<Duration>() / u32::try_from(took.len()).ok().filter(|n| *n > 0)?;
         (mean > slow_from).then(|| {
             let worst = took.iter().max().copied().unwrap_or_default();
@@ -270,7 +271,8 @@ mod tests {
     where
         F: Future<Output = Result<(), String>> + Send,
     {
-        let (gone, why, part) = (CancellationToken::new(), Arc::new(OnceLock::new()), Part::new("the cloud", None));
+        let (gone, why, part) =
+            (CancellationToken::new(), Arc::new(OnceLock::new()), Part::new("the cloud", None));
         let (told, reason, looked) = (gone.clone(), why.clone(), part.clone());
         let task = tokio::spawn(async move {
             let _ = reason.set(looked.lost(answers).await);
@@ -326,7 +328,10 @@ mod tests {
             assert_eq!(part.slow_since(began), None, "one slow answer is none");
             pause(Duration::from_secs(58)).await;
             let why = part.slow_since(began).expect("it was slow");
-            assert!(why.contains("the API server took 0.7 s for an answer meanwhile, 0.7 s at worst"), "{why}");
+            assert!(
+                why.contains("the API server took 0.7 s for an answer meanwhile, 0.7 s at worst"),
+                "{why}"
+            );
         };
         tokio::select! {
             why = looking => panic!("{why}"),
