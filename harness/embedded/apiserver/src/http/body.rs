@@ -81,7 +81,6 @@ where
     B: http_body::Body,
     B::Data: Send,
 {
-    use bytes::Buf as _;
     let mut forgotten = already;
     let reading = async {
         while let Some(Ok(frame)) = body.frame().await {
