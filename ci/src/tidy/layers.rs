@@ -16,6 +16,7 @@ const LAYERS: &[&str] = &[
     "files",
     "config",
     "images",
+    "reaper",
     "cluster",
     "cloud",
     "k8s",

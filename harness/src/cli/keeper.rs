@@ -136,7 +136,7 @@ pub(super) fn asked_to_keep() -> Option<PathBuf> {
 /// The keeper: a run whose checks other processes judge, until nextest has ended.
 pub(super) fn main(suites: &'static [Suite], plan: RunPlan<WantedCluster>, place: &Path) -> ExitCode {
     let Some(watched) = std::env::var(WATCHED).ok().and_then(|pid| pid.parse().ok()) else {
-        output::err(&format!("error: the keeper was started without a process to watch"));
+        output::err("error: the keeper was started without a process to watch");
         return ExitCode::from(exit::USAGE);
     };
     let cancel = CancellationToken::new();
@@ -206,7 +206,7 @@ impl Judging for Keeper {
 impl Keeper {
     fn tell(&self, news: &News) {
         if let Err(error) = self.meeting.write("news.json", news) {
-            output::err(&format!("{}", chain(&error)));
+            output::err(&chain(&error));
         }
     }
 }

@@ -30,7 +30,7 @@ pub(super) fn explain(suites: &'static [Suite], id: &str) -> ExitCode {
 }
 
 fn print(text: &str) -> ExitCode {
-    output::out(&text);
+    output::out(text);
     ExitCode::SUCCESS
 }
 

@@ -181,5 +181,5 @@ fn usage(why: &str) -> ExitCode {
 }
 
 fn say(text: &str) {
-    output::out(&text);
+    output::out(text);
 }

@@ -1,3 +1,5 @@
+//! Secrets in every form in which programs print them.
+
 use super::*;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 

@@ -303,7 +303,7 @@ mod tests {
         assert!(matches!(RunDir::standing(dir.path()), Standing::Gone));
         drop(dir);
         assert_eq!(RunDir::standing(&moved), Standing::Gone);
-        assert_eq!(RunDir::clear(&moved).expect("it can go"), [moved.clone()]);
+        assert_eq!(RunDir::clear(&moved).expect("it can go"), std::slice::from_ref(&moved));
         assert!(!moved.exists());
     }
 

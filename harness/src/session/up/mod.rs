@@ -204,7 +204,9 @@ impl Environment {
     /// What could not be removed, one line each.
     pub async fn down(mut self, leave: Leave) -> Result<(), String> {
         if leave == Leave::Everything {
-            self.dir.take().map(RunDir::leave);
+            if let Some(dir) = self.dir.take() {
+                dir.leave();
+            }
             return Ok(());
         }
         let removed = self.teardown.run().await;
