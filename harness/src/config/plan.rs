@@ -16,6 +16,7 @@ use super::settings::Making;
 use super::walk::{Places, walk};
 use super::words::{BackendKind, Keep, Timing};
 use super::yaml::{Node, Tree};
+use crate::files;
 use crate::ledger::{SetBy, Setting};
 use serde_json::{Map, Value};
 use std::os::unix::fs::PermissionsExt;
@@ -151,7 +152,7 @@ pub fn plan(source: &Source, given: impl Into<Given>) -> Result<RunPlan<WantedCl
     walk(&Node { line: 0, tree: Tree::from(over.clone()) }, &SCHEMA, None, &mut problems);
     let (written, file, places) = match source {
         Source::Defaults => (RunFile::default(), None, Places::default()),
-        Source::File(file) => match std::fs::read_to_string(file) {
+        Source::File(file) => match files::read(file) {
             Ok(text) => {
                 let (written, places) = RunFile::read(&text, file, &mut problems);
                 (written, Some(file.clone()), places)
