@@ -65,12 +65,12 @@ fn explanation(contract: &Contract, all: &[&Check], mutants: &[Mutant], id: &str
 /// Text under a label, folded at blanks; a line that is too long for it stays whole.
 fn labelled(label: &str, text: &str) -> String {
     const WIDTH: usize = 100;
-    let mut out = format!("  {label:<13}");
+    let mut out = format!("  {label:<14}");
     let mut column = 0;
     for word in text.split_whitespace() {
         let length = word.chars().count();
         if column > 0 && column + 1 + length > WIDTH {
-            out.push_str("\n               ");
+            out.push_str("\n                ");
             column = 0;
         } else if column > 0 {
             out.push(' ');
@@ -219,13 +219,13 @@ mod tests {
             "docs/contract/node-init.md",
             "embedded yes",
             "kind no (watch-control not possible",
-            "run it:        ccm-conformance run --only NODE-INIT-10\n",
+            " ccm-conformance run --only NODE-INIT-10\n",
         ] {
             assert!(row.contains(part), "{part}:\n{row}");
         }
         let check = told("NODE-INIT-10.list").expect("a check");
         assert!(check.contains("check NODE-INIT-10.list") && !check.contains("NODE-INIT-10.gone"), "{check}");
-        assert!(check.contains("mutants:     M-NI-05b\n"), "{check}");
+        assert!(check.contains(" M-NI-05b\n"), "{check}");
         assert!(check.contains("--only NODE-INIT-10.list\n"), "{check}");
     }
 
