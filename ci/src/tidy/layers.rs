@@ -15,6 +15,7 @@ const LAYERS: &[&str] = &[
     "events",
     "files",
     "config",
+    "contract",
     "images",
     "reaper",
     "cluster",
