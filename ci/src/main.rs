@@ -1,10 +1,12 @@
 //! The project's automation. CI calls it, and so can anybody: `cargo xtask lint`, `tidy`,
-//! `clients`, `fuzz`, `cold-build`, `conformance`, `controls`.
+//! `clients`, `page`, `fuzz`, `cold-build`, `conformance`, `controls`.
 
 mod clients;
 mod cold_build;
 mod fuzz;
+mod page;
 mod process;
+mod python;
 mod tidy;
 
 use anyhow::Result;
@@ -30,6 +32,8 @@ enum Task {
         /// Dialects; without any, all that have such a test.
         dialects: Vec<String>,
     },
+    /// `report.html` in a real browser (Chromium).
+    Page,
     /// Arbitrary input for everything that reads what others wrote, side by side.
     Fuzz {
         /// How long, in seconds.
@@ -70,6 +74,7 @@ fn main() -> ExitCode {
         Task::Lint => lint(),
         Task::Tidy => tidy::check(&root()),
         Task::Clients { dialects } => clients::check(&dialects),
+        Task::Page => page::check(),
         Task::Fuzz { seconds, seed } => fuzz::run(seconds, seed),
         Task::ColdBuild { package, profile } => cold_build::measure(&package, &profile),
         Task::Conformance { arguments } => harness("run", &arguments),

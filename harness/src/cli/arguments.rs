@@ -199,7 +199,7 @@ pub(super) struct ReplayOptions {
     /// The stream of the run's events: events.jsonl in its output folder.
     #[arg(value_name = "FILE")]
     pub(super) events: PathBuf,
-    /// Folder for report.yaml and junit.xml; without it that of the stream.
+    /// Folder for report.yaml, junit.xml and report.html; without it that of the stream.
     #[arg(long, value_name = "DIR")]
     pub(super) out: Option<PathBuf>,
 }
@@ -310,7 +310,7 @@ pub(super) struct RunOptions {
     /// Whether the environment stays after the run.
     #[arg(long, value_name = "never|on-failure|always", value_parser = Keep::from_str)]
     keep: Option<Keep>,
-    /// Folder for report.yaml, junit.xml and evidence.
+    /// Folder for report.html, report.yaml, junit.xml and evidence.
     #[arg(long, value_name = "DIR")]
     out: Option<String>,
     /// How many checks run side by side.

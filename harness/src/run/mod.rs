@@ -11,6 +11,7 @@ mod execute;
 mod interrupt;
 mod libtest;
 mod one;
+mod page;
 mod planned;
 mod quiet;
 mod stand;
