@@ -1,5 +1,5 @@
 //! The project's automation. CI calls it, and so can anybody: `cargo xtask lint`, `tidy`,
-//! `clients`, `page`, `fuzz`, `cold-build`, `conformance`, `controls`.
+//! `coverage`, `clients`, `page`, `fuzz`, `cold-build`, `conformance`, `controls`.
 
 mod clients;
 mod cold_build;
@@ -27,6 +27,8 @@ enum Task {
     Lint,
     /// Rules of the project that no other tool knows.
     Tidy,
+    /// Which rows of the contract the checks judge; fails where a MUST has neither check nor reason.
+    Coverage,
     /// The vendors' own clients, from the Python registry, against the fake cloud's dialects.
     Clients {
         /// Dialects; without any, all that have such a test.
@@ -73,6 +75,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().task {
         Task::Lint => lint(),
         Task::Tidy => tidy::check(&root()),
+        Task::Coverage => run("cargo", &["run", "--locked", "--package", "suites", "--", "coverage"], &[]),
         Task::Clients { dialects } => clients::check(&dialects),
         Task::Page => page::check(),
         Task::Fuzz { seconds, seed } => fuzz::run(seconds, seed),

@@ -27,4 +27,4 @@ pub use one::{Hold, run_one};
 pub use planned::{Planned, places, plan_checks, selected};
 pub use quiet::Quiet;
 pub use stand::{Judging, Stand, judge_subject, take_down};
-pub use subject::{golden, in_force, judged};
+pub use subject::{golden, in_force, judged, seen};

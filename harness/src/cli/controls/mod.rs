@@ -3,7 +3,7 @@
 //! that is right in an unusual way, and an adversary, a CCM that is hostile, fails what it breaks and harms nothing else.
 
 mod judged;
-mod list;
+pub(super) mod list;
 mod results;
 mod work;
 
