@@ -158,8 +158,10 @@ mod tests {
 
     #[test]
     fn what_was_seen_never_becomes_markup() {
-        let evidence =
-            Evidence::from([("NODE-INIT-01".to_owned(), vec![("a.log".to_owned(), "<img src=x>".to_owned())])]);
+        let evidence = Evidence::from([(
+            "NODE-INIT-01".to_owned(),
+            vec![("a.log".to_owned(), "<img src=x>".to_owned())],
+        )]);
         let failed = ledger(Outcome::Fail { message: "@SCRIPT@ <b>".to_owned() });
         let page = to_page(&failed, "{\"at_ms\":0}\n", &evidence).expect("a page");
         assert!(!page.contains("alert(1)") && !page.contains("<img") && !page.contains("<b>"));
@@ -177,7 +179,9 @@ mod tests {
         let mut text = String::new();
         for number in 0..calls {
             if number == calls / 2 {
-                text.push_str("{\"at_ms\":5,\"check\":\"NODE-INIT-01\",\"event\":{\"type\":\"check-began\"}}\n");
+                text.push_str(
+                    "{\"at_ms\":5,\"check\":\"NODE-INIT-01\",\"event\":{\"type\":\"check-began\"}}\n",
+                );
             }
             let noise = STANDARD.encode(Sha256::digest(number.to_string()));
             text.push_str(&format!(
