@@ -40,7 +40,8 @@ fn typed(options: &RunOptions) -> Result<RunFile, ExitCode> {
         say(&format!("error: {why}"));
         ExitCode::from(exit::USAGE)
     })?;
-    let wanted = ledger.entries.iter().filter(|entry| !matches!(entry.outcome, Outcome::Pass | Outcome::Skip { .. }));
+    let wanted =
+        ledger.entries.iter().filter(|entry| !matches!(entry.outcome, Outcome::Pass | Outcome::Skip { .. }));
     let ids: Vec<String> = wanted.map(|entry| entry.id.clone()).collect();
     if ids.is_empty() {
         say(&format!("{}: nothing in it failed, was blocked or met an error", report.display()));

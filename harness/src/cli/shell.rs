@@ -23,7 +23,8 @@ pub(super) fn man(options: &ManOptions, command: Command) -> ExitCode {
     match written {
         Ok(()) => ExitCode::from(exit::CONFORMANT),
         Err(error) => {
-            let _ = writeln!(std::io::stderr(), "error: manual pages in {}: {}", folder.display(), chain(&error));
+            let _ =
+                writeln!(std::io::stderr(), "error: manual pages in {}: {}", folder.display(), chain(&error));
             ExitCode::from(exit::USAGE)
         }
     }

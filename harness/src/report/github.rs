@@ -19,7 +19,8 @@ pub fn annotations(ledger: &Ledger) -> String {
         for entry in of_level.take(ANNOTATIONS) {
             let title = property(&format!("{} {}", entry.id, outcome_word(&entry.outcome)));
             let why = outcome_text(&entry.outcome).unwrap_or_default();
-            let _ = writeln!(text, "::{command} title={title}::{}", message(&format!("{}\n{why}", entry.title)));
+            let _ =
+                writeln!(text, "::{command} title={title}::{}", message(&format!("{}\n{why}", entry.title)));
         }
     }
     if let Some(error) = &ledger.environment_error {
@@ -31,7 +32,11 @@ pub fn annotations(ledger: &Ledger) -> String {
 /// The job's summary, in GitHub's Markdown.
 pub fn step_summary(ledger: &Ledger) -> String {
     let subject = &ledger.subject;
-    let mut text = format!("## {}: {}\n\n", cell(&subject.profile), verdict_word(ledger.conformance()).replace('-', " "));
+    let mut text = format!(
+        "## {}: {}\n\n",
+        cell(&subject.profile),
+        verdict_word(ledger.conformance()).replace('-', " ")
+    );
     let _ = writeln!(
         text,
         "Kubernetes {} on {}, {} checks\n",
@@ -63,7 +68,8 @@ pub fn step_summary(ledger: &Ledger) -> String {
     for entry in rows.iter().take(ROWS) {
         let why = cell(outcome_text(&entry.outcome).unwrap_or_default());
         let word = outcome_word(&entry.outcome);
-        let _ = writeln!(text, "| {} | {} | {word} | {} | {why} |", entry.id, entry.level, cell(&entry.title));
+        let _ =
+            writeln!(text, "| {} | {} | {word} | {} | {why} |", entry.id, entry.level, cell(&entry.title));
     }
     if rows.len() > ROWS {
         let _ = writeln!(text, "\nand {} more: see the report", rows.len() - ROWS);
