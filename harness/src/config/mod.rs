@@ -28,6 +28,7 @@ mod words;
 pub mod yaml;
 
 pub use capabilities::Capabilities;
+pub(crate) use fake_cloud::dialects::NAMES as DIALECTS;
 pub use cluster::{
     DesiredCluster, ExistingCluster, Kubernetes, OwnCluster, SettledCluster, Topology, WantedCluster,
 };
