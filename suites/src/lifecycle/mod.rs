@@ -3,6 +3,8 @@
 mod known;
 mod left_alone;
 mod listed;
+mod noted;
+mod told;
 
 use crate::failures::{FAILURES, for_each_failure, unless_it_lists};
 use harness::check::{Blocker, Facility, Verdict};
@@ -15,7 +17,7 @@ use known::{INSTANCES, LOOKUP, MONITOR, SHUTDOWN, known, marked, register, sees_
 pub const SUITE: Suite = Suite {
     name: "node-lifecycle",
     proves: "a Node goes when its machine is gone for certain and never otherwise; a shut-down machine is marked",
-    tables: &[CHECKS, left_alone::CHECKS, &FAILED_LOOKUPS, &listed::CHECKS],
+    tables: &[CHECKS, left_alone::CHECKS, told::CHECKS, noted::CHECKS, &FAILED_LOOKUPS, &listed::CHECKS],
 };
 
 const CHECKS: &[Check] = &[

@@ -1,7 +1,7 @@
 //! Nodes that have to stay tainted for a while: the cloud fails, or does not know the Node's address.
 
 use crate::failures::{FAILURES, for_each_failure, unless_it_lists};
-use crate::joining::ccm_initialises_others;
+use crate::joining::{ccm_initialises_others, joined};
 use crate::population::node_with;
 use harness::check::{Before, Capability, Facility, Stop, Verdict};
 use harness::cloud::{Effect, Op};
@@ -9,7 +9,7 @@ use harness::cx::matchers::{has_addresses, initialised, initialised_as, untouche
 use harness::cx::{Check, CheckCx, Machine, Node, Subject, address, machine};
 use harness::config::Limits;
 use harness::k8s::{A_NODEIP, T_UNINIT, has_taint};
-use harness::probe::{Matcher, Seen, both, holds, matcher, pause};
+use harness::probe::{Matcher, Seen, both, holds, matcher, pause, present};
 use k8s_openapi::api::core::v1 as core;
 use serde_json::json;
 use std::sync::Arc;
@@ -55,6 +55,15 @@ Check::must(
     "k8s.io/cloud-provider node_controller.go UpdateNodeStatus",
     |cx| Box::pin(refreshes_no_tainted_node(cx)),
 )
+.needs(&[Capability::Instances])
+.takes(25),
+Check::must(
+    "NODE-INIT-24",
+    "a Node of which the CCM knows nothing keeps its taint, and what it knew of a machine that is gone ends nothing",
+    "k8s.io/cloud-provider node_controller.go syncNode, UpdateNodeStatus",
+    |cx| Box::pin(goes_on_beside_the_unknown(cx)),
+)
+.should()
 .needs(&[Capability::Instances])
 .takes(25),
 Check::must(
@@ -258,6 +267,21 @@ async fn insists_on_a_readable_ip(cx: &CheckCx) -> Verdict {
         node.becomes(initialised()).when("once its provided IP is one of its machine's").await?;
     }
     Ok(())
+}
+
+/// One Node of another provider's machine, and one that was initialised and whose machine is gone. A CCM that ends over the
+/// second is blocked by OBS-10, which says so.
+async fn goes_on_beside_the_unknown(cx: &CheckCx) -> Verdict {
+    cx.addresses_are_refreshed_often()?;
+    let elsewhere = cx.absent_machine(machine("elsewhere"));
+    let foreign = elsewhere.node().provider_id(&format!("other://{}", elsewhere.name()));
+    let foreign = cx.node(foreign).await?;
+    let (lost, orphan) = joined(cx, machine("lost")).await?;
+    lost.delete().await?;
+    let nodes = (&foreign, &orphan);
+    let quiet = nodes.keeps(both(stays_tainted(), present())).within(2 * Limits::STATUS_PERIOD + TOUCH_EVERY);
+    quiet.when("as its machine is another provider's").await?;
+    ccm_initialises_others(cx).await
 }
 
 /// What holds the Node back has nothing to do with its addresses, where the cloud can show that.

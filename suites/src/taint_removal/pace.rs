@@ -1,9 +1,10 @@
 //! How often and how fast Nodes are tried (contract NODE-INIT-11, -23).
 
 use crate::failures::unless_it_lists;
+use crate::joining::{joined, registered};
 use harness::check::{Capability, Facility, Verdict};
 use harness::cloud::Op;
-use harness::cx::matchers::untouched;
+use harness::cx::matchers::{initialised, untouched};
 use harness::cx::{Check, CheckCx, Subject, machine};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -16,7 +17,18 @@ pub(super) const CHECKS: &[Check] = &[Check::must(
 )
 .needs(&[Capability::Instances])
 .with(&[Facility::Faults])
-.takes(46)];
+.takes(46),
+Check::must(
+    "NODE-INIT-23",
+    "Nodes that join at once are initialised as fast as workers, cloud and client let them",
+    "k8s.io/cloud-provider node_controller.go Run",
+    |cx| Box::pin(keeps_up_with_many(cx)),
+)
+.should()
+.needs(&[Capability::Instances])
+.with(&[Facility::Settings])
+.alone()
+.takes(2)];
 
 /// How long no look-up of the machine succeeds.
 const OUTAGE: Duration = Duration::from_secs(45);
@@ -68,6 +80,33 @@ async fn backs_off(cx: &CheckCx) -> Verdict {
             Err(node.breaks(&promise, &format!("at most {allowed} tries"), &format!("{seen} calls")))
         }
     }
+}
+
+/// How many Nodes join at once.
+const MANY: u32 = 20;
+/// How long each call to the cloud takes meanwhile.
+const LATENCY: Duration = Duration::from_millis(100);
+/// Requests a second that the framework's client makes of the API server; an initialisation needs two.
+const QPS: u32 = 20;
+
+async fn keeps_up_with_many(cx: &CheckCx) -> Verdict {
+    let (_, first) = joined(cx, machine("first")).await?;
+    let calls = u32::try_from(first.calls().list().await?.len()).unwrap_or(u32::MAX).max(1);
+    cx.cloud().answers_after(LATENCY).await?;
+    let mut nodes = Vec::new();
+    for n in 0..MANY {
+        nodes.push(registered(cx, machine(&format!("n-{n}"))).await?.1);
+    }
+    let began = Instant::now();
+    let limit = MANY * calls * LATENCY / cx.workers().max(1)
+        + Duration::from_secs(u64::from(2 * MANY / QPS))
+        + cx.limits().watch();
+    for node in &nodes {
+        let joins = node.becomes(initialised()).within(limit.saturating_sub(began.elapsed()));
+        joins.when(format!("as one of {MANY} that join at once")).await?;
+    }
+    cx.record("initialised_ms", began.elapsed().as_millis());
+    Ok(())
 }
 
 #[cfg(test)]
