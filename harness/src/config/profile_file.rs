@@ -6,8 +6,8 @@ use super::capabilities::Capabilities;
 use super::duration::{HumanDuration, in_words};
 use super::flags::LeaseTiming;
 use super::forms::{
-    AnnotationKey, Argument, CheckId, FlagName, FrameworkVersion, ImageReference, Name, Placeholder, ProviderIdText, Span,
-    Variable, Zone,
+    AnnotationKey, Argument, CheckId, FlagName, FrameworkVersion, ImageReference, Name, Placeholder,
+    ProviderIdText, Span, Variable, Zone,
 };
 use super::limits::Limits;
 use super::schema::{Keyed, ordered};

@@ -12,26 +12,28 @@ use harness::k8s::{B_REGION, B_ZONE, L_REGION, L_ZONE, label};
 use k8s_openapi::api::core::v1::Node;
 use std::time::Duration;
 
-pub(super) const CHECKS: &[Check] = &[Check::must(
-    "SVC-CREATE-19",
-    "a restart leaves load balancers, their addresses and the Services' status as they are",
-    "k8s.io/cloud-provider service/controller.go: every Service is ensured at start",
-    |cx| Box::pin(survives_a_restart(cx)),
-)
-.needs(LB_ELECTION)
-.with(KILL)
-.at_the_crash()
-.takes(10),
-Check::must(
-    "NODE-LBL-13",
-    "Nodes of one zone have the same zone and region labels, before and after a restart",
-    "k8s.io/cloud-provider cloud.go Zone",
-    |cx| Box::pin(keeps_zones(cx)),
-)
-.needs(&[Capability::Instances, Capability::Zones, Capability::LeaderElection])
-.with(KILL)
-.at_the_crash()
-.takes(10)];
+pub(super) const CHECKS: &[Check] = &[
+    Check::must(
+        "SVC-CREATE-19",
+        "a restart leaves load balancers, their addresses and the Services' status as they are",
+        "k8s.io/cloud-provider service/controller.go: every Service is ensured at start",
+        |cx| Box::pin(survives_a_restart(cx)),
+    )
+    .needs(LB_ELECTION)
+    .with(KILL)
+    .at_the_crash()
+    .takes(10),
+    Check::must(
+        "NODE-LBL-13",
+        "Nodes of one zone have the same zone and region labels, before and after a restart",
+        "k8s.io/cloud-provider cloud.go Zone",
+        |cx| Box::pin(keeps_zones(cx)),
+    )
+    .needs(&[Capability::Instances, Capability::Zones, Capability::LeaderElection])
+    .with(KILL)
+    .at_the_crash()
+    .takes(10),
+];
 
 async fn survives_a_restart(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80)).await?;
@@ -88,10 +90,8 @@ async fn has_place(node: &harness::cx::Node<'_>, there: &[String], when: &str) -
     let here = place(&*node.is(initialised()).await?);
     match here == there {
         true => Ok(()),
-        false => Err(node.breaks(
-            &format!("it has zone and region {when}"),
-            &there.join(", "),
-            &here.join(", "),
-        )),
+        false => {
+            Err(node.breaks(&format!("it has zone and region {when}"), &there.join(", "), &here.join(", ")))
+        }
     }
 }

@@ -35,9 +35,12 @@ pub(super) const CHECKS: &[Check] = &[
     .with(&[Facility::Faults])
     .holds_up_a_loop()
     .takes(25),
-    Check::must("NODE-LIFE-13", "of several Nodes that one is deleted whose machine is gone", MONITOR, |cx| {
-        Box::pin(deletes_no_namesake(cx))
-    })
+    Check::must(
+        "NODE-LIFE-13",
+        "of several Nodes that one is deleted whose machine is gone",
+        MONITOR,
+        |cx| Box::pin(deletes_no_namesake(cx)),
+    )
     .needs(INSTANCES)
     .takes(20),
     Check::must(
@@ -48,9 +51,12 @@ pub(super) const CHECKS: &[Check] = &[
     )
     .needs(INSTANCES)
     .takes(25),
-    Check::must("NODE-LIFE-17", "a NotReady Node of another provider's machine is not deleted", LOOKUP, |cx| {
-        Box::pin(keeps_nodes_of_others(cx))
-    })
+    Check::must(
+        "NODE-LIFE-17",
+        "a NotReady Node of another provider's machine is not deleted",
+        LOOKUP,
+        |cx| Box::pin(keeps_nodes_of_others(cx)),
+    )
     .should()
     .needs(INSTANCES)
     .takes(25),
@@ -67,7 +73,11 @@ async fn leaves_running_machines(cx: &CheckCx) -> Verdict {
     let (_, silent) = known(cx, "silent", Ready::Unknown).await?;
     loop_is_at_work(cx).await?;
     let nodes = (&sick, &silent);
-    nodes.keeps(both(unmarked(), unmarked())).within(cx.limits().quiet_life()).when("as its machine runs").await
+    nodes
+        .keeps(both(unmarked(), unmarked()))
+        .within(cx.limits().quiet_life())
+        .when("as its machine runs")
+        .await
 }
 
 async fn leaves_ready_nodes(cx: &CheckCx) -> Verdict {
@@ -130,7 +140,11 @@ async fn deletes_no_namesake(cx: &CheckCx) -> Verdict {
     let (_, long) = known(cx, "n-10", Ready::False).await?;
     sees_deletion(cx, &machine, &node).await?;
     let others = (&short, &long);
-    others.keeps(both(present(), present())).within(cx.limits().life()).when("as its machine is there").await?;
+    others
+        .keeps(both(present(), present()))
+        .within(cx.limits().life())
+        .when("as its machine is there")
+        .await?;
     node.is(gone()).await
 }
 

@@ -152,12 +152,20 @@ async fn leaves_to_others(cx: &CheckCx) -> Verdict {
     });
     let calls = theirs.calls().since(mark);
     let both_of_it = (&theirs, &calls);
-    both_of_it.keeps(both(nothing, no_calls())).within(quiet - settled).when("as somebody else implements it").await?;
+    both_of_it
+        .keeps(both(nothing, no_calls()))
+        .within(quiet - settled)
+        .when("as somebody else implements it")
+        .await?;
     theirs.calls().writes().is(no_calls()).await?;
     let told = holds("are no warning", |events: &Vec<core::Event>| warns().matches(events) != Seen::Yes(()));
     theirs.events().is(told).await?;
     theirs.delete().await?;
-    theirs.becomes(gone()).within(cx.limits().load_balancer()).when("though there is nothing to take away").await
+    theirs
+        .becomes(gone())
+        .within(cx.limits().load_balancer())
+        .when("though there is nothing to take away")
+        .await
 }
 
 #[cfg(test)]
@@ -181,7 +189,9 @@ mod tests {
         let usual = || has_modes("", |ip, mode| mode == ip.then_some("VIP"));
         let fits = |ingress| matches!(usual().matches(&Some(Arc::new(service(ingress)))), Seen::Yes(_));
         assert!(fits(json!([{"ip": "203.0.113.1", "ipMode": "VIP"}, {"hostname": "lb.example"}])));
-        for wrong in [json!([{"ip": "203.0.113.1", "ipMode": "Proxy"}]), json!([{"ip": "203.0.113.1"}]), json!([])] {
+        for wrong in
+            [json!([{"ip": "203.0.113.1", "ipMode": "Proxy"}]), json!([{"ip": "203.0.113.1"}]), json!([])]
+        {
             assert!(!fits(wrong));
         }
     }

@@ -13,17 +13,23 @@ use tokio::time::Instant;
 const SC: &str = "k8s.io/cloud-provider service/controller.go Run";
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must("SVC-ERR-08.workers", "Services are provisioned side by side, as many as there are workers", SC, |cx| {
-        Box::pin(works_side_by_side(cx))
-    })
+    Check::must(
+        "SVC-ERR-08.workers",
+        "Services are provisioned side by side, as many as there are workers",
+        SC,
+        |cx| Box::pin(works_side_by_side(cx)),
+    )
     .should()
     .needs(LB)
     .with(&[Facility::Faults])
     .alone()
     .takes(4),
-    Check::must("SVC-ERR-08.one-at-a-time", "a Service is never worked on twice at the same time", SC, |cx| {
-        Box::pin(works_once_on_each(cx))
-    })
+    Check::must(
+        "SVC-ERR-08.one-at-a-time",
+        "a Service is never worked on twice at the same time",
+        SC,
+        |cx| Box::pin(works_once_on_each(cx)),
+    )
     .should()
     .needs(LB)
     .with(&[Facility::Barriers])

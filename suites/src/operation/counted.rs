@@ -71,7 +71,9 @@ async fn scraped(cx: &CheckCx, reader: &Reader) -> Result<BTreeMap<String, f64>,
     let mut all = BTreeMap::new();
     for port in ports(cx).await? {
         let text = port.get_as("/metrics", reader).becomes(answers(200)).when("by one who may").await?;
-        all.extend(own(&text).into_iter().map(|(series, value)| (format!("{} {series}", port.replica()), value)));
+        all.extend(
+            own(&text).into_iter().map(|(series, value)| (format!("{} {series}", port.replica()), value)),
+        );
     }
     Ok(all)
 }
@@ -87,7 +89,9 @@ impl Work {
     fn is_told_from(&self, other: &Work) -> Result<(), String> {
         match self.counted.difference(&other.counted).next() {
             Some(_) => Ok(()),
-            None if self.counted.is_empty() => Err(format!("no series of the provider's grows by {}", self.what)),
+            None if self.counted.is_empty() => {
+                Err(format!("no series of the provider's grows by {}", self.what))
+            }
             None => Err(format!("no series grows by {} that does not grow by {}", self.what, other.what)),
         }
     }

@@ -226,6 +226,7 @@ async fn costs_no_more_than_a_look(cx: &CheckCx) -> Verdict {
     if calls <= allowed {
         return Ok(());
     }
-    let expected = format!("at most {cost} calls in each of {refreshes} refreshes, as its initialisation made");
+    let expected =
+        format!("at most {cost} calls in each of {refreshes} refreshes, as its initialisation made");
     Err(node.breaks("a refresh costs no more than an initialisation", &expected, &format!("{calls} calls")))
 }

@@ -29,7 +29,15 @@ use tokio::time::Instant;
 pub const SUITE: Suite = Suite {
     name: "taint-removal",
     proves: "uninitialised Nodes are initialised: the taint goes when, and only when, the cloud knows the machine",
-    tables: &[CHECKS, missed::CHECKS, held::CHECKS, pace::CHECKS, whole::CHECKS, told::CHECKS, &held::FAILED_LOOKUPS],
+    tables: &[
+        CHECKS,
+        missed::CHECKS,
+        held::CHECKS,
+        pace::CHECKS,
+        whole::CHECKS,
+        told::CHECKS,
+        &held::FAILED_LOOKUPS,
+    ],
 };
 
 const INSTANCES: &[Capability] = &[Capability::Instances];

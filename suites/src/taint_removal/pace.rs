@@ -9,26 +9,28 @@ use harness::cx::{Check, CheckCx, Subject, machine};
 use std::time::Duration;
 use tokio::time::Instant;
 
-pub(super) const CHECKS: &[Check] = &[Check::must(
-    "NODE-INIT-11",
-    "a Node that cannot be initialised is tried less and less often",
-    "k8s.io/client-go util/workqueue DefaultTypedControllerRateLimiter",
-    |cx| Box::pin(backs_off(cx)),
-)
-.needs(&[Capability::Instances])
-.with(&[Facility::Faults])
-.takes(46),
-Check::must(
-    "NODE-INIT-23",
-    "Nodes that join at once are initialised as fast as workers, cloud and client let them",
-    "k8s.io/cloud-provider node_controller.go Run",
-    |cx| Box::pin(keeps_up_with_many(cx)),
-)
-.should()
-.needs(&[Capability::Instances])
-.with(&[Facility::Settings])
-.alone()
-.takes(2)];
+pub(super) const CHECKS: &[Check] = &[
+    Check::must(
+        "NODE-INIT-11",
+        "a Node that cannot be initialised is tried less and less often",
+        "k8s.io/client-go util/workqueue DefaultTypedControllerRateLimiter",
+        |cx| Box::pin(backs_off(cx)),
+    )
+    .needs(&[Capability::Instances])
+    .with(&[Facility::Faults])
+    .takes(46),
+    Check::must(
+        "NODE-INIT-23",
+        "Nodes that join at once are initialised as fast as workers, cloud and client let them",
+        "k8s.io/cloud-provider node_controller.go Run",
+        |cx| Box::pin(keeps_up_with_many(cx)),
+    )
+    .should()
+    .needs(&[Capability::Instances])
+    .with(&[Facility::Settings])
+    .alone()
+    .takes(2),
+];
 
 /// How long no look-up of the machine succeeds.
 const OUTAGE: Duration = Duration::from_secs(45);
@@ -69,14 +71,16 @@ async fn backs_off(cx: &CheckCx) -> Verdict {
     let calls = node.calls().of(&[Op::InstanceGet]).list().await?;
     let first = calls.first().map_or(0, |call| call.at_ms);
     let calls = calls.iter().map(|call| call.at_ms - first).filter(|at| *at <= outage).collect();
-    let since = |at: Instant| u64::try_from(at.saturating_duration_since(began).as_millis()).unwrap_or(u64::MAX);
+    let since =
+        |at: Instant| u64::try_from(at.saturating_duration_since(began).as_millis()).unwrap_or(u64::MAX);
     let changes = node.history()?.iter().skip(1).map(|version| since(version.at)).collect();
     let tries = Tries { calls, changes, outage };
     cx.record("calls", tries.calls.len());
     match tries.too_many() {
         None => Ok(()),
         Some((seen, allowed)) => {
-            let promise = format!("a Node that cannot be initialised for {OUTAGE:?} is tried less and less often");
+            let promise =
+                format!("a Node that cannot be initialised for {OUTAGE:?} is tried less and less often");
             Err(node.breaks(&promise, &format!("at most {allowed} tries"), &format!("{seen} calls")))
         }
     }

@@ -146,13 +146,17 @@ mod tests {
 
     #[test]
     fn what_is_the_ccms_own_may_change_and_nothing_else() {
-        let tainted = || json!({"taints": [{"key": T_UNINIT, "effect": "NoSchedule"}], "unschedulable": true});
+        let tainted =
+            || json!({"taints": [{"key": T_UNINIT, "effect": "NoSchedule"}], "unschedulable": true});
         let plain = || json!({"unschedulable": true, "podCIDRs": ["10.0.0.0/24"], "providerID": "p://1"});
         assert_eq!(altered(&[version(tainted(), "a"), version(plain(), "a"), version(plain(), "a")]), None);
         for wrong in [
             [version(plain(), "a"), version(tainted(), "a")],
             [version(plain(), "a"), version(plain(), "b")],
-            [version(plain(), "a"), version(json!({"unschedulable": true, "podCIDRs": ["10.0.1.0/24"]}), "a")],
+            [
+                version(plain(), "a"),
+                version(json!({"unschedulable": true, "podCIDRs": ["10.0.1.0/24"]}), "a"),
+            ],
             [version(tainted(), "a"), version(json!({}), "a")],
         ] {
             assert!(altered(&wrong).is_some(), "{wrong:?}");

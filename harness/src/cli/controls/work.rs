@@ -37,7 +37,7 @@ pub(super) struct Work {
     pub(super) checks: BTreeSet<String>,
     /// How the cloud is meanwhile.
     pub(super) cloud: Settings,
-    /// Checks that run side by side.
+    /// Checks that run side by side; without it all that may.
     pub(super) jobs: Option<u32>,
 }
 
@@ -47,6 +47,11 @@ fn binds(planned: &&Planned) -> bool {
 }
 
 impl Work {
+    /// Whether so many checks judge it that they alone keep a core busy.
+    pub(super) fn is_large(&self) -> bool {
+        self.checks.len() > 40 && self.jobs.is_none_or(|jobs| jobs > 8)
+    }
+
     /// No CCM at all, by every MUST of `everything`.
     pub(super) fn of_nothing(plan: RunPlan, everything: &[Planned]) -> Work {
         let checks = everything.iter().filter(binds).map(|p| p.check.id.to_string()).collect();
@@ -130,7 +135,8 @@ impl Work {
             return Err(format!("stranger {}: no check applies to it", one.stranger));
         }
         let (subject, expected) = (format!("{} ({})", one.stranger, one.what), Expected::NoFailure);
-        Ok(Work { subject, plan, expected, checks, cloud: one.cloud.clone(), jobs: one.jobs })
+        let jobs = Some(one.jobs.unwrap_or(plan.jobs));
+        Ok(Work { subject, plan, expected, checks, cloud: one.cloud.clone(), jobs })
     }
 }
 
