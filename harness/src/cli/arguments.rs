@@ -36,8 +36,10 @@ pub(super) enum Command {
     Plan(RunOptions),
     /// List every check: id, level, title, suite, source, what it needs.
     List(ListOptions),
-    /// Explain one check.
+    /// Explain a row of the contract, or a check: what is required and why, and how to see it by hand.
     Explain(ExplainOptions),
+    /// Which rows of the contract the checks judge; exit code 1 where a MUST has neither check nor reason.
+    Coverage(ListOptions),
     /// Which checks ended otherwise in one report than in another: two releases of a CCM, or two clusters.
     Compare(CompareOptions),
     /// Write the reports of a run again, from its events.jsonl.
@@ -199,7 +201,7 @@ pub(super) struct ReplayOptions {
     /// The stream of the run's events: events.jsonl in its output folder.
     #[arg(value_name = "FILE")]
     pub(super) events: PathBuf,
-    /// Folder for report.yaml and junit.xml; without it that of the stream.
+    /// Folder for report.yaml, junit.xml and report.html; without it that of the stream.
     #[arg(long, value_name = "DIR")]
     pub(super) out: Option<PathBuf>,
 }
@@ -257,7 +259,7 @@ pub(super) enum ListOutput {
 
 #[derive(Debug, Args)]
 pub(super) struct ExplainOptions {
-    /// A check's id, e.g. NODE-INIT-04.
+    /// A row of the contract (NODE-INIT-10), or one of its checks (NODE-INIT-10.list).
     pub(super) id: String,
 }
 
@@ -310,7 +312,7 @@ pub(super) struct RunOptions {
     /// Whether the environment stays after the run.
     #[arg(long, value_name = "never|on-failure|always", value_parser = Keep::from_str)]
     keep: Option<Keep>,
-    /// Folder for report.yaml, junit.xml and evidence.
+    /// Folder for report.html, report.yaml, junit.xml and evidence.
     #[arg(long, value_name = "DIR")]
     out: Option<String>,
     /// How many checks run side by side.

@@ -6,6 +6,8 @@ mod clean;
 mod cluster;
 mod compare;
 mod controls;
+mod coverage;
+mod explain;
 mod given;
 mod keeper;
 mod list;
@@ -67,7 +69,8 @@ pub fn main(suites: &'static [Suite], programs: &[SubProgram]) -> ExitCode {
         Command::Run(options) => run::run(suites, &options),
         Command::Plan(options) => run::plan(suites, &options),
         Command::List(options) => list::list(suites, options.output),
-        Command::Explain(options) => list::explain(suites, &options.id),
+        Command::Explain(options) => explain::explain(suites, &options.id),
+        Command::Coverage(options) => coverage::coverage(suites, options.output),
         Command::Compare(options) => compare::compare(&options),
         Command::Replay(options) => replay::replay(&options),
         Command::Verify(options) => verify::verify(&options),
