@@ -1,5 +1,6 @@
 //! The beginning and the end of a run's output folder: the stream of events, and the reports made of it.
 
+use super::github::tell_github;
 use super::page::page_of;
 use crate::config::{Completeness, RunPlan};
 use crate::events::{EVENTS_FILE, Events, Payload};
@@ -46,6 +47,7 @@ pub fn conclude(plan: &RunPlan, events: &Events) -> (Ledger, u8) {
         Err(why) => events.say(format!("error: {why}")),
     }
     events.say(summary(&ledger));
+    tell_github(&ledger, events);
     let completeness = if plan.require_complete { Completeness::Required } else { Completeness::Optional };
     let code = match exit_code(&ledger, completeness) {
         // A verdict that nobody can read later is none.

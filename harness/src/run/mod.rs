@@ -8,6 +8,7 @@ mod capacity;
 mod certify;
 mod conclude;
 mod execute;
+mod github;
 mod interrupt;
 mod libtest;
 mod one;
