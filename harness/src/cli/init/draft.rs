@@ -66,7 +66,11 @@ impl Draft {
     ///
     /// # Errors
     /// They hold no workload that could be the CCM, or several.
-    pub(super) fn of(documents: Vec<Value>, hint: &WorkloadHint, name: Option<&str>) -> Result<Draft, String> {
+    pub(super) fn of(
+        documents: Vec<Value>,
+        hint: &WorkloadHint,
+        name: Option<&str>,
+    ) -> Result<Draft, String> {
         let documents = objects(documents)?;
         let hint = chosen(&documents, hint)?;
         let several = workloads(&documents).count() > 1;
@@ -81,7 +85,8 @@ impl Draft {
         let short = key.name.trim_end_matches("-cloud-controller-manager").trim_end_matches("-ccm");
         let told = flags.get("cloud-provider").filter(|value| *value != "external").cloned();
         // Some have their provider's name built in.
-        let provider = told.or_else(|| known().into_iter().map(|one| one.provider).find(|name| name == short));
+        let provider =
+            told.or_else(|| known().into_iter().map(|one| one.provider).find(|name| name == short));
         let named = name.map(str::to_owned).or_else(|| provider.clone()).unwrap_or_else(|| short.to_owned());
         let image = manifests.image().map(str::to_owned);
         let container_name = container["name"].as_str().map(str::to_owned);
@@ -141,7 +146,8 @@ fn objects(documents: Vec<Value>) -> Result<Vec<Value>, String> {
         }
     }
     // Where a namespace is left to whoever applies them, a CCM's is this one.
-    for document in flat.iter_mut().filter(|document| NAMESPACED.iter().any(|kind| document["kind"] == *kind)) {
+    for document in flat.iter_mut().filter(|document| NAMESPACED.iter().any(|kind| document["kind"] == *kind))
+    {
         if document["metadata"]["namespace"].is_null() && document["metadata"].is_object() {
             document["metadata"]["namespace"] = json!(NAMESPACE);
         }
@@ -172,7 +178,8 @@ fn short(value: &Value) -> String {
 }
 
 fn workloads(documents: &[Value]) -> impl Iterator<Item = &Value> {
-    let is = |kind: &Value| ["Deployment", "DaemonSet", "StatefulSet", "Pod"].iter().any(|known| kind == known);
+    let is =
+        |kind: &Value| ["Deployment", "DaemonSet", "StatefulSet", "Pod"].iter().any(|known| kind == known);
     documents.iter().filter(move |document| is(&document["kind"]))
 }
 
@@ -185,7 +192,10 @@ fn chosen(documents: &[Value], hint: &WorkloadHint) -> Result<WorkloadHint, Stri
     for workload in workloads(documents) {
         let key = key_of(workload);
         let containers = pod_spec(workload)["containers"].as_array().cloned().unwrap_or_default();
-        let most = containers.iter().map(|container| (likeness(&key.name, container), container)).max_by_key(|(n, _)| *n);
+        let most = containers
+            .iter()
+            .map(|container| (likeness(&key.name, container), container))
+            .max_by_key(|(n, _)| *n);
         let Some((likeness, container)) = most else { continue };
         let hint = WorkloadHint {
             namespace: Some(key.namespace.clone()),
@@ -201,7 +211,10 @@ fn chosen(documents: &[Value], hint: &WorkloadHint) -> Result<WorkloadHint, Stri
         [] => Err("the manifests hold no Deployment, DaemonSet, StatefulSet or Pod".to_owned()),
         several => {
             let names: Vec<&str> = several.iter().map(|(_, _, name)| name.as_str()).collect();
-            Err(format!("any of these may be the CCM: {}; say which with --workload NAMESPACE/NAME", names.join(", ")))
+            Err(format!(
+                "any of these may be the CCM: {}; say which with --workload NAMESPACE/NAME",
+                names.join(", ")
+            ))
         }
     }
 }
@@ -210,19 +223,26 @@ fn chosen(documents: &[Value], hint: &WorkloadHint) -> Result<WorkloadHint, Stri
 fn likeness(workload: &str, container: &Value) -> u32 {
     let flags = flags(container);
     let image = container["image"].as_str().unwrap_or_default();
-    let is_named = |text: &str| text.contains("cloud-controller-manager") || text.ends_with("ccm") || text.contains("cloud-provider");
+    let is_named = |text: &str| {
+        text.contains("cloud-controller-manager") || text.ends_with("ccm") || text.contains("cloud-provider")
+    };
     let provides = flags.get("cloud-provider").is_some_and(|value| value != "external");
-    [(provides, 8), (is_named(image.split([':', '@']).next().unwrap_or_default()), 4), (is_named(workload), 2)]
-        .into_iter()
-        .chain([(flags.contains_key("leader-elect"), 1)])
-        .filter(|(is, _)| *is)
-        .map(|(_, weight)| weight)
-        .sum()
+    [
+        (provides, 8),
+        (is_named(image.split([':', '@']).next().unwrap_or_default()), 4),
+        (is_named(workload), 2),
+    ]
+    .into_iter()
+    .chain([(flags.contains_key("leader-elect"), 1)])
+    .filter(|(is, _)| *is)
+    .map(|(_, weight)| weight)
+    .sum()
 }
 
 /// The flags of a container's command line, those in a shell's script too; without a value they are `true`.
 fn flags(container: &Value) -> BTreeMap<String, String> {
-    let words = ["command", "args"].into_iter().flat_map(|field| container[field].as_array().into_iter().flatten());
+    let words =
+        ["command", "args"].into_iter().flat_map(|field| container[field].as_array().into_iter().flatten());
     let words: Vec<&str> = words.filter_map(Value::as_str).flat_map(str::split_whitespace).collect();
     let mut flags = BTreeMap::new();
     for (at, word) in words.iter().enumerate() {
@@ -244,7 +264,8 @@ fn used(spec: &Value, container: &Value) -> (Used, Used) {
     let (mut secrets, mut config_maps) = (Used::new(), Used::new());
     let mut take = |reference: &Value, name: &str, into_secrets: bool| {
         let Some(name) = reference[name].as_str().filter(|_| reference["optional"] != true) else { return };
-        let keys = if into_secrets { &mut secrets } else { &mut config_maps }.entry(name.to_owned()).or_default();
+        let keys =
+            if into_secrets { &mut secrets } else { &mut config_maps }.entry(name.to_owned()).or_default();
         keys.extend(reference["key"].as_str().map(str::to_owned));
         let items = reference["items"].as_array().into_iter().flatten();
         keys.extend(items.filter_map(|item| item["key"].as_str().map(str::to_owned)));
@@ -287,7 +308,11 @@ fn rights(documents: &[Value]) -> Option<BTreeSet<String>> {
 /// Puts `${IMAGE}` where the CCM's image stands.
 fn set_image(manifests: &mut Manifests) {
     let workload = &mut manifests.documents[manifests.workload];
-    let spec = if workload["kind"] == "Pod" { &mut workload["spec"] } else { &mut workload["spec"]["template"]["spec"] };
+    let spec = if workload["kind"] == "Pod" {
+        &mut workload["spec"]
+    } else {
+        &mut workload["spec"]["template"]["spec"]
+    };
     spec["containers"][manifests.container]["image"] = json!("${IMAGE}");
 }
 
@@ -322,8 +347,12 @@ mod tests {
             "args": ["--secure-port", "1234", "--v=2"],
         });
         let flags = flags(&container);
-        let all: Vec<(&str, &str)> = flags.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        assert_eq!(all, [("cloud-provider", "acme"), ("leader-elect", "true"), ("secure-port", "1234"), ("v", "2")]);
+        let all: Vec<(&str, &str)> =
+            flags.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        assert_eq!(
+            all,
+            [("cloud-provider", "acme"), ("leader-elect", "true"), ("secure-port", "1234"), ("v", "2")]
+        );
     }
 
     fn deployment(name: &str, image: &str) -> Value {
@@ -333,14 +362,19 @@ mod tests {
 
     #[test]
     fn the_workload_that_is_most_like_a_ccm_is_taken_and_a_tie_is_told() {
-        let all = vec![deployment("csi", "acme/csi:1"), deployment("acme", "acme/cloud-controller-manager:1")];
+        let all =
+            vec![deployment("csi", "acme/csi:1"), deployment("acme", "acme/cloud-controller-manager:1")];
         let draft = Draft::of(all, &WorkloadHint::default(), None).expect("one is like a CCM");
-        assert_eq!((draft.name.as_str(), draft.image.as_deref()), ("acme", Some("acme/cloud-controller-manager:1")));
+        assert_eq!(
+            (draft.name.as_str(), draft.image.as_deref()),
+            ("acme", Some("acme/cloud-controller-manager:1"))
+        );
         assert_eq!(draft.workload, Some(("kube-system".to_owned(), "acme".to_owned(), None)));
         let alike = vec![deployment("a", "x/a:1"), deployment("b", "x/b:1")];
         let why = Draft::of(alike, &WorkloadHint::default(), None).expect_err("nobody can know");
         assert!(why.contains("Deployment/a in kube-system, Deployment/b in kube-system; say which"), "{why}");
-        let none = Draft::of(vec![json!({"kind": "Secret"})], &WorkloadHint::default(), None).expect_err("no workload");
+        let none = Draft::of(vec![json!({"kind": "Secret"})], &WorkloadHint::default(), None)
+            .expect_err("no workload");
         assert!(none.contains("no Deployment"), "{none}");
     }
 }

@@ -116,9 +116,15 @@ fn files_of(path: &Path) -> Result<Vec<PathBuf>, String> {
         return Ok(vec![path.to_owned()]);
     }
     let all = files::list(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let is = |file: &PathBuf| file.extension().is_some_and(|end| ["yaml", "yml", "json"].iter().any(|known| end == *known));
+    let is = |file: &PathBuf| {
+        file.extension().is_some_and(|end| ["yaml", "yml", "json"].iter().any(|known| end == *known))
+    };
     let files: Vec<PathBuf> = all.into_iter().filter(is).collect();
-    if files.is_empty() { Err(format!("{} holds no .yaml, .yml or .json file", path.display())) } else { Ok(files) }
+    if files.is_empty() {
+        Err(format!("{} holds no .yaml, .yml or .json file", path.display()))
+    } else {
+        Ok(files)
+    }
 }
 
 /// The text of a regular file, or for `-` of standard input.

@@ -2,8 +2,8 @@
 
 use super::make;
 use crate::cli::arguments::InitOptions;
-use crate::config::{Source, plan};
 use crate::config::{Given, RunFile};
+use crate::config::{Source, plan};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
@@ -13,7 +13,11 @@ fn manifests(name: &str) -> PathBuf {
 }
 
 fn options(manifests: &[PathBuf], folder: &TempDir) -> InitOptions {
-    InitOptions { manifests: manifests.to_vec(), out: Some(folder.path().join("new")), ..InitOptions::default() }
+    InitOptions {
+        manifests: manifests.to_vec(),
+        out: Some(folder.path().join("new")),
+        ..InitOptions::default()
+    }
 }
 
 /// What is said, the profile that is written, and its text.
@@ -22,7 +26,8 @@ fn described(manifests: &[PathBuf]) -> (String, crate::config::Profile, String) 
     let said = make(&options(manifests, &folder)).expect("a profile");
     let path = folder.path().join("new");
     let typed = RunFile { profile: Some(path.display().to_string()), ..RunFile::default() };
-    let plan = plan(&Source::Defaults, Given { typed, ..Given::default() }).expect("what init writes is sound");
+    let plan =
+        plan(&Source::Defaults, Given { typed, ..Given::default() }).expect("what init writes is sound");
     let text = std::fs::read_to_string(path.join("profile.yaml")).expect("it is there");
     (said, plan.profile, text)
 }
@@ -46,7 +51,10 @@ fn a_provider_is_known_by_the_workloads_name_too() {
     let (said, profile, _) = described(&[manifests("digitalocean")]);
     assert_eq!((profile.name.as_str(), profile.dialect.as_str()), ("digitalocean", "digitalocean"));
     assert_eq!(profile.environment["DO_OVERRIDE_URL"], "${CLOUD_ENDPOINT}");
-    assert!(said.contains("with CNI none: deadlock"), "its manifest does not tolerate not-ready:NoSchedule: {said}");
+    assert!(
+        said.contains("with CNI none: deadlock"),
+        "its manifest does not tolerate not-ready:NoSchedule: {said}"
+    );
 }
 
 #[test]

@@ -21,7 +21,8 @@ const FRAMEWORK: &str = "1.36";
 fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
     let is_plain = text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.chars().all(plain);
-    let is_word = ["true", "false", "null", "yes", "no", "on", "off"].contains(&text.to_ascii_lowercase().as_str());
+    let is_word =
+        ["true", "false", "null", "yes", "no", "on", "off"].contains(&text.to_ascii_lowercase().as_str());
     if is_plain && !is_word { text.to_owned() } else { Value::from(text).to_string() }
 }
 
@@ -34,7 +35,8 @@ pub(super) fn written(draft: &Draft, manifests: String) -> Written {
         files.push(("manifests/secrets.yaml".to_owned(), secrets));
     }
     for name in &draft.config_maps {
-        unknown.push(format!("the manifests use ConfigMap {name} and do not hold it: put it into manifests/"));
+        unknown
+            .push(format!("the manifests use ConfigMap {name} and do not hold it: put it into manifests/"));
     }
     if !draft.placeholders.is_empty() {
         let _ = writeln!(profile, "placeholders: # in the manifests, and filled in by nobody");
@@ -72,16 +74,25 @@ fn profile(draft: &Draft, unknown: &mut Vec<String>) -> String {
         ),
     }
     match &draft.image {
-        Some(image) => put(&format!("image: {{reference: {}}}", Value::from(image.as_str())), "for ${IMAGE} in the manifests"),
+        Some(image) => put(
+            &format!("image: {{reference: {}}}", Value::from(image.as_str())),
+            "for ${IMAGE} in the manifests",
+        ),
         None => {
             put("# image: {reference: registry.example/ccm:v1}", "the manifests name none");
-            unknown.push("image.reference: the image; until then give --image or --binary to each run".to_owned());
+            unknown.push(
+                "image.reference: the image; until then give --image or --binary to each run".to_owned(),
+            );
         }
     }
     put("manifests: [manifests]", "");
     if let Some((namespace, name, container)) = &draft.workload {
-        let container = container.as_ref().map(|name| format!(", container: {}", quoted(name))).unwrap_or_default();
-        put(&format!("workload: {{namespace: {}, name: {}{container}}}", quoted(namespace), quoted(name)), "guess: the most like a CCM");
+        let container =
+            container.as_ref().map(|name| format!(", container: {}", quoted(name))).unwrap_or_default();
+        put(
+            &format!("workload: {{namespace: {}, name: {}{container}}}", quoted(namespace), quoted(name)),
+            "guess: the most like a CCM",
+        );
     }
     cloud(draft, &mut put, unknown);
     capabilities(draft, &mut put, unknown);
@@ -94,7 +105,12 @@ fn profile(draft: &Draft, unknown: &mut Vec<String>) -> String {
     let timing = ["leader-elect-lease-duration", "leader-elect-renew-deadline", "leader-elect-retry-period"];
     if let [Some(duration), Some(deadline), Some(period)] = timing.map(flag) {
         let [duration, deadline, period] = [duration, deadline, period].map(quoted);
-        put(&format!("leaseTiming: {{duration: {duration}, renewDeadline: {deadline}, retryPeriod: {period}}}"), "");
+        put(
+            &format!(
+                "leaseTiming: {{duration: {duration}, renewDeadline: {deadline}, retryPeriod: {period}}}"
+            ),
+            "",
+        );
     }
     if let Some(port) = flag("secure-port").and_then(|port| port.parse::<u16>().ok()) {
         put(&format!("securePort: {port}"), "");
@@ -123,7 +139,10 @@ fn cloud(draft: &Draft, put: &mut impl FnMut(&str, &str), unknown: &mut Vec<Stri
         }
     }
     match &draft.known {
-        Some(known) => put(&format!("providerId: {{format: {}}}", Value::from(known.id.as_str())), "as its source has it"),
+        Some(known) => put(
+            &format!("providerId: {{format: {}}}", Value::from(known.id.as_str())),
+            "as its source has it",
+        ),
         None if !provider.is_empty() => {
             put(&format!("providerId: {{format: \"{provider}://{{id}}\"}}"), "guess: its provider's name");
             unknown.push("providerId.format: whether its provider ids look so".to_owned());
@@ -164,7 +183,8 @@ fn capabilities(draft: &Draft, put: &mut impl FnMut(&str, &str), unknown: &mut V
     put(&format!("  loadBalancer: {}", balancers.unwrap_or(true)), why);
     let configures = flag("configure-cloud-routes") != Some("false");
     let sometimes = known.and_then(|known| known.routes.as_deref());
-    let routes = configures && (can("routes") == Some(true) || (sometimes.is_some() && flag("cluster-cidr").is_some()));
+    let routes = configures
+        && (can("routes") == Some(true) || (sometimes.is_some() && flag("cluster-cidr").is_some()));
     let why = match (configures, sometimes) {
         (false, _) => "--configure-cloud-routes=false".to_owned(),
         (true, Some(when)) => format!("guess: it has them {when}"),
@@ -176,14 +196,20 @@ fn capabilities(draft: &Draft, put: &mut impl FnMut(&str, &str), unknown: &mut V
         put("  leaderElection: false", "--leader-elect=false");
         unknown.push("capabilities.leaderElection: its manifests run it without; two replicas need 'flags.extra: [--leader-elect=true]' and true".to_owned());
     }
-    unknown.push("capabilities: shutdown, protocols, affinity, sourceRanges, dualStack, ipMode, additionalLabels".to_owned());
+    unknown.push(
+        "capabilities: shutdown, protocols, affinity, sourceRanges, dualStack, ipMode, additionalLabels"
+            .to_owned(),
+    );
 }
 
 /// Secrets that the CCM cannot start without.
 fn secrets(draft: &Draft, unknown: &mut Vec<String>) -> Option<String> {
-    let mut text = String::from("# Secrets that the manifests use and do not hold. ${CLOUD_TOKEN} is filled in by the harness.\n");
+    let mut text = String::from(
+        "# Secrets that the manifests use and do not hold. ${CLOUD_TOKEN} is filled in by the harness.\n",
+    );
     for (name, keys) in &draft.secrets {
-        let data: serde_json::Map<String, Value> = keys.iter().map(|key| (key.clone(), json!("${CLOUD_TOKEN}"))).collect();
+        let data: serde_json::Map<String, Value> =
+            keys.iter().map(|key| (key.clone(), json!("${CLOUD_TOKEN}"))).collect();
         let secret = json!({
             "apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": draft.namespace},
             "type": "Opaque", "stringData": data,
@@ -191,8 +217,14 @@ fn secrets(draft: &Draft, unknown: &mut Vec<String>) -> Option<String> {
         // JSON is YAML.
         let _ = writeln!(text, "---\n{secret:#}");
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-        let which = if keys.is_empty() { "which keys it has".to_owned() } else { format!("what belongs into {}", keys.join(", ")) };
-        unknown.push(format!("manifests/secrets.yaml, Secret {name}: {which}; every value is the credential until then"));
+        let which = if keys.is_empty() {
+            "which keys it has".to_owned()
+        } else {
+            format!("what belongs into {}", keys.join(", "))
+        };
+        unknown.push(format!(
+            "manifests/secrets.yaml, Secret {name}: {which}; every value is the credential until then"
+        ));
     }
     (!draft.secrets.is_empty()).then_some(text)
 }
