@@ -144,9 +144,9 @@ fn a_cluster_that_was_killed_with_its_reaper_is_found_by_clean() {
     let output = going.child.stdout.take().expect("a pipe");
     BufReader::new(output).lines().next().expect("it is up").expect("text");
     let clean = |folder: &Path| {
-        let output =
-            Command::new(PROGRAM).arg("clean").env("TMPDIR", folder).env("DOCKER_HOST", "unix:///nowhere");
-        let output = output.output().expect("clean can be run");
+        let mut command = Command::new(PROGRAM);
+        command.arg("clean").env("TMPDIR", folder).env("DOCKER_HOST", "unix:///nowhere");
+        let output = command.output().expect("clean can be run");
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
     let folder = going.folder.path().to_owned();

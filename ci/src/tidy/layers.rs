@@ -15,6 +15,7 @@ const LAYERS: &[&str] = &[
     "probe",
     "events",
     "config",
+    "contract",
     "images",
     "reaper",
     "cluster",

@@ -6,7 +6,10 @@ mod clean;
 mod cluster;
 mod compare;
 mod controls;
+mod coverage;
+mod explain;
 mod given;
+mod init;
 mod keeper;
 mod list;
 mod prove;
@@ -16,6 +19,7 @@ mod replay;
 mod run;
 mod schema;
 mod share;
+mod shell;
 mod test;
 mod verify;
 
@@ -56,7 +60,8 @@ pub fn main(suites: &'static [Suite], programs: &[SubProgram]) -> ExitCode {
     let listed = programs
         .iter()
         .map(|program| clap::Command::new(program.name).about(program.about).hide(!program.shown));
-    let parsed = Cli::command().subcommands(listed).try_get_matches();
+    let command = Cli::command().subcommands(listed);
+    let parsed = command.clone().try_get_matches();
     let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => {
@@ -66,7 +71,7 @@ pub fn main(suites: &'static [Suite], programs: &[SubProgram]) -> ExitCode {
             return ExitCode::from(if asked_for { exit::CONFORMANT } else { exit::USAGE });
         }
     };
-    let code = obey(suites, cli.command);
+    let code = obey(suites, cli.command, command);
     reaper::end();
     match output::broken().filter(|broken| !broken.unread) {
         Some(broken) => {
@@ -77,12 +82,15 @@ pub fn main(suites: &'static [Suite], programs: &[SubProgram]) -> ExitCode {
     }
 }
 
-fn obey(suites: &'static [Suite], command: Command) -> ExitCode {
+/// Carries out a command; `line` is the whole command line, for shells and manuals.
+fn obey(suites: &'static [Suite], command: Command, line: clap::Command) -> ExitCode {
     match command {
         Command::Run(options) => run::run(suites, &options),
         Command::Plan(options) => run::plan(suites, &options),
+        Command::Init(options) => init::init(&options),
         Command::List(options) => list::list(suites, options.output),
-        Command::Explain(options) => list::explain(suites, &options.id),
+        Command::Explain(options) => explain::explain(suites, &options.id),
+        Command::Coverage(options) => coverage::coverage(suites, options.output),
         Command::Compare(options) => compare::compare(&options),
         Command::Replay(options) => replay::replay(&options),
         Command::Verify(options) => verify::verify(&options),
@@ -93,6 +101,8 @@ fn obey(suites: &'static [Suite], command: Command) -> ExitCode {
         Command::Bootstrap(BootstrapCommand::Model(command)) => bootstrap::run(&command),
         Command::Bootstrap(BootstrapCommand::Prove(options)) => prove::prove(&options),
         Command::Cluster(ClusterCommand::Embedded(options)) => cluster::embedded(&options),
+        Command::Completions(options) => shell::completions(&options, line),
+        Command::Man(options) => shell::man(&options, line),
         Command::Controls(options) => controls::controls(suites, &options),
     }
 }

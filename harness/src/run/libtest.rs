@@ -105,9 +105,10 @@ pub fn completion(entry: &Entry) -> Result<Completion, Failed> {
         Outcome::Skip { detail, .. } => Ok(Completion::ignored_with(detail)),
         Outcome::Fail { message } => {
             let evidence = entry.evidence.as_ref().map(|e| format!("\nevidence:  {e}")).unwrap_or_default();
-            Err(plain(&format!("{} {}: {}\n{message}{evidence}", entry.id, entry.level, entry.title))
-                .into_owned()
-                .into())
+            let explain = format!("explain:   ccm-conformance explain {}", entry.id);
+            let told =
+                format!("{} {}: {}\n{message}{evidence}\n{explain}", entry.id, entry.level, entry.title);
+            Err(plain(&told).into_owned().into())
         }
         Outcome::Blocked { by, message } => Ok(Completion::ignored_with(format!(
             "blocked by {by}: {}",

@@ -3,7 +3,7 @@
 //! that is right in an unusual way, and an adversary, a CCM that is hostile, fails what it breaks and harms nothing else.
 
 mod judged;
-mod list;
+pub(super) mod list;
 mod results;
 mod work;
 
@@ -14,7 +14,7 @@ use crate::check::chain;
 use crate::cluster::facts;
 use crate::config::{Given, Keep, Offer, Problems, RunFile, RunPlan, Source, plan};
 use crate::cx::Suite;
-use crate::events::Events;
+use crate::events::{EVENTS_FILE, Events};
 use crate::report::exit;
 use crate::run::{
     INTERRUPTED, Planned, Quiet, begin_in, end_run, guard, judge_subject, open, plan_checks, refuse,
@@ -250,7 +250,7 @@ impl Benches<'_> {
         self.handle.block_on(session.bring_nodes_back()).map_err(|error| chain(&error))?;
         self.handle.block_on(first.cloud().change_settings(&usual)).map_err(|error| chain(&error))?;
         let ledger = end_run(&events);
-        write_reports(&output, &ledger, &Events::unrecorded(Vec::new()));
+        write_reports(&output, &ledger, &output.join(EVENTS_FILE), &Events::unrecorded(Vec::new()));
         let entries: Vec<_> = ledger.entries.iter().filter(|entry| checks.contains(&entry.id)).collect();
         Ok(self.told(Judged::of(subject, &expected, &entries, began.elapsed())))
     }

@@ -78,13 +78,7 @@ impl Work {
         if let Some(unknown) = checks.iter().find(|name| !bound.iter().any(|id| id.is_named(name))) {
             return Err(format!("mutant {mutant}: no check {unknown} binds it"));
         }
-        // A check of that very name is meant alone, and not the other claims of its row.
-        let exact = |name: &str| bound.iter().any(|id| id.as_str() == name);
-        let means = |name: &String, id: &CheckId| match exact(name) {
-            true => id.as_str() == name,
-            false => id.is_named(name),
-        };
-        let named = bound.iter().filter(|id| checks.iter().any(|name| means(name, id)));
+        let named = bound.iter().filter(|id| control.is_for(**id, &bound));
         let named = named.map(ToString::to_string).collect();
         let (expected, cloud) = (Expected::Failure, Settings::default());
         Ok(Work { subject: mutant.clone(), plan, expected, checks: named, cloud, jobs: None })

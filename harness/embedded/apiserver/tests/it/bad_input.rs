@@ -67,7 +67,8 @@ async fn no_request_takes_more_than_its_share() {
     assert_eq!(made.status, 201, "{}", made.text);
     let rule = json!({"verbs": ["get"], "apiGroups": [""], "resources": ["nodes"], "resourceNames": ["y".repeat(2 << 20)]});
     let more = json!([{"op": "add", "path": "/rules/-", "value": rule}]).to_string();
-    let grow = || cluster.send("PATCH", &format!("{roles}/r"), "application/json-patch+json", more.clone());
+    let role = format!("{roles}/r");
+    let grow = || cluster.send("PATCH", &role, "application/json-patch+json", more.clone());
     assert_eq!(grow().await.status, 200);
     let answer = grow().await;
     assert_eq!(answer.body()["message"], "etcdserver: request is too large", "{}", answer.status);
