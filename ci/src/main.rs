@@ -4,7 +4,8 @@
 mod clients;
 mod cold_build;
 mod fuzz;
-//! `coverage`, `clients`, `page`, `fuzz`, `hard`, `cold-build`, `conformance`, `controls`.
+mod hard;
+mod page;
 mod process;
 mod python;
 mod tidy;

@@ -33,7 +33,8 @@ pub(super) fn measure(program: &Path, every: usize) -> Result<Vec<String>> {
     let inputs = inputs(&corpus, folder.path())?;
     let (mut wrong, mut count, mut slowest, mut largest) = (Vec::new(), 0_u32, Duration::ZERO, 0);
     let commands = corpus["commands"].as_object().context("the corpus has no commands")?;
-    let pairs = commands.iter().flat_map(|(name, words)| inputs.iter().map(move |input| (name, words, input)));
+    let pairs =
+        commands.iter().flat_map(|(name, words)| inputs.iter().map(move |input| (name, words, input)));
     for (command, words, (input, path)) in pairs.step_by(every.max(1)) {
         let outcome = one(program, words, path, folder.path())?;
         count += 1;
@@ -43,7 +44,9 @@ pub(super) fn measure(program: &Path, every: usize) -> Result<Vec<String>> {
         let objection = match &outcome {
             Outcome { said, .. } if said.contains("panicked") => Some("it panicked"),
             Outcome { code: None, .. } => Some("it did not end"),
-            Outcome { code: Some(1 | 2), .. } if !outcome.said.contains(&file) => Some("the error does not name the file"),
+            Outcome { code: Some(1 | 2), .. } if !outcome.said.contains(&file) => {
+                Some("the error does not name the file")
+            }
             Outcome { code: Some(1 | 2), .. } => None,
             _ => Some("it was not refused"),
         };
@@ -86,7 +89,9 @@ fn inputs(corpus: &Value, folder: &Path) -> Result<Vec<(String, PathBuf)>> {
     File::create(&large)?.set_len(1 << 30)?;
     let directory = folder.join("folder.yaml");
     std::fs::create_dir(&directory)?;
-    for path in [pipe, one, large, directory, folder.join("absent.yaml"), "/dev/zero".into(), "/dev/full".into()] {
+    for path in
+        [pipe, one, large, directory, folder.join("absent.yaml"), "/dev/zero".into(), "/dev/full".into()]
+    {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         all.push((name, path));
     }
@@ -125,6 +130,7 @@ fn one(program: &Path, words: &Value, path: &Path, folder: &Path) -> Result<Outc
         }
         std::thread::sleep(LOOK);
     };
-    let text = format!("{}{}", std::fs::read_to_string(&said)?, std::fs::read_to_string(folder.join("out.txt"))?);
+    let text =
+        format!("{}{}", std::fs::read_to_string(&said)?, std::fs::read_to_string(folder.join("out.txt"))?);
     Ok(Outcome { code, took: began.elapsed(), memory, said: text })
 }

@@ -29,7 +29,9 @@ pub(super) fn measure(program: &Path, count: u32, seed: u64) -> Result<Vec<Strin
         }
     }
     for ((signal, limit), worst) in SIGNALS.iter().zip(worst) {
-        say(&format!("kills      SIG{signal:<4} nothing left after {worst:.1} s at most (promised: {limit} s)"));
+        say(&format!(
+            "kills      SIG{signal:<4} nothing left after {worst:.1} s at most (promised: {limit} s)"
+        ));
     }
     say(&format!("kills      {count} runs on embedded clusters, {} left something", wrong.len()));
     Ok(wrong)

@@ -51,7 +51,17 @@ pub(super) fn measure(program: &Path) -> Result<Vec<String>> {
     std::fs::write(&ccm, CCM.replace("COPIES", &copies.display().to_string()))?;
     std::fs::set_permissions(&ccm, std::fs::Permissions::from_mode(0o755))?;
     let console = Command::new(program)
-        .args(["run", "--cluster", "embedded", "--clusters", "1", "--only", "OBS-10", "--only", "NODE-INIT-01"])
+        .args([
+            "run",
+            "--cluster",
+            "embedded",
+            "--clusters",
+            "1",
+            "--only",
+            "OBS-10",
+            "--only",
+            "NODE-INIT-01",
+        ])
         .args(["--only", "BOOT-DYN-01", "--binary".as_ref()].map(std::ffi::OsStr::new))
         .arg(&ccm)
         .arg("--out")
@@ -60,10 +70,8 @@ pub(super) fn measure(program: &Path) -> Result<Vec<String>> {
         .stdin(Stdio::null())
         .output()
         .with_context(|| format!("starting {}", program.display()))?;
-    let mut exits = vec![
-        ("standard output".to_owned(), console.stdout),
-        ("standard error".to_owned(), console.stderr),
-    ];
+    let mut exits =
+        vec![("standard output".to_owned(), console.stdout), ("standard error".to_owned(), console.stderr)];
     files(&out, &mut exits)?;
     let exits: Vec<(String, String)> = exits.into_iter().map(|(name, bytes)| (name, bare(&bytes))).collect();
     let (mut wrong, mut forms) = (Vec::new(), 0);
@@ -77,7 +85,8 @@ pub(super) fn measure(program: &Path) -> Result<Vec<String>> {
         let form = bare(&std::fs::read(&path)?);
         // Of a signed token the signature is the secret, at its end.
         let from = if name.starts_with("account") { form.len() - form.len() / 14 } else { 0 };
-        let pieces: Vec<&str> = (from..form.len().saturating_sub(PIECE - 1)).map(|at| &form[at..at + PIECE]).collect();
+        let pieces: Vec<&str> =
+            (from..form.len().saturating_sub(PIECE - 1)).map(|at| &form[at..at + PIECE]).collect();
         for (exit, text) in &exits {
             if pieces.iter().any(|piece| text.contains(piece)) {
                 wrong.push(format!("{name} is in {exit}"));
@@ -85,7 +94,8 @@ pub(super) fn measure(program: &Path) -> Result<Vec<String>> {
         }
     }
     if forms < 20 {
-        let said = exits.iter().map(|(name, text)| format!("{name}: {} bytes", text.len())).collect::<Vec<_>>();
+        let said =
+            exits.iter().map(|(name, text)| format!("{name}: {} bytes", text.len())).collect::<Vec<_>>();
         bail!("the CCM printed {forms} forms of secrets, not 20 and more ({})", said.join(", "));
     }
     say(&format!("secrets    {forms} forms through {} exits, {} found", exits.len(), wrong.len()));

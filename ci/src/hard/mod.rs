@@ -34,8 +34,13 @@ pub(crate) fn measure(options: &Options) -> Result<()> {
     let program = match &options.program {
         Some(program) => std::fs::canonicalize(program).with_context(|| program.display().to_string())?,
         None => {
-            run("cargo", &["build", "--locked", "--release", "--package", "suites", "--bin", "ccm-conformance"], &[])?;
-            let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+            run(
+                "cargo",
+                &["build", "--locked", "--release", "--package", "suites", "--bin", "ccm-conformance"],
+                &[],
+            )?;
+            let target =
+                std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
             built_in(&target)?
         }
     };

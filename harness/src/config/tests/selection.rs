@@ -64,7 +64,8 @@ fn texts(list: &[&str]) -> Vec<String> {
 
 #[track_caller]
 fn check(suites: &[&str], only: &[&str], skip: &[&str], runs: &[&str]) {
-    let selection = Selection { suites: texts(suites), only: texts(only), skip: texts(skip), quick: false };
+    let selection =
+        Selection { suites: texts(suites), only: texts(only), skip: texts(skip), ..Selection::default() };
     let choices = select(CANDIDATES, &selection, &everything()).expect("every pattern matches something");
     let chosen: Vec<&str> =
         CANDIDATES.iter().zip(&choices).filter(|(_, c)| **c == Choice::Selected).map(|(c, _)| c.id).collect();
