@@ -98,6 +98,7 @@ fn inputs(corpus: &Value, folder: &Path) -> Result<Vec<(String, PathBuf)>> {
     Ok(all)
 }
 
+#[expect(clippy::disallowed_methods, reason = "moments are what is measured here")]
 fn one(program: &Path, words: &Value, path: &Path, folder: &Path) -> Result<Outcome> {
     let word = |word: &Value| -> OsString {
         match word.as_str() {

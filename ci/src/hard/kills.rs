@@ -38,6 +38,7 @@ pub(super) fn measure(program: &Path, count: u32, seed: u64) -> Result<Vec<Strin
 }
 
 /// Seconds from the signal until nothing of the run can write any more, and what is left then.
+#[expect(clippy::disallowed_methods, reason = "moments are what is measured here")]
 fn one(program: &Path, signal: &str, delay: Duration) -> Result<(f64, Vec<String>)> {
     let folder = tempfile::tempdir()?;
     let mut child = Command::new(program)
