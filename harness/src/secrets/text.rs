@@ -58,19 +58,17 @@ pub(super) fn fold(sign: u8) -> Option<u8> {
 
 /// Each sign as it counts; 0 for none.
 const FOLDED: [u8; 256] = {
-    let (mut table, mut sign) = ([0; 256], b'!');
-    loop {
-        table[sign as usize] = match sign {
+    let (mut table, mut at) = ([0; 256], b'!' as usize);
+    while at < table.len() {
+        table[at] = match at as u8 {
             0x7f => 0,
             b'-' => b'+',
             b'_' => b'/',
             sign => sign.to_ascii_lowercase(),
         };
-        if sign == u8::MAX {
-            return table;
-        }
-        sign += 1;
+        at += 1;
     }
+    table
 };
 
 /// The next sign, and how many bytes say it: itself, an escape of JSON, C or Rust, or one of a URL.
