@@ -9,6 +9,7 @@ pub mod exit;
 mod file;
 mod golden;
 mod junit;
+mod standing;
 mod statement;
 mod summary;
 #[cfg(test)]
