@@ -1,10 +1,12 @@
 //! The project's automation. CI calls it, and so can anybody: `cargo xtask lint`, `tidy`,
-//! `coverage`, `clients`, `fuzz`, `cold-build`, `conformance`, `controls`.
+//! `coverage`, `clients`, `page`, `fuzz`, `cold-build`, `conformance`, `controls`.
 
 mod clients;
 mod cold_build;
 mod fuzz;
+mod page;
 mod process;
+mod python;
 mod tidy;
 
 use anyhow::Result;
@@ -32,6 +34,8 @@ enum Task {
         /// Dialects; without any, all that have such a test.
         dialects: Vec<String>,
     },
+    /// `report.html` in a real browser (Chromium).
+    Page,
     /// Arbitrary input for everything that reads what others wrote, side by side.
     Fuzz {
         /// How long, in seconds.
@@ -73,6 +77,7 @@ fn main() -> ExitCode {
         Task::Tidy => tidy::check(&root()),
         Task::Coverage => run("cargo", &["run", "--locked", "--package", "suites", "--", "coverage"], &[]),
         Task::Clients { dialects } => clients::check(&dialects),
+        Task::Page => page::check(),
         Task::Fuzz { seconds, seed } => fuzz::run(seconds, seed),
         Task::ColdBuild { package, profile } => cold_build::measure(&package, &profile),
         Task::Conformance { arguments } => harness("run", &arguments),

@@ -17,6 +17,7 @@ mod replay;
 mod run;
 mod schema;
 mod share;
+mod shell;
 mod test;
 mod verify;
 
@@ -55,7 +56,8 @@ pub fn main(suites: &'static [Suite], programs: &[SubProgram]) -> ExitCode {
     let listed = programs
         .iter()
         .map(|program| clap::Command::new(program.name).about(program.about).hide(!program.shown));
-    let parsed = Cli::command().subcommands(listed).try_get_matches();
+    let command = Cli::command().subcommands(listed);
+    let parsed = command.clone().try_get_matches();
     let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => {
@@ -80,6 +82,8 @@ pub fn main(suites: &'static [Suite], programs: &[SubProgram]) -> ExitCode {
         Command::Bootstrap(BootstrapCommand::Model(command)) => bootstrap::run(&command),
         Command::Bootstrap(BootstrapCommand::Prove(options)) => prove::prove(&options),
         Command::Cluster(ClusterCommand::Embedded(options)) => cluster::embedded(&options),
+        Command::Completions(options) => shell::completions(&options, command),
+        Command::Man(options) => shell::man(&options, command),
         Command::Controls(options) => controls::controls(suites, &options),
     }
 }

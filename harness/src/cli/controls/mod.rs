@@ -252,7 +252,7 @@ impl Benches<'_> {
         self.handle.block_on(session.bring_nodes_back()).map_err(|error| chain(&error))?;
         self.handle.block_on(first.cloud().change_settings(&usual)).map_err(|error| chain(&error))?;
         let ledger = end_run(&events);
-        write_reports(&output, &ledger, &Events::unrecorded(Vec::new()));
+        write_reports(&output, &ledger, &file, &Events::unrecorded(Vec::new()));
         let entries: Vec<_> = ledger.entries.iter().filter(|entry| checks.contains(&entry.id)).collect();
         Ok(self.told(Judged::of(subject, &expected, &entries, began.elapsed())))
     }
