@@ -3,9 +3,9 @@
 use super::arguments::ListOutput;
 use crate::check::{Level, Served};
 use crate::cx::{Check, Suite};
+use crate::output;
 use crate::run::golden;
 use serde_json::json;
-use std::io::Write;
 use std::process::ExitCode;
 
 pub(super) fn list(suites: &'static [Suite], output: ListOutput) -> ExitCode {
@@ -17,8 +17,7 @@ pub(super) fn list(suites: &'static [Suite], output: ListOutput) -> ExitCode {
 }
 
 pub(super) fn print(text: &str) -> ExitCode {
-    // A reader that goes away (`| head`) is no failure.
-    let _ = std::io::stdout().write_all(text.as_bytes());
+    output::out(text);
     ExitCode::SUCCESS
 }
 

@@ -8,12 +8,13 @@ use super::given::planned;
 use crate::ccm::WorkloadHint;
 use crate::check::chain;
 use crate::config::{RunFile, Source, profile_schema, yaml};
-use crate::files;
+use crate::files::{self, built_in_folders_with};
+use crate::output;
 use crate::report::exit;
 use crate::session::expected_boot;
 use draft::Draft;
 use serde_json::Value;
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use write::{Written, written};
@@ -25,11 +26,11 @@ const AT_MOST: u64 = 16 << 20;
 pub(super) fn init(options: &InitOptions) -> ExitCode {
     match make(options) {
         Ok(text) => {
-            let _ = write!(std::io::stderr(), "{text}");
+            output::err(text.trim_end_matches('\n'));
             ExitCode::from(exit::CONFORMANT)
         }
         Err(why) => {
-            let _ = writeln!(std::io::stderr(), "error: {why}");
+            output::err(&format!("error: {why}"));
             ExitCode::from(exit::USAGE)
         }
     }
@@ -64,6 +65,15 @@ fn make(options: &InitOptions) -> Result<String, String> {
     };
     if let Some(expected) = expected_boot(&plan.profile, plan.cluster.desired()) {
         text.push_str(&format!("\nWould a cluster boot with them?\n  {}\n", expected.replace('\n', "\n  ")));
+    }
+    if built_in_folders_with("profile.yaml")
+        .iter()
+        .any(|name| name.ends_with(&format!("/{}", plan.profile.name)) || *name == plan.profile.name)
+    {
+        text.push_str(&format!(
+            "\nA profile of this name is built in, with more than manifests can say: --profile {}\n",
+            plan.profile.name
+        ));
     }
     text.push_str(&format!(
         "\nNext:\n  ccm-conformance plan --profile {profile}\n  ccm-conformance run --profile {profile}\n"
