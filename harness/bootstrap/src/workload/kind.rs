@@ -65,3 +65,12 @@ impl std::fmt::Display for WorkloadKind {
         std::fmt::Debug::fmt(self, f)
     }
 }
+
+/// Where the Pod's specification is below an object of this kind.
+pub(crate) fn spec_path(kind: WorkloadKind) -> &'static [&'static str] {
+    match kind {
+        WorkloadKind::Pod => &["spec"],
+        WorkloadKind::CronJob => &["spec", "jobTemplate", "spec", "template", "spec"],
+        _ => &["spec", "template", "spec"],
+    }
+}

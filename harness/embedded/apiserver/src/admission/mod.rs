@@ -25,6 +25,7 @@ pub(crate) fn create(write: &Write<'_>, kind: &'static Kind, object: &mut Value)
     restriction::check(write, kind, None, Some(object))?;
     if is_pod {
         pod::priority(kind, object)?;
+        pod::runtime_class(object)?;
     }
     Ok(())
 }

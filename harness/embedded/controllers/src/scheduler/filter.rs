@@ -7,6 +7,7 @@ use kube::ResourceExt;
 
 use super::affinity;
 use super::site::{Site, Sites};
+use super::spread;
 use super::words::Reason;
 use crate::nodes::object::node_taints;
 use crate::quantities::milli;
@@ -50,7 +51,18 @@ pub(crate) fn refuses(pod: &Pod, site: &Site, sites: &Sites) -> Vec<Reason> {
             return lacking;
         }
     }
-    affinity::refuses(pod, site, sites).into_iter().collect()
+    if let Some(claim) = claim(spec) {
+        return vec![Reason::Claim(claim)];
+    }
+    spread::refuses(pod, site, sites).or_else(|| affinity::refuses(pod, site, sites)).into_iter().collect()
+}
+
+/// The first persistent volume claim of a Pod. There are none on this cluster.
+fn claim(spec: &PodSpec) -> Option<String> {
+    spec.volumes
+        .iter()
+        .flatten()
+        .find_map(|volume| Some(volume.persistent_volume_claim.as_ref()?.claim_name.clone()))
 }
 
 /// The only Nodes a Pod may be on when every term of its affinity names them by `metadata.name`, as those of
@@ -224,7 +236,7 @@ fn score(pod: &Pod, site: &Site) -> (usize, usize, usize) {
 
 /// Whether the Pod asks for anything of other Pods.
 pub(crate) fn cares_for_others(pod: &Pod) -> bool {
-    affinity::cares(pod)
+    affinity::cares(pod) || spread::cares(pod)
 }
 
 #[cfg(test)]

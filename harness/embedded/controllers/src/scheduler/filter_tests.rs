@@ -47,6 +47,34 @@ fn check(spec: Value, all: Vec<Site>, expected: Result<&str, Vec<Vec<Reason>>>) 
 }
 
 #[test]
+fn constraints_spread_pods_over_the_nodes_that_have_the_label() {
+    let constraint = |key: &str, more: Value| {
+        let mut constraint = json!({"topologyKey": key, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": {"app": "web"}}});
+        constraint.as_object_mut().expect("a map").extend(more.as_object().cloned().unwrap_or_default());
+        json!({"topologySpreadConstraints": [constraint]})
+    };
+    let placed = || pod_json(json!({}));
+    let (zone, host) = ("topology.kubernetes.io/zone", "kubernetes.io/hostname");
+    let node = |name: &str, count: usize| site(name, json!({}), &vec![placed(); count]);
+    check(constraint(zone, json!({})), vec![node("a", 0)], Err(vec![vec![Reason::SpreadLabel]]));
+    let soft = constraint(zone, json!({"whenUnsatisfiable": "ScheduleAnyway"}));
+    check(soft, vec![node("a", 0)], Ok("a"));
+    check(constraint(host, json!({})), vec![node("a", 0)], Ok("a"));
+    check(constraint(host, json!({})), vec![node("a", 1), node("b", 0)], Ok("b"));
+    // With two domains wanted and one there, the other counts as empty.
+    let wanted = constraint(host, json!({"minDomains": 2}));
+    check(wanted, vec![node("a", 1)], Err(vec![vec![Reason::Spread]]));
+    check(constraint(host, json!({})), vec![node("a", 1)], Ok("a"));
+}
+
+#[test]
+fn a_claim_that_is_not_there_keeps_a_pod_pending() {
+    let spec = json!({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "state"}}]});
+    check(spec, vec![site("a", json!({}), &[])], Err(vec![vec![Reason::Claim("state".to_owned())]]));
+}
+
+#[test]
 fn taints_keep_pods_off_unless_tolerated() {
     let tainted =
         || site("a", json!({"spec": {"taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}]}}), &[]);
