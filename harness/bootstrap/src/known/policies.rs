@@ -22,6 +22,7 @@ pub(crate) fn apply(objects: &Objects, assumed: &Assumed, workloads: &mut [Workl
                     advice: String::from(
                         "leave schedulerName out, or say '--assume Scheduler/NAME' when it is there",
                     ),
+                    since: 0,
                     edit: Some((path(workload), "schedulerName", "default-scheduler")),
                 });
             }
@@ -72,6 +73,8 @@ fn pod_security(objects: &Objects, object: &Object, workload: &mut Workload) {
             ),
             place: object.place(node),
             advice: format!("label Namespace/{} '{label}: privileged'", workload.namespace),
+            // The admission plugin is on since then.
+            since: 23,
             edit: None,
         });
     }

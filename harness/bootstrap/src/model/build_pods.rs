@@ -303,13 +303,14 @@ impl Model<'_> {
 impl Model<'_> {
     /// What is written in the workload and is felt at a step.
     fn hindrances(&mut self, index: usize, stage: Stage) -> Vec<Premise> {
-        let set = self.set;
-        let own = set.workloads[index].hindrances.iter().filter(|hindrance| hindrance.stage == stage);
-        own.map(|hindrance| {
-            let change = Change::Amend(number(index), hindrance.advice.clone());
-            self.never(hindrance.words.clone(), Some(hindrance.place.clone()), Some(change))
-        })
-        .collect()
+        let (set, minor) = (self.set, self.cluster.version.minor);
+        let own = set.workloads[index].hindrances.iter();
+        own.filter(|hindrance| hindrance.stage == stage && hindrance.since <= minor)
+            .map(|hindrance| {
+                let change = Change::Amend(number(index), hindrance.advice.clone());
+                self.never(hindrance.words.clone(), Some(hindrance.place.clone()), Some(change))
+            })
+            .collect()
     }
 
     /// The port on which a CCM of the host's network listens, when a program of the Node has it already.

@@ -14,6 +14,8 @@ pub(crate) struct Hindrance {
     pub(crate) place: Place,
     /// What to change, as an order: `set 'paused: false'`.
     pub(crate) advice: String,
+    /// The minor version of Kubernetes since which it is one; 0 for all.
+    pub(crate) since: u32,
     /// The scalar that mends it: path of the map below the object, key and value.
     pub(crate) edit: Option<(Vec<String>, &'static str, &'static str)>,
 }
@@ -29,6 +31,7 @@ pub(super) fn read(object: &Object, kind: WorkloadKind, spec: &Node) -> Vec<Hind
             words: format!("the scheduling gate '{}' is closed", gate.text_at("name").unwrap_or_default()),
             place: object.place(gate),
             advice: String::from("leave schedulingGates out"),
+            since: 0,
             edit: None,
         });
     }
@@ -38,6 +41,7 @@ pub(super) fn read(object: &Object, kind: WorkloadKind, spec: &Node) -> Vec<Hind
             words: format!("the kubelet of a Linux Node refuses os.name {}", os.text().unwrap_or_default()),
             place: object.place(os),
             advice: String::from("set 'os.name: linux', or leave it out"),
+            since: 0,
             edit: None,
         });
     }
@@ -50,6 +54,7 @@ pub(super) fn read(object: &Object, kind: WorkloadKind, spec: &Node) -> Vec<Hind
                 words: format!("container '{name}' is to run as user 0 and not as root (runAsNonRoot)"),
                 place: object.place(user),
                 advice: String::from("name another runAsUser than 0, or leave runAsNonRoot out"),
+                since: 0,
                 edit: None,
             });
         }
@@ -92,6 +97,7 @@ fn stopped(object: &Object, kind: WorkloadKind, all: &mut Vec<Hindrance>) {
                 words: format!("{kinds} makes no Pods"),
                 place: object.place_of(map, field),
                 advice: format!("set '{field}: false'"),
+                since: 0,
                 edit: Some((path.iter().map(|key| (*key).to_owned()).collect(), field, "false")),
             });
         }
@@ -103,6 +109,7 @@ fn stopped(object: &Object, kind: WorkloadKind, all: &mut Vec<Hindrance>) {
             words: String::from("a Job with parallelism 0 makes no Pods"),
             place: object.place(none),
             advice: String::from("set 'parallelism: 1'"),
+            since: 0,
             edit: Some((vec![String::from("spec")], "parallelism", "1")),
         });
     }
@@ -130,6 +137,7 @@ pub(super) fn without_token(
         words: String::from("it is given no token of its service account and cannot speak to the API server"),
         place,
         advice: format!("set '{field}: true'"),
+        since: 0,
         edit: Some((path.iter().map(|key| (*key).to_owned()).collect(), field, "true")),
     })
 }

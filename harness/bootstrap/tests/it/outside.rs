@@ -253,3 +253,12 @@ fn what_the_api_server_refuses_names_file_and_document() {
     // A placeholder becomes something else before anybody applies it.
     assert_eq!(cell(&changed("replicas: 2", "replicas: ${REPLICAS}"))["outcome"], "boots");
 }
+
+#[test]
+fn pod_security_counts_since_it_is_on() {
+    let code = |version: &str| {
+        let options = ["--kubernetes", version, "--topology", "single-node", "--cni", "independent"];
+        super::on_variant("check", "namespace-with-pod-security", &options).0
+    };
+    assert_eq!((code("1.22"), code("1.23")), (0, 1));
+}
