@@ -34,10 +34,14 @@ pub(super) enum Command {
     Run(RunOptions),
     /// Say what `run` would do; starts nothing and needs no Docker.
     Plan(RunOptions),
+    /// Describe a CCM from its manifests: a profile with a comment for each guess, and a list of what they do not say.
+    Init(InitOptions),
     /// List every check: id, level, title, suite, source, what it needs.
     List(ListOptions),
-    /// Explain one check.
+    /// Explain a row of the contract, or a check: what is required and why, and how to see it by hand.
     Explain(ExplainOptions),
+    /// Which rows of the contract the checks judge; exit code 1 where a MUST has neither check nor reason.
+    Coverage(ListOptions),
     /// Which checks ended otherwise in one report than in another: two releases of a CCM, or two clusters.
     Compare(CompareOptions),
     /// Write the reports of a run again, from its events.jsonl.
@@ -53,13 +57,23 @@ pub(super) enum Command {
         file: String,
     },
     /// Remove what earlier runs left behind.
-    Clean,
+    Clean(CleanOptions),
+    /// Takes away what a run has made when the run is killed; started by the run.
+    #[command(hide = true)]
+    Reap {
+        /// The process of the run.
+        run: u32,
+    },
     /// Will a cluster boot with these manifests? Needs no cluster and no Docker.
     #[command(subcommand)]
     Bootstrap(BootstrapCommand),
     /// Start a cluster by hand.
     #[command(subcommand)]
     Cluster(ClusterCommand),
+    /// Print a shell's completions of this program.
+    Completions(CompletionOptions),
+    /// Write manual pages of this program and its commands.
+    Man(ManOptions),
     /// Prove the checks: with no CCM and with mutants of the reference CCM they must fail, with strangers they must not.
     Controls(ControlOptions),
 }
@@ -199,7 +213,7 @@ pub(super) struct ReplayOptions {
     /// The stream of the run's events: events.jsonl in its output folder.
     #[arg(value_name = "FILE")]
     pub(super) events: PathBuf,
-    /// Folder for report.yaml and junit.xml; without it that of the stream.
+    /// Folder for report.yaml, junit.xml and report.html; without it that of the stream.
     #[arg(long, value_name = "DIR")]
     pub(super) out: Option<PathBuf>,
 }
@@ -243,6 +257,16 @@ pub(super) struct AttestOptions {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct CleanOptions {
+    /// What belongs to runs that go on, or may go on, too; asks before.
+    #[arg(long)]
+    pub(super) all: bool,
+    /// Do not ask.
+    #[arg(long, requires = "all")]
+    pub(super) yes: bool,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct ListOptions {
     /// How the list is written.
     #[arg(long, value_enum, default_value_t = ListOutput::Text)]
@@ -255,9 +279,51 @@ pub(super) enum ListOutput {
     Json,
 }
 
+#[derive(Clone, Debug, Default, Args)]
+#[command(group(clap::ArgGroup::new("from").required(true).multiple(true).args(["manifests", "helm", "kustomize"])))]
+pub(super) struct InitOptions {
+    /// A manifest file, a folder of them, or '-' for standard input; may be repeated.
+    #[arg(long, value_name = "DIR|FILE|-")]
+    pub(super) manifests: Vec<PathBuf>,
+    /// A Helm chart, rendered by the program helm.
+    #[arg(long, value_name = "CHART")]
+    pub(super) helm: Option<PathBuf>,
+    /// Values for the chart; may be repeated.
+    #[arg(long, value_name = "FILE", requires = "helm")]
+    pub(super) values: Vec<PathBuf>,
+    /// A folder with a kustomization, built by the program kubectl.
+    #[arg(long, value_name = "DIR")]
+    pub(super) kustomize: Option<PathBuf>,
+    /// The CCM's workload among the manifests, where several are like one.
+    #[arg(long, value_name = "NAMESPACE/NAME")]
+    pub(super) workload: Option<String>,
+    /// Its container, where the first is another.
+    #[arg(long, value_name = "NAME", requires = "workload")]
+    pub(super) container: Option<String>,
+    /// The CCM's name in reports; without it that of its provider.
+    #[arg(long)]
+    pub(super) name: Option<String>,
+    /// The folder to write, which is not there yet; without it the CCM's name.
+    #[arg(long, value_name = "DIR")]
+    pub(super) out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CompletionOptions {
+    /// The shell.
+    pub(super) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ManOptions {
+    /// Folder for the pages; made where it is not there.
+    #[arg(long, value_name = "DIR", default_value = "man")]
+    pub(super) out: PathBuf,
+}
+
 #[derive(Debug, Args)]
 pub(super) struct ExplainOptions {
-    /// A check's id, e.g. NODE-INIT-04.
+    /// A row of the contract (NODE-INIT-10), or one of its checks (NODE-INIT-10.list).
     pub(super) id: String,
 }
 
@@ -304,13 +370,16 @@ pub(super) struct RunOptions {
     /// Without these checks, by id or pattern with *; may be repeated.
     #[arg(long, value_name = "ID")]
     skip: Vec<String>,
+    /// Only the checks that failed, were blocked or met an environment error in this report.
+    #[arg(long, value_name = "REPORT", conflicts_with = "only")]
+    pub(super) failed_from: Option<PathBuf>,
     /// Without checks that take ten seconds or more when they pass: an answer while you work, not a verdict.
     #[arg(long)]
     quick: bool,
     /// Whether the environment stays after the run.
     #[arg(long, value_name = "never|on-failure|always", value_parser = Keep::from_str)]
     keep: Option<Keep>,
-    /// Folder for report.yaml, junit.xml and evidence.
+    /// Folder for report.html, report.yaml, junit.xml and evidence.
     #[arg(long, value_name = "DIR")]
     out: Option<String>,
     /// How many checks run side by side.

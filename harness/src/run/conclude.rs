@@ -1,40 +1,48 @@
 //! The beginning and the end of a run's output folder: the stream of events, and the reports made of it.
 
+use super::github::tell_github;
+use super::page::page_of;
+use super::results::{make_ready, without_empty_evidence};
 use crate::config::{Completeness, RunPlan};
-use crate::events::{EVENTS_FILE, Events, Payload};
+use crate::events::{EVENTS_FILE, Events, Payload, Sink};
 use crate::ledger::Ledger;
+use crate::output;
 use crate::progress::Terminal;
 use crate::report::{exit, exit_code, summary, to_junit, to_yaml};
-use std::fs::Permissions;
-use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// Makes the output folder, takes the evidence of an earlier run away, and begins the stream of events, which the terminal
-/// shows.
+/// Makes the output folder ready, and begins the stream of events, which the terminal shows.
 ///
 /// # Errors
-/// The folder cannot be made or written to.
+/// As [`begin_in`].
 pub fn open<C>(plan: &RunPlan<C>) -> std::io::Result<Events> {
-    std::fs::create_dir_all(&plan.output)?;
-    let evidence = plan.output.join("evidence");
-    if evidence.is_dir() {
-        std::fs::remove_dir_all(evidence)?;
-    }
-    Events::begin(&plan.output.join(EVENTS_FILE), vec![Box::new(Terminal::on_stderr())])
+    begin_in(&plan.output, vec![Box::new(Terminal::on_stderr())])
+}
+
+/// Makes a folder of results ready, evidence of an earlier run taken away, and begins a stream of events there.
+///
+/// # Errors
+/// The folder cannot be made or written to, another run writes there, or it has evidence that no run made.
+pub fn begin_in(output: &Path, sinks: Vec<Box<dyn Sink>>) -> std::io::Result<Events> {
+    std::fs::create_dir_all(output)?;
+    // Whoever has the stream has the folder.
+    let lock = Events::lock_folder(output)?;
+    make_ready(output)?;
+    Events::begin(&output.join(EVENTS_FILE), sinks, lock)
 }
 
 /// Ends the run's stream: what it adds up to.
 pub fn end_run(events: &Events) -> Ledger {
     let took = jiff::Timestamp::now().duration_since(events.began());
     events.emit(Payload::RunEnded { duration_ms: u64::try_from(took.as_millis()).unwrap_or(0) });
+    events.path().and_then(|path| path.parent().map(without_empty_evidence));
     events.fold().ledger()
 }
 
 /// Ends the run's stream, writes the reports, prints the summary: the ledger and the exit code.
 pub fn conclude(plan: &RunPlan, events: &Events) -> (Ledger, u8) {
     let ledger = end_run(events);
-    let written = write_reports(&plan.output, &ledger, events);
+    let written = write_reports(&plan.output, &ledger, &plan.output.join(EVENTS_FILE), events);
     let (count, cost) = events.cost();
     match events.written() {
         Ok(()) => events.say(format!(
@@ -45,6 +53,7 @@ pub fn conclude(plan: &RunPlan, events: &Events) -> (Ledger, u8) {
         Err(why) => events.say(format!("error: {why}")),
     }
     events.say(summary(&ledger));
+    tell_github(&ledger, events);
     let completeness = if plan.require_complete { Completeness::Required } else { Completeness::Optional };
     let code = match exit_code(&ledger, completeness) {
         // A verdict that nobody can read later is none.
@@ -61,12 +70,12 @@ pub(super) fn say_left_behind(outcome: Result<(), String>, events: &Events) {
     }
 }
 
-/// Writes report.yaml and junit.xml into a folder, each whole or not at all; what cannot be written is said. Whether both
-/// were.
-pub fn write_reports(folder: &Path, ledger: &Ledger, events: &Events) -> bool {
+/// Writes report.yaml, junit.xml and report.html into a folder, each whole or not at all; what cannot be written is said.
+/// Whether all were. `stream` is the file of events that the ledger was made of.
+pub fn write_reports(folder: &Path, ledger: &Ledger, stream: &Path, events: &Events) -> bool {
     let write = |name: &str, text: Result<String, String>| {
         let path = folder.join(name);
-        let outcome = text.and_then(|text| whole(&path, &text).map_err(|error| error.to_string()));
+        let outcome = text.and_then(|text| output::file(&path, text).map_err(|error| error.to_string()));
         match &outcome {
             Ok(()) => events.say(format!("wrote {}", path.display())),
             Err(why) => events.say(format!("error: {} could not be written: {why}", path.display())),
@@ -74,14 +83,6 @@ pub fn write_reports(folder: &Path, ledger: &Ledger, events: &Events) -> bool {
         outcome.is_ok()
     };
     let report = write("report.yaml", to_yaml(ledger).map_err(|error| crate::check::chain(&error)));
-    write("junit.xml", to_junit(ledger).map_err(|error| crate::check::chain(&error))) && report
-}
-
-/// Writes a file beside its place and puts it there when it is whole, readable as other files of the user are.
-fn whole(path: &Path, text: &str) -> std::io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let mut builder = tempfile::Builder::new();
-    let mut file = builder.permissions(Permissions::from_mode(0o644)).tempfile_in(folder)?;
-    file.write_all(text.as_bytes())?;
-    file.persist(path).map(drop).map_err(|error| error.error)
+    let junit = write("junit.xml", to_junit(ledger).map_err(|error| crate::check::chain(&error)));
+    write("report.html", page_of(ledger, stream)) && report && junit
 }

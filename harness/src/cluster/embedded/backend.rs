@@ -10,16 +10,27 @@ use crate::cluster::record::{About, CloudSite, ClusterRecord, Ownership};
 use crate::cluster::spec::{ClusterSpec, ProgramImage};
 use crate::cluster::topology;
 use crate::config::BackendKind;
+use crate::secrets;
 use embedded_cluster::{
-    Cluster, ContainerSignal, MachineOperation, Program, Remote, RemoteError, Serving, WatchOperation,
+    Cluster, ContainerSignal, Issued, MachineOperation, Program, Remote, RemoteError, Serving, WatchOperation,
 };
 use futures::FutureExt;
 use futures::future::{BoxFuture, LocalBoxFuture};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::Mutex;
+
+/// What can be done to its machines.
+const FACILITIES: &[Facility] = &[
+    Facility::NodeControl,
+    Facility::KubeletControl,
+    Facility::ProcessControl,
+    Facility::PodNetworkControl,
+    Facility::PodCidrControl,
+    Facility::HostPorts,
+    Facility::WatchControl,
+];
 
 pub(in crate::cluster) const BACKEND: BackendEntry = BackendEntry {
     facts: Facts {
@@ -28,6 +39,7 @@ pub(in crate::cluster) const BACKEND: BackendEntry = BackendEntry {
         lifetime: Lifetime::Process,
         // Checks mostly wait.
         side_by_side: 4,
+        facilities: FACILITIES,
         lacks_because: "its machines are simulated and its programs share this machine's network",
     },
     begin: |spec| Arc::new(Embedded { spec, running: Mutex::default() }),
@@ -39,6 +51,16 @@ pub(in crate::cluster) const BACKEND: BackendEntry = BackendEntry {
 struct EmbeddedRecord {
     /// The socket by which its machines are reached.
     socket: PathBuf,
+}
+
+/// What the API server gives out stands in no output.
+#[derive(Debug)]
+struct KeptSecret;
+
+impl Issued for KeptSecret {
+    fn issued(&self, credential: &str) {
+        secrets::know(credential);
+    }
 }
 
 /// One cluster of a run.
@@ -103,6 +125,7 @@ impl Embedded {
             ..embedded_cluster::ClusterSpec::new(machines.into_iter().map(|(_, machine)| machine).collect())
         });
         let cluster = cluster.await.map_err(|error| ClusterError::Embedded { cause: chain(&error) })?;
+        cluster.tell_issued(Arc::new(KeptSecret));
         let fleet = cluster.machines();
         for machine in &mut records {
             // Programs listen on their machine's address of this computer.
@@ -122,15 +145,7 @@ impl Embedded {
             kubeconfig,
             ownership: Ownership::Ours,
             machines: records,
-            facilities: BTreeSet::from([
-                Facility::NodeControl,
-                Facility::KubeletControl,
-                Facility::ProcessControl,
-                Facility::PodNetworkControl,
-                Facility::PodCidrControl,
-                Facility::HostPorts,
-                Facility::WatchControl,
-            ]),
+            facilities: FACILITIES.iter().copied().collect(),
             pod_network: Some(layout.pod_network),
             api_server_for_pods: None,
             cloud_site: CloudSite::ThisMachine,
