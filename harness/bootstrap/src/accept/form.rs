@@ -1,6 +1,6 @@
 //! Whether values have the types of their fields, and whether the fields are there at all.
 
-use super::{Answer, Refusal, UnknownField};
+use super::answer::{Answer, Refusal, UnknownField};
 use crate::manifest::{Node, Object, Value};
 use embedded_semantics::schema::{self, Shape, TypeId};
 

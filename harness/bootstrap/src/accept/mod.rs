@@ -3,42 +3,16 @@
 //! Kinds that the embedded API server does not serve are held to the rules of what they share with others: their
 //! metadata and the Pods they make.
 
+mod answer;
 mod form;
 mod owners;
 mod rules;
 
-use crate::manifest::{Node, Object, Objects, Place};
-use crate::workload::{WorkloadKind, spec_path};
+use crate::manifest::{Node, Object, Objects};
+use crate::workload::{WorkloadKind, template_path};
 use embedded_semantics::{kinds, schema};
 
-/// Something of an object that the API server refuses it for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Refusal {
-    /// Index of the object in the set.
-    pub(crate) object: usize,
-    pub(crate) place: Place,
-    /// What is wrong, in the API server's words where they are known.
-    pub(crate) what: String,
-    /// The way out.
-    pub(crate) hint: String,
-}
-
-/// A field that Kubernetes does not have.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct UnknownField {
-    /// Index of the object in the set.
-    pub(crate) object: usize,
-    pub(crate) place: Place,
-    /// Its path, such as `spec.template.spec.hostNetwok`.
-    pub(crate) path: String,
-}
-
-/// What the API server says of a set.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Answer {
-    pub(crate) refusals: Vec<Refusal>,
-    pub(crate) unknown: Vec<UnknownField>,
-}
+pub(crate) use answer::{Answer, Refusal, UnknownField};
 
 /// `document 3, ConfigMap/name`.
 pub(crate) fn title(object: &Object) -> String {
@@ -104,12 +78,6 @@ fn template(form: &mut form::Form<'_>, kind: WorkloadKind, root: &Node) {
     if let (Some(ty), Some(node)) = (schema::find("core/v1.PodTemplateSpec"), root.at(path)) {
         form.walk(ty, node, &path.join("."));
     }
-}
-
-/// Where the Pod template is below an object of this kind.
-fn template_path(kind: WorkloadKind) -> &'static [&'static str] {
-    let path = spec_path(kind);
-    path.split_last().map_or(path, |(_, template)| template)
 }
 
 /// Since when Kubernetes does not serve an old form of workloads any more, and what it serves instead.

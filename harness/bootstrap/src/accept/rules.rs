@@ -1,8 +1,8 @@
 //! The API server's rules about values, as the embedded one has them.
 
-use super::{Answer, Refusal, template_path};
+use super::answer::{Answer, Refusal};
 use crate::manifest::{Node, Object};
-use crate::workload::{Selector, WorkloadKind, labels};
+use crate::workload::{Selector, WorkloadKind, labels, template_path};
 use embedded_semantics::alloc::Allocator;
 use embedded_semantics::kinds::{self, Kind};
 use embedded_semantics::lifecycle::{self, Context};

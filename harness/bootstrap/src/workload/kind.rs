@@ -74,3 +74,9 @@ pub(crate) fn spec_path(kind: WorkloadKind) -> &'static [&'static str] {
         _ => &["spec", "template", "spec"],
     }
 }
+
+/// Where the Pod template is below an object of this kind.
+pub(crate) fn template_path(kind: WorkloadKind) -> &'static [&'static str] {
+    let path = spec_path(kind);
+    path.split_last().map_or(path, |(_, template)| template)
+}

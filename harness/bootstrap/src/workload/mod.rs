@@ -16,7 +16,7 @@ mod taint;
 pub(crate) use container::{Container, image_fault, mended_image};
 pub(crate) use extract::workloads;
 pub(crate) use hindrance::Hindrance;
-pub(crate) use kind::{DnsPolicy, Role, WorkloadKind, spec_path};
+pub(crate) use kind::{DnsPolicy, Role, WorkloadKind, spec_path, template_path};
 pub(crate) use outside::Condition;
 pub(crate) use placement::PodTerm;
 pub(crate) use pods::Workload;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::core::v1::{Node, Pod, PodSpec};
+use k8s_openapi::api::core::v1::{Pod, PodSpec};
 use kube::ResourceExt;
 
 use super::affinity;
@@ -11,7 +11,7 @@ use super::spread;
 use super::words::Reason;
 use crate::nodes::object::node_taints;
 use crate::quantities::milli;
-use crate::selectors::term_matches;
+use crate::selectors::node_affinity_holds;
 use crate::settings::Resources;
 use crate::taints::{NO_SCHEDULE, UNSCHEDULABLE, first_untolerated, taint, tolerates};
 
@@ -87,20 +87,6 @@ pub(crate) fn named_nodes(pod: &Pod) -> Option<BTreeSet<String>> {
         names.extend(field.values.iter().flatten().cloned());
     }
     Some(names).filter(|_| !required.node_selector_terms.is_empty())
-}
-
-/// Whether `nodeSelector` and the required node affinity allow this Node.
-pub(crate) fn node_affinity_holds(spec: &PodSpec, node: &Node) -> bool {
-    let selected =
-        spec.node_selector.iter().flatten().all(|(key, value)| node.labels().get(key) == Some(value));
-    let required = spec
-        .affinity
-        .as_ref()
-        .and_then(|affinity| affinity.node_affinity.as_ref())
-        .and_then(|affinity| affinity.required_during_scheduling_ignored_during_execution.as_ref());
-    selected
-        && required
-            .is_none_or(|required| required.node_selector_terms.iter().any(|term| term_matches(term, node)))
 }
 
 /// Host ports a Pod asks for: protocol, address, port.

@@ -1,5 +1,6 @@
 //! The filters on small clusters written as JSON.
 
+use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use serde_json::{Value, json};
 

@@ -7,11 +7,10 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::{Pod, TopologySpreadConstraint};
 use kube::ResourceExt;
 
-use super::filter::node_affinity_holds;
 use super::site::{Site, Sites};
 use super::words::Reason;
 use crate::nodes::object::node_taints;
-use crate::selectors::selects;
+use crate::selectors::{node_affinity_holds, selects};
 use crate::taints::first_untolerated;
 
 /// The constraints that keep a Pod off a Node.
