@@ -1,9 +1,10 @@
 //! The project's automation. CI calls it, and so can anybody: `cargo xtask lint`, `tidy`,
-//! `coverage`, `clients`, `page`, `fuzz`, `cold-build`, `conformance`, `controls`.
+//! `coverage`, `clients`, `page`, `fuzz`, `hard`, `cold-build`, `conformance`, `controls`.
 
 mod clients;
 mod cold_build;
 mod fuzz;
+mod hard;
 mod page;
 mod process;
 mod python;
@@ -23,7 +24,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Formatting, clippy, tidy, documentation, and cargo-deny and shellcheck where they are installed.
+    /// Formatting, clippy, tidy, documentation, coverage, and cargo-deny and shellcheck where they are installed.
     Lint,
     /// Rules of the project that no other tool knows.
     Tidy,
@@ -45,6 +46,8 @@ enum Task {
         #[arg(long, value_name = "N")]
         seed: Option<u64>,
     },
+    /// What a machine that runs the harness has to bear: kills, malformed inputs, secrets that a CCM prints, in figures.
+    Hard(hard::Options),
     /// What a build from nothing costs: processor time by crate.
     ColdBuild {
         /// The package; all it needs is built, too.
@@ -75,10 +78,11 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().task {
         Task::Lint => lint(),
         Task::Tidy => tidy::check(&root()),
-        Task::Coverage => run("cargo", &["run", "--locked", "--package", "suites", "--", "coverage"], &[]),
+        Task::Coverage => coverage(),
         Task::Clients { dialects } => clients::check(&dialects),
         Task::Page => page::check(),
         Task::Fuzz { seconds, seed } => fuzz::run(seconds, seed),
+        Task::Hard(options) => hard::measure(&options),
         Task::ColdBuild { package, profile } => cold_build::measure(&package, &profile),
         Task::Conformance { arguments } => harness("run", &arguments),
         Task::Controls { arguments } => harness("controls", &arguments),
@@ -98,6 +102,7 @@ fn lint() -> Result<()> {
     run("cargo", &["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"], &[])?;
     let docs = ["doc", "--locked", "--workspace", "--no-deps", "--document-private-items"];
     run("cargo", &docs, &[("RUSTDOCFLAGS", "-D warnings -A rustdoc::private_intra_doc_links")])?;
+    coverage()?;
     if is_installed("cargo", &["deny", "--version"]) {
         run("cargo", &["deny", "check", "licenses", "bans", "sources"], &[])?;
     } else {
@@ -111,6 +116,10 @@ fn lint() -> Result<()> {
         say("shellcheck is not installed: shell scripts were not checked");
         Ok(())
     }
+}
+
+fn coverage() -> Result<()> {
+    run("cargo", &["run", "--locked", "--quiet", "--package", "suites", "--", "coverage"], &[])
 }
 
 fn harness(command: &str, arguments: &[String]) -> Result<()> {

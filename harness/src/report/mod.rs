@@ -11,6 +11,7 @@ mod github;
 mod golden;
 mod junit;
 mod page;
+mod standing;
 mod statement;
 mod summary;
 #[cfg(test)]

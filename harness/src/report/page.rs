@@ -4,6 +4,7 @@
 //! in them can become markup or script: they are unpacked as text and put in as text, and the page's policy lets one script
 //! run, which is named by its digest.
 
+use super::standing;
 use super::wording::{because, verdict_word};
 use crate::ledger::{Ledger, Outcome, Setting};
 use base64::Engine as _;
@@ -37,6 +38,7 @@ struct Head<'a> {
     verdict: &'a str,
     because: Vec<(String, String)>,
     relaxed: Vec<&'a Setting>,
+    profiles: Vec<String>,
     evidence: &'a Evidence,
     left_out: usize,
 }
@@ -73,6 +75,7 @@ fn head(ledger: &Ledger, evidence: &Evidence, left_out: usize) -> Result<String,
         verdict: verdict_word(ledger.conformance()),
         because: because(ledger),
         relaxed: ledger.subject.relaxed().collect(),
+        profiles: standing::lines(ledger),
         evidence,
         left_out,
     })

@@ -274,6 +274,7 @@ async function begin() {
   const main = make(
     "main", {}, figures(run),
     explained.length ? make("section", {}, make("h2", {}, "What explains the most"), make("ul", { className: "why" }, ...explained.map((text) => make("li", {}, text)))) : null,
+    run.profiles.length ? make("section", {}, make("h2", {}, "Profiles of conformance"), make("pre", {}, run.profiles.join("\n"))) : null,
     reasons(run), make("section", {}, make("h2", {}, "The run"), line), checks(run), settings(run),
   );
   page.append(top(run), main);
