@@ -42,6 +42,8 @@ pub enum Facility {
     WatchControl,
     /// What listens on the nodes' network can be connected to.
     HostPorts,
+    /// The API server reaches kubelets at the addresses of their Nodes.
+    KubeletAddresses,
 }
 
 impl Facility {
@@ -65,6 +67,7 @@ impl Facility {
         Facility::Standby,
         Facility::WatchControl,
         Facility::HostPorts,
+        Facility::KubeletAddresses,
     ];
 
     /// Those of a cluster's machines and control plane, which its backend has or lacks.
@@ -78,6 +81,10 @@ impl Facility {
         Facility::WatchControl,
         Facility::HostPorts,
     ];
+
+    /// Those of the harness itself and of what is run: its topology, how the CCM is deployed, how many replicas it has.
+    pub const OF_THE_RUN: &[Facility] =
+        &[Facility::CcmControl, Facility::BootsInside, Facility::SingleNode, Facility::Standby];
 
     /// Those of the cloud, which its driver has or lacks.
     pub const OF_THE_CLOUD: &[Facility] = &[
@@ -111,6 +118,7 @@ impl fmt::Display for Facility {
             Facility::Standby => "standby",
             Facility::WatchControl => "watch-control",
             Facility::HostPorts => "host-ports",
+            Facility::KubeletAddresses => "kubelet-addresses",
         })
     }
 }
@@ -169,5 +177,13 @@ mod tests {
         assert_eq!(Facilities::of(Facility::ALL).iter().count(), Facility::ALL.len());
         assert!(Facilities::of(Facility::ALL).contains(Facility::BootsInside));
         assert_eq!(Facilities::default().iter().next(), None);
+    }
+
+    #[test]
+    fn every_facility_is_of_the_cluster_of_the_cloud_or_of_the_run() {
+        let sets = [Facility::OF_THE_CLUSTER, Facility::OF_THE_CLOUD, Facility::OF_THE_RUN];
+        for facility in Facility::ALL {
+            assert_eq!(sets.iter().filter(|set| set.contains(facility)).count(), 1, "{facility}");
+        }
     }
 }

@@ -53,6 +53,42 @@ fn rows_belong_to_their_area_and_stand_there_once() {
 }
 
 #[test]
+fn profiles_name_rows_and_areas_that_there_are() {
+    let contract = contract();
+    let of_ccms: Vec<&Row> =
+        contract.rows().filter(|(area, _)| area.promised_by == Party::Ccm).map(|(_, row)| row).collect();
+    for one in &contract.profiles {
+        for name in one.core.iter().chain(&one.beside) {
+            assert!(of_ccms.iter().any(|row| profile::means(name, &row.id)), "{}: {name}?", one.profile);
+        }
+        assert!(one.title.len() > 5, "{}", one.profile);
+    }
+    let full = contract.profiles.iter().find(|one| one.profile == "full").expect("all of it");
+    assert!(of_ccms.iter().all(|row| full.is_about(&row.id)));
+    let node = contract.profiles.iter().find(|one| one.profile == "node").expect("of Nodes");
+    assert!(node.is_about("NODE-INIT-10.list") && node.includes("OBS-10") && !node.is_about("OBS-10"));
+    assert!(!node.includes("OBS-1") && !node.includes("NODE-INITIAL-1"));
+}
+
+#[test]
+fn bugs_are_of_rows_that_there_are_and_say_what_happened() {
+    let contract = contract();
+    let bugs: Vec<Bug> = read(&files::built_in(BUGS)).expect("bugs");
+    for bug in &bugs {
+        assert!(
+            bug.issue.split_once('#').is_some_and(|(_, number)| number.parse::<u32>().is_ok()),
+            "{bug:?}"
+        );
+        for row in &bug.rows {
+            assert!(contract.row(row).is_some(), "{}: {row}?", bug.issue);
+        }
+    }
+    let first = bugs_of("NODE-LIFE-03").next().expect("one");
+    assert_eq!(first.issue, "oci-cloud-controller-manager#57");
+    assert_eq!(bugs_of("NODE-LIFE-0").next(), None);
+}
+
+#[test]
 fn abbreviations_are_written_out() {
     let terms = contract().terms;
     let source = terms.source("NC syncNode: one update; NA; the cloud's manual");
