@@ -40,6 +40,10 @@ pub enum Facility {
     Standby,
     /// The CCM's watches of the API server can be ended and made too old to go on.
     WatchControl,
+    /// The API server can be put out of reach of the CCM, and of one replica of it.
+    ApiControl,
+    /// What the CCM asks of the API server is recorded, with the answers.
+    AuditLog,
     /// What listens on the nodes' network can be connected to.
     HostPorts,
 }
@@ -64,6 +68,8 @@ impl Facility {
         Facility::SingleNode,
         Facility::Standby,
         Facility::WatchControl,
+        Facility::ApiControl,
+        Facility::AuditLog,
         Facility::HostPorts,
     ];
 
@@ -98,6 +104,8 @@ impl fmt::Display for Facility {
             Facility::SingleNode => "single-node",
             Facility::Standby => "standby",
             Facility::WatchControl => "watch-control",
+            Facility::ApiControl => "api-control",
+            Facility::AuditLog => "audit-log",
             Facility::HostPorts => "host-ports",
         })
     }

@@ -6,6 +6,7 @@ mod flags;
 mod named;
 mod serving;
 mod shown;
+mod zones;
 
 use harness::check::{Blocker, Facility, Verdict};
 use harness::cx::{Check, CheckCx, Subject, Suite, none};
@@ -21,6 +22,7 @@ pub const SUITE: Suite = Suite {
         shown::CHECKS,
         ended::CHECKS,
         named::CHECKS,
+        zones::CHECKS,
         CHECKS,
     ],
 };

@@ -9,6 +9,7 @@ use tokio::sync::watch;
 
 use super::collections::collection_of;
 use super::interruption::Interruption;
+use super::reach::Reach;
 use crate::audit::Audit;
 use crate::auth::attributes::{Attributes, Decision};
 use crate::auth::authority::Authority;
@@ -41,6 +42,8 @@ pub(crate) struct Api {
     pub closing: watch::Receiver<bool>,
     /// Whether watches go on.
     pub interruption: Interruption,
+    /// Who is within reach.
+    pub reach: Reach,
     /// Where the logs of containers come from, once somebody runs any.
     pub logs: OnceLock<Arc<dyn Logs>>,
     roles: rbac::Current,
@@ -70,6 +73,7 @@ impl Api {
             address,
             closing,
             interruption: Interruption::default(),
+            reach: Reach::default(),
             logs: OnceLock::new(),
             roles: rbac::Current::default(),
             node_rules: crate::bootstrap::policy::rules_of("system:node"),

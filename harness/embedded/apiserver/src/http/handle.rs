@@ -49,6 +49,8 @@ where
         audit(&User::default(), None, 401);
         return finish(reply::refusal(&status::unauthorized(), plain));
     };
+    // Who is cut off is not heard before the network is whole again.
+    api.reach.admits(&user).await;
     let (user, real) = match authenticate::impersonated(&api, &user, &parts.headers) {
         Ok(None) => (user, None),
         Ok(Some(other)) => (other, Some(user)),
