@@ -1,5 +1,5 @@
 //! Collects the files that are part of the program: profiles and manifests of CCMs, topologies, manifest variants, the
-//! checks of each version.
+//! checks of each version, the contract.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -12,6 +12,7 @@ const FOLDERS: &[(&str, &str)] = &[
     ("kind-configs", "kind-configs/"),
     ("fixtures/bootstrap", "bootstrap/"),
     ("harness/golden", "golden/"),
+    ("docs/contract", "contract/"),
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {

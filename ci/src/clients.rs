@@ -2,11 +2,12 @@
 //! holds a Python test program with its requirements.
 
 use crate::process::{root, run, say};
+use crate::python::environment;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 /// Nothing else than the cloud of one run accepts them, and that listens on the loopback address only.
@@ -40,7 +41,7 @@ fn programs(folder: &Path) -> Result<Vec<String>> {
 }
 
 fn one(folder: &Path, name: &str) -> Result<()> {
-    let python = environment(folder, name)?;
+    let python = environment(&format!("clients/{name}"), &folder.join(name).join("requirements.txt"))?;
     let cloud = Cloud::start(name)?;
     let path = folder.join(name).display().to_string();
     let shared = folder.display().to_string();
@@ -54,28 +55,6 @@ fn one(folder: &Path, name: &str) -> Result<()> {
         ("NO_PROXY", "127.0.0.1"),
     ];
     run(&python, &["-m", "unittest", "discover", "--start-directory", &path], &variables)
-}
-
-/// Python of a virtual environment that has what the program requires; made once and brought up to date each time.
-fn environment(folder: &Path, name: &str) -> Result<String> {
-    let place = target().join("clients").join(name);
-    let python = place.join("bin/python").display().to_string();
-    if !Path::new(&python).is_file() {
-        run("python3", &["-m", "venv", &place.display().to_string()], &[])
-            .context("making a virtual environment (Debian and Ubuntu have it in python3-venv)")?;
-    }
-    let requirements = folder.join(name).join("requirements.txt").display().to_string();
-    let install =
-        ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement", &requirements];
-    run(&python, &install, &[])?;
-    Ok(python)
-}
-
-fn target() -> PathBuf {
-    match std::env::var_os("CARGO_TARGET_DIR") {
-        Some(folder) => root().join(folder),
-        None => root().join("target"),
-    }
 }
 
 /// A running fake cloud; stopped when dropped.

@@ -1,10 +1,12 @@
 //! The project's automation. CI calls it, and so can anybody: `cargo xtask lint`, `tidy`,
-//! `clients`, `fuzz`, `cold-build`, `conformance`, `controls`.
+//! `coverage`, `clients`, `page`, `fuzz`, `cold-build`, `conformance`, `controls`.
 
 mod clients;
 mod cold_build;
 mod fuzz;
+mod page;
 mod process;
+mod python;
 mod tidy;
 
 use anyhow::Result;
@@ -25,11 +27,15 @@ enum Task {
     Lint,
     /// Rules of the project that no other tool knows.
     Tidy,
+    /// Which rows of the contract the checks judge; fails where a MUST has neither check nor reason.
+    Coverage,
     /// The vendors' own clients, from the Python registry, against the fake cloud's dialects.
     Clients {
         /// Dialects; without any, all that have such a test.
         dialects: Vec<String>,
     },
+    /// `report.html` in a real browser (Chromium).
+    Page,
     /// Arbitrary input for everything that reads what others wrote, side by side.
     Fuzz {
         /// How long, in seconds.
@@ -69,7 +75,9 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().task {
         Task::Lint => lint(),
         Task::Tidy => tidy::check(&root()),
+        Task::Coverage => run("cargo", &["run", "--locked", "--package", "suites", "--", "coverage"], &[]),
         Task::Clients { dialects } => clients::check(&dialects),
+        Task::Page => page::check(),
         Task::Fuzz { seconds, seed } => fuzz::run(seconds, seed),
         Task::ColdBuild { package, profile } => cold_build::measure(&package, &profile),
         Task::Conformance { arguments } => harness("run", &arguments),

@@ -12,6 +12,7 @@ pub mod cli;
 pub mod cloud;
 pub mod cluster;
 pub mod config;
+pub mod contract;
 pub mod cx;
 pub mod events;
 pub mod evidence;

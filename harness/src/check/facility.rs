@@ -73,6 +73,18 @@ impl Facility {
         Facility::HostPorts,
     ];
 
+    /// Those of a cluster's machines and control plane, which its backend has or lacks.
+    pub const OF_THE_CLUSTER: &[Facility] = &[
+        Facility::ProcessControl,
+        Facility::KubeletControl,
+        Facility::PodNetworkControl,
+        Facility::PodCidrControl,
+        Facility::NodeControl,
+        Facility::LinkControl,
+        Facility::WatchControl,
+        Facility::HostPorts,
+    ];
+
     /// Those of the cloud, which its driver has or lacks.
     pub const OF_THE_CLOUD: &[Facility] = &[
         Facility::Machines,

@@ -36,8 +36,10 @@ pub(super) enum Command {
     Plan(RunOptions),
     /// List every check: id, level, title, suite, source, what it needs.
     List(ListOptions),
-    /// Explain one check.
+    /// Explain a row of the contract, or a check: what is required and why, and how to see it by hand.
     Explain(ExplainOptions),
+    /// Which rows of the contract the checks judge; exit code 1 where a MUST has neither check nor reason.
+    Coverage(ListOptions),
     /// Which checks ended otherwise in one report than in another: two releases of a CCM, or two clusters.
     Compare(CompareOptions),
     /// Write the reports of a run again, from its events.jsonl.
@@ -60,6 +62,10 @@ pub(super) enum Command {
     /// Start a cluster by hand.
     #[command(subcommand)]
     Cluster(ClusterCommand),
+    /// Print a shell's completions of this program.
+    Completions(CompletionOptions),
+    /// Write manual pages of this program and its commands.
+    Man(ManOptions),
     /// Prove the checks: with no CCM and with mutants of the reference CCM they must fail, with strangers they must not.
     Controls(ControlOptions),
 }
@@ -199,7 +205,7 @@ pub(super) struct ReplayOptions {
     /// The stream of the run's events: events.jsonl in its output folder.
     #[arg(value_name = "FILE")]
     pub(super) events: PathBuf,
-    /// Folder for report.yaml and junit.xml; without it that of the stream.
+    /// Folder for report.yaml, junit.xml and report.html; without it that of the stream.
     #[arg(long, value_name = "DIR")]
     pub(super) out: Option<PathBuf>,
 }
@@ -256,8 +262,21 @@ pub(super) enum ListOutput {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct CompletionOptions {
+    /// The shell.
+    pub(super) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ManOptions {
+    /// Folder for the pages; made where it is not there.
+    #[arg(long, value_name = "DIR", default_value = "man")]
+    pub(super) out: PathBuf,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct ExplainOptions {
-    /// A check's id, e.g. NODE-INIT-04.
+    /// A row of the contract (NODE-INIT-10), or one of its checks (NODE-INIT-10.list).
     pub(super) id: String,
 }
 
@@ -304,13 +323,16 @@ pub(super) struct RunOptions {
     /// Without these checks, by id or pattern with *; may be repeated.
     #[arg(long, value_name = "ID")]
     skip: Vec<String>,
+    /// Only the checks that failed, were blocked or met an environment error in this report.
+    #[arg(long, value_name = "REPORT", conflicts_with = "only")]
+    pub(super) failed_from: Option<PathBuf>,
     /// Without checks that take ten seconds or more when they pass: an answer while you work, not a verdict.
     #[arg(long)]
     quick: bool,
     /// Whether the environment stays after the run.
     #[arg(long, value_name = "never|on-failure|always", value_parser = Keep::from_str)]
     keep: Option<Keep>,
-    /// Folder for report.yaml, junit.xml and evidence.
+    /// Folder for report.html, report.yaml, junit.xml and evidence.
     #[arg(long, value_name = "DIR")]
     out: Option<String>,
     /// How many checks run side by side.

@@ -6,6 +6,8 @@ mod clean;
 mod cluster;
 mod compare;
 mod controls;
+mod coverage;
+mod explain;
 mod given;
 mod keeper;
 mod list;
@@ -15,6 +17,7 @@ mod replay;
 mod run;
 mod schema;
 mod share;
+mod shell;
 mod test;
 mod verify;
 
@@ -53,7 +56,8 @@ pub fn main(suites: &'static [Suite], programs: &[SubProgram]) -> ExitCode {
     let listed = programs
         .iter()
         .map(|program| clap::Command::new(program.name).about(program.about).hide(!program.shown));
-    let parsed = Cli::command().subcommands(listed).try_get_matches();
+    let command = Cli::command().subcommands(listed);
+    let parsed = command.clone().try_get_matches();
     let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => {
@@ -67,7 +71,8 @@ pub fn main(suites: &'static [Suite], programs: &[SubProgram]) -> ExitCode {
         Command::Run(options) => run::run(suites, &options),
         Command::Plan(options) => run::plan(suites, &options),
         Command::List(options) => list::list(suites, options.output),
-        Command::Explain(options) => list::explain(suites, &options.id),
+        Command::Explain(options) => explain::explain(suites, &options.id),
+        Command::Coverage(options) => coverage::coverage(suites, options.output),
         Command::Compare(options) => compare::compare(&options),
         Command::Replay(options) => replay::replay(&options),
         Command::Verify(options) => verify::verify(&options),
@@ -77,6 +82,8 @@ pub fn main(suites: &'static [Suite], programs: &[SubProgram]) -> ExitCode {
         Command::Bootstrap(BootstrapCommand::Model(command)) => bootstrap::run(&command),
         Command::Bootstrap(BootstrapCommand::Prove(options)) => prove::prove(&options),
         Command::Cluster(ClusterCommand::Embedded(options)) => cluster::embedded(&options),
+        Command::Completions(options) => shell::completions(&options, command),
+        Command::Man(options) => shell::man(&options, command),
         Command::Controls(options) => controls::controls(suites, &options),
     }
 }

@@ -10,7 +10,7 @@ use crate::run::write_reports;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Writes report.yaml and junit.xml as the run did and prints its summary. The exit code is that of the run; a stream that
+/// Writes report.yaml, junit.xml and report.html as the run did and prints its summary. The exit code is that of the run; a stream that
 /// was cut makes a report that says so, and never one that is conformant.
 pub(super) fn replay(options: &ReplayOptions) -> ExitCode {
     let terminal = Terminal::alone();
@@ -27,7 +27,7 @@ pub(super) fn replay(options: &ReplayOptions) -> ExitCode {
         terminal.say(format!("error: output folder {}: {error}", folder.display()));
         return ExitCode::from(exit::USAGE);
     }
-    let written = write_reports(&folder, &ledger, &terminal);
+    let written = write_reports(&folder, &ledger, &options.events, &terminal);
     terminal.say(summary(&ledger));
     match exit_code(&ledger, Completeness::Optional) {
         exit::CONFORMANT if !written => ExitCode::from(exit::ENVIRONMENT),

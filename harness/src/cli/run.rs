@@ -1,10 +1,12 @@
 //! `run` and `plan`.
 
 use super::arguments::RunOptions;
+use super::compare::read;
 use super::given::planned;
 use super::repeat::repeat;
-use crate::config::{BackendKind, Choice, DesiredCluster, Image, Offer, declared_not_judged};
+use crate::config::{BackendKind, Choice, DesiredCluster, Image, Offer, RunFile, declared_not_judged};
 use crate::cx::Suite;
+use crate::ledger::Outcome;
 use crate::report::exit;
 use crate::run::{Libtest, Run, execute, in_force, judged, plan_checks, refuse, selected};
 use crate::session::{expected_boot, load_manifests};
@@ -15,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 /// `ccm-conformance run`.
 pub(super) fn run(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
-    match planned(&options.source(), options.overrides()) {
+    match typed(options).and_then(|typed| planned(&options.source(), typed)) {
         Err(code) => code,
         Ok(plan) => {
             let arguments = Arguments { test_threads: Some(plan.jobs as usize), ..Arguments::default() };
@@ -30,9 +32,28 @@ pub(super) fn run(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
     }
 }
 
+/// What was typed, with the checks that an earlier report names.
+fn typed(options: &RunOptions) -> Result<RunFile, ExitCode> {
+    let mut typed = options.overrides();
+    let Some(report) = &options.failed_from else { return Ok(typed) };
+    let ledger = read(report).map_err(|why| {
+        say(&format!("error: {why}"));
+        ExitCode::from(exit::USAGE)
+    })?;
+    let wanted =
+        ledger.entries.iter().filter(|entry| !matches!(entry.outcome, Outcome::Pass | Outcome::Skip { .. }));
+    let ids: Vec<String> = wanted.map(|entry| entry.id.clone()).collect();
+    if ids.is_empty() {
+        say(&format!("{}: nothing in it failed, was blocked or met an error", report.display()));
+        return Err(ExitCode::from(exit::NOTHING_SELECTED));
+    }
+    typed.select.only = Some(ids);
+    Ok(typed)
+}
+
 /// `ccm-conformance plan`: everything that can be said without starting anything.
 pub(super) fn plan(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
-    let plan = match planned(&options.source(), options.overrides()) {
+    let plan = match typed(options).and_then(|typed| planned(&options.source(), typed)) {
         Err(code) => return code,
         Ok(plan) => plan,
     };

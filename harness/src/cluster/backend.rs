@@ -6,6 +6,7 @@ use super::error::ClusterError;
 use super::operation::Operation;
 use super::record::{CloudSite, ClusterRecord};
 use super::spec::ClusterSpec;
+use crate::check::Facility;
 use futures::FutureExt;
 use futures::future::{BoxFuture, LocalBoxFuture};
 use std::fmt::Debug;
@@ -38,6 +39,8 @@ pub struct Facts {
     pub lifetime: Lifetime,
     /// How many of its clusters fit on a small machine side by side.
     pub side_by_side: usize,
+    /// What can be done to machines of its clusters, where their node image and control plane have all it takes.
+    pub facilities: &'static [Facility],
     /// Why a cluster of it may lack a facility, to be read after 'not possible here'.
     pub lacks_because: &'static str,
 }

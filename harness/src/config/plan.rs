@@ -8,8 +8,8 @@ use super::problem::{Origin, Problem, Problems};
 use super::profile::{self, Image, Profile};
 use super::profile_reading;
 use super::run_file::{
-    ClusterKeys, DEFAULT_BACKEND, DEFAULT_JOBS, DEFAULT_KEEP, DEFAULT_NODE_IP, DEFAULT_OUTPUT,
-    DEFAULT_PROFILE, DEFAULT_PROVIDER_ID, DEFAULT_TOPOLOGY, RunFile, SCHEMA,
+    ClusterKeys, DEFAULT_BACKEND, DEFAULT_KEEP, DEFAULT_NODE_IP, DEFAULT_OUTPUT, DEFAULT_PROFILE,
+    DEFAULT_PROVIDER_ID, DEFAULT_TOPOLOGY, RunFile, SCHEMA, usual_jobs,
 };
 use super::select::Selection;
 use super::settings::Making;
@@ -260,6 +260,7 @@ impl Planning {
         let making = Making { run: &asked, profile: &profile, limits: &limits, timing, set_by: &set_by };
         let settings = making.settings();
         let certify = run.certify.unwrap_or(false);
+        let workers = profile.workers;
         self.problems.or(RunPlan {
             profile,
             cluster,
@@ -267,7 +268,7 @@ impl Planning {
             selection,
             output,
             keep: run.keep.unwrap_or(DEFAULT_KEEP),
-            jobs: run.jobs.unwrap_or(DEFAULT_JOBS),
+            jobs: run.jobs.unwrap_or_else(|| usual_jobs(workers)),
             clusters: run.clusters,
             limits,
             require_complete: run.require_complete.unwrap_or(certify),

@@ -5,7 +5,7 @@ use super::duration::HumanDuration;
 use super::flags::LeaseTiming;
 use super::limits::Limits;
 use super::profile::Profile;
-use super::run_file::{DEFAULT_BACKEND, DEFAULT_JOBS, RunFile};
+use super::run_file::{DEFAULT_BACKEND, RunFile, usual_jobs};
 use super::words::{Budget, Timing};
 use crate::ledger::{Bearing, SetBy, Setting};
 use std::cmp::Ordering;
@@ -98,7 +98,7 @@ impl Making<'_> {
         let mut all = vec![
             told(BACKEND, run.cluster.backend.unwrap_or(DEFAULT_BACKEND).to_string()),
             told("timing", self.timing.to_string()),
-            told("jobs", run.jobs.unwrap_or(DEFAULT_JOBS).to_string()),
+            told("jobs", run.jobs.unwrap_or_else(|| usual_jobs(self.profile.workers)).to_string()),
             told(
                 CLUSTERS,
                 run.clusters.map_or_else(|| "as many as there is room for".to_owned(), |n| n.to_string()),

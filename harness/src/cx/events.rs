@@ -72,6 +72,15 @@ pub fn tells(kind: &'static str, reason: &'static str) -> Matcher<Vec<Event>> {
     })
 }
 
+/// One of them has this type and this reason, and names this in its message.
+pub fn tells_of(kind: &'static str, reason: &'static str, named: String) -> Matcher<Vec<Event>> {
+    let expected = format!("an Event {kind} {reason} that names {named}");
+    has_one(format!("are one with reason {reason} about {named}"), expected, move |event| {
+        let says = event.message.as_deref().is_some_and(|message| message.contains(&named));
+        event.type_.as_deref() == Some(kind) && event.reason.as_deref() == Some(reason) && says
+    })
+}
+
 /// One of them is a warning, of whatever reason.
 pub fn warns() -> Matcher<Vec<Event>> {
     has_one("are a warning".to_owned(), "an Event of type Warning".to_owned(), |event| {
@@ -118,7 +127,7 @@ mod tests {
     use serde_json::json;
 
     fn event(kind: &str, reason: &str) -> Event {
-        let event = json!({"metadata": {}, "involvedObject": {}, "type": kind, "reason": reason});
+        let event = json!({"metadata": {}, "involvedObject": {}, "type": kind, "reason": reason, "message": "a_1 did"});
         serde_json::from_value(event).expect("an Event")
     }
 
@@ -127,6 +136,8 @@ mod tests {
         let events = vec![event("Normal", "Synced"), event("Warning", "Failed")];
         assert_eq!(tells("Normal", "Synced").matches(&events), Seen::Yes(()));
         assert_eq!(tells("Warning", "Synced").matches(&events), Seen::when(false));
+        let named = |name: &str| tells_of("Normal", "Synced", name.to_owned()).matches(&events);
+        assert_eq!((named("a_1"), named("b_2")), (Seen::Yes(()), Seen::when(false)));
         assert_eq!(warns().matches(&events), Seen::Yes(()));
         assert_eq!(warns().matches(&events[..1].to_vec()), Seen::when(false));
     }

@@ -43,7 +43,7 @@ pub use cloud::Cloud;
 pub use cold::{Canary, Cold};
 pub use context::CheckCx;
 pub use departure::{Departed, Departure, departs};
-pub use events::{EventsOf, tells, warns};
+pub use events::{EventsOf, tells, tells_of, warns};
 pub use faults::{Barrier, Fault, FaultPlan, Target, met_by};
 pub use lease::{Lease, StolenLease, held, holder_of, taken_over, transitions_of};
 pub use machines::{Machine, MachinePlan, address, machine};
@@ -57,7 +57,7 @@ pub use rights::{Account, Grant, Right};
 pub use routes::{Destination, has_no_route, keeps_route, leads_to};
 pub use services::{Balancer, Service, ServicePlan, load_balancer};
 pub use subject::{Subject, Wait};
-pub use trial::{Trial, Tried, goes_on, has_ended, is_up, refuses};
+pub use trial::{Trial, Tried, goes_on, has_ended, is_up, refuses, unless_it_ends};
 pub use watches::Interruption;
 pub use whole::{Ends, Left, Leftovers, OwnNodes, all_stay, as_before, none};
 

@@ -82,6 +82,16 @@ pub fn is_up() -> Matcher<Tried> {
     .expecting("a container that runs or has ended")
 }
 
+/// What the matcher says of something beside it, as long as its process has not ended: one that has will not do it any more.
+pub fn unless_it_ends<O: 'static, T: 'static>(wanted: Matcher<O, T>) -> Matcher<(Tried, O), T> {
+    let (claim, expected) = (wanted.claim().to_owned(), wanted.expected().to_owned());
+    matcher(claim, move |(tried, other): &(Tried, O)| match (wanted.matches(other), tried.exit_code()) {
+        (Seen::NotYet(_), Some(code)) => Seen::Never(format!("the CCM ended with exit code {code}")),
+        (seen, _) => seen,
+    })
+    .expecting(expected)
+}
+
 /// Its process runs.
 pub fn goes_on() -> Matcher<Tried> {
     holds("goes on", |tried: &Tried| tried.pod.is_some() && tried.exit_code().is_none())
@@ -268,6 +278,14 @@ mod tests {
             pod: Some(Arc::new(serde_json::from_value(pod).expect("a Pod"))),
             leader: leader.map(str::to_owned),
         }
+    }
+
+    #[test]
+    fn who_has_ended_is_not_waited_for() {
+        let is_there = || unless_it_ends(holds("is there", |there: &bool| *there));
+        assert_eq!(is_there().matches(&(tried(None, None), false)), Seen::NotYet(String::new()));
+        assert_eq!(is_there().matches(&(tried(Some(1), None), true)), Seen::Yes(()));
+        assert!(matches!(is_there().matches(&(tried(Some(1), None), false)), Seen::Never(_)));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! From a [`Ledger`](crate::ledger::Ledger) to what people and machines read: `report.yaml`, `junit.xml`, the summary on the terminal, the
+//! From a [`Ledger`](crate::ledger::Ledger) to what people and machines read: `report.yaml`, `junit.xml`, `report.html`, the summary on the terminal, the
 //! exit code, and the difference between two runs.
 //!
 //! Pure: knows no clock, no file and no network. The same ledger gives the same text, always.
@@ -7,8 +7,10 @@ mod compare;
 mod envelope;
 pub mod exit;
 mod file;
+mod github;
 mod golden;
 mod junit;
+mod page;
 mod statement;
 mod summary;
 #[cfg(test)]
@@ -20,8 +22,10 @@ pub use compare::{Difference, Flake, compare, flakes};
 pub use envelope::{EnvelopeError, PublicKey, SigningKey, open_envelope, sealed};
 pub use exit::exit_code;
 pub use file::{ParseError, parse, schema, to_yaml};
+pub use github::{annotations, step_summary};
 pub use golden::{Golden, GoldenCheck};
 pub use junit::to_junit;
+pub use page::{Evidence, to_page};
 pub use statement::{Digests, statement};
 pub use summary::{CHECKS_STAGE, summary};
 pub use verify::{Finding, Material, is_digest, verify};

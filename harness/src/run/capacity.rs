@@ -2,15 +2,18 @@
 
 use super::arrange::useful_lanes;
 use super::planned::{Planned, declared, selected};
+use crate::cluster::planned_machines;
 use crate::config::{BackendKind, RunPlan};
 use std::num::NonZero;
 use std::thread::available_parallelism;
 
 /// Embedded clusters: they cost next to nothing, and with five those that must be alone end before those that share.
 const EMBEDDED: u32 = 5;
-/// What a kind cluster takes of a machine without being felt.
-const CORES: usize = 4;
-const MEMORY_GIB: u64 = 8;
+/// What a kind cluster takes of a machine's memory, GiB: one node with everything on it, and each further one.
+const MEMORY_OF_ONE: u64 = 4;
+const MEMORY_OF_NODE: u64 = 2;
+/// The most kind clusters that are started unasked.
+const KIND_AT_MOST: u32 = 4;
 
 /// Lanes of a run: as many as the plan wants or the machine allows, and never more than the checks can make use of.
 pub(super) fn lane_count(plan: &RunPlan, planned: &[Planned]) -> u32 {
@@ -18,7 +21,9 @@ pub(super) fn lane_count(plan: &RunPlan, planned: &[Planned]) -> u32 {
     let useful = useful_lanes(&declared(&chosen), plan.profile.workers);
     let allowed = plan.clusters.unwrap_or_else(|| match plan.cluster.backend() {
         BackendKind::Embedded => EMBEDDED,
-        BackendKind::Kind => by_machine(available_parallelism().map_or(1, NonZero::get), memory_gib()),
+        BackendKind::Kind => {
+            by_machine(available_parallelism().map_or(1, NonZero::get), memory_gib(), nodes(plan))
+        }
         BackendKind::Existing => 1,
     });
     match plan.cluster.backend() {
@@ -29,11 +34,20 @@ pub(super) fn lane_count(plan: &RunPlan, planned: &[Planned]) -> u32 {
     }
 }
 
-/// kind clusters a machine with so many cores and so much memory has room for, at least one.
-fn by_machine(cores: usize, memory_gib: u64) -> u32 {
-    let by_cores = u32::try_from(cores / CORES).unwrap_or(u32::MAX);
-    let by_memory = u32::try_from(memory_gib / MEMORY_GIB).unwrap_or(u32::MAX);
-    by_cores.min(by_memory).clamp(1, 4)
+/// kind clusters of so many nodes that a machine with so many cores and so much memory has room for, at least one. Checks
+/// mostly wait, and so does a cluster: two cores carry three clusters of one node.
+fn by_machine(cores: usize, memory_gib: u64, nodes: usize) -> u32 {
+    let nodes = nodes.max(1);
+    let by_cores = u32::try_from((cores + 1) / nodes).unwrap_or(u32::MAX);
+    let memory = MEMORY_OF_ONE + MEMORY_OF_NODE * (nodes as u64 - 1);
+    let by_memory = u32::try_from(memory_gib / memory).unwrap_or(u32::MAX);
+    by_cores.min(by_memory).clamp(1, KIND_AT_MOST)
+}
+
+/// How many nodes the plan's cluster has; one where its topology does not say, which is told elsewhere.
+fn nodes(plan: &RunPlan) -> usize {
+    let own = plan.cluster.desired().own();
+    own.and_then(|own| planned_machines(&own.topology).ok()).map_or(1, |machines| machines.len())
 }
 
 /// The machine's memory, GiB; 0 where it does not say.
@@ -49,11 +63,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_small_machine_has_room_for_one() {
-        assert_eq!(by_machine(2, 24), 1);
-        assert_eq!(by_machine(8, 8), 1);
-        assert_eq!(by_machine(8, 32), 2);
-        assert_eq!(by_machine(64, 256), 4);
-        assert_eq!(by_machine(1, 0), 1);
+    fn the_more_nodes_a_cluster_has_the_fewer_fit() {
+        assert_eq!(by_machine(1, 0, 1), 1);
+        assert_eq!(by_machine(2, 7, 1), 1);
+        assert_eq!(by_machine(2, 24, 1), 3);
+        assert_eq!(by_machine(2, 24, 3), 1);
+        assert_eq!(by_machine(8, 32, 3), 3);
+        assert_eq!(by_machine(64, 256, 1), 4);
     }
 }

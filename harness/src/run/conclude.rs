@@ -1,5 +1,7 @@
 //! The beginning and the end of a run's output folder: the stream of events, and the reports made of it.
 
+use super::github::tell_github;
+use super::page::page_of;
 use crate::config::{Completeness, RunPlan};
 use crate::events::{EVENTS_FILE, Events, Payload};
 use crate::ledger::Ledger;
@@ -34,7 +36,7 @@ pub fn end_run(events: &Events) -> Ledger {
 /// Ends the run's stream, writes the reports, prints the summary: the ledger and the exit code.
 pub fn conclude(plan: &RunPlan, events: &Events) -> (Ledger, u8) {
     let ledger = end_run(events);
-    let written = write_reports(&plan.output, &ledger, events);
+    let written = write_reports(&plan.output, &ledger, &plan.output.join(EVENTS_FILE), events);
     let (count, cost) = events.cost();
     match events.written() {
         Ok(()) => events.say(format!(
@@ -45,6 +47,7 @@ pub fn conclude(plan: &RunPlan, events: &Events) -> (Ledger, u8) {
         Err(why) => events.say(format!("error: {why}")),
     }
     events.say(summary(&ledger));
+    tell_github(&ledger, events);
     let completeness = if plan.require_complete { Completeness::Required } else { Completeness::Optional };
     let code = match exit_code(&ledger, completeness) {
         // A verdict that nobody can read later is none.
@@ -61,9 +64,9 @@ pub(super) fn say_left_behind(outcome: Result<(), String>, events: &Events) {
     }
 }
 
-/// Writes report.yaml and junit.xml into a folder, each whole or not at all; what cannot be written is said. Whether both
-/// were.
-pub fn write_reports(folder: &Path, ledger: &Ledger, events: &Events) -> bool {
+/// Writes report.yaml, junit.xml and report.html into a folder, each whole or not at all; what cannot be written is said.
+/// Whether all were. `stream` is the file of events that the ledger was made of.
+pub fn write_reports(folder: &Path, ledger: &Ledger, stream: &Path, events: &Events) -> bool {
     let write = |name: &str, text: Result<String, String>| {
         let path = folder.join(name);
         let outcome = text.and_then(|text| whole(&path, &text).map_err(|error| error.to_string()));
@@ -74,7 +77,8 @@ pub fn write_reports(folder: &Path, ledger: &Ledger, events: &Events) -> bool {
         outcome.is_ok()
     };
     let report = write("report.yaml", to_yaml(ledger).map_err(|error| crate::check::chain(&error)));
-    write("junit.xml", to_junit(ledger).map_err(|error| crate::check::chain(&error))) && report
+    let junit = write("junit.xml", to_junit(ledger).map_err(|error| crate::check::chain(&error)));
+    write("report.html", page_of(ledger, stream)) && report && junit
 }
 
 /// Writes a file beside its place and puts it there when it is whole, readable as other files of the user are.

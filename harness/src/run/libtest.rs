@@ -76,7 +76,9 @@ pub fn completion(entry: &Entry) -> Result<Completion, Failed> {
         Outcome::Skip { detail, .. } => Ok(Completion::ignored_with(detail)),
         Outcome::Fail { message } => {
             let evidence = entry.evidence.as_ref().map(|e| format!("\nevidence:  {e}")).unwrap_or_default();
-            Err(format!("{} {}: {}\n{message}{evidence}", entry.id, entry.level, entry.title).into())
+            let explain = format!("explain:   ccm-conformance explain {}", entry.id);
+            Err(format!("{} {}: {}\n{message}{evidence}\n{explain}", entry.id, entry.level, entry.title)
+                .into())
         }
         Outcome::Blocked { by, message } => Ok(Completion::ignored_with(format!(
             "blocked by {by}: {}",

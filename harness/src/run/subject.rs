@@ -2,9 +2,10 @@
 
 use super::planned::{Planned, framework_notes};
 use crate::ccm::{Form, fingerprint};
-use crate::check::{Before, Capability};
+use crate::check::{Before, Capability, Facility};
 use crate::cluster::{Fidelity, facts};
-use crate::config::{BACKEND, CLUSTERS, Choice, RunPlan, SELECT, declared_not_judged};
+use crate::config::{BACKEND, BackendKind, CLUSTERS, Choice, RunPlan, SELECT, declared_not_judged};
+use crate::contract::Seen;
 use crate::cx::{Check, Suite};
 use crate::ledger::{Bearing, SetBy, Setting, SkipReason, Subject};
 use crate::report::{Golden, GoldenCheck};
@@ -89,6 +90,24 @@ pub fn in_force(settings: &[Setting], planned: &[Planned]) -> Vec<Setting> {
 /// The capabilities that some check needs, and so judges.
 pub fn judged(suites: &[Suite]) -> BTreeSet<Capability> {
     suites.iter().flat_map(Suite::checks).flat_map(|check| check.needs.iter().copied()).collect()
+}
+
+/// A check as the contract's coverage looks at it, on clusters of these backends whose node images and clouds have all it
+/// takes.
+pub fn seen(check: &Check, backends: &[BackendKind]) -> Seen {
+    let lacking = |backend: &BackendKind| {
+        let of_clusters = |facility: &Facility| Facility::OF_THE_CLUSTER.contains(facility);
+        let there = facts(*backend).facilities;
+        let lacking = check.facilities.iter().filter(of_clusters).filter(|one| !there.contains(one));
+        let lacking: Vec<String> = lacking.map(|facility| facility.to_string()).collect();
+        (!lacking.is_empty()).then(|| (backend.to_string(), lacking))
+    };
+    Seen {
+        id: check.id,
+        level: check.level,
+        framework: check.framework_only,
+        not_observable: backends.iter().filter_map(lacking).collect(),
+    }
 }
 
 /// The checks of these suites, as reports of this version hold them.

@@ -1,9 +1,11 @@
-//! Whether the environment still stands: a cluster or cloud that is gone ends every wait at once.
+//! Whether the environment still stands: a cluster or cloud that is gone ends every wait at once, and what failed while one
+//! was away, or the machine too slow to judge anybody on it, is nobody's fault.
 
 use super::journal::Journal;
 use crate::check::chain;
 use crate::probe::pause;
 use kube::Client;
+use std::collections::VecDeque;
 use std::future::Future;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -13,13 +15,21 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 /// How often it is looked at.
-const EVERY: Duration = Duration::from_secs(3);
+const EVERY: Duration = Duration::from_secs(1);
 /// How long one answer may take.
 const ANSWER: Duration = Duration::from_secs(10);
 /// Who has not answered for so long was away, rather than slow: what was to happen meanwhile could not.
 const AWAY_AFTER: Duration = Duration::from_secs(8);
 /// Who has not answered for so long is gone, rather than away: longer than any restart that a check makes.
 const GONE_AFTER: Duration = Duration::from_secs(30);
+
+/// Whose answers take so long on the average is too slow for the contract's bounds: a CCM makes dozens of calls within
+/// one, and the contract takes a call to be answered in milliseconds.
+const SLOW_FROM: Duration = Duration::from_millis(300);
+/// Over how long before a failure answers are looked at, at least.
+const SLOW_OVER: Duration = Duration::from_secs(10);
+/// How many answers are remembered.
+const REMEMBERED: usize = 1 << 12;
 
 /// Looks at API server and cloud as long as it lives.
 #[derive(Debug)]
@@ -41,8 +51,9 @@ impl Standing {
     pub(super) fn watch(client: Client, journal: Option<Journal>) -> Standing {
         let (gone, why) = (CancellationToken::new(), Arc::new(OnceLock::new()));
         let (told, reason) = (gone.clone(), why.clone());
-        let server = Part::new("the API server");
-        let cloud = journal.map(|journal| (Part::new("the cloud"), journal));
+        let server = Part::new("the API server", Some(SLOW_FROM));
+        // How long it takes to hear of all of a busy cloud's calls says nothing of the machine.
+        let cloud = journal.map(|journal| (Part::new("the cloud", None), journal));
         let parts = [server.clone()].into_iter().chain(cloud.iter().map(|(part, _)| part.clone())).collect();
         let task = tokio::spawn(async move {
             let of_the_cloud = async {
@@ -87,11 +98,11 @@ impl Standing {
         }
     }
 
-    /// Whether everything has been there since `began` and still is: asks anew, and ends when all have answered or one is
-    /// gone.
+    /// Whether everything has been there since `began` and still is, and fast enough: asks anew, and ends when all have
+    /// answered or one is gone.
     ///
     /// # Errors
-    /// Who was away, and for how long.
+    /// Who was away or slow, and for how long.
     pub(super) async fn throughout(&self, began: Instant) -> Result<(), String> {
         for part in &self.parts {
             tokio::select! {
@@ -99,8 +110,8 @@ impl Standing {
                 why = self.until_gone() => return Err(why),
                 () = part.answers_again() => {}
             }
-            if let Some(away) = part.away_since(began) {
-                return Err(away);
+            if let Some(why) = part.away_since(began).or_else(|| part.slow_since(began)) {
+                return Err(why);
             }
         }
         Ok(())
@@ -117,12 +128,17 @@ struct Part {
     hurry: Notify,
     /// From when till when it was away, and why.
     absences: Mutex<Vec<(Instant, Instant, String)>>,
+    /// From when on its answers are slow, where that says something.
+    slow_from: Option<Duration>,
+    /// When it last answered, and how long that took it, oldest first.
+    answers: Mutex<VecDeque<(Instant, Duration)>>,
 }
 
 impl Part {
-    fn new(who: &'static str) -> Arc<Part> {
+    fn new(who: &'static str, slow_from: Option<Duration>) -> Arc<Part> {
         let heard = watch::Sender::new((0, Instant::now()));
-        Arc::new(Part { who, heard, hurry: Notify::new(), absences: Mutex::default() })
+        let (absences, answers) = (Mutex::default(), Mutex::default());
+        Arc::new(Part { who, heard, hurry: Notify::new(), absences, slow_from, answers })
     }
 
     /// Looks for ever; ends when it has not answered for too long, and says so.
@@ -130,9 +146,11 @@ impl Part {
         let mut excuse = "it was slow".to_owned();
         loop {
             let (answers_so_far, last) = *self.heard.borrow();
+            let asked = Instant::now();
             match answers().await {
                 Ok(()) => {
                     let now = Instant::now();
+                    self.answered(now, now - asked);
                     if last.elapsed() >= AWAY_AFTER {
                         let mut absences = self.absences.lock().expect("no holder of this lock panics");
                         absences.push((last, now, std::mem::take(&mut excuse)));
@@ -162,6 +180,34 @@ impl Part {
         self.hurry.notify_one();
         // The sender is ours, so it does not end.
         let _ = heard.wait_for(|(answers, _)| *answers > before).await;
+    }
+
+    fn answered(&self, now: Instant, after: Duration) {
+        let mut answers = self.answers.lock().expect("no holder of this lock panics");
+        answers.push_back((now, after));
+        if answers.len() > REMEMBERED {
+            answers.pop_front();
+        }
+    }
+
+    /// Whether its answers since `began` took too long on the average.
+    fn slow_since(&self, began: Instant) -> Option<String> {
+        let slow_from = self.slow_from?;
+        let answers = self.answers.lock().expect("no holder of this lock panics");
+        let from = began.min(Instant::now().checked_sub(SLOW_OVER)?);
+        let took: Vec<Duration> =
+            answers.iter().filter(|(at, _)| *at > from).map(|(_, took)| *took).collect();
+        let mean = took.iter().sum::<Duration>() / u32::try_from(took.len()).ok().filter(|n| *n > 0)?;
+        (mean > slow_from).then(|| {
+            let worst = took.iter().max().copied().unwrap_or_default();
+            format!(
+                "the machine is too slow to tell a late CCM from a right one: {} took {:.1} s for an answer meanwhile, {:.1} s \
+                 at worst; run with fewer 'jobs' and 'clusters', or with nothing beside it",
+                self.who,
+                mean.as_secs_f64(),
+                worst.as_secs_f64()
+            )
+        })
     }
 
     fn away_since(&self, began: Instant) -> Option<String> {
@@ -205,10 +251,10 @@ mod tests {
         let began = Instant::now();
         // Silent for 27 s, then there once, then silent for good.
         let answers = || match asked.fetch_add(1, Ordering::Relaxed) {
-            9 => ready(Ok(())),
+            27 => ready(Ok(())),
             _ => ready(Err("connection refused".to_owned())),
         };
-        let part = Part::new("the API server");
+        let part = Part::new("the API server", None);
         let why = part.lost(answers).await;
         assert_eq!(why, "the API server has not answered for 30 s: connection refused");
         assert_eq!(began.elapsed(), Duration::from_secs(57));
@@ -225,7 +271,8 @@ mod tests {
     where
         F: Future<Output = Result<(), String>> + Send,
     {
-        let (gone, why, part) = (CancellationToken::new(), Arc::new(OnceLock::new()), Part::new("the cloud"));
+        let (gone, why, part) =
+            (CancellationToken::new(), Arc::new(OnceLock::new()), Part::new("the cloud", None));
         let (told, reason, looked) = (gone.clone(), why.clone(), part.clone());
         let task = tokio::spawn(async move {
             let _ = reason.set(looked.lost(answers).await);
@@ -257,5 +304,38 @@ mod tests {
         let why = came_back.throughout(began).await.expect_err("it was away");
         assert!(why.starts_with("the cloud did not answer for"), "{why}");
         assert_eq!(came_back.throughout(Instant::now()).await, Ok(()), "what began later is not concerned");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_fails_while_every_answer_is_slow_is_not_judged() {
+        let part = Part::new("the API server", Some(SLOW_FROM));
+        let (waits, looked) = (AtomicU32::new(20), part.clone());
+        // Fast for a minute, then for a minute as slow as a machine with ten times the work it can do.
+        let looking = async {
+            let answers = || async {
+                pause(Duration::from_millis(waits.load(Ordering::Relaxed).into())).await;
+                Ok(())
+            };
+            looked.lost(answers).await
+        };
+        let check = async {
+            let began = Instant::now();
+            pause(Duration::from_secs(60)).await;
+            assert_eq!(part.slow_since(began), None);
+            waits.store(700, Ordering::Relaxed);
+            let began = Instant::now();
+            pause(Duration::from_secs(2)).await;
+            assert_eq!(part.slow_since(began), None, "one slow answer is none");
+            pause(Duration::from_secs(58)).await;
+            let why = part.slow_since(began).expect("it was slow");
+            assert!(
+                why.contains("the API server took 0.7 s for an answer meanwhile, 0.7 s at worst"),
+                "{why}"
+            );
+        };
+        tokio::select! {
+            why = looking => panic!("{why}"),
+            () = check => {}
+        }
     }
 }

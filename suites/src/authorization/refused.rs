@@ -7,6 +7,7 @@ use harness::check::{Before, Capability, Facility, Stop, Verdict};
 use harness::cx::matchers::{initialised, one_active, publishes};
 use harness::cx::{
     Check, CheckCx, Grant, Node, Ready, Subject, Trial, goes_on, load_balancer, machine, no_calls, tells,
+    unless_it_ends,
 };
 use harness::k8s::{L_TYPE, T_UNINIT, addresses, has_taint};
 use harness::probe::{Matcher, both, gone, holds, present};
@@ -14,6 +15,7 @@ use k8s_openapi::api::core::v1 as core;
 use kube::ResourceExt;
 use std::cell::RefCell;
 use std::sync::Arc;
+use std::time::Duration;
 
 const INSTANCES: &[Capability] = &[Capability::Instances];
 const LB: &[Capability] = &[Capability::LoadBalancer];
@@ -147,11 +149,26 @@ impl<'a> Worker<'a> {
         self.trial.explained(still).await
     }
 
+    /// Something comes true, in time and before its process ends.
+    pub(super) async fn sees<S: Subject, T: 'static>(
+        &self,
+        subject: &S,
+        wanted: Matcher<S::Seen, T>,
+        limit: Duration,
+        when: &str,
+    ) -> Result<T, Stop>
+    where
+        S::Seen: 'static,
+    {
+        let both = (&self.trial, subject);
+        let seen = both.becomes(unless_it_ends(wanted)).within(limit).when(when).await;
+        self.trial.explained(seen).await
+    }
+
     /// It has been seen to work.
     async fn has_begun(&self) -> Verdict {
         let (_, node) = registered(self.cx, machine("first")).await?;
-        let begun = node.becomes(initialised()).within(self.cx.limits().start()).when("with all of its rights");
-        self.trial.explained(begun.await).await.map(drop)
+        self.sees(&node, initialised(), self.cx.limits().start(), "with all of its rights").await.map(drop)
     }
 }
 
@@ -179,7 +196,7 @@ async fn repairs_no_label(cx: &CheckCx, row: &'static str) -> Verdict {
     worker.has_it_again().await?;
     let kind = node_type(cx, &node)?;
     let repaired = labelled(kind);
-    node.becomes(repaired).within(cx.limits().nodes_after(cx.limits().settle())).when("as it may again").await
+    worker.sees(&node, repaired, cx.limits().nodes_after(cx.limits().settle()), "as it may again").await
 }
 
 /// The value that its beta twin has, which is the truth (contract fact 4).
@@ -215,11 +232,8 @@ async fn initialises_none(cx: &CheckCx) -> Verdict {
     unless_another_way(cx, stays)?;
     worker.goes_on().await?;
     worker.has_it_again().await?;
-    node.becomes(initialised())
-        .within(cx.limits().nodes_after(cx.limits().settle()))
-        .when("as it may again")
-        .await
-        .map(drop)
+    let limit = cx.limits().nodes_after(cx.limits().settle());
+    worker.sees(&node, initialised(), limit, "as it may again").await.map(drop)
 }
 
 async fn deletes_none(cx: &CheckCx) -> Verdict {
@@ -232,12 +246,11 @@ async fn deletes_none(cx: &CheckCx) -> Verdict {
     gone_machine.delete().await?;
     let limit = cx.limits().life_of_machine() + cx.limits().event();
     let events = node.events();
-    let told = events.becomes(tells("Warning", "DeletingNodeFailed")).within(limit);
-    told.when("as it may not delete it").await?;
+    worker.sees(&events, tells("Warning", "DeletingNodeFailed"), limit, "as it may not delete it").await?;
     node.is(present()).await?;
     worker.goes_on().await?;
     worker.has_it_again().await?;
-    node.becomes(gone()).within(cx.limits().life()).when("as it may again").await
+    worker.sees(&node, gone(), cx.limits().life(), "as it may again").await
 }
 
 fn has_none_but_the_hostname() -> Matcher<Option<Arc<core::Node>>> {
@@ -268,25 +281,24 @@ async fn writes_no_addresses(cx: &CheckCx) -> Verdict {
     unless_another_way(cx, none)?;
     worker.goes_on().await?;
     worker.has_it_again().await?;
-    node.becomes(has_some()).within(2 * cx.limits().watch()).when("as it may again").await
+    worker.sees(&node, has_some(), 2 * cx.limits().watch(), "as it may again").await
 }
 
 async fn makes_no_balancer(cx: &CheckCx) -> Verdict {
     let worker = Worker::start(cx, "AUTH-08", false, &[]).await?;
     let first = cx.service(load_balancer("first").port(80)).await?;
     let limit = cx.limits().start() + cx.limits().load_balancer_work();
-    let begun = first.balancer().becomes(one_active()).within(limit).when("with all of its rights").await;
-    worker.trial.explained(begun).await?;
+    worker.sees(&first.balancer(), one_active(), limit, "with all of its rights").await?;
     worker.loses_it().await?;
     let web = cx.service(load_balancer("web").port(80)).await?;
     let events = web.events();
-    let told = events.becomes(tells("Warning", "SyncLoadBalancerFailed")).within(cx.limits().event());
-    told.when("as it cannot put its finalizer there").await?;
+    let (failed, limit) = (tells("Warning", "SyncLoadBalancerFailed"), cx.limits().event());
+    worker.sees(&events, failed, limit, "as it cannot put its finalizer there").await?;
     web.calls().writes().keeps(no_calls()).within(cx.limits().settle()).await?;
     worker.goes_on().await?;
     worker.has_it_again().await?;
     let limit = cx.limits().service_after(2) + cx.limits().load_balancer_work();
-    let lb = web.balancer().becomes(one_active()).within(limit).when("as it may again").await?;
+    let lb = worker.sees(&web.balancer(), one_active(), limit, "as it may again").await?;
     web.becomes(publishes(&lb)).within(cx.limits().load_balancer()).await
 }
 

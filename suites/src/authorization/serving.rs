@@ -52,8 +52,7 @@ async fn ends_or_lets_nobody_in(cx: &CheckCx) -> Verdict {
 async fn lets_nobody_in(cx: &CheckCx) -> Verdict {
     let worker = Worker::start(cx, "AUTH-12", true, &[]).await?;
     let (_, node) = registered(cx, machine("served")).await?;
-    let works = node.becomes(initialised()).within(cx.limits().start()).when("as ever").await;
-    worker.trial.explained(works).await?;
+    worker.sees(&node, initialised(), cx.limits().start(), "as ever").await?;
     let (reader, port) = (cx.reader().await?, worker.trial.secure_port()?);
     for path in ["/metrics", "/configz"] {
         port.get(path).becomes(refused()).when("asked by nobody in particular").await?;

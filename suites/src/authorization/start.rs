@@ -86,8 +86,7 @@ async fn waits_for_nodes(cx: &CheckCx) -> Verdict {
     node.keeps(untouched()).within(cx.limits().settle()).when("as it may not see Nodes").await?;
     worker.goes_on().await?;
     worker.has_it_again().await?;
-    let seen = node.becomes(initialised()).within(cx.limits().start()).when("as it may see Nodes again");
-    worker.trial.explained(seen.await).await.map(drop)
+    worker.sees(&node, initialised(), cx.limits().start(), "as it may see Nodes again").await.map(drop)
 }
 
 async fn waits_for_services(cx: &CheckCx) -> Verdict {
@@ -97,15 +96,13 @@ async fn waits_for_services(cx: &CheckCx) -> Verdict {
     let calls = web.calls();
     if cx.declares(Capability::Instances) {
         let (_, witness) = registered(cx, machine("witness")).await?;
-        let works = witness.becomes(initialised()).within(cx.limits().start()).when("by a CCM that is at work");
-        worker.trial.explained(works.await).await?;
+        worker.sees(&witness, initialised(), cx.limits().start(), "by a CCM that is at work").await?;
     }
     (&web, &calls).keeps(left_alone()).within(window(cx)).when("as it may not see Services").await?;
     worker.goes_on().await?;
     worker.has_it_again().await?;
     let (balancer, limit) = (web.balancer(), cx.limits().start() + cx.limits().load_balancer_work());
-    let seen = balancer.becomes(one_active()).within(limit);
-    worker.trial.explained(seen.when("as it may see Services again").await).await.map(drop)
+    worker.sees(&balancer, one_active(), limit, "as it may see Services again").await.map(drop)
 }
 
 async fn waits_for_its_lease(cx: &CheckCx) -> Verdict {
@@ -119,8 +116,7 @@ async fn waits_for_its_lease(cx: &CheckCx) -> Verdict {
         return Ok(());
     }
     worker.has_it_again().await?;
-    let led = node.becomes(initialised()).within(cx.limits().start()).when("as it may lead again");
-    worker.trial.explained(led.await).await.map(drop)
+    worker.sees(&node, initialised(), cx.limits().start(), "as it may lead again").await.map(drop)
 }
 
 /// What a CCM that was refused something may come to.

@@ -91,7 +91,7 @@ async fn stands_once(cx: &CheckCx, web: &Service<'_>) -> Verdict {
     let limit = cx.limits().service_after(1) + cx.limits().load_balancer_work();
     let lb = web.balancer().becomes(one_active()).within(limit).await?;
     web.becomes(publishes(&lb)).within(limit).await?;
-    web.balancer().keeps(no_other_than(&lb.id)).within(cx.limits().settle()).await
+    web.balancer().keeps(no_other_than(&lb, "stays the only one", |_| true)).within(cx.limits().settle()).await
 }
 
 /// Freezes the leader, and yields when another one has taken over.

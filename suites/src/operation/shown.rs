@@ -3,7 +3,8 @@
 use super::serving::{PORT, REACHED, ports};
 use harness::check::{Before, Capability, Stop, Verdict};
 use harness::cx::{
-    Check, CheckCx, Reader, SecurePort, Subject, answers, load_balancer, refused, shows, tells,
+    Check, CheckCx, Reader, SecurePort, Subject, answers, held, holder_of, load_balancer, refused, shows,
+    tells_of,
 };
 use serde_json::Value;
 
@@ -199,7 +200,11 @@ async fn one_says_that_it_leads(cx: &CheckCx) -> Verdict {
 }
 
 async fn tells_who_leads(cx: &CheckCx) -> Verdict {
-    cx.lease().events().becomes(tells("Normal", "LeaderElection")).await
+    // There may be Events of earlier leaders, and of Leases of this name that are gone.
+    let lease = cx.lease().becomes(held()).within(cx.limits().failover()).await?;
+    let holder = holder_of(&lease).unwrap_or_default();
+    let events = cx.lease().events();
+    events.becomes(tells_of("Normal", "LeaderElection", holder)).within(cx.limits().event()).await
 }
 
 #[cfg(test)]

@@ -12,8 +12,8 @@ use serde_json::{Map, Value};
 /// One line of `mutants.yaml`: a CCM that is wrong, and who must notice.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Mutant {
-    pub(super) mutant: String,
+pub(in crate::cli) struct Mutant {
+    pub(in crate::cli) mutant: String,
     /// Whether its program is the reference CCM as it is: it is wrong for what its profile says.
     #[serde(default)]
     pub(super) as_is: bool,
@@ -67,6 +67,17 @@ pub(super) struct Adversary {
     pub(super) within: u64,
 }
 
+impl Mutant {
+    /// Whether a check is one of those that must notice it, where `all` are those there are: one of a name that a check has
+    /// is meant alone, and not the other claims of its row.
+    pub(in crate::cli) fn is_for(&self, check: CheckId, all: &[CheckId]) -> bool {
+        self.checks.iter().any(|name| match all.iter().any(|id| id == name) {
+            true => check == *name,
+            false => check.is_named(name),
+        })
+    }
+}
+
 impl Adversary {
     /// The names of all checks it is sent through.
     pub(super) fn checks(&self) -> impl Iterator<Item = &String> {
@@ -91,7 +102,7 @@ pub(super) const ALL: &str = "all";
 ///
 /// # Errors
 /// A choice that is not in the list.
-pub(super) fn mutants(chosen: &[String], share: Share) -> Result<Vec<Mutant>, String> {
+pub(in crate::cli) fn mutants(chosen: &[String], share: Share) -> Result<Vec<Mutant>, String> {
     chosen_of("mutants/mutants.yaml", "mutant", (chosen, share), |one: &Mutant| &one.mutant)
 }
 

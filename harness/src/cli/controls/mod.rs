@@ -3,7 +3,7 @@
 //! that is right in an unusual way, and an adversary, a CCM that is hostile, fails what it breaks and harms nothing else.
 
 mod judged;
-mod list;
+pub(super) mod list;
 mod results;
 mod work;
 
@@ -26,9 +26,11 @@ use judged::Judged;
 use results::Results;
 use serde_json::{Map, Value, json};
 use std::collections::VecDeque;
+use std::num::NonZero;
 use std::process::ExitCode;
 use std::slice::from_ref;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 use tokio::runtime::{Handle, Runtime};
 use tokio_util::sync::CancellationToken;
@@ -80,6 +82,7 @@ pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> Ex
         plan: &with_mutants,
         prepared: Prepared::new(Arc::new(with_mutants.clone())),
         queue: Mutex::new(work.into()),
+        large: Arc::new(()),
         handle: runtime.handle(),
         events: &events,
         cancel: &cancel,
@@ -179,6 +182,8 @@ struct Benches<'a> {
     plan: &'a RunPlan,
     prepared: Arc<Prepared>,
     queue: Mutex<VecDeque<Work>>,
+    /// Each large one that is being judged holds a share of it.
+    large: Arc<()>,
     handle: &'a Handle,
     events: &'a Events,
     cancel: &'a CancellationToken,
@@ -208,7 +213,7 @@ impl Benches<'_> {
         let up = environment.up(self.events, self.cancel);
         let first = self.handle.block_on(up).map_err(|error| chain(&error))?;
         while !self.cancel.is_cancelled() {
-            let Some(work) = self.queue().pop_front() else { break };
+            let Some((work, _large)) = self.next() else { break };
             if work.checks.is_empty() {
                 judged.push(self.told(Judged::of(work.subject, &work.expected, &[], Duration::ZERO)));
                 continue;
@@ -247,7 +252,7 @@ impl Benches<'_> {
         self.handle.block_on(session.bring_nodes_back()).map_err(|error| chain(&error))?;
         self.handle.block_on(first.cloud().change_settings(&usual)).map_err(|error| chain(&error))?;
         let ledger = end_run(&events);
-        write_reports(&output, &ledger, &Events::unrecorded(Vec::new()));
+        write_reports(&output, &ledger, &file, &Events::unrecorded(Vec::new()));
         let entries: Vec<_> = ledger.entries.iter().filter(|entry| checks.contains(&entry.id)).collect();
         Ok(self.told(Judged::of(subject, &expected, &entries, began.elapsed())))
     }
@@ -256,6 +261,18 @@ impl Benches<'_> {
     fn told(&self, judged: Judged) -> Judged {
         self.events.say(judged.to_string());
         judged
+    }
+
+    /// The next to be judged. Many checks at a time keep a machine busy, and one that is too busy shows right CCMs as late:
+    /// no more large ones side by side than it has cores, as long as there are others to judge.
+    fn next(&self) -> Option<(Work, Option<Arc<()>>)> {
+        let mut queue = self.queue();
+        let room = Arc::strong_count(&self.large) <= available_parallelism().map_or(1, NonZero::get);
+        let fits = |work: &Work| room || !work.is_large();
+        let at = queue.iter().position(fits).unwrap_or(0);
+        let work = queue.remove(at)?;
+        let large = work.is_large().then(|| self.large.clone());
+        Some((work, large))
     }
 
     fn queue(&self) -> MutexGuard<'_, VecDeque<Work>> {

@@ -37,7 +37,7 @@ pub(super) struct Work {
     pub(super) checks: BTreeSet<String>,
     /// How the cloud is meanwhile.
     pub(super) cloud: Settings,
-    /// Checks that run side by side.
+    /// Checks that run side by side; without it all that may.
     pub(super) jobs: Option<u32>,
 }
 
@@ -47,6 +47,11 @@ fn binds(planned: &&Planned) -> bool {
 }
 
 impl Work {
+    /// Whether so many checks judge it that they alone keep a core busy.
+    pub(super) fn is_large(&self) -> bool {
+        self.checks.len() > 40 && self.jobs.is_none_or(|jobs| jobs > 8)
+    }
+
     /// No CCM at all, by every MUST of `everything`.
     pub(super) fn of_nothing(plan: RunPlan, everything: &[Planned]) -> Work {
         let checks = everything.iter().filter(binds).map(|p| p.check.id.to_string()).collect();
@@ -73,13 +78,7 @@ impl Work {
         if let Some(unknown) = checks.iter().find(|name| !bound.iter().any(|id| id.is_named(name))) {
             return Err(format!("mutant {mutant}: no check {unknown} binds it"));
         }
-        // A check of that very name is meant alone, and not the other claims of its row.
-        let exact = |name: &str| bound.iter().any(|id| id.as_str() == name);
-        let means = |name: &String, id: &CheckId| match exact(name) {
-            true => id.as_str() == name,
-            false => id.is_named(name),
-        };
-        let named = bound.iter().filter(|id| checks.iter().any(|name| means(name, id)));
+        let named = bound.iter().filter(|id| control.is_for(**id, &bound));
         let named = named.map(ToString::to_string).collect();
         let (expected, cloud) = (Expected::Failure, Settings::default());
         Ok(Work { subject: mutant.clone(), plan, expected, checks: named, cloud, jobs: None })
@@ -130,7 +129,8 @@ impl Work {
             return Err(format!("stranger {}: no check applies to it", one.stranger));
         }
         let (subject, expected) = (format!("{} ({})", one.stranger, one.what), Expected::NoFailure);
-        Ok(Work { subject, plan, expected, checks, cloud: one.cloud.clone(), jobs: one.jobs })
+        let jobs = Some(one.jobs.unwrap_or(plan.jobs));
+        Ok(Work { subject, plan, expected, checks, cloud: one.cloud.clone(), jobs })
     }
 }
 

@@ -17,10 +17,22 @@ use embedded_cluster::{
 use futures::FutureExt;
 use futures::future::{BoxFuture, LocalBoxFuture};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::Mutex;
+
+/// What can be done to its machines.
+const FACILITIES: &[Facility] = &[
+    Facility::NodeControl,
+    Facility::KubeletControl,
+    Facility::ProcessControl,
+    Facility::PodNetworkControl,
+    Facility::PodCidrControl,
+    Facility::HostPorts,
+    Facility::WatchControl,
+    Facility::AuditLog,
+    Facility::ApiControl,
+];
 
 pub(in crate::cluster) const BACKEND: BackendEntry = BackendEntry {
     facts: Facts {
@@ -29,6 +41,7 @@ pub(in crate::cluster) const BACKEND: BackendEntry = BackendEntry {
         lifetime: Lifetime::Process,
         // Checks mostly wait.
         side_by_side: 4,
+        facilities: FACILITIES,
         lacks_because: "its machines are simulated and its programs share this machine's network",
     },
     begin: |spec| Arc::new(Embedded { spec, running: Mutex::default() }),
@@ -123,17 +136,7 @@ impl Embedded {
             kubeconfig,
             ownership: Ownership::Ours,
             machines: records,
-            facilities: BTreeSet::from([
-                Facility::NodeControl,
-                Facility::KubeletControl,
-                Facility::ProcessControl,
-                Facility::PodNetworkControl,
-                Facility::PodCidrControl,
-                Facility::HostPorts,
-                Facility::WatchControl,
-                Facility::AuditLog,
-                Facility::ApiControl,
-            ]),
+            facilities: FACILITIES.iter().copied().collect(),
             pod_network: Some(layout.pod_network),
             api_server_for_pods: None,
             cloud_site: CloudSite::ThisMachine,

@@ -22,6 +22,7 @@ pub(super) const BACKEND: BackendEntry = BackendEntry {
         lifetime: Lifetime::UntilRemoved,
         // There is only the one.
         side_by_side: 1,
+        facilities: &[],
         lacks_because: "the harness did not make it and has no access to its machines",
     },
     begin: |spec| Arc::new(Existing { spec, engine: OnceCell::new() }),

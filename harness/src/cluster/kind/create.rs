@@ -261,18 +261,27 @@ impl Look {
     }
 }
 
+/// What can be done to machines of a node image that lacks nothing.
+pub(super) const FACILITIES: &[Facility] = &[
+    Facility::NodeControl,
+    Facility::HostPorts,
+    Facility::LinkControl,
+    Facility::KubeletControl,
+    Facility::ProcessControl,
+    Facility::PodNetworkControl,
+];
+
 /// What can be done to machines that have these programs and plugins.
 fn facilities(programs: &BTreeSet<String>, cni_plugins: &BTreeSet<String>) -> BTreeSet<Facility> {
     let plugins = ["ptp", "host-local", "loopback"].iter().all(|plugin| cni_plugins.contains(*plugin));
-    let found = [
-        (Facility::NodeControl, true),
-        (Facility::HostPorts, true),
-        (Facility::LinkControl, programs.contains("iptables")),
-        (Facility::KubeletControl, programs.contains("systemctl")),
-        (Facility::ProcessControl, programs.contains("ctr")),
-        (Facility::PodNetworkControl, plugins),
-    ];
-    found.into_iter().filter(|(_, there)| *there).map(|(facility, _)| facility).collect()
+    let possible = |facility: &Facility| match facility {
+        Facility::LinkControl => programs.contains("iptables"),
+        Facility::KubeletControl => programs.contains("systemctl"),
+        Facility::ProcessControl => programs.contains("ctr"),
+        Facility::PodNetworkControl => plugins,
+        _ => true,
+    };
+    FACILITIES.iter().copied().filter(possible).collect()
 }
 
 async fn owner_only(path: &PathBuf) -> Result<(), ClusterError> {

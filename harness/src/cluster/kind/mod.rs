@@ -40,6 +40,7 @@ pub(super) const BACKEND: BackendEntry = BackendEntry {
         lifetime: Lifetime::UntilRemoved,
         // One takes most of a small machine.
         side_by_side: 1,
+        facilities: create::FACILITIES,
         lacks_because: "its node image lacks the programs for it, or its control plane a switch",
     },
     begin: |spec| Arc::new(Kind { spec, engine: OnceCell::new() }),

@@ -1,6 +1,6 @@
 //! Run files: what is refused and in which words, and what defaults mean.
 
-use super::{RUN_HEAD, folder, planned, said};
+use super::{PROFILE_HEAD, RUN_HEAD, SOUND, folder, planned, said};
 use crate::config::{
     BackendChoice, BackendKind, Budget, Image, Keep, Kubernetes, NodeIp, ProviderId, RunFile, RunPlan,
     Source, Timing, Topology, WantedCluster, plan,
@@ -263,6 +263,21 @@ fn what_an_empty_file_means() {
     assert_eq!((&own.topology, &own.kubernetes), (&Topology::Single, &Kubernetes::Newest));
     assert_eq!((plan.keep, plan.require_complete, plan.timing), (Keep::Never, false, Timing::Default));
     assert_eq!(plan.limits.failover(), Duration::from_secs(30));
+}
+
+#[test]
+fn a_ccm_with_few_workers_gets_fewer_checks_at_a_time() {
+    let jobs = |workers: &str, text: &str| {
+        let folder = folder(&[
+            ("run.yaml", &format!("{RUN_HEAD}profile: ./acme\n{text}")),
+            ("acme/profile.yaml", &format!("{PROFILE_HEAD}{SOUND}workers: {workers}\n")),
+            ("acme/manifests/ccm.yaml", ""),
+        ]);
+        let plan = plan(&Source::File(folder.path().join("run.yaml")), RunFile::default());
+        plan.expect("a sound run file").jobs
+    };
+    assert_eq!((jobs("1", ""), jobs("2", ""), jobs("200", "")), (8, 16, 32));
+    assert_eq!(jobs("1", "jobs: 20\n"), 20, "what the user asks for");
 }
 
 #[test]

@@ -1,0 +1,35 @@
+//! `report.html` in a real browser.
+
+use crate::process::{is_installed, root, run};
+use crate::python::environment;
+use anyhow::{Result, bail};
+
+/// Names under which systems have Chromium.
+const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+
+/// Makes a page of a run and tests it.
+pub(crate) fn check() -> Result<()> {
+    let Some(browser) = BROWSERS.iter().find(|name| is_installed(name, &["--version"])) else {
+        bail!("no browser: install Chromium (Debian: chromium); looked for {}", BROWSERS.join(", "));
+    };
+    let folder = root().join("suites/tests/page");
+    let python = environment("page", &folder.join("requirements.txt"))?;
+    run("cargo", &["build", "--locked", "--package", "suites"], &[])?;
+    let variables = [
+        ("PROGRAM", "cargo run --locked --quiet --package suites --"),
+        ("BROWSER", &path_of(browser)?),
+        ("PYTHONDONTWRITEBYTECODE", "1"),
+    ];
+    let folder = folder.display().to_string();
+    run(&python, &["-m", "unittest", "discover", "--start-directory", &folder], &variables)
+}
+
+/// Where a program is.
+fn path_of(program: &str) -> Result<String> {
+    let all = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&all).map(|folder| folder.join(program)).find(|path| path.is_file());
+    match found {
+        Some(path) => Ok(path.display().to_string()),
+        None => bail!("{program} runs and is in no folder of PATH"),
+    }
+}

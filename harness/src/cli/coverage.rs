@@ -1,0 +1,111 @@
+//! `coverage`: which rows of the contract the checks judge.
+
+use super::arguments::ListOutput;
+use super::explain::OURS;
+use super::list::print;
+use crate::contract::{Contract, Coverage, Missing, Party, coverage as held};
+use crate::cx::Suite;
+use crate::report::exit;
+use crate::run::seen;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+pub(super) fn coverage(suites: &'static [Suite], output: ListOutput) -> ExitCode {
+    let contract = match Contract::built_in() {
+        Ok(contract) => contract,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "{}", crate::check::chain(&error));
+            return ExitCode::from(exit::USAGE);
+        }
+    };
+    let checks: Vec<_> = suites.iter().flat_map(Suite::checks).map(|check| seen(check, OURS)).collect();
+    let backends: Vec<String> = OURS.iter().map(ToString::to_string).collect();
+    let found = held(&contract, &checks, &backends);
+    print(&match output {
+        ListOutput::Text => as_text(&found, &backends),
+        ListOutput::Json => serde_json::to_string_pretty(&found).unwrap_or_default() + "\n",
+    });
+    if found.objections.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(exit::NOT_CONFORMANT) }
+}
+
+fn as_text(found: &Coverage, backends: &[String]) -> String {
+    let mut text =
+        format!("{:<12}{:>6}{:>9}{:>9}{:>9}{:>8}", "area", "rows", "checked", "MUST", "checked", "checks");
+    for backend in backends {
+        let _ = write!(text, "{:>16}", format!("not on {backend}"));
+    }
+    text.push('\n');
+    let (mut rows, mut checked, mut musts, mut musts_checked, mut checks) = (0, 0, 0, 0, 0);
+    for area in &found.areas {
+        if area.promised_by == Party::Harness {
+            let _ = writeln!(text, "{:<12}{:>6}  promised by the harness itself", area.area, area.rows);
+            continue;
+        }
+        let _ = write!(
+            text,
+            "{:<12}{:>6}{:>9}{:>9}{:>9}{:>8}",
+            area.area, area.rows, area.checked, area.musts, area.musts_checked, area.checks
+        );
+        for backend in backends {
+            let _ = write!(text, "{:>16}", area.not_observable.get(backend).copied().unwrap_or_default());
+        }
+        text.push('\n');
+        if area.promised_by == Party::Ccm {
+            rows += area.rows;
+            checked += area.checked;
+            musts += area.musts;
+            musts_checked += area.musts_checked;
+            checks += area.checks;
+        }
+    }
+    let _ = writeln!(text, "{:<12}{rows:>6}{checked:>9}{musts:>9}{musts_checked:>9}{checks:>8}", "of CCMs");
+    for (head, in_part) in [("Without a check", false), ("In part", true)] {
+        let of_kind = |one: &&Missing| one.in_part == in_part;
+        reasons(head, found.missing.iter().filter(of_kind), &mut text);
+    }
+    for backend in backends {
+        let lacking = |(id, by): (&String, &BTreeMap<String, Vec<String>>)| {
+            by.get(backend).map(|lacking| (lacking.join(", "), id.clone()))
+        };
+        grouped(
+            &format!("Not observable on {backend}"),
+            found.not_observable.iter().filter_map(lacking),
+            &mut text,
+        );
+    }
+    if !found.objections.is_empty() {
+        let _ = writeln!(text, "\nObjections");
+    }
+    for objection in &found.objections {
+        let _ = writeln!(text, "  {objection}");
+    }
+    text
+}
+
+fn reasons<'a>(head: &str, missing: impl Iterator<Item = &'a Missing>, text: &mut String) {
+    let reason =
+        |one: &Missing| if one.reason.is_empty() { "nobody says why".to_owned() } else { one.reason.clone() };
+    grouped(head, missing.map(|one| (reason(one), format!("{} ({})", one.row, one.level))), text);
+}
+
+/// What has one reason, under it, in the order in which the reasons come.
+fn grouped(head: &str, of: impl Iterator<Item = (String, String)>, text: &mut String) {
+    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
+    for (reason, id) in of {
+        match groups.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, ids)) => ids.push(id),
+            None => groups.push((reason, vec![id])),
+        }
+    }
+    if !groups.is_empty() {
+        let _ = writeln!(text, "\n{head}");
+    }
+    for (reason, ids) in groups {
+        let _ = writeln!(text, "  {reason}");
+        for ids in ids.chunks(5) {
+            let _ = writeln!(text, "    {}", ids.join(", "));
+        }
+    }
+}

@@ -1,0 +1,160 @@
+// What the page shows: the ledger of the run, and its events by check and by lane.
+
+const GLYPHS = { pass: "✓", fail: "✗", blocked: "⊘", error: "!" };
+const OUTCOMES = ["fail", "blocked", "error", "pass", "not-observable", "not-declared", "deselected"];
+const LEVELS = ["MUST", "SHOULD", "INFO"];
+// What a mark on a time line may be about, in the order of the rows.
+const ROWS = ["Node", "Service", "Lease", "Pod", "leader"];
+
+const outcomeOf = (entry) => (entry.outcome === "skip" ? entry.reason : entry.outcome);
+const textOf = (entry) => entry.message ?? entry.detail ?? "";
+
+async function unpacked() {
+  const packed = document.getElementById("material").textContent;
+  const bytes = Uint8Array.from(atob(packed), (c) => c.charCodeAt(0));
+  const plain = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const text = await new Response(plain).text();
+  const end = text.indexOf("\n");
+  return { ...JSON.parse(text.slice(0, end)), lines: text.slice(end + 1) };
+}
+
+// Lets the browser draw before it goes on.
+const breath = () => new Promise((go) => setTimeout(go));
+
+class Run {
+  constructor({ report, verdict, because, relaxed, evidence, left_out, lines }) {
+    Object.assign(this, { report, verdict, because, relaxed, evidence, leftOut: left_out, lines });
+    this.checks = new Map(report.entries.map((entry) => [entry.id, { entry, promises: [], spans: [] }]));
+    this.lanes = new Map();
+    this.open = new Map();
+    this.isRead = false;
+  }
+
+  // Reads the events, a few thousand at a time.
+  async read() {
+    let from = 0;
+    for (let count = 1; from < this.lines.length; count += 1) {
+      let to = this.lines.indexOf("\n", from);
+      if (to < 0) to = this.lines.length;
+      if (to > from) {
+        try {
+          this.take(JSON.parse(this.lines.slice(from, to)));
+        } catch {
+          break; // The stream was cut here; the report says so.
+        }
+      }
+      from = to + 1;
+      if (count % 4000 === 0) await breath();
+    }
+    this.lines = "";
+    this.isRead = true;
+  }
+
+  lane(number) {
+    if (!this.lanes.has(number)) this.lanes.set(number, { marks: [], checks: [] });
+    return this.lanes.get(number);
+  }
+
+  take({ at_ms: at, lane = 0, check: id, event }) {
+    const check = this.checks.get(id);
+    const key = (of) => `${lane}/${id ?? ""}/${of}`;
+    const mark = (row, text, more = {}) => this.lane(lane).marks.push({ at, row, text, event, ...more });
+    const span = (row, text, of) => {
+      const begun = { row, text, from: at, to: null, event };
+      this.open.set(key(of), begun);
+      check?.spans.push(begun);
+    };
+    const end = (of) => {
+      const begun = this.open.get(key(of));
+      if (begun) begun.to = at;
+    };
+    switch (event.type) {
+      case "run-began":
+        this.began = Date.parse(event.started);
+        return;
+      case "check-began":
+        if (!check) return;
+        Object.assign(check, { lane, from: at, to: null });
+        this.lane(lane).checks.push(check);
+        return;
+      case "check-ended":
+        if (check) check.to = at;
+        return;
+      case "promise-began": {
+        const promise = { ...event, from: at, to: null, state: "open" };
+        this.open.set(key(`promise ${event.wait}`), promise);
+        check?.promises.push(promise);
+        return;
+      }
+      case "promise-met":
+      case "promise-broken": {
+        const promise = this.open.get(key(`promise ${event.wait}`));
+        const judged = event.judged === false ? "untold" : "broken";
+        const state = event.type === "promise-met" ? "met" : judged;
+        if (promise) Object.assign(promise, { to: at, state, seen: event.seen, reads: event.reads });
+        return;
+      }
+      case "fault-injected":
+        return span("faults", event.what, `fault ${event.fault}`);
+      case "fault-cleared":
+        return end(`fault ${event.fault}`);
+      case "barrier-raised":
+        return span("barriers", event.what, `barrier ${event.barrier}`);
+      case "barrier-released":
+        return end(`barrier ${event.barrier}`);
+      case "object-changed": {
+        const changes = Object.entries(event.changed ?? {}).map(([what, now]) => `${what}: ${now || "none"}`);
+        const name = event.namespace ? `${event.namespace}/${event.name}` : event.name;
+        const text = event.deleted ? "deleted" : changes.join("; ") || "changed";
+        return mark(event.kind, `${event.kind} ${name}: ${text}`, { about: name, uid: event.uid });
+      }
+      case "cloud-call": {
+        const took = event.took_ms ? `, ${event.took_ms} ms` : "";
+        const text = `${event.operation}: ${event.request} → ${event.outcome}${took}`;
+        const failed = !/^2/.test(event.outcome);
+        return mark(`calls of ${event.by ?? "nobody known"}`, text, {
+          about: `${event.resource ?? ""} ${event.request}`, uid: event.owner, writes: event.writes, failed,
+        });
+      }
+      case "ccm-leads":
+        return mark("leader", "a replica leads");
+      case "replica-disturbed":
+        return mark("leader", `replica ${event.replica} is disturbed by a check`);
+      case "nodes-withdrawn":
+        return mark("leader", `Nodes withdrawn: ${event.nodes.join(", ")}`);
+    }
+  }
+
+  // What the CCM logged within a check's time, where its logs were kept: [row, marks].
+  logsOf(check) {
+    const logs = (this.evidence[check.entry.id] ?? []).filter(([name]) => /^ccm-.*\.log$/.test(name));
+    return logs.map(([name, text]) => {
+      const marks = [];
+      for (const line of text.split("\n")) {
+        const [, when, what] = line.match(/^(\d{4}-\d\d-\d\dT[\d:.]+Z) (.*)$/) ?? [];
+        const at = Date.parse(when) - this.began;
+        if (!(at >= check.from && at <= (check.to ?? Infinity))) continue;
+        marks.push({ at, row: "log", text: what, event: { log: name, line }, failed: /\b(error|panic|fatal)\b|^E\d{4}/i.test(what) });
+      }
+      return [name.replace(/^ccm-|\.log$/g, ""), marks];
+    });
+  }
+
+  // The marks within a check's time, those of other checks' objects left out unless `all` are wanted.
+  marksOf(check, all) {
+    const lane = this.lanes.get(check.lane);
+    if (!lane) return [];
+    const until = check.to ?? Infinity;
+    const within = lane.marks.filter((mark) => mark.at >= check.from && mark.at <= until);
+    if (all) return within;
+    const slug = check.entry.id.toLowerCase().replaceAll(".", "-").replaceAll(/[^a-z0-9-]/g, "-");
+    const own = new RegExp(`(^|[^a-z0-9])${slug}-[a-z0-9]{4}([^a-z0-9]|$)`);
+    const uids = new Set(within.filter((mark) => mark.uid && own.test(mark.about)).map((mark) => mark.uid));
+    const shared = check.entry.sharing === "shared" || check.entry.sharing === "joint";
+    return within.filter(
+      (mark) => !mark.about || own.test(mark.about) || uids.has(mark.uid) || (!shared && mark.row !== "Service"),
+    );
+  }
+}
+
+const seconds = (ms) => (ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`);
