@@ -52,6 +52,16 @@ pub(super) const CHECKS: &[Check] = &[
     .cold()
     .takes(5),
     Check::must(
+        "AUTH-13",
+        "told to use its controllers' service accounts, and without a right to them, it ends",
+        "k8s.io/controller-manager pkg/clientbuilder; k8s.io/cloud-provider app/controllermanager.go",
+        |cx| Box::pin(ends_without_accounts(cx)),
+    )
+    .needs(&[Capability::Instances, Capability::FrameworkFlags])
+    .with(TRIAL)
+    .of_the_framework()
+    .cold(),
+    Check::must(
         "AUTH-14",
         "where /healthz of the API server is refused it ends, or goes on without; it does not wait for ever",
         "k8s.io/controller-manager app/helper.go WaitForAPIServer",
@@ -131,6 +141,25 @@ pub(super) fn ends_or_works() -> Matcher<(Tried, Option<Arc<core::Node>>), bool>
         }
     })
     .expecting("its process ended with an exit code that is not 0, or a Node is initialised")
+}
+
+async fn ends_without_accounts(cx: &CheckCx) -> Verdict {
+    let worker = Worker::start(cx, "AUTH-13", true, &["--use-service-account-credentials=true"]).await?;
+    let (_, node) = registered(cx, machine("refused")).await?;
+    let ended = (&worker.trial, &node).becomes(ends_before_it_works()).within(cx.limits().start()).await;
+    worker.trial.explained(ended).await
+}
+
+/// It does not work by rights that it was told to leave alone.
+fn ends_before_it_works() -> Matcher<(Tried, Option<Arc<core::Node>>)> {
+    let outcome = ends_or_works();
+    matcher("ends with an error", move |seen: &(Tried, Option<Arc<core::Node>>)| match outcome.matches(seen) {
+        Seen::Yes(true) => Seen::Yes(()),
+        Seen::Yes(false) => Seen::Never("it works by rights of its own".to_owned()),
+        Seen::NotYet(why) => Seen::NotYet(why),
+        Seen::Never(why) => Seen::Never(why),
+    })
+    .expecting("its process ended with an exit code that is not 0, and no Node initialised")
 }
 
 async fn waits_not_for_ever(cx: &CheckCx) -> Verdict {
