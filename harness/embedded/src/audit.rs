@@ -12,7 +12,7 @@ pub struct AuditQuery {
     pub user: String,
     /// Those since this time, milliseconds since 1970.
     pub since_ms: i64,
-    /// Only those that were refused with 403.
+    /// Only those that authorization refused.
     pub refused: bool,
     /// Of those that ask for the same right only the first.
     pub distinct: bool,
@@ -39,12 +39,11 @@ pub struct AuditEntry {
     pub path: String,
     /// The HTTP status of the answer.
     pub code: u16,
+    /// Whether authorization let it pass; what comes after may refuse it all the same.
+    pub authorized: bool,
     /// What the client calls itself.
     pub user_agent: String,
 }
-
-/// The status of a refusal by authorization.
-const FORBIDDEN: u16 = 403;
 
 impl AuditQuery {
     /// Those of the entries that it asks for, in their order.
@@ -53,12 +52,12 @@ impl AuditQuery {
         let asked = entries.iter().filter(|entry| {
             entry.user.starts_with(&self.user)
                 && entry.at.as_millisecond() >= self.since_ms
-                && (!self.refused || entry.code == FORBIDDEN)
+                && (!self.refused || !entry.authorized)
         });
         let told = asked.map(|entry| told(entry)).filter(|entry| {
             let resource = if entry.resource.is_empty() { &entry.path } else { &entry.resource };
             let right = (&entry.user, &entry.verb, &entry.group, resource, &entry.namespace);
-            !self.distinct || seen.insert((format!("{right:?}"), entry.code == FORBIDDEN))
+            !self.distinct || seen.insert((format!("{right:?}"), entry.authorized))
         });
         told.collect()
     }
@@ -75,6 +74,7 @@ fn told(entry: &Entry) -> AuditEntry {
         name: entry.request.name.clone(),
         path: entry.request.path.clone(),
         code: entry.code,
+        authorized: entry.authorized,
         user_agent: entry.user_agent.clone(),
     }
 }

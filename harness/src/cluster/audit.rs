@@ -7,7 +7,7 @@ pub struct AuditQuery {
     pub user: String,
     /// Those since this time, milliseconds since 1970.
     pub since_ms: i64,
-    /// Only those that were refused with 403.
+    /// Only those that authorization refused.
     pub refused: bool,
     /// Of those that ask for the same right only the first.
     pub distinct: bool,
@@ -34,6 +34,8 @@ pub struct Asked {
     pub path: String,
     /// The HTTP status of the answer.
     pub code: u16,
+    /// Whether authorization let it pass; what comes after may refuse it all the same.
+    pub authorized: bool,
     /// What the client calls itself.
     pub user_agent: String,
 }

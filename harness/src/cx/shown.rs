@@ -22,7 +22,7 @@ impl CheckCx {
     }
 
     /// What an account asked of the API servers of all lanes since they began; of one and the same right the first time only.
-    /// `refused`: what was answered with 403.
+    /// `refused`: what authorization refused.
     ///
     /// # Errors
     /// [`Stop::NotObservable`] where no cluster keeps a log of it.

@@ -5,7 +5,7 @@ use super::least::least_rights;
 use super::refused::{TRIAL, Worker};
 use crate::joining::registered;
 use crate::loadbalancer::left_alone;
-use harness::check::{Capability, Stop, Verdict};
+use harness::check::{Capability, Facility, Stop, Verdict};
 use harness::cx::matchers::{initialised, one_active, untouched};
 use harness::cx::{Check, CheckCx, Subject, Tried, goes_on, is_up, load_balancer, machine};
 use harness::probe::{Matcher, Reach, Seen, matcher};
@@ -68,7 +68,8 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(waits_not_for_ever(cx)),
     )
     .needs(INSTANCES)
-    .with(TRIAL)
+    // It changes roles that the whole cluster has: only of one whose machines are ours.
+    .with(&[TRIAL[0], Facility::KubeletControl])
     .of_the_framework()
     .cold()
     .takes(11),

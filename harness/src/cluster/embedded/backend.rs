@@ -193,8 +193,10 @@ impl Machines for EmbeddedMachines {
 }
 
 fn asked(entry: AuditEntry) -> Asked {
-    let AuditEntry { at_ms, user, verb, group, resource, namespace, name, path, code, user_agent } = entry;
-    Asked { at_ms, user, verb, group, resource, namespace, name, path, code, user_agent }
+    let AuditEntry {
+        at_ms, user, verb, group, resource, namespace, name, path, code, authorized, user_agent
+    } = entry;
+    Asked { at_ms, user, verb, group, resource, namespace, name, path, code, authorized, user_agent }
 }
 
 async fn operate(remote: &Remote, operation: Operation<'_>) -> Result<(), ClusterError> {
