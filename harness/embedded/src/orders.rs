@@ -169,7 +169,9 @@ mod tests {
             Order::Watches { operation: WatchOperation::Expire },
             Order::PodCidrs { withheld: true },
             Order::Reach { without: OutOfReach::Pods(vec!["ccm-a".to_owned()]) },
-            Order::Audit { query: AuditQuery { user: "system:serviceaccount:".to_owned(), ..AuditQuery::default() } },
+            Order::Audit {
+                query: AuditQuery { user: "system:serviceaccount:".to_owned(), ..AuditQuery::default() },
+            },
             Order::Container { id: "embedded://x-y-1".to_owned(), signal: ContainerSignal::Terminate },
         ];
         for order in orders {

@@ -112,7 +112,10 @@ impl Remote {
     /// The cluster is gone.
     pub async fn audit(&self, query: AuditQuery) -> Result<Vec<AuditEntry>, RemoteError> {
         let told = self.answer_to(&Order::Audit { query }).await?;
-        let gone = |error: serde_json::Error| RemoteError::Gone { socket: self.socket.clone(), source: error.into() };
+        let gone = |error: serde_json::Error| RemoteError::Gone {
+            socket: self.socket.clone(),
+            source: error.into(),
+        };
         serde_json::from_value(told).map_err(gone)
     }
 
@@ -125,7 +128,8 @@ impl Remote {
         let said = tokio::time::timeout(LIMIT, self.ask(order)).await;
         let silent = |_| RemoteError::Silent { socket: self.socket.clone(), limit: LIMIT };
         let line = said.map_err(silent)?.map_err(gone)?;
-        let answer: Result<Value, String> = serde_json::from_str(&line).map_err(|error| gone(error.into()))?;
+        let answer: Result<Value, String> =
+            serde_json::from_str(&line).map_err(|error| gone(error.into()))?;
         answer.map_err(|why| RemoteError::Refused { why })
     }
 

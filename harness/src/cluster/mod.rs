@@ -23,7 +23,9 @@ pub use backend::{Backend, BackendEntry, Facts, Fidelity, Lifetime, Machines, Ru
 pub use error::ClusterError;
 pub use kind::at_hand as kind_at_hand;
 pub use leftovers::{LeftBehind, Leftover, LeftoverKind, RemovalError, list_leftovers, remove_leftovers};
-pub use operation::{ApiReach, ContainerOp, KubeletOp, LinkOp, Operation, PodNetwork, PowerOp, Target, WatchOp};
+pub use operation::{
+    ApiReach, ContainerOp, KubeletOp, LinkOp, Operation, PodNetwork, PowerOp, Target, WatchOp,
+};
 pub use record::{
     API_SERVER_PORT, About, CloudSite, ClusterRecord, Machine, Ownership, PodNetworkPlan, Role,
 };

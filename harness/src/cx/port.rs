@@ -126,7 +126,12 @@ impl<'a> Replica<'a> {
 
 impl CheckCx {
     /// The secure port of a Pod of the CCM that is called `name`.
-    pub(super) fn port_of(&self, name: &str, pod: Option<Arc<Pod>>, port: u16) -> Result<SecurePort<'_>, Stop> {
+    pub(super) fn port_of(
+        &self,
+        name: &str,
+        pod: Option<Arc<Pod>>,
+        port: u16,
+    ) -> Result<SecurePort<'_>, Stop> {
         let session = self.session();
         let pod = pod.ok_or_else(|| Stop::Error(format!("{name} has no Pod on a node")))?;
         let spec = pod.spec.clone().unwrap_or_default();

@@ -174,13 +174,15 @@ impl CheckCx {
         for grant in grants {
             places.entry(grant.within.as_deref()).or_default().push(&grant.rule);
         }
-        let subjects = json!([{"kind": "ServiceAccount", "name": account.name, "namespace": account.namespace}]);
+        let subjects =
+            json!([{"kind": "ServiceAccount", "name": account.name, "namespace": account.namespace}]);
         for (within, rules) in places {
             let role = |kind: &str| json!({"apiGroup": GROUP, "kind": kind, "name": account.name});
             match within {
                 None => {
                     let all = self.client.clone();
-                    put(&Api::<ClusterRole>::all(all.clone()), &account.name, json!({"rules": rules})).await?;
+                    put(&Api::<ClusterRole>::all(all.clone()), &account.name, json!({"rules": rules}))
+                        .await?;
                     let binding = json!({"roleRef": role("ClusterRole"), "subjects": subjects});
                     put(&Api::<ClusterRoleBinding>::all(all), &account.name, binding).await?;
                 }
@@ -205,9 +207,15 @@ impl CheckCx {
     ///
     /// # Errors
     /// [`Stop::Error`] when it does not come to that.
-    pub(super) async fn has_right(&self, account: &Account, right: &Right, allowed: bool) -> Result<(), Stop> {
+    pub(super) async fn has_right(
+        &self,
+        account: &Account,
+        right: &Right,
+        allowed: bool,
+    ) -> Result<(), Stop> {
         let api: Api<SubjectAccessReview> = Api::all(self.client.clone());
-        let review = SubjectAccessReview { spec: review_of(account, right), ..SubjectAccessReview::default() };
+        let review =
+            SubjectAccessReview { spec: review_of(account, right), ..SubjectAccessReview::default() };
         let as_wanted = async |seen: &mut String| {
             let answer = api.create(&PostParams::default(), &review).await;
             let answer = answer.map_err(|error| ReadError::passing(chain(&error)))?;
@@ -216,7 +224,8 @@ impl CheckCx {
             Ok((may == allowed).then_some(()))
         };
         let Right { verb, resource, .. } = right;
-        let what = format!("{} {} {verb} {resource}", account.user(), if allowed { "may" } else { "may not" });
+        let what =
+            format!("{} {} {verb} {resource}", account.user(), if allowed { "may" } else { "may not" });
         poll(&what, NOTICED, Duration::from_millis(50), as_wanted).await?;
         Ok(())
     }
@@ -233,7 +242,9 @@ impl CheckCx {
             let (before, mut now) = (json!(rules), rules);
             for rule in &mut now {
                 // Who may do everything is not meant.
-                rule.non_resource_urls.iter_mut().for_each(|urls| urls.retain(|url| !url.starts_with("/healthz")));
+                rule.non_resource_urls
+                    .iter_mut()
+                    .for_each(|urls| urls.retain(|url| !url.starts_with("/healthz")));
             }
             now.retain(|rule| rule.non_resource_urls.as_ref().is_none_or(|urls| !urls.is_empty()));
             if json!(now) != before {
@@ -349,7 +360,10 @@ mod tests {
             within: None,
         };
         let status = review_of(&account, &right("nodes/status")).resource_attributes.expect("a resource");
-        assert_eq!((status.resource.as_deref(), status.subresource.as_deref()), (Some("nodes"), Some("status")));
+        assert_eq!(
+            (status.resource.as_deref(), status.subresource.as_deref()),
+            (Some("nodes"), Some("status"))
+        );
         let path = review_of(&account, &right("/healthz"));
         assert!(path.resource_attributes.is_none() && path.non_resource_attributes.is_some());
     }

@@ -93,7 +93,9 @@ async fn disclosed_in(lane: &Session, told: &mut Vec<String>) -> Result<(), Stop
                     Ok(log) => search(format!("the log of {}", pod.name_any()), &log.text),
                     // Most have no run before.
                     Err(_) if previous => {}
-                    Err(error) => return Err(Stop::Error(format!("the log of {}: {}", pod.name_any(), chain(&error)))),
+                    Err(error) => {
+                        return Err(Stop::Error(format!("the log of {}: {}", pod.name_any(), chain(&error))));
+                    }
                 }
             }
         }
@@ -106,7 +108,10 @@ async fn disclosed_in(lane: &Session, told: &mut Vec<String>) -> Result<(), Stop
         search(format!("annotations of Node {}", node.name_any()), &format!("{:?}", node.annotations()));
     }
     for service in Api::<Service>::all(client.clone()).list(&all).await? {
-        search(format!("annotations of Service {}", service.name_any()), &format!("{:?}", service.annotations()));
+        search(
+            format!("annotations of Service {}", service.name_any()),
+            &format!("{:?}", service.annotations()),
+        );
     }
     Ok(())
 }

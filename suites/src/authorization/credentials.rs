@@ -38,7 +38,8 @@ pub(super) const CHECKS: &[Check] = &[
 async fn gives_nothing_up(cx: &CheckCx) -> Verdict {
     let trial = cx.ccm_alone(&[]).await?;
     let (_, first) = registered(cx, machine("first")).await?;
-    let begun = first.becomes(initialised()).within(cx.limits().start()).when("before anything is refused").await;
+    let begun =
+        first.becomes(initialised()).within(cx.limits().start()).when("before anything is refused").await;
     trial.explained(begun).await?;
     let web = cx.service(load_balancer("web").port(80)).await?;
     web.balancer().becomes(one_active()).within(cx.limits().load_balancer()).await?;

@@ -11,12 +11,9 @@ use std::collections::BTreeSet;
 const MANIFEST: &str = "the CCM's manifests; k8s.io/cloud-provider controllers";
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "AUTH-20",
-        "nothing is granted with a wildcard, cluster-admin included",
-        MANIFEST,
-        |cx| Box::pin(grants_no_wildcard(cx)),
-    )
+    Check::must("AUTH-20", "nothing is granted with a wildcard, cluster-admin included", MANIFEST, |cx| {
+        Box::pin(grants_no_wildcard(cx))
+    })
     .should()
     .of_the_cloud(&[])
     .with(&[Facility::CcmControl]),
@@ -84,7 +81,11 @@ async fn grants_no_more(cx: &CheckCx) -> Verdict {
         true => Ok(()),
         false => {
             let promise = format!("{} is granted no more than a CCM needs", account.user());
-            Err(Stop::unmet(promise, "the rights of AUTH-01 to -14 and the extras of AUTH-21", more.join("; ")))
+            Err(Stop::unmet(
+                promise,
+                "the rights of AUTH-01 to -14 and the extras of AUTH-21",
+                more.join("; "),
+            ))
         }
     }
 }
@@ -92,13 +93,16 @@ async fn grants_no_more(cx: &CheckCx) -> Verdict {
 async fn works_with_the_least(cx: &CheckCx) -> Verdict {
     let alone = cx.ccm_as(least_rights(cx), &[]).await?;
     let (_, node) = registered(cx, machine("least")).await?;
-    let worked = node.becomes(initialised()).within(cx.limits().start()).when("by a CCM with the least rights");
+    let worked =
+        node.becomes(initialised()).within(cx.limits().start()).when("by a CCM with the least rights");
     alone.explained(worked.await).await?;
     if cx.declares(Capability::LoadBalancer) {
         let web = cx.service(load_balancer("least").port(80)).await?;
         alone.explained(web.gets_published().await).await?;
         web.delete().await?;
-        alone.explained(web.becomes(harness::probe::gone()).within(cx.limits().load_balancer()).await).await?;
+        alone
+            .explained(web.becomes(harness::probe::gone()).within(cx.limits().load_balancer()).await)
+            .await?;
     }
     Ok(())
 }

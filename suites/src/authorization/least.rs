@@ -122,8 +122,11 @@ fn nothing(within: Option<String>) -> Grant {
 /// The rights of the table but for the rows `without`, and what was granted for other things than the table speaks of. What a
 /// wildcard was meant for nobody knows: it is left out.
 pub(super) fn least(granted: &[Grant], without: &[&str], lease_namespace: &str) -> Vec<Grant> {
-    let of_table = TABLE.iter().filter(|row| !without.contains(&row.id)).map(|row| row.grant(lease_namespace));
-    let others = granted.iter().filter_map(|grant| Some(Grant { rule: other(&grant.rule, without)?, ..grant.clone() }));
+    let of_table =
+        TABLE.iter().filter(|row| !without.contains(&row.id)).map(|row| row.grant(lease_namespace));
+    let others = granted
+        .iter()
+        .filter_map(|grant| Some(Grant { rule: other(&grant.rule, without)?, ..grant.clone() }));
     of_table.chain(others).collect()
 }
 
@@ -195,8 +198,10 @@ fn is_needed(grant: &Grant, group: &str, resource: &str, verb: &str) -> bool {
     // Kinds of the provider's own.
     let is_own = group.contains('.') && !group.ends_with(".k8s.io") && group != "k8s.io";
     let is_named = grant.rule.resource_names.as_ref().is_some_and(|names| !names.is_empty());
-    let by_name = is_named && matches!(resource, "secrets" | "configmaps") && matches!(verb, "get" | "list" | "watch");
-    let in_namespace = grant.within.is_some() && resource == "configmaps" && matches!(verb, "get" | "list" | "watch");
+    let by_name =
+        is_named && matches!(resource, "secrets" | "configmaps") && matches!(verb, "get" | "list" | "watch");
+    let in_namespace =
+        grant.within.is_some() && resource == "configmaps" && matches!(verb, "get" | "list" | "watch");
     let rows = TABLE.iter().chain(&OF_A_FLAG).chain(&EXTRAS).filter(|row| row.id != "AUTH-11");
     is_own || by_name || in_namespace || rows.into_iter().any(|row| row.covers(group, resource, verb))
 }
@@ -238,7 +243,9 @@ pub(super) fn unused(granted: &[Grant], used: &[(String, String, String)], accou
         };
         let idle = rule.verbs.iter().filter(|verb| {
             let mut fitting = used.iter().filter(|(used, group, resource)| {
-                (*verb == "*" || *verb == used) && has(&rule.api_groups, group) && has(&rule.resources, resource)
+                (*verb == "*" || *verb == used)
+                    && has(&rule.api_groups, group)
+                    && has(&rule.resources, resource)
             });
             fitting.next().is_none()
         });
@@ -270,7 +277,10 @@ mod tests {
         let all = least(&[], &[], "kube-system");
         let less = least(&[], &["AUTH-03"], "kube-system");
         assert_eq!(all.len(), TABLE.len());
-        assert!(less.iter().all(|grant| !grant.rule.verbs.contains(&"update".to_owned()) || grant.by != "AUTH-03"));
+        assert!(
+            less.iter()
+                .all(|grant| !grant.rule.verbs.contains(&"update".to_owned()) || grant.by != "AUTH-03")
+        );
         assert_eq!(less.len() + 1, all.len());
     }
 
@@ -283,7 +293,8 @@ mod tests {
             rule(&[""], &["services"], &["get", "patch"]),
         ];
         let kept: Vec<_> = least(&granted, &[], "ns").into_iter().skip(TABLE.len()).collect();
-        let resources: Vec<_> = kept.iter().map(|grant| grant.rule.resources.clone().unwrap_or_default()).collect();
+        let resources: Vec<_> =
+            kept.iter().map(|grant| grant.rule.resources.clone().unwrap_or_default()).collect();
         assert_eq!(resources, [["secrets"], ["pools"], ["services"]]);
         assert_eq!(kept[2].rule.verbs, ["patch"]);
     }
@@ -294,7 +305,9 @@ mod tests {
             rule(&[""], &["nodes"], &["get", "list", "watch", "update", "patch", "delete"]),
             rule(&[""], &["services"], &["list", "patch", "watch", "get"]),
             rule(&["acme.example"], &["pools"], &["delete"]),
-            grant(json!({"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["a"], "verbs": ["get"]})),
+            grant(
+                json!({"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["a"], "verbs": ["get"]}),
+            ),
         ];
         assert!(beyond(&fine).is_empty(), "{:?}", beyond(&fine));
         let more = [rule(&[""], &["secrets", "nodes"], &["get", "create"]), rule(&[""], &["*"], &["get"])];

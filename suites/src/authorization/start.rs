@@ -154,11 +154,13 @@ async fn ends_without_accounts(cx: &CheckCx) -> Verdict {
 /// It does not work by rights that it was told to leave alone.
 fn ends_before_it_works() -> Matcher<(Tried, Option<Arc<core::Node>>)> {
     let outcome = ends_or_works();
-    matcher("ends with an error", move |seen: &(Tried, Option<Arc<core::Node>>)| match outcome.matches(seen) {
-        Seen::Yes(true) => Seen::Yes(()),
-        Seen::Yes(false) => Seen::Never("it works by rights of its own".to_owned()),
-        Seen::NotYet(why) => Seen::NotYet(why),
-        Seen::Never(why) => Seen::Never(why),
+    matcher("ends with an error", move |seen: &(Tried, Option<Arc<core::Node>>)| {
+        match outcome.matches(seen) {
+            Seen::Yes(true) => Seen::Yes(()),
+            Seen::Yes(false) => Seen::Never("it works by rights of its own".to_owned()),
+            Seen::NotYet(why) => Seen::NotYet(why),
+            Seen::Never(why) => Seen::Never(why),
+        }
     })
     .expecting("its process ended with an exit code that is not 0, and no Node initialised")
 }

@@ -8,7 +8,8 @@ use harness::check::{Facility, Stop, Verdict};
 use harness::cloud::{Entry, Op};
 use harness::cx::matchers::{at_least_one, initialised, no_other_than, one_active, publishes};
 use harness::cx::{
-    Check, CheckCx, Replica, Service, Subject, held, load_balancer, machine, some_calls, taken_over, transitions_of,
+    Check, CheckCx, Replica, Service, Subject, held, load_balancer, machine, some_calls, taken_over,
+    transitions_of,
 };
 use harness::probe::pause;
 use std::time::Duration;
@@ -91,11 +92,18 @@ async fn stands_once(cx: &CheckCx, web: &Service<'_>) -> Verdict {
     let limit = cx.limits().service_after(1) + cx.limits().load_balancer_work();
     let lb = web.balancer().becomes(one_active()).within(limit).await?;
     web.becomes(publishes(&lb)).within(limit).await?;
-    web.balancer().keeps(no_other_than(&lb, "stays the only one", |_| true)).within(cx.limits().settle()).await
+    web.balancer()
+        .keeps(no_other_than(&lb, "stays the only one", |_| true))
+        .within(cx.limits().settle())
+        .await
 }
 
 /// Freezes the leader, and yields when another one has taken over.
-async fn freeze<'a>(cx: &'a CheckCx, leader: &Replica<'a>, before: i32) -> Result<harness::cx::Frozen<'a>, Stop> {
+async fn freeze<'a>(
+    cx: &'a CheckCx,
+    leader: &Replica<'a>,
+    before: i32,
+) -> Result<harness::cx::Frozen<'a>, Stop> {
     leader.will_end();
     let frozen = leader.freezes().await?;
     cx.lease().becomes(taken_over(before)).within(cx.limits().failover()).await?;

@@ -100,7 +100,11 @@ async fn leads_by_another_name(cx: &CheckCx) -> Verdict {
     let flag = format!("--leader-elect-resource-name={name}");
     let alone = cx.ccm_as(least_rights(cx), &[&flag]).await?;
     let (_, node) = registered(cx, machine("led")).await?;
-    let led = node.becomes(initialised()).within(cx.limits().start()).when("by a CCM with a Lease of its own").await;
+    let led = node
+        .becomes(initialised())
+        .within(cx.limits().start())
+        .when("by a CCM with a Lease of its own")
+        .await;
     alone.explained(led).await?;
     own.becomes(held()).await?;
     usual.let_go().await
@@ -137,7 +141,11 @@ async fn migrates(cx: &CheckCx) -> Verdict {
     let lost_node = cx.node(plan.taints(Vec::new())).await?;
     lost.delete().await?;
     let kept = (&alone, &lost_node).keeps(both(goes_on(), present())).within(cx.limits().life()).await;
-    let waits = if kept.is_ok() { "the lifecycle controller waits for the migration Lease" } else { "it does not wait" };
+    let waits = if kept.is_ok() {
+        "the lifecycle controller waits for the migration Lease"
+    } else {
+        "it does not wait"
+    };
     cx.record("migration", waits);
     migration.let_go().await
 }

@@ -7,7 +7,8 @@ use harness::cx::matchers::initialised;
 use harness::cx::{Check, CheckCx, Subject, ends, held, is_back, machine, stays_up};
 use harness::probe::pause;
 
-const SOURCE: &str = "k8s.io/client-go tools/leaderelection; k8s.io/cloud-provider app/controllermanager.go OnStoppedLeading";
+const SOURCE: &str =
+    "k8s.io/client-go tools/leaderelection; k8s.io/cloud-provider app/controllermanager.go OnStoppedLeading";
 const OUTAGE: &[Facility] = &[Facility::CcmControl, Facility::ApiControl];
 
 pub(super) const CHECKS: &[Check] = &[
@@ -41,10 +42,17 @@ async fn outlives_a_short_one(cx: &CheckCx) -> Verdict {
     pause((deadline - retry) / 2).await;
     outage.mend().await?;
     for replica in cx.replicas() {
-        replica.keeps(stays_up()).within(cx.limits().settle()).when("after a short outage of the API server").await?;
+        replica
+            .keeps(stays_up())
+            .within(cx.limits().settle())
+            .when("after a short outage of the API server")
+            .await?;
     }
     let (_, node) = registered(cx, machine("after")).await?;
-    node.becomes(initialised()).within(cx.limits().watch()).when("after a short outage of the API server").await?;
+    node.becomes(initialised())
+        .within(cx.limits().watch())
+        .when("after a short outage of the API server")
+        .await?;
     leader.is(stays_up()).await
 }
 

@@ -79,7 +79,9 @@ async fn keeps_within_its_rate(cx: &CheckCx) -> Verdict {
     if wrong.is_empty() {
         return Ok(());
     }
-    let expected = format!("of each client {QPS} requests a second after {BURST} at once, and lists only to begin a watch");
+    let expected = format!(
+        "of each client {QPS} requests a second after {BURST} at once, and lists only to begin a watch"
+    );
     Err(alone.breaks("the API server is asked within its rate", &expected, &wrong.join("; ")))
 }
 
@@ -99,7 +101,8 @@ mod tests {
 
     #[test]
     fn a_kind_that_is_listed_again_and_again_is_polled() {
-        let list = |resource: &str| Asked { verb: "list".into(), resource: resource.into(), ..Asked::default() };
+        let list =
+            |resource: &str| Asked { verb: "list".into(), resource: resource.into(), ..Asked::default() };
         let asked: Vec<Asked> = std::iter::repeat_n(list("nodes"), 5).chain([list("services")]).collect();
         assert_eq!(polled(&asked), ["\"\" listed nodes 5 times"]);
     }

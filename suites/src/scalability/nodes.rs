@@ -69,7 +69,10 @@ pub(super) async fn join<'a>(cx: &'a CheckCx, group: &str, count: usize) -> Resu
     let registered = machines.iter().map(|machine| cx.node(machine.node().ready(Ready::True)));
     let nodes = futures::future::try_join_all(registered).await?;
     for node in &nodes {
-        node.becomes(initialised()).within(3 * cx.limits().watch()).when(format!("as one of {count}")).await?;
+        node.becomes(initialised())
+            .within(3 * cx.limits().watch())
+            .when(format!("as one of {count}"))
+            .await?;
     }
     Ok(nodes)
 }
@@ -127,12 +130,16 @@ async fn refreshes_at_a_fair_price(cx: &CheckCx) -> Verdict {
     let passes = usize::try_from(PASSES + 1).unwrap_or(usize::MAX);
     let pages = cx.cloud().pages_of(nodes).await?;
     let lists = calls.iter().filter(|call| call.op == Op::InstanceList && call.resource.is_none()).count();
-    cx.record("calls", format!("{} in {PASSES} refreshes of {nodes} Nodes, {lists} lists of all among them", calls.len()));
+    cx.record(
+        "calls",
+        format!("{} in {PASSES} refreshes of {nodes} Nodes, {lists} lists of all among them", calls.len()),
+    );
     let fair = calls.len() <= passes * (nodes + BESIDE) && lists <= passes * (pages + BESIDE);
     if fair {
         return Ok(());
     }
-    let expected = format!("in {PASSES} passes over {nodes} Nodes at most a call for each, and no list of all for each");
+    let expected =
+        format!("in {PASSES} passes over {nodes} Nodes at most a call for each, and no list of all for each");
     let seen = format!("{} calls, {lists} of them lists of all", calls.len());
     Err(cx.cloud().breaks("a refresh costs at most a call for each Node", &expected, &seen))
 }
@@ -166,7 +173,8 @@ async fn shares_its_work(cx: &CheckCx) -> Verdict {
     let since = Instant::now();
     let nodes = join(cx, "shared", FEW).await?;
     cx.record("ms", since.elapsed().as_millis());
-    let calls = cx.cloud().calls().that(move |call| nodes.iter().any(|node| node.concerns(call))).list().await?;
+    let calls =
+        cx.cloud().calls().that(move |call| nodes.iter().any(|node| node.concerns(call))).list().await?;
     cx.record("replicas", callers(&calls).len());
     Ok(())
 }

@@ -47,7 +47,10 @@ async fn asks_less(cx: &CheckCx) -> Verdict {
     if last <= MOST * NODES {
         return Ok(());
     }
-    let expected = format!("at most {MOST} calls about each of {NODES} Nodes in {THIRD:?}, after {:?} of refusals", 2 * THIRD);
+    let expected = format!(
+        "at most {MOST} calls about each of {NODES} Nodes in {THIRD:?}, after {:?} of refusals",
+        2 * THIRD
+    );
     let seen = format!("{last} calls, {} before", all.len() - last);
     Err(cx.cloud().breaks("a cloud that answers 429 is asked less and less", &expected, &seen))
 }

@@ -39,7 +39,8 @@ async fn looks_once(cx: &CheckCx) -> Verdict {
     }
     let mut services = Vec::new();
     for number in 0..SERVICES {
-        services.push(cx.service(load_balancer(&format!("web-{number}")).port(80)).await?.provisioned().await?);
+        services
+            .push(cx.service(load_balancer(&format!("web-{number}")).port(80)).await?.provisioned().await?);
     }
     let price = price_of_a_look(cx, &services[0]).await?;
     let Crash { transitions, mark, .. } = cx.leader_crash().await?;
@@ -51,10 +52,18 @@ async fn looks_once(cx: &CheckCx) -> Verdict {
         web.rests().await?;
         most = most.max(calls.list().await?.len());
     }
-    cx.record("calls", format!("{price} for one look, at most {most} about a Service at the start with {NODES} Nodes"));
+    cx.record(
+        "calls",
+        format!("{price} for one look, at most {most} about a Service at the start with {NODES} Nodes"),
+    );
     if most <= TIMES * price {
         return Ok(());
     }
-    let expected = format!("at most {} calls about a load balancer, {TIMES} times what a look costs", TIMES * price);
-    Err(cx.cloud().breaks("a start costs a look at each load balancer", &expected, &format!("{most} calls about one")))
+    let expected =
+        format!("at most {} calls about a load balancer, {TIMES} times what a look costs", TIMES * price);
+    Err(cx.cloud().breaks(
+        "a start costs a look at each load balancer",
+        &expected,
+        &format!("{most} calls about one"),
+    ))
 }

@@ -2,8 +2,8 @@
 
 use crate::wait;
 use embedded_cluster::{
-    AuditQuery, Cluster, ClusterSpec, ContainerSignal, MachineOperation, OutOfReach, PodNetwork, Power, Remote,
-    RemoteError, User,
+    AuditQuery, Cluster, ClusterSpec, ContainerSignal, MachineOperation, OutOfReach, PodNetwork, Power,
+    Remote, RemoteError, User,
 };
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;

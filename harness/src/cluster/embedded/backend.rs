@@ -12,7 +12,8 @@ use crate::cluster::spec::{ClusterSpec, ProgramImage};
 use crate::cluster::topology;
 use crate::config::BackendKind;
 use embedded_cluster::{
-    AuditEntry, Cluster, ContainerSignal, MachineOperation, OutOfReach, Program, Remote, RemoteError, Serving, WatchOperation,
+    AuditEntry, Cluster, ContainerSignal, MachineOperation, OutOfReach, Program, Remote, RemoteError,
+    Serving, WatchOperation,
 };
 use futures::FutureExt;
 use futures::future::{BoxFuture, LocalBoxFuture};
@@ -194,7 +195,17 @@ impl Machines for EmbeddedMachines {
 
 fn asked(entry: AuditEntry) -> Asked {
     let AuditEntry {
-        at_ms, user, verb, group, resource, namespace, name, path, code, authorized, user_agent
+        at_ms,
+        user,
+        verb,
+        group,
+        resource,
+        namespace,
+        name,
+        path,
+        code,
+        authorized,
+        user_agent,
     } = entry;
     Asked { at_ms, user, verb, group, resource, namespace, name, path, code, authorized, user_agent }
 }

@@ -63,7 +63,9 @@ mod tests {
         let only_a = Partition::Pods(BTreeSet::from(["ccm-a".to_owned()]));
         let unbound = User::service_account("kube-system", "ccm", "");
         assert!(only_a.holds(&of_a) && !only_a.holds(&unbound) && !only_a.holds(&User::admin()));
-        assert!(Partition::ServiceAccounts.holds(&unbound) && !Partition::ServiceAccounts.holds(&User::admin()));
+        assert!(
+            Partition::ServiceAccounts.holds(&unbound) && !Partition::ServiceAccounts.holds(&User::admin())
+        );
         assert!(!Partition::None.holds(&of_a));
     }
 
