@@ -54,6 +54,8 @@ pub enum Capability {
     IpMode,
     /// Several Services share one load balancer.
     SharedLb,
+    /// It leaves Services that it is told of to somebody else.
+    ImplementedElsewhere,
     /// Its load balancers carry UDP.
     Udp,
     /// Its load balancers carry SCTP.
@@ -82,6 +84,7 @@ impl Capability {
         Capability::AdditionalLabels,
         Capability::IpMode,
         Capability::SharedLb,
+        Capability::ImplementedElsewhere,
         Capability::Udp,
         Capability::Sctp,
         Capability::SecurePort,
@@ -107,6 +110,7 @@ impl fmt::Display for Capability {
             Capability::AdditionalLabels => "additional-labels",
             Capability::IpMode => "ip-mode",
             Capability::SharedLb => "shared-lb",
+            Capability::ImplementedElsewhere => "implemented-elsewhere",
             Capability::Udp => "udp",
             Capability::Sctp => "sctp",
             Capability::SecurePort => "secure-port",

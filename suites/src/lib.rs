@@ -16,6 +16,7 @@ pub mod taint_removal;
 
 mod failures;
 mod joining;
+mod observing;
 
 use harness::cx::Suite;
 

@@ -39,6 +39,7 @@ pub const ALL: &[DialectInfo] = &[
             names: 0,
             deletions: false,
             retry_after: true,
+            provider_ids: false,
         },
         #[cfg(feature = "server")]
         new: || Box::new(digitalocean::DigitalOcean::new()),
@@ -55,6 +56,7 @@ pub const ALL: &[DialectInfo] = &[
             names: 0,
             deletions: false,
             retry_after: false,
+            provider_ids: false,
         },
         #[cfg(feature = "server")]
         new: || Box::new(hcloud::Hcloud::new()),

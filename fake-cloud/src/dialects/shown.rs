@@ -21,6 +21,8 @@ pub struct Shown {
     pub deletions: bool,
     /// Whether who is told to come back later is told when (`Retry-After`).
     pub retry_after: bool,
+    /// Whether it says each instance's providerID, which one may lack then; else it is made of the instance's id.
+    pub provider_ids: bool,
 }
 
 impl Shown {
@@ -33,6 +35,7 @@ impl Shown {
         names: usize::MAX,
         deletions: true,
         retry_after: true,
+        provider_ids: true,
     };
 
     /// The first sort of which there are more than the API shows, in words; `None` when it shows them all.
@@ -88,6 +91,7 @@ mod tests {
             names: 0,
             deletions: false,
             retry_after: true,
+            provider_ids: false,
         };
         let usual =
             addresses(&[(INTERNAL, "192.0.2.10"), (EXTERNAL, "198.51.100.10"), (EXTERNAL, "2001:db8::1")]);

@@ -34,6 +34,8 @@ pub(super) enum Command {
     Run(RunOptions),
     /// Say what `run` would do; starts nothing and needs no Docker.
     Plan(RunOptions),
+    /// Describe a CCM from its manifests: a profile with a comment for each guess, and a list of what they do not say.
+    Init(InitOptions),
     /// List every check: id, level, title, suite, source, what it needs.
     List(ListOptions),
     /// Explain a row of the contract, or a check: what is required and why, and how to see it by hand.
@@ -259,6 +261,35 @@ pub(super) struct ListOptions {
 pub(super) enum ListOutput {
     Text,
     Json,
+}
+
+#[derive(Clone, Debug, Default, Args)]
+#[command(group(clap::ArgGroup::new("from").required(true).multiple(true).args(["manifests", "helm", "kustomize"])))]
+pub(super) struct InitOptions {
+    /// A manifest file, a folder of them, or '-' for standard input; may be repeated.
+    #[arg(long, value_name = "DIR|FILE|-")]
+    pub(super) manifests: Vec<PathBuf>,
+    /// A Helm chart, rendered by the program helm.
+    #[arg(long, value_name = "CHART")]
+    pub(super) helm: Option<PathBuf>,
+    /// Values for the chart; may be repeated.
+    #[arg(long, value_name = "FILE", requires = "helm")]
+    pub(super) values: Vec<PathBuf>,
+    /// A folder with a kustomization, built by the program kubectl.
+    #[arg(long, value_name = "DIR")]
+    pub(super) kustomize: Option<PathBuf>,
+    /// The CCM's workload among the manifests, where several are like one.
+    #[arg(long, value_name = "NAMESPACE/NAME")]
+    pub(super) workload: Option<String>,
+    /// Its container, where the first is another.
+    #[arg(long, value_name = "NAME", requires = "workload")]
+    pub(super) container: Option<String>,
+    /// The CCM's name in reports; without it that of its provider.
+    #[arg(long)]
+    pub(super) name: Option<String>,
+    /// The folder to write, which is not there yet; without it the CCM's name.
+    #[arg(long, value_name = "DIR")]
+    pub(super) out: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

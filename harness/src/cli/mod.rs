@@ -9,6 +9,7 @@ mod controls;
 mod coverage;
 mod explain;
 mod given;
+mod init;
 mod keeper;
 mod list;
 mod prove;
@@ -70,6 +71,7 @@ pub fn main(suites: &'static [Suite], programs: &[SubProgram]) -> ExitCode {
     match cli.command {
         Command::Run(options) => run::run(suites, &options),
         Command::Plan(options) => run::plan(suites, &options),
+        Command::Init(options) => init::init(&options),
         Command::List(options) => list::list(suites, options.output),
         Command::Explain(options) => explain::explain(suites, &options.id),
         Command::Coverage(options) => coverage::coverage(suites, options.output),

@@ -23,7 +23,7 @@ pub use token::fresh_token;
 // The words in which a cloud is spoken of, whoever drives it.
 pub use fake_cloud::admin::{
     ActiveFault, Address, Auxiliary, BarrierStatus, Credential, Effect, Entry, Fault, Frontend, HealthCheck,
-    Instance, InstanceState, Inventory, LbAddress, LbState, LoadBalancer, Match, Op, Outcome, Route,
-    Settings,
+    Instance, InstanceState, Inventory, LbAddress, LbAddressing, LbState, LoadBalancer, Match, Op, Outcome,
+    Route, Settings,
 };
 pub use fake_cloud::dialects::{InstanceIds, Shown};

@@ -55,6 +55,8 @@ forms! {
     Placeholder = "placeholder", placeholder;
     /// The name of an environment variable.
     Variable = "variable", variable;
+    /// The key of an annotation.
+    AnnotationKey = "annotation-key", annotation_key;
     /// The id of a check.
     CheckId = "check-id", check_id;
     /// A version of Kubernetes or a node image.
@@ -150,6 +152,14 @@ fn variable(text: &str) -> Result<(), String> {
     let sound = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     accept(sound, "not the name of an environment variable")
+}
+
+fn annotation_key(text: &str) -> Result<(), String> {
+    let name = text.rsplit_once('/').map_or(text, |(_, name)| name);
+    let sound = (1..=63).contains(&name.len())
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+    accept(sound, "not the key of an annotation, such as 'acme.example/handled-by'")
 }
 
 fn check_id(text: &str) -> Result<(), String> {

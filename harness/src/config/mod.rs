@@ -32,6 +32,7 @@ pub use cluster::{
     DesiredCluster, ExistingCluster, Kubernetes, OwnCluster, SettledCluster, Topology, WantedCluster,
 };
 pub use duration::{BadDuration, HumanDuration};
+pub(crate) use fake_cloud::dialects::NAMES as DIALECTS;
 pub use flags::{FAST_FLAGS, LeaseTiming};
 pub use forms::OWN_PLACEHOLDERS;
 pub use limits::Limits;

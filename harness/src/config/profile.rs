@@ -65,6 +65,8 @@ pub struct Profile {
     pub address_order: Vec<AddressType>,
     /// What of its load balancers says which Service they are for.
     pub load_balancer_owner: Ownership,
+    /// Annotations by which it knows a Service whose load balancer somebody else makes.
+    pub implemented_elsewhere: BTreeMap<String, String>,
     /// How many replicas run.
     pub replicas: u32,
     /// Values for further `${NAME}` in its manifests; names the harness fills in itself are never among them.
@@ -193,6 +195,8 @@ impl Profile {
     pub fn declares(&self) -> BTreeSet<Capability> {
         let mut all = self.capabilities.met();
         all.extend((self.secure_port != 0).then_some(Capability::SecurePort));
+        let elsewhere = self.capabilities.load_balancer && !self.implemented_elsewhere.is_empty();
+        all.extend(elsewhere.then_some(Capability::ImplementedElsewhere));
         let all_flags = FRAMEWORK_FLAGS.iter().all(|flag| self.accepts(flag));
         all.extend(all_flags.then_some(Capability::FrameworkFlags));
         all

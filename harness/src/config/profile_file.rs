@@ -6,8 +6,8 @@ use super::capabilities::Capabilities;
 use super::duration::{HumanDuration, in_words};
 use super::flags::LeaseTiming;
 use super::forms::{
-    Argument, CheckId, FlagName, FrameworkVersion, ImageReference, Name, Placeholder, ProviderIdText, Span,
-    Variable, Zone,
+    AnnotationKey, Argument, CheckId, FlagName, FrameworkVersion, ImageReference, Name, Placeholder,
+    ProviderIdText, Span, Variable, Zone,
 };
 use super::limits::Limits;
 use super::schema::{Keyed, ordered};
@@ -86,6 +86,11 @@ pub(crate) struct ProfileFile {
     pub(crate) address_order: Vec<AddressType>,
     /// What of its load balancers says which Service they are for.
     pub(crate) load_balancer_owner: Ownership,
+    /// Annotations by which it knows a Service whose load balancer somebody else makes ("implemented elsewhere"), where
+    /// there are such. Without `loadBalancer` they say nothing.
+    #[schemars(with = "Keyed<AnnotationKey, String>")]
+    #[schemars(example = BTreeMap::from([("acme.example/handled-by", "ingress")]))]
+    pub(crate) implemented_elsewhere: BTreeMap<String, String>,
     /// Replicas that run.
     #[schemars(range(min = 1, max = 9), example = 3)]
     #[schemars(extend("x-default" = "`2` with leader election, else `1`"))]
@@ -131,6 +136,7 @@ impl Default for ProfileFile {
             instance_cache: Limits::INSTANCE_CACHE,
             address_order: Vec::new(),
             load_balancer_owner: Ownership::Uid,
+            implemented_elsewhere: BTreeMap::new(),
             replicas: None,
             placeholders: BTreeMap::new(),
             environment: BTreeMap::new(),

@@ -65,6 +65,7 @@ pub const PROMISES: &[(&str, Promise)] = &[
     ("instanceCache", Promise::Nothing),
     ("addressOrder", Promise::Of(Capability::Instances)),
     ("loadBalancerOwner", Promise::Of(Capability::LoadBalancer)),
+    ("implementedElsewhere", Promise::Of(Capability::ImplementedElsewhere)),
     ("replicas", Promise::Of(Capability::LeaderElection)),
     ("placeholders", Promise::Nothing),
     ("environment", Promise::Nothing),

@@ -40,6 +40,11 @@ impl<'a> Cloud<'a> {
         self.cx.cloud.shown().deletions
     }
 
+    /// Whether a machine may lack a providerID, for all that the cloud says of it.
+    pub fn shows_missing_ids(&self) -> bool {
+        self.cx.cloud.shown().provider_ids
+    }
+
     /// Whether who is told to come back later is told when.
     pub fn tells_when_to_come_back(&self) -> bool {
         self.cx.cloud.shown().retry_after

@@ -116,6 +116,16 @@ impl CheckCx {
         self.session.plan().profile.declares().contains(&capability)
     }
 
+    /// On how many Services, and on how many Nodes, the CCM works at the same time.
+    pub fn workers(&self) -> u32 {
+        self.session.plan().profile.workers
+    }
+
+    /// The annotations by which the CCM knows a Service whose load balancer somebody else makes.
+    pub fn implemented_elsewhere(&self) -> &BTreeMap<String, String> {
+        &self.session.plan().profile.implemented_elsewhere
+    }
+
     /// The wait budgets in force.
     pub fn limits(&self) -> &Limits {
         self.session.limits()

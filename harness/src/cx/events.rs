@@ -72,6 +72,18 @@ pub fn tells(kind: &'static str, reason: &'static str) -> Matcher<Vec<Event>> {
     })
 }
 
+/// As [`tells`], and this component has recorded it.
+pub fn tells_by(kind: &'static str, reason: &'static str, by: &'static str) -> Matcher<Vec<Event>> {
+    has_one(
+        format!("are one with reason {reason} by {by}"),
+        format!("an Event {kind} {reason} by {by}"),
+        move |event| {
+            let said = (event.type_.as_deref(), event.reason.as_deref(), source_of(event));
+            said == (Some(kind), Some(reason), by)
+        },
+    )
+}
+
 /// One of them has this type and this reason, and names this in its message.
 pub fn tells_of(kind: &'static str, reason: &'static str, named: String) -> Matcher<Vec<Event>> {
     let expected = format!("an Event {kind} {reason} that names {named}");
@@ -149,5 +161,7 @@ mod tests {
         assert_eq!(source_of(&one), "newer");
         one.source = Some(serde_json::from_value(json!({"component": "older"})).expect("a source"));
         assert_eq!(source_of(&one), "older");
+        assert_eq!(tells_by("Normal", "Synced", "older").matches(&vec![one.clone()]), Seen::Yes(()));
+        assert_eq!(tells_by("Normal", "Synced", "newer").matches(&vec![one]), Seen::when(false));
     }
 }

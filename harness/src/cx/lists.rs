@@ -3,7 +3,8 @@
 use super::made::Undo;
 use super::{CheckCx, Cloud, Subject, Target};
 use crate::check::Stop;
-use crate::cloud::Settings;
+use crate::cloud::{LbAddressing, Settings};
+use std::time::Duration;
 
 impl<'a> Cloud<'a> {
     /// Faults and barriers for calls about anything, such as lists, which name no object. Whoever calls meets them, so a
@@ -27,9 +28,31 @@ impl<'a> Cloud<'a> {
     /// # Errors
     /// When the cloud does not answer.
     pub async fn comes_in_pages_of(&self, items: u32) -> Result<(), Stop> {
+        self.is_set(Settings { page_size: Some(items), ..Settings::default() }).await
+    }
+
+    /// Every call takes so much longer until the check ends. Whoever calls meets that, so a check that wants it has to run
+    /// alone.
+    ///
+    /// # Errors
+    /// When the cloud does not answer.
+    pub async fn answers_after(&self, latency: Duration) -> Result<(), Stop> {
+        let ms = u64::try_from(latency.as_millis()).unwrap_or(u64::MAX);
+        self.is_set(Settings { latency_ms: Some(ms), ..Settings::default() }).await
+    }
+
+    /// New load balancers have an address of each IP family until the check ends, whoever makes them; so a check that wants
+    /// it has to run alone.
+    ///
+    /// # Errors
+    /// When the cloud does not answer.
+    pub async fn gives_both_families(&self) -> Result<(), Stop> {
+        self.is_set(Settings { addresses: Some(LbAddressing::DualStack), ..Settings::default() }).await
+    }
+
+    async fn is_set(&self, settings: Settings) -> Result<(), Stop> {
         let before = self.cx.cloud.settings().await?;
         self.cx.on_end(Undo::Settings(before));
-        let settings = Settings { page_size: Some(items), ..Settings::default() };
         self.cx.cloud.change_settings(&settings).await?;
         Ok(())
     }

@@ -5,7 +5,7 @@ use super::made::Undo;
 use super::{CheckCx, NodePlan, Target};
 use crate::check::{Stop, SubjectName};
 use crate::cloud::{Address, Instance, InstanceState};
-use crate::config::AddressType;
+use crate::config::{AddressType, Instances};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -152,7 +152,7 @@ impl CheckCx {
     /// Puts a machine into the cloud.
     ///
     /// # Errors
-    /// [`Stop::NotObservable`] when the cloud's API cannot show its addresses; else that the cloud refuses.
+    /// [`Stop::NotObservable`] when the cloud's API cannot show its addresses, or that it has no providerID; else that the cloud refuses.
     pub async fn machine(&self, plan: MachinePlan) -> Result<Machine<'_>, Stop> {
         let machine = self.absent_machine(plan);
         machine.appears().await?;
@@ -190,6 +190,12 @@ impl CheckCx {
         !self.session.plan().profile.location.fixed
     }
 
+    /// Whether the CCM may initialise a Node without a providerID: it looks machines up by interface v1, which can say that
+    /// it knows none (contract NODE-INIT-09).
+    pub fn may_do_without_provider_ids(&self) -> bool {
+        self.session.plan().profile.capabilities.instances == Instances::V1
+    }
+
     /// Whether the CCM reports the host name of a machine among its addresses, so that what it reports is never empty.
     pub fn reports_host_names(&self) -> bool {
         self.session.plan().profile.address_order.contains(&AddressType::Hostname)
@@ -202,7 +208,9 @@ impl CheckCx {
 
     async fn put_instance(&self, instance: &Instance) -> Result<(), Stop> {
         let cloud = &self.cloud;
-        if let Some(lack) = cloud.shown().lacks(&instance.addresses) {
+        let nameless = instance.provider_id.is_none() && !cloud.shown().provider_ids;
+        let nameless = nameless.then(|| "a machine without a providerID".to_owned());
+        if let Some(lack) = cloud.shown().lacks(&instance.addresses).or(nameless) {
             let dialect = &self.session.plan().profile.dialect;
             return Err(Stop::NotObservable(format!("the API of {dialect} cannot show it: {lack}")));
         }

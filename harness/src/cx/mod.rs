@@ -43,7 +43,7 @@ pub use cloud::Cloud;
 pub use cold::{Canary, Cold};
 pub use context::CheckCx;
 pub use departure::{Departed, Departure, departs};
-pub use events::{EventsOf, tells, tells_of, warns};
+pub use events::{EventsOf, tells, tells_by, tells_of, warns};
 pub use faults::{Barrier, Fault, FaultPlan, Target, met_by};
 pub use lease::{Lease, StolenLease, held, holder_of, taken_over, transitions_of};
 pub use machines::{Machine, MachinePlan, address, machine};

@@ -65,6 +65,13 @@ pub fn ingress(service: &Service) -> Vec<(Option<String>, Option<String>)> {
     ingress.into_iter().flatten().map(|i| (i.ip.clone(), i.hostname.clone())).collect()
 }
 
+/// The `ipMode` of each entry of `status.loadBalancer.ingress`, and whether that has an IP.
+pub fn ip_modes(service: &Service) -> Vec<(bool, Option<String>)> {
+    let status = service.status.as_ref().and_then(|s| s.load_balancer.as_ref());
+    let ingress = status.and_then(|l| l.ingress.as_ref());
+    ingress.into_iter().flatten().map(|i| (i.ip.is_some(), i.ip_mode.clone())).collect()
+}
+
 /// Whether the object carries the finalizer.
 pub fn has_finalizer(service: &Service, finalizer: &str) -> bool {
     service.finalizers().iter().any(|f| f == finalizer)

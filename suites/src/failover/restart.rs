@@ -1,22 +1,39 @@
-//! Load balancers over a restart of the leader (SVC-CREATE-19).
+//! What a restart of the leader leaves as it is: load balancers, and where Nodes are (SVC-CREATE-19, NODE-LBL-13).
 
 use super::needs::{KILL, LB_ELECTION};
-use harness::check::Verdict;
+use crate::joining::joined;
+use harness::check::{Capability, Verdict};
 use harness::cloud::Op;
-use harness::cx::matchers::{no_other_than, publishes};
-use harness::cx::{Check, CheckCx, Crash, Subject, load_balancer, no_calls, some_calls, taken_over};
+use harness::cx::matchers::{initialised, no_other_than, publishes};
+use harness::cx::{
+    Check, CheckCx, Crash, MachinePlan, Subject, load_balancer, machine, no_calls, some_calls, taken_over,
+};
+use harness::k8s::{B_REGION, B_ZONE, L_REGION, L_ZONE, label};
+use k8s_openapi::api::core::v1::Node;
 use std::time::Duration;
 
-pub(super) const CHECKS: &[Check] = &[Check::must(
-    "SVC-CREATE-19",
-    "a restart leaves load balancers, their addresses and the Services' status as they are",
-    "k8s.io/cloud-provider service/controller.go: every Service is ensured at start",
-    |cx| Box::pin(survives_a_restart(cx)),
-)
-.needs(LB_ELECTION)
-.with(KILL)
-.at_the_crash()
-.takes(10)];
+pub(super) const CHECKS: &[Check] = &[
+    Check::must(
+        "SVC-CREATE-19",
+        "a restart leaves load balancers, their addresses and the Services' status as they are",
+        "k8s.io/cloud-provider service/controller.go: every Service is ensured at start",
+        |cx| Box::pin(survives_a_restart(cx)),
+    )
+    .needs(LB_ELECTION)
+    .with(KILL)
+    .at_the_crash()
+    .takes(10),
+    Check::must(
+        "NODE-LBL-13",
+        "Nodes of one zone have the same zone and region labels, before and after a restart",
+        "k8s.io/cloud-provider cloud.go Zone",
+        |cx| Box::pin(keeps_zones(cx)),
+    )
+    .needs(&[Capability::Instances, Capability::Zones, Capability::LeaderElection])
+    .with(KILL)
+    .at_the_crash()
+    .takes(10),
+];
 
 async fn survives_a_restart(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80)).await?;
@@ -30,4 +47,51 @@ async fn survives_a_restart(cx: &CheckCx) -> Verdict {
     let replaced = web.calls().of(&[Op::LbCreate, Op::LbDelete]).since(mark);
     replaced.is(no_calls()).await?;
     web.is(publishes(&before)).await
+}
+
+/// A machine in one of the zones that the check has to itself; where all are in one place, in that.
+fn in_zone(cx: &CheckCx, suffix: &str, zone: &str) -> MachinePlan {
+    if !cx.reports_the_machines_location() {
+        return machine(suffix);
+    }
+    let [zone, region] = [zone, "region"].map(|what| cx.name(what));
+    machine(suffix).with(|instance| (instance.zone, instance.region) = (zone, region))
+}
+
+/// Where a Node is, by all four labels.
+fn place(node: &Node) -> Vec<String> {
+    let keys = [L_ZONE, B_ZONE, L_REGION, B_REGION];
+    keys.iter().map(|key| format!("{key}={}", label(node, key).unwrap_or_default())).collect()
+}
+
+async fn keeps_zones(cx: &CheckCx) -> Verdict {
+    let mut zones = Vec::new();
+    for zone in ["one", "two"] {
+        let (_, first) = joined(cx, in_zone(cx, &format!("{zone}-a"), zone)).await?;
+        let (_, second) = joined(cx, in_zone(cx, &format!("{zone}-b"), zone)).await?;
+        let there = place(&*first.is(initialised()).await?);
+        has_place(&second, &there, "as another of its zone").await?;
+        zones.push((zone, first, there));
+    }
+    let Crash { transitions, .. } = cx.leader_crash().await?;
+    cx.lease().becomes(taken_over(transitions)).within(cx.limits().failover()).await?;
+    for (zone, first, there) in &zones {
+        let (_, third) = joined(cx, in_zone(cx, &format!("{zone}-c"), zone)).await?;
+        has_place(&third, there, "as another of its zone had before").await?;
+        first.retaint().await?;
+        first.becomes(initialised()).when("again").await?;
+        has_place(first, there, "as before").await?;
+    }
+    Ok(())
+}
+
+/// It is there, by its labels.
+async fn has_place(node: &harness::cx::Node<'_>, there: &[String], when: &str) -> Verdict {
+    let here = place(&*node.is(initialised()).await?);
+    match here == there {
+        true => Ok(()),
+        false => {
+            Err(node.breaks(&format!("it has zone and region {when}"), &there.join(", "), &here.join(", ")))
+        }
+    }
 }

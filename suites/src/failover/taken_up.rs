@@ -1,13 +1,14 @@
-//! What a new leader takes up: Services that changed while nobody led, and work that the old one had begun (contract
-//! SVC-ELIG-06, SVC-DEL-05, SVC-UPD-07, HA-08).
+//! What a new leader takes up: Nodes and Services that came or changed while nobody led, and work that the old one had
+//! begun (contract NODE-INIT-03, SVC-ELIG-06, SVC-DEL-05, SVC-UPD-07, HA-08).
 
-use super::needs::{KILL, LB_ELECTION};
+use super::needs::{ELECTION, KILL, LB_ELECTION};
+use crate::joining::registered;
 use harness::check::{Facility, Stop, Verdict};
 use harness::cloud::Op;
 use harness::cx::matchers::{
-    at_least_one, lacks_finalizer, nothing_left, one_active, one_balancer, publishes,
+    at_least_one, initialised, lacks_finalizer, nothing_left, one_active, one_balancer, publishes,
 };
-use harness::cx::{Check, CheckCx, Service, Subject, load_balancer, taken_over};
+use harness::cx::{Check, CheckCx, Service, Subject, load_balancer, machine, taken_over};
 use harness::probe::gone;
 use serde_json::json;
 use std::time::Duration;
@@ -17,6 +18,16 @@ const IDEMPOTENT: &str =
     "k8s.io/cloud-provider cloud.go: EnsureLoadBalancer and EnsureLoadBalancerDeleted are idempotent";
 
 pub(super) const CHECKS: &[Check] = &[
+    Check::must(
+        "NODE-INIT-03",
+        "Nodes that join while nobody leads are initialised by the next leader",
+        "k8s.io/cloud-provider node_controller.go: the initial list reaches the handlers",
+        |cx| Box::pin(initialises_what_joined_meanwhile(cx)),
+    )
+    .needs(ELECTION)
+    .with(KILL)
+    .at_the_crash()
+    .takes(10),
     Check::must(
         "SVC-ELIG-06",
         "a Service that came while nobody led is provisioned by the next leader",
@@ -92,6 +103,18 @@ async fn somebody_leads(cx: &CheckCx, before: i32) -> Verdict {
 /// How long a new leader has to look at every Service and to do what is due.
 fn limit(cx: &CheckCx) -> Duration {
     cx.limits().service_after(1) + cx.limits().load_balancer_work()
+}
+
+async fn initialises_what_joined_meanwhile(cx: &CheckCx) -> Verdict {
+    let before = nobody_leads(cx).await?;
+    let (_, one) = registered(cx, machine("one")).await?;
+    let (_, other) = registered(cx, machine("other")).await?;
+    somebody_leads(cx, before).await?;
+    for node in [one, other] {
+        let joins = node.becomes(initialised()).within(2 * cx.limits().watch());
+        joins.when("by the new leader").await?;
+    }
+    Ok(())
 }
 
 async fn provisions_what_came_meanwhile(cx: &CheckCx) -> Verdict {

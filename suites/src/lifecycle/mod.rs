@@ -1,29 +1,25 @@
 //! Node lifecycle: Nodes of machines that are gone are deleted, all others are not (contract NODE-LIFE).
 
 mod known;
+mod left_alone;
 mod listed;
+mod noted;
+mod told;
 
 use crate::failures::{FAILURES, for_each_failure, unless_it_lists};
-use harness::check::{Blocker, Capability, Facility, Verdict};
+use harness::check::{Blocker, Facility, Verdict};
 use harness::cloud::Op;
-use harness::cx::{
-    Check, CheckCx, Machine, Node, Ready, Subject, Suite, all_stay, machine, met_by, no_calls,
-};
-use harness::k8s::{T_SHUT, taints};
-use harness::probe::{Matcher, gone, holds, present};
-use k8s_openapi::api::core::v1 as core;
-use known::{INSTANCES, KEPT, LOOKUP, known, register};
-use std::sync::Arc;
+use harness::cx::{Check, CheckCx, Ready, Subject, Suite, all_stay, machine, met_by, no_calls};
+use harness::probe::{gone, present};
+use known::{INSTANCES, LOOKUP, MONITOR, SHUTDOWN, known, marked, register, sees_deletion, unmarked};
 
 /// The suite.
 pub const SUITE: Suite = Suite {
     name: "node-lifecycle",
     proves: "a Node goes when its machine is gone for certain and never otherwise; a shut-down machine is marked",
-    tables: &[CHECKS, &FAILED_LOOKUPS, &listed::CHECKS],
+    tables: &[CHECKS, left_alone::CHECKS, told::CHECKS, noted::CHECKS, &FAILED_LOOKUPS, &listed::CHECKS],
 };
 
-const SHUTDOWN: &[Capability] = &[Capability::Instances, Capability::Shutdown];
-const MONITOR: &str = "k8s.io/cloud-provider node_lifecycle_controller.go MonitorNodes";
 const CHECKS: &[Check] = &[
     Check::must(
         "NODE-LIFE-01",
@@ -91,13 +87,6 @@ const FAILED_LOOKUPS: [Check; FAILURES.len()] = {
     }
     checks
 };
-
-/// Takes a machine away and sees its NotReady Node deleted: proof that the lifecycle loop is at work.
-async fn sees_deletion(cx: &CheckCx, machine: &Machine<'_>, node: &Node<'_>) -> Verdict {
-    machine.delete().await?;
-    let limit = cx.limits().life_of_machine();
-    node.becomes(gone()).within(limit).when("after its machine, NotReady as it is").await
-}
 
 async fn keeps_ready_nodes(cx: &CheckCx) -> Verdict {
     let (ready, node) = known(cx, "ready", Ready::True).await?;
@@ -167,25 +156,6 @@ async fn keeps_stopped_nodes(cx: &CheckCx) -> Verdict {
     node.keeps(present()).within(cx.limits().quiet_life()).when("though its machine is stopped").await
 }
 
-/// Exactly one shutdown taint in the form the contract gives, and the check's own taint beside it.
-fn marked() -> Matcher<Option<Arc<core::Node>>> {
-    let wanted = format!("{T_SHUT}=:NoSchedule");
-    let expected = format!("taint {wanted} once, and {KEPT}");
-    holds("has the shutdown taint once", move |node: &Option<Arc<core::Node>>| {
-        let list = node.as_ref().map(|n| taints(n)).unwrap_or_default();
-        list.iter().filter(|t| **t == wanted).count() == 1 && list.iter().any(|t| t == KEPT)
-    })
-    .expecting(expected)
-}
-
-fn unmarked() -> Matcher<Option<Arc<core::Node>>> {
-    holds("loses the shutdown taint", |node: &Option<Arc<core::Node>>| {
-        let list = node.as_ref().map(|n| taints(n)).unwrap_or_default();
-        !list.iter().any(|t| t.starts_with(T_SHUT)) && list.iter().any(|t| t == KEPT)
-    })
-    .expecting(format!("no shutdown taint, and {KEPT}"))
-}
-
 async fn marks_stopped_nodes(cx: &CheckCx) -> Verdict {
     let (stopped, node) = known(cx, "a", Ready::False).await?;
     stopped.stop().await?;
@@ -201,34 +171,4 @@ async fn unmarks_ready_nodes(cx: &CheckCx) -> Verdict {
     machine.start().await?;
     node.set_ready(Ready::True).await?;
     node.becomes(unmarked()).within(cx.limits().life()).when("once it is Ready").await
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use harness::probe::Seen;
-    use serde_json::json;
-
-    fn node(taints: &[(&str, &str)]) -> Option<Arc<core::Node>> {
-        let taints: Vec<_> = taints
-            .iter()
-            .map(|(key, value)| json!({"key": key, "value": value, "effect": "NoSchedule"}))
-            .collect();
-        serde_json::from_value(json!({"spec": {"taints": taints}})).ok().map(Arc::new)
-    }
-
-    #[test]
-    fn a_stopped_machine_is_marked_once_and_keeps_other_taints() {
-        let kept = ("example.com/kept", "1");
-        let yes = |matcher: &Matcher<Option<Arc<core::Node>>>, seen: &Option<Arc<core::Node>>| {
-            matcher.matches(seen) == Seen::Yes(())
-        };
-        let (one, two) = (node(&[kept, (T_SHUT, "")]), node(&[kept, (T_SHUT, ""), (T_SHUT, "")]));
-        assert!(yes(&marked(), &one) && !yes(&unmarked(), &one));
-        for other in [&two, &node(&[kept, (T_SHUT, "x")]), &node(&[(T_SHUT, "")]), &None] {
-            assert!(!yes(&marked(), other) && !yes(&unmarked(), other));
-        }
-        assert!(yes(&unmarked(), &node(&[kept])) && !yes(&marked(), &node(&[kept])));
-        assert!(!yes(&unmarked(), &node(&[])));
-    }
 }

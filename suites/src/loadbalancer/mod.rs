@@ -5,13 +5,16 @@ mod create;
 mod delete;
 mod edits;
 mod eligible;
+mod elsewhere;
 mod idle;
 mod interrupted;
 mod needs;
 mod node_updates;
 mod nodes;
+mod noted;
 mod one;
 mod pacing;
+mod parallel;
 mod retry;
 mod told;
 mod update;
@@ -40,6 +43,9 @@ pub const SUITE: Suite = Suite {
         idle::CHECKS,
         delete::CHECKS,
         interrupted::CHECKS,
+        elsewhere::CHECKS,
+        parallel::CHECKS,
+        noted::CHECKS,
         told::CHECKS,
     ],
 };

@@ -1,5 +1,6 @@
 //! The CCM as a program that somebody operates: it stays up and says how it is (contract OBS).
 
+mod counted;
 mod declared;
 mod ended;
 mod flags;
@@ -20,6 +21,7 @@ pub const SUITE: Suite = Suite {
         flags::CHECKS,
         serving::CHECKS,
         shown::CHECKS,
+        counted::CHECKS,
         ended::CHECKS,
         named::CHECKS,
         zones::CHECKS,

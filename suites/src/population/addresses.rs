@@ -8,6 +8,7 @@ use harness::cx::{Check, CheckCx, Subject, address, machine};
 use harness::k8s::A_NODEIP;
 
 const NODE_ADDRESS: &str = "k8s.io/cloud-provider node_controller.go updateNodeAddress";
+const ANNOTATION: &str = "k8s.io/component-helpers node/util ParseNodeIPAnnotation";
 const HELPERS: &str = "k8s.io/cloud-provider node/helpers/address.go GetNodeAddressesFromNodeIP";
 
 /// One vector: what the kubelet was told, what the cloud reports, what the Node must show. Written in the contract's
@@ -30,7 +31,7 @@ const H: &str = "Hostname";
 /// Stands for the kubelet's own host name: the Node's name.
 const KUBELET: &str = "n1";
 
-static VECTORS: [Vector; 8] = [
+static VECTORS: [Vector; 20] = [
     Vector {
         id: "NODE-ADDR-V01",
         title: "without a provided IP the Node has the cloud's list and the kubelet's host name (NODE-ADDR-01, -02)",
@@ -95,6 +96,120 @@ static VECTORS: [Vector; 8] = [
         cloud: &[(I, "2001:db8::a"), (I, "192.0.2.10")],
         expected: Some(&[(I, "192.0.2.10"), (I, "2001:db8::a"), (H, KUBELET)]),
     },
+    Vector {
+        id: "NODE-ADDR-V09",
+        title: "the order of the provided IPs decides, not the cloud's (NODE-ADDR-04)",
+        source: HELPERS,
+        provided: Some("2001:db8::a,192.0.2.10"),
+        cloud: &[(I, "192.0.2.10"), (I, "2001:db8::a")],
+        expected: Some(&[(I, "2001:db8::a"), (I, "192.0.2.10"), (H, KUBELET)]),
+    },
+    Vector {
+        id: "NODE-ADDR-V10",
+        title: "of two provided IPs the cloud has to report both, or the Node stays tainted (NODE-INIT-13)",
+        source: HELPERS,
+        provided: Some("192.0.2.10,2001:db8::a"),
+        cloud: &[(I, "192.0.2.10")],
+        expected: None,
+    },
+    Vector {
+        id: "NODE-ADDR-V11",
+        title: "two provided IPs stand alone of their type, other types are whole (NODE-ADDR-03, -04)",
+        source: HELPERS,
+        provided: Some("192.0.2.10,2001:db8::a"),
+        cloud: &[
+            (I, "192.0.2.10"),
+            (I, "192.0.2.11"),
+            (I, "2001:db8::a"),
+            (I, "2001:db8::b"),
+            (E, "198.51.100.10"),
+            (E, "2001:db8:1::1"),
+        ],
+        expected: Some(&[
+            (I, "192.0.2.10"),
+            (I, "2001:db8::a"),
+            (E, "198.51.100.10"),
+            (E, "2001:db8:1::1"),
+            (H, KUBELET),
+        ]),
+    },
+    Vector {
+        id: "NODE-ADDR-V12",
+        title: "two provided IPs of two types leave nothing else of either (NODE-ADDR-03, -04)",
+        source: HELPERS,
+        provided: Some("198.51.100.10,2001:db8::a"),
+        cloud: &[(I, "192.0.2.10"), (E, "198.51.100.10"), (I, "2001:db8::a"), (E, "2001:db8:1::1")],
+        expected: Some(&[(E, "198.51.100.10"), (I, "2001:db8::a"), (H, KUBELET)]),
+    },
+    Vector {
+        id: "NODE-ADDR-V13",
+        title: "one provided IP drops the other family of its type (NODE-ADDR-03)",
+        source: HELPERS,
+        provided: Some("192.0.2.10"),
+        cloud: &[(I, "192.0.2.10"), (I, "2001:db8::a")],
+        expected: Some(&[(I, "192.0.2.10"), (H, KUBELET)]),
+    },
+    Vector {
+        id: "NODE-ADDR-V14",
+        title: "two provided IPs of one family keep the Node tainted (NODE-INIT-14)",
+        source: ANNOTATION,
+        provided: Some("192.0.2.10,192.0.2.11"),
+        cloud: &[(I, "192.0.2.10"), (I, "192.0.2.11")],
+        expected: None,
+    },
+    Vector {
+        id: "NODE-ADDR-V15",
+        title: "a provided IP that is none keeps the Node tainted (NODE-INIT-14)",
+        source: ANNOTATION,
+        provided: Some("not-an-ip"),
+        cloud: &[(I, "192.0.2.10"), (E, "198.51.100.10")],
+        expected: None,
+    },
+    Vector {
+        id: "NODE-ADDR-V16",
+        title: "a provided IP of a machine without addresses keeps the Node tainted (NODE-INIT-13)",
+        source: HELPERS,
+        provided: Some("192.0.2.10"),
+        cloud: &[],
+        expected: None,
+    },
+    Vector {
+        id: "NODE-ADDR-V17",
+        title: "without a provided IP the Node of a machine without addresses is initialised, and keeps the kubelet's (NODE-ADDR-08)",
+        source: NODE_ADDRESS,
+        provided: None,
+        cloud: &[],
+        expected: Some(&[(H, KUBELET)]),
+    },
+    Vector {
+        id: "NODE-ADDR-V18",
+        title: "DNS names of the cloud are addresses as any (NODE-ADDR-01)",
+        source: NODE_ADDRESS,
+        provided: None,
+        cloud: &[("InternalDNS", "a.internal.example"), ("ExternalDNS", "a.example"), (I, "192.0.2.10")],
+        expected: Some(&[
+            ("InternalDNS", "a.internal.example"),
+            ("ExternalDNS", "a.example"),
+            (I, "192.0.2.10"),
+            (H, KUBELET),
+        ]),
+    },
+    Vector {
+        id: "NODE-ADDR-V19",
+        title: "a provided IP that is there and empty keeps the Node tainted (NODE-INIT-14)",
+        source: ANNOTATION,
+        provided: Some(""),
+        cloud: &[(I, "192.0.2.10"), (E, "198.51.100.10")],
+        expected: None,
+    },
+    Vector {
+        id: "NODE-ADDR-V20",
+        title: "provided IPs with a space between them keep the Node tainted (NODE-INIT-14)",
+        source: ANNOTATION,
+        provided: Some("192.0.2.10, 2001:db8::a"),
+        cloud: &[(I, "192.0.2.10"), (I, "2001:db8::a")],
+        expected: None,
+    },
 ];
 
 /// A check for each vector.
@@ -113,7 +228,8 @@ const fn of_vector(at: usize) -> Check {
         Check::row(CheckId::new(id), title, source, |cx, at| Box::pin(holds_vector(cx, &VECTORS[at])), at);
     // A Node that has to stay tainted is watched for the quiet time.
     let check = check.needs(&[Capability::Instances]).takes(if expected.is_none() { 31 } else { 0 });
-    match pair_of_ips(VECTORS[at].provided) {
+    // Before, no pair was read at all, and the Node stayed tainted.
+    match expected.is_some() && pair_of_ips(VECTORS[at].provided) {
         true => check.since(29, "a provided node IP of each family", Before::NotJudged),
         false => check,
     }
@@ -132,6 +248,15 @@ const fn pair_of_ips(provided: Option<&str>) -> bool {
     false
 }
 
+/// The check's own addresses in an annotation as the kubelet would write it, spaces and all.
+fn own(cx: &CheckCx, written: &str) -> Vec<String> {
+    let one = |ip: &str| {
+        let bare = ip.trim_start();
+        format!("{}{}", &ip[..ip.len() - bare.len()], cx.own_address(bare))
+    };
+    written.split(',').map(one).collect()
+}
+
 /// The addresses a Node without a provided IP has: the cloud's, then the kubelet's host name.
 pub(crate) fn node_with(cloud: &[Address], kubelet: &str) -> Vec<(String, String)> {
     let mut list: Vec<(String, String)> = cloud.iter().map(|a| (a.kind.clone(), a.address.clone())).collect();
@@ -143,8 +268,7 @@ async fn holds_vector(cx: &CheckCx, vector: &Vector) -> Verdict {
     let addresses = vector.cloud.iter().map(|(kind, ip)| address(kind, &cx.own_address(ip))).collect();
     let machine = cx.machine(machine("a").addresses(addresses)).await?;
     let plan = machine.node();
-    let provided: Vec<String> =
-        vector.provided.unwrap_or_default().split(',').map(|ip| cx.own_address(ip)).collect();
+    let provided = own(cx, vector.provided.unwrap_or_default());
     let node = cx.node(match vector.provided {
         Some(_) => plan.annotation(A_NODEIP, &provided.join(",")),
         None => plan,
@@ -161,5 +285,7 @@ async fn holds_vector(cx: &CheckCx, vector: &Vector) -> Verdict {
     let provided: Vec<&str> = provided.iter().map(String::as_str).collect();
     cx.in_reported_order(&mut wanted, &provided);
     let limit = cx.limits().addresses_after_taint();
-    node.becomes(has_addresses(wanted)).within(limit).when("in this order").await
+    node.becomes(has_addresses(wanted.clone())).within(limit).when("in this order").await?;
+    // What the kubelet wrote may be right from the start, and has to stay so.
+    node.keeps(has_addresses(wanted)).when("in this order").await
 }

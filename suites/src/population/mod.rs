@@ -2,7 +2,9 @@
 
 mod addresses;
 mod labels;
+mod noted;
 mod refresh;
+mod repair;
 
 pub(crate) use addresses::node_with;
 
@@ -12,5 +14,5 @@ use harness::cx::Suite;
 pub const SUITE: Suite = Suite {
     name: "address-and-label-population",
     proves: "addresses, zone, region and instance type of the cloud appear on the Node, and stay right",
-    tables: &[&addresses::CHECKS, refresh::CHECKS, labels::CHECKS],
+    tables: &[&addresses::CHECKS, refresh::CHECKS, labels::CHECKS, repair::CHECKS, noted::CHECKS],
 };

@@ -5,9 +5,10 @@ use crate::failures::unless_it_lists;
 use crate::joining::joined;
 use harness::check::{Capability, Facility, Stop, Verdict};
 use harness::cloud::{Address, Effect, Op};
+use harness::config::Limits;
 use harness::cx::matchers::{has_addresses, initialised};
 use harness::cx::{
-    Check, CheckCx, Machine, Node, Ready, Subject, address, machine, met_by, taint, uninitialized,
+    Check, CheckCx, Machine, Node, Ready, Subject, address, machine, met_by, no_calls, taint, uninitialized,
 };
 use harness::k8s::{A_NODEIP, T_UNINIT, addresses, has_taint, show_addresses};
 use harness::probe::{Matcher, holds};
@@ -68,6 +69,14 @@ pub(super) const CHECKS: &[Check] = &[
         "a provided node IP that the cloud no longer reports leaves the Node as it is",
         REFRESH,
         |cx| Box::pin(keeps_addresses_when_the_provided_ip_goes(cx)),
+    )
+    .needs(INSTANCES)
+    .takes(31),
+    Check::must(
+        "NODE-ADDR-14",
+        "a refresh of addresses only reads, and asks for a machine no more than an initialisation does",
+        "k8s.io/cloud-provider node_controller.go getInstanceNodeAddresses",
+        |cx| Box::pin(costs_no_more_than_a_look(cx)),
     )
     .needs(INSTANCES)
     .takes(31),
@@ -199,4 +208,25 @@ async fn keeps_addresses_when_the_provided_ip_goes(cx: &CheckCx) -> Verdict {
     machine.change(|instance| renumber(&mut instance.addresses, "InternalIP", OTHER_INTERNAL)).await?;
     let kept = node.keeps(unharmed(before)).within(cx.limits().quiet_addresses());
     kept.when("though the cloud no longer reports its provided IP").await
+}
+
+async fn costs_no_more_than_a_look(cx: &CheckCx) -> Verdict {
+    // A change of a Node that is still tainted makes one more try: of two the one that cost less.
+    let (_, node) = addressed(cx, "a").await?;
+    let (_, other) = addressed(cx, "b").await?;
+    let cost = node.calls().list().await?.len().min(other.calls().list().await?.len()).max(1);
+    let mark = cx.cloud().mark_now().await?;
+    // A Ready Node that nobody touches: nothing but the refresh has reason to look its machine up.
+    let window = cx.limits().quiet_addresses();
+    node.calls().writes().since(mark).keeps(no_calls()).within(window).when("that change anything").await?;
+    let calls = node.calls().since(mark).list().await?.len();
+    let refreshes = 1 + window.as_secs() / Limits::STATUS_PERIOD.as_secs();
+    let allowed = cost * usize::try_from(refreshes).unwrap_or(usize::MAX);
+    cx.record("calls_in_three_periods", calls);
+    if calls <= allowed {
+        return Ok(());
+    }
+    let expected =
+        format!("at most {cost} calls in each of {refreshes} refreshes, as its initialisation made");
+    Err(node.breaks("a refresh costs no more than an initialisation", &expected, &format!("{calls} calls")))
 }

@@ -4,6 +4,7 @@ mod cost;
 mod kept;
 mod made;
 mod needs;
+mod noted;
 mod off;
 mod refused;
 mod routed;
@@ -15,5 +16,13 @@ use harness::cx::Suite;
 pub const SUITE: Suite = Suite {
     name: "routes",
     proves: "each pod network of a Node has one route, Nodes say so, and nobody else's routes are touched",
-    tables: &[made::CHECKS, refused::CHECKS, stale::CHECKS, kept::CHECKS, cost::CHECKS, off::CHECKS],
+    tables: &[
+        made::CHECKS,
+        refused::CHECKS,
+        stale::CHECKS,
+        kept::CHECKS,
+        cost::CHECKS,
+        off::CHECKS,
+        noted::CHECKS,
+    ],
 };

@@ -1,15 +1,18 @@
 //! Nodes that have to stay tainted for a while: the cloud fails, or does not know the Node's address.
 
 use crate::failures::{FAILURES, for_each_failure, unless_it_lists};
-use crate::joining::ccm_initialises_others;
+use crate::joining::{ccm_initialises_others, joined};
 use crate::population::node_with;
-use harness::check::{Capability, Facility, Stop, Verdict};
+use harness::check::{Before, Capability, Facility, Stop, Verdict};
 use harness::cloud::{Effect, Op};
+use harness::config::Limits;
 use harness::cx::matchers::{has_addresses, initialised, initialised_as, untouched};
 use harness::cx::{Check, CheckCx, Machine, Node, Subject, address, machine};
-use harness::k8s::A_NODEIP;
-use harness::probe::{Seen, matcher, pause};
+use harness::k8s::{A_NODEIP, T_UNINIT, has_taint};
+use harness::probe::{Matcher, Seen, both, holds, matcher, pause, present};
+use k8s_openapi::api::core::v1 as core;
 use serde_json::json;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -29,6 +32,40 @@ Check::must(
 )
 .needs(&[Capability::Instances])
 .takes(31),
+Check::must(
+    "NODE-INIT-09",
+    "a Node of which neither it nor the cloud has a providerID stays tainted, and is initialised once there is one",
+    "k8s.io/cloud-provider node_controller.go getInstanceMetadata",
+    |cx| Box::pin(waits_for_a_provider_id(cx)),
+)
+.needs(&[Capability::Instances])
+.since(30, "no taint goes without a providerID", Before::NotJudged)
+.takes(35),
+Check::must(
+    "NODE-INIT-14",
+    "a provided node IP that cannot be read keeps the Node tainted until it is corrected",
+    "k8s.io/component-helpers node/util ParseNodeIPAnnotation",
+    |cx| Box::pin(insists_on_a_readable_ip(cx)),
+)
+.needs(&[Capability::Instances])
+.takes(31),
+Check::must(
+    "NODE-INIT-25",
+    "the periodic refresh leaves the addresses of a tainted Node alone",
+    "k8s.io/cloud-provider node_controller.go UpdateNodeStatus",
+    |cx| Box::pin(refreshes_no_tainted_node(cx)),
+)
+.needs(&[Capability::Instances])
+.takes(25),
+Check::must(
+    "NODE-INIT-24",
+    "a Node of which the CCM knows nothing keeps its taint, and what it knew of a machine that is gone ends nothing",
+    "k8s.io/cloud-provider node_controller.go syncNode, UpdateNodeStatus",
+    |cx| Box::pin(goes_on_beside_the_unknown(cx)),
+)
+.should()
+.needs(&[Capability::Instances])
+.takes(25),
 Check::must(
     "NODE-INIT-10.client-timeout",
     "a look-up that is not answered for longer than a client waits leaves the Node untouched, and it is initialised after",
@@ -177,4 +214,89 @@ async fn insists_on_the_provided_ip(cx: &CheckCx) -> Verdict {
         }
     }
     Ok(())
+}
+
+/// It is still uninitialised, whatever else was written to it.
+fn stays_tainted() -> Matcher<Option<Arc<core::Node>>> {
+    holds("stays tainted", |node: &Option<Arc<core::Node>>| {
+        node.as_ref().is_some_and(|node| has_taint(node, T_UNINIT))
+    })
+    .expecting(format!("a Node with the taint {T_UNINIT}"))
+}
+
+/// A machine of which the cloud says no providerID, and the one that it is to have.
+async fn nameless(cx: &CheckCx) -> Result<(Machine<'_>, String), Stop> {
+    let machine = cx.absent_machine(machine("nameless"));
+    let id = machine.provider_id();
+    machine.change(|instance| instance.provider_id = None).await?;
+    Ok((machine, id))
+}
+
+async fn waits_for_a_provider_id(cx: &CheckCx) -> Verdict {
+    let (machine, id) = nameless(cx).await?;
+    let node = cx.node(machine.node()).await?;
+    ccm_initialises_others(cx).await?;
+    let outage = cx.limits().quiet_nodes();
+    let kept = node.keeps(stays_tainted()).within(outage).when("while its machine has no providerID").await;
+    if kept.is_err() && cx.may_do_without_provider_ids() {
+        let why = "interface v1 may say that it knows no ids, and then none is waited for";
+        return Err(Stop::NotObservable(why.to_owned()));
+    }
+    kept?;
+    machine.change(|instance| instance.provider_id = Some(id)).await?;
+    // Nobody touches the Node: it is tried again by itself.
+    recovers(cx, &machine, &node, outage + cx.limits().instance_cache()).await
+}
+
+async fn insists_on_a_readable_ip(cx: &CheckCx) -> Verdict {
+    let mut held = Vec::new();
+    for (suffix, unreadable) in [("word", "not-an-ip"), ("empty", "")] {
+        let machine = cx.machine(machine(suffix)).await?;
+        let node = cx.node(machine.node().annotation(A_NODEIP, unreadable)).await?;
+        held.push((machine, node));
+    }
+    ccm_initialises_others(cx).await?;
+    let [(first, one), (second, other)] = &held[..] else { unreachable!("two were made") };
+    let nodes = (one, other);
+    let quiet = nodes.keeps(both(untouched(), untouched())).within(cx.limits().quiet_nodes());
+    quiet.when("while its provided IP is none").await?;
+    for (machine, node) in [(first, one), (second, other)] {
+        let instance = machine.instance();
+        let ip = instance.addresses.first().map(|a| a.address.clone()).unwrap_or_default();
+        node.patch(&json!({"metadata": {"annotations": {A_NODEIP: ip}}})).await?;
+        node.becomes(initialised()).when("once its provided IP is one of its machine's").await?;
+    }
+    Ok(())
+}
+
+/// One Node of another provider's machine, and one that was initialised and whose machine is gone. A CCM that ends over the
+/// second is blocked by OBS-10, which says so.
+async fn goes_on_beside_the_unknown(cx: &CheckCx) -> Verdict {
+    cx.addresses_are_refreshed_often()?;
+    let elsewhere = cx.absent_machine(machine("elsewhere"));
+    let foreign = elsewhere.node().provider_id(&format!("other://{}", elsewhere.name()));
+    let foreign = cx.node(foreign).await?;
+    let (lost, orphan) = joined(cx, machine("lost")).await?;
+    lost.delete().await?;
+    let nodes = (&foreign, &orphan);
+    let quiet = nodes.keeps(both(stays_tainted(), present())).within(2 * Limits::STATUS_PERIOD + TOUCH_EVERY);
+    quiet.when("as its machine is another provider's").await?;
+    ccm_initialises_others(cx).await
+}
+
+/// What holds the Node back has nothing to do with its addresses, where the cloud can show that.
+async fn refreshes_no_tainted_node(cx: &CheckCx) -> Verdict {
+    cx.addresses_are_refreshed_often()?;
+    let by_id = cx.cloud().shows_missing_ids() && cx.framework_has(30) && !cx.may_do_without_provider_ids();
+    let node = if by_id {
+        let (machine, _) = nameless(cx).await?;
+        cx.node(machine.node()).await?
+    } else {
+        let [reported, provided] = ["192.0.2.10", "192.0.2.99"].map(|ip| cx.own_address(ip));
+        let machine = cx.machine(machine("held").addresses(vec![address("InternalIP", &reported)])).await?;
+        cx.node(machine.node().annotation(A_NODEIP, &provided)).await?
+    };
+    ccm_initialises_others(cx).await?;
+    let quiet = node.keeps(untouched()).within(2 * Limits::STATUS_PERIOD + TOUCH_EVERY);
+    quiet.when("while it is tainted and addresses are refreshed").await
 }

@@ -3,6 +3,9 @@
 
 mod held;
 mod missed;
+mod pace;
+mod told;
+mod whole;
 
 use crate::failures::unless_it_lists;
 use crate::joining::{joined, registered};
@@ -26,7 +29,15 @@ use tokio::time::Instant;
 pub const SUITE: Suite = Suite {
     name: "taint-removal",
     proves: "uninitialised Nodes are initialised: the taint goes when, and only when, the cloud knows the machine",
-    tables: &[CHECKS, missed::CHECKS, held::CHECKS, &held::FAILED_LOOKUPS],
+    tables: &[
+        CHECKS,
+        missed::CHECKS,
+        held::CHECKS,
+        pace::CHECKS,
+        whole::CHECKS,
+        told::CHECKS,
+        &held::FAILED_LOOKUPS,
+    ],
 };
 
 const INSTANCES: &[Capability] = &[Capability::Instances];

@@ -87,6 +87,10 @@ fn faults_of_form() {
         "profile.yaml:6: image.reference: 'a b': not an image reference; write e.g. 'registry.example/ccm:v1.2.3'",
     );
     check(
+        "implementedElsewhere: {handled by: x}",
+        "profile.yaml:6: implementedElsewhere.handled by: not the key of an annotation, such as 'acme.example/handled-by'",
+    );
+    check(
         "placeholders: {IMAGE: x}",
         "profile.yaml:6: placeholders.IMAGE: the harness fills this one in itself",
     );

@@ -1,0 +1,163 @@
+//! `init`: describes a CCM from its manifests, so that its profile need not be written from nothing.
+
+mod draft;
+mod write;
+
+use super::arguments::InitOptions;
+use super::given::planned;
+use crate::ccm::WorkloadHint;
+use crate::check::chain;
+use crate::config::{RunFile, Source, profile_schema, yaml};
+use crate::files;
+use crate::report::exit;
+use crate::session::expected_boot;
+use draft::Draft;
+use serde_json::Value;
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use write::{Written, written};
+
+/// More than this is no CCM's manifests, bytes.
+const AT_MOST: u64 = 16 << 20;
+
+/// Writes the profile, and says what was guessed and what is left to say.
+pub(super) fn init(options: &InitOptions) -> ExitCode {
+    match make(options) {
+        Ok(text) => {
+            let _ = write!(std::io::stderr(), "{text}");
+            ExitCode::from(exit::CONFORMANT)
+        }
+        Err(why) => {
+            let _ = writeln!(std::io::stderr(), "error: {why}");
+            ExitCode::from(exit::USAGE)
+        }
+    }
+}
+
+fn make(options: &InitOptions) -> Result<String, String> {
+    let documents = documents(options)?;
+    let (namespace, name) = match options.workload.as_deref().map(|text| text.split_once('/')) {
+        None => (None, None),
+        Some(Some((namespace, name))) => (Some(namespace.to_owned()), Some(name.to_owned())),
+        Some(None) => return Err("--workload is NAMESPACE/NAME".to_owned()),
+    };
+    let hint = WorkloadHint { namespace, name, container: options.container.clone() };
+    let draft = Draft::of(documents, &hint, options.name.as_deref())?;
+    let folder = options.out.clone().unwrap_or_else(|| PathBuf::from(&draft.name));
+    if folder.exists() {
+        return Err(format!("{} is there already; choose another folder with --out", folder.display()));
+    }
+    let texts: Result<Vec<String>, _> = draft.documents.iter().map(yaml::to_string).collect();
+    let manifests = texts.map_err(|error| chain(&error))?.join("---\n");
+    let Written { mut files, unknown } = written(&draft, manifests);
+    files.push(("profile.schema.json".to_owned(), format!("{:#}\n", profile_schema())));
+    put(&folder, &files).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let mut text = String::new();
+    files.iter().for_each(|(name, _)| text.push_str(&format!("wrote {}\n", folder.join(name).display())));
+    text.push_str("\nWhat the manifests do not say:\n");
+    unknown.iter().for_each(|one| text.push_str(&format!("  {one}\n")));
+    let profile = format!("./{}", folder.display()).replace("././", "./").replace(".//", "/");
+    let over = RunFile { profile: Some(profile.clone()), ..RunFile::default() };
+    let Ok(plan) = planned(&Source::Defaults, over) else {
+        return Err(format!("{text}\nthe profile is not sound yet, see above; mend {profile}/profile.yaml"));
+    };
+    if let Some(expected) = expected_boot(&plan.profile, plan.cluster.desired()) {
+        text.push_str(&format!("\nWould a cluster boot with them?\n  {}\n", expected.replace('\n', "\n  ")));
+    }
+    text.push_str(&format!(
+        "\nNext:\n  ccm-conformance plan --profile {profile}\n  ccm-conformance run --profile {profile}\n"
+    ));
+    Ok(text)
+}
+
+/// Writes files below a folder that is not there yet.
+fn put(folder: &Path, files: &[(String, String)]) -> std::io::Result<()> {
+    for (name, text) in files {
+        let path = folder.join(name);
+        path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+        std::fs::write(path, text)?;
+    }
+    Ok(())
+}
+
+/// The manifests, from wherever they come.
+fn documents(options: &InitOptions) -> Result<Vec<Value>, String> {
+    let mut documents = Vec::new();
+    let mut take = |text: &str, of: &Path| {
+        documents.extend(yaml::from_str_multi(text, of).map_err(|error| chain(&error))?);
+        Ok::<_, String>(())
+    };
+    for path in &options.manifests {
+        for file in files_of(path)? {
+            take(&text_of(&file)?, &file)?;
+        }
+    }
+    if let Some(chart) = &options.helm {
+        let mut command = Command::new("helm");
+        command.args(["template", options.name.as_deref().unwrap_or("ccm")]).arg(chart);
+        command.args(["--namespace", "kube-system"]);
+        for file in &options.values {
+            command.arg("--values").arg(file);
+        }
+        take(&rendered(command, "install Helm, or render the chart elsewhere and give --manifests")?, chart)?;
+    }
+    if let Some(folder) = &options.kustomize {
+        let mut command = Command::new("kubectl");
+        command.arg("kustomize").arg(folder);
+        take(&rendered(command, "install kubectl, or build it elsewhere and give --manifests")?, folder)?;
+    }
+    Ok(documents)
+}
+
+/// A file, or those of a folder.
+fn files_of(path: &Path) -> Result<Vec<PathBuf>, String> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let all = files::list(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let is = |file: &PathBuf| {
+        file.extension().is_some_and(|end| ["yaml", "yml", "json"].iter().any(|known| end == *known))
+    };
+    let files: Vec<PathBuf> = all.into_iter().filter(is).collect();
+    if files.is_empty() {
+        Err(format!("{} holds no .yaml, .yml or .json file", path.display()))
+    } else {
+        Ok(files)
+    }
+}
+
+/// The text of a regular file, or for `-` of standard input.
+fn text_of(path: &Path) -> Result<String, String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", path.display());
+    let reader: Box<dyn std::io::Read> = if path == Path::new("-") {
+        Box::new(std::io::stdin())
+    } else {
+        let file = std::fs::File::open(path).map_err(failed)?;
+        if !file.metadata().map_err(failed)?.is_file() {
+            return Err(format!("{} is no regular file", path.display()));
+        }
+        Box::new(file)
+    };
+    let mut text = String::new();
+    reader.take(AT_MOST + 1).read_to_string(&mut text).map_err(failed)?;
+    match text.len() as u64 > AT_MOST {
+        true => Err(format!("{}: more than {} MiB", path.display(), AT_MOST >> 20)),
+        false => Ok(text),
+    }
+}
+
+/// What a program that renders manifests prints.
+fn rendered(mut command: Command, way_out: &str) -> Result<String, String> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let ran = command.stdin(Stdio::null()).output();
+    let output = ran.map_err(|error| format!("cannot run '{program}': {error}; {way_out}"))?;
+    if !output.status.success() {
+        let why = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("'{program}' failed ({}): {}", output.status, why.trim()));
+    }
+    String::from_utf8(output.stdout).map_err(|error| format!("'{program}' printed no text: {error}"))
+}
+
+#[cfg(test)]
+mod tests;

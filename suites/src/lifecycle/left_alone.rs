@@ -1,0 +1,179 @@
+//! Nodes that are neither deleted nor marked as shut down, and what else is about one Node is about no other (contract
+//! NODE-LIFE-08, -09, -10, -13, -14, -17).
+
+use super::known::{INSTANCES, LOOKUP, MONITOR, SHUTDOWN, known, marked, sees_deletion, unmarked};
+use crate::failures::unless_it_lists;
+use harness::check::{Facility, Stop, Verdict};
+use harness::cloud::{Effect, Entry, Op, Outcome};
+use harness::cx::{Check, CheckCx, Node, Ready, Subject, machine, met_by, taint};
+use harness::probe::{both, gone, present};
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::must(
+        "NODE-LIFE-08",
+        "a NotReady Node whose machine runs is neither deleted nor marked as shut down",
+        MONITOR,
+        |cx| Box::pin(leaves_running_machines(cx)),
+    )
+    .needs(INSTANCES)
+    .takes(25),
+    Check::must(
+        "NODE-LIFE-09",
+        "a Ready Node is not marked as shut down, whatever the cloud says of its machine",
+        MONITOR,
+        |cx| Box::pin(leaves_ready_nodes(cx)),
+    )
+    .needs(INSTANCES)
+    .takes(25),
+    Check::must(
+        "NODE-LIFE-10",
+        "who cannot learn whether a machine is shut down marks no Node",
+        "k8s.io/cloud-provider node_lifecycle_controller.go shutdownInCloudProvider",
+        |cx| Box::pin(marks_nothing_on_errors(cx)),
+    )
+    .needs(SHUTDOWN)
+    .with(&[Facility::Faults])
+    .holds_up_a_loop()
+    .takes(25),
+    Check::must(
+        "NODE-LIFE-13",
+        "of several Nodes that one is deleted whose machine is gone",
+        MONITOR,
+        |cx| Box::pin(deletes_no_namesake(cx)),
+    )
+    .needs(INSTANCES)
+    .takes(20),
+    Check::must(
+        "NODE-LIFE-14",
+        "a NotReady Node without providerID stays, as its machine is known by its name",
+        "k8s.io/cloud-provider node_lifecycle_controller.go getProviderID",
+        |cx| Box::pin(keeps_nodes_without_provider_id(cx)),
+    )
+    .needs(INSTANCES)
+    .takes(25),
+    Check::must(
+        "NODE-LIFE-17",
+        "a NotReady Node of another provider's machine is not deleted",
+        LOOKUP,
+        |cx| Box::pin(keeps_nodes_of_others(cx)),
+    )
+    .should()
+    .needs(INSTANCES)
+    .takes(25),
+];
+
+/// Sees the lifecycle loop delete a Node whose machine is gone, so that what it leaves it has looked at or could have.
+async fn loop_is_at_work(cx: &CheckCx) -> Verdict {
+    let (machine, node) = known(cx, "witness", Ready::False).await?;
+    sees_deletion(cx, &machine, &node).await
+}
+
+async fn leaves_running_machines(cx: &CheckCx) -> Verdict {
+    let (_, sick) = known(cx, "sick", Ready::False).await?;
+    let (_, silent) = known(cx, "silent", Ready::Unknown).await?;
+    loop_is_at_work(cx).await?;
+    let nodes = (&sick, &silent);
+    nodes
+        .keeps(both(unmarked(), unmarked()))
+        .within(cx.limits().quiet_life())
+        .when("as its machine runs")
+        .await
+}
+
+async fn leaves_ready_nodes(cx: &CheckCx) -> Verdict {
+    let (stopped, node) = known(cx, "stopped", Ready::True).await?;
+    stopped.stop().await?;
+    loop_is_at_work(cx).await?;
+    let quiet = node.keeps(unmarked()).within(cx.limits().quiet_life());
+    quiet.when("though the cloud says that its machine is shut down").await
+}
+
+/// Whether a call was made to fail.
+fn failed(call: &Entry) -> bool {
+    !matches!(call.outcome, Outcome::Answered { status: 200..=299 })
+}
+
+/// Two Nodes of stopped machines. No look-up of the one succeeds. Of the other the first does, which tells a CCM that asks
+/// for existence first that the machine is there, and nothing more; a CCM that learns both from one look-up has been told
+/// that it is shut down, and may say so.
+async fn marks_nothing_on_errors(cx: &CheckCx) -> Verdict {
+    let failure = Effect::Status { status: 503, retry_after_s: None };
+    let mut faults = Vec::new();
+    let mut nodes = Vec::new();
+    for (suffix, effects) in
+        [("never", &[failure.clone()][..]), ("at-first", &[Effect::Latency { ms: 1 }, failure.clone()])]
+    {
+        let machine = cx.machine(machine(suffix)).await?;
+        machine.stop().await?;
+        faults.push(machine.cloud().meets("failing look-ups", effects).to(&[Op::InstanceGet]).await?);
+        let plan = machine.node().provider_id(&machine.provider_id()).ready(Ready::False);
+        nodes.push(cx.node(plan.taints(vec![taint("example.com/kept", "1", "NoSchedule")])).await?);
+    }
+    let limit = cx.limits().life() + cx.limits().watch();
+    faults[0].becomes(met_by(1)).within(limit).await.map_err(|stop| unless_it_lists(cx, stop))?;
+    let quiet = async |node: &Node<'_>| {
+        let kept = node.keeps(unmarked()).within(cx.limits().quiet_life());
+        kept.when("while it cannot be learnt whether its machine is shut down").await
+    };
+    let unless_told = async |node: &Node<'_>| match quiet(node).await {
+        // What it had asked by then: the next round comes seconds later.
+        Err(Stop::Unmet(unmet)) => match node.calls().of(&[Op::InstanceGet]).list().await? {
+            calls if calls.iter().any(failed) => Err(Stop::Unmet(unmet)),
+            _ => Ok(()),
+        },
+        outcome => outcome,
+    };
+    let (never, at_first) = tokio::join!(quiet(&nodes[0]), unless_told(&nodes[1]));
+    never?;
+    at_first?;
+    // It is at work, and marks the Node once it learns.
+    for fault in faults {
+        fault.clear().await?;
+    }
+    nodes[0].becomes(marked()).within(cx.limits().life_of_machine()).when("once the cloud says so").await
+}
+
+/// Names that begin alike, none of them Ready, and one machine gone.
+async fn deletes_no_namesake(cx: &CheckCx) -> Verdict {
+    let (_, short) = known(cx, "n", Ready::False).await?;
+    let (machine, node) = known(cx, "n-1", Ready::False).await?;
+    let (_, long) = known(cx, "n-10", Ready::False).await?;
+    sees_deletion(cx, &machine, &node).await?;
+    let others = (&short, &long);
+    others
+        .keeps(both(present(), present()))
+        .within(cx.limits().life())
+        .when("as its machine is there")
+        .await?;
+    node.is(gone()).await
+}
+
+async fn keeps_nodes_without_provider_id(cx: &CheckCx) -> Verdict {
+    let mut nodes = Vec::new();
+    for suffix in ["running", "stopped"] {
+        let machine = cx.machine(machine(suffix)).await?;
+        if suffix == "stopped" {
+            machine.stop().await?;
+        }
+        let kept = taint("example.com/kept", "1", "NoSchedule");
+        nodes.push(cx.node(machine.node().ready(Ready::False).taints(vec![kept])).await?);
+    }
+    loop_is_at_work(cx).await?;
+    let [running, stopped] = &nodes[..] else { unreachable!("two were made") };
+    let both_of_them = (running, stopped);
+    let quiet = both_of_them.keeps(both(unmarked(), present())).within(cx.limits().quiet_life());
+    quiet.when("as the cloud knows its machine by its name").await?;
+    // A provider that cannot tell by name answers with an error, which is taken for nothing.
+    cx.record("shutdown_known_by_name", stopped.is(marked()).await.is_ok());
+    Ok(())
+}
+
+async fn keeps_nodes_of_others(cx: &CheckCx) -> Verdict {
+    let elsewhere = cx.absent_machine(machine("elsewhere"));
+    let kept = taint("example.com/kept", "1", "NoSchedule");
+    let plan = elsewhere.node().provider_id(&format!("other://{}", elsewhere.name()));
+    let node = cx.node(plan.ready(Ready::False).taints(vec![kept])).await?;
+    loop_is_at_work(cx).await?;
+    let quiet = node.keeps(present()).within(cx.limits().quiet_life());
+    quiet.when("as its providerID is another provider's").await
+}

@@ -1,0 +1,78 @@
+//! What the lifecycle loop may do, as this CCM does it: recorded, never failed (contract NODE-LIFE-07, -15, -18).
+
+use super::known::{INSTANCES, MONITOR, SHUTDOWN, known, marked, unmarked};
+use crate::observing::whether;
+use harness::check::Verdict;
+use harness::cx::{Check, CheckCx, Ready, Subject, machine};
+use harness::probe::{gone, present};
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::must(
+        "NODE-LIFE-07",
+        "a Node that is not Ready stays marked as shut down though its machine runs again, or does not",
+        MONITOR,
+        |cx| Box::pin(notes_what_unmarks(cx)),
+    )
+    .recorded()
+    .needs(SHUTDOWN)
+    .takes(22),
+    Check::must(
+        "NODE-LIFE-15",
+        "a NotReady Node that the cloud does not know is deleted though it is uninitialised, or is not",
+        MONITOR,
+        |cx| Box::pin(notes_what_protects(cx)),
+    )
+    .recorded()
+    .needs(INSTANCES),
+    Check::must(
+        "NODE-LIFE-18",
+        "several Nodes whose machines are gone at once are all deleted, or a guard against that holds them",
+        MONITOR,
+        |cx| Box::pin(notes_mass_deletion(cx)),
+    )
+    .recorded()
+    .needs(INSTANCES)
+    .takes(5),
+];
+
+async fn notes_what_unmarks(cx: &CheckCx) -> Verdict {
+    let (machine, node) = known(cx, "a", Ready::False).await?;
+    machine.stop().await?;
+    node.becomes(marked()).within(cx.limits().life_of_machine()).await?;
+    machine.start().await?;
+    let lost = node.becomes(unmarked()).within(cx.limits().quiet_life());
+    cx.record("unmarked_while_not_ready", whether(lost.when("as its machine runs again").await)?);
+    Ok(())
+}
+
+async fn notes_what_protects(cx: &CheckCx) -> Verdict {
+    let unknown = cx.absent_machine(machine("unknown"));
+    let node = cx.node(unknown.node().provider_id(&unknown.provider_id()).ready(Ready::False)).await?;
+    let deleted = node.becomes(gone()).within(cx.limits().life_of_machine());
+    cx.record("uninitialised_deleted", whether(deleted.when("though it is uninitialised").await)?);
+    Ok(())
+}
+
+/// How many machines go at once.
+const MANY: usize = 5;
+
+async fn notes_mass_deletion(cx: &CheckCx) -> Verdict {
+    let mut nodes = Vec::new();
+    for n in 0..MANY {
+        let (machine, node) = known(cx, &format!("n-{n}"), Ready::False).await?;
+        nodes.push((machine, node));
+    }
+    let (ready, safe) = known(cx, "ready", Ready::True).await?;
+    for (machine, _) in &nodes {
+        machine.delete().await?;
+    }
+    ready.delete().await?;
+    let mut deleted = 0;
+    for (_, node) in &nodes {
+        let goes = node.becomes(gone()).within(cx.limits().life_of_machine());
+        deleted += usize::from(whether(goes.when("as its machine is gone").await)?);
+    }
+    cx.record("deleted", format!("{deleted} of {MANY} that are not Ready"));
+    cx.record("ready_deleted", !whether(safe.is(present()).await)?);
+    Ok(())
+}

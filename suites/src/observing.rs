@@ -1,0 +1,26 @@
+//! What the contract only tells of, or leaves open, is looked at and recorded: whether something comes to be is a fact, not
+//! a failure.
+
+use harness::check::Stop;
+
+/// Whether it came to be as was waited for. Whatever kept from finding out stays an error.
+pub(crate) fn whether<T>(outcome: Result<T, Stop>) -> Result<bool, Stop> {
+    match outcome {
+        Ok(_) => Ok(true),
+        Err(Stop::Unmet(_)) => Ok(false),
+        Err(other) => Err(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use harness::check::Unmet;
+
+    #[test]
+    fn a_broken_promise_is_a_fact_and_an_error_stays_one() {
+        let unmet = Stop::Unmet(Box::new(Unmet::new("it comes", "it", "nothing")));
+        assert_eq!((whether(Ok(7)).ok(), whether::<()>(Err(unmet)).ok()), (Some(true), Some(false)));
+        assert!(whether::<()>(Err(Stop::Error("no answer".to_owned()))).is_err());
+    }
+}

@@ -1,0 +1,35 @@
+//! What makes a CCM reconcile routes: recorded, never failed (contract ROUTE-13).
+
+use super::needs::{RECONCILE, ROUTES};
+use super::routed::routed;
+use harness::check::Verdict;
+use harness::cloud::Op;
+use harness::cx::{Check, CheckCx};
+use harness::probe::pause;
+use std::time::Duration;
+use tokio::time::Instant;
+
+pub(super) const CHECKS: &[Check] = &[Check::must(
+    "ROUTE-13",
+    "how soon a new Node has its route, and how often routes are listed when nothing changes",
+    RECONCILE,
+    |cx| Box::pin(notes_what_prompts(cx)),
+)
+.recorded()
+.needs(ROUTES)
+.alone()
+.takes(12)];
+
+/// For how long nothing changes: longer than the least pause of a CCM that Nodes prompt.
+const REST: Duration = Duration::from_secs(12);
+
+async fn notes_what_prompts(cx: &CheckCx) -> Verdict {
+    let began = Instant::now();
+    routed(cx, "a", &cx.pod_network(0)?).await?;
+    cx.record("route_after_ms", began.elapsed().as_millis());
+    let mark = cx.cloud().mark_now().await?;
+    pause(REST).await;
+    let lists = cx.cloud().calls().of(&[Op::RouteList]).since(mark).list().await?.len();
+    cx.record("lists_at_rest", format!("{lists} in {REST:?}"));
+    Ok(())
+}

@@ -1,0 +1,149 @@
+//! How often and how fast Nodes are tried (contract NODE-INIT-11, -23).
+
+use crate::failures::unless_it_lists;
+use crate::joining::{joined, registered};
+use harness::check::{Capability, Facility, Verdict};
+use harness::cloud::Op;
+use harness::cx::matchers::{initialised, untouched};
+use harness::cx::{Check, CheckCx, Subject, machine};
+use std::time::Duration;
+use tokio::time::Instant;
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::must(
+        "NODE-INIT-11",
+        "a Node that cannot be initialised is tried less and less often",
+        "k8s.io/client-go util/workqueue DefaultTypedControllerRateLimiter",
+        |cx| Box::pin(backs_off(cx)),
+    )
+    .needs(&[Capability::Instances])
+    .with(&[Facility::Faults])
+    .takes(46),
+    Check::must(
+        "NODE-INIT-23",
+        "Nodes that join at once are initialised as fast as workers, cloud and client let them",
+        "k8s.io/cloud-provider node_controller.go Run",
+        |cx| Box::pin(keeps_up_with_many(cx)),
+    )
+    .should()
+    .needs(&[Capability::Instances])
+    .with(&[Facility::Settings])
+    .alone()
+    .takes(2),
+];
+
+/// How long no look-up of the machine succeeds.
+const OUTAGE: Duration = Duration::from_secs(45);
+/// The first pause of the framework's back-off, which doubles.
+const FIRST_PAUSE_MS: u64 = 5;
+
+/// Calls and changes of the Node in an outage, in milliseconds since it began.
+struct Tries {
+    calls: Vec<u64>,
+    changes: Vec<u64>,
+    outage: u64,
+}
+
+impl Tries {
+    /// How many calls were too many, and how many are allowed; `None` when they are not.
+    ///
+    /// What one try costs is the CCM's affair, and so is what its client repeats: more calls than tries are allowed are fine
+    /// where the pauses grow. Who doubles them tries once in the second half of an outage, and ten times in the first.
+    fn too_many(&self) -> Option<(usize, usize)> {
+        let late = |times: &[u64]| times.iter().filter(|at| **at > self.outage / 2).count();
+        let doublings = (self.outage / FIRST_PAUSE_MS + 1).ilog2() as usize;
+        let allowed = doublings + 1 + self.changes.len();
+        let (all, lately) = (self.calls.len(), late(&self.calls));
+        let pauses_grow = 8 * lately <= (all - lately) * (2 + late(&self.changes));
+        (all > allowed && !pauses_grow).then_some((all, allowed))
+    }
+}
+
+async fn backs_off(cx: &CheckCx) -> Verdict {
+    let machine = cx.machine(machine("a")).await?;
+    let refusals = machine.cloud().answers(503).to(&[Op::InstanceGet]).await?;
+    // A Ready one: nothing but its initialisation has reason to look its machine up.
+    let node = cx.node(machine.node()).await?;
+    refusals.hits(1).await.map_err(|stop| unless_it_lists(cx, stop))?;
+    let began = Instant::now();
+    node.keeps(untouched()).within(OUTAGE).when("while its machine cannot be looked up").await?;
+    let outage = u64::try_from(OUTAGE.as_millis()).unwrap_or(u64::MAX);
+    let calls = node.calls().of(&[Op::InstanceGet]).list().await?;
+    let first = calls.first().map_or(0, |call| call.at_ms);
+    let calls = calls.iter().map(|call| call.at_ms - first).filter(|at| *at <= outage).collect();
+    let since =
+        |at: Instant| u64::try_from(at.saturating_duration_since(began).as_millis()).unwrap_or(u64::MAX);
+    let changes = node.history()?.iter().skip(1).map(|version| since(version.at)).collect();
+    let tries = Tries { calls, changes, outage };
+    cx.record("calls", tries.calls.len());
+    match tries.too_many() {
+        None => Ok(()),
+        Some((seen, allowed)) => {
+            let promise =
+                format!("a Node that cannot be initialised for {OUTAGE:?} is tried less and less often");
+            Err(node.breaks(&promise, &format!("at most {allowed} tries"), &format!("{seen} calls")))
+        }
+    }
+}
+
+/// How many Nodes join at once.
+const MANY: u32 = 20;
+/// How long each call to the cloud takes meanwhile.
+const LATENCY: Duration = Duration::from_millis(100);
+/// Requests a second that the framework's client makes of the API server; an initialisation needs two.
+const QPS: u32 = 20;
+
+async fn keeps_up_with_many(cx: &CheckCx) -> Verdict {
+    let (_, first) = joined(cx, machine("first")).await?;
+    let calls = u32::try_from(first.calls().list().await?.len()).unwrap_or(u32::MAX).max(1);
+    cx.cloud().answers_after(LATENCY).await?;
+    let mut nodes = Vec::new();
+    for n in 0..MANY {
+        nodes.push(registered(cx, machine(&format!("n-{n}"))).await?.1);
+    }
+    let began = Instant::now();
+    let limit = MANY * calls * LATENCY / cx.workers().max(1)
+        + Duration::from_secs(u64::from(2 * MANY / QPS))
+        + cx.limits().watch();
+    for node in &nodes {
+        let joins = node.becomes(initialised()).within(limit.saturating_sub(began.elapsed()));
+        joins.when(format!("as one of {MANY} that join at once")).await?;
+    }
+    cx.record("initialised_ms", began.elapsed().as_millis());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tries(calls: impl IntoIterator<Item = u64>, changes: &[u64]) -> Option<(usize, usize)> {
+        Tries { calls: calls.into_iter().collect(), changes: changes.to_vec(), outage: 45_000 }.too_many()
+    }
+
+    /// When a back-off from 5 ms that doubles tries, each try of so many calls.
+    fn doubling(calls: u64) -> Vec<u64> {
+        (0..14).flat_map(|n| (0..calls).map(move |more| 5 * ((1 << n) - 1) + more)).collect()
+    }
+
+    #[test]
+    fn who_backs_off_may_need_several_calls_a_try_and_may_try_again_at_a_change() {
+        for calls in [1, 2, 4, 7] {
+            assert_eq!(tries(doubling(calls), &[]), None, "{calls}");
+        }
+        let mut touched = doubling(3);
+        touched.extend([30_000, 30_001, 30_002]);
+        assert_eq!(tries(touched, &[30_000]), None);
+        assert_eq!(tries((0..9).map(|n| n * 5_000), &[]), None);
+    }
+
+    #[test]
+    fn who_does_not_back_off_is_told_from_it() {
+        assert_eq!(tries((0..45).map(|n| n * 1_000), &[]), Some((45, 14)));
+        assert_eq!(tries((0..23).map(|n| n * 2_000), &[100, 200]), Some((23, 16)));
+        assert_eq!(tries((0..4_500).map(|n| n * 10), &[]), Some((4_500, 14)));
+        // It backs off at first, and no longer from 5 s on.
+        let capped = (0..10).map(|n| 5 * ((1 << n) - 1)).chain((1..9).map(|n| n * 5_000));
+        assert_eq!(tries(capped, &[]), Some((18, 14)));
+    }
+}

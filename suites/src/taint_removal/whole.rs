@@ -1,0 +1,165 @@
+//! What an initialisation takes up anew, and what of Node and cloud it leaves as it is (contract NODE-INIT-16, -20, -26).
+
+use crate::joining::joined;
+use harness::check::{Capability, Verdict};
+use harness::cloud::Op;
+use harness::cx::matchers::{initialised, initialised_as};
+use harness::cx::{Check, CheckCx, Ready, Subject, machine, no_calls};
+use harness::k8s::{Change, L_TYPE, T_UNINIT, Version, has_taint, label, pod_cidrs};
+use harness::probe::{pause, present};
+use k8s_openapi::api::core::v1::Node;
+use kube::ResourceExt;
+use std::time::Duration;
+use tokio::time::Instant;
+
+const INSTANCES: &[Capability] = &[Capability::Instances];
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::must(
+        "NODE-INIT-16",
+        "a Node that is initialised again gets the zone, region and instance type that its machine has by then",
+        "k8s.io/cloud-provider node_controller.go getNodeModifiersFromCloudProvider",
+        |cx| Box::pin(picks_up_what_has_changed(cx)),
+    )
+    .needs(INSTANCES),
+    Check::must(
+        "NODE-INIT-20",
+        "no Node is tainted anew, cordoned or uncordoned, and none loses its own labels and annotations",
+        "k8s.io/cloud-provider node_controller.go, node_lifecycle_controller.go",
+        |cx| Box::pin(leaves_the_rest_alone(cx)),
+    )
+    .needs(INSTANCES)
+    .takes(30),
+    Check::must(
+        "NODE-INIT-26",
+        "an initialisation changes nothing in the cloud",
+        "k8s.io/cloud-provider cloud.go InstancesV2: read-only",
+        |cx| Box::pin(only_reads_the_cloud(cx)),
+    )
+    .needs(INSTANCES)
+    .takes(2),
+];
+
+/// Until a CCM that keeps what it knows of machines is made to look once more.
+const AGAIN: Duration = Duration::from_secs(3);
+
+async fn picks_up_what_has_changed(cx: &CheckCx) -> Verdict {
+    let (machine, node) = joined(cx, machine("a")).await?;
+    let [zone, region, kind] = ["zone-2", "region-2", "type-2"].map(|what| cx.name(what));
+    let elsewhere = cx.reports_the_machines_location();
+    machine
+        .change(|instance| {
+            instance.instance_type = kind;
+            if elsewhere {
+                (instance.zone, instance.region) = (zone, region);
+            }
+        })
+        .await?;
+    let changed = Instant::now();
+    loop {
+        let fresh = changed.elapsed() >= cx.limits().instance_cache();
+        node.retaint().await?;
+        let seen = node.becomes(initialised()).when("again").await?;
+        let claim = "has what the cloud says by now, on both generations of labels";
+        match node.has_shown(&Some(seen), initialised_as(claim, &machine.as_reported())) {
+            Err(_) if !fresh => pause(AGAIN).await,
+            outcome => return outcome,
+        }
+    }
+}
+
+/// A label and an annotation of somebody else's.
+const OWN: &str = "example.com/own";
+
+/// What a CCM has no business with, in words.
+fn facts(node: &Node) -> String {
+    let cordoned = node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or_default();
+    let hostname = label(node, "kubernetes.io/hostname");
+    let (own, note) = (label(node, OWN), node.annotations().get(OWN));
+    format!("unschedulable {cordoned}, hostname {hostname:?}, label {own:?}, annotation {note:?}")
+}
+
+/// What was changed in the life of a Node that nobody but the CCM wrote to in this: what there was before, and after.
+fn altered(history: &[Version<Node>]) -> Option<(String, String)> {
+    let versions: Vec<&Node> = history
+        .iter()
+        .filter(|version| version.change == Change::Applied)
+        .map(|version| version.object.as_ref())
+        .collect();
+    versions.windows(2).find_map(|pair| {
+        let (before, after) = (pair[0], pair[1]);
+        let tainted = !has_taint(before, T_UNINIT) && has_taint(after, T_UNINIT);
+        let moved = !pod_cidrs(before).is_empty() && pod_cidrs(before) != pod_cidrs(after);
+        if tainted {
+            Some(("initialised".to_owned(), format!("the taint {T_UNINIT}")))
+        } else if moved {
+            Some((pod_cidrs(before).join(", "), pod_cidrs(after).join(", ")))
+        } else {
+            (facts(before) != facts(after)).then(|| (facts(before), facts(after)))
+        }
+    })
+}
+
+/// One Node, and in turn all that gives a CCM reason to write to it.
+async fn leaves_the_rest_alone(cx: &CheckCx) -> Verdict {
+    let machine = cx.machine(machine("a")).await?;
+    let plan = machine.node().unschedulable().label(OWN, "kept").annotation(OWN, "kept");
+    let node = cx.node(plan).await?;
+    node.becomes(initialised()).await?;
+    node.label(L_TYPE, Some("edited")).await?;
+    machine.change(|instance| instance.addresses.truncate(1)).await?;
+    let loops = cx.limits().life();
+    node.keeps(present()).within(loops).when("with labels and addresses that are others").await?;
+    machine.stop().await?;
+    node.set_ready(Ready::False).await?;
+    node.keeps(present()).within(loops).when("stopped and not Ready").await?;
+    machine.start().await?;
+    node.set_ready(Ready::True).await?;
+    node.keeps(present()).within(loops).when("Ready again").await?;
+    match altered(&node.history()?) {
+        None => Ok(()),
+        Some((before, after)) => Err(node.breaks("what is not the CCM's stays as it is", &before, &after)),
+    }
+}
+
+async fn only_reads_the_cloud(cx: &CheckCx) -> Verdict {
+    let mark = cx.cloud().mark()?;
+    for suffix in ["a", "b"] {
+        joined(cx, machine(suffix)).await?;
+    }
+    // Whoever provoked them: nothing else that happens in a cluster gives reason for one.
+    let writes = cx.cloud().calls().of(&[Op::InstanceWrite, Op::Other]).writes().since(mark);
+    writes.keeps(no_calls()).when("that change machines, or what belongs to them").await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+    use std::sync::Arc;
+
+    fn version(spec: Value, own: &str) -> Version<Node> {
+        let node = json!({"metadata": {"labels": {OWN: own}}, "spec": spec});
+        let object = Arc::new(serde_json::from_value(node).expect("a Node"));
+        Version { at: Instant::now(), change: Change::Applied, object }
+    }
+
+    #[test]
+    fn what_is_the_ccms_own_may_change_and_nothing_else() {
+        let tainted =
+            || json!({"taints": [{"key": T_UNINIT, "effect": "NoSchedule"}], "unschedulable": true});
+        let plain = || json!({"unschedulable": true, "podCIDRs": ["10.0.0.0/24"], "providerID": "p://1"});
+        assert_eq!(altered(&[version(tainted(), "a"), version(plain(), "a"), version(plain(), "a")]), None);
+        for wrong in [
+            [version(plain(), "a"), version(tainted(), "a")],
+            [version(plain(), "a"), version(plain(), "b")],
+            [
+                version(plain(), "a"),
+                version(json!({"unschedulable": true, "podCIDRs": ["10.0.1.0/24"]}), "a"),
+            ],
+            [version(tainted(), "a"), version(json!({}), "a")],
+        ] {
+            assert!(altered(&wrong).is_some(), "{wrong:?}");
+        }
+    }
+}
