@@ -1,6 +1,6 @@
 //! What a check has made and leaves to be undone, as data.
 
-use super::Account;
+use super::account::Account;
 use crate::check::chain;
 use crate::cloud::Settings;
 use crate::probe::{ReadError, poll};

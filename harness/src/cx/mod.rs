@@ -2,6 +2,7 @@
 //!
 //! What a check makes through it is undone when the check ends, last first, whatever became of the check.
 
+mod account;
 mod calls;
 mod cloud;
 mod cold;
@@ -38,6 +39,7 @@ mod whole;
 
 pub use crate::config::{RouteTrigger, Targets};
 pub use crate::session::{Crash, Network};
+pub use account::Account;
 pub use calls::{Calls, callers, no_calls, some_calls};
 pub use cloud::Cloud;
 pub use cold::{Canary, Cold};
@@ -53,7 +55,7 @@ pub use port::{Answer, Page, SecurePort, answers, refused, says, serves, shows};
 pub use reach::{Frozen, Partition};
 pub use reader::Reader;
 pub use replicas::{End, Process, Replica, ends, is_back, runs, stays_up};
-pub use rights::{Account, Grant, Right};
+pub use rights::{Grant, Right};
 pub use routes::{Destination, has_no_route, keeps_route, leads_to};
 pub use services::{Balancer, Service, ServicePlan, load_balancer};
 pub use subject::{Subject, Wait};

@@ -1,6 +1,7 @@
 //! What the CCM may do, read from the cluster, and a service account of a check's own that may do less.
 
 use super::CheckCx;
+use super::account::Account;
 use super::made::{Undo, gone};
 use crate::ccm::{Form, key_of, pod_spec};
 use crate::check::{Stop, chain};
@@ -50,35 +51,6 @@ pub struct Right {
     pub resource: String,
     /// The namespace; `None`: everywhere.
     pub within: Option<String>,
-}
-
-/// A service account.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Account {
-    /// Its namespace.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
-}
-
-impl Account {
-    /// The name of the user it is to the API server.
-    pub fn user(&self) -> String {
-        format!("system:serviceaccount:{}:{}", self.namespace, self.name)
-    }
-
-    fn is(&self, subject: &Subject) -> bool {
-        let namespace = subject.namespace.as_deref();
-        match subject.kind.as_str() {
-            "ServiceAccount" => subject.name == self.name && namespace == Some(&self.namespace),
-            "User" => subject.name == self.user(),
-            "Group" => {
-                subject.name == "system:serviceaccounts"
-                    || subject.name == format!("system:serviceaccounts:{}", self.namespace)
-            }
-            _ => false,
-        }
-    }
 }
 
 /// A binding of either scope: to whom, to what, where.
@@ -333,22 +305,6 @@ fn review_of(account: &Account, right: &Right) -> SubjectAccessReviewSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_account_is_bound_by_itself_by_its_user_and_by_its_groups() {
-        let account = Account { namespace: "kube-system".into(), name: "ccm".into() };
-        let subject = |kind: &str, name: &str, namespace: Option<&str>| Subject {
-            kind: kind.into(),
-            name: name.into(),
-            namespace: namespace.map(str::to_owned),
-            api_group: None,
-        };
-        assert!(account.is(&subject("ServiceAccount", "ccm", Some("kube-system"))));
-        assert!(account.is(&subject("User", "system:serviceaccount:kube-system:ccm", None)));
-        assert!(account.is(&subject("Group", "system:serviceaccounts:kube-system", None)));
-        assert!(!account.is(&subject("ServiceAccount", "ccm", Some("default"))));
-        assert!(!account.is(&subject("Group", "system:authenticated", None)));
-    }
 
     #[test]
     fn a_review_asks_for_a_resource_or_a_path() {

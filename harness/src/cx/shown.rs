@@ -1,6 +1,6 @@
 //! What a CCM has asked of the API server, and where it shows what nobody may see.
 
-use super::rights::Account;
+use super::account::Account;
 use super::{CheckCx, Subject};
 use crate::ccm::log_end;
 use crate::check::{Capability, Stop, chain};
