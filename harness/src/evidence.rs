@@ -5,6 +5,7 @@
 use crate::ccm::{Form, LOG_BYTES, LogEnd, last_lines, log_end};
 use crate::check::chain;
 use crate::cx::CheckCx;
+use crate::output;
 use crate::session::{Session, show_entry};
 use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::ResourceExt;
@@ -23,10 +24,8 @@ const EVENTS: u32 = 5_000;
 /// When the folder cannot be written, in words; the verdict stands all the same.
 pub async fn take(cx: &CheckCx, verdict: &str, folder: &Path) -> Result<(), String> {
     let session = cx.session();
-    let secrets = session.secrets();
     let write = |name: &str, text: String| {
-        let text = secrets.redact(text);
-        std::fs::write(folder.join(name), text).map_err(|error| format!("writing {name}: {error}"))
+        output::file(&folder.join(name), text).map_err(|error| format!("writing {name}: {error}"))
     };
     std::fs::create_dir_all(folder).map_err(|error| format!("creating {}: {error}", folder.display()))?;
     write("verdict.txt", format!("{}\n{verdict}\n", cx.id()))?;

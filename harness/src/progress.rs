@@ -2,9 +2,9 @@
 //! that standard output is the tests' own.
 
 use crate::events::{Event, Events, Payload, Sink};
+use crate::output;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use std::collections::BTreeMap;
-use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
 /// Shows stages and what is said.
@@ -19,7 +19,7 @@ pub struct Terminal {
 impl Terminal {
     /// On standard error, moving when that is a terminal.
     pub fn on_stderr() -> Terminal {
-        let lines = std::io::stderr().is_terminal().then(MultiProgress::new);
+        let lines = output::err_is_terminal().then(MultiProgress::new);
         Terminal { lines, bars: BTreeMap::new() }
     }
 
@@ -29,11 +29,11 @@ impl Terminal {
     }
 
     fn say(&self, line: &str) {
-        // A closed standard error is no reason to stop.
-        let _ = match &self.lines {
-            Some(lines) => lines.println(line),
-            None => writeln!(std::io::stderr(), "{line}"),
-        };
+        match &self.lines {
+            // A closed standard error is no reason to stop.
+            Some(lines) => drop(lines.println(output::shown(line))),
+            None => output::err(line),
+        }
     }
 }
 

@@ -4,8 +4,31 @@ use super::resolve::Uses;
 
 /// Modules of the harness in reading order: one imports only from those above it.
 const LAYERS: &[&str] = &[
-    "backends", "check", "ledger", "secrets", "probe", "events", "files", "config", "contract", "images",
-    "cluster", "cloud", "k8s", "ccm", "progress", "session", "proof", "cx", "evidence", "report", "run",
+    "backends",
+    "check",
+    "ledger",
+    "secrets",
+    "output",
+    "processes",
+    "owner",
+    "probe",
+    "events",
+    "files",
+    "config",
+    "contract",
+    "images",
+    "reaper",
+    "cluster",
+    "cloud",
+    "k8s",
+    "ccm",
+    "progress",
+    "session",
+    "proof",
+    "cx",
+    "evidence",
+    "report",
+    "run",
     "cli",
 ];
 

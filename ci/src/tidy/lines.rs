@@ -12,6 +12,7 @@ pub(super) fn check(path: &str, text: &str, findings: &mut Vec<String>) {
     length(path, text, findings);
     opening(path, text, findings);
     waiting(path, text, findings);
+    printing(path, text, findings);
     providers(path, text, findings);
 }
 
@@ -41,6 +42,19 @@ fn waiting(path: &str, text: &str, findings: &mut Vec<String>) {
         let sleeps = line.contains("time::sleep(") || line.contains("thread::sleep(");
         if sleeps && number > allowed_until && !line.trim_start().starts_with("//") {
             findings.push(format!("{path}:{number}: sleeps; only the probe module lets time pass"));
+        }
+    }
+}
+
+/// What leaves the harness passes the one place where secrets are taken out.
+fn printing(path: &str, text: &str, findings: &mut Vec<String>) {
+    if !path.starts_with("harness/src/") || path == "harness/src/output.rs" {
+        return;
+    }
+    for (line, number) in text.lines().zip(1_usize..) {
+        let prints = ["io::stdout", "io::stderr", "println!("].iter().any(|name| line.contains(name));
+        if prints && !line.trim_start().starts_with("//") {
+            findings.push(format!("{path}:{number}: prints by itself; harness::output is where text leaves"));
         }
     }
 }

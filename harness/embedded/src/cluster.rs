@@ -5,7 +5,7 @@ use crate::logs::KubeletLogs;
 use crate::machine::{self, MachineSpec};
 use crate::remote::{self, Serving};
 use crate::spec::ClusterSpec;
-use embedded_apiserver::{AuthorityError, Config, Server, User};
+use embedded_apiserver::{AuthorityError, Config, Issued, Server, User};
 use embedded_controllers::{Clients, Controllers, Nodes, Pods, Settings};
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, Patch, PatchParams};
@@ -144,6 +144,12 @@ impl Cluster {
         let text = self.kubeconfig().map_err(io::Error::other)?;
         let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
         file.write_all(text.as_bytes())
+    }
+
+    /// Says who is told of each credential that is made from now on: tokens of service accounts, keys and certificates of
+    /// clients. Whoever shows to others what programs print keeps these out of it.
+    pub fn tell_issued(&self, issued: Arc<dyn Issued>) {
+        self.server.tell_issued(issued);
     }
 
     /// Where the API server listens.

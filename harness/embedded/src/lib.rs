@@ -46,7 +46,7 @@ mod version;
 pub use addresses::IpFamilies;
 pub use audit::{AuditEntry, AuditQuery};
 pub use cluster::{Cluster, StartError};
-pub use embedded_apiserver::{AuthorityError, User};
+pub use embedded_apiserver::{AuthorityError, Issued, User};
 pub use embedded_controllers::{
     CloudProvider, ContainerSignal, Controller, Dns, LogLine, LogReader, MachineState, NoSuch, NodeSpec,
     NodeTaint, Nodes as Machines, Pace, PodNetwork, Pods, Power, Program, ServiceVip,

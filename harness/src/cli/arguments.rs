@@ -57,7 +57,13 @@ pub(super) enum Command {
         file: String,
     },
     /// Remove what earlier runs left behind.
-    Clean,
+    Clean(CleanOptions),
+    /// Takes away what a run has made when the run is killed; started by the run.
+    #[command(hide = true)]
+    Reap {
+        /// The process of the run.
+        run: u32,
+    },
     /// Will a cluster boot with these manifests? Needs no cluster and no Docker.
     #[command(subcommand)]
     Bootstrap(BootstrapCommand),
@@ -248,6 +254,16 @@ pub(super) struct AttestOptions {
     /// Where the run can be looked at.
     #[arg(long, value_name = "URL")]
     pub(super) url: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CleanOptions {
+    /// What belongs to runs that go on, or may go on, too; asks before.
+    #[arg(long)]
+    pub(super) all: bool,
+    /// Do not ask.
+    #[arg(long, requires = "all")]
+    pub(super) yes: bool,
 }
 
 #[derive(Debug, Args)]

@@ -2,10 +2,13 @@
 
 use super::arguments::EmbeddedOptions;
 use crate::check::chain;
+use crate::images::RunId;
+use crate::output;
 use crate::report::exit;
-use crate::run::interrupted;
+use crate::run::{Signals, start_reaper};
+use crate::session::RunDir;
 use embedded_cluster::{Cluster, ClusterSpec};
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -26,14 +29,39 @@ async fn serve(options: &EmbeddedOptions) -> ExitCode {
         let why = format!("{} exists, and would be overwritten; name a file that does not", file.display());
         return fail(exit::USAGE, &why);
     }
-    let spec = ClusterSpec { kubernetes: options.kubernetes, ..ClusterSpec::awaiting_cloud(options.nodes) };
+    start_reaper();
+    // By this folder 'clean' finds a cluster that was killed, and the kubeconfig it has left.
+    let dir = match RunDir::create(RunId::fresh().as_str()) {
+        Ok(dir) => dir,
+        Err(error) => return fail(exit::ENVIRONMENT, &chain(&error)),
+    };
+    let code = in_folder(options, &dir, began).await;
+    match dir.remove() {
+        Ok(()) => ExitCode::from(code),
+        Err(error) => fail(exit::ENVIRONMENT, &chain(&error)),
+    }
+}
+
+async fn in_folder(options: &EmbeddedOptions, dir: &RunDir, began: Instant) -> u8 {
+    let file = &options.kubeconfig;
+    let mut signals = Signals::heard();
+    let spec = ClusterSpec {
+        kubernetes: options.kubernetes,
+        folder: Some(dir.path().to_owned()),
+        ..ClusterSpec::awaiting_cloud(options.nodes)
+    };
     let cluster = match Cluster::start(spec).await {
         Ok(cluster) => cluster,
-        Err(error) => return fail(exit::ENVIRONMENT, &chain(&error)),
+        Err(error) => return say(exit::ENVIRONMENT, &chain(&error)),
     };
     if let Err(error) = cluster.write_kubeconfig(file) {
         cluster.stop().await;
-        return fail(exit::USAGE, &format!("kubeconfig {}: {}", file.display(), chain(&error)));
+        return say(exit::USAGE, &format!("kubeconfig {}: {}", file.display(), chain(&error)));
+    }
+    if let Err(error) = dir.note_outside(file) {
+        cluster.stop().await;
+        let _ = std::fs::remove_file(file);
+        return say(exit::ENVIRONMENT, &chain(&error));
     }
     let text = format!(
         "Kubernetes {} at {} in {:.2} s, {} nodes\nexport KUBECONFIG={}\nCtrl-C ends it\n",
@@ -43,19 +71,23 @@ async fn serve(options: &EmbeddedOptions) -> ExitCode {
         options.nodes,
         file.display(),
     );
-    let _ = std::io::stdout().write_all(text.as_bytes());
-    interrupted().await;
+    output::out(&text);
+    signals.next().await;
     cluster.stop().await;
     // It leads nowhere any more.
     match std::fs::remove_file(file) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
-            fail(exit::ENVIRONMENT, &format!("{} could not be removed: {error}", file.display()))
+            say(exit::ENVIRONMENT, &format!("{} could not be removed: {error}", file.display()))
         }
-        _ => ExitCode::from(exit::CONFORMANT),
+        _ => exit::CONFORMANT,
     }
 }
 
 fn fail(code: u8, why: &str) -> ExitCode {
-    let _ = writeln!(std::io::stderr(), "error: {why}");
-    ExitCode::from(code)
+    ExitCode::from(say(code, why))
+}
+
+fn say(code: u8, why: &str) -> u8 {
+    output::err(&format!("error: {why}"));
+    code
 }

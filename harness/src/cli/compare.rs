@@ -3,8 +3,8 @@
 use super::arguments::CompareOptions;
 use crate::check::chain;
 use crate::ledger::Ledger;
+use crate::output;
 use crate::report::{self, Difference, exit, parse};
-use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -14,7 +14,7 @@ pub(super) fn compare(options: &CompareOptions) -> ExitCode {
         (Ok(before), Ok(after)) => (before, after),
         (before, after) => {
             for why in [before.err(), after.err()].into_iter().flatten() {
-                let _ = writeln!(std::io::stderr(), "error: {why}");
+                output::err(&format!("error: {why}"));
             }
             return ExitCode::from(exit::USAGE);
         }
@@ -34,7 +34,7 @@ pub(super) fn compare(options: &CompareOptions) -> ExitCode {
         about(&before),
         about(&after)
     ));
-    let _ = std::io::stdout().write_all(text.as_bytes());
+    output::out(&text);
     ExitCode::from(if differences.is_empty() { exit::CONFORMANT } else { exit::NOT_CONFORMANT })
 }
 

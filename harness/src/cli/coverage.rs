@@ -9,14 +9,13 @@ use crate::report::exit;
 use crate::run::seen;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::process::ExitCode;
 
 pub(super) fn coverage(suites: &'static [Suite], output: ListOutput) -> ExitCode {
     let contract = match Contract::built_in() {
         Ok(contract) => contract,
         Err(error) => {
-            let _ = writeln!(std::io::stderr(), "{}", crate::check::chain(&error));
+            crate::output::err(&crate::check::chain(&error));
             return ExitCode::from(exit::USAGE);
         }
     };

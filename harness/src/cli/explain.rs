@@ -11,7 +11,6 @@ use crate::cx::{Check, Suite};
 use crate::report::exit;
 use crate::run::seen;
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::process::ExitCode;
 
 /// The backends whose clusters the harness makes.
@@ -26,7 +25,7 @@ pub(super) fn explain(suites: &'static [Suite], id: &str) -> ExitCode {
     match told {
         Ok(text) => print(&text),
         Err(why) => {
-            let _ = writeln!(std::io::stderr(), "{why}");
+            crate::output::err(&why);
             ExitCode::from(exit::USAGE)
         }
     }

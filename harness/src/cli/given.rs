@@ -1,9 +1,9 @@
 //! What is asked of a run outside of any file, and the plan that comes of it.
 
 use crate::config::{BackendChoice, Given, RunFile, RunPlan, Source, WantedCluster, plan};
+use crate::output;
 use crate::report::exit;
 use crate::run::refuse;
-use std::io::Write;
 use std::process::ExitCode;
 use std::str::FromStr;
 
@@ -29,7 +29,7 @@ fn given(typed: RunFile) -> Result<Given, String> {
 /// The plan of what was typed; said, where there is none.
 pub(super) fn planned(source: &Source, typed: RunFile) -> Result<RunPlan<WantedCluster>, ExitCode> {
     let given = given(typed).map_err(|why| {
-        let _ = writeln!(std::io::stderr(), "error: {why}");
+        output::err(&format!("error: {why}"));
         ExitCode::from(exit::USAGE)
     })?;
     plan(source, given).map_err(|problems| refuse(&problems))

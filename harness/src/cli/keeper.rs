@@ -8,6 +8,8 @@ use crate::config::{RunPlan, WantedCluster};
 use crate::cx::Suite;
 use crate::events::Payload;
 use crate::ledger::{Outcome, SkipReason};
+use crate::output;
+use crate::owner::Standing;
 use crate::probe::{ReadError, pause, poll};
 use crate::report::exit;
 use crate::run::{Hold, Judging, Run, Stand, execute, run_one};
@@ -16,7 +18,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
-use std::io::Write;
+use std::io::ErrorKind;
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -86,24 +89,36 @@ impl Shared {
         poll("the shared environment is up", UP_LIMIT, interval, up).await.map_err(|error| error.text)
     }
 
-    fn start_keeper(&self) -> std::io::Result<()> {
-        std::fs::create_dir_all(&self.place)?;
-        let once = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(self.place.join("start.lock"))?;
-        once.lock()?;
-        let started = self.place.join("keeper.log");
-        if started.exists() {
-            return Ok(());
-        }
-        let log = OpenOptions::new().create(true).append(true).open(&started)?;
+    /// Makes the place where the processes meet and starts the keeper; the first of them does.
+    fn start_keeper(&self) -> Result<(), String> {
+        let name = self.place.file_name().unwrap_or_default().to_string_lossy();
+        let run = name.strip_prefix(FOLDER_PREFIX).unwrap_or(&name);
+        let meeting = match RunDir::create(run) {
+            Ok(meeting) => meeting,
+            Err(error) if error.cause.kind() == ErrorKind::AlreadyExists => {
+                return match RunDir::standing(&self.place) {
+                    // What stands there is believed.
+                    Standing::Unknown(why) => Err(format!("{}: {why}", self.place.display())),
+                    Standing::Lives(_) | Standing::Gone => Ok(()),
+                };
+            }
+            Err(error) => return Err(chain(&error)),
+        };
+        self.spawn_keeper(meeting).map_err(|error| error.to_string())
+    }
+
+    fn spawn_keeper(&self, meeting: RunDir) -> std::io::Result<()> {
+        let log = OpenOptions::new()
+            .create_new(true)
+            .append(true)
+            .mode(0o600)
+            .open(self.place.join("keeper.log"))?;
         Command::new(std::env::current_exe()?)
             .env(PLACE, &self.place)
             .env(WATCHED, std::os::unix::process::parent_id().to_string())
             .env_remove("NEXTEST_EXECUTION_MODE")
-            .stdin(Stdio::null())
+            // The lock that tells that the place is in use goes over to the keeper, which reads nothing.
+            .stdin(meeting.into_lock().map_or_else(Stdio::null, Stdio::from))
             .stdout(log.try_clone()?)
             .stderr(log)
             // A group of its own: nextest ends the group of a test that is over.
@@ -121,7 +136,7 @@ pub(super) fn asked_to_keep() -> Option<PathBuf> {
 /// The keeper: a run whose checks other processes judge, until nextest has ended.
 pub(super) fn main(suites: &'static [Suite], plan: RunPlan<WantedCluster>, place: &Path) -> ExitCode {
     let Some(watched) = std::env::var(WATCHED).ok().and_then(|pid| pid.parse().ok()) else {
-        let _ = writeln!(std::io::stderr(), "error: the keeper was started without a process to watch");
+        output::err("error: the keeper was started without a process to watch");
         return ExitCode::from(exit::USAGE);
     };
     let cancel = CancellationToken::new();
@@ -129,7 +144,7 @@ pub(super) fn main(suites: &'static [Suite], plan: RunPlan<WantedCluster>, place
     let reproduce = "cargo nextest run --test e2e".to_owned();
     let code = execute(Run { suites, plan, reproduce, cancel }, &mut keeper);
     if let Err(error) = std::fs::remove_dir_all(place) {
-        let _ = writeln!(std::io::stderr(), "removing {}: {error}", place.display());
+        output::err(&format!("removing {}: {error}", place.display()));
     }
     code
 }
@@ -182,7 +197,7 @@ impl Judging for Keeper {
         match tokio::runtime::Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => runtime.block_on(gone(self.watched)),
             Err(error) => {
-                let _ = writeln!(std::io::stderr(), "no runtime: {error}");
+                output::err(&format!("no runtime: {error}"));
             }
         }
     }
@@ -191,7 +206,7 @@ impl Judging for Keeper {
 impl Keeper {
     fn tell(&self, news: &News) {
         if let Err(error) = self.meeting.write("news.json", news) {
-            let _ = writeln!(std::io::stderr(), "{}", chain(&error));
+            output::err(&chain(&error));
         }
     }
 }

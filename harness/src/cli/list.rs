@@ -3,8 +3,8 @@
 use super::arguments::ListOutput;
 use crate::check::Served;
 use crate::cx::{Check, Suite};
+use crate::output;
 use serde_json::json;
-use std::io::Write;
 use std::process::ExitCode;
 
 pub(super) fn list(suites: &'static [Suite], output: ListOutput) -> ExitCode {
@@ -16,8 +16,7 @@ pub(super) fn list(suites: &'static [Suite], output: ListOutput) -> ExitCode {
 }
 
 pub(super) fn print(text: &str) -> ExitCode {
-    // A reader that goes away (`| head`) is no failure.
-    let _ = std::io::stdout().write_all(text.as_bytes());
+    output::out(text);
     ExitCode::SUCCESS
 }
 

@@ -13,6 +13,7 @@ mod init;
 mod keeper;
 mod list;
 mod prove;
+mod reap;
 mod repeat;
 mod replay;
 mod run;
@@ -26,6 +27,8 @@ pub use given::{CLUSTER_VARIABLE, CONFIG_VARIABLE};
 
 use crate::cx::Suite;
 use crate::images::set_own_program;
+use crate::output;
+use crate::reaper;
 use crate::report::exit;
 use arguments::{BootstrapCommand, Cli, ClusterCommand, Command};
 use clap::{CommandFactory, FromArgMatches};
@@ -68,7 +71,20 @@ pub fn main(suites: &'static [Suite], programs: &[SubProgram]) -> ExitCode {
             return ExitCode::from(if asked_for { exit::CONFORMANT } else { exit::USAGE });
         }
     };
-    match cli.command {
+    let code = obey(suites, cli.command, command);
+    reaper::end();
+    match output::broken().filter(|broken| !broken.unread) {
+        Some(broken) => {
+            output::err(&format!("error: {}", broken.why));
+            ExitCode::from(exit::ENVIRONMENT)
+        }
+        None => code,
+    }
+}
+
+/// Carries out a command; `line` is the whole command line, for shells and manuals.
+fn obey(suites: &'static [Suite], command: Command, line: clap::Command) -> ExitCode {
+    match command {
         Command::Run(options) => run::run(suites, &options),
         Command::Plan(options) => run::plan(suites, &options),
         Command::Init(options) => init::init(&options),
@@ -80,12 +96,13 @@ pub fn main(suites: &'static [Suite], programs: &[SubProgram]) -> ExitCode {
         Command::Verify(options) => verify::verify(&options),
         Command::Attest(options) => verify::attest(&options),
         Command::Schema { file } => schema::print(&file),
-        Command::Clean => clean::clean(),
+        Command::Reap { run } => reap::reap(run),
+        Command::Clean(options) => clean::clean(&options),
         Command::Bootstrap(BootstrapCommand::Model(command)) => bootstrap::run(&command),
         Command::Bootstrap(BootstrapCommand::Prove(options)) => prove::prove(&options),
         Command::Cluster(ClusterCommand::Embedded(options)) => cluster::embedded(&options),
-        Command::Completions(options) => shell::completions(&options, command),
-        Command::Man(options) => shell::man(&options, command),
+        Command::Completions(options) => shell::completions(&options, line),
+        Command::Man(options) => shell::man(&options, line),
         Command::Controls(options) => controls::controls(suites, &options),
     }
 }
@@ -95,13 +112,16 @@ pub fn main(suites: &'static [Suite], programs: &[SubProgram]) -> ExitCode {
 pub fn test_main(suites: &'static [Suite], program: &Path, package: &Path) -> ExitCode {
     start_logging();
     set_own_program(program);
-    test::main(suites, package)
+    let code = test::main(suites, package);
+    reaper::end();
+    code
 }
 
 /// Logs go to standard error when `RUST_LOG` asks for them.
 fn start_logging() {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("off"));
-    let logger = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let logger =
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| output::Log).with_ansi(false);
     // A second start in one process keeps the first.
     let _ = logger.try_init();
 }

@@ -2,11 +2,11 @@
 
 use super::arguments::{ProofCluster, ProveOptions};
 use crate::events::Events;
+use crate::output;
 use crate::progress::Terminal;
 use crate::proof::{EmbeddedBench, KindBench, Row, questions, sample, show, tally};
 use crate::report::exit;
-use crate::run::{INTERRUPTED, watch_signals};
-use std::io::Write;
+use crate::run::{INTERRUPTED, guard};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -53,7 +53,7 @@ pub(super) fn prove(options: &ProveOptions) -> ExitCode {
         }
     };
     let cancel = CancellationToken::new();
-    runtime.spawn(watch_signals(cancel.clone()));
+    guard(runtime.handle(), cancel.clone());
     let measured = runtime.block_on(async {
         match options.cluster {
             ProofCluster::Kind => {
@@ -71,8 +71,7 @@ pub(super) fn prove(options: &ProveOptions) -> ExitCode {
         Ok(rows) => rows,
     };
     let text = format!("{}measured in {:.0} s\n", show(&rows), began.elapsed().as_secs_f64());
-    // A reader that goes away (`| head`) is no failure.
-    let _ = std::io::stdout().write_all(text.as_bytes());
+    output::out(&text);
     if cancel.is_cancelled() {
         return ExitCode::from(INTERRUPTED);
     }

@@ -3,12 +3,12 @@
 use super::compare::read;
 use crate::config::{API_VERSION, RunPlan, WantedCluster, yaml};
 use crate::cx::Suite;
+use crate::output;
 use crate::report::{Flake, exit, flakes, verdict_word};
 use crate::run::{INTERRUPTED, Libtest, Run, exit_code_of};
 use libtest_mimic::Arguments;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 use tokio_util::sync::CancellationToken;
@@ -101,7 +101,7 @@ fn show(repeated: &Repeated) {
 fn write(folder: &Path, repeated: &Repeated) -> Result<(), String> {
     let path = folder.join(SUMMARY);
     let text = yaml::to_string(repeated).map_err(|error| error.to_string())?;
-    std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
+    output::file(&path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// The exit code of several runs: whichever says most against them.
@@ -118,7 +118,7 @@ fn worst(codes: &[u8]) -> u8 {
 }
 
 fn say(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
+    output::err(line);
 }
 
 #[cfg(test)]

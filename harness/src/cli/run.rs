@@ -7,11 +7,11 @@ use super::repeat::repeat;
 use crate::config::{BackendKind, Choice, DesiredCluster, Image, Offer, RunFile, declared_not_judged};
 use crate::cx::Suite;
 use crate::ledger::Outcome;
+use crate::output;
 use crate::report::exit;
 use crate::run::{Libtest, Run, execute, in_force, judged, plan_checks, refuse, selected};
 use crate::session::{expected_boot, load_manifests};
 use libtest_mimic::Arguments;
-use std::io::Write;
 use std::process::ExitCode;
 use tokio_util::sync::CancellationToken;
 
@@ -123,10 +123,10 @@ pub(super) fn plan(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
     }
     let selected = checks.iter().filter(|one| one.choice == Choice::Selected).count();
     text.push_str(&format!("\n{selected} of {} checks would run\n", checks.len()));
-    let _ = std::io::stdout().write_all(text.as_bytes());
+    output::out(&text);
     ExitCode::from(if selected == 0 { exit::NOTHING_SELECTED } else { exit::CONFORMANT })
 }
 
 fn say(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
+    output::err(line);
 }

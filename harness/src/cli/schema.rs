@@ -4,7 +4,6 @@ use crate::events::Event;
 use crate::report::exit;
 use crate::{config, report};
 use serde_json::Value;
-use std::io::Write;
 use std::process::ExitCode;
 
 /// A file with a schema: its name, and what makes its JSON Schema (draft 2020-12).
@@ -28,7 +27,7 @@ pub(super) fn print(file: &str) -> ExitCode {
         return ExitCode::from(exit::USAGE);
     };
     // A closed standard output is no reason to fail.
-    let _ = writeln!(std::io::stdout(), "{:#}", schema());
+    crate::output::out(&format!("{:#}\n", schema()));
     ExitCode::from(exit::CONFORMANT)
 }
 

@@ -2,9 +2,9 @@
 
 use super::arguments::{CompletionOptions, ManOptions};
 use crate::check::chain;
+use crate::output;
 use crate::report::exit;
 use clap::Command;
-use std::io::Write as _;
 use std::process::ExitCode;
 
 /// Prints the completions of a shell.
@@ -12,7 +12,7 @@ pub(super) fn completions(options: &CompletionOptions, mut command: Command) -> 
     let mut text = Vec::new();
     let name = command.get_name().to_owned();
     clap_complete::generate(options.shell, &mut command, name, &mut text);
-    let _ = std::io::stdout().write_all(&text);
+    output::out(&String::from_utf8_lossy(&text));
     ExitCode::from(exit::CONFORMANT)
 }
 
@@ -23,8 +23,7 @@ pub(super) fn man(options: &ManOptions, command: Command) -> ExitCode {
     match written {
         Ok(()) => ExitCode::from(exit::CONFORMANT),
         Err(error) => {
-            let _ =
-                writeln!(std::io::stderr(), "error: manual pages in {}: {}", folder.display(), chain(&error));
+            output::err(&format!("error: manual pages in {}: {}", folder.display(), chain(&error)));
             ExitCode::from(exit::USAGE)
         }
     }

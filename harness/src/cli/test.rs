@@ -10,14 +10,14 @@ use crate::config::{Choice, Offer, RunFile, RunPlan, Source, WantedCluster};
 use crate::cx::Suite;
 use crate::events::Events;
 use crate::ledger::Outcome;
+use crate::output;
 use crate::report::exit;
 use crate::run::{
-    Hold, Libtest, Planned, Run, completion, execute, places, plan_checks, refuse, run_one, selected,
+    Hold, Libtest, Planned, Run, completion, execute, places, plan_checks, refuse, run_one, selected, shown,
     skipped_trials, watch_signals,
 };
 use crate::session::{RunDir, RunState, Session};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub(super) fn main(suites: &'static [Suite], package: &Path) -> ExitCode {
     // Cargo starts tests in their package's folder; paths are meant from where the user stands, the workspace.
     let workspace = package.parent().unwrap_or(package);
     if let Err(error) = std::env::set_current_dir(workspace) {
-        let _ = writeln!(std::io::stderr(), "error: {}: {error}", workspace.display());
+        output::err(&format!("error: {}: {error}", workspace.display()));
         return ExitCode::from(exit::USAGE);
     }
     let source =
@@ -64,7 +64,7 @@ fn listing(suites: &'static [Suite], plan: &RunPlan<WantedCluster>, arguments: &
                 .map(|one| Trial::test(one.name(), || Err(Failed::from("listed, not run"))))
                 .collect();
             trials.extend(skipped_trials(&planned));
-            libtest_mimic::run(arguments, trials).exit_code()
+            shown(arguments.clone(), trials, |_| {}).exit_code()
         }
     }
 }
@@ -83,7 +83,7 @@ fn one_of_many(
     let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
         Ok(runtime) => Arc::new(runtime),
         Err(error) => {
-            let _ = writeln!(std::io::stderr(), "error: no runtime: {error}");
+            output::err(&format!("error: no runtime: {error}"));
             return ExitCode::from(exit::ENVIRONMENT);
         }
     };
@@ -101,7 +101,7 @@ fn one_of_many(
         })
         .collect();
     trials.extend(skipped_trials(&planned));
-    libtest_mimic::run(arguments, trials).exit_code()
+    shown(arguments.clone(), trials, |_| {}).exit_code()
 }
 
 async fn join_and_run(

@@ -5,13 +5,13 @@ use crate::check::chain;
 use crate::config::Completeness;
 use crate::events::{EVENTS_FILE, Event, read};
 use crate::ledger::Ledger;
+use crate::output;
 use crate::report::{
     Digests, Finding, Golden, Material, PublicKey, SigningKey, exit, exit_code, is_digest, open_envelope,
     parse, sealed, statement, verdict_word, verify as findings_of,
 };
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -137,11 +137,7 @@ pub(super) fn attest(options: &AttestOptions) -> ExitCode {
         .map(ToString::to_string)
         .collect();
     if !wrong.is_empty() {
-        let _ = writeln!(
-            std::io::stderr(),
-            "error: not attested, as the report is refused:\n  {}",
-            wrong.join("\n  ")
-        );
+        output::err(&format!("error: not attested, as the report is refused:\n  {}", wrong.join("\n  ")));
         return ExitCode::from(exit::NOT_CONFORMANT);
     }
     let made = statement(&run.report, &run.digests, options.url.as_deref());
@@ -162,12 +158,11 @@ pub(super) fn attest(options: &AttestOptions) -> ExitCode {
 fn signing_key(file: &Path) -> Result<SigningKey, String> {
     let mode = std::fs::metadata(file).map(|meta| meta.permissions().mode()).unwrap_or_default();
     if mode & 0o077 != 0 {
-        let _ = writeln!(
-            std::io::stderr(),
+        output::err(&format!(
             "warning: {} can be read by others (mode {:03o}); 'chmod 600' keeps it yours",
             file.display(),
             mode & 0o777
-        );
+        ));
     }
     SigningKey::from_pem(&bytes_of(file)?).map_err(|error| format!("{}: {error}", file.display()))
 }
@@ -181,11 +176,10 @@ fn sha256(bytes: &[u8]) -> String {
 }
 
 fn usage(why: &str) -> ExitCode {
-    let _ = writeln!(std::io::stderr(), "error: {why}");
+    output::err(&format!("error: {why}"));
     ExitCode::from(exit::USAGE)
 }
 
 fn say(text: &str) {
-    // A reader that goes away is no failure.
-    let _ = std::io::stdout().write_all(text.as_bytes());
+    output::out(text);
 }

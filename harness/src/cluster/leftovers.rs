@@ -2,7 +2,10 @@
 
 use super::error::ClusterError;
 use super::network;
-use crate::images::{COMPONENT_LABEL, Engine, EngineError, NAME_PREFIX, RUN_LABEL, RunId, settled};
+use crate::images::{
+    COMPONENT_LABEL, Engine, EngineError, NAME_PREFIX, OWNER_LABEL, RUN_LABEL, RunId, settled,
+};
+use crate::owner::Owner;
 use crate::probe::{ReadError, poll};
 use bollard::models::ContainerSummary;
 use bollard::query_parameters::{
@@ -32,9 +35,26 @@ pub struct Leftover {
     pub name: String,
     /// The run that made it; `None` for what several runs share.
     pub run: Option<RunId>,
+    /// The process that made it, where that is noted on it; kind's machines have no labels of ours.
+    pub owner: Option<Owner>,
     /// The kind cluster whose machine it is.
     cluster: Option<String>,
     id: String,
+}
+
+#[cfg(test)]
+impl Leftover {
+    /// A container of that run, made by that process.
+    pub(crate) fn of_run(run: &str, owner: Option<Owner>) -> Leftover {
+        let run = run.parse::<RunId>().expect("a run's id");
+        let (name, id) = (run.name_of("cloud"), run.to_string());
+        Leftover { kind: LeftoverKind::Container, name, run: Some(run), owner, cluster: None, id }
+    }
+
+    /// The same, made by no run in particular.
+    pub(crate) fn of_no_run(self) -> Leftover {
+        Leftover { run: None, owner: None, ..self }
+    }
 }
 
 /// What kind of thing was left.
@@ -171,9 +191,10 @@ fn container(found: ContainerSummary) -> Option<Leftover> {
         Some(run) => run.parse().ok(),
         None => RunId::of_name(cluster.as_deref()?),
     };
+    let owner = labels.get(OWNER_LABEL).and_then(|owner| owner.parse().ok());
     let name = found.names.and_then(|names| names.into_iter().next()).unwrap_or_default();
     let name = name.trim_start_matches('/').to_owned();
-    Some(Leftover { kind: LeftoverKind::Container, name, run, cluster, id: found.id? })
+    Some(Leftover { kind: LeftoverKind::Container, name, run, owner, cluster, id: found.id? })
 }
 
 async fn networks(engine: &Engine) -> Result<Vec<Leftover>, EngineError> {
@@ -183,12 +204,14 @@ async fn networks(engine: &Engine) -> Result<Vec<Leftover>, EngineError> {
         .call("list networks of", "the engine", LIMIT, engine.docker().list_networks(Some(options)))
         .await?;
     let ours = found.into_iter().filter_map(|network| {
-        let run =
-            network.labels.as_ref().and_then(|labels| labels.get(RUN_LABEL)).and_then(|run| run.parse().ok());
+        let label = |key: &str| network.labels.as_ref()?.get(key);
+        let run = label(RUN_LABEL).and_then(|run| run.parse().ok());
+        let owner = label(OWNER_LABEL).and_then(|owner| owner.parse().ok());
         Some(Leftover {
             kind: LeftoverKind::Network,
             name: network.name?,
             run,
+            owner,
             cluster: None,
             id: network.id?,
         })
@@ -204,7 +227,7 @@ async fn images(engine: &Engine) -> Result<Vec<Leftover>, EngineError> {
         .await?;
     let ours = found.into_iter().map(|image| {
         let name = image.repo_tags.first().unwrap_or(&image.id).clone();
-        Leftover { kind: LeftoverKind::Image, name, run: None, cluster: None, id: image.id }
+        Leftover { kind: LeftoverKind::Image, name, run: None, owner: None, cluster: None, id: image.id }
     });
     Ok(ours.collect())
 }

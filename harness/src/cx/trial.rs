@@ -149,7 +149,7 @@ impl<'a> Trial<'a> {
                 let pod = self.cx.session.world().pods.find(&self.pod.namespace, &self.pod.name);
                 if let Some(pod) = pod {
                     let lines = last_lines(&self.cx.client, &pod, SHOWN_LINES).await;
-                    unmet.explained = Some(self.cx.session.secrets().redact(lines));
+                    unmet.explained = Some(crate::secrets::redact(lines));
                 }
                 Err(Stop::Unmet(unmet))
             }

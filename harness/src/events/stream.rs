@@ -3,10 +3,10 @@
 use super::event::{Event, Payload, RunBegan, SCHEMA};
 use super::file;
 use super::fold::Fold;
-use crate::secrets::Secrets;
+use crate::secrets;
 use jiff::Timestamp;
 use std::fmt;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -30,6 +30,8 @@ struct Inner {
     began: Timestamp,
     begun_here: bool,
     state: Mutex<State>,
+    /// The folder of a stream that was begun here: no other run has it as long as this is open.
+    _folder: Option<File>,
 }
 
 struct State {
@@ -38,7 +40,6 @@ struct State {
     unwritten: Option<String>,
     fold: Fold,
     sinks: Vec<Box<dyn Sink>>,
-    secrets: Secrets,
     count: u64,
     cost: Duration,
 }
@@ -51,7 +52,7 @@ impl fmt::Debug for Events {
 
 impl Events {
     fn new(began: Timestamp, file: Option<(PathBuf, File)>, sinks: Vec<Box<dyn Sink>>) -> Events {
-        Events::of(began, true, file, sinks)
+        Events::of(began, true, file, sinks, None)
     }
 
     fn of(
@@ -59,28 +60,38 @@ impl Events {
         begun_here: bool,
         file: Option<(PathBuf, File)>,
         sinks: Vec<Box<dyn Sink>>,
+        folder: Option<File>,
     ) -> Events {
-        let state = State {
-            file,
-            unwritten: None,
-            fold: Fold::default(),
-            sinks,
-            secrets: Secrets::default(),
-            count: 0,
-            cost: Duration::ZERO,
-        };
+        let state =
+            State { file, unwritten: None, fold: Fold::default(), sinks, count: 0, cost: Duration::ZERO };
         Events {
-            inner: Arc::new(Inner { began, begun_here, state: Mutex::new(state) }),
+            inner: Arc::new(Inner { began, begun_here, state: Mutex::new(state), _folder: folder }),
             stages: true,
             lane: None,
         }
     }
 
-    /// Begins the stream of a run: a new file, in place of one that is there.
+    /// Takes a folder for one stream, until what is returned is closed.
+    ///
+    /// # Errors
+    /// A run that goes on has it, or it cannot be opened.
+    pub fn lock_folder(path: &Path) -> std::io::Result<File> {
+        let folder = File::open(path)?;
+        match folder.try_lock() {
+            Ok(()) => Ok(folder),
+            Err(TryLockError::Error(error)) => Err(error),
+            Err(TryLockError::WouldBlock) => Err(std::io::Error::new(
+                std::io::ErrorKind::ResourceBusy,
+                "another run writes its results there; name another folder with '--out', or wait for it",
+            )),
+        }
+    }
+
+    /// Begins the stream of a run: a new file, in place of one that is there, in a folder that was locked for it.
     ///
     /// # Errors
     /// The file cannot be made.
-    pub fn begin(path: &Path, sinks: Vec<Box<dyn Sink>>) -> std::io::Result<Events> {
+    pub fn begin(path: &Path, sinks: Vec<Box<dyn Sink>>, folder: File) -> std::io::Result<Events> {
         // Every process of the run writes at the end, wherever that is then.
         let removed = std::fs::remove_file(path);
         if let Err(error) = removed
@@ -90,7 +101,7 @@ impl Events {
         }
         let file = OpenOptions::new().append(true).create_new(true).open(path)?;
         let began = Timestamp::now();
-        let events = Events::new(began, Some((path.to_owned(), file)), sinks);
+        let events = Events::of(began, true, Some((path.to_owned(), file)), sinks, Some(folder));
         events.emit(Payload::RunBegan(RunBegan {
             schema: SCHEMA.to_owned(),
             started: began.to_string(),
@@ -105,7 +116,7 @@ impl Events {
     /// The file is not there.
     pub fn join(path: &Path, began: Timestamp) -> std::io::Result<Events> {
         let file = OpenOptions::new().append(true).open(path)?;
-        Ok(Events::of(began, false, Some((path.to_owned(), file)), Vec::new()))
+        Ok(Events::of(began, false, Some((path.to_owned(), file)), Vec::new(), None))
     }
 
     /// A stream that is kept nowhere: for what is no run.
@@ -126,11 +137,6 @@ impl Events {
     /// The stream's file; `None` when it is kept nowhere.
     pub fn path(&self) -> Option<PathBuf> {
         self.lock().file.as_ref().map(|(path, _)| path.clone())
-    }
-
-    /// From now on these stand in no event, besides those of other lanes.
-    pub fn keep_secret(&self, secrets: Secrets) {
-        self.lock().secrets.add(secrets);
     }
 
     /// Something happened to the run as a whole.
@@ -229,7 +235,7 @@ impl State {
     fn take(&mut self, event: Event) {
         let mut line = event.line();
         let mut event = event;
-        if let Some(clean) = self.secrets.redacted(&line) {
+        if let Some(clean) = secrets::redacted(&line) {
             // What stands in a secret's place needs no escape, so the line is as sound as before.
             event = serde_json::from_str(&clean).unwrap_or(event);
             line = clean;
@@ -294,7 +300,10 @@ mod tests {
     fn what_was_emitted_is_read_back_from_every_process() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("events.jsonl");
-        let events = Events::begin(&path, Vec::new()).expect("a file");
+        let lock = Events::lock_folder(folder.path()).expect("nobody has it");
+        let events = Events::begin(&path, Vec::new(), lock).expect("a file");
+        let busy = Events::lock_folder(folder.path()).expect_err("this run has it");
+        assert!(busy.to_string().contains("another run"), "{busy}");
         let other = Events::join(&path, events.began()).expect("the same file");
         events.stage("cluster").end(true);
         other
@@ -309,7 +318,9 @@ mod tests {
         events.take_others_in().expect("it can be read");
         assert_eq!(events.fold().ledger().stages.len(), 1);
         // The next run begins a stream of its own.
-        Events::begin(&path, Vec::new()).expect("a file");
+        drop(events);
+        let lock = Events::lock_folder(folder.path()).expect("that run has ended");
+        Events::begin(&path, Vec::new(), lock).expect("a file");
         assert_eq!(read(&path).expect("a stream").len(), 1);
     }
 
@@ -317,15 +328,15 @@ mod tests {
     fn a_secret_stands_in_no_event() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("events.jsonl");
-        let events = Events::begin(&path, Vec::new()).expect("a file");
-        events.keep_secret(Secrets::new(["0123456789abcdef"].into_iter()));
-        // Another lane's secrets come beside the first one's.
-        events.keep_secret(Secrets::new(["fedcba9876543210"].into_iter()));
-        events.emit(Payload::EnvironmentFailed { message: "token 0123456789abcdef \"refused\"".into() });
+        let lock = Events::lock_folder(folder.path()).expect("nobody has it");
+        let events = Events::begin(&path, Vec::new(), lock).expect("a file");
+        secrets::know("0123456789abcdef");
+        let message = "token 0123456789abcdef, 01234567\u{1b}[0m89abcdef \"refused\"";
+        events.emit(Payload::EnvironmentFailed { message: message.into() });
         let text = std::fs::read_to_string(&path).expect("the file");
         assert!(!text.contains("0123456789abcdef"), "{text}");
         let said = events.fold().ledger().environment_error;
-        assert_eq!(said.as_deref(), Some("token <redacted> \"refused\""));
+        assert_eq!(said.as_deref(), Some("token <redacted>, <redacted> \"refused\""));
     }
 
     #[test]

@@ -14,7 +14,7 @@ mod prepare;
 pub use archive::{ImageArchive, ImageContent, ImageFile, ImageRun, docker_archive};
 pub use build::{BuildError, Program, static_binary};
 pub use engine::{Engine, EngineError, EngineRecord};
-pub use names::{COMPONENT_LABEL, IMAGE_REGISTRY, NAME_PREFIX, RUN_LABEL, RunId};
+pub use names::{COMPONENT_LABEL, IMAGE_REGISTRY, NAME_PREFIX, OWNER_LABEL, RUN_LABEL, RunId};
 pub use own::{own_program, set_own_program};
 pub use prepare::{
     Folders, ImageError, ImageSource, PreparedImage, file_digest, load_into_engine, of_commands, prepare,

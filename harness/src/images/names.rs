@@ -1,5 +1,6 @@
 //! Names and labels of everything a run creates, so that it can be told from what others created.
 
+use crate::owner::Owner;
 use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
@@ -10,6 +11,9 @@ pub const NAME_PREFIX: &str = "ccm-conformance-";
 pub const RUN_LABEL: &str = "io.ccm-conformance.run";
 /// Label whose value says what the thing is: `network`, `fake-cloud` ...
 pub const COMPONENT_LABEL: &str = "io.ccm-conformance.component";
+/// Label whose value says which process made the thing, as [`Owner`] writes it: whoever finds it, as whatever user and from
+/// whatever folder, can tell whether the run still goes on.
+pub const OWNER_LABEL: &str = "io.ccm-conformance.owner";
 /// Registry of the images built here. The domain cannot exist (RFC 2606), so that nobody ever pulls from it.
 pub const IMAGE_REGISTRY: &str = "ccm-conformance.invalid";
 
@@ -74,6 +78,7 @@ impl RunId {
         HashMap::from([
             (RUN_LABEL.to_owned(), self.0.clone()),
             (COMPONENT_LABEL.to_owned(), component.to_owned()),
+            (OWNER_LABEL.to_owned(), Owner::here().to_string()),
         ])
     }
 }

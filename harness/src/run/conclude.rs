@@ -2,34 +2,40 @@
 
 use super::github::tell_github;
 use super::page::page_of;
+use super::results::{make_ready, without_empty_evidence};
 use crate::config::{Completeness, RunPlan};
-use crate::events::{EVENTS_FILE, Events, Payload};
+use crate::events::{EVENTS_FILE, Events, Payload, Sink};
 use crate::ledger::Ledger;
+use crate::output;
 use crate::progress::Terminal;
 use crate::report::{exit, exit_code, summary, to_junit, to_yaml};
-use std::fs::Permissions;
-use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// Makes the output folder, takes the evidence of an earlier run away, and begins the stream of events, which the terminal
-/// shows.
+/// Makes the output folder ready, and begins the stream of events, which the terminal shows.
 ///
 /// # Errors
-/// The folder cannot be made or written to.
+/// As [`begin_in`].
 pub fn open<C>(plan: &RunPlan<C>) -> std::io::Result<Events> {
-    std::fs::create_dir_all(&plan.output)?;
-    let evidence = plan.output.join("evidence");
-    if evidence.is_dir() {
-        std::fs::remove_dir_all(evidence)?;
-    }
-    Events::begin(&plan.output.join(EVENTS_FILE), vec![Box::new(Terminal::on_stderr())])
+    begin_in(&plan.output, vec![Box::new(Terminal::on_stderr())])
+}
+
+/// Makes a folder of results ready, evidence of an earlier run taken away, and begins a stream of events there.
+///
+/// # Errors
+/// The folder cannot be made or written to, another run writes there, or it has evidence that no run made.
+pub fn begin_in(output: &Path, sinks: Vec<Box<dyn Sink>>) -> std::io::Result<Events> {
+    std::fs::create_dir_all(output)?;
+    // Whoever has the stream has the folder.
+    let lock = Events::lock_folder(output)?;
+    make_ready(output)?;
+    Events::begin(&output.join(EVENTS_FILE), sinks, lock)
 }
 
 /// Ends the run's stream: what it adds up to.
 pub fn end_run(events: &Events) -> Ledger {
     let took = jiff::Timestamp::now().duration_since(events.began());
     events.emit(Payload::RunEnded { duration_ms: u64::try_from(took.as_millis()).unwrap_or(0) });
+    events.path().and_then(|path| path.parent().map(without_empty_evidence));
     events.fold().ledger()
 }
 
@@ -69,7 +75,7 @@ pub(super) fn say_left_behind(outcome: Result<(), String>, events: &Events) {
 pub fn write_reports(folder: &Path, ledger: &Ledger, stream: &Path, events: &Events) -> bool {
     let write = |name: &str, text: Result<String, String>| {
         let path = folder.join(name);
-        let outcome = text.and_then(|text| whole(&path, &text).map_err(|error| error.to_string()));
+        let outcome = text.and_then(|text| output::file(&path, text).map_err(|error| error.to_string()));
         match &outcome {
             Ok(()) => events.say(format!("wrote {}", path.display())),
             Err(why) => events.say(format!("error: {} could not be written: {why}", path.display())),
@@ -79,13 +85,4 @@ pub fn write_reports(folder: &Path, ledger: &Ledger, stream: &Path, events: &Eve
     let report = write("report.yaml", to_yaml(ledger).map_err(|error| crate::check::chain(&error)));
     let junit = write("junit.xml", to_junit(ledger).map_err(|error| crate::check::chain(&error)));
     write("report.html", page_of(ledger, stream)) && report && junit
-}
-
-/// Writes a file beside its place and puts it there when it is whole, readable as other files of the user are.
-fn whole(path: &Path, text: &str) -> std::io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let mut builder = tempfile::Builder::new();
-    let mut file = builder.permissions(Permissions::from_mode(0o644)).tempfile_in(folder)?;
-    file.write_all(text.as_bytes())?;
-    file.persist(path).map(drop).map_err(|error| error.error)
 }

@@ -3,7 +3,7 @@
 use super::capacity::lane_count;
 use super::certify::certifies;
 use super::conclude::{conclude, open, say_left_behind};
-use super::interrupt::{INTERRUPTED, watch_signals};
+use super::interrupt::{INTERRUPTED, guard};
 use super::planned::Planned;
 use super::stand::{Judging, judge_subject, leave_cluster, plan_for, take_down};
 use super::subject::subject;
@@ -11,11 +11,11 @@ use crate::check::chain;
 use crate::config::{Choice, Offer, Problems, RunPlan, WantedCluster};
 use crate::cx::Suite;
 use crate::events::{Events, Payload};
+use crate::output;
 use crate::report::exit;
 use crate::session::up::{Environment, Leave, Prepared};
 use crate::session::{Session, SessionError, expected_boot, settle};
 use futures::future::try_join_all;
-use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -65,7 +65,7 @@ pub fn exit_code_of(run: Run, judging: &mut dyn Judging) -> u8 {
             return fail(exit::ENVIRONMENT, &format!("error: no runtime: {error}"));
         }
     };
-    runtime.spawn(watch_signals(cancel.clone()));
+    guard(runtime.handle(), cancel.clone());
     let (plan, chosen) = runtime.block_on(settle(plan));
     if let Err(problems) = certifies(suites, &plan, &planned) {
         judging.cannot(&problems.to_string());
@@ -118,7 +118,12 @@ pub fn exit_code_of(run: Run, judging: &mut dyn Judging) -> u8 {
     drop(up);
     let (ledger, code) = conclude(&plan, &events);
     take_down(environments, &plan, &ledger, &events, runtime.handle());
-    if cancel.is_cancelled() { INTERRUPTED } else { code }
+    match output::broken() {
+        // Whoever reads the output cannot know how it ended.
+        Some(_) => exit::ENVIRONMENT,
+        None if cancel.is_cancelled() => INTERRUPTED,
+        None => code,
+    }
 }
 
 /// Brings every lane up, side by side; what the first one that fails has to say. The first lane tells its stages, the others
@@ -160,7 +165,7 @@ pub fn refuse(problems: &Problems) -> ExitCode {
 }
 
 fn fail(code: u8, why: &str) -> u8 {
-    let _ = writeln!(std::io::stderr(), "{why}");
+    output::err(why);
     code
 }
 

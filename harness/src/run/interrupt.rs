@@ -1,37 +1,87 @@
-//! Signals that end a run.
+//! Signals that end a run, and the reaper that takes away what the run then cannot.
 
+use crate::probe::pause;
 use crate::progress::Terminal;
-use tokio::signal::unix::{SignalKind, signal};
+use crate::reaper;
+use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 /// Exit code of a run that was interrupted, as shells have it for SIGINT.
 pub const INTERRUPTED: u8 = 130;
+/// How long a run that was interrupted has to take everything down itself.
+const ORDERLY: Duration = Duration::from_secs(6);
 
-/// Waits for SIGINT or SIGTERM; for ever where neither can be heard.
-pub async fn interrupted() {
-    let (Ok(mut interrupt), Ok(mut terminate)) =
-        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-    else {
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
+/// The signals by which somebody ends a program: SIGINT, SIGTERM, SIGQUIT, and SIGHUP unless the program was told to outlive
+/// its terminal (`nohup`).
+#[derive(Debug)]
+pub struct Signals(Vec<Signal>);
+
+impl Signals {
+    /// From now on they are heard, and no longer end the program by themselves.
+    pub fn heard() -> Signals {
+        let mut kinds = vec![SignalKind::interrupt(), SignalKind::terminate(), SignalKind::quit()];
+        if !is_ignored(SignalKind::hangup()) {
+            kinds.push(SignalKind::hangup());
+        }
+        Signals(kinds.into_iter().filter_map(|kind| signal(kind).ok()).collect())
+    }
+
+    /// Ends at the next; never where none can be heard.
+    pub async fn next(&mut self) {
+        if self.0.is_empty() {
+            return std::future::pending().await;
+        }
+        let each = self.0.iter_mut().map(|signal| Box::pin(signal.recv()));
+        futures::future::select_all(each).await;
     }
 }
 
-/// Cancels the run at the first SIGINT or SIGTERM; at the second gives up cleaning, too.
+/// Whether whoever started this program has it ignore a signal.
+fn is_ignored(kind: SignalKind) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask >> (kind.as_raw_value() - 1) & 1 == 1
+}
+
+/// Starts the reaper of this process, and has signals cancel the run.
+pub fn guard(runtime: &Handle, cancel: CancellationToken) {
+    start_reaper();
+    runtime.spawn(watch_signals(cancel));
+}
+
+/// Starts the reaper of this process: nothing of what it makes outlives it. Without one `clean` is left.
+pub fn start_reaper() {
+    if let Err(error) = reaper::start() {
+        let what =
+            "no reaper: when this process is killed, 'ccm-conformance clean' has to remove what it leaves";
+        Terminal::alone().say(format!("warning: {what} ({error})"));
+    }
+}
+
+/// Cancels the run at the first signal. At the second, or when the run is not down in time, ends the process: what there is
+/// then is its reaper's.
 #[expect(
     clippy::exit,
     clippy::disallowed_methods,
-    reason = "the second signal asks for exactly that: no cleanup"
+    reason = "the second signal asks for exactly that, and what hangs has no other end"
 )]
 pub async fn watch_signals(cancel: CancellationToken) {
     let events = Terminal::alone();
-    interrupted().await;
-    events.say("interrupted: taking everything down (once more to leave it behind)");
+    let mut signals = Signals::heard();
+    signals.next().await;
+    events.say("interrupted: taking everything down (once more to leave that to the run's reaper)");
     cancel.cancel();
-    interrupted().await;
-    events.say("left behind: 'ccm-conformance clean' removes it");
+    let why = tokio::select! {
+        () = signals.next() => "interrupted again".to_owned(),
+        () = pause(ORDERLY) => format!("not down within {} s", ORDERLY.as_secs()),
+    };
+    let stays: Vec<String> = reaper::holds().iter().map(|folder| folder.display().to_string()).collect();
+    events.say(match stays.as_slice() {
+        [] => format!("{why}: whatever stays 'ccm-conformance clean' removes"),
+        stays => format!("{why}: left to the run's reaper, with their containers: {}", stays.join(", ")),
+    });
     std::process::exit(i32::from(INTERRUPTED));
 }

@@ -5,8 +5,10 @@ use super::planned::Planned;
 use super::stand::{Judging, Stand};
 use crate::config::Choice;
 use crate::ledger::{Entry, Outcome, SkipReason};
+use crate::output::{self, Broken, plain};
 use crate::session::Session;
-use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use libtest_mimic::{Arguments, ColorSetting, Completion, Conclusion, Failed, Trial};
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
 /// Judges in this process, as many at once as the arguments say, and shows each check as a test.
@@ -47,8 +49,35 @@ impl Judging for Libtest {
         // What libtest-mimic itself filters by the same rule was left out before.
         // A check that waits for its turn takes a thread, too; how many work at once is the turns'.
         let arguments = Arguments { test_threads: Some(threads), ..self.arguments.clone() };
-        let _ = libtest_mimic::run(&arguments, trials);
+        let _ = shown(arguments, trials, |broken| {
+            stand.session().events().say(format!("error: {}: the run ends", broken.why));
+            stand.session().interrupt();
+        });
     }
+}
+
+/// Runs tests and shows them on standard output as libtest-mimic does, which would panic where that cannot be written:
+/// `failed` is told instead, and the tests go on to their end.
+pub fn shown(arguments: Arguments, trials: Vec<Trial>, failed: impl FnOnce(&Broken) + Send) -> Conclusion {
+    let (Ok((from, to)), None) = (std::io::pipe(), &arguments.logfile) else {
+        return libtest_mimic::run(&arguments, trials);
+    };
+    let colour = match arguments.color.unwrap_or(ColorSetting::Auto) {
+        ColorSetting::Auto if output::out_is_terminal() => ColorSetting::Always,
+        ColorSetting::Auto => ColorSetting::Never,
+        chosen => chosen,
+    };
+    // It opens its file by name; this name is that of a pipe of ours.
+    let logfile = Some(format!("/proc/self/fd/{}", to.as_raw_fd()));
+    let arguments = Arguments { color: Some(colour), logfile, ..arguments };
+    std::thread::scope(|scope| {
+        let passing = scope.spawn(move || output::pass_on(from, failed));
+        let conclusion = libtest_mimic::run(&arguments, trials);
+        // Nobody writes any more.
+        drop(to);
+        let _ = passing.join();
+        conclusion
+    })
 }
 
 /// Tests for what the profile does not declare or the backend cannot show: listed, and ignored.
@@ -77,13 +106,16 @@ pub fn completion(entry: &Entry) -> Result<Completion, Failed> {
         Outcome::Fail { message } => {
             let evidence = entry.evidence.as_ref().map(|e| format!("\nevidence:  {e}")).unwrap_or_default();
             let explain = format!("explain:   ccm-conformance explain {}", entry.id);
-            Err(format!("{} {}: {}\n{message}{evidence}\n{explain}", entry.id, entry.level, entry.title)
-                .into())
+            let told =
+                format!("{} {}: {}\n{message}{evidence}\n{explain}", entry.id, entry.level, entry.title);
+            Err(plain(&told).into_owned().into())
         }
         Outcome::Blocked { by, message } => Ok(Completion::ignored_with(format!(
             "blocked by {by}: {}",
             message.lines().next().unwrap_or_default()
         ))),
-        Outcome::Error { message } => Err(format!("{} environment error\n{message}", entry.id).into()),
+        Outcome::Error { message } => {
+            Err(plain(&format!("{} environment error\n{message}", entry.id)).into_owned().into())
+        }
     }
 }

@@ -8,6 +8,7 @@ use crate::cx::{Check, CheckCx};
 use crate::events::{CheckEvents, Payload, REPLICA, StreamError};
 use crate::evidence;
 use crate::ledger::{Entry, Outcome, SkipReason};
+use crate::secrets;
 use crate::session::{Participant, Session};
 use futures::FutureExt;
 use std::fs::File;
@@ -55,7 +56,6 @@ pub async fn run_one(lanes: &[Arc<Session>], session: Arc<Session>, planned: &Pl
     let participant = (planned.check.sharing == Sharing::Joint).then(|| session.crashes().participant());
     let held = session.dir().hold_cluster(hold == Hold::Alone);
     let mut entry = planned.entry(Outcome::Pass);
-    let secrets = session.secrets();
     entry.started = jiff::Timestamp::now().to_string();
     events.emit(Payload::CheckBegan { started: entry.started.clone() });
     let began = Instant::now();
@@ -74,7 +74,7 @@ pub async fn run_one(lanes: &[Arc<Session>], session: Arc<Session>, planned: &Pl
     if let Outcome::Fail { message } | Outcome::Blocked { message, .. } | Outcome::Error { message } =
         &mut entry.outcome
     {
-        *message = secrets.redact(std::mem::take(message));
+        *message = secrets::redact(std::mem::take(message));
     }
     entry.duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     events.emit(Payload::CheckEnded {

@@ -14,7 +14,6 @@ use crate::report::CHECKS_STAGE;
 use crate::session::Session;
 use crate::session::up::{Environment, Leave};
 use std::cmp::Reverse;
-use std::io::IsTerminal;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 
@@ -159,7 +158,7 @@ fn has_trouble(ledger: &Ledger) -> bool {
 
 /// Keeps environments up that live in this process, for somebody to look at, as long as they want.
 async fn keep_up(environments: &[Environment], events: &Events) {
-    if !std::io::stderr().is_terminal() {
+    if !crate::output::err_is_terminal() {
         return events
             .say("not kept: an embedded cluster ends with this process, and nobody sits at it to end it");
     }
@@ -167,7 +166,7 @@ async fn keep_up(environments: &[Environment], events: &Events) {
         events.say(format!("kept: export KUBECONFIG={}", dir.path().join("kubeconfig").display()));
     }
     events.say("Ctrl-C ends it");
-    super::interrupted().await;
+    super::Signals::heard().next().await;
 }
 
 /// Takes what the harness deployed away from a cluster that outlives the run.

@@ -10,7 +10,7 @@
 //! As many checks as are expected run at the same time, else the crash would wait for one that cannot begin. Where that
 //! is not so (few threads, a process per check), one is expected, and every check has its own crash.
 
-use super::state::{RunDir, StateError};
+use super::folder::{RunDir, StateError};
 use crate::check::Stop;
 use std::fs::File;
 use std::future::Future;
@@ -195,7 +195,7 @@ mod tests {
 
     #[tokio::test]
     async fn all_that_ask_see_one_crash_and_the_last_cleans_up() {
-        let dir = RunDir::create("crashtest1").expect("a folder");
+        let dir = RunDir::create(crate::images::RunId::fresh().as_str()).expect("a folder");
         let crashes = SharedCrashes::default();
         crashes.expect_participants(3);
         let (mut first, mut second, mut third) =

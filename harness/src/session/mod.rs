@@ -6,6 +6,7 @@ mod boot;
 mod choose;
 mod crash;
 mod error;
+mod folder;
 mod journal;
 mod manifests;
 mod record;
@@ -19,10 +20,11 @@ pub use boot::{expectation, expected_boot};
 pub use choose::settle;
 pub use crash::{Crash, Participant, SharedCrashes};
 pub use error::SessionError;
+pub use folder::{FOLDER_PREFIX, RunDir, StateError};
 pub use journal::{CallObserver, Journal, is_lb_write, show_entry};
 pub use manifests::{POD_NETWORKS, load_manifests};
 pub(crate) use record::disturbance;
-pub use state::{CcmState, FOLDER_PREFIX, NodeRole, ReplicaRecord, RunDir, RunState, StateError};
+pub use state::{CcmState, NodeRole, ReplicaRecord, RunState};
 pub use uninitialised::Network;
 
 use crate::ccm::{Ccm, CcmError, Form};
@@ -33,7 +35,6 @@ use crate::config::{Deployment, Limits, Location, Offer, RunPlan};
 use crate::events::{Events, Payload};
 use crate::k8s::{ChangeObserver, World, WorldError, client_for};
 use crate::probe::Pulse;
-use crate::secrets::Secrets;
 use kube::Client;
 use manifests::surroundings;
 use standing::Standing;
@@ -83,7 +84,7 @@ impl Session {
         cancel: CancellationToken,
     ) -> Result<Session, SessionError> {
         let events = events.of_lane(state.lane);
-        events.keep_secret(state.secrets());
+        state.keep_secret();
         let pulse = Pulse::default();
         let cluster = Cluster::attach(state.cluster.clone())?;
         let client = client_for(&state.cluster.kubeconfig, "ccm-conformance").await?;
@@ -151,11 +152,6 @@ impl Session {
     /// What the run's processes share.
     pub fn state(&self) -> &RunState {
         &self.state
-    }
-
-    /// What must appear in no output.
-    pub fn secrets(&self) -> Secrets {
-        self.state.secrets()
     }
 
     /// The stream of the run's events.
@@ -285,6 +281,11 @@ impl Session {
         let machine = machine.ok_or_else(|| format!("no machine for Node {node}"))?;
         let killing = Operation::Container { machine, id, op: ContainerOp::Kill };
         self.cluster.operate(killing).await.map_err(|error| chain(&error))
+    }
+
+    /// Interrupts the run.
+    pub fn interrupt(&self) {
+        self.cancel.cancel();
     }
 
     /// Whether the run has been interrupted.

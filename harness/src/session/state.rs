@@ -1,32 +1,12 @@
-//! What one run's processes share: a folder of its own, the state file in it, and the locks.
+//! What a run's processes tell one another of it, in files of its folder.
 
 use crate::ccm::{Form, LeaseKey, Replica};
 use crate::check::Blocker;
 use crate::cloud::CloudRecord;
 use crate::cluster::ClusterRecord;
 use crate::ledger::Setting;
-use crate::secrets::Secrets;
+use crate::secrets;
 use serde::{Deserialize, Serialize};
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
-
-/// Start of every run folder's name in the system's folder for temporary files.
-pub const FOLDER_PREFIX: &str = "ccm-conformance-";
-
-/// The run's folder cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[error("{operation} {path}")]
-pub struct StateError {
-    /// What was tried.
-    pub operation: &'static str,
-    /// On which path.
-    pub path: PathBuf,
-    /// Why it failed.
-    #[source]
-    pub cause: std::io::Error,
-}
 
 /// One replica, as the state file keeps it. The token is a secret; the file is 0600.
 #[derive(Clone, Serialize, Deserialize)]
@@ -115,122 +95,12 @@ pub struct RunState {
 }
 
 impl RunState {
-    /// What must appear in no output: the tokens of the run.
-    pub fn secrets(&self) -> Secrets {
-        let tokens = self.replicas.iter().map(|replica| replica.token.as_str());
-        Secrets::new(tokens.chain(self.cloud.secrets.iter().map(String::as_str)))
+    /// Makes its credentials known: they must appear in no output.
+    pub(crate) fn keep_secret(&self) {
+        let tokens = self.replicas.iter().map(|replica| &replica.token);
+        tokens.chain(&self.cloud.secrets).for_each(|token| secrets::know(token));
+        // One that cannot be read is told when it is used.
+        let kubeconfig = std::fs::read_to_string(&self.cluster.kubeconfig).unwrap_or_default();
+        secrets::know_kubeconfig(&kubeconfig);
     }
-}
-
-/// The run's folder. Dropping it leaves the folder: [`RunDir::remove`] is explicit.
-#[derive(Debug)]
-pub struct RunDir {
-    path: PathBuf,
-    /// Held as long as a process owns the run; `clean` leaves runs alone whose lock is held.
-    _owner: Option<File>,
-}
-
-impl RunDir {
-    /// A fresh folder, owned by this process.
-    ///
-    /// # Errors
-    /// When it cannot be made.
-    pub fn create(run_id: &str) -> Result<RunDir, StateError> {
-        let path = std::env::temp_dir().join(format!("{FOLDER_PREFIX}{run_id}"));
-        let fail = |operation, path: &Path| {
-            let path = path.to_owned();
-            move |cause| StateError { operation, path, cause }
-        };
-        std::fs::DirBuilder::new()
-            .mode(0o700)
-            .recursive(true)
-            .create(&path)
-            .map_err(fail("creating folder", &path))?;
-        let owner = open(&path.join("owner.lock"))?;
-        owner.lock().map_err(fail("locking", &path))?;
-        Ok(RunDir { path, _owner: Some(owner) })
-    }
-
-    /// The folder of a run that another process owns.
-    pub fn join(path: &Path) -> RunDir {
-        RunDir { path: path.to_owned(), _owner: None }
-    }
-
-    /// Where it is.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Whether a living process owns the run in `path`.
-    pub fn is_owned(path: &Path) -> bool {
-        let Ok(file) = open(&path.join("owner.lock")) else { return false };
-        matches!(file.try_lock(), Err(TryLockError::WouldBlock))
-    }
-
-    /// Writes a JSON file, 0600, whole or not at all.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn write<T: Serialize>(&self, name: &str, value: &T) -> Result<(), StateError> {
-        let path = self.path.join(name);
-        let fail = |cause| StateError { operation: "writing", path: path.clone(), cause };
-        let text = serde_json::to_vec(value).map_err(|e| fail(e.into()))?;
-        let mut file = tempfile::NamedTempFile::new_in(&self.path).map_err(fail)?;
-        file.write_all(&text).map_err(fail)?;
-        file.persist(&path).map_err(|error| fail(error.error))?;
-        Ok(())
-    }
-
-    /// Reads a JSON file; `None` when it is not there.
-    ///
-    /// # Errors
-    /// When it is there and cannot be read.
-    pub fn read<T: for<'de> Deserialize<'de>>(&self, name: &str) -> Result<Option<T>, StateError> {
-        let path = self.path.join(name);
-        let fail = |cause| StateError { operation: "reading", path: path.clone(), cause };
-        match std::fs::read(&path) {
-            Ok(text) => serde_json::from_slice(&text).map(Some).map_err(|e| fail(e.into())),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(fail(error)),
-        }
-    }
-
-    /// Holds the cluster for one check until dropped: alone, or beside others that share. Works between threads and
-    /// processes alike.
-    ///
-    /// # Errors
-    /// When the lock file cannot be opened.
-    pub fn hold_cluster(&self, alone: bool) -> Result<File, StateError> {
-        let path = self.path.join("cluster.lock");
-        let file = open(&path)?;
-        let locked = if alone { file.lock() } else { file.lock_shared() };
-        locked.map_err(|cause| StateError { operation: "locking", path, cause })?;
-        Ok(file)
-    }
-
-    /// Holds the right to change how the CCM is deployed, until dropped.
-    ///
-    /// # Errors
-    /// When the lock file cannot be opened.
-    pub fn hold_ccm(&self) -> Result<File, StateError> {
-        let path = self.path.join("ccm.lock");
-        let file = open(&path)?;
-        file.lock().map_err(|cause| StateError { operation: "locking", path, cause })?;
-        Ok(file)
-    }
-
-    /// Removes the folder with everything in it.
-    ///
-    /// # Errors
-    /// When something in it cannot be removed.
-    pub fn remove(self) -> Result<(), StateError> {
-        let path = self.path.clone();
-        std::fs::remove_dir_all(&path).map_err(|cause| StateError { operation: "removing", path, cause })
-    }
-}
-
-fn open(path: &Path) -> Result<File, StateError> {
-    let opened =
-        OpenOptions::new().create(true).truncate(false).write(true).read(true).mode(0o600).open(path);
-    opened.map_err(|cause| StateError { operation: "opening", path: path.to_owned(), cause })
 }

@@ -38,8 +38,8 @@ async fn outlives_a_short_one(cx: &CheckCx) -> Verdict {
     let leader = cx.active_replica().await?;
     let (deadline, retry) = (cx.limits().lease().renew_deadline, cx.limits().lease().retry_period);
     let outage = cx.api_server_is_away().await?;
-    // The leader may have renewed a retry period before.
-    pause((deadline - retry) / 2).await;
+    // The leader may have renewed a retry period before, and tries again a retry period later.
+    pause(deadline.saturating_sub(2 * retry).max(deadline / 4)).await;
     outage.mend().await?;
     for replica in cx.replicas() {
         replica

@@ -22,6 +22,7 @@ use crate::auth::authority::{Authority, AuthorityError, Credential};
 use crate::auth::jwt::{Signer, SigningError};
 use crate::auth::user::User;
 use crate::http::{Body, Peer, handle, listener};
+use crate::issued::Issued;
 use crate::logs::Logs;
 use crate::store::Keep;
 use crate::version::Version;
@@ -165,7 +166,10 @@ impl Running {
     ///
     /// Where the name cannot stand in a certificate.
     pub fn credential(&self, user: &User) -> Result<Credential, AuthorityError> {
-        self.api.authority.client(user)
+        let credential = self.api.authority.client(user)?;
+        self.api.tell_issued(&credential.key);
+        self.api.tell_issued(&credential.certificate);
+        Ok(credential)
     }
 
     /// A kubeconfig for the administrator, with a client certificate inside: it is a secret.
@@ -221,6 +225,11 @@ impl Running {
     pub fn serve_logs(&self, logs: Arc<dyn Logs>) {
         // Whoever set it first keeps it: two keepers of the same containers would be a fault of the caller's.
         let _ = self.api.logs.set(logs);
+    }
+
+    /// Says who is told of each credential that is made from now on. The first one stays.
+    pub fn tell_issued(&self, issued: Arc<dyn Issued>) {
+        let _ = self.api.issued.set(issued);
     }
 
     /// The log of all requests.

@@ -2,8 +2,12 @@
 
 use crate::api::{Api, Clock};
 use crate::auth::user::User;
+use crate::http::body::LIMIT;
 use crate::http::call::Call;
 use crate::store::Transaction;
+use embedded_semantics::size;
+use embedded_semantics::status::{self, Status};
+use serde_json::Value;
 
 /// What every write needs.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +24,26 @@ pub(crate) struct Write<'a> {
     pub dry_run: bool,
     /// Whose fields the written ones become.
     pub manager: &'a str,
+}
+
+/// The largest object that is kept, bytes of JSON: no request could bring a larger one as a whole.
+const LARGEST_OBJECT: usize = LIMIT;
+/// The most that all objects may be, bytes of JSON. A real server's quota, that of etcd, is 2 GiB of a denser form.
+const LARGEST_STORE: usize = 512 << 20;
+
+/// Whether an object may be kept.
+///
+/// # Errors
+///
+/// 500 in etcd's words: it is too large, or there is no room for any.
+pub(crate) fn check_size(write: &Write<'_>, object: &Value) -> Result<(), Status> {
+    if size::of(object) > LARGEST_OBJECT {
+        return Err(status::unexplained("etcdserver: request is too large"));
+    }
+    if write.api.store.size() > LARGEST_STORE {
+        return Err(status::unexplained("etcdserver: mvcc: database space exceeded"));
+    }
+    Ok(())
 }
 
 impl<'a> Write<'a> {

@@ -13,6 +13,7 @@ pub mod patch;
 mod rules;
 pub mod schema;
 pub mod select;
+pub mod size;
 pub mod status;
 pub mod table;
 pub mod typed;

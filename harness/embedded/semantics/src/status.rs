@@ -306,16 +306,17 @@ pub fn unprocessable(message: impl Into<String>) -> Status {
 
 /// The body is larger than the server takes.
 pub fn too_large(limit: usize) -> Status {
-    let message = format!("Request entity too large: limit is {limit}");
-    Status::failure(413, "RequestEntityTooLarge", message)
+    entity_too_large(&format!("limit is {limit}"))
+}
+
+/// What a request asks for is too much; why.
+pub fn entity_too_large(why: &str) -> Status {
+    Status::failure(413, "RequestEntityTooLarge", format!("Request entity too large: {why}"))
 }
 
 /// A JSON patch has more operations than the server takes.
 pub fn too_many_operations(limit: usize, count: usize) -> Status {
-    let message = format!(
-        "Request entity too large: The allowed maximum operations in a JSON patch is {limit}, got {count}"
-    );
-    Status::failure(413, "RequestEntityTooLarge", message)
+    entity_too_large(&format!("The allowed maximum operations in a JSON patch is {limit}, got {count}"))
 }
 
 /// The server has too much to do, or a disruption budget refuses an eviction.

@@ -17,7 +17,7 @@ use crate::cx::Suite;
 use crate::events::{EVENTS_FILE, Events};
 use crate::report::exit;
 use crate::run::{
-    INTERRUPTED, Planned, Quiet, end_run, judge_subject, open, plan_checks, refuse, watch_signals,
+    INTERRUPTED, Planned, Quiet, begin_in, end_run, guard, judge_subject, open, plan_checks, refuse,
     write_reports,
 };
 use crate::session::up::{Environment, Leave, Prepared};
@@ -63,7 +63,7 @@ pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> Ex
         }
     };
     let cancel = CancellationToken::new();
-    runtime.spawn(watch_signals(cancel.clone()));
+    guard(runtime.handle(), cancel.clone());
     let (with_mutants, chosen) = runtime.block_on(settle(with_mutants));
     let with_nothing = with_nothing.on(with_mutants.cluster.clone());
     chosen.iter().for_each(|chosen| events.say(chosen));
@@ -227,10 +227,8 @@ impl Benches<'_> {
     fn judge_one(&self, first: &Session, work: Work) -> Result<Judged, String> {
         let Work { subject, plan, expected, checks, cloud, jobs } = work;
         let began = Instant::now();
-        std::fs::create_dir_all(&plan.output).map_err(|e| format!("{}: {e}", plan.output.display()))?;
-        let file = plan.output.join(EVENTS_FILE);
         let events =
-            Events::begin(&file, Vec::new()).map_err(|error| format!("{}: {error}", file.display()))?;
+            begin_in(&plan.output, Vec::new()).map_err(|e| format!("{}: {e}", plan.output.display()))?;
         let output = plan.output.clone();
         let joining = Session::join(
             Arc::new(plan),
@@ -252,7 +250,7 @@ impl Benches<'_> {
         self.handle.block_on(session.bring_nodes_back()).map_err(|error| chain(&error))?;
         self.handle.block_on(first.cloud().change_settings(&usual)).map_err(|error| chain(&error))?;
         let ledger = end_run(&events);
-        write_reports(&output, &ledger, &file, &Events::unrecorded(Vec::new()));
+        write_reports(&output, &ledger, &output.join(EVENTS_FILE), &Events::unrecorded(Vec::new()));
         let entries: Vec<_> = ledger.entries.iter().filter(|entry| checks.contains(&entry.id)).collect();
         Ok(self.told(Judged::of(subject, &expected, &entries, began.elapsed())))
     }

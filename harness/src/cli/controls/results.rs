@@ -66,7 +66,7 @@ impl Results {
         let file = folder.join(RESULTS_FILE);
         let text = crate::config::yaml::to_string(self).map_err(|error| error.to_string())?;
         std::fs::create_dir_all(folder)
-            .and_then(|()| std::fs::write(&file, text))
+            .and_then(|()| crate::output::file(&file, text))
             .map_err(|error| format!("{}: {error}", file.display()))?;
         Ok(file)
     }

@@ -9,11 +9,12 @@ use crate::ccm::WorkloadHint;
 use crate::check::chain;
 use crate::config::{RunFile, Source, profile_schema, yaml};
 use crate::files;
+use crate::output;
 use crate::report::exit;
 use crate::session::expected_boot;
 use draft::Draft;
 use serde_json::Value;
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use write::{Written, written};
@@ -25,11 +26,11 @@ const AT_MOST: u64 = 16 << 20;
 pub(super) fn init(options: &InitOptions) -> ExitCode {
     match make(options) {
         Ok(text) => {
-            let _ = write!(std::io::stderr(), "{text}");
+            output::err(text.trim_end_matches('\n'));
             ExitCode::from(exit::CONFORMANT)
         }
         Err(why) => {
-            let _ = writeln!(std::io::stderr(), "error: {why}");
+            output::err(&format!("error: {why}"));
             ExitCode::from(exit::USAGE)
         }
     }

@@ -11,8 +11,9 @@ use crate::cluster::record::{About, CloudSite, ClusterRecord, Ownership};
 use crate::cluster::spec::{ClusterSpec, ProgramImage};
 use crate::cluster::topology;
 use crate::config::BackendKind;
+use crate::secrets;
 use embedded_cluster::{
-    AuditEntry, Cluster, ContainerSignal, MachineOperation, OutOfReach, Program, Remote, RemoteError,
+    AuditEntry, Cluster, ContainerSignal, Issued, MachineOperation, OutOfReach, Program, Remote, RemoteError,
     Serving, WatchOperation,
 };
 use futures::FutureExt;
@@ -54,6 +55,16 @@ pub(in crate::cluster) const BACKEND: BackendEntry = BackendEntry {
 struct EmbeddedRecord {
     /// The socket by which its machines are reached.
     socket: PathBuf,
+}
+
+/// What the API server gives out stands in no output.
+#[derive(Debug)]
+struct KeptSecret;
+
+impl Issued for KeptSecret {
+    fn issued(&self, credential: &str) {
+        secrets::know(credential);
+    }
 }
 
 /// One cluster of a run.
@@ -118,6 +129,7 @@ impl Embedded {
             ..embedded_cluster::ClusterSpec::new(machines.into_iter().map(|(_, machine)| machine).collect())
         });
         let cluster = cluster.await.map_err(|error| ClusterError::Embedded { cause: chain(&error) })?;
+        cluster.tell_issued(Arc::new(KeptSecret));
         let fleet = cluster.machines();
         for machine in &mut records {
             // Programs listen on their machine's address of this computer.

@@ -1,6 +1,7 @@
 //! A child process with all its descendants, which share a process group.
 
 use crate::images::begin;
+use crate::processes::Process;
 use futures::future::join_all;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::path::Path;
@@ -91,29 +92,16 @@ impl Member {
     }
 }
 
-/// The living processes of a group, as far as `/proc` tells.
+/// The living processes of a group.
 fn members(group: Pid) -> Vec<Member> {
-    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    processes
+    let group = group.as_raw_nonzero().get();
+    let of_group = Process::all().into_iter().filter(|process| process.group == group);
+    of_group
         .filter_map(|process| {
-            let pid = Pid::from_raw(process.file_name().to_str()?.parse().ok()?)?;
-            let stat = std::fs::read_to_string(process.path().join("stat")).ok()?;
-            let (state, its_group) = state_and_group(&stat)?;
-            if its_group != group.as_raw_nonzero().get() || matches!(state, "Z" | "X") {
-                return None;
-            }
-            Some(Member { pid, command: std::fs::read(process.path().join("cmdline")).ok()? })
+            let command = std::fs::read(format!("/proc/{}/cmdline", process.pid)).ok()?;
+            Some(Member { pid: Pid::from_raw(process.pid)?, command })
         })
         .collect()
-}
-
-/// State and process group from a line of `/proc/<pid>/stat`; a program's name may hold blanks and parentheses.
-/// Format: <https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html>.
-fn state_and_group(stat: &str) -> Option<(&str, i32)> {
-    let (_, rest) = stat.rsplit_once(')')?;
-    let mut fields = rest.split_whitespace();
-    let state = fields.next()?;
-    Some((state, fields.nth(1)?.parse().ok()?))
 }
 
 #[cfg(test)]
@@ -122,12 +110,6 @@ mod tests {
     use crate::probe::{ReadError, poll};
     use std::process::Stdio;
     use tokio::process::Command;
-
-    #[test]
-    fn a_line_of_proc_is_read_whatever_the_program_is_called() {
-        assert_eq!(state_and_group("12 (a) b) S 1 77 77 0 -1"), Some(("S", 77)));
-        assert_eq!(state_and_group("nonsense"), None);
-    }
 
     #[tokio::test]
     async fn a_dropped_family_dies_with_its_children_but_not_in_the_middle_of_making_a_container() {

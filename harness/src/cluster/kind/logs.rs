@@ -80,7 +80,7 @@ async fn console(engine: &Engine, machine: &Machine) -> String {
 }
 
 async fn write(path: &Path, text: &str) {
-    if let Err(error) = tokio::fs::write(path, text).await {
+    if let Err(error) = crate::output::file(path, text.to_owned()) {
         tracing::warn!(%error, path = %path.display(), "a log was not written");
     }
 }

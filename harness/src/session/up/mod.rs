@@ -13,7 +13,8 @@ mod teardown;
 
 pub use prepared::Prepared;
 
-use super::state::{ReplicaRecord, RunDir, RunState};
+use super::folder::RunDir;
+use super::state::{ReplicaRecord, RunState};
 use super::uninitialised::roles_of;
 use super::{Session, SessionError, load_manifests};
 use crate::ccm::LeaseKey;
@@ -26,6 +27,7 @@ use crate::config::{ProviderId, RunPlan};
 use crate::events::Events;
 use crate::images::RunId;
 use crate::k8s::client_for;
+use crate::reaper;
 use cloud::WantedCloud;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, ListParams};
@@ -114,6 +116,9 @@ impl Environment {
     async fn bring_up(&mut self, events: &Events) -> Result<RunState, SessionError> {
         let prepared = self.prepared.clone();
         let kind = self.plan().cluster.backend();
+        if facts(kind).runs == Runs::Images {
+            reaper::uses_engine();
+        }
         let early = match facts(kind).runs {
             Runs::Programs => Some(prepared.artifacts(events).await?),
             Runs::Images => None,
@@ -199,6 +204,9 @@ impl Environment {
     /// What could not be removed, one line each.
     pub async fn down(mut self, leave: Leave) -> Result<(), String> {
         if leave == Leave::Everything {
+            if let Some(dir) = self.dir.take() {
+                dir.leave();
+            }
             return Ok(());
         }
         let removed = self.teardown.run().await;

@@ -3,6 +3,7 @@
 mod namespace;
 mod pod;
 mod restriction;
+mod signing;
 
 use embedded_semantics::kinds::Kind;
 use embedded_semantics::status::{self, Status};
@@ -23,6 +24,9 @@ pub(crate) fn create(write: &Write<'_>, kind: &'static Kind, object: &mut Value)
         pod::service_account(write.api, object)?;
     }
     restriction::check(write, kind, None, Some(object))?;
+    if kind.group == "certificates.k8s.io" && kind.kind == "CertificateSigningRequest" {
+        signing::check(kind, object)?;
+    }
     if is_pod {
         pod::priority(kind, object)?;
     }

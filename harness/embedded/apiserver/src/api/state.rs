@@ -17,6 +17,7 @@ use crate::auth::jwt::Signer;
 use crate::auth::node;
 use crate::auth::rbac::{self, Rule};
 use crate::auth::user::{MASTERS, User};
+use crate::issued::Issued;
 use crate::logs::Logs;
 use crate::store::{Keep, Store};
 use crate::version::Version;
@@ -46,6 +47,8 @@ pub(crate) struct Api {
     pub reach: Reach,
     /// Where the logs of containers come from, once somebody runs any.
     pub logs: OnceLock<Arc<dyn Logs>>,
+    /// Who is told of credentials, once somebody wants to be.
+    pub issued: OnceLock<Arc<dyn Issued>>,
     roles: rbac::Current,
     node_rules: Vec<Rule>,
 }
@@ -75,6 +78,7 @@ impl Api {
             interruption: Interruption::default(),
             reach: Reach::default(),
             logs: OnceLock::new(),
+            issued: OnceLock::new(),
             roles: rbac::Current::default(),
             node_rules: crate::bootstrap::policy::rules_of("system:node"),
         }
@@ -97,6 +101,13 @@ impl Api {
             }
             (Decision::NoOpinion(first), second) if first.is_empty() => second,
             (first, second) => Decision::NoOpinion(format!("[{}, {}]", first.reason(), second.reason())),
+        }
+    }
+
+    /// Tells of a credential that is made for somebody.
+    pub(crate) fn tell_issued(&self, credential: &str) {
+        if let Some(issued) = self.issued.get() {
+            issued.issued(credential);
         }
     }
 

@@ -17,6 +17,10 @@ use super::query::{Query, go_duration};
 /// The largest body that is taken, in bytes.
 pub(crate) const LIMIT: usize = 3 << 20;
 
+/// How much more of a body that is too large is read, bytes, and for how long: so that its sender sees the answer.
+const MOST_DRAINED: usize = 256 << 20;
+const DRAINING: Duration = Duration::from_secs(10);
+
 /// How long a request may take, its body included, where it does not say less.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -53,6 +57,8 @@ where
                 use bytes::Buf as _;
                 let mut data = data;
                 if bytes.len() + data.remaining() > LIMIT {
+                    // Whoever is still sending would see the connection break instead of the answer.
+                    drain(body, data.remaining()).await;
                     return Err(status::too_large(LIMIT));
                 }
                 while data.has_remaining() {
@@ -67,6 +73,25 @@ where
     tokio::time::timeout(patience, reading)
         .await
         .unwrap_or_else(|_| Err(status::timeout("request did not complete within the allotted timeout", 0)))
+}
+
+/// Reads on and forgets, within bounds.
+async fn drain<B>(mut body: std::pin::Pin<&mut B>, already: usize)
+where
+    B: http_body::Body,
+    B::Data: Send,
+{
+    let mut forgotten = already;
+    let reading = async {
+        while let Some(Ok(frame)) = body.frame().await {
+            forgotten += frame.data_ref().map_or(0, bytes::Buf::remaining);
+            if forgotten > MOST_DRAINED {
+                return;
+            }
+        }
+    };
+    // Whoever dawdles sees it break.
+    let _ = tokio::time::timeout(DRAINING, reading).await;
 }
 
 /// Understands a body as an object of a kind by its content type.

@@ -144,11 +144,15 @@ impl Collection {
         self.log_bytes = 0;
     }
 
-    pub(super) fn commit(&mut self, change: Change, record: Arc<Record>) {
+    /// Takes a change in; by how much the objects' JSON grows, bytes.
+    pub(super) fn commit(&mut self, change: Change, record: Arc<Record>) -> i64 {
         let previous = match change {
             Change::Put => self.objects.insert(record.key().clone(), Arc::clone(&record)),
             Change::Removed => self.objects.remove(record.key()),
         };
+        let size = |record: &Arc<Record>| i64::try_from(record.json().len()).unwrap_or(i64::MAX);
+        let now = if change == Change::Put { size(&record) } else { 0 };
+        let grows = now - previous.as_ref().map_or(0, size);
         self.log_bytes += record.json().len();
         self.log.push_back(Arc::new(Event { change, record, previous, line: OnceLock::new() }));
         while self.log.len() > self.keep.events || self.log_bytes > self.keep.bytes {
@@ -156,5 +160,6 @@ impl Collection {
             self.log_bytes -= forgotten.record.json().len();
             self.complete_after = forgotten.record.revision();
         }
+        grows
     }
 }

@@ -11,7 +11,7 @@ mod record;
 mod watch;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 pub use collection::{Expired, Keep, Snapshot};
@@ -36,6 +36,8 @@ pub struct Store {
     /// Tells those who wait for a revision that is not there yet.
     advanced: tokio::sync::watch::Sender<u64>,
     writer: Mutex<()>,
+    /// Bytes of JSON of all objects there are.
+    size: AtomicI64,
 }
 
 impl Store {
@@ -54,6 +56,7 @@ impl Store {
             revision: AtomicU64::new(1),
             advanced: tokio::sync::watch::Sender::new(1),
             writer: Mutex::new(()),
+            size: AtomicI64::new(0),
         }
     }
 
@@ -67,6 +70,12 @@ impl Store {
     #[must_use]
     pub fn advanced(&self) -> tokio::sync::watch::Receiver<u64> {
         self.advanced.subscribe()
+    }
+
+    /// How many bytes of JSON all objects are.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        usize::try_from(self.size.load(Ordering::Relaxed)).unwrap_or(0)
     }
 
     /// One object as it is now.
@@ -180,7 +189,8 @@ impl Transaction<'_> {
         let Some(place) = self.store.places.get(name) else { return };
         {
             let mut collection = place.collection.write().unwrap_or_else(PoisonError::into_inner);
-            collection.commit(change, Arc::clone(record));
+            let grows = collection.commit(change, Arc::clone(record));
+            self.store.size.fetch_add(grows, Ordering::Relaxed);
             // Published under the lock: whoever reads the collection and then the counter sees both or neither.
             self.store.revision.store(record.revision(), Ordering::Release);
         }

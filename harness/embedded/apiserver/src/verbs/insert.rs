@@ -9,7 +9,7 @@ use crate::admission;
 use crate::api::{Written, collection_of, to_stored};
 use crate::managers;
 use crate::store::Key;
-use crate::write::Write;
+use crate::write::{Write, check_size};
 
 /// Admits, prepares and stores an object.
 ///
@@ -39,7 +39,7 @@ pub(super) fn insert(
                 Err(status::generated_name_taken(kind, &name))
             }
             Some(_) => Err(status::already_exists(kind, &name)),
-            None => Ok(()),
+            None => check_size(write, &object),
         }
     });
     if let Err(refused) = checked {

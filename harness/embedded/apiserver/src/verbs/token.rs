@@ -125,7 +125,10 @@ fn sign(api: &Api, bound: Bound, aud: Vec<String>, now: i64, lifetime: i64) -> R
         nbf: now,
         sub,
     };
-    api.signer.sign(&claims).map_err(|why| status::internal(&format!("failed to generate token: {why}")))
+    let signed = api.signer.sign(&claims);
+    let token = signed.map_err(|why| status::internal(&format!("failed to generate token: {why}")))?;
+    api.tell_issued(&token);
+    Ok(token)
 }
 
 fn seconds(request: &Value) -> Result<i64, Status> {

@@ -15,7 +15,7 @@ use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
 use crate::managers;
 use crate::store::{Key, Record};
-use crate::write::Write;
+use crate::write::{Write, check_size};
 
 /// Answers a PUT to an object or one of its subresources.
 pub(super) fn update(call: &Call, kind: &'static Kind, sub: Option<&str>) -> Outcome {
@@ -142,6 +142,7 @@ pub(super) fn change_by(
     if same_but_for_times(&object, &old_value) {
         return Ok(Written::Stored(Arc::clone(old)));
     }
+    check_size(write, &object)?;
     if write.dry_run {
         return Ok(Written::Pretended(object));
     }

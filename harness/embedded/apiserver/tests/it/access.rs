@@ -23,6 +23,43 @@ async fn allow(cluster: &Cluster, role: Value, user: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn nobody_asks_for_a_certificate_of_the_administrators() {
+    use rcgen::{CertificateParams, DnType, KeyPair};
+    let cluster = Cluster::start().await;
+    let path = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
+    let ask = async |name: &str, group: &str, signer: &str| {
+        let mut asked = CertificateParams::default();
+        asked.distinguished_name.push(DnType::OrganizationName, group);
+        asked.distinguished_name.push(DnType::CommonName, "jane");
+        let key = KeyPair::generate().expect("a key");
+        let request = asked.serialize_request(&key).and_then(|request| request.pem()).expect("a request");
+        let body = json!({
+            "metadata": {"name": name},
+            "spec": {"request": STANDARD.encode(request), "signerName": signer, "usages": ["client auth"]},
+        });
+        cluster.ask("POST", path, Some(body)).await
+    };
+    let client = "kubernetes.io/kube-apiserver-client";
+    let refused = ask("a", "system:masters", client).await;
+    assert_eq!(refused.status, 403, "{}", refused.text);
+    assert_eq!(
+        refused.body()["message"],
+        "certificatesigningrequests.certificates.k8s.io \"a\" is forbidden: use of kubernetes.io/kube-apiserver-client \
+         signer with system:masters group is not allowed"
+    );
+    assert_eq!(ask("b", "developers", client).await.status, 201);
+    assert_eq!(
+        ask("c", "system:masters", "example.com/signer").await.status,
+        201,
+        "nobody trusts that signer"
+    );
+    let body = json!({"metadata": {"name": "d"}, "spec":
+        {"request": STANDARD.encode("no request"), "signerName": client, "usages": ["client auth"]}});
+    let refused = cluster.ask("POST", path, Some(body)).await;
+    assert_eq!(refused.status, 403, "{}", refused.text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn roles_decide_and_denials_are_told_in_the_servers_words() {
     let cluster = Cluster::start().await;
     let url = cluster.server.url();

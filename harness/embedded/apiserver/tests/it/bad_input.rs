@@ -36,6 +36,68 @@ async fn refusals_have_the_servers_status() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn no_request_takes_more_than_its_share() {
+    let cluster = Cluster::start().await;
+    // Whoever sends far too much sees the answer, not a broken connection.
+    let answer = cluster.send("POST", MAPS, "application/json", vec![b' '; 50 << 20]).await;
+    assert_eq!(answer.status, 413, "{}", answer.text);
+    let text = "x".repeat(1000);
+    let made = json!({"metadata": {"name": "m"}, "data": {"a": text}});
+    assert_eq!(cluster.ask("POST", MAPS, Some(made)).await.status, 201);
+    // Each copy holds all before it: 30 of them would be a terabyte.
+    let copies: Vec<Value> = (0..30)
+        .map(|at| json!({"op": "copy", "from": "/metadata", "path": format!("/metadata/x{at}")}))
+        .collect();
+    let path = format!("{MAPS}/m");
+    let patch = |kind: &'static str, body: String| cluster.send("PATCH", &path, kind, body);
+    let answer = patch("application/json-patch+json", json!(copies).to_string()).await;
+    assert_eq!(answer.status, 422, "{}", answer.text);
+    assert!(answer.text.contains("Unable to complete the copy"), "{}", answer.text);
+    // An object does not grow without end.
+    let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+    let made = cluster
+        .ask(
+            "POST",
+            roles,
+            Some(json!({"metadata": {"name": "r"}, "rules": [
+                {"verbs": ["get"], "apiGroups": [""], "resources": ["nodes"]},
+            ]})),
+        )
+        .await;
+    assert_eq!(made.status, 201, "{}", made.text);
+    let rule = json!({"verbs": ["get"], "apiGroups": [""], "resources": ["nodes"], "resourceNames": ["y".repeat(2 << 20)]});
+    let more = json!([{"op": "add", "path": "/rules/-", "value": rule}]).to_string();
+    let role = format!("{roles}/r");
+    let grow = || cluster.send("PATCH", &role, "application/json-patch+json", more.clone());
+    assert_eq!(grow().await.status, 200);
+    let answer = grow().await;
+    assert_eq!(answer.body()["message"], "etcdserver: request is too large", "{}", answer.status);
+    // Nor does comparing everything with everything go on for hours.
+    let many: Vec<String> = (0..200_000).map(|at| format!("f{at}")).collect();
+    let began = Instant::now();
+    let body = json!({"metadata": {"finalizers": many}}).to_string();
+    let answer = patch("application/strategic-merge-patch+json", body).await;
+    assert_eq!(answer.status, 413, "{}", answer.text);
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    // YAML that refers to itself grows as fast.
+    let mut bomb = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+    for at in 1..12 {
+        let before = vec![format!("*a{}", at - 1); 10].join(", ");
+        bomb.push_str(&format!("a{at}: &a{at} [{before}]\n"));
+    }
+    let answer =
+        cluster.send("PATCH", &format!("{path}?fieldManager=f"), "application/apply-patch+yaml", bomb).await;
+    assert_eq!(answer.status, 400, "{}", answer.text);
+    let nested = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    for kind in
+        ["application/merge-patch+json", "application/apply-patch+yaml", "application/json-patch+json"]
+    {
+        let answer = cluster.send("PATCH", &format!("{path}?fieldManager=f"), kind, nested.clone()).await;
+        assert!((400..500).contains(&answer.status), "{kind}: {}", answer.text);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_vanishes_leaves_nothing() {
     let cluster = Cluster::start().await;
     for _ in 0..20 {

@@ -1,5 +1,7 @@
 //! Which Pods are on which machine and who looks after each: a worker where a program runs, else the simulation.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -37,7 +39,8 @@ impl Shared {
     /// Finds out what this machine allows; registers for changes.
     pub(crate) async fn new(world: Arc<World>, fleet: Arc<Fleet>) -> Result<Arc<Shared>, PodsError> {
         let mut builder = tempfile::Builder::new();
-        builder.prefix("embedded-cluster-");
+        // Tokens of service accounts will be in it.
+        builder.prefix("embedded-cluster-").permissions(Permissions::from_mode(0o700));
         let folder = match &world.settings.folder {
             Some(parent) => builder.tempdir_in(parent),
             None => builder.tempdir(),

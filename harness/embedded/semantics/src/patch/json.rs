@@ -9,6 +9,11 @@ use crate::status::{self, Status};
 
 /// The most operations of one patch. Source: `k8s.io/apiserver/pkg/endpoints/handlers/patch.go`.
 const MOST_OPERATIONS: usize = 10_000;
+/// The most that the copies of one patch may add, bytes of JSON. Source: `JSONPatchMaxCopyBytes` in
+/// `k8s.io/apiserver/pkg/server/config.go`.
+const MOST_COPIED: usize = 3 << 20;
+/// The deepest an object may become by a patch: what is deeper no reader of JSON here takes.
+const DEEPEST: usize = 120;
 
 /// The object after a JSON patch.
 ///
@@ -33,14 +38,15 @@ pub fn json(old: &Value, patch_text: &str) -> Result<Value, Status> {
     if operations.len() > MOST_OPERATIONS {
         return Err(status::too_many_operations(MOST_OPERATIONS, operations.len()));
     }
-    let mut object = old.clone();
+    let (mut object, mut copied) = (old.clone(), 0);
     for operation in &operations {
-        apply(&mut object, operation).map_err(status::unprocessable)?;
+        apply(&mut object, operation, &mut copied).map_err(status::unprocessable)?;
     }
     Ok(object)
 }
 
-fn apply(object: &mut Value, operation: &Value) -> Result<(), String> {
+/// Applies one operation; `copied` is how much those before it have added by copying.
+fn apply(object: &mut Value, operation: &Value, copied: &mut usize) -> Result<(), String> {
     let text = |name: &str| operation.get(name).and_then(Value::as_str);
     let kind = text("op").unwrap_or("unknown");
     let value = operation.get("value").cloned().unwrap_or(Value::Null);
@@ -59,6 +65,7 @@ fn apply(object: &mut Value, operation: &Value) -> Result<(), String> {
     match kind {
         "add" => {
             let path = path()?;
+            check_depth(path, &value)?;
             let (parent, key) = find(object, path).ok_or_else(|| {
                 format!("add operation does not apply: doc is missing path: \"{path}\": missing value")
             })?;
@@ -71,7 +78,10 @@ fn apply(object: &mut Value, operation: &Value) -> Result<(), String> {
             })?;
             remove(parent, &key).map(drop).map_err(|why| format!("error in remove for path: '{path}': {why}"))
         }
-        "replace" => replace(object, path()?, value),
+        "replace" => {
+            check_depth(path()?, &value)?;
+            replace(object, path()?, value)
+        }
         "test" => test(object, path()?, &value),
         "move" => {
             let from = from()?;
@@ -81,6 +91,7 @@ fn apply(object: &mut Value, operation: &Value) -> Result<(), String> {
             let moved =
                 remove(parent, &key).map_err(|why| format!("error in move for path: '{key}': {why}"))?;
             let path = path()?;
+            check_depth(path, &moved)?;
             let (parent, key) = find(object, path).ok_or_else(|| {
                 format!(
                     "move operation does not apply: doc is missing destination path: {path}: missing value"
@@ -93,20 +104,36 @@ fn apply(object: &mut Value, operation: &Value) -> Result<(), String> {
             let (parent, key) = find(object, from).ok_or_else(|| {
                 format!("copy operation does not apply: doc is missing from path: {from}: missing value")
             })?;
-            let copied = get(parent, &key)
+            let found = get(parent, &key)
                 .map_err(|why| format!("error in copy for from: '{from}': {why}"))?
-                .cloned()
-                .unwrap_or(Value::Null);
+                .unwrap_or(&Value::Null);
+            *copied += crate::size::of(found);
+            if *copied > MOST_COPIED {
+                return Err(format!(
+                    "Unable to complete the copy, the accumulated size increase of copy is {copied}, exceeding the limit {MOST_COPIED}"
+                ));
+            }
+            let found = found.clone();
             let path = path()?;
+            check_depth(path, &found)?;
             let (parent, key) = find(object, path).ok_or_else(|| {
                 format!(
                     "copy operation does not apply: doc is missing destination path: {path}: missing value"
                 )
             })?;
-            add(parent, &key, copied).map_err(|why| format!("error while adding value during copy: {why}"))
+            add(parent, &key, found).map_err(|why| format!("error while adding value during copy: {why}"))
         }
         other => Err(format!("Unexpected kind: {other}")),
     }
+}
+
+/// What is put at a path must not make the object too deep: objects are walked by recursion.
+fn check_depth(path: &str, value: &Value) -> Result<(), String> {
+    let depth = path.matches('/').count() + crate::size::depth(value);
+    if depth > DEEPEST {
+        return Err(format!("the object would be nested {depth} deep, exceeding the limit {DEEPEST}"));
+    }
+    Ok(())
 }
 
 fn replace(object: &mut Value, path: &str, value: Value) -> Result<(), String> {
@@ -249,6 +276,26 @@ mod tests {
                 {"op": "add", "path": "/g~1h", "value": {}}]),
             json!({"a": [2, 3, 4], "b": {"d": 5}, "e": 1, "f": 4, "g/h": {}}),
         );
+    }
+
+    #[test]
+    fn copies_are_limited_in_size_and_depth() {
+        let copy = json!({"op": "copy", "from": "", "path": "/x"});
+        let doubled: Vec<Value> =
+            (0..30).map(|at| json!({"op": "copy", "from": "/a", "path": format!("/a/{at}")})).collect();
+        let status =
+            json(&json!({"a": {"b": "x".repeat(1000)}}), &json!(doubled).to_string()).expect_err("too much");
+        assert_eq!(status.code, 422);
+        assert!(status.message.starts_with("Unable to complete the copy, the accumulated size"), "{status}");
+        assert!(status.message.ends_with("exceeding the limit 3145728"), "{status}");
+        assert!(
+            json(&json!({}), &json!([copy]).to_string()).is_err(),
+            "a pointer to the whole names no member"
+        );
+        let nested: Vec<Value> =
+            (1..2000).map(|at| json!({"op": "add", "path": "/a".repeat(at), "value": {}})).collect();
+        let status = json(&json!({}), &json!(nested).to_string()).expect_err("too deep");
+        assert_eq!(status.message, "the object would be nested 121 deep, exceeding the limit 120");
     }
 
     #[test]

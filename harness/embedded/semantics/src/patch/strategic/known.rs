@@ -13,6 +13,7 @@ pub(super) enum Wrong {
     Form(String),
     Fit(String),
     Other(String),
+    TooLarge(String),
 }
 
 impl Wrong {
@@ -21,6 +22,7 @@ impl Wrong {
             Wrong::Form(why) => status::bad_request(why),
             Wrong::Fit(why) => status::unprocessable(why),
             Wrong::Other(why) => status::unexplained(why),
+            Wrong::TooLarge(why) => status::entity_too_large(&why),
         }
     }
 }

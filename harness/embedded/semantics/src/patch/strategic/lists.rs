@@ -9,6 +9,9 @@ use crate::schema::TypeId;
 type MergeObject =
     fn(Option<TypeId>, Map<String, Value>, &Map<String, Value>) -> Result<Map<String, Value>, Wrong>;
 
+/// The most items that two lists may have to be merged: each is compared with each.
+const MOST_ITEMS: usize = 5_000;
+
 /// A list after a change.
 pub(super) fn list(
     object: MergeObject,
@@ -16,6 +19,10 @@ pub(super) fn list(
     before: Vec<Value>,
     change: &[Value],
 ) -> Result<Vec<Value>, Wrong> {
+    let items = before.len() + change.len();
+    if items > MOST_ITEMS {
+        return Err(Wrong::TooLarge(format!("lists of {items} items are not merged, at most {MOST_ITEMS}")));
+    }
     let structs = change.iter().chain(&before).any(Value::is_object);
     if change.iter().chain(&before).any(Value::is_array) {
         return Err(Wrong::Fit("lists of lists are not supported".to_owned()));

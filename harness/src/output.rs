@@ -1,0 +1,174 @@
+//! Where text leaves the process: standard output, standard error, and files that are given to others. Nothing that a run
+//! keeps secret passes here, and nothing that a terminal would obey.
+
+use crate::secrets;
+use std::borrow::Cow;
+use std::fs::Permissions;
+use std::io::{IsTerminal, PipeReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Why standard output could not be written, the first time.
+static BROKEN: Mutex<Option<Broken>> = Mutex::new(None);
+/// Whether that is so.
+static IS_BROKEN: AtomicBool = AtomicBool::new(false);
+
+/// Why standard output cannot be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// In words.
+    pub why: String,
+    /// Whether its reader has gone away (`| head`): who only prints something takes that for enough.
+    pub unread: bool,
+}
+
+/// Writes to standard output. That it cannot be written is told by [`broken`]; what is written from then on is lost.
+pub fn out(text: &str) {
+    to_stdout(shown(text).as_bytes());
+}
+
+/// Writes a line to standard error. A closed one is no reason to stop.
+pub fn err(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{}", shown(line));
+}
+
+/// A line as it may leave the process, for whoever draws on a terminal itself.
+pub fn shown(line: &str) -> String {
+    secrets::redact(plain(line).into_owned())
+}
+
+/// Writes a file whole or not at all, readable as other files of the user are.
+///
+/// # Errors
+/// It cannot be written.
+pub fn file(path: &Path, text: String) -> std::io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut builder = tempfile::Builder::new();
+    let mut file = builder.permissions(Permissions::from_mode(0o644)).tempfile_in(folder)?;
+    file.write_all(secrets::redact(text).as_bytes())?;
+    file.persist(path).map(drop).map_err(|error| error.error)
+}
+
+/// Passes on to standard output what somebody else writes into a pipe, to its end. What comes with colours keeps them.
+/// `failed` is told as soon as that is not possible; the pipe is read on all the same.
+pub fn pass_on(mut from: PipeReader, failed: impl FnOnce(&Broken)) {
+    let (mut text, mut part, mut failed) = (Vec::new(), [0; 4096], Some(failed));
+    loop {
+        let length = from.read(&mut part).unwrap_or(0);
+        text.extend_from_slice(&part[..length]);
+        // A line that is begun is shown, too, as it says which test is running; one of which more waits is not.
+        let shown = if length == part.len() {
+            text.iter().rposition(|sign| *sign == b'\n').map_or(0, |at| at + 1)
+        } else {
+            text.len()
+        };
+        to_stdout(secrets::redact(String::from_utf8_lossy(&text[..shown]).into_owned()).as_bytes());
+        text.drain(..shown);
+        if IS_BROKEN.load(Ordering::Relaxed)
+            && let Some(broken) = broken()
+            && let Some(failed) = failed.take()
+        {
+            failed(&broken);
+        }
+        if length == 0 {
+            return;
+        }
+    }
+}
+
+fn to_stdout(bytes: &[u8]) {
+    if IS_BROKEN.load(Ordering::Relaxed) {
+        return;
+    }
+    let mut stdout = std::io::stdout().lock();
+    if let Err(error) = stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+        IS_BROKEN.store(true, Ordering::Relaxed);
+        let why = format!("standard output cannot be written: {error}");
+        let unread = error.kind() == std::io::ErrorKind::BrokenPipe;
+        *BROKEN.lock().expect("no holder of this lock panics") = Some(Broken { why, unread });
+    }
+}
+
+/// Why standard output could not be written, if that is so.
+pub fn broken() -> Option<Broken> {
+    BROKEN.lock().expect("no holder of this lock panics").clone()
+}
+
+/// Whether standard error is a terminal.
+pub fn err_is_terminal() -> bool {
+    std::io::stderr().is_terminal()
+}
+
+/// Whether standard output is a terminal.
+pub fn out_is_terminal() -> bool {
+    std::io::stdout().is_terminal()
+}
+
+/// Text of others as a terminal may show it: control signs are written out, but for line breaks and tabs.
+pub fn plain(text: &str) -> Cow<'_, str> {
+    let obeyed = |sign: char| sign.is_control() && !matches!(sign, '\n' | '\t');
+    if !text.contains(obeyed) {
+        return Cow::Borrowed(text);
+    }
+    let shown = text.chars().map(|sign| {
+        if obeyed(sign) {
+            Cow::Owned(sign.escape_default().to_string())
+        } else {
+            Cow::Owned(sign.to_string())
+        }
+    });
+    Cow::Owned(shown.collect::<String>())
+}
+
+/// Standard output, for whoever writes to one it is given.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Out;
+
+impl Write for Out {
+    fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
+        out(&String::from_utf8_lossy(text));
+        Ok(text.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Takes what a logger writes, an entry at a time, to standard error.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Log;
+
+impl Write for Log {
+    fn write(&mut self, entry: &[u8]) -> std::io::Result<usize> {
+        err(String::from_utf8_lossy(entry).trim_end_matches('\n'));
+        Ok(entry.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_is_told_nothing_that_it_obeys() {
+        assert_eq!(plain("a\n\tb é"), "a\n\tb é");
+        assert_eq!(plain("a\u{1b}]0;title\u{7}b\r\u{9b}2J"), "a\\u{1b}]0;title\\u{7}b\\r\\u{9b}2J");
+    }
+
+    #[test]
+    fn a_file_is_written_whole_and_without_secrets() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("f.yaml");
+        secrets::know("Jd83kLs02mNvQp56");
+        file(&path, "token: Jd83kLs02mNvQp56\n".to_owned()).expect("written");
+        assert_eq!(std::fs::read_to_string(&path).expect("read"), "token: <redacted>\n");
+        assert!(file(&folder.path().join("absent/f"), String::new()).is_err());
+    }
+}

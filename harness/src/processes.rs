@@ -1,0 +1,118 @@
+//! The processes of this machine, as far as `/proc` tells.
+//! Format: <https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html>.
+
+use std::collections::BTreeMap;
+
+/// A process that has not ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// Its number.
+    pub pid: i32,
+    /// Its parent's.
+    pub parent: i32,
+    /// Its group's.
+    pub group: i32,
+    /// When it started, in ticks since the machine did: numbers are given again.
+    pub start: u64,
+}
+
+impl Process {
+    /// The process of that number; `None` when there is none, it has ended and nobody has waited for it yet, or it is hidden.
+    pub fn of(pid: i32) -> Option<Process> {
+        Process::read(pid, &std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    /// All that can be seen.
+    pub fn all() -> Vec<Process> {
+        let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        entries.filter_map(|entry| Process::of(entry.file_name().to_str()?.parse().ok()?)).collect()
+    }
+
+    /// A program's name may hold blanks and parentheses.
+    fn read(pid: i32, stat: &str) -> Option<Process> {
+        let (_, rest) = stat.rsplit_once(')')?;
+        let fields: Vec<&str> = rest.split_whitespace().collect();
+        if matches!(*fields.first()?, "Z" | "X") {
+            return None;
+        }
+        let start = fields.get(19)?.parse().ok()?;
+        Some(Process {
+            pid,
+            parent: fields.get(1)?.parse().ok()?,
+            group: fields.get(2)?.parse().ok()?,
+            start,
+        })
+    }
+}
+
+/// A process with everything it has started, however detached, as far as it was looked at in time.
+#[derive(Debug)]
+pub struct Offspring {
+    root: i32,
+    /// Start by number.
+    known: BTreeMap<i32, u64>,
+}
+
+impl Offspring {
+    /// Of that process, which may have ended.
+    pub fn of(root: i32) -> Offspring {
+        Offspring { root, known: BTreeMap::new() }
+    }
+
+    /// Looks who has come and who has gone.
+    pub fn look(&mut self) {
+        self.take_in(&Process::all());
+    }
+
+    fn take_in(&mut self, all: &[Process]) {
+        self.known.retain(|pid, start| all.iter().any(|one| one.pid == *pid && one.start == *start));
+        // A parent may stand behind its child.
+        loop {
+            let before = self.known.len();
+            for one in all {
+                if one.parent == self.root || self.known.contains_key(&one.parent) {
+                    self.known.entry(one.pid).or_insert(one.start);
+                }
+            }
+            if self.known.len() == before {
+                return;
+            }
+        }
+    }
+
+    /// Those there are, but for this process.
+    pub fn all(&self) -> Vec<Process> {
+        let own = rustix::process::getpid().as_raw_nonzero().get();
+        let there = self.known.iter().filter_map(|(pid, start)| Some((Process::of(*pid)?, *start)));
+        there.filter(|(one, start)| one.start == *start && one.pid != own).map(|(one, _)| one).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_proc_is_read_whatever_the_program_is_called() {
+        let stat = |state: &str| format!("12 (a) b) {state} 1 77 77 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 4711 0");
+        let expected = Process { pid: 12, parent: 1, group: 77, start: 4711 };
+        assert_eq!(Process::read(12, &stat("S")), Some(expected));
+        assert_eq!(Process::read(12, &stat("Z")), None);
+        assert_eq!(Process::read(12, "nonsense"), None);
+    }
+
+    #[test]
+    fn whoever_was_seen_is_known_when_its_parent_is_gone() {
+        let one = |pid, parent| Process { pid, parent, group: 1, start: 5 };
+        let mut offspring = Offspring::of(10);
+        offspring.take_in(&[one(13, 12), one(12, 11), one(11, 10), one(10, 1), one(20, 1)]);
+        assert_eq!(offspring.known.keys().copied().collect::<Vec<_>>(), [11, 12, 13]);
+        // Its parents ended, and it has started another.
+        offspring.take_in(&[one(14, 13), one(13, 1), one(20, 1)]);
+        assert_eq!(offspring.known.keys().copied().collect::<Vec<_>>(), [13, 14]);
+        // The number was given to somebody else.
+        let other = Process { start: 9, ..one(13, 1) };
+        offspring.take_in(&[other]);
+        assert!(offspring.known.is_empty());
+    }
+}

@@ -1,0 +1,132 @@
+//! What must appear in no output: every token, key and certificate that a run has made, known to one redactor.
+//!
+//! A secret is found in the forms in which programs print it: as it is, in base64 (wherever it stands in what was encoded,
+//! in either alphabet), in hexadecimal, in any case, escaped, with colours or line breaks in it; and a part of it counts as
+//! well. What looks like a token of a service account or a private key is taken for one, whoever made it.
+
+mod find;
+mod shapes;
+mod text;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use find::Forms;
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::{LazyLock, RwLock};
+use text::Folded;
+
+/// What stands in a secret's place.
+const REDACTED: &str = "<redacted>";
+/// What is shorter is no secret, and would be found everywhere.
+const SHORTEST: usize = 8;
+
+/// The redactor of this process.
+static KNOWN: LazyLock<RwLock<Redactor>> = LazyLock::new(RwLock::default);
+
+/// From now on this stands in no output of this process: a token, or keys and certificates in PEM.
+pub fn know(secret: &str) {
+    KNOWN.write().expect("no holder of this lock panics").know(secret);
+}
+
+/// From now on no credential of this kubeconfig stands in any output of this process.
+pub fn know_kubeconfig(text: &str) {
+    const KEYS: [&str; 5] =
+        ["client-key-data", "client-certificate-data", "certificate-authority-data", "token", "password"];
+    for line in text.lines() {
+        let Some((key, value)) = line.trim().trim_start_matches("- ").split_once(':') else { continue };
+        let value = value.trim().trim_matches(['"', '\'']);
+        if !KEYS.contains(&key.trim()) {
+            continue;
+        }
+        match STANDARD.decode(value).ok().and_then(|bytes| String::from_utf8(bytes).ok()) {
+            Some(pem) if pem.contains("-----BEGIN") => know(&pem),
+            _ => know(value),
+        }
+    }
+}
+
+/// The text with every secret replaced.
+pub fn redact(text: String) -> String {
+    redacted(&text).unwrap_or(text)
+}
+
+/// The text with every secret replaced; `None` when there is none in it.
+pub fn redacted(text: &str) -> Option<String> {
+    match KNOWN.read().expect("no holder of this lock panics").clean(text) {
+        Cow::Borrowed(_) => None,
+        Cow::Owned(clean) => Some(clean),
+    }
+}
+
+/// Secrets, and how they are found.
+#[derive(Debug, Default)]
+struct Redactor {
+    forms: Forms,
+}
+
+impl Redactor {
+    fn know(&mut self, secret: &str) {
+        let secret = secret.trim();
+        if secret.contains("-----BEGIN") {
+            // What every key and certificate begins and ends with is no secret.
+            let blocks = secret.split("-----").filter(|part| part.len() > 64);
+            blocks.for_each(|block| self.add(block.trim().as_bytes()));
+            return;
+        }
+        let mut parts = secret.split('.');
+        match (parts.next(), parts.next(), parts.next(), parts.next()) {
+            // A signature makes a token of claims that are no secret, and is its only part that differs from others'.
+            (Some(header), Some(_), Some(signature), None) if header.starts_with("eyJ") => {
+                self.add(signature.as_bytes());
+            }
+            _ => self.add(secret.as_bytes()),
+        }
+    }
+
+    fn add(&mut self, secret: &[u8]) {
+        if secret.len() < SHORTEST {
+            return;
+        }
+        self.forms.add(secret);
+        // By where it stands in what is encoded there are three: each without the signs that depend on its neighbours.
+        for before in 0..3_usize {
+            let shifted: Vec<u8> = std::iter::repeat_n(0, before).chain(secret.iter().copied()).collect();
+            let whole = shifted.len() / 3 * 3;
+            let encoded = STANDARD.encode(&shifted[..whole]);
+            let first = if before == 0 { 0 } else { 4 };
+            self.forms.add(encoded.get(first..).unwrap_or_default().as_bytes());
+        }
+        let hex: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
+        self.forms.add(hex.as_bytes());
+    }
+
+    fn clean<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let mut found: Vec<Range<usize>> = shapes::find(text);
+        if !self.forms.is_empty() {
+            let folded = Folded::of(text);
+            found.extend(self.forms.find(&folded));
+        }
+        if found.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        for range in &mut found {
+            range.start = text.floor_char_boundary(range.start);
+            range.end = text.ceil_char_boundary(range.end);
+        }
+        found.sort_by_key(|range| range.start);
+        let (mut clean, mut end) = (String::with_capacity(text.len()), 0);
+        for range in found {
+            if range.start >= end {
+                clean.push_str(&text[end..range.start]);
+                clean.push_str(REDACTED);
+            }
+            end = end.max(range.end);
+        }
+        clean.push_str(&text[end..]);
+        Cow::Owned(clean)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+//! A text as secrets are looked for in it: without what programs put between the signs of one.
+
+/// The signs that count, with where each stands in the text: lower case, one alphabet of base64, no blanks, line breaks,
+/// colours or other control signs, whether they stand there as they are or as escapes.
+#[derive(Debug, Default)]
+pub(super) struct Folded {
+    pub(super) signs: Vec<u8>,
+    /// Where each sign begins and ends.
+    places: Vec<(u32, u32)>,
+}
+
+impl Folded {
+    pub(super) fn of(text: &str) -> Folded {
+        let mut folded =
+            Folded { signs: Vec::with_capacity(text.len()), places: Vec::with_capacity(text.len()) };
+        let bytes = text.as_bytes();
+        let mut at = 0;
+        while at < bytes.len() {
+            let (sign, length) = read(&bytes[at..]);
+            match sign {
+                0x1b => at += length + sequence(&bytes[at + length..]),
+                sign => {
+                    if let Some(sign) = fold(sign) {
+                        folded.push(sign, at, at + length);
+                    }
+                    at += length;
+                }
+            }
+        }
+        folded
+    }
+
+    fn push(&mut self, sign: u8, from: usize, to: usize) {
+        let short = |place| u32::try_from(place).unwrap_or(u32::MAX);
+        self.signs.push(sign);
+        self.places.push((short(from), short(to)));
+    }
+
+    /// Where in the text these signs stand.
+    pub(super) fn place(&self, from: usize, to: usize) -> std::ops::Range<usize> {
+        self.places[from].0 as usize..self.places[to - 1].1 as usize
+    }
+}
+
+/// A sign as it counts; `None` for one that may stand within a secret without being of it.
+pub(super) fn fold(sign: u8) -> Option<u8> {
+    match sign {
+        0..=b' ' | 0x7f => None,
+        b'-' => Some(b'+'),
+        b'_' => Some(b'/'),
+        sign => Some(sign.to_ascii_lowercase()),
+    }
+}
+
+/// The next sign, and how many bytes say it: itself, an escape of JSON, C or Rust, or one of a URL.
+fn read(bytes: &[u8]) -> (u8, usize) {
+    match bytes {
+        [b'\\', b'n' | b'r' | b't', ..] => (b' ', 2),
+        [b'\\', b'e', ..] => (0x1b, 2),
+        [b'\\', b'u', b'{', rest @ ..] => {
+            let length = rest.iter().take(6).take_while(|byte| byte.is_ascii_hexdigit()).count();
+            match (number(&rest[..length], 16), rest.get(length)) {
+                (Some(sign), Some(b'}')) => (sign, length + 4),
+                _ => (b'\\', 1),
+            }
+        }
+        [b'\\', b'u', rest @ ..] => numbered(rest, 4, 16, 2),
+        [b'\\', b'x', rest @ ..] => numbered(rest, 2, 16, 2),
+        [b'\\', b'0'..=b'3', ..] => numbered(&bytes[1..], 3, 8, 1),
+        [b'%', rest @ ..] => match numbered(rest, 2, 16, 1) {
+            (_, 1) => (b'%', 1),
+            found => found,
+        },
+        [sign, ..] => (*sign, 1),
+        [] => (0, 1),
+    }
+}
+
+/// A sign that is written as a number of so many digits, after so many bytes that announce it.
+fn numbered(digits: &[u8], length: usize, radix: u32, before: usize) -> (u8, usize) {
+    match digits.get(..length).and_then(|digits| number(digits, radix)) {
+        Some(sign) => (sign, before + length),
+        None => (b'\\', 1),
+    }
+}
+
+fn number(digits: &[u8], radix: u32) -> Option<u8> {
+    let digits =
+        std::str::from_utf8(digits).ok().filter(|digits| digits.bytes().all(|d| d.is_ascii_hexdigit()))?;
+    u32::from_str_radix(digits, radix).ok().and_then(|sign| u8::try_from(sign).ok())
+}
+
+/// How long a control sequence is after its escape: <https://www.ecma-international.org/publications-and-standards/standards/ecma-48/>.
+fn sequence(bytes: &[u8]) -> usize {
+    /// Longer ones are none.
+    const LONGEST: usize = 256;
+    let ends = |end: fn(u8) -> bool| {
+        let length = bytes[1..].iter().take(LONGEST).position(|byte| end(*byte));
+        length.map_or(1, |length| length + 2)
+    };
+    match bytes.first() {
+        Some(b'[') => ends(|byte| (0x40..=0x7e).contains(&byte)),
+        Some(b']' | b'P' | b'^' | b'_' | b'X') => ends(|byte| matches!(byte, 0x07 | 0x1b | b'\\')),
+        Some(b'(' | b')' | b'#' | b'%') => 2.min(bytes.len()),
+        _ => 0,
+    }
+}

@@ -1,0 +1,211 @@
+//! However a run ends, nothing of it is left, and nothing of anybody else's is gone.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Lines};
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_ccm-conformance");
+
+/// The program under way, with a folder for temporary files of its own.
+struct Going {
+    child: Child,
+    lines: Lines<BufReader<ChildStderr>>,
+    said: String,
+    folder: TempDir,
+}
+
+/// How it ended.
+struct Ended {
+    code: Option<i32>,
+    after: Duration,
+    said: String,
+    /// What there is of it: files in its folder, and processes that name it.
+    left: Vec<String>,
+}
+
+impl Going {
+    fn begin(arguments: &[&str], output: Stdio) -> Going {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut child = Command::new(PROGRAM)
+            .args(arguments)
+            .args(if arguments[0] == "run" {
+                vec!["--out".into(), folder.path().join("out")]
+            } else {
+                Vec::new()
+            })
+            .env("TMPDIR", folder.path())
+            .stdout(output)
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+        Going { child, lines, said: String::new(), folder }
+    }
+
+    /// A run on the embedded cluster whose environment is up.
+    fn run() -> Going {
+        let mut going =
+            Going::begin(&["run", "--cluster", "embedded", "--suite", "taint-removal"], Stdio::null());
+        going.until("nodes known to the cloud");
+        going
+    }
+
+    fn until(&mut self, what: &str) {
+        for line in self.lines.by_ref() {
+            let line = line.expect("text");
+            self.said.push_str(&format!("{line}\n"));
+            if line.contains(what) {
+                return;
+            }
+        }
+        panic!("it ended before it said '{what}':\n{}", self.said);
+    }
+
+    fn signal(&self, signal: &str) {
+        signal_to(self.child.id(), signal);
+    }
+
+    /// Waits until the program has ended, and with it everybody who can still write to its standard error.
+    fn end(mut self) -> Ended {
+        let began = Instant::now();
+        let code = self.child.wait().expect("it can be waited for").code();
+        for line in self.lines.by_ref() {
+            self.said.push_str(&format!("{}\n", line.expect("text")));
+        }
+        let after = began.elapsed();
+        let files = std::fs::read_dir(self.folder.path()).expect("a folder").flatten();
+        let files = files.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let mut left: Vec<String> = files.filter(|name| name.contains("ccm-conformance")).collect();
+        left.extend(
+            processes()
+                .into_iter()
+                .map(|(_, line)| line)
+                .filter(|line| line.contains(&format!("{}/", self.folder.path().display()))),
+        );
+        Ended { code, after, said: self.said, left }
+    }
+}
+
+fn signal_to(process: u32, signal: &str) {
+    let sent = Command::new("kill").args(["-s", signal, &process.to_string()]).status();
+    assert!(sent.expect("kill can be run").success());
+}
+
+/// Every process there is: its number and its command line.
+fn processes() -> Vec<(u32, String)> {
+    let entries = std::fs::read_dir("/proc").expect("Linux has it").flatten();
+    let process = |name: &str| {
+        let line = std::fs::read(format!("/proc/{name}/cmdline")).ok()?;
+        Some((name.parse().ok()?, String::from_utf8_lossy(&line).replace('\0', " ")))
+    };
+    entries.filter_map(|entry| process(entry.file_name().to_str()?)).collect()
+}
+
+#[test]
+fn a_signal_ends_a_run_within_ten_seconds_and_nothing_is_left() {
+    for signal in ["HUP", "TERM", "QUIT"] {
+        let going = Going::run();
+        going.signal(signal);
+        let ended = going.end();
+        assert_eq!((ended.code, ended.left), (Some(130), Vec::new()), "{signal}:\n{}", ended.said);
+        assert!(ended.after < Duration::from_secs(10), "{signal}: {:?}", ended.after);
+    }
+}
+
+#[test]
+fn a_run_that_is_killed_is_taken_away_by_its_reaper() {
+    let going = Going::run();
+    going.signal("KILL");
+    let ended = going.end();
+    assert_eq!((ended.code, ended.left), (None, Vec::new()), "{}", ended.said);
+    assert!(ended.after < Duration::from_secs(15), "{:?}", ended.after);
+    assert!(ended.said.contains("its reaper took away"), "{}", ended.said);
+}
+
+#[test]
+fn a_second_signal_leaves_the_rest_to_the_reaper_and_says_so() {
+    let mut going = Going::run();
+    going.signal("INT");
+    going.until("interrupted");
+    going.signal("TERM");
+    let ended = going.end();
+    assert_eq!((ended.code, ended.left), (Some(130), Vec::new()), "{}", ended.said);
+}
+
+#[test]
+fn a_cluster_that_was_killed_with_its_reaper_is_found_by_clean() {
+    let place = tempfile::tempdir().expect("a folder");
+    let kubeconfig = place.path().join("kubeconfig");
+    let arguments = ["cluster", "embedded", "--kubeconfig", kubeconfig.to_str().expect("text")];
+    let mut going = Going::begin(&arguments, Stdio::piped());
+    let output = going.child.stdout.take().expect("a pipe");
+    BufReader::new(output).lines().next().expect("it is up").expect("text");
+    let clean = |folder: &Path| {
+        let mut command = Command::new(PROGRAM);
+        command.arg("clean").env("TMPDIR", folder).env("DOCKER_HOST", "unix:///nowhere");
+        let output = command.output().expect("clean can be run");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let folder = going.folder.path().to_owned();
+    let (_, said) = clean(&folder);
+    assert!(said.contains("left alone: it goes on: process") && kubeconfig.exists(), "{said}");
+    let reaper = format!(" reap {} ", going.child.id());
+    let found = processes().into_iter().find(|(_, line)| line.contains(&reaper)).expect("it has a reaper");
+    signal_to(found.0, "KILL");
+    going.signal("KILL");
+    going.child.wait().expect("it ends");
+    assert!(kubeconfig.exists(), "nobody was there to remove it");
+    let (code, said) = clean(&folder);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("removed ") && !kubeconfig.exists(), "{said}");
+    assert!(going.end().left.is_empty());
+}
+
+#[test]
+fn an_output_that_cannot_be_written_ends_the_run_in_order() {
+    let going = Going::begin(&["run", "--cluster", "embedded", "--only", "NODE-INIT-01"], {
+        File::options().write(true).open("/dev/full").expect("Linux has it").into()
+    });
+    let ended = going.end();
+    assert_eq!((ended.code, ended.left), (Some(3), Vec::new()), "{}", ended.said);
+    assert!(ended.said.contains("standard output cannot be written"), "{}", ended.said);
+    assert!(!ended.said.contains("panicked"), "{}", ended.said);
+
+    let mut going = Going::begin(&["run", "--cluster", "embedded", "--only", "NODE-INIT-01"], Stdio::piped());
+    // The reader goes away.
+    drop(going.child.stdout.take());
+    let ended = going.end();
+    assert_eq!((ended.code, ended.left), (Some(3), Vec::new()), "{}", ended.said);
+
+    for command in ["list", "plan"] {
+        let full = File::options().write(true).open("/dev/full").expect("Linux has it");
+        let status = Command::new(PROGRAM).arg(command).stdout(full).stderr(Stdio::null()).status();
+        assert_eq!(status.expect("it can be run").code(), Some(3), "{command}");
+    }
+}
+
+#[test]
+fn results_of_others_stay() {
+    let out = tempfile::tempdir().expect("a folder");
+    let mine = out.path().join("evidence/mine.txt");
+    std::fs::create_dir(out.path().join("evidence")).expect("a folder");
+    std::fs::write(&mine, "of the user").expect("a file");
+    let run = || {
+        let arguments = ["run", "--cluster", "embedded", "--only", "NODE-INIT-01", "--out"];
+        let output = Command::new(PROGRAM).args(arguments).arg(out.path()).output().expect("it can be run");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, said) = run();
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("no run of this version made it") && mine.exists(), "{said}");
+    std::fs::remove_dir_all(out.path().join("evidence")).expect("removed");
+    // Another run has the folder.
+    let lock = File::open(out.path()).expect("a folder");
+    lock.lock().expect("nobody else has it");
+    let (code, said) = run();
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("another run writes its results there"), "{said}");
+}
