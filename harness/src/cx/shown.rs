@@ -7,6 +7,8 @@ use crate::check::{Capability, Stop, chain};
 use crate::cluster::{Asked, AuditQuery};
 use crate::probe::Reach;
 use crate::session::Session;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use k8s_openapi::api::core::v1::{Event, Node, Pod, Service};
 use kube::ResourceExt;
 use kube::api::{Api, ListParams};
@@ -52,7 +54,7 @@ impl CheckCx {
         }
     }
 
-    /// Where secrets of the run are to be read: logs of the CCM's Pods, Events, annotations of Nodes and Services, `/configz`.
+    /// Where the CCM's credentials for the cloud are to be read: logs of the CCM's Pods, Events, annotations of Nodes and Services, `/configz`.
     /// In words, without the secrets.
     ///
     /// # Errors
@@ -63,12 +65,12 @@ impl CheckCx {
             disclosed_in(lane, &mut told).await?;
         }
         if self.declares(Capability::SecurePort) {
-            let (reader, secrets) = (self.reader().await?, self.session.secrets());
+            let (reader, tokens) = (self.reader().await?, Tokens::of(&self.session));
             for replica in self.replicas() {
                 // A port that is out of reach shows nothing.
                 let Ok(port) = replica.secure_port() else { continue };
                 let page = port.get_as("/configz", &reader).read(Reach::Origin).await?;
-                if secrets.redacted(&format!("{page:?}")).is_some() {
+                if tokens.shown_in(&format!("{page:?}")).is_some() {
                     told.push(format!("/configz of replica {}", replica.name()));
                 }
             }
@@ -77,12 +79,26 @@ impl CheckCx {
     }
 }
 
+/// The CCM's credentials for the cloud, as they are and as a Secret shows them.
+struct Tokens(Vec<String>);
+
+impl Tokens {
+    fn of(lane: &Session) -> Tokens {
+        let tokens = lane.ccm().replicas().iter().map(|replica| replica.token.clone());
+        Tokens(tokens.flat_map(|token| [STANDARD.encode(&token), token]).collect())
+    }
+
+    /// The first line that has one of them.
+    fn shown_in<'a>(&self, text: &'a str) -> Option<&'a str> {
+        text.lines().find(|line| self.0.iter().any(|token| !token.is_empty() && line.contains(token)))
+    }
+}
+
 async fn disclosed_in(lane: &Session, told: &mut Vec<String>) -> Result<(), Stop> {
-    let (secrets, client, all) = (lane.secrets(), lane.client(), ListParams::default());
+    let (tokens, client, all) = (Tokens::of(lane), lane.client(), ListParams::default());
     let mut search = |what: String, text: &str| {
-        if let Some(clean) = secrets.redacted(text) {
-            let line = clean.lines().find(|line| line.contains("<redacted>")).unwrap_or_default();
-            told.push(format!("{what}: {line}"));
+        if let Some(line) = tokens.shown_in(text) {
+            told.push(format!("{what}: {}", crate::secrets::redact(line.to_owned())));
         }
     };
     for replica in lane.ccm().replicas() {
@@ -114,4 +130,17 @@ async fn disclosed_in(lane: &Session, told: &mut Vec<String>) -> Result<(), Stop
         );
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_credential_is_found_as_it_is_and_encoded() {
+        let tokens = Tokens(["0123456789abcdef", "MDEyMzQ1Njc4OWFiY2RlZg=="].map(str::to_owned).to_vec());
+        assert_eq!(tokens.shown_in("a\nBearer 0123456789abcdef\n"), Some("Bearer 0123456789abcdef"));
+        assert!(tokens.shown_in("data: MDEyMzQ1Njc4OWFiY2RlZg==").is_some());
+        assert_eq!(tokens.shown_in("0123456789"), None);
+    }
 }
