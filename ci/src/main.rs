@@ -1,9 +1,10 @@
 //! The project's automation. CI calls it, and so can anybody: `cargo xtask lint`, `tidy`,
-//! `coverage`, `clients`, `page`, `fuzz`, `cold-build`, `conformance`, `controls`.
+//! `coverage`, `clients`, `page`, `fuzz`, `hard`, `cold-build`, `conformance`, `controls`.
 
 mod clients;
 mod cold_build;
 mod fuzz;
+mod hard;
 mod page;
 mod process;
 mod python;
@@ -45,6 +46,8 @@ enum Task {
         #[arg(long, value_name = "N")]
         seed: Option<u64>,
     },
+    /// What a machine that runs the harness has to bear: kills, malformed inputs, secrets that a CCM prints, in figures.
+    Hard(hard::Options),
     /// What a build from nothing costs: processor time by crate.
     ColdBuild {
         /// The package; all it needs is built, too.
@@ -79,6 +82,7 @@ fn main() -> ExitCode {
         Task::Clients { dialects } => clients::check(&dialects),
         Task::Page => page::check(),
         Task::Fuzz { seconds, seed } => fuzz::run(seconds, seed),
+        Task::Hard(options) => hard::measure(&options),
         Task::ColdBuild { package, profile } => cold_build::measure(&package, &profile),
         Task::Conformance { arguments } => harness("run", &arguments),
         Task::Controls { arguments } => harness("controls", &arguments),

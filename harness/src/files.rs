@@ -3,7 +3,9 @@
 //! A path that begins with `built-in:` names one of them (`built-in:reference/profile.yaml`); every other path is one of
 //! this machine. So the program needs no checkout, and whoever reads files need not know which kind it is.
 
-use std::io::{Error, ErrorKind, Result};
+use std::fs::File;
+use std::io::{Error, ErrorKind, Read, Result};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 /// How paths of built-in files begin.
@@ -25,18 +27,48 @@ pub fn built_in_folders_with(file: &str) -> Vec<String> {
     names
 }
 
+/// The largest file of a user that is read as text, bytes.
+const LARGEST: u64 = 16 << 20;
+
 /// The text of a file.
 ///
 /// # Errors
-/// It is not there, cannot be read or is not UTF-8.
+/// It is not there, is no file, is too large, cannot be read or is not UTF-8.
 pub fn read(path: &Path) -> Result<String> {
     match name_of(path) {
-        None => std::fs::read_to_string(path),
+        None => {
+            let not_text = |_| Error::new(ErrorKind::InvalidData, "is not UTF-8 text");
+            String::from_utf8(bytes(path, LARGEST)?).map_err(not_text)
+        }
         Some(name) => match FILES.iter().find(|(known, _)| *known == name) {
             Some((_, text)) => Ok((*text).to_owned()),
             None => Err(not_there(path)),
         },
     }
+}
+
+/// The bytes of a file of this machine: of one that has an end, so that no pipe is waited for and no device read for ever.
+///
+/// # Errors
+/// It is not there, is no file, is larger than `largest` bytes, or cannot be read.
+pub fn bytes(path: &Path, largest: u64) -> Result<Vec<u8>> {
+    let wrong = |why: String| Error::new(ErrorKind::InvalidInput, why);
+    let kind = std::fs::metadata(path)?.file_type();
+    if !kind.is_file() {
+        let what = match () {
+            () if kind.is_dir() => "a folder",
+            () if kind.is_fifo() => "a pipe",
+            () if kind.is_socket() => "a socket",
+            () => "a device",
+        };
+        return Err(wrong(format!("is {what}, no file; name a file, into which it can be written first")));
+    }
+    let mut bytes = Vec::new();
+    File::open(path)?.take(largest + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > largest {
+        return Err(wrong(format!("is larger than {} MiB, the most that is read", largest >> 20)));
+    }
+    Ok(bytes)
 }
 
 /// Whether there is a file at that path.
@@ -119,6 +151,28 @@ mod tests {
         }
         let error = list(&built_in("nobody/manifests")).expect_err("no such folder");
         assert_eq!(error.to_string(), "this program has no file built-in:nobody/manifests");
+    }
+
+    #[test]
+    fn what_has_no_end_is_not_read() {
+        let why = |path: &Path| read(path).expect_err("no file").to_string();
+        assert!(
+            why(Path::new("/dev/zero")).starts_with("is a device, no file"),
+            "{}",
+            why(Path::new("/dev/zero"))
+        );
+        assert!(why(Path::new("/")).starts_with("is a folder, no file"));
+        let folder = tempfile::tempdir().expect("a folder");
+        let pipe = folder.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("it can be run").success());
+        assert!(why(&pipe).starts_with("is a pipe, no file"));
+        let (one, other) = (folder.path().join("one"), folder.path().join("other"));
+        std::os::unix::fs::symlink(&one, &other).expect("a link");
+        std::os::unix::fs::symlink(&other, &one).expect("a link");
+        assert!(why(&one).contains("symbolic links"), "{}", why(&one));
+        let large = folder.path().join("large");
+        File::create(&large).and_then(|file| file.set_len(LARGEST + 1)).expect("a file");
+        assert_eq!(why(&large), "is larger than 16 MiB, the most that is read");
     }
 
     #[test]

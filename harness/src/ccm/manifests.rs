@@ -107,15 +107,26 @@ impl Manifests {
         for document in documents {
             unfold(document, &mut flat);
         }
+        Manifests::check(&flat)?;
+        let workload = find_workload(&flat, hint)?;
+        let container = find_container(&flat[workload], hint)?;
+        Ok(Manifests { documents: flat, workload, container })
+    }
+
+    /// Whether each document is an object of Kubernetes, those of Lists too.
+    ///
+    /// # Errors
+    /// The first that is not, by its place.
+    pub fn check(documents: &[Value]) -> Result<(), ManifestError> {
+        let mut flat = Vec::new();
+        documents.iter().for_each(|document| unfold(document.clone(), &mut flat));
         for (index, document) in flat.iter().enumerate() {
             let missing = |missing| ManifestError::NotAnObject { index: index + 1, missing };
             document["apiVersion"].as_str().ok_or(missing("apiVersion"))?;
             document["kind"].as_str().ok_or(missing("kind"))?;
             document["metadata"]["name"].as_str().ok_or(missing("metadata.name"))?;
         }
-        let workload = find_workload(&flat, hint)?;
-        let container = find_container(&flat[workload], hint)?;
-        Ok(Manifests { documents: flat, workload, container })
+        Ok(())
     }
 
     /// The image of the CCM's container, as the manifests write it.
@@ -181,7 +192,11 @@ fn find_workload(documents: &[Value], hint: &WorkloadHint) -> Result<usize, Mani
     match fitting.as_slice() {
         [one] => Ok(*one),
         [] => Err(ManifestError::Absent {
-            wanted: format!("{:?} in namespace {:?}", hint.name, hint.namespace),
+            wanted: [hint.namespace.as_deref(), hint.name.as_deref()]
+                .into_iter()
+                .flatten()
+                .collect::<Vec<_>>()
+                .join("/"),
             found: names(&candidates),
         }),
         several => Err(ManifestError::Ambiguous { found: names(several) }),

@@ -2,6 +2,7 @@
 
 use super::arguments::CompareOptions;
 use crate::check::chain;
+use crate::files;
 use crate::ledger::Ledger;
 use crate::output;
 use crate::report::{self, Difference, exit, parse};
@@ -40,7 +41,7 @@ pub(super) fn compare(options: &CompareOptions) -> ExitCode {
 
 /// The report in a file.
 pub(super) fn read(path: &Path) -> Result<Ledger, String> {
-    let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let text = files::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
     parse(&text, path).map_err(|error| chain(&error))
 }
 

@@ -1,9 +1,14 @@
 //! What is asked of a run outside of any file, and the plan that comes of it.
 
-use crate::config::{BackendChoice, Given, RunFile, RunPlan, Source, WantedCluster, plan};
+use crate::check::chain;
+use crate::cluster::planned_machines;
+use crate::config::{BackendChoice, DesiredCluster, Given, RunFile, RunPlan, Source, WantedCluster, plan};
+use crate::files;
 use crate::output;
 use crate::report::exit;
 use crate::run::refuse;
+use kube::config::Kubeconfig;
+use std::path::Path;
 use std::process::ExitCode;
 use std::str::FromStr;
 
@@ -32,5 +37,72 @@ pub(super) fn planned(source: &Source, typed: RunFile) -> Result<RunPlan<WantedC
         output::err(&format!("error: {why}"));
         ExitCode::from(exit::USAGE)
     })?;
-    plan(source, given).map_err(|problems| refuse(&problems))
+    let plan = plan(source, given).map_err(|problems| refuse(&problems))?;
+    check_cluster(&plan).map_err(|why| {
+        output::err(&format!("error: {why}"));
+        ExitCode::from(exit::USAGE)
+    })?;
+    Ok(plan)
+}
+
+/// What is said of the cluster in files of its own is read before anything is started.
+fn check_cluster(plan: &RunPlan<WantedCluster>) -> Result<(), String> {
+    match plan.cluster.desired() {
+        DesiredCluster::Own(own) => planned_machines(&own.topology).map(drop).map_err(|error| chain(&error)),
+        DesiredCluster::Existing(existing) => existing.kubeconfig.as_deref().map_or(Ok(()), check_kubeconfig),
+    }
+}
+
+/// Whether a kubeconfig leads to a cluster.
+fn check_kubeconfig(file: &Path) -> Result<(), String> {
+    let wrong = |why: String| format!("kubeconfig {}: {why}", file.display());
+    let text = files::read(file).map_err(|error| wrong(error.to_string()))?;
+    let config = Kubeconfig::from_yaml(&text).map_err(|error| wrong(chain(&error)))?;
+    let name = config.current_context.unwrap_or_default();
+    let context = config.contexts.iter().find(|context| context.name == name);
+    let Some(context) = context.and_then(|context| context.context.as_ref()) else {
+        let known: Vec<&str> = config.contexts.iter().map(|context| context.name.as_str()).collect();
+        let known =
+            if known.is_empty() { "it has none".to_owned() } else { format!("it has {}", known.join(", ")) };
+        return Err(wrong(format!("current-context '{name}' is no context of it; {known}")));
+    };
+    let cluster = config.clusters.iter().find(|cluster| cluster.name == context.cluster);
+    let server =
+        cluster.and_then(|cluster| cluster.cluster.as_ref()).and_then(|cluster| cluster.server.as_deref());
+    let Some(server) = server else {
+        return Err(wrong(format!("its cluster '{}' names no server", context.cluster)));
+    };
+    let sound = server.parse::<http::Uri>().is_ok_and(|uri| uri.host().is_some() && uri.scheme().is_some());
+    if sound { Ok(()) } else { Err(wrong(format!("its server '{server}' is no URL"))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kubeconfig_that_leads_nowhere_is_refused_by_its_name() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("kc");
+        let of = |text: &str| {
+            std::fs::write(&file, text).expect("a file");
+            check_kubeconfig(&file)
+        };
+        let config = |context: &str, server: &str| {
+            format!(
+                "current-context: {context}\nclusters: [{{name: c, cluster: {{server: \"{server}\"}}}}]\n\
+                 contexts: [{{name: a, context: {{cluster: c, user: u}}}}]\nusers: [{{name: u, user: {{}}}}]\n"
+            )
+        };
+        assert_eq!(of(&config("a", "https://127.0.0.1:6443")), Ok(()));
+        for (text, why) in [
+            (config("b", "https://h"), "current-context 'b' is no context of it; it has a"),
+            (config("a", "not a url"), "its server 'not a url' is no URL"),
+            ("[1, 2]".to_owned(), "kubeconfig "),
+            (String::new(), "it has none"),
+        ] {
+            let said = of(&text).expect_err("it leads nowhere");
+            assert!(said.contains(why) && said.contains("/kc: "), "{said}");
+        }
+    }
 }

@@ -3,7 +3,8 @@
 use super::arguments::{AttestOptions, VerifyOptions};
 use crate::check::chain;
 use crate::config::Completeness;
-use crate::events::{EVENTS_FILE, Event, read};
+use crate::events::{EVENTS_FILE, Event, LARGEST_STREAM, read};
+use crate::files;
 use crate::ledger::Ledger;
 use crate::output;
 use crate::report::{
@@ -28,7 +29,9 @@ struct Run {
 impl Run {
     /// Reads a report and its stream, which is beside it unless named.
     fn read(report: &Path, events: Option<&Path>) -> Result<Run, String> {
-        let file = |path: &Path| std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()));
+        let file = |path: &Path| {
+            files::bytes(path, LARGEST_STREAM).map_err(|error| format!("{}: {error}", path.display()))
+        };
         let bytes = file(report)?;
         let text =
             String::from_utf8(bytes.clone()).map_err(|_| format!("{}: not UTF-8", report.display()))?;
@@ -69,8 +72,7 @@ fn verified(options: &VerifyOptions) -> Result<u8, String> {
     if let (Some(attestation), Some(key)) = (&options.attestation, &options.key) {
         let key =
             PublicKey::from_pem(&bytes_of(key)?).map_err(|error| format!("{}: {error}", key.display()))?;
-        let text = std::fs::read_to_string(attestation)
-            .map_err(|error| format!("{}: {error}", attestation.display()))?;
+        let text = files::read(attestation).map_err(|error| format!("{}: {error}", attestation.display()))?;
         match open_envelope(&text, &key) {
             Ok(statement) => stated = Some(statement),
             Err(error) => wrong.push(format!("{}: {error}", attestation.display())),
@@ -168,7 +170,7 @@ fn signing_key(file: &Path) -> Result<SigningKey, String> {
 }
 
 fn bytes_of(file: &Path) -> Result<Vec<u8>, String> {
-    std::fs::read(file).map_err(|error| format!("{}: {error}", file.display()))
+    files::bytes(file, 1 << 20).map_err(|error| format!("{}: {error}", file.display()))
 }
 
 fn sha256(bytes: &[u8]) -> String {

@@ -16,6 +16,7 @@ use super::settings::Making;
 use super::walk::{Places, walk};
 use super::words::{BackendKind, Keep, Timing};
 use super::yaml::{Node, Tree};
+use crate::files;
 use crate::ledger::{SetBy, Setting};
 use serde_json::{Map, Value};
 use std::os::unix::fs::PermissionsExt;
@@ -151,7 +152,7 @@ pub fn plan(source: &Source, given: impl Into<Given>) -> Result<RunPlan<WantedCl
     walk(&Node { line: 0, tree: Tree::from(over.clone()) }, &SCHEMA, None, &mut problems);
     let (written, file, places) = match source {
         Source::Defaults => (RunFile::default(), None, Places::default()),
-        Source::File(file) => match std::fs::read_to_string(file) {
+        Source::File(file) => match files::read(file) {
             Ok(text) => {
                 let (written, places) = RunFile::read(&text, file, &mut problems);
                 (written, Some(file.clone()), places)
@@ -192,12 +193,17 @@ impl Planning {
         }
     }
 
-    fn problem(&mut self, key: &str, what: impl Into<String>) {
+    /// Where a key was written.
+    fn origin(&self, key: &str) -> Origin {
         let outside = matches!(self.set_by(key), SetBy::Option | SetBy::Environment);
-        let origin = match &self.file {
+        match &self.file {
             Some(path) if !outside => Origin::File { path: path.clone(), line: self.places.line(key) },
             Some(_) | None => Origin::CommandLine,
-        };
+        }
+    }
+
+    fn problem(&mut self, key: &str, what: impl Into<String>) {
+        let origin = self.origin(key);
         self.problems.0.push(Problem { origin, key: key.to_owned(), what: what.into() });
     }
 
@@ -234,6 +240,7 @@ impl Planning {
             only: select.only.unwrap_or_default(),
             skip: select.skip.unwrap_or_default(),
             quick: select.quick.unwrap_or(false),
+            origins: Selection::KEYS.into_iter().map(|key| (key, self.origin(key))).collect(),
         };
         let output = PathBuf::from(run.output.dir.unwrap_or_else(|| String::from(DEFAULT_OUTPUT)));
         if output.exists() && !output.is_dir() {

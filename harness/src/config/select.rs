@@ -6,7 +6,7 @@ use super::problem::{Origin, Problem, Problems, near};
 use super::profile::Profile;
 use crate::check::{Capability, Check, Facilities, Facility, Served, Suite, row_of};
 use crate::ledger::SkipReason;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What selection needs to know of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +84,13 @@ pub struct Selection {
     pub skip: Vec<String>,
     /// Whether to leave out all that take [`LONG_S`] seconds or more when they pass.
     pub quick: bool,
+    /// Where each of the keys was written, as far as that is known.
+    pub origins: BTreeMap<&'static str, Origin>,
+}
+
+impl Selection {
+    /// The keys that name checks and suites.
+    pub(super) const KEYS: [&'static str; 3] = ["select.suites", "select.only", "select.skip"];
 }
 
 /// From how many seconds on a check is too long for a quick run: those with a quiet window, an outage or a failover.
@@ -111,7 +118,9 @@ pub fn select(
                 .iter()
                 .any(|c| if suites_only { glob(pattern, c.suite) } else { matches(pattern, c) })
             {
-                problems.0.push(unmatched(key, pattern, candidates, suites_only));
+                let mut problem = unmatched(key, pattern, candidates, suites_only);
+                problem.origin = selection.origins.get(key).cloned().unwrap_or(Origin::Settings);
+                problems.0.push(problem);
             }
         }
     }

@@ -76,7 +76,10 @@ impl Walk<'_> {
             "object" if schema.get("propertyNames").is_some() => self.free_table(node, schema, path),
             "object" => self.table(node, schema, path),
             "array" => self.list(node, schema, path),
-            _ => scalar(&node.tree, schema).map_err(|what| self.problem(node, path, what)).ok(),
+            _ => without_nul(&node.tree)
+                .and_then(|()| scalar(&node.tree, schema))
+                .map_err(|what| self.problem(node, path, what))
+                .ok(),
         }
     }
 
@@ -151,6 +154,16 @@ impl Walk<'_> {
         let Tree::List(items) = &node.tree else {
             return self.problem(node, path, wrong_type("a list", &node.tree));
         };
+        // Words of a fixed choice mean the same however often they stand there.
+        let choice = !words(&schema["items"]).is_empty();
+        for (at, item) in items.iter().enumerate() {
+            if let Tree::Text(word) = &item.tree
+                && choice
+                && items[..at].iter().any(|before| matches!(&before.tree, Tree::Text(one) if one == word))
+            {
+                self.problem(item, &format!("{path}[{at}]"), format!("'{word}' stands there twice"));
+            }
+        }
         let items = items.iter().enumerate();
         let sound =
             items.filter_map(|(at, item)| self.value(item, &schema["items"], &format!("{path}[{at}]")));
@@ -186,6 +199,14 @@ fn key_of_free_table(name: &str, schema: &Value) -> Result<(), String> {
         Some(near) => format!("unknown key; did you mean '{near}'?"),
         None => format!("unknown key; known here: {}", known.join(", ")),
     })
+}
+
+/// No argument, variable or path can hold it.
+fn without_nul(tree: &Tree) -> Result<(), String> {
+    match tree {
+        Tree::Text(text) if text.contains('\0') => Err("holds a NUL, which no text here may".to_owned()),
+        _ => Ok(()),
+    }
 }
 
 fn scalar(tree: &Tree, schema: &Value) -> Result<Value, String> {

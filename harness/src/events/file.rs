@@ -1,10 +1,14 @@
 //! `events.jsonl`: written line by line, read back as far as it is whole.
 
 use super::event::{Event, Payload, SCHEMA};
+use crate::files;
 use std::path::{Path, PathBuf};
 
 /// Name of the stream's file in the output folder.
 pub const EVENTS_FILE: &str = "events.jsonl";
+
+/// The largest stream that is read, bytes.
+pub const LARGEST_STREAM: u64 = 1 << 30;
 
 /// The largest line a reader takes, bytes; far above what any event needs.
 const LONGEST_LINE: usize = 4 << 20;
@@ -54,8 +58,8 @@ pub enum StreamError {
 /// # Errors
 /// The file cannot be read, is no stream of this version, or a line before the last is no event.
 pub fn read(path: &Path) -> Result<Vec<Event>, StreamError> {
-    let bytes =
-        std::fs::read(path).map_err(|cause| StreamError::Unreadable { path: path.to_owned(), cause })?;
+    let bytes = files::bytes(path, LARGEST_STREAM)
+        .map_err(|cause| StreamError::Unreadable { path: path.to_owned(), cause })?;
     parse(&bytes, path)
 }
 

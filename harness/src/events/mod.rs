@@ -18,6 +18,6 @@ pub use event::{
     CloudCall, Event, ObjectChanged, Payload, PlannedCheck, PromiseBegan, PromiseBroken, RunBegan, SCHEMA,
     Skipped,
 };
-pub use file::{EVENTS_FILE, StreamError, read};
+pub use file::{EVENTS_FILE, LARGEST_STREAM, StreamError, read};
 pub use fold::Fold;
 pub use stream::{CheckEvents, Events, Sink, StageGuard};

@@ -5,6 +5,7 @@ use super::build::{BuildError, Program, static_binary};
 use super::engine::{Engine, EngineError};
 use super::names::{COMPONENT_LABEL, IMAGE_REGISTRY};
 use super::own::own_program;
+use crate::files;
 use bollard::query_parameters::{CreateImageOptionsBuilder, ImportImageOptionsBuilder};
 use futures::{Stream, StreamExt, TryStreamExt};
 use std::collections::BTreeMap;
@@ -121,13 +122,16 @@ pub struct Folders<'a> {
     pub scratch: &'a Path,
 }
 
+/// The largest program that is taken, bytes.
+const LARGEST_PROGRAM: u64 = 4 << 30;
+
 /// What identifies a program by its content.
 ///
 /// # Errors
 /// When it cannot be read.
 pub fn file_digest(path: &Path) -> Result<String, ImageError> {
     let read = |source| ImageError::File { operation: "read", path: path.to_owned(), source };
-    Ok(format!("sha256:{}", sha256(&std::fs::read(path).map_err(read)?)))
+    Ok(format!("sha256:{}", sha256(&files::bytes(path, LARGEST_PROGRAM).map_err(read)?)))
 }
 
 async fn build(program: &Program, sources: &Path, scratch: &Path) -> Result<PreparedImage, ImageError> {

@@ -59,8 +59,13 @@ impl Forms {
     pub(super) fn find(&self, text: &Folded) -> Vec<Range<usize>> {
         let (mut found, mut at, mut end) = (Vec::new(), 0, 0);
         let signs = &text.signs;
+        // The piece that ends before the next sign.
+        let (mut piece, mut read) = (0, 0);
         while at + PIECE <= signs.len() {
-            let piece = key(&signs[at..at + PIECE]);
+            while read < at + PIECE {
+                piece = piece << 8 | u64::from(signs[read]);
+                read += 1;
+            }
             let bit = hash(piece);
             if self.filter[bit >> 6] >> (bit & 63) & 1 == 1
                 && let Some(&place) = self.pieces.get(&piece)
@@ -77,7 +82,7 @@ impl Forms {
                 let whole = self.signs[first - 1] == END && self.signs[last] == END;
                 if to - from >= PART || whole {
                     found.push(text.place(from, to));
-                    (at, end) = (to, to);
+                    (at, end, read) = (to, to, to);
                     continue;
                 }
             }

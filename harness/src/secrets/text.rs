@@ -16,6 +16,15 @@ impl Folded {
         let bytes = text.as_bytes();
         let mut at = 0;
         while at < bytes.len() {
+            // Most signs say no more than themselves.
+            if !matches!(bytes[at], 0x1b | b'\\' | b'%') {
+                let sign = FOLDED[bytes[at] as usize];
+                if sign != 0 {
+                    folded.push(sign, at, at + 1);
+                }
+                at += 1;
+                continue;
+            }
             let (sign, length) = read(&bytes[at..]);
             match sign {
                 0x1b => at += length + sequence(&bytes[at + length..]),
@@ -44,13 +53,23 @@ impl Folded {
 
 /// A sign as it counts; `None` for one that may stand within a secret without being of it.
 pub(super) fn fold(sign: u8) -> Option<u8> {
-    match sign {
-        0..=b' ' | 0x7f => None,
-        b'-' => Some(b'+'),
-        b'_' => Some(b'/'),
-        sign => Some(sign.to_ascii_lowercase()),
-    }
+    Some(FOLDED[sign as usize]).filter(|sign| *sign != 0)
 }
+
+/// Each sign as it counts; 0 for none.
+const FOLDED: [u8; 256] = {
+    let (mut table, mut at) = ([0; 256], b'!' as usize);
+    while at < table.len() {
+        table[at] = match at as u8 {
+            0x7f => 0,
+            b'-' => b'+',
+            b'_' => b'/',
+            sign => sign.to_ascii_lowercase(),
+        };
+        at += 1;
+    }
+    table
+};
 
 /// The next sign, and how many bytes say it: itself, an escape of JSON, C or Rust, or one of a URL.
 fn read(bytes: &[u8]) -> (u8, usize) {

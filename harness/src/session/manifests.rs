@@ -6,6 +6,7 @@ use crate::ccm::{Flag, Manifests, Surroundings, WorkloadHint};
 use crate::check::chain;
 use crate::config::{RunPlan, yaml};
 use crate::files;
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// The pod networks of clusters of kind and of embedded ones, unless their topology says otherwise: one of each IP
@@ -25,7 +26,10 @@ pub fn load_manifests<C>(plan: &RunPlan<C>) -> Result<Option<Manifests>, Session
     for path in &profile.manifests {
         let broken = |cause: String| SessionError::ManifestFile { path: path.clone(), cause };
         let text = files::read(path).map_err(|error| broken(error.to_string()))?;
-        documents.extend(yaml::from_str_multi(&text, path).map_err(|error| broken(chain(&error)))?);
+        let read: Vec<Value> = yaml::from_str_multi(&text, path).map_err(|error| broken(chain(&error)))?;
+        // By file, as long as it is known.
+        Manifests::check(&read).map_err(|error| broken(error.to_string()))?;
+        documents.extend(read);
     }
     let hint = match &profile.workload {
         None => WorkloadHint::default(),

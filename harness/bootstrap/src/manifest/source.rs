@@ -74,6 +74,11 @@ fn folder(path: &Path, sources: &mut Vec<Source>) -> Result<(), Problem> {
 
 fn file(path: &Path) -> Result<Source, Problem> {
     let name = path.display().to_string();
+    // A pipe would be waited for, and a device may have no end.
+    if std::fs::metadata(path).is_ok_and(|facts| !facts.is_file()) {
+        let hint = "name a file; standard input is '-'";
+        return Err(Problem::of_file(&name, String::from("is a pipe or a device, no file"), hint));
+    }
     let mut opened = std::fs::File::open(path)
         .map_err(|e| Problem::of_file(&name, format!("cannot be opened: {e}"), "check the path"))?;
     text_of(&name, &mut opened)

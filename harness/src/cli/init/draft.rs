@@ -22,9 +22,31 @@ pub(super) struct Known {
     pub(super) path: String,
     #[serde(default)]
     pub(super) settings: Option<String>,
+    /// Whether it reports zones.
+    #[serde(default = "yes")]
+    pub(super) zones: bool,
+    /// `loadBalancerOwner`, where that is not the usual.
+    #[serde(default)]
+    pub(super) owner: Option<String>,
+    /// The order of its addresses, where that is not the cloud's.
+    #[serde(default)]
+    pub(super) addresses: Vec<String>,
+    /// A region of its cloud.
+    #[serde(default)]
+    pub(super) region: Option<String>,
+    /// A zone of it.
+    #[serde(default)]
+    pub(super) zone: Option<String>,
+    /// Further variables of its container.
+    #[serde(default)]
+    pub(super) also: BTreeMap<String, String>,
     /// When it programs routes, where that is not always.
     #[serde(default)]
     pub(super) routes: Option<String>,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// Everything that is known of any.

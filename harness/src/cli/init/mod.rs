@@ -8,7 +8,7 @@ use super::given::planned;
 use crate::ccm::WorkloadHint;
 use crate::check::chain;
 use crate::config::{RunFile, Source, profile_schema, yaml};
-use crate::files;
+use crate::files::{self, built_in_folders_with};
 use crate::output;
 use crate::report::exit;
 use crate::session::expected_boot;
@@ -65,6 +65,15 @@ fn make(options: &InitOptions) -> Result<String, String> {
     };
     if let Some(expected) = expected_boot(&plan.profile, plan.cluster.desired()) {
         text.push_str(&format!("\nWould a cluster boot with them?\n  {}\n", expected.replace('\n', "\n  ")));
+    }
+    if built_in_folders_with("profile.yaml")
+        .iter()
+        .any(|name| name.ends_with(&format!("/{}", plan.profile.name)) || *name == plan.profile.name)
+    {
+        text.push_str(&format!(
+            "\nA profile of this name is built in, with more than manifests can say: --profile {}\n",
+            plan.profile.name
+        ));
     }
     text.push_str(&format!(
         "\nNext:\n  ccm-conformance plan --profile {profile}\n  ccm-conformance run --profile {profile}\n"

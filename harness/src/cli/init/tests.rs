@@ -51,6 +51,10 @@ fn a_provider_is_known_by_the_workloads_name_too() {
     let (said, profile, _) = described(&[manifests("digitalocean")]);
     assert_eq!((profile.name.as_str(), profile.dialect.as_str()), ("digitalocean", "digitalocean"));
     assert_eq!(profile.environment["DO_OVERRIDE_URL"], "${CLOUD_ENDPOINT}");
+    assert_eq!(profile.environment["REGION"], "fra1");
+    assert!(!profile.capabilities.zones);
+    assert_eq!(profile.address_order.len(), 3);
+    assert!(said.contains("A profile of this name is built in"), "{said}");
     assert!(
         said.contains("with CNI none: deadlock"),
         "its manifest does not tolerate not-ready:NoSchedule: {said}"

@@ -150,10 +150,23 @@ fn cloud(draft: &Draft, put: &mut impl FnMut(&str, &str), unknown: &mut Vec<Stri
         None => unknown.push("providerId.format: what its provider ids look like".to_owned()),
     }
     let known = draft.known.as_ref();
+    if let Some(owner) = known.and_then(|known| known.owner.as_ref()) {
+        put(&format!("loadBalancerOwner: {owner}"), "as its source has it");
+    }
+    if let Some(known) = known.filter(|known| !known.addresses.is_empty()) {
+        put(&format!("addressOrder: [{}]", known.addresses.join(", ")), "as its source has it");
+    }
+    if let Some((known, region)) = known.and_then(|known| Some((known, known.region.as_ref()?))) {
+        let zone = known.zone.as_deref().unwrap_or_default();
+        put(&format!("location: {{region: {region}, zone: {}}}", Value::from(zone)), "in words of its cloud");
+    }
     match known.and_then(|known| known.endpoint.as_ref().map(|variable| (known, variable))) {
         Some((known, variable)) => {
             put("environment:", "");
             put(&format!("  {variable}: \"${{CLOUD_ENDPOINT}}{}\"", known.path), "as its source has it");
+            for (variable, value) in &known.also {
+                put(&format!("  {variable}: {}", quoted(value)), "it would ask a machine of its cloud");
+            }
         }
         None => {
             let by = known.and_then(|known| known.settings.as_deref());
@@ -172,7 +185,10 @@ fn capabilities(draft: &Draft, put: &mut impl FnMut(&str, &str), unknown: &mut V
     let can = |what: &str| known.map(|known| known.can.contains(what));
     put("capabilities: # what is not declared is not held against it, what is declared is", "");
     put("  instances: v2", "guess: interface InstancesV2");
-    put("  zones: true", "guess: it reports zone and region");
+    match known.is_none_or(|known| known.zones) {
+        true => put("  zones: true", "guess: it reports zone and region"),
+        false => put("  zones: false", "as its source has it"),
+    }
     let balancers = can("loadBalancer").or_else(|| draft.may("services/status", &["patch", "update"]));
     let why = match (can("loadBalancer"), balancers) {
         (Some(_), _) => "as its source has it",

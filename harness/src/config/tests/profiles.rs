@@ -149,6 +149,14 @@ fn faults_that_show_when_keys_are_seen_together() {
         "image: {reference: a:1, build: {package: a}}",
         "profile.yaml:6: image: has more than one of 'reference', 'command' and 'build'; keep one",
     );
+    check(
+        "addressOrder: [InternalIP, ExternalIP, InternalIP]",
+        "profile.yaml:6: addressOrder[2]: 'InternalIP' stands there twice",
+    );
+    check(
+        "location: {zone: \"a\\0b\"}",
+        "profile.yaml:6: location.zone: holds a NUL, which no text here may",
+    );
     check("image: {}", "profile.yaml:6: image: is empty; write 'reference', 'command' or 'build'");
     check(
         "image: {command: fake-cloud}",

@@ -2,7 +2,9 @@
 
 use super::{PROFILE_HEAD, SOUND, folder};
 use crate::check::{Capability, Facilities, Facility, Served};
-use crate::config::{Candidate, Choice, LONG_S, Offer, Profile, Selection, select, unknown_deviations};
+use crate::config::{
+    Candidate, Choice, LONG_S, Offer, Profile, RunFile, Selection, Source, plan, select, unknown_deviations,
+};
 use crate::ledger::SkipReason;
 use std::collections::BTreeSet;
 
@@ -64,7 +66,8 @@ fn texts(list: &[&str]) -> Vec<String> {
 
 #[track_caller]
 fn check(suites: &[&str], only: &[&str], skip: &[&str], runs: &[&str]) {
-    let selection = Selection { suites: texts(suites), only: texts(only), skip: texts(skip), quick: false };
+    let selection =
+        Selection { suites: texts(suites), only: texts(only), skip: texts(skip), ..Selection::default() };
     let choices = select(CANDIDATES, &selection, &everything()).expect("every pattern matches something");
     let chosen: Vec<&str> =
         CANDIDATES.iter().zip(&choices).filter(|(_, c)| **c == Choice::Selected).map(|(c, _)| c.id).collect();
@@ -104,12 +107,24 @@ fn patterns() {
 }
 
 #[test]
+fn a_wrong_name_is_told_with_file_and_line() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("run.yaml");
+    let text = "apiVersion: ccm-conformance/v1\nkind: Conformance\nselect:\n  only: [NODE-INIT-1]\n";
+    std::fs::write(&file, text).expect("a file");
+    let selection = plan(&Source::File(file.clone()), RunFile::default()).expect("a plan").selection;
+    let problems = select(CANDIDATES, &selection, &everything()).expect_err("no such check").to_string();
+    let place = format!("{}:4: select.only: no check or suite matches 'NODE-INIT-1'", file.display());
+    assert!(problems.starts_with(&place), "{problems}");
+}
+
+#[test]
 fn patterns_that_match_nothing_name_the_nearest() {
     let selection = Selection {
         suites: texts(&["failovr", "HA-03"]),
         only: texts(&["NODE-INIT-1", "nothing-like-it"]),
         skip: texts(&["SVC-DELL-01", "NODE-INIT"]),
-        quick: false,
+        ..Selection::default()
     };
     let problems = select(CANDIDATES, &selection, &everything()).expect_err("no pattern matches");
     assert_eq!(
