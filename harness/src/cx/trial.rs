@@ -3,7 +3,7 @@
 use super::made::Undo;
 use super::{Account, CheckCx, Grant, Right, SecurePort, Subject};
 use crate::ccm::{ObjectKey, Rendered, key_of, last_lines, unrecoverable};
-use crate::check::{Stop, SubjectName, chain};
+use crate::check::{Capability, Stop, SubjectName, chain};
 use crate::cloud::Entry;
 use crate::probe::{Matcher, Observed, Reach, ReadError, Seen, holds, matcher};
 use crate::session::suffix;
@@ -211,6 +211,7 @@ impl CheckCx {
         grants: impl FnOnce(&[Grant]) -> Vec<Grant>,
         arguments: &[&str],
     ) -> Result<Trial<'_>, Stop> {
+        let arguments = &self.without_routes(arguments);
         let (mut rendered, pod) = self.trial(arguments).await?;
         let is_pod = |document: &Value| key_of(document) == pod;
         let (mut pods, others): (Vec<Value>, Vec<Value>) = rendered.documents.into_iter().partition(is_pod);
@@ -223,6 +224,14 @@ impl CheckCx {
         }
         rendered.documents = pods;
         self.started(rendered, pod, arguments, Some(account)).await
+    }
+
+    /// These arguments, and one that has a CCM make no routes, where it takes that: a trial ends before it has taken routes
+    /// back that it has made, and nobody else might.
+    pub fn without_routes<'a>(&self, arguments: &[&'a str]) -> Vec<&'a str> {
+        let takes = self.declares(Capability::Routes) && self.declares(Capability::FrameworkFlags);
+        let without = takes.then_some("--configure-cloud-routes=false");
+        arguments.iter().copied().chain(without).collect()
     }
 
     /// Takes the CCM away; what a trial consists of, and its Pod. Undone when the check ends.

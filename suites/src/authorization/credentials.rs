@@ -36,7 +36,7 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 async fn gives_nothing_up(cx: &CheckCx) -> Verdict {
-    let trial = cx.ccm_alone(&[]).await?;
+    let trial = cx.ccm_alone(&cx.without_routes(&[])).await?;
     let (_, first) = registered(cx, machine("first")).await?;
     let begun =
         first.becomes(initialised()).within(cx.limits().start()).when("before anything is refused").await;

@@ -60,8 +60,8 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 /// How much it is given to do, beside what other checks give it.
-const NODES: usize = 20;
-const SERVICES: usize = 5;
+const NODES: usize = 5;
+const SERVICES: usize = 3;
 
 /// The same holder, for the same time.
 fn unchanged(before: &Lease) -> Matcher<Option<Arc<Lease>>> {

@@ -79,7 +79,7 @@ pub(super) async fn join<'a>(cx: &'a CheckCx, group: &str, count: usize) -> Resu
 
 /// A CCM at work, by itself.
 pub(super) async fn begin<'a>(cx: &'a CheckCx, arguments: &[&str]) -> Result<harness::cx::Trial<'a>, Stop> {
-    let alone = cx.ccm_alone(arguments).await?;
+    let alone = cx.ccm_alone(&cx.without_routes(arguments)).await?;
     let first = cx.machine(machine("first")).await?;
     let node = cx.node(first.node().ready(Ready::True)).await?;
     let begun = node.becomes(initialised()).within(cx.limits().start()).when("by a CCM by itself").await;
