@@ -2,7 +2,7 @@
 
 use super::planned::{Planned, framework_notes};
 use crate::ccm::{Form, fingerprint};
-use crate::check::{Before, Capability, Facility};
+use crate::check::{Before, Capability};
 use crate::cluster::{Fidelity, facts};
 use crate::config::{
     BACKEND, BackendKind, CLUSTERS, Choice, RunPlan, SELECT, TEST_FILTER, declared_not_judged,
