@@ -30,6 +30,8 @@ pub enum CcmError {
         object: String,
         /// What the API server said.
         cause: String,
+        /// Whether it was the API server that said no, rather than nobody who answered.
+        refused: bool,
     },
     /// An object could not be removed.
     #[error("removing {object}: {cause}")]
@@ -118,12 +120,12 @@ impl Applier {
     pub(crate) async fn apply(&self, documents: &[Value]) -> Result<(), CcmError> {
         for document in documents {
             let object = key_of(document);
-            let failed = |cause| CcmError::Apply { object: object.to_string(), cause };
-            let api = self.api(document).await.map_err(failed)?;
+            let failed = |cause, refused| CcmError::Apply { object: object.to_string(), cause, refused };
+            let api = self.api(document).await.map_err(|cause| failed(cause, false))?;
             let params = PatchParams::apply(FIELD_MANAGER).force();
             api.patch(&object.name, &params, &Patch::Apply(document))
                 .await
-                .map_err(|error| failed(chain(&error)))?;
+                .map_err(|error| failed(chain(&error), matches!(error, kube::Error::Api(_))))?;
         }
         Ok(())
     }
@@ -165,7 +167,7 @@ impl Applier {
             "apiVersion": "apps/v1", "kind": workload.kind,
             "metadata": {"name": workload.name, "namespace": workload.namespace},
         });
-        let failed = |cause| CcmError::Apply { object: workload.to_string(), cause };
+        let failed = |cause| CcmError::Apply { object: workload.to_string(), cause, refused: false };
         let api = self.api(&document).await.map_err(failed)?;
         let patch = json!({"spec": {"replicas": replicas}});
         api.patch(&workload.name, &PatchParams::default(), &Patch::Merge(&patch))
