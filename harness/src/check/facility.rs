@@ -42,6 +42,8 @@ pub enum Facility {
     WatchControl,
     /// What listens on the nodes' network can be connected to.
     HostPorts,
+    /// The API server reaches kubelets at the addresses of their Nodes.
+    KubeletAddresses,
 }
 
 impl Facility {
@@ -65,6 +67,7 @@ impl Facility {
         Facility::Standby,
         Facility::WatchControl,
         Facility::HostPorts,
+        Facility::KubeletAddresses,
     ];
 
     /// Whether it is a cluster's: its backend has or lacks it.
@@ -108,6 +111,7 @@ impl fmt::Display for Facility {
             Facility::Standby => "standby",
             Facility::WatchControl => "watch-control",
             Facility::HostPorts => "host-ports",
+            Facility::KubeletAddresses => "kubelet-addresses",
         })
     }
 }
