@@ -24,7 +24,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Formatting, clippy, tidy, documentation, and cargo-deny and shellcheck where they are installed.
+    /// Formatting, clippy, tidy, documentation, coverage, and cargo-deny and shellcheck where they are installed.
     Lint,
     /// Rules of the project that no other tool knows.
     Tidy,
@@ -78,7 +78,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().task {
         Task::Lint => lint(),
         Task::Tidy => tidy::check(&root()),
-        Task::Coverage => run("cargo", &["run", "--locked", "--package", "suites", "--", "coverage"], &[]),
+        Task::Coverage => coverage(),
         Task::Clients { dialects } => clients::check(&dialects),
         Task::Page => page::check(),
         Task::Fuzz { seconds, seed } => fuzz::run(seconds, seed),
@@ -102,6 +102,7 @@ fn lint() -> Result<()> {
     run("cargo", &["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"], &[])?;
     let docs = ["doc", "--locked", "--workspace", "--no-deps", "--document-private-items"];
     run("cargo", &docs, &[("RUSTDOCFLAGS", "-D warnings -A rustdoc::private_intra_doc_links")])?;
+    coverage()?;
     if is_installed("cargo", &["deny", "--version"]) {
         run("cargo", &["deny", "check", "licenses", "bans", "sources"], &[])?;
     } else {
@@ -115,6 +116,10 @@ fn lint() -> Result<()> {
         say("shellcheck is not installed: shell scripts were not checked");
         Ok(())
     }
+}
+
+fn coverage() -> Result<()> {
+    run("cargo", &["run", "--locked", "--quiet", "--package", "suites", "--", "coverage"], &[])
 }
 
 fn harness(command: &str, arguments: &[String]) -> Result<()> {

@@ -2,11 +2,14 @@
 //!
 //! The only code that writes under the output folder during a check. What it cannot read it says so in place of it.
 
+mod causes;
+
 use crate::ccm::{Form, LOG_BYTES, LogEnd, last_lines, log_end};
 use crate::check::chain;
 use crate::cx::CheckCx;
 use crate::output;
 use crate::session::{Session, show_entry};
+use causes::{Traces, causes};
 use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::ResourceExt;
 use kube::api::{Api, ListParams};
@@ -18,11 +21,12 @@ const LOG_LINES: i64 = 2_000;
 /// How many Events of the cluster are looked at.
 const EVENTS: u32 = 5_000;
 
-/// Writes everything known about a failed check into `folder`.
+/// Writes everything known about a check that failed into `folder`. `began` is when it did, RFC 3339. Returns what the
+/// evidence says of why, each in a line: a hint, which no verdict rests on.
 ///
 /// # Errors
 /// When the folder cannot be written, in words; the verdict stands all the same.
-pub async fn take(cx: &CheckCx, verdict: &str, folder: &Path) -> Result<(), String> {
+pub async fn take(cx: &CheckCx, verdict: &str, began: &str, folder: &Path) -> Result<Vec<String>, String> {
     let session = cx.session();
     let write = |name: &str, text: String| {
         output::file(&folder.join(name), text).map_err(|error| format!("writing {name}: {error}"))
@@ -30,15 +34,22 @@ pub async fn take(cx: &CheckCx, verdict: &str, folder: &Path) -> Result<(), Stri
     std::fs::create_dir_all(folder).map_err(|error| format!("creating {}: {error}", folder.display()))?;
     write("verdict.txt", format!("{}\n{verdict}\n", cx.id()))?;
     write("objects.yaml", objects(cx))?;
-    write("events.txt", events(session, cx.prefix()).await)?;
-    write("cloud-journal.txt", journal(cx))?;
+    let mut told = events(session, cx.prefix()).await;
+    write("events.txt", told.clone())?;
+    let calls = journal(cx);
+    write("cloud-journal.txt", calls.clone())?;
     write("cloud-inventory.json", inventory(cx).await)?;
+    let mut pods = Vec::new();
     for form in [Form::Replicas, Form::AsShipped] {
         for pod in session.ccm().pods(form) {
-            write(&format!("ccm-{}.log", pod.name_any()), log(session, &pod).await)?;
+            let log = log(session, &pod).await;
+            told.push_str(&log);
+            write(&format!("ccm-{}.log", pod.name_any()), log)?;
+            pods.push(pod);
         }
     }
-    Ok(())
+    let traces = Traces { since: began, lines: told.lines().collect(), journal: &calls };
+    Ok(causes(&traces, &pods, &session.world().nodes.all()))
 }
 
 /// Writes what is known when the CCM as a whole does not come up.

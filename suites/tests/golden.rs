@@ -1,5 +1,7 @@
-//! The list of this version's checks in the program is that of its suites.
+//! The list of this version's checks in the program is that of its suites, and they are those of the contract.
 
+use harness::contract::{Contract, coverage};
+use harness::cx::Suite;
 use harness::report::Golden;
 use std::path::Path;
 
@@ -19,4 +21,12 @@ fn the_list_of_this_version_is_that_of_its_suites() {
     );
     assert!(known.as_ref() == Some(&now), "{hint}");
     assert!(Golden::versions().contains(&now.version));
+}
+
+#[test]
+fn every_must_of_the_contract_has_its_check_or_a_reason_and_every_check_its_row() {
+    let contract = Contract::built_in().expect("the contract");
+    let checks: Vec<_> =
+        suites::ALL.iter().flat_map(Suite::checks).map(|check| harness::run::seen(check, &[])).collect();
+    assert_eq!(coverage(&contract, &checks, &[]).objections, [""; 0]);
 }

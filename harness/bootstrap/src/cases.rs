@@ -46,6 +46,8 @@ pub struct Case {
     /// Whether the CCM may be evicted on the way.
     #[serde(default)]
     pub evicted: bool,
+    /// Why what `boots-if` hangs on is not so on the clusters that variants are measured on, if so.
+    pub unmet: Option<String>,
     /// Where the variant cannot be shown, and why: by backend (`embedded`, `kind`).
     #[serde(default)]
     pub not_observable_on: BTreeMap<String, String>,

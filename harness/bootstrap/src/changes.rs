@@ -2,7 +2,7 @@
 
 use crate::cluster::Cluster;
 use crate::manifest::Place;
-use crate::model::{Change, Model, Outcome, Set, State, judge};
+use crate::model::{Change, Model, Set, State, judge};
 use crate::workload::{DnsPolicy, Term, Toleration};
 use std::collections::BTreeSet;
 
@@ -39,6 +39,7 @@ impl Set {
                 }
                 // A term that asks for nothing more stands for no requirement at all.
                 let free = |term: &Term| term.expressions.is_empty();
+                workload.spread.retain(|(own, _)| own != key);
                 if workload
                     .node_affinity
                     .as_ref()
@@ -69,6 +70,15 @@ impl Set {
             Change::Replicas(w) => self.workloads[*w as usize].replicas = 1,
             Change::Mend(w, what) => {
                 self.workloads[*w as usize].refused.retain(|(_, own, _)| own != what);
+            }
+            Change::Accept(object) => self.refused.retain(|own| own.object != *object as usize),
+            Change::Amend(w, advice) => {
+                self.workloads[*w as usize].hindrances.retain(|own| own.advice != *advice);
+            }
+            Change::Port(w) => {
+                for container in &mut self.workloads[*w as usize].containers {
+                    container.arguments.push((String::from("--secure-port=0"), place.clone()));
+                }
             }
             Change::DropStorage(w) => {
                 self.workloads[*w as usize].storage.clear();
@@ -119,9 +129,11 @@ fn workload_of(change: &Change) -> Option<u32> {
         | Change::CloudProvider(w)
         | Change::Replicas(w)
         | Change::Mend(w, _)
+        | Change::Amend(w, _)
+        | Change::Port(w)
         | Change::DropStorage(w)
         | Change::DropPodAffinity(w) => Some(*w),
-        Change::FailOpen(_) => None,
+        Change::Accept(_) | Change::FailOpen(_) => None,
     }
 }
 
@@ -129,7 +141,7 @@ fn workload_of(change: &Change) -> Option<u32> {
 pub(crate) fn smallest(set: &Set, clusters: &[&Cluster]) -> Option<Vec<Change>> {
     let boots = |changes: &[Change]| {
         let changed = set.with(changes);
-        clusters.iter().all(|cluster| judge(&changed, cluster).outcome == Outcome::Boots)
+        clusters.iter().all(|cluster| judge(&changed, cluster).outcome.is_boot())
     };
     let mut all = BTreeSet::new();
     // What stands behind the first obstacle shows once that one is gone; one round per layer.
@@ -236,6 +248,14 @@ pub(crate) fn words(set: &Set, change: &Change) -> String {
         Change::CloudProvider(w) => format!("{}: name the provider in --cloud-provider", title(w)),
         Change::Replicas(w) => format!("{}: run at least one replica", title(w)),
         Change::Mend(w, what) => format!("{}: mend what the API server refuses: {what}", title(w)),
+        Change::Accept(object) => {
+            let own = set.refused.iter().find(|own| own.object == *object as usize);
+            own.map_or_else(String::new, |own| {
+                format!("{}: mend what the API server refuses: {}", own.title, own.what)
+            })
+        }
+        Change::Amend(w, advice) => format!("{}: {advice}", title(w)),
+        Change::Port(w) => format!("{}: listen on a port of the host that is free (--secure-port)", title(w)),
         Change::DropStorage(w) => format!("{}: use no claims and no CSI volumes", title(w)),
         Change::DropPodAffinity(w) => format!("{}: do not require to be near other Pods", title(w)),
         Change::FailOpen(hook) => {

@@ -18,12 +18,24 @@ pub struct Cell {
     pub outcome: Outcome,
     /// How many states were looked at.
     pub states: usize,
+    /// What a boot depends on that no manifest shows.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<BootCondition>,
     /// Whether the CCM may be evicted on the way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub eviction: Option<Eviction>,
     /// Why it does not boot.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explanation: Option<Explanation>,
+}
+
+/// Something that no manifest shows and a boot depends on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BootCondition {
+    /// What goes after `boots if`.
+    pub text: String,
+    /// Where in the manifests, `file:line`.
+    pub place: String,
 }
 
 /// Manifests that were read, ready to be judged.
@@ -79,7 +91,11 @@ impl Checked {
     pub(crate) fn cell(&self, cluster: Cluster, explained: bool) -> Cell {
         let judged = judge(&self.boot, &cluster);
         let explanation = if explained { explain(&self.boot, &cluster, &judged) } else { None };
+        let conditions = self.boot.conditions().into_iter();
         Cell {
+            conditions: conditions
+                .map(|own| BootCondition { text: own.words.clone(), place: own.place.to_string() })
+                .collect(),
             outcome: judged.outcome,
             states: judged.states,
             eviction: judged.eviction,

@@ -48,6 +48,11 @@ pub(crate) fn coredns() -> Workload {
         storage: Vec::new(),
         mounts_cni: false,
         node_name: None,
+        spread: Vec::new(),
+        scheduler: None,
+        preempts: true,
+        hindrances: Vec::new(),
+        conditions: Vec::new(),
         refused: Vec::new(),
     }
 }

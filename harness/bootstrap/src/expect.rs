@@ -74,14 +74,19 @@ pub fn expect(
 impl Expectation {
     /// Whether every cluster boots in every order.
     pub fn boots(&self) -> bool {
-        self.cells.iter().all(|cell| cell.outcome == Outcome::Boots)
+        self.cells.iter().all(|cell| cell.outcome.is_boot())
     }
 
     /// What is expected, one line for each cluster.
     pub fn summary(&self) -> String {
         let line = |cell: &Cell| {
             let first = cell.explanation.as_ref().and_then(|explanation| explanation.steps.first());
-            let why = first.map(|step| format!(": {}", step.text)).unwrap_or_default();
+            let mut why = first.map(|step| format!(": {}", step.text)).unwrap_or_default();
+            if cell.outcome == Outcome::BootsIf {
+                let all: Vec<&str> =
+                    cell.conditions.iter().map(|condition| condition.text.as_str()).collect();
+                why = format!(" {}", all.join(", and if "));
+            }
             format!("{} with CNI {}: {}{why}\n", cell.cluster.title(), cell.cluster.cni, cell.outcome)
         };
         self.cells.iter().map(line).collect()

@@ -5,6 +5,7 @@
 //! follows every order of events, `explain` words the outcome, `lint` holds the manifests against the contract's rows
 //! BOOT-LINT, `fix` mends them, `output` and `cli` show everything. Nothing here needs a cluster, a clock or a network.
 
+mod accept;
 mod cases;
 mod changes;
 mod check;
@@ -22,7 +23,7 @@ mod output;
 mod workload;
 
 pub use cases::{Case, CaseLine, parse_cases};
-pub use check::Cell;
+pub use check::{BootCondition, Cell};
 pub use cli::{BootstrapCommand, run};
 pub use cluster::{CloudEndpoint, Cluster, Cni, KubeProxy, PlannedMachine, Topology, Version, YesNo};
 pub use expect::{Expectation, expect, read_paths};

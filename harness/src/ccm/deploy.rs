@@ -5,6 +5,7 @@ use super::manifests::{ObjectKey, key_of};
 use crate::check::{Blocker, chain};
 use crate::k8s::World;
 use crate::probe::{Observed, ReadError, poll};
+use crate::secrets;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
@@ -30,6 +31,8 @@ pub enum CcmError {
         object: String,
         /// What the API server said.
         cause: String,
+        /// Whether it was the API server that said no, rather than nobody who answered.
+        refused: bool,
     },
     /// An object could not be removed.
     #[error("removing {object}: {cause}")]
@@ -118,12 +121,12 @@ impl Applier {
     pub(crate) async fn apply(&self, documents: &[Value]) -> Result<(), CcmError> {
         for document in documents {
             let object = key_of(document);
-            let failed = |cause| CcmError::Apply { object: object.to_string(), cause };
-            let api = self.api(document).await.map_err(failed)?;
+            let failed = |cause, refused| CcmError::Apply { object: object.to_string(), cause, refused };
+            let api = self.api(document).await.map_err(|cause| failed(cause, false))?;
             let params = PatchParams::apply(FIELD_MANAGER).force();
             api.patch(&object.name, &params, &Patch::Apply(document))
                 .await
-                .map_err(|error| failed(chain(&error)))?;
+                .map_err(|error| failed(chain(&error), matches!(error, kube::Error::Api(_))))?;
         }
         Ok(())
     }
@@ -165,7 +168,7 @@ impl Applier {
             "apiVersion": "apps/v1", "kind": workload.kind,
             "metadata": {"name": workload.name, "namespace": workload.namespace},
         });
-        let failed = |cause| CcmError::Apply { object: workload.to_string(), cause };
+        let failed = |cause| CcmError::Apply { object: workload.to_string(), cause, refused: false };
         let api = self.api(&document).await.map_err(failed)?;
         let patch = json!({"spec": {"replicas": replicas}});
         api.patch(&workload.name, &PatchParams::default(), &Patch::Merge(&patch))
@@ -272,7 +275,8 @@ pub async fn last_lines(client: &Client, pod: &Pod, lines: i64) -> String {
         }
         let when = if previous { "before its restart" } else { "now" };
         text.push_str(&format!("\n  {} {when}:", pod.name_any()));
-        for line in log.text.lines() {
+        // Before anything is cut: of what is left of a secret then too little might be known.
+        for line in secrets::redact(log.text).lines() {
             text.push_str(&format!("\n    {}", beginning(line)));
         }
     }

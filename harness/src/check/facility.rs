@@ -46,6 +46,8 @@ pub enum Facility {
     AuditLog,
     /// What listens on the nodes' network can be connected to.
     HostPorts,
+    /// The API server reaches kubelets at the addresses of their Nodes.
+    KubeletAddresses,
 }
 
 impl Facility {
@@ -71,19 +73,17 @@ impl Facility {
         Facility::ApiControl,
         Facility::AuditLog,
         Facility::HostPorts,
+        Facility::KubeletAddresses,
     ];
 
-    /// Those of a cluster's machines and control plane, which its backend has or lacks.
-    pub const OF_THE_CLUSTER: &[Facility] = &[
-        Facility::ProcessControl,
-        Facility::KubeletControl,
-        Facility::PodNetworkControl,
-        Facility::PodCidrControl,
-        Facility::NodeControl,
-        Facility::LinkControl,
-        Facility::WatchControl,
-        Facility::HostPorts,
-    ];
+    /// Whether it is a cluster's: its backend has or lacks it.
+    pub fn is_of_the_cluster(self) -> bool {
+        !Facility::OF_THE_CLOUD.contains(&self) && !Facility::OF_THE_RUN.contains(&self)
+    }
+
+    /// Those of the harness itself and of what is run: its topology, how the CCM is deployed, how many replicas it has.
+    pub const OF_THE_RUN: &[Facility] =
+        &[Facility::CcmControl, Facility::BootsInside, Facility::SingleNode, Facility::Standby];
 
     /// Those of the cloud, which its driver has or lacks.
     pub const OF_THE_CLOUD: &[Facility] = &[
@@ -119,6 +119,7 @@ impl fmt::Display for Facility {
             Facility::ApiControl => "api-control",
             Facility::AuditLog => "audit-log",
             Facility::HostPorts => "host-ports",
+            Facility::KubeletAddresses => "kubelet-addresses",
         })
     }
 }

@@ -6,7 +6,7 @@ use super::share::Share;
 use crate::check::{CheckId, Sharing};
 use crate::cluster::facts;
 use crate::config::{BackendKind, did_you_mean};
-use crate::contract::{Area, Contract, Party, Row};
+use crate::contract::{Area, Contract, Party, Row, bugs_of};
 use crate::cx::{Check, Suite};
 use crate::report::exit;
 use crate::run::seen;
@@ -96,6 +96,15 @@ fn of_row(contract: &Contract, area: &Area, row: &Row) -> String {
     if !applies.is_empty() {
         text.push_str(&labelled("applies:", &format!("to a CCM that {}", applies.join(" and "))));
     }
+    let profiles: Vec<&str> = contract
+        .profiles
+        .iter()
+        .filter(|one| one.includes(&row.id))
+        .map(|one| one.profile.as_str())
+        .collect();
+    if area.promised_by == Party::Ccm {
+        text.push_str(&labelled("profiles:", &profiles.join(", ")));
+    }
     for claim in &row.claims {
         let only = if claim.framework { " for CCMs of the framework profile" } else { "" };
         let what = format!(".{} {}{only}: {}", claim.claim, claim.level, claim.requires);
@@ -108,6 +117,9 @@ fn of_row(contract: &Contract, area: &Area, row: &Row) -> String {
         text.push_str(&labelled("", &format!("{name}: {what}")));
     }
     text.push_str(&labelled("source:", &contract.terms.source(&row.source)));
+    for bug in bugs_of(&row.id) {
+        text.push_str(&labelled("seen in:", &format!("{}: {}", bug.issue, bug.what)));
+    }
     if let Some(steps) = &row.by_hand {
         text.push_str("\n  by hand:\n");
         let setup = area.setup.iter().flat_map(|setup| setup.lines().chain([""]));
@@ -172,7 +184,8 @@ fn ending(contract: &Contract, area: &Area, row: &Row, name: Option<&str>) -> St
     if !row.judged_by.is_empty() {
         text.push_str(&labelled("judged by:", &row.judged_by.join(", ")));
     }
-    for one in contract.reasons(&row.id) {
+    // A reason for having no check is outdated where there is one.
+    for one in contract.reasons(&row.id).filter(|one| one.in_part || name.is_none()) {
         let label = if one.in_part { "in part:" } else { "no check:" };
         text.push_str(&labelled(label, &one.reason));
     }
@@ -212,6 +225,7 @@ mod tests {
             "provoked:",
             "by hand:",
             "B-WATCH: 10 s",
+            "kubernetes/kubernetes#123024",
             "source:",
             "check NODE-INIT-10.list",
             "check NODE-INIT-10.gone",

@@ -1,9 +1,10 @@
 //! `list`: the tables of checks, for people and for programs.
 
 use super::arguments::ListOutput;
-use crate::check::Served;
+use crate::check::{Level, Served};
 use crate::cx::{Check, Suite};
 use crate::output;
+use crate::run::golden;
 use serde_json::json;
 use std::process::ExitCode;
 
@@ -29,6 +30,15 @@ fn as_text(suites: &[Suite]) -> String {
         }
         text.push('\n');
     }
+    text.push_str("profiles of conformance\n");
+    for profile in &golden(suites).profiles {
+        let of_it =
+            || suites.iter().flat_map(Suite::checks).filter(|check| profile.includes(check.id.as_str()));
+        let musts = of_it().filter(|check| check.level == Level::Must).count();
+        let counted = format!("{} checks, {musts} MUST", of_it().count());
+        text.push_str(&format!("  {:<18} {counted:<22} {}\n", profile.profile, profile.title));
+    }
+    text.push('\n');
     let count: usize = suites.iter().map(|suite| suite.checks().count()).sum();
     text.push_str(&format!("{count} checks in {} suites\n", suites.len()));
     text
@@ -46,6 +56,10 @@ pub(super) fn needs(check: &Check) -> Vec<String> {
 }
 
 fn as_json(suites: &[Suite]) -> String {
+    let profiles = golden(suites).profiles;
+    let of = |id: &str| -> Vec<String> {
+        profiles.iter().filter(|one| one.includes(id)).map(|one| one.profile.clone()).collect()
+    };
     let checks: Vec<_> = suites
         .iter()
         .flat_map(|suite| suite.checks().map(move |check| (suite, check)))
@@ -55,6 +69,7 @@ fn as_json(suites: &[Suite]) -> String {
                 "source": check.source, "needs": needs(check), "sharing": check.sharing,
                 "frameworkOnly": check.framework_only, "takesSeconds": check.takes_s,
                 "since": check.since.map(|since| since.to_string()),
+                "profiles": of(check.id.as_str()),
             })
         })
         .collect();

@@ -17,6 +17,8 @@ pub const BACKEND: &str = "cluster.backend";
 pub const CLUSTERS: &str = "clusters";
 /// Start of the names of settings that say which checks run.
 pub const SELECT: &str = "select.";
+/// The setting of checks that the test runner left out.
+pub const TEST_FILTER: &str = "test filter";
 
 /// Name of the setting that is the factor on every budget.
 const SCALE: &str = "limits.scale";

@@ -7,10 +7,12 @@
 mod coverage;
 #[cfg(test)]
 mod page;
+mod profile;
 mod row;
 mod terms;
 
 pub use coverage::{AreaCount, Coverage, Missing, Seen, coverage};
+pub use profile::ConformanceProfile;
 pub use row::{Area, Claim, Obligation, Owner, Party, Row};
 pub use terms::Terms;
 
@@ -19,6 +21,7 @@ use crate::files;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// The folder of the tables.
 const FOLDER: &str = "contract";
@@ -26,6 +29,11 @@ const FOLDER: &str = "contract";
 const TERMS: &str = "contract/terms.yaml";
 /// The file of the rows that no check judges.
 const UNCHECKED: &str = "contract/unchecked.yaml";
+
+/// The file of bugs that users met.
+const BUGS: &str = "contract/bugs.yaml";
+/// The file of the profiles of conformance.
+const PROFILES: &str = "contract/profiles.yaml";
 
 /// Rows that no check judges, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -40,6 +48,26 @@ pub struct Unchecked {
     pub rows: Vec<String>,
 }
 
+/// A bug that users of a CCM met.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bug {
+    /// Repository and number of its issue or change.
+    pub issue: String,
+    /// What happened.
+    pub what: String,
+    /// The rows that are about it.
+    pub rows: Vec<String>,
+}
+
+/// The bugs that a row is about.
+pub fn bugs_of(row: &str) -> impl Iterator<Item = &'static Bug> + use<'_> {
+    static ALL: OnceLock<Vec<Bug>> = OnceLock::new();
+    // A test excludes that they cannot be read.
+    let all = ALL.get_or_init(|| read(&files::built_in(BUGS)).unwrap_or_default());
+    all.iter().filter(move |bug| bug.rows.iter().any(|named| named == row))
+}
+
 /// All of it.
 #[derive(Clone, Debug)]
 pub struct Contract {
@@ -49,6 +77,8 @@ pub struct Contract {
     pub terms: Terms,
     /// The rows that no check judges.
     pub unchecked: Vec<Unchecked>,
+    /// Its profiles of conformance.
+    pub profiles: Vec<ConformanceProfile>,
 }
 
 /// A table of the contract that cannot be read.
@@ -70,14 +100,15 @@ impl Contract {
     pub fn built_in() -> Result<Contract, ContractError> {
         let mut areas = Vec::new();
         for file in files::list(&files::built_in(FOLDER))? {
-            if ![TERMS, UNCHECKED].iter().any(|other| file == files::built_in(other)) {
+            if ![TERMS, UNCHECKED, PROFILES, BUGS].iter().any(|other| file == files::built_in(other)) {
                 areas.push(read::<Area>(&file)?);
             }
         }
         areas.sort_by_key(|area| area.order);
         let terms = read(&files::built_in(TERMS))?;
         let unchecked = read(&files::built_in(UNCHECKED))?;
-        Ok(Contract { areas, terms, unchecked })
+        let profiles = read(&files::built_in(PROFILES))?;
+        Ok(Contract { areas, terms, unchecked, profiles })
     }
 
     /// Every row with its area, in the order of the areas.

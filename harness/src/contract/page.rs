@@ -1,6 +1,6 @@
 //! The pages of the contract, in Markdown.
 
-use super::{Area, Contract, Obligation, Party, Row};
+use super::{Area, Contract, Obligation, Party, Row, bugs_of};
 use std::fmt::Write as _;
 
 /// The first line of every page.
@@ -40,6 +40,10 @@ fn section(contract: &Contract, area: &Area, row: &Row) -> String {
         let _ = write!(text, "\n```sh\n{}\n```\n", steps.trim_end());
     }
     let _ = write!(text, "\n*Bound:* {}. *Source:* {}.\n", row.bound, contract.terms.source(&row.source));
+    let bugs: Vec<String> = bugs_of(&row.id).map(|bug| format!("{} ({})", bug.issue, bug.what)).collect();
+    if !bugs.is_empty() {
+        let _ = write!(text, "\n*Seen in:* {}.\n", bugs.join("; "));
+    }
     if !row.judged_by.is_empty() {
         let others: Vec<String> = row.judged_by.iter().map(|row| format!("`{row}`")).collect();
         let _ = write!(text, "\n*Judged by:* {}\n", others.join(", "));
@@ -78,6 +82,20 @@ pub(super) fn index(contract: &Contract) -> String {
             count(&[Obligation::Must, Obligation::MustNot]),
             count(&[Obligation::Should, Obligation::ShouldNot]),
             count(&[Obligation::May, Obligation::Info]),
+        );
+    }
+    text.push_str("\n## Profiles of conformance\n\nA profile counts only if each of its MUSTs that apply passed: none failed, was blocked, left out or not observable, and none met an error of the environment.\n\n| profile | its rows | beside them | what it says of a CCM |\n|---|---|---|---|\n");
+    for one in &contract.profiles {
+        let names = |names: &[String]| {
+            names.iter().map(|name| name.replace('*', "all")).collect::<Vec<_>>().join(", ")
+        };
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} |",
+            one.profile,
+            names(&one.core),
+            names(&one.beside),
+            one.title
         );
     }
     text.push_str("\n## Bounds\n\n| name | what it is |\n|---|---|\n");

@@ -62,7 +62,8 @@ mod tests {
 
     fn expecting(outcome: Outcome) -> (Deadlock, Instant) {
         let cluster = Cluster::new(Topology::SingleNode, Cni::None);
-        let cell = Cell { cluster, outcome, states: 1, eviction: None, explanation: None };
+        let cell =
+            Cell { cluster, outcome, states: 1, conditions: Vec::new(), eviction: None, explanation: None };
         let expectation = Expectation { cells: vec![cell], findings: Vec::new() };
         let now = Instant::now();
         (Deadlock::of(Some(&expectation), Some(Duration::from_secs(40)), now), now)
@@ -96,7 +97,7 @@ mod tests {
 
     #[test]
     fn it_never_gives_up_on_what_may_boot() {
-        for outcome in [Outcome::Boots, Outcome::SomeOrders, Outcome::Undecided] {
+        for outcome in [Outcome::Boots, Outcome::BootsIf, Outcome::SomeOrders, Outcome::Undecided] {
             assert_eq!(gives_up(expecting(outcome), |_| "Pending"), None, "{outcome}");
         }
         let now = Instant::now();

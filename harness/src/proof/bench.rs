@@ -3,10 +3,10 @@
 use super::Question;
 use super::cells::{is_open, machines, network, pace, version};
 use super::means::Means;
-use super::observe::{End, Goal, INTERVAL, Patience, SOON, create_canary, placed, settle};
+use super::observe::{End, Goal, INTERVAL, Patience, SOON, create_canary, placed, refused, settle};
 use super::play;
 use super::variant::{Surroundings, Variant};
-use crate::ccm::Applier;
+use crate::ccm::{Applier, CcmError};
 use crate::check::chain;
 use crate::cloud::{
     Address, CloudSpec, Credential, Instance, InstanceState, Place, RunningCloud, fresh_token, start,
@@ -94,7 +94,7 @@ impl<'a> Bench<'a> {
             .collect();
         let preview = Variant::read(&question.case.name, &around)?;
         let spec = ClusterSpec {
-            programs: if hosted { Vec::new() } else { programs(&preview, &means.program, more.clone()) },
+            programs: if hosted { Vec::new() } else { programs(&preview, means, question, more.clone()) },
             network: if play::plugin(&preview).is_some() { PodNetwork::None } else { network(cell) },
             services: if cell.kube_proxy == KubeProxy::Yes {
                 ServiceVip::Shortcut
@@ -120,7 +120,7 @@ impl<'a> Bench<'a> {
                 ..MachineSpec::awaiting_cloud("management", Role::Worker)
             };
             let spec = ClusterSpec {
-                programs: programs(&variant, &means.program, [elsewhere, more].concat()),
+                programs: programs(&variant, means, question, [elsewhere, more].concat()),
                 dns: Dns::Simulated,
                 ..base(vec![machine])
             };
@@ -164,27 +164,9 @@ impl<'a> Bench<'a> {
         create_canary(&client, &format!("{IMAGE_REGISTRY}/idle")).await?;
         let here = Applier::new(client);
         let there = self.hosting.as_ref().map(|hosting| Applier::new(hosting.client()));
-        let text = |error: crate::ccm::CcmError| chain(&error);
-        here.apply(&Variant::assumed(&self.question.case.assume)?).await.map_err(text)?;
-        here.apply(&self.variant.surroundings).await.map_err(text)?;
-        if let Some(there) = &there {
-            there.apply(&self.variant.surroundings).await.map_err(text)?;
-        }
-        let first = async || there.as_ref().unwrap_or(&here).apply(&self.variant.ccm).await.map_err(text);
-        let second = async || here.apply(&self.variant.others).await.map_err(text);
-        match order {
-            Order::CcmFirst => {
-                first().await?;
-                if !self.variant.others.is_empty() {
-                    placed(&world, &self.variant.ccm).await;
-                }
-                second().await?;
-            }
-            Order::CcmLast => {
-                second().await?;
-                placed(&world, &self.variant.others).await;
-                first().await?;
-            }
+        here.apply(&Variant::assumed(&self.question.case.assume)?).await.map_err(|error| chain(&error))?;
+        if let Err(error) = self.apply(&world, (&here, there.as_ref()), order).await {
+            return Ok((refused(error)?, None));
         }
         let goal = Goal {
             nodes: self.machines.iter().map(|machine| machine.name.clone()).collect(),
@@ -200,6 +182,35 @@ impl<'a> Bench<'a> {
         tokio::select! {
             end = settle(&world, &goal, patience, turn) => Ok((end?, evicted)),
             never = self.play_plugin(&world, &goal.nodes) => match never {},
+        }
+    }
+
+    /// Applies the manifests here, and the CCM's where it runs.
+    async fn apply(
+        &self,
+        world: &World,
+        (here, there): (&Applier, Option<&Applier>),
+        order: Order,
+    ) -> Result<(), CcmError> {
+        here.apply(&self.variant.surroundings).await?;
+        if let Some(there) = there {
+            there.apply(&self.variant.surroundings).await?;
+        }
+        let first = async || there.unwrap_or(here).apply(&self.variant.ccm).await;
+        let second = async || here.apply(&self.variant.others).await;
+        match order {
+            Order::CcmFirst => {
+                first().await?;
+                if !self.variant.others.is_empty() {
+                    placed(world, &self.variant.ccm).await;
+                }
+                second().await
+            }
+            Order::CcmLast => {
+                second().await?;
+                placed(world, &self.variant.others).await;
+                first().await
+            }
         }
     }
 
@@ -275,16 +286,20 @@ impl Means {
 }
 
 /// The reference CCM, as the program of every image that stands for it.
-fn programs(variant: &Variant, program: &[String], more: Vec<String>) -> Vec<Program> {
+fn programs(variant: &Variant, means: &Means, question: &Question, more: Vec<String>) -> Vec<Program> {
     let own = |image: &String| Program {
-        keeps_entry_point: true,
+        // The programs that manifests name are in their image, unless that is what a variant is about.
+        keeps_entry_point: question.case.unmet.is_none(),
+        // Like the image of the reference CCM on kind: root's, and in no registry.
+        pulls: false,
+        user: Some(0),
         // Replicas on simulated machines share this computer's loopback.
         more_arguments: std::iter::once("--bind-address=${NODE_LOOPBACK}".to_owned())
             .chain(variant.arguments.clone())
             .chain(more.clone())
             .collect(),
         environment: variant.environment.clone(),
-        ..Program::new(image, program)
+        ..Program::new(image, &means.program)
     };
     variant.images.iter().map(own).collect()
 }

@@ -1,10 +1,12 @@
 //! Measuring on kind clusters: one for each topology, made cold between cells.
 
-use super::observe::{CANARY, End, Goal, INTERVAL, Patience, SOON, create_canary, outcome, placed, settle};
+use super::observe::{
+    CANARY, End, Goal, INTERVAL, Patience, SOON, create_canary, outcome, placed, refused, settle,
+};
 use super::table::Measured;
 use super::variant::{Surroundings, Variant, sources};
 use super::{Question, Row, play};
-use crate::ccm::{Applier, key_of, pods_gone};
+use crate::ccm::{Applier, CcmError, key_of, pods_gone};
 use crate::check::chain;
 use crate::cluster::API_SERVER_PORT;
 use crate::config::{BackendChoice, ClusterKeys, NodeIp, RunFile, Source, plan};
@@ -220,7 +222,7 @@ impl<'a> Boot<'a> {
         // Where the image has no kube-proxy, cells that have one are given what it would serve.
         let api_server =
             state.cluster.api_server_for_pods.clone().filter(|_| cell.kube_proxy == KubeProxy::Yes);
-        variant.inline(api_server.as_ref(), &state.idle_image);
+        variant.inline(api_server.as_ref(), &state.idle_image, question.case.unmet.is_some());
         let applier = Applier::new(session.client().clone());
         let nodes = session.machines().iter().map(|machine| machine.name.clone()).collect();
         Ok(Boot { session, question, variant, plugin, applier, nodes })
@@ -279,20 +281,26 @@ impl<'a> Boot<'a> {
         matches!(self.question.cell.cluster.cni, Cni::StartupTaint | Cni::StartupTaintAndWaits)
     }
 
-    async fn boot(&self, ccm_first: bool) -> Result<End, String> {
-        let cell = &self.question.cell.cluster;
-        let text = |error: crate::ccm::CcmError| chain(&error);
-        self.applier.apply(&Variant::assumed(&self.question.case.assume)?).await.map_err(text)?;
-        self.applier.apply(&self.variant.surroundings).await.map_err(text)?;
+    async fn apply(&self, ccm_first: bool) -> Result<(), CcmError> {
+        self.applier.apply(&self.variant.surroundings).await?;
         let (first, second) = match ccm_first {
             true => (&self.variant.ccm, &self.variant.others),
             false => (&self.variant.others, &self.variant.ccm),
         };
-        self.applier.apply(first).await.map_err(text)?;
+        self.applier.apply(first).await?;
         if !self.variant.others.is_empty() {
             placed(self.session.world(), first).await;
         }
-        self.applier.apply(second).await.map_err(text)?;
+        self.applier.apply(second).await
+    }
+
+    async fn boot(&self, ccm_first: bool) -> Result<End, String> {
+        let cell = &self.question.cell.cluster;
+        let assumed = Variant::assumed(&self.question.case.assume)?;
+        self.applier.apply(&assumed).await.map_err(|error| chain(&error))?;
+        if let Err(error) = self.apply(ccm_first).await {
+            return refused(error);
+        }
         let is_open = |name: &String| {
             self.session.world().nodes.find("", name).is_some_and(|node| {
                 let lasting = |key: &str| {

@@ -1,5 +1,6 @@
 //! Whether a cluster boots, by what can be seen of it: its Nodes, Pods and a canary.
 
+use crate::ccm::CcmError;
 use crate::check::chain;
 use crate::k8s::{T_UNINIT, World, addresses, has_taint, provider_id, ready, taints};
 use crate::probe::{ReadError, poll};
@@ -8,6 +9,7 @@ use k8s_openapi::api::core::v1::{Node, Pod, ServiceAccount};
 use kube::api::{Api, PostParams};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
@@ -53,11 +55,12 @@ pub(super) enum End {
     Stuck(String),
 }
 
-/// All that a boot moves. Restarts of containers are left out: who starts again and again gets no further.
+/// All that a boot moves. Restarts of containers are left out, and so is which of its owner's Pods one is: who starts
+/// again and again, or is replaced again and again, gets no further.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Facts {
     nodes: Vec<NodeFacts>,
-    pods: Vec<PodFacts>,
+    pods: BTreeSet<PodFacts>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,10 +72,10 @@ struct NodeFacts {
     ready: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct PodFacts {
+    /// Its owner's name, or its own.
     name: String,
-    uid: String,
     node: Option<String>,
     /// Whether any container has ever run.
     started: bool,
@@ -132,9 +135,10 @@ fn pod_facts(pod: &Pod) -> PodFacts {
         let state = container.state.as_ref();
         container.restart_count > 0 || state.is_some_and(|s| s.running.is_some() || s.terminated.is_some())
     });
+    let owner = pod.owner_references().iter().find(|owner| owner.controller == Some(true));
+    let name = owner.map_or_else(|| pod.name_any(), |owner| owner.name.clone());
     PodFacts {
-        name: format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any()),
-        uid: pod.uid().unwrap_or_default(),
+        name: format!("{}/{name}", pod.namespace().unwrap_or_default()),
         node: pod.spec.as_ref().and_then(|spec| spec.node_name.clone()),
         started,
     }
@@ -145,8 +149,7 @@ impl Facts {
         let mut nodes: Vec<NodeFacts> = world.nodes.all().iter().map(|node| node_facts(node)).collect();
         nodes.retain(|node| goal.nodes.contains(&node.name));
         nodes.sort_by(|a, b| a.name.cmp(&b.name));
-        let mut pods: Vec<PodFacts> = world.pods.all().iter().map(|pod| pod_facts(pod)).collect();
-        pods.sort_by(|a, b| a.name.cmp(&b.name));
+        let pods = world.pods.all().iter().map(|pod| pod_facts(pod)).collect();
         Facts { nodes, pods }
     }
 
@@ -191,6 +194,17 @@ impl Facts {
     }
 }
 
+/// What manifests come to that the API server refuses: whoever installs them ends there.
+///
+/// # Errors
+/// Nobody answered.
+pub(super) fn refused(error: CcmError) -> Result<End, String> {
+    match error {
+        CcmError::Apply { refused: true, .. } => Ok(End::Stuck(chain(&error))),
+        other => Err(chain(&other)),
+    }
+}
+
 /// Looks on until the cluster has booted, or nothing moves any more. `turn` is given back as soon as the cluster is calm:
 /// what only waits keeps nobody from booting.
 ///
@@ -204,6 +218,7 @@ pub(super) async fn settle(
 ) -> Result<End, String> {
     let mut turn = turn;
     let mut calm = Calm::default();
+    let mut seen_pods = BTreeSet::new();
     let look = async |seen: &mut String| {
         let facts = Facts::of(world, goal);
         let missing = facts.missing(goal);
@@ -211,7 +226,10 @@ pub(super) async fn settle(
             return Ok(Some(End::Booted));
         }
         *seen = format!("{}; {}", missing.join("; "), facts.places());
-        let quiet = calm.after(facts, Instant::now());
+        // Pods that are made anew without an end come and go: only what was not there before is a change.
+        let now = Facts { pods: seen_pods.union(&facts.pods).cloned().collect(), nodes: facts.nodes };
+        seen_pods.clone_from(&now.pods);
+        let quiet = calm.after(now, Instant::now());
         if quiet >= CALM {
             turn = None;
         }
@@ -288,7 +306,6 @@ mod tests {
         let name = "a".to_owned();
         let pod = |started| PodFacts {
             name: format!("{}/{}", CANARY.0, CANARY.1),
-            uid: "u".to_owned(),
             node: Some("a".to_owned()),
             started,
         };
@@ -305,7 +322,7 @@ mod tests {
         assert_eq!(facts(true, Some(false)).missing(&goal(true)), ["an ordinary Pod does not run"]);
         assert_eq!(facts(true, None).missing(&goal(true)).len(), 1);
         assert_eq!(facts(false, Some(true)).missing(&goal(true)), ["Node a lacks initialisation ()"]);
-        let absent = Facts { nodes: Vec::new(), pods: Vec::new() };
+        let absent = Facts { nodes: Vec::new(), pods: BTreeSet::new() };
         assert_eq!(absent.missing(&goal(false)), ["Node a is not there"]);
     }
 

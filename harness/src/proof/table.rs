@@ -57,7 +57,12 @@ impl Row {
         match &self.measured {
             Measured::Seen { outcome, evicted, .. } => {
                 let eviction = evicted.is_none_or(|seen| seen == self.question.cell.eviction.is_some());
-                Some(*outcome == self.question.cell.outcome && eviction)
+                let expected = match (self.question.cell.outcome, &self.question.case.unmet) {
+                    (Outcome::BootsIf, None) => Outcome::Boots,
+                    (Outcome::BootsIf, Some(_)) => Outcome::Deadlock,
+                    (outcome, _) => outcome,
+                };
+                Some(*outcome == expected && eviction)
             }
             Measured::NotObservable { .. } | Measured::Failed { .. } => None,
         }
@@ -71,7 +76,12 @@ impl Row {
     fn model(&self) -> String {
         let star =
             if self.question.cell.eviction.is_some() && self.question.case.evicted { " *" } else { "" };
-        format!("{}{star}", self.question.cell.outcome)
+        let unmet = match (self.question.cell.outcome, &self.question.case.unmet) {
+            (Outcome::BootsIf, Some(why)) => format!(" (here {why})"),
+            (Outcome::BootsIf, None) => " (it is so here)".to_owned(),
+            _ => String::new(),
+        };
+        format!("{}{unmet}{star}", self.question.cell.outcome)
     }
 
     fn seen(&self) -> String {

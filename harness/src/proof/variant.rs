@@ -145,8 +145,14 @@ impl Variant {
 
     /// Writes into the CCM's containers what they need besides what the manifests say, for clusters that run images: the
     /// flags and variables of [`Variant::arguments`], the API server where its Service address leads nowhere for want of
-    /// a kube-proxy, and the program that the image has instead of another one. Other workloads get an image that idles.
-    pub(super) fn inline(&mut self, api_server: Option<&(String, u16)>, idle_image: &str) {
+    /// a kube-proxy, and the program that the image has instead of another one, unless the variant `keeps_programs`.
+    /// Other workloads get an image that idles.
+    pub(super) fn inline(
+        &mut self,
+        api_server: Option<&(String, u16)>,
+        idle_image: &str,
+        keeps_programs: bool,
+    ) {
         let mut environment: Vec<Value> =
             self.environment.iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
         if let Some((host, port)) = api_server {
@@ -155,13 +161,14 @@ impl Variant {
         }
         for container in self.ccm.iter_mut().filter_map(first_container) {
             let texts = |field: &str| container[field].as_array().cloned().unwrap_or_default();
-            let carried: Vec<Value> = texts("command").into_iter().skip(1).collect();
+            let carried: Vec<Value> =
+                if keeps_programs { Vec::new() } else { texts("command").into_iter().skip(1).collect() };
             let more = self.arguments.iter().map(|argument| json!(argument)).collect();
             let (line, known) = ([carried, texts("args"), more].concat(), texts("env"));
             container["args"] = json!(line);
             let new = environment.iter().filter(|new| known.iter().all(|one| one["name"] != new["name"]));
             container["env"] = known.iter().chain(new).cloned().collect();
-            if let Some(map) = container.as_object_mut() {
+            if let Some(map) = container.as_object_mut().filter(|_| !keeps_programs) {
                 map.remove("command");
             }
         }
@@ -295,15 +302,19 @@ mod tests {
     fn for_clusters_that_run_images_only_workloads_are_completed() {
         let mut hooked = variant("webhook-before-its-own-pods");
         let before = hooked.others.clone();
-        hooked.inline(Some(&("10.1.2.3".into(), 6443)), "idle:1");
+        hooked.inline(Some(&("10.1.2.3".into(), 6443)), "idle:1", false);
         let is_hook = |document: &&Value| document["kind"] == "ValidatingWebhookConfiguration";
         assert_eq!(hooked.others.iter().find(is_hook), before.iter().find(is_hook));
         let mut seed = variant("seed-example-mended");
-        seed.inline(None, "idle:1");
+        seed.inline(None, "idle:1", false);
         let container = &pod_spec(&seed.ccm[0])["containers"][0];
         let args =
             ["--leader-elect=true", "-v=1", "--cloud-provider=native", "--configure-cloud-routes=false"];
         assert_eq!((container.get("command"), &container["args"]), (None, &json!(args)));
+        let mut lacking = variant("command-that-the-image-lacks");
+        lacking.inline(None, "idle:1", true);
+        let container = &pod_spec(&lacking.ccm[0])["containers"][0];
+        assert_eq!(container["command"], json!(["/usr/local/bin/no-such-program"]));
     }
 
     #[test]

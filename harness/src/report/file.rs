@@ -1,5 +1,6 @@
 //! `report.yaml`: the run in a form that people and programs read, and back.
 
+use super::standing::{Standing, standings};
 use super::wording::{because, one_line, outcome_text, outcome_word, verdict_word};
 use crate::check::{Level, Sharing};
 use crate::config::schema::of_output;
@@ -63,6 +64,9 @@ struct ReportFile {
     relaxed: Vec<Setting>,
     /// How many checks of each level ended how. Derived from the checks; ignored when read.
     counts: Counts,
+    /// How the CCM stands to each profile of conformance. Derived from the checks; ignored when read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    profiles: Vec<Standing>,
     /// What explains more than one failure, the weightiest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     explanations: Vec<String>,
@@ -182,6 +186,7 @@ pub fn to_yaml(ledger: &Ledger) -> Result<String, YamlError> {
         because: because(ledger).into_iter().map(|(id, why)| Because { id, why }).collect(),
         relaxed: ledger.subject.relaxed().cloned().collect(),
         counts: counts(ledger),
+        profiles: standings(ledger),
         explanations: ledger.explanations.clone(),
         environment_error: ledger.environment_error.clone(),
         stream: ledger.stream.clone(),

@@ -6,6 +6,7 @@
 
 use crate::check::Level;
 use crate::config::yaml;
+use crate::contract::ConformanceProfile;
 use crate::files;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -50,6 +51,9 @@ impl GoldenCheck {
 pub struct Golden {
     /// The harness's version.
     pub version: String,
+    /// Its profiles of conformance.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub profiles: Vec<ConformanceProfile>,
     /// Its checks, in the order of its reports.
     pub checks: Vec<GoldenCheck>,
 }

@@ -4,6 +4,7 @@
 //! A failed check is a `failure` (the CCM's fault), trouble of the environment an `error`, a check that was blocked or not
 //! judged `skipped` with its reason: what blocked it is a failure of its own. A failed check below MUST is a failure too; its type says that it binds less.
 
+use super::standing::{Standing, standings};
 use super::wording::{one_line, outcome_word, printable as text};
 use crate::check::Level;
 use crate::ledger::{Entry, Ledger, Outcome, Setting, StageTime, Subject};
@@ -27,12 +28,15 @@ pub fn to_junit(ledger: &Ledger) -> Result<String, SerializeError> {
     if let Some(error) = &ledger.environment_error {
         report.add_test_suite(environment(ledger, error));
     }
+    let standing = |one: Standing| Property::new(format!("profile.{}", one.profile), one.standing);
+    let profiles: Vec<Property> = standings(ledger).into_iter().map(standing).collect();
     for name in order {
         let entries: Vec<&Entry> = ledger.entries.iter().filter(|entry| entry.suite == name).collect();
         let mut suite = TestSuite::new(text(name));
         suite.timestamp = entries.iter().filter_map(|entry| entry.started.parse().ok()).min();
         suite.set_time(Duration::from_millis(entries.iter().map(|entry| entry.duration_ms).sum()));
         suite.add_properties(facts(&ledger.subject));
+        suite.add_properties(profiles.iter().cloned());
         suite.add_test_cases(entries.into_iter().map(|entry| case(entry, &ledger.subject)));
         report.add_test_suite(suite);
     }

@@ -1,5 +1,6 @@
 //! The summary on the terminal at the end of a run.
 
+use super::standing;
 use super::wording::{
     self, is_blocked, one_line, outcome_text, outcome_word, printable, seconds, verdict_word,
 };
@@ -18,8 +19,9 @@ pub fn summary(ledger: &Ledger) -> String {
     verdict(ledger, &mut text);
     relaxed(ledger, &mut text);
     counts(ledger, &mut text);
+    profiles(ledger, &mut text);
     explanations(ledger, &mut text);
-    trouble(ledger, &mut text, "Failed", |e| matches!(e.outcome, Outcome::Fail { .. }));
+    trouble(ledger, &mut text, FAILED, |e| matches!(e.outcome, Outcome::Fail { .. }));
     trouble(ledger, &mut text, "Blocked by what the CCM did elsewhere", |e| is_blocked(&e));
     if ledger.environment_error.is_none() {
         trouble(ledger, &mut text, "Environment errors", |e| matches!(e.outcome, Outcome::Error { .. }));
@@ -30,6 +32,9 @@ pub fn summary(ledger: &Ledger) -> String {
     speed(ledger, &mut text);
     text
 }
+
+/// What stands over failed checks.
+const FAILED: &str = "Failed ('ccm-conformance explain ID' says what is required and why)";
 
 /// Writing into a `String` cannot fail.
 macro_rules! put {
@@ -93,6 +98,17 @@ fn counts(ledger: &Ledger, text: &mut String) {
             let _ = write!(text, "  {count:>width$}", width = column.len());
         }
         put!(text);
+    }
+}
+
+/// How the CCM stands to the profiles of conformance.
+fn profiles(ledger: &Ledger, text: &mut String) {
+    let lines = standing::lines(ledger);
+    if !lines.is_empty() && !ledger.entries.is_empty() {
+        put!(text, "\nProfiles of conformance");
+        for line in lines {
+            put!(text, "  {line}");
+        }
     }
 }
 

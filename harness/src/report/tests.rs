@@ -70,7 +70,7 @@ fn subject() -> Subject {
         kind_version: String::from("v0.33.0"),
         node_image: String::from("kindest/node:v1.36.1"),
         node_image_digest: String::from("sha256:3333"),
-        harness_version: String::from("0.0.0"),
+        harness_version: String::from("9.9.9"),
         check_set: String::from("0123456789ab"),
         certify: false,
         settings: vec![

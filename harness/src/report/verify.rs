@@ -208,7 +208,7 @@ fn against_version(report: &Ledger, golden: Option<&Golden>, findings: &mut Vec<
 }
 
 /// What follows from the rest of a report, and is not read from it.
-const DERIVED: &[&str] = &["verdict", "because", "relaxed", "counts"];
+const DERIVED: &[&str] = &["verdict", "because", "relaxed", "counts", "profiles"];
 
 fn against_itself(text: &str, report: &Ledger, findings: &mut Vec<Finding>) {
     let made = to_yaml(report).unwrap_or_default();

@@ -4,6 +4,7 @@ use super::Planned;
 use super::arrange::ENOUGH_WORKERS;
 use crate::ccm::Form;
 use crate::check::{Blocker, CheckId, Sharing, Stop, Verdict};
+use crate::contract::bugs_of;
 use crate::cx::{Check, CheckCx};
 use crate::events::{CheckEvents, Payload, REPLICA, StreamError};
 use crate::evidence;
@@ -130,8 +131,12 @@ async fn judge(
     if let Outcome::Fail { message } | Outcome::Error { message } = &entry.outcome {
         let relative = format!("evidence/{id}");
         let folder = session.plan().output.join(&relative);
-        match session.unless_gone(evidence::take(&cx, message, &folder)).await {
-            Ok(()) => {
+        let taken = session.unless_gone(evidence::take(&cx, message, &entry.started, &folder)).await;
+        if let Outcome::Fail { message } = &mut entry.outcome {
+            message.push_str(&hints(taken.as_deref().unwrap_or_default(), id.row()));
+        }
+        match taken {
+            Ok(_) => {
                 events.emit(Payload::EvidenceTaken { folder: relative.clone() });
                 entry.evidence = Some(relative);
             }
@@ -170,6 +175,14 @@ async fn judge(
             Err(error) => tracing::warn!(check = %id, %error, "what became of the Nodes cannot be told"),
         }
     }
+}
+
+/// What ends the text of a failure: its likely causes, and the bug of a real CCM that it is like.
+fn hints(causes: &[String], row: &str) -> String {
+    let lead = |at: usize| if at == 0 { "likely:   " } else { "          " };
+    let causes = causes.iter().enumerate().map(|(at, cause)| format!("\n{} {cause}", lead(at)));
+    let like = bugs_of(row).next().map(|bug| format!("\nresembles: {}: {}", bug.issue, bug.what));
+    causes.chain(like).collect()
 }
 
 /// Ends of the CCM's processes in the check's lane since it began or shortly before, in words; `None` when there were none.
@@ -212,6 +225,17 @@ fn words(panic: &(dyn std::any::Any + Send)) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_failure_ends_with_its_likely_causes_and_the_bug_that_it_is_like() {
+        let text =
+            hints(&["a right is missing".to_owned(), "a call never returned".to_owned()], "NODE-LIFE-03");
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[..3], ["", "likely:    a right is missing", "           a call never returned"]);
+        assert!(lines[3].starts_with("resembles: oci-cloud-controller-manager#57: "), "{text}");
+        assert_eq!(hints(&[], "NODE-ADDR-09"), "");
+    }
+
     use crate::check::Facility;
 
     #[test]

@@ -2,10 +2,12 @@
 
 use super::planned::{Planned, framework_notes};
 use crate::ccm::{Form, fingerprint};
-use crate::check::{Before, Capability, Facility};
+use crate::check::{Before, Capability};
 use crate::cluster::{Fidelity, facts};
-use crate::config::{BACKEND, BackendKind, CLUSTERS, Choice, RunPlan, SELECT, declared_not_judged};
-use crate::contract::Seen;
+use crate::config::{
+    BACKEND, BackendKind, CLUSTERS, Choice, RunPlan, SELECT, TEST_FILTER, declared_not_judged,
+};
+use crate::contract::{Contract, Seen};
 use crate::cx::{Check, Suite};
 use crate::ledger::{Bearing, SetBy, Setting, SkipReason, Subject};
 use crate::report::{Golden, GoldenCheck};
@@ -81,7 +83,7 @@ pub fn in_force(settings: &[Setting], planned: &[Planned]) -> Vec<Setting> {
     selecting.iter_mut().for_each(|one| one.bearing = Bearing::Looser);
     if selecting.is_empty() {
         let value = format!("leaves {left_out} of {} checks out", planned.len());
-        let filter = Setting::told("test filter", value, SetBy::Option);
+        let filter = Setting::told(TEST_FILTER, value, SetBy::Option);
         settings.push(Setting { bearing: Bearing::Looser, ..filter });
     }
     settings
@@ -96,9 +98,8 @@ pub fn judged(suites: &[Suite]) -> BTreeSet<Capability> {
 /// takes.
 pub fn seen(check: &Check, backends: &[BackendKind]) -> Seen {
     let lacking = |backend: &BackendKind| {
-        let of_clusters = |facility: &Facility| Facility::OF_THE_CLUSTER.contains(facility);
         let there = facts(*backend).facilities;
-        let lacking = check.facilities.iter().filter(of_clusters).filter(|one| !there.contains(one));
+        let lacking = check.facilities.iter().filter(|one| one.is_of_the_cluster() && !there.contains(one));
         let lacking: Vec<String> = lacking.map(|facility| facility.to_string()).collect();
         (!lacking.is_empty()).then(|| (backend.to_string(), lacking))
     };
@@ -121,7 +122,8 @@ pub fn golden(suites: &[Suite]) -> Golden {
         since: check.since.filter(|since| since.before == Before::NotJudged).map(|since| since.minor),
         title: check.title.to_owned(),
     };
-    Golden { version: env!("CARGO_PKG_VERSION").to_owned(), checks: checks.map(golden).collect() }
+    let profiles = Contract::built_in().map(|contract| contract.profiles).unwrap_or_default();
+    Golden { version: env!("CARGO_PKG_VERSION").to_owned(), profiles, checks: checks.map(golden).collect() }
 }
 
 #[cfg(test)]

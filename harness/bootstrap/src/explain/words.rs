@@ -87,6 +87,7 @@ pub(crate) fn name(model: &Model, fact: usize) -> String {
         Fact::ServicesAnswer(n) => format!("Service addresses on Node {}", node(n)),
         Fact::DnsAnswers(n) => format!("cluster DNS on Node {}", node(n)),
         Fact::DnsRuns => String::from("cluster DNS"),
+        Fact::Accepted => String::from("the installation of the manifests"),
         Fact::StorageWorks => String::from("the storage system"),
         Fact::WebhookAnswers(k) => model.set.webhooks[k as usize].title.clone(),
         Fact::Serves(w)
@@ -195,6 +196,7 @@ pub(crate) fn sentence(model: &Model, state: &State, from: usize, to: usize) -> 
             format!("cluster DNS does not answer on Node {}: it waits for {what}", node(n))
         }
         Fact::DnsRuns => format!("cluster DNS is {what}"),
+        Fact::Accepted => format!("the manifests are not installed: {what}"),
         Fact::StorageWorks => format!("the storage system runs as Pods and waits for {what}"),
         Fact::WebhookAnswers(k) => {
             let title = &model.set.webhooks[k as usize].title;

@@ -13,7 +13,7 @@ use crate::check::Checked;
 use crate::cluster::Cluster;
 use crate::lint::{Finding, Level};
 use crate::manifest::{Objects, Source};
-use crate::model::{Change, Outcome, Set, judge};
+use crate::model::{Change, Set, judge};
 use similar::TextDiff;
 
 /// A set of manifests after mending.
@@ -38,7 +38,7 @@ pub(crate) fn fix(
     ccm: Option<&str>,
 ) -> Fixed {
     let failing: Vec<&Cluster> =
-        clusters.iter().filter(|cluster| judge(&checked.boot, cluster).outcome != Outcome::Boots).collect();
+        clusters.iter().filter(|cluster| !judge(&checked.boot, cluster).outcome.is_boot()).collect();
     let changes =
         if failing.is_empty() { Vec::new() } else { smallest(&checked.boot, &failing).unwrap_or_default() };
     let mut fixed = Fixed {
@@ -77,7 +77,7 @@ pub(crate) fn fix(
         }
     }
     let set = Set::new(&objects, &checked.assumed, ccm).reduced();
-    let boots = |cluster: &&Cluster| judge(&set, cluster).outcome == Outcome::Boots;
+    let boots = |cluster: &&Cluster| judge(&set, cluster).outcome.is_boot();
     fixed.stuck = clusters.iter().filter(|cluster| !boots(cluster)).cloned().collect();
     fixed
 }
@@ -138,6 +138,12 @@ fn edit_for(set: &Set, change: &Change) -> Option<Edit> {
             let path = vec![String::from("spec")];
             Some(Edit::Set { object, path, key: String::from("replicas"), value: String::from("1") })
         }
+        Change::Amend(w, advice) => {
+            let (object, _, workload) = spec(w)?;
+            let hindrance = workload.hindrances.iter().find(|own| own.advice == *advice)?;
+            let (path, key, value) = hindrance.edit.clone()?;
+            Some(Edit::Set { object, path, key: key.to_owned(), value: value.to_owned() })
+        }
         Change::FailOpen(hook) => {
             let webhook = &set.webhooks[*hook as usize];
             Some(Edit::FailOpen { object: webhook.object, webhook: webhook.index })
@@ -160,6 +166,8 @@ fn edit_for(set: &Set, change: &Change) -> Option<Edit> {
         | Change::ApiServer(_)
         | Change::CloudProvider(_)
         | Change::Mend(..)
+        | Change::Accept(_)
+        | Change::Port(_)
         | Change::DropStorage(_)
         | Change::DropPodAffinity(_) => None,
     }

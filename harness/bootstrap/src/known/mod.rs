@@ -1,9 +1,11 @@
 //! What exists besides the workloads: objects they refer to, rights, webhooks.
 
+mod policies;
 mod references;
 mod rights;
 mod webhooks;
 
+pub(crate) use policies::apply as apply_policies;
 pub use references::Assumed;
 pub(crate) use references::missing;
 pub(crate) use rights::{Gap, Need, gaps};

@@ -47,8 +47,17 @@ impl Assumed {
 
 /// The references of a workload to what is not there.
 pub(crate) fn missing(objects: &Objects, assumed: &Assumed, workload: &Workload) -> Vec<Ref> {
-    let absent = |reference: &&Ref| !exists(objects, assumed, reference);
-    workload.refs.iter().filter(absent).cloned().collect()
+    let mut all: Vec<Ref> = Vec::new();
+    for reference in workload.refs.iter().filter(|reference| !exists(objects, assumed, reference)) {
+        let whole = Ref { key: None, ..reference.clone() };
+        // Of an object that is not there no key has to be named.
+        let told = if exists(objects, assumed, &whole) { reference.clone() } else { whole };
+        let known = |own: &Ref| (own.kind, &own.name, &own.key) == (told.kind, &told.name, &told.key);
+        if !all.iter().any(known) {
+            all.push(told);
+        }
+    }
+    all
 }
 
 fn exists(objects: &Objects, assumed: &Assumed, reference: &Ref) -> bool {

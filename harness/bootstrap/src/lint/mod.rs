@@ -19,6 +19,7 @@ use report::Report;
 pub(crate) fn lint(checked: &Checked, claims: Claims) -> Vec<Finding> {
     let mut report = Report::default();
     references::read(checked, &mut report);
+    references::refused_objects(checked, &mut report);
     for (index, workload) in checked.set.workloads.iter().enumerate() {
         let Some(object) = workload.object.map(|object| &checked.objects.all[object]) else { continue };
         let linted = Linted { checked, claims, index, workload, object };

@@ -42,12 +42,34 @@ pub(super) fn read(checked: &Checked, report: &mut Report) {
     }
 }
 
-/// What the API server refuses.
+/// What the API server refuses besides workloads, and the fields it does not know.
+pub(super) fn refused_objects(checked: &Checked, report: &mut Report) {
+    for own in &checked.set.refused {
+        let what = format!("{}: {}", own.title, own.what);
+        report.add(("BOOT-API", Level::Must), own.place.clone(), what, REFUSES, None);
+    }
+    for field in &checked.set.unknown {
+        let title = crate::accept::title(&checked.objects.all[field.object]);
+        let what = format!("{title}: Kubernetes has no field {}", field.path);
+        let why = "kubectl refuses the object, and whoever applies it all the same drops the field";
+        report.add(("BOOT-API", Level::Should), field.place.clone(), what, why, None);
+    }
+}
+
+/// Why a refusal matters.
+const REFUSES: &str = "the API server refuses the whole object (pkg/apis/core/validation)";
+
+/// What the API server refuses of a workload.
 pub(super) fn refused(linted: &Linted, report: &mut Report) {
     for (place, what, hint) in &linted.workload.refused {
-        let what = format!("{}: {what}", linted.title());
-        let why = "the API server refuses the whole object (pkg/apis/core/validation)";
-        report.add(("BOOT-API", Level::Must), place.clone(), what, why, Some((format!("# {hint}\n"), None)));
+        let what = format!("{}: {what}", crate::accept::title(linted.object));
+        report.add(
+            ("BOOT-API", Level::Must),
+            place.clone(),
+            what,
+            REFUSES,
+            Some((format!("# {hint}\n"), None)),
+        );
     }
 }
 
@@ -57,7 +79,7 @@ pub(super) fn missing(linted: &Linted, report: &mut Report) {
         let then = match reference.stage {
             Stage::Creation => "no Pod is made",
             Stage::Scheduling => "the Pod stays Pending",
-            Stage::Start => "the container is not started",
+            Stage::Start | Stage::Work => "the container is not started",
         };
         let key = reference.key.as_ref().map(|key| format!(" with the key '{key}'")).unwrap_or_default();
         let what = format!(

@@ -2,6 +2,9 @@
 
 use std::ops::Range;
 
+/// How deep a path of fields may be.
+const DEEPEST_PATH: usize = 64;
+
 /// A value with its place.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Node {
@@ -143,6 +146,66 @@ impl Node {
     /// Texts of a list of scalars.
     pub(crate) fn texts(&self) -> Vec<String> {
         self.items().iter().filter_map(Node::scalar).collect()
+    }
+
+    /// The value as JSON, as `kubectl` sends it.
+    pub(crate) fn json(&self) -> serde_json::Value {
+        match &self.value {
+            Value::Null => serde_json::Value::Null,
+            Value::Bool(value) => (*value).into(),
+            Value::Int(value) => (*value).into(),
+            Value::Number(spelling) => {
+                let number = spelling.replace('_', "").parse::<f64>().ok();
+                number.and_then(serde_json::Number::from_f64).map_or(serde_json::Value::Null, Into::into)
+            }
+            Value::Text(text) => text.as_str().into(),
+            Value::List(items) => items.iter().map(Node::json).collect(),
+            Value::Map(entries) => serde_json::Value::Object(
+                entries.iter().map(|entry| (entry.key.clone(), entry.value.json())).collect(),
+            ),
+        }
+    }
+
+    /// The value at a field path of the API server's, such as `spec.ports[0].port` or `data[key]`; the nearest one that
+    /// is written where the path goes on.
+    pub(crate) fn nearest(&self, path: &str) -> &Node {
+        let mut node = self;
+        let mut rest = path;
+        for _ in 0..DEEPEST_PATH {
+            let next = if let Some(inside) = rest.strip_prefix('[') {
+                let (name, after) = inside.split_once(']').unwrap_or((inside, ""));
+                rest = after.strip_prefix('.').unwrap_or(after);
+                match name.parse::<usize>() {
+                    Ok(at) if !node.items().is_empty() => node.items().get(at),
+                    _ => node.get(name),
+                }
+            } else {
+                let end = rest.find(['.', '[']).unwrap_or(rest.len());
+                let name = &rest[..end];
+                rest = rest[end..].strip_prefix('.').unwrap_or(&rest[end..]);
+                node.get(name)
+            };
+            match next {
+                Some(next) => node = next,
+                None => break,
+            }
+            if rest.is_empty() {
+                break;
+            }
+        }
+        node
+    }
+
+    /// Whether a placeholder that somebody fills in later stands in this text.
+    pub(crate) fn is_placeholder(&self) -> bool {
+        self.text().is_some_and(|text| text.contains("${"))
+    }
+
+    /// Whether one stands here or below.
+    pub(crate) fn holds_placeholder(&self) -> bool {
+        self.is_placeholder()
+            || self.items().iter().any(Node::holds_placeholder)
+            || self.entries().iter().any(|entry| entry.value.holds_placeholder())
     }
 
     /// Whether nothing stands here.

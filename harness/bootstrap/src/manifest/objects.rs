@@ -24,6 +24,8 @@ pub(crate) struct Object {
     pub(crate) node: Node,
     /// Which source it came from.
     pub(crate) source: usize,
+    /// Which document of that source it is, or is part of, counted from 1.
+    pub(crate) document: usize,
     /// Name of that source.
     pub(crate) file: Arc<str>,
 }
@@ -110,8 +112,8 @@ impl Objects {
             let (found, problems) = documents(&source);
             let empty = found.is_empty() && problems.is_empty();
             objects.problems.extend(problems);
-            for node in found {
-                objects.add(node, index, &source, 0);
+            for (node, document) in found.into_iter().zip(1..) {
+                objects.add(node, (index, document), &source, 0);
             }
             if empty {
                 objects.problems.push(Problem {
@@ -125,7 +127,7 @@ impl Objects {
         objects
     }
 
-    fn add(&mut self, node: Node, index: usize, source: &Source, depth: usize) {
+    fn add(&mut self, node: Node, at: (usize, usize), source: &Source, depth: usize) {
         let place = Place { file: source.name.clone(), line: node.line, column: node.column };
         let mut say = |severity, what: String, hint: &str| {
             self.problems.push(Problem { place: place.clone(), severity, what, hint: hint.to_owned() });
@@ -145,7 +147,7 @@ impl Objects {
                 return say(Severity::Unreadable, what, "write the objects as documents of their own");
             }
             for item in node.get("items").map(Node::items).unwrap_or_default() {
-                self.add(item.clone(), index, source, depth + 1);
+                self.add(item.clone(), at, source, depth + 1);
             }
             return;
         }
@@ -168,7 +170,8 @@ impl Objects {
         let namespace = text(&["metadata", "namespace"]).unwrap_or_else(|| String::from(DEFAULT_NAMESPACE));
         let file = source.name.clone();
         self.by_kind.entry(kind.clone()).or_default().push(self.all.len());
-        self.all.push(Object { api_version, kind, namespace, name, node, source: index, file });
+        let (source, document) = at;
+        self.all.push(Object { api_version, kind, namespace, name, node, source, document, file });
     }
 
     /// Objects of a kind.

@@ -1,11 +1,12 @@
 //! From manifests and a cluster to rules.
 
 use super::fact::{Change, Fact, Premise, Reason, Rule};
+use crate::accept;
 use crate::cluster::{Cluster, Cni, KubeProxy, Machine, Topology, YesNo};
-use crate::known::{Assumed, Gap, Need, Webhook, gaps, missing, namespace_labels, webhooks};
+use crate::known::{Assumed, Gap, Need, Webhook, apply_policies, gaps, missing, namespace_labels, webhooks};
 use crate::manifest::{Objects, Place};
 use crate::workload::{
-    Effect, NETWORK_UNAVAILABLE, NOT_READY, Ref, Role, Taint, UNINITIALIZED, Workload, workloads,
+    Condition, Effect, NETWORK_UNAVAILABLE, NOT_READY, Ref, Role, Taint, UNINITIALIZED, Workload, workloads,
 };
 use std::collections::HashMap;
 
@@ -24,8 +25,23 @@ pub(crate) struct Set {
     pub(crate) asked_for_leases: Vec<Vec<usize>>,
     /// Whether a CCM's cloud is reached by a DNS name, as far as the manifests show.
     pub(crate) cloud_by_name: Option<bool>,
+    /// What the API server refuses of the set besides workloads.
+    pub(crate) refused: Vec<Refused>,
+    /// Fields that Kubernetes does not know.
+    pub(crate) unknown: Vec<accept::UnknownField>,
     /// By workload, whether a config map gives it the API server's address.
     pub(crate) api_from_map: Vec<bool>,
+}
+
+/// An object that the API server refuses, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refused {
+    /// Index of the object in the set.
+    pub(crate) object: usize,
+    /// Document and name.
+    pub(crate) title: String,
+    pub(crate) what: String,
+    pub(crate) place: Place,
 }
 
 impl Set {
@@ -40,6 +56,26 @@ impl Set {
                     (false, Role::Ccm) => workload.role = Role::Other,
                     (false, _) => {}
                 }
+            }
+        }
+        let answer = accept::answer(objects);
+        apply_policies(objects, assumed, &mut all);
+        let mut refused = Vec::new();
+        for accept::Refusal { object, place, what, hint } in answer.refusals {
+            match all.iter_mut().find(|workload| workload.object == Some(object)) {
+                Some(workload) => workload.refused.push((place, what, hint)),
+                None => {
+                    refused.push(Refused { object, title: accept::title(&objects.all[object]), what, place });
+                }
+            }
+        }
+        for field in &answer.unknown {
+            if let Some(workload) = all.iter_mut().find(|workload| workload.object == Some(field.object)) {
+                let words = format!(
+                    "whoever applies it drops {}, which Kubernetes does not know; kubectl refuses",
+                    field.path
+                );
+                workload.conditions.push(Condition { words, place: field.place.clone() });
             }
         }
         if !all.iter().any(|workload| workload.role == Role::Dns) {
@@ -75,9 +111,26 @@ impl Set {
             asked_for_leases: asked(true),
             cloud_by_name: crate::dns::cloud_by_name(objects, &all),
             api_from_map: all.iter().map(|w| crate::dns::api_from_map(objects, w)).collect(),
+            refused,
+            unknown: answer.unknown,
             webhooks: hooks,
             workloads: all,
         }
+    }
+
+    /// What has to be so outside of the manifests for the workloads that the boot waits for, each told once.
+    pub(crate) fn conditions(&self) -> Vec<&Condition> {
+        let hooks = self.webhooks.iter().filter_map(|hook| hook.backends.as_ref());
+        let backends: Vec<usize> = hooks.flatten().copied().collect();
+        let waited = |w: &usize| self.workloads[*w].role != Role::Other || backends.contains(w);
+        let mut all: Vec<&Condition> = Vec::new();
+        for condition in (0..self.workloads.len()).filter(waited).flat_map(|w| &self.workloads[w].conditions)
+        {
+            if !all.iter().any(|known| known.words == condition.words) {
+                all.push(condition);
+            }
+        }
+        all
     }
 
     /// Whether the manifests bring a network plugin.
@@ -134,6 +187,7 @@ impl<'a> Model<'a> {
         for node in 0..model.machines.len() {
             model.node(node);
         }
+        model.accepted();
         model.storage();
         for workload in 0..set.workloads.len() {
             model.workload(workload, webhooks_first);
@@ -280,6 +334,21 @@ impl<'a> Model<'a> {
                 self.rule(Fact::Networked(n), vec![addressed]);
             }
         }
+    }
+
+    /// All of the set has to be accepted: what installs it ends at what is refused.
+    fn accepted(&mut self) {
+        if self.set.refused.is_empty() {
+            return;
+        }
+        let mut body = Vec::new();
+        for refused in &self.set.refused {
+            let words = format!("the API server refuses {}: {}", refused.title, refused.what);
+            let change = Change::Accept(number(refused.object));
+            body.push(self.never(words, Some(refused.place.clone()), Some(change)));
+        }
+        self.rule(Fact::Accepted, body);
+        self.goal(Fact::Accepted);
     }
 
     /// Provisioners and CSI drivers are Pods that wait for an initialised, Ready Node.

@@ -4,6 +4,7 @@ use super::build::{Model, Set, number};
 use super::fact::{Change, Fact, Premise};
 use crate::cluster::CloudEndpoint;
 use crate::known::Need;
+use crate::manifest::Place;
 use crate::workload::{
     Effect, Expression, Operator, PodTerm, Role, Stage, Term, Workload, WorkloadKind, borne, image_fault,
 };
@@ -16,6 +17,19 @@ const CLOUD_LABELS: &[&str] = &[
     "failure-domain.beta.kubernetes.io/zone",
     "failure-domain.beta.kubernetes.io/region",
     "beta.kubernetes.io/instance-type",
+];
+
+/// Ports of the host that a Node of kubeadm's uses: number, program, whether on control planes only.
+const NODE_PORTS: &[(i64, &str, bool)] = &[
+    (2379, "etcd", true),
+    (2380, "etcd", true),
+    (6443, "kube-apiserver", true),
+    (10_248, "kubelet", false),
+    (10_249, "kube-proxy", false),
+    (10_250, "kubelet", false),
+    (10_256, "kube-proxy", false),
+    (10_257, "kube-controller-manager", true),
+    (10_259, "kube-scheduler", true),
 ];
 
 impl Model<'_> {
@@ -60,6 +74,7 @@ impl Model<'_> {
             let words = format!("{} does not exist", reference.title());
             body.push(self.never(words, Some(reference.place.clone()), Some(change)));
         }
+        body.extend(self.hindrances(index, Stage::Creation));
         if workload.replicas == 0 {
             let words = format!("{} wants no replica", workload.title());
             let place = workload.replicas_place.clone();
@@ -107,6 +122,17 @@ impl Model<'_> {
             };
             body.extend(self.label(index, node, &wanted));
         }
+        for (key, place) in &workload.spread {
+            let wanted = Expression {
+                key: key.clone(),
+                operator: Operator::Exists,
+                values: Vec::new(),
+                place: Some(place.clone()),
+                field: false,
+            };
+            body.extend(self.label(index, node, &wanted));
+        }
+        body.extend(self.hindrances(index, Stage::Scheduling));
         for reference in self.set.missing[index].iter().filter(|r| r.stage == Stage::Scheduling) {
             let words = format!("{} does not exist", reference.title());
             body.push(self.never(words, Some(reference.place.clone()), Some(provide(w, reference))));
@@ -161,10 +187,14 @@ impl Model<'_> {
     fn near(&mut self, index: usize, node: usize, term: &PodTerm) -> Option<Premise> {
         let own = &self.set.workloads[index];
         let means = |other: &Workload| term.means(&own.namespace, &other.namespace, &other.labels);
-        if means(own) {
+        let change = Some(Change::DropPodAffinity(number(index)));
+        let there = self.machines[node].labels.contains_key(&term.topology_key);
+        if !there && CLOUD_LABELS.contains(&term.topology_key.as_str()) {
+            return Some(self.needs_at(Fact::Initialised(number(node)), term.place.clone(), change));
+        }
+        if there && means(own) {
             return None;
         }
-        let change = Some(Change::DropPodAffinity(number(index)));
         let others: Vec<usize> =
             (0..self.set.workloads.len()).filter(|other| means(&self.set.workloads[*other])).collect();
         let domain = self.machines[node].labels.get(&term.topology_key).cloned();
@@ -200,7 +230,7 @@ impl Model<'_> {
     fn start_faults(&mut self, index: usize) -> Vec<Premise> {
         let (w, set) = (number(index), self.set);
         let workload = &set.workloads[index];
-        let mut body = Vec::new();
+        let mut body = self.hindrances(index, Stage::Start);
         for reference in set.missing[index].iter().filter(|r| r.stage == Stage::Start) {
             let key = reference.key.as_ref().map(|key| format!(" with the key '{key}'")).unwrap_or_default();
             let words = format!("{}{key} does not exist", reference.title());
@@ -236,6 +266,10 @@ impl Model<'_> {
                 body.push(self.needs_at(Fact::DnsAnswers(n), place, Some(Change::NodeDns(w))));
             }
         }
+        if let Some((port, owner, place)) = self.port_of_the_node(index, node) {
+            let words = format!("port {port} of the host is {owner}'s");
+            body.push(self.never(words, Some(place), Some(Change::Port(w))));
+        }
         body.extend(self.work_faults(index));
         self.rule(Fact::Works(w, n), body);
     }
@@ -247,7 +281,7 @@ impl Model<'_> {
         if !matches!(workload.role, Role::Ccm | Role::NodeManager) {
             return Vec::new();
         }
-        let mut body = Vec::new();
+        let mut body = self.hindrances(index, Stage::Work);
         body.extend(self.right(index, Need::Election, "take part in the leader election"));
         for hook in &set.asked_for_leases[index] {
             let place = set.webhooks[*hook].place.clone();
@@ -263,6 +297,35 @@ impl Model<'_> {
             body.push(self.never(words, Some(place), Some(Change::CloudProvider(w))));
         }
         body
+    }
+}
+
+impl Model<'_> {
+    /// What is written in the workload and is felt at a step.
+    fn hindrances(&mut self, index: usize, stage: Stage) -> Vec<Premise> {
+        let (set, minor) = (self.set, self.cluster.version.minor);
+        let own = set.workloads[index].hindrances.iter();
+        own.filter(|hindrance| hindrance.stage == stage && hindrance.since <= minor)
+            .map(|hindrance| {
+                let change = Change::Amend(number(index), hindrance.advice.clone());
+                self.never(hindrance.words.clone(), Some(hindrance.place.clone()), Some(change))
+            })
+            .collect()
+    }
+
+    /// The port on which a CCM of the host's network listens, when a program of the Node has it already.
+    fn port_of_the_node(&self, index: usize, node: usize) -> Option<(i64, &'static str, Place)> {
+        let workload = &self.set.workloads[index];
+        if workload.role != Role::Ccm || !workload.host_network {
+            return None;
+        }
+        let (text, place) = workload.flag("secure-port")?;
+        let port: i64 = text.parse().ok()?;
+        let machine = &self.machines[node];
+        let taken = |(own, _, control_plane): &&(i64, &str, bool)| {
+            *own == port && (machine.control_plane || !control_plane)
+        };
+        NODE_PORTS.iter().find(taken).map(|(_, owner, _)| (port, *owner, place))
     }
 }
 

@@ -297,7 +297,7 @@ impl<'m> Engine<'m> {
                     after.bound.push((number(*w), number(node)));
                     self.follow(&mut after, vec![is]);
                     states.push(after);
-                } else if in_the_way.iter().all(weaker) {
+                } else if self.model.set.workloads[*w].preempts && in_the_way.iter().all(weaker) {
                     states.push(self.preempt(state, (number(*w), number(node)), &in_the_way));
                 }
             }

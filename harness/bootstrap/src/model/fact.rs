@@ -38,6 +38,8 @@ pub(crate) enum Fact {
     Works(u32, u32),
     /// Some Pod of the workload works.
     Serves(u32),
+    /// The API server has accepted all of the set.
+    Accepted,
     /// Never becomes true; the number is that of its reason.
     Never(u32),
 }
@@ -96,6 +98,12 @@ pub(crate) enum Change {
     Replicas(u32),
     /// Mend what the API server refuses.
     Mend(u32, String),
+    /// Mend what the API server refuses of an object that is no workload.
+    Accept(u32),
+    /// Mend what else keeps Pods from running, as the words say.
+    Amend(u32, String),
+    /// Listen on another port of the host.
+    Port(u32),
     /// Use no storage of the cluster.
     DropStorage(u32),
     /// Do not ask to be near other Pods.

@@ -39,6 +39,8 @@ impl Set {
             asked: kept.iter().map(|w| self.asked[*w].clone()).collect(),
             asked_for_leases: kept.iter().map(|w| self.asked_for_leases[*w].clone()).collect(),
             cloud_by_name: self.cloud_by_name,
+            refused: self.refused.clone(),
+            unknown: self.unknown.clone(),
             api_from_map: kept.iter().map(|w| self.api_from_map[*w]).collect(),
         }
     }

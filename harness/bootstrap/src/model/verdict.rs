@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 pub enum Outcome {
     /// In every order.
     Boots,
+    /// In every order, if what no manifest shows is so: images, the size of Nodes, what lies on them.
+    BootsIf,
     /// In no order.
     Deadlock,
     /// In some orders.
@@ -23,6 +25,7 @@ impl std::fmt::Display for Outcome {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(match self {
             Outcome::Boots => "boots",
+            Outcome::BootsIf => "boots if",
             Outcome::Deadlock => "deadlock",
             Outcome::SomeOrders => "boots only in some orders",
             Outcome::Undecided => "undecided",
@@ -39,6 +42,13 @@ pub struct Eviction {
     pub after_seconds: i64,
     /// Whether that happens again and again, because the Node never becomes Ready.
     pub lasting: bool,
+}
+
+impl Outcome {
+    /// Whether the cluster boots in every order, as far as the manifests can tell.
+    pub fn is_boot(self) -> bool {
+        matches!(self, Outcome::Boots | Outcome::BootsIf)
+    }
 }
 
 /// A verdict with the states it rests on.
@@ -87,7 +97,8 @@ pub(crate) fn judge(set: &Set, cluster: &Cluster) -> Judged {
         (true, true, _) => Outcome::SomeOrders,
         (_, _, false) => Outcome::Undecided,
         (false, true, true) => Outcome::Deadlock,
-        (_, false, true) => Outcome::Boots,
+        (_, false, true) if set.conditions().is_empty() => Outcome::Boots,
+        (_, false, true) => Outcome::BootsIf,
     };
     judged
 }

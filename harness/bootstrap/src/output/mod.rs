@@ -10,7 +10,6 @@ pub(crate) use text::text;
 
 use crate::check::Cell;
 use crate::lint::Finding;
-use crate::model::Outcome;
 
 /// What a check found.
 #[derive(Debug)]
@@ -26,7 +25,7 @@ pub(crate) struct Checkup {
 impl Checkup {
     /// Cells that do not boot in every order.
     pub(crate) fn failing(&self) -> impl Iterator<Item = &Cell> {
-        self.cells.iter().filter(|cell| cell.outcome != Outcome::Boots)
+        self.cells.iter().filter(|cell| !cell.outcome.is_boot())
     }
 
     /// Where the first CCM's failures are shown in code review.

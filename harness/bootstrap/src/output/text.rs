@@ -20,6 +20,7 @@ pub(crate) fn text(checkup: &Checkup) -> String {
         return text;
     }
     text.push_str(&table(&checkup.cells));
+    text.push_str(&conditions(checkup));
     for assumption in &checkup.assumptions {
         text.push_str(&format!("taken as given: {assumption}\n"));
     }
@@ -88,11 +89,18 @@ fn short(cell: &Cell) -> String {
     let mark = if cell.eviction.is_some() { "*" } else { "" };
     let words = match cell.outcome {
         Outcome::Boots => "boots",
+        Outcome::BootsIf => "boots if ...",
         Outcome::Deadlock => "DEADLOCK",
         Outcome::SomeOrders => "FAILS IN SOME ORDER",
         Outcome::Undecided => "undecided",
     };
     format!("{words}{mark}")
+}
+
+/// What `boots if` hangs on; it is the same in every cell.
+fn conditions(checkup: &Checkup) -> String {
+    let all = checkup.cells.first().map(|cell| cell.conditions.as_slice()).unwrap_or_default();
+    all.iter().map(|condition| format!("boots if {} [{}]\n", condition.text, condition.place)).collect()
 }
 
 /// Cells with the same explanation share it.

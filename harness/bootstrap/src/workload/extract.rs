@@ -1,13 +1,13 @@
 //! From objects to workloads, with what the API server would refuse.
 
 use super::container::object_ref;
-use super::kind::{DnsPolicy, Role, WorkloadKind};
+use super::kind::{DnsPolicy, Role, WorkloadKind, spec_path};
 use super::placement::{node_affinity, preferred_terms, required_terms};
 use super::pods::Workload;
 use super::refs::{Ref, Stage};
 use super::selector::{Labels, labels};
 use super::taint::{Effect, Toleration};
-use super::{Container, role};
+use super::{Container, fields, hindrance, outside, role};
 use crate::manifest::{Node, Object, Objects, Place};
 
 /// Every workload of the set.
@@ -16,18 +16,11 @@ pub(crate) fn workloads(objects: &Objects) -> Vec<Workload> {
     let mut all: Vec<Workload> = pairs.filter_map(|(index, object)| workload(index, object)).collect();
     for workload in &mut all {
         workload.priority = priority(objects, workload);
+        workload.preempts &= preempts(objects, workload);
         workload.role = role::of(workload);
+        workload.hindrances.extend(without_token(objects, workload));
     }
     all
-}
-
-/// Where the Pod's specification is below an object of this kind.
-pub(crate) fn spec_path(kind: WorkloadKind) -> &'static [&'static str] {
-    match kind {
-        WorkloadKind::Pod => &["spec"],
-        WorkloadKind::CronJob => &["spec", "jobTemplate", "spec", "template", "spec"],
-        _ => &["spec", "template", "spec"],
-    }
 }
 
 fn workload(index: usize, object: &Object) -> Option<Workload> {
@@ -37,32 +30,9 @@ fn workload(index: usize, object: &Object) -> Option<Workload> {
     let spec = root.at(spec_path(kind)).unwrap_or(&absent);
     let top = root.get("spec").unwrap_or(&absent);
     let mut refs = Vec::new();
-    let mut refused = Vec::new();
     let containers = containers(object, spec, &mut refs);
-    if containers.iter().all(|container| container.init) {
-        refused.push((object.at(), String::from("it has no container"), String::from("add spec.containers")));
-    }
-    if ["extensions/v1beta1", "apps/v1beta1", "apps/v1beta2"].contains(&object.api_version.as_str()) {
-        let what = format!("{} is not served since Kubernetes 1.16", object.api_version);
-        refused.push((object.place_of(root, "apiVersion"), what, String::from("write apiVersion: apps/v1")));
-    }
     let pod_labels = pod_labels(kind, root);
-    let selector = super::Selector::read(top.get("selector"));
-    let selected = match kind {
-        WorkloadKind::Deployment | WorkloadKind::DaemonSet | WorkloadKind::StatefulSet => {
-            selector.is_some_and(|selector| selector.chooses(&pod_labels))
-        }
-        _ => true,
-    };
-    if !selected {
-        let what = String::from("its selector does not choose the labels of its own Pods");
-        refused.push((
-            object.place_of(top, "selector"),
-            what,
-            String::from("make selector and labels agree"),
-        ));
-    }
-    let tolerations = tolerations(object, spec, &mut refused);
+    let tolerations = tolerations(object, spec);
     let service_account = ["serviceAccountName", "serviceAccount"]
         .iter()
         .find_map(|key| Some((spec.text_at(key)?, object.place_of(spec, key))))
@@ -88,6 +58,10 @@ fn workload(index: usize, object: &Object) -> Option<Workload> {
         .map(|name| (name.to_owned(), object.place_of(spec, "priorityClassName")));
     if let Some((name, place)) = &priority_class {
         refs.push(Ref { namespace: String::new(), ..own("PriorityClass", name, place) });
+    }
+    if let Some(class) = spec.text_at("runtimeClassName").filter(|name| !name.is_empty()) {
+        let place = object.place_of(spec, "runtimeClassName");
+        refs.push(Ref { namespace: String::new(), ..own("RuntimeClass", class, &place) });
     }
     let mut workload = Workload {
         kind,
@@ -133,8 +107,17 @@ fn workload(index: usize, object: &Object) -> Option<Workload> {
             .text_at("nodeName")
             .filter(|name| !name.is_empty())
             .map(|name| (name.to_owned(), object.place_of(spec, "nodeName"))),
-        refused,
+        spread: spread(object, spec),
+        scheduler: spec
+            .text_at("schedulerName")
+            .filter(|name| !["", "default-scheduler"].contains(name))
+            .map(|name| (name.to_owned(), object.place_of(spec, "schedulerName"))),
+        preempts: spec.text_at("preemptionPolicy") != Some("Never"),
+        hindrances: hindrance::read(object, kind, spec),
+        conditions: outside::read(object, kind, spec),
+        refused: Vec::new(),
     };
+    workload.conditions.extend(fields::without_opinion(object, kind, spec));
     workload.host_ports = host_ports(object, spec, workload.host_network);
     field_refs(object, spec, &mut workload);
     volumes(object, spec, &mut workload);
@@ -199,42 +182,31 @@ fn node_selector(object: &Object, spec: &Node) -> Vec<(String, String, Place)> {
         .collect()
 }
 
-/// Tolerations; those that the API server refuses (`ValidateTolerations`) are said and left out.
-fn tolerations(object: &Object, spec: &Node, refused: &mut Vec<(Place, String, String)>) -> Vec<Toleration> {
-    let mut all = Vec::new();
-    for item in spec.get("tolerations").map(Node::items).unwrap_or_default() {
-        let place = object.place(item);
-        let mut refuse = |what: String, hint: &str| refused.push((place.clone(), what, hint.to_owned()));
+/// Tolerations; those that the API server refuses are left out.
+fn tolerations(object: &Object, spec: &Node) -> Vec<Toleration> {
+    let read = |item: &Node| {
         let text = |key: &str| item.get(key).and_then(Node::scalar).unwrap_or_default();
-        let (key, value, operator, effect) = (text("key"), text("value"), text("operator"), text("effect"));
-        let seconds = item.get("tolerationSeconds").and_then(Node::int);
-        let exists = match operator.as_str() {
+        let exists = match text("operator").as_str() {
             "" | "Equal" => false,
             "Exists" => true,
-            other => {
-                refuse(format!("the toleration's operator '{other}' is unknown"), "write Exists or Equal");
-                continue;
-            }
+            _ => return None,
         };
-        let parsed = Effect::parse(&effect);
-        if !effect.is_empty() && parsed.is_none() {
-            let hint = "write NoSchedule, PreferNoSchedule or NoExecute, or leave it out for all of them";
-            refuse(format!("the toleration's effect '{effect}' is unknown"), hint);
-        } else if exists && !value.is_empty() {
-            refuse(String::from("a toleration with operator Exists has a value"), "leave the value out");
-        } else if key.is_empty() && !exists {
-            refuse(String::from("a toleration without key needs operator Exists"), "add 'operator: Exists'");
-        } else if seconds.is_some() && parsed != Some(Effect::NoExecute) {
-            let what = String::from("tolerationSeconds without effect NoExecute");
-            refuse(what, "add 'effect: NoExecute' or leave the seconds out");
-        } else if item.get("value").is_some_and(|value| value.text().is_none() && !value.is_null()) {
-            let what = format!("the toleration's value {value} is not text");
-            refuse(what, "put it in quotes");
-        } else {
-            all.push(Toleration { key, exists, value, effect: parsed, seconds, place: Some(place) });
-        }
-    }
-    all
+        let effect = match text("effect").as_str() {
+            "" => None,
+            named => Some(Effect::parse(named)?),
+        };
+        let seconds = item.get("tolerationSeconds").and_then(Node::int);
+        let place = Some(object.place(item));
+        Some(Toleration { key: text("key"), exists, value: text("value"), effect, seconds, place })
+    };
+    spec.get("tolerations").map(Node::items).unwrap_or_default().iter().filter_map(read).collect()
+}
+
+/// Labels that hard topology spread constraints need on a Node; they are hard unless they say otherwise.
+fn spread(object: &Object, spec: &Node) -> Vec<(String, Place)> {
+    let items = spec.get("topologySpreadConstraints").map(Node::items).unwrap_or_default();
+    let hard = items.iter().filter(|item| item.text_at("whenUnsatisfiable") != Some("ScheduleAnyway"));
+    hard.filter_map(|item| Some((item.text_at("topologyKey")?.to_owned(), object.place(item)))).collect()
 }
 
 fn host_ports(object: &Object, spec: &Node, host_network: bool) -> Vec<(i64, String, Place)> {
@@ -266,7 +238,20 @@ fn field_refs(object: &Object, spec: &Node, workload: &mut Workload) {
     }
 }
 
+/// A reference to an object of a volume, and one to each key that is picked from it.
+fn with_keys(object: &Object, node: &Node, kind: &'static str, field: &str) -> Vec<Ref> {
+    let items = node.get("items").map(Node::items).unwrap_or_default();
+    let keys = items.iter().filter_map(|item| item.text_at("key")).map(|key| Some(key.to_owned()));
+    let picked: Vec<Option<String>> = if items.is_empty() { vec![None] } else { keys.collect() };
+    picked.into_iter().filter_map(|key| object_ref(object, node, kind, field, key)).collect()
+}
+
 fn volumes(object: &Object, spec: &Node, workload: &mut Workload) {
+    let claims =
+        object.node.at(&["spec", "volumeClaimTemplates"]).filter(|claims| !claims.items().is_empty());
+    if let Some(claims) = claims.filter(|_| workload.kind == WorkloadKind::StatefulSet) {
+        workload.storage.push(object.place(claims));
+    }
     for volume in spec.get("volumes").map(Node::items).unwrap_or_default() {
         let mut sources = vec![volume];
         sources.extend(volume.at(&["projected", "sources"]).map(Node::items).unwrap_or_default());
@@ -274,11 +259,11 @@ fn volumes(object: &Object, spec: &Node, workload: &mut Workload) {
             if let Some(secret) = source.get("secret") {
                 // In a projection the field is called name, in a volume secretName.
                 for field in ["secretName", "name"] {
-                    workload.refs.extend(object_ref(object, secret, "Secret", field, None));
+                    workload.refs.extend(with_keys(object, secret, "Secret", field));
                 }
             }
             if let Some(map) = source.get("configMap") {
-                workload.refs.extend(object_ref(object, map, "ConfigMap", "name", None));
+                workload.refs.extend(with_keys(object, map, "ConfigMap", "name"));
             }
         }
         if let Some(claim) = volume.get("persistentVolumeClaim") {
@@ -293,6 +278,27 @@ fn volumes(object: &Object, spec: &Node, workload: &mut Workload) {
         let path = volume.at(&["hostPath", "path"]).and_then(Node::text).unwrap_or_default();
         workload.mounts_cni |= path.starts_with("/etc/cni") || path.starts_with("/opt/cni");
     }
+}
+
+/// Whether the API is out of reach of a program that asks it by the token of its service account.
+fn without_token(objects: &Objects, workload: &Workload) -> Option<hindrance::Hindrance> {
+    let of_client = matches!(workload.role, Role::Ccm | Role::NodeManager);
+    let own_identity = workload.flag("kubeconfig").is_some_and(|(value, _)| !value.is_empty());
+    let object = workload.object.filter(|_| of_client && !own_identity).map(|index| &objects.all[index])?;
+    let account = objects.find("ServiceAccount", &workload.namespace, &workload.service_account);
+    let account = account.and_then(|account| {
+        let field = "automountServiceAccountToken";
+        let mounts = account.node.get(field).and_then(Node::bool)?;
+        Some((mounts, account.place_of(&account.node, field)))
+    });
+    hindrance::without_token(object, object.node.at(spec_path(workload.kind))?, account)
+}
+
+/// Whether the priority class lets its Pods push others off a Node.
+fn preempts(objects: &Objects, workload: &Workload) -> bool {
+    let named = workload.priority_class.as_ref().map(|(name, _)| name.as_str());
+    let class = objects.of_kind("PriorityClass").find(|object| Some(object.name.as_str()) == named);
+    class.and_then(|class| class.node.text_at("preemptionPolicy")) != Some("Never")
 }
 
 fn priority(objects: &Objects, workload: &Workload) -> i64 {

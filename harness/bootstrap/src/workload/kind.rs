@@ -65,3 +65,18 @@ impl std::fmt::Display for WorkloadKind {
         std::fmt::Debug::fmt(self, f)
     }
 }
+
+/// Where the Pod's specification is below an object of this kind.
+pub(crate) fn spec_path(kind: WorkloadKind) -> &'static [&'static str] {
+    match kind {
+        WorkloadKind::Pod => &["spec"],
+        WorkloadKind::CronJob => &["spec", "jobTemplate", "spec", "template", "spec"],
+        _ => &["spec", "template", "spec"],
+    }
+}
+
+/// Where the Pod template is below an object of this kind.
+pub(crate) fn template_path(kind: WorkloadKind) -> &'static [&'static str] {
+    let path = spec_path(kind);
+    path.split_last().map_or(path, |(_, template)| template)
+}

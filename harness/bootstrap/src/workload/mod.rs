@@ -2,7 +2,10 @@
 
 mod container;
 mod extract;
+mod fields;
+mod hindrance;
 mod kind;
+mod outside;
 mod placement;
 mod pods;
 mod refs;
@@ -11,13 +14,15 @@ mod selector;
 mod taint;
 
 pub(crate) use container::{Container, image_fault, mended_image};
-pub(crate) use extract::{spec_path, workloads};
-pub(crate) use kind::{DnsPolicy, Role, WorkloadKind};
+pub(crate) use extract::workloads;
+pub(crate) use hindrance::Hindrance;
+pub(crate) use kind::{DnsPolicy, Role, WorkloadKind, spec_path, template_path};
+pub(crate) use outside::Condition;
 pub(crate) use placement::PodTerm;
 pub(crate) use pods::Workload;
 pub(crate) use refs::{Ref, Stage};
 pub(crate) use role::{CcmDoubt, cloud_controllers};
-pub(crate) use selector::{Expression, Labels, Operator, Selector, Term};
+pub(crate) use selector::{Expression, Labels, Operator, Selector, Term, labels};
 pub(crate) use taint::{
     CONTROL_PLANE, MASTER, NETWORK_UNAVAILABLE, NOT_READY, Toleration, UNINITIALIZED, UNREACHABLE, borne,
 };

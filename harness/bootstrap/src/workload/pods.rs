@@ -1,7 +1,9 @@
 //! A workload: its Pod template as far as it decides whether Pods are made, scheduled, started and can work.
 
 use super::container::Container;
+use super::hindrance::Hindrance;
 use super::kind::{DnsPolicy, Role, WorkloadKind};
+use super::outside::Condition;
 use super::placement::PodTerm;
 use super::refs::Ref;
 use super::selector::{Labels, Term};
@@ -63,6 +65,16 @@ pub(crate) struct Workload {
     pub(crate) mounts_cni: bool,
     /// Node it is bound to by `nodeName`.
     pub(crate) node_name: Option<(String, Place)>,
+    /// Labels that a Node needs for a hard topology spread constraint.
+    pub(crate) spread: Vec<(String, Place)>,
+    /// Who places its Pods, when that is not Kubernetes' own scheduler.
+    pub(crate) scheduler: Option<(String, Place)>,
+    /// Whether its Pods may push weaker ones off a Node.
+    pub(crate) preempts: bool,
+    /// What is written and keeps its Pods from running wherever they are.
+    pub(crate) hindrances: Vec<Hindrance>,
+    /// What has to be so outside of the manifests.
+    pub(crate) conditions: Vec<Condition>,
     /// Why the API server refuses it: where, what, way out.
     pub(crate) refused: Vec<(Place, String, String)>,
 }

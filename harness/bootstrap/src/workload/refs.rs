@@ -5,12 +5,14 @@ use crate::manifest::Place;
 /// At which step the absence of an object is felt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// No Pod is made: service account, priority class, namespace.
+    /// No Pod is made: service account, priority class, runtime class, namespace.
     Creation,
     /// The Pod stays Pending: claims.
     Scheduling,
     /// The container is not started: secrets and config maps in volumes and environment.
     Start,
+    /// The program starts and cannot do its work.
+    Work,
 }
 
 /// A reference to an object.

@@ -5,6 +5,7 @@ mod command;
 mod mending;
 mod nonsense;
 mod orders;
+mod outside;
 mod rows;
 
 use std::path::PathBuf;

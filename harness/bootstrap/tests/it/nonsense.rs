@@ -63,12 +63,28 @@ fn one_broken_document_does_not_hide_the_next() {
 #[test]
 fn tolerations_that_the_api_server_refuses_are_named() {
     let wrong = |toleration: &str| ccm(&format!("      tolerations: [{toleration}]\n"));
-    says(&wrong("{key: a, operator: Is}"), 1, &["BOOT-API", "operator 'Is' is unknown"]);
-    says(&wrong("{key: a, effect: Never}"), 1, &["effect 'Never' is unknown"]);
-    says(&wrong("{key: a, operator: Exists, value: b}"), 1, &["operator Exists has a value"]);
-    says(&wrong("{effect: NoSchedule}"), 1, &["without key needs operator Exists"]);
-    says(&wrong("{key: a, tolerationSeconds: 3}"), 1, &["tolerationSeconds without effect NoExecute"]);
-    says(&wrong("{key: a, value: true}"), 1, &["is not text"]);
+    says(
+        &wrong("{key: a, operator: Is}"),
+        1,
+        &["BOOT-API", "tolerations[0].operator: Unsupported value: \"Is\""],
+    );
+    says(&wrong("{key: a, effect: Never}"), 1, &["tolerations[0].effect: Unsupported value: \"Never\""]);
+    says(
+        &wrong("{key: a, operator: Exists, value: b}"),
+        1,
+        &["value must be empty when `operator` is 'Exists'"],
+    );
+    says(&wrong("{effect: NoSchedule}"), 1, &["operator must be Exists when `key` is empty"]);
+    says(
+        &wrong("{key: a, tolerationSeconds: 3}"),
+        1,
+        &["effect must be 'NoExecute' when `tolerationSeconds` is set"],
+    );
+    says(
+        &wrong("{key: a, value: true}"),
+        1,
+        &["tolerations[0].value is a truth value (true) where text belongs", "put it in quotes"],
+    );
 }
 
 #[test]

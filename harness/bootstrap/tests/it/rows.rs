@@ -67,7 +67,7 @@ spec:
 apiVersion: v1
 kind: Service
 metadata: {name: hook, namespace: kube-system}
-spec: {selector: {app: ccm}}
+spec: {selector: {app: ccm}, ports: [{port: 443}]}
 ---
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration

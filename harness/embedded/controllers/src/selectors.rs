@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{Node, NodeSelectorRequirement, NodeSelectorTerm};
+use k8s_openapi::api::core::v1::{Node, NodeSelectorRequirement, NodeSelectorTerm, PodSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::ResourceExt;
 
@@ -61,6 +61,20 @@ pub(crate) fn term_matches(term: &NodeSelectorTerm, node: &Node) -> bool {
     };
     expressions.iter().all(|one| holds(one, node.labels().get(&one.key)))
         && fields.iter().all(|one| one.key == "metadata.name" && holds(one, Some(&name)))
+}
+
+/// Whether `nodeSelector` and the required node affinity allow this Node.
+pub(crate) fn node_affinity_holds(spec: &PodSpec, node: &Node) -> bool {
+    let selected =
+        spec.node_selector.iter().flatten().all(|(key, value)| node.labels().get(key) == Some(value));
+    let required = spec
+        .affinity
+        .as_ref()
+        .and_then(|affinity| affinity.node_affinity.as_ref())
+        .and_then(|affinity| affinity.required_during_scheduling_ignored_during_execution.as_ref());
+    selected
+        && required
+            .is_none_or(|required| required.node_selector_terms.iter().any(|term| term_matches(term, node)))
 }
 
 #[cfg(test)]

@@ -19,3 +19,5 @@ pub mod table;
 pub mod typed;
 mod value;
 pub mod wire;
+
+pub use rules::quantity::billionths;

@@ -26,7 +26,7 @@ fn golden() -> Golden {
         check("B-01", Level::Should, false),
         check("C-01", Level::Must, false),
     ];
-    Golden { version: "0.0.0".to_owned(), checks }
+    Golden { version: "0.0.0".to_owned(), profiles: Vec::new(), checks }
 }
 
 fn subject() -> Subject {
@@ -137,6 +137,12 @@ fn an_outcome_made_better() {
         &said(&text, &stream(), None),
         "check A-02 ended with 'fail' by the stream of events, the report says 'pass'",
     );
+}
+
+#[test]
+fn a_profile_that_counts_by_hand() {
+    let said = edited("standing: not-conformant", "standing: conformant");
+    refused(&said, "'profiles' does not follow from the checks");
 }
 
 #[test]

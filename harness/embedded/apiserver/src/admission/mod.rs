@@ -29,6 +29,7 @@ pub(crate) fn create(write: &Write<'_>, kind: &'static Kind, object: &mut Value)
     }
     if is_pod {
         pod::priority(kind, object)?;
+        pod::runtime_class(object)?;
     }
     Ok(())
 }

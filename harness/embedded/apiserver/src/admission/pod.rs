@@ -55,6 +55,14 @@ pub(super) fn service_account(api: &Api, pod: &mut Value) -> Result<(), Status> 
     Ok(())
 }
 
+/// No runtime class is served here, so that none is found.
+pub(super) fn runtime_class(pod: &Value) -> Result<(), Status> {
+    match pod["spec"]["runtimeClassName"].as_str().unwrap_or_default() {
+        "" => Ok(()),
+        class => Err(refuse(pod, &format!("pod rejected: RuntimeClass {class:?} not found"))),
+    }
+}
+
 /// The priority itself is a default of the kind; here is refused what contradicts it.
 pub(super) fn priority(kind: &Kind, pod: &Value) -> Result<(), Status> {
     if !pod["spec"].is_object() {

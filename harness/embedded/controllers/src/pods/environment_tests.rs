@@ -113,6 +113,8 @@ fn commands_and_arguments_replace_the_programs() {
         entry_point: vec!["/bin/ccm".to_owned()],
         arguments: vec!["--default".to_owned()],
         keeps_entry_point: keeps,
+        pulls: true,
+        user: None,
         more_arguments: vec!["--bind-address=${NODE_LOOPBACK}".to_owned()],
         environment: BTreeMap::new(),
     };

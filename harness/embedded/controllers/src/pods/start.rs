@@ -49,6 +49,15 @@ impl Worker {
             self.begin(index, None);
             return;
         };
+        if !program.pulls && container.image_pull_policy.as_deref() == Some("Always") {
+            let why = format!("failed to pull image {image:?}: no registry hands it out");
+            self.refuse(index, "ErrImagePull", why);
+            return;
+        }
+        if let Some(why) = self.may_not_be_root(&container, &program) {
+            self.refuse(index, "CreateContainerConfigError", why);
+            return;
+        }
         let order = match self.order(&container, &program) {
             Ok(order) => order,
             Err(Refusal(message)) => {
@@ -77,6 +86,26 @@ impl Worker {
                 self.watch_over(index, container, order);
             }
             Err(error) => self.failed_to_start(index, &container, &order.prepared, &error),
+        }
+    }
+
+    /// Why a container that must not run as root would: `verifyRunAsNonRoot` of `pkg/kubelet/kuberuntime`.
+    fn may_not_be_root(&self, container: &Container, program: &Program) -> Option<String> {
+        let own = container.security_context.as_ref();
+        let of_pod = self.pod.spec.as_ref().and_then(|spec| spec.security_context.as_ref());
+        let barred = own
+            .and_then(|own| own.run_as_non_root)
+            .or_else(|| of_pod.and_then(|of_pod| of_pod.run_as_non_root))
+            .unwrap_or(false);
+        let user =
+            own.and_then(|own| own.run_as_user).or_else(|| of_pod.and_then(|of_pod| of_pod.run_as_user));
+        let whom = format!("(pod: {:?}, container: {})", self.key.name, container.name);
+        match (barred, user, program.user) {
+            (true, Some(0), _) => Some(format!("container's runAsUser breaks non-root policy {whom}")),
+            (true, None, Some(0)) => {
+                Some(format!("container has runAsNonRoot and image will run as root {whom}"))
+            }
+            _ => None,
         }
     }
 

@@ -2,15 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::core::v1::{Node, Pod, PodSpec};
+use k8s_openapi::api::core::v1::{Pod, PodSpec};
 use kube::ResourceExt;
 
 use super::affinity;
 use super::site::{Site, Sites};
+use super::spread;
 use super::words::Reason;
 use crate::nodes::object::node_taints;
 use crate::quantities::milli;
-use crate::selectors::term_matches;
+use crate::selectors::node_affinity_holds;
 use crate::settings::Resources;
 use crate::taints::{NO_SCHEDULE, UNSCHEDULABLE, first_untolerated, taint, tolerates};
 
@@ -50,7 +51,18 @@ pub(crate) fn refuses(pod: &Pod, site: &Site, sites: &Sites) -> Vec<Reason> {
             return lacking;
         }
     }
-    affinity::refuses(pod, site, sites).into_iter().collect()
+    if let Some(claim) = claim(spec) {
+        return vec![Reason::Claim(claim)];
+    }
+    spread::refuses(pod, site, sites).or_else(|| affinity::refuses(pod, site, sites)).into_iter().collect()
+}
+
+/// The first persistent volume claim of a Pod. There are none on this cluster.
+fn claim(spec: &PodSpec) -> Option<String> {
+    spec.volumes
+        .iter()
+        .flatten()
+        .find_map(|volume| Some(volume.persistent_volume_claim.as_ref()?.claim_name.clone()))
 }
 
 /// The only Nodes a Pod may be on when every term of its affinity names them by `metadata.name`, as those of
@@ -75,20 +87,6 @@ pub(crate) fn named_nodes(pod: &Pod) -> Option<BTreeSet<String>> {
         names.extend(field.values.iter().flatten().cloned());
     }
     Some(names).filter(|_| !required.node_selector_terms.is_empty())
-}
-
-/// Whether `nodeSelector` and the required node affinity allow this Node.
-pub(crate) fn node_affinity_holds(spec: &PodSpec, node: &Node) -> bool {
-    let selected =
-        spec.node_selector.iter().flatten().all(|(key, value)| node.labels().get(key) == Some(value));
-    let required = spec
-        .affinity
-        .as_ref()
-        .and_then(|affinity| affinity.node_affinity.as_ref())
-        .and_then(|affinity| affinity.required_during_scheduling_ignored_during_execution.as_ref());
-    selected
-        && required
-            .is_none_or(|required| required.node_selector_terms.iter().any(|term| term_matches(term, node)))
 }
 
 /// Host ports a Pod asks for: protocol, address, port.
@@ -224,7 +222,7 @@ fn score(pod: &Pod, site: &Site) -> (usize, usize, usize) {
 
 /// Whether the Pod asks for anything of other Pods.
 pub(crate) fn cares_for_others(pod: &Pod) -> bool {
-    affinity::cares(pod)
+    affinity::cares(pod) || spread::cares(pod)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The filters on small clusters written as JSON.
 
+use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use serde_json::{Value, json};
 
@@ -44,6 +45,34 @@ fn together(kind: &str) -> Value {
 #[track_caller]
 fn check(spec: Value, all: Vec<Site>, expected: Result<&str, Vec<Vec<Reason>>>) {
     assert_eq!(choose(&pod(spec), &sites(all)), expected.map(str::to_owned));
+}
+
+#[test]
+fn constraints_spread_pods_over_the_nodes_that_have_the_label() {
+    let constraint = |key: &str, more: Value| {
+        let mut constraint = json!({"topologyKey": key, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": {"app": "web"}}});
+        constraint.as_object_mut().expect("a map").extend(more.as_object().cloned().unwrap_or_default());
+        json!({"topologySpreadConstraints": [constraint]})
+    };
+    let placed = || pod_json(json!({}));
+    let (zone, host) = ("topology.kubernetes.io/zone", "kubernetes.io/hostname");
+    let node = |name: &str, count: usize| site(name, json!({}), &vec![placed(); count]);
+    check(constraint(zone, json!({})), vec![node("a", 0)], Err(vec![vec![Reason::SpreadLabel]]));
+    let soft = constraint(zone, json!({"whenUnsatisfiable": "ScheduleAnyway"}));
+    check(soft, vec![node("a", 0)], Ok("a"));
+    check(constraint(host, json!({})), vec![node("a", 0)], Ok("a"));
+    check(constraint(host, json!({})), vec![node("a", 1), node("b", 0)], Ok("b"));
+    // With two domains wanted and one there, the other counts as empty.
+    let wanted = constraint(host, json!({"minDomains": 2}));
+    check(wanted, vec![node("a", 1)], Err(vec![vec![Reason::Spread]]));
+    check(constraint(host, json!({})), vec![node("a", 1)], Ok("a"));
+}
+
+#[test]
+fn a_claim_that_is_not_there_keeps_a_pod_pending() {
+    let spec = json!({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "state"}}]});
+    check(spec, vec![site("a", json!({}), &[])], Err(vec![vec![Reason::Claim("state".to_owned())]]));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod affinity;
 pub(crate) mod filter;
 mod site;
+mod spread;
 mod words;
 
 use std::collections::{BTreeMap, HashMap};

@@ -22,6 +22,11 @@ pub(crate) enum Reason {
     HostPorts,
     Insufficient(String),
     TooManyPods,
+    /// A persistent volume claim that is not there.
+    Claim(String),
+    /// The Node lacks the label of a topology spread constraint.
+    SpreadLabel,
+    Spread,
     PodAffinity,
     PodAntiAffinity,
     ExistingAntiAffinity,
@@ -34,6 +39,7 @@ impl Reason {
             Reason::HostPorts
             | Reason::Insufficient(_)
             | Reason::TooManyPods
+            | Reason::Spread
             | Reason::PodAntiAffinity
             | Reason::ExistingAntiAffinity => true,
             Reason::Unschedulable
@@ -41,6 +47,8 @@ impl Reason {
             | Reason::Taint { .. }
             | Reason::NodeAffinity
             | Reason::OtherNode
+            | Reason::Claim(_)
+            | Reason::SpreadLabel
             | Reason::PodAffinity => false,
         }
     }
@@ -76,6 +84,11 @@ impl Reason {
             Reason::HostPorts => one("node(s) didn't have free ports for the requested pod ports"),
             Reason::Insufficient(resource) => vec![format!("Insufficient {resource}")],
             Reason::TooManyPods => one("Too many pods"),
+            Reason::Claim(name) => vec![format!("persistentvolumeclaim {name:?} not found")],
+            Reason::SpreadLabel => {
+                one("node(s) didn't match pod topology spread constraints (missing required label)")
+            }
+            Reason::Spread => one("node(s) didn't match pod topology spread constraints"),
             Reason::PodAffinity => rules("node(s) didn't match pod affinity rules"),
             Reason::PodAntiAffinity => rules("node(s) didn't match pod anti-affinity rules"),
             Reason::ExistingAntiAffinity => rules("node(s) didn't satisfy existing pods anti-affinity rules"),

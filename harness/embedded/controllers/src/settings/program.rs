@@ -14,6 +14,10 @@ pub struct Program {
     pub arguments: Vec<String>,
     /// Whether a container's `command` is dropped: it names a path inside the image that is not on this machine.
     pub keeps_entry_point: bool,
+    /// Whether a registry hands the image out; else it is on the machines and cannot be pulled.
+    pub pulls: bool,
+    /// The user of the image, where that is known: root may not run where a Pod says `runAsNonRoot`.
+    pub user: Option<i64>,
     /// Arguments added at the end. `${NODE_LOOPBACK}`, `${NODE_NAME}` and `${POD_IP}` are filled in.
     pub more_arguments: Vec<String>,
     /// Environment added to the container's own, with the same placeholders.
@@ -32,6 +36,8 @@ impl Program {
             entry_point: entry_point.into_iter().map(Into::into).collect(),
             arguments: Vec::new(),
             keeps_entry_point: false,
+            pulls: true,
+            user: None,
             more_arguments: Vec::new(),
             environment: BTreeMap::new(),
         }

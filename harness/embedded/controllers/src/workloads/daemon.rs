@@ -8,7 +8,7 @@ use kube::ResourceExt;
 
 use super::template;
 use crate::nodes::object::node_taints;
-use crate::scheduler::filter::node_affinity_holds;
+use crate::selectors::node_affinity_holds;
 use crate::taints::{NO_EXECUTE, NO_SCHEDULE, tolerates};
 
 /// The tolerations every Pod of a DaemonSet gets; the last for those on the host network only.

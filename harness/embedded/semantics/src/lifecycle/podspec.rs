@@ -2,6 +2,8 @@
 //!
 //! Source: `pkg/apis/core/v1/defaults.go` and `pkg/apis/core/helper/qos`.
 
+mod parts;
+mod placement;
 mod validate;
 
 use serde_json::{Value, json};

@@ -113,6 +113,11 @@ impl Quantity {
     }
 }
 
+/// The amount of a quantity's text in billionths; `None` when it is no quantity.
+pub fn billionths(text: &str) -> Option<i128> {
+    Quantity::parse(text.trim()).ok().map(|quantity| quantity.nanos)
+}
+
 /// The canonical text of a quantity's text.
 ///
 /// # Errors

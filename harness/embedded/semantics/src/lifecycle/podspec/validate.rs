@@ -2,13 +2,15 @@
 //!
 //! Source: `ValidatePodSpec` in `pkg/apis/core/validation/validation.go`. What is checked: containers with names,
 //! images, ports, environment, mounts, probes' handlers, resources; volumes' names; policies; node selectors;
-//! tolerations; names that are named. Affinity, security contexts and volume sources are taken as they come.
+//! tolerations; names that are named; what [`placement`] and [`parts`] add. Of security contexts only what contradicts
+//! itself is seen, and what a volume's source says is taken as it comes.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
 use super::super::meta;
+use super::{parts, placement};
 use crate::cause::Cause;
 use crate::rules::names::{self, Faults};
 use crate::rules::net;
@@ -66,6 +68,8 @@ pub(crate) fn validate(spec: &Value, path: &str) -> Vec<Cause> {
     if !class.is_empty() {
         faulty(&mut causes, format!("{path}.priorityClassName"), class, names::subdomain(class));
     }
+    causes.extend(placement::validate(spec, path));
+    causes.extend(parts::validate(spec, path));
     causes
 }
 

@@ -1,0 +1,101 @@
+//! What the API server refuses of a set, by the rules of the embedded one: types of fields, names, values.
+//!
+//! Kinds that the embedded API server does not serve are held to the rules of what they share with others: their
+//! metadata and the Pods they make.
+
+mod answer;
+mod form;
+mod owners;
+mod rules;
+
+use crate::manifest::{Node, Object, Objects};
+use crate::workload::{WorkloadKind, template_path};
+use embedded_semantics::{kinds, schema};
+
+pub(crate) use answer::{Answer, Refusal, UnknownField};
+
+/// `document 3, ConfigMap/name`.
+pub(crate) fn title(object: &Object) -> String {
+    let name = crate::manifest::object_name(&object.kind, &object.name);
+    format!("document {} ({name})", object.document)
+}
+
+/// What the API server would say if the set were applied.
+pub(crate) fn answer(objects: &Objects) -> Answer {
+    let mut answer = Answer::default();
+    for (index, object) in objects.all.iter().enumerate() {
+        one(index, object, &mut answer);
+    }
+    answer
+}
+
+fn one(index: usize, object: &Object, answer: &mut Answer) {
+    if object.unknown_kind().is_some() {
+        return;
+    }
+    if let Some((version, served)) = no_longer_served(&object.api_version, &object.kind) {
+        answer.refusals.push(Refusal {
+            object: index,
+            place: object.place_of(&object.node, "apiVersion"),
+            what: format!("{} is not served since Kubernetes {version}", object.api_version),
+            hint: format!("write apiVersion: {served}"),
+        });
+        return;
+    }
+    let before = answer.refusals.len();
+    let mut form = form::Form::new(index, object, answer);
+    match kinds::by_kind(&object.api_version, &object.kind) {
+        Some(kind) if kind.stored() => {
+            if let Some(ty) = kind.type_id() {
+                form.walk(ty, &object.node, "");
+            }
+            // Rules look at values that fit their types only.
+            if answer.refusals.len() == before {
+                rules::of_kind(index, object, kind, answer);
+            }
+        }
+        _ => {
+            metadata(&mut form, object);
+            if let Some(kind) = WorkloadKind::parse(&object.api_version, &object.kind) {
+                owners::walk(&mut form, kind, &object.node);
+                template(&mut form, kind, &object.node);
+                if answer.refusals.len() == before {
+                    rules::of_template(index, object, kind, answer);
+                }
+            }
+        }
+    }
+}
+
+fn metadata(form: &mut form::Form<'_>, object: &Object) {
+    if let (Some(ty), Some(node)) = (schema::find("meta/v1.ObjectMeta"), object.node.get("metadata")) {
+        form.walk(ty, node, "metadata");
+    }
+}
+
+fn template(form: &mut form::Form<'_>, kind: WorkloadKind, root: &Node) {
+    let path = template_path(kind);
+    if let (Some(ty), Some(node)) = (schema::find("core/v1.PodTemplateSpec"), root.at(path)) {
+        form.walk(ty, node, &path.join("."));
+    }
+}
+
+/// Since when Kubernetes does not serve an old form of workloads any more, and what it serves instead.
+fn no_longer_served(api_version: &str, kind: &str) -> Option<(&'static str, &'static str)> {
+    match (api_version, kind) {
+        (
+            "extensions/v1beta1" | "apps/v1beta1" | "apps/v1beta2",
+            "Deployment" | "DaemonSet" | "ReplicaSet" | "StatefulSet",
+        ) => Some(("1.16", "apps/v1")),
+        ("batch/v1beta1" | "batch/v2alpha1", "CronJob") => Some(("1.25", "batch/v1")),
+        ("rbac.authorization.k8s.io/v1beta1" | "rbac.authorization.k8s.io/v1alpha1", _) => {
+            Some(("1.22", "rbac.authorization.k8s.io/v1"))
+        }
+        ("policy/v1beta1", "PodDisruptionBudget") => Some(("1.25", "policy/v1")),
+        (
+            "admissionregistration.k8s.io/v1beta1",
+            "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration",
+        ) => Some(("1.22", "admissionregistration.k8s.io/v1")),
+        _ => None,
+    }
+}

@@ -1,0 +1,138 @@
+//! The API server's rules about values, as the embedded one has them.
+
+use super::answer::{Answer, Refusal};
+use crate::manifest::{Node, Object};
+use crate::workload::{Selector, WorkloadKind, labels, template_path};
+use embedded_semantics::alloc::Allocator;
+use embedded_semantics::kinds::{self, Kind};
+use embedded_semantics::lifecycle::{self, Context};
+use embedded_semantics::status::Status;
+use serde_json::{Value, json};
+
+/// Any moment will do: no rule asks when.
+const NOW: (&str, &str) = ("2026-01-01T00:00:00Z", "2026-01-01T00:00:00.000000Z");
+
+/// Holds an object of a served kind to its rules.
+pub(super) fn of_kind(index: usize, object: &Object, kind: &'static Kind, answer: &mut Answer) {
+    let mut value = object.node.json();
+    if kind.namespaced && value["metadata"]["namespace"].as_str().unwrap_or_default().is_empty() {
+        value["metadata"]["namespace"] = json!(object.namespace);
+    }
+    if let Err(status) = created(kind, value) {
+        causes(&status, &object.node, |field, what| {
+            refuse(index, object, &object.node, (field, "", ""), what, answer);
+        });
+    }
+}
+
+/// Holds the Pods of a workload that is not served to the rules of Pods.
+pub(super) fn of_template(index: usize, object: &Object, kind: WorkloadKind, answer: &mut Answer) {
+    name(index, object, answer);
+    let path = template_path(kind);
+    let Some(template) = object.node.at(path) else {
+        let what = format!("{} is missing", path.join("."));
+        let hint = "write the template of its Pods".to_owned();
+        answer.refusals.push(Refusal { object: index, place: object.at(), what, hint });
+        return;
+    };
+    let Some(pods) = kinds::by_kind("v1", "Pod") else { return };
+    let spec = template.get("spec").map(Node::json).unwrap_or_default();
+    let labels_of = template.at(&["metadata", "labels"]).map(Node::json).unwrap_or_default();
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "spec": spec,
+        "metadata": {"name": "pod", "namespace": "default", "labels": labels_of}});
+    let prefix = path.join(".");
+    if let Err(status) = created(pods, pod) {
+        causes(&status, template, |field, what| {
+            refuse(index, object, template, (field, &prefix, "."), what, answer);
+        });
+    }
+    if kind == WorkloadKind::StatefulSet {
+        let own = labels(template.at(&["metadata", "labels"]));
+        let selector = Selector::read(object.node.at(&["spec", "selector"]));
+        if !selector.is_some_and(|selector| selector.chooses(&own)) {
+            answer.refusals.push(Refusal {
+                object: index,
+                place: object.place_of(object.node.get("spec").unwrap_or(&object.node), "selector"),
+                what: String::from("`selector` does not match template `labels`"),
+                hint: String::from("make selector and labels agree"),
+            });
+        }
+    }
+    let policy = template.at(&["spec", "restartPolicy"]).and_then(Node::text);
+    let once = matches!(kind, WorkloadKind::Job | WorkloadKind::CronJob);
+    if once && !matches!(policy, Some("OnFailure" | "Never")) {
+        let spec = template.get("spec").unwrap_or(template);
+        answer.refusals.push(Refusal {
+            object: index,
+            place: object.place_of(spec, "restartPolicy"),
+            what: format!(
+                "{prefix}.spec.restartPolicy: Unsupported value: \"{}\": supported values: \"OnFailure\", \"Never\"",
+                policy.unwrap_or("Always")
+            ),
+            hint: String::from("write OnFailure"),
+        });
+    }
+}
+
+/// The rules for the names of workloads are those of every object: a ConfigMap of that name is tried.
+fn name(index: usize, object: &Object, answer: &mut Answer) {
+    let Some(plain) = kinds::by_kind("v1", "ConfigMap") else { return };
+    let mut metadata = object.node.get("metadata").map(Node::json).unwrap_or_default();
+    metadata["namespace"] = json!(object.namespace);
+    let value = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
+    if let Err(status) = created(plain, value) {
+        causes(&status, &object.node, |field, what| {
+            refuse(index, object, &object.node, (field, "", ""), what, answer);
+        });
+    }
+}
+
+fn created(kind: &'static Kind, value: Value) -> Result<Value, Status> {
+    let Ok(mut allocator) = Allocator::new(&["10.96.0.0/16"]) else { return Ok(value) };
+    let minor = crate::cluster::Version::DEFAULT.minor;
+    let mut context = Context {
+        now: NOW.0,
+        now_micro: NOW.1,
+        uid: "00000000-0000-0000-0000-000000000000",
+        suffix: "bbbbb",
+        allocator: &mut allocator,
+        minor,
+        dry_run: true,
+    };
+    lifecycle::create(kind, value, &mut context)
+}
+
+/// Each field error of a refusal; the whole text where there is none, unless a placeholder may be what it is about.
+fn causes(status: &Status, root: &Node, mut tell: impl FnMut(&str, &str)) {
+    let listed = status.details["causes"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if listed.is_empty() && !root.holds_placeholder() {
+        tell("", &status.message);
+    }
+    for cause in listed {
+        let text = |key: &str| cause[key].as_str().unwrap_or_default();
+        tell(text("field"), text("message"));
+    }
+}
+
+/// Notes a refusal at the value that is meant, unless a placeholder stands there. What several rules say of one field is
+/// told once.
+fn refuse(
+    index: usize,
+    object: &Object,
+    root: &Node,
+    (field, prefix, dot): (&str, &str, &str),
+    what: &str,
+    answer: &mut Answer,
+) {
+    let node = root.nearest(field);
+    if node.is_placeholder() {
+        return;
+    }
+    let what = if field.is_empty() { what.to_owned() } else { format!("{prefix}{dot}{field}: {what}") };
+    let place = if std::ptr::eq(node, root) { object.at() } else { object.place(node) };
+    if answer.refusals.iter().any(|known| known.object == index && known.what == what) {
+        return;
+    }
+    let hint = String::from("'kubectl apply --dry-run=server' says the same of a cluster's own rules");
+    answer.refusals.push(Refusal { object: index, place, what, hint });
+}

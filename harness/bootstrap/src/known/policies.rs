@@ -1,0 +1,204 @@
+//! What a cluster lets Pods do, as far as the set says: Pod security, quotas, admission policies, schedulers.
+
+use super::Assumed;
+use crate::manifest::{Node, Object, Objects, Value};
+use crate::workload::{Condition, Hindrance, Selector, Stage, Workload, spec_path};
+
+/// Notes for each workload what stands in its way, and what it depends on.
+pub(crate) fn apply(objects: &Objects, assumed: &Assumed, workloads: &mut [Workload]) {
+    let schedulers: Vec<Option<bool>> =
+        workloads.iter().map(|own| scheduler(workloads, assumed, own)).collect();
+    for (workload, served) in workloads.iter_mut().zip(schedulers) {
+        let Some(object) = workload.object.map(|index| &objects.all[index]) else { continue };
+        if let (Some((name, place)), Some(served)) = (workload.scheduler.clone(), served) {
+            if served {
+                let words = format!("the scheduler '{name}' places it");
+                workload.conditions.push(Condition { words, place });
+            } else {
+                workload.hindrances.push(Hindrance {
+                    stage: Stage::Scheduling,
+                    words: format!("nobody in the set is the scheduler '{name}'"),
+                    place,
+                    advice: String::from(
+                        "leave schedulerName out, or say '--assume Scheduler/NAME' when it is there",
+                    ),
+                    since: 0,
+                    edit: Some((path(workload), "schedulerName", "default-scheduler")),
+                });
+            }
+        }
+        pod_security(objects, object, workload);
+        limits(objects, workload);
+    }
+}
+
+fn path(workload: &Workload) -> Vec<String> {
+    spec_path(workload.kind).iter().map(|key| (*key).to_owned()).collect()
+}
+
+/// Whether somebody serves the workload's scheduler: named in the set, so that it may, or assumed; `None` when it is
+/// Kubernetes' own.
+fn scheduler(workloads: &[Workload], assumed: &Assumed, own: &Workload) -> Option<bool> {
+    let (name, _) = own.scheduler.as_ref()?;
+    let says = |other: &Workload| {
+        let lines = other.containers.iter().flat_map(|container| &container.arguments);
+        other.name != own.name
+            && (other.name == *name || lines.into_iter().any(|(word, _)| word.contains(name.as_str())))
+    };
+    Some(assumed.holds("Scheduler", "", name) || workloads.iter().any(says))
+}
+
+/// The levels of the Pod Security Standards that a namespace of the set enforces.
+fn pod_security(objects: &Objects, object: &Object, workload: &mut Workload) {
+    let label = "pod-security.kubernetes.io/enforce";
+    let namespace = objects.of_kind("Namespace").find(|own| own.name == workload.namespace);
+    let Some(enforced) = namespace.and_then(|own| own.node.at(&["metadata", "labels", label])) else {
+        return;
+    };
+    let level = enforced.text().unwrap_or_default();
+    if !matches!(level, "baseline" | "restricted") {
+        return;
+    }
+    let Some(spec) = object.node.at(spec_path(workload.kind)) else { return };
+    let mut broken = beyond_baseline(spec);
+    if level == "restricted" {
+        broken = broken.or_else(|| beyond_restricted(spec));
+    }
+    if let Some((node, what)) = broken {
+        workload.hindrances.push(Hindrance {
+            stage: Stage::Creation,
+            words: format!(
+                "Namespace/{} enforces Pod security '{level}', which forbids {what}",
+                workload.namespace
+            ),
+            place: object.place(node),
+            advice: format!("label Namespace/{} '{label}: privileged'", workload.namespace),
+            // The admission plugin is on since then.
+            since: 23,
+            edit: None,
+        });
+    }
+}
+
+/// Capabilities that the baseline level lets a container add.
+const BASELINE_CAPABILITIES: [&str; 13] = [
+    "AUDIT_WRITE",
+    "CHOWN",
+    "DAC_OVERRIDE",
+    "FOWNER",
+    "FSETID",
+    "KILL",
+    "MKNOD",
+    "NET_BIND_SERVICE",
+    "SETFCAP",
+    "SETGID",
+    "SETPCAP",
+    "SETUID",
+    "SYS_CHROOT",
+];
+
+fn containers(spec: &Node) -> impl Iterator<Item = &Node> {
+    ["initContainers", "containers"]
+        .into_iter()
+        .flat_map(|list| spec.get(list).map(Node::items).unwrap_or_default())
+}
+
+/// The first thing that the baseline level forbids.
+fn beyond_baseline(spec: &Node) -> Option<(&Node, &'static str)> {
+    let set = |key: &str| spec.get(key).filter(|value| value.bool() == Some(true));
+    let host = set("hostNetwork").map(|n| (n, "hostNetwork"));
+    let host = host.or_else(|| set("hostPID").map(|n| (n, "hostPID")));
+    let host = host.or_else(|| set("hostIPC").map(|n| (n, "hostIPC")));
+    let volumes = spec.get("volumes").map(Node::items).unwrap_or_default();
+    let host = host.or_else(|| volumes.iter().find_map(|v| Some((v.get("hostPath")?, "hostPath volumes"))));
+    host.or_else(|| {
+        containers(spec).find_map(|container| {
+            let security = container.get("securityContext");
+            let privileged = security.and_then(|s| s.get("privileged")).filter(|p| p.bool() == Some(true));
+            let added =
+                security.and_then(|s| s.at(&["capabilities", "add"])).map(Node::items).unwrap_or_default();
+            let beyond =
+                |name: &&Node| !name.text().is_some_and(|name| BASELINE_CAPABILITIES.contains(&name));
+            let ports = container.get("ports").map(Node::items).unwrap_or_default().iter();
+            let mut host_ports =
+                ports.filter_map(|port| port.get("hostPort")).filter(|port| port.int() != Some(0));
+            privileged
+                .map(|node| (node, "privileged containers"))
+                .or_else(|| added.iter().find(beyond).map(|node| (node, "that capability")))
+                .or_else(|| host_ports.next().map(|node| (node, "hostPort")))
+        })
+    })
+}
+
+/// The first thing that the restricted level demands besides and that is not so.
+fn beyond_restricted(spec: &Node) -> Option<(&Node, &'static str)> {
+    containers(spec).find_map(|container| {
+        let own = |key: &str| container.at(&["securityContext", key]);
+        let of_pod = |key: &str| spec.at(&["securityContext", key]);
+        let word = |key: &str| own(key).or_else(|| of_pod(key));
+        if own("allowPrivilegeEscalation").and_then(Node::bool) != Some(false) {
+            return Some((container, "containers without 'allowPrivilegeEscalation: false'"));
+        }
+        if word("runAsNonRoot").and_then(Node::bool) != Some(true) {
+            return Some((container, "containers without 'runAsNonRoot: true'"));
+        }
+        let profile = word("seccompProfile").and_then(|profile| profile.text_at("type"));
+        if !matches!(profile, Some("RuntimeDefault" | "Localhost")) {
+            return Some((container, "containers without a seccompProfile"));
+        }
+        let dropped = own("capabilities").and_then(|c| c.get("drop")).map(Node::texts).unwrap_or_default();
+        (!dropped.iter().any(|name| name == "ALL"))
+            .then_some((container, "containers that keep capabilities"))
+    })
+}
+
+/// Objects that may refuse or hold up Pods by rules that are not followed here.
+fn limits(objects: &Objects, workload: &mut Workload) {
+    for kind in ["ResourceQuota", "LimitRange"] {
+        for object in objects.of_kind(kind).filter(|object| object.namespace == workload.namespace) {
+            let words = format!("{kind}/{} lets its Pods be made", object.name);
+            workload.conditions.push(Condition { words, place: object.at() });
+        }
+    }
+    for kind in ["ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"] {
+        for object in objects.of_kind(kind) {
+            let words = format!("the expressions of {kind}/{} let its Pods and its writes pass", object.name);
+            workload.conditions.push(Condition { words, place: object.at() });
+        }
+    }
+    for kind in ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"] {
+        for object in objects.of_kind(kind) {
+            for hook in object.node.get("webhooks").map(Node::items).unwrap_or_default() {
+                // What is asked by a Service of the set is part of the model.
+                let closed = hook.text_at("failurePolicy") != Some("Ignore");
+                let by_url = hook.at(&["clientConfig", "url"]).is_some();
+                let conditional = hook.get("matchConditions").is_some_and(|all| !all.items().is_empty());
+                if closed && (by_url || conditional) {
+                    let name = hook.text_at("name").unwrap_or_default();
+                    let words = format!(
+                        "the webhook '{name}' of {kind}/{} lets its Pods and its writes pass",
+                        object.name
+                    );
+                    workload.conditions.push(Condition { words, place: object.place(hook) });
+                }
+            }
+        }
+    }
+    for object in objects.of_kind("NetworkPolicy") {
+        // On the host's network no policy applies.
+        let selector = Selector::read(object.node.at(&["spec", "podSelector"]));
+        let chosen = object.namespace == workload.namespace
+            && selector.is_none_or(|selector| selector.chooses(&workload.labels));
+        if chosen && !workload.host_network && keeps_in(&object.node) {
+            let words = format!("NetworkPolicy/{} lets it reach the API server and its cloud", object.name);
+            workload.conditions.push(Condition { words, place: object.at() });
+        }
+    }
+}
+
+/// Whether a network policy is about what its Pods may reach.
+fn keeps_in(policy: &Node) -> bool {
+    let types = policy.at(&["spec", "policyTypes"]).map(Node::texts).unwrap_or_default();
+    let rules = policy.at(&["spec", "egress"]).is_some_and(|rules| rules.value != Value::Null);
+    types.iter().any(|kind| kind == "Egress") || rules
+}

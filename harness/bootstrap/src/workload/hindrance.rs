@@ -1,0 +1,160 @@
+//! What is written in a workload and keeps its Pods from running wherever they are.
+
+use super::kind::{WorkloadKind, spec_path};
+use super::refs::Stage;
+use crate::manifest::{Node, Object, Place};
+
+/// Something in the manifests that keeps Pods from running, and how it is mended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Hindrance {
+    /// At which step it is felt.
+    pub(crate) stage: Stage,
+    /// A sentence without its end.
+    pub(crate) words: String,
+    pub(crate) place: Place,
+    /// What to change, as an order: `set 'paused: false'`.
+    pub(crate) advice: String,
+    /// The minor version of Kubernetes since which it is one; 0 for all.
+    pub(crate) since: u32,
+    /// The scalar that mends it: path of the map below the object, key and value.
+    pub(crate) edit: Option<(Vec<String>, &'static str, &'static str)>,
+}
+
+/// What the object itself says; `spec` is that of its Pods.
+pub(super) fn read(object: &Object, kind: WorkloadKind, spec: &Node) -> Vec<Hindrance> {
+    let mut all = Vec::new();
+    stopped(object, kind, &mut all);
+    let gates = spec.get("schedulingGates").map(Node::items).unwrap_or_default();
+    if let Some(gate) = gates.first() {
+        all.push(Hindrance {
+            stage: Stage::Scheduling,
+            words: format!("the scheduling gate '{}' is closed", gate.text_at("name").unwrap_or_default()),
+            place: object.place(gate),
+            advice: String::from("leave schedulingGates out"),
+            since: 0,
+            edit: None,
+        });
+    }
+    if let Some(os) = spec.at(&["os", "name"]).filter(|os| os.text().is_some_and(|name| name != "linux")) {
+        all.push(Hindrance {
+            stage: Stage::Start,
+            words: format!("the kubelet of a Linux Node refuses os.name {}", os.text().unwrap_or_default()),
+            place: object.place(os),
+            advice: String::from("set 'os.name: linux', or leave it out"),
+            since: 0,
+            edit: None,
+        });
+    }
+    for container in each_container(spec) {
+        let (user, not_root) = identity(spec, container);
+        if let Some(user) = user.filter(|user| not_root && user.int() == Some(0)) {
+            let name = container.text_at("name").unwrap_or_default();
+            all.push(Hindrance {
+                stage: Stage::Start,
+                words: format!("container '{name}' is to run as user 0 and not as root (runAsNonRoot)"),
+                place: object.place(user),
+                advice: String::from("name another runAsUser than 0, or leave runAsNonRoot out"),
+                since: 0,
+                edit: None,
+            });
+        }
+    }
+    all
+}
+
+/// Containers of a Pod, those that run before the others first.
+pub(super) fn each_container(spec: &Node) -> impl Iterator<Item = &Node> {
+    ["initContainers", "containers"]
+        .into_iter()
+        .flat_map(|list| spec.get(list).map(Node::items).unwrap_or_default())
+}
+
+/// The user of a container, and whether it may not be root: its own word goes before the Pod's.
+pub(super) fn identity<'n>(spec: &'n Node, container: &'n Node) -> (Option<&'n Node>, bool) {
+    let of = |key: &str| {
+        let own = container.at(&["securityContext", key]).filter(|node| !node.is_null());
+        own.or_else(|| spec.at(&["securityContext", key])).filter(|node| !node.is_null())
+    };
+    (of("runAsUser"), of("runAsNonRoot").and_then(Node::bool) == Some(true))
+}
+
+/// A controller that is told to make no Pods.
+fn stopped(object: &Object, kind: WorkloadKind, all: &mut Vec<Hindrance>) {
+    let specs: &[&[&str]] = match kind {
+        WorkloadKind::CronJob => &[&["spec"], &["spec", "jobTemplate", "spec"]],
+        _ => &[&["spec"]],
+    };
+    let (field, kinds) = match kind {
+        WorkloadKind::Deployment => ("paused", "a Deployment that is paused"),
+        WorkloadKind::Job | WorkloadKind::CronJob => ("suspend", "a Job that is suspended"),
+        _ => return,
+    };
+    for path in specs {
+        let Some(map) = object.node.at(path) else { continue };
+        if map.get(field).and_then(Node::bool) == Some(true) {
+            all.push(Hindrance {
+                stage: Stage::Creation,
+                words: format!("{kinds} makes no Pods"),
+                place: object.place_of(map, field),
+                advice: format!("set '{field}: false'"),
+                since: 0,
+                edit: Some((path.iter().map(|key| (*key).to_owned()).collect(), field, "false")),
+            });
+        }
+    }
+    let none = object.node.at(&["spec", "parallelism"]).filter(|_| kind == WorkloadKind::Job);
+    if let Some(none) = none.filter(|parallelism| parallelism.int() == Some(0)) {
+        all.push(Hindrance {
+            stage: Stage::Creation,
+            words: String::from("a Job with parallelism 0 makes no Pods"),
+            place: object.place(none),
+            advice: String::from("set 'parallelism: 1'"),
+            since: 0,
+            edit: Some((vec![String::from("spec")], "parallelism", "1")),
+        });
+    }
+}
+
+/// Where programs look for the token of their service account.
+const TOKEN_FOLDER: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+/// Whether the Pods are given no token although they need one: `account` is the service account's own word. The Pod's
+/// goes before it, and a volume with a token in the usual place does as well.
+pub(super) fn without_token(
+    object: &Object,
+    spec: &Node,
+    account: Option<(bool, Place)>,
+) -> Option<Hindrance> {
+    let field = "automountServiceAccountToken";
+    let own = spec.get(field).and_then(Node::bool).map(|mounts| (mounts, object.place_of(spec, field)));
+    let (mounts, place) = own.or(account)?;
+    if mounts || mounts_token(spec) {
+        return None;
+    }
+    let path = spec_path(WorkloadKind::parse(&object.api_version, &object.kind)?);
+    Some(Hindrance {
+        stage: Stage::Work,
+        words: String::from("it is given no token of its service account and cannot speak to the API server"),
+        place,
+        advice: format!("set '{field}: true'"),
+        since: 0,
+        edit: Some((path.iter().map(|key| (*key).to_owned()).collect(), field, "true")),
+    })
+}
+
+fn mounts_token(spec: &Node) -> bool {
+    let with_token = |volume: &&Node| {
+        let sources = volume.at(&["projected", "sources"]).map(Node::items).unwrap_or_default();
+        sources.iter().any(|source| source.get("serviceAccountToken").is_some())
+    };
+    let volumes = spec.get("volumes").map(Node::items).unwrap_or_default();
+    let names: Vec<&str> =
+        volumes.iter().filter(with_token).filter_map(|volume| volume.text_at("name")).collect();
+    let mounts = spec.get("containers").map(Node::items).unwrap_or_default().iter();
+    mounts.flat_map(|container| container.get("volumeMounts").map(Node::items).unwrap_or_default()).any(
+        |mount| {
+            let path = mount.text_at("mountPath").unwrap_or_default().trim_end_matches('/');
+            path == TOKEN_FOLDER && mount.text_at("name").is_some_and(|name| names.contains(&name))
+        },
+    )
+}

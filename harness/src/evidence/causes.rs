@@ -1,0 +1,196 @@
+//! What probably made a check fail, read from its evidence. A hint for whoever reads the failure, never part of a verdict.
+
+use k8s_openapi::api::core::v1::{Node, Pod, Taint, Toleration};
+use kube::ResourceExt;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// How many causes are named at most.
+const MOST: usize = 3;
+
+/// What is looked at.
+#[derive(Debug, Default)]
+pub(super) struct Traces<'a> {
+    /// When the check began, RFC 3339: what is older says nothing of it.
+    pub(super) since: &'a str,
+    /// Lines of Events and of the CCM's logs, each after its time.
+    pub(super) lines: Vec<&'a str>,
+    /// The cloud's journal from the check's beginning on; calls about its own objects are marked.
+    pub(super) journal: &'a str,
+}
+
+/// The likely causes, the surest first, each in a line.
+pub(super) fn causes(traces: &Traces<'_>, pods: &[Arc<Pod>], nodes: &[Arc<Node>]) -> Vec<String> {
+    let recent = || traces.lines.iter().copied().filter(|line| is_since(line, traces.since));
+    let refused: BTreeSet<String> = recent().filter_map(refused_right).collect();
+    let nameless: BTreeSet<String> = recent().filter_map(unresolved_name).collect();
+    let mut all = untolerated(pods, nodes);
+    all.extend(refused.into_iter().map(|right| format!("the API server refuses the CCM: {right}")));
+    all.extend(nameless.into_iter().map(|name| format!("the CCM cannot resolve the name {name}")));
+    all.extend(refused_credential(traces.journal));
+    all.extend(never_returned(traces.journal));
+    all.truncate(MOST);
+    all
+}
+
+/// Whether a line that begins with its time is not older than the check.
+fn is_since(line: &str, since: &str) -> bool {
+    // To the second: `2026-03-01T12:00:42`.
+    const SECOND: usize = 19;
+    match (line.get(..SECOND), since.get(..SECOND)) {
+        (Some(at), Some(since)) => at >= since,
+        _ => false,
+    }
+}
+
+/// The right that a refusal of the API server names: `cannot patch resource "services/status" in API group ""`.
+fn refused_right(line: &str) -> Option<String> {
+    let plain = line.replace('\\', "");
+    let (_, rest) = plain.split_once(" cannot ")?;
+    let (verb, rest) = rest.split_once(" resource \"")?;
+    let (resource, _) = rest.split_once('"')?;
+    let is_verb = !verb.is_empty() && verb.bytes().all(|byte| byte.is_ascii_lowercase());
+    is_verb.then(|| format!("it may not {verb} {resource}"))
+}
+
+/// The name that a resolver did not find: `lookup api.example on 10.96.0.10:53: no such host`.
+fn unresolved_name(line: &str) -> Option<String> {
+    if !["no such host", "Name or service not known", "Temporary failure in name resolution"]
+        .iter()
+        .any(|said| line.contains(said))
+    {
+        return None;
+    }
+    let named = line.split_once("lookup ").and_then(|(_, rest)| rest.split([' ', ':']).next());
+    Some(named.filter(|name| name.contains('.')).unwrap_or("of the cloud or the API server").to_owned())
+}
+
+/// A call that the cloud refused for its credential, and that no check had made it refuse.
+fn refused_credential(journal: &str) -> Option<String> {
+    let refused = |line: &&str| line.ends_with("-> 401") || line.ends_with("-> 403");
+    let line = journal.lines().rfind(refused)?;
+    Some(format!("the cloud refuses the CCM's credential: {}", line.trim_start_matches(['*', ' '])))
+}
+
+/// The newest call about the check's own objects that was still open at the end.
+fn never_returned(journal: &str) -> Option<String> {
+    let open = |line: &&str| line.starts_with('*') && line.ends_with("-> under way");
+    let line = journal.lines().rfind(open)?;
+    Some(format!("a call never returned: {}", line.trim_start_matches(['*', ' '])))
+}
+
+/// Taints for which Pods of the CCM that wait for a Node find none.
+fn untolerated(pods: &[Arc<Pod>], nodes: &[Arc<Node>]) -> Vec<String> {
+    let waits = |pod: &&Arc<Pod>| pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_none());
+    let Some(pod) = pods.iter().find(waits) else { return Vec::new() };
+    let tolerations: Vec<&Toleration> =
+        pod.spec.iter().flat_map(|spec| spec.tolerations.iter().flatten()).collect();
+    let mut blocking = BTreeSet::new();
+    for node in nodes {
+        let taints = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
+        let keeps = taints.filter(|taint| taint.effect != "PreferNoSchedule");
+        let of_node: Vec<&Taint> =
+            keeps.filter(|taint| !tolerations.iter().any(|one| bears(one, taint))).collect();
+        if of_node.is_empty() {
+            // There is a Node that it could run on.
+            return Vec::new();
+        }
+        blocking.extend(of_node.into_iter().map(shown));
+    }
+    let line =
+        |taint: String| format!("Pod {} waits for a Node, and does not tolerate {taint}", pod.name_any());
+    blocking.into_iter().map(line).collect()
+}
+
+/// Whether a toleration bears a taint, as the scheduler has it.
+fn bears(toleration: &Toleration, taint: &Taint) -> bool {
+    let same = |asked: &Option<String>, is: &str| {
+        asked.as_deref().is_none_or(|asked| asked.is_empty() || asked == is)
+    };
+    let value =
+        || toleration.value.as_deref().unwrap_or_default() == taint.value.as_deref().unwrap_or_default();
+    same(&toleration.effect, &taint.effect)
+        && same(&toleration.key, &taint.key)
+        && (toleration.operator.as_deref() == Some("Exists") || value())
+}
+
+fn shown(taint: &Taint) -> String {
+    let value = taint.value.as_deref().map(|value| format!("={value}")).unwrap_or_default();
+    format!("the taint {}{value}:{}", taint.key, taint.effect)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn of(lines: &[&str], journal: &str) -> Vec<String> {
+        let traces = Traces { since: "2026-03-01T12:00:42Z", lines: lines.to_vec(), journal };
+        causes(&traces, &[], &[])
+    }
+
+    #[test]
+    fn a_right_that_is_missing_and_a_name_that_nobody_knows_are_named_if_they_are_of_this_check() {
+        let forbidden = "services \"web\" is forbidden: User \"ccm\" cannot patch resource \"services/status\" in API group \"\"";
+        let refused = format!("2026-03-01T12:00:50.123Z E1 {forbidden}");
+        let escaped = format!("2026-03-01T12:00:51Z Warning {}", forbidden.replace('"', "\\\""));
+        let older = format!("2026-03-01T12:00:41Z {}", forbidden.replace("patch", "delete"));
+        let nameless =
+            "2026-03-01T12:00:50Z dial tcp: lookup api.acme.example on 10.96.0.10:53: no such host";
+        assert_eq!(
+            of(&[&older, &refused, &escaped, nameless, "what cannot be read", ""], ""),
+            [
+                "the API server refuses the CCM: it may not patch services/status",
+                "the CCM cannot resolve the name api.acme.example",
+            ]
+        );
+        let rust = "2026-03-01T12:00:50Z failed to lookup address information: Name or service not known";
+        assert_eq!(of(&[rust], ""), ["the CCM cannot resolve the name of the cloud or the API server"]);
+    }
+
+    #[test]
+    fn a_credential_that_is_refused_and_a_call_that_never_returns_are_named_unless_a_check_made_it_so() {
+        let journal = "  #1 0.1s a: GET /v1/instances/i-1 -> 401 (fault)\n\
+                       * #2 0.2s a: GET /v1/instances/i-2 -> 401\n\
+                       \x20 #3 0.3s a: POST /v1/load-balancers -> under way\n\
+                       * #4 0.4s a: DELETE /v1/load-balancers/lb-1 -> under way\n";
+        assert_eq!(
+            of(&[], journal),
+            [
+                "the cloud refuses the CCM's credential: #2 0.2s a: GET /v1/instances/i-2 -> 401",
+                "a call never returned: #4 0.4s a: DELETE /v1/load-balancers/lb-1 -> under way",
+            ]
+        );
+        assert_eq!(of(&[], "* #1 0.1s a: GET /v1/instances/i-1 -> 401 (fault)\n"), [""; 0]);
+    }
+
+    #[test]
+    fn a_pod_that_waits_is_told_with_the_taints_that_it_lacks_a_toleration_for() {
+        let pod = |tolerations: serde_json::Value, node: Option<&str>| -> Arc<Pod> {
+            let spec = json!({"containers": [], "nodeName": node, "tolerations": tolerations});
+            Arc::new(
+                serde_json::from_value(json!({"metadata": {"name": "ccm"}, "spec": spec})).expect("a Pod"),
+            )
+        };
+        let node: Arc<Node> = Arc::new(
+            serde_json::from_value(json!({"spec": {"taints": [
+                {"key": "node.cloudprovider.kubernetes.io/uninitialized", "value": "true", "effect": "NoSchedule"},
+                {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"},
+                {"key": "soft", "effect": "PreferNoSchedule"},
+            ]}}))
+            .expect("a Node"),
+        );
+        let of = |pod: Arc<Pod>| untolerated(&[pod], std::slice::from_ref(&node));
+        let uninitialized = "node.cloudprovider.kubernetes.io/uninitialized";
+        let bare = json!([{"key": uninitialized, "effect": "NoSchedule"}, {"key": "node.kubernetes.io/not-ready", "operator": "Exists"}]);
+        assert_eq!(
+            of(pod(bare.clone(), None)),
+            [
+                "Pod ccm waits for a Node, and does not tolerate the taint node.cloudprovider.kubernetes.io/uninitialized=true:NoSchedule"
+            ]
+        );
+        assert_eq!(of(pod(json!([]), None)).len(), 2);
+        assert_eq!(of(pod(json!([{"operator": "Exists"}]), None)), [""; 0]);
+        assert_eq!(of(pod(bare, Some("n1"))), [""; 0]);
+    }
+}
