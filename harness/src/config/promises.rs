@@ -32,7 +32,7 @@ pub const PROMISES: &[(&str, Promise)] = &[
     ("workload", Promise::Nothing),
     ("dialect", Promise::Nothing),
     ("capabilities", Promise::Nothing),
-    ("capabilities.instances", Promise::Of(Capability::Instances)),
+    ("capabilities.instances", Promise::OfEach(&[Capability::Instances, Capability::InstancesV2])),
     ("capabilities.shutdown", Promise::Of(Capability::Shutdown)),
     ("capabilities.zones", Promise::Of(Capability::Zones)),
     ("capabilities.loadBalancer", Promise::Of(Capability::LoadBalancer)),

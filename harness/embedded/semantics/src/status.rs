@@ -198,12 +198,9 @@ pub fn invalid(kind: &Kind, name: &str, causes: &[Cause]) -> Status {
 
 /// Something breaks rules that is not of a served kind, such as `ListOptions` of `meta.k8s.io`.
 pub fn invalid_of(group: &str, kind: &str, name: &str, causes: &[Cause]) -> Status {
-    let mut texts: Vec<String> = Vec::new();
-    for text in causes.iter().map(Cause::text) {
-        if !texts.contains(&text) {
-            texts.push(text);
-        }
-    }
+    let mut told = std::collections::HashSet::new();
+    let texts: Vec<String> =
+        causes.iter().map(Cause::text).filter(|text| told.insert(text.clone())).collect();
     let why = match texts.as_slice() {
         [] => String::new(),
         [only] => format!(": {only}"),

@@ -118,7 +118,7 @@ pub(crate) fn parse(
 ///
 /// 400 for what cannot be read or, in strict mode, has fields that it may not have.
 pub(crate) fn applied(bytes: &Bytes, kind: &Kind, mode: Mode) -> Result<Parsed, Status> {
-    let value: Value = serde_saphyr::from_str(text(bytes)?)
+    let value: Value = serde_saphyr::from_str_with_options(text(bytes)?, limits())
         .map_err(|why| status::bad_request(format!("error decoding YAML: {why}")))?;
     if !value.is_object() {
         return Err(status::bad_request("error decoding YAML: an apply patch is an object"));
@@ -156,8 +156,15 @@ fn text(bytes: &Bytes) -> Result<&str, Status> {
     std::str::from_utf8(bytes).map_err(|why| status::bad_request(why.to_string()))
 }
 
+/// How much aliases may unfold to: a few lines that refer to one another are terabytes otherwise.
+fn limits() -> serde_saphyr::Options {
+    serde_saphyr::options! {
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 100_000 },
+    }
+}
+
 fn yaml(bytes: &Bytes, kind: &str) -> Result<Value, Status> {
-    serde_saphyr::from_str(text(bytes)?).map_err(|why| {
+    serde_saphyr::from_str_with_options(text(bytes)?, limits()).map_err(|why| {
         status::bad_request(format!(
             "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; yaml parse error: {why}"
         ))
