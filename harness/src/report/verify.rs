@@ -4,6 +4,7 @@
 use super::file::to_yaml;
 use super::golden::{Golden, GoldenCheck};
 use super::wording::{one_line, outcome_word};
+use crate::check::Level;
 use crate::config::{untrue_limits, yaml};
 use crate::events::{Event, Fold, Payload};
 use crate::ledger::{Entry, Ledger, Outcome, SkipReason, Subject};
@@ -351,6 +352,8 @@ fn push_figure(what: String, stream: &str, report: &str, findings: &mut Vec<Find
 fn contradictions(events: &[Event], findings: &mut Vec<Finding>) {
     let mut broken: BTreeMap<&str, &str> = BTreeMap::new();
     let (mut begun, mut ended, mut runs) = (BTreeSet::new(), BTreeSet::new(), 0);
+    // What only records asks whether something is so, and either answer is one.
+    let mut records = BTreeSet::new();
     let mut say = |what: String| findings.push(Finding::Contradiction(what));
     let mut version = None;
     for event in events {
@@ -369,10 +372,14 @@ fn contradictions(events: &[Event], findings: &mut Vec<Finding>) {
                     subject.harness_version
                 ));
             }
+            Payload::ChecksPlanned { checks } => {
+                let info = checks.iter().filter(|check| check.level == Level::Info);
+                records.extend(info.map(|check| check.id.as_str()));
+            }
             Payload::CheckBegan { .. } => {
                 begun.insert(id);
             }
-            Payload::PromiseBroken(promise) if promise.judged => {
+            Payload::PromiseBroken(promise) if promise.judged && !records.contains(id) => {
                 broken.insert(id, promise.promise.as_str());
             }
             Payload::CheckEnded { ended: outcome, .. } => {
