@@ -4,8 +4,8 @@
 use super::known::{INSTANCES, LOOKUP, MONITOR, SHUTDOWN, known, marked, sees_deletion, unmarked};
 use crate::failures::unless_it_lists;
 use harness::check::{Facility, Verdict};
-use harness::cloud::{Effect, Entry, Op, Outcome};
-use harness::cx::{Check, CheckCx, Node, Ready, Subject, machine, met_by, taint};
+use harness::cloud::{Effect, Op};
+use harness::cx::{Check, CheckCx, Ready, Subject, machine, met_by, taint};
 use harness::probe::{both, gone, present};
 
 pub(super) const CHECKS: &[Check] = &[
@@ -88,43 +88,21 @@ async fn leaves_ready_nodes(cx: &CheckCx) -> Verdict {
     quiet.when("though the cloud says that its machine is shut down").await
 }
 
-/// Whether a call was made to fail.
-fn failed(call: &Entry) -> bool {
-    !matches!(call.outcome, Outcome::Answered { status: 200..=299 })
-}
-
-/// Two Nodes of stopped machines. No look-up of the one succeeds. Of the other the first does, which tells a CCM that asks
-/// for existence first that the machine is there, and nothing more; a CCM that learns both from one look-up has been told
-/// that it is shut down, and may say so.
+/// The Node of a stopped machine that no look-up finds out about.
 async fn marks_nothing_on_errors(cx: &CheckCx) -> Verdict {
+    let machine = cx.machine(machine("never")).await?;
+    machine.stop().await?;
     let failure = Effect::Status { status: 503, retry_after_s: None };
-    let mut faults = Vec::new();
-    let mut nodes = Vec::new();
-    for (suffix, effects) in
-        [("never", &[failure.clone()][..]), ("at-first", &[Effect::Latency { ms: 1 }, failure.clone()])]
-    {
-        let machine = cx.machine(machine(suffix)).await?;
-        machine.stop().await?;
-        faults.push(machine.cloud().meets("failing look-ups", effects).to(&[Op::InstanceGet]).await?);
-        let plan = machine.node().provider_id(&machine.provider_id()).ready(Ready::False);
-        nodes.push(cx.node(plan.taints(vec![taint("example.com/kept", "1", "NoSchedule")])).await?);
-    }
+    let fault = machine.cloud().meets("failing look-ups", &[failure]).to(&[Op::InstanceGet]).await?;
+    let plan = machine.node().provider_id(&machine.provider_id()).ready(Ready::False);
+    let node = cx.node(plan.taints(vec![taint("example.com/kept", "1", "NoSchedule")])).await?;
     let limit = cx.limits().life() + cx.limits().watch();
-    faults[0].becomes(met_by(1)).within(limit).await.map_err(|stop| unless_it_lists(cx, stop))?;
-    let quiet = async |node: &Node<'_>| {
-        let kept = node.keeps(unmarked()).within(cx.limits().quiet_life());
-        kept.when("while it cannot be learnt whether its machine is shut down").await
-    };
-    quiet(&nodes[0]).await?;
-    // Whoever asked once may have learnt it by then; who has asked again by now has not been told.
-    if nodes[1].calls().of(&[Op::InstanceGet]).list().await?.iter().any(failed) {
-        nodes[1].is(unmarked()).await?;
-    }
+    fault.becomes(met_by(1)).within(limit).await.map_err(|stop| unless_it_lists(cx, stop))?;
+    let kept = node.keeps(unmarked()).within(cx.limits().quiet_life());
+    kept.when("while it cannot be learnt whether its machine is shut down").await?;
     // It is at work, and marks the Node once it learns.
-    for fault in faults {
-        fault.clear().await?;
-    }
-    nodes[0].becomes(marked()).within(cx.limits().life_of_machine()).when("once the cloud says so").await
+    fault.clear().await?;
+    node.becomes(marked()).within(cx.limits().life_of_machine()).when("once the cloud says so").await
 }
 
 /// Names that begin alike, none of them Ready, and one machine gone.
