@@ -85,6 +85,26 @@ pub struct Entry {
     pub facts: BTreeMap<String, String>,
 }
 
+#[cfg(test)]
+impl Entry {
+    /// An entry for tests, of which only this matters.
+    pub(crate) fn sample(id: &str, level: Level, outcome: Outcome) -> Entry {
+        Entry {
+            id: id.to_owned(),
+            suite: "suite".to_owned(),
+            title: "claim".to_owned(),
+            level,
+            sharing: Sharing::Shared,
+            outcome,
+            duration_ms: 1,
+            budget_used_percent: None,
+            evidence: None,
+            started: String::new(),
+            facts: BTreeMap::new(),
+        }
+    }
+}
+
 impl Entry {
     /// Whether it keeps a result from being complete: a MUST that applies and was not judged, or a check of any level that
     /// the user left out.

@@ -114,23 +114,9 @@ fn cell(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::Sharing;
-    use std::collections::BTreeMap;
 
     fn entry(id: &str, level: Level, outcome: Outcome) -> Entry {
-        Entry {
-            id: id.to_owned(),
-            suite: "suite".to_owned(),
-            title: "a claim, with | and <b>".to_owned(),
-            level,
-            sharing: Sharing::Shared,
-            outcome,
-            duration_ms: 1,
-            budget_used_percent: None,
-            evidence: None,
-            started: String::new(),
-            facts: BTreeMap::new(),
-        }
+        Entry { title: "a claim, with | and <b>".to_owned(), ..Entry::sample(id, level, outcome) }
     }
 
     #[test]

@@ -157,25 +157,14 @@ fn packed(head: &str, lines: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::{Level, Sharing};
+    use crate::check::Level;
     use crate::ledger::Entry;
     use flate2::read::GzDecoder;
     use std::io::Read as _;
 
     fn ledger(outcome: Outcome) -> Ledger {
-        let entry = Entry {
-            id: "NODE-INIT-01".to_owned(),
-            suite: "taint-removal".to_owned(),
-            title: "</script><script>alert(1)</script>".to_owned(),
-            level: Level::Must,
-            sharing: Sharing::Shared,
-            outcome,
-            duration_ms: 1,
-            budget_used_percent: None,
-            evidence: None,
-            started: String::new(),
-            facts: BTreeMap::new(),
-        };
+        let title = "</script><script>alert(1)</script>".to_owned();
+        let entry = Entry { title, ..Entry::sample("NODE-INIT-01", Level::Must, outcome) };
         Ledger { entries: vec![entry], ..Ledger::default() }
     }
 

@@ -136,25 +136,8 @@ const SHOWN: usize = 3;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::Sharing;
     use crate::ledger::{Bearing, SetBy, Setting, Subject};
     use crate::report::GoldenCheck;
-
-    fn entry(id: &str, level: Level, outcome: Outcome) -> Entry {
-        Entry {
-            id: id.to_owned(),
-            suite: "s".to_owned(),
-            title: "t".to_owned(),
-            level,
-            sharing: Sharing::Shared,
-            outcome,
-            duration_ms: 1,
-            budget_used_percent: None,
-            evidence: None,
-            started: String::new(),
-            facts: Default::default(),
-        }
-    }
 
     fn skip(reason: SkipReason) -> Outcome {
         Outcome::Skip { reason, detail: "d".to_owned() }
@@ -193,13 +176,13 @@ mod tests {
     #[test]
     fn a_profile_counts_when_each_of_its_musts_passed_whatever_else_failed() {
         let good = ledger(vec![
-            entry("A-1", Level::Must, Outcome::Pass),
-            entry("A-2.claim", Level::Must, Outcome::Pass),
-            entry("A-3", Level::Should, fail()),
-            entry("A-4", Level::Must, skip(SkipReason::NotDeclared)),
-            entry("B-1", Level::Must, Outcome::Pass),
-            entry("B-10", Level::Must, fail()),
-            entry("AB-1", Level::Must, fail()),
+            Entry::sample("A-1", Level::Must, Outcome::Pass),
+            Entry::sample("A-2.claim", Level::Must, Outcome::Pass),
+            Entry::sample("A-3", Level::Should, fail()),
+            Entry::sample("A-4", Level::Must, skip(SkipReason::NotDeclared)),
+            Entry::sample("B-1", Level::Must, Outcome::Pass),
+            Entry::sample("B-10", Level::Must, fail()),
+            Entry::sample("AB-1", Level::Must, fail()),
         ]);
         assert_eq!(of(&["A-1", "B-1"], &good), ("conformant".to_owned(), 3, 3, vec![]));
         let simulated = Subject { simulated: true, ..Subject::default() };
@@ -216,7 +199,10 @@ mod tests {
     #[test]
     fn a_must_that_did_not_pass_keeps_a_profile_from_counting() {
         let with = |outcome: Outcome| {
-            ledger(vec![entry("A-1", Level::Must, Outcome::Pass), entry("B-1", Level::Must, outcome)])
+            ledger(vec![
+                Entry::sample("A-1", Level::Must, Outcome::Pass),
+                Entry::sample("B-1", Level::Must, outcome),
+            ])
         };
         let blocked = Outcome::Blocked { by: "C-1".to_owned(), message: "m".to_owned() };
         let error = Outcome::Error { message: "m".to_owned() };
@@ -240,8 +226,8 @@ mod tests {
     #[test]
     fn who_declares_nothing_that_a_profile_is_about_has_no_part_in_it() {
         let none = ledger(vec![
-            entry("A-1", Level::Must, skip(SkipReason::NotDeclared)),
-            entry("B-1", Level::Must, Outcome::Pass),
+            Entry::sample("A-1", Level::Must, skip(SkipReason::NotDeclared)),
+            Entry::sample("B-1", Level::Must, Outcome::Pass),
         ]);
         assert_eq!(of(&[], &none).0, "not-declared");
     }

@@ -3,7 +3,7 @@
 use super::{
     CHECKS_STAGE, Digests, compare, exit, exit_code, flakes, parse, statement, summary, to_junit, to_yaml,
 };
-use crate::check::{Level, Sharing};
+use crate::check::Level;
 use crate::config::Completeness;
 use crate::ledger::{
     Bearing, Conformance, Entry, Ledger, Outcome, SetBy, Setting, SkipReason, StageTime, Stream, Subject,
@@ -23,17 +23,11 @@ const NASTY: &str =
 
 fn entry(suite: &str, id: &str, level: Level, outcome: Outcome, duration_ms: u64) -> Entry {
     Entry {
-        id: id.to_owned(),
         suite: suite.to_owned(),
         title: format!("what {id} claims"),
-        level,
-        sharing: Sharing::Shared,
-        outcome,
         duration_ms,
-        budget_used_percent: None,
-        evidence: None,
         started: if duration_ms > 0 { String::from("2026-03-01T12:00:42Z") } else { String::new() },
-        facts: BTreeMap::new(),
+        ..Entry::sample(id, level, outcome)
     }
 }
 

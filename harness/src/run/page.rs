@@ -79,23 +79,12 @@ fn end_of(path: &Path) -> std::io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::{Level, Sharing};
+    use crate::check::Level;
     use crate::ledger::{Entry, Outcome};
 
     fn failed(id: &str, evidence: &str) -> Entry {
-        Entry {
-            id: id.to_owned(),
-            suite: "suite".to_owned(),
-            title: "claim".to_owned(),
-            level: Level::Must,
-            sharing: Sharing::Shared,
-            outcome: Outcome::Fail { message: "no".to_owned() },
-            duration_ms: 1,
-            budget_used_percent: None,
-            evidence: Some(evidence.to_owned()),
-            started: String::new(),
-            facts: BTreeMap::new(),
-        }
+        let outcome = Outcome::Fail { message: "no".to_owned() };
+        Entry { evidence: Some(evidence.to_owned()), ..Entry::sample(id, Level::Must, outcome) }
     }
 
     #[test]

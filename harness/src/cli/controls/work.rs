@@ -188,23 +188,10 @@ impl Expected {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::check::Sharing;
 
     /// What became of one check.
     pub(in crate::cli::controls) fn entry(level: Level, outcome: Outcome) -> Entry {
-        Entry {
-            id: "SVC-01".to_owned(),
-            suite: "suite".to_owned(),
-            title: "t".to_owned(),
-            level,
-            sharing: Sharing::Shared,
-            outcome,
-            duration_ms: 0,
-            budget_used_percent: None,
-            evidence: None,
-            started: String::new(),
-            facts: Default::default(),
-        }
+        Entry::sample("SVC-01", level, outcome)
     }
 
     #[test]
