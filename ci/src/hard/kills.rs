@@ -41,7 +41,10 @@ pub(super) fn measure(program: &Path, count: u32, seed: u64) -> Result<Vec<Strin
 #[expect(clippy::disallowed_methods, reason = "moments are what is measured here")]
 fn one(program: &Path, signal: &str, delay: Duration) -> Result<(f64, Vec<String>)> {
     let folder = tempfile::tempdir()?;
-    let mut child = Command::new(program)
+    // Started by 'nohup' a run ignores SIGHUP, as it should.
+    let mut child = Command::new("env")
+        .arg("--default-signal=HUP")
+        .arg(program)
         .args(["run", "--cluster", "embedded", "--out"])
         .arg(folder.path().join("out"))
         .env("TMPDIR", folder.path())
