@@ -17,6 +17,7 @@ mod lease;
 mod lists;
 mod machines;
 mod made;
+mod manifests;
 pub mod matchers;
 mod namespaces;
 mod network;
