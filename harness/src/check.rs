@@ -26,6 +26,8 @@ use std::pin::Pin;
 pub enum Capability {
     /// Instances or InstancesV2: it initialises nodes.
     Instances,
+    /// InstancesV2.
+    InstancesV2,
     /// It tells machines that are shut down from those that run.
     Shutdown,
     /// Zones and regions are reported.
@@ -68,6 +70,7 @@ impl Capability {
     /// Every capability.
     pub const ALL: &[Capability] = &[
         Capability::Instances,
+        Capability::InstancesV2,
         Capability::Shutdown,
         Capability::Zones,
         Capability::LoadBalancer,
@@ -93,6 +96,7 @@ impl fmt::Display for Capability {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Capability::Instances => "instances",
+            Capability::InstancesV2 => "instances-v2",
             Capability::Shutdown => "shutdown",
             Capability::Zones => "zones",
             Capability::LoadBalancer => "load-balancer",

@@ -3,6 +3,7 @@
 //! Suites never name a provider: what a CCM can do is a capability, what it is called is a profile. Bodies talk to the
 //! subjects that [`harness::cx::CheckCx`] gives them, and to nothing else.
 
+pub mod authorization;
 pub mod bootstrap;
 pub mod failover;
 pub mod lifecycle;
@@ -10,6 +11,7 @@ pub mod loadbalancer;
 pub mod operation;
 pub mod population;
 pub mod routes;
+pub mod scalability;
 pub mod taint_removal;
 
 mod failures;
@@ -28,6 +30,8 @@ pub const ALL: &[Suite] = &[
     routes::SUITE,
     failover::SUITE,
     operation::SUITE,
+    authorization::SUITE,
+    scalability::SUITE,
 ];
 
 const _: () = harness::check::assert_unique_ids(ALL);

@@ -29,7 +29,9 @@ struct Ended {
 impl Going {
     fn begin(arguments: &[&str], output: Stdio) -> Going {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut child = Command::new(PROGRAM)
+        // A test that was started by 'nohup' would pass on that SIGHUP is to be ignored.
+        let mut child = Command::new("env")
+            .args(["--default-signal=HUP", PROGRAM])
             .args(arguments)
             .args(if arguments[0] == "run" {
                 vec!["--out".into(), folder.path().join("out")]

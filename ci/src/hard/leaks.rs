@@ -62,7 +62,7 @@ pub(super) fn measure(program: &Path) -> Result<Vec<String>> {
             "--only",
             "NODE-INIT-01",
         ])
-        .args(["--only", "BOOT-DYN-01", "--binary"].map(std::ffi::OsStr::new))
+        .arg("--binary")
         .arg(&ccm)
         .arg("--out")
         .arg(&out)

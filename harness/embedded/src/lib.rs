@@ -34,6 +34,7 @@
 //! `embedded-controllers` and `embedded-semantics`. They are no interface of their own: use this crate.
 
 mod addresses;
+mod audit;
 mod cluster;
 mod logs;
 mod machine;
@@ -43,6 +44,7 @@ mod spec;
 mod version;
 
 pub use addresses::IpFamilies;
+pub use audit::{AuditEntry, AuditQuery};
 pub use cluster::{Cluster, StartError};
 pub use embedded_apiserver::{AuthorityError, Issued, User};
 pub use embedded_controllers::{
@@ -50,7 +52,7 @@ pub use embedded_controllers::{
     NodeTaint, Nodes as Machines, Pace, PodNetwork, Pods, Power, Program, ServiceVip,
 };
 pub use machine::{MachineSpec, NodeIp, Role};
-pub use orders::{MachineOperation, WatchOperation};
+pub use orders::{MachineOperation, OutOfReach, WatchOperation};
 pub use remote::{Remote, RemoteError, Serving};
 pub use spec::ClusterSpec;
 pub use version::{KubernetesVersion, UnknownVersion};

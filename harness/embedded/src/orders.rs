@@ -1,8 +1,10 @@
 //! What other processes may ask of a cluster, as data: one line of JSON for each order.
 
-use embedded_apiserver::Running as Server;
+use crate::audit::{AuditEntry, AuditQuery};
+use embedded_apiserver::{Partition, Running as Server};
 use embedded_controllers::{ContainerSignal, NoSuch, Nodes, PodNetwork, Pods};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 /// Something to be done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +26,16 @@ pub(crate) enum Order {
     Watches {
         /// What.
         operation: WatchOperation,
+    },
+    /// Service accounts are put out of the API server's reach, or back within it.
+    Reach {
+        /// Who is out of it.
+        without: OutOfReach,
+    },
+    /// What was asked of the API server is told.
+    Audit {
+        /// What of it.
+        query: AuditQuery,
     },
     /// New Nodes get no pod ranges, or get them again.
     PodCidrs {
@@ -73,10 +85,45 @@ pub enum WatchOperation {
     Expire,
 }
 
+/// Who is out of the API server's reach.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OutOfReach {
+    /// Nobody.
+    Nobody,
+    /// Every service account.
+    ServiceAccounts,
+    /// The programs of these Pods.
+    Pods(Vec<String>),
+}
+
+impl From<OutOfReach> for Partition {
+    fn from(without: OutOfReach) -> Partition {
+        match without {
+            OutOfReach::Nobody => Partition::None,
+            OutOfReach::ServiceAccounts => Partition::ServiceAccounts,
+            OutOfReach::Pods(names) => Partition::Pods(names.into_iter().collect()),
+        }
+    }
+}
+
 impl Order {
-    /// Carries it out.
-    pub(crate) fn carry_out(self, nodes: &Nodes, pods: &Pods, server: &Server) -> Result<(), NoSuch> {
+    /// Carries it out; the answer is null but for the audit.
+    pub(crate) fn carry_out(self, nodes: &Nodes, pods: &Pods, server: &Server) -> Result<Value, NoSuch> {
+        if let Order::Audit { query } = &self {
+            let entries: Vec<AuditEntry> = query.answer(&server.audit().entries());
+            return Ok(json!(entries));
+        }
+        self.done(nodes, pods, server).map(|()| Value::Null)
+    }
+
+    fn done(self, nodes: &Nodes, pods: &Pods, server: &Server) -> Result<(), NoSuch> {
         match self {
+            Order::Audit { .. } => Ok(()),
+            Order::Reach { without } => {
+                server.part(without.into());
+                Ok(())
+            }
             Order::Machine { name, operation } => match operation {
                 MachineOperation::StartKubelet => nodes.start_kubelet(&name),
                 MachineOperation::StopKubelet => nodes.stop_kubelet(&name),
@@ -121,6 +168,10 @@ mod tests {
             Order::PodNetwork { network },
             Order::Watches { operation: WatchOperation::Expire },
             Order::PodCidrs { withheld: true },
+            Order::Reach { without: OutOfReach::Pods(vec!["ccm-a".to_owned()]) },
+            Order::Audit {
+                query: AuditQuery { user: "system:serviceaccount:".to_owned(), ..AuditQuery::default() },
+            },
             Order::Container { id: "embedded://x-y-1".to_owned(), signal: ContainerSignal::Terminate },
         ];
         for order in orders {

@@ -1,9 +1,11 @@
 //! How other processes reach machines and Pods: a Unix socket, one line of JSON each way. Whoever may open the socket
 //! may do everything, so it belongs into a folder that is its owner's alone.
 
-use crate::orders::{MachineOperation, Order, WatchOperation};
+use crate::audit::{AuditEntry, AuditQuery};
+use crate::orders::{MachineOperation, Order, OutOfReach, WatchOperation};
 use embedded_apiserver::Running as Server;
 use embedded_controllers::{ContainerSignal, Nodes, PodNetwork, Pods};
+use serde_json::Value;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Weak;
@@ -96,12 +98,38 @@ impl Remote {
         self.send(&Order::Container { id: id.to_owned(), signal }).await
     }
 
+    /// Puts service accounts out of the API server's reach, and all others back within it.
+    ///
+    /// # Errors
+    /// The cluster is gone.
+    pub async fn part(&self, without: OutOfReach) -> Result<(), RemoteError> {
+        self.send(&Order::Reach { without }).await
+    }
+
+    /// What was asked of the API server, as far as it remembers it.
+    ///
+    /// # Errors
+    /// The cluster is gone.
+    pub async fn audit(&self, query: AuditQuery) -> Result<Vec<AuditEntry>, RemoteError> {
+        let told = self.answer_to(&Order::Audit { query }).await?;
+        let gone = |error: serde_json::Error| RemoteError::Gone {
+            socket: self.socket.clone(),
+            source: error.into(),
+        };
+        serde_json::from_value(told).map_err(gone)
+    }
+
     async fn send(&self, order: &Order) -> Result<(), RemoteError> {
+        self.answer_to(order).await.map(drop)
+    }
+
+    async fn answer_to(&self, order: &Order) -> Result<Value, RemoteError> {
         let gone = |source| RemoteError::Gone { socket: self.socket.clone(), source };
         let said = tokio::time::timeout(LIMIT, self.ask(order)).await;
         let silent = |_| RemoteError::Silent { socket: self.socket.clone(), limit: LIMIT };
         let line = said.map_err(silent)?.map_err(gone)?;
-        let answer: Result<(), String> = serde_json::from_str(&line).map_err(|error| gone(error.into()))?;
+        let answer: Result<Value, String> =
+            serde_json::from_str(&line).map_err(|error| gone(error.into()))?;
         answer.map_err(|why| RemoteError::Refused { why })
     }
 
@@ -149,7 +177,7 @@ async fn answer(stream: UnixStream, nodes: &Nodes, pods: &Pods, server: &Server)
     let mut stream = BufReader::new(stream);
     let mut line = String::new();
     stream.read_line(&mut line).await?;
-    let outcome: Result<(), String> = match serde_json::from_str::<Order>(&line) {
+    let outcome: Result<Value, String> = match serde_json::from_str::<Order>(&line) {
         Ok(order) => order.carry_out(nodes, pods, server).map_err(|error| error.to_string()),
         Err(error) => Err(format!("no order: {error}")),
     };

@@ -5,6 +5,7 @@ use super::manifests::{ObjectKey, key_of};
 use crate::check::{Blocker, chain};
 use crate::k8s::World;
 use crate::probe::{Observed, ReadError, poll};
+use crate::secrets;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
@@ -274,7 +275,8 @@ pub async fn last_lines(client: &Client, pod: &Pod, lines: i64) -> String {
         }
         let when = if previous { "before its restart" } else { "now" };
         text.push_str(&format!("\n  {} {when}:", pod.name_any()));
-        for line in log.text.lines() {
+        // Before anything is cut: of what is left of a secret then too little might be known.
+        for line in secrets::redact(log.text).lines() {
             text.push_str(&format!("\n    {}", beginning(line)));
         }
     }

@@ -74,11 +74,14 @@ fn as_text(found: &Coverage, backends: &[String]) -> String {
             &mut text,
         );
     }
-    if !found.objections.is_empty() {
-        let _ = writeln!(text, "\nObjections");
-    }
-    for objection in &found.objections {
-        let _ = writeln!(text, "  {objection}");
+    for (head, lines) in [("Reasons that no longer hold", &found.outdated), ("Objections", &found.objections)]
+    {
+        if !lines.is_empty() {
+            let _ = writeln!(text, "\n{head}");
+        }
+        for line in lines {
+            let _ = writeln!(text, "  {line}");
+        }
     }
     text
 }

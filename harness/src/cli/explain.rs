@@ -184,7 +184,8 @@ fn ending(contract: &Contract, area: &Area, row: &Row, name: Option<&str>) -> St
     if !row.judged_by.is_empty() {
         text.push_str(&labelled("judged by:", &row.judged_by.join(", ")));
     }
-    for one in contract.reasons(&row.id) {
+    // A reason for having no check is outdated where there is one.
+    for one in contract.reasons(&row.id).filter(|one| one.in_part || name.is_none()) {
         let label = if one.in_part { "in part:" } else { "no check:" };
         text.push_str(&labelled(label, &one.reason));
     }

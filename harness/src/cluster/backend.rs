@@ -1,6 +1,7 @@
 //! What a backend is: a way to have a cluster. Each is a folder beside this file and a line in the table of backends
 //! (`backends.rs`); nothing else asks which one it is.
 
+use super::audit::{Asked, AuditQuery};
 use super::error::ClusterError;
 use super::operation::Operation;
 use super::record::{CloudSite, ClusterRecord};
@@ -127,4 +128,14 @@ pub trait Machines: Send + Sync + Debug {
     /// It failed, or this one is not possible here although the facility is there
     /// ([`ClusterError::is_not_observable`]).
     fn operate<'a>(&'a self, operation: Operation<'a>) -> BoxFuture<'a, Result<(), ClusterError>>;
+
+    /// What was asked of the API server, of a cluster whose record declares [`Facility::AuditLog`](crate::check::Facility).
+    ///
+    /// # Errors
+    /// It could not be read, or nobody keeps it here.
+    fn asked<'a>(&'a self, query: &'a AuditQuery) -> BoxFuture<'a, Result<Vec<Asked>, ClusterError>> {
+        let what = format!("what {}* asked of the API server", query.user);
+        let why = "this backend keeps no log of it".to_owned();
+        futures::future::ready(Err(ClusterError::NotObservable { what, why })).boxed()
+    }
 }

@@ -3,6 +3,7 @@
 //! A [`Backend`] brings a cluster up and takes it down; a [`Cluster`] is one that is up, as any process of its run sees
 //! it. Knows no Kubernetes API: Nodes, taints and readiness are [`crate::k8s`]'s.
 
+mod audit;
 mod backend;
 mod embedded;
 mod error;
@@ -17,11 +18,14 @@ mod spec;
 mod topology;
 mod version;
 
+pub use audit::{Asked, AuditQuery};
 pub use backend::{Backend, BackendEntry, Facts, Fidelity, Lifetime, Machines, Runs};
 pub use error::ClusterError;
 pub use kind::at_hand as kind_at_hand;
 pub use leftovers::{LeftBehind, Leftover, LeftoverKind, RemovalError, list_leftovers, remove_leftovers};
-pub use operation::{ContainerOp, KubeletOp, LinkOp, Operation, PodNetwork, PowerOp, Target, WatchOp};
+pub use operation::{
+    ApiReach, ContainerOp, KubeletOp, LinkOp, Operation, PodNetwork, PowerOp, Target, WatchOp,
+};
 pub use record::{
     API_SERVER_PORT, About, CloudSite, ClusterRecord, Machine, Ownership, PodNetworkPlan, Role,
 };
@@ -97,15 +101,26 @@ impl Cluster {
         let facility = operation.facility();
         match &self.machines {
             Some(machines) if self.record.facilities.contains(&facility) => machines.operate(operation).await,
-            _ => Err(ClusterError::NotObservable {
-                what: operation.to_string(),
-                why: format!(
-                    "this cluster of backend '{}' has no {facility}, because {}",
-                    self.record.backend,
-                    facts(self.record.backend).lacks_because
-                ),
-            }),
+            _ => Err(self.lacks(operation.to_string(), facility)),
         }
+    }
+
+    /// What was asked of its API server, as far as that is remembered, in the order of its coming.
+    ///
+    /// # Errors
+    /// [`ClusterError::NotObservable`] where it keeps no such log; else it could not be read.
+    pub async fn asked(&self, query: &AuditQuery) -> Result<Vec<Asked>, ClusterError> {
+        let facility = Facility::AuditLog;
+        match &self.machines {
+            Some(machines) if self.record.facilities.contains(&facility) => machines.asked(query).await,
+            _ => Err(self.lacks("what was asked of the API server".to_owned(), facility)),
+        }
+    }
+
+    fn lacks(&self, what: String, facility: Facility) -> ClusterError {
+        let (backend, because) = (self.record.backend, facts(self.record.backend).lacks_because);
+        let why = format!("this cluster of backend '{backend}' has no {facility}, because {because}");
+        ClusterError::NotObservable { what, why }
     }
 }
 

@@ -45,6 +45,8 @@ pub enum Operation<'a> {
     },
     /// To the watches that Pods have at the API server.
     Watches(WatchOp),
+    /// To the way from Pods to the API server.
+    ApiServer(ApiReach<'a>),
     /// To the pod network of all machines at once. Kubelets notice within seconds.
     PodNetwork(&'a PodNetwork),
     /// New Nodes get no pod CIDRs from now on, or, when not withheld, those that lack them within a second.
@@ -114,6 +116,18 @@ pub enum WatchOp {
     Expire,
 }
 
+/// Who reaches the API server. Watches of Pods end when that changes, and what those out of reach ask is heard when they are
+/// within reach again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ApiReach<'a> {
+    /// All Pods.
+    All,
+    /// None.
+    None,
+    /// All but the Pods of these names.
+    AllBut(&'a [String]),
+}
+
 /// Whether there is a pod network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PodNetwork {
@@ -133,6 +147,7 @@ impl Operation<'_> {
             Operation::Link { .. } => Facility::LinkControl,
             Operation::Container { .. } => Facility::ProcessControl,
             Operation::Watches(_) => Facility::WatchControl,
+            Operation::ApiServer(_) => Facility::ApiControl,
             Operation::PodNetwork(_) => Facility::PodNetworkControl,
             Operation::PodCidrs { .. } => Facility::PodCidrControl,
         }
@@ -175,6 +190,11 @@ impl fmt::Display for Operation<'_> {
             }
             Operation::Watches(WatchOp::Interrupt) => f.write_str("interrupting watches"),
             Operation::Watches(WatchOp::Expire) => f.write_str("expiring watches"),
+            Operation::ApiServer(ApiReach::All) => f.write_str("letting all Pods reach the API server"),
+            Operation::ApiServer(ApiReach::None) => f.write_str("cutting all Pods off from the API server"),
+            Operation::ApiServer(ApiReach::AllBut(pods)) => {
+                write!(f, "cutting Pods {} off from the API server", pods.join(", "))
+            }
             Operation::PodNetwork(PodNetwork::Present(_)) => f.write_str("setting the pod network up"),
             Operation::PodNetwork(PodNetwork::Absent) => f.write_str("taking the pod network away"),
             Operation::PodCidrs { withheld: true } => f.write_str("withholding pod CIDRs"),

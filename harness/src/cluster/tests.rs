@@ -97,3 +97,11 @@ fn a_record_of_something_else_is_refused_with_the_clusters_name() {
         );
     }
 }
+
+#[test]
+fn every_facility_of_a_cluster_is_one_of_some_backend() {
+    for facility in Facility::ALL {
+        let offered = BackendKind::ALL.iter().any(|kind| facts(*kind).facilities.contains(facility));
+        assert_eq!(offered, facility.is_of_the_cluster(), "{facility}");
+    }
+}

@@ -75,6 +75,7 @@ impl Capabilities {
     pub(super) fn met(&self) -> BTreeSet<Capability> {
         [
             (Capability::Instances, self.instances != Instances::None),
+            (Capability::InstancesV2, self.instances == Instances::V2),
             (Capability::Shutdown, self.instances != Instances::None && self.shutdown),
             (Capability::Zones, self.zones),
             (Capability::LoadBalancer, self.load_balancer),

@@ -63,8 +63,15 @@ pub fn to_string<T: Serialize>(value: &T) -> Result<String, YamlError> {
     })
 }
 
+/// What aliases may unfold to, parser's events: more than any manifest has, and read in under a second.
+const MOST_UNFOLDED: usize = 100_000;
+
 fn options() -> serde_saphyr::Options {
-    serde_saphyr::options! { legacy_octal_numbers: true, with_snippet: false }
+    serde_saphyr::options! {
+        legacy_octal_numbers: true,
+        with_snippet: false,
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: MOST_UNFOLDED },
+    }
 }
 
 fn error(file: &Path, error: &serde_saphyr::Error) -> YamlError {

@@ -1,5 +1,6 @@
 //! The Lease that the CCM's replicas elect their leader by.
 
+use super::made::{Undo, gone};
 use super::{CheckCx, Subject};
 use crate::ccm::LeaseKey;
 use crate::check::{Stop, SubjectName};
@@ -8,7 +9,7 @@ use crate::probe::{Matcher, Reach, ReadError, Seen, matcher, pause};
 use k8s_openapi::api::coordination::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
-use kube::api::{Api, Patch, PatchParams};
+use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -100,17 +101,26 @@ impl<'a> Lease<'a> {
         let key = self.key.as_ref().ok_or_else(|| Stop::Error("the profile names no Lease".to_owned()))?;
         let (api, name) = (self.api(key), key.name.clone());
         api.patch(&name, &PatchParams::default(), &Patch::Merge(&stolen())).await?;
-        let (renewed, renewed_name) = (api.clone(), name.clone());
-        let renewal = tokio::spawn(async move {
-            loop {
-                pause(RENEWAL).await;
-                let patch = Patch::Merge(stolen());
-                if let Err(error) = renewed.patch(&renewed_name, &PatchParams::default(), &patch).await {
-                    tracing::debug!(%error, "the stolen Lease was not renewed");
-                }
-            }
-        });
-        Ok(StolenLease { api, name, renewal })
+        Ok(StolenLease::renewed(api, name))
+    }
+
+    /// Has somebody else hold it from the start, where there is none: another component that leads by a Lease of that name. It
+    /// is gone with the check.
+    ///
+    /// # Errors
+    /// When the profile names no Lease, or the API server refuses.
+    pub async fn is_taken(&self) -> Result<StolenLease, Stop> {
+        let key = self.key.as_ref().ok_or_else(|| Stop::Error("the profile names no Lease".to_owned()))?;
+        self.cx.on_end(Undo::Lease { namespace: key.namespace.clone(), name: key.name.clone() });
+        let (api, name) = (self.api(key), key.name.clone());
+        let mut written = stolen();
+        written["apiVersion"] = json!("coordination.k8s.io/v1");
+        written["kind"] = json!("Lease");
+        written["metadata"] = json!({"name": name});
+        written["spec"]["leaseDurationSeconds"] = json!(15);
+        let params = PatchParams::apply(crate::ccm::FIELD_MANAGER).force();
+        api.patch(&name, &params, &Patch::Apply(&written)).await?;
+        Ok(StolenLease::renewed(api, name))
     }
 
     fn api(&self, key: &LeaseKey) -> Api<core::Lease> {
@@ -163,6 +173,21 @@ fn stolen() -> Value {
 }
 
 impl StolenLease {
+    /// One that was just taken, renewed from now on.
+    fn renewed(api: Api<core::Lease>, name: String) -> StolenLease {
+        let (renewed, renewed_name) = (api.clone(), name.clone());
+        let renewal = tokio::spawn(async move {
+            loop {
+                pause(RENEWAL).await;
+                let patch = Patch::Merge(stolen());
+                if let Err(error) = renewed.patch(&renewed_name, &PatchParams::default(), &patch).await {
+                    tracing::debug!(%error, "the stolen Lease was not renewed");
+                }
+            }
+        });
+        StolenLease { api, name, renewal }
+    }
+
     /// Stops renewing and gives it up, as a holder does that releases it.
     ///
     /// # Errors
@@ -179,6 +204,18 @@ impl CheckCx {
     /// The CCM's Lease.
     pub fn lease(&self) -> Lease<'_> {
         Lease { cx: self, key: self.session.ccm().lease_key().cloned() }
+    }
+
+    /// A Lease of another name beside it. It goes when the check ends.
+    pub fn lease_named(&self, name: &str) -> Lease<'_> {
+        let (namespace, name) = (self.lease_namespace(), name.to_owned());
+        self.on_end(Undo::Lease { namespace: namespace.clone(), name: name.clone() });
+        Lease { cx: self, key: Some(LeaseKey { namespace, name }) }
+    }
+
+    pub(super) async fn undo_lease(&self, namespace: &str, name: &str) -> Result<(), String> {
+        let api: Api<core::Lease> = Api::namespaced(self.client.clone(), namespace);
+        gone(async || api.delete(name, &DeleteParams::default()).await).await
     }
 }
 

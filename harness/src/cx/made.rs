@@ -1,8 +1,10 @@
 //! What a check has made and leaves to be undone, as data.
 
+use super::account::Account;
 use crate::check::chain;
 use crate::cloud::Settings;
 use crate::probe::{ReadError, poll};
+use serde_json::Value;
 use std::time::Duration;
 
 /// Which Service, for cleanup: the uid tells it from a namesake.
@@ -48,8 +50,18 @@ pub(super) enum Undo {
     Crash,
     /// Take a right away that a check has given itself: a ClusterRole and its binding.
     Right(String),
+    /// Give a ClusterRole its rules back.
+    Rules { role: String, rules: Value },
+    /// Take a service account of a check away, with its roles and bindings.
+    Account(Account),
     /// Take the CCM away that a check runs by itself.
     Trial(String),
+    /// Let everybody reach the API server again.
+    Reach,
+    /// Wake a process that was frozen.
+    Frozen { node: String, id: String },
+    /// Take a Lease away that is not the CCM's usual one.
+    Lease { namespace: String, name: String },
     /// Let the CCM's watches begin again.
     Watches,
     /// Take the CCM as shipped away and set the pod network up.

@@ -2,6 +2,7 @@
 //!
 //! What a check makes through it is undone when the check ends, last first, whatever became of the check.
 
+mod account;
 mod calls;
 mod cloud;
 mod cold;
@@ -15,6 +16,7 @@ mod foreign;
 mod heartbeat;
 mod lease;
 mod lists;
+mod logs;
 mod machines;
 mod made;
 mod manifests;
@@ -23,10 +25,13 @@ mod namespaces;
 mod network;
 mod nodes;
 mod port;
+mod reach;
 mod reader;
 mod replicas;
+mod rights;
 mod routes;
 mod services;
+mod shown;
 mod subject;
 mod taints;
 mod trial;
@@ -36,6 +41,7 @@ mod whole;
 
 pub use crate::config::{RouteTrigger, Targets};
 pub use crate::session::{Crash, Network};
+pub use account::Account;
 pub use calls::{Calls, callers, no_calls, some_calls};
 pub use cloud::Cloud;
 pub use cold::{Canary, Cold};
@@ -44,16 +50,19 @@ pub use departure::{Departed, Departure, departs};
 pub use events::{EventsOf, tells, tells_by, tells_of, warns};
 pub use faults::{Barrier, Fault, FaultPlan, Target, met_by};
 pub use lease::{Lease, StolenLease, held, holder_of, taken_over, transitions_of};
+pub use logs::{Log, LogRead, can_be_read};
 pub use machines::{Machine, MachinePlan, address, machine};
 pub use namespaces::OwnNamespace;
 pub use nodes::{Node, NodePlan, Ready, taint, uninitialized};
 pub use port::{Answer, Page, SecurePort, answers, refused, says, serves, shows};
+pub use reach::{Frozen, Partition};
 pub use reader::Reader;
-pub use replicas::{End, Process, Replica, ends, is_back, runs};
+pub use replicas::{End, Process, Replica, ends, is_back, runs, stays_up};
+pub use rights::{Grant, Right};
 pub use routes::{Destination, has_no_route, keeps_route, leads_to};
 pub use services::{Balancer, Service, ServicePlan, load_balancer};
 pub use subject::{Subject, Wait};
-pub use trial::{Trial, Tried, goes_on, has_ended, refuses};
+pub use trial::{Trial, Tried, goes_on, has_ended, is_up, refuses, unless_it_ends};
 pub use watches::Interruption;
 pub use whole::{Ends, Left, Leftovers, OwnNodes, all_stay, as_before, none};
 

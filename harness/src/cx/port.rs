@@ -4,8 +4,10 @@ use super::{CheckCx, Reader, Replica, Subject};
 use crate::check::{Stop, SubjectName, chain};
 use crate::cloud::Entry;
 use crate::probe::{Matcher, Observed, Reach, ReadError, Seen, holds, matcher};
+use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long an answer may take, connection and handshake included.
@@ -118,7 +120,20 @@ impl<'a> Replica<'a> {
             pod.metadata.deletion_timestamp.is_none()
                 && pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some())
         });
-        let pod = pod.ok_or_else(|| Stop::Error(format!("replica {name} has no Pod on a node")))?;
+        cx.port_of(name, pod, session.ccm().secure_port_of(name).unwrap_or_default())
+    }
+}
+
+impl CheckCx {
+    /// The secure port of a Pod of the CCM that is called `name`.
+    pub(super) fn port_of(
+        &self,
+        name: &str,
+        pod: Option<Arc<Pod>>,
+        port: u16,
+    ) -> Result<SecurePort<'_>, Stop> {
+        let session = self.session();
+        let pod = pod.ok_or_else(|| Stop::Error(format!("{name} has no Pod on a node")))?;
         let spec = pod.spec.clone().unwrap_or_default();
         let node = spec.node_name.unwrap_or_default();
         if spec.host_network != Some(true) {
@@ -136,9 +151,8 @@ impl<'a> Replica<'a> {
                 "--bind-address={bound} keeps its port to its own node"
             )));
         }
-        let port = session.ccm().secure_port_of(name).unwrap_or_default();
         let client = client().map_err(|error| Stop::Error(chain(&error)))?;
-        Ok(SecurePort { cx, replica: name.to_owned(), at: SocketAddr::new(address, port), client })
+        Ok(SecurePort { cx: self, replica: name.to_owned(), at: SocketAddr::new(address, port), client })
     }
 }
 

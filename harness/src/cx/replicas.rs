@@ -86,6 +86,11 @@ pub fn ends() -> Matcher<Process, End> {
     .expecting("its process ended")
 }
 
+/// Its process has not ended.
+pub fn stays_up() -> Matcher<Process> {
+    holds("stays up", |process: &Process| process.end().is_none()).expecting("its process not ended")
+}
+
 /// Its process runs again after an end.
 pub fn is_back() -> Matcher<Process> {
     holds("is back", Process::is_back).expecting("its process restarted and running")
@@ -125,6 +130,21 @@ impl<'a> Replica<'a> {
         Ok(self.cx.session.ccm().hold_down(&self.name).await?)
     }
 
+    /// Its Pods.
+    pub(super) fn pods(&self) -> Vec<Arc<Pod>> {
+        self.cx.session.ccm().pods_of_replica(&self.name)
+    }
+
+    /// The node it runs on, and its container's id.
+    pub(super) fn container(&self) -> Result<(String, String), Stop> {
+        let name = &self.name;
+        let pod = self.pods().into_iter().next();
+        let pod = pod.ok_or_else(|| Stop::Error(format!("replica {name} has no Pod")))?;
+        let node = pod.spec.as_ref().and_then(|s| s.node_name.clone()).unwrap_or_default();
+        let none = || Stop::Error(format!("Pod {} has no running container", pod.name_any()));
+        Ok((node, container_id(&pod).ok_or_else(none)?))
+    }
+
     /// Tells the run that an end of it is this check's doing.
     fn disturbed(&self) {
         self.cx.session.events().emit(Payload::ReplicaDisturbed { replica: self.name.clone() });
@@ -134,11 +154,7 @@ impl<'a> Replica<'a> {
     /// back: a kubelet restarts a container at once, and the same replica might win the Lease again.
     pub(super) async fn kill(&self) -> Result<(), Stop> {
         let (name, session) = (&self.name, &self.cx.session);
-        let pod = session.ccm().pods_of_replica(name).into_iter().next();
-        let pod = pod.ok_or_else(|| Stop::Error(format!("replica {name} has no Pod to kill")))?;
-        let node = pod.spec.as_ref().and_then(|s| s.node_name.clone()).unwrap_or_default();
-        let id = container_id(&pod)
-            .ok_or_else(|| Stop::Error(format!("Pod {} has no running container to kill", pod.name_any())))?;
+        let (node, id) = self.container()?;
         self.disturbed();
         session.kill_container(&node, &id).await.map_err(Stop::Error)?;
         Ok(session.ccm().hold_down(name).await?)

@@ -1,14 +1,15 @@
 //! The CCM by itself with flags of a check's own: what it refuses, what it says, what it leaves undone.
 
 use super::made::Undo;
-use super::{CheckCx, Subject};
-use crate::ccm::{ObjectKey, last_lines, unrecoverable};
-use crate::check::{Stop, SubjectName, chain};
+use super::{Account, CheckCx, Grant, Right, SecurePort, Subject};
+use crate::ccm::{ObjectKey, Rendered, key_of, last_lines, unrecoverable};
+use crate::check::{Capability, Stop, SubjectName, chain};
 use crate::cloud::Entry;
 use crate::probe::{Matcher, Observed, Reach, ReadError, Seen, holds, matcher};
 use crate::session::suffix;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{ContainerState, Pod};
 use kube::api::{Api, LogParams};
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// How many log lines a failure shows.
@@ -20,6 +21,8 @@ pub struct Trial<'a> {
     cx: &'a CheckCx,
     arguments: String,
     pod: ObjectKey,
+    /// The account of its own that it runs as, if it has one.
+    account: Option<Account>,
 }
 
 /// What became of a trial.
@@ -31,7 +34,8 @@ pub struct Tried {
 }
 
 impl Tried {
-    fn exit_code(&self) -> Option<i32> {
+    /// The exit code of its process, once it has ended.
+    pub fn exit_code(&self) -> Option<i32> {
         let status = self.pod.as_ref()?.status.as_ref()?;
         let mut containers = status.container_statuses.iter().flatten();
         containers.find_map(|container| Some(container.state.as_ref()?.terminated.as_ref()?.exit_code))
@@ -67,13 +71,45 @@ pub fn has_ended() -> Matcher<Tried> {
     holds("ends", |tried: &Tried| tried.exit_code().is_some()).expecting("its process ended")
 }
 
+/// Its process has begun, whatever became of it.
+pub fn is_up() -> Matcher<Tried> {
+    holds("has started", |tried: &Tried| {
+        let status = tried.pod.as_ref().and_then(|pod| pod.status.as_ref());
+        let mut containers = status.iter().flat_map(|status| status.container_statuses.iter().flatten());
+        let state = |of: &ContainerState| of.running.is_some() || of.terminated.is_some();
+        containers.any(|container| container.state.as_ref().is_some_and(state))
+    })
+    .expecting("a container that runs or has ended")
+}
+
+/// What the matcher says of something beside it, as long as its process has not ended: one that has will not do it any more.
+pub fn unless_it_ends<O: 'static, T: 'static>(wanted: Matcher<O, T>) -> Matcher<(Tried, O), T> {
+    let (claim, expected) = (wanted.claim().to_owned(), wanted.expected().to_owned());
+    matcher(claim, move |(tried, other): &(Tried, O)| match (wanted.matches(other), tried.exit_code()) {
+        (Seen::NotYet(_), Some(code)) => Seen::Never(format!("the CCM ended with exit code {code}")),
+        (seen, _) => seen,
+    })
+    .expecting(expected)
+}
+
 /// Its process runs.
 pub fn goes_on() -> Matcher<Tried> {
     holds("goes on", |tried: &Tried| tried.pod.is_some() && tried.exit_code().is_none())
         .expecting("its process has not ended")
 }
 
-impl Trial<'_> {
+impl<'a> Trial<'a> {
+    /// Its secure port.
+    ///
+    /// # Errors
+    /// As [`Replica::secure_port`](super::Replica::secure_port).
+    pub fn secure_port(&self) -> Result<SecurePort<'a>, Stop> {
+        let session = &self.cx.session;
+        let pod = session.world().pods.find(&self.pod.namespace, &self.pod.name);
+        let like = session.ccm().replicas().first().map(|replica| replica.name.clone()).unwrap_or_default();
+        self.cx.port_of(&self.pod.name, pod, session.ccm().secure_port_of(&like).unwrap_or_default())
+    }
+
     /// What it has written so far.
     ///
     /// # Errors
@@ -81,6 +117,26 @@ impl Trial<'_> {
     pub async fn log(&self) -> Result<String, Stop> {
         let api: Api<Pod> = Api::namespaced(self.cx.client.clone(), &self.pod.namespace);
         Ok(api.logs(&self.pod.name, &LogParams::default()).await?)
+    }
+
+    /// Has it do this from now on, and waits until the API server lets it do `right` or no longer does.
+    /// Only for one of [`CheckCx::ccm_as`].
+    ///
+    /// # Errors
+    /// When the API server refuses, or does not notice.
+    pub async fn may(&self, grants: &[Grant], right: &Right, allowed: bool) -> Result<(), Stop> {
+        let account = self.account.as_ref();
+        let account = account.ok_or_else(|| Stop::Error("the trial has no account of its own".to_owned()))?;
+        self.cx.grant(account, grants).await?;
+        self.cx.has_right(account, right, allowed).await
+    }
+
+    /// The service account it runs as.
+    ///
+    /// # Errors
+    /// As [`CheckCx::ccm_account`].
+    pub fn account(&self) -> Result<Account, Stop> {
+        self.account.clone().map_or_else(|| self.cx.ccm_account(), Ok)
     }
 
     /// A failure about it, with its last log lines.
@@ -141,20 +197,68 @@ impl CheckCx {
     /// # Errors
     /// [`Stop::Unmet`] when there is no CCM, [`Stop::Error`] when the API server refuses.
     pub async fn ccm_alone(&self, arguments: &[&str]) -> Result<Trial<'_>, Stop> {
+        let (rendered, pod) = self.trial(arguments).await?;
+        self.started(rendered, pod, arguments, None).await
+    }
+
+    /// As [`CheckCx::ccm_alone`], as a service account of its own that may do what `grants` makes of what the manifests
+    /// grant the CCM, and nothing else.
+    ///
+    /// # Errors
+    /// As [`CheckCx::ccm_alone`].
+    pub async fn ccm_as(
+        &self,
+        grants: impl FnOnce(&[Grant]) -> Vec<Grant>,
+        arguments: &[&str],
+    ) -> Result<Trial<'_>, Stop> {
+        let arguments = &self.without_routes(arguments);
+        let (mut rendered, pod) = self.trial(arguments).await?;
+        let is_pod = |document: &Value| key_of(document) == pod;
+        let (mut pods, others): (Vec<Value>, Vec<Value>) = rendered.documents.into_iter().partition(is_pod);
+        rendered.documents = others;
+        self.session.ccm().apply_rendered(&rendered).await?;
+        let granted = grants(&self.granted_to(&self.ccm_account()?).await?);
+        let account = self.account_with(&pod.namespace, &granted).await?;
+        for document in &mut pods {
+            document["spec"]["serviceAccountName"] = json!(account.name);
+        }
+        rendered.documents = pods;
+        self.started(rendered, pod, arguments, Some(account)).await
+    }
+
+    /// These arguments, and one that has a CCM make no routes, where it takes that: a trial ends before it has taken routes
+    /// back that it has made, and nobody else might.
+    pub fn without_routes<'a>(&self, arguments: &[&'a str]) -> Vec<&'a str> {
+        let takes = self.declares(Capability::Routes) && self.declares(Capability::FrameworkFlags);
+        let without = takes.then_some("--configure-cloud-routes=false");
+        arguments.iter().copied().chain(without).collect()
+    }
+
+    /// Takes the CCM away; what a trial consists of, and its Pod. Undone when the check ends.
+    async fn trial(&self, arguments: &[&str]) -> Result<(Rendered, ObjectKey), Stop> {
         self.withdraw_ccm().await?;
         let name = format!("trial-{}", suffix(self.session.next_number()));
         let listed: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
-        let shown = arguments.join(" ");
         let ccm = self.session.ccm();
         let rendered = ccm.trial(&name, &listed);
-        let promise = format!("the CCM starts with {shown}");
+        let promise = format!("the CCM starts with {}", arguments.join(" "));
         let rendered = rendered.ok_or_else(|| Stop::unmet(promise, "a CCM", "the profile deploys none"))?;
         let pod = rendered.workloads.first().cloned();
         let pod = pod.ok_or_else(|| Stop::Error("a trial without a Pod".to_owned()))?;
         self.on_end(Undo::Trial(name));
-        ccm.apply_rendered(&rendered).await?;
+        Ok((rendered, pod))
+    }
+
+    async fn started(
+        &self,
+        rendered: Rendered,
+        pod: ObjectKey,
+        arguments: &[&str],
+        account: Option<Account>,
+    ) -> Result<Trial<'_>, Stop> {
+        self.session.ccm().apply_rendered(&rendered).await?;
         self.caught_up(|| self.session.world().pods.find(&pod.namespace, &pod.name).is_some()).await?;
-        Ok(Trial { cx: self, arguments: shown, pod })
+        Ok(Trial { cx: self, arguments: arguments.join(" "), pod, account })
     }
 
     pub(super) async fn undo_trial(&self, name: &str) -> Result<(), String> {
@@ -183,6 +287,14 @@ mod tests {
             pod: Some(Arc::new(serde_json::from_value(pod).expect("a Pod"))),
             leader: leader.map(str::to_owned),
         }
+    }
+
+    #[test]
+    fn who_has_ended_is_not_waited_for() {
+        let is_there = || unless_it_ends(holds("is there", |there: &bool| *there));
+        assert_eq!(is_there().matches(&(tried(None, None), false)), Seen::NotYet(String::new()));
+        assert_eq!(is_there().matches(&(tried(Some(1), None), true)), Seen::Yes(()));
+        assert!(matches!(is_there().matches(&(tried(Some(1), None), false)), Seen::Never(_)));
     }
 
     #[test]

@@ -11,7 +11,8 @@ use std::future::Future;
 /// Services, which go together where the last of them stands, since they wait for the same CCM.
 fn steps(made: Vec<Undo>) -> Vec<Vec<Undo>> {
     let turn = |undo: &Undo| match undo {
-        Undo::Fault(_) | Undo::Barrier(_) | Undo::Settings(_) | Undo::Watches => 0,
+        Undo::Fault(_) | Undo::Barrier(_) | Undo::Settings(_) | Undo::Watches | Undo::Reach => 0,
+        Undo::Frozen { .. } => 0,
         Undo::Ccm { .. } | Undo::Crash => 1,
         _ => 2,
     };
@@ -75,7 +76,12 @@ impl CheckCx {
             Undo::Ccm { ended } => self.undo_ccm(Some(&ended), needs_a_ccm).await,
             Undo::Crash => self.undo_crash(needs_a_ccm).await,
             Undo::Right(name) => self.undo_right(&name).await,
+            Undo::Rules { role, rules } => self.undo_rules(&role, &rules).await,
+            Undo::Account(account) => self.undo_account(&account).await,
             Undo::Trial(name) => self.undo_trial(&name).await,
+            Undo::Reach => self.undo_reach().await,
+            Undo::Frozen { node, id } => self.undo_frozen(&node, &id).await,
+            Undo::Lease { namespace, name } => self.undo_lease(&namespace, &name).await,
             Undo::Watches => self.undo_watches().await,
             Undo::Cold => self.undo_cold().await,
         }

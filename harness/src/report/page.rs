@@ -32,6 +32,28 @@ const MATERIAL_AT_MOST: usize = 4_500_000;
 /// The files of evidence of each check: name and text.
 pub type Evidence = BTreeMap<String, Vec<(String, String)>>;
 
+/// What a row of the contract demands.
+#[derive(Clone, Debug, Serialize)]
+pub struct Demand {
+    /// What is required.
+    pub requires: String,
+    /// Why: what happens to a cluster otherwise.
+    pub why: String,
+    /// How the harness brings it about and what it looks at.
+    pub provoked: String,
+}
+
+/// What tells of a run beside its ledger.
+#[derive(Debug, Default)]
+pub struct Material {
+    /// The text of its `events.jsonl`, empty where there is none.
+    pub events: String,
+    /// What was taken of failed checks.
+    pub evidence: Evidence,
+    /// What the rows demand that its checks judge, by id.
+    pub demands: BTreeMap<String, Demand>,
+}
+
 #[derive(Serialize)]
 struct Head<'a> {
     report: &'a Ledger,
@@ -40,36 +62,42 @@ struct Head<'a> {
     relaxed: Vec<&'a Setting>,
     profiles: Vec<String>,
     evidence: &'a Evidence,
+    demands: &'a BTreeMap<String, Demand>,
     left_out: usize,
 }
 
-/// The page of a run. `events` is the text of its `events.jsonl`, empty where there is none. Where it is too much, calls to
-/// the cloud and changes of objects are left out, those of checks that passed first, and the page says how many.
+/// The page of a run. Where its events are too many, calls to the cloud and changes of objects are left out, those of checks
+/// that passed first, and the page says how many.
 ///
 /// # Errors
 /// Only if the ledger cannot be written as JSON.
-pub fn to_page(ledger: &Ledger, events: &str, evidence: &Evidence) -> Result<String, serde_json::Error> {
+pub fn to_page(ledger: &Ledger, material: &Material) -> Result<String, serde_json::Error> {
     let without: [fn(&Line<'_>) -> bool; 3] =
         [|_| false, |line| line.is_detail && !line.of_interest, |line| line.is_detail];
-    let lines = lines(ledger, events);
-    let mut material = String::new();
+    let lines = lines(ledger, &material.events);
+    let mut pack = String::new();
     for leave_out in without {
         let kept: Vec<&str> = lines.iter().filter(|line| !leave_out(line)).map(|line| line.text).collect();
         let left_out = lines.len() - kept.len();
-        material = packed(&head(ledger, evidence, left_out)?, &kept);
-        if material.len() <= MATERIAL_AT_MOST {
+        pack = packed(&head(ledger, &material.evidence, material, left_out)?, &kept);
+        if pack.len() <= MATERIAL_AT_MOST {
             break;
         }
     }
-    if material.len() > MATERIAL_AT_MOST {
-        material = packed(&head(ledger, &Evidence::new(), lines.len())?, &[]);
+    if pack.len() > MATERIAL_AT_MOST {
+        pack = packed(&head(ledger, &Evidence::new(), material, lines.len())?, &[]);
     }
     let digest = STANDARD.encode(Sha256::digest(SCRIPT));
     let page = FRAME.replace("@HASH@", &format!("sha256-{digest}")).replace("@STYLE@", STYLE);
-    Ok(page.replace("@SCRIPT@", SCRIPT).replace("@MATERIAL@", &material))
+    Ok(page.replace("@SCRIPT@", SCRIPT).replace("@MATERIAL@", &pack))
 }
 
-fn head(ledger: &Ledger, evidence: &Evidence, left_out: usize) -> Result<String, serde_json::Error> {
+fn head(
+    ledger: &Ledger,
+    evidence: &Evidence,
+    material: &Material,
+    left_out: usize,
+) -> Result<String, serde_json::Error> {
     serde_json::to_string(&Head {
         report: ledger,
         verdict: verdict_word(ledger.conformance()),
@@ -77,6 +105,7 @@ fn head(ledger: &Ledger, evidence: &Evidence, left_out: usize) -> Result<String,
         relaxed: ledger.subject.relaxed().collect(),
         profiles: standing::lines(ledger),
         evidence,
+        demands: &material.demands,
         left_out,
     })
 }
@@ -166,7 +195,8 @@ mod tests {
             vec![("a.log".to_owned(), "<img src=x>".to_owned())],
         )]);
         let failed = ledger(Outcome::Fail { message: "@SCRIPT@ <b>".to_owned() });
-        let page = to_page(&failed, "{\"at_ms\":0}\n", &evidence).expect("a page");
+        let material = Material { events: "{\"at_ms\":0}\n".to_owned(), evidence, ..Material::default() };
+        let page = to_page(&failed, &material).expect("a page");
         assert!(!page.contains("alert(1)") && !page.contains("<img") && !page.contains("<b>"));
         assert_eq!(page.matches("<script").count(), 2, "the material and the one that may run");
         assert!(unpacked(&page).contains("@SCRIPT@ <b>"));
@@ -197,10 +227,10 @@ mod tests {
     #[test]
     fn a_long_run_leaves_out_what_matters_least() {
         let failed = ledger(Outcome::Fail { message: "no".to_owned() });
-        let (few, many) = (stream(1_000), stream(100_000));
-        let whole = unpacked(&to_page(&failed, &few, &Evidence::new()).expect("a page"));
+        let of = |calls| Material { events: stream(calls), ..Material::default() };
+        let whole = unpacked(&to_page(&failed, &of(1_000)).expect("a page"));
         assert!(whole.contains("\"left_out\":0") && whole.contains("\"seq\":0,"));
-        let page = to_page(&failed, &many, &Evidence::new()).expect("a page");
+        let page = to_page(&failed, &of(100_000)).expect("a page");
         assert!(page.len() < 5_000_000, "{} bytes", page.len());
         let thin = unpacked(&page);
         assert!(thin.contains("\"left_out\":50000"), "{}", &thin[..200]);

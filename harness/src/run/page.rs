@@ -1,8 +1,10 @@
 //! What the page of a run is made of: its stream and the evidence beside it, as far as they can be read.
 
-use crate::check::chain;
+use crate::check::{chain, row_of};
+use crate::contract::{Contract, Row};
 use crate::ledger::Ledger;
-use crate::report::{Evidence, to_page};
+use crate::report::{Demand, Evidence, PageMaterial, to_page};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
@@ -18,9 +20,25 @@ const OF_ALL: usize = 4 << 20;
 /// In words, when the stream cannot be read.
 pub(super) fn page_of(ledger: &Ledger, stream: &Path) -> Result<String, String> {
     let events = std::fs::read(stream).map_err(|error| format!("{}: {error}", stream.display()))?;
-    let events = String::from_utf8_lossy(&events);
-    let evidence = evidence(ledger, stream.parent().unwrap_or(Path::new(".")));
-    to_page(ledger, &events, &evidence).map_err(|error| chain(&error))
+    let material = PageMaterial {
+        events: String::from_utf8_lossy(&events).into_owned(),
+        evidence: evidence(ledger, stream.parent().unwrap_or(Path::new("."))),
+        demands: demands(ledger)?,
+    };
+    to_page(ledger, &material).map_err(|error| chain(&error))
+}
+
+/// What the rows of these checks demand.
+fn demands(ledger: &Ledger) -> Result<BTreeMap<String, Demand>, String> {
+    let contract = Contract::built_in().map_err(|error| chain(&error))?;
+    let judged: BTreeSet<&str> = ledger.entries.iter().map(|entry| row_of(&entry.id)).collect();
+    let rows = contract.rows().map(|(_, row)| row).filter(|row| judged.contains(row.id.as_str()));
+    let demand = |row: &Row| Demand {
+        requires: row.requires.clone(),
+        why: row.why.clone(),
+        provoked: row.provoked.clone(),
+    };
+    Ok(rows.map(|row| (row.id.clone(), demand(row))).collect())
 }
 
 /// The files of evidence below a folder. One that cannot be read says so in place of it.
@@ -63,7 +81,6 @@ mod tests {
     use super::*;
     use crate::check::{Level, Sharing};
     use crate::ledger::{Entry, Outcome};
-    use std::collections::BTreeMap;
 
     fn failed(id: &str, evidence: &str) -> Entry {
         Entry {

@@ -2,7 +2,7 @@
 
 use super::planned::{Planned, framework_notes};
 use crate::ccm::{Form, fingerprint};
-use crate::check::{Before, Capability, Facility};
+use crate::check::{Before, Capability};
 use crate::cluster::{Fidelity, facts};
 use crate::config::{
     BACKEND, BackendKind, CLUSTERS, Choice, RunPlan, SELECT, TEST_FILTER, declared_not_judged,
@@ -98,9 +98,8 @@ pub fn judged(suites: &[Suite]) -> BTreeSet<Capability> {
 /// takes.
 pub fn seen(check: &Check, backends: &[BackendKind]) -> Seen {
     let lacking = |backend: &BackendKind| {
-        let of_clusters = |facility: &Facility| Facility::OF_THE_CLUSTER.contains(facility);
         let there = facts(*backend).facilities;
-        let lacking = check.facilities.iter().filter(of_clusters).filter(|one| !there.contains(one));
+        let lacking = check.facilities.iter().filter(|one| one.is_of_the_cluster() && !there.contains(one));
         let lacking: Vec<String> = lacking.map(|facility| facility.to_string()).collect();
         (!lacking.is_empty()).then(|| (backend.to_string(), lacking))
     };

@@ -3,9 +3,12 @@
 
 mod busy;
 mod crash;
+mod cut_off;
 mod flags;
+mod leases;
 mod needs;
 mod order;
+mod outage;
 mod restart;
 mod steady;
 mod step_down;
@@ -22,6 +25,9 @@ pub const SUITE: Suite = Suite {
         steady::CHECKS,
         crash::CHECKS,
         terminated::CHECKS,
+        cut_off::CHECKS,
+        outage::CHECKS,
+        leases::CHECKS,
         step_down::CHECKS,
         restart::CHECKS,
         taken_up::CHECKS,

@@ -7,6 +7,7 @@ mod flags;
 mod named;
 mod serving;
 mod shown;
+mod zones;
 
 use harness::check::{Blocker, Facility, Verdict};
 use harness::cx::{Check, CheckCx, Subject, Suite, none};
@@ -23,6 +24,7 @@ pub const SUITE: Suite = Suite {
         counted::CHECKS,
         ended::CHECKS,
         named::CHECKS,
+        zones::CHECKS,
         CHECKS,
     ],
 };

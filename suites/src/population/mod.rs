@@ -3,6 +3,7 @@
 mod addresses;
 mod labels;
 mod noted;
+mod reached;
 mod refresh;
 mod repair;
 
@@ -14,5 +15,12 @@ use harness::cx::Suite;
 pub const SUITE: Suite = Suite {
     name: "address-and-label-population",
     proves: "addresses, zone, region and instance type of the cloud appear on the Node, and stay right",
-    tables: &[&addresses::CHECKS, refresh::CHECKS, labels::CHECKS, repair::CHECKS, noted::CHECKS],
+    tables: &[
+        &addresses::CHECKS,
+        refresh::CHECKS,
+        labels::CHECKS,
+        repair::CHECKS,
+        reached::CHECKS,
+        noted::CHECKS,
+    ],
 };

@@ -48,16 +48,23 @@ impl Tries {
     /// How many calls were too many, and how many are allowed; `None` when they are not.
     ///
     /// What one try costs is the CCM's affair, and so is what its client repeats: more calls than tries are allowed are fine
-    /// where the pauses grow. Who doubles them tries once in the second half of an outage, and ten times in the first.
+    /// where the pauses grow. Who doubles them makes one that is a good part of the outage; a change of the Node may come in
+    /// the midst of that, and where several do nothing can be told.
     fn too_many(&self) -> Option<(usize, usize)> {
-        let late = |times: &[u64]| times.iter().filter(|at| **at > self.outage / 2).count();
         let doublings = (self.outage / FIRST_PAUSE_MS + 1).ilog2() as usize;
         let allowed = doublings + 1 + self.changes.len();
-        let (all, lately) = (self.calls.len(), late(&self.calls));
-        let pauses_grow = 8 * lately <= (all - lately) * (2 + late(&self.changes));
-        (all > allowed && !pauses_grow).then_some((all, allowed))
+        let ends = self.calls.iter().copied().chain([self.outage]);
+        let pauses = ends.clone().skip(1).zip(ends).map(|(end, begin)| end.saturating_sub(begin));
+        let longest = pauses.max().unwrap_or_default();
+        let disturbed = self.changes.iter().filter(|at| **at > self.outage / 4).count() > 2;
+        let pauses_grow = longest >= self.outage / GOOD_PART || disturbed;
+        (self.calls.len() > allowed && !pauses_grow).then_some((self.calls.len(), allowed))
     }
 }
+
+/// The share of an outage that the longest of pauses that double lasts, at least: a third, and half of that where a change
+/// of the Node divides it.
+const GOOD_PART: u64 = 6;
 
 async fn backs_off(cx: &CheckCx) -> Verdict {
     let machine = cx.machine(machine("a")).await?;
@@ -131,9 +138,18 @@ mod tests {
         for calls in [1, 2, 4, 7] {
             assert_eq!(tries(doubling(calls), &[]), None, "{calls}");
         }
-        let mut touched = doubling(3);
-        touched.extend([30_000, 30_001, 30_002]);
+        let mut touched: Vec<u64> = doubling(3).into_iter().chain([30_000, 30_001, 30_002]).collect();
+        touched.sort_unstable();
         assert_eq!(tries(touched, &[30_000]), None);
+        // Its client repeats each call three times within 2 s, and that takes the time.
+        let repeating = (0..13).scan(0, |at, n| {
+            let begin = *at;
+            *at += 1_800 + (5 << n);
+            Some([begin, begin + 300, begin + 900, begin + 1_800])
+        });
+        let repeating: Vec<u64> = repeating.flatten().filter(|at| *at <= 45_000).collect();
+        assert!(repeating.len() > 40);
+        assert_eq!(tries(repeating, &[]), None);
         assert_eq!(tries((0..9).map(|n| n * 5_000), &[]), None);
     }
 

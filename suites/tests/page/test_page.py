@@ -69,6 +69,7 @@ class Page(unittest.TestCase):
         detail = page.locator("#check-NODE-INIT-01 .detail")
         self.assertIn("is initialised", detail.locator("pre.fail").inner_text())
         self.assertIn("node-init-01", detail.locator("details", has_text="objects.yaml").text_content())
+        self.assertIn("taint", detail.locator(".demand").inner_text())
         # The time line can be walked through with the keyboard, and says what it is at.
         line = detail.locator("canvas")
         line.focus()

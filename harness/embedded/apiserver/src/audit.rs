@@ -25,6 +25,8 @@ pub struct Entry {
     pub query: String,
     /// The HTTP status of the answer.
     pub code: u16,
+    /// Whether authorization let it pass; what comes after may refuse it all the same.
+    pub authorized: bool,
     /// What the client calls itself.
     pub user_agent: String,
 }

@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
 use tower::Service;
 
-use crate::api::Api;
+use crate::api::{Api, Partition};
 use crate::audit::Audit;
 use crate::auth::authority::{Authority, AuthorityError, Credential};
 use crate::auth::jwt::{Signer, SigningError};
@@ -248,6 +248,13 @@ impl Running {
     /// [`Running::expire_watches`]; lists are answered.
     pub fn interrupt_watches(&self) {
         self.api.interruption.interrupt();
+    }
+
+    /// Puts these service accounts out of reach, and all others back within it: watches of service accounts end, and what
+    /// those out of reach ask waits until a later partition lets them.
+    pub fn part(&self, partition: Partition) {
+        self.api.reach.set(partition);
+        self.api.interruption.end();
     }
 
     /// Forgets what has changed so far and lets watches begin again: one that goes on from before a change of its kind is

@@ -2,10 +2,12 @@
 
 use crate::wait;
 use embedded_cluster::{
-    Cluster, ClusterSpec, ContainerSignal, MachineOperation, PodNetwork, Power, Remote, RemoteError,
+    AuditQuery, Cluster, ClusterSpec, ContainerSignal, MachineOperation, OutOfReach, PodNetwork, Power,
+    Remote, RemoteError, User,
 };
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
+use kube::api::ListParams;
 
 #[tokio::test]
 async fn orders_are_carried_out_or_refused_and_a_cluster_that_is_gone_is_named() {
@@ -38,4 +40,29 @@ async fn orders_are_carried_out_or_refused_and_a_cluster_that_is_gone_is_named()
     cluster.stop().await;
     let error = remote.machine("node-0", MachineOperation::Freeze).await.expect_err("nobody is there");
     assert!(matches!(&error, RemoteError::Gone { socket: named, .. } if *named == socket), "{error:?}");
+}
+
+#[tokio::test]
+async fn who_is_cut_off_is_heard_when_the_network_is_whole_again_and_the_audit_tells_what_was_refused() {
+    let cluster = Cluster::start(ClusterSpec::api_server()).await.expect("a cluster");
+    let folder = tempfile::tempdir().expect("a folder");
+    let socket = folder.path().join("socket");
+    let _serving = cluster.serve(&socket).expect("a socket");
+    let remote = Remote::new(&socket);
+
+    let account = User::service_account("kube-system", "ccm", "");
+    let nodes: Api<Node> = Api::all(cluster.client_as(account.clone()));
+    remote.part(OutOfReach::ServiceAccounts).await.expect("cut off");
+    let asked = tokio::spawn(async move { nodes.list(&ListParams::default()).await.map(drop) });
+    Api::<Node>::all(cluster.client()).list(&ListParams::default()).await.expect("others are heard");
+    assert!(!asked.is_finished());
+    remote.part(OutOfReach::Nobody).await.expect("within reach again");
+    let refused = asked.await.expect("it ends").expect_err("it has no right");
+    assert!(matches!(&refused, kube::Error::Api(status) if status.code == 403), "{refused:?}");
+
+    let refusals = AuditQuery { user: account.name.clone(), refused: true, ..AuditQuery::default() };
+    let told = remote.audit(refusals).await.expect("the audit");
+    let [entry] = told.as_slice() else { panic!("{told:?}") };
+    assert_eq!((entry.verb.as_str(), entry.resource.as_str(), entry.authorized), ("list", "nodes", false));
+    cluster.stop().await;
 }

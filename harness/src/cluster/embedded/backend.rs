@@ -3,16 +3,18 @@
 
 use super::wanted::{check_families, check_registrations, families, machines, records, version};
 use crate::check::{Facility, chain};
+use crate::cluster::audit::{Asked, AuditQuery};
 use crate::cluster::backend::{Backend, BackendEntry, Facts, Fidelity, Lifetime, Machines, Runs};
 use crate::cluster::error::ClusterError;
-use crate::cluster::operation::{ContainerOp, KubeletOp, Operation, PodNetwork, PowerOp, WatchOp};
+use crate::cluster::operation::{ApiReach, ContainerOp, KubeletOp, Operation, PodNetwork, PowerOp, WatchOp};
 use crate::cluster::record::{About, CloudSite, ClusterRecord, Ownership};
 use crate::cluster::spec::{ClusterSpec, ProgramImage};
 use crate::cluster::topology;
 use crate::config::BackendKind;
 use crate::secrets;
 use embedded_cluster::{
-    Cluster, ContainerSignal, Issued, MachineOperation, Program, Remote, RemoteError, Serving, WatchOperation,
+    AuditEntry, Cluster, ContainerSignal, Issued, MachineOperation, OutOfReach, Program, Remote, RemoteError,
+    Serving, WatchOperation,
 };
 use futures::FutureExt;
 use futures::future::{BoxFuture, LocalBoxFuture};
@@ -30,6 +32,8 @@ const FACILITIES: &[Facility] = &[
     Facility::PodCidrControl,
     Facility::HostPorts,
     Facility::WatchControl,
+    Facility::AuditLog,
+    Facility::ApiControl,
 ];
 
 pub(in crate::cluster) const BACKEND: BackendEntry = BackendEntry {
@@ -189,6 +193,33 @@ impl Machines for EmbeddedMachines {
     fn operate<'a>(&'a self, operation: Operation<'a>) -> BoxFuture<'a, Result<(), ClusterError>> {
         async move { operate(&self.remote, operation).await }.boxed()
     }
+
+    fn asked<'a>(&'a self, query: &'a AuditQuery) -> BoxFuture<'a, Result<Vec<Asked>, ClusterError>> {
+        let AuditQuery { user, since_ms, refused, distinct } = query.clone();
+        let query = embedded_cluster::AuditQuery { user, since_ms, refused, distinct };
+        async move {
+            let entries = self.remote.audit(query).await.map_err(failed)?;
+            Ok(entries.into_iter().map(asked).collect())
+        }
+        .boxed()
+    }
+}
+
+fn asked(entry: AuditEntry) -> Asked {
+    let AuditEntry {
+        at_ms,
+        user,
+        verb,
+        group,
+        resource,
+        namespace,
+        name,
+        path,
+        code,
+        authorized,
+        user_agent,
+    } = entry;
+    Asked { at_ms, user, verb, group, resource, namespace, name, path, code, authorized, user_agent }
 }
 
 async fn operate(remote: &Remote, operation: Operation<'_>) -> Result<(), ClusterError> {
@@ -228,6 +259,14 @@ async fn operate(remote: &Remote, operation: Operation<'_>) -> Result<(), Cluste
                 WatchOp::Expire => WatchOperation::Expire,
             };
             remote.watches(op).await
+        }
+        Operation::ApiServer(reach) => {
+            let without = match reach {
+                ApiReach::All => OutOfReach::Nobody,
+                ApiReach::None => OutOfReach::ServiceAccounts,
+                ApiReach::AllBut(pods) => OutOfReach::Pods(pods.to_vec()),
+            };
+            remote.part(without).await
         }
         Operation::PodNetwork(wanted) => {
             let network = match wanted {

@@ -265,6 +265,7 @@ impl Look {
 pub(super) const FACILITIES: &[Facility] = &[
     Facility::NodeControl,
     Facility::HostPorts,
+    Facility::KubeletAddresses,
     Facility::LinkControl,
     Facility::KubeletControl,
     Facility::ProcessControl,

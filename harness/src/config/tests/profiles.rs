@@ -227,6 +227,7 @@ fn what_a_short_profile_means() {
         profile.declares(),
         BTreeSet::from([
             Capability::Instances,
+            Capability::InstancesV2,
             Capability::Shutdown,
             Capability::Zones,
             Capability::LoadBalancer,

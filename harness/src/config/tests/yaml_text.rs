@@ -122,3 +122,14 @@ fn what_is_written_is_read_back() {
         }
     }
 }
+
+#[test]
+fn what_unfolds_without_end_is_refused_soon() {
+    let mut bomb = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+    for at in 1..10 {
+        let before = vec![format!("*a{}", at - 1); 10].join(", ");
+        bomb.push_str(&format!("a{at}: &a{at} [{before}]\n"));
+    }
+    let error = read(&bomb).expect_err("it would be ten thousand million words");
+    assert!(error.what.contains("alias"), "{error:?}");
+}

@@ -22,8 +22,8 @@ async function unpacked() {
 const breath = () => new Promise((go) => setTimeout(go));
 
 class Run {
-  constructor({ report, verdict, because, relaxed, profiles, evidence, left_out, lines }) {
-    Object.assign(this, { report, verdict, because, relaxed, profiles, evidence, leftOut: left_out, lines });
+  constructor({ report, verdict, because, relaxed, profiles, evidence, demands, left_out, lines }) {
+    Object.assign(this, { report, verdict, because, relaxed, profiles, evidence, demands, leftOut: left_out, lines });
     this.checks = new Map(report.entries.map((entry) => [entry.id, { entry, promises: [], spans: [] }]));
     this.lanes = new Map();
     this.open = new Map();

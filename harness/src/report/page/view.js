@@ -146,6 +146,11 @@ function detail(run, check) {
   const outcome = outcomeOf(entry);
   const inside = make("div", { className: "detail" });
   if (textOf(entry)) inside.append(make("pre", { className: outcome }, outcome === "blocked" ? `blocked by ${entry.by}\n${textOf(entry)}` : textOf(entry)));
+  const demand = run.demands[entry.id.split(".")[0]];
+  if (demand) {
+    inside.append(make("p", { className: "demand" }, demand.requires, " ", make("span", { className: "about" }, demand.why)));
+    inside.append(folded("how it is provoked", make("p", {}, demand.provoked)));
+  }
   const deviation = run.report.subject.declared?.[entry.id];
   if (deviation) inside.append(make("p", {}, `The vendor's word for it: ${deviation}`));
   const facts = Object.entries(entry.facts ?? {});
@@ -163,7 +168,7 @@ function detail(run, check) {
   }
   for (const [name, text] of run.evidence[entry.id] ?? []) inside.append(folded(name, make("pre", {}, text)));
   const again = `ccm-conformance run --only ${entry.id} --keep on-failure`;
-  inside.append(make("p", { className: "about" }, `${entry.suite} · ${entry.sharing} · again: `, make("code", {}, again), " · what it demands: ", make("code", {}, `ccm-conformance explain ${entry.id}`)));
+  inside.append(make("p", { className: "about" }, `${entry.suite} · ${entry.sharing} · again: `, make("code", {}, again), " · by hand: ", make("code", {}, `ccm-conformance explain ${entry.id}`)));
   return inside;
 }
 

@@ -36,6 +36,11 @@ impl Interruption {
         self.state.send_modify(|state| *state = State { times: state.times + 1, held: true });
     }
 
+    /// Ends all watches; they may begin again at once.
+    pub(crate) fn end(&self) {
+        self.state.send_modify(|state| state.times += 1);
+    }
+
     /// Lets watches begin again; the next list in pages is cut.
     pub(crate) fn release(&self) {
         self.cuts_pages.store(true, Ordering::Relaxed);

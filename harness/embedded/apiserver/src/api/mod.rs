@@ -5,6 +5,7 @@ mod collections;
 mod events;
 mod interruption;
 mod objects;
+mod reach;
 mod selection;
 mod state;
 
@@ -13,5 +14,6 @@ pub(crate) use collections::collection_of;
 pub(crate) use events::{from_stored, is_stored_form, to_stored, with_type};
 pub(crate) use interruption::Ending;
 pub(crate) use objects::Written;
+pub use reach::Partition;
 pub(crate) use selection::Selection;
 pub(crate) use state::Api;

@@ -9,6 +9,7 @@ use tokio::sync::watch;
 
 use super::collections::collection_of;
 use super::interruption::Interruption;
+use super::reach::Reach;
 use crate::audit::Audit;
 use crate::auth::attributes::{Attributes, Decision};
 use crate::auth::authority::Authority;
@@ -42,6 +43,8 @@ pub(crate) struct Api {
     pub closing: watch::Receiver<bool>,
     /// Whether watches go on.
     pub interruption: Interruption,
+    /// Who is within reach.
+    pub reach: Reach,
     /// Where the logs of containers come from, once somebody runs any.
     pub logs: OnceLock<Arc<dyn Logs>>,
     /// Who is told of credentials, once somebody wants to be.
@@ -73,6 +76,7 @@ impl Api {
             address,
             closing,
             interruption: Interruption::default(),
+            reach: Reach::default(),
             logs: OnceLock::new(),
             issued: OnceLock::new(),
             roles: rbac::Current::default(),

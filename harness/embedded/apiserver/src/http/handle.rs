@@ -31,7 +31,7 @@ where
     let accept = parts.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
     let agent = call::text_header(&parts.headers, &header::USER_AGENT);
     let form = accept::negotiate(accept).map(|form| form.refined(&query, agent));
-    let audit = |user: &User, by: Option<&User>, code: u16| {
+    let audit = |user: &User, by: Option<&User>, code: u16, authorized: bool| {
         api.audit.write(Entry {
             at: clock.at,
             user: user.name.clone(),
@@ -39,6 +39,7 @@ where
             request: target.attributes.clone(),
             query: parts.uri.query().unwrap_or_default().to_owned(),
             code,
+            authorized,
             user_agent: agent.to_owned(),
         });
     };
@@ -46,21 +47,23 @@ where
     let plain = form.unwrap_or(Form::PLAIN);
 
     let Some(user) = authenticate::user(&api, &peer, &parts.headers) else {
-        audit(&User::default(), None, 401);
+        audit(&User::default(), None, 401, false);
         return finish(reply::refusal(&status::unauthorized(), plain));
     };
+    // Who is cut off is not heard before the network is whole again.
+    api.reach.admits(&user).await;
     let (user, real) = match authenticate::impersonated(&api, &user, &parts.headers) {
         Ok(None) => (user, None),
         Ok(Some(other)) => (other, Some(user)),
         Err(status) => {
-            audit(&user, None, status.code);
+            audit(&user, None, status.code, false);
             return finish(reply::refusal(&status, plain));
         }
     };
     let decision = api.authorize(&user, &target.attributes);
     if !decision.is_allowed() {
         let refused = forbidden(&user, &target, decision.reason());
-        audit(&user, real.as_ref(), refused.code);
+        audit(&user, real.as_ref(), refused.code, false);
         return finish(reply::refusal(&refused, plain));
     }
     let outcome = match body::read(body, &parts.method, &query).await {
@@ -84,7 +87,7 @@ where
         Ok(reply) => reply.into_response(plain),
         Err(status) => reply::refusal(&status, plain),
     };
-    audit(&user, real.as_ref(), response.status().as_u16());
+    audit(&user, real.as_ref(), response.status().as_u16(), true);
     finish(response)
 }
 

@@ -228,7 +228,7 @@ async fn every_request_is_in_the_log() {
         ("system:anonymous", 403, "test/1")
     );
     assert_eq!((entry.request.verb.as_str(), entry.request.resource.as_str()), ("list", "nodes"));
-    assert_eq!(entry.query, "limit=1");
+    assert_eq!((entry.query.as_str(), entry.authorized), ("limit=1", false));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,0 +1,80 @@
+//! What was asked of the API server, for another process.
+
+use embedded_apiserver::audit::Entry;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Which requests are told.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuditQuery {
+    /// Those of users whose name begins so.
+    pub user: String,
+    /// Those since this time, milliseconds since 1970.
+    pub since_ms: i64,
+    /// Only those that authorization refused.
+    pub refused: bool,
+    /// Of those that ask for the same right only the first.
+    pub distinct: bool,
+}
+
+/// A request and its answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuditEntry {
+    /// When it came, milliseconds since 1970.
+    pub at_ms: i64,
+    /// Who asked.
+    pub user: String,
+    /// The verb, as roles have it.
+    pub verb: String,
+    /// The API group; empty for the core group.
+    pub group: String,
+    /// The resource, with `/` and the subresource where there is one; empty for a path that is none.
+    pub resource: String,
+    /// The namespace; empty at the cluster scope.
+    pub namespace: String,
+    /// The name; empty where the request names none.
+    pub name: String,
+    /// The path of the request.
+    pub path: String,
+    /// The HTTP status of the answer.
+    pub code: u16,
+    /// Whether authorization let it pass; what comes after may refuse it all the same.
+    pub authorized: bool,
+    /// What the client calls itself.
+    pub user_agent: String,
+}
+
+impl AuditQuery {
+    /// Those of the entries that it asks for, in their order.
+    pub(crate) fn answer(&self, entries: &[Arc<Entry>]) -> Vec<AuditEntry> {
+        let mut seen = BTreeSet::new();
+        let asked = entries.iter().filter(|entry| {
+            entry.user.starts_with(&self.user)
+                && entry.at.as_millisecond() >= self.since_ms
+                && (!self.refused || !entry.authorized)
+        });
+        let told = asked.map(|entry| told(entry)).filter(|entry| {
+            let resource = if entry.resource.is_empty() { &entry.path } else { &entry.resource };
+            let right = (&entry.user, &entry.verb, &entry.group, resource, &entry.namespace);
+            !self.distinct || seen.insert((format!("{right:?}"), entry.authorized))
+        });
+        told.collect()
+    }
+}
+
+fn told(entry: &Entry) -> AuditEntry {
+    AuditEntry {
+        at_ms: entry.at.as_millisecond(),
+        user: entry.user.clone(),
+        verb: entry.request.verb.clone(),
+        group: entry.request.group.clone(),
+        resource: entry.request.full_resource(),
+        namespace: entry.request.namespace.clone(),
+        name: entry.request.name.clone(),
+        path: entry.request.path.clone(),
+        code: entry.code,
+        authorized: entry.authorized,
+        user_agent: entry.user_agent.clone(),
+    }
+}

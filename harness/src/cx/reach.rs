@@ -1,0 +1,101 @@
+//! Ways that are cut: replicas that do not reach the API server, and processes that stand still.
+
+use super::CheckCx;
+use super::made::Undo;
+use super::replicas::Replica;
+use crate::check::{Stop, Verdict, chain};
+use crate::cluster::{ApiReach, ContainerOp, Operation};
+use kube::ResourceExt;
+
+/// Somebody does not reach the API server, until this is mended, at the latest when the check ends.
+#[derive(Debug)]
+#[must_use = "it lasts until it is mended"]
+pub struct Partition<'a> {
+    cx: &'a CheckCx,
+}
+
+impl Partition<'_> {
+    /// Lets everybody reach it again.
+    ///
+    /// # Errors
+    /// When the cluster cannot do it.
+    pub async fn mend(self) -> Verdict {
+        self.cx.undo_reach().await.map_err(Stop::Error)
+    }
+}
+
+/// A process that stands still, until it is woken, at the latest when the check ends.
+#[derive(Debug)]
+#[must_use = "it lasts until it is woken"]
+pub struct Frozen<'a> {
+    cx: &'a CheckCx,
+    node: String,
+    id: String,
+}
+
+impl Frozen<'_> {
+    /// Lets it go on.
+    ///
+    /// # Errors
+    /// When the cluster cannot do it.
+    pub async fn wake(self) -> Verdict {
+        self.cx.signal(&self.node, &self.id, ContainerOp::Thaw).await.map_err(Stop::Error)
+    }
+}
+
+impl<'a> Replica<'a> {
+    /// Cuts it off from the API server: its watches end, and what it asks is not heard before that is mended. It reaches the
+    /// cloud as ever.
+    ///
+    /// # Errors
+    /// When the cluster cannot do it.
+    pub async fn is_cut_off(&self) -> Result<Partition<'a>, Stop> {
+        let pods: Vec<String> = self.pods().iter().map(|pod| pod.name_any()).collect();
+        self.cx.on_end(Undo::Reach);
+        self.cx.session.cluster().operate(Operation::ApiServer(ApiReach::AllBut(&pods))).await?;
+        Ok(Partition { cx: self.cx })
+    }
+
+    /// Freezes its process, as a machine that is short of everything does.
+    ///
+    /// # Errors
+    /// When the cluster cannot do it.
+    pub async fn freezes(&self) -> Result<Frozen<'a>, Stop> {
+        let (node, id) = self.container()?;
+        self.cx.on_end(Undo::Frozen { node: node.clone(), id: id.clone() });
+        self.cx.signal(&node, &id, ContainerOp::Freeze).await.map_err(Stop::Error)?;
+        Ok(Frozen { cx: self.cx, node, id })
+    }
+}
+
+impl CheckCx {
+    /// The API server is out of reach of every Pod.
+    ///
+    /// # Errors
+    /// When the cluster cannot do it.
+    pub async fn api_server_is_away(&self) -> Result<Partition<'_>, Stop> {
+        self.on_end(Undo::Reach);
+        self.session.cluster().operate(Operation::ApiServer(ApiReach::None)).await?;
+        Ok(Partition { cx: self })
+    }
+
+    pub(super) async fn undo_reach(&self) -> Result<(), String> {
+        let all = Operation::ApiServer(ApiReach::All);
+        self.session.cluster().operate(all).await.map_err(|error| chain(&error))
+    }
+
+    async fn signal(&self, node: &str, id: &str, op: ContainerOp) -> Result<(), String> {
+        let machine = self.session.machines().iter().find(|machine| machine.name == node);
+        let machine = machine.ok_or_else(|| format!("no machine for Node {node}"))?;
+        let operation = Operation::Container { machine, id, op };
+        self.session.cluster().operate(operation).await.map_err(|error| chain(&error))
+    }
+
+    /// Wakes what may still stand still; what has gone meanwhile needs no waking.
+    pub(super) async fn undo_frozen(&self, node: &str, id: &str) -> Result<(), String> {
+        if let Err(error) = self.signal(node, id, ContainerOp::Thaw).await {
+            tracing::debug!(%error, node, "a frozen process was not woken");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,81 @@
+//! The CCM's credential for the cloud: that it is refused is no reason to give anything up, and it is shown to nobody (AUTH-23,
+//! -25).
+
+use super::refused::TRIAL;
+use crate::joining::registered;
+use harness::check::{Capability, Facility, Stop, Verdict};
+use harness::cx::matchers::{initialised, keeps_finalizer, one_active};
+use harness::cx::{Check, CheckCx, Ready, Subject, goes_on, load_balancer, machine};
+use harness::k8s::{T_UNINIT, has_taint};
+use harness::probe::{both, gone, holds, present};
+use k8s_openapi::api::core::v1 as core;
+use std::sync::Arc;
+
+const BOTH: &[Capability] = &[Capability::Instances, Capability::LoadBalancer];
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::must(
+        "AUTH-23",
+        "while the cloud refuses its credential no Node is initialised, none is deleted and no finalizer goes",
+        "provider: 401 is no answer about what exists",
+        |cx| Box::pin(gives_nothing_up(cx)),
+    )
+    .needs(BOTH)
+    .with(&[TRIAL[0], Facility::Faults])
+    .cold()
+    .takes(62),
+    Check::must(
+        "AUTH-25",
+        "its credential for the cloud is in no log, Event, annotation or /configz",
+        "provider",
+        |cx| Box::pin(tells_nobody(cx)),
+    )
+    .of_the_cloud(&[])
+    .with(TRIAL)
+    .at_the_end(),
+];
+
+async fn gives_nothing_up(cx: &CheckCx) -> Verdict {
+    let trial = cx.ccm_alone(&cx.without_routes(&[])).await?;
+    let (_, first) = registered(cx, machine("first")).await?;
+    let begun =
+        first.becomes(initialised()).within(cx.limits().start()).when("before anything is refused").await;
+    trial.explained(begun).await?;
+    let web = cx.service(load_balancer("web").port(80)).await?;
+    web.balancer().becomes(one_active()).within(cx.limits().load_balancer()).await?;
+    web.becomes(keeps_finalizer()).await?;
+    let kept = cx.machine(machine("kept")).await?;
+    let plan = kept.node().provider_id(&kept.provider_id()).ready(Ready::False);
+    let not_ready = cx.node(plan.taints(Vec::new())).await?;
+
+    let refusals = cx.cloud().anything().answers(401).await?;
+    let (_, new) = registered(cx, machine("new")).await?;
+    web.delete().await?;
+    refusals.hits(1).await?;
+    let tainted = holds("is not initialised", |node: &Option<Arc<core::Node>>| {
+        node.as_ref().is_some_and(|node| has_taint(node, T_UNINIT))
+    });
+    let nodes = (&new, &not_ready);
+    let all = (&nodes, &web);
+    let kept = both(both(tainted.expecting(T_UNINIT), present()), keeps_finalizer());
+    // Contract: 60 s, the pauses of a CCM that tries less and less often among them.
+    all.keeps(kept).within(2 * cx.limits().quiet_nodes()).when("while its credential is refused").await?;
+    first.is(present()).await?;
+
+    refusals.clear().await?;
+    if trial.is(goes_on()).await.is_err() {
+        cx.record("ends", "its process ended for it");
+        return Ok(());
+    }
+    let limit = cx.limits().services_after(2 * cx.limits().quiet_nodes());
+    web.becomes(gone()).within(limit).when("as its credential is good again").await
+}
+
+async fn tells_nobody(cx: &CheckCx) -> Verdict {
+    cx.ccm_runs().await?;
+    let told = cx.disclosures().await?;
+    match told.is_empty() {
+        true => Ok(()),
+        false => Err(Stop::unmet("no credential is shown", "it nowhere", told.join("; "))),
+    }
+}

@@ -1,0 +1,165 @@
+//! A leader that is there and does not know that it no longer leads: cut off from the API server, or frozen for longer than its
+//! Lease lasts (HA-04, HA-09).
+
+use super::busy::{edits, in_order};
+use super::needs::ELECTION_AND_LB;
+use crate::joining::registered;
+use harness::check::{Facility, Stop, Verdict};
+use harness::cloud::{Entry, Op};
+use harness::cx::matchers::{at_least_one, initialised, no_other_than, one_active, publishes};
+use harness::cx::{
+    Check, CheckCx, Replica, Service, Subject, held, load_balancer, machine, some_calls, taken_over,
+    transitions_of,
+};
+use harness::probe::pause;
+use std::time::Duration;
+
+const SOURCE: &str = "k8s.io/client-go tools/leaderelection: old stops before new starts";
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::must(
+        "HA-04.partition",
+        "the last mutating request of a leader that no longer reaches the API server precedes the new leader's first",
+        SOURCE,
+        |cx| Box::pin(never_overlaps(cx)),
+    )
+    .needs(ELECTION_AND_LB)
+    .with(&[Facility::CcmControl, Facility::ApiControl])
+    .alone()
+    .takes(20),
+    Check::must(
+        "HA-04.frozen",
+        "what a leader had begun that froze for longer than its Lease and woke again is there once, and none of it is lost",
+        SOURCE,
+        |cx| Box::pin(loses_and_doubles_nothing(cx)),
+    )
+    .needs(ELECTION_AND_LB)
+    .with(&[Facility::CcmControl, Facility::ProcessControl, Facility::Barriers])
+    .alone()
+    .takes(25),
+    Check::must(
+        "HA-09",
+        "for how long a leader that was frozen writes after it woke is recorded",
+        "k8s.io/client-go tools/leaderelection renew",
+        |cx| Box::pin(writes_for_a_while(cx)),
+    )
+    .recorded()
+    .needs(ELECTION_AND_LB)
+    .with(&[Facility::CcmControl, Facility::ProcessControl])
+    .alone()
+    .takes(25),
+];
+
+/// Another replica than `leader` writes.
+async fn another_writes(cx: &CheckCx, leader: &Replica<'_>, mark: u64) -> Verdict {
+    let old = leader.name().to_owned();
+    let others = cx.cloud().calls().writes().since(mark);
+    let others = others.that(move |call: &Entry| call.credential.as_deref() != Some(&old));
+    others.becomes(some_calls()).within(2 * cx.limits().watch()).when("by the new leader").await.map(drop)
+}
+
+async fn never_overlaps(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("busy").port(80)).await?.provisioned().await?;
+    let leader = cx.active_replica().await?;
+    let mark = cx.cloud().mark()?;
+    // Steady work before, during and after the change.
+    tokio::select! {
+        stop = edits(&web) => return Err(stop),
+        outcome = cut_off(cx, &leader, mark) => outcome?,
+    }
+    in_order(cx, mark, leader.name()).await?;
+    stands_once(cx, &web).await
+}
+
+/// The leader writes, is cut off until another replica writes, and is back for a while.
+async fn cut_off(cx: &CheckCx, leader: &Replica<'_>, mark: u64) -> Verdict {
+    let lease = cx.lease();
+    let led = lease.becomes(held()).await?;
+    let before = transitions_of(&led);
+    let writes = cx.cloud().calls().writes().since(mark);
+    writes.becomes(some_calls()).when("by the leader").await?;
+    leader.will_end();
+    let partition = leader.is_cut_off().await?;
+    lease.becomes(taken_over(before)).within(cx.limits().failover()).await?;
+    another_writes(cx, leader, mark).await?;
+    partition.mend().await?;
+    pause(cx.limits().settle()).await;
+    Ok(())
+}
+
+/// A Service has one load balancer, which is published, and no other.
+async fn stands_once(cx: &CheckCx, web: &Service<'_>) -> Verdict {
+    let limit = cx.limits().service_after(1) + cx.limits().load_balancer_work();
+    let lb = web.balancer().becomes(one_active()).within(limit).await?;
+    web.becomes(publishes(&lb)).within(limit).await?;
+    web.balancer()
+        .keeps(no_other_than(&lb, "stays the only one", |_| true))
+        .within(cx.limits().settle())
+        .await
+}
+
+/// Freezes the leader, and yields when another one has taken over.
+async fn freeze<'a>(
+    cx: &'a CheckCx,
+    leader: &Replica<'a>,
+    before: i32,
+) -> Result<harness::cx::Frozen<'a>, Stop> {
+    leader.will_end();
+    let frozen = leader.freezes().await?;
+    cx.lease().becomes(taken_over(before)).within(cx.limits().failover()).await?;
+    Ok(frozen)
+}
+
+async fn loses_and_doubles_nothing(cx: &CheckCx) -> Verdict {
+    let leader = cx.active_replica().await?;
+    let led = cx.lease().becomes(held()).await?;
+    let before = transitions_of(&led);
+    // A creation that it does not see answered before it wakes.
+    let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
+    let held_up = web.cloud().holds(&[Op::LbCreate]).await?;
+    web.wants_a_balancer().await?;
+    held_up.is_reached().await?;
+    let (freezes, released) = tokio::join!(freeze(cx, &leader, before), async {
+        // It stands still by then; what it asked for is done all the same.
+        pause(cx.limits().settle()).await;
+        held_up.release().await?;
+        web.balancer().becomes(at_least_one()).await
+    });
+    released?;
+    let frozen = freezes?;
+    let (_, node) = registered(cx, machine("meanwhile")).await?;
+    node.becomes(initialised()).within(2 * cx.limits().watch()).when("by the new leader").await?;
+    stands_once(cx, &web).await?;
+    frozen.wake().await?;
+    // It may take until its renew deadline to see that it no longer leads (contract HA-09).
+    pause(cx.limits().step_down()).await;
+    stands_once(cx, &web).await
+}
+
+async fn writes_for_a_while(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("busy").port(80)).await?.provisioned().await?;
+    let leader = cx.active_replica().await?;
+    let mark = cx.cloud().mark()?;
+    let woken = tokio::select! {
+        stop = edits(&web) => return Err(stop),
+        outcome = woken(cx, &leader, mark) => outcome?,
+    };
+    let writes = leader.calls().writes().since(woken).list().await?;
+    let at = |call: &Entry| Duration::from_millis(call.at_ms);
+    let overlap = writes.last().map_or(Duration::ZERO, |last| at(last).saturating_sub(at(&writes[0])));
+    cx.record("writes-after-waking", writes.len());
+    cx.record("overlap_ms", overlap.as_millis());
+    Ok(())
+}
+
+/// The leader freezes while it works, another takes over, and it wakes; yields the place in the journal.
+async fn woken(cx: &CheckCx, leader: &Replica<'_>, mark: u64) -> Result<u64, Stop> {
+    let led = cx.lease().becomes(held()).await?;
+    let before = transitions_of(&led);
+    let frozen = freeze(cx, leader, before).await?;
+    another_writes(cx, leader, mark).await?;
+    let woken = cx.cloud().mark_now().await?;
+    frozen.wake().await?;
+    pause(cx.limits().step_down()).await;
+    Ok(woken)
+}

@@ -1,0 +1,72 @@
+//! The API server is away for a while (HA-16).
+
+use super::needs::ELECTION;
+use crate::joining::registered;
+use harness::check::{Facility, Verdict};
+use harness::cx::matchers::initialised;
+use harness::cx::{Check, CheckCx, Subject, ends, held, is_back, machine, stays_up};
+use harness::probe::pause;
+
+const SOURCE: &str =
+    "k8s.io/client-go tools/leaderelection; k8s.io/cloud-provider app/controllermanager.go OnStoppedLeading";
+const OUTAGE: &[Facility] = &[Facility::CcmControl, Facility::ApiControl];
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::must(
+        "HA-16.short",
+        "an outage of the API server that is shorter than the renew deadline ends no replica",
+        SOURCE,
+        |cx| Box::pin(outlives_a_short_one(cx)),
+    )
+    .needs(ELECTION)
+    .with(OUTAGE)
+    .alone()
+    .takes(7),
+    Check::must(
+        "HA-16.long",
+        "an outage of the API server that is longer ends the leader, and afterwards all is as before",
+        SOURCE,
+        |cx| Box::pin(recovers_from_a_long_one(cx)),
+    )
+    .needs(ELECTION)
+    .with(OUTAGE)
+    .alone()
+    .takes(20),
+];
+
+async fn outlives_a_short_one(cx: &CheckCx) -> Verdict {
+    let leader = cx.active_replica().await?;
+    let (deadline, retry) = (cx.limits().lease().renew_deadline, cx.limits().lease().retry_period);
+    let outage = cx.api_server_is_away().await?;
+    // The leader may have renewed a retry period before, and tries again a retry period later.
+    pause(deadline.saturating_sub(2 * retry).max(deadline / 4)).await;
+    outage.mend().await?;
+    for replica in cx.replicas() {
+        replica
+            .keeps(stays_up())
+            .within(cx.limits().settle())
+            .when("after a short outage of the API server")
+            .await?;
+    }
+    let (_, node) = registered(cx, machine("after")).await?;
+    node.becomes(initialised())
+        .within(cx.limits().watch())
+        .when("after a short outage of the API server")
+        .await?;
+    leader.is(stays_up()).await
+}
+
+async fn recovers_from_a_long_one(cx: &CheckCx) -> Verdict {
+    let leader = cx.active_replica().await?;
+    let replicas = cx.replicas();
+    replicas.iter().for_each(harness::cx::Replica::will_end);
+    let outage = cx.api_server_is_away().await?;
+    let limit = cx.limits().step_down() + cx.limits().kubelet_report();
+    leader.becomes(ends()).within(limit).when("as it cannot renew its Lease").await?;
+    outage.mend().await?;
+    let limit = cx.limits().failover() + cx.limits().start();
+    cx.lease().becomes(held()).within(limit).when("after the outage").await?;
+    let (_, node) = registered(cx, machine("after")).await?;
+    node.becomes(initialised()).within(limit).when("after the outage").await?;
+    leader.becomes(is_back()).within(cx.limits().start()).when("as a standby").await
+}

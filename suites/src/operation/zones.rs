@@ -1,0 +1,47 @@
+//! Interfaces of the provider that are not asked where another one is there (CAP-05, -06).
+
+use crate::joining::joined;
+use harness::check::{Capability, Verdict};
+use harness::cloud::{Entry, Op};
+use harness::cx::{Check, CheckCx, Subject, machine, no_calls};
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::must(
+        "CAP-05",
+        "with InstancesV2 no zone is looked up by a call of its own",
+        "k8s.io/cloud-provider cloud.go Interface; node_controller.go getInstanceMetadata",
+        |cx| Box::pin(asks_for_no_zone(cx)),
+    )
+    .needs(&[Capability::InstancesV2]),
+    Check::must(
+        "CAP-06",
+        "how often clusters are looked up is recorded; no controller of the framework does",
+        "k8s.io/cloud-provider cloud.go Clusters",
+        |cx| Box::pin(tells_of_clusters(cx)),
+    )
+    .recorded()
+    .needs(&[Capability::Instances]),
+];
+
+/// What clouds call a zone or a region in their paths.
+const PLACES: [&str; 5] = ["zone", "region", "location", "datacenter", "availability"];
+
+/// Whether a call is about something that paths name so, and about no object that a CCM works on.
+fn is_about(call: &Entry, words: &[&str]) -> bool {
+    let path = call.request.split_once(' ').map_or("", |(_, path)| path);
+    let path = path.split('?').next().unwrap_or_default().to_ascii_lowercase();
+    call.op == Op::Other && words.iter().any(|word| path.contains(word))
+}
+
+async fn asks_for_no_zone(cx: &CheckCx) -> Verdict {
+    joined(cx, machine("placed")).await?;
+    let places = cx.cloud().calls().that(|call| is_about(call, &PLACES));
+    places.is(no_calls()).await
+}
+
+async fn tells_of_clusters(cx: &CheckCx) -> Verdict {
+    joined(cx, machine("clustered")).await?;
+    let calls = cx.cloud().calls().that(|call| is_about(call, &["cluster"]));
+    cx.record("calls", calls.list().await?.len());
+    Ok(())
+}

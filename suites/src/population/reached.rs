@@ -1,0 +1,25 @@
+//! Whether the addresses that a Node has been given lead to its kubelet (contract NODE-ADDR-12).
+
+use crate::joining::ccm_initialises_others;
+use harness::check::{Capability, Facility, Verdict};
+use harness::cx::{Check, CheckCx, Subject, can_be_read, runs};
+
+pub(super) const CHECKS: &[Check] = &[Check::must(
+    "NODE-ADDR-12",
+    "the API server reads the log of a Pod on a Node that the CCM has initialised",
+    "kube-apiserver --kubelet-preferred-address-types",
+    |cx| Box::pin(logs_are_read(cx)),
+)
+.should()
+.needs(&[Capability::Instances])
+.with(&[Facility::CcmControl, Facility::KubeletAddresses])];
+
+/// The CCM's own Pods are on such Nodes.
+async fn logs_are_read(cx: &CheckCx) -> Verdict {
+    ccm_initialises_others(cx).await?;
+    for replica in cx.replicas() {
+        replica.becomes(runs()).await?;
+        replica.log()?.becomes(can_be_read()).when("at the address of its Node").await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,15 @@
+//! What a CCM costs: calls to the cloud for each Node and Service, requests to the API server (contract SCALE).
+
+mod api_server;
+mod nodes;
+mod refused;
+mod start;
+
+use harness::cx::Suite;
+
+/// The suite.
+pub const SUITE: Suite = Suite {
+    name: "scalability",
+    proves: "calls to the cloud grow with Nodes and Services and no faster, and the API server is not flooded",
+    tables: &[nodes::CHECKS, refused::CHECKS, start::CHECKS, api_server::CHECKS],
+};

@@ -1,0 +1,180 @@
+//! Calls to the cloud for Nodes: of their initialisation and of a refresh as a slope over their number, and of a lifecycle loop
+//! that meets slow answers (SCALE-01, -02, -05, -08).
+
+use harness::check::{Capability, Facility, Stop, Verdict};
+use harness::cloud::{Effect, Entry, Op};
+use harness::cx::matchers::initialised;
+use harness::cx::{Check, CheckCx, Node, Ready, Subject, callers, machine};
+use harness::probe::{gone, pause};
+use std::time::Duration;
+use tokio::time::Instant;
+
+const INSTANCES: &[Capability] = &[Capability::Instances];
+const FLAGGED: &[Capability] = &[Capability::Instances, Capability::FrameworkFlags];
+const ALONE: &[Facility] = &[Facility::CcmControl];
+const TABLE: &str = "contract section 15; k8s.io/cloud-provider node_controller.go";
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::must("SCALE-01", "a Node more costs at most four calls to the cloud at its initialisation", TABLE, |cx| {
+        Box::pin(initialises_at_a_fair_price(cx))
+    })
+    .should()
+    .needs(INSTANCES)
+    .with(ALONE)
+    .cold(),
+    Check::must(
+        "SCALE-02",
+        "a refresh of all Nodes costs at most a call for each, and does not list all machines for each",
+        TABLE,
+        |cx| Box::pin(refreshes_at_a_fair_price(cx)),
+    )
+    .should()
+    .needs(FLAGGED)
+    .with(ALONE)
+    .cold()
+    .takes(10),
+    Check::must(
+        "SCALE-05",
+        "ten NotReady Nodes whose machines are slow to look up delay the others by no more than their look-ups take",
+        "k8s.io/cloud-provider node_lifecycle_controller.go MonitorNodes",
+        |cx| Box::pin(waits_for_slow_ones_once(cx)),
+    )
+    .should()
+    .needs(INSTANCES)
+    .with(&[ALONE[0], Facility::Faults])
+    .cold()
+    .takes(10),
+    Check::must(
+        "SCALE-08",
+        "how many replicas share the work on Nodes, and how long it takes, is recorded",
+        "k8s.io/cloud-provider app/controllermanager.go: one leader",
+        |cx| Box::pin(shares_its_work(cx)),
+    )
+    .recorded()
+    .needs(INSTANCES),
+];
+
+/// Nodes at the two points that make the slope.
+const FEW: usize = 10;
+const MANY: usize = 40;
+/// Calls that a Node more may cost.
+const FOR_ONE: usize = 4;
+
+/// Machines and Ready Nodes, so many, all there at once; they are initialised when this returns.
+pub(super) async fn join<'a>(cx: &'a CheckCx, group: &str, count: usize) -> Result<Vec<Node<'a>>, Stop> {
+    let mut machines = Vec::new();
+    for number in 0..count {
+        machines.push(cx.machine(machine(&format!("{group}-{number}"))).await?);
+    }
+    let registered = machines.iter().map(|machine| cx.node(machine.node().ready(Ready::True)));
+    let nodes = futures::future::try_join_all(registered).await?;
+    for node in &nodes {
+        node.becomes(initialised())
+            .within(3 * cx.limits().watch())
+            .when(format!("as one of {count}"))
+            .await?;
+    }
+    Ok(nodes)
+}
+
+/// A CCM at work, by itself.
+pub(super) async fn begin<'a>(cx: &'a CheckCx, arguments: &[&str]) -> Result<harness::cx::Trial<'a>, Stop> {
+    let alone = cx.ccm_alone(&cx.without_routes(arguments)).await?;
+    let first = cx.machine(machine("first")).await?;
+    let node = cx.node(first.node().ready(Ready::True)).await?;
+    let begun = node.becomes(initialised()).within(cx.limits().start()).when("by a CCM by itself").await;
+    alone.explained(begun).await?;
+    Ok(alone)
+}
+
+/// Whether a call looks machines up.
+fn is_look_up(call: &Entry) -> bool {
+    matches!(call.op, Op::InstanceGet | Op::InstanceList | Op::Other)
+}
+
+/// Calls that look machines up while so many Nodes join.
+async fn cost_of(cx: &CheckCx, group: &str, count: usize) -> Result<usize, Stop> {
+    let mark = cx.cloud().mark_now().await?;
+    join(cx, group, count).await?;
+    Ok(cx.cloud().calls().since(mark).that(is_look_up).list().await?.len())
+}
+
+async fn initialises_at_a_fair_price(cx: &CheckCx) -> Verdict {
+    begin(cx, &[]).await?;
+    let (few, many) = (cost_of(cx, "few", FEW).await?, cost_of(cx, "many", MANY).await?);
+    cx.record("calls", format!("{few} for {FEW} Nodes, {many} for {MANY}"));
+    if many.saturating_sub(few) <= FOR_ONE * (MANY - FEW) {
+        return Ok(());
+    }
+    let expected = format!("at most {FOR_ONE} more calls for a Node more");
+    let seen = format!("{few} calls for {FEW} Nodes, {many} for {MANY}");
+    Err(cx.cloud().breaks("initialising Nodes costs little for each", &expected, &seen))
+}
+
+/// The pace of the refresh that is given, in flag and time.
+const REFRESH: &str = "--node-status-update-frequency=3s";
+const PERIOD: Duration = Duration::from_secs(3);
+/// How many of its periods are watched.
+const PASSES: u32 = 3;
+/// Calls of a pass that are about no Node in particular.
+const BESIDE: usize = 5;
+
+async fn refreshes_at_a_fair_price(cx: &CheckCx) -> Verdict {
+    begin(cx, &[REFRESH]).await?;
+    join(cx, "refreshed", MANY).await?;
+    let mark = cx.cloud().mark_now().await?;
+    pause(PASSES * PERIOD).await;
+    let calls = cx.cloud().calls().since(mark).that(is_look_up).list().await?;
+    let nodes = cx.all_nodes()?.len();
+    // Its window and ours are not the same.
+    let passes = usize::try_from(PASSES + 1).unwrap_or(usize::MAX);
+    let pages = cx.cloud().pages_of(nodes).await?;
+    let lists = calls.iter().filter(|call| call.op == Op::InstanceList && call.resource.is_none()).count();
+    cx.record(
+        "calls",
+        format!("{} in {PASSES} refreshes of {nodes} Nodes, {lists} lists of all among them", calls.len()),
+    );
+    let fair = calls.len() <= passes * (nodes + BESIDE) && lists <= passes * (pages + BESIDE);
+    if fair {
+        return Ok(());
+    }
+    let expected =
+        format!("in {PASSES} passes over {nodes} Nodes at most a call for each, and no list of all for each");
+    let seen = format!("{} calls, {lists} of them lists of all", calls.len());
+    Err(cx.cloud().breaks("a refresh costs at most a call for each Node", &expected, &seen))
+}
+
+/// Nodes whose machines are slow to look up, and how slow.
+const SLOW: u32 = 10;
+const LATENCY: Duration = Duration::from_millis(500);
+
+async fn waits_for_slow_ones_once(cx: &CheckCx) -> Verdict {
+    begin(cx, &[]).await?;
+    let late = Effect::Latency { ms: 500 };
+    for number in 0..SLOW {
+        let machine = cx.machine(machine(&format!("slow-{number}"))).await?;
+        machine.cloud().meets(format!("answers that take {LATENCY:?}"), std::slice::from_ref(&late)).await?;
+        let plan = machine.node().provider_id(&machine.provider_id()).ready(Ready::False);
+        cx.node(plan.taints(Vec::new())).await?;
+    }
+    let lost = cx.machine(machine("z-lost")).await?;
+    let plan = lost.node().provider_id(&lost.provider_id()).ready(Ready::False);
+    let node = cx.node(plan.taints(Vec::new())).await?;
+    lost.delete().await?;
+    let since = Instant::now();
+    // Each may be asked whether it is there and whether it is shut down.
+    let limit = cx.limits().life_of_machine() + 2 * SLOW * LATENCY;
+    node.becomes(gone()).within(limit).when("beside ten that are slow to look up").await?;
+    cx.record("gone_after_ms", since.elapsed().as_millis());
+    Ok(())
+}
+
+async fn shares_its_work(cx: &CheckCx) -> Verdict {
+    let since = Instant::now();
+    let nodes = join(cx, "shared", FEW).await?;
+    cx.record("ms", since.elapsed().as_millis());
+    let calls =
+        cx.cloud().calls().that(move |call| nodes.iter().any(|node| node.concerns(call))).list().await?;
+    cx.record("replicas", callers(&calls).len());
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! What a start costs on a cluster that has Services and Nodes (SCALE-06).
+
+use harness::check::{Capability, Facility, Stop, Verdict};
+use harness::cx::{Check, CheckCx, Crash, Service, Subject, load_balancer, machine, some_calls, taken_over};
+use serde_json::json;
+
+pub(super) const CHECKS: &[Check] = &[Check::must(
+    "SCALE-06",
+    "a new leader looks at each load balancer once or twice, however many Nodes there are",
+    "contract section 15; k8s.io/cloud-provider service/controller.go",
+    |cx| Box::pin(looks_once(cx)),
+)
+.should()
+.needs(&[Capability::LoadBalancer, Capability::LeaderElection, Capability::NodeTargets])
+.with(&[Facility::ProcessControl])
+.at_the_crash()
+.takes(10)];
+
+const SERVICES: usize = 10;
+const NODES: usize = 20;
+/// An ensure and an update of backends, and one of either to spare.
+const TIMES: usize = 3;
+
+/// Calls that one look at a load balancer costs that is as it should be.
+async fn price_of_a_look(cx: &CheckCx, web: &Service<'_>) -> Result<usize, Stop> {
+    web.rests().await?;
+    let mark = cx.cloud().mark_now().await?;
+    web.patch(&json!({"metadata": {"annotations": {"example.com/poked": "once"}}})).await?;
+    let calls = web.calls().since(mark);
+    calls.becomes(some_calls()).within(cx.limits().service_after(0)).when("after an edit").await?;
+    web.rests().await?;
+    Ok(calls.list().await?.len())
+}
+
+async fn looks_once(cx: &CheckCx) -> Verdict {
+    // Each Node that comes is one more backend of everybody's.
+    cx.crash_is_near().await?;
+    for number in 0..NODES {
+        let machine = cx.machine(machine(&format!("backend-{number}"))).await?;
+        cx.node(machine.node().provider_id(&machine.provider_id()).taints(Vec::new()).backend()).await?;
+    }
+    let mut services = Vec::new();
+    for number in 0..SERVICES {
+        services
+            .push(cx.service(load_balancer(&format!("web-{number}")).port(80)).await?.provisioned().await?);
+    }
+    let price = price_of_a_look(cx, &services[0]).await?;
+    let Crash { transitions, mark, .. } = cx.leader_crash().await?;
+    cx.lease().becomes(taken_over(transitions)).within(cx.limits().failover()).await?;
+    let mut most = 0;
+    for web in &services {
+        let calls = web.calls().since(mark);
+        calls.becomes(some_calls()).within(cx.limits().service_after(1)).when("by the new leader").await?;
+        web.rests().await?;
+        most = most.max(calls.list().await?.len());
+    }
+    cx.record(
+        "calls",
+        format!("{price} for one look, at most {most} about a Service at the start with {NODES} Nodes"),
+    );
+    if most <= TIMES * price {
+        return Ok(());
+    }
+    let expected =
+        format!("at most {} calls about a load balancer, {TIMES} times what a look costs", TIMES * price);
+    Err(cx.cloud().breaks(
+        "a start costs a look at each load balancer",
+        &expected,
+        &format!("{most} calls about one"),
+    ))
+}
