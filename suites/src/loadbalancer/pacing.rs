@@ -45,6 +45,17 @@ pub(super) fn hurry(calls: &[Call]) -> Option<(u64, u64)> {
     })
 }
 
+/// How long after the first call somebody came back before the time that it was told, with nothing to excuse it. Each change
+/// of Nodes excuses one call: it may have been waiting when the first one was made.
+pub(super) fn too_early(calls: &[Call], told_ms: u64) -> Option<u64> {
+    let first = calls.first()?;
+    let early = calls[1..]
+        .iter()
+        .zip(1..)
+        .find(|(call, nth)| call.at_ms < first.at_ms + told_ms && call.changes < *nth);
+    early.map(|(call, _)| call.at_ms - first.at_ms)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,6 +76,19 @@ mod tests {
         ] {
             assert_eq!(hurry(&quiet(right)), None, "{right:?}");
         }
+    }
+
+    #[test]
+    fn who_is_told_to_wait_comes_early_only_where_nodes_changed() {
+        let calls = |calls: &[(u64, usize)]| -> Vec<Call> {
+            calls.iter().map(|(at_ms, changes)| Call { at_ms: *at_ms, changes: *changes }).collect()
+        };
+        assert_eq!(too_early(&[], 4_000), None);
+        assert_eq!(too_early(&calls(&[(100, 0), (4_200, 0)]), 4_000), None);
+        assert_eq!(too_early(&calls(&[(100, 0), (1_100, 0)]), 4_000), Some(1_000));
+        // A change that was seen together with the first call may have been waiting.
+        assert_eq!(too_early(&calls(&[(100, 1), (151, 1)]), 4_000), None);
+        assert_eq!(too_early(&calls(&[(100, 1), (151, 1), (900, 1)]), 4_000), Some(800));
     }
 
     #[test]

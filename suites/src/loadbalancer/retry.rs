@@ -1,7 +1,7 @@
 //! Failed creations (contract SVC-ERR).
 
 use super::needs::LB;
-use super::pacing::{Call, hurry};
+use super::pacing::{Call, hurry, too_early};
 use harness::check::{Facility, Stop, SubjectName, Verdict};
 use harness::cloud::{Effect, Entry, Inventory, LoadBalancer, Op};
 use harness::cx::matchers::{keeps_finalizer, one_active, one_balancer, publishes};
@@ -194,13 +194,9 @@ const RETRY_AFTER_S: u64 = 4;
 /// No call came within the time that was announced with the first one, but for clocks that are cut off.
 fn waited_as_told() -> Matcher<Vec<Call>> {
     matcher("wait for as long as they are told", |calls: &Vec<Call>| {
-        let Some(first) = calls.first() else { return Seen::Yes(()) };
-        let early = calls[1..].iter().find(|call| {
-            call.at_ms < first.at_ms + RETRY_AFTER_S * 1000 - 200 && call.changes == first.changes
-        });
-        match early {
+        match too_early(calls, RETRY_AFTER_S * 1000 - 200) {
             None => Seen::Yes(()),
-            Some(call) => Seen::NotYet(format!("again after {} ms", call.at_ms - first.at_ms)),
+            Some(after_ms) => Seen::NotYet(format!("again after {after_ms} ms")),
         }
     })
     .expecting(format!(
