@@ -1,6 +1,8 @@
 //! Deadlock-free bootstrap: the CCM as its vendor ships it breaks the chicken-and-egg cycle on a cold cluster
 //! (contract BOOT-DYN).
 
+mod manifests;
+
 use harness::check::{Capability, Facility, Verdict};
 use harness::cx::{Check, CheckCx, Network, Suite};
 
@@ -8,7 +10,7 @@ use harness::cx::{Check, CheckCx, Network, Suite};
 pub const SUITE: Suite = Suite {
     name: "deadlock-free-bootstrap",
     proves: "the manifests as shipped bring a cold cluster up: no wait of CCM, CNI and scheduler for one another",
-    tables: &[CHECKS],
+    tables: &[CHECKS, manifests::CHECKS],
 };
 
 const INSTANCES: &[Capability] = &[Capability::Instances];

@@ -19,6 +19,7 @@ mod lists;
 mod logs;
 mod machines;
 mod made;
+mod manifests;
 pub mod matchers;
 mod namespaces;
 mod network;

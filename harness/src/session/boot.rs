@@ -5,7 +5,8 @@ use crate::cluster::{PlannedMachine, Role, planned_machines};
 use crate::config::{Deployment, DesiredCluster, Kubernetes, NodeIp, OwnCluster, Profile};
 use crate::files;
 use bootstrap::{
-    CloudEndpoint, Cluster, Cni, Effect, Expectation, Source, Taint, Topology, Version, YesNo, expect,
+    CloudEndpoint, Cluster, Cni, Effect, Expectation, Finding, Source, Taint, Topology, Version, YesNo,
+    expect,
 };
 use std::path::PathBuf;
 
@@ -27,13 +28,41 @@ pub fn expectation(
         Ok(clusters) => clusters,
         Err(why) => return Some(Err(why)),
     };
+    Some(expected(profile, &clusters))
+}
+
+/// What the lint says of the profile's manifests, for the cluster that is made or, where another one is used, for one of
+/// a control plane and a worker; `None` when nothing is deployed.
+///
+/// # Errors
+/// As for [`expectation`].
+pub fn manifest_findings(
+    profile: &Profile,
+    cluster: &DesiredCluster,
+) -> Option<Result<Vec<Finding>, String>> {
+    if profile.deploys_nothing() {
+        return None;
+    }
+    let network = Cni::Independent;
+    let anywhere = || {
+        let topology = match profile.deployment {
+            Deployment::Hosted => Topology::Hosted,
+            Deployment::InCluster => Topology::ControlPlaneAndWorker,
+        };
+        expected(profile, &[Cluster::new(topology, network)])
+    };
+    let said = expectation(profile, cluster, &[network]).unwrap_or_else(anywhere);
+    Some(said.map(|expectation| expectation.findings))
+}
+
+fn expected(profile: &Profile, clusters: &[Cluster]) -> Result<Expectation, String> {
     let ccm = profile.workload.as_ref().map(|workload| workload.name.as_str());
     let source = |path: &PathBuf| {
         let text = files::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
         Ok(Source::new(&path.display().to_string(), &text))
     };
     let sources: Result<Vec<Source>, String> = profile.manifests.iter().map(source).collect();
-    Some(sources.and_then(|sources| expect(sources, &clusters, &[], ccm)))
+    expect(sources?, clusters, &[], ccm)
 }
 
 /// The cluster that will be made, for each of the pod networks, as the model asks for it.

@@ -16,7 +16,7 @@ mod state;
 mod uninitialised;
 pub mod up;
 
-pub use boot::{expectation, expected_boot};
+pub use boot::{expectation, expected_boot, manifest_findings};
 pub use choose::settle;
 pub use crash::{Crash, Participant, SharedCrashes};
 pub use error::SessionError;

@@ -15,7 +15,8 @@ pub(super) async fn edits(web: &Service<'_>) -> Stop {
     let mut round = 0;
     loop {
         round += 1;
-        let ports = json!([{"port": 80 + round % 2, "protocol": "TCP"}]);
+        // Never what it was a moment ago: a CCM that sees only every other edit has to write all the same.
+        let ports = json!([{"port": 80 + round % 1000, "protocol": "TCP"}]);
         if let Err(stop) = web.patch(&json!({"spec": {"ports": ports}})).await {
             return stop;
         }

@@ -179,7 +179,9 @@ pub(super) fn ports_between(checked: &Checked, claims: Claims, report: &mut Repo
         .set
         .workloads
         .iter()
-        .filter(|workload| matches!(workload.role, Role::Ccm) && workload.host_network)
+        // Whoever names the CCM makes the others bystanders; they stay of the family by the flag all of it takes.
+        .filter(|workload| matches!(workload.role, Role::Ccm) || workload.flag("cloud-provider").is_some())
+        .filter(|workload| workload.host_network)
         .collect();
     if claims.hosted {
         return;
