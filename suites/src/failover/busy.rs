@@ -2,7 +2,8 @@
 
 use super::order::overlap;
 use harness::check::{Stop, Verdict};
-use harness::cx::{CheckCx, Service, Subject};
+use harness::cloud::Entry;
+use harness::cx::{CheckCx, Service, Subject, some_calls};
 use harness::probe::{Observed, pause};
 use serde_json::json;
 use std::time::Duration;
@@ -22,6 +23,19 @@ pub(super) async fn edits(web: &Service<'_>) -> Stop {
         }
         pause(EDIT_EVERY).await;
     }
+}
+
+/// How long a new leader has to look at every Service, one after another, and to do what is due.
+pub(super) fn time_to_take_up(cx: &CheckCx) -> Duration {
+    cx.limits().service_after(1) + cx.limits().load_balancer_work()
+}
+
+/// Another replica than `old` has written since then.
+pub(super) async fn another_writes(cx: &CheckCx, old: &str, mark: u64) -> Verdict {
+    let old = old.to_owned();
+    let others = cx.cloud().calls().writes().since(mark);
+    let others = others.that(move |call: &Entry| call.credential.as_deref() != Some(&old));
+    others.becomes(some_calls()).within(time_to_take_up(cx)).when("by the new leader").await.map(drop)
 }
 
 /// All that `leader` wrote since then came before what anybody else did.

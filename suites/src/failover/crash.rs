@@ -1,9 +1,8 @@
 //! The leader crashes: another replica takes over, and the two never work at once (HA-03, -04).
 
-use super::busy::{edits, in_order};
+use super::busy::{another_writes, edits, in_order};
 use super::needs::{ELECTION, ELECTION_AND_LB, KILL};
 use harness::check::{Stop, Verdict};
-use harness::cloud::Entry;
 use harness::cx::matchers::initialised;
 use harness::cx::{
     Check, CheckCx, Crash, Subject, holder_of, load_balancer, machine, some_calls, taken_over, transitions_of,
@@ -88,9 +87,7 @@ async fn change_of_leader(cx: &CheckCx, mark: u64) -> Result<String, Stop> {
     writes.becomes(some_calls()).when("by the leader").await?;
     let Crash { replica, transitions, .. } = cx.leader_crash().await?;
     cx.lease().becomes(taken_over(transitions)).within(cx.limits().failover()).await?;
-    let old = replica.clone();
-    let others = writes.that(move |call: &Entry| call.credential.as_deref() != Some(&old));
-    others.becomes(some_calls()).when("by the new leader").await?;
+    another_writes(cx, &replica, mark).await?;
     Ok(replica)
 }
 

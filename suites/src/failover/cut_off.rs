@@ -1,7 +1,7 @@
 //! A leader that is there and does not know that it no longer leads: cut off from the API server, or frozen for longer than its
 //! Lease lasts (HA-04, HA-09).
 
-use super::busy::{edits, in_order};
+use super::busy::{another_writes, edits, in_order};
 use super::needs::ELECTION_AND_LB;
 use crate::joining::registered;
 use harness::check::{Facility, Stop, Verdict};
@@ -50,14 +50,6 @@ pub(super) const CHECKS: &[Check] = &[
     .takes(25),
 ];
 
-/// Another replica than `leader` writes.
-async fn another_writes(cx: &CheckCx, leader: &Replica<'_>, mark: u64) -> Verdict {
-    let old = leader.name().to_owned();
-    let others = cx.cloud().calls().writes().since(mark);
-    let others = others.that(move |call: &Entry| call.credential.as_deref() != Some(&old));
-    others.becomes(some_calls()).within(2 * cx.limits().watch()).when("by the new leader").await.map(drop)
-}
-
 async fn never_overlaps(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("busy").port(80)).await?.provisioned().await?;
     let leader = cx.active_replica().await?;
@@ -81,7 +73,7 @@ async fn cut_off(cx: &CheckCx, leader: &Replica<'_>, mark: u64) -> Verdict {
     leader.will_end();
     let partition = leader.is_cut_off().await?;
     lease.becomes(taken_over(before)).within(cx.limits().failover()).await?;
-    another_writes(cx, leader, mark).await?;
+    another_writes(cx, leader.name(), mark).await?;
     partition.mend().await?;
     pause(cx.limits().settle()).await;
     Ok(())
@@ -157,7 +149,7 @@ async fn woken(cx: &CheckCx, leader: &Replica<'_>, mark: u64) -> Result<u64, Sto
     let led = cx.lease().becomes(held()).await?;
     let before = transitions_of(&led);
     let frozen = freeze(cx, leader, before).await?;
-    another_writes(cx, leader, mark).await?;
+    another_writes(cx, leader.name(), mark).await?;
     let woken = cx.cloud().mark_now().await?;
     frozen.wake().await?;
     pause(cx.limits().step_down()).await;

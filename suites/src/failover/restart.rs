@@ -1,5 +1,6 @@
 //! What a restart of the leader leaves as it is: load balancers, and where Nodes are (SVC-CREATE-19, NODE-LBL-13).
 
+use super::busy::time_to_take_up;
 use super::needs::{KILL, LB_ELECTION};
 use crate::joining::joined;
 use harness::check::{Capability, Verdict};
@@ -41,7 +42,12 @@ async fn survives_a_restart(cx: &CheckCx) -> Verdict {
     let Crash { transitions, mark, .. } = cx.leader_crash().await?;
     cx.lease().becomes(taken_over(transitions)).within(cx.limits().failover()).await?;
     // The new leader ensures every Service once at its start: wait until it has looked at this one.
-    web.looks().since(mark).becomes(some_calls()).when("by the new leader").await?;
+    web.looks()
+        .since(mark)
+        .becomes(some_calls())
+        .within(time_to_take_up(cx))
+        .when("by the new leader")
+        .await?;
     let same = no_other_than(&before, "is the same with the same address", |_| true);
     web.balancer().keeps(same).within(Duration::from_secs(3)).await?;
     let replaced = web.calls().of(&[Op::LbCreate, Op::LbDelete]).since(mark);

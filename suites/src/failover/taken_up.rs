@@ -1,6 +1,7 @@
 //! What a new leader takes up: Nodes and Services that came or changed while nobody led, and work that the old one had
 //! begun (contract NODE-INIT-03, SVC-ELIG-06, SVC-DEL-05, SVC-UPD-07, HA-08).
 
+use super::busy::time_to_take_up;
 use super::needs::{ELECTION, KILL, LB_ELECTION};
 use crate::joining::registered;
 use harness::check::{Facility, Stop, Verdict};
@@ -100,11 +101,6 @@ async fn somebody_leads(cx: &CheckCx, before: i32) -> Verdict {
     cx.lease().becomes(taken_over(before)).within(cx.limits().failover()).await.map(drop)
 }
 
-/// How long a new leader has to look at every Service and to do what is due.
-fn limit(cx: &CheckCx) -> Duration {
-    cx.limits().service_after(1) + cx.limits().load_balancer_work()
-}
-
 async fn initialises_what_joined_meanwhile(cx: &CheckCx) -> Verdict {
     let before = nobody_leads(cx).await?;
     let (_, one) = registered(cx, machine("one")).await?;
@@ -123,8 +119,9 @@ async fn provisions_what_came_meanwhile(cx: &CheckCx) -> Verdict {
     let before = nobody_leads(cx).await?;
     let web = cx.service(load_balancer("web").port(80)).await?;
     somebody_leads(cx, before).await?;
-    let lb = web.balancer().becomes(one_active()).within(limit(cx)).when("by the new leader").await?;
-    web.becomes(publishes(&lb)).within(limit(cx)).when("by the new leader").await
+    let lb =
+        web.balancer().becomes(one_active()).within(time_to_take_up(cx)).when("by the new leader").await?;
+    web.becomes(publishes(&lb)).within(time_to_take_up(cx)).when("by the new leader").await
 }
 
 async fn cleans_up_what_went_meanwhile(cx: &CheckCx) -> Verdict {
@@ -136,8 +133,8 @@ async fn cleans_up_what_went_meanwhile(cx: &CheckCx) -> Verdict {
 }
 
 async fn goes(cx: &CheckCx, web: &Service<'_>) -> Verdict {
-    web.balancer().becomes(nothing_left()).within(limit(cx)).when("by the new leader").await?;
-    web.becomes(gone()).within(limit(cx)).when("by the new leader").await
+    web.balancer().becomes(nothing_left()).within(time_to_take_up(cx)).when("by the new leader").await?;
+    web.becomes(gone()).within(time_to_take_up(cx)).when("by the new leader").await
 }
 
 async fn follows_a_type_that_was_edited_meanwhile(cx: &CheckCx) -> Verdict {
@@ -145,8 +142,8 @@ async fn follows_a_type_that_was_edited_meanwhile(cx: &CheckCx) -> Verdict {
     let before = nobody_leads(cx).await?;
     web.patch(&json!({"spec": {"type": "ClusterIP"}})).await?;
     somebody_leads(cx, before).await?;
-    web.balancer().becomes(nothing_left()).within(limit(cx)).when("by the new leader").await?;
-    web.becomes(lacks_finalizer()).within(limit(cx)).when("by the new leader").await
+    web.balancer().becomes(nothing_left()).within(time_to_take_up(cx)).when("by the new leader").await?;
+    web.becomes(lacks_finalizer()).within(time_to_take_up(cx)).when("by the new leader").await
 }
 
 /// The leader dies between the creation and its answer.
@@ -176,8 +173,9 @@ async fn completes_what_was_half_made(cx: &CheckCx) -> Verdict {
 /// The new leader publishes one load balancer, and there is no other.
 async fn ends_as_one(cx: &CheckCx, web: &Service<'_>, before: i32) -> Verdict {
     somebody_leads(cx, before).await?;
-    let lb = web.balancer().becomes(one_active()).within(limit(cx)).when("by the new leader").await?;
-    web.becomes(publishes(&lb)).within(limit(cx)).when("by the new leader").await?;
+    let lb =
+        web.balancer().becomes(one_active()).within(time_to_take_up(cx)).when("by the new leader").await?;
+    web.becomes(publishes(&lb)).within(time_to_take_up(cx)).when("by the new leader").await?;
     let only = one_balancer("is the only one", |_| true).expecting("exactly one load balancer");
     web.balancer().keeps(only).within(Duration::from_secs(3)).await
 }

@@ -1,10 +1,9 @@
 //! The leader is told to end (HA-04): whether it gives the Lease away or lets it run out, it writes nothing after another
 //! replica has begun.
 
-use super::busy::{edits, in_order};
+use super::busy::{another_writes, edits, in_order};
 use super::needs::ELECTION_AND_LB;
 use harness::check::{Facility, Stop, Verdict};
-use harness::cloud::Entry;
 use harness::cx::{
     Check, CheckCx, Replica, Subject, held, load_balancer, some_calls, taken_over, transitions_of,
 };
@@ -43,9 +42,7 @@ async fn change_of_leader(cx: &CheckCx, leader: &Replica<'_>, mark: u64) -> Resu
     leader.will_end();
     leader.terminate().await?;
     lease.becomes(taken_over(before)).within(cx.limits().failover()).await?;
-    let old = leader.name().to_owned();
-    let others = writes.that(move |call: &Entry| call.credential.as_deref() != Some(&old));
-    others.becomes(some_calls()).when("by the new leader").await?;
+    another_writes(cx, leader.name(), mark).await?;
     pause(cx.limits().settle()).await;
     Ok(())
 }
