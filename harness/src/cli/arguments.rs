@@ -2,7 +2,8 @@
 
 use super::share::Share;
 use crate::config::{
-    BackendChoice, ClusterKeys, Keep, NodeIp, OutputKeys, ProviderId, RunFile, SelectKeys, Source, Timing,
+    BackendChoice, BackendKind, ClusterKeys, Keep, NodeIp, OutputKeys, ProviderId, RunFile, SelectKeys,
+    Source, Timing,
 };
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -36,6 +37,8 @@ pub(super) enum Command {
     Plan(RunOptions),
     /// Describe a CCM from its manifests: a profile with a comment for each guess, and a list of what they do not say.
     Init(InitOptions),
+    /// Say what this machine can run, what it lacks, and how to mend that; exit code 3 where it can run nothing.
+    Doctor(DoctorOptions),
     /// List every check: id, level, title, suite, source, what it needs.
     List(ListOptions),
     /// Explain a row of the contract, or a check: what is required and why, and how to see it by hand.
@@ -195,6 +198,20 @@ impl ControlOptions {
     }
 }
 
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct DoctorOptions {
+    /// Only what this cluster needs; exit code 3 where it cannot be had. Without it the embedded one has to work.
+    #[arg(long, value_name = "kind|embedded|existing", value_parser = BackendKind::from_str)]
+    pub(super) cluster: Option<BackendKind>,
+    /// Mend what can be mended with the rights at hand: limits of the kernel (as root, until the next boot) and a folder
+    /// for temporary files. Installs nothing.
+    #[arg(long)]
+    pub(super) fix: bool,
+    /// How it is written.
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) output: ListOutput,
+}
+
 #[derive(Debug, Args)]
 pub(super) struct CompareOptions {
     /// Only checks that both runs judged: not those that one skipped.
@@ -273,8 +290,9 @@ pub(super) struct ListOptions {
     pub(super) output: ListOutput,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum ListOutput {
+    #[default]
     Text,
     Json,
 }
