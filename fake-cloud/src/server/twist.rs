@@ -1,6 +1,6 @@
 //! What a fault does to a call that takes effect all the same.
 
-use crate::admin::Effect;
+use crate::driver::Effect;
 use crate::dialects::kit::{Answer, Run};
 use crate::faults::Hit;
 use crate::model::{Cloud, View};

@@ -1,6 +1,6 @@
 //! The fake cloud as its callers see it: the real server on free ports, driven over HTTP.
 
-mod admin;
+mod driver;
 mod bad_input;
 mod barriers;
 mod binary;
