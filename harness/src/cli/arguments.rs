@@ -1,9 +1,11 @@
 //! What was typed.
 
+mod run;
+
+pub(super) use run::RunOptions;
+
 use super::share::Share;
-use crate::config::{
-    BackendChoice, ClusterKeys, Keep, NodeIp, OutputKeys, ProviderId, RunFile, SelectKeys, Source, Timing,
-};
+use crate::config::{BackendChoice, BackendKind, ClusterKeys, Keep, OutputKeys, RunFile};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use embedded_cluster::KubernetesVersion;
@@ -36,6 +38,8 @@ pub(super) enum Command {
     Plan(RunOptions),
     /// Describe a CCM from its manifests: a profile with a comment for each guess, and a list of what they do not say.
     Init(InitOptions),
+    /// Say what this machine can run, what it lacks, and how to mend that; exit code 3 where it can run nothing.
+    Doctor(DoctorOptions),
     /// List every check: id, level, title, suite, source, what it needs.
     List(ListOptions),
     /// Explain a row of the contract, or a check: what is required and why, and how to see it by hand.
@@ -195,6 +199,20 @@ impl ControlOptions {
     }
 }
 
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct DoctorOptions {
+    /// Only what this cluster needs; exit code 3 where it cannot be had. Without it the embedded one has to work.
+    #[arg(long, value_name = "kind|embedded|existing", value_parser = BackendKind::from_str)]
+    pub(super) cluster: Option<BackendKind>,
+    /// Mend what can be mended with the rights at hand: limits of the kernel (as root, until the next boot) and a folder
+    /// for temporary files. Installs nothing.
+    #[arg(long)]
+    pub(super) fix: bool,
+    /// How it is written.
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) output: ListOutput,
+}
+
 #[derive(Debug, Args)]
 pub(super) struct CompareOptions {
     /// Only checks that both runs judged: not those that one skipped.
@@ -273,8 +291,9 @@ pub(super) struct ListOptions {
     pub(super) output: ListOutput,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum ListOutput {
+    #[default]
     Text,
     Json,
 }
@@ -325,119 +344,4 @@ pub(super) struct ManOptions {
 pub(super) struct ExplainOptions {
     /// A row of the contract (NODE-INIT-10), or one of its checks (NODE-INIT-10.list).
     pub(super) id: String,
-}
-
-#[derive(Clone, Debug, Default, Args)]
-pub(super) struct RunOptions {
-    /// Run file; options given here win over it.
-    #[arg(long, value_name = "FILE")]
-    pub(super) config: Option<PathBuf>,
-    /// Profile of the CCM: a built-in name or a path.
-    #[arg(long, value_name = "NAME|PATH")]
-    profile: Option<String>,
-    /// The CCM's image, instead of the profile's.
-    #[arg(long, value_name = "REFERENCE")]
-    image: Option<String>,
-    /// The CCM as a program of this machine, instead of an image; only the embedded cluster runs it.
-    #[arg(long, value_name = "PATH", conflicts_with = "image")]
-    binary: Option<String>,
-    /// Where the checks run: on a kind cluster (real kubelets), in this process without Docker, or on an existing
-    /// cluster; 'auto', the default, takes kind where Docker, kind and a node image are there, else embedded. Without it
-    /// the environment's CCM_CONFORMANCE_CLUSTER is asked.
-    #[arg(long, value_name = "auto|kind|embedded|existing", value_parser = BackendChoice::from_str)]
-    cluster: Option<BackendChoice>,
-    /// Topology of the cluster: single, three-node, no-cni, dual-stack or a kind configuration file.
-    #[arg(long, value_name = "NAME|PATH")]
-    topology: Option<String>,
-    /// Kubernetes by its version, or by the node image's name; without it the newest at hand.
-    #[arg(long, value_name = "VERSION|IMAGE")]
-    kubernetes: Option<String>,
-    /// The existing cluster's kubeconfig.
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<String>,
-    /// Whether kubelets register with an empty providerID or with one chosen in the profile's format.
-    #[arg(long, value_name = "empty|chosen", value_parser = ProviderId::from_str)]
-    provider_id: Option<ProviderId>,
-    /// Whether kubelets keep the --node-ip that kind gives them.
-    #[arg(long, value_name = "kept|dropped", value_parser = NodeIp::from_str)]
-    node_ip: Option<NodeIp>,
-    /// Only these suites; may be repeated.
-    #[arg(long, value_name = "SUITE")]
-    suite: Vec<String>,
-    /// Only these checks, by id or pattern with *; may be repeated.
-    #[arg(long, value_name = "ID")]
-    only: Vec<String>,
-    /// Without these checks, by id or pattern with *; may be repeated.
-    #[arg(long, value_name = "ID")]
-    skip: Vec<String>,
-    /// Only the checks that failed, were blocked or met an environment error in this report.
-    #[arg(long, value_name = "REPORT", conflicts_with = "only")]
-    pub(super) failed_from: Option<PathBuf>,
-    /// Without checks that take ten seconds or more when they pass: an answer while you work, not a verdict.
-    #[arg(long)]
-    quick: bool,
-    /// Whether the environment stays after the run.
-    #[arg(long, value_name = "never|on-failure|always", value_parser = Keep::from_str)]
-    keep: Option<Keep>,
-    /// Folder for report.html, report.yaml, junit.xml and evidence.
-    #[arg(long, value_name = "DIR")]
-    out: Option<String>,
-    /// How many checks run side by side.
-    #[arg(long, value_name = "N")]
-    jobs: Option<u32>,
-    /// How many clusters the checks are spread among, each with a cloud and a CCM of its own.
-    #[arg(long, value_name = "N")]
-    clusters: Option<u32>,
-    /// Pace of leader election: the speed-up flags, or the CCM's own defaults.
-    #[arg(long, value_name = "fast|default", value_parser = Timing::from_str)]
-    timing: Option<Timing>,
-    /// A partial result is exit code 1.
-    #[arg(long)]
-    require_complete: bool,
-    /// Certify: what would make the result partial is refused from the start, and a partial result is exit code 1.
-    #[arg(long)]
-    certify: bool,
-    /// Run so many times, each on a fresh environment and with its results in run-1, run-2, ... of the output folder; then
-    /// say which checks did not end the same. The exit code is the worst.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub(super) repeat: Option<u32>,
-}
-
-impl RunOptions {
-    /// Where the run file is, if any.
-    pub(super) fn source(&self) -> Source {
-        self.config.clone().map_or(Source::Defaults, Source::File)
-    }
-
-    /// What was typed, in the run file's form.
-    pub(super) fn overrides(&self) -> RunFile {
-        let some = |list: &[String]| (!list.is_empty()).then(|| list.to_vec());
-        RunFile {
-            profile: self.profile.clone(),
-            image: self.image.clone(),
-            binary: self.binary.clone(),
-            cluster: ClusterKeys {
-                backend: self.cluster,
-                topology: self.topology.clone(),
-                kubernetes: self.kubernetes.clone(),
-                kubeconfig: self.kubeconfig.clone(),
-                provider_id: self.provider_id,
-                node_ip: self.node_ip,
-            },
-            select: SelectKeys {
-                suites: some(&self.suite),
-                only: some(&self.only),
-                skip: some(&self.skip),
-                quick: self.quick.then_some(true),
-            },
-            output: OutputKeys { dir: self.out.clone() },
-            keep: self.keep,
-            jobs: self.jobs,
-            clusters: self.clusters,
-            require_complete: self.require_complete.then_some(true),
-            certify: self.certify.then_some(true),
-            timing: self.timing,
-            ..RunFile::default()
-        }
-    }
 }

@@ -7,6 +7,7 @@ mod cluster;
 mod compare;
 mod controls;
 mod coverage;
+mod doctor;
 mod explain;
 mod given;
 mod init;
@@ -88,6 +89,7 @@ fn obey(suites: &'static [Suite], command: Command, line: clap::Command) -> Exit
         Command::Run(options) => run::run(suites, &options),
         Command::Plan(options) => run::plan(suites, &options),
         Command::Init(options) => init::init(&options),
+        Command::Doctor(options) => doctor::doctor(&options),
         Command::List(options) => list::list(suites, options.output),
         Command::Explain(options) => explain::explain(suites, &options.id),
         Command::Coverage(options) => coverage::coverage(suites, options.output),

@@ -5,6 +5,7 @@ use super::audit::{Asked, AuditQuery};
 use super::error::ClusterError;
 use super::operation::Operation;
 use super::record::{CloudSite, ClusterRecord};
+use super::requirement::Requirement;
 use super::spec::ClusterSpec;
 use crate::check::Facility;
 use futures::FutureExt;
@@ -18,6 +19,8 @@ use std::sync::Arc;
 pub struct BackendEntry {
     /// What is so of all its clusters.
     pub facts: Facts,
+    /// What it needs of this machine, each with whether that is there. Makes nothing.
+    pub(super) requirements: fn() -> LocalBoxFuture<'static, Vec<Requirement>>,
     /// The backend for one cluster. Makes nothing yet.
     pub(super) begin: fn(ClusterSpec) -> Arc<dyn Backend>,
     /// Access to the machines of a cluster that this or another process of the run has brought up; `None` where there
@@ -39,6 +42,8 @@ pub struct Facts {
     pub lifetime: Lifetime,
     /// How many of its clusters fit on a small machine side by side.
     pub side_by_side: usize,
+    /// What a cluster of one node takes of the machine's memory, GiB.
+    pub memory_gib: u64,
     /// What can be done to machines of its clusters, where their node image and control plane have all it takes.
     pub facilities: &'static [Facility],
     /// Why a cluster of it may lack a facility, to be read after 'not possible here'.

@@ -8,12 +8,14 @@ mod backend;
 mod embedded;
 mod error;
 mod existing;
+mod host;
 mod kind;
 mod leftovers;
 mod network;
 mod operation;
 mod record;
 mod registration;
+mod requirement;
 mod spec;
 mod topology;
 mod version;
@@ -21,6 +23,7 @@ mod version;
 pub use audit::{Asked, AuditQuery};
 pub use backend::{Backend, BackendEntry, Facts, Fidelity, Lifetime, Machines, Runs};
 pub use error::ClusterError;
+pub use host::{cores, memory_mib};
 pub use kind::at_hand as kind_at_hand;
 pub use leftovers::{LeftBehind, Leftover, LeftoverKind, RemovalError, list_leftovers, remove_leftovers};
 pub use operation::{
@@ -30,6 +33,7 @@ pub use record::{
     API_SERVER_PORT, About, CloudSite, ClusterRecord, Machine, Ownership, PodNetworkPlan, Role,
 };
 pub use registration::{PlannedTaint, Registration};
+pub use requirement::{Need, Remedy, Requirement, State};
 pub use spec::{ClusterSpec, ProgramImage, ProviderIds};
 pub use topology::{Families, PlannedMachine, planned_machines};
 
@@ -53,6 +57,11 @@ backends!(backend_entries);
 /// What is so of all clusters of a backend.
 pub fn facts(kind: BackendKind) -> &'static Facts {
     &entry(kind).facts
+}
+
+/// What a backend needs of this machine, each with whether that is there. Makes nothing.
+pub async fn requirements(kind: BackendKind) -> Vec<Requirement> {
+    (entry(kind).requirements)().await
 }
 
 /// The backend of that kind for one cluster. Makes nothing yet.

@@ -2,15 +2,12 @@
 
 use super::arrange::useful_lanes;
 use super::planned::{Planned, declared, selected};
-use crate::cluster::planned_machines;
+use crate::cluster::{cores, facts, memory_mib, planned_machines};
 use crate::config::{BackendKind, RunPlan};
-use std::num::NonZero;
-use std::thread::available_parallelism;
 
 /// Embedded clusters: they cost next to nothing, and with five those that must be alone end before those that share.
 const EMBEDDED: u32 = 5;
-/// What a kind cluster takes of a machine's memory, GiB: one node with everything on it, and each further one.
-const MEMORY_OF_ONE: u64 = 4;
+/// What each further node of a kind cluster takes of a machine's memory, GiB.
 const MEMORY_OF_NODE: u64 = 2;
 /// The most kind clusters that are started unasked.
 const KIND_AT_MOST: u32 = 4;
@@ -21,9 +18,7 @@ pub(super) fn lane_count(plan: &RunPlan, planned: &[Planned]) -> u32 {
     let useful = useful_lanes(&declared(&chosen), plan.profile.workers);
     let allowed = plan.clusters.unwrap_or_else(|| match plan.cluster.backend() {
         BackendKind::Embedded => EMBEDDED,
-        BackendKind::Kind => {
-            by_machine(available_parallelism().map_or(1, NonZero::get), memory_gib(), nodes(plan))
-        }
+        BackendKind::Kind => by_machine(cores(), memory_mib().unwrap_or(0) >> 10, nodes(plan)),
         BackendKind::Existing => 1,
     });
     match plan.cluster.backend() {
@@ -39,7 +34,7 @@ pub(super) fn lane_count(plan: &RunPlan, planned: &[Planned]) -> u32 {
 fn by_machine(cores: usize, memory_gib: u64, nodes: usize) -> u32 {
     let nodes = nodes.max(1);
     let by_cores = u32::try_from((cores + 1) / nodes).unwrap_or(u32::MAX);
-    let memory = MEMORY_OF_ONE + MEMORY_OF_NODE * (nodes as u64 - 1);
+    let memory = facts(BackendKind::Kind).memory_gib + MEMORY_OF_NODE * (nodes as u64 - 1);
     let by_memory = u32::try_from(memory_gib / memory).unwrap_or(u32::MAX);
     by_cores.min(by_memory).clamp(1, KIND_AT_MOST)
 }
@@ -48,14 +43,6 @@ fn by_machine(cores: usize, memory_gib: u64, nodes: usize) -> u32 {
 fn nodes(plan: &RunPlan) -> usize {
     let own = plan.cluster.desired().own();
     own.and_then(|own| planned_machines(&own.topology).ok()).map_or(1, |machines| machines.len())
-}
-
-/// The machine's memory, GiB; 0 where it does not say.
-fn memory_gib() -> u64 {
-    let said = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = said.lines().find_map(|line| line.strip_prefix("MemTotal:"));
-    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    kib.unwrap_or(0) / (1 << 20)
 }
 
 #[cfg(test)]

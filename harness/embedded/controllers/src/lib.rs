@@ -29,6 +29,7 @@ pub use handles::{ContainerSignal, NoSuch, Nodes, Pods};
 pub use nodes::fleet::{MachineState, Power};
 pub use pods::logs::{LogLine, LogReader};
 pub use pods::manager::PodsError;
+pub use pods::sandbox::confines_programs;
 pub use running::{Controllers, Running, StartError};
 pub use settings::{
     CloudProvider, Controller, Dns, KubernetesVersion, Mounts, NodeSpec, NodeTaint, Pace, PodCidrs,

@@ -1,6 +1,7 @@
 //! The embedded cluster as a backend: brought up and taken down with a run, its machines reached by a socket in the run's
 //! folder.
 
+use super::survey::{MEMORY_GIB, requirements};
 use super::wanted::{check_families, check_registrations, families, machines, records, version};
 use crate::check::{Facility, chain};
 use crate::cluster::audit::{Asked, AuditQuery};
@@ -43,9 +44,11 @@ pub(in crate::cluster) const BACKEND: BackendEntry = BackendEntry {
         lifetime: Lifetime::Process,
         // Checks mostly wait.
         side_by_side: 4,
+        memory_gib: MEMORY_GIB,
         facilities: FACILITIES,
         lacks_because: "its machines are simulated and its programs share this machine's network",
     },
+    requirements: || requirements().boxed_local(),
     begin: |spec| Arc::new(Embedded { spec, running: Mutex::default() }),
     attach: |record| Ok(Some(Arc::new(EmbeddedMachines::attach(record)?))),
 };

@@ -1,6 +1,7 @@
 //! Clusters in this process: an adapter to the crate `embedded-cluster`. Needs no Docker, nor any right.
 
 mod backend;
+mod survey;
 mod wanted;
 
 pub(super) use backend::BACKEND;

@@ -4,6 +4,7 @@ use super::backend::{Backend, BackendEntry, Facts, Fidelity, Lifetime, Runs};
 use super::error::ClusterError;
 use super::leftovers::cleanup;
 use super::record::{About, CloudSite, ClusterRecord, Ownership};
+use super::requirement::{Requirement, State};
 use super::spec::ClusterSpec;
 use crate::check::chain;
 use crate::config::BackendKind;
@@ -22,12 +23,35 @@ pub(super) const BACKEND: BackendEntry = BackendEntry {
         lifetime: Lifetime::UntilRemoved,
         // There is only the one.
         side_by_side: 1,
+        memory_gib: 0,
         facilities: &[],
         lacks_because: "the harness did not make it and has no access to its machines",
     },
+    requirements: || requirements().boxed_local(),
     begin: |spec| Arc::new(Existing { spec, engine: OnceCell::new() }),
     attach: |_| Ok(None),
 };
+
+/// Asks for a kubeconfig and the engine.
+async fn requirements() -> Vec<Requirement> {
+    let (cluster, cloud) = ("there has to be a cluster", "the fake cloud is a container beside its machines");
+    vec![
+        match record(None) {
+            Ok(record) => Requirement::fine("kubeconfig", cluster, record.name),
+            Err(_) => Requirement::fine(
+                "kubeconfig",
+                cluster,
+                "neither KUBECONFIG nor ~/.kube/config names one that is there",
+            )
+            .but(State::Missing, "set KUBECONFIG, or give '--kubeconfig FILE'"),
+        },
+        match Engine::connect().await {
+            Ok(engine) => Requirement::fine("Docker", cloud, engine.host()),
+            Err(error) => Requirement::fine("Docker", cloud, chain(&error))
+                .but(State::Missing, "install and start Docker, or set DOCKER_HOST to where one listens"),
+        },
+    ]
+}
 
 /// The cluster of a run that was there before it.
 #[derive(Debug)]

@@ -13,6 +13,7 @@ mod pod_network;
 pub(super) mod preflight;
 mod record;
 mod render;
+mod survey;
 
 use super::backend::{Backend, BackendEntry, Facts, Fidelity, Lifetime, Machines, Runs};
 use super::error::ClusterError;
@@ -40,9 +41,11 @@ pub(super) const BACKEND: BackendEntry = BackendEntry {
         lifetime: Lifetime::UntilRemoved,
         // One takes most of a small machine.
         side_by_side: 1,
+        memory_gib: survey::MEMORY_GIB,
         facilities: create::FACILITIES,
         lacks_because: "its node image lacks the programs for it, or its control plane a switch",
     },
+    requirements: || survey::requirements().boxed_local(),
     begin: |spec| Arc::new(Kind { spec, engine: OnceCell::new() }),
     attach: |record| Ok(Some(Arc::new(KindMachines::attach(record)?))),
 };

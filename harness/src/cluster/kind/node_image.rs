@@ -85,6 +85,15 @@ pub(super) async fn at_hand(engine: &Engine, wanted: &Kubernetes) -> Result<Opti
     Ok(pick(wanted, &present(engine).await?).and_then(|image| image.reference.clone()))
 }
 
+/// The node images in the local engine, newest Kubernetes first, each with its Kubernetes.
+///
+/// # Errors
+/// The engine does not answer.
+pub(super) async fn listed_at_hand(engine: &Engine) -> Result<Vec<String>, ClusterError> {
+    let named = |image: NodeImage| Some(format!("{} ({})", image.reference?, image.version?));
+    Ok(present(engine).await?.into_iter().filter_map(named).collect())
+}
+
 /// An image the user has named, pulled where it is not at hand.
 async fn named(engine: &Engine, reference: &str) -> Result<NodeImage, ClusterError> {
     let inspect = || engine.call("inspect image", reference, LIMIT, engine.docker().inspect_image(reference));

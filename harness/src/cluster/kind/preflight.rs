@@ -1,8 +1,10 @@
 //! Whether this machine can run a cluster at all, asked before anything is made.
 
+use crate::check::chain;
+use crate::cluster::host::free_bytes;
 use crate::cluster::version::Version;
 use crate::images::{Engine, EngineError};
-use bollard::models::SystemInfoCgroupVersionEnum;
+use bollard::models::{SystemInfo, SystemInfoCgroupVersionEnum};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::process::Command;
@@ -12,9 +14,16 @@ use tokio::time::timeout;
 const KIND_LEAST: Version = Version::release(0, 20, 0);
 /// Free space in Docker's folder below which nothing is begun: a node writes 1.5 to 2 GiB, and a full disk fails late
 /// and with odd words.
-const DISK_LEAST_BYTES: u64 = 4 << 30;
+pub(super) const DISK_LEAST_BYTES: u64 = 4 << 30;
 /// What kind's documentation advises: <https://kind.sigs.k8s.io/docs/user/known-issues/>.
-const INOTIFY_ADVISED: [(&str, u64); 2] = [("max_user_instances", 512), ("max_user_watches", 524_288)];
+pub(super) const INOTIFY_ADVISED: [(&str, u64); 2] =
+    [("max_user_instances", 512), ("max_user_watches", 524_288)];
+/// How to get kind.
+pub(super) const KIND_WAY_OUT: &str =
+    "install kind 0.20 or newer (https://kind.sigs.k8s.io; on Debian, ci/docker/setup does)";
+/// How to get Docker's command line.
+pub(super) const DOCKER_WAY_OUT: &str =
+    "kind needs Docker's command line; install it (Debian: docker.io or docker-cli)";
 /// How long a question may take.
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -56,6 +65,22 @@ pub enum PreflightError {
     },
 }
 
+impl PreflightError {
+    /// Whether something is not there at all, rather than too old or too small.
+    pub(super) fn is_missing(&self) -> bool {
+        matches!(self, PreflightError::NoProgram { .. } | PreflightError::Engine(_))
+    }
+
+    /// What was found, without the way out.
+    pub(super) fn found(&self) -> String {
+        match self {
+            PreflightError::NoProgram { program, source, .. } => format!("cannot run '{program}': {source}"),
+            PreflightError::OldKind { found } => format!("'kind version' says '{found}'"),
+            PreflightError::Engine(_) | PreflightError::DiskFull { .. } => chain(self),
+        }
+    }
+}
+
 /// The version of control groups on a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cgroups {
@@ -81,30 +106,14 @@ pub(crate) struct Preflight {
 /// # Errors
 /// What is missing, and how to get it.
 pub(crate) async fn preflight(engine: &Engine) -> Result<Preflight, PreflightError> {
-    let kind = async {
-        let said = say(
-            "kind",
-            &["version"],
-            "install kind 0.20 or newer (https://kind.sigs.k8s.io; on Debian, ci/docker/setup does)",
-        );
-        parse_kind_version(&said.await?)
-    };
-    // kind drives Docker by its command line.
-    let docker = say(
-        "docker",
-        &["--version"],
-        "kind needs Docker's command line; install it (Debian: docker.io or docker-cli)",
-    );
-    let info = async { Ok(engine.call("describe", "itself", LIMIT, engine.docker().info()).await?) };
-    let (kind, _, info) = tokio::try_join!(kind, docker, info)?;
+    let info = async { Ok(describe(engine).await?) };
+    let (kind, _, info) = tokio::try_join!(kind_version(), docker_cli(), info)?;
     let mut warnings = Vec::new();
     if engine.is_local() {
         if let Some(folder) = info.docker_root_dir.as_deref().map(Path::new) {
             enough_room(folder, free_bytes(folder))?;
         }
-        warnings.extend(inotify_warnings(|name| {
-            std::fs::read_to_string(format!("/proc/sys/fs/inotify/{name}")).ok()?.trim().parse().ok()
-        }));
+        warnings.extend(inotify_warnings(inotify_limit));
     }
     if !engine.is_local() {
         warnings.push(format!(
@@ -117,6 +126,27 @@ pub(crate) async fn preflight(engine: &Engine) -> Result<Preflight, PreflightErr
         _ => Cgroups::V1,
     };
     Ok(Preflight { warnings, kind, cgroups })
+}
+
+/// What the engine says of itself.
+pub(super) async fn describe(engine: &Engine) -> Result<SystemInfo, EngineError> {
+    engine.call("describe", "itself", LIMIT, engine.docker().info()).await
+}
+
+/// kind's version, which has to be one that the harness speaks to.
+pub(super) async fn kind_version() -> Result<Version, PreflightError> {
+    parse_kind_version(&say("kind", &["version"], KIND_WAY_OUT).await?)
+}
+
+/// What Docker's command line says of itself; kind drives Docker by it.
+pub(super) async fn docker_cli() -> Result<String, PreflightError> {
+    let said = say("docker", &["--version"], DOCKER_WAY_OUT).await?;
+    Ok(said.trim().to_owned())
+}
+
+/// A limit of the kernel's, where it says.
+pub(super) fn inotify_limit(name: &str) -> Option<u64> {
+    std::fs::read_to_string(format!("/proc/sys/fs/inotify/{name}")).ok()?.trim().parse().ok()
 }
 
 async fn say(
@@ -143,13 +173,7 @@ fn parse_kind_version(said: &str) -> Result<Version, PreflightError> {
     }
 }
 
-/// What this user may still write in a folder; `None` when it cannot be told.
-fn free_bytes(folder: &Path) -> Option<u64> {
-    let status = rustix::fs::statvfs(folder).ok()?;
-    Some(status.f_bavail.saturating_mul(status.f_frsize))
-}
-
-fn enough_room(folder: &Path, free_bytes: Option<u64>) -> Result<(), PreflightError> {
+pub(super) fn enough_room(folder: &Path, free_bytes: Option<u64>) -> Result<(), PreflightError> {
     match free_bytes {
         Some(free_bytes) if free_bytes < DISK_LEAST_BYTES => {
             Err(PreflightError::DiskFull { folder: folder.to_owned(), free_bytes })
@@ -196,7 +220,6 @@ mod tests {
         assert!(text.starts_with(
             "only 1024 MiB are free in Docker's folder /var/lib/docker, a cluster needs 4096 MiB"
         ));
-        assert!(free_bytes(&std::env::temp_dir()).is_some());
     }
 
     #[test]

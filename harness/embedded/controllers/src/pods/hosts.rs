@@ -30,7 +30,7 @@ impl Worker {
     /// Brings the Pod's hosts file up to date; `None` when the cluster has no names of its own to give.
     pub(crate) fn own_hosts(&self) -> io::Result<Option<Mount>> {
         let names = &self.shared.world.settings.names;
-        if names.is_empty() || self.shared.isolation == Isolation::Rewritten {
+        if names.is_empty() || self.shared.isolation != Isolation::Namespace {
             return Ok(None);
         }
         let mut text = String::from("127.0.0.1 localhost\n::1 localhost\n");

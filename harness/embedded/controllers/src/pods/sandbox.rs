@@ -31,6 +31,8 @@ pub(crate) enum Isolation {
     Namespace,
     /// Rewriting only.
     Rewritten,
+    /// Rewriting, on a machine without `setpriv`: what is started outlives a harness that is killed, until somebody ends it.
+    RewrittenAlone,
 }
 
 /// Mounts what the table names, goes to the working folder and becomes the program. `$1`: table, `$2`: folder.
@@ -61,22 +63,35 @@ pub(crate) struct Prepared {
 /// What is possible here, tried out once: a namespace with a folder that does not exist outside.
 pub(crate) async fn detect(wanted: Mounts, folder: &Path) -> Isolation {
     if wanted == Mounts::Rewritten {
-        return Isolation::Rewritten;
+        return rewritten().await;
     }
     let allowed = try_out(folder).await.unwrap_or(false);
     match (allowed, wanted) {
-        (true, _) => Isolation::Namespace,
+        (true, _) => return Isolation::Namespace,
         (false, Mounts::Namespace) => {
             tracing::warn!(
                 "this machine allows no user and mount namespaces: mount paths are rewritten instead"
             );
-            Isolation::Rewritten
         }
-        (false, _) => {
-            tracing::info!("no user and mount namespaces here: mount paths are rewritten");
-            Isolation::Rewritten
-        }
+        (false, _) => tracing::info!("no user and mount namespaces here: mount paths are rewritten"),
     }
+    rewritten().await
+}
+
+/// Whether `setpriv` is there.
+async fn rewritten() -> Isolation {
+    let [program, ..] = DIES_TOO;
+    let asked = tokio::process::Command::new(program).arg("--version").stdin(Stdio::null()).output();
+    if asked.await.is_ok_and(|said| said.status.success()) {
+        Isolation::Rewritten
+    } else {
+        Isolation::RewrittenAlone
+    }
+}
+
+/// Whether this machine gives programs of Pods namespaces of their own; tried out in this folder.
+pub async fn confines_programs(folder: &Path) -> bool {
+    try_out(folder).await.unwrap_or(false)
 }
 
 async fn try_out(folder: &Path) -> io::Result<bool> {
@@ -105,12 +120,13 @@ pub(crate) fn prepare(
     environment: BTreeMap<String, String>,
     working_folder: &Path,
 ) -> io::Result<Prepared> {
-    if isolation == Isolation::Rewritten {
+    if isolation != Isolation::Namespace {
+        let dies_too = if isolation == Isolation::Rewritten { DIES_TOO.as_slice() } else { &[] };
         let line = line.iter().map(|part| rewrite(part, mounts));
         let environment =
             environment.iter().map(|(name, value)| (name.clone(), rewrite(value, mounts))).collect();
         return Ok(Prepared {
-            line: DIES_TOO.map(str::to_owned).into_iter().chain(line).collect(),
+            line: dies_too.iter().map(|part| (*part).to_owned()).chain(line).collect(),
             environment,
         });
     }

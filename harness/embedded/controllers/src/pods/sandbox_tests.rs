@@ -36,8 +36,8 @@ fn missing_folders_get_a_mirror_and_a_missing_top_folder_a_root() {
 #[tokio::test]
 async fn a_program_sees_its_files_where_the_pod_wants_them() {
     let folder = tempfile::tempdir().expect("a folder");
-    // What this machine allows decides which of the two ways is tested; both have to work for arguments.
-    let isolation = detect(Mounts::Detect, folder.path()).await;
+    // What this machine allows decides whether namespaces are tested; every way has to work for arguments.
+    let detected = detect(Mounts::Detect, folder.path()).await;
     let source = folder.path().join("files");
     write_file(&source.join("token"), b"secret").expect("written");
     let targets: &[&str] = &["/var/run/secrets/kubernetes.io/serviceaccount", "/config-of-nobody/deep"];
@@ -45,7 +45,8 @@ async fn a_program_sees_its_files_where_the_pod_wants_them() {
         .iter()
         .map(|target| Mount { source: source.clone(), target: PathBuf::from(target) })
         .collect();
-    for target in targets {
+    let ways = [detected, Isolation::Rewritten, Isolation::RewrittenAlone];
+    for (isolation, target) in ways.iter().flat_map(|way| targets.iter().map(|target| (*way, target))) {
         let line = vec!["cat".to_owned(), format!("{target}/token")];
         let scratch = folder.path().join("scratch");
         let prepared =
