@@ -303,7 +303,15 @@ impl Server {
 
     fn speaking(dialect: &str) -> Server {
         let mut child = Command::new(PROGRAM)
-            .args(["serve", "--dialect", dialect, "--listen", "127.0.0.1:0", "--driver-listen", "127.0.0.1:0"])
+            .args([
+                "serve",
+                "--dialect",
+                dialect,
+                "--listen",
+                "127.0.0.1:0",
+                "--driver-listen",
+                "127.0.0.1:0",
+            ])
             .env("FAKE_CLOUD_DRIVER_TOKEN", TOKEN)
             .env("FAKE_CLOUD_CREDENTIALS", format!("bench={TOKEN}"))
             .stdout(Stdio::piped())

@@ -1,8 +1,8 @@
 //! Command line, environment and files of the command. Tokens come from files or the environment, as everybody on the
 //! machine can read a command line.
 
-use crate::driver::Credential;
 use crate::dialects;
+use crate::driver::Credential;
 use crate::server::{Config, Unknown};
 use clap::{Parser, Subcommand};
 use std::net::SocketAddr;

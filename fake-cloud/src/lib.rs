@@ -9,8 +9,8 @@
 //! - Feature `server`: the cloud itself, `Server::start` for use inside a process, and the command `fake-cloud`
 //!   ([`main`]).
 
-pub mod driver;
 pub mod dialects;
+pub mod driver;
 
 #[cfg(feature = "server")]
 mod barriers;

@@ -13,8 +13,8 @@ pub(crate) mod kit;
 #[cfg(feature = "server")]
 mod native;
 
-pub use info::DialectInfo;
 use crate::driver::{InstanceIds, Shown};
+pub use info::DialectInfo;
 
 /// All dialects.
 pub const ALL: &[DialectInfo] = &[

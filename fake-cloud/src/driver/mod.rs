@@ -1,9 +1,9 @@
 //! The driver protocol: how a test sets the cloud up, disturbs its calls and reads back what happened. These types are all that
 //! the harness knows of a cloud, whoever serves them.
 
+mod capabilities;
 #[cfg(feature = "client")]
 mod client;
-mod capabilities;
 mod fault_types;
 mod ids;
 mod inventory;
@@ -14,12 +14,12 @@ pub(crate) mod routes;
 mod shown;
 mod types;
 
+pub use capabilities::{Capabilities, DriverFacility, PROTOCOL};
 #[cfg(feature = "client")]
 pub use client::{Client, ClientError};
-pub use capabilities::{Capabilities, DriverFacility, PROTOCOL};
 pub use fault_types::{ActiveFault, BarrierStatus, Effect, Fault, Match};
-pub use inventory::{Changed, FieldChange, InventoryDiff, Item, ObjectKind};
 pub use ids::InstanceIds;
+pub use inventory::{Changed, FieldChange, InventoryDiff, Item, ObjectKind};
 pub use openapi::{OPERATIONS, Operation, document};
 pub use replies::{JournalPage, Problem};
 pub use shown::Shown;

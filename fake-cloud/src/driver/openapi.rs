@@ -37,7 +37,16 @@ fn of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
 }
 
 const fn call(method: &'static str, path: &'static str, summary: &'static str) -> Operation {
-    Operation { method, path, facility: None, summary, query: &[], request: None, answer: None, refusals: &[] }
+    Operation {
+        method,
+        path,
+        facility: None,
+        summary,
+        query: &[],
+        request: None,
+        answer: None,
+        refusals: &[],
+    }
 }
 
 impl Operation {
@@ -63,13 +72,21 @@ pub const OPERATIONS: &[Operation] = {
     use DriverFacility::{Barriers, Credentials, Faults, Journal, Objects, Settings as Set};
     &[
         call("GET", "/capabilities", "What driver and cloud can do").answers(of::<Capabilities>),
-        call("POST", "/instances", "Puts machines there, or changes those with the same ids, power state included: all or none")
-            .takes(of::<Vec<Instance>>),
+        call(
+            "POST",
+            "/instances",
+            "Puts machines there, or changes those with the same ids, power state included: all or none",
+        )
+        .takes(of::<Vec<Instance>>),
         call("DELETE", "/instances/{id}", "Takes a machine away").or_404(),
         call("GET", "/inventory", "Everything the cloud holds now").answers(of::<Inventory>),
-        call("PUT", "/load-balancers/{id}", "Puts a load balancer there as it is given, or changes the one with its id")
-            .needs(Objects)
-            .takes(of::<LoadBalancer>),
+        call(
+            "PUT",
+            "/load-balancers/{id}",
+            "Puts a load balancer there as it is given, or changes the one with its id",
+        )
+        .needs(Objects)
+        .takes(of::<LoadBalancer>),
         Operation {
             query: &[("cascade", "boolean", "Whether what serves it goes too; the harness always says true")],
             ..call("DELETE", "/load-balancers/{id}", "Takes a load balancer away").needs(Objects).or_404()
@@ -89,9 +106,13 @@ pub const OPERATIONS: &[Operation] = {
                 ("wait_ms", "integer", "How long to wait for the first of them, milliseconds; at most 30000"),
             ],
             refusals: &[(410, "entries above `after` are no longer kept")],
-            ..call("GET", "/journal", "Calls of CCMs in order of arrival, as soon as there is one; none after the wait")
-                .needs(Journal)
-                .answers(of::<JournalPage>)
+            ..call(
+                "GET",
+                "/journal",
+                "Calls of CCMs in order of arrival, as soon as there is one; none after the wait",
+            )
+            .needs(Journal)
+            .answers(of::<JournalPage>)
         },
         call("POST", "/faults", "Puts a fault in force")
             .needs(Faults)
@@ -110,11 +131,17 @@ pub const OPERATIONS: &[Operation] = {
             .needs(Barriers)
             .answers(of::<BarrierStatus>)
             .or_404(),
-        call("POST", "/barriers/{id}/release", "Takes a barrier away and lets its calls go on; what it was at that moment")
-            .needs(Barriers)
-            .answers(of::<BarrierStatus>)
-            .or_404(),
-        call("GET", "/settings", "The settings in force, all fields filled").needs(Set).answers(of::<Settings>),
+        call(
+            "POST",
+            "/barriers/{id}/release",
+            "Takes a barrier away and lets its calls go on; what it was at that moment",
+        )
+        .needs(Barriers)
+        .answers(of::<BarrierStatus>)
+        .or_404(),
+        call("GET", "/settings", "The settings in force, all fields filled")
+            .needs(Set)
+            .answers(of::<Settings>),
         call("PUT", "/settings", "Changes the settings that are given; all of them as they are then")
             .needs(Set)
             .takes(of::<Settings>)
@@ -166,9 +193,8 @@ impl Operation {
         let content = |schema: Value| json!({"application/json": {"schema": schema}});
         let mut responses = Map::new();
         match self.answer {
-            Some(answer) => {
-                responses.insert("200".into(), json!({"description": "Done", "content": content(answer(generator))}))
-            }
+            Some(answer) => responses
+                .insert("200".into(), json!({"description": "Done", "content": content(answer(generator))})),
             None => responses.insert("204".into(), json!({"description": "Done"})),
         };
         let mut refuses = |status: u16, why: &str| {

@@ -1,7 +1,7 @@
 //! The driver API's server side: paths, the token, and the way from a request to the state.
 
-use super::inventory::ObjectKind;
 use super::capabilities::{Capabilities, DriverFacility, PROTOCOL};
+use super::inventory::ObjectKind;
 use super::replies::{JournalPage, Problem};
 use super::{
     ActiveFault, BarrierStatus, Credential, Effect, Fault, Instance, InstanceIds, Inventory, LoadBalancer,

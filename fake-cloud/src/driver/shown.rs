@@ -53,7 +53,8 @@ impl Shown {
     };
 
     /// Any address, and what may be absent is: what is meant where nothing is said.
-    pub const PLAIN: Shown = Shown { deletions: false, retry_after: false, provider_ids: false, ..Shown::ALL };
+    pub const PLAIN: Shown =
+        Shown { deletions: false, retry_after: false, provider_ids: false, ..Shown::ALL };
 
     /// The first sort of which there are more than the API shows, in words; `None` when it shows them all.
     pub fn lacks(&self, addresses: &[Address]) -> Option<String> {

@@ -10,7 +10,9 @@ use super::refusal::Refusal;
 use super::routes::{self, RouteTarget, Routes};
 use super::stale::Seen;
 use super::view::View;
-use crate::driver::{Auxiliary, Instance, Inventory, LbAddressing, LoadBalancer, ObjectKind, Route, Settings};
+use crate::driver::{
+    Auxiliary, Instance, Inventory, LbAddressing, LoadBalancer, ObjectKind, Route, Settings,
+};
 use std::net::IpAddr;
 use std::time::Duration;
 

@@ -3,9 +3,9 @@
 use super::listen;
 use super::state::Shared;
 use super::unknown::Unknown;
-use crate::driver::{self, Credential};
 use crate::credentials::{CredentialError, Credentials, Secret};
 use crate::dialects::{self, NAMES};
+use crate::driver::{self, Credential};
 use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -120,7 +120,8 @@ impl Server {
         let cloud_listener = bind(listen, "cloud", "--listen").await?;
         let driver_listener = bind(driver_listen, "driver", "--driver-listen").await?;
         let local = |listener: &TcpListener, wanted| listener.local_addr().unwrap_or(wanted);
-        let (cloud_addr, driver_addr) = (local(&cloud_listener, listen), local(&driver_listener, driver_listen));
+        let (cloud_addr, driver_addr) =
+            (local(&cloud_listener, listen), local(&driver_listener, driver_listen));
         let shared = Arc::new(Shared::new(info, unknown, Secret::new(driver_token), cloud_addr, accepted));
         let router = driver::routes::router(shared.clone());
         let cloud = tokio::spawn(listen::serve(cloud_listener, shared.clone()));

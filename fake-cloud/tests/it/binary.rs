@@ -56,7 +56,8 @@ async fn it_serves_until_it_is_told_to_stop() {
         let mut child = command.spawn().expect("it starts");
         let ready = ready(&mut child).await;
         assert_eq!(ready["dialect"], "native");
-        let driver = Client::new(ready["driver"].as_str().expect("an address"), DRIVER_TOKEN).expect("a client");
+        let driver =
+            Client::new(ready["driver"].as_str().expect("an address"), DRIVER_TOKEN).expect("a client");
         assert_eq!(driver.inventory().await.expect("it answers").instances.len(), 0);
         let cloud = ready["cloud"].as_str().expect("an address");
         let http = reqwest::Client::builder().no_proxy().build().expect("a client");

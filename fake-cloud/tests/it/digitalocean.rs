@@ -109,7 +109,11 @@ async fn start_up_finds_account_and_regions() {
     let cloud = start().await;
     let account = cloud.call("GET", "/v2/account", None).await.answers(200);
     assert_eq!(account["account"]["status"], "active");
-    cloud.driver.put_instance(&Instance { region: "region-1".to_owned(), ..droplet(101) }).await.expect("put");
+    cloud
+        .driver
+        .put_instance(&Instance { region: "region-1".to_owned(), ..droplet(101) })
+        .await
+        .expect("put");
     let listed = cloud.call("GET", "/v2/regions?page=1&per_page=50", None).await.answers(200);
     let regions = listed["regions"].as_array().expect("a list");
     let slugs: Vec<&str> = regions.iter().map(|region| region["slug"].as_str().expect("text")).collect();

@@ -46,7 +46,9 @@ async fn no_call_goes_without_the_token() {
 
 #[tokio::test]
 async fn capabilities_are_the_dialects_and_every_facility_is_there() {
-    for (dialect, ids, names) in [("native", InstanceIds::Text, None), ("hcloud", InstanceIds::Number, Some(0))] {
+    for (dialect, ids, names) in
+        [("native", InstanceIds::Text, None), ("hcloud", InstanceIds::Number, Some(0))]
+    {
         let cloud = TestCloud::speaking(dialect, Unknown::Refused, &[]).await;
         let said = cloud.driver.capabilities().await.expect("capabilities");
         assert_eq!((said.protocol, said.name), (PROTOCOL, format!("fake-cloud ({dialect})")));
@@ -253,8 +255,11 @@ async fn settings_that_are_absent_stay() {
         .await
         .expect("set");
     assert_eq!((set.deletion_ms, set.page_size), (Some(7), Some(50)));
-    let set =
-        cloud.driver.set_settings(&Settings { page_size: Some(9), ..Settings::default() }).await.expect("set");
+    let set = cloud
+        .driver
+        .set_settings(&Settings { page_size: Some(9), ..Settings::default() })
+        .await
+        .expect("set");
     assert_eq!((set.deletion_ms, set.page_size), (Some(7), Some(9)));
     assert_eq!(cloud.driver.settings().await.expect("settings"), set);
 }

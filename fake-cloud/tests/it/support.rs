@@ -40,7 +40,8 @@ impl TestCloud {
         let credentials = vec![credential("replica-1", TOKEN), credential("replica-2", OTHER_TOKEN)];
         let config = Config { credentials, unknown, ..Config::local(dialect) };
         let running = Server::start(config).await.expect("it starts");
-        let driver = Client::new(&running.driver_addr().to_string(), running.driver_token()).expect("a client");
+        let driver =
+            Client::new(&running.driver_addr().to_string(), running.driver_token()).expect("a client");
         driver.put_instances(instances).await.expect("instances");
         let http = reqwest::Client::builder().no_proxy().build().expect("a client");
         TestCloud { running, driver, http }

@@ -5,8 +5,8 @@
 
 use super::CloudError;
 use super::{
-    ActiveFault, BarrierStatus, Credential, Entry, Fault, Instance, InstanceIds, Inventory, LoadBalancer, Match, Route,
-    Settings, Shown,
+    ActiveFault, BarrierStatus, Credential, Entry, Fault, Instance, InstanceIds, Inventory, LoadBalancer,
+    Match, Route, Settings, Shown,
 };
 use crate::check::Facility;
 use futures::future::BoxFuture;

@@ -3,8 +3,8 @@
 use super::super::kit::{Text, TextMap};
 use super::places::{DEFAULT_VPC, Region, Size};
 use super::tags::Tags;
-use crate::driver::{Instance, InstanceState};
 use crate::driver::InstanceIds;
+use crate::driver::{Instance, InstanceState};
 use serde::Serialize;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

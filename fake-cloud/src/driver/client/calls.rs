@@ -2,8 +2,8 @@
 
 use super::super::replies::JournalPage;
 use super::super::{
-    ActiveFault, BarrierStatus, Capabilities, Credential, Entry, Fault, Instance, Inventory, LoadBalancer, Match, Route,
-    Settings,
+    ActiveFault, BarrierStatus, Capabilities, Credential, Entry, Fault, Instance, Inventory, LoadBalancer,
+    Match, Route, Settings,
 };
 use super::ClientError;
 use super::http::LIMIT;

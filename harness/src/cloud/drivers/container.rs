@@ -114,7 +114,8 @@ fn body(spec: Wanted<'_>) -> ContainerCreateBody {
     let listen = format!("0.0.0.0:{CLOUD_PORT}");
     let driver_listen = format!("0.0.0.0:{}", DRIVER_PORT.trim_end_matches("/tcp"));
     let token_file = format!("/{TOKEN_FILE}");
-    let command = ["serve", "--dialect", spec.dialect, "--listen", &listen, "--driver-listen", &driver_listen];
+    let command =
+        ["serve", "--dialect", spec.dialect, "--listen", &listen, "--driver-listen", &driver_listen];
     let command = command.into_iter().chain(["--driver-token-file", &token_file]);
     let to_this_machine =
         PortBinding { host_ip: Some("127.0.0.1".to_owned()), host_port: Some("0".to_owned()) };

@@ -1,8 +1,8 @@
 //! The drivers there are, and how one is started.
 
-mod protocol;
 mod container;
 mod in_process;
+mod protocol;
 
 use super::{Cloud, CloudError, CloudRecord, Driver, Problem};
 use crate::images::{Engine, EngineError, ImageError, PreparedImage, RunId};
