@@ -2,6 +2,7 @@
 
 use harness::check::Level;
 use harness::ledger::{Conformance, Ledger, Outcome, SkipReason};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -53,12 +54,17 @@ const CALLS_SHOWN: usize = 100;
 /// How many checks may fail once, and pass whenever they are run by themselves.
 const MAY_FLAKE: usize = 1;
 
+/// Tells whoever reads the log, also when the test passes in the end.
+fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
 /// Shows everything of what failed, and runs it again by itself three times: whether all of it passed then, and may have
 /// flaked.
 fn only_flaked(folder: &Path, failed: &[&str]) -> bool {
     let stream = std::fs::read_to_string(folder.join("events.jsonl")).unwrap_or_default();
     for id in failed {
-        println!("{id}:\n{}", story(&stream, id));
+        say(&format!("{id}:\n{}", story(&stream, id)));
     }
     if failed.len() > MAY_FLAKE {
         return false;
@@ -70,7 +76,7 @@ fn only_flaked(folder: &Path, failed: &[&str]) -> bool {
         .arg(folder.join("again"))
         .output()
         .expect("the command can be run");
-    println!("run again three times: {}", String::from_utf8_lossy(&again.stdout));
+    say(&format!("{failed:?} run again three times: {}", String::from_utf8_lossy(&again.stdout)));
     again.status.success()
 }
 
