@@ -109,13 +109,13 @@ pub fn useful_lanes(checks: &[Declared<'_>], workers: u32) -> usize {
 }
 
 /// What making a cluster uninitialised and deploying the CCM adds to a check, about, in seconds.
-const COLD_S: u32 = 4;
+pub(super) const COLD_S: u32 = 4;
 /// What each further step costs, about, in seconds.
-const EACH_S: u32 = 2;
+pub(super) const EACH_S: u32 = 2;
 
 /// Checks that run at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Group<'a> {
+pub(super) enum Group<'a> {
     Cold(&'a str),
     Shared,
     Joint,
@@ -129,7 +129,7 @@ enum Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    fn of(check: &Declared<'a>, workers: u32) -> Group<'a> {
+    pub(super) fn of(check: &Declared<'a>, workers: u32) -> Group<'a> {
         match check.sharing {
             Sharing::Cold => Group::Cold(check.id),
             Sharing::Calm => Group::Calm,
