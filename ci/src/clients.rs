@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 /// Nothing else than the cloud of one run accepts them, and that listens on the loopback address only.
-const ADMIN_TOKEN: &str = "admin-token-of-the-clients-tests";
+const DRIVER_TOKEN: &str = "driver-token-of-the-clients-tests";
 const TOKEN: &str = "token-of-the-clients-tests";
 
 /// Runs the programs of these dialects, or all there are.
@@ -50,8 +50,8 @@ fn one(folder: &Path, name: &str) -> Result<()> {
         ("PYTHONDONTWRITEBYTECODE", "1"),
         ("FAKE_CLOUD_URL", cloud.url.as_str()),
         ("FAKE_CLOUD_TOKEN", TOKEN),
-        ("FAKE_CLOUD_ADMIN_URL", cloud.admin_url.as_str()),
-        ("FAKE_CLOUD_ADMIN_TOKEN", ADMIN_TOKEN),
+        ("FAKE_CLOUD_DRIVER_URL", cloud.driver_url.as_str()),
+        ("FAKE_CLOUD_DRIVER_TOKEN", DRIVER_TOKEN),
         ("NO_PROXY", "127.0.0.1"),
     ];
     run(&python, &["-m", "unittest", "discover", "--start-directory", &path], &variables)
@@ -61,7 +61,7 @@ fn one(folder: &Path, name: &str) -> Result<()> {
 struct Cloud {
     child: Child,
     url: String,
-    admin_url: String,
+    driver_url: String,
 }
 
 impl Cloud {
@@ -81,11 +81,11 @@ impl Cloud {
                 dialect,
                 "--listen",
                 any,
-                "--admin-listen",
+                "--driver-listen",
                 any,
             ])
             .current_dir(root())
-            .env("FAKE_CLOUD_ADMIN_TOKEN", ADMIN_TOKEN)
+            .env("FAKE_CLOUD_DRIVER_TOKEN", DRIVER_TOKEN)
             .env("FAKE_CLOUD_CREDENTIALS", format!("client={TOKEN}"))
             .env("FAKE_CLOUD_LOG", "error")
             .stdout(Stdio::piped())
@@ -94,13 +94,13 @@ impl Cloud {
         let mut line = String::new();
         let read = child.stdout.take().map(|output| BufReader::new(output).read_line(&mut line));
         // From here on it is stopped whatever happens.
-        let mut cloud = Cloud { child, url: String::new(), admin_url: String::new() };
+        let mut cloud = Cloud { child, url: String::new(), driver_url: String::new() };
         read.context("its output is not ours")?.context("reading where it listens")?;
         let ready: Value =
             serde_json::from_str(&line).with_context(|| format!("{dialect}: it did not start"))?;
         let url = |key: &str| ready[key].as_str().map(|address| format!("http://{address}"));
         cloud.url = url("cloud").context("no address of the cloud API")?;
-        cloud.admin_url = url("admin").context("no address of the admin API")?;
+        cloud.driver_url = url("driver").context("no address of the driver API")?;
         say(&format!("fake cloud: {dialect} on {}", cloud.url));
         Ok(cloud)
     }

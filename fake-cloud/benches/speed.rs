@@ -4,7 +4,7 @@
 //! second of one core. It is driven over loopback by keep-alive connections that wait for each answer.
 #![expect(clippy::print_stdout, reason = "figures are what it is for")]
 
-use fake_cloud::admin::{
+use fake_cloud::driver::{
     Address, Client, Effect, Fault, Instance, InstanceState, LbState, LoadBalancer, Match, Op, Settings,
 };
 use serde_json::Value;
@@ -119,11 +119,11 @@ fn main() {
     starts();
     let server = Server::start();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let admin = Client::new(&server.admin, TOKEN).expect("a client");
-    runtime.block_on(fill(&admin));
+    let driver = Client::new(&server.driver, TOKEN).expect("a client");
+    runtime.block_on(fill(&driver));
     println!("{:<40} {:>10} {:>14} {:>9} {:>9}", "reads", "calls/s", "calls/CPU s", "p50", "p99");
     for case in CASES {
-        runtime.block_on(order_faults(&admin, case.faults));
+        runtime.block_on(order_faults(&driver, case.faults));
         let measured = measure(&server, case, RUN);
         println!("{:<40} {measured}", case.name);
     }
@@ -139,8 +139,8 @@ fn beside_native(runtime: &tokio::runtime::Runtime, dialect: &str, pairs: &[Pair
     println!("{:<40} {:>14} {dialect:>14} {:>9}", "reads, calls/CPU s", "native", "ratio");
     let [native, other] = ["native", dialect].map(|dialect| {
         let server = Server::speaking(dialect);
-        let admin = Client::new(&server.admin, TOKEN).expect("a client");
-        runtime.block_on(fill_numbered(&admin));
+        let driver = Client::new(&server.driver, TOKEN).expect("a client");
+        runtime.block_on(fill_numbered(&driver));
         server
     });
     for pair in pairs {
@@ -162,17 +162,17 @@ fn beside_native(runtime: &tokio::runtime::Runtime, dialect: &str, pairs: &[Pair
 }
 
 /// Machines and load balancers whose ids every dialect accepts.
-async fn fill_numbered(admin: &Client) {
+async fn fill_numbered(driver: &Client) {
     let numbered = |number: usize| Instance { id: number.to_string(), ..instance(number) };
     let instances: Vec<Instance> = (1..=INSTANCES).map(numbered).collect();
-    admin.put_instances(&instances).await.expect("instances");
+    driver.put_instances(&instances).await.expect("instances");
     for number in 1..=100 {
         let lb = LoadBalancer {
             id: (10_000_000 + number).to_string(),
             backends: vec!["1".to_owned()],
             ..load_balancer(number)
         };
-        admin.put_load_balancer(&lb).await.expect("a load balancer");
+        driver.put_load_balancer(&lb).await.expect("a load balancer");
     }
 }
 
@@ -193,17 +193,17 @@ fn starts() {
     );
 }
 
-async fn fill(admin: &Client) {
+async fn fill(driver: &Client) {
     let instances: Vec<Instance> = (0..INSTANCES).map(instance).collect();
-    admin.put_instances(&instances).await.expect("instances");
+    driver.put_instances(&instances).await.expect("instances");
     for number in 0..100 {
-        admin.put_load_balancer(&load_balancer(number)).await.expect("a load balancer");
+        driver.put_load_balancer(&load_balancer(number)).await.expect("a load balancer");
     }
-    admin.set_settings(&Settings { page_size: Some(50), ..Settings::default() }).await.expect("settings");
+    driver.set_settings(&Settings { page_size: Some(50), ..Settings::default() }).await.expect("settings");
 }
 
-async fn order_faults(admin: &Client, count: usize) {
-    admin.clear_faults().await.expect("cleared");
+async fn order_faults(driver: &Client, count: usize) {
+    driver.clear_faults().await.expect("cleared");
     for number in 0..count {
         let matching = Match {
             ops: vec![Op::InstanceGet],
@@ -211,7 +211,7 @@ async fn order_faults(admin: &Client, count: usize) {
             ..Match::default()
         };
         let fault = Fault { matching, effect: Effect::Refuse, calls: None, for_ms: None };
-        admin.inject(&fault).await.expect("a fault");
+        driver.inject(&fault).await.expect("a fault");
     }
 }
 
@@ -292,7 +292,7 @@ fn read_answer(stream: &mut TcpStream, buffer: &mut [u8]) {
 struct Server {
     child: Child,
     cloud: String,
-    admin: String,
+    driver: String,
 }
 
 impl Server {
@@ -303,8 +303,16 @@ impl Server {
 
     fn speaking(dialect: &str) -> Server {
         let mut child = Command::new(PROGRAM)
-            .args(["serve", "--dialect", dialect, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"])
-            .env("FAKE_CLOUD_ADMIN_TOKEN", TOKEN)
+            .args([
+                "serve",
+                "--dialect",
+                dialect,
+                "--listen",
+                "127.0.0.1:0",
+                "--driver-listen",
+                "127.0.0.1:0",
+            ])
+            .env("FAKE_CLOUD_DRIVER_TOKEN", TOKEN)
             .env("FAKE_CLOUD_CREDENTIALS", format!("bench={TOKEN}"))
             .stdout(Stdio::piped())
             .spawn()
@@ -313,7 +321,7 @@ impl Server {
         BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
         let ready: Value = serde_json::from_str(&line).expect("JSON");
         let address = |key: &str| ready[key].as_str().expect("an address").to_owned();
-        Server { child, cloud: address("cloud"), admin: address("admin") }
+        Server { child, cloud: address("cloud"), driver: address("driver") }
     }
 
     /// Memory in use, as the system says it.

@@ -1,6 +1,6 @@
 //! Barriers: where calls wait before they take effect. It knows who waits, not for what.
 
-use crate::admin::{BarrierStatus, Match};
+use crate::driver::{BarrierStatus, Match};
 use tokio::sync::watch;
 
 /// All barriers that stand, in the order they were raised.
@@ -88,7 +88,7 @@ impl Barriers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::admin::Op;
+    use crate::driver::Op;
 
     fn on(op: Op) -> Match {
         Match { ops: vec![op], ..Match::default() }

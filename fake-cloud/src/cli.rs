@@ -1,15 +1,15 @@
 //! Command line, environment and files of the command. Tokens come from files or the environment, as everybody on the
 //! machine can read a command line.
 
-use crate::admin::Credential;
 use crate::dialects;
+use crate::driver::Credential;
 use crate::server::{Config, Unknown};
 use clap::{Parser, Subcommand};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::{env, fmt, fs, io};
 
-const ADMIN_TOKEN: &str = "FAKE_CLOUD_ADMIN_TOKEN";
+const DRIVER_TOKEN: &str = "FAKE_CLOUD_DRIVER_TOKEN";
 const CREDENTIALS: &str = "FAKE_CLOUD_CREDENTIALS";
 
 /// A cloud made of memory, for testing cloud controller managers.
@@ -36,14 +36,14 @@ pub(crate) struct Serve {
     /// Where the cloud API listens; port 0 takes any free one.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
-    /// Where the admin API listens; port 0 takes any free one.
+    /// Where the driver API listens; port 0 takes any free one.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8081")]
-    admin_listen: SocketAddr,
-    /// File that holds the admin API's token; otherwise it is taken from the variable FAKE_CLOUD_ADMIN_TOKEN.
+    driver_listen: SocketAddr,
+    /// File that holds the driver API's token; otherwise it is taken from the variable FAKE_CLOUD_DRIVER_TOKEN.
     #[arg(long, value_name = "FILE")]
-    admin_token_file: Option<PathBuf>,
+    driver_token_file: Option<PathBuf>,
     /// File with credentials, NAME=TOKEN in each line; further ones may be in the variable FAKE_CLOUD_CREDENTIALS, one in
-    /// each line or separated by commas, or come through the admin API.
+    /// each line or separated by commas, or come through the driver API.
     #[arg(long, value_name = "FILE")]
     credentials_file: Option<PathBuf>,
     /// A credential, for trying things out: everybody on the machine can read it. May be given many times.
@@ -64,9 +64,9 @@ fn dialect_names() -> clap::builder::PossibleValuesParser {
 /// What is wrong with the command line, the environment or the files it names. Never holds a token.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Usage {
-    /// Nobody said what the admin token is.
-    #[error("no admin token: name a file with --admin-token-file or set {ADMIN_TOKEN}")]
-    NoAdminToken,
+    /// Nobody said what the driver token is.
+    #[error("no driver token: name a file with --driver-token-file or set {DRIVER_TOKEN}")]
+    NoDriverToken,
     /// A file cannot be read.
     #[error("cannot read {path}")]
     File {
@@ -106,9 +106,9 @@ impl fmt::Debug for Given {
 impl Serve {
     /// What to start.
     pub(crate) fn config(self) -> Result<Config, Usage> {
-        let admin_token = match &self.admin_token_file {
+        let driver_token = match &self.driver_token_file {
             Some(path) => read(path)?.trim().to_owned(),
-            None => variable(ADMIN_TOKEN)?.ok_or(Usage::NoAdminToken)?,
+            None => variable(DRIVER_TOKEN)?.ok_or(Usage::NoDriverToken)?,
         };
         let given: Vec<&str> = self.credentials.iter().map(|Given(text)| text.as_str()).collect();
         let mut credentials =
@@ -124,8 +124,8 @@ impl Serve {
         Ok(Config {
             dialect: self.dialect,
             listen: self.listen,
-            admin_listen: self.admin_listen,
-            admin_token: Some(admin_token),
+            driver_listen: self.driver_listen,
+            driver_token: Some(driver_token),
             credentials,
             unknown: if self.lenient { Unknown::PassedOver } else { Unknown::Refused },
         })

@@ -1,6 +1,6 @@
 //! Who may call: tokens by name. Tokens are compared in constant time and shown to nobody.
 
-use crate::admin::Credential;
+use crate::driver::Credential;
 use std::fmt;
 use std::sync::Arc;
 use subtle::ConstantTimeEq;

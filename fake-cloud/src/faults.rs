@@ -1,6 +1,6 @@
 //! Faults in force: which of them hits a call. Pure; what the effect is like on the wire is the server's business.
 
-use crate::admin::{ActiveFault, Effect, Fault, Inventory, Match};
+use crate::driver::{ActiveFault, Effect, Fault, Inventory, Match};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -132,7 +132,7 @@ impl Faults {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::admin::Op;
+    use crate::driver::Op;
 
     fn fault(op: Op, calls: Option<u64>, for_ms: Option<u64>) -> Fault {
         let effect = Effect::Status { status: 503, retry_after_s: None };

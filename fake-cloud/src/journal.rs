@@ -1,6 +1,6 @@
 //! The journal: every call in order of arrival, with what became of it.
 
-use crate::admin::{Entry, Outcome};
+use crate::driver::{Entry, Outcome};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -98,7 +98,7 @@ pub(crate) fn millis(time: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::admin::Op;
+    use crate::driver::Op;
     use std::net::{IpAddr, Ipv4Addr};
 
     fn entry(at_ms: u64) -> Entry {

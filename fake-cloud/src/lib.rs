@@ -1,16 +1,16 @@
 //! A cloud made of memory, for testing cloud controller managers.
 //!
-//! It holds instances, load balancers with what belongs to them, and routes ([`admin::Inventory`]), and speaks about
-//! them in a vendor's API, called a dialect. Tests reach it through a second API on a port of its own, the admin API:
-//! they set the cloud up, break it with [`admin::Fault`]s, hold calls at barriers, and read every call that was made
+//! It holds instances, load balancers with what belongs to them, and routes ([`driver::Inventory`]), and speaks about
+//! them in a vendor's API, called a dialect. Tests reach it through a second API on a port of its own, the driver API:
+//! they set the cloud up, break it with [`driver::Fault`]s, hold calls at barriers, and read every call that was made
 //! in a journal. It knows nothing of Kubernetes clusters and nothing of the harness.
 //!
-//! - Feature `client`: `admin::Client`, all that a test needs.
+//! - Feature `client`: `driver::Client`, all that a test needs.
 //! - Feature `server`: the cloud itself, `Server::start` for use inside a process, and the command `fake-cloud`
 //!   ([`main`]).
 
-pub mod admin;
 pub mod dialects;
+pub mod driver;
 
 #[cfg(feature = "server")]
 mod barriers;

@@ -40,7 +40,7 @@ impl Failure {
                 EXIT_ENVIRONMENT
             }
             Failure::Start(
-                StartError::Dialect { .. } | StartError::AdminToken | StartError::Credential(_),
+                StartError::Dialect { .. } | StartError::DriverToken | StartError::Credential(_),
             ) => EXIT_USAGE,
         }
     }
@@ -84,7 +84,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
                     "ready": true,
                     "dialect": dialect,
                     "cloud": running.cloud_addr(),
-                    "admin": running.admin_addr(),
+                    "driver": running.driver_addr(),
                 }))?;
                 stop.requested().await;
                 running.shutdown().await;

@@ -12,10 +12,9 @@ mod info;
 pub(crate) mod kit;
 #[cfg(feature = "server")]
 mod native;
-mod shown;
 
-pub use info::{DialectInfo, InstanceIds};
-pub use shown::Shown;
+use crate::driver::{InstanceIds, Shown};
+pub use info::DialectInfo;
 
 /// All dialects.
 pub const ALL: &[DialectInfo] = &[
@@ -32,11 +31,11 @@ pub const ALL: &[DialectInfo] = &[
         title: "DigitalOcean's API v2, spoken by digitalocean-cloud-controller-manager",
         instance_ids: InstanceIds::Number,
         shown: Shown {
-            internal_v4: 1,
-            internal_v6: 0,
-            external_v4: 1,
-            external_v6: 1,
-            names: 0,
+            internal_v4: Some(1),
+            internal_v6: Some(0),
+            external_v4: Some(1),
+            external_v6: Some(1),
+            names: Some(0),
             deletions: false,
             retry_after: true,
             provider_ids: false,
@@ -49,11 +48,11 @@ pub const ALL: &[DialectInfo] = &[
         title: "the Hetzner Cloud API v1",
         instance_ids: InstanceIds::Number,
         shown: Shown {
-            internal_v4: 1,
-            internal_v6: 0,
-            external_v4: 1,
-            external_v6: 1,
-            names: 0,
+            internal_v4: Some(1),
+            internal_v6: Some(0),
+            external_v4: Some(1),
+            external_v6: Some(1),
+            names: Some(0),
             deletions: false,
             retry_after: false,
             provider_ids: false,

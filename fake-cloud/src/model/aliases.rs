@@ -2,7 +2,7 @@
 
 use super::Cloud;
 use super::names::{names_of_auxiliary, names_of_instance, names_of_load_balancer, names_of_route};
-use crate::admin::{ObjectKind, Op};
+use crate::driver::{ObjectKind, Op};
 use std::collections::BTreeSet;
 
 /// The kind of object an operation is about.

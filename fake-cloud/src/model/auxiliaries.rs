@@ -4,7 +4,7 @@
 use super::Refusal;
 use super::checks::{check_name, check_text, shown};
 use super::ids::Ids;
-use crate::admin::Auxiliary;
+use crate::driver::Auxiliary;
 use serde_json::Value;
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! What a name, a port, a range or an inventory must look like.
 
 use super::Refusal;
-use crate::admin::{Inventory, ObjectKind};
+use crate::driver::{Inventory, ObjectKind};
 use ipnet::IpNet;
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -71,7 +71,7 @@ pub(super) fn is_network(range: IpNet) -> bool {
     range == range.trunc()
 }
 
-/// Checks an id that the admin API chose: it has to fit into a path of its own.
+/// Checks an id that the driver API chose: it has to fit into a path of its own.
 pub(super) fn check_id(kind: impl Display, id: &str) -> Result<(), Refusal> {
     match id {
         "" => Err(Refusal::Invalid(format!("{kind} without an id"))),

@@ -10,7 +10,9 @@ use super::refusal::Refusal;
 use super::routes::{self, RouteTarget, Routes};
 use super::stale::Seen;
 use super::view::View;
-use crate::admin::{Auxiliary, Instance, Inventory, LbAddressing, LoadBalancer, ObjectKind, Route, Settings};
+use crate::driver::{
+    Auxiliary, Instance, Inventory, LbAddressing, LoadBalancer, ObjectKind, Route, Settings,
+};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -202,7 +204,7 @@ impl Cloud {
     }
 }
 
-/// Instances. Only the admin API changes them.
+/// Instances. Only the driver API changes them.
 impl Cloud {
     /// One instance.
     pub(crate) fn instance(&self, id: &str) -> Result<&Instance, Refusal> {
@@ -394,7 +396,7 @@ impl Cloud {
     fn check_served(&mut self, load_balancer: Option<&str>, now: Duration) -> Result<(), Refusal> {
         let Some(id) = load_balancer else { return Ok(()) };
         match self.load_balancer(id, now) {
-            Ok(lb) if lb.state == crate::admin::LbState::Deleting => {
+            Ok(lb) if lb.state == crate::driver::LbState::Deleting => {
                 Err(Refusal::Conflict(format!("load balancer {id} is being deleted")))
             }
             Ok(_) => Ok(()),

@@ -1,9 +1,9 @@
 //! Identifiers the cloud gives out: a prefix and a number that only grows.
 
-use crate::admin::Inventory;
+use crate::driver::Inventory;
 use std::collections::BTreeMap;
 
-/// What ids look like that the cloud gives out. Those of instances are the admin API's to choose.
+/// What ids look like that the cloud gives out. Those of instances are the driver API's to choose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum IdForm {
     /// A word for the kind and a number, e.g. `lb-1`.

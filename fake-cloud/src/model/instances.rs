@@ -1,6 +1,6 @@
-//! Instances: machines that only the admin API changes.
+//! Instances: machines that only the driver API changes.
 
-use crate::admin::Instance;
+use crate::driver::Instance;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// All instances by id: shorter ids first, so that numbers are in their order. Names need not be unique, and are what CCMs
@@ -72,7 +72,7 @@ impl FromIterator<Instance> for Instances {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::admin::InstanceState;
+    use crate::driver::InstanceState;
 
     fn instance(id: &str, name: &str) -> Instance {
         Instance {

@@ -1,7 +1,7 @@
 //! Lists of what there is: as old as the settings allow, and as much of it as a fault lets be seen (contract CLOUD-08).
 
 use super::Cloud;
-use crate::admin::{Auxiliary, Instance, LoadBalancer, Route};
+use crate::driver::{Auxiliary, Instance, LoadBalancer, Route};
 use std::time::Duration;
 
 impl Cloud {

@@ -4,7 +4,7 @@ use super::Refusal;
 use super::addresses::{AddressPool, beside};
 use super::checks::{check_name, check_port, check_protocol, check_source_ranges, check_text, shown};
 use super::ids::Ids;
-use crate::admin::{Frontend, HealthCheck, LbAddress, LbState, LoadBalancer, ObjectKind};
+use crate::driver::{Frontend, HealthCheck, LbAddress, LbState, LoadBalancer, ObjectKind};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;

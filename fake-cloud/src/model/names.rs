@@ -1,6 +1,6 @@
 //! By what an object is known. An empty name is none.
 
-use crate::admin::{Auxiliary, Instance, LoadBalancer, Route};
+use crate::driver::{Auxiliary, Instance, LoadBalancer, Route};
 
 pub(super) fn names_of_instance(instance: &Instance) -> [&str; 3] {
     [&instance.id, &instance.name, instance.provider_id.as_deref().unwrap_or_default()]

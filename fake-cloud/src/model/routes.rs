@@ -4,7 +4,7 @@ use super::Refusal;
 use super::checks::{is_network, parse_cidr, shown};
 use super::ids::Ids;
 use super::instances::Instances;
-use crate::admin::{Instance, ObjectKind, Route};
+use crate::driver::{Instance, ObjectKind, Route};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 

@@ -1,6 +1,6 @@
 //! Lists that may be older than the cloud (contract CLOUD-08).
 
-use crate::admin::{Auxiliary, Instance, LoadBalancer, Route};
+use crate::driver::{Auxiliary, Instance, LoadBalancer, Route};
 use std::time::Duration;
 
 /// What lists of each kind showed last.

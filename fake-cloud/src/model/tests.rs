@@ -1,7 +1,7 @@
 //! The cloud's rules, without HTTP and with times that nobody waits for.
 
 use super::{AuxSpec, Cloud, Deleted, Dependents, Families, LbSpec, Refusal, RouteTarget};
-use crate::admin::{
+use crate::driver::{
     Address, Frontend, HealthCheck, Instance, InstanceState, Inventory, LbAddressing, LbState, LoadBalancer,
     Op, Settings,
 };

@@ -1,7 +1,7 @@
 //! What lists show of the cloud, when a fault says that it is not all of it.
 
 use super::names::{names_of_auxiliary, names_of_instance, names_of_load_balancer, names_of_route};
-use crate::admin::{Auxiliary, Instance, Inventory, LoadBalancer, Route};
+use crate::driver::{Auxiliary, Instance, Inventory, LoadBalancer, Route};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

@@ -8,9 +8,9 @@
 use super::state::{Shared, State};
 use super::twist::Twist;
 use super::unknown::Unknown;
-use crate::admin::{Effect, Entry, Match, Outcome};
 use crate::barriers::Place;
 use crate::dialects::kit::{Answer, Call, Denial, Identity, Plan, Request, Run};
+use crate::driver::{Effect, Entry, Match, Outcome};
 use crate::journal::millis;
 use crate::model::Cloud;
 use std::cell::OnceCell;

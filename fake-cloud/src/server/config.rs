@@ -3,9 +3,9 @@
 use super::listen;
 use super::state::Shared;
 use super::unknown::Unknown;
-use crate::admin::{self, Credential};
 use crate::credentials::{CredentialError, Credentials, Secret};
 use crate::dialects::{self, NAMES};
+use crate::driver::{self, Credential};
 use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -20,10 +20,10 @@ pub struct Config {
     pub dialect: String,
     /// Where the cloud API listens; port 0 takes any free one.
     pub listen: SocketAddr,
-    /// Where the admin API listens; port 0 takes any free one.
-    pub admin_listen: SocketAddr,
-    /// Token of the admin API; `None` makes a random one.
-    pub admin_token: Option<String>,
+    /// Where the driver API listens; port 0 takes any free one.
+    pub driver_listen: SocketAddr,
+    /// Token of the driver API; `None` makes a random one.
+    pub driver_token: Option<String>,
     /// Credentials accepted from the start.
     pub credentials: Vec<Credential>,
     /// What becomes of calls that the dialect does not know.
@@ -31,14 +31,14 @@ pub struct Config {
 }
 
 impl Config {
-    /// A cloud inside this process: free ports of the loopback address, a random admin token, no credentials.
+    /// A cloud inside this process: free ports of the loopback address, a random driver token, no credentials.
     pub fn local(dialect: &str) -> Config {
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         Config {
             dialect: dialect.to_owned(),
             listen: any,
-            admin_listen: any,
-            admin_token: None,
+            driver_listen: any,
+            driver_token: None,
             credentials: Vec::new(),
             unknown: Unknown::Refused,
         }
@@ -50,7 +50,7 @@ impl fmt::Debug for Config {
         f.debug_struct("Config")
             .field("dialect", &self.dialect)
             .field("listen", &self.listen)
-            .field("admin_listen", &self.admin_listen)
+            .field("driver_listen", &self.driver_listen)
             .field("credentials", &self.credentials)
             .field("unknown", &self.unknown)
             .finish_non_exhaustive()
@@ -73,7 +73,7 @@ pub enum StartError {
     Listen {
         /// The address asked for.
         address: SocketAddr,
-        /// `cloud` or `admin`.
+        /// `cloud` or `driver`.
         api: &'static str,
         /// What to do about it.
         way_out: String,
@@ -81,14 +81,14 @@ pub enum StartError {
         #[source]
         source: io::Error,
     },
-    /// The admin token cannot stand in a header.
-    #[error("the admin token is empty or holds something else than visible ASCII characters")]
-    AdminToken,
+    /// The driver token cannot stand in a header.
+    #[error("the driver token is empty or holds something else than visible ASCII characters")]
+    DriverToken,
     /// A credential is not accepted.
     #[error("a credential cannot be used")]
     Credential(#[from] CredentialError),
     /// The system gives no random numbers.
-    #[error("the system gives no random numbers for an admin token")]
+    #[error("the system gives no random numbers for an driver token")]
     Random,
 }
 
@@ -102,30 +102,31 @@ impl Server {
     /// # Errors
     /// When the dialect is not known, an address is taken or a token makes no sense.
     pub async fn start(config: Config) -> Result<Running, StartError> {
-        let Config { dialect, listen, admin_listen, admin_token, credentials, unknown } = config;
+        let Config { dialect, listen, driver_listen, driver_token, credentials, unknown } = config;
         let Some(info) = dialects::find(&dialect) else {
             return Err(StartError::Dialect { name: dialect, known: NAMES.join(", ") });
         };
-        let admin_token = match admin_token {
+        let driver_token = match driver_token {
             Some(token) => token,
             None => random_token()?,
         };
-        if admin_token.is_empty() || !admin_token.bytes().all(|b| b.is_ascii_graphic()) {
-            return Err(StartError::AdminToken);
+        if driver_token.is_empty() || !driver_token.bytes().all(|b| b.is_ascii_graphic()) {
+            return Err(StartError::DriverToken);
         }
         let mut accepted = Credentials::default();
         for credential in credentials {
             accepted.put(credential)?;
         }
         let cloud_listener = bind(listen, "cloud", "--listen").await?;
-        let admin_listener = bind(admin_listen, "admin", "--admin-listen").await?;
+        let driver_listener = bind(driver_listen, "driver", "--driver-listen").await?;
         let local = |listener: &TcpListener, wanted| listener.local_addr().unwrap_or(wanted);
-        let (cloud_addr, admin_addr) = (local(&cloud_listener, listen), local(&admin_listener, admin_listen));
-        let shared = Arc::new(Shared::new(info, unknown, Secret::new(admin_token), accepted));
-        let router = admin::routes::router(shared.clone());
+        let (cloud_addr, driver_addr) =
+            (local(&cloud_listener, listen), local(&driver_listener, driver_listen));
+        let shared = Arc::new(Shared::new(info, unknown, Secret::new(driver_token), cloud_addr, accepted));
+        let router = driver::routes::router(shared.clone());
         let cloud = tokio::spawn(listen::serve(cloud_listener, shared.clone()));
-        let admin = tokio::spawn(admin::routes::serve(admin_listener, router));
-        Ok(Running { cloud_addr, admin_addr, shared, tasks: [cloud, admin] })
+        let driver = tokio::spawn(driver::routes::serve(driver_listener, router));
+        Ok(Running { cloud_addr, driver_addr, shared, tasks: [cloud, driver] })
     }
 }
 
@@ -133,7 +134,7 @@ impl Server {
 #[must_use = "the cloud stops when this is dropped"]
 pub struct Running {
     cloud_addr: SocketAddr,
-    admin_addr: SocketAddr,
+    driver_addr: SocketAddr,
     shared: Arc<Shared>,
     tasks: [JoinHandle<()>; 2],
 }
@@ -144,14 +145,14 @@ impl Running {
         self.cloud_addr
     }
 
-    /// Where the admin API really listens.
-    pub fn admin_addr(&self) -> SocketAddr {
-        self.admin_addr
+    /// Where the driver API really listens.
+    pub fn driver_addr(&self) -> SocketAddr {
+        self.driver_addr
     }
 
-    /// Token of the admin API.
-    pub fn admin_token(&self) -> &str {
-        self.shared.admin_token.reveal()
+    /// Token of the driver API.
+    pub fn driver_token(&self) -> &str {
+        self.shared.driver_token.reveal()
     }
 
     /// Stops at once: both ports are closed and so are all connections.
@@ -175,7 +176,7 @@ impl fmt::Debug for Running {
         f.debug_struct("Running")
             .field("dialect", &self.shared.info.name)
             .field("cloud_addr", &self.cloud_addr)
-            .field("admin_addr", &self.admin_addr)
+            .field("driver_addr", &self.driver_addr)
             .finish_non_exhaustive()
     }
 }

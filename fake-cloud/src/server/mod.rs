@@ -1,4 +1,4 @@
-//! The running cloud: its state, the cloud API on one port and the admin API on another.
+//! The running cloud: its state, the cloud API on one port and the driver API on another.
 
 mod call;
 mod config;

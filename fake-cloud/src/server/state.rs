@@ -8,6 +8,7 @@ use crate::dialects::kit::Dialect;
 use crate::faults::Faults;
 use crate::journal::Journal;
 use crate::model::Cloud;
+use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
@@ -27,7 +28,9 @@ pub(crate) struct Shared {
     pub(crate) info: &'static DialectInfo,
     pub(crate) dialect: Box<dyn Dialect>,
     pub(crate) unknown: Unknown,
-    pub(crate) admin_token: Secret,
+    pub(crate) driver_token: Secret,
+    /// Where the cloud API listens.
+    pub(crate) cloud_addr: SocketAddr,
     /// Rings when a call has arrived.
     pub(crate) arrivals: Notify,
     started: Instant,
@@ -38,7 +41,8 @@ impl Shared {
     pub(crate) fn new(
         info: &'static DialectInfo,
         unknown: Unknown,
-        admin_token: Secret,
+        driver_token: Secret,
+        cloud_addr: SocketAddr,
         credentials: Credentials,
     ) -> Shared {
         let dialect = info.make();
@@ -47,7 +51,8 @@ impl Shared {
             info,
             dialect,
             unknown,
-            admin_token,
+            driver_token,
+            cloud_addr,
             arrivals: Notify::new(),
             started: Instant::now(),
             state: Mutex::new(State { cloud, credentials, ..State::default() }),

@@ -1,7 +1,7 @@
 //! What a fault does to a call that takes effect all the same.
 
-use crate::admin::Effect;
 use crate::dialects::kit::{Answer, Run};
+use crate::driver::Effect;
 use crate::faults::Hit;
 use crate::model::{Cloud, View};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-"""The fake cloud's admin API, as far as the clients' tests use it. `cargo xtask clients` starts the cloud and sets the variables."""
+"""The fake cloud's driver API, as far as the clients' tests use it. `cargo xtask clients` starts the cloud and sets the variables."""
 
 import json
 import os
@@ -7,15 +7,15 @@ import urllib.request
 
 URL = os.environ["FAKE_CLOUD_URL"]
 TOKEN = os.environ["FAKE_CLOUD_TOKEN"]
-ADMIN_URL = os.environ["FAKE_CLOUD_ADMIN_URL"]
-ADMIN_TOKEN = os.environ["FAKE_CLOUD_ADMIN_TOKEN"]
+DRIVER_URL = os.environ["FAKE_CLOUD_DRIVER_URL"]
+DRIVER_TOKEN = os.environ["FAKE_CLOUD_DRIVER_TOKEN"]
 
 
-def admin(method, path, body=None):
-    """One call of the admin API; what it answers, or None."""
+def driver(method, path, body=None):
+    """One call of the driver API; what it answers, or None."""
     data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(f"{ADMIN_URL}/admin/v1/{path}", data=data, method=method)
-    request.add_header("Authorization", f"Bearer {ADMIN_TOKEN}")
+    request = urllib.request.Request(f"{DRIVER_URL}/driver/v1/{path}", data=data, method=method)
+    request.add_header("Authorization", f"Bearer {DRIVER_TOKEN}")
     with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=30) as answer:
         text = answer.read()
     return json.loads(text) if text else None
@@ -23,32 +23,32 @@ def admin(method, path, body=None):
 
 def reset():
     """An empty cloud."""
-    admin("POST", "reset")
+    driver("POST", "reset")
 
 
 def put_instances(*instances):
-    """Machines, each with fields of the admin API's instance beyond id and name."""
-    admin("POST", "instances", list(instances))
+    """Machines, each with fields of the driver API's instance beyond id and name."""
+    driver("POST", "instances", list(instances))
 
 
 def inventory():
     """Everything the cloud holds."""
-    return admin("GET", "inventory")
+    return driver("GET", "inventory")
 
 
 def settings(**wanted):
     """Changes settings of the cloud."""
-    admin("PUT", "settings", wanted)
+    driver("PUT", "settings", wanted)
 
 
 def fault(effect, calls=1, **matching):
     """Puts a fault in force."""
-    return admin("POST", "faults", {"matching": matching, "effect": effect, "calls": calls})
+    return driver("POST", "faults", {"matching": matching, "effect": effect, "calls": calls})
 
 
 def journal(after=0):
     """Entries of the journal numbered above `after`."""
-    return admin("GET", f"journal?after={after}")["entries"]
+    return driver("GET", f"journal?after={after}")["entries"]
 
 
 def lowered(headers):

@@ -2,7 +2,7 @@
 
 use crate::support::{LIMIT, Reply, TOKEN, TestCloud, load_balancer};
 use fake_cloud::Unknown;
-use fake_cloud::admin::{Entry, Op, Outcome};
+use fake_cloud::driver::{Entry, Op, Outcome};
 use reqwest::Method;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -22,7 +22,7 @@ async fn unknown_paths_and_methods_are_loud() {
         (Method::GET, "/v1/load-balancers/lb-1/backends"),
         (Method::GET, "/v1/firewalls/fw-1"),
         (Method::OPTIONS, "/v1/routes"),
-        (Method::GET, "/admin/v1/inventory"),
+        (Method::GET, "/driver/v1/inventory"),
     ];
     let count = calls.len();
     for (method, path) in calls {
@@ -84,7 +84,7 @@ async fn bodies_that_are_no_json_are_refused() {
         let binary = cloud.request(Method::POST, path).body(vec![0xff, 0x00, 0xfe]);
         Reply::of(binary).await.fails(422, "invalid");
     }
-    assert!(cloud.admin.inventory().await.expect("inventory").load_balancers.is_empty());
+    assert!(cloud.driver.inventory().await.expect("inventory").load_balancers.is_empty());
 }
 
 #[tokio::test]

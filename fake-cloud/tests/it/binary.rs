@@ -1,13 +1,13 @@
 //! The program: what it prints, what it refuses, how it stops.
 
 use crate::support::{LIMIT, in_time};
-use fake_cloud::admin::Client;
+use fake_cloud::driver::Client;
 use serde_json::Value;
 use std::process::{Output, Stdio};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
-const ADMIN_TOKEN: &str = "admin-token-of-the-binary";
+const DRIVER_TOKEN: &str = "driver-token-of-the-binary";
 
 fn program(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fake-cloud"));
@@ -17,7 +17,7 @@ fn program(arguments: &[&str]) -> Command {
 }
 
 fn local(extra: &[&str]) -> Command {
-    let mut arguments = vec!["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"];
+    let mut arguments = vec!["serve", "--listen", "127.0.0.1:0", "--driver-listen", "127.0.0.1:0"];
     arguments.extend(extra);
     program(&arguments)
 }
@@ -48,20 +48,21 @@ async fn it_serves_until_it_is_told_to_stop() {
     for name in ["-TERM", "-INT"] {
         let folder = tempfile::tempdir().expect("a folder");
         let (token, credentials) = (folder.path().join("token"), folder.path().join("credentials"));
-        std::fs::write(&token, format!("{ADMIN_TOKEN}\n")).expect("written");
+        std::fs::write(&token, format!("{DRIVER_TOKEN}\n")).expect("written");
         std::fs::write(&credentials, "# one per replica\nreplica-1=token-in-the-file\n").expect("written");
         let (token, credentials) = (token.to_str().expect("text"), credentials.to_str().expect("text"));
-        let mut command = local(&["--admin-token-file", token, "--credentials-file", credentials]);
+        let mut command = local(&["--driver-token-file", token, "--credentials-file", credentials]);
         command.env("FAKE_CLOUD_CREDENTIALS", "replica-2=token-in-the-environment");
         let mut child = command.spawn().expect("it starts");
         let ready = ready(&mut child).await;
         assert_eq!(ready["dialect"], "native");
-        let admin = Client::new(ready["admin"].as_str().expect("an address"), ADMIN_TOKEN).expect("a client");
-        assert_eq!(admin.inventory().await.expect("it answers").instances.len(), 0);
+        let driver =
+            Client::new(ready["driver"].as_str().expect("an address"), DRIVER_TOKEN).expect("a client");
+        assert_eq!(driver.inventory().await.expect("it answers").instances.len(), 0);
         let cloud = ready["cloud"].as_str().expect("an address");
         let http = reqwest::Client::builder().no_proxy().build().expect("a client");
         for (token, status) in
-            [("token-in-the-file", 200), ("token-in-the-environment", 200), (ADMIN_TOKEN, 401)]
+            [("token-in-the-file", 200), ("token-in-the-environment", 200), (DRIVER_TOKEN, 401)]
         {
             let request = http.get(format!("http://{cloud}/v1/instances")).bearer_auth(token).timeout(LIMIT);
             assert_eq!(request.send().await.expect("an answer").status().as_u16(), status);
@@ -74,16 +75,16 @@ async fn it_serves_until_it_is_told_to_stop() {
 #[tokio::test]
 async fn it_stops_with_calls_under_way() {
     let mut child = local(&["--credential", "a=some-token"])
-        .env("FAKE_CLOUD_ADMIN_TOKEN", ADMIN_TOKEN)
+        .env("FAKE_CLOUD_DRIVER_TOKEN", DRIVER_TOKEN)
         .spawn()
         .expect("it starts");
     let ready = ready(&mut child).await;
-    let admin = Client::new(ready["admin"].as_str().expect("an address"), ADMIN_TOKEN).expect("a client");
-    admin.raise_barrier(&fake_cloud::admin::Match::default()).await.expect("raised");
+    let driver = Client::new(ready["driver"].as_str().expect("an address"), DRIVER_TOKEN).expect("a client");
+    driver.raise_barrier(&fake_cloud::driver::Match::default()).await.expect("raised");
     let url = format!("http://{}/v1/instances", ready["cloud"].as_str().expect("an address"));
     let http = reqwest::Client::builder().no_proxy().build().expect("a client");
     let call = tokio::spawn(http.get(url).bearer_auth("some-token").send());
-    admin.journal(0, LIMIT).await.expect("a journal");
+    driver.journal(0, LIMIT).await.expect("a journal");
     signal(&child, "-TERM");
     assert!(in_time(child.wait()).await.expect("it ends").success());
     in_time(call).await.expect("no panic").expect_err("no answer");
@@ -110,18 +111,18 @@ async fn what_makes_no_sense_is_refused_without_a_token() {
     let words = refused(local(&[])).await;
     assert_eq!(
         words,
-        "error: no admin token: name a file with --admin-token-file or set FAKE_CLOUD_ADMIN_TOKEN\n"
+        "error: no driver token: name a file with --driver-token-file or set FAKE_CLOUD_DRIVER_TOKEN\n"
     );
-    let words = refused(local(&["--admin-token-file", "/nowhere/token"])).await;
+    let words = refused(local(&["--driver-token-file", "/nowhere/token"])).await;
     assert_eq!(words, "error: cannot read /nowhere/token: No such file or directory (os error 2)\n");
     for arguments in [["--credential", "s3cr3t-without-a-name"], ["--credential", "=s3cr3t-token"]] {
         let mut command = local(&arguments);
-        command.env("FAKE_CLOUD_ADMIN_TOKEN", ADMIN_TOKEN);
+        command.env("FAKE_CLOUD_DRIVER_TOKEN", DRIVER_TOKEN);
         let words = refused(command).await;
         assert_eq!(words, "error: --credential number 1: not of the form NAME=TOKEN\n");
     }
     let mut command = local(&[]);
-    command.env("FAKE_CLOUD_ADMIN_TOKEN", "two words");
+    command.env("FAKE_CLOUD_DRIVER_TOKEN", "two words");
     let words = refused(command).await;
     assert!(words.contains("visible ASCII") && !words.contains("two words"), "{words}");
     let words = refused(local(&["--dialect", "nimbus"])).await;
@@ -132,8 +133,8 @@ async fn what_makes_no_sense_is_refused_without_a_token() {
 async fn an_address_in_use_is_named_with_the_way_out() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = taken.local_addr().expect("an address").to_string();
-    let mut command = program(&["serve", "--listen", &address, "--admin-listen", "127.0.0.1:0"]);
-    command.env("FAKE_CLOUD_ADMIN_TOKEN", ADMIN_TOKEN);
+    let mut command = program(&["serve", "--listen", &address, "--driver-listen", "127.0.0.1:0"]);
+    command.env("FAKE_CLOUD_DRIVER_TOKEN", DRIVER_TOKEN);
     let output = in_time(command.output()).await.expect("it runs");
     let words = String::from_utf8(output.stderr).expect("text");
     assert_eq!(output.status.code(), Some(3), "{words}");

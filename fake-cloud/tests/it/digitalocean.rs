@@ -3,7 +3,7 @@
 use crate::digitalocean_cloud::{Answer, Calls, created, droplet, load_balancer, start, start_with};
 use crate::support::{about, answered, on};
 use fake_cloud::Unknown;
-use fake_cloud::admin::{Effect, Fault, Instance, InstanceState, Match, Op, Settings};
+use fake_cloud::driver::{Effect, Fault, Instance, InstanceState, Match, Op, Settings};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -39,10 +39,10 @@ async fn a_droplet_is_an_instance() {
     assert_eq!(shown["networks"], json!({"v4": v4, "v6": []}));
 
     let off = Instance { state: InstanceState::Stopped, ..droplet(101) };
-    cloud.admin.put_instance(&off).await.expect("put");
+    cloud.driver.put_instance(&off).await.expect("put");
     let shown = cloud.call("GET", "/v2/droplets/101", None).await.answers(200);
     assert_eq!(shown["droplet"]["status"], "off");
-    cloud.admin.delete_instance("101").await.expect("deleted");
+    cloud.driver.delete_instance("101").await.expect("deleted");
     for gone in ["101", "0102", "+102", "node-102", "102%20", "99999999999999999999"] {
         let answer = cloud.call("GET", &format!("/v2/droplets/{gone}"), None).await;
         assert_eq!(answer.fails(404, "not_found"), "The resource you were accessing could not be found.");
@@ -69,7 +69,7 @@ async fn droplets_are_found_by_exact_name() {
 async fn pages_say_where_the_others_are() {
     let cloud = start().await;
     let all: Vec<Instance> = (1001..=1047).map(droplet).collect();
-    cloud.admin.put_instances(&all).await.expect("instances");
+    cloud.driver.put_instances(&all).await.expect("instances");
     let base = cloud.url("/v2/droplets");
     let link = |page: u64| format!("{base}?page={page}&per_page=20");
     let page = async |number: u64| {
@@ -109,7 +109,11 @@ async fn start_up_finds_account_and_regions() {
     let cloud = start().await;
     let account = cloud.call("GET", "/v2/account", None).await.answers(200);
     assert_eq!(account["account"]["status"], "active");
-    cloud.admin.put_instance(&Instance { region: "region-1".to_owned(), ..droplet(101) }).await.expect("put");
+    cloud
+        .driver
+        .put_instance(&Instance { region: "region-1".to_owned(), ..droplet(101) })
+        .await
+        .expect("put");
     let listed = cloud.call("GET", "/v2/regions?page=1&per_page=50", None).await.answers(200);
     let regions = listed["regions"].as_array().expect("a list");
     let slugs: Vec<&str> = regions.iter().map(|region| region["slug"].as_str().expect("text")).collect();
@@ -138,7 +142,7 @@ async fn droplets_are_nobodys_to_change() {
     }
     let journal = cloud.journal().await;
     assert!(journal.iter().all(|entry| entry.op == Op::InstanceWrite && entry.write));
-    assert_eq!(cloud.admin.inventory().await.expect("inventory").instances.len(), 2);
+    assert_eq!(cloud.driver.inventory().await.expect("inventory").instances.len(), 2);
 }
 
 #[tokio::test]
@@ -174,7 +178,7 @@ async fn what_is_not_known_is_said_aloud() {
     assert!(journal.iter().all(|entry| entry.unknown.is_some() && entry.outcome == answered(501)));
     let last = journal.last().and_then(|entry| entry.unknown.as_deref());
     assert_eq!(last, Some("this dialect does not know the field brand_new"));
-    assert!(cloud.admin.inventory().await.expect("inventory").load_balancers.is_empty());
+    assert!(cloud.driver.inventory().await.expect("inventory").load_balancers.is_empty());
 }
 
 #[tokio::test]
@@ -192,7 +196,7 @@ async fn faults_speak_the_dialect() {
     let cloud = start().await;
     let effect = Effect::Status { status: 429, retry_after_s: Some(3) };
     cloud
-        .admin
+        .driver
         .inject(&Fault { matching: about("node-101"), effect, calls: Some(1), for_ms: None })
         .await
         .expect("in force");
@@ -210,7 +214,7 @@ async fn faults_speak_the_dialect() {
     ] {
         let effect = Effect::Status { status, retry_after_s: None };
         let fault = Fault { matching: on(Op::LbList), effect, calls: Some(1), for_ms: None };
-        cloud.admin.inject(&fault).await.expect("in force");
+        cloud.driver.inject(&fault).await.expect("in force");
         cloud.call("GET", "/v2/load_balancers", None).await.fails(status, id);
     }
     cloud.inject(on(Op::InstanceList), Effect::Malformed).await;

@@ -2,11 +2,11 @@
 
 use crate::digitalocean_cloud::{Calls, created, load_balancer, start};
 use crate::support::{TestCloud, until};
-use fake_cloud::admin::{Frontend, HealthCheck, LbState, LoadBalancer, Op, Settings};
+use fake_cloud::driver::{Frontend, HealthCheck, LbState, LoadBalancer, Op, Settings};
 use serde_json::{Value, json};
 
 async fn only(cloud: &TestCloud) -> LoadBalancer {
-    let inventory = cloud.admin.inventory().await.expect("inventory");
+    let inventory = cloud.driver.inventory().await.expect("inventory");
     let [lb] = inventory.load_balancers.as_slice() else { panic!("not one: {inventory:?}") };
     lb.clone()
 }
@@ -151,7 +151,7 @@ async fn deletion_is_at_once_and_final() {
     for (method, body) in [("GET", None), ("DELETE", None), ("PUT", Some(load_balancer("a")))] {
         cloud.call(method, &path, body).await.fails(404, "not_found");
     }
-    let inventory = cloud.admin.inventory().await.expect("inventory");
+    let inventory = cloud.driver.inventory().await.expect("inventory");
     assert!(inventory.load_balancers.is_empty() && inventory.auxiliaries.is_empty());
     assert_ne!(created(&cloud, "a").await, id);
 }
@@ -160,7 +160,7 @@ async fn deletion_is_at_once_and_final() {
 async fn a_droplet_that_is_gone_is_no_target() {
     let cloud = start().await;
     let id = created(&cloud, "a").await;
-    cloud.admin.delete_instance("101").await.expect("deleted");
+    cloud.driver.delete_instance("101").await.expect("deleted");
     let path = format!("/v2/load_balancers/{id}");
     let shown = cloud.call("GET", &path, None).await.answers(200);
     assert_eq!(shown["load_balancer"]["droplet_ids"], json!([102]));
@@ -234,7 +234,7 @@ async fn nonsense_is_refused() {
     let path = format!("/v2/load_balancers/{id}");
     let answer = cloud.call("PUT", &path, Some(load_balancer("other"))).await;
     assert_eq!(answer.fails(422, "unprocessable_entity"), "name is not unique");
-    assert_eq!(cloud.admin.inventory().await.expect("inventory").load_balancers.len(), 2);
+    assert_eq!(cloud.driver.inventory().await.expect("inventory").load_balancers.len(), 2);
 }
 
 #[tokio::test]
@@ -244,7 +244,7 @@ async fn rules_and_checks_follow_what_a_test_has_changed() {
     let mut lb = only(&cloud).await;
     lb.frontends = vec![Frontend { port: 81, protocol: "UDP".to_owned(), node_port: 30081 }];
     lb.health_check = Some(HealthCheck { protocol: "TCP".to_owned(), path: String::new(), port: 9 });
-    cloud.admin.put_load_balancer(&lb).await.expect("put");
+    cloud.driver.put_load_balancer(&lb).await.expect("put");
     let shown = cloud.call("GET", &format!("/v2/load_balancers/{id}"), None).await.answers(200);
     let rule = &shown["load_balancer"]["forwarding_rules"][0];
     assert_eq!(
@@ -259,11 +259,11 @@ async fn rules_and_checks_follow_what_a_test_has_changed() {
 
     let bare =
         LoadBalancer { id: "bare".to_owned(), name: "bare".to_owned(), details: Value::Null, ..lb.clone() };
-    cloud.admin.put_load_balancer(&bare).await.expect("put");
+    cloud.driver.put_load_balancer(&bare).await.expect("put");
     let shown = cloud.call("GET", "/v2/load_balancers/bare", None).await.answers(200);
     assert_eq!(shown["load_balancer"]["type"], "REGIONAL");
     let leaving = LoadBalancer { state: LbState::Deleting, ..bare };
-    cloud.admin.put_load_balancer(&leaving).await.expect("put");
+    cloud.driver.put_load_balancer(&leaving).await.expect("put");
     cloud.call("GET", "/v2/load_balancers/bare", None).await.fails(404, "not_found");
     let listed = cloud.call("GET", "/v2/load_balancers", None).await.answers(200);
     assert_eq!(listed["meta"]["total"], 1);
@@ -275,9 +275,9 @@ async fn a_restored_inventory_is_the_same_to_callers() {
     let id = created(&cloud, "a").await;
     let path = format!("/v2/load_balancers/{id}");
     let before = cloud.call("GET", &path, None).await.answers(200);
-    let baseline = cloud.admin.inventory().await.expect("inventory");
+    let baseline = cloud.driver.inventory().await.expect("inventory");
     cloud.call("DELETE", &path, None).await.answers(204);
-    cloud.admin.restore(&baseline).await.expect("restored");
+    cloud.driver.restore(&baseline).await.expect("restored");
     assert_eq!(cloud.call("GET", &path, None).await.answers(200), before);
     let entry = cloud.journal().await.into_iter().find(|entry| entry.op == Op::LbDelete).expect("deleted");
     assert_eq!((entry.resource.as_deref(), entry.owner.as_deref()), (Some(id.as_str()), Some("a")));

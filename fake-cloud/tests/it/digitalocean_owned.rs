@@ -33,7 +33,7 @@ async fn tags_are_made_carried_and_outlive_their_carriers() {
     let one = json!({"resources": [{"resource_id": "101", "resource_type": "droplet"}]});
     cloud.call("DELETE", path, Some(one)).await.answers(204);
     cloud.call("DELETE", &format!("/v2/load_balancers/{id}"), None).await.answers(204);
-    let inventory = cloud.admin.inventory().await.expect("inventory");
+    let inventory = cloud.driver.inventory().await.expect("inventory");
     let [tag] = inventory.auxiliaries.as_slice() else { panic!("not one: {inventory:?}") };
     assert_eq!(
         (tag.kind.as_str(), tag.name.as_str(), &tag.spec),
@@ -125,7 +125,7 @@ async fn certificates_never_show_their_key() {
     let new = json!({"name": "web", "private_key": "s3cr3t-k3y", "leaf_certificate": "PEM"});
     let made = cloud.call("POST", "/v2/certificates", Some(new)).await;
     assert_eq!(made.answers(201)["certificate"]["type"], "custom");
-    let inventory = cloud.admin.inventory().await.expect("inventory");
+    let inventory = cloud.driver.inventory().await.expect("inventory");
     assert!(!made.text.contains("s3cr3t") && !format!("{inventory:?}").contains("s3cr3t"));
 }
 
@@ -158,7 +158,7 @@ async fn firewalls_come_back_as_they_were_sent() {
     let after = cloud.call("PUT", &path, Some(changed)).await.answers(200);
     assert_eq!(after["firewall"]["created_at"], shown["created_at"]);
     assert_eq!(after["firewall"]["inbound_rules"][0]["ports"], "30000-32767");
-    assert_eq!(cloud.admin.inventory().await.expect("inventory").auxiliaries[0].kind, "firewall");
+    assert_eq!(cloud.driver.inventory().await.expect("inventory").auxiliaries[0].kind, "firewall");
     cloud.call("DELETE", &path, None).await.answers(204);
     for (method, body) in [("GET", None), ("DELETE", None), ("PUT", Some(firewall("public")))] {
         cloud.call(method, &path, body).await.fails(404, "not_found");

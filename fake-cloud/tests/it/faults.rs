@@ -1,7 +1,7 @@
 //! Faults: every effect, and which calls they hit.
 
 use crate::support::{OTHER_TOKEN, Reply, TestCloud, about, answered, load_balancer, on, until};
-use fake_cloud::admin::{Effect, Fault, Match, Op, Outcome};
+use fake_cloud::driver::{Effect, Fault, Match, Op, Outcome};
 use reqwest::Method;
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ async fn every_status_comes_in_the_dialects_form() {
         cloud.get("/v1/instances/i-1").await.fails(code, word);
         let entry = cloud.journal().await.pop().expect("an entry");
         assert_eq!(entry.outcome, Outcome::Faulted { status: Some(code), fault });
-        cloud.admin.clear_fault(fault).await.expect("cleared");
+        cloud.driver.clear_fault(fault).await.expect("cleared");
     }
     cloud.get("/v1/instances/i-1").await.answers(200);
 }
@@ -64,7 +64,7 @@ async fn refusing_closes_the_connection_without_effect() {
     let entry = cloud.journal().await.pop().expect("an entry");
     assert_eq!(entry.outcome, Outcome::Faulted { status: None, fault });
     assert!(entry.took_ms.is_some());
-    assert!(cloud.admin.inventory().await.expect("inventory").load_balancers.is_empty());
+    assert!(cloud.driver.inventory().await.expect("inventory").load_balancers.is_empty());
 }
 
 #[tokio::test]
@@ -76,7 +76,7 @@ async fn losing_the_answer_takes_effect_first() {
     let entry = cloud.journal().await.pop().expect("an entry");
     assert_eq!(entry.outcome, Outcome::Faulted { status: None, fault });
     assert_eq!(entry.resource.as_deref(), Some("lb-1"));
-    assert_eq!(cloud.admin.inventory().await.expect("inventory").load_balancers.len(), 1);
+    assert_eq!(cloud.driver.inventory().await.expect("inventory").load_balancers.len(), 1);
 }
 
 #[tokio::test]
@@ -87,13 +87,13 @@ async fn a_hung_call_stays_until_its_caller_gives_up() {
     let call = tokio::spawn(request.send());
     let entry = cloud.arrival(0).await;
     assert_eq!((entry.outcome, entry.took_ms), (Outcome::Faulted { status: None, fault }, None));
-    cloud.admin.clear_faults().await.expect("cleared");
+    cloud.driver.clear_faults().await.expect("cleared");
     cloud.get("/v1/instances/i-1").await.answers(200);
     assert_eq!(cloud.arrival(0).await.took_ms, None, "clearing the fault does not wake it");
     call.abort();
     let ended = cloud.ended(entry.seq).await;
     assert_eq!(ended.outcome, Outcome::Faulted { status: None, fault });
-    assert!(cloud.admin.inventory().await.expect("inventory").load_balancers.is_empty());
+    assert!(cloud.driver.inventory().await.expect("inventory").load_balancers.is_empty());
 }
 
 #[tokio::test]
@@ -105,7 +105,7 @@ async fn a_hang_with_a_limit_ends_in_a_closed_connection() {
     let entry = cloud.journal().await.pop().expect("an entry");
     assert_eq!(entry.outcome, Outcome::Faulted { status: None, fault });
     assert!(entry.took_ms.expect("it has ended") >= 50);
-    assert!(cloud.admin.inventory().await.expect("inventory").load_balancers.is_empty());
+    assert!(cloud.driver.inventory().await.expect("inventory").load_balancers.is_empty());
 }
 
 #[tokio::test]
@@ -128,7 +128,7 @@ async fn a_slow_call_whose_caller_gives_up_has_no_effect() {
     assert_eq!(entry.outcome, Outcome::UnderWay);
     call.abort();
     assert_eq!(cloud.ended(entry.seq).await.outcome, Outcome::Abandoned);
-    assert!(cloud.admin.inventory().await.expect("inventory").load_balancers.is_empty());
+    assert!(cloud.driver.inventory().await.expect("inventory").load_balancers.is_empty());
 }
 
 #[tokio::test]
@@ -136,28 +136,28 @@ async fn faults_are_used_up_in_order_and_stay_readable() {
     let cloud = TestCloud::start().await;
     let once =
         |code| Fault { matching: Match::default(), effect: status(code), calls: Some(1), for_ms: None };
-    let first = cloud.admin.inject(&once(500)).await.expect("a fault");
-    let second = cloud.admin.inject(&once(503)).await.expect("a fault");
+    let first = cloud.driver.inject(&once(500)).await.expect("a fault");
+    let second = cloud.driver.inject(&once(503)).await.expect("a fault");
     assert_eq!((first.hits, first.in_force), (0, true));
     cloud.get("/v1/instances/i-1").await.fails(500, "unavailable");
     cloud.get("/v1/instances/i-1").await.fails(503, "unavailable");
     cloud.get("/v1/instances/i-1").await.answers(200);
-    let spent = cloud.admin.fault(first.id).await.expect("readable");
+    let spent = cloud.driver.fault(first.id).await.expect("readable");
     assert_eq!((spent.hits, spent.in_force), (1, false));
-    let ids: Vec<u64> = cloud.admin.faults().await.expect("faults").iter().map(|fault| fault.id).collect();
+    let ids: Vec<u64> = cloud.driver.faults().await.expect("faults").iter().map(|fault| fault.id).collect();
     assert_eq!(ids, [first.id, second.id]);
-    cloud.admin.clear_fault(first.id).await.expect("cleared");
-    assert!(cloud.admin.clear_fault(first.id).await.expect_err("gone").is_not_found());
-    assert!(cloud.admin.fault(first.id).await.expect_err("gone").is_not_found());
+    cloud.driver.clear_fault(first.id).await.expect("cleared");
+    assert!(cloud.driver.clear_fault(first.id).await.expect_err("gone").is_not_found());
+    assert!(cloud.driver.fault(first.id).await.expect_err("gone").is_not_found());
 }
 
 #[tokio::test]
 async fn a_fault_ends_with_its_time() {
     let cloud = TestCloud::start().await;
     let fault = Fault { matching: Match::default(), effect: status(503), calls: None, for_ms: Some(50) };
-    let fault = cloud.admin.inject(&fault).await.expect("a fault");
+    let fault = cloud.driver.inject(&fault).await.expect("a fault");
     until(async || (cloud.get("/v1/instances/i-1").await.status == 200).then_some(())).await;
-    assert!(!cloud.admin.fault(fault.id).await.expect("readable").in_force);
+    assert!(!cloud.driver.fault(fault.id).await.expect("readable").in_force);
 }
 
 #[tokio::test]
@@ -167,7 +167,7 @@ async fn faults_hit_the_object_by_any_of_its_names() {
     let hit = async |name: &str, path: &str| {
         let fault = cloud.inject(about(name), status(500)).await;
         let reply = cloud.get(path).await;
-        cloud.admin.clear_fault(fault).await.expect("cleared");
+        cloud.driver.clear_fault(fault).await.expect("cleared");
         reply.status == 500
     };
     for name in ["i-1", "node-i-1", "native://i-1"] {
@@ -198,7 +198,7 @@ async fn faults_can_be_for_one_caller() {
     cloud.get("/v1/instances/i-1").await.answers(200);
     let other = cloud.http.get(cloud.url("/v1/instances/i-1")).bearer_auth(OTHER_TOKEN);
     Reply::of(other).await.fails(403, "forbidden");
-    cloud.admin.clear_faults().await.expect("cleared");
+    cloud.driver.clear_faults().await.expect("cleared");
     let nobody = "192.0.2.200".parse().expect("an address");
     cloud.inject(Match { peer: Some(nobody), ..Match::default() }, status(500)).await;
     cloud.get("/v1/instances/i-1").await.answers(200);
@@ -212,6 +212,6 @@ async fn nobody_unknown_uses_up_a_fault() {
     let cloud = TestCloud::start().await;
     let fault = cloud.inject(Match::default(), status(500)).await;
     Reply::of(cloud.http.get(cloud.url("/v1/instances/i-1"))).await.fails(401, "unauthorized");
-    assert_eq!(cloud.admin.fault(fault).await.expect("readable").hits, 0);
-    assert!(cloud.admin.journal(0, Duration::ZERO).await.is_ok());
+    assert_eq!(cloud.driver.fault(fault).await.expect("readable").hits, 0);
+    assert!(cloud.driver.journal(0, Duration::ZERO).await.is_ok());
 }

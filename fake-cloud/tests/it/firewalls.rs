@@ -1,7 +1,7 @@
 //! Firewalls of the native dialect.
 
 use crate::support::{TestCloud, firewall};
-use fake_cloud::admin::Op;
+use fake_cloud::driver::Op;
 use serde_json::json;
 
 #[tokio::test]
@@ -24,7 +24,7 @@ async fn a_firewall_from_creation_to_deletion() {
         "id": "fw-1", "name": "loose", "owner": "", "load_balancer": null, "source_ranges": [], "ports": [],
     });
     assert_eq!(loose, bare);
-    let inventory = cloud.admin.inventory().await.expect("inventory");
+    let inventory = cloud.driver.inventory().await.expect("inventory");
     assert_eq!((inventory.auxiliaries[0].kind.as_str(), inventory.auxiliaries.len()), ("firewall", 1));
     cloud.delete("/v1/firewalls/fw-1").await.answers(204);
     let message = cloud.delete("/v1/firewalls/fw-1").await.fails(404, "not_found");

@@ -3,7 +3,7 @@
 
 use crate::support::{Reply, TestCloud, about, answered, on, until};
 use fake_cloud::Unknown;
-use fake_cloud::admin::{Address, Effect, Fault, Instance, InstanceState, Match, Op, Outcome, Route};
+use fake_cloud::driver::{Address, Effect, Fault, Instance, InstanceState, Match, Op, Outcome, Route};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -103,7 +103,7 @@ async fn faults_hit_whichever_way_an_object_is_named() {
     let status = |status| Effect::Status { status, retry_after_s: None };
     let matching = Match { ops: vec![Op::LbCreate], ..about("4be1") };
     let fault = Fault { matching, effect: status(503), calls: Some(1), for_ms: None };
-    cloud.admin.inject(&fault).await.expect("a fault");
+    cloud.driver.inject(&fault).await.expect("a fault");
     refused(cloud.post("/v1/load_balancers", balancer("4be1")).await, 503, "service_error");
     let id = created(&cloud, "4be1").await;
     cloud.inject(about("hcloud://2"), status(500)).await;
@@ -121,12 +121,12 @@ async fn faults_hit_whichever_way_an_object_is_named() {
 async fn a_barrier_holds_a_deletion() {
     let cloud = start(Unknown::Refused).await;
     let id = created(&cloud, "4be1").await;
-    let barrier = cloud.admin.raise_barrier(&on(Op::LbDelete)).await.expect("a barrier");
+    let barrier = cloud.driver.raise_barrier(&on(Op::LbDelete)).await.expect("a barrier");
     let path = format!("/v1/load_balancers/{id}");
     let waits = async {
-        until(async || (cloud.admin.barrier(barrier.id).await.ok()?.waiting == 1).then_some(())).await;
+        until(async || (cloud.driver.barrier(barrier.id).await.ok()?.waiting == 1).then_some(())).await;
         cloud.get(&path).await.answers(200);
-        cloud.admin.release_barrier(barrier.id).await.expect("released");
+        cloud.driver.release_barrier(barrier.id).await.expect("released");
     };
     let (deleted, ()) = tokio::join!(cloud.delete(&path), waits);
     deleted.answers(200);
@@ -158,14 +158,14 @@ async fn a_dialect_without_actions_has_none_to_fail() {
     let cloud = TestCloud::start().await;
     let effect = Effect::FailAction { code: "x".to_owned() };
     let fault = Fault { matching: Match::default(), effect, calls: None, for_ms: None };
-    let error = cloud.admin.inject(&fault).await.expect_err("refused");
+    let error = cloud.driver.inject(&fault).await.expect_err("refused");
     assert!(error.to_string().contains("dialect native has no actions that could fail"), "{error}");
 }
 
 #[tokio::test]
 async fn what_a_service_leaves_behind_is_counted() {
     let cloud = start(Unknown::Refused).await;
-    let baseline = cloud.admin.inventory().await.expect("inventory");
+    let baseline = cloud.driver.inventory().await.expect("inventory");
     let id = created(&cloud, "4be1").await;
     let certificate = json!({
         "name": "c", "type": "managed", "domain_names": ["a.example"], "labels": {"hcloud-ccm/service-uid": "4be1"},
@@ -173,17 +173,17 @@ async fn what_a_service_leaves_behind_is_counted() {
     cloud.post("/v1/certificates", certificate).await.answers(201);
     let actions = format!("/v1/load_balancers/{id}/actions");
     let service = json!({"protocol": "tcp", "listen_port": 80, "destination_port": 30080});
-    let before = cloud.admin.inventory().await.expect("inventory");
+    let before = cloud.driver.inventory().await.expect("inventory");
     cloud.post(&format!("{actions}/add_service"), service).await.answers(201);
     cloud.post(&format!("{actions}/attach_to_network"), json!({"network": 1})).await.answers(201);
-    let changed = before.diff(&cloud.admin.inventory().await.expect("inventory")).to_string();
+    let changed = before.diff(&cloud.driver.inventory().await.expect("inventory")).to_string();
     for part in ["frontends", "health_check", "private_ip"] {
         assert!(changed.contains(part), "{part} in {changed}");
     }
-    let owned = cloud.admin.inventory().await.expect("inventory").owned_by("4be1");
+    let owned = cloud.driver.inventory().await.expect("inventory").owned_by("4be1");
     assert_eq!((owned.load_balancers.len(), owned.auxiliaries.len()), (1, 1));
     cloud.delete(&format!("/v1/load_balancers/{id}")).await.answers(200);
-    let left = baseline.diff(&cloud.admin.inventory().await.expect("inventory"));
+    let left = baseline.diff(&cloud.driver.inventory().await.expect("inventory"));
     assert_eq!(
         (left.added.len(), left.added[0].summary.as_str()),
         (1, "certificate for nothing, name c, owner 4be1")
@@ -194,11 +194,11 @@ async fn what_a_service_leaves_behind_is_counted() {
 async fn what_is_put_there_by_hand_is_shown() {
     let cloud = start(Unknown::Refused).await;
     let id = created(&cloud, "4be1").await;
-    let mut lb = cloud.admin.inventory().await.expect("inventory").load_balancers.remove(0);
-    lb.frontends = vec![fake_cloud::admin::Frontend { port: 9, protocol: "TCP".to_owned(), node_port: 99 }];
+    let mut lb = cloud.driver.inventory().await.expect("inventory").load_balancers.remove(0);
+    lb.frontends = vec![fake_cloud::driver::Frontend { port: 9, protocol: "TCP".to_owned(), node_port: 99 }];
     lb.backends = vec!["2".to_owned()];
     lb.details = Value::Null;
-    cloud.admin.put_load_balancer(&lb).await.expect("put");
+    cloud.driver.put_load_balancer(&lb).await.expect("put");
     let shown = cloud.get(&format!("/v1/load_balancers/{id}")).await.answers(200);
     let shown = &shown["load_balancer"];
     assert_eq!(shown["services"][0]["destination_port"], 99);
@@ -210,10 +210,10 @@ async fn what_is_put_there_by_hand_is_shown() {
 async fn instances_have_numbers() {
     let cloud = start(Unknown::Refused).await;
     let nameless = Instance { id: "i-1".to_owned(), ..server(3) };
-    let error = cloud.admin.put_instance(&nameless).await.expect_err("refused");
+    let error = cloud.driver.put_instance(&nameless).await.expect_err("refused");
     assert!(error.to_string().contains("in dialect hcloud an id is a number"), "{error}");
-    cloud.admin.put_instances(&[server(3), nameless]).await.expect_err("all or none");
-    assert_eq!(cloud.admin.inventory().await.expect("inventory").instances.len(), 2);
+    cloud.driver.put_instances(&[server(3), nameless]).await.expect_err("all or none");
+    assert_eq!(cloud.driver.inventory().await.expect("inventory").instances.len(), 2);
 }
 
 #[tokio::test]
@@ -228,7 +228,7 @@ async fn a_lenient_cloud_does_what_it_understands() {
     for (cloud, count) in [(strict, 0), (lenient, 1)] {
         let entry = &cloud.journal().await[0];
         assert!(entry.unknown.is_some(), "{}", entry.request);
-        assert_eq!(cloud.admin.inventory().await.expect("inventory").load_balancers.len(), count);
+        assert_eq!(cloud.driver.inventory().await.expect("inventory").load_balancers.len(), count);
     }
 }
 
@@ -298,8 +298,8 @@ async fn routes_can_be_put_there_and_calls_about_them_fail_or_wait() {
         target_addresses: Vec::new(),
         blackhole: target.is_none(),
     };
-    cloud.admin.put_route(&seed("10.244.8.0/24", Some("1"))).await.expect("a stray");
-    cloud.admin.put_route(&seed("100.64.0.1/32", None)).await.expect("a black hole");
+    cloud.driver.put_route(&seed("10.244.8.0/24", Some("1"))).await.expect("a stray");
+    cloud.driver.put_route(&seed("100.64.0.1/32", None)).await.expect("a black hole");
     let network = cloud.get("/v1/networks/1").await.answers(200);
     assert_eq!(
         network["network"]["routes"],
@@ -317,16 +317,16 @@ async fn routes_can_be_put_there_and_calls_about_them_fail_or_wait() {
     cloud.post(add, route("10.244.2.0/24")).await.answers(201);
     let fault = cloud.inject(Match { ops: vec![Op::RouteList], ..Match::default() }, status.clone()).await;
     refused(cloud.get("/v1/networks/1").await, 503, "service_error");
-    cloud.admin.clear_fault(fault).await.expect("cleared");
+    cloud.driver.clear_fault(fault).await.expect("cleared");
     cloud.inject(Match { ops: vec![Op::RouteDelete], ..about("10.244.8.0/24") }, status).await;
     refused(cloud.post(delete, route("10.244.8.0/24")).await, 503, "service_error");
     let held = Match { ops: vec![Op::RouteCreate], ..about("10.244.3.0/24") };
-    let barrier = cloud.admin.raise_barrier(&held).await.expect("raised");
+    let barrier = cloud.driver.raise_barrier(&held).await.expect("raised");
     let call = cloud.request(Method::POST, add).json(&route("10.244.3.0/24")).send();
     let call = tokio::spawn(call);
-    until(async || (cloud.admin.barrier(barrier.id).await.ok()?.waiting == 1).then_some(())).await;
-    assert_eq!(cloud.admin.inventory().await.expect("inventory").routes.len(), 3);
-    cloud.admin.release_barrier(barrier.id).await.expect("released");
+    until(async || (cloud.driver.barrier(barrier.id).await.ok()?.waiting == 1).then_some(())).await;
+    assert_eq!(cloud.driver.inventory().await.expect("inventory").routes.len(), 3);
+    cloud.driver.release_barrier(barrier.id).await.expect("released");
     assert_eq!(call.await.expect("no panic").expect("an answer").status().as_u16(), 201);
-    assert_eq!(cloud.admin.inventory().await.expect("inventory").routes.len(), 4);
+    assert_eq!(cloud.driver.inventory().await.expect("inventory").routes.len(), 4);
 }

@@ -1,12 +1,12 @@
 //! Reading instances.
 
 use crate::support::{TestCloud, instance};
-use fake_cloud::admin::{Instance, InstanceState, Op, Settings};
+use fake_cloud::driver::{Instance, InstanceState, Op, Settings};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn one_instance_is_as_the_admin_put_it() {
+async fn one_instance_is_as_the_driver_put_it() {
     let cloud = TestCloud::start().await;
     let expected = json!({
         "id": "i-1", "name": "node-i-1", "provider_id": "native://i-1", "type": "m1.small", "zone": "zone-a",
@@ -21,7 +21,7 @@ async fn one_instance_is_as_the_admin_put_it() {
         state: InstanceState::Stopped,
         ..instance("i-1")
     };
-    cloud.admin.put_instance(&bare).await.expect("put");
+    cloud.driver.put_instance(&bare).await.expect("put");
     let read = cloud.get("/v1/instances/i-1").await.answers(200);
     assert_eq!(
         (&read["provider_id"], &read["zone"], &read["state"]),
@@ -35,7 +35,7 @@ async fn one_instance_is_as_the_admin_put_it() {
 async fn look_ups_by_name_and_provider_id() {
     let cloud = TestCloud::start().await;
     cloud
-        .admin
+        .driver
         .put_instance(&Instance { name: "node-i-1".to_owned(), ..instance("i-3") })
         .await
         .expect("put");
@@ -56,7 +56,7 @@ async fn look_ups_by_name_and_provider_id() {
 async fn lists_come_in_pages() {
     let cloud = TestCloud::start().await;
     let many: Vec<Instance> = (0..5).map(|number| instance(&format!("n-{number}"))).collect();
-    cloud.admin.put_instances(&many).await.expect("put");
+    cloud.driver.put_instances(&many).await.expect("put");
     let page = async |query: &str| {
         let body = cloud.get(&format!("/v1/instances{query}")).await.answers(200);
         (ids(&body), body["next_page"].clone())
@@ -94,7 +94,7 @@ async fn nobody_may_change_instances() {
     cloud.post("/v1/instances", json!({})).await.fails(403, "forbidden");
     let journal = cloud.journal().await;
     assert!(journal.iter().all(|entry| entry.op == Op::InstanceWrite && entry.write));
-    assert_eq!(cloud.admin.inventory().await.expect("inventory").instances.len(), 2);
+    assert_eq!(cloud.driver.inventory().await.expect("inventory").instances.len(), 2);
 }
 
 #[tokio::test]
@@ -102,8 +102,8 @@ async fn names_may_hold_anything() {
     let cloud = TestCloud::start().await;
     for id in ["ümläut", "a/b", "a b", "per%cent", "q?u=e&r#y", "名前", "..x"] {
         let odd = Instance { name: format!("{id}!"), ..instance(id) };
-        cloud.admin.put_instance(&odd).await.expect("put");
-        assert_eq!(cloud.admin.get_instance(id).await.expect("there"), odd);
+        cloud.driver.put_instance(&odd).await.expect("put");
+        assert_eq!(cloud.driver.get_instance(id).await.expect("there"), odd);
         let mut url = reqwest::Url::parse(&cloud.url("/v1/instances")).expect("a URL");
         url.path_segments_mut().expect("a base").push(id);
         let path = url.path().to_owned();
@@ -112,7 +112,7 @@ async fn names_may_hold_anything() {
             cloud.request(Method::GET, "/v1/instances").query(&[("name", &odd.name)]),
         );
         assert_eq!(ids(&found.await.answers(200)), [id]);
-        cloud.admin.delete_instance(id).await.expect("deleted");
+        cloud.driver.delete_instance(id).await.expect("deleted");
         cloud.get(&path).await.fails(404, "not_found");
     }
 }

@@ -1,7 +1,7 @@
 //! The journal: complete, in order, and readable while it grows.
 
 use crate::support::{OTHER_TOKEN, Reply, TOKEN, TestCloud, answered, firewall, load_balancer};
-use fake_cloud::admin::{Match, Op, Outcome};
+use fake_cloud::driver::{Match, Op, Outcome};
 use fake_cloud::{Config, Server};
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -74,11 +74,11 @@ async fn the_order_of_the_journal_is_the_order_of_effects() {
 #[tokio::test]
 async fn a_long_poll_ends_with_the_first_arrival() {
     let cloud = TestCloud::start().await;
-    assert!(cloud.admin.journal(0, Duration::ZERO).await.expect("a journal").is_empty());
-    assert!(cloud.admin.journal(0, Duration::from_millis(20)).await.expect("a journal").is_empty());
-    let admin = cloud.admin.clone();
-    let poll = tokio::spawn(async move { admin.journal(0, Duration::from_secs(3600)).await });
-    cloud.admin.raise_barrier(&Match::default()).await.expect("raised");
+    assert!(cloud.driver.journal(0, Duration::ZERO).await.expect("a journal").is_empty());
+    assert!(cloud.driver.journal(0, Duration::from_millis(20)).await.expect("a journal").is_empty());
+    let driver = cloud.driver.clone();
+    let poll = tokio::spawn(async move { driver.journal(0, Duration::from_secs(3600)).await });
+    cloud.driver.raise_barrier(&Match::default()).await.expect("raised");
     let call = tokio::spawn(cloud.request(reqwest::Method::GET, "/v1/instances/i-1").send());
     let entries = crate::support::in_time(poll).await.expect("no panic").expect("a journal");
     assert_eq!(
@@ -86,10 +86,10 @@ async fn a_long_poll_ends_with_the_first_arrival() {
         (1, &Outcome::UnderWay),
         "it does not wait for the call's end"
     );
-    cloud.admin.release_barriers().await.expect("released");
+    cloud.driver.release_barriers().await.expect("released");
     crate::support::in_time(call).await.expect("no panic").expect("an answer");
-    assert!(cloud.admin.journal(1, Duration::ZERO).await.expect("a journal").is_empty());
-    assert!(cloud.admin.journal(u64::MAX, Duration::ZERO).await.expect("a journal").is_empty());
+    assert!(cloud.driver.journal(1, Duration::ZERO).await.expect("a journal").is_empty());
+    assert!(cloud.driver.journal(u64::MAX, Duration::ZERO).await.expect("a journal").is_empty());
 }
 
 #[tokio::test]
@@ -98,8 +98,8 @@ async fn an_answer_can_be_limited() {
     for _ in 0..3 {
         cloud.get("/v1/instances/i-1").await.answers(200);
     }
-    let url = format!("http://{}/admin/v1/journal?after=1&limit=1", cloud.running.admin_addr());
-    let reply = Reply::of(cloud.http.get(url).bearer_auth(cloud.running.admin_token())).await.answers(200);
+    let url = format!("http://{}/driver/v1/journal?after=1&limit=1", cloud.running.driver_addr());
+    let reply = Reply::of(cloud.http.get(url).bearer_auth(cloud.running.driver_token())).await.answers(200);
     assert_eq!(
         (&reply["entries"][0]["seq"], reply["entries"].as_array().map(Vec::len)),
         (&2.into(), Some(1))
@@ -109,16 +109,17 @@ async fn an_answer_can_be_limited() {
 #[tokio::test]
 async fn a_shut_down_cloud_answers_nobody() {
     let cloud = Server::start(Config::local("native")).await.expect("it starts");
-    let (address, admin) = (cloud.cloud_addr(), cloud.admin_addr());
-    let client = fake_cloud::admin::Client::new(&admin.to_string(), cloud.admin_token()).expect("a client");
-    client.health().await.expect("it answers");
+    let (address, driver) = (cloud.cloud_addr(), cloud.driver_addr());
+    let client =
+        fake_cloud::driver::Client::new(&driver.to_string(), cloud.driver_token()).expect("a client");
+    client.capabilities().await.expect("it answers");
     cloud.shutdown().await;
     assert!(tokio::net::TcpStream::connect(address).await.is_err());
-    let error = client.health().await.expect_err("no answer");
+    let error = client.capabilities().await.expect_err("no answer");
     assert!(
         error
             .to_string()
-            .starts_with("GET /admin/v1/health: no answer from the fake cloud at http://127.0.0.1:"),
+            .starts_with("GET /driver/v1/capabilities: no answer from the driver at http://127.0.0.1:"),
         "{error}"
     );
 }

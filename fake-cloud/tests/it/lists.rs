@@ -2,7 +2,7 @@
 
 use crate::support::{TestCloud, instance, load_balancer, on};
 use fake_cloud::Unknown;
-use fake_cloud::admin::{Effect, Instance, LbState, Match, Op, Outcome, Settings};
+use fake_cloud::driver::{Effect, Instance, LbState, Match, Op, Outcome, Settings};
 use serde_json::{Value, json};
 
 /// How a dialect lists instances.
@@ -108,12 +108,12 @@ async fn a_list_can_be_empty_or_lack_an_object_that_is_there_all_the_same() {
         let fault = cloud.inject(on(Op::InstanceList), Effect::Empty).await;
         assert_eq!(speech.page(&cloud, 1).await, (200, names(&[]), false), "{}", speech.dialect);
         assert_eq!(cloud.get(&format!("{}/3", speech.path)).await.status, 200, "{}", speech.dialect);
-        cloud.admin.clear_fault(fault).await.expect("cleared");
+        cloud.driver.clear_fault(fault).await.expect("cleared");
         for known_by in ["2", "node-2", &format!("{}://2", speech.provider)] {
             let without = Effect::Without { names: vec![known_by.to_owned()] };
             let fault = cloud.inject(on(Op::InstanceList), without).await;
             assert_eq!(speech.page(&cloud, 1).await, (200, names(&[1, 3]), false), "{known_by}");
-            cloud.admin.clear_fault(fault).await.expect("cleared");
+            cloud.driver.clear_fault(fault).await.expect("cleared");
         }
         assert_eq!(speech.page(&cloud, 1).await, (200, names(&[1, 2]), true), "{}", speech.dialect);
     }
@@ -124,12 +124,12 @@ async fn a_list_can_be_as_old_as_its_fault() {
     for speech in &SPEECHES {
         let cloud = speech.start().await;
         cloud.inject(on(Op::InstanceList), Effect::Stale).await;
-        cloud.admin.delete_instance("1").await.expect("deleted");
-        cloud.admin.put_instances(&[speech.machine(4)]).await.expect("put");
+        cloud.driver.delete_instance("1").await.expect("deleted");
+        cloud.driver.put_instances(&[speech.machine(4)]).await.expect("put");
         assert_eq!(speech.page(&cloud, 1).await, (200, names(&[1, 2]), true), "{}", speech.dialect);
         assert_eq!(speech.page(&cloud, 2).await, (200, names(&[3]), false), "{}", speech.dialect);
         assert_eq!(cloud.get(&format!("{}/1", speech.path)).await.status, 404, "{}", speech.dialect);
-        cloud.admin.clear_faults().await.expect("cleared");
+        cloud.driver.clear_faults().await.expect("cleared");
         assert_eq!(speech.page(&cloud, 1).await, (200, names(&[2, 3]), true), "{}", speech.dialect);
     }
 }
@@ -154,7 +154,7 @@ async fn one_deletion_can_take_longer_than_the_others() {
     cloud.inject(deletion, Effect::SlowDeletion { ms: 3_600_000 }).await;
     cloud.delete(&format!("/v1/load-balancers/{slow}")).await.answers(202);
     cloud.delete(&format!("/v1/load-balancers/{quick}")).await.answers(204);
-    let left = cloud.admin.inventory().await.expect("inventory").load_balancers;
+    let left = cloud.driver.inventory().await.expect("inventory").load_balancers;
     assert_eq!(left.iter().map(|lb| (&lb.id, lb.state)).collect::<Vec<_>>(), [(&slow, LbState::Deleting)]);
     cloud.post("/v1/load-balancers", load_balancer("slow", "u-3")).await.fails(409, "conflict");
 }

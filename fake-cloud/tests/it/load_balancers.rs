@@ -1,7 +1,7 @@
 //! Load balancers of the native dialect.
 
 use crate::support::{TestCloud, firewall, load_balancer, on, until};
-use fake_cloud::admin::{Effect, LbState, LoadBalancer, Match, Op, Settings};
+use fake_cloud::driver::{Effect, LbState, LoadBalancer, Match, Op, Settings};
 use serde_json::{Value, json};
 
 #[tokio::test]
@@ -49,7 +49,7 @@ async fn a_fault_makes_one_load_balancer_slow_and_leaves_others_quick() {
     assert_eq!((&made["state"], &made["addresses"]), (&json!("provisioning"), &json!([])));
     let made = cloud.post("/v1/load-balancers", load_balancer("quick", "u-2")).await.answers(201);
     assert_eq!(made["state"], json!("active"));
-    assert_eq!(cloud.admin.settings().await.expect("settings").provisioning_ms, Some(0));
+    assert_eq!(cloud.driver.settings().await.expect("settings").provisioning_ms, Some(0));
 }
 
 #[tokio::test]
@@ -80,7 +80,7 @@ async fn the_clouds_own_fields_are_refused() {
     }
     let unknown = json!({"backends": ["i-9"]});
     cloud.put("/v1/load-balancers/lb-1/backends", unknown).await.fails(422, "invalid");
-    assert_eq!(cloud.admin.inventory().await.expect("inventory").load_balancers.len(), 1);
+    assert_eq!(cloud.driver.inventory().await.expect("inventory").load_balancers.len(), 1);
 }
 
 #[tokio::test]
@@ -140,26 +140,26 @@ async fn lists_may_be_stale_but_objects_are_not() {
 }
 
 #[tokio::test]
-async fn the_admin_changes_load_balancers_behind_everybodys_back() {
+async fn the_driver_changes_load_balancers_behind_everybodys_back() {
     let cloud = TestCloud::start().await;
     let id = cloud.load_balancer("a", "u-1").await;
     cloud.post("/v1/firewalls", firewall("a", "u-1", Some(&id))).await.answers(201);
-    let before = cloud.admin.inventory().await.expect("inventory");
+    let before = cloud.driver.inventory().await.expect("inventory");
     let tampered = LoadBalancer {
         backends: Vec::new(),
         state: LbState::Provisioning,
         ..before.load_balancers[0].clone()
     };
-    cloud.admin.put_load_balancer(&tampered).await.expect("put");
+    cloud.driver.put_load_balancer(&tampered).await.expect("put");
     assert_eq!(cloud.get("/v1/load-balancers/lb-1").await.answers(200)["state"], "provisioning");
-    cloud.admin.delete_load_balancer(&id, false).await.expect("deleted");
-    let orphans = cloud.admin.inventory().await.expect("inventory").auxiliaries;
+    cloud.driver.delete_load_balancer(&id, false).await.expect("deleted");
+    let orphans = cloud.driver.inventory().await.expect("inventory").auxiliaries;
     assert_eq!(orphans[0].load_balancer.as_deref(), Some("lb-1"));
-    cloud.admin.restore(&before).await.expect("restored");
-    cloud.admin.delete_load_balancer(&id, true).await.expect("deleted");
-    let after = cloud.admin.inventory().await.expect("inventory");
+    cloud.driver.restore(&before).await.expect("restored");
+    cloud.driver.delete_load_balancer(&id, true).await.expect("deleted");
+    let after = cloud.driver.inventory().await.expect("inventory");
     assert!(after.load_balancers.is_empty() && after.auxiliaries.is_empty());
-    let missing = cloud.admin.delete_load_balancer(&id, true).await.expect_err("gone");
+    let missing = cloud.driver.delete_load_balancer(&id, true).await.expect_err("gone");
     assert!(missing.is_not_found(), "{missing}");
     let entries = cloud.journal().await;
     assert!(entries.iter().all(|entry| entry.op != Op::LbDelete), "the journal is about the cloud API only");

@@ -1,6 +1,5 @@
 //! The fake cloud as its callers see it: the real server on free ports, driven over HTTP.
 
-mod admin;
 mod bad_input;
 mod barriers;
 mod binary;
@@ -8,6 +7,7 @@ mod digitalocean;
 mod digitalocean_cloud;
 mod digitalocean_load_balancers;
 mod digitalocean_owned;
+mod driver;
 mod exchanges;
 mod faults;
 mod firewalls;

@@ -1,7 +1,7 @@
 //! Routes of the native dialect.
 
 use crate::support::TestCloud;
-use fake_cloud::admin::Route;
+use fake_cloud::driver::Route;
 use serde_json::json;
 
 #[tokio::test]
@@ -16,7 +16,7 @@ async fn a_route_from_creation_to_deletion() {
     assert_eq!(cloud.get("/v1/routes").await.answers(200), json!({"routes": [expected], "next_page": null}));
     let message = cloud.post("/v1/routes", body).await.fails(409, "conflict");
     assert_eq!(message, "route r-1 leads to 10.244.1.0/24");
-    cloud.admin.delete_instance("i-1").await.expect("deleted");
+    cloud.driver.delete_instance("i-1").await.expect("deleted");
     assert_eq!(cloud.get("/v1/routes?page=1").await.answers(200)["routes"][0]["blackhole"], true);
     cloud.delete("/v1/routes/r-1").await.answers(204);
     cloud.delete("/v1/routes/r-1").await.fails(404, "not_found");
@@ -41,7 +41,7 @@ async fn what_makes_no_sense_is_refused() {
 }
 
 #[tokio::test]
-async fn the_admin_puts_routes_of_any_kind() {
+async fn the_driver_puts_routes_of_any_kind() {
     let cloud = TestCloud::start().await;
     let stray = Route {
         id: String::new(),
@@ -50,13 +50,13 @@ async fn the_admin_puts_routes_of_any_kind() {
         target_addresses: Vec::new(),
         blackhole: false,
     };
-    let put = cloud.admin.put_route(&stray).await.expect("put");
+    let put = cloud.driver.put_route(&stray).await.expect("put");
     assert_eq!((put.id.as_str(), put.blackhole), ("r-1", true));
     let moved = Route { target_instance: Some("i-2".to_owned()), ..put };
-    let moved = cloud.admin.put_route(&Route { blackhole: false, ..moved }).await.expect("put");
+    let moved = cloud.driver.put_route(&Route { blackhole: false, ..moved }).await.expect("put");
     assert!(!moved.blackhole);
     let listed = cloud.get("/v1/routes").await.answers(200);
     assert_eq!(listed["routes"][0]["target_instance"], "i-2");
-    cloud.admin.delete_route("r-1").await.expect("deleted");
-    assert!(cloud.admin.delete_route("r-1").await.expect_err("gone").is_not_found());
+    cloud.driver.delete_route("r-1").await.expect("deleted");
+    assert!(cloud.driver.delete_route("r-1").await.expect_err("gone").is_not_found());
 }

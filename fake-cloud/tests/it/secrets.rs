@@ -2,14 +2,14 @@
 
 use crate::support::{OTHER_TOKEN, Reply, TOKEN, TestCloud};
 use fake_cloud::Config;
-use fake_cloud::admin::{Client, Credential, Settings};
+use fake_cloud::driver::{Client, Credential, Settings};
 use reqwest::Method;
 
 #[tokio::test]
 async fn the_cloud_never_repeats_a_token() {
     let cloud = TestCloud::start().await;
-    let admin_token = cloud.running.admin_token().to_owned();
-    let secrets = [TOKEN, OTHER_TOKEN, admin_token.as_str()];
+    let driver_token = cloud.running.driver_token().to_owned();
+    let secrets = [TOKEN, OTHER_TOKEN, driver_token.as_str()];
     let mut seen = String::new();
     // Callers that put their token where it does not belong.
     for path in [
@@ -20,22 +20,22 @@ async fn the_cloud_never_repeats_a_token() {
         cloud.get(&path).await;
     }
     for method in [Method::GET, Method::PUT] {
-        let request = cloud.http.request(method, cloud.url("/v1/instances/i-1")).bearer_auth(&admin_token);
+        let request = cloud.http.request(method, cloud.url("/v1/instances/i-1")).bearer_auth(&driver_token);
         seen += &Reply::of(request).await.text;
     }
     seen += &format!("{:?}", cloud.journal().await);
     let bad = format!("{{\"name\": \"a\", \"token\": {{\"{OTHER_TOKEN}\": 1}}}}");
-    let url = format!("http://{}/admin/v1/credentials", cloud.running.admin_addr());
-    seen += &Reply::of(cloud.http.put(url).bearer_auth(&admin_token).body(bad)).await.text;
+    let url = format!("http://{}/driver/v1/credentials", cloud.running.driver_addr());
+    seen += &Reply::of(cloud.http.put(url).bearer_auth(&driver_token).body(bad)).await.text;
     let shared = Credential { name: "other".to_owned(), token: TOKEN.to_owned() };
-    seen += &format!("{:?}", cloud.admin.put_credential(&shared).await.expect_err("taken"));
-    let missing = cloud.admin.get_instance("i-9").await.expect_err("missing");
-    seen += &format!("{missing} {missing:?} {:?} {:?}", cloud.admin, cloud.running);
+    seen += &format!("{:?}", cloud.driver.put_credential(&shared).await.expect_err("taken"));
+    let missing = cloud.driver.get_instance("i-9").await.expect_err("missing");
+    seen += &format!("{missing} {missing:?} {:?} {:?}", cloud.driver, cloud.running);
     let nobody = Client::new("127.0.0.1:1", TOKEN).expect("a client");
     let error = nobody.set_settings(&Settings::default()).await.expect_err("nobody there");
     seen += &format!("{error} {error:?} {nobody:?}");
     let config = Config {
-        admin_token: Some(admin_token.clone()),
+        driver_token: Some(driver_token.clone()),
         credentials: vec![shared],
         ..Config::local("native")
     };

@@ -1,6 +1,6 @@
 //! A cloud of its own for each test, and short words for calling it.
 
-use fake_cloud::admin::{
+use fake_cloud::driver::{
     Address, Client, Credential, Effect, Entry, Fault, Instance, InstanceState, Match, Op, Outcome, Settings,
 };
 use fake_cloud::{Config, Running, Server, Unknown};
@@ -20,7 +20,7 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 /// A running cloud with instances `i-1` and `i-2`.
 pub(crate) struct TestCloud {
     pub(crate) running: Running,
-    pub(crate) admin: Client,
+    pub(crate) driver: Client,
     pub(crate) http: reqwest::Client,
 }
 
@@ -40,10 +40,11 @@ impl TestCloud {
         let credentials = vec![credential("replica-1", TOKEN), credential("replica-2", OTHER_TOKEN)];
         let config = Config { credentials, unknown, ..Config::local(dialect) };
         let running = Server::start(config).await.expect("it starts");
-        let admin = Client::new(&running.admin_addr().to_string(), running.admin_token()).expect("a client");
-        admin.put_instances(instances).await.expect("instances");
+        let driver =
+            Client::new(&running.driver_addr().to_string(), running.driver_token()).expect("a client");
+        driver.put_instances(instances).await.expect("instances");
         let http = reqwest::Client::builder().no_proxy().build().expect("a client");
-        TestCloud { running, admin, http }
+        TestCloud { running, driver, http }
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
@@ -79,12 +80,12 @@ impl TestCloud {
 
     /// All of the journal.
     pub(crate) async fn journal(&self) -> Vec<Entry> {
-        self.admin.journal(0, Duration::ZERO).await.expect("a journal")
+        self.driver.journal(0, Duration::ZERO).await.expect("a journal")
     }
 
     /// The first entry after `after`, as soon as there is one.
     pub(crate) async fn arrival(&self, after: u64) -> Entry {
-        let entries = self.admin.journal(after, LIMIT).await.expect("a journal");
+        let entries = self.driver.journal(after, LIMIT).await.expect("a journal");
         entries.into_iter().next().expect("a call arrives")
     }
 
@@ -103,11 +104,11 @@ impl TestCloud {
 
     pub(crate) async fn inject(&self, matching: Match, effect: Effect) -> u64 {
         let fault = Fault { matching, effect, calls: None, for_ms: None };
-        self.admin.inject(&fault).await.expect("a fault").id
+        self.driver.inject(&fault).await.expect("a fault").id
     }
 
     pub(crate) async fn set(&self, settings: Settings) {
-        self.admin.set_settings(&settings).await.expect("settings");
+        self.driver.set_settings(&settings).await.expect("settings");
     }
 }
 

@@ -6,8 +6,10 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Facility {
-    /// Machines of the cloud can be put there, changed and removed, and load balancers removed behind the CCM's back.
+    /// Machines of the cloud can be put there, changed and removed.
     Machines,
+    /// Load balancers and routes can be put there, changed and removed behind the CCM's back.
+    Objects,
     /// What the cloud holds can be read.
     Inventory,
     /// Every call that the CCM makes to the cloud is recorded, by replica.
@@ -54,6 +56,7 @@ impl Facility {
     /// Every facility.
     pub const ALL: &[Facility] = &[
         Facility::Machines,
+        Facility::Objects,
         Facility::Inventory,
         Facility::Journal,
         Facility::Faults,
@@ -88,6 +91,7 @@ impl Facility {
     /// Those of the cloud, which its driver has or lacks.
     pub const OF_THE_CLOUD: &[Facility] = &[
         Facility::Machines,
+        Facility::Objects,
         Facility::Inventory,
         Facility::Journal,
         Facility::Faults,
@@ -100,6 +104,7 @@ impl fmt::Display for Facility {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Facility::Machines => "machines",
+            Facility::Objects => "objects",
             Facility::Inventory => "inventory",
             Facility::Journal => "journal",
             Facility::Faults => "faults",

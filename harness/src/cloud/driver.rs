@@ -5,8 +5,8 @@
 
 use super::CloudError;
 use super::{
-    ActiveFault, BarrierStatus, Credential, Entry, Fault, Instance, Inventory, LoadBalancer, Match, Route,
-    Settings, Shown,
+    ActiveFault, BarrierStatus, Credential, Entry, Fault, Instance, InstanceIds, Inventory, LoadBalancer,
+    Match, Route, Settings, Shown,
 };
 use crate::check::Facility;
 use futures::future::BoxFuture;
@@ -27,12 +27,20 @@ pub trait Driver: fmt::Debug + Send + Sync {
     /// Which addresses of a machine the cloud's API can show to a CCM.
     fn shown(&self) -> Shown;
 
+    /// Which ids machines may have.
+    fn ids(&self) -> InstanceIds;
+
     /// Lets a replica of the CCM in, and gives its calls the credential's name in the journal. Where credentials are not
     /// the driver's to give, there is nothing to do.
     fn admit<'a>(&'a self, replica: &'a Credential) -> Answer<'a, ()>;
 
     /// [`Facility::Machines`].
     fn machines(&self) -> Option<&dyn Machines> {
+        None
+    }
+
+    /// [`Facility::Objects`].
+    fn objects(&self) -> Option<&dyn Objects> {
         None
     }
 
@@ -66,6 +74,7 @@ pub trait Driver: fmt::Debug + Send + Sync {
 pub(super) fn facilities(driver: &dyn Driver) -> BTreeSet<Facility> {
     let has = [
         (Facility::Machines, driver.machines().is_some()),
+        (Facility::Objects, driver.objects().is_some()),
         (Facility::Inventory, driver.inventory().is_some()),
         (Facility::Journal, driver.journal().is_some()),
         (Facility::Faults, driver.faults().is_some()),
@@ -82,7 +91,10 @@ pub trait Machines: Sync {
 
     /// Takes a machine away; [`Problem::NotFound`](super::Problem::NotFound) when there is none of that id.
     fn remove<'a>(&'a self, id: &'a str) -> Answer<'a, ()>;
+}
 
+/// What an operator of the cloud does with what CCMs make.
+pub trait Objects: Sync {
     /// Puts a load balancer there as it is given, or changes the one with its id.
     fn put_load_balancer<'a>(&'a self, lb: &'a LoadBalancer) -> Answer<'a, ()>;
 

@@ -3,7 +3,7 @@
 use super::driver::facilities;
 use super::{
     ActiveFault, BarrierStatus, CloudError, CloudRecord, Credential, Driver, Entry, Fault, Instance,
-    Inventory, LoadBalancer, Match, Problem, Route, Settings, Shown, drivers,
+    InstanceIds, Inventory, LoadBalancer, Match, Problem, Route, Settings, Shown, drivers,
 };
 use crate::check::Facility;
 use std::collections::BTreeSet;
@@ -77,6 +77,11 @@ impl Cloud {
         self.driver.shown()
     }
 
+    /// Which ids machines may have.
+    pub fn ids(&self) -> InstanceIds {
+        self.driver.ids()
+    }
+
     /// Lets a replica of the CCM in; the journal calls it by the credential's name.
     ///
     /// # Errors
@@ -110,40 +115,39 @@ impl Cloud {
         self.has(self.driver.machines(), Facility::Machines, "removing a machine")?.remove(id).await
     }
 
-    /// Puts a load balancer there, past every CCM, or changes the one with its id. Needs [`Facility::Machines`].
+    /// Puts a load balancer there, past every CCM, or changes the one with its id. Needs [`Facility::Objects`].
     ///
     /// # Errors
     /// When the cloud refuses or does not answer.
     pub async fn put_load_balancer(&self, lb: &LoadBalancer) -> Result<(), CloudError> {
-        let machines =
-            self.has(self.driver.machines(), Facility::Machines, "putting a load balancer there")?;
-        machines.put_load_balancer(lb).await
+        let objects = self.has(self.driver.objects(), Facility::Objects, "putting a load balancer there")?;
+        objects.put_load_balancer(lb).await
     }
 
-    /// Takes a load balancer away with everything that serves it, behind the CCM's back. Needs [`Facility::Machines`].
+    /// Takes a load balancer away with everything that serves it, behind the CCM's back. Needs [`Facility::Objects`].
     ///
     /// # Errors
     /// [`Problem::NotFound`] when there is none of that id; when the cloud refuses or does not answer.
     pub async fn remove_load_balancer(&self, id: &str) -> Result<(), CloudError> {
-        let machines = self.has(self.driver.machines(), Facility::Machines, "removing a load balancer")?;
-        machines.remove_load_balancer(id).await
+        let objects = self.has(self.driver.objects(), Facility::Objects, "removing a load balancer")?;
+        objects.remove_load_balancer(id).await
     }
 
     /// Puts a route there, past every CCM, or changes the one with its id; one with an empty id gets one. Needs
-    /// [`Facility::Machines`].
+    /// [`Facility::Objects`].
     ///
     /// # Errors
     /// When the cloud refuses or does not answer.
     pub async fn put_route(&self, route: &Route) -> Result<Route, CloudError> {
-        self.has(self.driver.machines(), Facility::Machines, "putting a route there")?.put_route(route).await
+        self.has(self.driver.objects(), Facility::Objects, "putting a route there")?.put_route(route).await
     }
 
-    /// Takes a route away, behind the CCM's back. Needs [`Facility::Machines`].
+    /// Takes a route away, behind the CCM's back. Needs [`Facility::Objects`].
     ///
     /// # Errors
     /// [`Problem::NotFound`] when there is none of that id; when the cloud refuses or does not answer.
     pub async fn remove_route(&self, id: &str) -> Result<(), CloudError> {
-        self.has(self.driver.machines(), Facility::Machines, "removing a route")?.remove_route(id).await
+        self.has(self.driver.objects(), Facility::Objects, "removing a route")?.remove_route(id).await
     }
 
     /// Everything the cloud holds now. Needs [`Facility::Inventory`].
@@ -274,6 +278,10 @@ mod tests {
 
         fn shown(&self) -> Shown {
             Shown::ALL
+        }
+
+        fn ids(&self) -> InstanceIds {
+            InstanceIds::Text
         }
 
         fn admit<'a>(&'a self, _: &'a Credential) -> Answer<'a, ()> {

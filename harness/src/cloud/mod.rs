@@ -11,7 +11,7 @@ mod network;
 mod record;
 mod token;
 
-pub use driver::{Answer, Barriers, Driver, Faults, Journalled, Machines, Stock, Tunable};
+pub use driver::{Answer, Barriers, Driver, Faults, Journalled, Machines, Objects, Stock, Tunable};
 pub use drivers::{CloudSpec, Place, RunningCloud, StartError, start};
 pub use error::{CloudError, Problem};
 pub(crate) use handle::READING_THE_JOURNAL;
@@ -21,9 +21,9 @@ pub use record::CloudRecord;
 pub use token::fresh_token;
 
 // The words in which a cloud is spoken of, whoever drives it.
-pub use fake_cloud::admin::{
+pub use fake_cloud::driver::{
     ActiveFault, Address, Auxiliary, BarrierStatus, Credential, Effect, Entry, Fault, Frontend, HealthCheck,
     Instance, InstanceState, Inventory, LbAddress, LbAddressing, LbState, LoadBalancer, Match, Op, Outcome,
     Route, Settings,
 };
-pub use fake_cloud::dialects::{InstanceIds, Shown};
+pub use fake_cloud::driver::{InstanceIds, Shown};

@@ -2,7 +2,7 @@
 
 use crate::config::{DesiredCluster, ExistingCluster, OwnCluster, ProviderIdFormat};
 use crate::images::RunId;
-use fake_cloud::dialects::InstanceIds;
+use fake_cloud::driver::InstanceIds;
 use std::path::PathBuf;
 
 /// A cluster to be brought up.

@@ -50,7 +50,8 @@ pub struct RunFile {
     /// When the environment is left standing.
     #[schemars(extend("default" = DEFAULT_KEEP))]
     pub keep: Option<Keep>,
-    /// Checks that run beside each other; most of them only wait. Unless given, fewer where the profile's CCM has few
+    /// Checks that run beside each other on one cluster; most of them only wait. With 1, one after another, on one cluster
+    /// unless more are asked for. Unless given, fewer where the profile's CCM has few
     /// workers: 8 for each.
     #[schemars(range(min = 1, max = 256), extend("default" = DEFAULT_JOBS))]
     pub jobs: Option<u32>,
@@ -152,12 +153,12 @@ pub struct LimitKeys {
 pub(crate) const DEFAULT_PROFILE: &str = REFERENCE_PROFILE;
 /// When the environment is left standing unless told otherwise.
 pub(crate) const DEFAULT_KEEP: Keep = Keep::Never;
-/// Checks beside each other unless told otherwise, for a CCM that has workers for them.
+/// Checks beside each other on one cluster unless told otherwise, for a CCM that has workers for them.
 pub(crate) const DEFAULT_JOBS: u32 = 32;
 /// As many of them each worker of a CCM can serve within the contract's bounds, at the framework's usual rate of API calls.
 const JOBS_OF_A_WORKER: u32 = 8;
 
-/// Checks beside each other unless told otherwise.
+/// Checks beside each other on one cluster unless told otherwise.
 pub(crate) fn usual_jobs(workers: u32) -> u32 {
     workers.saturating_mul(JOBS_OF_A_WORKER).min(DEFAULT_JOBS)
 }

@@ -19,7 +19,7 @@ impl CheckCx {
     pub async fn foreign_balancer(&self, suffix: &str) -> Result<LoadBalancer, Stop> {
         let name = self.name(suffix);
         let lb = LoadBalancer {
-            id: self.session.plan().profile.instance_ids().make(&name),
+            id: self.cloud.ids().make(&name),
             owner: format!("somebody-elses-{name}"),
             name,
             frontends: vec![Frontend { port: 80, protocol: "TCP".to_owned(), node_port: 30_080 }],

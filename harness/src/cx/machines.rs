@@ -163,7 +163,7 @@ impl CheckCx {
     pub fn absent_machine(&self, plan: MachinePlan) -> Machine<'_> {
         let profile = &self.session.plan().profile;
         let name = self.name(&plan.suffix);
-        let id = profile.instance_ids().make(&name);
+        let id = self.cloud.ids().make(&name);
         let mut instance = Instance {
             provider_id: Some(profile.provider_id.render(&id)),
             id,

@@ -21,13 +21,13 @@ mod stand;
 mod subject;
 mod turns;
 
-pub use arrange::{Declared, ENOUGH_WORKERS, Place, arrange, useful_lanes};
+pub use arrange::{Arrangement, Declared, ENOUGH_WORKERS, Kind, Step, arrange};
 pub use conclude::{begin_in, conclude, end_run, open, write_reports};
 pub use execute::{Run, execute, exit_code_of, refuse};
 pub use interrupt::{INTERRUPTED, Signals, guard, start_reaper, watch_signals};
 pub use libtest::{Libtest, completion, shown, skipped_trials};
 pub use one::{Hold, run_one};
-pub use planned::{Planned, places, plan_checks, selected};
+pub use planned::{Planned, arranged, plan_checks, selected};
 pub use quiet::Quiet;
 pub use results::make_ready;
 pub use stand::{Judging, Stand, judge_subject, take_down};

@@ -1,6 +1,6 @@
 //! Which checks run: every check of the suites with its level for this CCM and its choice.
 
-use super::arrange::{Declared, Place, arrange};
+use super::arrange::{Arrangement, Declared, arrange};
 use super::shard::parts;
 use crate::check::{Before, Level, Since};
 use crate::config::{Candidate, Choice, Framework, Offer, Problems, RunPlan, select, unknown_deviations};
@@ -123,8 +123,8 @@ pub fn selected(planned: &[Planned]) -> Vec<Planned> {
     planned.iter().filter(|one| one.choice == Choice::Selected).cloned().collect()
 }
 
-/// The place of each of these checks, in their order.
-pub fn places(checks: &[Planned], lanes: usize, workers: u32) -> Vec<Place> {
+/// The steps of these checks.
+pub fn arranged(checks: &[Planned], lanes: usize, workers: u32) -> Arrangement {
     arrange(&declared(checks), lanes, workers)
 }
 

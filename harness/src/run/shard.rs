@@ -3,7 +3,7 @@
 //! Claims of a contract row keep together, and so do all checks that watch one crash of the leader. The rest is spread by
 //! time, the longest first. The same checks give the same parts on every machine.
 
-use super::arrange::{COLD_S, Declared, EACH_S, Group};
+use super::arrange::{Declared, Group};
 use crate::check::row_of;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -11,10 +11,13 @@ use std::collections::BTreeMap;
 /// How many checks that share a cluster run side by side, about.
 const SIDE_BY_SIDE: u32 = 8;
 
+/// Lanes that a part is taken to have: those that watch the crash have one of their own then.
+const LANES: usize = 2;
+
 /// The part of each of these checks, from 0, in their order; `None` for one that judges the whole run, which every part
 /// does for itself.
 pub(super) fn parts<'a>(checks: &[Declared<'a>], parts: usize, workers: u32) -> Vec<Option<usize>> {
-    let group = |check: &Declared<'a>| -> Group<'a> { Group::of(check, workers) };
+    let group = |check: &Declared<'a>| -> Group<'a> { Group::of(check, LANES, workers) };
     // What watches the crash takes the rest of its row along.
     let watching: Vec<&str> =
         checks.iter().filter(|check| group(check) == Group::Joint).map(|check| row_of(check.id)).collect();
@@ -51,8 +54,9 @@ fn cost((group, (longest, sum)): (&Group<'_>, &(u32, u32))) -> u32 {
         Group::Standing => 0,
         // Others run beside them.
         Group::Shared | Group::Calm => *sum,
-        Group::Cold(_) => (longest + COLD_S) * SIDE_BY_SIDE,
-        Group::Joint | Group::Disturbing(_) | Group::Exclusive(_) => (longest + EACH_S) * SIDE_BY_SIDE,
+        Group::Cold(_) | Group::Joint | Group::Disturbing(_) | Group::Exclusive(_) => {
+            (longest + group.comes_with_s()) * SIDE_BY_SIDE
+        }
     }
 }
 

@@ -254,7 +254,7 @@ impl Session {
 
     /// The id the profile's cloud gives the machine of that name.
     pub fn profile_instance_id(&self, machine: &str) -> String {
-        self.plan.profile.instance_ids().make(machine)
+        self.cloud.ids().make(machine)
     }
 
     /// The providerID the profile's format gives an instance.

@@ -60,16 +60,20 @@ impl Session {
     /// A real node's machine as the cloud sees it: its own addresses, and one that only the cloud can know.
     fn instance_of(&self, machine: &Machine, index: usize) -> Instance {
         let own = [machine.ipv4.map(|ip| ip.to_string()), machine.ipv6.map(|ip| ip.to_string())];
-        let provider_id = self.plan.profile.provider_id_of(&machine.name);
+        let provider_id = self.provider_id_of(&machine.name);
         self.real_instance(&machine.name, provider_id, own.into_iter().flatten(), index)
     }
 
     /// The machine of a Node that was there before the harness.
     fn instance_of_node(&self, node: &Node, index: usize) -> Instance {
         let name = node.name_any();
-        let provider_id = provider_id(node).unwrap_or_else(|| self.plan.profile.provider_id_of(&name));
+        let provider_id = provider_id(node).unwrap_or_else(|| self.provider_id_of(&name));
         let own = addresses(node).into_iter().filter(|(kind, _)| kind == "InternalIP").map(|(_, ip)| ip);
         self.real_instance(&name, provider_id, own, index)
+    }
+
+    fn provider_id_of(&self, machine: &str) -> String {
+        self.profile_provider_id(&self.profile_instance_id(machine))
     }
 
     fn real_instance(
@@ -82,7 +86,7 @@ impl Session {
         let internal = own.map(|address| Address { kind: "InternalIP".to_owned(), address });
         let external = format!("198.51.100.{}", 200 + index % 50);
         let external = Address { kind: "ExternalIP".to_owned(), address: external };
-        let (format, ids) = (&self.plan.profile.provider_id, self.plan.profile.instance_ids());
+        let (format, ids) = (&self.plan.profile.provider_id, self.cloud.ids());
         // A Node that was there before may have an id of another form; its machine is then found by name.
         let id = format.instance(&provider_id).filter(|id| ids.allow(id)).map(str::to_owned);
         Instance {

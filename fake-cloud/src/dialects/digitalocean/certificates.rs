@@ -2,7 +2,7 @@
 
 use super::super::kit::Error;
 use super::errors;
-use crate::admin::{Auxiliary, LoadBalancer};
+use crate::driver::{Auxiliary, LoadBalancer};
 use crate::model::AuxSpec;
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -3,8 +3,8 @@
 use super::super::kit::{Text, TextMap};
 use super::places::{DEFAULT_VPC, Region, Size};
 use super::tags::Tags;
-use crate::admin::{Instance, InstanceState};
-use crate::dialects::InstanceIds;
+use crate::driver::InstanceIds;
+use crate::driver::{Instance, InstanceState};
 use serde::Serialize;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -176,7 +176,7 @@ fn networks(instance: &Instance) -> Networks<'_> {
 mod tests {
     use super::super::super::kit::Texts;
     use super::*;
-    use crate::admin::Address;
+    use crate::driver::Address;
     use std::collections::BTreeMap;
 
     fn instance(id: &str, addresses: &[(&str, &str)]) -> Instance {

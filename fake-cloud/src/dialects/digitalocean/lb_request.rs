@@ -4,7 +4,7 @@ use super::super::kit::Error;
 use super::errors;
 use super::places::{DEFAULT_PROJECT, DEFAULT_VPC};
 use super::wire::{Firewall, Health, Rule, Settings, Sticky};
-use crate::admin::{Frontend, HealthCheck};
+use crate::driver::{Frontend, HealthCheck};
 use crate::model::{Cloud, Families, LbSpec};
 use serde::Deserialize;
 use serde::de::IgnoredAny;

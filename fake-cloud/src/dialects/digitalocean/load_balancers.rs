@@ -7,7 +7,7 @@ use super::query;
 use super::state::State;
 use super::tags::{self, Resource, Tags};
 use super::wire::{self, Settings};
-use crate::admin::{LoadBalancer, Op};
+use crate::driver::{LoadBalancer, Op};
 use crate::model::{Cloud, Dependents, Refusal};
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! DigitalOcean's API v2 as far as its CCM and the tools around it speak it, described in the README beside this file.
 //!
 //! Load balancers begin as `new` and become `active` by themselves; there are no action objects. What the API says of a
-//! load balancer beyond the model's fields is in [`details`](crate::admin::LoadBalancer::details); firewalls,
+//! load balancer beyond the model's fields is in [`details`](crate::driver::LoadBalancer::details); firewalls,
 //! certificates and tags are auxiliary objects.
 
 mod certificates;

@@ -9,7 +9,7 @@ use super::query;
 use super::state::State;
 use super::tags::{self, NewTag, Resources, Tags};
 use super::{firewalls, load_balancers, places};
-use crate::admin::{Instance, Op};
+use crate::driver::{Instance, Op};
 use hyper::Method;
 use serde_json::json;
 use std::sync::Arc;
@@ -92,7 +92,7 @@ fn list_droplets(state: &Arc<State>, request: &Request) -> Plan {
             Some(name) => cloud.instances_named(name).collect(),
             None => cloud.list_instances(now),
         };
-        // Every one of them is a droplet: the admin API takes no other ids for this dialect.
+        // Every one of them is a droplet: the driver API takes no other ids for this dialect.
         let mut texts = state.droplets.open();
         let shown =
             found.into_iter().map(|instance| droplets::text(&mut texts, instance, state.started(), &tags));

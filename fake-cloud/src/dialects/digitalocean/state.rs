@@ -3,7 +3,7 @@
 use super::super::kit::{Answer, Error, Texts, Voice};
 use super::errors;
 use super::headers::RateLimit;
-use crate::admin::{Instance, LoadBalancer};
+use crate::driver::{Instance, LoadBalancer};
 use jiff::Timestamp;
 use std::sync::Arc;
 

@@ -2,7 +2,7 @@
 
 use super::super::kit::Error;
 use super::errors;
-use crate::admin::Auxiliary;
+use crate::driver::Auxiliary;
 use crate::model::{AuxSpec, Cloud};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! Load balancers as the API shows them, and what of that the model keeps as their details.
 
 use super::places::{DEFAULT_PROJECT, DEFAULT_VPC, Region};
-use crate::admin::{self, LbState};
+use crate::driver::{self, LbState};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
@@ -129,7 +129,7 @@ impl Default for Settings {
 impl Settings {
     /// What is kept about a load balancer, brought into line with what the model says of it: a test may have changed
     /// that behind everybody's back, or put the load balancer there without any details.
-    pub(super) fn of(lb: &admin::LoadBalancer) -> Settings {
+    pub(super) fn of(lb: &driver::LoadBalancer) -> Settings {
         let mut settings = Settings::deserialize(&lb.details).unwrap_or_default();
         let known = std::mem::take(&mut settings.forwarding_rules);
         settings.forwarding_rules = lb.frontends.iter().map(|frontend| rule(&known, frontend)).collect();
@@ -146,7 +146,7 @@ impl Settings {
 }
 
 /// The rule that is kept for a frontend; the plainest one that fits when there is none.
-fn rule(known: &[Rule], frontend: &admin::Frontend) -> Rule {
+fn rule(known: &[Rule], frontend: &driver::Frontend) -> Rule {
     let kept = known.iter().find(|rule| rule.frontend() == *frontend);
     kept.cloned().unwrap_or_else(|| {
         let protocol = frontend.protocol.to_lowercase();
@@ -206,13 +206,13 @@ impl Serialize for RegionOf {
 }
 
 /// Whether callers still see a load balancer: the real cloud shows none that is being deleted.
-pub(super) fn is_visible(lb: &admin::LoadBalancer) -> bool {
+pub(super) fn is_visible(lb: &driver::LoadBalancer) -> bool {
     lb.state != LbState::Deleting
 }
 
 impl<'a> LoadBalancer<'a> {
     /// The load balancer as callers see it.
-    pub(super) fn of(lb: &'a admin::LoadBalancer, tags: &'a [&'a str]) -> LoadBalancer<'a> {
+    pub(super) fn of(lb: &'a driver::LoadBalancer, tags: &'a [&'a str]) -> LoadBalancer<'a> {
         let settings = Settings::of(lb);
         let address = |wanted: fn(&IpAddr) -> bool| lb.addresses.iter().filter_map(|a| a.ip).find(wanted);
         LoadBalancer {

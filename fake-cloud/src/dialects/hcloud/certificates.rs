@@ -6,7 +6,7 @@ use super::clock::Clock;
 use super::details::{Details, OWNER_LABEL};
 use super::errors;
 use super::query;
-use crate::admin::{Auxiliary, LoadBalancer, Op};
+use crate::driver::{Auxiliary, LoadBalancer, Op};
 use crate::model::{AuxSpec, Cloud};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 
 use super::super::kit::Error;
 use super::catalog::{BalancerType, type_named};
-use crate::admin::{Frontend, HealthCheck, LoadBalancer};
+use crate::driver::{Frontend, HealthCheck, LoadBalancer};
 use crate::model::LbSpec;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};

@@ -10,7 +10,7 @@ use super::lb_targets::{NewTarget, OldTarget};
 use super::load_balancers::{Algorithm, balancer_type, check_algorithm, update};
 use super::networks::{NETWORK_ID, free_address};
 use super::query;
-use crate::admin::Op;
+use crate::driver::Op;
 use crate::model::Cloud;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;

@@ -4,7 +4,7 @@ use super::calls::{Now, number};
 use super::catalog::{BalancerType, Location, location_named};
 use super::details::{Details, Http, OWNER_LABEL, Probe, Service};
 use super::networks::NETWORK_ID;
-use crate::admin::LoadBalancer;
+use crate::driver::LoadBalancer;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};

@@ -14,7 +14,7 @@ use super::lb_wire::{Shown, label, show};
 use super::networks::{NETWORK_ID, free_address};
 use super::query;
 use super::shown::Shown as Texts;
-use crate::admin::{LoadBalancer, Op};
+use crate::driver::{LoadBalancer, Op};
 use crate::model::{Cloud, Dependents, Families, LbSpec};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

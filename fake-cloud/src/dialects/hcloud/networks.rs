@@ -6,7 +6,7 @@ use super::clock::Clock;
 use super::details::Details;
 use super::errors;
 use super::query;
-use crate::admin::{Op, Route};
+use crate::driver::{Op, Route};
 use crate::model::{Cloud, RouteTarget, parse_cidr};
 use ipnet::{IpNet, Ipv4Net};
 use serde::{Deserialize, Serialize};
@@ -67,9 +67,9 @@ fn show(cloud: &mut Cloud, now: Now) -> Network {
         gateway: gateway(cloud, route).unwrap_or(Ipv4Addr::UNSPECIFIED).to_string(),
     });
     let routes = routes.collect();
-    let attached = |lb: &&crate::admin::LoadBalancer| Details::of(lb).private_ip.is_some();
+    let attached = |lb: &&crate::driver::LoadBalancer| Details::of(lb).private_ip.is_some();
     let load_balancers = cloud.load_balancers(now.time).filter(attached).map(|lb| number(&lb.id)).collect();
-    let has_internal = |instance: &&crate::admin::Instance| {
+    let has_internal = |instance: &&crate::driver::Instance| {
         instance.addresses.iter().any(|address| address.kind == "InternalIP")
     };
     let servers = cloud.instances().filter(has_internal).map(|instance| number(&instance.id)).collect();

@@ -6,7 +6,7 @@ use super::catalog::{BALANCER_TYPES, BalancerType, LOCATIONS, Location};
 use super::clock::Clock;
 use super::errors;
 use super::query;
-use crate::admin::Op;
+use crate::driver::Op;
 use crate::model::{Action, Cloud};
 
 pub(super) fn locations(clock: Clock, request: &Request) -> Plan {

@@ -5,7 +5,7 @@ use super::clock::Clock;
 use super::offers::Whose;
 use super::shown::Shown;
 use super::{certificates, lb_changes, load_balancers, networks, offers, servers};
-use crate::admin::Op;
+use crate::driver::Op;
 use hyper::Method;
 use std::sync::Arc;
 

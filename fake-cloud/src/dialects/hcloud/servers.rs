@@ -8,7 +8,7 @@ use super::errors;
 use super::networks::NETWORK_ID;
 use super::query;
 use super::shown::Shown as Texts;
-use crate::admin::{Instance, InstanceState, Op};
+use crate::driver::{Instance, InstanceState, Op};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};

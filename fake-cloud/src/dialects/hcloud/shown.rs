@@ -1,7 +1,7 @@
 //! What was shown, as JSON.
 
 use super::super::kit::Texts;
-use crate::admin::{Instance, LoadBalancer};
+use crate::driver::{Instance, LoadBalancer};
 
 /// The texts of what is long and shown often.
 #[derive(Debug, Default)]

@@ -4,7 +4,7 @@ use super::answer::Answer;
 use super::error::Error;
 use super::query::Query;
 use super::request::{Call, Request};
-use crate::admin::Op;
+use crate::driver::Op;
 use crate::model::Cloud;
 use hyper::Method;
 use serde::de::DeserializeOwned;

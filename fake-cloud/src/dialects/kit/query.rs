@@ -2,7 +2,7 @@
 
 use super::error::Error;
 use super::request::{Call, Request};
-use crate::admin::Op;
+use crate::driver::Op;
 
 /// The query of a call; `X` is what a dialect has in it besides filters and pages.
 #[derive(Debug)]

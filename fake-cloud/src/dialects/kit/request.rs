@@ -1,7 +1,7 @@
 //! Calls as dialects see them: HTTP without connections.
 
 use super::error::Error;
-use crate::admin::Op;
+use crate::driver::Op;
 use hyper::body::Bytes;
 use hyper::header::{AUTHORIZATION, HeaderMap, USER_AGENT};
 use hyper::{Method, Uri};

@@ -3,7 +3,7 @@
 use super::super::kit::{Answer, Call, Error, Plan, Query, Request, Voice, planned};
 use super::errors::Native;
 use super::wire::{self, Backends, LoadBalancerUpdate, NewFirewall, NewLoadBalancer, NewRoute};
-use crate::admin::Op;
+use crate::driver::Op;
 use crate::model::{AuxSpec, Deleted, Dependents, Families, RouteTarget};
 use hyper::Method;
 use serde::Serialize;
@@ -42,7 +42,7 @@ fn list_instances(request: &Request) -> Plan {
     let op = if query.filters().is_empty() { Op::InstanceList } else { Op::InstanceGet };
     planned(&Native, call(&query, op), query, move |_, query, cloud, now| {
         let (name, provider_id) = (query.filter("name"), query.filter("provider_id"));
-        let fits = |instance: &&crate::admin::Instance| {
+        let fits = |instance: &&crate::driver::Instance| {
             name.is_none_or(|name| instance.name == name)
                 && provider_id.is_none_or(|id| instance.provider_id.as_deref() == Some(id))
         };

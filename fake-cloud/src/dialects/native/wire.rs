@@ -1,7 +1,7 @@
-//! Requests and answers of the `native` dialect as JSON, apart from the admin API's types, so that neither binds the
+//! Requests and answers of the `native` dialect as JSON, apart from the driver API's types, so that neither binds the
 //! other.
 
-use crate::admin::{self, InstanceState, LbState};
+use crate::driver::{self, InstanceState, LbState};
 use crate::model::{AuxSpec, LbSpec, Refusal, check_port, check_protocol, check_source_ranges};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -18,12 +18,12 @@ pub(super) struct Instance<'a> {
     zone: &'a str,
     region: &'a str,
     state: InstanceState,
-    addresses: &'a [admin::Address],
+    addresses: &'a [driver::Address],
     labels: &'a BTreeMap<String, String>,
 }
 
-impl<'a> From<&'a admin::Instance> for Instance<'a> {
-    fn from(instance: &'a admin::Instance) -> Instance<'a> {
+impl<'a> From<&'a driver::Instance> for Instance<'a> {
+    fn from(instance: &'a driver::Instance) -> Instance<'a> {
         Instance {
             id: &instance.id,
             name: &instance.name,
@@ -45,16 +45,16 @@ pub(super) struct LoadBalancer<'a> {
     name: &'a str,
     owner: &'a str,
     state: LbState,
-    frontends: &'a [admin::Frontend],
+    frontends: &'a [driver::Frontend],
     backends: &'a [String],
-    health_check: Option<&'a admin::HealthCheck>,
+    health_check: Option<&'a driver::HealthCheck>,
     session_affinity: &'a str,
     source_ranges: &'a [String],
-    addresses: &'a [admin::LbAddress],
+    addresses: &'a [driver::LbAddress],
 }
 
-impl<'a> From<&'a admin::LoadBalancer> for LoadBalancer<'a> {
-    fn from(lb: &'a admin::LoadBalancer) -> LoadBalancer<'a> {
+impl<'a> From<&'a driver::LoadBalancer> for LoadBalancer<'a> {
+    fn from(lb: &'a driver::LoadBalancer) -> LoadBalancer<'a> {
         LoadBalancer {
             id: &lb.id,
             name: &lb.name,
@@ -77,10 +77,10 @@ pub(super) struct NewLoadBalancer {
     pub(super) name: String,
     #[serde(default)]
     pub(super) owner: String,
-    frontends: Vec<admin::Frontend>,
+    frontends: Vec<driver::Frontend>,
     backends: Vec<String>,
     #[serde(default)]
-    health_check: Option<admin::HealthCheck>,
+    health_check: Option<driver::HealthCheck>,
     #[serde(default)]
     session_affinity: String,
     #[serde(default)]
@@ -110,10 +110,10 @@ pub(super) struct LoadBalancerUpdate {
     pub(super) name: Option<String>,
     #[serde(default)]
     pub(super) owner: Option<String>,
-    frontends: Vec<admin::Frontend>,
+    frontends: Vec<driver::Frontend>,
     backends: Vec<String>,
     #[serde(default)]
-    health_check: Option<admin::HealthCheck>,
+    health_check: Option<driver::HealthCheck>,
     #[serde(default)]
     session_affinity: String,
     #[serde(default)]
@@ -154,8 +154,8 @@ pub(super) struct Firewall<'a> {
     ports: &'a Value,
 }
 
-impl<'a> From<&'a admin::Auxiliary> for Firewall<'a> {
-    fn from(aux: &'a admin::Auxiliary) -> Firewall<'a> {
+impl<'a> From<&'a driver::Auxiliary> for Firewall<'a> {
+    fn from(aux: &'a driver::Auxiliary) -> Firewall<'a> {
         const NONE: &Value = &Value::Array(Vec::new());
         Firewall {
             id: &aux.id,
@@ -219,8 +219,8 @@ pub(super) struct Route<'a> {
     blackhole: bool,
 }
 
-impl<'a> From<&'a admin::Route> for Route<'a> {
-    fn from(route: &'a admin::Route) -> Route<'a> {
+impl<'a> From<&'a driver::Route> for Route<'a> {
+    fn from(route: &'a driver::Route) -> Route<'a> {
         Route {
             id: &route.id,
             destination: &route.destination,

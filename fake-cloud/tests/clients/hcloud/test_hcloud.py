@@ -251,7 +251,7 @@ class LoadBalancers(Case):
         health = lb.targets[0].health_status[0]
         self.assertEqual((health.listen_port, health.status), (80, "healthy"))
         self.assertEqual(fake_cloud.inventory()["load_balancers"][0]["backends"], ["101", "102"])
-        fake_cloud.admin("DELETE", "instances/101")
+        fake_cloud.driver("DELETE", "instances/101")
         lb.reload()
         self.assertEqual([t.server.id for t in lb.targets if t.server], [102], "a deleted server is no target")
         self.done(lb.remove_target(outside), "remove_target")

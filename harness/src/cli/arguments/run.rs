@@ -69,7 +69,7 @@ pub(in crate::cli) struct RunOptions {
     /// Folder for report.html, report.yaml, junit.xml and evidence.
     #[arg(long, value_name = "DIR")]
     out: Option<String>,
-    /// How many checks run side by side.
+    /// How many checks run side by side on each cluster.
     #[arg(long, value_name = "N")]
     jobs: Option<u32>,
     /// How many clusters the checks are spread among, each with a cloud and a CCM of its own.

@@ -40,7 +40,7 @@ pub(super) struct Stranger {
     /// How its cloud is.
     #[serde(default)]
     pub(super) cloud: Settings,
-    /// How many checks run side by side.
+    /// How many checks run side by side on each cluster.
     pub(super) jobs: Option<u32>,
     /// Suites, contract rows or their beginnings, checks; all when empty.
     #[serde(default)]

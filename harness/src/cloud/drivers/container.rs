@@ -1,11 +1,11 @@
 //! The container the fake cloud runs in.
 //!
-//! Its cloud API is reached by the container's address on the run's network; its admin API only from this machine. The
-//! admin token is put into the container as a file: environment and arguments can be read by anybody who may ask
+//! Its cloud API is reached by the container's address on the run's network; its driver API only from this machine. The
+//! driver token is put into the container as a file: environment and arguments can be read by anybody who may ask
 //! Docker.
 
-use super::admin::Access;
-use super::{CloudSpec, Host, Kind, Place, RunningCloud, StartError, admin};
+use super::protocol::Access;
+use super::{CloudSpec, Host, Kind, Place, RunningCloud, StartError, protocol};
 use crate::cloud::{CloudRecord, fresh_token};
 use crate::images::{Engine, EngineError, PreparedImage, RunId, load_into_engine};
 use bollard::Docker;
@@ -25,12 +25,12 @@ use std::time::Duration;
 
 /// Port of the cloud's API in the container.
 const CLOUD_PORT: u16 = 8080;
-/// Port of the admin API in the container.
-const ADMIN_PORT: &str = "8081/tcp";
+/// Port of the driver API in the container.
+const DRIVER_PORT: &str = "8081/tcp";
 /// User the cloud runs as; nobody in particular.
 const USER: u64 = 65532;
-/// Where the admin token is in the container.
-const TOKEN_FILE: &str = "admin-token";
+/// Where the driver token is in the container.
+const TOKEN_FILE: &str = "driver-token";
 /// What is in the line the fake cloud writes once it answers.
 const READY: &str = r#""ready":true"#;
 /// How long one call to the engine may take.
@@ -48,7 +48,7 @@ pub(super) const KIND: Kind = Kind {
     name: NAME,
     suits: |spec| matches!(spec.place, Place::BesideMachines { .. }),
     start: |spec| start(spec).boxed(),
-    attach: admin::attach,
+    attach: protocol::attach,
 };
 
 /// What the container is made of.
@@ -112,10 +112,11 @@ async fn create(engine: &Engine, name: &str, spec: Wanted<'_>) -> Result<String,
 
 fn body(spec: Wanted<'_>) -> ContainerCreateBody {
     let listen = format!("0.0.0.0:{CLOUD_PORT}");
-    let admin_listen = format!("0.0.0.0:{}", ADMIN_PORT.trim_end_matches("/tcp"));
+    let driver_listen = format!("0.0.0.0:{}", DRIVER_PORT.trim_end_matches("/tcp"));
     let token_file = format!("/{TOKEN_FILE}");
-    let command = ["serve", "--dialect", spec.dialect, "--listen", &listen, "--admin-listen", &admin_listen];
-    let command = command.into_iter().chain(["--admin-token-file", &token_file]);
+    let command =
+        ["serve", "--dialect", spec.dialect, "--listen", &listen, "--driver-listen", &driver_listen];
+    let command = command.into_iter().chain(["--driver-token-file", &token_file]);
     let to_this_machine =
         PortBinding { host_ip: Some("127.0.0.1".to_owned()), host_port: Some("0".to_owned()) };
     let log_options = HashMap::from([("max-size".to_owned(), "50m".to_owned())]);
@@ -124,9 +125,9 @@ fn body(spec: Wanted<'_>) -> ContainerCreateBody {
         cmd: Some(command.map(str::to_owned).collect()),
         user: Some(format!("{USER}:{USER}")),
         labels: Some(spec.run.labels("cloud")),
-        exposed_ports: Some(vec![ADMIN_PORT.to_owned()]),
+        exposed_ports: Some(vec![DRIVER_PORT.to_owned()]),
         host_config: Some(HostConfig {
-            port_bindings: Some(HashMap::from([(ADMIN_PORT.to_owned(), Some(vec![to_this_machine]))])),
+            port_bindings: Some(HashMap::from([(DRIVER_PORT.to_owned(), Some(vec![to_this_machine]))])),
             cap_drop: Some(vec!["ALL".to_owned()]),
             security_opt: Some(vec!["no-new-privileges".to_owned()]),
             log_config: Some(HostConfigLogConfig {
@@ -149,19 +150,18 @@ async fn bring_up(
     spec: Wanted<'_>,
 ) -> Result<CloudRecord, StartError> {
     let docker = engine.docker();
-    let admin_token = fresh_token()?;
+    let driver_token = fresh_token()?;
     let root = UploadToContainerOptionsBuilder::new().path("/").build();
-    let file = bollard::body_full(token_archive(&admin_token).into());
+    let file = bollard::body_full(token_archive(&driver_token).into());
     engine
         .call("put a file into", name, LIMIT, docker.upload_to_container(container, Some(root), file))
         .await?;
     engine.call("start", name, LIMIT, docker.start_container(container, None)).await?;
     wait_until_ready(engine, name, container).await?;
     let found = engine.call("inspect", name, LIMIT, docker.inspect_container(container, None)).await?;
-    let (ip, admin) = addresses(&found, spec.network)
+    let (ip, driver) = addresses(&found, spec.network)
         .map_err(|what| StartError::Unreachable { name: name.to_owned(), what })?;
-    let access =
-        Access { dialect: spec.dialect.to_owned(), admin_url: format!("http://{admin}"), admin_token };
+    let access = Access::of(NAME, format!("http://{driver}"), driver_token).await?;
     Ok(access.into_record(NAME, ip, format!("http://{ip}:{CLOUD_PORT}")))
 }
 
@@ -216,19 +216,19 @@ async fn remove(engine: &Engine, container: &str, name: &str) -> Result<(), Engi
     }
 }
 
-/// The container's address on the network, and where its admin port is on this machine.
+/// The container's address on the network, and where its driver port is on this machine.
 fn addresses(found: &ContainerInspectResponse, network: &str) -> Result<(Ipv4Addr, SocketAddr), String> {
     let settings = found.network_settings.as_ref();
     let endpoint = settings.and_then(|settings| settings.networks.as_ref()?.get(network));
     let ip = endpoint.and_then(|endpoint| endpoint.ip_address.as_deref()?.parse().ok());
     let ip = ip.ok_or_else(|| format!("IPv4 address on network {network}"))?;
-    let bindings = settings.and_then(|settings| settings.ports.as_ref()?.get(ADMIN_PORT)?.as_ref());
+    let bindings = settings.and_then(|settings| settings.ports.as_ref()?.get(DRIVER_PORT)?.as_ref());
     let bound = |binding: &PortBinding| {
         let ip = binding.host_ip.as_deref()?.parse().ok()?;
         Some(SocketAddr::new(ip, binding.host_port.as_deref()?.parse().ok()?))
     };
-    let admin = bindings.and_then(|bindings| bindings.iter().find_map(bound));
-    Ok((ip, admin.ok_or("published admin port")?))
+    let driver = bindings.and_then(|bindings| bindings.iter().find_map(bound));
+    Ok((ip, driver.ok_or("published driver port")?))
 }
 
 /// A tar file that holds the token, readable for the cloud's user alone.
@@ -255,7 +255,7 @@ mod tests {
         ContainerInspectResponse {
             network_settings: Some(NetworkSettings {
                 networks: Some(HashMap::from([("net".to_owned(), endpoint)])),
-                ports: Some(HashMap::from([(ADMIN_PORT.to_owned(), binding.map(|binding| vec![binding]))])),
+                ports: Some(HashMap::from([(DRIVER_PORT.to_owned(), binding.map(|binding| vec![binding]))])),
                 ..Default::default()
             }),
             ..Default::default()
@@ -268,6 +268,6 @@ mod tests {
         assert_eq!(found, ([172, 18, 0, 9].into(), "127.0.0.1:40000".parse().expect("an address")));
         let lacks = |container| addresses(&container, "net").expect_err("one is missing");
         assert_eq!(lacks(container("", Some("40000"))), "IPv4 address on network net");
-        assert_eq!(lacks(container("172.18.0.9", None)), "published admin port");
+        assert_eq!(lacks(container("172.18.0.9", None)), "published driver port");
     }
 }

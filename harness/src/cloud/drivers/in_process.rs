@@ -1,7 +1,7 @@
 //! The fake cloud in this process, beside an embedded cluster: both its ports are on loopback.
 
-use super::admin::Access;
-use super::{CloudSpec, Host, Kind, Place, RunningCloud, StartError, admin};
+use super::protocol::Access;
+use super::{CloudSpec, Host, Kind, Place, RunningCloud, StartError, protocol};
 use fake_cloud::{Config, Running, Server};
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -15,7 +15,7 @@ pub(super) const KIND: Kind = Kind {
     name: NAME,
     suits: |spec| matches!(spec.place, Place::ThisProcess),
     start: |spec| bring_up(spec).boxed(),
-    attach: admin::attach,
+    attach: protocol::attach,
 };
 
 #[derive(Debug)]
@@ -31,15 +31,12 @@ impl Host for InProcess {
     }
 }
 
-/// On free ports, with an admin token drawn at random.
+/// On free ports, with an driver token drawn at random.
 async fn bring_up(spec: CloudSpec<'_>) -> Result<RunningCloud, StartError> {
     let started = Server::start(Config::local(spec.dialect)).await;
     let running = started.map_err(|error| StartError::InProcess { cause: crate::check::chain(&error) })?;
-    let access = Access {
-        dialect: spec.dialect.to_owned(),
-        admin_url: format!("http://{}", running.admin_addr()),
-        admin_token: running.admin_token().to_owned(),
-    };
+    let url = format!("http://{}", running.driver_addr());
+    let access = Access::of(NAME, url, running.driver_token().to_owned()).await?;
     let endpoint = format!("http://{}", running.cloud_addr());
     let record = access.into_record(NAME, Ipv4Addr::LOCALHOST, endpoint);
     Ok(RunningCloud { record, host: Box::new(InProcess(running)) })

@@ -1,8 +1,8 @@
 //! The drivers there are, and how one is started.
 
-mod admin;
 mod container;
 mod in_process;
+mod protocol;
 
 use super::{Cloud, CloudError, CloudRecord, Driver, Problem};
 use crate::images::{Engine, EngineError, ImageError, PreparedImage, RunId};
@@ -125,6 +125,9 @@ pub enum StartError {
     /// Its image.
     #[error(transparent)]
     Image(#[from] ImageError),
+    /// It answers otherwise than a driver does.
+    #[error("{}", crate::check::chain(.0))]
+    Driver(#[from] CloudError),
     /// No driver can start it there.
     #[error("no cloud driver can start a cloud that speaks {dialect} there; there are {names}")]
     NoDriver {
@@ -207,7 +210,7 @@ mod tests {
         let cloud = Cloud::attach(&serde_json::from_str(&text).expect("a record")).expect("attached");
         assert_eq!(cloud.driver(), "fake-cloud-in-process");
         assert!(Facility::OF_THE_CLOUD.iter().all(|facility| cloud.facilities().contains(facility)));
-        assert_eq!(cloud.shown().internal_v6, 0);
+        assert_eq!(cloud.shown().internal_v6, Some(0));
         assert!(cloud.inventory().await.expect("an inventory").instances.is_empty());
         assert!(cloud.remove_instance("1").await.expect_err("it is not there").is_not_found());
         running.stop().await.expect("stopped");

@@ -38,6 +38,10 @@ impl Driver for Scripted {
         Shown::ALL
     }
 
+    fn ids(&self) -> crate::cloud::InstanceIds {
+        crate::cloud::InstanceIds::Text
+    }
+
     fn admit<'a>(&'a self, _: &'a Credential) -> Answer<'a, ()> {
         futures::future::ready(Ok(())).boxed()
     }
@@ -199,6 +203,10 @@ async fn a_driver_without_a_journal_fails_every_read() {
         }
         fn shown(&self) -> Shown {
             Shown::ALL
+        }
+
+        fn ids(&self) -> crate::cloud::InstanceIds {
+            crate::cloud::InstanceIds::Text
         }
         fn admit<'a>(&'a self, _: &'a Credential) -> Answer<'a, ()> {
             futures::future::ready(Ok(())).boxed()

@@ -1,4 +1,4 @@
-//! One call of the admin API: path, token, time limit, and what to make of the answer.
+//! One call of the driver API: path, token, time limit, and what to make of the answer.
 
 use super::super::replies::Problem;
 use super::{Client, ClientError};
@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
 
-/// Longest time the fake cloud may take for an answer, beyond what a long poll asks for.
+/// Longest time a driver may take for an answer, beyond what a long poll asks for.
 pub(super) const LIMIT: Duration = Duration::from_secs(10);
 
 impl Client {
@@ -19,7 +19,7 @@ impl Client {
     pub(super) fn request(&self, method: Method, path: &[&str]) -> RequestBuilder {
         let mut url = self.base.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
-            segments.pop_if_empty().extend(["admin", "v1"]).extend(path);
+            segments.pop_if_empty().extend(["driver", "v1"]).extend(path);
         }
         self.http.request(method, url).header(AUTHORIZATION, self.authorization.clone())
     }

@@ -1,22 +1,30 @@
 //! What an API can show: which addresses of an instance, and whether a load balancer is being deleted.
 
-use crate::admin::Address;
+use super::types::Address;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
 /// How many addresses of each sort an instance can have in a vendor's API, and what else it shows. What is more than that
 /// the API leaves out, so nobody can see whether its CCM would handle it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub struct Shown {
-    /// Private IPv4.
-    pub internal_v4: usize,
-    /// Private IPv6.
-    pub internal_v6: usize,
-    /// Public IPv4.
-    pub external_v4: usize,
-    /// Public IPv6.
-    pub external_v6: usize,
-    /// Host and DNS names apart from the instance's own name.
-    pub names: usize,
+    /// Private IPv4; absent: any number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub internal_v4: Option<u32>,
+    /// Private IPv6; absent: any number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub internal_v6: Option<u32>,
+    /// Public IPv4; absent: any number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub external_v4: Option<u32>,
+    /// Public IPv6; absent: any number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub external_v6: Option<u32>,
+    /// Host and DNS names apart from the instance's own name; absent: any number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub names: Option<u32>,
     /// Whether a load balancer that is being deleted is seen until it is gone.
     pub deletions: bool,
     /// Whether who is told to come back later is told when (`Retry-After`).
@@ -25,32 +33,44 @@ pub struct Shown {
     pub provider_ids: bool,
 }
 
+impl Default for Shown {
+    fn default() -> Shown {
+        Shown::PLAIN
+    }
+}
+
 impl Shown {
     /// Whatever is asked for.
     pub const ALL: Shown = Shown {
-        internal_v4: usize::MAX,
-        internal_v6: usize::MAX,
-        external_v4: usize::MAX,
-        external_v6: usize::MAX,
-        names: usize::MAX,
+        internal_v4: None,
+        internal_v6: None,
+        external_v4: None,
+        external_v6: None,
+        names: None,
         deletions: true,
         retry_after: true,
         provider_ids: true,
     };
+
+    /// Any address, and what may be absent is: what is meant where nothing is said.
+    pub const PLAIN: Shown =
+        Shown { deletions: false, retry_after: false, provider_ids: false, ..Shown::ALL };
 
     /// The first sort of which there are more than the API shows, in words; `None` when it shows them all.
     pub fn lacks(&self, addresses: &[Address]) -> Option<String> {
         let count = |wanted: fn(&str, Option<IpAddr>) -> bool| {
             addresses.iter().filter(|a| wanted(&a.kind, a.address.parse().ok())).count()
         };
-        let sorts: [(&str, usize, usize); 5] = [
+        let sorts: [(&str, Option<u32>, usize); 5] = [
             ("private IPv4 addresses", self.internal_v4, count(|kind, ip| kind == INTERNAL && is_v4(ip))),
             ("private IPv6 addresses", self.internal_v6, count(|kind, ip| kind == INTERNAL && is_v6(ip))),
             ("public IPv4 addresses", self.external_v4, count(|kind, ip| kind == EXTERNAL && is_v4(ip))),
             ("public IPv6 addresses", self.external_v6, count(|kind, ip| kind == EXTERNAL && is_v6(ip))),
             ("names of their own", self.names, count(|kind, _| kind != INTERNAL && kind != EXTERNAL)),
         ];
-        let (sort, most, _) = sorts.into_iter().find(|(_, most, wanted)| wanted > most)?;
+        let (sort, most) = sorts.into_iter().find_map(|(sort, most, wanted)| {
+            most.filter(|most| wanted > usize::try_from(*most).unwrap_or(usize::MAX)).map(|most| (sort, most))
+        })?;
         Some(if most == 0 {
             format!("its instances have no {sort}")
         } else {
@@ -84,11 +104,11 @@ mod tests {
             list.iter().map(address).collect()
         };
         let droplet = Shown {
-            internal_v4: 1,
-            internal_v6: 0,
-            external_v4: 1,
-            external_v6: 1,
-            names: 0,
+            internal_v4: Some(1),
+            internal_v6: Some(0),
+            external_v4: Some(1),
+            external_v6: Some(1),
+            names: Some(0),
             deletions: false,
             retry_after: true,
             provider_ids: false,

@@ -1,9 +1,9 @@
-//! The calls of the admin API, a method each.
+//! The calls of the driver API, a method each.
 
-use super::super::replies::{Health, JournalPage};
+use super::super::replies::JournalPage;
 use super::super::{
-    ActiveFault, BarrierStatus, Credential, Entry, Fault, Instance, Inventory, LoadBalancer, Match, Route,
-    Settings,
+    ActiveFault, BarrierStatus, Capabilities, Credential, Entry, Fault, Instance, Inventory, LoadBalancer,
+    Match, Route, Settings,
 };
 use super::ClientError;
 use super::http::LIMIT;
@@ -12,10 +12,10 @@ use reqwest::{Method, Url};
 use std::fmt;
 use std::time::Duration;
 
-/// Longest long poll the fake cloud grants.
+/// Longest long poll there is.
 const LONGEST_POLL: Duration = Duration::from_secs(30);
 
-/// A client of one fake cloud's admin API. Cheap to clone.
+/// A client of a driver. Cheap to clone.
 #[derive(Clone)]
 pub struct Client {
     pub(super) http: reqwest::Client,
@@ -30,7 +30,7 @@ impl fmt::Debug for Client {
 }
 
 impl Client {
-    /// A client of the admin API at `address`, e.g. `http://172.18.0.4:8081` or just `172.18.0.4:8081`. No call is made.
+    /// A client of the driver API at `address`, e.g. `http://172.18.0.4:8081` or just `172.18.0.4:8081`. No call is made.
     /// Proxies of the environment are not used.
     ///
     /// # Errors
@@ -56,12 +56,12 @@ impl Client {
         Ok(Client { http, base, authorization })
     }
 
-    /// Whether it is up, and what it speaks. Needs no valid token.
+    /// What driver and cloud can do.
     ///
     /// # Errors
-    /// When the fake cloud does not answer. The same holds for all calls below; what else they may fail with they say.
-    pub async fn health(&self) -> Result<Health, ClientError> {
-        self.read(Method::GET, &["health"]).await
+    /// When the driver does not answer. The same holds for all calls below; what else they may fail with they say.
+    pub async fn capabilities(&self) -> Result<Capabilities, ClientError> {
+        self.read(Method::GET, &["capabilities"]).await
     }
 
     /// Puts an instance into the cloud, or replaces the one with its id.
@@ -99,7 +99,7 @@ impl Client {
     /// Everything the cloud holds.
     ///
     /// # Errors
-    /// When the fake cloud does not answer.
+    /// When the driver does not answer.
     pub async fn inventory(&self) -> Result<Inventory, ClientError> {
         self.read(Method::GET, &["inventory"]).await
     }
@@ -133,7 +133,7 @@ impl Client {
     /// Puts a route into the cloud or replaces the one with its id, and returns it; a route with an empty id gets one.
     ///
     /// # Errors
-    /// When the fake cloud does not answer.
+    /// When the driver does not answer.
     pub async fn put_route(&self, route: &Route) -> Result<Route, ClientError> {
         let request = match route.id.as_str() {
             "" => self.request(Method::POST, &["routes"]),
@@ -169,7 +169,7 @@ impl Client {
     /// All faults that were not cleared, in order of injection.
     ///
     /// # Errors
-    /// When the fake cloud does not answer.
+    /// When the driver does not answer.
     pub async fn faults(&self) -> Result<Vec<ActiveFault>, ClientError> {
         self.read(Method::GET, &["faults"]).await
     }
@@ -185,7 +185,7 @@ impl Client {
     /// Ends all faults.
     ///
     /// # Errors
-    /// When the fake cloud does not answer.
+    /// When the driver does not answer.
     pub async fn clear_faults(&self) -> Result<(), ClientError> {
         self.write(Method::DELETE, &["faults"], None::<&()>).await
     }
@@ -193,7 +193,7 @@ impl Client {
     /// Raises a barrier: calls that match wait at it before they take effect.
     ///
     /// # Errors
-    /// When the fake cloud does not answer.
+    /// When the driver does not answer.
     pub async fn raise_barrier(&self, matching: &Match) -> Result<BarrierStatus, ClientError> {
         self.exchange(Method::POST, &["barriers"], matching).await
     }
@@ -209,7 +209,7 @@ impl Client {
     /// All barriers that stand.
     ///
     /// # Errors
-    /// When the fake cloud does not answer.
+    /// When the driver does not answer.
     pub async fn barriers(&self) -> Result<Vec<BarrierStatus>, ClientError> {
         self.read(Method::GET, &["barriers"]).await
     }
@@ -225,7 +225,7 @@ impl Client {
     /// Takes all barriers away and lets their calls go on.
     ///
     /// # Errors
-    /// When the fake cloud does not answer.
+    /// When the driver does not answer.
     pub async fn release_barriers(&self) -> Result<(), ClientError> {
         self.write(Method::DELETE, &["barriers"], None::<&()>).await
     }
@@ -247,7 +247,7 @@ impl Client {
     /// The settings in force, all fields filled.
     ///
     /// # Errors
-    /// When the fake cloud does not answer.
+    /// When the driver does not answer.
     pub async fn settings(&self) -> Result<Settings, ClientError> {
         self.read(Method::GET, &["settings"]).await
     }
@@ -280,7 +280,7 @@ impl Client {
     /// does the journal.
     ///
     /// # Errors
-    /// When the fake cloud does not answer.
+    /// When the driver does not answer.
     pub async fn reset(&self) -> Result<(), ClientError> {
         self.write(Method::POST, &["reset"], None::<&()>).await
     }

@@ -1,13 +1,13 @@
-//! The admin API's server side: paths, the token, and the way from a request to the state.
+//! The driver API's server side: paths, the token, and the way from a request to the state.
 
+use super::capabilities::{Capabilities, DriverFacility, PROTOCOL};
 use super::inventory::ObjectKind;
-use super::replies::{Health, JournalPage, Problem};
+use super::replies::{JournalPage, Problem};
 use super::{
-    ActiveFault, BarrierStatus, Credential, Effect, Fault, Instance, Inventory, LoadBalancer, Match, Route,
-    Settings,
+    ActiveFault, BarrierStatus, Credential, Effect, Fault, Instance, InstanceIds, Inventory, LoadBalancer,
+    Match, Route, Settings,
 };
 use crate::credentials::CredentialError;
-use crate::dialects::InstanceIds;
 use crate::faults::FaultError;
 use crate::journal::Dropped;
 use crate::model::{Dependents, Refusal};
@@ -37,6 +37,7 @@ type Done = Result<StatusCode, ErrorReply>;
 /// All paths.
 pub(crate) fn router(shared: Arc<Shared>) -> Router {
     let api = Router::new()
+        .route("/capabilities", get(capabilities))
         .route("/instances", post(put_instances))
         .route("/instances/{id}", get(get_instance).put(put_instance).delete(delete_instance))
         .route("/inventory", get(inventory).put(restore))
@@ -53,25 +54,24 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
         .route("/credentials", put(put_credential))
         .route("/credentials/{name}", delete(delete_credential))
         .route("/reset", post(reset))
-        .layer(axum::middleware::from_fn_with_state(shared.clone(), authorize))
-        .route("/health", get(health));
+        .layer(axum::middleware::from_fn_with_state(shared.clone(), authorize));
     Router::new()
-        .nest("/admin/v1", api)
-        .fallback(async || ErrorReply::not_found("the admin API has no such path"))
+        .nest("/driver/v1", api)
+        .fallback(async || ErrorReply::not_found("the driver API has no such path"))
         .method_not_allowed_fallback(async || {
-            ErrorReply::new(StatusCode::METHOD_NOT_ALLOWED, "the admin API's path has no such method")
+            ErrorReply::new(StatusCode::METHOD_NOT_ALLOWED, "the driver API's path has no such method")
         })
         .layer(DefaultBodyLimit::max(BODY_LIMIT_BYTES))
         .with_state(shared)
 }
 
-/// Serves the admin API until it is dropped.
+/// Serves the driver API until it is dropped.
 pub(crate) async fn serve(listener: TcpListener, router: Router) {
     // It never ends by itself: errors of connections are theirs alone.
     let _ = axum::serve(listener, router).await;
 }
 
-/// An error of the admin API.
+/// An error of the driver API.
 struct ErrorReply(StatusCode, String);
 
 impl ErrorReply {
@@ -129,8 +129,8 @@ async fn authorize(State(shared): Cloud, request: Request, next: Next) -> Result
     let value = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let token = value.and_then(|value| value.strip_prefix("Bearer "));
     match token {
-        Some(token) if shared.admin_token.is(token) => Ok(next.run(request).await),
-        _ => Err(ErrorReply::new(StatusCode::UNAUTHORIZED, "the admin token is missing or wrong")),
+        Some(token) if shared.driver_token.is(token) => Ok(next.run(request).await),
+        _ => Err(ErrorReply::new(StatusCode::UNAUTHORIZED, "the driver token is missing or wrong")),
     }
 }
 
@@ -154,9 +154,15 @@ fn change<T>(shared: &Shared, change: impl FnOnce(&mut CloudState, Duration) -> 
 
 const DONE: Done = Ok(StatusCode::NO_CONTENT);
 
-async fn health(State(shared): Cloud) -> axum::Json<Health> {
-    let version = env!("CARGO_PKG_VERSION").to_owned();
-    axum::Json(Health { dialect: shared.info.name.to_owned(), version })
+async fn capabilities(State(shared): Cloud) -> axum::Json<Capabilities> {
+    axum::Json(Capabilities {
+        protocol: PROTOCOL,
+        name: format!("fake-cloud ({})", shared.info.name),
+        facilities: DriverFacility::ALL.iter().copied().collect(),
+        ids: shared.info.instance_ids,
+        shows: shared.info.shown,
+        endpoint: Some(format!("http://{}", shared.cloud_addr)),
+    })
 }
 
 async fn get_instance(State(shared): Cloud, Path(id): Path<String>) -> Reply<Instance> {

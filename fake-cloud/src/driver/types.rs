@@ -1,14 +1,15 @@
-//! The admin API's types: what a test sets up, provokes and reads back.
+//! The driver API's types: what a test sets up, provokes and reads back.
 //!
 //! These types are the whole contract between the harness and the fake cloud; the harness knows nothing else of it.
 //! Every duration is in milliseconds and says so in its name.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 /// A machine of the cloud (contract CLOUD-01).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Instance {
     /// The cloud's own identifier, unique and never reused.
@@ -39,7 +40,7 @@ pub struct Instance {
 }
 
 /// Power state of an instance.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum InstanceState {
     /// The machine runs.
@@ -50,7 +51,7 @@ pub enum InstanceState {
 }
 
 /// One address of an instance.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Address {
     /// A Kubernetes node address type: `Hostname`, `InternalIP`, `ExternalIP`, `InternalDNS` or `ExternalDNS`.
@@ -61,7 +62,7 @@ pub struct Address {
 }
 
 /// A load balancer (contract CLOUD-02).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LoadBalancer {
     /// The cloud's own identifier.
@@ -94,7 +95,7 @@ pub struct LoadBalancer {
 }
 
 /// A port a load balancer listens on.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Frontend {
     /// Port clients connect to.
@@ -106,7 +107,7 @@ pub struct Frontend {
 }
 
 /// How a load balancer probes its backends.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HealthCheck {
     /// `HTTP` or `TCP`.
@@ -119,7 +120,7 @@ pub struct HealthCheck {
 }
 
 /// A public address of a load balancer: an IP, a host name or both.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LbAddress {
     /// IP address.
@@ -131,7 +132,7 @@ pub struct LbAddress {
 }
 
 /// Where a load balancer is in its life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LbState {
     /// Created, no address yet.
@@ -143,7 +144,7 @@ pub enum LbState {
 }
 
 /// An object that belongs to a load balancer and must not outlive it: a firewall, listener, pool, reserved address ...
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Auxiliary {
     /// The cloud's own identifier.
@@ -164,7 +165,7 @@ pub struct Auxiliary {
 }
 
 /// A route of the cloud's network (contract CLOUD-03).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Route {
     /// The cloud's own identifier.
@@ -184,7 +185,7 @@ pub struct Route {
 
 /// Everything the cloud holds at one moment (contract CLOUD-10). Lists are sorted by id; of
 /// instances, shorter ids come first.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Inventory {
     /// Machines.
@@ -198,7 +199,7 @@ pub struct Inventory {
 }
 
 /// What a call means to the model, whatever the dialect calls it (contract CLOUD-04).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Op {
     /// Read one instance.
     #[serde(rename = "instance.get")]
@@ -275,7 +276,7 @@ impl Op {
 }
 
 /// One line of the journal (contract CLOUD-04). Written and numbered when the call arrives, completed when it ends.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Entry {
     /// Position in the order of arrival, from 1, without gaps.
     pub seq: u64,
@@ -309,7 +310,7 @@ pub struct Entry {
 }
 
 /// What became of a call.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Outcome {
     /// Answered by the dialect.
@@ -333,7 +334,7 @@ pub enum Outcome {
 }
 
 /// Settings of the whole cloud. Absent fields stay as they are.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
     /// Greatest number of items in a page of any list, at least 1; default 50.
@@ -355,7 +356,7 @@ pub struct Settings {
 }
 
 /// Which addresses a new load balancer gets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LbAddressing {
     /// As the dialect has it.
@@ -368,7 +369,7 @@ pub enum LbAddressing {
 }
 
 /// A credential the cloud accepts. The token itself is never shown again.
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Credential {
     /// Name for the journal, e.g. the replica it was given to.

@@ -1,10 +1,10 @@
-//! What can go wrong between a test and the fake cloud.
+//! What can go wrong between a test and a driver.
 
-/// Why the admin API did not do what it was asked. No variant ever holds a token.
+/// Why the driver API did not do what it was asked. No variant ever holds a token.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// The address or the token cannot be used for HTTP.
-    #[error("cannot use {address} as the fake cloud's admin address: {why}")]
+    #[error("cannot use {address} as a driver's address: {why}")]
     Unusable {
         /// The address as given.
         address: String,
@@ -12,34 +12,34 @@ pub enum ClientError {
         why: String,
     },
     /// No connection, or it broke, or the answer took too long.
-    #[error("{operation}: no answer from the fake cloud at {address}")]
+    #[error("{operation}: no answer from the driver at {address}")]
     Unreachable {
         /// What was asked, as `METHOD /path`.
         operation: String,
-        /// The admin API's address.
+        /// The driver API's address.
         address: String,
         /// Why not.
         #[source]
         source: reqwest::Error,
     },
-    /// The fake cloud answered with an error.
-    #[error("{operation}: the fake cloud at {address} answered {status}: {message}")]
+    /// The driver answered with an error.
+    #[error("{operation}: the driver at {address} answered {status}: {message}")]
     Refused {
         /// What was asked, as `METHOD /path`.
         operation: String,
-        /// The admin API's address.
+        /// The driver API's address.
         address: String,
         /// HTTP status.
         status: u16,
         /// Its words, or the body as it came.
         message: String,
     },
-    /// The answer is not the admin API's: something else listens there, or another version.
-    #[error("{operation}: the answer of {address} is not the fake cloud's: {body}")]
+    /// The answer is not the driver API's: something else listens there, or another version.
+    #[error("{operation}: the answer of {address} is not the driver protocol's: {body}")]
     Malformed {
         /// What was asked, as `METHOD /path`.
         operation: String,
-        /// The admin API's address.
+        /// The driver API's address.
         address: String,
         /// The beginning of the body.
         body: String,
@@ -50,7 +50,7 @@ pub enum ClientError {
 }
 
 impl ClientError {
-    /// Whether the fake cloud said that the object does not exist.
+    /// Whether the driver said that the object does not exist.
     pub fn is_not_found(&self) -> bool {
         self.status() == Some(404)
     }

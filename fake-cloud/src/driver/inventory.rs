@@ -73,7 +73,7 @@ impl fmt::Display for Changed {
 /// A field that differs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FieldChange {
-    /// Name of the field as in the admin API.
+    /// Name of the field as in the driver API.
     pub field: String,
     /// Its value before.
     pub before: Value,

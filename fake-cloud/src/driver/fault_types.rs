@@ -1,11 +1,12 @@
-//! The admin API's types for what disturbs calls: faults that hit them and barriers that hold them.
+//! The driver API's types for what disturbs calls: faults that hit them and barriers that hold them.
 
 use super::types::Op;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
 /// Which calls a fault or a barrier applies to. All given fields must match; no field at all matches every call.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Match {
     /// Any of these operations; empty means any.
@@ -22,7 +23,7 @@ pub struct Match {
 }
 
 /// What calls get instead of their answer (contract CLOUD-05).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
     /// Calls it applies to.
@@ -39,7 +40,7 @@ pub struct Fault {
 }
 
 /// What a fault does.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Effect {
     /// An error in the dialect's own form.
@@ -100,7 +101,7 @@ pub enum Effect {
 }
 
 /// A fault in force.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ActiveFault {
     /// Its id.
     pub id: u64,
@@ -114,7 +115,7 @@ pub struct ActiveFault {
 }
 
 /// A barrier (contract CLOUD-06): matching calls wait before they take effect.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BarrierStatus {
     /// Its id.
     pub id: u64,

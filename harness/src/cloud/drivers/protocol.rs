@@ -1,12 +1,11 @@
-//! What both drivers of the fake cloud share: its admin API.
+//! What all drivers share: the driver protocol, spoken to whoever serves it.
 
 use crate::cloud::{
     ActiveFault, Answer, BarrierStatus, Barriers, CloudError, CloudRecord, Credential, Driver, Entry, Fault,
-    Faults, Instance, Inventory, Journalled, LoadBalancer, Machines, Match, Problem, Route, Settings, Shown,
-    Stock, Tunable,
+    Faults, Instance, InstanceIds, Inventory, Journalled, LoadBalancer, Machines, Match, Objects, Problem,
+    Route, Settings, Shown, Stock, Tunable,
 };
-use fake_cloud::admin::{Client, ClientError};
-use fake_cloud::dialects;
+use fake_cloud::driver::{Capabilities, Client, ClientError, DriverFacility, PROTOCOL};
 use futures::FutureExt;
 use serde::{Deserialize, Serialize};
 use std::future::Future;
@@ -14,50 +13,73 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How a fake cloud is reached.
+/// How a driver is reached, and what it has said of itself.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Access {
-    /// The API it speaks.
-    pub(super) dialect: String,
-    /// URL of the admin API, as this machine reaches it.
-    pub(super) admin_url: String,
-    /// Bearer token of the admin API.
-    pub(super) admin_token: String,
+    /// URL of the driver, as this machine reaches it.
+    url: String,
+    /// Its bearer token.
+    token: String,
+    /// What it can do.
+    pub(super) capabilities: Capabilities,
 }
 
 impl Access {
+    /// Asks a driver what it can do; `name` is what it is called until it has said so.
+    ///
+    /// # Errors
+    /// It does not answer, refuses the token, or speaks something else.
+    pub(super) async fn of(name: &str, url: String, token: String) -> Result<Access, CloudError> {
+        const CALL: &str = "asking what it can do";
+        let failed = |error: ClientError| CloudError::new(name, CALL, problem(&error)).caused_by(error);
+        let client = Client::new(&url, &token).map_err(failed)?;
+        let capabilities = client.capabilities().await.map_err(failed)?;
+        if capabilities.protocol != PROTOCOL {
+            let why = format!(
+                "the driver at {url} speaks version {} of the protocol, this program version {PROTOCOL}",
+                capabilities.protocol
+            );
+            return Err(CloudError::new(name, CALL, Problem::Nonsense).caused_by(why));
+        }
+        Ok(Access { url, token, capabilities })
+    }
+
     pub(super) fn into_record(self, driver: &str, ip: Ipv4Addr, endpoint: String) -> CloudRecord {
         CloudRecord {
             driver: driver.to_owned(),
             ip,
             endpoint,
             access: serde_json::json!(self),
-            secrets: vec![self.admin_token],
+            secrets: vec![self.token],
         }
     }
 }
 
-/// The driver for a recorded fake cloud.
-pub(super) fn attach(record: &CloudRecord) -> Result<Arc<dyn Driver>, CloudError> {
+/// The driver that is recorded; `name` is what errors and reports call it, where that is not what it calls itself.
+fn remote(record: &CloudRecord, name: Option<&str>) -> Result<Arc<dyn Driver>, CloudError> {
     let unusable = || CloudError::new(&record.driver, "attaching", Problem::Unusable);
     let access = Access::deserialize(&record.access).map_err(|error| unusable().caused_by(error))?;
-    let client = Client::new(&access.admin_url, &access.admin_token);
-    let client = client.map_err(|error| unusable().caused_by(error))?;
-    let kind = dialects::find(&access.dialect);
-    let kind = kind.ok_or_else(|| unusable().caused_by(format!("there is no dialect {}", access.dialect)))?;
-    Ok(Arc::new(FakeCloud { name: record.driver.clone(), shown: kind.shown, client }))
+    let client = Client::new(&access.url, &access.token).map_err(|error| unusable().caused_by(error))?;
+    let Access { capabilities, .. } = access;
+    let name = name.map_or_else(|| capabilities.name.clone(), str::to_owned);
+    Ok(Arc::new(Remote { name, capabilities, client }))
 }
 
-/// A fake cloud, wherever it runs.
+/// The driver for a recorded fake cloud.
+pub(super) fn attach(record: &CloudRecord) -> Result<Arc<dyn Driver>, CloudError> {
+    remote(record, Some(&record.driver))
+}
+
+/// A driver, wherever it runs.
 #[derive(Debug)]
-struct FakeCloud {
+struct Remote {
     name: String,
-    shown: Shown,
+    capabilities: Capabilities,
     client: Client,
 }
 
-impl FakeCloud {
-    /// Names driver and call in an error of the admin API.
+impl Remote {
+    /// Names driver and call in an error of the protocol.
     fn call<'a, T>(
         &'a self,
         call: &'static str,
@@ -72,6 +94,11 @@ impl FakeCloud {
             })
             .boxed()
     }
+
+    /// Itself where it has said that it has the facility.
+    fn with(&self, facility: DriverFacility) -> Option<&Remote> {
+        self.capabilities.facilities.contains(&facility).then_some(self)
+    }
 }
 
 fn problem(error: &ClientError) -> Problem {
@@ -84,21 +111,32 @@ fn problem(error: &ClientError) -> Problem {
     }
 }
 
-impl Driver for FakeCloud {
+impl Driver for Remote {
     fn name(&self) -> &str {
         &self.name
     }
 
     fn shown(&self) -> Shown {
-        self.shown
+        self.capabilities.shows
+    }
+
+    fn ids(&self) -> InstanceIds {
+        self.capabilities.ids
     }
 
     fn admit<'a>(&'a self, replica: &'a Credential) -> Answer<'a, ()> {
-        self.call("admitting a replica", self.client.put_credential(replica))
+        match self.with(DriverFacility::Credentials) {
+            Some(_) => self.call("admitting a replica", self.client.put_credential(replica)),
+            None => futures::future::ready(Ok(())).boxed(),
+        }
     }
 
     fn machines(&self) -> Option<&dyn Machines> {
         Some(self)
+    }
+
+    fn objects(&self) -> Option<&dyn Objects> {
+        Some(self.with(DriverFacility::Objects)?)
     }
 
     fn inventory(&self) -> Option<&dyn Stock> {
@@ -106,23 +144,23 @@ impl Driver for FakeCloud {
     }
 
     fn journal(&self) -> Option<&dyn Journalled> {
-        Some(self)
+        Some(self.with(DriverFacility::Journal)?)
     }
 
     fn faults(&self) -> Option<&dyn Faults> {
-        Some(self)
+        Some(self.with(DriverFacility::Faults)?)
     }
 
     fn barriers(&self) -> Option<&dyn Barriers> {
-        Some(self)
+        Some(self.with(DriverFacility::Barriers)?)
     }
 
     fn settings(&self) -> Option<&dyn Tunable> {
-        Some(self)
+        Some(self.with(DriverFacility::Settings)?)
     }
 }
 
-impl Machines for FakeCloud {
+impl Machines for Remote {
     fn put<'a>(&'a self, instances: &'a [Instance]) -> Answer<'a, ()> {
         self.call("putting machines there", self.client.put_instances(instances))
     }
@@ -130,7 +168,9 @@ impl Machines for FakeCloud {
     fn remove<'a>(&'a self, id: &'a str) -> Answer<'a, ()> {
         self.call("removing a machine", self.client.delete_instance(id))
     }
+}
 
+impl Objects for Remote {
     fn put_load_balancer<'a>(&'a self, lb: &'a LoadBalancer) -> Answer<'a, ()> {
         self.call("putting a load balancer there", self.client.put_load_balancer(lb))
     }
@@ -148,19 +188,19 @@ impl Machines for FakeCloud {
     }
 }
 
-impl Stock for FakeCloud {
+impl Stock for Remote {
     fn read(&self) -> Answer<'_, Inventory> {
         self.call("reading the inventory", self.client.inventory())
     }
 }
 
-impl Journalled for FakeCloud {
+impl Journalled for Remote {
     fn read(&self, after: u64, wait: Duration) -> Answer<'_, Vec<Entry>> {
         self.call("reading the journal", self.client.journal(after, wait))
     }
 }
 
-impl Faults for FakeCloud {
+impl Faults for Remote {
     fn inject<'a>(&'a self, fault: &'a Fault) -> Answer<'a, ActiveFault> {
         self.call("injecting a fault", self.client.inject(fault))
     }
@@ -174,7 +214,7 @@ impl Faults for FakeCloud {
     }
 }
 
-impl Barriers for FakeCloud {
+impl Barriers for Remote {
     fn raise<'a>(&'a self, matching: &'a Match) -> Answer<'a, BarrierStatus> {
         self.call("raising a barrier", self.client.raise_barrier(matching))
     }
@@ -188,7 +228,7 @@ impl Barriers for FakeCloud {
     }
 }
 
-impl Tunable for FakeCloud {
+impl Tunable for Remote {
     fn read(&self) -> Answer<'_, Settings> {
         self.call("reading the settings", self.client.settings())
     }

@@ -1,4 +1,4 @@
-//! Client of the admin API.
+//! Client of the driver API.
 
 mod calls;
 mod error;
