@@ -1,3 +1,5 @@
+//! Parts of runs that are merged, and those that are refused.
+
 use super::super::event::Skipped;
 use super::*;
 use crate::check::Level;
