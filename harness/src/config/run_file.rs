@@ -1,7 +1,7 @@
 //! The run file: what was written, every key optional. [`super::plan()`] says what it means.
 
 use super::duration::HumanDuration;
-use super::forms::{ImageReference, KubernetesText, Span};
+use super::forms::{ImageReference, KubernetesText, Name, ShareText, Span};
 use super::paths::looks_like_path;
 use super::problem::Problems;
 use super::profile::REFERENCE_PROFILE;
@@ -117,6 +117,13 @@ pub struct SelectKeys {
     /// Whether to leave out checks that take ten seconds or more.
     #[schemars(extend("default" = false))]
     pub quick: Option<bool>,
+    /// Only this part of the checks, so that machines can share a run; claims of a row and checks that watch one event keep
+    /// together. `merge` makes one report of all parts.
+    #[schemars(with = "Option<ShareText>", example = &"1/3", extend("x-default" = "all"))]
+    pub shard: Option<String>,
+    /// The name of the run that the part is of, such as the number that a CI gives it; `merge` refuses parts of another.
+    #[schemars(with = "Option<Name>", extend("x-default" = "none"))]
+    pub run: Option<String>,
 }
 
 /// `output` of a run file.

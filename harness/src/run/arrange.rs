@@ -122,7 +122,7 @@ const EACH_S: u32 = 2;
 
 /// Checks that run at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Group<'a> {
+pub(super) enum Group<'a> {
     Cold(&'a str),
     Shared,
     Joint,
@@ -136,7 +136,7 @@ enum Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    fn of(check: &Declared<'a>, lanes: usize, workers: u32) -> Group<'a> {
+    pub(super) fn of(check: &Declared<'a>, lanes: usize, workers: u32) -> Group<'a> {
         match check.sharing {
             Sharing::Cold => Group::Cold(check.id),
             Sharing::Calm => Group::Calm,
@@ -171,7 +171,7 @@ impl<'a> Group<'a> {
         }
     }
 
-    fn comes_with_s(&self) -> u32 {
+    pub(super) fn comes_with_s(&self) -> u32 {
         match self.kind() {
             Kind::Cold => COLD_S,
             Kind::Shared | Kind::Apart | Kind::Last => EACH_S,

@@ -1,10 +1,10 @@
 //! The lists of mutants, strangers and adversaries, as they are written.
 
-use super::super::share::Share;
 use crate::check::{CheckId, row_of};
 use crate::cloud::Settings;
 use crate::config::yaml;
 use crate::files;
+use crate::ledger::Share;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
