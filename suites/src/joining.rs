@@ -1,8 +1,14 @@
-//! How most checks of Nodes begin: a machine exists in the cloud, its Node registers, the CCM initialises it.
+//! How most checks of Nodes begin: a machine exists in the cloud, its Node registers, the CCM initialises it; and what
+//! they come back to.
 
-use harness::check::Stop;
-use harness::cx::matchers::initialised;
-use harness::cx::{CheckCx, Machine, MachinePlan, Node, Subject, machine};
+use harness::check::{Stop, Verdict};
+use harness::cloud::Address;
+use harness::cx::matchers::{has_addresses, initialised, initialised_as};
+use harness::cx::{CheckCx, Machine, MachinePlan, Node, Subject, Tried, machine};
+use harness::probe::{Matcher, Seen, matcher};
+use k8s_openapi::api::core::v1 as core;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// A machine in the cloud and its Node, registered.
 pub(crate) async fn registered<'a>(
@@ -26,4 +32,42 @@ pub(crate) async fn ccm_initialises_others(cx: &CheckCx) -> Result<(), Stop> {
     let (_, witness) = registered(cx, machine("witness")).await?;
     witness.becomes(initialised()).when("with nothing in its way").await?;
     Ok(())
+}
+
+/// After an outage, or once the cloud has what it lacked, it is initialised with all that the cloud supplies. The back-off has grown with the outage, and with
+/// every change of the Node in it (contract section 21).
+pub(crate) async fn recovers(
+    cx: &CheckCx,
+    machine: &Machine<'_>,
+    node: &Node<'_>,
+    outage: Duration,
+) -> Verdict {
+    let recovery = node.becomes(initialised()).within(cx.limits().nodes_after(outage));
+    let seen = recovery.when("without a restart, once the cloud answers again").await?;
+    let claim = "has everything the cloud supplies after the outage";
+    node.has_shown(&Some(seen), initialised_as(claim, &machine.as_reported()))?;
+    let mut whole = node_with(&machine.instance().addresses, &machine.name());
+    cx.in_reported_order(&mut whole, &[]);
+    node.becomes(has_addresses(whole)).within(cx.limits().addresses_after_taint()).await
+}
+
+/// The addresses a Node without a provided IP has: the cloud's, then the kubelet's host name.
+pub(crate) fn node_with(cloud: &[Address], kubelet: &str) -> Vec<(String, String)> {
+    let mut list: Vec<(String, String)> = cloud.iter().map(|a| (a.kind.clone(), a.address.clone())).collect();
+    list.push(("Hostname".to_owned(), kubelet.to_owned()));
+    list
+}
+
+/// What a CCM that was refused something may come to.
+pub(crate) fn ends_or_works() -> Matcher<(Tried, Option<Arc<core::Node>>), bool> {
+    let works = initialised();
+    matcher("ends with an error, or works", move |(tried, node): &(Tried, Option<Arc<core::Node>>)| {
+        match (tried.exit_code(), works.matches(node)) {
+            (Some(0), _) => Seen::Never("that is no error".to_owned()),
+            (Some(_), _) => Seen::Yes(true),
+            (None, Seen::Yes(_)) => Seen::Yes(false),
+            (None, _) => Seen::NotYet(String::new()),
+        }
+    })
+    .expecting("its process ended with an exit code that is not 0, or a Node is initialised")
 }

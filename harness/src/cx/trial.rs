@@ -166,7 +166,8 @@ impl Subject for Trial<'_> {
     }
 
     fn name(&self) -> SubjectName {
-        SubjectName { kind: "the CCM with", name: self.arguments.clone(), uid: None }
+        let flags = if self.arguments.is_empty() { "its own flags" } else { &self.arguments };
+        SubjectName { kind: "the CCM with", name: flags.to_owned(), uid: None }
     }
 
     async fn read(&self, reach: Reach) -> Result<Tried, ReadError> {

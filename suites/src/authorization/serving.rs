@@ -1,7 +1,7 @@
 //! Rights by which a CCM finds out who asks for its metrics: without them nobody is let in (AUTH-11, -12).
 
 use super::refused::{TRIAL, Worker};
-use super::start::ends_or_works;
+use crate::joining::ends_or_works;
 use crate::joining::registered;
 use harness::check::{Capability, Facility, Verdict};
 use harness::cx::matchers::initialised;

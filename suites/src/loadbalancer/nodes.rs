@@ -63,11 +63,13 @@ pub(super) const CHECKS: &[Check] = &[
 
 const BEFORE: Before = Before::Otherwise("a Node is excluded by its label until it is initialised");
 
-/// A Node that load balancers may use, with its machine.
+/// A Node that load balancers may use, with its machine. It is initialised: whether one that gets ready while a load
+/// balancer is being made is found is a claim of its own (SVC-NODES-08).
 pub(super) async fn eligible<'a>(cx: &'a CheckCx, suffix: &str) -> Result<(Machine<'a>, Node<'a>), Stop> {
     let machine = cx.machine(machine(suffix)).await?;
     if cx.framework_has(28) {
         let node = cx.node(machine.node().backend()).await?;
+        node.becomes(initialised()).await?;
         return Ok((machine, node));
     }
     let node = cx.node(machine.node()).await?;

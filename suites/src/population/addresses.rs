@@ -1,10 +1,9 @@
 //! Address population: the vectors of contract section 7 on synthetic Nodes.
 
-use crate::joining::ccm_initialises_others;
+use crate::joining::{ccm_initialises_others, recovers};
 use harness::check::{Before, Capability, CheckId, Verdict};
-use harness::cloud::Address;
 use harness::cx::matchers::{has_addresses, initialised, untouched};
-use harness::cx::{Check, CheckCx, Subject, address, machine};
+use harness::cx::{Check, CheckCx, Machine, Node, Subject, address, machine};
 use harness::k8s::A_NODEIP;
 
 const NODE_ADDRESS: &str = "k8s.io/cloud-provider node_controller.go updateNodeAddress";
@@ -175,7 +174,7 @@ static VECTORS: [Vector; 20] = [
     },
     Vector {
         id: "NODE-ADDR-V17",
-        title: "without a provided IP the Node of a machine without addresses is initialised, and keeps the kubelet's (NODE-ADDR-08)",
+        title: "without a provided IP the Node of a machine without addresses keeps the kubelet's, and is initialised at once or when there are some (NODE-ADDR-08)",
         source: NODE_ADDRESS,
         provided: None,
         cloud: &[],
@@ -257,11 +256,14 @@ fn own(cx: &CheckCx, written: &str) -> Vec<String> {
     written.split(',').map(one).collect()
 }
 
-/// The addresses a Node without a provided IP has: the cloud's, then the kubelet's host name.
-pub(crate) fn node_with(cloud: &[Address], kubelet: &str) -> Vec<(String, String)> {
-    let mut list: Vec<(String, String)> = cloud.iter().map(|a| (a.kind.clone(), a.address.clone())).collect();
-    list.push((H.to_owned(), kubelet.to_owned()));
-    list
+/// A provider may take a machine without addresses for one that is not ready yet, and refuse to describe it.
+async fn waits_for_addresses(cx: &CheckCx, machine: &Machine<'_>, node: &Node<'_>) -> Verdict {
+    let outage = cx.limits().quiet_nodes();
+    node.keeps(untouched()).within(outage).when("while its machine has no addresses").await?;
+    let addresses = vec![address(I, &cx.own_address("192.0.2.10"))];
+    machine.change(|instance| instance.addresses = addresses).await?;
+    cx.record("initialised", "when its machine has addresses");
+    recovers(cx, machine, node, outage + cx.limits().instance_cache()).await
 }
 
 async fn holds_vector(cx: &CheckCx, vector: &Vector) -> Verdict {
@@ -278,6 +280,12 @@ async fn holds_vector(cx: &CheckCx, vector: &Vector) -> Verdict {
         ccm_initialises_others(cx).await?;
         return node.keeps(untouched()).within(cx.limits().quiet_nodes()).await;
     };
+    if vector.cloud.is_empty() {
+        ccm_initialises_others(cx).await?;
+        if node.is(initialised()).await.is_err() {
+            return waits_for_addresses(cx, &machine, &node).await;
+        }
+    }
     node.becomes(initialised()).await?;
     let named = |ip: &str| if ip == KUBELET { machine.name() } else { cx.own_address(ip) };
     let mut wanted: Vec<(String, String)> =

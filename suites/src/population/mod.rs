@@ -7,8 +7,6 @@ mod reached;
 mod refresh;
 mod repair;
 
-pub(crate) use addresses::node_with;
-
 use harness::cx::Suite;
 
 /// The suite.

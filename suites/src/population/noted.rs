@@ -1,8 +1,7 @@
 //! What a CCM may do with addresses and labels after the initialisation, as this one does it: recorded, never failed
 //! (contract NODE-ADDR-13, NODE-LBL-09, -12).
 
-use super::addresses::node_with;
-use crate::joining::joined;
+use crate::joining::{joined, node_with};
 use crate::observing::whether;
 use harness::check::{Capability, Verdict};
 use harness::config::Limits;

@@ -1,8 +1,7 @@
 //! What becomes of a Node's addresses after its initialisation (contract NODE-ADDR-06 to -11).
 
-use super::addresses::node_with;
 use crate::failures::unless_it_lists;
-use crate::joining::joined;
+use crate::joining::{joined, node_with};
 use harness::check::{Capability, Facility, Stop, Verdict};
 use harness::cloud::{Address, Effect, Op};
 use harness::config::Limits;

@@ -1,12 +1,11 @@
 //! Nodes that have to stay tainted for a while: the cloud fails, or does not know the Node's address.
 
 use crate::failures::{FAILURES, for_each_failure, unless_it_lists};
-use crate::joining::{ccm_initialises_others, joined};
-use crate::population::node_with;
+use crate::joining::{ccm_initialises_others, joined, recovers};
 use harness::check::{Before, Capability, Facility, Stop, Verdict};
 use harness::cloud::{Effect, Op};
 use harness::config::Limits;
-use harness::cx::matchers::{has_addresses, initialised, initialised_as, untouched};
+use harness::cx::matchers::{initialised, initialised_as, untouched};
 use harness::cx::{Check, CheckCx, Machine, Node, Subject, address, machine};
 use harness::k8s::{A_NODEIP, T_UNINIT, has_taint};
 use harness::probe::{Matcher, Seen, both, holds, matcher, pause, present};
@@ -122,18 +121,6 @@ async fn waits_out_silence(cx: &CheckCx) -> Verdict {
     fault.clear().await?;
     // The look-up under way may wait as long again.
     recovers(cx, &machine, &node, 2 * SILENCE).await
-}
-
-/// After an outage it is initialised with all that the cloud supplies. The back-off has grown with the outage, and with
-/// every change of the Node in it (contract section 21).
-async fn recovers(cx: &CheckCx, machine: &Machine<'_>, node: &Node<'_>, outage: Duration) -> Verdict {
-    let recovery = node.becomes(initialised()).within(cx.limits().nodes_after(outage));
-    let seen = recovery.when("without a restart, once the cloud answers again").await?;
-    let claim = "has everything the cloud supplies after the outage";
-    node.has_shown(&Some(seen), initialised_as(claim, &machine.as_reported()))?;
-    let mut whole = node_with(&machine.instance().addresses, &machine.name());
-    cx.in_reported_order(&mut whole, &[]);
-    node.becomes(has_addresses(whole)).within(cx.limits().addresses_after_taint()).await
 }
 
 /// As [`waits_out_a_cloud_error`] for a CCM that lists machines. One that does not is initialising Nodes all the while, as

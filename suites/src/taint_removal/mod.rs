@@ -8,8 +8,7 @@ mod told;
 mod whole;
 
 use crate::failures::unless_it_lists;
-use crate::joining::{joined, registered};
-use crate::population::node_with;
+use crate::joining::{joined, node_with, registered};
 use harness::check::{Capability, Facility, Stop, Verdict};
 use harness::cloud::{Instance, Op};
 use harness::cx::matchers::{has_addresses, has_labels, initialised, initialised_as};

@@ -102,7 +102,8 @@ pub(super) fn rights(linted: &Linted, report: &mut Report) {
     if gaps.is_empty() {
         return;
     }
-    let needed = gaps.iter().any(|gap| gap.need != Need::Other);
+    // Whether a process ends without the rights of its start is compiled into it.
+    let needed = gaps.iter().any(|gap| !matches!(gap.need, Need::Other | Need::Start));
     let level = if needed { Level::Must } else { Level::Should };
     let listed: Vec<String> =
         gaps.iter().map(|gap| format!("{} {} ({})", gap.verb, gap.resource, gap.row)).collect();
