@@ -350,8 +350,7 @@ mod tests {
 
     #[tokio::test]
     async fn disturbances_are_told_to_the_observer_of_the_handle() {
-        let spec = crate::cloud::CloudSpec { dialect: "native", place: crate::cloud::Place::ThisProcess };
-        let running = crate::cloud::start(spec).await.expect("it starts");
+        let running = drivers::start_here("native").await;
         let heard = Arc::new(Mutex::new(Vec::new()));
         let told = heard.clone();
         let cloud = running.attach().expect("attached");

@@ -1,9 +1,10 @@
 //! `init`: describes a CCM from its manifests, so that its profile need not be written from nothing.
 
+mod cloud;
 mod draft;
 mod write;
 
-use super::arguments::InitOptions;
+use super::arguments::{InitCommand, InitOptions};
 use super::given::planned;
 use crate::ccm::WorkloadHint;
 use crate::check::chain;
@@ -24,7 +25,11 @@ const AT_MOST: u64 = 16 << 20;
 
 /// Writes the profile, and says what was guessed and what is left to say.
 pub(super) fn init(options: &InitOptions) -> ExitCode {
-    match make(options) {
+    let made = match &options.what {
+        Some(InitCommand::Cloud(options)) => cloud::make(options),
+        None => make(options),
+    };
+    match made {
         Ok(text) => {
             output::err(text.trim_end_matches('\n'));
             ExitCode::from(exit::CONFORMANT)

@@ -1,18 +1,22 @@
 //! The drivers there are, and how one is started.
 
+mod at_url;
+mod command;
 mod container;
 mod in_process;
 mod protocol;
 
 use super::{Cloud, CloudError, CloudRecord, Driver, Problem};
+use crate::config::CloudSource;
 use crate::images::{Engine, EngineError, ImageError, PreparedImage, RunId};
 use futures::future::BoxFuture;
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// The drivers. A cloud is started by the first that can be where it is wanted.
-const ALL: &[&Kind] = &[&in_process::KIND, &container::KIND];
+const ALL: &[&Kind] = &[&in_process::KIND, &container::KIND, &at_url::KIND, &command::KIND];
 
 /// A driver, as a line of the table.
 struct Kind {
@@ -27,13 +31,20 @@ struct Kind {
 }
 
 /// A cloud to start.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct CloudSpec<'a> {
-    /// The provider's API it speaks, e.g. `native`.
-    pub dialect: &'a str,
+    /// Which one.
+    pub cloud: &'a CloudSource,
     /// Where it is to be.
     pub place: Place<'a>,
+    /// A folder for this user alone, which goes when the cloud does.
+    pub folder: &'a Path,
+    /// Is told what a person should know of a cloud that runs, such as that it has ended by itself.
+    pub told: &'a Told,
 }
+
+/// Hears of what a person should know.
+pub type Told = Arc<dyn Fn(String) + Send + Sync>;
 
 /// Where a cloud has to be so that a cluster's machines reach it.
 #[derive(Clone, Copy, Debug)]
@@ -97,9 +108,19 @@ impl RunningCloud {
 pub async fn start(spec: CloudSpec<'_>) -> Result<RunningCloud, StartError> {
     match ALL.iter().find(|kind| (kind.suits)(&spec)) {
         Some(kind) => (kind.start)(spec).await,
-        None => Err(StartError::NoDriver { dialect: spec.dialect.to_owned(), names: names() }),
+        None => Err(StartError::NoDriver { cloud: spec.cloud.to_string(), names: names() }),
     }
 }
+
+/// A fake cloud in this process.
+#[cfg(test)]
+pub(crate) async fn start_here(dialect: &str) -> RunningCloud {
+    let (cloud, told): (_, Told) = (CloudSource::Dialect(dialect.to_owned()), Arc::new(|_| ()));
+    let spec = CloudSpec { cloud: &cloud, place: Place::ThisProcess, folder: Path::new(""), told: &told };
+    start(spec).await.expect("it starts")
+}
+
+pub(super) use protocol::{problem, reached};
 
 /// The driver of a cloud that was started.
 pub(super) fn attach(record: &CloudRecord) -> Result<Arc<dyn Driver>, CloudError> {
@@ -129,10 +150,10 @@ pub enum StartError {
     #[error("{}", crate::check::chain(.0))]
     Driver(#[from] CloudError),
     /// No driver can start it there.
-    #[error("no cloud driver can start a cloud that speaks {dialect} there; there are {names}")]
+    #[error("no cloud driver can start the cloud '{cloud}' there; there are {names}")]
     NoDriver {
-        /// The dialect asked for.
-        dialect: String,
+        /// The cloud asked for.
+        cloud: String,
         /// The drivers.
         names: String,
     },
@@ -170,51 +191,75 @@ pub enum StartError {
         /// What is missing.
         what: String,
     },
+    /// A driver's program cannot be started.
+    #[error("the cloud's driver '{line}' cannot be started in {folder}: {cause}")]
+    Program {
+        /// Program and arguments.
+        line: String,
+        /// The folder it was to run in.
+        folder: PathBuf,
+        /// Why not.
+        cause: std::io::Error,
+    },
+    /// A driver's program ended instead of answering.
+    #[error("the cloud's driver '{line}' ended with {status} before it answered; its last lines:\n{lines}")]
+    DriverEnded {
+        /// Program and arguments.
+        line: String,
+        /// Its exit status.
+        status: String,
+        /// What it wrote last.
+        lines: String,
+    },
+    /// A driver's program did not say that it answers.
+    #[error(
+        "the cloud's driver '{line}' did not print {{\"ready\": true, \"driver\": \"ADDRESS:PORT\"}} within {limit:?}; its last \
+         lines:\n{lines}"
+    )]
+    DriverSilent {
+        /// Program and arguments.
+        line: String,
+        /// How long it had.
+        limit: Duration,
+        /// What it wrote last.
+        lines: String,
+    },
+    /// A driver's program did not say where it listens.
+    #[error("the cloud's driver '{line}' is ready, but its line names no address under 'driver':\n{lines}")]
+    NoAddress {
+        /// Program and arguments.
+        line: String,
+        /// What it wrote last.
+        lines: String,
+    },
+    /// A driver's program was started and answers otherwise than a driver does.
+    #[error("{}; its last lines:\n{lines}", crate::check::chain(.error))]
+    DriverSays {
+        /// What it did.
+        error: Box<CloudError>,
+        /// What it wrote last.
+        lines: String,
+    },
+    /// The file with a driver's token cannot be read or written.
+    #[error("the token file {file} of the cloud's driver: {cause}")]
+    TokenFile {
+        /// The file.
+        file: PathBuf,
+        /// Why not.
+        cause: String,
+    },
+    /// Nobody knows where a URL leads.
+    #[error("the address of the cloud's {url} is not known: {why}")]
+    Host {
+        /// The URL.
+        url: String,
+        /// Why not.
+        why: String,
+    },
     /// No token could be made.
     #[error("the system gives no random bits for a token: {0}")]
     Random(getrandom::Error),
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::check::{Facility, chain};
-
-    #[test]
-    fn a_record_of_no_driver_is_refused_by_name() {
-        let record = CloudRecord {
-            driver: "moto".into(),
-            ip: [127, 0, 0, 1].into(),
-            endpoint: String::new(),
-            access: serde_json::Value::Null,
-            secrets: Vec::new(),
-        };
-        let error = Cloud::attach(&record).expect_err("no such driver");
-        assert_eq!(
-            chain(&error),
-            "cloud driver 'moto', attaching: what is recorded of it cannot be used: this program has no such driver; it \
-             has fake-cloud-in-process, fake-cloud-container"
-        );
-        let known = CloudRecord { driver: in_process::KIND.name.into(), ..record };
-        let error = Cloud::attach(&known).expect_err("it lacks everything");
-        assert!(
-            chain(&error).contains("cannot be used: missing field") || chain(&error).contains("invalid type")
-        );
-    }
-
-    #[tokio::test]
-    async fn a_cloud_in_this_process_has_every_facility_and_is_joined_by_its_record() {
-        let running = start(CloudSpec { dialect: "digitalocean", place: Place::ThisProcess });
-        let running = running.await.expect("it starts");
-        let text = serde_json::to_string(running.record()).expect("plain data");
-        let cloud = Cloud::attach(&serde_json::from_str(&text).expect("a record")).expect("attached");
-        assert_eq!(cloud.driver(), "fake-cloud-in-process");
-        assert!(Facility::OF_THE_CLOUD.iter().all(|facility| cloud.facilities().contains(facility)));
-        assert_eq!(cloud.shown().internal_v6, Some(0));
-        assert!(cloud.inventory().await.expect("an inventory").instances.is_empty());
-        assert!(cloud.remove_instance("1").await.expect_err("it is not there").is_not_found());
-        running.stop().await.expect("stopped");
-        let gone = cloud.inventory().await.expect_err("it is stopped");
-        assert_eq!((gone.problem, gone.call), (Problem::NoAnswer, "reading the inventory"));
-    }
-}
+mod tests;
