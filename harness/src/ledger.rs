@@ -3,8 +3,10 @@
 //! Pure data, serialisable so that several processes (nextest) can write into one run.
 
 mod setting;
+mod share;
 
 pub use setting::{Bearing, SetBy, Setting};
+pub use share::Share;
 
 use crate::check::{Level, Sharing, row_of};
 use schemars::JsonSchema;
@@ -173,6 +175,37 @@ pub struct Subject {
     #[serde(default)]
     pub declared: BTreeMap<String, String>,
     /// Command that reproduces the run.
+    pub reproduce: String,
+    /// Which part of a run it is, where it is only one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard: Option<ShardOf>,
+    /// The shards that it was merged from, where it was.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub merged: Vec<MergedShard>,
+}
+
+/// One part of a run that several machines share.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ShardOf {
+    /// Which of how many, e.g. `1/3`.
+    pub share: Share,
+    /// The run's name, where it was given one: parts of other runs are not merged with this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+}
+
+/// A shard that went into a merged report.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MergedShard {
+    /// Which of how many.
+    pub share: Share,
+    /// When it began, RFC 3339.
+    pub started: String,
+    /// The stream that it was read from.
+    pub stream: Stream,
+    /// Command that reproduces it.
     pub reproduce: String,
 }
 

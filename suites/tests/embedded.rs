@@ -2,7 +2,8 @@
 
 use harness::check::Level;
 use harness::ledger::{Conformance, Ledger, Outcome, SkipReason};
-use std::path::Path;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// Runs the command on the embedded cluster; its output and the report.
@@ -26,16 +27,77 @@ fn others(ledger: &Ledger, expected: impl Fn(&Outcome) -> bool) -> String {
     other.map(|entry| format!("{}: {:?}\n", entry.id, entry.outcome)).collect()
 }
 
+/// Where the reference CCM's results stay, for whoever compares them with another cluster's.
+fn kept() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("embedded-reference")
+}
+
+/// What the stream of events has of a check: its promises, and the cloud's calls in its lane meanwhile, the last ones.
+fn story(stream: &str, id: &str) -> String {
+    let of_check: Vec<&str> =
+        stream.lines().filter(|line| line.contains(&format!("\"check\":\"{id}\""))).collect();
+    let at = |line: &str| serde_json::from_str::<serde_json::Value>(line).ok()?["at_ms"].as_u64();
+    let lane = |line: &str| serde_json::from_str::<serde_json::Value>(line).ok()?["lane"].as_u64();
+    let (Some(first), Some(last)) = (of_check.first(), of_check.last()) else { return String::new() };
+    let meanwhile = |line: &&str| {
+        line.contains("\"type\":\"cloud-call\"")
+            && lane(line) == lane(first)
+            && (at(first)..=at(last)).contains(&at(line))
+    };
+    let calls: Vec<&str> = stream.lines().filter(meanwhile).collect();
+    let calls = calls.iter().skip(calls.len().saturating_sub(CALLS_SHOWN));
+    of_check.iter().chain(calls).map(|line| format!("  {line}\n")).collect()
+}
+
+/// How many calls of the cloud are shown of a check that failed.
+const CALLS_SHOWN: usize = 100;
+/// How many checks may fail once, and pass whenever they are run by themselves.
+const MAY_FLAKE: usize = 1;
+
+/// Tells whoever reads the log, also when the test passes in the end.
+fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// Shows everything of what failed, and runs it again by itself three times: whether all of it passed then, and may have
+/// flaked.
+fn only_flaked(folder: &Path, failed: &[&str]) -> bool {
+    let stream = std::fs::read_to_string(folder.join("events.jsonl")).unwrap_or_default();
+    for id in failed {
+        say(&format!("{id}:\n{}", story(&stream, id)));
+    }
+    if failed.len() > MAY_FLAKE {
+        return false;
+    }
+    let again = Command::new(env!("CARGO_BIN_EXE_ccm-conformance"))
+        .args(["run", "--cluster", "embedded", "--repeat", "3", "--failed-from"])
+        .arg(folder.join("report.yaml"))
+        .arg("--out")
+        .arg(folder.join("again"))
+        .output()
+        .expect("the command can be run");
+    say(&format!("{failed:?} run again three times: {}", String::from_utf8_lossy(&again.stdout)));
+    again.status.success()
+}
+
 #[test]
 fn the_reference_ccm_passes_every_check_and_the_result_is_partial() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let (output, ledger) = run("reference", folder.path());
+    let folder = kept();
+    let _ = std::fs::remove_dir_all(&folder);
+    let (mut output, mut ledger) = run("reference", &folder);
     let undeclared =
         |outcome: &Outcome| matches!(outcome, Outcome::Skip { reason: SkipReason::NotDeclared, .. });
     let unseen =
         |outcome: &Outcome| matches!(outcome, Outcome::Skip { reason: SkipReason::NotObservable, .. });
     let fine = |outcome: &Outcome| *outcome == Outcome::Pass || undeclared(outcome) || unseen(outcome);
-    assert_eq!(others(&ledger, fine), "");
+    let failed: Vec<&str> =
+        ledger.entries.iter().filter(|entry| !fine(&entry.outcome)).map(|entry| entry.id.as_str()).collect();
+    if !failed.is_empty() {
+        assert!(only_flaked(&folder, &failed), "{}", others(&ledger, fine));
+        // The rest of this test is about a run in which all is well.
+        (output, ledger) = run("reference", &folder);
+        assert_eq!(others(&ledger, fine), "", "in a second run");
+    }
     // What only real kubelets, or a cluster of both IP families, show.
     let hidden: Vec<&str> =
         ledger.entries.iter().filter(|e| unseen(&e.outcome)).map(|entry| entry.id.as_str()).collect();
@@ -50,8 +112,8 @@ fn the_reference_ccm_passes_every_check_and_the_result_is_partial() {
     assert!(ledger.entries.len() > 60, "{} checks", ledger.entries.len());
     assert_eq!(ledger.conformance(), Conformance::Partial, "a simulation certifies nothing");
     assert_eq!(output.status.code(), Some(0));
-    replays(folder.path());
-    verifies(folder.path());
+    replays(&folder);
+    verifies(&folder);
 }
 
 /// A report holds beside its stream and can be attested; an edited one is refused, and so is one without its stream.

@@ -6,8 +6,8 @@ mod run;
 pub(super) use driver::{DriverCommand, DriverOptions, InitCloudOptions, InitCommand, Language};
 pub(super) use run::RunOptions;
 
-use super::share::Share;
 use crate::config::{BackendChoice, BackendKind, ClusterKeys, Keep, OutputKeys, RunFile};
+use crate::ledger::Share;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use embedded_cluster::KubernetesVersion;
@@ -50,6 +50,8 @@ pub(super) enum Command {
     Coverage(ListOptions),
     /// Which checks ended otherwise in one report than in another: two releases of a CCM, or two clusters.
     Compare(CompareOptions),
+    /// Make one report of the parts of a run that machines have shared with --shard: one stream, one verdict, one page.
+    Merge(MergeOptions),
     /// Write the reports of a run again, from its events.jsonl.
     Replay(ReplayOptions),
     /// Is a report what it says? Holds it against its events, the checks of its version, and an image.
@@ -79,6 +81,8 @@ pub(super) enum Command {
     /// The driver protocol, by which a cloud or simulator of your own takes the fake cloud's place.
     #[command(subcommand)]
     Driver(DriverCommand),
+    /// Write a container image of this program, with nothing else in it, for 'docker load' and any tool of the OCI's.
+    Image(ImageOptions),
     /// Print a shell's completions of this program.
     Completions(CompletionOptions),
     /// Write manual pages of this program and its commands.
@@ -232,6 +236,19 @@ pub(super) struct CompareOptions {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct MergeOptions {
+    /// The output folder of each part, in any order; all of one run.
+    #[arg(value_name = "DIR", required = true)]
+    pub(super) shards: Vec<PathBuf>,
+    /// Folder for the merged results.
+    #[arg(long, value_name = "DIR", default_value = "conformance-results")]
+    pub(super) out: PathBuf,
+    /// A partial result is exit code 1; so it is without this where the parts were to certify.
+    #[arg(long)]
+    pub(super) require_complete: bool,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct ReplayOptions {
     /// The stream of the run's events: events.jsonl in its output folder.
     #[arg(value_name = "FILE")]
@@ -346,6 +363,16 @@ pub(super) struct ManOptions {
     /// Folder for the pages; made where it is not there.
     #[arg(long, value_name = "DIR", default_value = "man")]
     pub(super) out: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ImageOptions {
+    /// The archive to write.
+    #[arg(long, value_name = "FILE")]
+    pub(super) out: PathBuf,
+    /// The image's name and tag.
+    #[arg(long, value_name = "NAME:TAG", default_value = "ccm-conformance:latest")]
+    pub(super) reference: String,
 }
 
 #[derive(Debug, Args)]

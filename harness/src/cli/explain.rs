@@ -2,12 +2,12 @@
 
 use super::controls::list::{Mutant, mutants};
 use super::list::{needs, print};
-use super::share::Share;
 use crate::check::{CheckId, Sharing};
 use crate::cluster::facts;
 use crate::config::{BackendKind, did_you_mean};
 use crate::contract::{Area, Contract, Party, Row, bugs_of};
 use crate::cx::{Check, Suite};
+use crate::ledger::Share;
 use crate::report::exit;
 use crate::run::seen;
 use std::fmt::Write as _;

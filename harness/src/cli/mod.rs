@@ -11,19 +11,21 @@ mod doctor;
 mod driver;
 mod explain;
 mod given;
+mod image;
 mod init;
 mod keeper;
 mod list;
+mod merge;
 mod prove;
 mod reap;
 mod repeat;
 mod replay;
 mod run;
 mod schema;
-mod share;
 mod shell;
 mod test;
 mod verify;
+mod version;
 
 pub use given::{CLUSTER_VARIABLE, CONFIG_VARIABLE};
 
@@ -62,7 +64,9 @@ pub fn main(suites: &'static [Suite], programs: &[SubProgram]) -> ExitCode {
     let listed = programs
         .iter()
         .map(|program| clap::Command::new(program.name).about(program.about).hide(!program.shown));
-    let command = Cli::command().subcommands(listed);
+    // Once for the process, which clap wants it to live for.
+    let version: &'static str = version::long(suites).leak();
+    let command = Cli::command().version(version).subcommands(listed);
     let parsed = command.clone().try_get_matches();
     let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
@@ -95,6 +99,7 @@ fn obey(suites: &'static [Suite], command: Command, line: clap::Command) -> Exit
         Command::Explain(options) => explain::explain(suites, &options.id),
         Command::Coverage(options) => coverage::coverage(suites, options.output),
         Command::Compare(options) => compare::compare(&options),
+        Command::Merge(options) => merge::merge(&options),
         Command::Replay(options) => replay::replay(&options),
         Command::Verify(options) => verify::verify(&options),
         Command::Attest(options) => verify::attest(&options),
@@ -105,6 +110,7 @@ fn obey(suites: &'static [Suite], command: Command, line: clap::Command) -> Exit
         Command::Bootstrap(BootstrapCommand::Prove(options)) => prove::prove(&options),
         Command::Cluster(ClusterCommand::Embedded(options)) => cluster::embedded(&options),
         Command::Driver(command) => driver::driver(suites, &command),
+        Command::Image(options) => image::image(&options),
         Command::Completions(options) => shell::completions(&options, line),
         Command::Man(options) => shell::man(&options, line),
         Command::Controls(options) => controls::controls(suites, &options),

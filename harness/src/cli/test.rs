@@ -13,8 +13,8 @@ use crate::ledger::Outcome;
 use crate::output;
 use crate::report::exit;
 use crate::run::{
-    Hold, Libtest, Planned, Run, completion, execute, places, plan_checks, refuse, run_one, selected, shown,
-    skipped_trials, watch_signals,
+    Hold, Libtest, Planned, Run, arranged, completion, execute, plan_checks, refuse, run_one, selected,
+    shown, skipped_trials, watch_signals,
 };
 use crate::session::{RunDir, RunState, Session};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
@@ -138,13 +138,15 @@ async fn join_and_run(
         return completion(&now.entry(Outcome::Skip { reason: *reason, detail: detail.clone() }));
     }
     let (chosen, workers) = (selected(&again), plan.profile.workers);
-    let places = places(&chosen, kept.lanes.len(), workers);
-    let place = chosen.iter().zip(places).find(|(p, _)| p.check.id == now.check.id).map(|(_, place)| place);
+    let arranged = arranged(&chosen, kept.lanes.len(), workers);
+    let lanes = arranged.fixed_lanes(kept.lanes.len());
+    let step =
+        chosen.iter().zip(&arranged.of).find(|(p, _)| p.check.id == now.check.id).map(|(_, step)| *step);
     if now.check.sharing == Sharing::Standing {
         return Ok(Completion::ignored_with("judged when every other check has ended; the report has it"));
     }
-    let session = match place {
-        Some(place) if place.lane > 0 => join(place.lane).await?,
+    let session = match step.map(|step| lanes[step]) {
+        Some(lane) if lane > 0 => join(lane).await?,
         _ => session,
     };
     let hold = Hold::in_any_order(now.check, workers);

@@ -3,6 +3,7 @@
 
 use super::cluster::Kubernetes;
 use super::duration::HumanDuration;
+use crate::ledger::Share;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
 
@@ -61,6 +62,8 @@ forms! {
     CheckId = "check-id", check_id;
     /// A version of Kubernetes or a node image.
     KubernetesText = "kubernetes", kubernetes;
+    /// A part of the checks, `K/N`.
+    ShareText = "share", share;
     /// A length of time with its unit, longer than zero.
     Span = "span", span;
 }
@@ -79,6 +82,10 @@ pub(crate) fn framework_minor(text: &str) -> Result<u32, String> {
         Some(_) => Err(String::from("older than 1.20, the oldest version that is judged")),
         None => Err(String::from("not a framework version; write e.g. \"1.36\"")),
     }
+}
+
+fn share(text: &str) -> Result<(), String> {
+    text.parse::<Share>().map(|_| ())
 }
 
 fn accept(sound: bool, why: &str) -> Result<(), String> {

@@ -240,6 +240,9 @@ impl Planning {
             only: select.only.unwrap_or_default(),
             skip: select.skip.unwrap_or_default(),
             quick: select.quick.unwrap_or(false),
+            // Another text was refused as no share.
+            shard: select.shard.and_then(|text| text.parse().ok()),
+            run: select.run,
             origins: Selection::KEYS.into_iter().map(|key| (key, self.origin(key))).collect(),
         };
         let output = PathBuf::from(run.output.dir.unwrap_or_else(|| String::from(DEFAULT_OUTPUT)));
@@ -267,6 +270,8 @@ impl Planning {
         let making = Making { run: &asked, profile: &profile, limits: &limits, timing, set_by: &set_by };
         let settings = making.settings();
         let certify = run.certify.unwrap_or(false);
+        // A part is never complete; whoever merges the parts demands it.
+        let require_complete = run.require_complete.unwrap_or(certify) && selection.shard.is_none();
         let workers = profile.workers;
         self.problems.or(RunPlan {
             profile,
@@ -278,7 +283,7 @@ impl Planning {
             jobs: run.jobs.unwrap_or_else(|| usual_jobs(workers)),
             clusters: run.clusters,
             limits,
-            require_complete: run.require_complete.unwrap_or(certify),
+            require_complete,
             certify,
             timing,
             settings,

@@ -1,7 +1,7 @@
 //! The run file: what was written, every key optional. [`super::plan()`] says what it means.
 
 use super::duration::HumanDuration;
-use super::forms::{ImageReference, KubernetesText, Span};
+use super::forms::{ImageReference, KubernetesText, Name, ShareText, Span};
 use super::paths::looks_like_path;
 use super::problem::Problems;
 use super::profile::REFERENCE_PROFILE;
@@ -50,7 +50,8 @@ pub struct RunFile {
     /// When the environment is left standing.
     #[schemars(extend("default" = DEFAULT_KEEP))]
     pub keep: Option<Keep>,
-    /// Checks that run beside each other; most of them only wait. Unless given, fewer where the profile's CCM has few
+    /// Checks that run beside each other on one cluster; most of them only wait. With 1, one after another, on one cluster
+    /// unless more are asked for. Unless given, fewer where the profile's CCM has few
     /// workers: 8 for each.
     #[schemars(range(min = 1, max = 256), extend("default" = DEFAULT_JOBS))]
     pub jobs: Option<u32>,
@@ -116,6 +117,13 @@ pub struct SelectKeys {
     /// Whether to leave out checks that take ten seconds or more.
     #[schemars(extend("default" = false))]
     pub quick: Option<bool>,
+    /// Only this part of the checks, so that machines can share a run; claims of a row and checks that watch one event keep
+    /// together. `merge` makes one report of all parts.
+    #[schemars(with = "Option<ShareText>", example = &"1/3", extend("x-default" = "all"))]
+    pub shard: Option<String>,
+    /// The name of the run that the part is of, such as the number that a CI gives it; `merge` refuses parts of another.
+    #[schemars(with = "Option<Name>", extend("x-default" = "none"))]
+    pub run: Option<String>,
 }
 
 /// `output` of a run file.
@@ -145,12 +153,12 @@ pub struct LimitKeys {
 pub(crate) const DEFAULT_PROFILE: &str = REFERENCE_PROFILE;
 /// When the environment is left standing unless told otherwise.
 pub(crate) const DEFAULT_KEEP: Keep = Keep::Never;
-/// Checks beside each other unless told otherwise, for a CCM that has workers for them.
+/// Checks beside each other on one cluster unless told otherwise, for a CCM that has workers for them.
 pub(crate) const DEFAULT_JOBS: u32 = 32;
 /// As many of them each worker of a CCM can serve within the contract's bounds, at the framework's usual rate of API calls.
 const JOBS_OF_A_WORKER: u32 = 8;
 
-/// Checks beside each other unless told otherwise.
+/// Checks beside each other on one cluster unless told otherwise.
 pub(crate) fn usual_jobs(workers: u32) -> u32 {
     workers.saturating_mul(JOBS_OF_A_WORKER).min(DEFAULT_JOBS)
 }

@@ -5,7 +5,7 @@
 use super::problem::{Origin, Problem, Problems, near};
 use super::profile::Profile;
 use crate::check::{Capability, Check, Facilities, Facility, Served, Suite, row_of};
-use crate::ledger::SkipReason;
+use crate::ledger::{Share, SkipReason};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What selection needs to know of a check.
@@ -84,6 +84,10 @@ pub struct Selection {
     pub skip: Vec<String>,
     /// Whether to leave out all that take [`LONG_S`] seconds or more when they pass.
     pub quick: bool,
+    /// Only this part of what is chosen.
+    pub shard: Option<Share>,
+    /// The name of the run that the part is of.
+    pub run: Option<String>,
     /// Where each of the keys was written, as far as that is known.
     pub origins: BTreeMap<&'static str, Origin>,
 }

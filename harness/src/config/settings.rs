@@ -17,6 +17,8 @@ pub const BACKEND: &str = "cluster.backend";
 pub const CLUSTERS: &str = "clusters";
 /// Start of the names of settings that say which checks run.
 pub const SELECT: &str = "select.";
+/// The setting that says which part of the checks runs.
+pub const SHARD: &str = "select.shard";
 /// The setting of checks that the test runner left out.
 pub const TEST_FILTER: &str = "test filter";
 
@@ -124,11 +126,12 @@ impl Making<'_> {
         let lists = [("suites", &select.suites), ("only", &select.only), ("skip", &select.skip)];
         let lists = lists.into_iter().filter_map(|(key, list)| Some((key, list.as_ref()?.join(", "))));
         let quick = (select.quick == Some(true)).then(|| ("quick", "true".to_owned()));
+        let shard = select.shard.clone().map(|share| ("shard", share));
         let row = |(key, value): (&str, String)| {
             let key = format!("{SELECT}{key}");
             Setting::told(&key, value, (self.set_by)(&key))
         };
-        lists.chain(quick).map(row).collect()
+        lists.chain(quick).chain(shard).map(row).collect()
     }
 
     fn scale(&self) -> Setting {

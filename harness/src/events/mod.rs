@@ -10,6 +10,7 @@ mod conduct;
 mod event;
 mod file;
 mod fold;
+mod merge;
 mod promises;
 mod stream;
 
@@ -20,4 +21,5 @@ pub use event::{
 };
 pub use file::{EVENTS_FILE, LARGEST_STREAM, StreamError, read};
 pub use fold::Fold;
+pub use merge::{Merging, Part, merge};
 pub use stream::{CheckEvents, Events, Sink, StageGuard};

@@ -32,7 +32,7 @@ pub struct ImageRun {
 /// A file of an image. It belongs to root.
 #[derive(Clone, Copy, Debug)]
 pub struct ImageFile<'a> {
-    /// Absolute path.
+    /// Absolute path; one that ends in `/` is an empty folder of these permissions.
     pub path: &'a str,
     /// Permission bits, e.g. `0o755`.
     pub mode: u32,
@@ -70,6 +70,48 @@ pub fn docker_archive(content: ImageContent<'_>, images: &[ImageRun]) -> ImageAr
     ImageArchive { bytes: tar.finish(), ids }
 }
 
+/// One image in the format of the Open Container Initiative, which `docker load` reads as well.
+/// Format: <https://github.com/opencontainers/image-spec/blob/v1.1.0/image-layout.md>.
+pub fn oci_archive(content: ImageContent<'_>, image: &ImageRun) -> ImageArchive {
+    let layer = layer(content.files);
+    let layer_hash = sha256(&layer);
+    let config = config(content, image, &layer_hash);
+    let blob = |kind: &str, bytes: &[u8]| {
+        json!({
+            "mediaType": format!("application/vnd.oci.image.{kind}"),
+            "digest": format!("sha256:{}", sha256(bytes)), "size": bytes.len(),
+        })
+    };
+    let manifest = bytes_of(&json!({
+        "schemaVersion": 2,
+        "mediaType": "application/vnd.oci.image.manifest.v1+json",
+        "config": blob("config.v1+json", &config),
+        "layers": [blob("layer.v1.tar", &layer)],
+    }));
+    let mut described = blob("manifest.v1+json", &manifest);
+    let tag = image.reference.rsplit_once(':').map_or("latest", |(_, tag)| tag);
+    described["annotations"] =
+        json!({ "org.opencontainers.image.ref.name": tag, "io.containerd.image.name": image.reference });
+    let index = json!({
+        "schemaVersion": 2,
+        "mediaType": "application/vnd.oci.image.index.v1+json",
+        "manifests": [described],
+    });
+    let place = |bytes: &[u8]| format!("blobs/sha256/{}", sha256(bytes));
+    let loaded = json!([{
+        "Config": place(&config), "RepoTags": [image.reference], "Layers": [place(&layer)],
+    }]);
+    let mut tar = Writer::new();
+    ["blobs", "blobs/sha256"].into_iter().for_each(|folder| tar.folder(folder));
+    for bytes in [&layer, &config, &manifest] {
+        tar.file(&place(bytes), 0o644, bytes);
+    }
+    tar.file("index.json", 0o644, &bytes_of(&index));
+    tar.file("manifest.json", 0o644, &bytes_of(&loaded));
+    tar.file("oci-layout", 0o644, br#"{"imageLayoutVersion":"1.0.0"}"#);
+    ImageArchive { bytes: tar.finish(), ids: vec![format!("sha256:{}", sha256(&config))] }
+}
+
 /// What engines know of an image besides its files.
 fn config(content: ImageContent<'_>, image: &ImageRun, layer_hash: &str) -> Vec<u8> {
     bytes_of(&json!({
@@ -90,14 +132,21 @@ fn config(content: ImageContent<'_>, image: &ImageRun, layer_hash: &str) -> Vec<
 fn layer(files: &[ImageFile<'_>]) -> Vec<u8> {
     let files: BTreeMap<&str, &ImageFile<'_>> =
         files.iter().map(|file| (file.path.trim_start_matches('/'), file)).collect();
+    let above = |path: &&'_ str| -> Vec<usize> {
+        path.trim_end_matches('/').match_indices('/').map(|(at, _)| at).collect()
+    };
     let folders: BTreeSet<&str> =
-        files.keys().flat_map(|path| path.match_indices('/').map(|(at, _)| &path[..at])).collect();
+        files.keys().flat_map(|path| above(path).into_iter().map(|at| &path[..at])).collect();
     let mut tar = Writer::new();
     for folder in folders {
         tar.folder(folder);
     }
     for (path, file) in files {
-        tar.file(path, file.mode, file.bytes);
+        if path.ends_with('/') {
+            tar.entry(path, tar::EntryType::Directory, file.mode, &[]);
+        } else {
+            tar.file(path, file.mode, file.bytes);
+        }
     }
     tar.finish()
 }
@@ -196,6 +245,39 @@ mod tests {
     fn the_same_content_gives_the_same_bytes_in_whatever_order_it_is_given() {
         assert_eq!(image(&[THING, NOTE]), image(&[NOTE, THING]));
         assert_ne!(image(&[THING]).ids, image(&[ImageFile { mode: 0o555, ..THING }]).ids);
+    }
+
+    #[test]
+    fn an_image_of_the_initiative_leads_from_index_to_layer_and_engines_find_their_own_manifest() {
+        let run = ImageRun {
+            reference: "ccm-conformance.invalid/thing:7".to_owned(),
+            entrypoint: vec!["/thing".to_owned()],
+            labels: BTreeMap::new(),
+        };
+        let temporary = ImageFile { path: "/tmp/", mode: 0o1777, bytes: b"" };
+        let made = oci_archive(ImageContent { files: &[THING, temporary], env: &["PATH=/"] }, &run);
+        let outer = entries(&made.bytes);
+        let find = |name: &str| &outer.iter().find(|(path, ..)| path == name).expect("it is listed").2;
+        let read = |name: &str| serde_json::from_slice::<Value>(find(name)).expect("JSON");
+        let blob = |of: &Value| {
+            let digest = of["digest"].as_str().expect("a digest").trim_start_matches("sha256:").to_owned();
+            let bytes = find(&format!("blobs/sha256/{digest}"));
+            assert_eq!((sha256(bytes), &of["size"]), (digest, &json!(bytes.len())));
+            bytes.clone()
+        };
+        assert_eq!(read("oci-layout")["imageLayoutVersion"], "1.0.0");
+        let described = &read("index.json")["manifests"][0];
+        assert_eq!(described["annotations"]["org.opencontainers.image.ref.name"], "7");
+        let manifest: Value = serde_json::from_slice(&blob(described)).expect("JSON");
+        let config: Value = serde_json::from_slice(&blob(&manifest["config"])).expect("JSON");
+        let layer = blob(&manifest["layers"][0]);
+        assert_eq!(config["rootfs"]["diff_ids"][0], json!(format!("sha256:{}", sha256(&layer))));
+        let inner: Vec<(String, u32)> =
+            entries(&layer).into_iter().map(|(path, mode, _)| (path, mode)).collect();
+        assert_eq!(inner, [("thing".to_owned(), 0o755), ("tmp/".to_owned(), 0o1777)]);
+        let loaded = read("manifest.json");
+        assert_eq!(find(loaded[0]["Layers"][0].as_str().expect("a name")), &layer);
+        assert_eq!(made.ids, [manifest["config"]["digest"].as_str().expect("a digest")]);
     }
 
     #[test]

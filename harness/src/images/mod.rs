@@ -11,13 +11,14 @@ mod own;
 mod pending;
 mod prepare;
 
-pub use archive::{ImageArchive, ImageContent, ImageFile, ImageRun, docker_archive};
+pub use archive::{ImageArchive, ImageContent, ImageFile, ImageRun, docker_archive, oci_archive};
 pub use build::{BuildError, Program, static_binary};
 pub use engine::{Engine, EngineError, EngineRecord};
 pub use names::{COMPONENT_LABEL, IMAGE_REGISTRY, NAME_PREFIX, OWNER_LABEL, RUN_LABEL, RunId};
 pub use own::{own_program, set_own_program};
 pub use prepare::{
-    Folders, ImageError, ImageSource, PreparedImage, file_digest, load_into_engine, of_commands, prepare,
+    Folders, ImageError, ImageSource, PreparedImage, file_digest, image_of_this_program, load_into_engine,
+    of_commands, prepare,
 };
 
 pub(crate) use build::last_lines;

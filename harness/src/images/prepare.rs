@@ -1,6 +1,6 @@
 //! Where an image comes from, and having it at hand as a file.
 
-use super::archive::{ImageContent, ImageFile, ImageRun, docker_archive, sha256};
+use super::archive::{ImageArchive, ImageContent, ImageFile, ImageRun, docker_archive, oci_archive, sha256};
 use super::build::{BuildError, Program, static_binary};
 use super::engine::{Engine, EngineError};
 use super::names::{COMPONENT_LABEL, IMAGE_REGISTRY};
@@ -147,16 +147,41 @@ async fn build(program: &Program, sources: &Path, scratch: &Path) -> Result<Prep
 /// # Errors
 /// The program is not static or cannot be read, or the archive cannot be written.
 pub async fn of_commands(commands: &[&str], scratch: &Path) -> Result<Vec<PreparedImage>, ImageError> {
+    let program = static_program()?;
+    let images: Vec<_> = commands.iter().map(|command| (*command, std::slice::from_ref(command))).collect();
+    pack(&program, &images, scratch).await
+}
+
+/// This program, which needs no other file.
+fn static_program() -> Result<PathBuf, ImageError> {
     let program = own_program().map_err(|source| ImageError::File {
         operation: "find the program of this process,",
         path: PathBuf::from("/proc/self/exe"),
         source,
     })?;
-    if !cfg!(target_feature = "crt-static") {
-        return Err(ImageError::NotStatic { program });
-    }
-    let images: Vec<_> = commands.iter().map(|command| (*command, std::slice::from_ref(command))).collect();
-    pack(&program, &images, scratch).await
+    if cfg!(target_feature = "crt-static") { Ok(program) } else { Err(ImageError::NotStatic { program }) }
+}
+
+/// This program as an image to give to others, with a folder for temporary files and nothing else in it.
+///
+/// # Errors
+/// The program is not static or cannot be read.
+pub fn image_of_this_program(reference: &str) -> Result<ImageArchive, ImageError> {
+    let program = static_program()?;
+    let read = |source| ImageError::File { operation: "read", path: program.clone(), source };
+    let bytes = files::bytes(&program, LARGEST_PROGRAM).map_err(read)?;
+    let place = "/ccm-conformance";
+    let files = [
+        ImageFile { path: place, mode: 0o755, bytes: &bytes },
+        ImageFile { path: "/tmp/", mode: 0o1777, bytes: &[] },
+    ];
+    let run = ImageRun {
+        reference: reference.to_owned(),
+        entrypoint: vec![place.to_owned()],
+        // None of ours: what carries those is taken away by 'clean'.
+        labels: BTreeMap::from([("org.opencontainers.image.title".to_owned(), "ccm-conformance".to_owned())]),
+    };
+    Ok(oci_archive(ImageContent { files: &files, env: &["PATH=/"] }, &run))
 }
 
 /// Images of a program by these names, each with arguments before those of the container.

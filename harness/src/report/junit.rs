@@ -136,6 +136,8 @@ fn facts(subject: &Subject) -> Vec<Property> {
         settings,
         declared: _,
         reproduce,
+        shard: _,
+        merged: _,
     } = subject;
     let capabilities = capabilities.join(" ");
     let mut properties: Vec<Property> = [

@@ -77,6 +77,8 @@ fn subject() -> Subject {
             String::from("the cloud deletes load balancers lazily,\nup to a minute later"),
         )]),
         reproduce: String::from("ccm-conformance run --config conformance.yaml"),
+        shard: None,
+        merged: Vec::new(),
     }
 }
 

@@ -1,11 +1,12 @@
-//! Who runs beside whom: every check's lane and its step in it, from what the check declares.
+//! Who runs beside whom: the steps of a run, from what its checks declare.
 //!
-//! A lane is a cluster, a cloud and a CCM of its own. In a lane steps follow one another: the next begins when every check
-//! of the one before has ended. A check that keeps the CCM or the cloud busy for more than itself never runs beside
-//! strangers: it has a step with the other claims of its contract row, or none.
+//! A lane is a cluster, a cloud and a CCM of its own. A step is of checks that run at the same time in one lane; a lane
+//! takes a step, and the next when every check of that one has ended. A check that keeps the CCM or the cloud busy for more
+//! than itself never runs beside strangers: it has a step with the other claims of its contract row, or none.
 
 use crate::check::{Sharing, row_of};
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 /// From how many Services and Nodes at a time on a CCM is taken to have a worker left for others while some are kept busy.
 pub const ENOUGH_WORKERS: u32 = 8;
@@ -27,85 +28,91 @@ pub struct Declared<'a> {
     pub takes_s: u32,
 }
 
-/// A check's place.
+/// Which lane takes a step, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
-    /// The lane, from 0.
-    pub lane: usize,
-    /// The step by which others of the lane wait for it.
-    pub step: usize,
-    /// Every check of its lane with a step below this one has to have ended before it begins.
-    pub after: usize,
+pub enum Kind {
+    /// Begins on a cluster no CCM works on: a lane that has none goes on with those.
+    Cold,
+    /// Those that share: the first lane's first, once no cold one is left to a single lane.
+    Shared,
+    /// Everybody's.
+    Apart,
+    /// Judges the whole run: when all others have ended.
+    Last,
 }
 
-impl Place {
-    /// After every other check of every lane.
-    pub const AT_THE_END: Place = Place { lane: 0, step: usize::MAX, after: usize::MAX };
+/// Checks that run at the same time in one lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Which lane takes it.
+    pub kind: Kind,
+    /// About how long it takes, what comes with it included, seconds.
+    pub takes_s: u32,
 }
 
-/// The place of each check, in the order given. There is at least one lane.
+/// The steps of some checks, in the order in which lanes take them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Arrangement {
+    /// The steps.
+    pub steps: Vec<Step>,
+    /// The step of each check, in the order of the checks.
+    pub of: Vec<usize>,
+}
+
+/// The steps of these checks in so many lanes, of which there is at least one.
 ///
 /// With one lane: checks on a cluster no CCM has touched, one after another; then those that share, and beside them those
-/// that watch the leader crash; then those that disturb, a contract row after the other; then those that want calm, together, and those that run alone. With
-/// more, the first lane has those that share, and the others the rest, spread by time.
-pub fn arrange(checks: &[Declared<'_>], lanes: usize, workers: u32) -> Vec<Place> {
-    let groups: Vec<Group<'_>> = checks.iter().map(|check| Group::of(check, workers)).collect();
+/// that watch the leader crash; then those that disturb, a contract row after the other; then those that want calm, together,
+/// and those that run alone. With more, the first lane begins with those that share and the others take the rest, the
+/// longest first.
+pub fn arrange(checks: &[Declared<'_>], lanes: usize, workers: u32) -> Arrangement {
+    let groups: Vec<Group<'_>> = checks.iter().map(|check| Group::of(check, lanes, workers)).collect();
     let mut time: BTreeMap<Group<'_>, u32> = BTreeMap::new();
     for (group, check) in groups.iter().zip(checks) {
         let longest = time.entry(*group).or_default();
         *longest = (*longest).max(check.takes_s);
     }
-    // Those that watch the leader crash prepare beside those that share, where there is no lane for them.
-    let crash_beside = lanes <= 1;
-    let apart = |group: &Group<'_>| match group {
-        Group::Shared | Group::Standing => false,
-        Group::Joint => !crash_beside,
-        Group::Cold(_) | Group::Disturbing(_) | Group::Calm | Group::Exclusive(_) => true,
-    };
-    let mut alone: Vec<Group<'_>> = time.keys().copied().filter(apart).collect();
-    // Cold ones first, as each of them takes the CCM away; then the longest.
-    alone.sort_by_key(|group| (group.rank(), std::cmp::Reverse(time[group]), *group));
-    let mut places: BTreeMap<Group<'_>, Place> = BTreeMap::new();
-    let mut taken = vec![0_u32; lanes.max(1)];
-    let mut steps = vec![0_usize; lanes.max(1)];
-    let next = |lane: usize, steps: &mut [usize]| {
-        let step = steps[lane];
-        steps[lane] += 1;
-        Place { lane, step, after: step }
-    };
-    let any_shared = groups.iter().any(|group| !apart(group) && *group != Group::Standing);
-    let others = usize::from(any_shared && lanes > 1)..lanes.max(1);
-    for group in alone.iter().filter(|group| group.rank() == 0) {
-        // They share a lane: the CCM goes once and comes back once.
-        let lane = others.start;
-        taken[lane] += time[group] + COLD_S;
-        places.insert(*group, next(lane, &mut steps));
-    }
-    let (shared, joint) = (steps[0], steps[0] + 1);
-    steps[0] += 2;
-    for group in alone.iter().filter(|group| group.rank() > 0) {
-        let lane = others.clone().min_by_key(|lane| taken[*lane]).unwrap_or(0);
-        taken[lane] += time[group] + EACH_S;
-        places.insert(*group, next(lane, &mut steps));
-    }
-    let place = |group: &Group<'_>| match group {
-        Group::Shared => Place { lane: 0, step: shared, after: shared },
-        Group::Standing => Place::AT_THE_END,
-        Group::Joint if crash_beside => Place { lane: 0, step: joint, after: shared },
-        Group::Joint | Group::Cold(_) | Group::Disturbing(_) | Group::Calm | Group::Exclusive(_) => {
-            places[group]
-        }
-    };
-    groups.iter().map(place).collect()
+    let mut order: Vec<Group<'_>> = time.keys().copied().collect();
+    order.sort_by_key(|group| (group.rank(), Reverse(time[group]), *group));
+    let steps = order
+        .iter()
+        .map(|group| Step { kind: group.kind(), takes_s: time[group] + group.comes_with_s() })
+        .collect();
+    let of = groups.iter().map(|group| order.iter().position(|one| one == group).unwrap_or(0)).collect();
+    Arrangement { steps, of }
 }
 
-/// How many lanes these checks can make use of.
-pub fn useful_lanes(checks: &[Declared<'_>], workers: u32) -> usize {
-    let mut groups: BTreeSet<Group<'_>> = checks.iter().map(|check| Group::of(check, workers)).collect();
-    groups.remove(&Group::Standing);
-    let cold = groups.iter().filter(|group| group.rank() == 0).count();
-    // The cold ones share a lane.
-    (groups.len() - cold.saturating_sub(1)).max(1)
+impl Arrangement {
+    /// The lane of each step where nobody keeps an account of who is free, as between processes: by time.
+    pub fn fixed_lanes(&self, lanes: usize) -> Vec<usize> {
+        let lanes = lanes.max(1);
+        let shares = self.steps.iter().any(|step| step.kind == Kind::Shared);
+        let others = usize::from(lanes > 1 && shares)..lanes;
+        let mut taken = vec![0_u32; lanes];
+        let mut lane_of = |step: &Step| match step.kind {
+            Kind::Shared | Kind::Last => 0,
+            Kind::Cold | Kind::Apart => {
+                let lane = others.clone().min_by_key(|lane| taken[*lane]).unwrap_or(0);
+                taken[lane] += step.takes_s;
+                lane
+            }
+        };
+        self.steps.iter().map(&mut lane_of).collect()
+    }
+
+    /// How many lanes these steps can make use of.
+    pub fn useful_lanes(&self) -> usize {
+        self.steps.iter().filter(|step| step.kind != Kind::Last).count().max(1)
+    }
+
+    /// How many of so many lanes begin with what is cold: as large a part of them as it has of the time.
+    pub(super) fn cold_lanes(&self, lanes: usize) -> usize {
+        let time = |kind: Kind| -> usize {
+            self.steps.iter().filter(|step| step.kind == kind).map(|step| step.takes_s as usize).sum()
+        };
+        let (cold, apart) = (time(Kind::Cold), time(Kind::Apart));
+        if cold == 0 { 0 } else { (lanes * cold).div_ceil(cold + apart) }
+    }
 }
 
 /// What making a cluster uninitialised and deploying the CCM adds to a check, about, in seconds.
@@ -115,7 +122,7 @@ const EACH_S: u32 = 2;
 
 /// Checks that run at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Group<'a> {
+pub(super) enum Group<'a> {
     Cold(&'a str),
     Shared,
     Joint,
@@ -129,11 +136,13 @@ enum Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    fn of(check: &Declared<'a>, workers: u32) -> Group<'a> {
+    pub(super) fn of(check: &Declared<'a>, lanes: usize, workers: u32) -> Group<'a> {
         match check.sharing {
             Sharing::Cold => Group::Cold(check.id),
             Sharing::Calm => Group::Calm,
             Sharing::Exclusive => Group::Exclusive(check.id),
+            // They prepare beside those that share, where there is no lane for them.
+            Sharing::Joint if lanes <= 1 => Group::Shared,
             Sharing::Joint => Group::Joint,
             Sharing::Standing => Group::Standing,
             Sharing::Shared if check.holds_up || (check.disturbs && workers < ENOUGH_WORKERS) => {
@@ -146,9 +155,26 @@ impl<'a> Group<'a> {
     fn rank(&self) -> u8 {
         match self {
             Group::Cold(_) => 0,
-            Group::Shared | Group::Joint | Group::Disturbing(_) => 1,
-            Group::Calm | Group::Exclusive(_) => 2,
-            Group::Standing => 3,
+            Group::Shared => 1,
+            Group::Joint | Group::Disturbing(_) => 2,
+            Group::Calm | Group::Exclusive(_) => 3,
+            Group::Standing => 4,
+        }
+    }
+
+    fn kind(&self) -> Kind {
+        match self {
+            Group::Cold(_) => Kind::Cold,
+            Group::Shared => Kind::Shared,
+            Group::Joint | Group::Disturbing(_) | Group::Calm | Group::Exclusive(_) => Kind::Apart,
+            Group::Standing => Kind::Last,
+        }
+    }
+
+    pub(super) fn comes_with_s(&self) -> u32 {
+        match self.kind() {
+            Kind::Cold => COLD_S,
+            Kind::Shared | Kind::Apart | Kind::Last => EACH_S,
         }
     }
 }
@@ -156,14 +182,15 @@ impl<'a> Group<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     const fn check(id: &'static str, sharing: Sharing, disturbs: bool, takes_s: u32) -> Declared<'static> {
         Declared { id, sharing, disturbs, holds_up: false, hangs: false, takes_s }
     }
 
     const CHECKS: [Declared<'static>; 9] = [
-        check("BOOT-01", Sharing::Cold, false, 10),
         check("BOOT-02", Sharing::Cold, false, 5),
+        check("BOOT-01", Sharing::Cold, false, 10),
         check("NODE-01", Sharing::Shared, false, 0),
         check("NODE-10.hang", Sharing::Shared, true, 35),
         check("NODE-10.500", Sharing::Shared, true, 35),
@@ -173,35 +200,34 @@ mod tests {
         check("OBS-10", Sharing::Standing, false, 0),
     ];
 
-    fn places(lanes: usize, workers: u32) -> BTreeMap<&'static str, (usize, usize, usize)> {
-        let places = arrange(&CHECKS, lanes, workers);
-        CHECKS.iter().zip(places).map(|(check, p)| (check.id, (p.lane, p.step, p.after))).collect()
+    /// The step of each check, by its number in the order.
+    fn steps(lanes: usize, workers: u32) -> BTreeMap<&'static str, usize> {
+        let arranged = arrange(&CHECKS, lanes, workers);
+        CHECKS.iter().zip(arranged.of).map(|(check, step)| (check.id, step)).collect()
     }
 
     #[test]
     fn in_one_lane_disturbers_follow_those_that_share_and_claims_of_a_row_keep_together() {
-        let all = places(1, 1);
-        assert!(all.values().all(|(lane, ..)| *lane == 0));
-        assert_eq!((all["BOOT-01"], all["BOOT-02"]), ((0, 0, 0), (0, 1, 1)));
-        assert_eq!((all["NODE-01"], all["HA-03"]), ((0, 2, 2), (0, 3, 2)));
-        assert_eq!(all["NODE-10.hang"], (0, 4, 4));
-        assert_eq!(all["NODE-10.500"], all["NODE-10.hang"]);
-        assert_eq!((all["SVC-01"], all["HA-05"]), ((0, 5, 5), (0, 6, 6)));
+        let all = steps(1, 1);
+        assert_eq!((all["BOOT-01"], all["BOOT-02"]), (0, 1));
+        assert_eq!((all["NODE-01"], all["HA-03"]), (2, 2));
+        assert_eq!((all["NODE-10.hang"], all["NODE-10.500"]), (3, 3));
+        assert_eq!((all["SVC-01"], all["HA-05"], all["OBS-10"]), (4, 5, 6));
     }
 
     #[test]
     fn what_hangs_has_a_step_of_its_own_where_workers_are_few() {
         let row = ["SVC-01.a", "SVC-01.b", "SVC-01.c"].map(|id| check(id, Sharing::Shared, true, 0));
         let row = [row[0], row[1], Declared { hangs: true, ..row[2] }];
-        let steps = |workers| arrange(&row, 1, workers).iter().map(|p| p.step).collect::<BTreeSet<_>>().len();
+        let steps = |workers| arrange(&row, 1, workers).steps.len();
         assert_eq!((steps(1), steps(ENOUGH_WORKERS)), (2, 1));
     }
 
     #[test]
     fn a_ccm_with_many_workers_is_disturbed_by_nobody() {
-        let all = places(1, ENOUGH_WORKERS);
+        let all = steps(1, ENOUGH_WORKERS);
         assert_eq!((all["NODE-10.hang"], all["SVC-01"]), (all["NODE-01"], all["NODE-01"]));
-        assert_eq!(all["HA-05"], (0, 4, 4));
+        assert_eq!(all["HA-05"], 3);
     }
 
     #[test]
@@ -211,9 +237,8 @@ mod tests {
             Declared { holds_up: true, ..check("LIFE-03.401", Sharing::Shared, true, 30) },
             Declared { holds_up: true, ..check("LIFE-03.500", Sharing::Shared, true, 30) },
         ];
-        let places = arrange(&checks, 1, ENOUGH_WORKERS);
-        assert_eq!(places[1], places[2], "claims of a row are no strangers");
-        assert!(places[1].after > places[0].step);
+        let of = arrange(&checks, 1, ENOUGH_WORKERS).of;
+        assert_eq!(of, [0, 1, 1], "claims of a row are no strangers");
     }
 
     #[test]
@@ -225,31 +250,44 @@ mod tests {
             CHECKS[7],
         ];
         for workers in [1, ENOUGH_WORKERS] {
-            let places = arrange(&checks, 1, workers);
-            assert_eq!(places[1], places[2]);
-            let steps: BTreeSet<usize> = places.iter().map(|place| place.step).collect();
-            assert_eq!(steps.len(), 3, "{places:?}");
-            assert!(places[1].after > places[0].step);
+            let arranged = arrange(&checks, 1, workers);
+            assert_eq!(arranged.of[1], arranged.of[2]);
+            assert_eq!(arranged.steps.len(), 3, "{arranged:?}");
         }
     }
 
     #[test]
-    fn with_more_lanes_nobody_disturbs_the_first() {
+    fn with_more_lanes_nobody_disturbs_the_first_and_every_lane_has_work() {
+        let kinds = |lanes, workers| -> Vec<Kind> {
+            arrange(&CHECKS, lanes, workers).steps.iter().map(|step| step.kind).collect()
+        };
+        use Kind::{Apart, Cold, Last, Shared};
+        assert_eq!(kinds(2, 1), [Cold, Cold, Shared, Apart, Apart, Apart, Apart, Last]);
+        assert_eq!(kinds(2, ENOUGH_WORKERS), [Cold, Cold, Shared, Apart, Apart, Last]);
         for lanes in 2..6 {
-            let all = places(lanes, 1);
-            let first: Vec<&str> =
-                all.iter().filter(|(_, (lane, ..))| *lane == 0).map(|(id, _)| *id).collect();
+            let arranged = arrange(&CHECKS, lanes, 1);
+            let fixed = arranged.fixed_lanes(lanes);
+            let first: Vec<&str> = CHECKS
+                .iter()
+                .zip(&arranged.of)
+                .filter(|(_, step)| fixed[**step] == 0)
+                .map(|(check, _)| check.id)
+                .collect();
             assert_eq!(first, ["NODE-01", "OBS-10"], "{lanes} lanes");
-            assert_eq!(all["OBS-10"], (0, usize::MAX, usize::MAX), "after everything");
-            assert_eq!(all["NODE-01"], (0, 0, 0));
-            assert_eq!(all["NODE-10.500"], all["NODE-10.hang"]);
-            assert!(all.values().all(|(lane, ..)| *lane < lanes));
+            let spread: BTreeSet<usize> = fixed.into_iter().collect();
+            assert_eq!(spread.len(), lanes, "every lane has work");
         }
-        let spread: BTreeSet<usize> = places(4, 1).values().map(|p| p.0).collect();
-        assert_eq!(spread.len(), 4, "every lane has work");
-        // Those that share, those that are cold, those at the crash, two that disturb and one that runs alone.
-        assert_eq!((useful_lanes(&CHECKS, 1), useful_lanes(&CHECKS, ENOUGH_WORKERS)), (6, 4));
-        assert_eq!(useful_lanes(&CHECKS[..2], 1), 1);
-        assert_eq!(arrange(&CHECKS[..1], 1, 1), [Place { lane: 0, step: 0, after: 0 }]);
+        let useful = |checks: &[Declared<'_>], workers| arrange(checks, 9, workers).useful_lanes();
+        assert_eq!((useful(&CHECKS, 1), useful(&CHECKS, ENOUGH_WORKERS)), (7, 5));
+        assert_eq!((useful(&CHECKS[2..3], 1), useful(&[], 1)), (1, 1));
+    }
+
+    #[test]
+    fn as_many_lanes_begin_cold_as_it_takes_of_the_time() {
+        // 23 of 87 seconds.
+        let arranged = arrange(&CHECKS, 5, 1);
+        assert_eq!([1, 4, 8].map(|lanes| arranged.cold_lanes(lanes)), [1, 2, 3]);
+        assert_eq!(arrange(&CHECKS[2..], 5, 1).cold_lanes(4), 0);
+        assert_eq!(arrange(&CHECKS[..2], 5, 1).cold_lanes(4), 4);
     }
 }

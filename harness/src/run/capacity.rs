@@ -1,12 +1,11 @@
 //! How many clusters a run has side by side.
 
-use super::arrange::useful_lanes;
-use super::planned::{Planned, declared, selected};
+use super::planned::{Planned, arranged, selected};
 use crate::cluster::{cores, facts, memory_mib, planned_machines};
 use crate::config::{BackendKind, RunPlan};
 
-/// Embedded clusters: they cost next to nothing, and with five those that must be alone end before those that share.
-const EMBEDDED: u32 = 5;
+/// Embedded clusters: they cost next to nothing, and with eight those that must be alone end when those that share do.
+const EMBEDDED: u32 = 8;
 /// What each further node of a kind cluster takes of a machine's memory, GiB.
 const MEMORY_OF_NODE: u64 = 2;
 /// The most kind clusters that are started unasked.
@@ -15,8 +14,10 @@ const KIND_AT_MOST: u32 = 4;
 /// Lanes of a run: as many as the plan wants or the machine allows, and never more than the checks can make use of.
 pub(super) fn lane_count(plan: &RunPlan, planned: &[Planned]) -> u32 {
     let chosen = selected(planned);
-    let useful = useful_lanes(&declared(&chosen), plan.profile.workers);
+    let useful = arranged(&chosen, usize::MAX, plan.profile.workers).useful_lanes();
     let allowed = plan.clusters.unwrap_or_else(|| match plan.cluster.backend() {
+        // One after another.
+        _ if plan.jobs == 1 => 1,
         BackendKind::Embedded => EMBEDDED,
         BackendKind::Kind => by_machine(cores(), memory_mib().unwrap_or(0) >> 10, nodes(plan)),
         BackendKind::Existing => 1,

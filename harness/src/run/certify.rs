@@ -3,7 +3,7 @@
 use super::planned::Planned;
 use super::subject::{in_force, judged};
 use crate::cluster::{Fidelity, facts};
-use crate::config::{Origin, Problem, Problems, RunPlan, declared_not_judged};
+use crate::config::{Origin, Problem, Problems, RunPlan, SHARD, declared_not_judged};
 use crate::cx::Suite;
 
 /// Refuses everything that would make the result partial and is known before anything is started: what is looser than the
@@ -17,7 +17,8 @@ pub(super) fn certifies(suites: &[Suite], plan: &RunPlan, planned: &[Planned]) -
     }
     let refused = |key: &str, what: String| Problem { origin: Origin::Settings, key: key.to_owned(), what };
     let settings = in_force(&plan.settings, planned);
-    let relaxed = settings.iter().filter(|one| one.relaxes()).map(|one| {
+    // A part of a run certifies nothing by itself, and its others have the rest.
+    let relaxed = settings.iter().filter(|one| one.relaxes() && one.setting != SHARD).map(|one| {
         let contract = one.contract.as_ref().map_or_else(
             || "leaves checks out".to_owned(),
             |contract| format!("is looser than the contract's {contract}"),
@@ -41,7 +42,9 @@ pub(super) fn certifies(suites: &[Suite], plan: &RunPlan, planned: &[Planned]) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{BackendChoice, BackendKind, ClusterKeys, LimitKeys, RunFile, Source, plan};
+    use crate::config::{
+        BackendChoice, BackendKind, ClusterKeys, LimitKeys, RunFile, SelectKeys, Source, plan,
+    };
 
     fn refused(backend: BackendChoice, typed: RunFile) -> String {
         let cluster = ClusterKeys { backend: Some(backend), ..ClusterKeys::default() };
@@ -68,6 +71,16 @@ mod tests {
         ] {
             assert!(why.contains(part), "{part} is not in {why}");
         }
+    }
+
+    #[test]
+    fn a_part_may_certify_and_what_else_leaves_checks_out_may_not() {
+        let part = SelectKeys { shard: Some("1/2".to_owned()), ..SelectKeys::default() };
+        let run = |select| RunFile { certify: Some(true), select, ..RunFile::default() };
+        let why = refused(BackendChoice::Kind, run(part.clone()));
+        assert!(!why.contains("select."), "{why}");
+        let planned = plan(&Source::Defaults, run(part)).expect("a plan");
+        assert!(planned.certify && !planned.require_complete, "its others have the rest");
     }
 
     #[test]

@@ -35,11 +35,11 @@ impl Judging for Libtest {
         let lanes: Arc<[Arc<Session>]> = stand.lanes.into();
         let mut trials: Vec<Trial> = work
             .into_iter()
-            .map(|(one, place)| {
-                let (session, turns) = (stand.lanes[place.lane].clone(), turns.clone());
-                let (handle, lanes) = (stand.handle.clone(), lanes.clone());
+            .map(|(one, step)| {
+                let (turns, handle, lanes) = (turns.clone(), stand.handle.clone(), lanes.clone());
                 Trial::ignorable_test(one.name(), move || {
-                    let _turn = turns.wait_for(place);
+                    let turn = turns.wait_for(step);
+                    let session = lanes[turn.lane()].clone();
                     let hold = Hold::in_order(one.check.sharing);
                     completion(&handle.block_on(run_one(&lanes, session, &one, hold)))
                 })

@@ -1,11 +1,12 @@
 //! Which checks run: every check of the suites with its level for this CCM and its choice.
 
-use super::arrange::{Declared, Place, arrange};
+use super::arrange::{Arrangement, Declared, arrange};
+use super::shard::parts;
 use crate::check::{Before, Level, Since};
 use crate::config::{Candidate, Choice, Framework, Offer, Problems, RunPlan, select, unknown_deviations};
 use crate::cx::{Check, Suite};
 use crate::events::{PlannedCheck, Skipped};
-use crate::ledger::{Entry, Outcome};
+use crate::ledger::{Entry, Outcome, SkipReason};
 
 /// One check of a run and whether it is to be judged.
 #[derive(Clone)]
@@ -18,6 +19,8 @@ pub struct Planned {
     pub level: Level,
     /// Whether it runs, or why not.
     pub choice: Choice,
+    /// Whether it belongs to another part of the run.
+    pub elsewhere: bool,
 }
 
 impl Planned {
@@ -82,9 +85,25 @@ pub fn plan_checks<C>(
             _ if softened => check.level.softer(),
             _ => check.level,
         };
-        Planned { suite, check, level, choice }
+        Planned { suite, check, level, choice, elsewhere: false }
     });
-    Ok(planned.collect())
+    let mut planned: Vec<Planned> = planned.collect();
+    if let Some(share) = plan.selection.shard {
+        // Every part, wherever it runs, splits by what is known of all of them: never by what its own cluster can show.
+        let known = select(&candidates, &plan.selection, &Offer::declared(&plan.profile))?;
+        let chosen: Vec<usize> = (0..planned.len()).filter(|at| known[*at] == Choice::Selected).collect();
+        let checks: Vec<Planned> = chosen.iter().map(|at| planned[*at].clone()).collect();
+        let parts = parts(&declared(&checks), share.of(), plan.profile.workers);
+        for (at, part) in chosen.into_iter().zip(parts) {
+            let part = part.map_or(share.part(), |part| part + 1);
+            if part != share.part() {
+                planned[at].elsewhere = true;
+                let detail = format!("in part {part} of {}", share.of());
+                planned[at].choice = Choice::Skip(SkipReason::Deselected, detail);
+            }
+        }
+    }
+    Ok(planned)
 }
 
 /// The change that a check's claim rests on, when the declared framework is older.
@@ -104,8 +123,8 @@ pub fn selected(planned: &[Planned]) -> Vec<Planned> {
     planned.iter().filter(|one| one.choice == Choice::Selected).cloned().collect()
 }
 
-/// The place of each of these checks, in their order.
-pub fn places(checks: &[Planned], lanes: usize, workers: u32) -> Vec<Place> {
+/// The steps of these checks.
+pub fn arranged(checks: &[Planned], lanes: usize, workers: u32) -> Arrangement {
     arrange(&declared(checks), lanes, workers)
 }
 

@@ -20,10 +20,11 @@ impl<Wanted: Fn(&str) -> bool> Judging for Quiet<Wanted> {
     fn judge(&mut self, stand: &Stand<'_>) {
         let (work, turns) = stand.work(self.at_once.map_or(usize::MAX, |n| n as usize));
         std::thread::scope(|scope| {
-            for (one, place) in &work {
-                let (session, turns) = (stand.lanes[place.lane].clone(), &turns);
+            for (one, step) in &work {
+                let turns = &turns;
                 scope.spawn(move || {
-                    let _turn = turns.wait_for(*place);
+                    let turn = turns.wait_for(*step);
+                    let session = stand.lanes[turn.lane()].clone();
                     let hold = Hold::in_order(one.check.sharing);
                     stand.handle.block_on(run_one(stand.lanes, session, one, hold));
                 });

@@ -14,7 +14,7 @@ const MARKER: &str = ".made-by-ccm-conformance";
 ///
 /// # Errors
 /// There is a folder of evidence that no run has made; or nothing can be written there.
-pub(super) fn make_ready(output: &Path) -> std::io::Result<()> {
+pub fn make_ready(output: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(output)?;
     let evidence = output.join(EVIDENCE);
     match std::fs::symlink_metadata(&evidence) {

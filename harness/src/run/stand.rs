@@ -1,8 +1,7 @@
 //! An environment that stands, what is judged in it, and how it is left.
 
-use super::arrange::Place;
 use super::conclude::say_left_behind;
-use super::planned::{Planned, places, plan_checks, selected};
+use super::planned::{Planned, arranged, plan_checks, selected};
 use super::subject::subject;
 use super::turns::Turns;
 use crate::check::{Sharing, chain};
@@ -33,24 +32,18 @@ impl Stand<'_> {
         &self.lanes[0]
     }
 
-    /// The checks to run, each with its place, in an order in which none waits for a later one; and their turns, of which
-    /// so many are taken at once.
-    pub(super) fn work(&self, at_once: usize) -> (Vec<(Planned, Place)>, Turns) {
+    /// The checks to run, each with its step, the longest first; and their turns, of which so many are taken at
+    /// once in each lane.
+    pub(super) fn work(&self, at_once: usize) -> (Vec<(Planned, usize)>, Turns) {
         let chosen = selected(self.planned);
-        let places = places(&chosen, self.lanes.len(), self.session().plan().profile.workers);
-        let mut work: Vec<(Planned, Place)> = chosen.into_iter().zip(places).collect();
-        work.sort_by_key(|(one, place)| (place.after, place.step, Reverse(one.check.takes_s)));
+        let arranged = arranged(&chosen, self.lanes.len(), self.session().plan().profile.workers);
+        let turns = Turns::of(&arranged, self.lanes.len(), at_once);
+        let mut work: Vec<(Planned, usize)> = chosen.into_iter().zip(arranged.of).collect();
+        work.sort_by_key(|(one, step)| (*step, Reverse(one.check.takes_s)));
         // Those that watch the leader crash wait for one another: only where all may work at once.
-        let watchers: Vec<usize> = work
-            .iter()
-            .filter(|(one, _)| one.check.sharing == Sharing::Joint)
-            .map(|(_, place)| place.lane)
-            .collect();
-        if let Some(lane) = watchers.first() {
-            let together = if watchers.len() < at_once { watchers.len() } else { 1 };
-            self.lanes[*lane].crashes().expect_participants(together);
-        }
-        let turns = Turns::of(work.iter().map(|(_, place)| *place), at_once);
+        let watchers = work.iter().filter(|(one, _)| one.check.sharing == Sharing::Joint).count();
+        let together = if watchers < at_once { watchers } else { 1 };
+        self.lanes.iter().for_each(|lane| lane.crashes().expect_participants(together));
         (work, turns)
     }
 }

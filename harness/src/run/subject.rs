@@ -5,11 +5,11 @@ use crate::ccm::{Form, fingerprint};
 use crate::check::{Before, Capability};
 use crate::cluster::{Fidelity, facts};
 use crate::config::{
-    BACKEND, BackendKind, CLUSTERS, Choice, RunPlan, SELECT, TEST_FILTER, declared_not_judged,
+    BACKEND, BackendKind, CLUSTERS, Choice, RunPlan, SELECT, SHARD, TEST_FILTER, declared_not_judged,
 };
 use crate::contract::{Contract, Seen};
 use crate::cx::{Check, Suite};
-use crate::ledger::{Bearing, SetBy, Setting, SkipReason, Subject};
+use crate::ledger::{Bearing, SetBy, Setting, ShardOf, SkipReason, Subject};
 use crate::report::{Golden, GoldenCheck};
 use crate::session::{Session, load_manifests};
 use std::collections::BTreeSet;
@@ -38,6 +38,7 @@ pub(super) fn subject(
         certify: plan.certify,
         settings: in_force(&plan.settings, planned),
         reproduce: reproduce.to_owned(),
+        shard: plan.selection.shard.map(|share| ShardOf { share, run: plan.selection.run.clone() }),
         declared: plan.profile.declared.iter().map(|d| (d.id.clone(), d.reason.clone())).collect(),
         ..Subject::default()
     };
@@ -77,14 +78,19 @@ fn effective(settings: &mut [Setting], name: &str, value: String) {
 
 /// The settings of a plan, of which those that leave checks out ask less than the contract does.
 pub fn in_force(settings: &[Setting], planned: &[Planned]) -> Vec<Setting> {
-    let is_left_out = |one: &&Planned| matches!(one.choice, Choice::Skip(SkipReason::Deselected, _));
+    let is_left_out =
+        |one: &&Planned| matches!(one.choice, Choice::Skip(SkipReason::Deselected, _)) && !one.elsewhere;
     let left_out = planned.iter().filter(is_left_out).count();
     let mut settings = settings.to_vec();
+    if planned.iter().any(|one| one.elsewhere) {
+        let shard = settings.iter_mut().filter(|one| one.setting == SHARD);
+        shard.for_each(|one| one.bearing = Bearing::Looser);
+    }
     if left_out == 0 {
         return settings;
     }
-    let mut selecting: Vec<&mut Setting> =
-        settings.iter_mut().filter(|one| one.setting.starts_with(SELECT)).collect();
+    let selects = |one: &&mut Setting| one.setting.starts_with(SELECT) && one.setting != SHARD;
+    let mut selecting: Vec<&mut Setting> = settings.iter_mut().filter(selects).collect();
     selecting.iter_mut().for_each(|one| one.bearing = Bearing::Looser);
     if selecting.is_empty() {
         let value = format!("leaves {left_out} of {} checks out", planned.len());
@@ -142,7 +148,7 @@ mod tests {
     }
 
     fn planned(choice: Choice) -> Planned {
-        Planned { suite: "a", check: check(), level: Level::Must, choice }
+        Planned { suite: "a", check: check(), level: Level::Must, choice, elsewhere: false }
     }
 
     #[test]
@@ -158,5 +164,8 @@ mod tests {
         assert_eq!(relaxed(&settings, &all), [""; 0], "it names nothing that is there");
         assert_eq!(relaxed(&settings, &out), ["select.skip B-* (option)"]);
         assert_eq!(relaxed(&settings[..1], &out), ["test filter leaves 1 of 2 checks out (option)"]);
+        let elsewhere = Planned { elsewhere: true, ..out[0].clone() };
+        let part = [Setting::told(SHARD, "1/2", SetBy::Option), settings[1].clone()];
+        assert_eq!(relaxed(&part, &[elsewhere, all[0].clone()]), ["select.shard 1/2 (option)"]);
     }
 }

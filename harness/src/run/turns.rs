@@ -1,10 +1,9 @@
-//! Turns: a check begins when every check it comes after has ended, and a place at work is free.
+//! Turns: a check begins when a lane has taken its step, and a place at work is free in it.
 
-use super::arrange::Place;
-use std::collections::BTreeMap;
+use super::arrange::{Arrangement, Kind};
 use std::sync::{Condvar, Mutex, MutexGuard};
 
-/// How many checks of each lane and step are still to end, and how many more may work at once.
+/// Which lane is at which step, and how many more checks may work in it at once.
 #[derive(Debug)]
 pub(super) struct Turns {
     state: Mutex<State>,
@@ -13,7 +12,27 @@ pub(super) struct Turns {
 
 #[derive(Debug)]
 struct State {
-    left: BTreeMap<(usize, usize), usize>,
+    steps: Vec<Waiting>,
+    lanes: Vec<Lane>,
+}
+
+/// A step and how far it is.
+#[derive(Debug)]
+struct Waiting {
+    kind: Kind,
+    /// Checks that have not ended.
+    left: usize,
+    /// The lane that has taken it.
+    lane: Option<usize>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Lane {
+    /// The step it is at.
+    at: Option<usize>,
+    /// Whether it takes cold steps before others.
+    cold: bool,
+    /// How many more checks may work in it.
     free: usize,
 }
 
@@ -21,41 +40,93 @@ struct State {
 #[derive(Debug)]
 pub(super) struct Turn<'a> {
     turns: &'a Turns,
-    place: Place,
+    step: usize,
+    lane: usize,
+}
+
+impl Turn<'_> {
+    /// The lane it has its turn in.
+    pub(super) fn lane(&self) -> usize {
+        self.lane
+    }
 }
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         let mut state = self.turns.lock();
-        if let Some(left) = state.left.get_mut(&(self.place.lane, self.place.step)) {
-            *left = left.saturating_sub(1);
+        let free = &mut state.lanes[self.lane].free;
+        *free = free.saturating_add(1);
+        state.steps[self.step].left -= 1;
+        if state.steps[self.step].left == 0 {
+            state.lanes[self.lane].at = None;
+            state.take_steps();
         }
-        state.free = state.free.saturating_add(1);
+        drop(state);
         self.turns.changed.notify_all();
     }
 }
 
-impl Turns {
-    /// For checks in these places, of which so many work at once, at least one.
-    pub(super) fn of(places: impl Iterator<Item = Place>, at_once: usize) -> Turns {
-        let mut left = BTreeMap::new();
-        places.for_each(|place| *left.entry((place.lane, place.step)).or_default() += 1);
-        Turns { state: Mutex::new(State { left, free: at_once.max(1) }), changed: Condvar::new() }
+impl State {
+    /// Lets every lane that is at no step take one.
+    fn take_steps(&mut self) {
+        for lane in 0..self.lanes.len() {
+            if self.lanes[lane].at.is_some() {
+                continue;
+            }
+            let Some(step) = self.next_for(lane) else { continue };
+            self.steps[step].lane = Some(lane);
+            self.lanes[lane].at = Some(step);
+        }
     }
 
-    /// Waits for the turn of a check in this place.
-    pub(super) fn wait_for(&self, place: Place) -> Turn<'_> {
-        let waits = |state: &mut State| {
-            let waited_for = |lane: usize, step: usize| match place {
-                Place::AT_THE_END => step != Place::AT_THE_END.step,
-                _ => lane == place.lane && step < place.after,
-            };
-            state.free == 0
-                || state.left.iter().any(|((lane, step), left)| *left > 0 && waited_for(*lane, *step))
+    /// The step a lane takes next, if one is left for it.
+    fn next_for(&self, lane: usize) -> Option<usize> {
+        let open = |step: &Waiting| step.lane.is_none() && step.left > 0;
+        let next = |kind: Kind| self.steps.iter().position(|step| step.kind == kind && open(step));
+        let first_of_all = self.lanes.len() == 1 && next(Kind::Cold).is_some();
+        let shared = next(Kind::Shared).filter(|_| lane == 0 && !first_of_all);
+        let kinds = match self.lanes[lane].cold {
+            true => [Kind::Cold, Kind::Apart],
+            false => [Kind::Apart, Kind::Cold],
         };
-        let mut state = self.changed.wait_while(self.lock(), waits).expect("no holder of this lock panics");
-        state.free -= 1;
-        Turn { turns: self, place }
+        let last =
+            || next(Kind::Last).filter(|_| self.steps.iter().all(|s| s.kind == Kind::Last || s.left == 0));
+        shared.or_else(|| kinds.into_iter().find_map(next)).or_else(last)
+    }
+
+    /// The lane in which a check of this step may begin now.
+    fn lane_for(&self, step: usize) -> Option<usize> {
+        self.steps[step].lane.filter(|lane| self.lanes[*lane].free > 0)
+    }
+}
+
+impl Turns {
+    /// For so arranged checks in so many lanes, at least one, in each of which so many work at once, at least one.
+    pub(super) fn of(arranged: &Arrangement, lanes: usize, at_once: usize) -> Turns {
+        let mut steps: Vec<Waiting> =
+            arranged.steps.iter().map(|step| Waiting { kind: step.kind, left: 0, lane: None }).collect();
+        arranged.of.iter().for_each(|step| steps[*step].left += 1);
+        let lanes = lanes.max(1);
+        let shares = lanes > 1 && steps.iter().any(|step| step.kind == Kind::Shared);
+        let others = lanes - usize::from(shares);
+        // The first lane has been used by then.
+        let cold = lanes - others..lanes - others + arranged.cold_lanes(others);
+        let lane = |number: usize| Lane { at: None, cold: cold.contains(&number), free: at_once.max(1) };
+        let mut state = State { steps, lanes: (0..lanes).map(lane).collect() };
+        state.take_steps();
+        Turns { state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    /// Waits for the turn of a check of this step.
+    pub(super) fn wait_for(&self, step: usize) -> Turn<'_> {
+        let mut state = self.lock();
+        loop {
+            if let Some(lane) = state.lane_for(step) {
+                state.lanes[lane].free -= 1;
+                return Turn { turns: self, step, lane };
+            }
+            state = self.changed.wait(state).expect("no holder of this lock panics");
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -65,59 +136,92 @@ impl Turns {
 
 #[cfg(test)]
 mod tests {
+    use super::super::arrange::Step;
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    fn place(lane: usize, step: usize, after: usize) -> Place {
-        Place { lane, step, after }
+    /// Steps of these kinds, each of so many checks.
+    fn arranged(steps: &[(Kind, usize)]) -> Arrangement {
+        Arrangement {
+            steps: steps.iter().map(|(kind, _)| Step { kind: *kind, takes_s: 1 }).collect(),
+            of: steps.iter().enumerate().flat_map(|(step, (_, checks))| vec![step; *checks]).collect(),
+        }
     }
 
-    #[test]
-    fn steps_of_a_lane_follow_one_another_and_lanes_do_not_wait() {
-        let places = [place(0, 2, 2), place(0, 0, 0), place(0, 1, 1), place(1, 5, 5)];
-        let turns = Turns::of(places.into_iter(), 8);
+    /// Runs every check, and yields step and lane of each in the order in which they began.
+    fn run(arranged: &Arrangement, lanes: usize, at_once: usize) -> Vec<(usize, usize)> {
+        let turns = Turns::of(arranged, lanes, at_once);
         let order = Mutex::new(Vec::new());
-        // The other lane's check need not wait for anybody, even before the first has begun.
-        drop(turns.wait_for(places[3]));
         std::thread::scope(|scope| {
-            for place in &places[..3] {
+            for step in &arranged.of {
                 let (turns, order) = (&turns, &order);
                 scope.spawn(move || {
-                    let _turn = turns.wait_for(*place);
-                    order.lock().expect("fine").push(place.step);
+                    let turn = turns.wait_for(*step);
+                    order.lock().expect("fine").push((*step, turn.lane()));
+                    std::thread::yield_now();
                 });
             }
         });
-        assert_eq!(*order.lock().expect("fine"), [0, 1, 2]);
+        order.into_inner().expect("fine")
     }
 
     #[test]
-    fn what_judges_the_whole_run_waits_for_every_lane() {
-        let places = [Place::AT_THE_END, place(0, 0, 0), place(3, 1, 1)];
-        let turns = Turns::of(places.into_iter(), 8);
-        let ended = AtomicUsize::new(0);
-        std::thread::scope(|scope| {
-            for place in places {
-                let (turns, ended) = (&turns, &ended);
-                scope.spawn(move || {
-                    let _turn = turns.wait_for(place);
-                    let before = ended.fetch_add(1, Ordering::SeqCst);
-                    assert_eq!(before == 2, place == Place::AT_THE_END);
-                });
+    fn the_steps_of_one_lane_follow_one_another() {
+        use Kind::{Apart, Cold, Last, Shared};
+        let arranged = arranged(&[(Cold, 1), (Cold, 1), (Shared, 3), (Apart, 2), (Apart, 1), (Last, 1)]);
+        for at_once in [1, 8] {
+            let steps: Vec<usize> = run(&arranged, 1, at_once).iter().map(|(step, _)| *step).collect();
+            assert_eq!(steps, [0, 1, 2, 2, 2, 3, 3, 4, 5]);
+        }
+    }
+
+    #[test]
+    fn with_more_lanes_the_first_has_those_that_share_and_every_step_is_taken_once() {
+        use Kind::{Apart, Cold, Last, Shared};
+        let arranged =
+            arranged(&[(Cold, 1), (Cold, 1), (Shared, 9), (Apart, 2), (Apart, 1), (Apart, 1), (Last, 2)]);
+        for (lanes, at_once) in [(2, 1), (2, 4), (3, 2), (5, 99), (12, 3)] {
+            let ran = run(&arranged, lanes, at_once);
+            assert_eq!(ran.len(), arranged.of.len());
+            for (step, lane) in &ran {
+                assert!(ran.iter().all(|(other, there)| other != step || there == lane), "one lane a step");
             }
-        });
+            assert!(ran.iter().filter(|(step, _)| *step == 2).all(|(_, lane)| *lane == 0));
+            assert!(ran[ran.len() - 2..].iter().all(|(step, _)| *step == 6), "{ran:?}");
+        }
+    }
+
+    #[test]
+    fn lanes_do_not_wait_for_one_another() {
+        use Kind::{Apart, Shared};
+        let arranged = arranged(&[(Shared, 2), (Apart, 1)]);
+        let turns = Turns::of(&arranged, 2, 1);
+        let shared = turns.wait_for(0);
+        assert_eq!((shared.lane(), turns.lock().lane_for(0)), (0, None), "its only place is taken");
+        assert_eq!(turns.wait_for(1).lane(), 1);
+        drop(shared);
+        assert_eq!(turns.wait_for(0).lane(), 0);
+    }
+
+    #[test]
+    fn a_lane_that_began_cold_goes_on_with_others() {
+        use Kind::{Apart, Cold};
+        let arranged = arranged(&[(Cold, 1), (Apart, 1), (Apart, 1)]);
+        let turns = Turns::of(&arranged, 1, 1);
+        for step in 0..3 {
+            assert_eq!(turns.wait_for(step).lane(), 0);
+        }
     }
 
     #[test]
     fn no_more_work_at_once_than_may() {
-        let places = [place(0, 0, 0); 12];
-        let turns = Turns::of(places.into_iter(), 3);
+        let arranged = arranged(&[(Kind::Shared, 12)]);
+        let turns = Turns::of(&arranged, 1, 3);
         let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
         std::thread::scope(|scope| {
-            for place in places {
-                let (turns, now, most) = (&turns, &now, &most);
-                scope.spawn(move || {
-                    let _turn = turns.wait_for(place);
+            for _ in 0..12 {
+                scope.spawn(|| {
+                    let _turn = turns.wait_for(0);
                     most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                     std::thread::yield_now();
                     now.fetch_sub(1, Ordering::SeqCst);

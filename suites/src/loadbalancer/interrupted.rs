@@ -127,8 +127,8 @@ async fn survives_a_vanished_service(cx: &CheckCx) -> Verdict {
     web.vanishes().await?;
     web.becomes(gone()).await?;
     creation.release().await?;
-    // What the CCM wants to write about it finds nobody.
-    web.balancer().becomes(at_least_one()).await?;
+    // What the CCM wants to write about it finds nobody. The cloud may even have refused to make one: a machine among the
+    // backends may have gone meanwhile.
     web.rests().await?;
     let after = cx.service(load_balancer("after").port(80)).await?;
     let served = after.gets_published().await.map(drop);

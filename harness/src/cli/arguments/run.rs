@@ -3,6 +3,7 @@
 use crate::config::{
     BackendChoice, ClusterKeys, Keep, NodeIp, OutputKeys, ProviderId, RunFile, SelectKeys, Source, Timing,
 };
+use crate::ledger::Share;
 use clap::Args;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -56,13 +57,19 @@ pub(in crate::cli) struct RunOptions {
     /// Without checks that take ten seconds or more when they pass: an answer while you work, not a verdict.
     #[arg(long)]
     quick: bool,
+    /// Only the Kth of N parts of the checks, so that machines can share a run; 'merge' makes one report of all parts.
+    #[arg(long, value_name = "K/N", value_parser = Share::from_str)]
+    shard: Option<Share>,
+    /// The name of the run that the part is of, such as the number that a CI gives it; 'merge' refuses parts of another.
+    #[arg(long, value_name = "NAME", requires = "shard")]
+    shard_of: Option<String>,
     /// Whether the environment stays after the run.
     #[arg(long, value_name = "never|on-failure|always", value_parser = Keep::from_str)]
     keep: Option<Keep>,
     /// Folder for report.html, report.yaml, junit.xml and evidence.
     #[arg(long, value_name = "DIR")]
     out: Option<String>,
-    /// How many checks run side by side.
+    /// How many checks run side by side on each cluster.
     #[arg(long, value_name = "N")]
     jobs: Option<u32>,
     /// How many clusters the checks are spread among, each with a cloud and a CCM of its own.
@@ -109,6 +116,8 @@ impl RunOptions {
                 only: some(&self.only),
                 skip: some(&self.skip),
                 quick: self.quick.then_some(true),
+                shard: self.shard.map(|share| share.to_string()),
+                run: self.shard_of.clone(),
             },
             output: OutputKeys { dir: self.out.clone() },
             keep: self.keep,

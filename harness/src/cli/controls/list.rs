@@ -1,10 +1,10 @@
 //! The lists of mutants, strangers and adversaries, as they are written.
 
-use super::super::share::Share;
 use crate::check::{CheckId, row_of};
 use crate::cloud::Settings;
 use crate::config::yaml;
 use crate::files;
+use crate::ledger::Share;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -40,7 +40,7 @@ pub(super) struct Stranger {
     /// How its cloud is.
     #[serde(default)]
     pub(super) cloud: Settings,
-    /// How many checks run side by side.
+    /// How many checks run side by side on each cluster.
     pub(super) jobs: Option<u32>,
     /// Suites, contract rows or their beginnings, checks; all when empty.
     #[serde(default)]

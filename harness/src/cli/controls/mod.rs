@@ -9,12 +9,12 @@ mod work;
 
 use super::arguments::ControlOptions;
 use super::given::planned;
-use super::share::Share;
 use crate::check::chain;
 use crate::cluster::facts;
 use crate::config::{Given, Keep, Offer, Problems, RunFile, RunPlan, Source, plan};
 use crate::cx::Suite;
 use crate::events::{EVENTS_FILE, Events};
+use crate::ledger::Share;
 use crate::report::exit;
 use crate::run::{
     INTERRUPTED, Planned, Quiet, begin_in, end_run, guard, judge_subject, open, plan_checks, refuse,

@@ -1,20 +1,35 @@
-//! A share of a list: every Nth entry, from the Kth on.
+//! A share of some work: the Kth of N.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::str::FromStr;
 
 /// The Kth of N shares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Share {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
+pub struct Share {
     part: usize,
     of: usize,
 }
 
 impl Share {
     /// All there is.
-    pub(super) const WHOLE: Share = Share { part: 1, of: 1 };
+    pub const WHOLE: Share = Share { part: 1, of: 1 };
 
-    /// Keeps of a list what is in this share.
-    pub(super) fn keep<T>(self, list: Vec<T>) -> Vec<T> {
+    /// Which one it is, from 1.
+    pub fn part(self) -> usize {
+        self.part
+    }
+
+    /// How many there are.
+    pub fn of(self) -> usize {
+        self.of
+    }
+
+    /// Keeps of a list what is in this share: every Nth entry, from the Kth on.
+    pub fn keep<T>(self, list: Vec<T>) -> Vec<T> {
         list.into_iter().skip(self.part - 1).step_by(self.of).collect()
     }
 }
@@ -29,6 +44,26 @@ impl FromStr for Share {
             Some((part, of)) if part <= of => Ok(Share { part, of }),
             _ => Err("expected K/N, the Kth of N shares, e.g. 1/3".to_owned()),
         }
+    }
+}
+
+impl TryFrom<String> for Share {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Share, String> {
+        text.parse()
+    }
+}
+
+impl From<Share> for String {
+    fn from(share: Share) -> String {
+        share.to_string()
+    }
+}
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.part, self.of)
     }
 }
 
