@@ -3,7 +3,7 @@
 use super::driver::facilities;
 use super::{
     ActiveFault, BarrierStatus, CloudError, CloudRecord, Credential, Driver, Entry, Fault, Instance,
-    InstanceIds, Inventory, LoadBalancer, Match, Problem, Route, Settings, Shown, drivers,
+    InstanceIds, Inventory, LoadBalancer, Match, Problem, Route, RunningCloud, Settings, Shown, drivers,
 };
 use crate::check::Facility;
 use std::collections::BTreeSet;
@@ -251,6 +251,16 @@ impl Cloud {
         if let Some(observer) = &self.observer {
             observer(&what());
         }
+    }
+}
+
+impl RunningCloud {
+    /// The cloud, to be used.
+    ///
+    /// # Errors
+    /// As [`Cloud::attach`].
+    pub fn attach(&self) -> Result<Cloud, CloudError> {
+        Cloud::attach(self.record())
     }
 }
 

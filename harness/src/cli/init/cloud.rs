@@ -1,6 +1,6 @@
 //! `init cloud`: a driver to begin with.
 
-use super::put;
+use super::folder::put;
 use crate::cli::arguments::{InitCloudOptions, Language};
 use crate::config::REFERENCE_PROFILE;
 use crate::files;

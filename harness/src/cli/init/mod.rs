@@ -2,6 +2,7 @@
 
 mod cloud;
 mod draft;
+mod folder;
 mod write;
 
 use super::arguments::{InitCommand, InitOptions};
@@ -14,6 +15,7 @@ use crate::output;
 use crate::report::exit;
 use crate::session::expected_boot;
 use draft::Draft;
+use folder::put;
 use serde_json::Value;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -84,16 +86,6 @@ fn make(options: &InitOptions) -> Result<String, String> {
         "\nNext:\n  ccm-conformance plan --profile {profile}\n  ccm-conformance run --profile {profile}\n"
     ));
     Ok(text)
-}
-
-/// Writes files below a folder that is not there yet.
-fn put(folder: &Path, files: &[(String, String)]) -> std::io::Result<()> {
-    for (name, text) in files {
-        let path = folder.join(name);
-        path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
-        std::fs::write(path, text)?;
-    }
-    Ok(())
 }
 
 /// The manifests, from wherever they come.

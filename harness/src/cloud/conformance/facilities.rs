@@ -1,6 +1,6 @@
 //! What a driver says it has beyond machines and inventory.
 
-use super::{Broken, OURS, Trial, refused, same, words};
+use super::trial::{Broken, OURS, Trial, refused, same, words};
 use fake_cloud::driver::{
     Credential, DriverFacility, Effect, Fault, Frontend, LbAddress, LbState, LoadBalancer, Match, Route, Settings,
 };

@@ -1,6 +1,6 @@
 //! Machines: put, seen, changed, powered off and on, removed.
 
-use super::{Broken, OURS, Trial, is_sound, refused, same, words};
+use super::trial::{Broken, OURS, Trial, is_sound, refused, same, words};
 use fake_cloud::driver::{Address, Instance, InstanceState};
 
 pub(super) async fn try_all(trial: &mut Trial<'_>) {

@@ -4,29 +4,14 @@
 
 mod facilities;
 mod machines;
+mod trial;
+
+pub use trial::Tried;
 
 use super::drivers::{problem, reached};
 use super::{CloudError, Problem, RunningCloud};
-use fake_cloud::driver::{Capabilities, Client, ClientError, DriverFacility, Inventory, PROTOCOL};
-use std::fmt;
-
-/// How one promise of the protocol was kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tried {
-    /// The promise, e.g. `machines: a stopped machine is seen as stopped`.
-    pub promise: String,
-    /// Why it was not kept.
-    pub broken: Option<String>,
-}
-
-impl fmt::Display for Tried {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.broken {
-            None => write!(f, "ok    {}", self.promise),
-            Some(why) => write!(f, "FAIL  {}: {why}", self.promise),
-        }
-    }
-}
+use fake_cloud::driver::{Capabilities, Client, ClientError, DriverFacility, PROTOCOL};
+use trial::{Broken, OURS, Trial, is_sound, refused, words};
 
 /// What a driver was found to be.
 #[derive(Clone, Debug)]
@@ -35,29 +20,6 @@ pub struct Found {
     pub capabilities: Capabilities,
     /// Every promise that was tried, in order.
     pub tried: Vec<Tried>,
-}
-
-/// Names of what the test makes begin with this.
-const OURS: &str = "driver-check";
-
-/// Why a promise is broken.
-type Broken = String;
-
-/// One promise, and how it is tried.
-struct Trial<'a> {
-    client: &'a Client,
-    capabilities: &'a Capabilities,
-    tried: Vec<Tried>,
-}
-
-impl Trial<'_> {
-    fn note(&mut self, promise: impl Into<String>, outcome: Result<(), Broken>) {
-        self.tried.push(Tried { promise: promise.into(), broken: outcome.err() });
-    }
-
-    async fn inventory(&self) -> Result<Inventory, Broken> {
-        self.client.inventory().await.map_err(words)
-    }
 }
 
 /// Tries a driver at `url`.
@@ -118,45 +80,6 @@ async fn refuses_other_tokens(url: &str) -> Result<(), Broken> {
         ("DELETE /instances/{id}", stranger.delete_instance(OURS).await),
     ];
     answers.into_iter().try_for_each(|(call, answer)| refused(answer, 401).map_err(|why| format!("{call}: {why}")))
-}
-
-/// Whether an inventory makes sense.
-fn is_sound(inventory: &Inventory) -> Result<(), Broken> {
-    let ids = |kind: &str, ids: Vec<&str>| {
-        let mut seen = std::collections::BTreeSet::new();
-        match ids.into_iter().find(|id| id.is_empty() || !seen.insert(*id)) {
-            Some("") => Err(format!("a {kind} has no id")),
-            Some(id) => Err(format!("two of kind {kind} have the id {id}")),
-            None => Ok(()),
-        }
-    };
-    ids("instance", inventory.instances.iter().map(|one| one.id.as_str()).collect())?;
-    ids("load balancer", inventory.load_balancers.iter().map(|one| one.id.as_str()).collect())?;
-    ids("auxiliary", inventory.auxiliaries.iter().map(|one| one.id.as_str()).collect())?;
-    ids("route", inventory.routes.iter().map(|one| one.id.as_str()).collect())?;
-    let there = |id: &String| inventory.load_balancers.iter().any(|lb| lb.id == *id);
-    match inventory.auxiliaries.iter().find(|aux| aux.load_balancer.as_ref().is_some_and(|id| !there(id))) {
-        Some(aux) => Err(format!("{} {} serves a load balancer that is not there", aux.kind, aux.id)),
-        None => Ok(()),
-    }
-}
-
-/// That a call is refused with this status, and in the protocol's form.
-fn refused<T>(answer: Result<T, ClientError>, wanted: u16) -> Result<(), Broken> {
-    match answer {
-        Ok(_) => Err(format!("expected a refusal with {wanted}, and it was done")),
-        Err(ClientError::Refused { status, message, .. }) if status == wanted && !message.is_empty() => Ok(()),
-        Err(error) => Err(format!("expected a refusal with {wanted}: {}", words(error))),
-    }
-}
-
-/// That two things are the same.
-fn same<T: PartialEq + fmt::Debug>(what: &str, expected: T, seen: T) -> Result<(), Broken> {
-    if expected == seen { Ok(()) } else { Err(format!("{what}: expected {expected:?}, saw {seen:?}")) }
-}
-
-fn words(error: ClientError) -> Broken {
-    crate::check::chain(&error)
 }
 
 /// Which facility of the harness a driver's is; `None` where checks do not name it.

@@ -1,7 +1,7 @@
 //! A driver that runs already: it is asked what it can do, and left as it is when the run ends.
 
 use super::protocol::{self, Access};
-use super::{CloudSpec, Host, Kind, RunningCloud, StartError};
+use super::spec::{CloudSpec, Host, Kind, RunningCloud, StartError};
 use crate::config::CloudSource;
 use futures::FutureExt;
 use futures::future::BoxFuture;

@@ -4,7 +4,7 @@
 
 use super::at_url::address;
 use super::protocol::{self, Access};
-use super::{CloudSpec, Host, Kind, Place, RunningCloud, StartError};
+use super::spec::{CloudSpec, Host, Kind, Place, RunningCloud, StartError, Told};
 use crate::cloud::fresh_token;
 use crate::config::CloudSource;
 use futures::FutureExt;
@@ -158,7 +158,7 @@ async fn bring_up(
     program: &mut Program,
     line: &[String],
     folder: &Path,
-    told: &super::Told,
+    told: &Told,
 ) -> Result<(String, Tail), StartError> {
     let shown = line.join(" ");
     let mut child = Command::new(&line[0])
@@ -203,7 +203,7 @@ async fn bring_up(
 }
 
 /// Waits for its end; one that nobody has asked for is told.
-async fn watch(mut child: Child, ending: oneshot::Receiver<()>, shown: String, tail: Tail, told: super::Told) {
+async fn watch(mut child: Child, ending: oneshot::Receiver<()>, shown: String, tail: Tail, told: Told) {
     tokio::select! {
         biased;
         _ = ending => drop(child.wait().await),

@@ -5,7 +5,8 @@
 //! Docker.
 
 use super::protocol::Access;
-use super::{CloudSpec, Host, Kind, Place, RunningCloud, StartError, protocol};
+use super::protocol;
+use super::spec::{CloudSpec, Host, Kind, Place, RunningCloud, StartError};
 use crate::cloud::{CloudRecord, fresh_token};
 use crate::config::CloudSource;
 use crate::images::{Engine, EngineError, PreparedImage, RunId, load_into_engine};

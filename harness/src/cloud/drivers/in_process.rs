@@ -1,7 +1,8 @@
 //! The fake cloud in this process, beside an embedded cluster: both its ports are on loopback.
 
 use super::protocol::Access;
-use super::{CloudSpec, Host, Kind, Place, RunningCloud, StartError, protocol};
+use super::protocol;
+use super::spec::{CloudSpec, Host, Kind, Place, RunningCloud, StartError};
 use crate::config::CloudSource;
 use fake_cloud::{Config, Running, Server};
 use futures::FutureExt;

@@ -5,101 +5,17 @@ mod command;
 mod container;
 mod in_process;
 mod protocol;
+mod spec;
 
-use super::{Cloud, CloudError, CloudRecord, Driver, Problem};
-use crate::config::CloudSource;
-use crate::images::{Engine, EngineError, ImageError, PreparedImage, RunId};
-use futures::future::BoxFuture;
-use std::fmt;
-use std::path::{Path, PathBuf};
+pub(super) use protocol::{problem, reached};
+pub use spec::{CloudSpec, Place, RunningCloud, StartError, Told};
+
+use super::{CloudError, CloudRecord, Driver, Problem};
+use spec::Kind;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// The drivers. A cloud is started by the first that can be where it is wanted.
 const ALL: &[&Kind] = &[&in_process::KIND, &container::KIND, &at_url::KIND, &command::KIND];
-
-/// A driver, as a line of the table.
-struct Kind {
-    /// Its name in records and errors.
-    name: &'static str,
-    /// Whether it can start such a cloud.
-    suits: fn(&CloudSpec<'_>) -> bool,
-    /// Starts one and waits until it answers.
-    start: for<'a> fn(CloudSpec<'a>) -> BoxFuture<'a, Result<RunningCloud, StartError>>,
-    /// The driver for a cloud that was started, by another process perhaps.
-    attach: fn(&CloudRecord) -> Result<Arc<dyn Driver>, CloudError>,
-}
-
-/// A cloud to start.
-#[derive(Clone, Copy)]
-pub struct CloudSpec<'a> {
-    /// Which one.
-    pub cloud: &'a CloudSource,
-    /// Where it is to be.
-    pub place: Place<'a>,
-    /// A folder for this user alone, which goes when the cloud does.
-    pub folder: &'a Path,
-    /// Is told what a person should know of a cloud that runs, such as that it has ended by itself.
-    pub told: &'a Told,
-}
-
-/// Hears of what a person should know.
-pub type Told = Arc<dyn Fn(String) + Send + Sync>;
-
-/// Where a cloud has to be so that a cluster's machines reach it.
-#[derive(Clone, Copy, Debug)]
-pub enum Place<'a> {
-    /// In this process, on loopback.
-    ThisProcess,
-    /// In a container beside the machines.
-    BesideMachines {
-        /// The run it is for.
-        run: &'a RunId,
-        /// The engine.
-        engine: &'a Engine,
-        /// Name of the network of the machines, which exists.
-        network: &'a str,
-        /// Its image; loaded into the engine where necessary.
-        image: &'a PreparedImage,
-    },
-}
-
-/// What keeps a cloud running.
-trait Host: fmt::Debug + Send + Sync {
-    /// Stops the cloud at once; everything it knew is lost.
-    fn stop(self: Box<Self>) -> BoxFuture<'static, Result<(), StartError>>;
-}
-
-/// A cloud this process has started. One in this process ends with it; one in a container stays until it is stopped,
-/// or removed by the labels of its run.
-#[derive(Debug)]
-pub struct RunningCloud {
-    record: CloudRecord,
-    host: Box<dyn Host>,
-}
-
-impl RunningCloud {
-    /// All a process of the run needs to use it.
-    pub fn record(&self) -> &CloudRecord {
-        &self.record
-    }
-
-    /// The cloud, to be used.
-    ///
-    /// # Errors
-    /// As [`Cloud::attach`].
-    pub fn attach(&self) -> Result<Cloud, CloudError> {
-        Cloud::attach(&self.record)
-    }
-
-    /// Stops it at once; everything it knew is lost.
-    ///
-    /// # Errors
-    /// What it runs in does not answer or refuses.
-    pub async fn stop(self) -> Result<(), StartError> {
-        self.host.stop().await
-    }
-}
 
 /// Starts a cloud and waits until it answers. What a failed start has made is removed.
 ///
@@ -115,12 +31,11 @@ pub async fn start(spec: CloudSpec<'_>) -> Result<RunningCloud, StartError> {
 /// A fake cloud in this process.
 #[cfg(test)]
 pub(crate) async fn start_here(dialect: &str) -> RunningCloud {
-    let (cloud, told): (_, Told) = (CloudSource::Dialect(dialect.to_owned()), Arc::new(|_| ()));
-    let spec = CloudSpec { cloud: &cloud, place: Place::ThisProcess, folder: Path::new(""), told: &told };
+    let cloud = crate::config::CloudSource::Dialect(dialect.to_owned());
+    let (folder, told): (_, Told) = (std::path::Path::new(""), Arc::new(|_| ()));
+    let spec = CloudSpec { cloud: &cloud, place: Place::ThisProcess, folder, told: &told };
     start(spec).await.expect("it starts")
 }
-
-pub(super) use protocol::{problem, reached};
 
 /// The driver of a cloud that was started.
 pub(super) fn attach(record: &CloudRecord) -> Result<Arc<dyn Driver>, CloudError> {
@@ -135,130 +50,6 @@ pub(super) fn attach(record: &CloudRecord) -> Result<Arc<dyn Driver>, CloudError
 
 fn names() -> String {
     ALL.iter().map(|kind| kind.name).collect::<Vec<_>>().join(", ")
-}
-
-/// A cloud did not start, or could not be stopped.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// Docker.
-    #[error(transparent)]
-    Engine(#[from] EngineError),
-    /// Its image.
-    #[error(transparent)]
-    Image(#[from] ImageError),
-    /// It answers otherwise than a driver does.
-    #[error("{}", crate::check::chain(.0))]
-    Driver(#[from] CloudError),
-    /// No driver can start it there.
-    #[error("no cloud driver can start the cloud '{cloud}' there; there are {names}")]
-    NoDriver {
-        /// The cloud asked for.
-        cloud: String,
-        /// The drivers.
-        names: String,
-    },
-    /// The one in this process did not start.
-    #[error("the fake cloud did not start: {cause}")]
-    InProcess {
-        /// Why.
-        cause: String,
-    },
-    /// It ended instead of answering.
-    #[error("the fake cloud {name} ended with status {status} before it answered; its last lines:\n{lines}")]
-    Crashed {
-        /// The container.
-        name: String,
-        /// Its exit status.
-        status: i64,
-        /// The end of its log.
-        lines: String,
-    },
-    /// It did not answer.
-    #[error("the fake cloud {name} did not say within {limit:?} that it is ready; its last lines:\n{lines}")]
-    Silent {
-        /// The container.
-        name: String,
-        /// How long it had.
-        limit: Duration,
-        /// The end of its log.
-        lines: String,
-    },
-    /// Docker gave it no address or port.
-    #[error("the fake cloud {name} has no {what}; is the network there and the port free?")]
-    Unreachable {
-        /// The container.
-        name: String,
-        /// What is missing.
-        what: String,
-    },
-    /// A driver's program cannot be started.
-    #[error("the cloud's driver '{line}' cannot be started in {folder}: {cause}")]
-    Program {
-        /// Program and arguments.
-        line: String,
-        /// The folder it was to run in.
-        folder: PathBuf,
-        /// Why not.
-        cause: std::io::Error,
-    },
-    /// A driver's program ended instead of answering.
-    #[error("the cloud's driver '{line}' ended with {status} before it answered; its last lines:\n{lines}")]
-    DriverEnded {
-        /// Program and arguments.
-        line: String,
-        /// Its exit status.
-        status: String,
-        /// What it wrote last.
-        lines: String,
-    },
-    /// A driver's program did not say that it answers.
-    #[error(
-        "the cloud's driver '{line}' did not print {{\"ready\": true, \"driver\": \"ADDRESS:PORT\"}} within {limit:?}; its last \
-         lines:\n{lines}"
-    )]
-    DriverSilent {
-        /// Program and arguments.
-        line: String,
-        /// How long it had.
-        limit: Duration,
-        /// What it wrote last.
-        lines: String,
-    },
-    /// A driver's program did not say where it listens.
-    #[error("the cloud's driver '{line}' is ready, but its line names no address under 'driver':\n{lines}")]
-    NoAddress {
-        /// Program and arguments.
-        line: String,
-        /// What it wrote last.
-        lines: String,
-    },
-    /// A driver's program was started and answers otherwise than a driver does.
-    #[error("{}; its last lines:\n{lines}", crate::check::chain(.error))]
-    DriverSays {
-        /// What it did.
-        error: Box<CloudError>,
-        /// What it wrote last.
-        lines: String,
-    },
-    /// The file with a driver's token cannot be read or written.
-    #[error("the token file {file} of the cloud's driver: {cause}")]
-    TokenFile {
-        /// The file.
-        file: PathBuf,
-        /// Why not.
-        cause: String,
-    },
-    /// Nobody knows where a URL leads.
-    #[error("the address of the cloud's {url} is not known: {why}")]
-    Host {
-        /// The URL.
-        url: String,
-        /// Why not.
-        why: String,
-    },
-    /// No token could be made.
-    #[error("the system gives no random bits for a token: {0}")]
-    Random(getrandom::Error),
 }
 
 #[cfg(test)]

@@ -1,6 +1,10 @@
 //! Drivers that are absent, slow, lying or dying, and one in Python that is none of that.
 
 use super::*;
+use crate::cloud::Cloud;
+use crate::config::CloudSource;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 use crate::check::{Facility, chain};
 use crate::cloud::{check_running, facility_of};
 use fake_cloud::driver::DriverFacility;
