@@ -169,7 +169,7 @@ fn trouble(ledger: &Ledger, text: &mut String, head: &str, wanted: impl Fn(&Entr
 }
 
 fn unjudged(ledger: &Ledger, text: &mut String) {
-    let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
+    let mut reasons: Vec<(String, Vec<&Entry>)> = Vec::new();
     for entry in wording::unjudged(ledger) {
         let why = match &entry.outcome {
             // Its text stands above.
@@ -181,8 +181,8 @@ fn unjudged(ledger: &Ledger, text: &mut String) {
             }
         };
         match reasons.iter_mut().find(|(known, _)| *known == why) {
-            Some((_, ids)) => ids.push(&entry.id),
-            None => reasons.push((why, vec![&entry.id])),
+            Some((_, all)) => all.push(entry),
+            None => reasons.push((why, vec![entry])),
         }
     }
     let simulated = ledger.subject.simulated && ledger.conformance() == Conformance::Partial;
@@ -200,12 +200,30 @@ fn unjudged(ledger: &Ledger, text: &mut String) {
         | Conformance::NotJudged => "Checks not judged",
     };
     put!(text, "\n{head}");
-    for (why, ids) in reasons {
+    for (why, entries) in reasons {
         put!(text, "  {why}");
-        for ids in ids.chunks(6) {
-            put!(text, "    {}", ids.join(", "));
+        for named in names(&entries).chunks(6) {
+            put!(text, "    {}", named.join(", "));
         }
     }
+}
+
+/// From how many checks on nobody reads their ids, which the report has.
+const TOO_MANY: usize = 48;
+
+/// Which checks these are: their ids, or of very many how many of which suite.
+fn names(entries: &[&Entry]) -> Vec<String> {
+    if entries.len() < TOO_MANY {
+        return entries.iter().map(|entry| entry.id.clone()).collect();
+    }
+    let mut suites: Vec<(&str, usize)> = Vec::new();
+    for entry in entries {
+        match suites.iter_mut().find(|(suite, _)| *suite == entry.suite) {
+            Some((_, count)) => *count += 1,
+            None => suites.push((&entry.suite, 1)),
+        }
+    }
+    suites.iter().map(|(suite, count)| format!("{count} of {suite}")).collect()
 }
 
 fn declared(ledger: &Ledger, text: &mut String) {

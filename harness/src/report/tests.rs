@@ -359,3 +359,17 @@ fn compare_lists_other_outcomes_only() {
     );
     assert!(compare(&before, &before).is_empty());
 }
+
+#[test]
+fn of_very_many_checks_that_were_left_out_a_summary_tells_how_many_of_which_suite() {
+    let left = |suite: &str, number: usize| {
+        let outcome = Outcome::Skip { reason: SkipReason::Deselected, detail: "left out by 'x'".to_owned() };
+        entry(suite, &format!("ROW-{number:02}"), Level::Must, outcome, 0)
+    };
+    let told = |entries: Vec<Entry>| summary(&Ledger { entries, ..Ledger::default() });
+    let few = told((0..9).map(|number| left("routes", number)).collect());
+    assert!(few.contains("\n    ROW-00, ROW-01, ROW-02, ROW-03, ROW-04, ROW-05\n    ROW-06"), "{few}");
+    let many =
+        told((0..60).map(|number| left(if number < 20 { "routes" } else { "operation" }, number)).collect());
+    assert!(many.contains("\n    20 of routes, 40 of operation\n") && !many.contains("ROW-"), "{many}");
+}

@@ -76,6 +76,7 @@ fn start(controller: Controller, world: &Arc<World>) {
         Controller::Deployment => workloads::deployment::start(world),
         Controller::ReplicaSet => workloads::replica_set::start(world),
         Controller::DaemonSet => workloads::daemon_set::start(world),
+        Controller::StatefulSet => workloads::stateful_set::start(world),
         Controller::Endpoints => cluster::endpoints::start(world),
         Controller::Namespace => cluster::namespaces::start(world),
         Controller::GarbageCollector => cluster::garbage::start(world),

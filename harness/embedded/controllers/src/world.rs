@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet};
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{
     ConfigMap, Endpoints, Namespace, Node, Pod, Secret, Service, ServiceAccount,
@@ -38,6 +38,7 @@ pub(crate) struct World {
     pub(crate) deployments: Arc<Cache<Deployment>>,
     pub(crate) replica_sets: Arc<Cache<ReplicaSet>>,
     pub(crate) daemon_sets: Arc<Cache<DaemonSet>>,
+    pub(crate) stateful_sets: Arc<Cache<StatefulSet>>,
     pub(crate) config_maps: Arc<Cache<ConfigMap>>,
     pub(crate) secrets: Arc<Cache<Secret>>,
     pub(crate) service_accounts: Arc<Cache<ServiceAccount>>,
@@ -73,6 +74,7 @@ impl World {
             deployments: Cache::new(),
             replica_sets: Cache::new(),
             daemon_sets: Cache::new(),
+            stateful_sets: Cache::new(),
             config_maps: Cache::new(),
             secrets: Cache::new(),
             service_accounts: Cache::new(),
@@ -118,6 +120,7 @@ impl World {
         self.deployments.run(tasks, Api::all(client()));
         self.replica_sets.run(tasks, Api::all(client()));
         self.daemon_sets.run(tasks, Api::all(client()));
+        self.stateful_sets.run(tasks, Api::all(client()));
         self.config_maps.run(tasks, Api::all(client()));
         self.secrets.run(tasks, Api::all(client()));
         self.service_accounts.run(tasks, Api::all(client()));
@@ -135,6 +138,7 @@ impl World {
         self.deployments.synced().await;
         self.replica_sets.synced().await;
         self.daemon_sets.synced().await;
+        self.stateful_sets.synced().await;
         self.config_maps.synced().await;
         self.secrets.synced().await;
         self.service_accounts.synced().await;

@@ -30,7 +30,7 @@ mod tests {
 
     #[test]
     fn every_kind_has_its_type_and_list_type() {
-        for kind in ALL {
+        for kind in ALL.iter() {
             assert!(kind.type_id().is_some(), "{} is not in the schema", kind.type_name);
             if kind.stored() {
                 assert!(schema::find(&format!("{}List", kind.type_name)).is_some(), "{}", kind.list_kind);

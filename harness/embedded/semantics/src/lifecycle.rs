@@ -14,6 +14,7 @@ mod rbac;
 mod review;
 mod service;
 mod small;
+mod stored;
 mod strategies;
 mod strategy;
 mod warnings;

@@ -81,7 +81,7 @@ pub fn encode_list<'a>(
     items: impl Iterator<Item = &'a [u8]> + Clone,
 ) -> Result<Vec<u8>, String> {
     let metadata = encode::message(in_protobuf("meta.k8s.io/v1", "ListMeta")?, metadata);
-    Ok(enveloped(&kind.api_version(), kind.list_kind, &encode::list(&metadata, items)))
+    Ok(enveloped(&kind.api_version(), &kind.list_kind, &encode::list(&metadata, items)))
 }
 
 fn in_protobuf(api_version: &str, kind: &str) -> Result<TypeId, String> {

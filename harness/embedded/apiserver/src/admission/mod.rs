@@ -28,8 +28,8 @@ pub(crate) fn create(write: &Write<'_>, kind: &'static Kind, object: &mut Value)
         signing::check(kind, object)?;
     }
     if is_pod {
-        pod::priority(kind, object)?;
-        pod::runtime_class(object)?;
+        pod::priority(write.api, kind, object)?;
+        pod::runtime_class(write.api, object)?;
     }
     Ok(())
 }

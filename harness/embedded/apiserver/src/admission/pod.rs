@@ -12,10 +12,6 @@ use crate::store::Key;
 
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
-/// The priority classes that every cluster has.
-const CLASSES: [(&str, i64); 2] =
-    [("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)];
-
 fn pods() -> Result<&'static Kind, Status> {
     kinds::find("", "v1", "pods").ok_or_else(status::no_such_resource)
 }
@@ -55,22 +51,34 @@ pub(super) fn service_account(api: &Api, pod: &mut Value) -> Result<(), Status> 
     Ok(())
 }
 
-/// No runtime class is served here, so that none is found.
-pub(super) fn runtime_class(pod: &Value) -> Result<(), Status> {
-    match pod["spec"]["runtimeClassName"].as_str().unwrap_or_default() {
-        "" => Ok(()),
-        class => Err(refuse(pod, &format!("pod rejected: RuntimeClass {class:?} not found"))),
-    }
+/// An object of a kind without namespaces.
+fn of_cluster(api: &Api, group: &str, plural: &str, name: &str) -> Option<Value> {
+    let kind = kinds::find(group, "v1", plural)?;
+    api.store.get(collection_of(kind), &Key::new("", name)).map(|object| object.value())
 }
 
-/// The priority itself is a default of the kind; here is refused what contradicts it.
-pub(super) fn priority(kind: &Kind, pod: &Value) -> Result<(), Status> {
+/// A Pod may name only a RuntimeClass that is there.
+pub(super) fn runtime_class(api: &Api, pod: &Value) -> Result<(), Status> {
+    let class = pod["spec"]["runtimeClassName"].as_str().unwrap_or_default();
+    if class.is_empty() || of_cluster(api, "node.k8s.io", "runtimeclasses", class).is_some() {
+        return Ok(());
+    }
+    Err(refuse(pod, &format!("pod rejected: RuntimeClass {class:?} not found")))
+}
+
+/// The priority of a Pod is that of its class; what contradicts it is refused.
+pub(super) fn priority(api: &Api, kind: &Kind, pod: &mut Value) -> Result<(), Status> {
     if !pod["spec"].is_object() {
         return Ok(());
     }
-    let class = pod["spec"]["priorityClassName"].as_str().unwrap_or_default();
-    let priority = match CLASSES.iter().find(|(name, _)| *name == class) {
-        Some((_, value)) => *value,
+    let class = pod["spec"]["priorityClassName"].as_str().unwrap_or_default().to_owned();
+    let priority = match of_cluster(api, "scheduling.k8s.io", "priorityclasses", &class) {
+        Some(found) => {
+            if let Some(policy) = found["preemptionPolicy"].as_str() {
+                pod["spec"]["preemptionPolicy"] = json!(policy);
+            }
+            found["value"].as_i64().unwrap_or_default()
+        }
         None if class.is_empty() => 0,
         None => {
             let name = pod["metadata"]["name"].as_str().unwrap_or_default();
@@ -87,5 +95,6 @@ pub(super) fn priority(kind: &Kind, pod: &Value) -> Result<(), Status> {
         );
         return Err(refuse(pod, &why));
     }
+    pod["spec"]["priority"] = json!(priority);
     Ok(())
 }

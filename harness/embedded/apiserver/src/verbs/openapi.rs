@@ -77,7 +77,7 @@ fn document<'a>(call: &Call, kinds: impl Iterator<Item = &'a Kind>, version: Ver
             format!("/{}/{}", place(kind), kind.plural)
         };
         let one = format!("{base}/{{name}}");
-        for verb in kind.verbs {
+        for verb in &kind.verbs {
             let (path, method, action) = match *verb {
                 "create" => (&base, "post", "post"),
                 "list" => (&base, "get", "list"),

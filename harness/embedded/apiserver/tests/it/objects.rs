@@ -170,3 +170,92 @@ async fn a_finalizer_without_a_domain_is_refused_at_creation_and_at_a_change() {
     let changed = cluster.send("PATCH", &path, "application/merge-patch+json", wrong).await;
     assert_eq!(changed.status, 422, "{}", changed.text);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_kind_that_is_kept_for_others_is_made_listed_changed_and_deleted() {
+    let cluster = Cluster::start().await;
+    let groups = [
+        "autoscaling/v2",
+        "batch/v1",
+        "networking.k8s.io/v1",
+        "policy/v1",
+        "storage.k8s.io/v1",
+        "admissionregistration.k8s.io/v1",
+        "scheduling.k8s.io/v1",
+        "node.k8s.io/v1",
+        "resource.k8s.io/v1",
+        "apps/v1",
+    ];
+    let mut tried = 0;
+    for group in groups {
+        let listed = cluster.ask("GET", &format!("/apis/{group}"), None).await.body();
+        let resources = listed["resources"].as_array().expect("resources").clone();
+        let own = ["deployments", "daemonsets", "replicasets", "csinodes"];
+        for resource in resources.iter().filter(|one| !one["name"].as_str().unwrap_or("/").contains('/')) {
+            let plural = resource["name"].as_str().expect("a name");
+            if own.contains(&plural) {
+                continue;
+            }
+            let place = if resource["namespaced"] == true { "namespaces/default/" } else { "" };
+            let all = format!("/apis/{group}/{place}{plural}");
+            let body = json!({"apiVersion": group, "kind": resource["kind"], "metadata": {"name": "one", "labels": {"a": "b"}}});
+            let made = cluster.ask("POST", &all, Some(body)).await;
+            assert_eq!(made.status, 201, "{plural}: {}", made.text);
+            let one = format!("{all}/one");
+            let labels = r#"{"metadata":{"labels":{"a":"c"}}}"#;
+            let changed = cluster.send("PATCH", &one, "application/strategic-merge-patch+json", labels).await;
+            assert_eq!(changed.status, 200, "{plural}: {}", changed.text);
+            let listed = cluster.ask("GET", &format!("{all}?labelSelector=a=c"), None).await.body();
+            assert_eq!(listed["items"].as_array().map(Vec::len), Some(1), "{plural}");
+            if resources.iter().any(|sub| sub["name"] == format!("{plural}/status").as_str()) {
+                let answer = cluster.ask("GET", &format!("{one}/status"), None).await;
+                assert_eq!(answer.status, 200, "{plural}: {}", answer.text);
+            }
+            assert_eq!(cluster.ask("DELETE", &one, None).await.status, 200, "{plural}");
+            assert_eq!(cluster.ask("GET", &one, None).await.status, 404, "{plural}");
+            tried += 1;
+        }
+    }
+    assert_eq!(tried, 26);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_spec_of_a_stateful_set_has_its_defaults_and_a_change_its_generation() {
+    let cluster = Cluster::start().await;
+    let all = "/apis/apps/v1/namespaces/default/statefulsets";
+    let spec = json!({"serviceName": "s", "selector": {"matchLabels": {"a": "b"}}, "template": {
+        "metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}});
+    let made =
+        cluster.ask("POST", all, Some(json!({"metadata": {"name": "one"}, "spec": spec}))).await.body();
+    assert_eq!(made["spec"]["replicas"], 1);
+    assert_eq!(made["spec"]["template"]["spec"]["restartPolicy"], "Always");
+    assert_eq!(made["metadata"]["generation"], 1);
+    let one = format!("{all}/one");
+    let status = r#"{"status":{"replicas":1},"spec":{"replicas":5}}"#;
+    let kind = "application/merge-patch+json";
+    let told = cluster.send("PATCH", &format!("{one}/status"), kind, status).await.body();
+    assert_eq!((&told["status"]["replicas"], &told["spec"]["replicas"]), (&json!(1), &json!(1)));
+    let scaled =
+        cluster.send("PATCH", &one, kind, r#"{"status":{"replicas":9},"spec":{"replicas":2}}"#).await.body();
+    assert_eq!((&scaled["status"]["replicas"], &scaled["metadata"]["generation"]), (&json!(1), &json!(2)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_has_the_priority_of_its_class_and_may_only_name_classes_that_are_there() {
+    let cluster = Cluster::start().await;
+    let pod = |name: &str, class: &str| {
+        json!({"metadata": {"name": name}, "spec": {"priorityClassName": class,
+            "containers": [{"name": "c", "image": "i"}]}})
+    };
+    let pods = "/api/v1/namespaces/default/pods";
+    let classes = "/apis/scheduling.k8s.io/v1/priorityclasses";
+    assert_eq!(cluster.ask("POST", pods, Some(pod("a", "mine"))).await.status, 403);
+    let class = json!({"metadata": {"name": "mine"}, "value": 1234, "preemptionPolicy": "Never"});
+    assert_eq!(cluster.ask("POST", classes, Some(class)).await.status, 201);
+    let made = cluster.ask("POST", pods, Some(pod("a", "mine"))).await;
+    assert_eq!(made.status, 201, "{}", made.text);
+    assert_eq!(made.body()["spec"]["priority"], 1234);
+    assert_eq!(made.body()["spec"]["preemptionPolicy"], "Never");
+    let critical = cluster.ask("POST", pods, Some(pod("b", "system-node-critical"))).await.body();
+    assert_eq!(critical["spec"]["priority"], 2_000_001_000);
+}

@@ -32,6 +32,7 @@ pub(crate) fn start(world: &Arc<World>) {
     register(&world.slices, &mut kinds, &graph, &queue);
     register(&world.deployments, &mut kinds, &graph, &queue);
     register(&world.replica_sets, &mut kinds, &graph, &queue);
+    register(&world.stateful_sets, &mut kinds, &graph, &queue);
     register(&world.daemon_sets, &mut kinds, &graph, &queue);
     register(&world.config_maps, &mut kinds, &graph, &queue);
     register(&world.secrets, &mut kinds, &graph, &queue);

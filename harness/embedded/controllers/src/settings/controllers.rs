@@ -13,6 +13,8 @@ pub enum Controller {
     ReplicaSet,
     /// `daemonset-controller`.
     DaemonSet,
+    /// `statefulset-controller`, without volume claims.
+    StatefulSet,
     /// `endpoints-controller` and `endpointslice-controller`.
     Endpoints,
     /// `namespace-controller`: empties namespaces that are deleted. Without it they stay `Terminating`.
@@ -31,11 +33,12 @@ pub enum Controller {
 
 impl Controller {
     /// Every controller.
-    pub const ALL: [Controller; 11] = [
+    pub const ALL: [Controller; 12] = [
         Controller::Scheduler,
         Controller::Deployment,
         Controller::ReplicaSet,
         Controller::DaemonSet,
+        Controller::StatefulSet,
         Controller::Endpoints,
         Controller::Namespace,
         Controller::GarbageCollector,

@@ -1,4 +1,4 @@
-//! Deployments, ReplicaSets and DaemonSets.
+//! Deployments, ReplicaSets, DaemonSets and StatefulSets.
 
 mod daemon;
 pub(crate) mod daemon_set;
@@ -6,4 +6,5 @@ pub(crate) mod deployment;
 mod deployment_status;
 pub(crate) mod replica_set;
 mod rollout;
+pub(crate) mod stateful_set;
 mod template;

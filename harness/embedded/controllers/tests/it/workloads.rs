@@ -1,7 +1,7 @@
 //! Workloads, owners and namespaces.
 
 use embedded_controllers::{CloudProvider, NodeSpec};
-use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet};
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Service, ServiceAccount};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{ListParams, Patch, PatchParams};
@@ -95,6 +95,39 @@ async fn a_daemon_set_has_a_pod_on_every_node() {
         set.status.as_ref().is_some_and(|status| status.number_ready == 3)
     })
     .await;
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn the_pods_of_a_stateful_set_have_names_and_are_replaced_one_by_one() {
+    let cluster = cluster().await;
+    let sets = cluster.api::<StatefulSet>();
+    let mut body = workload("db", "one");
+    body["spec"]["serviceName"] = json!("db");
+    body["spec"]["replicas"] = json!(2);
+    create(&sets, body).await;
+    let settled = |set: &StatefulSet| {
+        let status = set.status.clone().unwrap_or_default();
+        status.observed_generation == set.metadata.generation
+            && (status.ready_replicas, status.updated_replicas) == (set.spec.replicas, set.spec.replicas)
+    };
+    wait(&sets, "db", "both are ready", settled).await;
+    let pods = cluster.api::<Pod>();
+    let first = pods.get("db-0").await.expect("the first");
+    let second = pods.get("db-1").await.expect("the second");
+    assert!(first.metadata.creation_timestamp <= second.metadata.creation_timestamp);
+    assert_eq!(second.labels()["statefulset.kubernetes.io/pod-name"], "db-1");
+    let image = json!({"spec": {"template": {"spec": {"containers": [{"name": "c", "image": "two"}]}}}});
+    sets.patch("db", &PatchParams::default(), &Patch::Strategic(&image)).await.expect("changed");
+    wait(&sets, "db", "both are of the new template", settled).await;
+    let uid = |pod: &Pod| pod.uid();
+    let replaced = pods.get("db-0").await.expect("the first again");
+    assert_ne!(uid(&replaced), uid(&first));
+    let fewer = json!({"spec": {"replicas": 1}});
+    sets.patch("db", &PatchParams::default(), &Patch::Merge(&fewer)).await.expect("changed");
+    wait_gone(&pods, "db-1").await;
+    sets.delete("db", &Default::default()).await.expect("deleted");
+    wait_gone(&pods, "db-0").await;
     cluster.stop().await;
 }
 

@@ -3,7 +3,7 @@
 use crate::schema::{self, TypeId};
 
 /// One subresource of a kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subresource {
     /// Its name, such as `status`.
     pub name: &'static str,
@@ -14,7 +14,7 @@ pub struct Subresource {
     /// The kind that is sent to and comes from it.
     pub kind: &'static str,
     /// What can be done with it, in discovery's order.
-    pub verbs: &'static [&'static str],
+    pub verbs: Vec<&'static str>,
 }
 
 /// What a name of this kind must look like.
@@ -38,21 +38,21 @@ pub struct Kind {
     /// The kind.
     pub kind: &'static str,
     /// The kind of a list of it.
-    pub list_kind: &'static str,
+    pub list_kind: String,
     /// The resource's name in paths.
     pub plural: &'static str,
     /// The resource's singular name.
     pub singular: &'static str,
     /// Short names for kubectl.
-    pub short_names: &'static [&'static str],
+    pub short_names: Vec<&'static str>,
     /// Categories such as `all`.
-    pub categories: &'static [&'static str],
+    pub categories: Vec<&'static str>,
     /// Objects of it live in namespaces.
     pub namespaced: bool,
     /// What can be done with it, in discovery's order.
-    pub verbs: &'static [&'static str],
+    pub verbs: Vec<&'static str>,
     /// Its subresources in discovery's order.
-    pub subresources: &'static [Subresource],
+    pub subresources: Vec<Subresource>,
     /// The hash of how it is stored, as discovery tells it; empty for what is not stored.
     pub storage_hash: &'static str,
     /// What its names look like.
@@ -88,7 +88,7 @@ impl Kind {
     }
 
     /// The subresource of a name.
-    pub fn subresource(&self, name: &str) -> Option<&'static Subresource> {
+    pub fn subresource(&self, name: &str) -> Option<&Subresource> {
         self.subresources.iter().find(|sub| sub.name == name)
     }
 

@@ -5,6 +5,7 @@ use super::node::Node;
 use super::pod::Pod;
 use super::rbac::Rbac;
 use super::service::Service;
+use super::stored::Stored;
 use super::strategy::Strategy;
 use super::workload::Workload;
 use super::{endpoints, small};
@@ -35,6 +36,8 @@ pub(super) fn of(kind: &Kind) -> &'static dyn Strategy {
         ("apps", "DaemonSet") => &Workload::DaemonSet,
         ("rbac.authorization.k8s.io", "Role" | "ClusterRole") => &Rbac::Role,
         ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => &Rbac::Binding,
+        ("storage.k8s.io", "CSINode") | ("", "Binding") => &Plain,
+        _ if kind.stored() => &Stored,
         _ => &Plain,
     }
 }

@@ -188,7 +188,7 @@ fn nothing_panics_whatever_comes() {
     // A slow machine takes longer than the time to see enough right bodies.
     while Instant::now() < end || (accepted < ENOUGH && rounds < MOST_ROUNDS) {
         rounds += 1;
-        let kind = numbers.pick(ALL);
+        let kind = numbers.pick(&ALL);
         let mut body = right(kind);
         for _ in 0..numbers.next(3) {
             disturb(&mut body, &mut numbers);

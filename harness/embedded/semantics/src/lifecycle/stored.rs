@@ -1,0 +1,172 @@
+//! Kinds that are kept for others: defaults, status and generation as the real server's, no rules beyond those of metadata,
+//! and no controller. Manifests that have them install, informers on them sync.
+//!
+//! Source: `pkg/apis/*/v1/defaults.go` and `pkg/registry/*/strategy.go` of the kinds.
+
+use serde_json::{Value, json};
+
+use super::strategy::Strategy;
+use super::{Context, podspec};
+use crate::kinds;
+use crate::value::{Edit as _, Look as _};
+
+pub(super) struct Stored;
+
+/// Where objects of a kind have the spec of Pods.
+const POD_SPECS: &[(&str, &str)] = &[
+    ("StatefulSet", "spec.template.spec"),
+    ("ReplicationController", "spec.template.spec"),
+    ("Job", "spec.template.spec"),
+    ("CronJob", "spec.jobTemplate.spec.template.spec"),
+    ("PodTemplate", "template.spec"),
+];
+
+/// Kinds whose spec has no generation.
+const WITHOUT_GENERATION: &[&str] = &[
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "LimitRange",
+    "ResourceQuota",
+    "HorizontalPodAutoscaler",
+    "CSIDriver",
+    "VolumeAttachment",
+    "IPAddress",
+    "ResourceClaim",
+    "ResourceClaimTemplate",
+];
+
+/// What objects of a kind have when they do not say.
+fn defaults(kind: &str) -> Vec<(&'static str, Value)> {
+    match kind {
+        "StatefulSet" => vec![
+            ("spec.replicas", json!(1)),
+            ("spec.podManagementPolicy", json!("OrderedReady")),
+            ("spec.revisionHistoryLimit", json!(10)),
+            ("spec.updateStrategy.type", json!("RollingUpdate")),
+            (
+                "spec.persistentVolumeClaimRetentionPolicy",
+                json!({"whenDeleted": "Retain", "whenScaled": "Retain"}),
+            ),
+        ],
+        "ReplicationController" => vec![("spec.replicas", json!(1))],
+        "Job" => vec![
+            ("spec.completions", json!(1)),
+            ("spec.parallelism", json!(1)),
+            ("spec.backoffLimit", json!(6)),
+            ("spec.completionMode", json!("NonIndexed")),
+            ("spec.suspend", json!(false)),
+            ("spec.podReplacementPolicy", json!("TerminatingOrFailed")),
+        ],
+        "CronJob" => vec![
+            ("spec.concurrencyPolicy", json!("Allow")),
+            ("spec.suspend", json!(false)),
+            ("spec.successfulJobsHistoryLimit", json!(3)),
+            ("spec.failedJobsHistoryLimit", json!(1)),
+        ],
+        "HorizontalPodAutoscaler" => vec![("spec.minReplicas", json!(1))],
+        "PersistentVolume" => vec![
+            ("spec.persistentVolumeReclaimPolicy", json!("Retain")),
+            ("spec.volumeMode", json!("Filesystem")),
+            ("status.phase", json!("Pending")),
+        ],
+        "PersistentVolumeClaim" => {
+            vec![("spec.volumeMode", json!("Filesystem")), ("status.phase", json!("Pending"))]
+        }
+        "StorageClass" => vec![("reclaimPolicy", json!("Delete")), ("volumeBindingMode", json!("Immediate"))],
+        "CSIDriver" => vec![
+            ("spec.attachRequired", json!(true)),
+            ("spec.podInfoOnMount", json!(false)),
+            ("spec.fsGroupPolicy", json!("ReadWriteOnceWithFSType")),
+            ("spec.volumeLifecycleModes", json!(["Persistent"])),
+            ("spec.requiresRepublish", json!(false)),
+            ("spec.storageCapacity", json!(false)),
+            ("spec.seLinuxMount", json!(false)),
+        ],
+        "PriorityClass" => vec![("preemptionPolicy", json!("PreemptLowerPriority"))],
+        _ => Vec::new(),
+    }
+}
+
+/// A NetworkPolicy that does not say is about what comes in, and about what goes out where it has rules of that.
+fn policy_types(object: &mut Value) {
+    if !object.has("spec.policyTypes") {
+        let types = if object.list("spec.egress").is_empty() {
+            json!(["Ingress"])
+        } else {
+            json!(["Ingress", "Egress"])
+        };
+        object.put("spec.policyTypes", types);
+    }
+}
+
+fn webhooks(object: &mut Value, mutating: bool) {
+    for webhook in object.at_mut("webhooks").and_then(Value::as_array_mut).into_iter().flatten() {
+        let defaults = [
+            ("failurePolicy", json!("Fail")),
+            ("matchPolicy", json!("Equivalent")),
+            ("timeoutSeconds", json!(10)),
+            ("namespaceSelector", json!({})),
+            ("objectSelector", json!({})),
+        ];
+        let again = mutating.then(|| ("reinvocationPolicy", json!("Never")));
+        for (path, value) in defaults.into_iter().chain(again) {
+            if !webhook.has(path) {
+                webhook.put(path, value);
+            }
+        }
+    }
+}
+
+fn has_status(object: &Value) -> bool {
+    kinds::of(object).is_some_and(|kind| kind.subresource("status").is_some())
+}
+
+fn has_generation(object: &Value) -> bool {
+    object.has("spec") && !WITHOUT_GENERATION.contains(&object.text("kind"))
+}
+
+impl Strategy for Stored {
+    fn default(&self, object: &mut Value) {
+        let kind = object.text("kind").to_owned();
+        for (_, path) in POD_SPECS.iter().filter(|(of, _)| *of == kind) {
+            if let Some(spec) = object.at_mut(path) {
+                podspec::default(spec);
+            }
+        }
+        for (path, value) in defaults(&kind) {
+            if !object.has(path) {
+                object.put(path, value);
+            }
+        }
+        match kind.as_str() {
+            "NetworkPolicy" => policy_types(object),
+            "MutatingWebhookConfiguration" => webhooks(object, true),
+            "ValidatingWebhookConfiguration" => webhooks(object, false),
+            _ => {}
+        }
+    }
+
+    fn prepare_create(&self, object: &mut Value, _cx: &mut Context<'_>) {
+        if has_status(object) {
+            let phase = object.at("status.phase").clone();
+            let volume = object.text("kind").starts_with("PersistentVolume");
+            object.put("status", if volume { json!({"phase": phase}) } else { json!({}) });
+        }
+        if has_generation(object) {
+            object.put("metadata.generation", 1);
+        }
+    }
+
+    fn prepare_update(&self, sub: Option<&str>, old: &Value, new: &mut Value, _cx: &mut Context<'_>) {
+        if sub == Some("status") {
+            new.put("spec", old.at("spec").clone());
+            return;
+        }
+        if has_status(new) {
+            new.put("status", old.at("status").clone());
+        }
+        if has_generation(new) && old.at("spec") != new.at("spec") {
+            new.put("metadata.generation", old.int("metadata.generation") + 1);
+        }
+    }
+}
