@@ -91,11 +91,21 @@ fn as_text(suites: &[Suite], found: &Found) -> String {
         let need = facility_of(*one).map(needing).unwrap_or_default();
         let _ = match has(one) {
             true => writeln!(text, "{one:<12}  yes, {} checks need it", need.len()),
-            false => writeln!(text, "{one:<12}  no, not observable without it: {} checks ({})", need.len(), need.join(", ")),
+            false => writeln!(
+                text,
+                "{one:<12}  no, not observable without it: {} checks ({})",
+                need.len(),
+                need.join(", ")
+            ),
         };
     }
     let lacks: Vec<Facility> = optional.filter(|one| !has(one)).filter_map(|one| facility_of(*one)).collect();
-    let judged = checks.iter().filter(|check| !lacks.iter().any(|one| check.facilities.contains(*one))).count();
-    let _ = writeln!(text, "with this driver {judged} of {} checks can be judged, as far as the cloud goes", checks.len());
+    let judged =
+        checks.iter().filter(|check| !lacks.iter().any(|one| check.facilities.contains(*one))).count();
+    let _ = writeln!(
+        text,
+        "with this driver {judged} of {} checks can be judged, as far as the cloud goes",
+        checks.len()
+    );
     text
 }

@@ -7,12 +7,12 @@ use super::forms::framework_minor;
 use super::problem::{Origin, Problem, Problems};
 use super::profile::{Build, CloudSource, Framework, Image, Profile, ProviderIdFormat, find};
 use super::profile_file::{CloudKeys, Deviation, DriverKeys, ImageKeys, ProfileFile};
-use fake_cloud::dialects::NAMES as DIALECTS;
 use super::schema;
 use super::walk::{Places, walk};
 use super::words::{Instances, RouteTrigger, Targets};
 use super::yaml::{self, Tree};
 use crate::files;
+use fake_cloud::dialects::NAMES as DIALECTS;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -89,7 +89,10 @@ impl Reading<'_> {
         let cloud = self.cloud(written.cloud);
         let usual = cloud.dialect().map(|dialect| format!("{dialect}://{{id}}"));
         if usual.is_none() && written.provider_id.format.is_none() {
-            self.problem("providerId.format", "is missing; with a driver no dialect says it: write e.g. 'acme://{id}'");
+            self.problem(
+                "providerId.format",
+                "is missing; with a driver no dialect says it: write e.g. 'acme://{id}'",
+            );
         }
         let format = written.provider_id.format.or(usual).unwrap_or_else(|| "{id}".to_owned());
         let replicas = written.replicas.unwrap_or(if capabilities.leader_election { 2 } else { 1 });
@@ -193,7 +196,10 @@ impl Reading<'_> {
             (Some(url), Some(file), None) => {
                 let token_file = self.folder().join(file);
                 if !token_file.is_file() {
-                    self.problem("cloud.driver.tokenFile", format!("there is no file {}", token_file.display()));
+                    self.problem(
+                        "cloud.driver.tokenFile",
+                        format!("there is no file {}", token_file.display()),
+                    );
                 }
                 let sound = url.parse::<http::Uri>().is_ok_and(|uri| uri.scheme_str() == Some("http"));
                 if !sound {
@@ -211,7 +217,10 @@ impl Reading<'_> {
                 None
             }
             (Some(_), None, None) => {
-                self.problem("cloud.driver.tokenFile", "is missing; name the file that holds the driver's token");
+                self.problem(
+                    "cloud.driver.tokenFile",
+                    "is missing; name the file that holds the driver's token",
+                );
                 None
             }
             (None, _, None) => {

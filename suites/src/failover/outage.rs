@@ -17,7 +17,8 @@ pub(super) const CHECKS: &[Check] = &[
         "an outage of the API server that is shorter than the renew deadline ends no replica",
         SOURCE,
         |cx| Box::pin(outlives_a_short_one(cx)),
-    ).by_calls()
+    )
+    .by_calls()
     .needs(ELECTION)
     .with(OUTAGE)
     .alone()
@@ -27,7 +28,8 @@ pub(super) const CHECKS: &[Check] = &[
         "an outage of the API server that is longer ends the leader, and afterwards all is as before",
         SOURCE,
         |cx| Box::pin(recovers_from_a_long_one(cx)),
-    ).by_calls()
+    )
+    .by_calls()
     .needs(ELECTION)
     .with(OUTAGE)
     .alone()

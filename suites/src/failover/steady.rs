@@ -27,7 +27,8 @@ pub(super) const CHECKS: &[Check] = &[
         "leader election is on, and exactly one replica works on load balancers and Nodes",
         "k8s.io/component-base config/v1alpha1/defaults.go; k8s.io/client-go tools/leaderelection",
         |cx| Box::pin(has_one_writer(cx)),
-    ).by_calls()
+    )
+    .by_calls()
     .needs(ELECTION_AND_LB),
     Check::must(
         "HA-02",
@@ -43,7 +44,8 @@ pub(super) const CHECKS: &[Check] = &[
         "standbys make no mutating request to the cloud and initialise no Node",
         "k8s.io/cloud-provider app/controllermanager.go: the cloud is initialised after the election",
         |cx| Box::pin(standbys_stay_quiet(cx)),
-    ).by_calls()
+    )
+    .by_calls()
     .needs(ELECTION_AND_LB)
     .with(&[Facility::Standby])
     .takes(5),

@@ -12,7 +12,8 @@ pub(super) const CHECKS: &[Check] = &[Check::must(
     "a leader that cannot renew its Lease ends itself and comes back as a standby",
     "k8s.io/cloud-provider app/controllermanager.go OnStoppedLeading",
     |cx| Box::pin(gives_up_when_it_cannot_renew(cx)),
-).by_calls()
+)
+.by_calls()
 .needs(ELECTION)
 .with(&[Facility::CcmControl])
 .alone()

@@ -14,7 +14,8 @@ pub(super) const CHECKS: &[Check] = &[Check::must(
     "the last mutating request of a leader that is told to end precedes the new leader's first",
     "k8s.io/client-go tools/leaderelection: old stops before new starts; HA-07: a provider may release",
     |cx| Box::pin(never_overlaps(cx)),
-).by_calls()
+)
+.by_calls()
 .needs(ELECTION_AND_LB)
 .with(&[Facility::CcmControl])
 .alone()

@@ -49,7 +49,8 @@ const CHECKS: &[Check] = &[
         "no call of the CCM changes an instance, whatever becomes of its Node",
         "k8s.io/cloud-provider cloud.go InstancesV2: read-only",
         |cx| Box::pin(changes_no_instance(cx)),
-    ).by_calls()
+    )
+    .by_calls()
     .needs(INSTANCES)
     .takes(15),
     Check::must(

@@ -25,7 +25,8 @@ pub(super) const CHECKS: &[Check] = &[
         "a Service with a loadBalancerClass gets no finalizer, status or cloud request",
         WANTS,
         |cx| Box::pin(leaves_classed_services_alone(cx)),
-    ).by_calls()
+    )
+    .by_calls()
     .needs(LB)
     .served_since(21, "Service spec.loadBalancerClass")
     .since(21, "loadBalancerClass is honoured", Before::NotJudged)
@@ -35,7 +36,8 @@ pub(super) const CHECKS: &[Check] = &[
         "Services of type ClusterIP, NodePort and ExternalName get no finalizer and no cloud request",
         "k8s.io/cloud-provider service/controller.go",
         |cx| Box::pin(leaves_other_types_alone(cx)),
-    ).by_calls()
+    )
+    .by_calls()
     .needs(LB)
     .takes(46),
     Check::must(

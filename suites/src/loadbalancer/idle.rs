@@ -24,7 +24,8 @@ pub(super) const CHECKS: &[Check] = &[
         "edits of a Service's labels and selector change nothing in the cloud",
         NEEDS_UPDATE,
         |cx| Box::pin(ignores_what_says_nothing(cx)),
-    ).by_calls()
+    )
+    .by_calls()
     .should()
     .needs(LB)
     .takes(46),
@@ -33,7 +34,8 @@ pub(super) const CHECKS: &[Check] = &[
         "the autoscaler's taint on a Node alone causes no write to load balancers",
         SHOULD_SYNC,
         |cx| Box::pin(leaves_condemned_nodes_for_later(cx)),
-    ).by_calls()
+    )
+    .by_calls()
     .needs(NODES_BEHIND_LB)
     .since(27, STABLE, Before::NotJudged)
     .takes(46),
@@ -42,7 +44,8 @@ pub(super) const CHECKS: &[Check] = &[
         "changes of a Node that say nothing about load balancers cause no write to any",
         SHOULD_SYNC,
         |cx| Box::pin(ignores_the_noise_of_nodes(cx)),
-    ).by_calls()
+    )
+    .by_calls()
     .should()
     .needs(NODES_BEHIND_LB)
     .since(27, STABLE, Before::NotJudged)
@@ -52,7 +55,8 @@ pub(super) const CHECKS: &[Check] = &[
         "nobody writes to a load balancer that is as it should be",
         "k8s.io/cloud-provider service/controller.go: no periodic sync",
         |cx| Box::pin(rests_when_all_is_done(cx)),
-    ).by_calls()
+    )
+    .by_calls()
     .needs(LB)
     .takes(46),
 ];

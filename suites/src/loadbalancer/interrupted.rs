@@ -19,7 +19,8 @@ pub(super) const CHECKS: &[Check] = &[
         "while nobody can tell whether a load balancer exists, neither it nor the finalizer goes",
         SYNC,
         |cx| Box::pin(deletes_nothing_unseen(cx)),
-    ).by_calls()
+    )
+    .by_calls()
     .needs(LB)
     .with(&[Facility::Faults])
     // Lists name no Service: whoever asks is not answered.
@@ -45,7 +46,9 @@ pub(super) const CHECKS: &[Check] = &[
         "a Service that vanishes while its load balancer is being made disturbs no other",
         SYNC,
         |cx| Box::pin(survives_a_vanished_service(cx)),
-    ).on_objects().by_calls()
+    )
+    .on_objects()
+    .by_calls()
     .needs(LB)
     .with(&[Facility::Barriers]),
 ];

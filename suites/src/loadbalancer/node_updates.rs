@@ -17,14 +17,16 @@ pub(super) const CHECKS: &[Check] = &[
         "a Node with the autoscaler's taint is left out at the next sync of a load balancer",
         "k8s.io/cloud-provider service/controller.go stableNodeSetPredicates",
         |cx| Box::pin(leaves_condemned_nodes_out(cx)),
-    ).by_calls()
+    )
+    .by_calls()
     .needs(NODES_BEHIND_LB),
     Check::must(
         "SVC-NODES-08",
         "a Node whose providerID appears late becomes a backend",
         "k8s.io/cloud-provider service/controller.go shouldSyncUpdatedNode",
         |cx| Box::pin(follows_a_late_provider_id(cx)),
-    ).by_calls()
+    )
+    .by_calls()
     .needs(NODES_BEHIND_LB)
     .since(28, RESYNC, Before::NotJudged)
     // Any other Node that came would be a reason to look.
@@ -44,7 +46,8 @@ pub(super) const CHECKS: &[Check] = &[
         "an update of backends that fails is repeated until they are right",
         UPDATES,
         |cx| Box::pin(repeats_a_failed_update(cx)),
-    ).by_calls()
+    )
+    .by_calls()
     .needs(NODES_BEHIND_LB)
     .since(28, RESYNC, Before::NotJudged)
     .with(&[Facility::Faults])
@@ -54,7 +57,8 @@ pub(super) const CHECKS: &[Check] = &[
         "a Service whose load balancer cannot be updated keeps no other from following the Nodes",
         UPDATES,
         |cx| Box::pin(one_failure_stops_no_other(cx)),
-    ).by_calls()
+    )
+    .by_calls()
     .needs(NODES_BEHIND_LB)
     .since(28, RESYNC, Before::NotJudged)
     .with(&[Facility::Faults]),

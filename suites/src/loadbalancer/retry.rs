@@ -22,7 +22,8 @@ pub(super) const CHECKS: &[Check] = &[
         "a load balancer that was made in part is completed: no second one, nothing that belongs to none",
         "k8s.io/cloud-provider cloud.go EnsureLoadBalancer: must be idempotent",
         |cx| Box::pin(completes_what_was_begun(cx)),
-    ).by_calls()
+    )
+    .by_calls()
     .needs(LB)
     .with(&[Facility::Faults])
     .takes(6),
@@ -32,7 +33,8 @@ pub(super) const CHECKS: &[Check] = &[
         "a success ends the back-off: a failure after it is tried again as soon as a first one",
         CONTROLLER,
         |cx| Box::pin(forgets_old_failures(cx)),
-    ).by_calls()
+    )
+    .by_calls()
     .needs(LB)
     .with(&[Facility::Faults])
     .takes(21),
@@ -49,7 +51,8 @@ pub(super) const CHECKS: &[Check] = &[
         "after 429 with Retry-After nobody comes back before that time",
         "k8s.io/cloud-provider service/controller.go; RFC 9110 section 10.2.3",
         |cx| Box::pin(honours_retry_after(cx)),
-    ).by_calls()
+    )
+    .by_calls()
     .needs(LB)
     .with(&[Facility::Faults])
     .in_calm()
@@ -63,7 +66,8 @@ const BACK_OFF: Check = Check::must(
     "a failed creation is retried with back-off and recovers without a restart",
     CONTROLLER,
     |cx| Box::pin(retries_with_backoff(cx)),
-).by_calls()
+)
+.by_calls()
 .needs(LB)
 .with(&[Facility::Faults])
 // Nodes of other checks would each allow an attempt more.

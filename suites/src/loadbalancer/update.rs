@@ -128,21 +128,25 @@ pub(super) const CHECKS: &[Check] = &[
         "the load balancer follows an edit of a node port alone",
         NEEDS_UPDATE,
         |cx| Box::pin(follows_node_port(cx)),
-    ).by_calls()
+    )
+    .by_calls()
     .needs(LB),
     Check::must(
         "SVC-UPD-01.protocol",
         "the load balancer follows an edit of a protocol",
         NEEDS_UPDATE,
         |cx| Box::pin(follows_protocol(cx)),
-    ).by_calls()
+    )
+    .by_calls()
     .needs(LB_UDP),
     Check::must(
         "SVC-UPD-01.annotation",
         "an edit of an annotation has the load balancer made anew that is gone from the cloud",
         NEEDS_UPDATE,
         |cx| Box::pin(mends_on_an_annotation(cx)),
-    ).on_objects().by_calls()
+    )
+    .on_objects()
+    .by_calls()
     .needs(LB),
     Check::must("SVC-UPD-05.cluster-ip", TO_CLUSTER_IP, TYPE, |cx| {
         Box::pin(cleans_up_on_type_change(cx, "ClusterIP"))

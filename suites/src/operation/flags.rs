@@ -39,7 +39,8 @@ pub(super) const CHECKS: &[Check] = &[
         "a controller that --controllers leaves out has no effect, and the others work",
         SELECTION,
         |cx| Box::pin(leaves_out_controllers(cx)),
-    ).by_calls()
+    )
+    .by_calls()
     .needs(&[Capability::FrameworkFlags, Capability::Instances, Capability::LoadBalancer])
     .with(TRIAL)
     .cold()

@@ -14,7 +14,8 @@ const OPTIONS: &str = "k8s.io/cloud-provider options/options.go: a client is nam
 pub(super) const CHECKS: &[Check] = &[
     Check::must("OBS-11.cloud", "every call to the cloud names the CCM as its caller", OPTIONS, |cx| {
         Box::pin(is_named_to_the_cloud(cx))
-    }).by_calls()
+    })
+    .by_calls()
     .should()
     .needs(INSTANCES),
     Check::must(

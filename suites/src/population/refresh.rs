@@ -77,7 +77,8 @@ pub(super) const CHECKS: &[Check] = &[
         "a refresh of addresses only reads, and asks for a machine no more than an initialisation does",
         "k8s.io/cloud-provider node_controller.go getInstanceNodeAddresses",
         |cx| Box::pin(costs_no_more_than_a_look(cx)),
-    ).by_calls()
+    )
+    .by_calls()
     .needs(INSTANCES)
     .takes(31),
 ];

@@ -20,7 +20,8 @@ pub(super) const CHECKS: &[Check] = &[
         "the repair of a label changes no other and asks the cloud nothing",
         "k8s.io/cloud-provider node_controller.go reconcileNodeLabels",
         |cx| Box::pin(repairs_nothing_else(cx)),
-    ).by_calls()
+    )
+    .by_calls()
     .needs(INSTANCES)
     .since(30, EVENTS, Before::NotJudged),
     Check::must(

@@ -26,7 +26,8 @@ pub(super) const CHECKS: &[Check] = &[
         "while no Node changes, routes are listed once a period, and none is made or deleted",
         RECONCILE,
         |cx| Box::pin(lists_once_a_period(cx)),
-    ).by_calls()
+    )
+    .by_calls()
     .needs(ROUTES)
     .with(&[Facility::Settings])
     .alone()

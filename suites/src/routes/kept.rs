@@ -18,7 +18,8 @@ pub(super) const CHECKS: &[Check] = &[
         "a route that is right is kept: it is neither made again nor deleted",
         "k8s.io/cloud-provider route_controller.go getRouteAction",
         |cx| Box::pin(keeps_right_routes(cx)),
-    ).by_calls()
+    )
+    .by_calls()
     .needs(ROUTES)
     .takes(6),
     of_trouble(0),
@@ -38,7 +39,8 @@ pub(super) const CHECKS: &[Check] = &[
         "a Node without pod network to whose machine a route leads says that its network is not there",
         RECONCILE,
         |cx| Box::pin(tells_targeted_nodes(cx)),
-    ).on_objects()
+    )
+    .on_objects()
     .needs(ROUTES)
     .of_the_framework()
     .with(&[Facility::PodCidrControl])

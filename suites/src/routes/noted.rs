@@ -14,7 +14,8 @@ pub(super) const CHECKS: &[Check] = &[Check::must(
     "how soon a new Node has its route, and how often routes are listed when nothing changes",
     RECONCILE,
     |cx| Box::pin(notes_what_prompts(cx)),
-).by_calls()
+)
+.by_calls()
 .recorded()
 .needs(ROUTES)
 .alone()

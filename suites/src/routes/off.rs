@@ -16,7 +16,8 @@ pub(super) const CHECKS: &[Check] = &[
         "with --configure-cloud-routes=false no call is about routes, and no Node is told of its network",
         START,
         |cx| Box::pin(leaves_routes_alone(cx)),
-    ).by_calls()
+    )
+    .by_calls()
     .needs(NEEDS)
     .with(&[Facility::CcmControl])
     .cold()

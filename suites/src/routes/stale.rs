@@ -15,28 +15,32 @@ pub(super) const CHECKS: &[Check] = &[
     .needs(ROUTES),
     Check::must("ROUTE-04.stray", "a route to a machine that is no Node's goes", DELETES, |cx| {
         Box::pin(removes_strays(cx))
-    }).on_objects()
+    })
+    .on_objects()
     .needs(ROUTES),
     Check::must(
         "ROUTE-04.stale",
         "a route to a pod network that its Node does not have goes",
         DELETES,
         |cx| Box::pin(removes_stale_routes(cx)),
-    ).on_objects()
+    )
+    .on_objects()
     .needs(ROUTES),
     Check::must(
         "ROUTE-04.black-hole",
         "a route to a Node's pod network that leads nowhere is replaced",
         DELETES,
         |cx| Box::pin(replaces_black_holes(cx)),
-    ).on_objects()
+    )
+    .on_objects()
     .needs(ROUTES),
     Check::must(
         "ROUTE-05",
         "routes outside the cluster's pod networks are left as they are",
         "k8s.io/cloud-provider route_controller.go isResponsibleForRoute",
         |cx| Box::pin(keeps_foreign_routes(cx)),
-    ).on_objects()
+    )
+    .on_objects()
     .needs(ROUTES)
     .takes(6),
 ];

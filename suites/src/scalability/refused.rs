@@ -12,7 +12,8 @@ pub(super) const CHECKS: &[Check] = &[Check::must(
     "where the cloud answers 429 and when to come back, it is asked less and less",
     "contract section 15; k8s.io/client-go util/workqueue: the pauses of a failing Node double",
     |cx| Box::pin(asks_less(cx)),
-).by_calls()
+)
+.by_calls()
 .needs(&[Capability::Instances])
 .with(&[Facility::CcmControl, Facility::Faults])
 .cold()

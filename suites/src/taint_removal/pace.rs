@@ -15,7 +15,8 @@ pub(super) const CHECKS: &[Check] = &[
         "a Node that cannot be initialised is tried less and less often",
         "k8s.io/client-go util/workqueue DefaultTypedControllerRateLimiter",
         |cx| Box::pin(backs_off(cx)),
-    ).by_calls()
+    )
+    .by_calls()
     .needs(&[Capability::Instances])
     .with(&[Facility::Faults])
     .takes(46),
@@ -24,7 +25,8 @@ pub(super) const CHECKS: &[Check] = &[
         "Nodes that join at once are initialised as fast as workers, cloud and client let them",
         "k8s.io/cloud-provider node_controller.go Run",
         |cx| Box::pin(keeps_up_with_many(cx)),
-    ).by_calls()
+    )
+    .by_calls()
     .should()
     .needs(&[Capability::Instances])
     .with(&[Facility::Settings])

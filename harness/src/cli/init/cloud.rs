@@ -59,7 +59,9 @@ fn profile(name: &str, program: &str) -> Result<String, String> {
     let lines = reference.lines().skip(1).map(|line| match line.split(':').next() {
         Some("cloud") => driver.clone(),
         Some("name") => format!("name: {name}\n"),
-        Some("description") => format!("description: The reference CCM with the driver of {name} as its cloud.\n"),
+        Some("description") => {
+            format!("description: The reference CCM with the driver of {name} as its cloud.\n")
+        }
         _ => format!("{line}\n"),
     });
     let head = "# Written by 'ccm-conformance init cloud': the reference CCM against the driver beside this file. Put your CCM in its\n\

@@ -2,7 +2,8 @@
 
 use super::trial::{Broken, OURS, Trial, refused, same, words};
 use fake_cloud::driver::{
-    Credential, DriverFacility, Effect, Fault, Frontend, LbAddress, LbState, LoadBalancer, Match, Route, Settings,
+    Credential, DriverFacility, Effect, Fault, Frontend, LbAddress, LbState, LoadBalancer, Match, Route,
+    Settings,
 };
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
@@ -16,9 +17,15 @@ pub(super) async fn try_one(trial: &mut Trial<'_>, facility: DriverFacility) {
     match facility {
         DriverFacility::Objects => {
             let outcome = load_balancers(trial).await;
-            trial.note("objects: a load balancer that is put is in the inventory, changed, and removed once", outcome);
+            trial.note(
+                "objects: a load balancer that is put is in the inventory, changed, and removed once",
+                outcome,
+            );
             let outcome = routes(trial).await;
-            trial.note("objects: a route that is put has an id, is in the inventory, changed, and removed once", outcome);
+            trial.note(
+                "objects: a route that is put has an id, is in the inventory, changed, and removed once",
+                outcome,
+            );
         }
         DriverFacility::Journal => {
             let outcome = journal(trial).await;
@@ -26,7 +33,10 @@ pub(super) async fn try_one(trial: &mut Trial<'_>, facility: DriverFacility) {
         }
         DriverFacility::Faults => {
             let outcome = faults(trial).await;
-            trial.note("faults: one that is injected is in force and unhit, and gone once it is cleared", outcome);
+            trial.note(
+                "faults: one that is injected is in force and unhit, and gone once it is cleared",
+                outcome,
+            );
             let outcome = nonsense(trial).await;
             trial.note("faults: one that could never hit is refused with 422", outcome);
         }
@@ -39,7 +49,8 @@ pub(super) async fn try_one(trial: &mut Trial<'_>, facility: DriverFacility) {
             trial.note("settings: all are filled, and what is not given stays", outcome);
         }
         DriverFacility::Credentials => {
-            let credential = Credential { name: OURS.to_owned(), token: format!("{OURS}-{}", std::process::id()) };
+            let credential =
+                Credential { name: OURS.to_owned(), token: format!("{OURS}-{}", std::process::id()) };
             let outcome = trial.client.put_credential(&credential).await.map_err(words);
             trial.note("credentials: one is let in", outcome);
         }
@@ -112,7 +123,9 @@ async fn journal(trial: &Trial<'_>) -> Result<(), Broken> {
     let more = trial.client.journal(last, WAIT).await.map_err(words)?;
     let took = began.elapsed();
     if more.is_empty() && took < WAIT / 2 {
-        return Err(format!("a look beyond the last entry was to wait for {WAIT:?}, and was answered after {took:?}"));
+        return Err(format!(
+            "a look beyond the last entry was to wait for {WAIT:?}, and was answered after {took:?}"
+        ));
     }
     if took > WAIT + SLACK {
         return Err(format!("a look that was to wait for {WAIT:?} was answered after {took:?}"));
@@ -160,7 +173,8 @@ async fn barriers(trial: &Trial<'_>) -> Result<(), Broken> {
 async fn settings(trial: &Trial<'_>) -> Result<(), Broken> {
     let before = trial.client.settings().await.map_err(words)?;
     let Settings { page_size, provisioning_ms, deletion_ms, stale_ms, .. } = &before;
-    let filled = page_size.is_some() && provisioning_ms.is_some() && deletion_ms.is_some() && stale_ms.is_some();
+    let filled =
+        page_size.is_some() && provisioning_ms.is_some() && deletion_ms.is_some() && stale_ms.is_some();
     if !filled {
         return Err(format!("not all are filled: {before:?}"));
     }

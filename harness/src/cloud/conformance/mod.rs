@@ -28,8 +28,8 @@ pub struct Found {
 /// It cannot be tried at all: it does not answer, refuses the token, or what it answers is no `Capabilities`.
 pub async fn check_driver(url: &str, token: &str) -> Result<Found, CloudError> {
     const CALL: &str = "asking what it can do";
-    let failed = |problem: Problem| move |error: ClientError| {
-        CloudError::new(&format!("at {url}"), CALL, problem).caused_by(error)
+    let failed = |problem: Problem| {
+        move |error: ClientError| CloudError::new(&format!("at {url}"), CALL, problem).caused_by(error)
     };
     let client = Client::new(url, token).map_err(failed(Problem::Unusable))?;
     let capabilities = client.capabilities().await.map_err(|error| {
@@ -46,7 +46,10 @@ pub async fn check_driver(url: &str, token: &str) -> Result<Found, CloudError> {
     trial.note("token: without the right one every call is refused with 401", token);
     let before = trial.inventory().await;
     let sound = before.as_ref().map_err(String::clone).and_then(is_sound);
-    trial.note("inventory: ids are unique and not empty, and what serves a load balancer names one that is there", sound);
+    trial.note(
+        "inventory: ids are unique and not empty, and what serves a load balancer names one that is there",
+        sound,
+    );
     machines::try_all(&mut trial).await;
     for facility in &capabilities.facilities {
         facilities::try_one(&mut trial, *facility).await;
@@ -79,7 +82,9 @@ async fn refuses_other_tokens(url: &str) -> Result<(), Broken> {
         ("POST /instances", stranger.put_instances(&[]).await),
         ("DELETE /instances/{id}", stranger.delete_instance(OURS).await),
     ];
-    answers.into_iter().try_for_each(|(call, answer)| refused(answer, 401).map_err(|why| format!("{call}: {why}")))
+    answers
+        .into_iter()
+        .try_for_each(|(call, answer)| refused(answer, 401).map_err(|why| format!("{call}: {why}")))
 }
 
 /// Which facility of the harness a driver's is; `None` where checks do not name it.
@@ -121,7 +126,8 @@ mod tests {
         let wrong = check_driver(&driver, "another").await.expect_err("a wrong token");
         assert!(crate::check::chain(&wrong).contains("answered 401: the driver token is missing or wrong"));
         // The cloud's own API is no driver.
-        let other = check_driver(&format!("http://{}", cloud.cloud_addr()), "x").await.expect_err("no driver");
+        let other =
+            check_driver(&format!("http://{}", cloud.cloud_addr()), "x").await.expect_err("no driver");
         assert_eq!(other.problem, Problem::Refused, "{other}");
         cloud.shutdown().await;
         let gone = check_driver(&driver, "x").await.expect_err("nobody there");

@@ -69,7 +69,9 @@ pub(super) fn is_sound(inventory: &Inventory) -> Result<(), Broken> {
 pub(super) fn refused<T>(answer: Result<T, ClientError>, wanted: u16) -> Result<(), Broken> {
     match answer {
         Ok(_) => Err(format!("expected a refusal with {wanted}, and it was done")),
-        Err(ClientError::Refused { status, message, .. }) if status == wanted && !message.is_empty() => Ok(()),
+        Err(ClientError::Refused { status, message, .. }) if status == wanted && !message.is_empty() => {
+            Ok(())
+        }
         Err(error) => Err(format!("expected a refusal with {wanted}: {}", words(error))),
     }
 }

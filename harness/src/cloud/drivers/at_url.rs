@@ -44,7 +44,8 @@ pub(super) async fn address(url: &str) -> Result<Ipv4Addr, StartError> {
     let uri = url.parse::<http::Uri>().ok();
     let host = uri.as_ref().and_then(http::Uri::host).unwrap_or_default().to_owned();
     let failed = |why: String| StartError::Host { url: url.to_owned(), why };
-    let found = tokio::net::lookup_host((host.as_str(), 0)).await.map_err(|error| failed(error.to_string()))?;
+    let found =
+        tokio::net::lookup_host((host.as_str(), 0)).await.map_err(|error| failed(error.to_string()))?;
     let v4 = |ip: IpAddr| match ip.to_canonical() {
         IpAddr::V4(ip) => Some(ip),
         IpAddr::V6(_) => None,

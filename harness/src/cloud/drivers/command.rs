@@ -64,7 +64,11 @@ impl Tail {
 
     fn text(&self) -> String {
         let lines = self.0.lock().expect("no holder of this lock panics");
-        if lines.is_empty() { "(it wrote nothing)".to_owned() } else { Vec::from_iter(lines.iter().cloned()).join("\n") }
+        if lines.is_empty() {
+            "(it wrote nothing)".to_owned()
+        } else {
+            Vec::from_iter(lines.iter().cloned()).join("\n")
+        }
     }
 }
 
@@ -126,9 +130,9 @@ async fn start(spec: CloudSpec<'_>) -> Result<RunningCloud, StartError> {
         .collect();
     let mut program = Program { group: None, end: None, watcher: None, token_file };
     let (url, tail) = bring_up(&mut program, &filled, folder, spec.told).await?;
-    let access = Access::of(&format!("'{}'", line.join(" ")), url.clone(), token).await.map_err(|error| {
-        StartError::DriverSays { error: Box::new(error), lines: tail.text() }
-    })?;
+    let access = Access::of(&format!("'{}'", line.join(" ")), url.clone(), token)
+        .await
+        .map_err(|error| StartError::DriverSays { error: Box::new(error), lines: tail.text() })?;
     let endpoint = access.capabilities.endpoint.clone().unwrap_or_default();
     let ip = address(if endpoint.is_empty() { &url } else { &endpoint }).await?;
     Ok(RunningCloud { record: access.into_record(NAME, ip, endpoint), host: Box::new(program) })
@@ -194,7 +198,9 @@ async fn bring_up(
             }
             return Err(StartError::DriverEnded { line: shown, status: ended(status), lines: tail.text() });
         }
-        Err(_) => return Err(StartError::DriverSilent { line: shown, limit: READY_LIMIT, lines: tail.text() }),
+        Err(_) => {
+            return Err(StartError::DriverSilent { line: shown, limit: READY_LIMIT, lines: tail.text() });
+        }
     };
     let (end, ending) = oneshot::channel();
     program.end = Some(end);
@@ -252,6 +258,9 @@ mod tests {
         assert_eq!(ready_line("starting"), None);
         assert_eq!(ready_line(r#"{"level": "info"}"#), None);
         assert_eq!(ready_line(r#"{"ready": true}"#), Some(None));
-        assert_eq!(ready_line(r#"{"ready": true, "driver": "127.0.0.1:1"}"#), Some(Some("127.0.0.1:1".to_owned())));
+        assert_eq!(
+            ready_line(r#"{"ready": true, "driver": "127.0.0.1:1"}"#),
+            Some(Some("127.0.0.1:1".to_owned()))
+        );
     }
 }

@@ -4,8 +4,8 @@
 //! driver token is put into the container as a file: environment and arguments can be read by anybody who may ask
 //! Docker.
 
-use super::protocol::Access;
 use super::protocol;
+use super::protocol::Access;
 use super::spec::{CloudSpec, Host, Kind, Place, RunningCloud, StartError};
 use crate::cloud::{CloudRecord, fresh_token};
 use crate::config::CloudSource;
@@ -48,7 +48,9 @@ const NAME: &str = "fake-cloud-container";
 /// Its line of the table.
 pub(super) const KIND: Kind = Kind {
     name: NAME,
-    suits: |spec| matches!((spec.cloud, &spec.place), (CloudSource::Dialect(_), Place::BesideMachines { .. })),
+    suits: |spec| {
+        matches!((spec.cloud, &spec.place), (CloudSource::Dialect(_), Place::BesideMachines { .. }))
+    },
     start: |spec| start(spec).boxed(),
     attach: protocol::attach,
 };

@@ -1,7 +1,7 @@
 //! The fake cloud in this process, beside an embedded cluster: both its ports are on loopback.
 
-use super::protocol::Access;
 use super::protocol;
+use super::protocol::Access;
 use super::spec::{CloudSpec, Host, Kind, Place, RunningCloud, StartError};
 use crate::config::CloudSource;
 use fake_cloud::{Config, Running, Server};
@@ -15,9 +15,7 @@ const NAME: &str = "fake-cloud-in-process";
 /// Its line of the table.
 pub(super) const KIND: Kind = Kind {
     name: NAME,
-    suits: |spec| {
-        matches!((spec.cloud, &spec.place), (CloudSource::Dialect(_), Place::ThisProcess))
-    },
+    suits: |spec| matches!((spec.cloud, &spec.place), (CloudSource::Dialect(_), Place::ThisProcess)),
     start: |spec| bring_up(spec).boxed(),
     attach: protocol::attach,
 };

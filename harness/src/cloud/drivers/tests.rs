@@ -1,14 +1,14 @@
 //! Drivers that are absent, slow, lying or dying, and one in Python that is none of that.
 
 use super::*;
-use crate::cloud::Cloud;
-use crate::config::CloudSource;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
 use crate::check::{Facility, chain};
+use crate::cloud::Cloud;
 use crate::cloud::{check_running, facility_of};
+use crate::config::CloudSource;
 use fake_cloud::driver::DriverFacility;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::time::Duration;
 use std::time::Instant;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -41,9 +41,15 @@ async fn refused(line: &[&str]) -> String {
 #[tokio::test]
 async fn a_command_that_is_no_driver_is_told_with_what_it_wrote() {
     let why = refused(&["./no-such-driver", "--listen"]).await;
-    assert!(why.starts_with("the cloud's driver './no-such-driver --listen' cannot be started in /"), "{why}");
+    assert!(
+        why.starts_with("the cloud's driver './no-such-driver --listen' cannot be started in /"),
+        "{why}"
+    );
     let why = refused(&["sh", "-c", "echo no licence >&2; exit 7"]).await;
-    assert!(why.contains("ended with exit status: 7 before it answered; its last lines:\nno licence"), "{why}");
+    assert!(
+        why.contains("ended with exit status: 7 before it answered; its last lines:\nno licence"),
+        "{why}"
+    );
     let why = refused(&["sh", "-c", r#"echo '{"ready": true, "port": 1}'; sleep 60"#]).await;
     assert!(why.contains("names no address under 'driver'"), "{why}");
     // It says that it is ready, and nobody listens.
@@ -67,7 +73,10 @@ async fn answering(status: u16, body: Option<&'static str>) -> String {
                 let mut asked = [0; 4096];
                 let _ = stream.read(&mut asked).await;
                 let Some(body) = body else { return std::future::pending::<()>().await };
-                let head = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
+                let head = format!(
+                    "HTTP/1.1 {status} X\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+                    body.len()
+                );
                 let _ = stream.write_all((head + body).as_bytes()).await;
             });
         }
@@ -97,7 +106,8 @@ async fn an_url_that_is_no_driver_is_told_each_in_its_own_words() {
     }
     let why = chain(&at("http://127.0.0.1:1").await.expect_err("nobody there"));
     assert!(why.contains("no answer from the driver at http://127.0.0.1:1"), "{why}");
-    let gone = CloudSource::DriverAt { url: "http://127.0.0.1:1".to_owned(), token_file: "/nowhere/token".into() };
+    let gone =
+        CloudSource::DriverAt { url: "http://127.0.0.1:1".to_owned(), token_file: "/nowhere/token".into() };
     let why = chain(&start_from(&gone, Path::new("")).await.0.expect_err("no token"));
     assert!(why.starts_with("the token file /nowhere/token of the cloud's driver: "), "{why}");
 }

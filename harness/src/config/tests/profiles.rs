@@ -42,7 +42,8 @@ fn check_whole(profile: &str, expected: &str) {
 fn faults_of_form() {
     check("cloud: {dialekt: native}", "profile.yaml:6: cloud.dialekt: unknown key; did you mean 'dialect'?");
     let dialects = fake_cloud::dialects::NAMES.join(", ");
-    let refused = format!("profile.yaml:6: cloud.dialect: 'nativ' is none of {dialects}; did you mean 'native'?");
+    let refused =
+        format!("profile.yaml:6: cloud.dialect: 'nativ' is none of {dialects}; did you mean 'native'?");
     check("cloud: {dialect: nativ}", &refused);
     check(
         "securePort: 65536",

@@ -132,12 +132,8 @@ impl Environment {
                 None => prepared.artifacts(events).await,
             }
         };
-        let wanted = WantedCloud {
-            run: &self.id,
-            cloud: &prepared.plan.profile.cloud,
-            folder: &folder,
-            events,
-        };
+        let wanted =
+            WantedCloud { run: &self.id, cloud: &prepared.plan.profile.cloud, folder: &folder, events };
 
         let early = async |teardown: &mut Teardown, site: CloudSite, artifacts: &Artifacts| {
             wanted.start(teardown, &site, &[], artifacts).await
