@@ -45,6 +45,21 @@ fn faults_of_form() {
     let refused =
         format!("profile.yaml:6: cloud.dialect: 'nativ' is none of {dialects}; did you mean 'native'?");
     check("cloud: {dialect: nativ}", &refused);
+    for (cloud, why) in [
+        ("{dialect: native, driver: {command: [a]}}", "cloud: has both 'dialect' and 'driver'; keep one"),
+        ("{driver: {}}", "cloud.driver: names no driver; write 'url' with 'tokenFile', or 'command'"),
+        ("{driver: {command: []}}", "cloud.driver.command: is empty; write the program and its arguments"),
+        (
+            "{driver: {url: \"http://h:1\"}}",
+            "cloud.driver.tokenFile: is missing; name the file that holds the driver's token",
+        ),
+        (
+            "{driver: {command: [a], url: \"http://h:1\"}}",
+            "cloud.driver: has 'command' beside 'url' or 'tokenFile'; keep one",
+        ),
+    ] {
+        check(&format!("cloud: {cloud}"), &format!("profile.yaml:6: {why}"));
+    }
     check(
         "securePort: 65536",
         "profile.yaml:6: securePort: 65536 is out of range; a whole number from 0 to 65535",
