@@ -9,6 +9,7 @@ use crate::cloud::fresh_token;
 use crate::config::CloudSource;
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use ipnet::Ipv4Net;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 use std::collections::VecDeque;
@@ -144,12 +145,23 @@ async fn reachable(place: &Place<'_>) -> Result<Ipv4Addr, StartError> {
     const LIMIT: Duration = Duration::from_secs(30);
     let looking = engine.docker().inspect_network(network, None);
     let found = engine.call("inspect network", network, LIMIT, looking).await?;
-    let configs = found.ipam.and_then(|ipam| ipam.config).unwrap_or_default();
-    let gateway = configs.into_iter().filter_map(|config| config.gateway?.parse().ok()).next();
-    gateway.ok_or_else(|| StartError::Unreachable {
-        name: (*network).to_owned(),
-        what: "IPv4 gateway, at which its containers would reach a driver on this machine".to_owned(),
+    let ranges = found.ipam.and_then(|ipam| ipam.config).unwrap_or_default();
+    let ranges = ranges.iter().map(|range| (range.gateway.as_deref(), range.subnet.as_deref()));
+    gateway(ranges).ok_or_else(|| StartError::Host {
+        url: format!("driver on network {network}"),
+        why: "the network has no IPv4 range".to_owned(),
     })
+}
+
+/// Where containers of a network see this machine, by the gateways and ranges that Docker tells. A network whose range was
+/// named has the first address of it where no gateway is told.
+fn gateway<'a>(ranges: impl Iterator<Item = (Option<&'a str>, Option<&'a str>)>) -> Option<Ipv4Addr> {
+    let mut v4 = ranges.filter_map(|(gateway, range)| {
+        let named = gateway.and_then(|gateway| gateway.parse().ok());
+        let range: Option<Ipv4Net> = range.and_then(|range| range.parse().ok());
+        named.or_else(|| range?.hosts().next())
+    });
+    v4.next()
 }
 
 fn write_token(file: &Path, token: &str) -> std::io::Result<()> {
@@ -252,6 +264,16 @@ fn follow(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn containers_see_this_machine_at_the_gateway_of_their_ipv4_range() {
+        let v6 = (Some("fd00::1"), Some("fd00::/64"));
+        let told = [v6, (Some("172.18.0.9"), Some("172.18.0.0/16"))];
+        assert_eq!(gateway(told.into_iter()), Some(Ipv4Addr::new(172, 18, 0, 9)));
+        let untold = [(None, Some("172.19.0.0/16")), v6];
+        assert_eq!(gateway(untold.into_iter()), Some(Ipv4Addr::new(172, 19, 0, 1)));
+        assert_eq!(gateway([v6].into_iter()), None);
+    }
 
     #[test]
     fn only_the_ready_line_says_where_it_listens() {
