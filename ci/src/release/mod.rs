@@ -7,12 +7,11 @@ mod bare;
 mod sbom;
 mod version;
 
-use crate::process::{is_installed, root, run, say};
+use crate::process::{is_installed, root, run, said, say};
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use version::Version;
 
 /// The program's name.
@@ -218,17 +217,6 @@ fn machine(target: &str) -> String {
         other => other,
     };
     format!("linux-{architecture}")
-}
-
-/// What a program prints.
-fn said(program: &str, arguments: &[&str]) -> Result<String> {
-    let output = Command::new(program).args(arguments).current_dir(root()).output();
-    let output = output.with_context(|| format!("starting {program}"))?;
-    if !output.status.success() {
-        let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        bail!("{program} {} failed ({}): {why}", arguments.join(" "), output.status);
-    }
-    String::from_utf8(output.stdout).with_context(|| format!("{program} printed no text"))
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! The bill of materials of the program, in CycloneDX's form, by `cargo cyclonedx`.
 
-use super::said;
-use crate::process::{is_installed, root, run};
+use crate::process::{is_installed, root, run, said};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::fs;

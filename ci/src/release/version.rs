@@ -1,6 +1,6 @@
 //! Which version a release is.
 
-use super::said;
+use crate::process::said;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
