@@ -1,5 +1,5 @@
 //! The project's automation. CI calls it, and so can anybody: `cargo xtask lint`, `tidy`,
-//! `coverage`, `clients`, `page`, `fuzz`, `hard`, `cold-build`, `conformance`, `controls`.
+//! `coverage`, `clients`, `page`, `fuzz`, `hard`, `release`, `cold-build`, `conformance`, `controls`.
 
 mod clients;
 mod cold_build;
@@ -8,6 +8,7 @@ mod hard;
 mod page;
 mod process;
 mod python;
+mod release;
 mod tidy;
 
 use anyhow::Result;
@@ -48,6 +49,9 @@ enum Task {
     },
     /// What a machine that runs the harness has to bear: kills, malformed inputs, secrets that a CCM prints, in figures.
     Hard(hard::Options),
+    /// What is given to others, in one folder: static program, image, completions, manuals, schemas, bill of materials,
+    /// checksums.
+    Release(release::Options),
     /// What a build from nothing costs: processor time by crate.
     ColdBuild {
         /// The package; all it needs is built, too.
@@ -83,6 +87,7 @@ fn main() -> ExitCode {
         Task::Page => page::check(),
         Task::Fuzz { seconds, seed } => fuzz::run(seconds, seed),
         Task::Hard(options) => hard::measure(&options),
+        Task::Release(options) => release::release(&options),
         Task::ColdBuild { package, profile } => cold_build::measure(&package, &profile),
         Task::Conformance { arguments } => harness("run", &arguments),
         Task::Controls { arguments } => harness("controls", &arguments),

@@ -33,3 +33,14 @@ pub(crate) fn run(program: &str, arguments: &[&str], environment: &[(&str, &str)
 pub(crate) fn is_installed(program: &str, arguments: &[&str]) -> bool {
     Command::new(program).args(arguments).output().is_ok_and(|output| output.status.success())
 }
+
+/// What a program prints that runs in the workspace.
+pub(crate) fn said(program: &str, arguments: &[&str]) -> Result<String> {
+    let output = Command::new(program).args(arguments).current_dir(root()).output();
+    let output = output.with_context(|| format!("starting {program}"))?;
+    if !output.status.success() {
+        let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        bail!("{program} {} failed ({}): {why}", arguments.join(" "), output.status);
+    }
+    String::from_utf8(output.stdout).with_context(|| format!("{program} printed no text"))
+}

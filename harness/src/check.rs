@@ -119,8 +119,8 @@ impl fmt::Display for Capability {
     }
 }
 
-/// What a check needs of the cloud that makes machines, and looks at what the CCM does and leaves there.
-const SEEN: &[Facility] = &[Facility::Machines, Facility::Inventory, Facility::Journal];
+/// What a check needs of the cloud that makes machines and looks at what the CCM leaves there.
+const SEEN: &[Facility] = &[Facility::Machines, Facility::Inventory];
 
 /// What a check does to others that run beside it (contract TEST-05).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -219,8 +219,7 @@ impl<Cx> Clone for Check<Cx> {
 impl<Cx> Copy for Check<Cx> {}
 
 impl<Cx: 'static> Check<Cx> {
-    /// A MUST that shares the cluster, needs a cloud whose machines it can change and which it can watch (machines, inventory and journal), and nothing else. The other constructors
-    /// change one thing each.
+    /// A MUST that shares the cluster and needs a cloud's machines and inventory. The other constructors change one thing each.
     pub const fn must(
         id: &'static str,
         title: &'static str,
@@ -297,7 +296,17 @@ impl<Cx: 'static> Check<Cx> {
         self
     }
 
-    /// Needs these facilities of the cloud and no other: not the machines, inventory and journal that most checks need.
+    /// Looks at the calls that the CCM makes to the cloud as well.
+    pub const fn by_calls(self) -> Check<Cx> {
+        self.with(&[Facility::Journal])
+    }
+
+    /// Puts or removes load balancers or routes behind the CCM's back.
+    pub const fn on_objects(self) -> Check<Cx> {
+        self.with(&[Facility::Objects])
+    }
+
+    /// Needs these facilities of the cloud and no other: not the machines and inventory that most checks need.
     pub const fn of_the_cloud(mut self, facilities: &[Facility]) -> Check<Cx> {
         self.facilities = self.facilities.without(Facility::OF_THE_CLOUD).and(facilities);
         self
@@ -334,10 +343,10 @@ impl<Cx: 'static> Check<Cx> {
         self
     }
 
-    /// Watches the leader crash, together with others that do.
+    /// Watches the leader crash, together with others that do; who leads is told by its calls.
     pub const fn at_the_crash(mut self) -> Check<Cx> {
         self.sharing = Sharing::Joint;
-        self
+        self.by_calls()
     }
 
     /// Runs alone, on a cluster on which no CCM works when it begins.

@@ -142,8 +142,11 @@ pub struct Subject {
     /// Keys of the profile that promise what no check judges: the result is at most partial.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub declared_not_judged: Vec<String>,
-    /// Fake cloud's dialect.
+    /// Fake cloud's dialect; empty where another cloud is driven.
     pub dialect: String,
+    /// By whose eyes the cloud was seen: the driver's name and its facilities, where that is not the fake cloud.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub driver: String,
     /// Cluster backend, e.g. `kind`.
     pub backend: String,
     /// Whether the cluster was a simulation, which certifies nothing. The backend states it.

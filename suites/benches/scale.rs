@@ -11,6 +11,7 @@ use futures::TryStreamExt;
 use harness::cloud::{
     self, Address, Cloud, CloudRecord, CloudSpec, Credential, Instance, InstanceState, Place,
 };
+use harness::config::CloudSource;
 use k8s_openapi::api::core::v1::{NodeAddress, NodeSpec};
 use kube::api::{Request, WatchEvent, WatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -21,6 +22,7 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 use std::pin::pin;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::process::{Child, Command};
 
@@ -71,7 +73,9 @@ struct Took {
 /// Brings up a cluster of so many nodes and its CCM, and waits until all Nodes are initialised and ready.
 async fn measure(count: u32) -> Result<Took> {
     let folder = tempfile::tempdir()?;
-    let cloud = cloud::start(CloudSpec { dialect: "native", place: Place::ThisProcess }).await?;
+    let (native, told): (_, cloud::Told) = (CloudSource::Dialect("native".to_owned()), Arc::new(|_| ()));
+    let place = Place::ThisProcess;
+    let cloud = cloud::start(CloudSpec { cloud: &native, place, folder: folder.path(), told: &told }).await?;
     fill(&cloud.attach()?, count).await?;
     let cpu = used("self")?;
     let begin = Instant::now();

@@ -1,7 +1,9 @@
 //! What was typed.
 
+mod driver;
 mod run;
 
+pub(super) use driver::{DriverCommand, DriverOptions, InitCloudOptions, InitCommand, Language};
 pub(super) use run::RunOptions;
 
 use crate::config::{BackendChoice, BackendKind, ClusterKeys, Keep, OutputKeys, RunFile};
@@ -76,6 +78,9 @@ pub(super) enum Command {
     /// Start a cluster by hand.
     #[command(subcommand)]
     Cluster(ClusterCommand),
+    /// The driver protocol, by which a cloud or simulator of your own takes the fake cloud's place.
+    #[command(subcommand)]
+    Driver(DriverCommand),
     /// Write a container image of this program, with nothing else in it, for 'docker load' and any tool of the OCI's.
     Image(ImageOptions),
     /// Print a shell's completions of this program.
@@ -316,8 +321,11 @@ pub(super) enum ListOutput {
 }
 
 #[derive(Clone, Debug, Default, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(group(clap::ArgGroup::new("from").required(true).multiple(true).args(["manifests", "helm", "kustomize"])))]
 pub(super) struct InitOptions {
+    #[command(subcommand)]
+    pub(super) what: Option<InitCommand>,
     /// A manifest file, a folder of them, or '-' for standard input; may be repeated.
     #[arg(long, value_name = "DIR|FILE|-")]
     pub(super) manifests: Vec<PathBuf>,

@@ -8,7 +8,7 @@ use crate::ledger::{Entry, Ledger};
 use crate::output;
 use crate::progress::Terminal;
 use crate::report::{CHECKS_STAGE, exit, exit_code, summary};
-use crate::run::{make_ready, write_reports};
+use crate::run::{make_ready, tell_github, write_reports};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -62,6 +62,7 @@ fn joined(options: &MergeOptions) -> Result<u8, String> {
     let written = write_reports(out, &ledger, &stream, &terminal);
     terminal.say(format!("wrote {} ({} parts)", stream.display(), parts.len()));
     terminal.say(summary(&ledger));
+    tell_github(&ledger, &terminal);
     let complete = options.require_complete || ledger.subject.certify;
     let need = if complete { Completeness::Required } else { Completeness::Optional };
     Ok(match exit_code(&ledger, need) {

@@ -8,6 +8,7 @@ mod compare;
 mod controls;
 mod coverage;
 mod doctor;
+mod driver;
 mod explain;
 mod given;
 mod image;
@@ -108,6 +109,7 @@ fn obey(suites: &'static [Suite], command: Command, line: clap::Command) -> Exit
         Command::Bootstrap(BootstrapCommand::Model(command)) => bootstrap::run(&command),
         Command::Bootstrap(BootstrapCommand::Prove(options)) => prove::prove(&options),
         Command::Cluster(ClusterCommand::Embedded(options)) => cluster::embedded(&options),
+        Command::Driver(command) => driver::driver(suites, &command),
         Command::Image(options) => image::image(&options),
         Command::Completions(options) => shell::completions(&options, line),
         Command::Man(options) => shell::man(&options, line),

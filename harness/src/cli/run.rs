@@ -83,7 +83,7 @@ pub(super) fn plan(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
             manifests.documents.len()
         ));
     }
-    text.push_str(&format!("dialect    {}\n", plan.profile.dialect));
+    text.push_str(&format!("cloud      {}\n", plan.profile.cloud));
     match plan.cluster.desired() {
         DesiredCluster::Own(own) => {
             let backend = plan.cluster.backend().map_or("auto", BackendKind::as_str);

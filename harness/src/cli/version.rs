@@ -9,7 +9,8 @@ const COMMIT: Option<&str> = option_env!("CCM_CONFORMANCE_COMMIT");
 /// Version, commit, and the set of checks by number and name.
 pub(super) fn long(suites: &[Suite]) -> String {
     let golden = golden(suites);
-    let built = COMMIT.map_or_else(|| "not released".to_owned(), |commit| format!("commit {commit}"));
+    let commit = COMMIT.filter(|commit| !commit.is_empty());
+    let built = commit.map_or_else(|| "not released".to_owned(), |commit| format!("commit {commit}"));
     let (count, set) = (golden.checks.len(), golden.check_set());
     format!("{} ({built}; {count} checks, set {set})", env!("CARGO_PKG_VERSION"))
 }

@@ -3,7 +3,7 @@
 use super::driver::facilities;
 use super::{
     ActiveFault, BarrierStatus, CloudError, CloudRecord, Credential, Driver, Entry, Fault, Instance,
-    InstanceIds, Inventory, LoadBalancer, Match, Problem, Route, Settings, Shown, drivers,
+    InstanceIds, Inventory, LoadBalancer, Match, Problem, Route, RunningCloud, Settings, Shown, drivers,
 };
 use crate::check::Facility;
 use std::collections::BTreeSet;
@@ -254,6 +254,16 @@ impl Cloud {
     }
 }
 
+impl RunningCloud {
+    /// The cloud, to be used.
+    ///
+    /// # Errors
+    /// As [`Cloud::attach`].
+    pub fn attach(&self) -> Result<Cloud, CloudError> {
+        Cloud::attach(self.record())
+    }
+}
+
 /// What reading the journal is called in errors.
 pub(crate) const READING_THE_JOURNAL: &str = "reading the journal";
 
@@ -350,8 +360,7 @@ mod tests {
 
     #[tokio::test]
     async fn disturbances_are_told_to_the_observer_of_the_handle() {
-        let spec = crate::cloud::CloudSpec { dialect: "native", place: crate::cloud::Place::ThisProcess };
-        let running = crate::cloud::start(spec).await.expect("it starts");
+        let running = drivers::start_here("native").await;
         let heard = Arc::new(Mutex::new(Vec::new()));
         let told = heard.clone();
         let cloud = running.attach().expect("attached");

@@ -3,6 +3,7 @@
 //!
 //! A run and its checks know [`Cloud`] alone. A further driver is a file or folder in `drivers` and a line in its table.
 
+mod conformance;
 mod driver;
 mod drivers;
 mod error;
@@ -11,8 +12,9 @@ mod network;
 mod record;
 mod token;
 
+pub use conformance::{Found, Tried, check_driver, check_running, facility_of};
 pub use driver::{Answer, Barriers, Driver, Faults, Journalled, Machines, Objects, Stock, Tunable};
-pub use drivers::{CloudSpec, Place, RunningCloud, StartError, start};
+pub use drivers::{CloudSpec, Place, RunningCloud, StartError, Told, start};
 pub use error::{CloudError, Problem};
 pub(crate) use handle::READING_THE_JOURNAL;
 pub use handle::{Cloud, Disturbance};

@@ -39,7 +39,9 @@ pub use limits::Limits;
 pub use plan::{Completeness, Given, RunPlan, Source, plan};
 pub(crate) use problem::did_you_mean;
 pub use problem::{Origin, Problem, Problems};
-pub use profile::{Build, Framework, Image, NULL_PROFILE, Profile, ProviderIdFormat, REFERENCE_PROFILE};
+pub use profile::{
+    Build, CloudSource, Framework, Image, NULL_PROFILE, Profile, ProviderIdFormat, REFERENCE_PROFILE,
+};
 pub use profile_file::{Deviation, Lease, Location, Workload};
 pub use promises::{PROMISES, Promise, declared_not_judged};
 pub use run_file::{ClusterKeys, LimitKeys, OutputKeys, RunFile, SelectKeys};

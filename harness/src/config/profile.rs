@@ -40,8 +40,8 @@ pub struct Profile {
     pub manifests: Vec<PathBuf>,
     /// Its workload, when the profile names it; else the one Deployment or DaemonSet of the manifests is meant.
     pub workload: Option<Workload>,
-    /// The fake cloud's dialect that it speaks.
-    pub dialect: String,
+    /// The cloud it is run against.
+    pub cloud: CloudSource,
     /// What it can do.
     pub capabilities: Capabilities,
     /// Its leader election lease.
@@ -80,6 +80,52 @@ pub struct Profile {
     pub declared: Vec<Deviation>,
     /// Where it runs.
     pub deployment: Deployment,
+}
+
+/// Where the cloud of a CCM comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CloudSource {
+    /// The fake cloud in this dialect.
+    Dialect(String),
+    /// A driver that runs already.
+    DriverAt {
+        /// Where it listens.
+        url: String,
+        /// The file that holds its token.
+        token_file: PathBuf,
+    },
+    /// A driver that is started and ended with each cloud of the run.
+    DriverCommand {
+        /// The program and its arguments; they may hold `${DRIVER_LISTEN}` and `${DRIVER_TOKEN_FILE}`.
+        line: Vec<String>,
+        /// The folder in which it runs.
+        folder: PathBuf,
+    },
+}
+
+impl CloudSource {
+    /// The fake cloud's dialect, where it is the fake cloud.
+    pub fn dialect(&self) -> Option<&str> {
+        match self {
+            CloudSource::Dialect(name) => Some(name),
+            CloudSource::DriverAt { .. } | CloudSource::DriverCommand { .. } => None,
+        }
+    }
+
+    /// Whether each cluster of a run can have a cloud of its own.
+    pub fn is_many(&self) -> bool {
+        !matches!(self, CloudSource::DriverAt { .. })
+    }
+}
+
+impl fmt::Display for CloudSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CloudSource::Dialect(name) => f.write_str(name),
+            CloudSource::DriverAt { url, .. } => write!(f, "driver at {url}"),
+            CloudSource::DriverCommand { line, .. } => write!(f, "driver '{}'", line.join(" ")),
+        }
+    }
 }
 
 /// What a CCM declares about the shared framework `k8s.io/cloud-provider`.
@@ -181,10 +227,10 @@ impl Profile {
         }
     }
 
-    /// Which ids its cloud's machines may have.
+    /// Which ids its cloud's machines may have, as far as that is known before the cloud runs: a driver says it then.
     pub fn instance_ids(&self) -> InstanceIds {
-        // A profile's dialect is one of the fake cloud's: its form was checked when it was read.
-        dialects::find(&self.dialect).map_or(InstanceIds::Text, |dialect| dialect.instance_ids)
+        let dialect = self.cloud.dialect().and_then(dialects::find);
+        dialect.map_or(InstanceIds::Text, |dialect| dialect.instance_ids)
     }
 
     /// The provider id of the machine of that name.

@@ -51,9 +51,9 @@ pub(crate) struct ProfileFile {
     /// The CCM's Deployment or DaemonSet among the manifests.
     #[schemars(extend("x-default" = "the only one there"))]
     pub(crate) workload: Option<Workload>,
-    /// What it speaks to the cloud; the fake cloud answers in this dialect.
-    #[schemars(extend("enum" = DIALECTS))]
-    pub(crate) dialect: String,
+    /// The cloud it is run against: one of the next two.
+    #[schemars(extend("x-default" = "`{dialect: native}`"))]
+    pub(crate) cloud: CloudKeys,
     /// What it can do. Checks of what is not declared do not apply.
     #[schemars(extend("x-missing" = "say what the CCM can do, e.g. 'instances: v2'"))]
     pub(crate) capabilities: Capabilities,
@@ -124,7 +124,7 @@ impl Default for ProfileFile {
             image: None,
             manifests: Vec::new(),
             workload: None,
-            dialect: DIALECTS[0].to_owned(),
+            cloud: CloudKeys::default(),
             capabilities: Capabilities::default(),
             lease: Lease::default(),
             lease_timing: LeaseTiming::DEFAULT,
@@ -190,6 +190,37 @@ pub(crate) struct BuildKeys {
     /// Its features.
     #[schemars(with = "BTreeSet<Name>", example = ["metrics"])]
     pub(crate) features: BTreeSet<String>,
+}
+
+/// `cloud` of a profile: one of the two.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schemars(transform = ordered::<Self>)]
+pub(crate) struct CloudKeys {
+    /// The fake cloud, which answers in this dialect.
+    #[schemars(extend("enum" = DIALECTS))]
+    pub(crate) dialect: Option<String>,
+    /// A cloud or simulator of your own behind a driver, which speaks the driver protocol (`docs/driver/openapi.json`): `url`
+    /// with `tokenFile`, or `command`.
+    pub(crate) driver: Option<DriverKeys>,
+}
+
+/// `cloud.driver` of a profile.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schemars(transform = ordered::<Self>)]
+pub(crate) struct DriverKeys {
+    /// Where a driver listens that runs already. It holds one cloud, so the run has one cluster.
+    #[schemars(example = &"http://127.0.0.1:8081")]
+    pub(crate) url: Option<String>,
+    /// The file that holds its token.
+    #[schemars(example = &"driver.token")]
+    pub(crate) token_file: Option<String>,
+    /// A driver that is started and ended with each cloud of the run, in the profile's folder. `${DRIVER_LISTEN}` is the
+    /// address and port where it is to listen (port 0: any free one), `${DRIVER_TOKEN_FILE}` the file that holds its token.
+    /// Once it answers it prints one line, `{"ready": true, "driver": "ADDRESS:PORT"}`.
+    #[schemars(example = ["python3", "driver.py", "--listen", "${DRIVER_LISTEN}", "--token-file", "${DRIVER_TOKEN_FILE}"])]
+    pub(crate) command: Option<Vec<String>>,
 }
 
 /// The workload that runs a CCM.
@@ -259,7 +290,7 @@ pub(crate) struct FlagKeys {
 #[schemars(transform = ordered::<Self>)]
 pub(crate) struct ProviderIdKeys {
     /// Their form; `{id}` is the instance's id in the cloud.
-    #[schemars(with = "ProviderIdText", example = &"acme:///{id}", extend("x-default" = "`<dialect>://{id}`"))]
+    #[schemars(with = "ProviderIdText", example = &"acme:///{id}", extend("x-default" = "`<dialect>://{id}`; with a driver it has to be given"))]
     pub(crate) format: Option<String>,
 }
 

@@ -5,13 +5,14 @@ use super::duration::HumanDuration;
 use super::flags::{FAST_FLAGS, FAST_ROUTES};
 use super::forms::framework_minor;
 use super::problem::{Origin, Problem, Problems};
-use super::profile::{Build, Framework, Image, Profile, ProviderIdFormat, find};
-use super::profile_file::{Deviation, ImageKeys, ProfileFile};
+use super::profile::{Build, CloudSource, Framework, Image, Profile, ProviderIdFormat, find};
+use super::profile_file::{CloudKeys, Deviation, DriverKeys, ImageKeys, ProfileFile};
 use super::schema;
 use super::walk::{Places, walk};
 use super::words::{Instances, RouteTrigger, Targets};
 use super::yaml::{self, Tree};
 use crate::files;
+use fake_cloud::dialects::NAMES as DIALECTS;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -85,7 +86,15 @@ impl Reading<'_> {
             self.problem("leaseTiming", fault);
         }
         self.arguments(&written.flags.extra);
-        let format = written.provider_id.format.unwrap_or_else(|| format!("{}://{{id}}", written.dialect));
+        let cloud = self.cloud(written.cloud);
+        let usual = cloud.dialect().map(|dialect| format!("{dialect}://{{id}}"));
+        if usual.is_none() && written.provider_id.format.is_none() {
+            self.problem(
+                "providerId.format",
+                "is missing; with a driver no dialect says it: write e.g. 'acme://{id}'",
+            );
+        }
+        let format = written.provider_id.format.or(usual).unwrap_or_else(|| "{id}".to_owned());
         let replicas = written.replicas.unwrap_or(if capabilities.leader_election { 2 } else { 1 });
         if capabilities.leader_election && replicas < 2 {
             self.problem("replicas", "leader election shows with at least 2 replicas");
@@ -100,7 +109,7 @@ impl Reading<'_> {
             manifests,
             workload: written.workload,
             provider_id: ProviderIdFormat::new(&format).expect("the schema and the default hold '{id}'"),
-            dialect: written.dialect,
+            cloud,
             capabilities,
             lease: written.lease,
             lease_timing: written.lease_timing,
@@ -164,8 +173,69 @@ impl Reading<'_> {
         }
     }
 
+    /// The folder that paths are relative to.
+    fn folder(&self) -> PathBuf {
+        self.file.parent().unwrap_or(Path::new("")).to_owned()
+    }
+
+    fn cloud(&mut self, cloud: CloudKeys) -> CloudSource {
+        let usual = || CloudSource::Dialect(DIALECTS[0].to_owned());
+        match (cloud.dialect, cloud.driver) {
+            (Some(_), Some(_)) => {
+                self.problem("cloud", "has both 'dialect' and 'driver'; keep one");
+                usual()
+            }
+            (Some(dialect), None) => CloudSource::Dialect(dialect),
+            (None, Some(driver)) => self.driver(driver).unwrap_or_else(usual),
+            (None, None) => usual(),
+        }
+    }
+
+    fn driver(&mut self, driver: DriverKeys) -> Option<CloudSource> {
+        match (driver.url, driver.token_file, driver.command) {
+            (Some(url), Some(file), None) => {
+                let token_file = self.folder().join(file);
+                if !token_file.is_file() {
+                    self.problem(
+                        "cloud.driver.tokenFile",
+                        format!("there is no file {}", token_file.display()),
+                    );
+                }
+                let sound = url.parse::<http::Uri>().is_ok_and(|uri| uri.scheme_str() == Some("http"));
+                if !sound {
+                    self.problem("cloud.driver.url", format!("'{url}' is not of the form http://HOST:PORT"));
+                }
+                Some(CloudSource::DriverAt { url, token_file })
+            }
+            (None, None, Some(line)) if line.first().is_some_and(|program| !program.is_empty()) => {
+                let folder = self.folder();
+                let folder = if folder == Path::new("") { PathBuf::from(".") } else { folder };
+                Some(CloudSource::DriverCommand { line, folder })
+            }
+            (None, None, Some(_)) => {
+                self.problem("cloud.driver.command", "is empty; write the program and its arguments");
+                None
+            }
+            (Some(_), None, None) => {
+                self.problem(
+                    "cloud.driver.tokenFile",
+                    "is missing; name the file that holds the driver's token",
+                );
+                None
+            }
+            (None, _, None) => {
+                self.problem("cloud.driver", "names no driver; write 'url' with 'tokenFile', or 'command'");
+                None
+            }
+            (_, _, Some(_)) => {
+                self.problem("cloud.driver", "has 'command' beside 'url' or 'tokenFile'; keep one");
+                None
+            }
+        }
+    }
+
     fn manifests(&mut self, listed: &[String]) -> Vec<PathBuf> {
-        let folder = self.file.parent().unwrap_or(Path::new("")).to_owned();
+        let folder = self.folder();
         let mut manifests = Vec::new();
         for (at, text) in listed.iter().enumerate() {
             let (key, path) = (format!("manifests[{at}]"), folder.join(text));

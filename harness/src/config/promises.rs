@@ -30,7 +30,7 @@ pub const PROMISES: &[(&str, Promise)] = &[
     ("image", Promise::Nothing),
     ("manifests", Promise::Nothing),
     ("workload", Promise::Nothing),
-    ("dialect", Promise::Nothing),
+    ("cloud", Promise::Nothing),
     ("capabilities", Promise::Nothing),
     ("capabilities.instances", Promise::OfEach(&[Capability::Instances, Capability::InstancesV2])),
     ("capabilities.shutdown", Promise::Of(Capability::Shutdown)),

@@ -64,7 +64,7 @@ impl<'a> Calls<'a> {
     /// # Errors
     /// While the cloud is not heard.
     pub fn now(&self) -> Result<Vec<Entry>, ReadError> {
-        self.cx.session.journal().since(self.since, |call| (self.fits)(call))
+        self.cx.heard().since(self.since, |call| (self.fits)(call))
     }
 
     /// Those that the cloud has recorded up to now.
@@ -92,7 +92,7 @@ impl Subject for Calls<'_> {
     }
 
     async fn read(&self, reach: Reach) -> Result<Vec<Entry>, ReadError> {
-        let journal = self.cx.session.journal();
+        let journal = self.cx.heard();
         match reach {
             Reach::Nearest => journal.since(self.since, |call| (self.fits)(call)),
             Reach::Origin => journal.since_now(self.since, |call| (self.fits)(call)).await,

@@ -17,7 +17,7 @@ impl<'a> Cloud<'a> {
     /// # Errors
     /// While the cloud is not heard.
     pub fn mark(&self) -> Result<u64, ReadError> {
-        self.cx.session.journal().mark()
+        self.cx.heard().mark()
     }
 
     /// As [`Cloud::mark`], by the cloud itself: every call that has arrived by now is before it, however far behind the
@@ -26,7 +26,7 @@ impl<'a> Cloud<'a> {
     /// # Errors
     /// When the cloud does not answer.
     pub async fn mark_now(&self) -> Result<u64, ReadError> {
-        self.cx.session.journal().catch_up().await?;
+        self.cx.heard().catch_up().await?;
         self.mark()
     }
 

@@ -2,15 +2,15 @@
 
 use super::made::Undo;
 use super::network::Network;
-use crate::check::{Capability, CheckId, Stop};
+use crate::check::{Capability, CheckId, Facility, Stop};
 use crate::cloud::{Cloud as CloudHandle, Entry};
 use crate::config::Limits;
 use crate::probe::{Look, Probe, Promise, poll};
-use crate::session::{Participant, Session, disturbance, suffix};
+use crate::session::{Journal, Participant, Session, disturbance, suffix};
 use kube::Client;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::sync::atomic::AtomicU8;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::OnceCell;
@@ -42,6 +42,8 @@ pub struct CheckCx {
     pub(super) participant: tokio::sync::Mutex<Option<Participant>>,
     pub(super) heartbeats: Mutex<BTreeMap<String, AbortHandle>>,
     pub(super) facts: Mutex<BTreeMap<String, String>>,
+    /// Whether calls were asked for that no journal tells of.
+    pub(super) unheard: AtomicBool,
 }
 
 impl std::fmt::Debug for CheckCx {
@@ -86,6 +88,7 @@ impl CheckCx {
             participant: tokio::sync::Mutex::new(participant),
             heartbeats: Mutex::default(),
             facts: Mutex::default(),
+            unheard: AtomicBool::default(),
         })
     }
 
@@ -129,6 +132,22 @@ impl CheckCx {
     /// The wait budgets in force.
     pub fn limits(&self) -> &Limits {
         self.session.limits()
+    }
+
+    /// The cloud's journal, for what a check judges by.
+    pub(super) fn heard(&self) -> &Journal {
+        if !self.session.cloud().facilities().contains(&Facility::Journal) {
+            self.unheard.store(true, Ordering::Relaxed);
+        }
+        self.session.journal()
+    }
+
+    /// Why an error is the cloud's that it does not show what was looked for: it keeps no journal, and was asked for it.
+    pub(crate) fn cannot_observe(&self) -> Option<String> {
+        let unheard = self.unheard.load(Ordering::Relaxed);
+        unheard.then(|| {
+            format!("the cloud's driver {} lacks {}", self.session.cloud().driver(), Facility::Journal)
+        })
     }
 
     /// The running environment.

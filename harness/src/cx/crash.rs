@@ -45,7 +45,7 @@ impl CheckCx {
         let lease = self.lease().read(Reach::Origin).await?;
         let (holder, transitions) =
             lease.map_or((None, 0), |lease| (holder_of(&lease), transitions_of(&lease)));
-        let mark = self.session.journal().mark()?;
+        let mark = self.heard().mark()?;
         let at = Instant::now();
         replica.kill().await?;
         Ok(Crash { replica: replica.name().to_owned(), holder, transitions, mark, at })

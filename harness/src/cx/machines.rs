@@ -211,8 +211,8 @@ impl CheckCx {
         let nameless = instance.provider_id.is_none() && !cloud.shown().provider_ids;
         let nameless = nameless.then(|| "a machine without a providerID".to_owned());
         if let Some(lack) = cloud.shown().lacks(&instance.addresses).or(nameless) {
-            let dialect = &self.session.plan().profile.dialect;
-            return Err(Stop::NotObservable(format!("the API of {dialect} cannot show it: {lack}")));
+            let whose = &self.session.plan().profile.cloud;
+            return Err(Stop::NotObservable(format!("the API of {whose} cannot show it: {lack}")));
         }
         cloud.put_instance(instance).await?;
         self.on_end(Undo::Instance(instance.id.clone()));

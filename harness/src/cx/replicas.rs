@@ -212,7 +212,7 @@ impl CheckCx {
     /// [`Stop::Unmet`] when no replica asks in B-WATCH.
     pub async fn active_replica(&self) -> Result<Replica<'_>, Stop> {
         let machine = self.machine(machine(&format!("who-{}", suffix(self.session.next_number())))).await?;
-        let mark = self.session.journal().mark()?;
+        let mark = self.heard().mark()?;
         let node = self.node(machine.node()).await?;
         let asked = matcher("name a replica", |calls: &Vec<Entry>| {
             match calls.iter().find_map(|call| call.credential.clone()) {

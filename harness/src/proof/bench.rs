@@ -62,9 +62,11 @@ impl<'a> Bench<'a> {
     pub(super) async fn start(means: &Means, question: &'a Question) -> Result<Bench<'a>, String> {
         let cell = &question.cell.cluster;
         let version = version(cell)?;
-        let cloud = start(CloudSpec { dialect: &means.profile.dialect, place: Place::ThisProcess })
-            .await
-            .map_err(|error| chain(&error))?;
+        let folder = tempfile::tempdir().map_err(|error| format!("a folder for a kubeconfig: {error}"))?;
+        let told: crate::cloud::Told = std::sync::Arc::new(|what| tracing::warn!(what, "the cloud"));
+        let cloud = &means.profile.cloud;
+        let spec = CloudSpec { cloud, place: Place::ThisProcess, folder: folder.path(), told: &told };
+        let cloud = start(spec).await.map_err(|error| chain(&error))?;
         let token = fresh_token().map_err(|error| chain(&error))?;
         let hosted = cell.topology == Topology::Hosted;
         let endpoint = cloud.record().endpoint.clone();
@@ -84,7 +86,6 @@ impl<'a> Bench<'a> {
             kubernetes: version,
             ..ClusterSpec::new(machines)
         };
-        let folder = tempfile::tempdir().map_err(|error| format!("a folder for a kubeconfig: {error}"))?;
         // Addresses that come late are noticed soon, not after the five minutes of the default.
         let more: Vec<String> = question
             .case

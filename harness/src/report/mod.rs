@@ -3,6 +3,7 @@
 //!
 //! Pure: knows no clock, no file and no network. The same ledger gives the same text, always.
 
+mod badge;
 mod compare;
 mod envelope;
 pub mod exit;
@@ -19,6 +20,7 @@ mod tests;
 mod verify;
 mod wording;
 
+pub use badge::to_badge;
 pub use compare::{Difference, Flake, compare, flakes};
 pub use envelope::{EnvelopeError, PublicKey, SigningKey, open_envelope, sealed};
 pub use exit::exit_code;

@@ -57,6 +57,7 @@ fn subject() -> Subject {
         capabilities: vec![String::from("instances=v2"), String::from("loadBalancer")],
         declared_not_judged: Vec::new(),
         dialect: String::from("native"),
+        driver: String::new(),
         backend: String::from("kind"),
         simulated: false,
         topology: String::from("three-node"),

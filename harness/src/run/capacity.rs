@@ -24,6 +24,8 @@ pub(super) fn lane_count(plan: &RunPlan, planned: &[Planned]) -> u32 {
     });
     match plan.cluster.backend() {
         BackendKind::Existing => 1,
+        // There is one of it.
+        _ if !plan.profile.cloud.is_many() => 1,
         BackendKind::Embedded | BackendKind::Kind => {
             allowed.min(u32::try_from(useful).unwrap_or(u32::MAX)).max(1)
         }

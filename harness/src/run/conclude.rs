@@ -8,7 +8,7 @@ use crate::events::{EVENTS_FILE, Events, Payload, Sink};
 use crate::ledger::Ledger;
 use crate::output;
 use crate::progress::Terminal;
-use crate::report::{exit, exit_code, summary, to_junit, to_yaml};
+use crate::report::{exit, exit_code, summary, to_badge, to_junit, to_yaml};
 use std::path::Path;
 
 /// Makes the output folder ready, and begins the stream of events, which the terminal shows.
@@ -70,7 +70,7 @@ pub(super) fn say_left_behind(outcome: Result<(), String>, events: &Events) {
     }
 }
 
-/// Writes report.yaml, junit.xml and report.html into a folder, each whole or not at all; what cannot be written is said.
+/// Writes report.yaml, junit.xml, badge.json and report.html into a folder, each whole or not at all; what cannot be written is said.
 /// Whether all were. `stream` is the file of events that the ledger was made of.
 pub fn write_reports(folder: &Path, ledger: &Ledger, stream: &Path, events: &Events) -> bool {
     let write = |name: &str, text: Result<String, String>| {
@@ -84,5 +84,6 @@ pub fn write_reports(folder: &Path, ledger: &Ledger, stream: &Path, events: &Eve
     };
     let report = write("report.yaml", to_yaml(ledger).map_err(|error| crate::check::chain(&error)));
     let junit = write("junit.xml", to_junit(ledger).map_err(|error| crate::check::chain(&error)));
-    write("report.html", page_of(ledger, stream)) && report && junit
+    let badge = write("badge.json", Ok(to_badge(ledger)));
+    write("report.html", page_of(ledger, stream)) && report && junit && badge
 }

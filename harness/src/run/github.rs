@@ -8,7 +8,7 @@ use std::io::Write as _;
 
 /// Says the annotations, and adds the summary to the file that GitHub names; elsewhere nothing. Source: "Default
 /// environment variables" and "Workflow commands" of GitHub Actions.
-pub(super) fn tell_github(ledger: &Ledger, events: &Events) {
+pub fn tell_github(ledger: &Ledger, events: &Events) {
     if std::env::var_os("GITHUB_ACTIONS").is_none_or(|value| value != "true") {
         return;
     }

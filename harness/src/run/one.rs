@@ -115,6 +115,11 @@ async fn judge(
     let body = AssertUnwindSafe(planned.check.body(&cx)).catch_unwind().await;
     let verdict = body
         .unwrap_or_else(|panic| Err(Stop::Error(format!("the check itself panicked: {}", words(&panic)))));
+    // Where the cloud keeps no journal, a look into it is no error of anybody's.
+    let verdict = match (verdict, cx.cannot_observe()) {
+        (Err(Stop::Error(_)), Some(why)) => Err(Stop::NotObservable(why)),
+        (verdict, _) => verdict,
+    };
     let about_an_end = matches!(&verdict, Err(Stop::Unmet(unmet)) if unmet.subject.as_ref().is_some_and(|s| s.kind == REPLICA));
     entry.outcome = outcome_of(id, verdict);
     if matches!(entry.outcome, Outcome::Fail { .. })

@@ -30,7 +30,7 @@ pub(super) fn subject(
         framework_version: plan.profile.framework.version(),
         capabilities: plan.profile.capabilities.declared(),
         declared_not_judged: declared_not_judged(&plan.profile, &judged(suites)),
-        dialect: plan.profile.dialect.clone(),
+        dialect: plan.profile.cloud.dialect().unwrap_or_default().to_owned(),
         backend: plan.cluster.backend().to_string(),
         simulated: facts(plan.cluster.backend()).fidelity == Fidelity::Simulated,
         harness_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -55,6 +55,11 @@ pub(super) fn subject(
         subject.node_image = about.node_image;
         subject.node_image_digest = about.node_image_digest;
         let rendered = session.ccm().rendered(Form::Replicas);
+        if plan.profile.cloud.dialect().is_none() {
+            let cloud = session.cloud();
+            let has: Vec<String> = cloud.facilities().iter().map(ToString::to_string).collect();
+            subject.driver = format!("{}: {}", cloud.driver(), has.join(", "));
+        }
         subject.settings.extend(rendered.map(|rendered| rendered.changes).unwrap_or_default());
         subject.settings.extend(state.changes.iter().cloned());
         let notes = framework_notes(suites, plan.profile.framework);

@@ -119,7 +119,7 @@ impl Session {
         let suffix = AtomicU32::new((seed & 0xF_FFFF) as u32);
         let crashes = SharedCrashes::default();
         let heard = cloud.facilities().contains(&Facility::Journal).then(|| journal.clone());
-        let standing = Standing::watch(client.clone(), heard);
+        let standing = Standing::watch(client.clone(), cloud.clone(), heard);
         Ok(Session {
             plan,
             dir,

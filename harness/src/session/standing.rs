@@ -3,6 +3,7 @@
 
 use super::journal::Journal;
 use crate::check::chain;
+use crate::cloud::Cloud;
 use crate::probe::pause;
 use kube::Client;
 use std::collections::VecDeque;
@@ -47,19 +48,20 @@ impl Drop for Standing {
 }
 
 impl Standing {
-    /// Begins to look. Both answer at this moment. `journal` is absent where the cloud keeps none: it is not looked at then.
-    pub(super) fn watch(client: Client, journal: Option<Journal>) -> Standing {
+    /// Begins to look. Both answer at this moment. `journal` is absent where the cloud keeps none: it is asked what it holds
+    /// then.
+    pub(super) fn watch(client: Client, cloud: Cloud, journal: Option<Journal>) -> Standing {
         let (gone, why) = (CancellationToken::new(), Arc::new(OnceLock::new()));
         let (told, reason) = (gone.clone(), why.clone());
         let server = Part::new("the API server", Some(SLOW_FROM));
         // How long it takes to hear of all of a busy cloud's calls says nothing of the machine.
-        let cloud = journal.map(|journal| (Part::new("the cloud", None), journal));
-        let parts = [server.clone()].into_iter().chain(cloud.iter().map(|(part, _)| part.clone())).collect();
+        let part = Part::new("the cloud", None);
+        let parts = vec![server.clone(), part.clone()];
         let task = tokio::spawn(async move {
             let of_the_cloud = async {
-                match &cloud {
-                    Some((part, journal)) => part.lost(|| heard(journal)).await,
-                    None => std::future::pending().await,
+                match &journal {
+                    Some(journal) => part.lost(|| heard(journal)).await,
+                    None => part.lost(|| held(&cloud)).await,
                 }
             };
             let lost = tokio::select! {
@@ -235,6 +237,14 @@ async fn server_answers(client: &Client) -> Result<(), String> {
 async fn heard(journal: &Journal) -> Result<(), String> {
     match timeout(ANSWER, journal.catch_up()).await {
         Ok(read) => read.map_err(|error| error.text),
+        Err(_) => Err(format!("no answer in {ANSWER:?}")),
+    }
+}
+
+/// Whether the cloud says what it holds.
+async fn held(cloud: &Cloud) -> Result<(), String> {
+    match timeout(ANSWER, cloud.inventory()).await {
+        Ok(read) => read.map(drop).map_err(|error| chain(&error)),
         Err(_) => Err(format!("no answer in {ANSWER:?}")),
     }
 }

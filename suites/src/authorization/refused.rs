@@ -83,7 +83,7 @@ pub(super) const CHECKS: &[Check] = &[
         "without 'patch services/status' nothing is made in the cloud and an Event says so; it is when the right is back",
         "k8s.io/cloud-provider service/helpers PatchService: the finalizer comes first",
         |cx| Box::pin(makes_no_balancer(cx)),
-    )
+    ).by_calls()
     .needs(LB)
     .with(TRIAL)
     .of_the_framework()

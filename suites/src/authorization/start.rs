@@ -23,7 +23,7 @@ pub(super) const CHECKS: &[Check] = &[
         "without 'list nodes' and 'watch nodes' nothing happens to Nodes and Services; it does when the rights are there",
         "k8s.io/cloud-provider controllers: they wait for their caches",
         |cx| Box::pin(waits_for_nodes(cx)),
-    )
+    ).by_calls()
     .needs(INSTANCES)
     .with(TRIAL)
     .of_the_framework()
@@ -34,7 +34,7 @@ pub(super) const CHECKS: &[Check] = &[
         "without 'list services' and 'watch services' no load balancer is made; it is when the rights are there",
         "k8s.io/cloud-provider service/controller.go: it waits for its cache",
         |cx| Box::pin(waits_for_services(cx)),
-    )
+    ).by_calls()
     .needs(LB)
     .with(TRIAL)
     .of_the_framework()

@@ -22,7 +22,7 @@ pub(super) const CHECKS: &[Check] = &[
         "the last mutating request of a leader that no longer reaches the API server precedes the new leader's first",
         SOURCE,
         |cx| Box::pin(never_overlaps(cx)),
-    )
+    ).by_calls()
     .needs(ELECTION_AND_LB)
     .with(&[Facility::CcmControl, Facility::ApiControl])
     .alone()
@@ -32,7 +32,7 @@ pub(super) const CHECKS: &[Check] = &[
         "what a leader had begun that froze for longer than its Lease and woke again is there once, and none of it is lost",
         SOURCE,
         |cx| Box::pin(loses_and_doubles_nothing(cx)),
-    )
+    ).by_calls()
     .needs(ELECTION_AND_LB)
     .with(&[Facility::CcmControl, Facility::ProcessControl, Facility::Barriers])
     .alone()
@@ -42,7 +42,7 @@ pub(super) const CHECKS: &[Check] = &[
         "for how long a leader that was frozen writes after it woke is recorded",
         "k8s.io/client-go tools/leaderelection renew",
         |cx| Box::pin(writes_for_a_while(cx)),
-    )
+    ).by_calls()
     .recorded()
     .needs(ELECTION_AND_LB)
     .with(&[Facility::CcmControl, Facility::ProcessControl])

@@ -73,7 +73,7 @@ async fn refuses_nonsense(cx: &CheckCx, at: usize) -> Verdict {
 }
 
 async fn works_without_election(cx: &CheckCx) -> Verdict {
-    let alone = cx.ccm_alone(&["--leader-elect=false"]).await?;
+    let alone = cx.ccm_alone(&cx.without_routes(&["--leader-elect=false"])).await?;
     let (_, node) = registered(cx, machine("unelected")).await?;
     let worked = node.becomes(initialised()).within(cx.limits().start()).when("by a CCM that is not elected");
     alone.explained(worked.await).await?;

@@ -40,7 +40,7 @@ pub(super) const CHECKS: &[Check] = &[
         "how long nobody leads after the leader is told to end is recorded",
         "k8s.io/cloud-provider app/controllermanager.go: the Lease is not released; a provider may",
         |cx| Box::pin(hands_over(cx)),
-    )
+    ).by_calls()
     .recorded()
     .needs(ELECTION)
     .with(ALONE)

@@ -18,6 +18,7 @@ pub(super) const CHECKS: &[Check] = &[
         SOURCE,
         |cx| Box::pin(outlives_a_short_one(cx)),
     )
+    .by_calls()
     .needs(ELECTION)
     .with(OUTAGE)
     .alone()
@@ -28,6 +29,7 @@ pub(super) const CHECKS: &[Check] = &[
         SOURCE,
         |cx| Box::pin(recovers_from_a_long_one(cx)),
     )
+    .by_calls()
     .needs(ELECTION)
     .with(OUTAGE)
     .alone()

@@ -28,6 +28,7 @@ pub(super) const CHECKS: &[Check] = &[
         "k8s.io/component-base config/v1alpha1/defaults.go; k8s.io/client-go tools/leaderelection",
         |cx| Box::pin(has_one_writer(cx)),
     )
+    .by_calls()
     .needs(ELECTION_AND_LB),
     Check::must(
         "HA-02",
@@ -44,6 +45,7 @@ pub(super) const CHECKS: &[Check] = &[
         "k8s.io/cloud-provider app/controllermanager.go: the cloud is initialised after the election",
         |cx| Box::pin(standbys_stay_quiet(cx)),
     )
+    .by_calls()
     .needs(ELECTION_AND_LB)
     .with(&[Facility::Standby])
     .takes(5),

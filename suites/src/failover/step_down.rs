@@ -13,6 +13,7 @@ pub(super) const CHECKS: &[Check] = &[Check::must(
     "k8s.io/cloud-provider app/controllermanager.go OnStoppedLeading",
     |cx| Box::pin(gives_up_when_it_cannot_renew(cx)),
 )
+.by_calls()
 .needs(ELECTION)
 .with(&[Facility::CcmControl])
 .alone()

@@ -15,6 +15,7 @@ pub(super) const CHECKS: &[Check] = &[Check::must(
     "k8s.io/client-go tools/leaderelection: old stops before new starts; HA-07: a provider may release",
     |cx| Box::pin(never_overlaps(cx)),
 )
+.by_calls()
 .needs(ELECTION_AND_LB)
 .with(&[Facility::CcmControl])
 .alone()

@@ -65,7 +65,7 @@ pub(super) const CHECKS: [Check; TROUBLES.len()] = {
 const fn of_trouble(at: usize) -> Check {
     let Trouble { id, title, .. } = &TROUBLES[at];
     let check = Check::row(*id, title, LOOKUP, |cx, at| Box::pin(keeps_all(cx, &TROUBLES[at])), at);
-    check.needs(INSTANCES).with(&[Facility::Faults, Facility::Settings]).alone().takes(10)
+    check.needs(INSTANCES).by_calls().with(&[Facility::Faults, Facility::Settings]).alone().takes(10)
 }
 
 /// How a CCM finds machines.

@@ -50,6 +50,7 @@ const CHECKS: &[Check] = &[
         "k8s.io/cloud-provider cloud.go InstancesV2: read-only",
         |cx| Box::pin(changes_no_instance(cx)),
     )
+    .by_calls()
     .needs(INSTANCES)
     .takes(15),
     Check::must(

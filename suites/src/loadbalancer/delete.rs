@@ -41,7 +41,7 @@ pub(super) const CHECKS: &[Check] = &[
         "a Service stays until what belongs to its load balancer is gone from the cloud",
         SYNC,
         |cx| Box::pin(waits_for_auxiliaries(cx)),
-    )
+    ).by_calls()
     .needs(LB)
     .with(&[Facility::Barriers]),
     Check::must(
@@ -58,7 +58,7 @@ pub(super) const CHECKS: &[Check] = &[
         "a Service whose deletion went unseen, as the watch has expired meanwhile (410), loses its load balancer and goes",
         "k8s.io/client-go tools/cache/reflector.go: a watch that is too old is followed by a list",
         |cx| Box::pin(cleans_up_after_missed_deletions(cx)),
-    )
+    ).by_calls()
     .needs(LB)
     .with(&[Facility::WatchControl])
     .alone(),
@@ -73,7 +73,7 @@ pub(super) const CHECKS: &[Check] = &[
         "a load balancer that is already absent does not hold the Service",
         SYNC,
         |cx| Box::pin(accepts_absence(cx)),
-    )
+    ).on_objects()
     .needs(LB),
     Check::must(
         "SVC-DEL-07",
@@ -87,14 +87,14 @@ pub(super) const CHECKS: &[Check] = &[
         "the deletion of a Service touches no other's load balancer, nor one that is nobody's",
         "k8s.io/cloud-provider cloud.go EnsureLoadBalancerDeleted",
         |cx| Box::pin(touches_no_other_balancer(cx)),
-    )
+    ).on_objects()
     .needs(LB),
     Check::must(
         "SVC-DEL-09",
         "auxiliary objects go with the load balancer",
         "k8s.io/cloud-provider cloud.go EnsureLoadBalancerDeleted",
         |cx| Box::pin(leaves_nothing(cx)),
-    )
+    ).by_calls()
     .needs(LB),
     Check::must(
         "SVC-DEL-09.whole-run",

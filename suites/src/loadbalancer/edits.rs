@@ -42,14 +42,14 @@ pub(super) const CHECKS: &[Check] = &[
     .needs(LB),
     Check::must("SVC-UPD-09.port", "a port that is removed leaves the load balancer, which stays", PROVIDER, |cx| {
         Box::pin(removes_a_port(cx))
-    })
+    }).by_calls()
     .needs(LB),
     Check::must(
         "SVC-UPD-09.source-range",
         "a source range that is removed is let in no longer",
         PROVIDER,
         |cx| Box::pin(removes_a_range(cx)),
-    )
+    ).by_calls()
     .needs(RANGES),
 ];
 

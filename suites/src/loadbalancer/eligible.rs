@@ -26,6 +26,7 @@ pub(super) const CHECKS: &[Check] = &[
         WANTS,
         |cx| Box::pin(leaves_classed_services_alone(cx)),
     )
+    .by_calls()
     .needs(LB)
     .served_since(21, "Service spec.loadBalancerClass")
     .since(21, "loadBalancerClass is honoured", Before::NotJudged)
@@ -36,6 +37,7 @@ pub(super) const CHECKS: &[Check] = &[
         "k8s.io/cloud-provider service/controller.go",
         |cx| Box::pin(leaves_other_types_alone(cx)),
     )
+    .by_calls()
     .needs(LB)
     .takes(46),
     Check::must(

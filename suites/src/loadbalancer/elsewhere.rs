@@ -48,7 +48,7 @@ pub(super) const CHECKS: &[Check] = &[
         "a Service that somebody else implements is left alone: no address, no load balancer, no failure and no retries",
         "k8s.io/cloud-provider service/controller.go; cloud.go ImplementedElsewhere",
         |cx| Box::pin(leaves_to_others(cx)),
-    )
+    ).by_calls()
     .needs(&[Capability::LoadBalancer, Capability::ImplementedElsewhere])
     .takes(46),
 ];

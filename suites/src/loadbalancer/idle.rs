@@ -25,6 +25,7 @@ pub(super) const CHECKS: &[Check] = &[
         NEEDS_UPDATE,
         |cx| Box::pin(ignores_what_says_nothing(cx)),
     )
+    .by_calls()
     .should()
     .needs(LB)
     .takes(46),
@@ -34,6 +35,7 @@ pub(super) const CHECKS: &[Check] = &[
         SHOULD_SYNC,
         |cx| Box::pin(leaves_condemned_nodes_for_later(cx)),
     )
+    .by_calls()
     .needs(NODES_BEHIND_LB)
     .since(27, STABLE, Before::NotJudged)
     .takes(46),
@@ -43,6 +45,7 @@ pub(super) const CHECKS: &[Check] = &[
         SHOULD_SYNC,
         |cx| Box::pin(ignores_the_noise_of_nodes(cx)),
     )
+    .by_calls()
     .should()
     .needs(NODES_BEHIND_LB)
     .since(27, STABLE, Before::NotJudged)
@@ -53,6 +56,7 @@ pub(super) const CHECKS: &[Check] = &[
         "k8s.io/cloud-provider service/controller.go: no periodic sync",
         |cx| Box::pin(rests_when_all_is_done(cx)),
     )
+    .by_calls()
     .needs(LB)
     .takes(46),
 ];

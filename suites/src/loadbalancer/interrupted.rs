@@ -20,6 +20,7 @@ pub(super) const CHECKS: &[Check] = &[
         SYNC,
         |cx| Box::pin(deletes_nothing_unseen(cx)),
     )
+    .by_calls()
     .needs(LB)
     .with(&[Facility::Faults])
     // Lists name no Service: whoever asks is not answered.
@@ -46,6 +47,8 @@ pub(super) const CHECKS: &[Check] = &[
         SYNC,
         |cx| Box::pin(survives_a_vanished_service(cx)),
     )
+    .on_objects()
+    .by_calls()
     .needs(LB)
     .with(&[Facility::Barriers]),
 ];

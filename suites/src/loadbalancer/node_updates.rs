@@ -18,6 +18,7 @@ pub(super) const CHECKS: &[Check] = &[
         "k8s.io/cloud-provider service/controller.go stableNodeSetPredicates",
         |cx| Box::pin(leaves_condemned_nodes_out(cx)),
     )
+    .by_calls()
     .needs(NODES_BEHIND_LB),
     Check::must(
         "SVC-NODES-08",
@@ -25,6 +26,7 @@ pub(super) const CHECKS: &[Check] = &[
         "k8s.io/cloud-provider service/controller.go shouldSyncUpdatedNode",
         |cx| Box::pin(follows_a_late_provider_id(cx)),
     )
+    .by_calls()
     .needs(NODES_BEHIND_LB)
     .since(28, RESYNC, Before::NotJudged)
     // Any other Node that came would be a reason to look.
@@ -45,6 +47,7 @@ pub(super) const CHECKS: &[Check] = &[
         UPDATES,
         |cx| Box::pin(repeats_a_failed_update(cx)),
     )
+    .by_calls()
     .needs(NODES_BEHIND_LB)
     .since(28, RESYNC, Before::NotJudged)
     .with(&[Facility::Faults])
@@ -55,6 +58,7 @@ pub(super) const CHECKS: &[Check] = &[
         UPDATES,
         |cx| Box::pin(one_failure_stops_no_other(cx)),
     )
+    .by_calls()
     .needs(NODES_BEHIND_LB)
     .since(28, RESYNC, Before::NotJudged)
     .with(&[Facility::Faults]),

@@ -30,7 +30,7 @@ pub(super) const CHECKS: &[Check] = &[
         "a load balancer that was deleted in the cloud is made again by itself, at the next edit, or not at all",
         SC,
         |cx| Box::pin(notes_repair(cx)),
-    )
+    ).on_objects().by_calls()
     .recorded()
     .needs(LB)
     .takes(46),
@@ -39,7 +39,7 @@ pub(super) const CHECKS: &[Check] = &[
         "how many updates of load balancers it takes until ten Nodes that join are behind three of them",
         SC,
         |cx| Box::pin(notes_updates(cx)),
-    )
+    ).by_calls()
     .recorded()
     .needs(NODES_BEHIND_LB)
     .takes(3),
@@ -48,7 +48,7 @@ pub(super) const CHECKS: &[Check] = &[
         "the load balancer of a Service that vanished without its finalizer stays in the cloud, or goes",
         SC,
         |cx| Box::pin(notes_a_leak(cx)),
-    )
+    ).on_objects().by_calls()
     .recorded()
     .needs(LB)
     .takes(10),
@@ -57,7 +57,7 @@ pub(super) const CHECKS: &[Check] = &[
         "how often the cloud is asked for a load balancer that it has not brought into service yet",
         "k8s.io/cloud-provider api/retry_error.go; service/controller.go processNextServiceItem",
         |cx| Box::pin(notes_polls(cx)),
-    )
+    ).by_calls()
     .recorded()
     .needs(LB)
     .with(&[Facility::Faults])

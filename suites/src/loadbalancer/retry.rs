@@ -23,6 +23,7 @@ pub(super) const CHECKS: &[Check] = &[
         "k8s.io/cloud-provider cloud.go EnsureLoadBalancer: must be idempotent",
         |cx| Box::pin(completes_what_was_begun(cx)),
     )
+    .by_calls()
     .needs(LB)
     .with(&[Facility::Faults])
     .takes(6),
@@ -33,6 +34,7 @@ pub(super) const CHECKS: &[Check] = &[
         CONTROLLER,
         |cx| Box::pin(forgets_old_failures(cx)),
     )
+    .by_calls()
     .needs(LB)
     .with(&[Facility::Faults])
     .takes(21),
@@ -50,6 +52,7 @@ pub(super) const CHECKS: &[Check] = &[
         "k8s.io/cloud-provider service/controller.go; RFC 9110 section 10.2.3",
         |cx| Box::pin(honours_retry_after(cx)),
     )
+    .by_calls()
     .needs(LB)
     .with(&[Facility::Faults])
     .in_calm()
@@ -64,6 +67,7 @@ const BACK_OFF: Check = Check::must(
     CONTROLLER,
     |cx| Box::pin(retries_with_backoff(cx)),
 )
+.by_calls()
 .needs(LB)
 .with(&[Facility::Faults])
 // Nodes of other checks would each allow an attempt more.

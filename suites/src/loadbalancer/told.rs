@@ -25,6 +25,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check::must("SVC-NODES-12.updated", "an Event tells that a load balancer has new backends", SC, |cx| {
         Box::pin(tells_of_an_update(cx))
     })
+    .by_calls()
     .should()
     .in_calm()
     .of_the_framework()
@@ -33,6 +34,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check::must("SVC-NODES-12.failed", "a warning tells that an update of backends failed", SC, |cx| {
         Box::pin(warns_of_a_failed_update(cx))
     })
+    .by_calls()
     .should()
     .in_calm()
     .of_the_framework()

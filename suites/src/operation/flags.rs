@@ -40,6 +40,7 @@ pub(super) const CHECKS: &[Check] = &[
         SELECTION,
         |cx| Box::pin(leaves_out_controllers(cx)),
     )
+    .by_calls()
     .needs(&[Capability::FrameworkFlags, Capability::Instances, Capability::LoadBalancer])
     .with(TRIAL)
     .cold()

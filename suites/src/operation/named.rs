@@ -15,6 +15,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check::must("OBS-11.cloud", "every call to the cloud names the CCM as its caller", OPTIONS, |cx| {
         Box::pin(is_named_to_the_cloud(cx))
     })
+    .by_calls()
     .should()
     .needs(INSTANCES),
     Check::must(

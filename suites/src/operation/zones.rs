@@ -12,6 +12,7 @@ pub(super) const CHECKS: &[Check] = &[
         "k8s.io/cloud-provider cloud.go Interface; node_controller.go getInstanceMetadata",
         |cx| Box::pin(asks_for_no_zone(cx)),
     )
+    .by_calls()
     .needs(&[Capability::InstancesV2]),
     Check::must(
         "CAP-06",
@@ -19,6 +20,7 @@ pub(super) const CHECKS: &[Check] = &[
         "k8s.io/cloud-provider cloud.go Clusters",
         |cx| Box::pin(tells_of_clusters(cx)),
     )
+    .by_calls()
     .recorded()
     .needs(&[Capability::Instances]),
 ];

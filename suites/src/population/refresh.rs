@@ -77,6 +77,7 @@ pub(super) const CHECKS: &[Check] = &[
         "k8s.io/cloud-provider node_controller.go getInstanceNodeAddresses",
         |cx| Box::pin(costs_no_more_than_a_look(cx)),
     )
+    .by_calls()
     .needs(INSTANCES)
     .takes(31),
 ];

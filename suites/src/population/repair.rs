@@ -21,6 +21,7 @@ pub(super) const CHECKS: &[Check] = &[
         "k8s.io/cloud-provider node_controller.go reconcileNodeLabels",
         |cx| Box::pin(repairs_nothing_else(cx)),
     )
+    .by_calls()
     .needs(INSTANCES)
     .since(30, EVENTS, Before::NotJudged),
     Check::must(

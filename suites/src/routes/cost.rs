@@ -27,6 +27,7 @@ pub(super) const CHECKS: &[Check] = &[
         RECONCILE,
         |cx| Box::pin(lists_once_a_period(cx)),
     )
+    .by_calls()
     .needs(ROUTES)
     .with(&[Facility::Settings])
     .alone()

@@ -19,6 +19,7 @@ pub(super) const CHECKS: &[Check] = &[
         "k8s.io/cloud-provider route_controller.go getRouteAction",
         |cx| Box::pin(keeps_right_routes(cx)),
     )
+    .by_calls()
     .needs(ROUTES)
     .takes(6),
     of_trouble(0),
@@ -39,6 +40,7 @@ pub(super) const CHECKS: &[Check] = &[
         RECONCILE,
         |cx| Box::pin(tells_targeted_nodes(cx)),
     )
+    .on_objects()
     .needs(ROUTES)
     .of_the_framework()
     .with(&[Facility::PodCidrControl])
@@ -121,7 +123,7 @@ static TROUBLES: [Trouble; 2] = [
 const fn of_trouble(at: usize) -> Check {
     let Trouble { id, title, .. } = &TROUBLES[at];
     let check = Check::row(*id, title, RECONCILE, |cx, at| Box::pin(changes_nothing(cx, &TROUBLES[at])), at);
-    check.needs(ROUTES).with(&[Facility::Faults, Facility::Settings]).alone().takes(8)
+    check.needs(ROUTES).by_calls().with(&[Facility::Faults, Facility::Settings]).alone().takes(8)
 }
 
 async fn changes_nothing(cx: &CheckCx, trouble: &Trouble) -> Verdict {

@@ -15,6 +15,7 @@ pub(super) const CHECKS: &[Check] = &[Check::must(
     RECONCILE,
     |cx| Box::pin(notes_what_prompts(cx)),
 )
+.by_calls()
 .recorded()
 .needs(ROUTES)
 .alone()

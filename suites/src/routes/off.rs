@@ -17,6 +17,7 @@ pub(super) const CHECKS: &[Check] = &[
         START,
         |cx| Box::pin(leaves_routes_alone(cx)),
     )
+    .by_calls()
     .needs(NEEDS)
     .with(&[Facility::CcmControl])
     .cold()

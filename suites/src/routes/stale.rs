@@ -16,6 +16,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check::must("ROUTE-04.stray", "a route to a machine that is no Node's goes", DELETES, |cx| {
         Box::pin(removes_strays(cx))
     })
+    .on_objects()
     .needs(ROUTES),
     Check::must(
         "ROUTE-04.stale",
@@ -23,6 +24,7 @@ pub(super) const CHECKS: &[Check] = &[
         DELETES,
         |cx| Box::pin(removes_stale_routes(cx)),
     )
+    .on_objects()
     .needs(ROUTES),
     Check::must(
         "ROUTE-04.black-hole",
@@ -30,6 +32,7 @@ pub(super) const CHECKS: &[Check] = &[
         DELETES,
         |cx| Box::pin(replaces_black_holes(cx)),
     )
+    .on_objects()
     .needs(ROUTES),
     Check::must(
         "ROUTE-05",
@@ -37,6 +40,7 @@ pub(super) const CHECKS: &[Check] = &[
         "k8s.io/cloud-provider route_controller.go isResponsibleForRoute",
         |cx| Box::pin(keeps_foreign_routes(cx)),
     )
+    .on_objects()
     .needs(ROUTES)
     .takes(6),
 ];

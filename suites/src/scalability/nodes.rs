@@ -17,7 +17,7 @@ const TABLE: &str = "contract section 15; k8s.io/cloud-provider node_controller.
 pub(super) const CHECKS: &[Check] = &[
     Check::must("SCALE-01", "a Node more costs at most four calls to the cloud at its initialisation", TABLE, |cx| {
         Box::pin(initialises_at_a_fair_price(cx))
-    })
+    }).by_calls()
     .should()
     .needs(INSTANCES)
     .with(ALONE)
@@ -27,7 +27,7 @@ pub(super) const CHECKS: &[Check] = &[
         "a refresh of all Nodes costs at most a call for each, and does not list all machines for each",
         TABLE,
         |cx| Box::pin(refreshes_at_a_fair_price(cx)),
-    )
+    ).by_calls()
     .should()
     .needs(FLAGGED)
     .with(ALONE)
@@ -49,7 +49,7 @@ pub(super) const CHECKS: &[Check] = &[
         "how many replicas share the work on Nodes, and how long it takes, is recorded",
         "k8s.io/cloud-provider app/controllermanager.go: one leader",
         |cx| Box::pin(shares_its_work(cx)),
-    )
+    ).by_calls()
     .recorded()
     .needs(INSTANCES),
 ];

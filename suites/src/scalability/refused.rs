@@ -13,6 +13,7 @@ pub(super) const CHECKS: &[Check] = &[Check::must(
     "contract section 15; k8s.io/client-go util/workqueue: the pauses of a failing Node double",
     |cx| Box::pin(asks_less(cx)),
 )
+.by_calls()
 .needs(&[Capability::Instances])
 .with(&[Facility::CcmControl, Facility::Faults])
 .cold()

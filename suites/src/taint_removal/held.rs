@@ -80,7 +80,7 @@ Check::must(
     "a failed list of machines leaves the Node untouched, and it is initialised once lists are whole again",
     "k8s.io/cloud-provider node_controller.go syncNode, processNextWorkItem",
     |cx| Box::pin(waits_out_failed_lists(cx)),
-)
+).by_calls()
 .needs(&[Capability::Instances])
 .with(&[Facility::Faults])
 .alone()];

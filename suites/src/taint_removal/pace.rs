@@ -16,6 +16,7 @@ pub(super) const CHECKS: &[Check] = &[
         "k8s.io/client-go util/workqueue DefaultTypedControllerRateLimiter",
         |cx| Box::pin(backs_off(cx)),
     )
+    .by_calls()
     .needs(&[Capability::Instances])
     .with(&[Facility::Faults])
     .takes(46),
@@ -25,6 +26,7 @@ pub(super) const CHECKS: &[Check] = &[
         "k8s.io/cloud-provider node_controller.go Run",
         |cx| Box::pin(keeps_up_with_many(cx)),
     )
+    .by_calls()
     .should()
     .needs(&[Capability::Instances])
     .with(&[Facility::Settings])

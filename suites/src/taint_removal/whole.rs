@@ -35,7 +35,7 @@ pub(super) const CHECKS: &[Check] = &[
         "an initialisation changes nothing in the cloud",
         "k8s.io/cloud-provider cloud.go InstancesV2: read-only",
         |cx| Box::pin(only_reads_the_cloud(cx)),
-    )
+    ).by_calls()
     .needs(INSTANCES)
     .takes(2),
 ];

@@ -51,6 +51,9 @@ impl Client {
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(LIMIT)
+            // A driver is reached by HTTP alone; without this the system's certificates are read, and an image on an empty
+            // base has none.
+            .tls_certs_only([])
             .build()
             .map_err(|error| unusable(error.without_url().to_string()))?;
         Ok(Client { http, base, authorization })

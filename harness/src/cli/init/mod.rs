@@ -1,9 +1,11 @@
 //! `init`: describes a CCM from its manifests, so that its profile need not be written from nothing.
 
+mod cloud;
 mod draft;
+mod folder;
 mod write;
 
-use super::arguments::InitOptions;
+use super::arguments::{InitCommand, InitOptions};
 use super::given::planned;
 use crate::ccm::WorkloadHint;
 use crate::check::chain;
@@ -13,6 +15,7 @@ use crate::output;
 use crate::report::exit;
 use crate::session::expected_boot;
 use draft::Draft;
+use folder::put;
 use serde_json::Value;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -24,7 +27,11 @@ const AT_MOST: u64 = 16 << 20;
 
 /// Writes the profile, and says what was guessed and what is left to say.
 pub(super) fn init(options: &InitOptions) -> ExitCode {
-    match make(options) {
+    let made = match &options.what {
+        Some(InitCommand::Cloud(options)) => cloud::make(options),
+        None => make(options),
+    };
+    match made {
         Ok(text) => {
             output::err(text.trim_end_matches('\n'));
             ExitCode::from(exit::CONFORMANT)
@@ -79,16 +86,6 @@ fn make(options: &InitOptions) -> Result<String, String> {
         "\nNext:\n  ccm-conformance plan --profile {profile}\n  ccm-conformance run --profile {profile}\n"
     ));
     Ok(text)
-}
-
-/// Writes files below a folder that is not there yet.
-fn put(folder: &Path, files: &[(String, String)]) -> std::io::Result<()> {
-    for (name, text) in files {
-        let path = folder.join(name);
-        path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
-        std::fs::write(path, text)?;
-    }
-    Ok(())
 }
 
 /// The manifests, from wherever they come.

@@ -35,7 +35,7 @@ fn described(manifests: &[PathBuf]) -> (String, crate::config::Profile, String) 
 #[test]
 fn a_vendors_manifests_become_a_profile_like_the_one_written_by_hand() {
     let (said, profile, text) = described(&[manifests("hcloud")]);
-    assert_eq!((profile.name.as_str(), profile.dialect.as_str()), ("hcloud", "hcloud"));
+    assert_eq!((profile.name.as_str(), profile.cloud.dialect()), ("hcloud", Some("hcloud")));
     assert!(profile.capabilities.load_balancer && profile.capabilities.zones);
     assert!(!profile.capabilities.leader_election, "as its manifests run it");
     assert_eq!(profile.environment["HCLOUD_ENDPOINT"], "${CLOUD_ENDPOINT}/v1");
@@ -49,7 +49,7 @@ fn a_vendors_manifests_become_a_profile_like_the_one_written_by_hand() {
 #[test]
 fn a_provider_is_known_by_the_workloads_name_too() {
     let (said, profile, _) = described(&[manifests("digitalocean")]);
-    assert_eq!((profile.name.as_str(), profile.dialect.as_str()), ("digitalocean", "digitalocean"));
+    assert_eq!((profile.name.as_str(), profile.cloud.dialect()), ("digitalocean", Some("digitalocean")));
     assert_eq!(profile.environment["DO_OVERRIDE_URL"], "${CLOUD_ENDPOINT}");
     assert_eq!(profile.environment["REGION"], "fra1");
     assert!(!profile.capabilities.zones);
@@ -84,7 +84,7 @@ spec:
     assert_eq!((profile.lease.namespace.as_str(), profile.lease.name.as_str()), ("kube-system", "acme"));
     assert_eq!(profile.placeholders.keys().collect::<Vec<_>>(), ["REGION"]);
     assert!(said.contains("secrets.yaml, Secret acme: what belongs into token"), "{said}");
-    assert!(said.contains("dialect: the fake cloud does not speak its API"), "{said}");
+    assert!(said.contains("cloud: the fake cloud does not speak its API"), "{said}");
 }
 
 #[test]

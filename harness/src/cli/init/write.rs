@@ -129,11 +129,11 @@ fn profile(draft: &Draft, unknown: &mut Vec<String>) -> String {
 fn cloud(draft: &Draft, put: &mut impl FnMut(&str, &str), unknown: &mut Vec<String>) {
     let provider = draft.provider.as_deref().unwrap_or_default();
     match DIALECTS.iter().find(|dialect| **dialect == provider) {
-        Some(dialect) => put(&format!("dialect: {dialect}"), "the fake cloud speaks its API"),
+        Some(dialect) => put(&format!("cloud: {{dialect: {dialect}}}"), "the fake cloud speaks its API"),
         None => {
-            put("dialect: native", "it certainly speaks another one: see docs/adding-a-provider.md");
+            put("cloud: {dialect: native}", "it certainly speaks another one: see docs/adding-a-provider.md");
             unknown.push(format!(
-                "dialect: the fake cloud does not speak its API ({} are there); docs/adding-a-provider.md says how it learns to",
+                "cloud: the fake cloud does not speak its API ({} are there); docs/adding-a-provider.md says how it learns to, or how a driver of your own stands for it",
                 DIALECTS.join(", ")
             ));
         }

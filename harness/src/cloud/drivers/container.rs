@@ -4,9 +4,11 @@
 //! driver token is put into the container as a file: environment and arguments can be read by anybody who may ask
 //! Docker.
 
+use super::protocol;
 use super::protocol::Access;
-use super::{CloudSpec, Host, Kind, Place, RunningCloud, StartError, protocol};
+use super::spec::{CloudSpec, Host, Kind, Place, RunningCloud, StartError};
 use crate::cloud::{CloudRecord, fresh_token};
+use crate::config::CloudSource;
 use crate::images::{Engine, EngineError, PreparedImage, RunId, load_into_engine};
 use bollard::Docker;
 use bollard::models::{
@@ -46,7 +48,9 @@ const NAME: &str = "fake-cloud-container";
 /// Its line of the table.
 pub(super) const KIND: Kind = Kind {
     name: NAME,
-    suits: |spec| matches!(spec.place, Place::BesideMachines { .. }),
+    suits: |spec| {
+        matches!((spec.cloud, &spec.place), (CloudSource::Dialect(_), Place::BesideMachines { .. }))
+    },
     start: |spec| start(spec).boxed(),
     attach: protocol::attach,
 };
@@ -76,10 +80,11 @@ impl Host for Container {
 
 async fn start(spec: CloudSpec<'_>) -> Result<RunningCloud, StartError> {
     let Place::BesideMachines { run, engine, network, image } = spec.place else {
-        return Err(StartError::NoDriver { dialect: spec.dialect.to_owned(), names: NAME.to_owned() });
+        return Err(StartError::NoDriver { cloud: spec.cloud.to_string(), names: NAME.to_owned() });
     };
+    let dialect = spec.cloud.dialect().unwrap_or_default();
     let name = run.name_of("cloud");
-    let wanted = Wanted { run, network, dialect: spec.dialect, image };
+    let wanted = Wanted { run, network, dialect, image };
     let id = create(engine, &name, wanted).await?;
     match bring_up(engine, &name, &id, wanted).await {
         Ok(record) => {

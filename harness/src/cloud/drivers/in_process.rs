@@ -1,7 +1,9 @@
 //! The fake cloud in this process, beside an embedded cluster: both its ports are on loopback.
 
+use super::protocol;
 use super::protocol::Access;
-use super::{CloudSpec, Host, Kind, Place, RunningCloud, StartError, protocol};
+use super::spec::{CloudSpec, Host, Kind, Place, RunningCloud, StartError};
+use crate::config::CloudSource;
 use fake_cloud::{Config, Running, Server};
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -13,7 +15,7 @@ const NAME: &str = "fake-cloud-in-process";
 /// Its line of the table.
 pub(super) const KIND: Kind = Kind {
     name: NAME,
-    suits: |spec| matches!(spec.place, Place::ThisProcess),
+    suits: |spec| matches!((spec.cloud, &spec.place), (CloudSource::Dialect(_), Place::ThisProcess)),
     start: |spec| bring_up(spec).boxed(),
     attach: protocol::attach,
 };
@@ -33,7 +35,7 @@ impl Host for InProcess {
 
 /// On free ports, with an driver token drawn at random.
 async fn bring_up(spec: CloudSpec<'_>) -> Result<RunningCloud, StartError> {
-    let started = Server::start(Config::local(spec.dialect)).await;
+    let started = Server::start(Config::local(spec.cloud.dialect().unwrap_or_default())).await;
     let running = started.map_err(|error| StartError::InProcess { cause: crate::check::chain(&error) })?;
     let url = format!("http://{}", running.driver_addr());
     let access = Access::of(NAME, url, running.driver_token().to_owned()).await?;

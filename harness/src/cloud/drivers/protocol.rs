@@ -55,6 +55,16 @@ impl Access {
     }
 }
 
+/// URL and token of a driver that is recorded.
+///
+/// # Errors
+/// The record is not one of this program's drivers'.
+pub(in crate::cloud) fn reached(record: &CloudRecord) -> Result<(String, String), CloudError> {
+    let unusable = || CloudError::new(&record.driver, "attaching", Problem::Unusable);
+    let access = Access::deserialize(&record.access).map_err(|error| unusable().caused_by(error))?;
+    Ok((access.url, access.token))
+}
+
 /// The driver that is recorded; `name` is what errors and reports call it, where that is not what it calls itself.
 fn remote(record: &CloudRecord, name: Option<&str>) -> Result<Arc<dyn Driver>, CloudError> {
     let unusable = || CloudError::new(&record.driver, "attaching", Problem::Unusable);
@@ -68,6 +78,11 @@ fn remote(record: &CloudRecord, name: Option<&str>) -> Result<Arc<dyn Driver>, C
 /// The driver for a recorded fake cloud.
 pub(super) fn attach(record: &CloudRecord) -> Result<Arc<dyn Driver>, CloudError> {
     remote(record, Some(&record.driver))
+}
+
+/// The driver for a recorded one that has said what it is called.
+pub(super) fn attach_named(record: &CloudRecord) -> Result<Arc<dyn Driver>, CloudError> {
+    remote(record, None)
 }
 
 /// A driver, wherever it runs.
@@ -101,7 +116,8 @@ impl Remote {
     }
 }
 
-fn problem(error: &ClientError) -> Problem {
+/// What became of a call, by the error it ended with.
+pub(in crate::cloud) fn problem(error: &ClientError) -> Problem {
     match error {
         ClientError::Unusable { .. } => Problem::Unusable,
         ClientError::Unreachable { .. } => Problem::NoAnswer,

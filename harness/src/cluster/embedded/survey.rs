@@ -11,7 +11,7 @@ const DISK_MIB: u64 = 512;
 pub(super) async fn requirements() -> Vec<Requirement> {
     let confined = Requirement::fine(
         "namespaces",
-        "the CCM's files are where its Pod wants them, and what it starts ends with it",
+        "a CCM finds its files and its service account where its Pod mounts them, and what it starts ends with it",
         "programs get a mount and process namespace of their own",
     );
     let folder = tempfile::tempdir();
@@ -32,7 +32,7 @@ pub(super) async fn requirements() -> Vec<Requirement> {
                     State::Missing,
                     "allow user namespaces (sysctl kernel.unprivileged_userns_clone=1 or user.max_user_namespaces), and \
                      install util-linux (unshare, setpriv, mount) and a shell; without, mount paths are rewritten in \
-                     arguments and environment",
+                     arguments and environment, and a CCM works that is told all its paths there, as the reference CCM is",
                 ),
         },
     ]

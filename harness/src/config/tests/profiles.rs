@@ -40,10 +40,26 @@ fn check_whole(profile: &str, expected: &str) {
 
 #[test]
 fn faults_of_form() {
-    check("dialekt: native", "profile.yaml:6: dialekt: unknown key; did you mean 'dialect'?");
+    check("cloud: {dialekt: native}", "profile.yaml:6: cloud.dialekt: unknown key; did you mean 'dialect'?");
     let dialects = fake_cloud::dialects::NAMES.join(", ");
-    let refused = format!("profile.yaml:6: dialect: 'nativ' is none of {dialects}; did you mean 'native'?");
-    check("dialect: nativ", &refused);
+    let refused =
+        format!("profile.yaml:6: cloud.dialect: 'nativ' is none of {dialects}; did you mean 'native'?");
+    check("cloud: {dialect: nativ}", &refused);
+    for (cloud, why) in [
+        ("{dialect: native, driver: {command: [a]}}", "cloud: has both 'dialect' and 'driver'; keep one"),
+        ("{driver: {}}", "cloud.driver: names no driver; write 'url' with 'tokenFile', or 'command'"),
+        ("{driver: {command: []}}", "cloud.driver.command: is empty; write the program and its arguments"),
+        (
+            "{driver: {url: \"http://h:1\"}}",
+            "cloud.driver.tokenFile: is missing; name the file that holds the driver's token",
+        ),
+        (
+            "{driver: {command: [a], url: \"http://h:1\"}}",
+            "cloud.driver: has 'command' beside 'url' or 'tokenFile'; keep one",
+        ),
+    ] {
+        check(&format!("cloud: {cloud}"), &format!("profile.yaml:6: {why}"));
+    }
     check(
         "securePort: 65536",
         "profile.yaml:6: securePort: 65536 is out of range; a whole number from 0 to 65535",
@@ -218,7 +234,7 @@ fn what_a_short_profile_means() {
     assert_eq!(names, ["10-rbac.yaml", "20-ccm.yml", "30-more.json"]);
     assert_eq!(profile.framework, Framework::Other);
     assert_eq!((&profile.image, &profile.workload), (&None, &None));
-    assert_eq!((profile.dialect.as_str(), profile.secure_port, profile.replicas), ("native", 10_258, 2));
+    assert_eq!((profile.cloud.dialect(), profile.secure_port, profile.replicas), (Some("native"), 10_258, 2));
     assert_eq!(profile.lease.to_string(), "kube-system/cloud-controller-manager");
     assert_eq!((profile.lease_timing, profile.deployment), (LeaseTiming::DEFAULT, Deployment::InCluster));
     assert_eq!(profile.provider_id.render("i-1"), "native://i-1");
@@ -263,7 +279,7 @@ fn what_a_full_profile_means() {
          image: {build: {package: acme-ccm, binary: acme, features: [b, a]}}\n\
          manifests: [manifests/20-ccm.yml, manifests/10-rbac.yaml]\n\
          workload: {namespace: acme, name: acme-ccm, container: main}\n\
-         dialect: native\n\
+         cloud: {dialect: native}\n\
          capabilities: {instances: v1, leaderElection: false}\n\
          lease: {namespace: acme, name: acme-ccm}\n\
          leaseTiming: {duration: 30s, renewDeadline: 20s, retryPeriod: 5s}\n\

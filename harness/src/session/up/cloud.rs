@@ -4,8 +4,9 @@ use super::prepared::Artifacts;
 use super::stage::stage;
 use super::teardown::Teardown;
 use crate::check::chain;
-use crate::cloud::{CloudRecord, CloudSpec, Place, RunningCloud, network_of, start};
+use crate::cloud::{CloudRecord, CloudSpec, Place, RunningCloud, Told, network_of, start};
 use crate::cluster::CloudSite;
+use crate::config::CloudSource;
 use crate::events::Events;
 use crate::images::{Engine, ImageError, RunId};
 use crate::k8s::addresses;
@@ -13,13 +14,16 @@ use crate::session::SessionError;
 use futures::FutureExt;
 use k8s_openapi::api::core::v1::Node;
 use std::net::IpAddr;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 /// A lane's cloud, before it is started.
 #[derive(Clone, Copy)]
 pub(super) struct WantedCloud<'a> {
     pub(super) run: &'a RunId,
-    pub(super) dialect: &'a str,
+    pub(super) cloud: &'a CloudSource,
+    /// The lane's folder.
+    pub(super) folder: &'a Path,
     pub(super) events: &'a Events,
 }
 
@@ -60,11 +64,14 @@ impl WantedCloud<'_> {
         nodes: &[Node],
         artifacts: &Artifacts,
     ) -> Result<RunningCloud, SessionError> {
-        let WantedCloud { run, dialect, .. } = self;
+        let WantedCloud { run, cloud, folder, events } = self;
+        let events = events.clone();
+        let told: Told = Arc::new(move |what| events.say(what));
+        let here = CloudSpec { cloud, place: Place::ThisProcess, folder, told: &told };
         let network = match site {
-            CloudSite::ThisMachine => {
-                return Ok(start(CloudSpec { dialect, place: Place::ThisProcess }).await?);
-            }
+            // A driver that runs already is where it is.
+            _ if !cloud.is_many() => return Ok(start(here).await?),
+            CloudSite::ThisMachine => return Ok(start(here).await?),
             CloudSite::Network(network) => network.clone(),
             CloudSite::BesideNodes => network_beside(nodes).await?,
         };
@@ -75,7 +82,7 @@ impl WantedCloud<'_> {
         };
         let engine = Engine::connect().await.map_err(ImageError::from)?;
         let place = Place::BesideMachines { run, engine: &engine, network: &network, image: &images.cloud };
-        Ok(start(CloudSpec { dialect, place }).await?)
+        Ok(start(CloudSpec { place, ..here }).await?)
     }
 }
 

@@ -115,6 +115,7 @@ impl Environment {
 
     async fn bring_up(&mut self, events: &Events) -> Result<RunState, SessionError> {
         let prepared = self.prepared.clone();
+        let folder = self.dir.as_ref().expect("made before").path().to_owned();
         let kind = self.plan().cluster.backend();
         if facts(kind).runs == Runs::Images {
             reaper::uses_engine();
@@ -131,7 +132,9 @@ impl Environment {
                 None => prepared.artifacts(events).await,
             }
         };
-        let wanted = WantedCloud { run: &self.id, dialect: &prepared.plan.profile.dialect, events };
+        let wanted =
+            WantedCloud { run: &self.id, cloud: &prepared.plan.profile.cloud, folder: &folder, events };
+
         let early = async |teardown: &mut Teardown, site: CloudSite, artifacts: &Artifacts| {
             wanted.start(teardown, &site, &[], artifacts).await
         };

@@ -1,0 +1,61 @@
+//! `driver`, and what it is asked.
+
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum DriverCommand {
+    /// Does a driver what it says it can? Tries every promise of the protocol, and says which checks it lacks something for.
+    #[command(after_help = EXIT_CODES)]
+    Check(DriverOptions),
+    /// Print the driver protocol as an OpenAPI document.
+    Openapi,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    every promise was kept
+  1    one was broken
+  2    wrong usage; nothing was started
+  3    the driver does not start or does not answer, or what it answers is no driver's
+
+Example: ccm-conformance driver check --command python3 driver.py --listen '${DRIVER_LISTEN}' --token-file '${DRIVER_TOKEN_FILE}'";
+
+#[derive(Debug, Args)]
+#[command(group(clap::ArgGroup::new("which").required(true).args(["url", "command"])))]
+pub(in crate::cli) struct DriverOptions {
+    /// Where a driver listens that runs already: http://HOST:PORT.
+    #[arg(value_name = "URL", requires = "token_file")]
+    pub(in crate::cli) url: Option<String>,
+    /// The file that holds its token.
+    #[arg(long, value_name = "FILE", conflicts_with = "command")]
+    pub(in crate::cli) token_file: Option<PathBuf>,
+    /// A driver to start: program and arguments, to the end of the line. ${DRIVER_LISTEN} is where it is to listen,
+    /// ${DRIVER_TOKEN_FILE} the file that holds its token.
+    #[arg(long, value_name = "LINE", num_args = 1.., allow_hyphen_values = true)]
+    pub(in crate::cli) command: Vec<String>,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub(in crate::cli) enum InitCommand {
+    /// Write a driver to begin with: a small simulator that passes `driver check`, and a profile that runs against it.
+    Cloud(InitCloudOptions),
+}
+
+/// What a driver can be written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(in crate::cli) enum Language {
+    Python,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(in crate::cli) struct InitCloudOptions {
+    /// The cloud's name; the folder is called so.
+    pub(in crate::cli) name: String,
+    /// What the driver is written in; Python's has 3.10 or later and its standard library, nothing else.
+    #[arg(long, value_enum, default_value = "python")]
+    pub(in crate::cli) driver: Language,
+    /// The folder to write, which is not there yet; without it the cloud's name.
+    #[arg(long, value_name = "DIR")]
+    pub(in crate::cli) out: Option<PathBuf>,
+}

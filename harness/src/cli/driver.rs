@@ -1,0 +1,111 @@
+//! `driver`: the driver protocol and its own conformance test.
+
+use super::arguments::{DriverCommand, DriverOptions};
+use crate::check::{Facility, chain};
+use crate::cloud::{CloudSpec, Found, Place, StartError, check_running, facility_of, start};
+use crate::config::CloudSource;
+use crate::cx::Suite;
+use crate::images::RunId;
+use crate::output;
+use crate::report::exit;
+use crate::run::start_reaper;
+use crate::session::RunDir;
+use fake_cloud::driver::{DriverFacility, document};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+pub(super) fn driver(suites: &'static [Suite], command: &DriverCommand) -> ExitCode {
+    match command {
+        DriverCommand::Openapi => {
+            output::out(&format!("{:#}\n", document()));
+            ExitCode::SUCCESS
+        }
+        DriverCommand::Check(options) => check(suites, options),
+    }
+}
+
+fn check(suites: &'static [Suite], options: &DriverOptions) -> ExitCode {
+    let fail = |code: u8, why: &str| {
+        output::err(&format!("error: {why}"));
+        ExitCode::from(code)
+    };
+    let cloud = match (&options.url, &options.token_file) {
+        (Some(url), Some(file)) if !file.is_file() => {
+            return fail(exit::USAGE, &format!("{url}: there is no token file {}", file.display()));
+        }
+        (Some(url), Some(file)) => CloudSource::DriverAt { url: url.clone(), token_file: file.clone() },
+        _ => CloudSource::DriverCommand { line: options.command.clone(), folder: PathBuf::from(".") },
+    };
+    start_reaper();
+    // By this folder 'clean' finds what a check has left that was killed.
+    let dir = match RunDir::create(RunId::fresh().as_str()) {
+        Ok(dir) => dir,
+        Err(error) => return fail(exit::ENVIRONMENT, &chain(&error)),
+    };
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(exit::ENVIRONMENT, &format!("no runtime: {error}")),
+    };
+    let found = runtime.block_on(tried(&cloud, dir.path()));
+    let removed = dir.remove();
+    let found = match (found, removed) {
+        (Ok(found), Ok(())) => found,
+        (Err(error), _) => return fail(exit::ENVIRONMENT, &chain(&error)),
+        (_, Err(error)) => return fail(exit::ENVIRONMENT, &chain(&error)),
+    };
+    output::out(&as_text(suites, &found));
+    let broken = found.tried.iter().any(|one| one.broken.is_some());
+    if broken { ExitCode::from(exit::NOT_CONFORMANT) } else { ExitCode::SUCCESS }
+}
+
+async fn tried(cloud: &CloudSource, folder: &Path) -> Result<Found, StartError> {
+    let told = Arc::new(|what: String| output::err(&what));
+    let spec = CloudSpec { cloud, place: Place::ThisProcess, folder, told: &(told as _) };
+    let running = start(spec).await?;
+    let found = check_running(&running).await;
+    running.stop().await?;
+    Ok(found?)
+}
+
+fn as_text(suites: &[Suite], found: &Found) -> String {
+    let mut text = format!("driver {}\n", found.capabilities.name);
+    for one in &found.tried {
+        let _ = writeln!(text, "{one}");
+    }
+    let broken = found.tried.iter().filter(|one| one.broken.is_some()).count();
+    let _ = writeln!(text, "{} of {} promises kept\n", found.tried.len() - broken, found.tried.len());
+    let checks: Vec<_> = suites.iter().flat_map(Suite::checks).collect();
+    let needing = |facility: Facility| -> Vec<String> {
+        let needs = checks.iter().filter(|check| check.facilities.contains(facility));
+        needs.map(|check| check.id.to_string()).collect()
+    };
+    let optional = DriverFacility::ALL.iter().filter(|one| facility_of(**one).is_some());
+    let has = |one: &DriverFacility| found.capabilities.facilities.contains(one);
+    let _ = writeln!(text, "{:<12}  there", "facility");
+    for (name, facility) in [("machines", Facility::Machines), ("inventory", Facility::Inventory)] {
+        let _ = writeln!(text, "{name:<12}  yes, {} checks need it", needing(facility).len());
+    }
+    for one in optional.clone() {
+        let need = facility_of(*one).map(needing).unwrap_or_default();
+        let _ = match has(one) {
+            true => writeln!(text, "{one:<12}  yes, {} checks need it", need.len()),
+            false => writeln!(
+                text,
+                "{one:<12}  no, not observable without it: {} checks ({})",
+                need.len(),
+                need.join(", ")
+            ),
+        };
+    }
+    let lacks: Vec<Facility> = optional.filter(|one| !has(one)).filter_map(|one| facility_of(*one)).collect();
+    let judged =
+        checks.iter().filter(|check| !lacks.iter().any(|one| check.facilities.contains(*one))).count();
+    let _ = writeln!(
+        text,
+        "with this driver {judged} of {} checks can be judged, as far as the cloud goes",
+        checks.len()
+    );
+    text
+}

@@ -1,0 +1,13 @@
+//! A folder that `init` writes.
+
+use std::path::Path;
+
+/// Writes files below a folder that is not there yet.
+pub(super) fn put(folder: &Path, files: &[(String, String)]) -> std::io::Result<()> {
+    for (name, text) in files {
+        let path = folder.join(name);
+        path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+        std::fs::write(path, text)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,186 @@
+//! What a driver says it has beyond machines and inventory.
+
+use super::trial::{Broken, OURS, Trial, refused, same, words};
+use fake_cloud::driver::{
+    Credential, DriverFacility, Effect, Fault, Frontend, LbAddress, LbState, LoadBalancer, Match, Route,
+    Settings,
+};
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::{Duration, Instant};
+
+/// How long a look into an idle journal waits.
+const WAIT: Duration = Duration::from_millis(300);
+/// How much longer its answer may take.
+const SLACK: Duration = Duration::from_secs(3);
+
+pub(super) async fn try_one(trial: &mut Trial<'_>, facility: DriverFacility) {
+    match facility {
+        DriverFacility::Objects => {
+            let outcome = load_balancers(trial).await;
+            trial.note(
+                "objects: a load balancer that is put is in the inventory, changed, and removed once",
+                outcome,
+            );
+            let outcome = routes(trial).await;
+            trial.note(
+                "objects: a route that is put has an id, is in the inventory, changed, and removed once",
+                outcome,
+            );
+        }
+        DriverFacility::Journal => {
+            let outcome = journal(trial).await;
+            trial.note("journal: entries are numbered without gaps, and a look beyond the last waits as long as asked", outcome);
+        }
+        DriverFacility::Faults => {
+            let outcome = faults(trial).await;
+            trial.note(
+                "faults: one that is injected is in force and unhit, and gone once it is cleared",
+                outcome,
+            );
+            let outcome = nonsense(trial).await;
+            trial.note("faults: one that could never hit is refused with 422", outcome);
+        }
+        DriverFacility::Barriers => {
+            let outcome = barriers(trial).await;
+            trial.note("barriers: one that is raised holds nobody, and is gone once it is released", outcome);
+        }
+        DriverFacility::Settings => {
+            let outcome = settings(trial).await;
+            trial.note("settings: all are filled, and what is not given stays", outcome);
+        }
+        DriverFacility::Credentials => {
+            let credential =
+                Credential { name: OURS.to_owned(), token: format!("{OURS}-{}", std::process::id()) };
+            let outcome = trial.client.put_credential(&credential).await.map_err(words);
+            trial.note("credentials: one is let in", outcome);
+        }
+    }
+}
+
+async fn load_balancers(trial: &Trial<'_>) -> Result<(), Broken> {
+    let lb = LoadBalancer {
+        id: trial.capabilities.ids.make(OURS),
+        name: OURS.to_owned(),
+        owner: format!("nobody-{OURS}"),
+        frontends: vec![Frontend { port: 80, protocol: "TCP".to_owned(), node_port: 30_080 }],
+        backends: Vec::new(),
+        health_check: None,
+        source_ranges: Vec::new(),
+        session_affinity: "None".to_owned(),
+        addresses: vec![LbAddress { ip: Some(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 250))), hostname: None }],
+        state: LbState::Active,
+        details: serde_json::Value::Null,
+    };
+    let moved = LoadBalancer {
+        frontends: vec![Frontend { port: 81, protocol: "TCP".to_owned(), node_port: 30_081 }],
+        ..lb.clone()
+    };
+    for wanted in [&lb, &moved] {
+        trial.client.put_load_balancer(wanted).await.map_err(words)?;
+        let inventory = trial.inventory().await?;
+        let seen = inventory.load_balancers.iter().find(|one| one.id == wanted.id);
+        let seen = seen.ok_or_else(|| format!("the inventory has no load balancer {}", wanted.id))?;
+        same("name", &wanted.name, &seen.name)?;
+        same("owner", &wanted.owner, &seen.owner)?;
+        same("frontends", &wanted.frontends, &seen.frontends)?;
+        same("addresses", &wanted.addresses, &seen.addresses)?;
+        same("state", wanted.state, seen.state)?;
+    }
+    trial.client.delete_load_balancer(&lb.id, true).await.map_err(words)?;
+    refused(trial.client.delete_load_balancer(&lb.id, true).await, 404)
+}
+
+async fn routes(trial: &Trial<'_>) -> Result<(), Broken> {
+    let route = Route {
+        id: String::new(),
+        destination: "10.255.255.0/24".to_owned(),
+        target_instance: None,
+        target_addresses: Vec::new(),
+        blackhole: true,
+    };
+    let put = trial.client.put_route(&route).await.map_err(words)?;
+    if put.id.is_empty() {
+        return Err("the route that was put has no id".to_owned());
+    }
+    let moved = Route { destination: "10.255.254.0/24".to_owned(), ..put };
+    let put = trial.client.put_route(&moved).await.map_err(words)?;
+    same("id", &moved.id, &put.id)?;
+    let inventory = trial.inventory().await?;
+    let seen = inventory.routes.iter().find(|one| one.id == put.id);
+    let seen = seen.ok_or_else(|| format!("the inventory has no route {}", put.id))?;
+    same("destination", &moved.destination, &seen.destination)?;
+    trial.client.delete_route(&put.id).await.map_err(words)?;
+    refused(trial.client.delete_route(&put.id).await, 404)
+}
+
+async fn journal(trial: &Trial<'_>) -> Result<(), Broken> {
+    let entries = trial.client.journal(0, Duration::ZERO).await.map_err(words)?;
+    let numbers = entries.iter().map(|entry| entry.seq);
+    if let Some((number, seen)) = (1..).zip(numbers).find(|(number, seen)| number != seen) {
+        return Err(format!("entry {number} has the number {seen}"));
+    }
+    let (last, began) = (entries.last().map_or(0, |entry| entry.seq), Instant::now());
+    let more = trial.client.journal(last, WAIT).await.map_err(words)?;
+    let took = began.elapsed();
+    if more.is_empty() && took < WAIT / 2 {
+        return Err(format!(
+            "a look beyond the last entry was to wait for {WAIT:?}, and was answered after {took:?}"
+        ));
+    }
+    if took > WAIT + SLACK {
+        return Err(format!("a look that was to wait for {WAIT:?} was answered after {took:?}"));
+    }
+    Ok(())
+}
+
+/// About nobody, so that no CCM meets it.
+fn about_nobody() -> Match {
+    Match { resource: Some(format!("nobody-{OURS}")), ..Match::default() }
+}
+
+async fn faults(trial: &Trial<'_>) -> Result<(), Broken> {
+    let effect = Effect::Status { status: 503, retry_after_s: None };
+    let fault = Fault { matching: about_nobody(), effect, calls: Some(1), for_ms: None };
+    let active = trial.client.inject(&fault).await.map_err(words)?;
+    let seen = trial.client.fault(active.id).await.map_err(words)?;
+    same("fault", &fault, &seen.fault)?;
+    same("hits", 0, seen.hits)?;
+    same("in_force", true, seen.in_force)?;
+    trial.client.clear_fault(active.id).await.map_err(words)?;
+    refused(trial.client.fault(active.id).await, 404)?;
+    refused(trial.client.clear_fault(active.id).await, 404)
+}
+
+async fn nonsense(trial: &Trial<'_>) -> Result<(), Broken> {
+    let fault = Fault { matching: about_nobody(), effect: Effect::Refuse, calls: Some(0), for_ms: None };
+    let answer = trial.client.inject(&fault).await;
+    if let Ok(active) = &answer {
+        trial.client.clear_fault(active.id).await.map_err(words)?;
+    }
+    refused(answer, 422)
+}
+
+async fn barriers(trial: &Trial<'_>) -> Result<(), Broken> {
+    let raised = trial.client.raise_barrier(&about_nobody()).await.map_err(words)?;
+    let seen = trial.client.barrier(raised.id).await.map_err(words)?;
+    same("matching", &about_nobody(), &seen.matching)?;
+    same("waiting", 0, seen.waiting)?;
+    trial.client.release_barrier(raised.id).await.map_err(words)?;
+    refused(trial.client.barrier(raised.id).await, 404)?;
+    refused(trial.client.release_barrier(raised.id).await, 404)
+}
+
+async fn settings(trial: &Trial<'_>) -> Result<(), Broken> {
+    let before = trial.client.settings().await.map_err(words)?;
+    let Settings { page_size, provisioning_ms, deletion_ms, stale_ms, .. } = &before;
+    let filled =
+        page_size.is_some() && provisioning_ms.is_some() && deletion_ms.is_some() && stale_ms.is_some();
+    if !filled {
+        return Err(format!("not all are filled: {before:?}"));
+    }
+    let size = Settings { page_size: page_size.map(|size| size + 1), ..Settings::default() };
+    let changed = trial.client.set_settings(&size).await.map_err(words)?;
+    trial.client.set_settings(&before).await.map_err(words)?;
+    same("settings", Settings { page_size: size.page_size, ..before.clone() }, changed)?;
+    same("settings set back", before, trial.client.settings().await.map_err(words)?)
+}
