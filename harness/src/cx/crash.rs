@@ -27,6 +27,19 @@ impl CheckCx {
         self.session.unless_interrupted(arrival).await
     }
 
+    /// Waits until the crash waits for this check alone: what it begins now is under way when the leader dies, however long
+    /// the others' preparations take. Of all checks of one crash only one may.
+    ///
+    /// # Errors
+    /// As [`CheckCx::crash_is_near`].
+    pub async fn crash_waits_for_this(&self) -> Result<(), Stop> {
+        self.crash_is_near().await?;
+        let mut participant = self.participant.lock().await;
+        let participant = participant.as_mut().ok_or_else(no_part)?;
+        let last = async { participant.last(self.session.dir()).await.map_err(Stop::Error) };
+        self.session.unless_interrupted(last).await
+    }
+
     /// Kills the leader as a crash would, and keeps it down until every check that watches has ended.
     ///
     /// # Errors

@@ -98,11 +98,21 @@ async fn judge(
 ) {
     let id = planned.check.id;
     let began_ms = session.events().now_ms();
-    if !matches!(planned.check.sharing, Sharing::Cold | Sharing::Standing)
-        && let Err(stop) = session.unless_interrupted(session.ensure_ccm(Form::Replicas)).await
-    {
-        entry.outcome = outcome_of(id, Err(stop));
-        return;
+    match planned.check.sharing {
+        Sharing::Cold => {}
+        // A lane whose last step was a trial has nobody who tidies up what that left. A CCM that does not come up is judged by
+        // others.
+        Sharing::Standing => {
+            for lane in lanes {
+                let _ = session.unless_interrupted(lane.ensure_ccm(Form::Replicas)).await;
+            }
+        }
+        Sharing::Shared | Sharing::Joint | Sharing::Calm | Sharing::Exclusive => {
+            if let Err(stop) = session.unless_interrupted(session.ensure_ccm(Form::Replicas)).await {
+                entry.outcome = outcome_of(id, Err(stop));
+                return;
+            }
+        }
     }
     let cx = match CheckCx::new(id, session.clone(), turn, participant).await {
         Ok(cx) => cx.with_lanes(lanes),

@@ -142,6 +142,16 @@ impl Participant {
         self.round.cluster.get_or_init(hold).await.as_ref().map(|_| ()).map_err(String::clone)
     }
 
+    /// Waits until every other participant has asked for the crash or ended. Two that wait so wait for each other.
+    ///
+    /// # Errors
+    /// As [`Participant::arrive`].
+    pub async fn last(&mut self, dir: &RunDir) -> Result<(), String> {
+        self.arrive(dir).await?;
+        self.round.until(|count| count.asked + count.stopped + count.absent + 1).await;
+        Ok(())
+    }
+
     /// The crash, once everybody that arrived has asked for it or ended. `make` makes it, for one of them.
     ///
     /// # Errors
@@ -191,6 +201,29 @@ mod tests {
 
     fn crash() -> Crash {
         Crash { replica: "a".into(), holder: None, transitions: 0, mark: 0, at: Instant::now() }
+    }
+
+    #[tokio::test]
+    async fn one_may_wait_until_the_crash_waits_for_it_alone() {
+        let dir = RunDir::create(crate::images::RunId::fresh().as_str()).expect("a folder");
+        let crashes = SharedCrashes::default();
+        crashes.expect_participants(3);
+        let [mut last, mut other, gone] = [(); 3].map(|()| crashes.participant());
+        drop(gone);
+        let asked = AtomicUsize::new(0);
+        let ready = async {
+            last.last(&dir).await.expect("the cluster is held");
+            assert_eq!(asked.load(Ordering::SeqCst), 1);
+            last.crash(&dir, async || Ok(crash())).await
+        };
+        let asks = async {
+            other.arrive(&dir).await.expect("the cluster is held");
+            tokio::task::yield_now().await;
+            asked.store(1, Ordering::SeqCst);
+            other.crash(&dir, async || Ok(crash())).await
+        };
+        let (first, second) = tokio::join!(ready, asks);
+        assert!(first.is_ok() && second.is_ok());
     }
 
     #[tokio::test]

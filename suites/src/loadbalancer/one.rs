@@ -52,7 +52,7 @@ async fn creates_only_one_when_the_leader_dies(cx: &CheckCx) -> Verdict {
     // The load balancer is still being provisioned when the leader that asked for it dies.
     let provisioning = Duration::from_secs(10);
     let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
-    cx.crash_is_near().await?;
+    cx.crash_waits_for_this().await?;
     web.cloud().provisions_for(provisioning).to(&[Op::LbCreate]).await?;
     web.wants_a_balancer().await?;
     web.balancer().becomes(at_least_one()).await?;
