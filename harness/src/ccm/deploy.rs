@@ -70,6 +70,16 @@ impl CcmError {
     }
 }
 
+/// For how long, and how often, an object is applied again that the API server wants to be sent once more.
+const AGAIN_FOR: Duration = Duration::from_secs(10);
+const AGAIN_EVERY: Duration = Duration::from_millis(200);
+
+/// Whether the API server says itself that the same request may be taken in a moment: before Kubernetes 1.24 it does so of a
+/// Pod whose service account is so new that it has no token yet (plugin/pkg/admission/serviceaccount).
+fn is_worth_another_try(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.reason == "ServerTimeout")
+}
+
 /// Applies dynamic objects, remembering what the API server calls their kinds.
 pub(crate) struct Applier {
     client: Client,
@@ -124,9 +134,24 @@ impl Applier {
             let failed = |cause, refused| CcmError::Apply { object: object.to_string(), cause, refused };
             let api = self.api(document).await.map_err(|cause| failed(cause, false))?;
             let params = PatchParams::apply(FIELD_MANAGER).force();
-            api.patch(&object.name, &params, &Patch::Apply(document))
+            let mut refusal = None;
+            let tried = async |seen: &mut String| match api
+                .patch(&object.name, &params, &Patch::Apply(document))
                 .await
-                .map_err(|error| failed(chain(&error), matches!(error, kube::Error::Api(_))))?;
+            {
+                Ok(_) => Ok(Some(())),
+                Err(error) if is_worth_another_try(&error) => {
+                    *seen = chain(&error);
+                    Ok(None)
+                }
+                Err(error) => {
+                    refusal = Some(failed(chain(&error), matches!(error, kube::Error::Api(_))));
+                    Ok(Some(()))
+                }
+            };
+            let taken = poll("the API server takes it", AGAIN_FOR, AGAIN_EVERY, tried).await;
+            taken.map_err(|error: ReadError| failed(error.text, true))?;
+            refusal.map_or(Ok(()), Err)?;
         }
         Ok(())
     }
@@ -289,5 +314,18 @@ fn beginning(line: &str) -> String {
     match line.char_indices().nth(SHOWN) {
         Some((at, _)) => format!("{}... ({} bytes)", &line[..at], line.len()),
         None => line.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kube::core::Status;
+
+    #[test]
+    fn only_what_the_api_server_wants_to_be_sent_again_is_sent_again() {
+        let said = |reason: &str| kube::Error::Api(Box::new(Status::failure("no API token found", reason)));
+        assert!(is_worth_another_try(&said("ServerTimeout")));
+        assert!(!is_worth_another_try(&said("Forbidden")) && !is_worth_another_try(&said("Timeout")));
     }
 }
