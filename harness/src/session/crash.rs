@@ -224,6 +224,7 @@ mod tests {
         };
         let (first, second) = tokio::join!(ready, asks);
         assert!(first.is_ok() && second.is_ok());
+        dir.remove().expect("removed");
     }
 
     #[tokio::test]
