@@ -34,8 +34,8 @@ pub(crate) async fn ccm_initialises_others(cx: &CheckCx) -> Result<(), Stop> {
     Ok(())
 }
 
-/// After an outage, or once the cloud has what it lacked, it is initialised with all that the cloud supplies. The back-off has grown with the outage, and with
-/// every change of the Node in it (contract section 21).
+/// After an outage, or once the cloud has what it lacked, it is initialised with all that the cloud supplies. The back-off
+/// has grown with the outage, and with every change of the Node in it (contract section 21).
 pub(crate) async fn recovers(
     cx: &CheckCx,
     machine: &Machine<'_>,

@@ -30,3 +30,18 @@ fn every_must_of_the_contract_has_its_check_or_a_reason_and_every_check_its_row(
         suites::ALL.iter().flat_map(Suite::checks).map(|check| harness::run::seen(check, &[])).collect();
     assert_eq!(coverage(&contract, &checks, &[]).objections, [""; 0]);
 }
+
+#[test]
+fn the_readme_counts_checks_and_mutants_as_they_are() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let read = |path: &str| std::fs::read_to_string(root.join(path)).expect("a file of the repository");
+    let readme = read("README.md");
+    let mutants = read("fixtures/ccms/mutants/mutants.yaml").matches("mutant: M-").count();
+    let checks: usize = suites::ALL.iter().map(|suite| suite.checks().count()).sum();
+    let mut said =
+        vec![format!("\n{checks} checks, each a claim"), format!("on purpose in {mutants} ways (")];
+    said.extend(suites::ALL.iter().map(|suite| format!("| `{}` | {} |", suite.name, suite.checks().count())));
+    for words in said {
+        assert!(readme.contains(&words), "README.md does not say {:?}", words.trim());
+    }
+}

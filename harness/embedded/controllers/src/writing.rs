@@ -71,15 +71,24 @@ pub(crate) async fn patch_status<K: Kind>(
     Ok(())
 }
 
-/// Replaces the status, provided that nobody has changed the object since it was read.
-pub(crate) async fn replace_status<K: Kind + Serialize>(
-    api: &Api<K>,
+/// Replaces the status, provided that nobody has changed the object since it was read. That it is gone already is fine.
+pub(crate) async fn replace_status<K>(
+    client: &Client,
     cache: &Cache<K>,
     object: &K,
-) -> Result<(), kube::Error> {
-    let changed = api.replace_status(&object.name_any(), &PostParams::default(), object).await?;
-    cache.observe(changed);
-    Ok(())
+) -> Result<(), kube::Error>
+where
+    K: Kind + Serialize + Resource<Scope = NamespaceResourceScope>,
+{
+    let api = api_in::<K>(client, &object.namespace().unwrap_or_default());
+    match api.replace_status(&object.name_any(), &PostParams::default(), object).await {
+        Ok(changed) => {
+            cache.observe(changed);
+            Ok(())
+        }
+        Err(error) if is_not_found(&error) => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 /// Deletes exactly this object. That it is gone already is fine.

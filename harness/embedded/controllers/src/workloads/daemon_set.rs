@@ -213,10 +213,7 @@ impl Controller {
         }
         let mut changed = known.as_ref().clone();
         changed.status = Some(status);
-        let api = writing::api_in::<DaemonSet>(&self.world.client(), &set.namespace().unwrap_or_default());
-        match writing::replace_status(&api, &self.world.daemon_sets, &changed).await {
-            Err(error) if writing::is_not_found(&error) => Ok(Next::Done),
-            other => other.map(|()| again),
-        }
+        writing::replace_status(&self.world.client(), &self.world.daemon_sets, &changed).await?;
+        Ok(again)
     }
 }

@@ -291,11 +291,8 @@ impl Controller {
         }
         let mut changed = deployment.as_ref().clone();
         changed.status = Some(status);
-        let api = writing::api_in::<Deployment>(&self.world.client(), &key.namespace);
-        match writing::replace_status(&api, &self.world.deployments, &changed).await {
-            Err(error) if writing::is_not_found(&error) => Ok(Next::Done),
-            other => other.map(|()| Next::Done),
-        }
+        writing::replace_status(&self.world.client(), &self.world.deployments, &changed).await?;
+        Ok(Next::Done)
     }
 
     fn tell(&self, deployment: &Deployment, text: String) {

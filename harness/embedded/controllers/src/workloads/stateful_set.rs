@@ -175,12 +175,8 @@ impl Controller {
         }
         let mut changed = set.as_ref().clone();
         changed.status = Some(status);
-        let api = writing::api_in::<StatefulSet>(&self.world.client(), &set.namespace().unwrap_or_default());
-        match writing::replace_status(&api, &self.world.stateful_sets, &changed).await {
-            Err(error) if writing::is_not_found(&error) => Ok(Next::Done),
-            Err(error) => Err(error),
-            Ok(()) => Ok(soon),
-        }
+        writing::replace_status(&self.world.client(), &self.world.stateful_sets, &changed).await?;
+        Ok(soon)
     }
 }
 
