@@ -156,7 +156,8 @@ impl Applier {
         Ok(())
     }
 
-    /// Removes every document, last first; what is not there is no error.
+    /// Removes every document, last first; what is not there is no error. A Pod is given a second: without one its object
+    /// goes at once, and its program, which holds its ports and works on, goes when its kubelet gets to it.
     ///
     /// # Errors
     /// All that could not be removed, after trying everything.
@@ -164,9 +165,10 @@ impl Applier {
         let mut failures = Vec::new();
         for document in documents.iter().rev() {
             let object = key_of(document);
+            let grace_s = u32::from(object.kind == "Pod");
             let outcome = match self.api(document).await {
                 Ok(api) => {
-                    match api.delete(&object.name, &DeleteParams::background().grace_period(0)).await {
+                    match api.delete(&object.name, &DeleteParams::background().grace_period(grace_s)).await {
                         Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
                         Err(error) => Err(chain(&error)),
                         Ok(_) => Ok(()),

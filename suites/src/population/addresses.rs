@@ -5,6 +5,11 @@ use harness::check::{Before, Capability, CheckId, Verdict};
 use harness::cx::matchers::{has_addresses, initialised, untouched};
 use harness::cx::{Check, CheckCx, Machine, Node, Subject, address, machine};
 use harness::k8s::A_NODEIP;
+use harness::probe::pause;
+use std::time::{Duration, Instant};
+
+/// How often a Node is looked at that may be initialised or not.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 const NODE_ADDRESS: &str = "k8s.io/cloud-provider node_controller.go updateNodeAddress";
 const ANNOTATION: &str = "k8s.io/component-helpers node/util ParseNodeIPAnnotation";
@@ -256,6 +261,18 @@ fn own(cx: &CheckCx, written: &str) -> Vec<String> {
     written.split(',').map(one).collect()
 }
 
+/// Whether it is initialised as soon as any; that it is not breaks nothing.
+async fn is_initialised_in_time(cx: &CheckCx, node: &Node<'_>) -> bool {
+    let until = Instant::now() + cx.limits().watch();
+    while node.is(initialised()).await.is_err() {
+        if Instant::now() >= until {
+            return false;
+        }
+        pause(LOOK_EVERY).await;
+    }
+    true
+}
+
 /// A provider may take a machine without addresses for one that is not ready yet, and refuse to describe it.
 async fn waits_for_addresses(cx: &CheckCx, machine: &Machine<'_>, node: &Node<'_>) -> Verdict {
     let outage = cx.limits().quiet_nodes();
@@ -282,7 +299,7 @@ async fn holds_vector(cx: &CheckCx, vector: &Vector) -> Verdict {
     };
     if vector.cloud.is_empty() {
         ccm_initialises_others(cx).await?;
-        if node.is(initialised()).await.is_err() {
+        if !is_initialised_in_time(cx, &node).await {
             return waits_for_addresses(cx, &machine, &node).await;
         }
     }
