@@ -15,6 +15,8 @@ use std::fmt;
 pub const REPLICA_LABEL: &str = "ccm-conformance.io/replica";
 /// Placeholder of the cloud token in manifests.
 pub const TOKEN: &str = "CLOUD_TOKEN";
+/// Placeholder of the URL of the cloud's API.
+const ENDPOINT: &str = "CLOUD_ENDPOINT";
 
 /// One replica: what sets it apart.
 #[derive(Clone, Debug)]
@@ -25,6 +27,19 @@ pub struct Replica {
     pub token: String,
     /// Its `--secure-port`, unique per node under hostNetwork.
     pub secure_port: u16,
+    /// URL of the cloud's API for it; empty where the profile says it.
+    pub endpoint: String,
+}
+
+impl Replica {
+    /// The placeholders of its own.
+    fn fill_in(&self, table: &mut BTreeMap<String, String>) {
+        table.insert(TOKEN.to_owned(), self.token.clone());
+        // A driver may leave it to the profile where its cloud is.
+        if !self.endpoint.is_empty() {
+            table.insert(ENDPOINT.to_owned(), self.endpoint.clone());
+        }
+    }
 }
 
 /// What is applied.
@@ -41,12 +56,14 @@ pub struct Rendered {
 /// Facts of the cluster and the profile that rendering needs.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {
-    /// Placeholders but the token: `IMAGE`, `CLOUD_ENDPOINT`, the profile's own.
+    /// Placeholders but those of a replica: `IMAGE`, the profile's own.
     pub placeholders: BTreeMap<String, String>,
     /// Host and port of the API server, set when the cluster has no kube-proxy and its Service address is dead.
     pub api_server: Option<(String, u16)>,
     /// Variables of the CCM's container, as the profile asks for; values may hold placeholders.
     pub environment: BTreeMap<String, String>,
+    /// The CA by which the cloud's API is known, in PEM, where it is the run's.
+    pub cloud_ca: Option<String>,
     /// Flags to set on the copies.
     pub flags: Vec<Flag>,
     /// The secure port the manifests use; copies get their own.
@@ -55,15 +72,23 @@ pub struct Surroundings {
     pub takes_secure_port: bool,
 }
 
-/// The manifests as shipped.
-pub fn as_shipped(manifests: &Manifests, token: &str, around: &Surroundings) -> Rendered {
+/// The manifests as shipped, with the credential and the endpoint of `first`.
+pub fn as_shipped(manifests: &Manifests, first: Option<&Replica>, around: &Surroundings) -> Rendered {
     let mut changes = Vec::new();
     let mut documents = manifests.documents.clone();
     reach_api_server(&mut documents[manifests.workload], around, &mut changes);
     use_local_image(&mut documents[manifests.workload], manifests.container, &mut changes);
     set_environment(&mut documents[manifests.workload], manifests.container, around, &mut changes);
     let mut table = around.placeholders.clone();
-    table.insert(TOKEN.to_owned(), token.to_owned());
+    first.iter().for_each(|replica| replica.fill_in(&mut table));
+    let certificates = trust_the_cloud(
+        &mut documents[manifests.workload],
+        manifests.container,
+        around,
+        &mut table,
+        &mut changes,
+    );
+    documents.extend(certificates);
     documents.iter_mut().for_each(|document| substitute(document, &table));
     documents.sort_by_key(|document| rank(document["kind"].as_str().unwrap_or_default()));
     Rendered { documents, workloads: vec![manifests.workload_key()], changes }
@@ -78,15 +103,20 @@ pub fn replicas(manifests: &Manifests, replicas: &[Replica], around: &Surroundin
     set_environment(&mut template, manifests.container, around, &mut changes);
     to_deployment(&mut template, &mut changes);
     drop_anti_affinity(&mut template, &mut changes);
+    let mut common = around.placeholders.clone();
+    let certificates = trust_the_cloud(&mut template, manifests.container, around, &mut common, &mut changes);
     drop_other_ports(&mut template, around.secure_port, &mut changes);
     for flag in &around.flags {
         set_flag(&mut template, manifests.container, flag);
         let by = if flag.from == SetBy::Profile { "profile" } else { "timing" };
         changes.push(Setting::of_manifests(format!("{flag}, as the {by} asks for"), flag.from));
     }
+    let is_apart = replicas.iter().any(|replica| replica.endpoint != replicas[0].endpoint);
+    let is_own = |document: &Value| mentions(document, TOKEN) || is_apart && mentions(document, ENDPOINT);
     changes.push(by_us(format!(
-        "{} single-replica copies of the workload, each with its own cloud credential{}",
+        "{} single-replica copies of the workload, each with its own cloud credential{}{}",
         replicas.len(),
+        if is_apart { " and endpoint" } else { "" },
         if around.takes_secure_port { " and secure port" } else { "" },
     )));
 
@@ -94,21 +124,24 @@ pub fn replicas(manifests: &Manifests, replicas: &[Replica], around: &Surroundin
         .documents
         .iter()
         .enumerate()
-        .filter(|(index, document)| *index != manifests.workload && mentions(document, TOKEN))
+        .filter(|(index, document)| *index != manifests.workload && is_own(document))
         .map(|(_, document)| document)
         .collect();
-    let mut documents: Vec<Value> = Vec::new();
+    if let Some(first) = replicas.first().filter(|_| !is_apart) {
+        first.fill_in(&mut common);
+    }
+    let mut documents: Vec<Value> = certificates.into_iter().collect();
     for (index, document) in manifests.documents.iter().enumerate() {
-        if index != manifests.workload && !mentions(document, TOKEN) {
+        if index != manifests.workload && !is_own(document) {
             let mut document = document.clone();
-            substitute(&mut document, &around.placeholders);
+            substitute(&mut document, &common);
             documents.push(document);
         }
     }
     let mut workloads = Vec::new();
     for replica in replicas {
-        let mut table = around.placeholders.clone();
-        table.insert(TOKEN.to_owned(), replica.token.clone());
+        let mut table = common.clone();
+        replica.fill_in(&mut table);
         let mut copy = template.clone();
         for document in &per_replica {
             let key = key_of(document);
@@ -192,6 +225,35 @@ fn set_environment(
         let what = format!("variable {name}, as the profile asks for");
         changes.push(Setting::of_manifests(what, SetBy::Profile));
     }
+}
+
+/// Where the certificates by which the cloud is known are in the CCM's container.
+const CERTIFICATES: &str = "/etc/ccm-conformance/cloud";
+/// The volume of them, and the ConfigMap that they are in.
+const VOLUME: &str = "ccm-conformance-cloud-ca";
+
+/// Puts the CA of the cloud into the CCM's container, and says where it is; what it is in there.
+fn trust_the_cloud(
+    workload: &mut Value,
+    container: usize,
+    around: &Surroundings,
+    table: &mut BTreeMap<String, String>,
+    changes: &mut Vec<Setting>,
+) -> Option<Value> {
+    let ca = around.cloud_ca.as_ref()?;
+    let namespace = workload["metadata"]["namespace"].clone();
+    let spec = pod_spec_mut(workload);
+    array_at(spec, "volumes").push(json!({"name": VOLUME, "configMap": {"name": VOLUME}}));
+    let mounted = json!({"name": VOLUME, "mountPath": CERTIFICATES, "readOnly": true});
+    array_at(&mut spec["containers"][container], "volumeMounts").push(mounted);
+    table.insert("CLOUD_CA".to_owned(), format!("{CERTIFICATES}/ca.crt"));
+    table.insert("CLOUD_CA_BUNDLE".to_owned(), format!("{CERTIFICATES}/ca-bundle.crt"));
+    changes.push(by_us("a volume with the CA of the run's proxy, by which the cloud is known"));
+    let bundle = format!("{ca}\n{}", recording_proxy::trusted_here());
+    Some(json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": VOLUME, "namespace": namespace},
+        "data": {"ca.crt": ca, "ca-bundle.crt": bundle},
+    }))
 }
 
 fn to_deployment(workload: &mut Value, changes: &mut Vec<Setting>) {
@@ -322,6 +384,7 @@ mod tests {
                         "livenessProbe": {"httpGet": {"port": 10258, "path": "/healthz"}}}]}}}}),
             json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "cloud"}, "stringData": {"token": "${CLOUD_TOKEN}"}}),
             json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "ccm"}}),
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "where"}, "data": {"url": "${CLOUD_ENDPOINT}/v1"}}),
         ];
         Manifests::new(documents, &WorkloadHint::default()).expect("a fine set")
     }
@@ -331,6 +394,7 @@ mod tests {
             placeholders: BTreeMap::from([("IMAGE".to_owned(), "x:1".to_owned())]),
             api_server: Some(("172.18.0.2".to_owned(), 6443)),
             environment: BTreeMap::from([("WHERE".to_owned(), "${IMAGE}/x".to_owned())]),
+            cloud_ca: Some("PEM".to_owned()),
             flags: vec![
                 Flag::of("--leader-elect-lease-duration=6s", SetBy::RunFile),
                 Flag::of("--debug", SetBy::Profile),
@@ -349,13 +413,20 @@ mod tests {
                 name: (*name).into(),
                 token: format!("t-{name}"),
                 secure_port: *port,
+                endpoint: format!("http://cloud/{name}"),
             })
             .collect();
         let rendered = replicas(&manifests(), &list, &around());
         let kinds: Vec<&str> = rendered.documents.iter().filter_map(|d| d["kind"].as_str()).collect();
-        assert_eq!(kinds, ["ServiceAccount", "Secret", "Secret", "Deployment", "Deployment"]);
-        assert_eq!(rendered.documents[2]["stringData"]["token"], "t-b");
-        let copy = &rendered.documents[4];
+        let first = ["ServiceAccount", "ConfigMap", "Secret", "ConfigMap", "Secret", "ConfigMap"];
+        assert_eq!(kinds, [&first[..], &["Deployment", "Deployment"]].concat());
+        assert_eq!(rendered.documents[4]["stringData"]["token"], "t-b");
+        // An endpoint of its own is one in a copy of its own.
+        assert_eq!(rendered.documents[5]["data"]["url"], "http://cloud/b/v1");
+        assert_eq!(rendered.documents[5]["metadata"]["name"], "where-b");
+        let certificates = &rendered.documents[1];
+        assert!(certificates["data"]["ca-bundle.crt"].as_str().is_some_and(|text| text.starts_with("PEM")));
+        let copy = &rendered.documents[7];
         assert_eq!(copy["metadata"]["name"], "ccm-b");
         assert_eq!(copy["spec"]["selector"]["matchLabels"][REPLICA_LABEL], "b");
         assert!(copy["spec"].get("updateStrategy").is_none());
@@ -365,6 +436,7 @@ mod tests {
             container["args"],
             json!(["--secure-port=10259", "--leader-elect", "--leader-elect-lease-duration=6s", "--debug"])
         );
+        assert_eq!(container["volumeMounts"][0]["mountPath"], CERTIFICATES);
         assert_eq!(container["env"][0]["valueFrom"]["secretKeyRef"]["name"], "cloud-b");
         assert_eq!(container["env"][1], json!({"name": "KUBERNETES_SERVICE_HOST", "value": "172.18.0.2"}));
         assert_eq!(container["livenessProbe"]["httpGet"]["port"], 10259);
@@ -381,7 +453,8 @@ mod tests {
 
     #[test]
     fn as_shipped_changes_nothing_but_what_it_says() {
-        let rendered = as_shipped(&manifests(), "secret", &Surroundings { api_server: None, ..around() });
+        let around = Surroundings { api_server: None, cloud_ca: None, ..around() };
+        let rendered = as_shipped(&manifests(), None, &around);
         let workload = rendered.documents.last().expect("the workload comes last");
         assert_eq!(workload["kind"], "DaemonSet");
         assert_eq!(pod_args(workload), &json!(["--secure-port", "10258", "--leader-elect"]));
