@@ -3,6 +3,8 @@
 mod access;
 mod bad_input;
 mod client;
+mod doors;
+mod escalations;
 mod in_process;
 mod kubectl;
 mod logs;
