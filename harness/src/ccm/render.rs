@@ -6,6 +6,7 @@
 
 use super::arguments::{Flag, set_flag};
 use super::manifests::{Manifests, ObjectKey, array_at, key_of, mentions, pod_spec_mut, substitute};
+use super::trust;
 use crate::ledger::{SetBy, Setting};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -228,11 +229,6 @@ fn set_environment(
     }
 }
 
-/// Where the certificates by which the cloud is known are in the CCM's container.
-const CERTIFICATES: &str = "/etc/ccm-conformance/cloud";
-/// The volume of them, and the ConfigMap that they are in.
-const VOLUME: &str = "ccm-conformance-cloud-ca";
-
 /// Puts the CA of the cloud into the CCM's container, and says where it is; what it is in there.
 fn trust_the_cloud(
     workload: &mut Value,
@@ -241,20 +237,10 @@ fn trust_the_cloud(
     table: &mut BTreeMap<String, String>,
     changes: &mut Vec<Setting>,
 ) -> Option<Value> {
-    let ca = around.cloud_ca.as_ref()?;
-    let namespace = workload["metadata"]["namespace"].clone();
-    let spec = pod_spec_mut(workload);
-    array_at(spec, "volumes").push(json!({"name": VOLUME, "configMap": {"name": VOLUME}}));
-    let mounted = json!({"name": VOLUME, "mountPath": CERTIFICATES, "readOnly": true});
-    array_at(&mut spec["containers"][container], "volumeMounts").push(mounted);
-    table.insert("CLOUD_CA".to_owned(), format!("{CERTIFICATES}/ca.crt"));
-    table.insert("CLOUD_CA_BUNDLE".to_owned(), format!("{CERTIFICATES}/ca-bundle.crt"));
+    let certificates = trust::mount(workload, container, around.cloud_ca.as_ref()?);
+    table.extend(trust::placeholders());
     changes.push(by_us("a volume with the CA of the run's proxy, by which the cloud is known"));
-    let bundle = format!("{ca}\n{}", recording_proxy::trusted_here());
-    Some(json!({
-        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": VOLUME, "namespace": namespace},
-        "data": {"ca.crt": ca, "ca-bundle.crt": bundle},
-    }))
+    Some(certificates)
 }
 
 fn to_deployment(workload: &mut Value, changes: &mut Vec<Setting>) {
@@ -395,107 +381,4 @@ fn refer_to(value: &mut Value, kind: &str, name: &str, renamed: &str) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::arguments::flag_of;
-    use super::super::manifests::WorkloadHint;
-    use super::*;
-
-    fn manifests() -> Manifests {
-        let documents = vec![
-            json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "ccm", "namespace": "kube-system"},
-                "spec": {"updateStrategy": {}, "selector": {"matchLabels": {"app": "ccm"}}, "template": {
-                    "metadata": {"labels": {"app": "ccm"}},
-                    "spec": {"hostNetwork": true, "affinity": {"podAntiAffinity": {}}, "containers": [{
-                        "ports": [{"containerPort": 8233}, {"containerPort": 10258}],
-                        "resources": {"limits": {"memory": "64Mi"}},
-                        "name": "ccm", "image": "${IMAGE}", "args": ["--secure-port", "10258", "--leader-elect"],
-                        "env": [{"name": "T", "valueFrom": {"secretKeyRef": {"name": "cloud", "key": "token"}}}],
-                        "livenessProbe": {"httpGet": {"port": 10258, "path": "/healthz"}}}]}}}}),
-            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "cloud"}, "stringData": {"token": "${CLOUD_TOKEN}"}}),
-            json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "ccm"}}),
-            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "where"}, "data": {"url": "${CLOUD_ENDPOINT}/v1"}}),
-        ];
-        Manifests::new(documents, &WorkloadHint::default()).expect("a fine set")
-    }
-
-    fn around() -> Surroundings {
-        Surroundings {
-            placeholders: BTreeMap::from([("IMAGE".to_owned(), "x:1".to_owned())]),
-            api_server: Some(("172.18.0.2".to_owned(), 6443)),
-            environment: BTreeMap::from([("WHERE".to_owned(), "${IMAGE}/x".to_owned())]),
-            cloud_ca: Some("PEM".to_owned()),
-            flags: vec![
-                Flag::of("--leader-elect-lease-duration=6s", SetBy::RunFile),
-                Flag::of("--debug", SetBy::Profile),
-            ],
-            secure_port: 10258,
-            takes_secure_port: true,
-        }
-    }
-
-    #[test]
-    fn copies_are_told_apart_by_name_label_credential_and_port() {
-        let list = [("a", 10258), ("b", 10259)];
-        let list: Vec<Replica> = list
-            .iter()
-            .map(|(name, port)| Replica {
-                name: (*name).into(),
-                token: format!("t-{name}"),
-                secure_port: *port,
-                endpoint: format!("http://cloud/{name}"),
-            })
-            .collect();
-        let rendered = replicas(&manifests(), &list, &around());
-        let kinds: Vec<&str> = rendered.documents.iter().filter_map(|d| d["kind"].as_str()).collect();
-        let first = ["ServiceAccount", "ConfigMap", "Secret", "ConfigMap", "Secret", "ConfigMap"];
-        assert_eq!(kinds, [&first[..], &["Deployment", "Deployment"]].concat());
-        assert_eq!(rendered.documents[4]["stringData"]["token"], "t-b");
-        // An endpoint of its own is one in a copy of its own.
-        assert_eq!(rendered.documents[5]["data"]["url"], "http://cloud/b/v1");
-        assert_eq!(rendered.documents[5]["metadata"]["name"], "where-b");
-        let certificates = &rendered.documents[1];
-        assert!(certificates["data"]["ca-bundle.crt"].as_str().is_some_and(|text| text.starts_with("PEM")));
-        let copy = &rendered.documents[7];
-        assert_eq!(copy["metadata"]["name"], "ccm-b");
-        assert_eq!(copy["spec"]["selector"]["matchLabels"][REPLICA_LABEL], "b");
-        assert!(copy["spec"].get("updateStrategy").is_none());
-        let container = &copy["spec"]["template"]["spec"]["containers"][0];
-        assert_eq!(container["image"], "x:1");
-        assert_eq!(
-            container["args"],
-            json!(["--secure-port=10259", "--leader-elect", "--leader-elect-lease-duration=6s", "--debug"])
-        );
-        assert_eq!(container["volumeMounts"][0]["mountPath"], CERTIFICATES);
-        assert_eq!(container["env"][0]["valueFrom"]["secretKeyRef"]["name"], "cloud-b");
-        assert_eq!(container["env"][1], json!({"name": "KUBERNETES_SERVICE_HOST", "value": "172.18.0.2"}));
-        assert_eq!(container["livenessProbe"]["httpGet"]["port"], 10259);
-        assert_eq!(container["ports"], json!([{"containerPort": 10259}]));
-        let resources = json!({"limits": {"memory": "64Mi", "cpu": "1"}, "requests": {"cpu": "10m"}});
-        assert_eq!(container["resources"], resources);
-        assert_eq!(rendered.workloads[1].name, "ccm-b");
-        let flag = |name: &str| flag_of(container, name);
-        assert_eq!((flag("secure-port"), flag("leader-elect")), (Some("10259".into()), None));
-        assert_eq!((flag("leader-elect-lease-duration"), flag("port")), (Some("6s".into()), None));
-        let by = |what: &str| rendered.changes.iter().find(|c| c.value.contains(what)).map(|c| c.from);
-        assert_eq!(by("DaemonSet"), Some(SetBy::Harness), "{:?}", rendered.changes);
-        assert_eq!(by("limits of cpu 1, so that"), Some(SetBy::Harness), "{:?}", rendered.changes);
-        assert_eq!(by("6s, as the timing asks for"), Some(SetBy::RunFile), "{:?}", rendered.changes);
-        assert_eq!(by("--debug, as the profile asks for"), Some(SetBy::Profile), "{:?}", rendered.changes);
-    }
-
-    #[test]
-    fn as_shipped_changes_nothing_but_what_it_says() {
-        let around = Surroundings { api_server: None, cloud_ca: None, ..around() };
-        let rendered = as_shipped(&manifests(), None, &around);
-        let workload = rendered.documents.last().expect("the workload comes last");
-        assert_eq!(workload["kind"], "DaemonSet");
-        assert_eq!(pod_args(workload), &json!(["--secure-port", "10258", "--leader-elect"]));
-        assert_eq!(rendered.changes.len(), 2, "{:?}", rendered.changes);
-        let env = &workload["spec"]["template"]["spec"]["containers"][0]["env"];
-        assert_eq!(env[1], json!({"name": "WHERE", "value": "x:1/x"}));
-    }
-
-    fn pod_args(workload: &Value) -> &Value {
-        &workload["spec"]["template"]["spec"]["containers"][0]["args"]
-    }
-}
+mod tests;
