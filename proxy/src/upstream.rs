@@ -192,8 +192,7 @@ impl Upstream {
                 return UpstreamError::Nonsense { url, why: http.to_string() };
             }
             let io = one.downcast_ref::<std::io::Error>();
-            let inner = io.and_then(|io| io.get_ref()?.downcast_ref::<rustls::Error>());
-            match inner.or_else(|| one.downcast_ref::<rustls::Error>()) {
+            match tls_error(one) {
                 Some(rustls::Error::InvalidCertificate(why)) => {
                     return UpstreamError::Certificate { url, why: why.to_string() };
                 }
@@ -211,6 +210,12 @@ impl Upstream {
             false => UpstreamError::Broken { url, why: last },
         }
     }
+}
+
+/// What TLS says, which stands within errors of input and output that do not name it as their source.
+fn tls_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
+    let found = error.downcast_ref::<rustls::Error>();
+    found.or_else(|| tls_error(error.downcast_ref::<std::io::Error>()?.get_ref()?))
 }
 
 /// The certificates that this machine trusts, in PEM; empty where there are none.
