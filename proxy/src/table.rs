@@ -4,6 +4,7 @@ use crate::pattern::{PathPattern, RuleError};
 use crate::source::{Place, Seen, Source};
 use fake_cloud::driver::Op;
 use http::Method;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// What a rule demands of a value.
@@ -245,6 +246,19 @@ impl Table {
         self.0.iter().any(|rule| rule.wants_body() && rule.fits_head(method, path))
     }
 
+    /// The fields of a call's form that rules tell calls apart by: what a rule for it would have to name.
+    fn told_apart_by(&self, seen: &Seen<'_>) -> Vec<(String, String)> {
+        let conditions = self.0.iter().flat_map(|rule| &rule.when);
+        let keys: BTreeSet<&String> = conditions
+            .filter_map(|condition| match (&condition.place, &condition.wanted) {
+                (Place::Form(key), Wanted::Equal(_)) => Some(key),
+                _ => None,
+            })
+            .collect();
+        let values = |key: &String| Place::Form(key.clone()).values(None, seen).into_iter().next();
+        keys.into_iter().filter_map(|key| Some((key.clone(), values(key)?))).collect()
+    }
+
     /// What a call means.
     pub(crate) fn read(&self, seen: &Seen<'_>) -> Meaning {
         let mut best: Option<&Rule> = None;
@@ -254,7 +268,9 @@ impl Table {
                 best = Some(rule);
             }
         }
-        let Some(rule) = best else { return Meaning::unknown() };
+        let Some(rule) = best else {
+            return Meaning { fields: self.told_apart_by(seen), ..Meaning::unknown() };
+        };
         let (mut named, mut shown): (Vec<String>, Vec<String>) = Default::default();
         for source in &rule.names {
             let values = source.values(&rule.path, seen);
@@ -380,7 +396,8 @@ mod tests {
         assert_eq!((one.op, one.resource.as_deref()), (Op::InstanceGet, Some("InstanceId=i-7")));
         assert_eq!(one.fields, [("Action".to_owned(), "DescribeInstances".to_owned())]);
         assert_eq!(read(&table, Method::POST, "/", "Action=DescribeInstances").op, Op::InstanceList);
-        assert!(!read(&table, Method::POST, "/", "Action=Other").is_known);
+        let other = read(&table, Method::POST, "/", "Action=Other&InstanceId.1=i-7");
+        assert_eq!((other.is_known, other.fields), (false, vec![("Action".to_owned(), "Other".to_owned())]));
     }
 
     #[test]
