@@ -2,7 +2,7 @@
 
 use super::arguments::flag_of;
 use super::deploy::{
-    Applier, CcmError, crash_loops, has_ended, last_lines, pods_gone, pods_of, unrecoverable,
+    Applier, CcmError, crash_loops, has_ended, last_lines, pods_gone, pods_of, programs_ended, unrecoverable,
 };
 use super::manifests::{Manifests, ObjectKey, key_of};
 use super::render::{Rendered, Replica, Surroundings, as_shipped, replicas};
@@ -244,11 +244,9 @@ impl Ccm {
 
     async fn evict(&self, workloads: &[ObjectKey]) -> Result<(), CcmError> {
         self.delete_pods(workloads, 1).await;
-        if pods_gone(&self.world, workloads, PODS_GO).await.is_ok() {
-            return Ok(());
-        }
-        // A kubelet that is told while it starts a Pod may forget to stop it (seen with 1.20); when the object is gone it
-        // stops what is left of it.
+        // A kubelet says at once that a Pod's programs have ended, and with 1.20 up to ten seconds later that it may go. One
+        // that is told while it starts a Pod may forget to stop it; when the object is gone it stops what is left of it.
+        let _ = programs_ended(&self.world, workloads, PODS_GO).await;
         self.delete_pods(workloads, 0).await;
         pods_gone(&self.world, workloads, PODS_GO).await.map_err(|error| CcmError::NotReady(error.text))
     }

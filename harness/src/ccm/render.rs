@@ -79,6 +79,7 @@ pub fn replicas(manifests: &Manifests, replicas: &[Replica], around: &Surroundin
     to_deployment(&mut template, &mut changes);
     drop_anti_affinity(&mut template, &mut changes);
     drop_other_ports(&mut template, around.secure_port, &mut changes);
+    bound(&mut template, manifests.container, &mut changes);
     for flag in &around.flags {
         set_flag(&mut template, manifests.container, flag);
         let by = if flag.from == SetBy::Profile { "profile" } else { "timing" };
@@ -252,6 +253,33 @@ fn drop_other_ports(workload: &mut Value, secure_port: u16, changes: &mut Vec<Se
     }
 }
 
+/// What a copy may take of its machine, where its manifests do not say: one that runs away fails, and the machine stays. What
+/// it asks for stays as it was, as a limit alone is taken for a request, too.
+fn bound(workload: &mut Value, container: usize, changes: &mut Vec<Setting>) {
+    let container = &mut pod_spec_mut(workload)["containers"][container];
+    if !container["resources"].is_object() {
+        container["resources"] = json!({});
+    }
+    let resources = &mut container["resources"];
+    let mut told = Vec::new();
+    for (what, most, asked) in [("memory", "2Gi", "16Mi"), ("cpu", "1", "10m")] {
+        if resources["limits"].get(what).is_some() {
+            continue;
+        }
+        resources["limits"][what] = json!(most);
+        if resources["requests"].get(what).is_none() {
+            resources["requests"][what] = json!(asked);
+        }
+        told.push(format!("{what} {most}"));
+    }
+    if !told.is_empty() {
+        let told = told.join(" and ");
+        changes.push(by_us(format!(
+            "limits of {told}, so that one that runs away leaves the machine to others"
+        )));
+    }
+}
+
 fn move_port(workload: &mut Value, container: usize, from: u16, to: u16) {
     let container = &mut pod_spec_mut(workload)["containers"][container];
     for port in container["ports"].as_array_mut().into_iter().flatten() {
@@ -317,6 +345,7 @@ mod tests {
                     "metadata": {"labels": {"app": "ccm"}},
                     "spec": {"hostNetwork": true, "affinity": {"podAntiAffinity": {}}, "containers": [{
                         "ports": [{"containerPort": 8233}, {"containerPort": 10258}],
+                        "resources": {"limits": {"memory": "64Mi"}},
                         "name": "ccm", "image": "${IMAGE}", "args": ["--secure-port", "10258", "--leader-elect"],
                         "env": [{"name": "T", "valueFrom": {"secretKeyRef": {"name": "cloud", "key": "token"}}}],
                         "livenessProbe": {"httpGet": {"port": 10258, "path": "/healthz"}}}]}}}}),
@@ -369,12 +398,15 @@ mod tests {
         assert_eq!(container["env"][1], json!({"name": "KUBERNETES_SERVICE_HOST", "value": "172.18.0.2"}));
         assert_eq!(container["livenessProbe"]["httpGet"]["port"], 10259);
         assert_eq!(container["ports"], json!([{"containerPort": 10259}]));
+        let resources = json!({"limits": {"memory": "64Mi", "cpu": "1"}, "requests": {"cpu": "10m"}});
+        assert_eq!(container["resources"], resources);
         assert_eq!(rendered.workloads[1].name, "ccm-b");
         let flag = |name: &str| flag_of(container, name);
         assert_eq!((flag("secure-port"), flag("leader-elect")), (Some("10259".into()), None));
         assert_eq!((flag("leader-elect-lease-duration"), flag("port")), (Some("6s".into()), None));
         let by = |what: &str| rendered.changes.iter().find(|c| c.value.contains(what)).map(|c| c.from);
         assert_eq!(by("DaemonSet"), Some(SetBy::Harness), "{:?}", rendered.changes);
+        assert_eq!(by("limits of cpu 1, so that"), Some(SetBy::Harness), "{:?}", rendered.changes);
         assert_eq!(by("6s, as the timing asks for"), Some(SetBy::RunFile), "{:?}", rendered.changes);
         assert_eq!(by("--debug, as the profile asks for"), Some(SetBy::Profile), "{:?}", rendered.changes);
     }

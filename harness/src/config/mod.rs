@@ -46,7 +46,7 @@ pub use profile_file::{Deviation, Lease, Location, Workload};
 pub use promises::{PROMISES, Promise, declared_not_judged};
 pub use run_file::{ClusterKeys, LimitKeys, OutputKeys, RunFile, SelectKeys};
 pub use select::{Candidate, Choice, LONG_S, Offer, Selection, select, unknown_deviations};
-pub use settings::{BACKEND, CLUSTERS, SELECT, SHARD, TEST_FILTER, untrue_limits};
+pub use settings::{BACKEND, CLUSTERS, SEED, SELECT, SHARD, TEST_FILTER, untrue_limits};
 pub use words::{
     API_VERSION, AddressType, BackendChoice, BackendKind, Budget, CcmCommand, Deployment, Instances, Keep,
     NodeIp, Ownership, Protocol, ProviderId, RouteTrigger, Targets, Timing,

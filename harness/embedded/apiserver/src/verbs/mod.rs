@@ -24,6 +24,7 @@ mod watch;
 use embedded_semantics::kinds::Kind;
 use embedded_semantics::lifecycle;
 use embedded_semantics::status;
+use http::Method;
 
 use crate::auth::attributes::Attributes;
 use crate::http::call::Call;
@@ -71,7 +72,8 @@ async fn answer(call: Call, kind: Option<&'static Kind>) -> Outcome {
     match (verb.as_str(), one) {
         ("get", true) => get(&call, kind),
         ("list", _) => list::list(&call, kind).await,
-        ("watch", _) => watch::watch(call, kind).await,
+        // A path may ask for a watch, too, whatever the method.
+        ("watch", _) if matches!(call.method, Method::GET | Method::HEAD) => watch::watch(call, kind).await,
         ("create", false) => match kind.group {
             "authentication.k8s.io" | "authorization.k8s.io" if kind.custom.is_none() => {
                 reviews::review(&call, kind)
