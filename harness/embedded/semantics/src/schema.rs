@@ -46,7 +46,9 @@ pub fn of_object(api_version: &str, kind: &str) -> Option<TypeId> {
         "rbac.authorization.k8s.io" => "rbac",
         "meta.k8s.io" => "meta",
         // Only Kubernetes' own groups are in the table: `apps` is, `apps.example.com` is not.
-        other if !other.contains('.') || other.ends_with(".k8s.io") => other.split('.').next().unwrap_or(other),
+        other if !other.contains('.') || other.ends_with(".k8s.io") => {
+            other.split('.').next().unwrap_or(other)
+        }
         _ => return None,
     };
     find(&format!("{folder}/{version}.{kind}")).or_else(|| find(&format!("meta/v1.{kind}")))

@@ -170,9 +170,9 @@ fn taken_names(definition: &Value, all: &Snapshot) -> Taken {
     let group = text(&definition["spec"], "group");
     let own = text(&definition["metadata"], "name");
     // Parsing every definition for every write of one is quadratic, but for those of the same group only.
-    let others = all.iter(None, None).filter(|other| {
-        other.key().name() != own && other.key().name().ends_with(&format!(".{group}"))
-    });
+    let others = all
+        .iter(None, None)
+        .filter(|other| other.key().name() != own && other.key().name().ends_with(&format!(".{group}")));
     for other in others {
         let other = other.value();
         if text(&other["spec"], "group") != group {

@@ -98,7 +98,14 @@ pub(super) struct Collection {
 
 impl Collection {
     pub(super) fn new(keep: Keep) -> Self {
-        Self { objects: OrdMap::new(), log: VecDeque::new(), log_bytes: 0, complete_after: 0, keep, closed: false }
+        Self {
+            objects: OrdMap::new(),
+            log: VecDeque::new(),
+            log_bytes: 0,
+            complete_after: 0,
+            keep,
+            closed: false,
+        }
     }
 
     pub(super) fn get(&self, key: &Key) -> Option<&Arc<Record>> {

@@ -46,9 +46,7 @@ impl Store {
     /// An empty store for the kinds named, at revision 1 as a new etcd has it; `keep` bounds what each remembers.
     #[must_use]
     pub fn new(names: impl IntoIterator<Item = CollectionName>, keep: Keep) -> Self {
-        let places = names.into_iter().map(|name| {
-            (name, Arc::new(Place::new(keep)))
-        });
+        let places = names.into_iter().map(|name| (name, Arc::new(Place::new(keep))));
         Self {
             places: places.collect(),
             opened: RwLock::default(),

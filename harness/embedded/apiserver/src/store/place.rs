@@ -13,9 +13,6 @@ pub(super) struct Place {
 
 impl Place {
     pub(super) fn new(keep: Keep) -> Self {
-        Self {
-            collection: RwLock::new(Collection::new(keep)),
-            changed: tokio::sync::watch::Sender::new(1),
-        }
+        Self { collection: RwLock::new(Collection::new(keep)), changed: tokio::sync::watch::Sender::new(1) }
     }
 }

@@ -89,7 +89,8 @@ fn patched(call: &Call, scale: &Value) -> Result<Value, Status> {
 
 /// The wanted replicas, those there are, and the selector of an object.
 fn facts(kind: &Kind, object: &Value) -> (Option<i64>, i64, String) {
-    let at = |path: &str| path.split('.').try_fold(object, |value, step| value.get(step)).unwrap_or(&Value::Null);
+    let at =
+        |path: &str| path.split('.').try_fold(object, |value, step| value.get(step)).unwrap_or(&Value::Null);
     match kind.custom.as_ref().and_then(|custom| custom.scale.as_ref()) {
         Some(scale) => (
             at(&scale.wanted).as_i64(),

@@ -87,9 +87,13 @@ async fn a_definition_is_established_and_discovered() {
     assert_eq!(group["preferredVersion"]["version"], "v1");
     assert_eq!(group["versions"].as_array().map(Vec::len), Some(2));
     let groups = get(&cluster, "/apis").await.body();
-    assert_eq!(groups["groups"].as_array().and_then(|all| all.last()).map(|last| last["name"].clone()), Some(json!("example.com")));
+    assert_eq!(
+        groups["groups"].as_array().and_then(|all| all.last()).map(|last| last["name"].clone()),
+        Some(json!("example.com"))
+    );
     let resources = get(&cluster, "/apis/example.com/v1").await.body();
-    let named: Vec<&Value> = resources["resources"].as_array().expect("resources").iter().map(|one| &one["name"]).collect();
+    let named: Vec<&Value> =
+        resources["resources"].as_array().expect("resources").iter().map(|one| &one["name"]).collect();
     assert_eq!(named, ["gadgets", "gadgets/scale", "gadgets/status"]);
     let aggregated = cluster
         .admin
@@ -101,7 +105,10 @@ async fn a_definition_is_established_and_discovered() {
     let aggregated: Value = serde_json::from_str(&aggregated.text().await.expect("a body")).expect("JSON");
     let last = aggregated["items"].as_array().and_then(|items| items.last()).expect("groups");
     assert_eq!(last["metadata"]["name"], "example.com");
-    assert_eq!(last["versions"][0]["resources"][0]["responseKind"], json!({"group": "example.com", "version": "v1", "kind": "Gadget"}));
+    assert_eq!(
+        last["versions"][0]["resources"][0]["responseKind"],
+        json!({"group": "example.com", "version": "v1", "kind": "Gadget"})
+    );
     assert!(get(&cluster, "/openapi/v3/apis/example.com/v1").await.text.contains("fieldValidation"));
     // Another server of this process knows nothing of it.
     let other = Cluster::start().await;
@@ -128,7 +135,9 @@ async fn what_makes_a_definition_wrong_is_told() {
     let twin = get(&cluster, &format!("{DEFINITIONS}/widgets.example.com")).await.body();
     assert_eq!(twin["status"]["conditions"][1]["status"], "False", "{twin}");
     assert_eq!(get(&cluster, "/apis/example.com/v1/widgets").await.status, 404);
-    let moved = merge(&cluster, &format!("{DEFINITIONS}/gadgets.example.com"), json!({"spec": {"scope": "Cluster"}})).await;
+    let moved =
+        merge(&cluster, &format!("{DEFINITIONS}/gadgets.example.com"), json!({"spec": {"scope": "Cluster"}}))
+            .await;
     assert!(moved.status == 422 && moved.text.contains("field is immutable"), "{}", moved.text);
 }
 
@@ -148,7 +157,12 @@ async fn objects_are_defaulted_pruned_and_checked() {
     sent["metadata"]["name"] = json!("b");
     let strict = cluster.ask("POST", &format!("{GADGETS}?fieldValidation=Strict"), Some(sent)).await;
     assert!(strict.status == 400 && strict.text.contains("unknown field"), "{}", strict.text);
-    let wrong = merge(&cluster, &format!("{GADGETS}/a"), json!({"spec": {"color": "blue", "size": "x", "parts": [{}]}})).await;
+    let wrong = merge(
+        &cluster,
+        &format!("{GADGETS}/a"),
+        json!({"spec": {"color": "blue", "size": "x", "parts": [{}]}}),
+    )
+    .await;
     assert_eq!(wrong.status, 422, "{}", wrong.text);
     for told in [
         "spec.color: Unsupported value: \\\"blue\\\": supported values: \\\"red\\\", \\\"green\\\"",
@@ -159,7 +173,8 @@ async fn objects_are_defaulted_pruned_and_checked() {
     }
     let protobuf = cluster.send("POST", GADGETS, "application/vnd.kubernetes.protobuf", "k8s").await;
     assert_eq!(protobuf.status, 415);
-    let strategic = cluster.send("PATCH", &format!("{GADGETS}/a"), "application/strategic-merge-patch+json", "{}").await;
+    let strategic =
+        cluster.send("PATCH", &format!("{GADGETS}/a"), "application/strategic-merge-patch+json", "{}").await;
     assert_eq!(strategic.status, 415);
 }
 
@@ -168,7 +183,9 @@ async fn generations_status_and_scale_are_kept_apart() {
     let cluster = defined().await;
     cluster.ask("POST", GADGETS, Some(gadget("a"))).await;
     let path = format!("{GADGETS}/a");
-    let labelled = merge(&cluster, &path, json!({"metadata": {"labels": {"a": "b"}}, "status": {"size": 3}})).await.body();
+    let labelled = merge(&cluster, &path, json!({"metadata": {"labels": {"a": "b"}}, "status": {"size": 3}}))
+        .await
+        .body();
     assert_eq!((&labelled["metadata"]["generation"], &labelled["status"]), (&json!(1), &Value::Null));
     let grown = merge(&cluster, &path, json!({"spec": {"size": 2}})).await.body();
     assert_eq!(grown["metadata"]["generation"], 2);
@@ -177,10 +194,18 @@ async fn generations_status_and_scale_are_kept_apart() {
     assert_eq!(told["spec"]["size"], 2);
     assert_eq!(told["metadata"]["labels"]["a"], "b");
     assert_eq!((&told["metadata"]["generation"], &told["status"]["size"]), (&json!(2), &json!(2)));
-    let managers: Vec<&Value> = told["metadata"]["managedFields"].as_array().expect("managers").iter().map(|one| &one["subresource"]).collect();
+    let managers: Vec<&Value> = told["metadata"]["managedFields"]
+        .as_array()
+        .expect("managers")
+        .iter()
+        .map(|one| &one["subresource"])
+        .collect();
     assert!(managers.contains(&&json!("status")), "{told}");
     let scale = get(&cluster, &format!("{path}/scale")).await.body();
-    assert_eq!((&scale["spec"]["replicas"], &scale["status"]), (&json!(2), &json!({"replicas": 2, "selector": "x=y"})));
+    assert_eq!(
+        (&scale["spec"]["replicas"], &scale["status"]),
+        (&json!(2), &json!({"replicas": 2, "selector": "x=y"}))
+    );
     assert_eq!(merge(&cluster, &format!("{path}/scale"), json!({"spec": {"replicas": 5}})).await.status, 200);
     let scaled = get(&cluster, &path).await.body();
     assert_eq!((&scaled["spec"]["size"], &scaled["metadata"]["generation"]), (&json!(5), &json!(3)));
@@ -205,10 +230,14 @@ async fn versions_differ_in_their_name_alone() {
     assert_eq!(cluster.ask("POST", old, Some(made)).await.status, 201);
     let all = get(&cluster, GADGETS).await.body();
     assert_eq!((&all["kind"], &all["apiVersion"]), (&json!("GadgetList"), &json!("example.com/v1")));
-    let names: Vec<&Value> = all["items"].as_array().expect("items").iter().map(|one| &one["metadata"]["name"]).collect();
+    let names: Vec<&Value> =
+        all["items"].as_array().expect("items").iter().map(|one| &one["metadata"]["name"]).collect();
     assert_eq!(names, ["a", "b"]);
     let changed = merge(&cluster, &format!("{old}/a"), json!({"spec": {"color": "green"}})).await.body();
-    assert_eq!((&changed["apiVersion"], &changed["spec"]["color"]), (&json!("example.com/v1beta1"), &json!("green")));
+    assert_eq!(
+        (&changed["apiVersion"], &changed["spec"]["color"]),
+        (&json!("example.com/v1beta1"), &json!("green"))
+    );
     assert_eq!(get(&cluster, &format!("{GADGETS}/a")).await.body()["spec"]["color"], "green");
     // Watchers of either version see their own.
     for version in ["v1", "v1beta1"] {
@@ -278,9 +307,14 @@ async fn applied_lists_merge_by_the_keys_of_the_schema() {
         let path = format!("{GADGETS}/a?fieldManager={manager}");
         cluster.send("PATCH", &path, "application/apply-patch+yaml", object.to_string()).await
     };
-    let first = apply("one", json!({"color": "red", "parts": [{"name": "x", "count": 1}], "free": {"a": {"b": 1}}})).await;
+    let first =
+        apply("one", json!({"color": "red", "parts": [{"name": "x", "count": 1}], "free": {"a": {"b": 1}}}))
+            .await;
     assert_eq!(first.status, 201, "{}", first.text);
-    let second = apply("two", json!({"color": "red", "parts": [{"name": "y", "count": 2}], "free": {"a": {"c": 2}}})).await.body();
+    let second =
+        apply("two", json!({"color": "red", "parts": [{"name": "y", "count": 2}], "free": {"a": {"c": 2}}}))
+            .await
+            .body();
     assert_eq!(second["spec"]["parts"], json!([{"name": "x", "count": 1}, {"name": "y", "count": 2}]));
     assert_eq!(second["spec"]["free"], json!({"a": {"b": 1, "c": 2}}));
     let conflict = apply("two", json!({"color": "green"})).await;
@@ -301,7 +335,8 @@ async fn with_a_definition_go_its_objects_and_its_paths() {
         assert_eq!(cluster.ask("POST", GADGETS, Some(object)).await.status, 201);
     }
     let path = format!("{DEFINITIONS}/gadgets.example.com");
-    let gadgets: Api<DynamicObject> = Api::default_namespaced_with(cluster.server.client(User::admin()), &resource());
+    let gadgets: Api<DynamicObject> =
+        Api::default_namespaced_with(cluster.server.client(User::admin()), &resource());
     let watched = gadgets.watch(&Default::default(), "0").await.expect("a watch");
     let deleted = cluster.ask("DELETE", &path, None).await;
     assert_eq!(deleted.status, 200, "{}", deleted.text);
@@ -314,13 +349,17 @@ async fn with_a_definition_go_its_objects_and_its_paths() {
     assert_eq!(terminating.map(|one| one["type"].clone()), Some(json!("Terminating")));
     let refused = cluster.ask("POST", GADGETS, Some(gadget("b"))).await;
     assert!(refused.status == 405 && refused.text.contains("terminating"), "{}", refused.text);
-    let released = merge(&cluster, &format!("{GADGETS}/held"), json!({"metadata": {"finalizers": null}})).await;
+    let released =
+        merge(&cluster, &format!("{GADGETS}/held"), json!({"metadata": {"finalizers": null}})).await;
     assert_eq!(released.status, 200, "{}", released.text);
     assert_eq!(get(&cluster, &path).await.status, 404);
     assert_eq!(get(&cluster, GADGETS).await.status, 404);
     assert_eq!(get(&cluster, "/apis/example.com").await.status, 404);
     // The watch tells of both ends and then ends itself.
-    let events: Vec<_> = tokio::time::timeout(Duration::from_secs(20), watched.try_collect()).await.expect("it ends").expect("events");
+    let events: Vec<_> = tokio::time::timeout(Duration::from_secs(20), watched.try_collect())
+        .await
+        .expect("it ends")
+        .expect("events");
     let gone = events.iter().filter(|event| matches!(event, kube::api::WatchEvent::Deleted(_))).count();
     assert_eq!(gone, 2, "{events:?}");
     // Defined again, it begins anew.
@@ -393,7 +432,8 @@ async fn kube_sees_custom_resources() {
             break;
         }
     }
-    let any: Api<DynamicObject> = Api::default_namespaced_with(cluster.server.client(User::admin()), &resource());
+    let any: Api<DynamicObject> =
+        Api::default_namespaced_with(cluster.server.client(User::admin()), &resource());
     assert_eq!(any.get("a").await.expect("it is there").data["spec"]["size"], 4);
     assert_eq!(any.list_metadata(&Default::default()).await.expect("a list").items.len(), 1);
     let gone = any.delete_collection(&Default::default(), &Default::default()).await.expect("deleted");

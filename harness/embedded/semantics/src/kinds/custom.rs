@@ -102,7 +102,8 @@ fn kind(definition: &Value, version: &Value, stored_as: Option<&'static Kind>) -
         namespaced: definition.text("spec.scope") == "Namespaced",
         verbs: VERBS.to_vec(),
         subresources: subresources(version, name),
-        storage_hash: stored_as.map_or_else(|| kept(&hash(group, version_name, name)), |kind| kind.storage_hash),
+        storage_hash: stored_as
+            .map_or_else(|| kept(&hash(group, version_name, name)), |kind| kind.storage_hash),
         name_form: NameForm::Subdomain,
         returns_deleted: false,
         unconditional_update: false,
@@ -161,7 +162,8 @@ mod tests {
 
     #[test]
     fn the_same_words_define_the_same_kinds() {
-        let schema = |ty: &str| json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": ty}}}});
+        let schema =
+            |ty: &str| json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": ty}}}});
         let definition = |ty: &str| {
             json!({"spec": {"group": "intern.example.com", "scope": "Namespaced", "versions": [
                 {"name": "v1beta1", "served": true, "storage": false, "schema": schema("object")},

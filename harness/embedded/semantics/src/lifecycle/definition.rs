@@ -202,7 +202,8 @@ fn versions(object: &Value, causes: &mut Vec<Cause>) {
 }
 
 fn scale(scale: &Value, path: &str, causes: &mut Vec<Cause>) {
-    let fields = [("specReplicasPath", ".spec"), ("statusReplicasPath", ".status"), ("labelSelectorPath", "")];
+    let fields =
+        [("specReplicasPath", ".spec"), ("statusReplicasPath", ".status"), ("labelSelectorPath", "")];
     for (field, below) in fields {
         let (at, text) = (format!("{path}.{field}"), scale.text(field));
         if text.is_empty() && !below.is_empty() {
@@ -216,7 +217,11 @@ fn scale(scale: &Value, path: &str, causes: &mut Vec<Cause>) {
 fn stored_versions(object: &Value) -> Vec<Cause> {
     let stored = object.list("status.storedVersions");
     if stored.is_empty() {
-        return vec![Cause::invalid("status.storedVersions", json!([]), "must have at least one stored version")];
+        return vec![Cause::invalid(
+            "status.storedVersions",
+            json!([]),
+            "must have at least one stored version",
+        )];
     }
     let versions = object.list("spec.versions");
     let missing = stored
@@ -269,9 +274,10 @@ mod tests {
             |object| object.items("spec.versions")[0].put("schema", json!({})),
             &["spec.versions[0].schema.openAPIV3Schema: Required value: schemas are required"],
         );
-        check(|object| object.put("spec.names.listKind", "Thing"), &[
-            "spec.names.listKind: Invalid value: \"Thing\": kind and listKind may not be the same",
-        ]);
+        check(
+            |object| object.put("spec.names.listKind", "Thing"),
+            &["spec.names.listKind: Invalid value: \"Thing\": kind and listKind may not be the same"],
+        );
         check(
             |object| {
                 object.put("metadata.name", "things.x.k8s.io");
@@ -282,8 +288,13 @@ mod tests {
             ],
         );
         check(
-            |object| object.items("spec.versions")[0].put("subresources", json!({"scale": {
-                "specReplicasPath": ".replicas", "statusReplicasPath": ".status.replicas"}})),
+            |object| {
+                object.items("spec.versions")[0].put(
+                    "subresources",
+                    json!({"scale": {
+                "specReplicasPath": ".replicas", "statusReplicasPath": ".status.replicas"}}),
+                )
+            },
             &[
                 "spec.versions[0].subresources.scale.specReplicasPath: Invalid value: \".replicas\": should be a json path under .spec",
             ],
@@ -292,6 +303,9 @@ mod tests {
         object.items("spec.versions")[0].put("storage", false);
         Definition.default(&mut object);
         let told = validate(&object);
-        assert!(told[0].message.ends_with("must have exactly one version marked as storage version"), "{told:?}");
+        assert!(
+            told[0].message.ends_with("must have exactly one version marked as storage version"),
+            "{told:?}"
+        );
     }
 }

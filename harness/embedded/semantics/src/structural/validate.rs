@@ -21,7 +21,9 @@ fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "boolean",
-        Value::Number(number) if number.is_f64() && number.as_f64().is_none_or(|float| float.fract() != 0.0) => {
+        Value::Number(number)
+            if number.is_f64() && number.as_f64().is_none_or(|float| float.fract() != 0.0) =>
+        {
             "number"
         }
         Value::Number(_) => "integer",
@@ -127,7 +129,12 @@ fn list(schema: &Value, items: &[Value], path: &str, causes: &mut Vec<Cause>) {
         "set" => Some(item.clone()),
         "map" => {
             let named = keys.iter().filter_map(Value::as_str);
-            Some(named.map(|key| (key.to_owned(), item.at(key).clone())).collect::<serde_json::Map<_, _>>().into())
+            Some(
+                named
+                    .map(|key| (key.to_owned(), item.at(key).clone()))
+                    .collect::<serde_json::Map<_, _>>()
+                    .into(),
+            )
         }
         _ => None,
     };
@@ -189,7 +196,9 @@ fn combined(schema: &Value, of: &Value, path: &str, causes: &mut Vec<Cause>) {
         match count("oneOf") {
             1 => {}
             0 => must("validate one and only one schema (oneOf). Found none valid"),
-            valid => must(&format!("validate one and only one schema (oneOf). Found {valid} valid alternatives")),
+            valid => {
+                must(&format!("validate one and only one schema (oneOf). Found {valid} valid alternatives"))
+            }
         }
     }
     if schema.get("not").is_some_and(holds) {
@@ -252,9 +261,11 @@ mod tests {
         );
         check(json!({"x-kubernetes-int-or-string": true}), json!("80%"), &[]);
         check(json!({"type": "number"}), json!(1), &[]);
-        check(json!({"type": "integer"}), json!(1.5), &[
-            "spec: Invalid value: \"number\": spec in body must be of type integer: \"number\"",
-        ]);
+        check(
+            json!({"type": "integer"}),
+            json!(1.5),
+            &["spec: Invalid value: \"number\": spec in body must be of type integer: \"number\""],
+        );
         check(json!({"type": "object", "nullable": true}), Value::Null, &[]);
     }
 }

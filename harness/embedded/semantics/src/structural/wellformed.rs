@@ -32,7 +32,8 @@ fn value(schema: &Value, path: &str, of: &str, causes: &mut Vec<Cause>) {
     }
     let named = schema.text("type");
     if named.is_empty() && !schema.truth(INT_OR_STRING) && !schema.truth(KEEPS_UNKNOWN) {
-        causes.push(Cause::required(format!("{path}.type"), &format!("must not be empty for specified {of}")));
+        causes
+            .push(Cause::required(format!("{path}.type"), &format!("must not be empty for specified {of}")));
     } else if !named.is_empty() && !TYPES.contains(&named) {
         causes.push(Cause::not_supported(format!("{path}.type"), named, &TYPES));
     }
@@ -51,7 +52,9 @@ fn value(schema: &Value, path: &str, of: &str, causes: &mut Vec<Cause>) {
     }
     match schema.get("items") {
         Some(inner) => value(inner, &format!("{path}.items"), "array items", causes),
-        None if named == "array" => causes.push(Cause::required(format!("{path}.items"), "must be specified")),
+        None if named == "array" => {
+            causes.push(Cause::required(format!("{path}.items"), "must be specified"))
+        }
         None => {}
     }
     let keys = schema.list("x-kubernetes-list-map-keys");

@@ -27,7 +27,9 @@ pub(super) fn columns(custom: &Custom, usual: &Value) -> Value {
     let own = own.iter().map(|column| {
         let about = match column.text("description") {
             "" if custom.columns.is_empty() => age.to_owned(),
-            "" => format!("Custom resource definition column (in JSONPath format): {}", column.text("jsonPath")),
+            "" => {
+                format!("Custom resource definition column (in JSONPath format): {}", column.text("jsonPath"))
+            }
             text => text.to_owned(),
         };
         json!({"name": column.text("name"), "type": column.text("type"), "format": column.text("format"),
@@ -75,7 +77,13 @@ mod tests {
             "status": {"conditions": [{"type": "Ready", "status": "True"}]}});
         let shown = |columns: Value| {
             let kind = kinds::defined(&definition(columns)).expect("there is room").stored;
-            let table = super::super::table(kind, std::slice::from_ref(&object), &json!({}), Default::default(), "2026-01-01T00:05:00Z");
+            let table = super::super::table(
+                kind,
+                std::slice::from_ref(&object),
+                &json!({}),
+                Default::default(),
+                "2026-01-01T00:05:00Z",
+            );
             (table["columnDefinitions"].as_array().map_or(0, Vec::len), table["rows"][0]["cells"].clone())
         };
         assert_eq!(shown(json!([])), (2, json!(["x", "5m"])));
