@@ -70,9 +70,9 @@ impl<'p> Step<'p> {
             Step::Item(at) => items.get(*at).into_iter().collect(),
             Step::All => items.iter().collect(),
             Step::Where(member, is) => {
-                let matches = |item: &Value| match item.at(member) {
-                    Value::String(text) => text == is,
-                    other => other.to_string() == *is,
+                let matches = |item: &Value| {
+                    let text = item.at(member);
+                    text.as_str().map_or_else(|| text.to_string(), str::to_owned) == **is
                 };
                 items.iter().filter(|item| matches(item)).collect()
             }
