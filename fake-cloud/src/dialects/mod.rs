@@ -11,6 +11,8 @@ mod info;
 #[cfg(feature = "server")]
 pub(crate) mod kit;
 #[cfg(feature = "server")]
+mod linode;
+#[cfg(feature = "server")]
 mod native;
 
 use crate::driver::{InstanceIds, Shown};
@@ -39,6 +41,7 @@ pub const ALL: &[DialectInfo] = &[
             deletions: false,
             retry_after: true,
             provider_ids: false,
+            provisioning: true,
         },
         #[cfg(feature = "server")]
         new: || Box::new(digitalocean::DigitalOcean::new()),
@@ -56,9 +59,28 @@ pub const ALL: &[DialectInfo] = &[
             deletions: false,
             retry_after: false,
             provider_ids: false,
+            provisioning: true,
         },
         #[cfg(feature = "server")]
         new: || Box::new(hcloud::Hcloud::new()),
+    },
+    DialectInfo {
+        name: "linode",
+        title: "the Linode API v4, spoken by linode-cloud-controller-manager",
+        instance_ids: InstanceIds::Number,
+        shown: Shown {
+            internal_v4: Some(1),
+            internal_v6: Some(0),
+            external_v4: None,
+            external_v6: Some(1),
+            names: Some(0),
+            deletions: false,
+            retry_after: true,
+            provider_ids: false,
+            provisioning: false,
+        },
+        #[cfg(feature = "server")]
+        new: || Box::new(linode::Linode::new()),
     },
 ];
 

@@ -143,6 +143,11 @@ impl Cloud {
         self.view == View::EmptyFirstPage
     }
 
+    /// An id that nothing else has, for what only the dialect knows of.
+    pub(crate) fn new_id(&mut self, prefix: &str) -> String {
+        self.ids.next(prefix)
+    }
+
     /// How old a list may be.
     pub(super) fn stale(&self) -> Duration {
         self.tuning.stale

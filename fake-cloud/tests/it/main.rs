@@ -14,6 +14,7 @@ mod firewalls;
 mod hcloud;
 mod instances;
 mod journal;
+mod linode;
 mod lists;
 mod load_balancers;
 mod routes;
