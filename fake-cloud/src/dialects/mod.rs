@@ -14,6 +14,8 @@ pub(crate) mod kit;
 mod linode;
 #[cfg(feature = "server")]
 mod native;
+#[cfg(feature = "server")]
+mod openstack;
 
 use crate::driver::{InstanceIds, Shown};
 pub use info::DialectInfo;
@@ -81,6 +83,24 @@ pub const ALL: &[DialectInfo] = &[
         },
         #[cfg(feature = "server")]
         new: || Box::new(linode::Linode::new()),
+    },
+    DialectInfo {
+        name: "openstack",
+        title: "OpenStack's APIs, spoken by openstack-cloud-controller-manager",
+        instance_ids: InstanceIds::Text,
+        shown: Shown {
+            internal_v4: None,
+            internal_v6: None,
+            external_v4: None,
+            external_v6: Some(0),
+            names: Some(0),
+            deletions: true,
+            retry_after: true,
+            provider_ids: false,
+            provisioning: true,
+        },
+        #[cfg(feature = "server")]
+        new: || Box::new(openstack::OpenStack),
     },
 ];
 

@@ -25,7 +25,7 @@ enum More {
     Pages(&'static str),
 }
 
-const SPEECHES: [Speech; 4] = [
+const SPEECHES: [Speech; 5] = [
     Speech {
         dialect: "native",
         path: "/v1/instances",
@@ -57,6 +57,14 @@ const SPEECHES: [Speech; 4] = [
         provider: "linode",
         next: More::Pages("/pages"),
         name: "label",
+    },
+    Speech {
+        dialect: "openstack",
+        path: "/compute/v2.1/servers",
+        key: "servers",
+        provider: "openstack",
+        next: More::There("/servers_links/0"),
+        name: "name",
     },
 ];
 

@@ -17,6 +17,7 @@ mod journal;
 mod linode;
 mod lists;
 mod load_balancers;
+mod openstack;
 mod routes;
 mod secrets;
 mod support;
