@@ -1,10 +1,8 @@
 //! The tests that throw arbitrary input at a crate, for longer than `cargo test` does: all side by side, with inputs
 //! that differ from run to run.
 
-use crate::process::{root, say};
+use crate::process::{TestProgram, root, say, test_programs};
 use anyhow::{Context, Result, bail};
-use serde_json::Value;
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -43,7 +41,7 @@ const TARGETS: &[Target] = &[
 
 /// Runs all for so many seconds, with the programs that `cargo test --workspace` has built.
 pub(crate) fn run(seconds: u64, seed: Option<u64>) -> Result<()> {
-    let programs = programs()?;
+    let programs = test_programs(&["--workspace", "--test", "it"])?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     // A generator that shifts bits never leaves zero.
     let seed = seed.unwrap_or(now).max(1);
@@ -70,12 +68,12 @@ pub(crate) fn run(seconds: u64, seed: Option<u64>) -> Result<()> {
     bail!("input of seed {seed} breaks {}; again with: cargo xtask fuzz --seed {seed}", failed.join(", "))
 }
 
-fn start(target: &Target, programs: &[(PathBuf, String)], seconds: u64, seed: u64) -> Result<Child> {
+fn start(target: &Target, programs: &[TestProgram], seconds: u64, seed: u64) -> Result<Child> {
     let folder = root().join(target.folder);
-    let Some((_, program)) = programs.iter().find(|(package, _)| *package == folder) else {
+    let Some(program) = programs.iter().find(|program| program.folder == folder) else {
         bail!("{} has no test program 'it'", target.folder);
     };
-    let mut command = Command::new(program);
+    let mut command = Command::new(&program.path);
     command
         .args(["--exact", target.test])
         .current_dir(folder)
@@ -84,27 +82,5 @@ fn start(target: &Target, programs: &[(PathBuf, String)], seconds: u64, seed: u6
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    command.spawn().with_context(|| format!("starting {program}"))
-}
-
-/// The test programs `it` of the workspace with their packages' folders, built as `cargo test --workspace` builds them.
-fn programs() -> Result<Vec<(PathBuf, String)>> {
-    let arguments = ["test", "--locked", "--workspace", "--test", "it", "--no-run", "--message-format=json"];
-    say(&format!("$ cargo {}", arguments.join(" ")));
-    let output = Command::new("cargo")
-        .args(arguments)
-        .current_dir(root())
-        .stderr(Stdio::inherit())
-        .output()
-        .context("starting cargo")?;
-    if !output.status.success() {
-        bail!("the tests do not compile: {}", output.status);
-    }
-    let messages = output.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-    let program = |line: &[u8]| {
-        let message: Value = serde_json::from_slice(line).ok()?;
-        let folder = Path::new(message["manifest_path"].as_str()?).parent()?.to_owned();
-        Some((folder, message["executable"].as_str()?.to_owned()))
-    };
-    Ok(messages.filter_map(program).collect())
+    command.spawn().with_context(|| format!("starting {}", program.path))
 }

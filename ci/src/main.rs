@@ -47,7 +47,8 @@ enum Task {
         #[arg(long, value_name = "N")]
         seed: Option<u64>,
     },
-    /// What a machine that runs the harness has to bear: kills, malformed inputs, secrets that a CCM prints, in figures.
+    /// What the harness and its machine have to bear, in figures: kills, malformed inputs, secrets that a CCM prints, clouds
+    /// that fail, hostile CCMs, strangers at every door.
     Hard(hard::Options),
     /// What is given to others, in one folder: static program, image, completions, manuals, schemas, bill of materials,
     /// checksums.

@@ -1,9 +1,10 @@
 //! Programs that xtask runs, and where.
 
 use anyhow::{Context, Result, bail};
+use serde_json::Value;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// Writes a line to standard error.
 pub(crate) fn say(line: &str) {
@@ -43,4 +44,36 @@ pub(crate) fn said(program: &str, arguments: &[&str]) -> Result<String> {
         bail!("{program} {} failed ({}): {why}", arguments.join(" "), output.status);
     }
     String::from_utf8(output.stdout).with_context(|| format!("{program} printed no text"))
+}
+
+/// A compiled test program.
+pub(crate) struct TestProgram {
+    /// The folder of its package.
+    pub(crate) folder: PathBuf,
+    /// Where it is.
+    pub(crate) path: String,
+}
+
+/// The test programs that `cargo test` builds for these arguments, built as it builds them.
+pub(crate) fn test_programs(of: &[&str]) -> Result<Vec<TestProgram>> {
+    let arguments = [&["test", "--locked"], of, &["--no-run", "--message-format=json"]].concat();
+    say(&format!("$ cargo {}", arguments.join(" ")));
+    let output = Command::new("cargo")
+        .args(arguments)
+        .current_dir(root())
+        .stderr(Stdio::inherit())
+        .output()
+        .context("starting cargo")?;
+    if !output.status.success() {
+        bail!("the tests do not compile: {}", output.status);
+    }
+    let messages = output.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    let program = |line: &[u8]| {
+        let message: Value = serde_json::from_slice(line).ok()?;
+        let folder = Path::new(message["manifest_path"].as_str()?).parent()?.to_owned();
+        let is_test = message["profile"]["test"].as_bool()?;
+        let path = message["executable"].as_str().filter(|_| is_test)?.to_owned();
+        Some(TestProgram { folder, path })
+    };
+    Ok(messages.filter_map(program).collect())
 }

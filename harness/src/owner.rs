@@ -1,6 +1,6 @@
 //! Who made something that outlives a process, in a form that everybody who finds it can judge: does the maker still live?
 
-use crate::processes::Process;
+use embedded_cluster::processes::Process;
 use rustix::process::{Pid, geteuid, test_kill_process};
 use sha2::{Digest, Sha256};
 use std::fmt;

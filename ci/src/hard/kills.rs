@@ -65,15 +65,19 @@ fn one(program: &Path, signal: &str, delay: Duration) -> Result<(f64, Vec<String
     child.wait()?;
     // The reaper, too, has the run's standard error.
     let _ = reading.join();
-    let took = began.elapsed().as_secs_f64();
+    Ok((began.elapsed().as_secs_f64(), left_in(folder.path())?))
+}
+
+/// What a run has left in the folder that it had for temporary files, its results apart, and processes that name it.
+pub(super) fn left_in(folder: &Path) -> Result<Vec<String>> {
     let mut left = Vec::new();
-    for entry in std::fs::read_dir(folder.path())? {
+    for entry in std::fs::read_dir(folder)? {
         let name = entry?.file_name().to_string_lossy().into_owned();
         if name != "out" {
             left.push(name);
         }
     }
-    let mark = format!("{}/", folder.path().display());
+    let mark = format!("{}/", folder.display());
     for entry in std::fs::read_dir("/proc")?.flatten() {
         let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
         let line = String::from_utf8_lossy(&line).replace('\0', " ");
@@ -81,5 +85,5 @@ fn one(program: &Path, signal: &str, delay: Duration) -> Result<(f64, Vec<String
             left.push(line);
         }
     }
-    Ok((took, left))
+    Ok(left)
 }

@@ -1,13 +1,34 @@
-//! `cargo xtask hard`: what a machine that runs the harness has to bear, in figures: kills at any moment, malformed inputs,
-//! secrets that a CCM prints.
+//! `cargo xtask hard`: what the harness and a machine that runs it have to bear, in figures: kills at any moment, malformed
+//! inputs, secrets that a CCM prints, clouds that fail, hostile CCMs, strangers at every door.
 
+mod adversaries;
 mod inputs;
 mod kills;
 mod leaks;
+mod listeners;
+mod tests;
 
 use crate::process::{root, run, say};
 use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
 use std::path::PathBuf;
+
+/// A part of what is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// Malformed inputs.
+    Inputs,
+    /// Secrets that a CCM prints.
+    Secrets,
+    /// Every door, with no token, another's, one that has ended; ways of an account to more rights; odd requests.
+    Access,
+    /// Every fault of the fake cloud at every operation.
+    Faults,
+    /// Hostile CCMs.
+    Adversaries,
+    /// Signals at any moment of a run.
+    Kills,
+}
 
 /// What is measured, and how much of it.
 #[derive(Clone, Debug, clap::Args)]
@@ -15,15 +36,30 @@ pub(crate) struct Options {
     /// The program; without it one is built for release.
     #[arg(long, value_name = "PATH")]
     program: Option<PathBuf>,
+    /// The program as `cargo test` builds it.
+    #[arg(long, conflicts_with = "program")]
+    dev: bool,
     /// Runs that are ended by a signal, at moments that differ.
     #[arg(long, value_name = "N", default_value_t = 60)]
     kills: u32,
     /// Only every Nth of the malformed inputs.
     #[arg(long, value_name = "N", default_value_t = 1)]
     every: usize,
-    /// Seed of the moments.
+    /// Seed of the moments, and of what is measured of faults and adversaries.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
+    /// Cells of faults and operations that are measured; about a minute.
+    #[arg(long, value_name = "N", default_value_t = 32)]
+    cells: usize,
+    /// Hostile CCMs that are measured; about a minute.
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    adversaries: usize,
+    /// All cells and all hostile CCMs.
+    #[arg(long)]
+    all: bool,
+    /// Only these parts.
+    #[arg(long, value_name = "PART", value_delimiter = ',')]
+    only: Vec<Part>,
 }
 
 /// Measures everything and prints the figures.
@@ -34,34 +70,46 @@ pub(crate) fn measure(options: &Options) -> Result<()> {
     let program = match &options.program {
         Some(program) => std::fs::canonicalize(program).with_context(|| program.display().to_string())?,
         None => {
-            run(
-                "cargo",
-                &["build", "--locked", "--release", "--package", "suites", "--bin", "ccm-conformance"],
-                &[],
-            )?;
+            let build = ["build", "--locked", "--package", "suites", "--bin", "ccm-conformance"];
+            let (release, profile) =
+                if options.dev { (&[][..], "debug") } else { (&["--release"][..], "release") };
+            run("cargo", &[&build[..], release].concat(), &[])?;
             let target =
                 std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-            built_in(&target)?
+            built_in(&target, profile)?
         }
     };
     let mut wrong = Vec::new();
-    wrong.extend(inputs::measure(&program, options.every)?);
-    wrong.extend(leaks::measure(&program)?);
-    wrong.extend(kills::measure(&program, options.kills, options.seed)?);
+    for part in Part::value_variants() {
+        if !options.only.is_empty() && !options.only.contains(part) {
+            continue;
+        }
+        wrong.extend(match part {
+            Part::Inputs => inputs::measure(&program, options.every)?,
+            Part::Secrets => leaks::measure(&program)?,
+            Part::Access => [listeners::measure(&program)?, tests::access()?].concat(),
+            Part::Faults => tests::faults((!options.all).then_some(options.cells), options.seed)?,
+            Part::Adversaries => {
+                let count = (!options.all).then_some(options.adversaries);
+                adversaries::measure(&program, count, options.seed)?
+            }
+            Part::Kills => kills::measure(&program, options.kills, options.seed)?,
+        });
+    }
     if wrong.is_empty() {
         return Ok(());
     }
     bail!("{} not as promised:\n  {}", wrong.len(), wrong.join("\n  "))
 }
 
-/// The release program below a target folder, whatever the triple.
-fn built_in(target: &std::path::Path) -> Result<PathBuf> {
+/// The program of a profile below a target folder, whatever the triple.
+fn built_in(target: &std::path::Path, profile: &str) -> Result<PathBuf> {
     for entry in std::fs::read_dir(target)? {
-        let program = entry?.path().join("release/ccm-conformance");
+        let program = entry?.path().join(profile).join("ccm-conformance");
         if program.is_file() {
             return Ok(program);
         }
     }
     say("there is no program below the target folder");
-    bail!("{} holds no release/ccm-conformance", target.display())
+    bail!("{} holds no {profile}/ccm-conformance", target.display())
 }

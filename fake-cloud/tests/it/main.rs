@@ -1,5 +1,6 @@
 //! The fake cloud as its callers see it: the real server on free ports, driven over HTTP.
 
+mod access;
 mod bad_input;
 mod barriers;
 mod binary;

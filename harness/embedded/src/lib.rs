@@ -47,9 +47,11 @@ pub use addresses::IpFamilies;
 pub use audit::{AuditEntry, AuditQuery};
 pub use cluster::{Cluster, StartError};
 pub use embedded_apiserver::{AuthorityError, Issued, User};
+pub use embedded_controllers::processes;
 pub use embedded_controllers::{
-    CloudProvider, ContainerSignal, Controller, Dns, LogLine, LogReader, MachineState, NoSuch, NodeSpec,
-    NodeTaint, Nodes as Machines, Pace, PodNetwork, Pods, Power, Program, ServiceVip, confines_programs,
+    Bounds, CloudProvider, ContainerSignal, Controller, Dns, LogLine, LogReader, MachineState, NoSuch,
+    NodeSpec, NodeTaint, Nodes as Machines, Pace, PodNetwork, Pods, Power, Program, ServiceVip,
+    confines_programs,
 };
 pub use machine::{MachineSpec, NodeIp, Role};
 pub use orders::{MachineOperation, OutOfReach, WatchOperation};

@@ -6,7 +6,7 @@ use crate::check::{Blocker, chain};
 use crate::k8s::World;
 use crate::probe::{Observed, ReadError, poll};
 use crate::secrets;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{ContainerState, ContainerStatus, Pod};
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use kube::discovery::{ApiCapabilities, Scope, pinned_kind};
@@ -233,6 +233,34 @@ pub async fn pods_gone(world: &World, workloads: &[ObjectKey], limit: Duration) 
     poll("the CCM's Pods are gone", limit, Duration::from_millis(50), gone).await
 }
 
+/// Waits until no Pod of the workloads is left that a program runs in.
+///
+/// # Errors
+/// After `limit`, naming what is left.
+pub(super) async fn programs_ended(
+    world: &World,
+    workloads: &[ObjectKey],
+    limit: Duration,
+) -> Result<(), ReadError> {
+    let ended = async |seen: &mut String| {
+        let left: Vec<Arc<Pod>> = workloads.iter().flat_map(|w| pods_of(world, w)).collect();
+        *seen = format!("{} left: {}", left.len(), left.observed());
+        Ok(left.iter().all(|pod| is_at_rest(pod)).then_some(()))
+    };
+    poll("the CCM's programs have ended", limit, Duration::from_millis(50), ended).await
+}
+
+/// Whether each program of a Pod that is being removed has run and ended. One that has not begun may yet.
+fn is_at_rest(pod: &Pod) -> bool {
+    let statuses = pod.status.as_ref().and_then(|s| s.container_statuses.as_deref()).unwrap_or_default();
+    let terminated = |state: Option<&ContainerState>| state.is_some_and(|state| state.terminated.is_some());
+    let ended = |status: &ContainerStatus| {
+        let runs = status.state.as_ref().is_some_and(|state| state.running.is_some());
+        !runs && (terminated(status.state.as_ref()) || terminated(status.last_state.as_ref()))
+    };
+    pod.metadata.deletion_timestamp.is_some() && !statuses.is_empty() && statuses.iter().all(ended)
+}
+
 /// How often a CCM may end before it works: one of the framework ends while the API server does not answer, by design.
 const ENDINGS_AT_START: i32 = 5;
 
@@ -323,6 +351,33 @@ fn beginning(line: &str) -> String {
 mod tests {
     use super::*;
     use kube::core::Status;
+
+    #[test]
+    fn a_pod_is_at_rest_when_what_began_in_it_has_ended() {
+        let at_rest = |state: Value, last: Value, removed: Option<&str>| {
+            let pod = json!({
+                "metadata": {"name": "p", "deletionTimestamp": removed},
+                "status": {"containerStatuses": [{"name": "c", "ready": false, "restartCount": 0, "image": "i",
+                    "imageID": "i", "state": state, "lastState": last}]},
+            });
+            is_at_rest(&serde_json::from_value(pod).expect("a Pod"))
+        };
+        let (ended, runs, waits) = (
+            json!({"terminated": {"exitCode": 0}}),
+            json!({"running": {}}),
+            json!({"waiting": {"reason": "ContainerCreating"}}),
+        );
+        let removed = Some("2026-01-01T00:00:00Z");
+        assert!(at_rest(ended.clone(), json!({}), removed));
+        assert!(
+            at_rest(waits.clone(), ended.clone(), removed),
+            "it waits for its next start, which does not come"
+        );
+        assert!(!at_rest(waits, json!({}), removed), "its kubelet may be about to start it");
+        assert!(!at_rest(runs, ended.clone(), removed));
+        assert!(!at_rest(ended, json!({}), None), "it may be started again");
+        assert!(!is_at_rest(&Pod::default()));
+    }
 
     #[test]
     fn only_what_the_api_server_wants_to_be_sent_again_is_sent_again() {

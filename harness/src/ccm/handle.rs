@@ -2,7 +2,7 @@
 
 use super::arguments::flag_of;
 use super::deploy::{
-    Applier, CcmError, crash_loops, has_ended, last_lines, pods_gone, pods_of, unrecoverable,
+    Applier, CcmError, crash_loops, has_ended, last_lines, pods_gone, pods_of, programs_ended, unrecoverable,
 };
 use super::manifests::{Manifests, ObjectKey, key_of};
 use super::render::{Rendered, Replica, Surroundings, as_shipped, replicas};
@@ -92,10 +92,9 @@ impl Ccm {
     /// What a form consists of; `None` when nothing is deployed in it.
     pub fn rendered(&self, form: Form) -> Option<Rendered> {
         let manifests = self.manifests.as_ref()?;
-        let first_token = self.replicas.first().map(|r| r.token.clone()).unwrap_or_default();
         match form {
             Form::Absent => None,
-            Form::AsShipped => Some(as_shipped(manifests, &first_token, &self.surroundings)),
+            Form::AsShipped => Some(as_shipped(manifests, self.replicas.first(), &self.surroundings)),
             Form::Replicas => Some(replicas(manifests, &self.replicas, &self.surroundings)),
         }
     }
@@ -244,11 +243,9 @@ impl Ccm {
 
     async fn evict(&self, workloads: &[ObjectKey]) -> Result<(), CcmError> {
         self.delete_pods(workloads, 1).await;
-        if pods_gone(&self.world, workloads, PODS_GO).await.is_ok() {
-            return Ok(());
-        }
-        // A kubelet that is told while it starts a Pod may forget to stop it (seen with 1.20); when the object is gone it
-        // stops what is left of it.
+        // A kubelet says at once that a Pod's programs have ended, and with 1.20 up to ten seconds later that it may go. One
+        // that is told while it starts a Pod may forget to stop it; when the object is gone it stops what is left of it.
+        let _ = programs_ended(&self.world, workloads, PODS_GO).await;
         self.delete_pods(workloads, 0).await;
         pods_gone(&self.world, workloads, PODS_GO).await.map_err(|error| CcmError::NotReady(error.text))
     }

@@ -2,7 +2,7 @@
 
 use super::arguments::MergeOptions;
 use crate::check::chain;
-use crate::config::{CLUSTERS, Completeness, SHARD};
+use crate::config::{CLUSTERS, Completeness, SEED, SHARD};
 use crate::events::{EVENTS_FILE, Event, Events, Fold, Merging, Part, merge as merged, read};
 use crate::ledger::{Entry, Ledger};
 use crate::output;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Settings that may differ from machine to machine.
-const OF_MACHINES: &[&str] = &[CLUSTERS, "jobs"];
+const OF_MACHINES: &[&str] = &[CLUSTERS, SEED, "jobs"];
 
 /// Writes the merged stream, the evidence, report.yaml, junit.xml and report.html, and prints the summary. The exit code is
 /// that of the run.

@@ -81,6 +81,8 @@ pub struct About {
     pub node_image: String,
     /// Digest of the node image, or its id where it was built here.
     pub node_image_digest: String,
+    /// What its moments were chosen by; `None` for a real one.
+    pub seed: Option<u32>,
 }
 
 /// A machine of the cluster: a container that acts as one, or one that is simulated.

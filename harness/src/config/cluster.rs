@@ -92,6 +92,8 @@ pub struct OwnCluster {
     pub provider_id: ProviderId,
     /// Whether kubelets announce a node IP.
     pub node_ip: NodeIp,
+    /// What decides the moments at which a simulated cluster acts; `None` leaves it to the run.
+    pub seed: Option<u32>,
 }
 
 /// A cluster that is there.

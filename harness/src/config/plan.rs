@@ -362,6 +362,7 @@ impl Planning {
             kubernetes,
             provider_id: keys.provider_id.unwrap_or(DEFAULT_PROVIDER_ID),
             node_ip: keys.node_ip.unwrap_or(DEFAULT_NODE_IP),
+            seed: keys.seed,
         };
         WantedCluster::own(backend, own)
     }
@@ -372,6 +373,7 @@ impl Planning {
             ("cluster.kubernetes", keys.kubernetes.is_some()),
             ("cluster.providerId", keys.provider_id.is_some()),
             ("cluster.nodeIp", keys.node_ip.is_some()),
+            ("cluster.seed", keys.seed.is_some()),
         ] {
             if given {
                 self.problem(key, "has no meaning with 'backend: existing'");

@@ -98,6 +98,10 @@ pub struct ClusterKeys {
     /// Whether kubelets announce a node IP.
     #[schemars(extend("default" = DEFAULT_NODE_IP))]
     pub node_ip: Option<NodeIp>,
+    /// What decides the moments at which the controllers of an embedded cluster look round: the seed of a report, the
+    /// moments of its run.
+    #[schemars(example = &7, extend("x-default" = "another one each time"))]
+    pub seed: Option<u32>,
 }
 
 /// `select` of a run file.

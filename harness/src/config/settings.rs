@@ -15,6 +15,8 @@ use std::time::Duration;
 pub const BACKEND: &str = "cluster.backend";
 /// Name of the setting that says how many clusters stand side by side.
 pub const CLUSTERS: &str = "clusters";
+/// Name of the setting that says what the moments of a simulated cluster are chosen by.
+pub const SEED: &str = "cluster.seed";
 /// Start of the names of settings that say which checks run.
 pub const SELECT: &str = "select.";
 /// The setting that says which part of the checks runs.
@@ -101,6 +103,10 @@ impl Making<'_> {
         let told = |key: &str, value: String| Setting::told(key, value, set_by(key));
         let mut all = vec![
             told(BACKEND, run.cluster.backend.unwrap_or(DEFAULT_BACKEND).to_string()),
+            told(
+                SEED,
+                run.cluster.seed.map_or_else(|| "another one each time".to_owned(), |n| n.to_string()),
+            ),
             told("timing", self.timing.to_string()),
             told("jobs", run.jobs.unwrap_or_else(|| usual_jobs(self.profile.workers)).to_string()),
             told(

@@ -30,7 +30,7 @@ impl<'a> Target<'a> {
         self.meets("answers that are lost", &[Effect::LoseAnswer])
     }
 
-    /// What a call creates stays without an address for so long.
+    /// What a call creates stays without an address for so long. Needs a cloud that has settings as well.
     pub fn provisions_for(&self, time: Duration) -> FaultPlan<'a> {
         let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         self.meets(format!("provisioning that takes {time:?}"), &[Effect::SlowProvisioning { ms }])
@@ -42,7 +42,7 @@ impl<'a> Target<'a> {
         FaultPlan { target: self.clone(), what, effects, ops: Vec::new(), from_page: None, times: None }
     }
 
-    /// What a call deletes stays for so long, seen as being deleted.
+    /// What a call deletes stays for so long, seen as being deleted. Needs a cloud that has settings as well.
     pub fn deletes_for(&self, time: Duration) -> FaultPlan<'a> {
         let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         self.meets(format!("deletion that takes {time:?}"), &[Effect::SlowDeletion { ms }])

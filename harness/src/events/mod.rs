@@ -22,4 +22,4 @@ pub use event::{
 pub use file::{EVENTS_FILE, LARGEST_STREAM, StreamError, read};
 pub use fold::Fold;
 pub use merge::{Merging, Part, merge};
-pub use stream::{CheckEvents, Events, Sink, StageGuard};
+pub use stream::{CheckEvents, Cost, Events, Sink, StageGuard};

@@ -5,6 +5,7 @@ use super::file;
 use super::fold::Fold;
 use crate::secrets;
 use jiff::Timestamp;
+use rustix::time::{ClockId, clock_gettime};
 use std::fmt;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Write;
@@ -212,10 +213,10 @@ impl Events {
         self.lock().unwritten.clone().map_or(Ok(()), Err)
     }
 
-    /// How many events this process has emitted, and the time spent on them.
-    pub fn cost(&self) -> (u64, Duration) {
+    /// What the events that this process has emitted have cost it so far.
+    pub fn cost(&self) -> Cost {
         let state = self.lock();
-        (state.count, state.cost)
+        Cost { events: state.count, spent: state.cost, process: processor_time(ClockId::ProcessCPUTime) }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -223,12 +224,41 @@ impl Events {
     }
 
     fn take(&self, check: Option<&str>, payload: Payload) {
-        let began = Instant::now();
+        let began = processor_time(ClockId::ThreadCPUTime);
         let at_ms = self.now_ms();
         let event = Event { at_ms, lane: self.lane, check: check.map(str::to_owned), event: payload };
-        self.lock().take(event);
-        self.lock().cost += began.elapsed();
+        let mut state = self.lock();
+        state.take(event);
+        state.cost += processor_time(ClockId::ThreadCPUTime).saturating_sub(began);
     }
+}
+
+/// What a stream has cost the process that emits it: to write the events, to fold them, and to show them to its sinks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cost {
+    /// How many events it has emitted.
+    pub events: u64,
+    /// Processor time spent on them.
+    pub spent: Duration,
+    /// Processor time of the whole process, an embedded cluster and its cloud included.
+    pub process: Duration,
+}
+
+impl fmt::Display for Cost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let share = 100.0 * self.spent.as_secs_f64() / self.process.as_secs_f64().max(f64::MIN_POSITIVE);
+        write!(
+            f,
+            "{} events for {} ms of processor time, {share:.1} % of {:.1} s",
+            self.events,
+            self.spent.as_millis(),
+            self.process.as_secs_f64()
+        )
+    }
+}
+
+fn processor_time(clock: ClockId) -> Duration {
+    Duration::try_from(clock_gettime(clock)).unwrap_or_default()
 }
 
 impl State {
@@ -311,6 +341,9 @@ mod tests {
             .of_check("A-01")
             .emit(Payload::CheckBegan { started: "2026-03-01T12:00:00Z".into() });
         events.say("done");
+        let cost = events.cost();
+        assert_eq!(cost.events, 4, "those of this process");
+        assert!(cost.spent > Duration::ZERO && cost.spent < cost.process, "{cost}");
         let all = read(&path).expect("a stream");
         assert_eq!(all.len(), 5);
         assert_eq!((all[3].lane, all[3].check.as_deref()), (Some(1), Some("A-01")));

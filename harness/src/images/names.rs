@@ -50,6 +50,17 @@ impl RunId {
         if number == 0 { self.clone() } else { RunId(format!("{}-{number}", self.0)) }
     }
 
+    /// The number of the lane whose id it is.
+    pub fn number(&self) -> u32 {
+        self.0.split_once('-').and_then(|(_, lane)| lane.parse().ok()).unwrap_or(0)
+    }
+
+    /// A number of the run's own, the same for all its lanes.
+    pub fn seed(&self) -> u32 {
+        let run = self.0.bytes().take(LENGTH);
+        run.fold(0, |sum: u32, byte| sum.wrapping_mul(31).wrapping_add(u32::from(byte)))
+    }
+
     /// The id.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -127,6 +138,7 @@ mod tests {
     fn fresh_ids_differ_and_are_well_formed() {
         let (one, two) = (RunId::fresh(), RunId::fresh());
         assert_ne!(one, two);
+        assert_ne!(one.seed(), two.seed());
         assert_eq!(one.as_str().parse(), Ok(one.clone()));
         assert_eq!(RunId::of_name(&one.name()), Some(one.clone()));
         assert_eq!(RunId::of_name(&two.name_of("cold-control-plane")), Some(two));
@@ -137,6 +149,8 @@ mod tests {
         let run = RunId::fresh();
         let (second, twelfth) = (run.lane(2), run.lane(12));
         assert_eq!(second.as_str(), format!("{run}-2"));
+        assert_eq!((run.number(), second.number(), twelfth.number()), (0, 2, 12));
+        assert_eq!(run.seed(), twelfth.seed());
         assert_eq!((run.lane(0), second.as_str().parse()), (run.clone(), Ok(second.clone())));
         assert_eq!(RunId::of_name(&twelfth.name_of("worker2")), Some(twelfth));
         assert_eq!(RunId::of_name(&second.name()), Some(second));

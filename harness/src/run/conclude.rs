@@ -43,13 +43,10 @@ pub fn end_run(events: &Events) -> Ledger {
 pub fn conclude(plan: &RunPlan, events: &Events) -> (Ledger, u8) {
     let ledger = end_run(events);
     let written = write_reports(&plan.output, &ledger, &plan.output.join(EVENTS_FILE), events);
-    let (count, cost) = events.cost();
     match events.written() {
-        Ok(()) => events.say(format!(
-            "wrote {} ({count} events in {} ms)",
-            plan.output.join(EVENTS_FILE).display(),
-            cost.as_millis()
-        )),
+        Ok(()) => {
+            events.say(format!("wrote {} ({})", plan.output.join(EVENTS_FILE).display(), events.cost()));
+        }
         Err(why) => events.say(format!("error: {why}")),
     }
     events.say(summary(&ledger));

@@ -5,7 +5,7 @@ use crate::ccm::{Form, fingerprint};
 use crate::check::{Before, Capability};
 use crate::cluster::{Fidelity, facts};
 use crate::config::{
-    BACKEND, BackendKind, CLUSTERS, Choice, RunPlan, SELECT, SHARD, TEST_FILTER, declared_not_judged,
+    BACKEND, BackendKind, CLUSTERS, Choice, RunPlan, SEED, SELECT, SHARD, TEST_FILTER, declared_not_judged,
 };
 use crate::contract::{Contract, Seen};
 use crate::cx::{Check, Suite};
@@ -49,6 +49,11 @@ pub(super) fn subject(
         subject.image.clone_from(&state.ccm_image);
         subject.image_digest.clone_from(&state.ccm_image_digest);
         let about = record.about.clone();
+        match about.seed {
+            Some(seed) => effective(&mut subject.settings, SEED, seed.to_string()),
+            // A real cluster's moments are its own.
+            None => subject.settings.retain(|one| one.setting != SEED),
+        }
         subject.topology = about.topology;
         subject.kubernetes_version = about.kubernetes.unwrap_or_else(|| format!("1.{}", state.served_minor));
         subject.kind_version = about.kind_version;

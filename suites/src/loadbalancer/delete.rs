@@ -51,7 +51,7 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(waits_for_a_slow_cloud(cx)),
     )
     .needs(LB)
-    .with(&[Facility::Faults])
+    .with(&[Facility::Faults, Facility::Settings])
     .takes(7),
     Check::must(
         "SVC-DEL-01.expired-watch",

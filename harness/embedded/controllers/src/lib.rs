@@ -12,6 +12,7 @@ mod handles;
 mod lifecycle;
 mod nodes;
 mod pods;
+pub mod processes;
 mod quantities;
 mod queue;
 mod running;
@@ -32,6 +33,6 @@ pub use pods::manager::PodsError;
 pub use pods::sandbox::confines_programs;
 pub use running::{Controllers, Running, StartError};
 pub use settings::{
-    CloudProvider, Controller, Dns, KubernetesVersion, Mounts, NodeSpec, NodeTaint, Pace, PodCidrs,
+    Bounds, CloudProvider, Controller, Dns, KubernetesVersion, Mounts, NodeSpec, NodeTaint, Pace, PodCidrs,
     PodNetwork, PodRange, Program, Resources, ServiceVip, Settings,
 };

@@ -75,7 +75,7 @@ async fn a_controller_that_is_left_out_does_nothing_and_the_others_go_on() {
 #[tokio::test]
 async fn a_machine_that_loses_its_power_turns_unknown_and_one_that_is_added_registers() {
     let soon = Duration::from_secs(1);
-    let pace = Pace { node_grace: soon, lease_renewal: soon / 4, ..Pace::default() };
+    let pace = Pace { node_grace: soon, node_check: soon / 4, lease_renewal: soon / 4, ..Pace::default() };
     let cluster = Cluster::start(ClusterSpec { pace, ..ClusterSpec::of_nodes(1) }).await.expect("a cluster");
     let nodes: Api<Node> = Api::all(cluster.client());
     let ready = |is: &'static str| {

@@ -42,6 +42,9 @@ pub(in crate::cli) struct RunOptions {
     /// Whether kubelets keep the --node-ip that kind gives them.
     #[arg(long, value_name = "kept|dropped", value_parser = NodeIp::from_str)]
     node_ip: Option<NodeIp>,
+    /// What decides at which moments the controllers of an embedded cluster look round; a report names that of its run.
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<u32>,
     /// Only these suites; may be repeated.
     #[arg(long, value_name = "SUITE")]
     suite: Vec<String>,
@@ -110,6 +113,7 @@ impl RunOptions {
                 kubeconfig: self.kubeconfig.clone(),
                 provider_id: self.provider_id,
                 node_ip: self.node_ip,
+                seed: self.seed,
             },
             select: SelectKeys {
                 suites: some(&self.suite),

@@ -14,8 +14,8 @@ use crate::cluster::topology;
 use crate::config::BackendKind;
 use crate::secrets;
 use embedded_cluster::{
-    AuditEntry, Cluster, ContainerSignal, Issued, MachineOperation, OutOfReach, Program, Remote, RemoteError,
-    Serving, WatchOperation,
+    AuditEntry, Cluster, ContainerSignal, Issued, MachineOperation, OutOfReach, Pace, Program, Remote,
+    RemoteError, Serving, WatchOperation,
 };
 use futures::FutureExt;
 use futures::future::{BoxFuture, LocalBoxFuture};
@@ -123,12 +123,14 @@ impl Embedded {
         let families = families(&layout);
         let machines = machines(spec, &layout);
         let mut records = records(&machines, families);
+        let seed = own.seed.unwrap_or_else(|| spec.run.seed());
         let cluster = Cluster::start(embedded_cluster::ClusterSpec {
             families,
             kubernetes,
             programs: spec.programs.iter().map(program).collect(),
             network: embedded_cluster::PodNetwork::None,
             folder: Some(spec.folder.clone()),
+            pace: Pace { seed: u64::from(seed) << 32 | u64::from(spec.run.number()), ..Pace::default() },
             ..embedded_cluster::ClusterSpec::new(machines.into_iter().map(|(_, machine)| machine).collect())
         });
         let cluster = cluster.await.map_err(|error| ClusterError::Embedded { cause: chain(&error) })?;
@@ -159,6 +161,7 @@ impl Embedded {
             about: About {
                 topology: layout.name,
                 kubernetes: Some(kubernetes.to_string()),
+                seed: Some(seed),
                 ..About::default()
             },
             own: serde_json::to_value(own).expect("a record is plain data"),

@@ -160,6 +160,7 @@ impl Making<'_> {
                 kind_version,
                 node_image,
                 node_image_digest: digest,
+                seed: None,
             },
             own: own.to_value(),
             machines,

@@ -1,7 +1,7 @@
 //! A child process with all its descendants, which share a process group.
 
 use crate::images::begin;
-use crate::processes::Process;
+use embedded_cluster::processes::Process;
 use futures::future::join_all;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::path::Path;

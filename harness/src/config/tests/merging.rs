@@ -24,6 +24,7 @@ fn full() -> RunFile {
             kubeconfig: Some(String::from("k")),
             provider_id: Some(crate::config::ProviderId::Chosen),
             node_ip: Some(crate::config::NodeIp::Dropped),
+            seed: Some(7),
         },
         select: SelectKeys {
             suites: texts("a"),

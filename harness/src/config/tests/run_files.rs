@@ -25,7 +25,7 @@ fn misspelt_keys_are_named_with_the_right_ones() {
     check("topology: single", "run.yaml:4: topology: unknown key here; did you mean 'cluster.topology'?");
     check(
         "cluster:\n  banana: 1",
-        "run.yaml:5: cluster.banana: unknown key; known here: backend, topology, kubernetes, kubeconfig, providerId, nodeIp",
+        "run.yaml:5: cluster.banana: unknown key; known here: backend, topology, kubernetes, kubeconfig, providerId, nodeIp, seed",
     );
 }
 

@@ -3,6 +3,9 @@
 mod access;
 mod bad_input;
 mod client;
+mod definitions;
+mod doors;
+mod escalations;
 mod in_process;
 mod kubectl;
 mod logs;

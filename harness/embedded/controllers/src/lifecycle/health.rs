@@ -1,7 +1,8 @@
 //! Watches kubelets' heartbeats: a silent one makes its Node Unknown, then tainted; its Pods are not ready any more.
 //!
-//! A heartbeat counts when it is seen to change, by this process's clock: a kubelet's clock is never trusted. Nodes
-//! are tainted without the rate limit of the real controller (one in ten seconds).
+//! A heartbeat counts when it is seen to change, by this process's clock: a kubelet's clock is never trusted. Silence is
+//! noticed, and Pods are driven off or no longer, in rounds ([`Rounds`]); new Pods are kept off at once. Nodes are tainted
+//! without the rate limit of the real controller (one in ten seconds).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +15,8 @@ use kube::ResourceExt;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::verdict::{self, Disruption};
+use super::rounds::Rounds;
+use super::verdict::{self, Disruption, Driving};
 use crate::cache::Key;
 use crate::events::{Source, Weight};
 use crate::nodes::object;
@@ -28,7 +30,13 @@ struct Health {
     pods: Arc<Queue<String>>,
     seen: Mutex<HashMap<String, Instant>>,
     ready: Mutex<std::collections::HashSet<String>>,
+    rounds: Rounds,
+    /// Since when Pods are to be driven off a Node, or no longer.
+    driving: Mutex<HashMap<String, Instant>>,
 }
+
+/// Its name.
+const WORKER: &str = "node-lifecycle";
 
 /// Registers for changes and starts the workers.
 pub(crate) fn start(world: &Arc<World>) {
@@ -38,6 +46,8 @@ pub(crate) fn start(world: &Arc<World>) {
         pods: Queue::new(),
         seen: Mutex::default(),
         ready: Mutex::default(),
+        rounds: Rounds::new(WORKER, world.settings.pace.node_check, world.settings.pace.seed),
+        driving: Mutex::default(),
     });
     let on_node = health.clone();
     world.nodes.on_change(move |before, after| {
@@ -54,7 +64,7 @@ pub(crate) fn start(world: &Arc<World>) {
         }
     });
     let nodes = health.clone();
-    health.nodes.spawn(&world.tasks, "node-lifecycle", 8, move |name| {
+    health.nodes.spawn(&world.tasks, WORKER, 8, move |name| {
         let health = nodes.clone();
         async move { health.look(&name).await }
     });
@@ -81,6 +91,7 @@ impl Health {
         }
         if after.is_none() {
             self.seen.lock().unwrap_or_else(PoisonError::into_inner).remove(&name);
+            self.driving.lock().unwrap_or_else(PoisonError::into_inner).remove(&name);
             self.nodes.forget(&name);
         }
         let is_ready = after.is_some_and(object::is_ready);
@@ -113,9 +124,9 @@ impl Health {
         let posted = object::condition(&node, "Ready").is_some();
         let grace = if posted { pace.node_grace } else { pace.node_startup_grace };
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied();
-        let silent = seen.map_or(Duration::ZERO, |seen| seen.elapsed());
+        let silent_in = self.rounds.wait(seen.unwrap_or_else(Instant::now) + grace);
         let api = writing::api::<Node>(&self.world.client());
-        if silent >= grace {
+        if silent_in.is_none() {
             let conditions = verdict::unknown(&node, Timestamp::now());
             if !conditions.is_empty() {
                 let status = json!({"conditions": conditions});
@@ -130,14 +141,25 @@ impl Health {
         } else {
             Disruption::Partial
         };
-        if let Some(taints) = verdict::taints(&node, disruption, Timestamp::now()) {
+        let driven_in = self.driven_in(&node, disruption);
+        let driving = if driven_in.is_none() { Driving::Now } else { Driving::Later };
+        if let Some(taints) = verdict::taints(&node, disruption, driving, Timestamp::now()) {
             writing::merge_if_unchanged(&api, &self.world.nodes, &node, json!({"spec": {"taints": taints}}))
                 .await?;
         }
-        if silent >= grace {
-            return Ok(Next::Done);
+        Ok(silent_in.into_iter().chain(driven_in).min().map_or(Next::Done, Next::After))
+    }
+
+    /// How long it is until the round that drives Pods off a Node, or no longer; `None`: that is now, or need not be.
+    fn driven_in(&self, node: &Node, disruption: Disruption) -> Option<Duration> {
+        let name = node.name_any();
+        let mut driving = self.driving.lock().unwrap_or_else(PoisonError::into_inner);
+        if verdict::drives_as_it_has_to(node, disruption) {
+            driving.remove(&name);
+            return None;
         }
-        Ok(Next::After(grace.saturating_sub(silent)))
+        let since = *driving.entry(name).or_insert_with(Instant::now);
+        self.rounds.wait(since)
     }
 
     /// The Pods of a Node that stopped being ready are not ready either.

@@ -3,4 +3,5 @@
 pub(crate) mod eviction;
 pub(crate) mod health;
 pub(crate) mod orphans;
+mod rounds;
 mod verdict;

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
@@ -10,22 +9,32 @@ use kube::api::DeleteParams;
 use serde_json::json;
 use tokio::time::Instant;
 
+use super::rounds::Rounds;
 use crate::cache::Key;
 use crate::queue::{Next, Outcome, Queue};
 use crate::world::World;
 use crate::writing;
+
+/// Its name.
+const WORKER: &str = "pod-garbage-collector";
 
 struct Orphans {
     world: Arc<World>,
     queue: Arc<Queue<String>>,
     /// Since when each node that has Pods has not existed.
     missing: Mutex<HashMap<String, Instant>>,
+    rounds: Rounds,
 }
 
 /// Registers for changes and starts the worker.
 pub(crate) fn start(world: &Arc<World>) {
-    let orphans =
-        Arc::new(Orphans { world: world.clone(), queue: Queue::new(), missing: Mutex::new(HashMap::new()) });
+    let pace = &world.settings.pace;
+    let orphans = Arc::new(Orphans {
+        world: world.clone(),
+        queue: Queue::new(),
+        missing: Mutex::default(),
+        rounds: Rounds::new(WORKER, pace.orphan_check, pace.seed),
+    });
     let on_node = orphans.clone();
     world.nodes.on_change(move |before, after| {
         if before.is_none() || after.is_none() {
@@ -43,7 +52,7 @@ pub(crate) fn start(world: &Arc<World>) {
         }
     });
     let worker = orphans.clone();
-    orphans.queue.spawn(&world.tasks, "pod-garbage-collector", 2, move |name| {
+    orphans.queue.spawn(&world.tasks, WORKER, 2, move |name| {
         let orphans = worker.clone();
         async move { orphans.look(&name).await }
     });
@@ -62,9 +71,10 @@ impl Orphans {
             .unwrap_or_else(PoisonError::into_inner)
             .entry(node.to_owned())
             .or_insert_with(Instant::now);
-        let left = self.world.settings.pace.orphan_grace.saturating_sub(since.elapsed());
-        if !left.is_zero() {
-            return Ok(Next::After(left.max(Duration::from_millis(1))));
+        // One round notices, another removes.
+        let noticed = self.rounds.next(since);
+        if let Some(left) = self.rounds.wait(noticed + self.world.settings.pace.orphan_grace) {
+            return Ok(Next::After(left));
         }
         let client = self.world.client();
         for pod in pods {

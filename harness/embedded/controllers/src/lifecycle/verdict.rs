@@ -49,22 +49,58 @@ pub(crate) enum Disruption {
     Full,
 }
 
-/// The taints a Node has to have. `None`: it has them.
-pub(crate) fn taints(node: &Node, disruption: Disruption, now: Timestamp) -> Option<Vec<Taint>> {
-    let says = |type_: &str| condition(node, type_).map(|condition| condition.status.as_str());
-    let ready_taint = match says("Ready") {
+/// When Pods are driven off a Node, or no longer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Driving {
+    /// With this change.
+    Now,
+    /// Not yet: the taints that do so stay as they are.
+    Later,
+}
+
+/// What a Node's condition says of its readiness.
+fn says<'a>(node: &'a Node, type_: &str) -> Option<&'a str> {
+    condition(node, type_).map(|condition| condition.status.as_str())
+}
+
+/// The key of the taints of a Node that is not ready.
+fn ready_taint(node: &Node) -> Option<&'static str> {
+    match says(node, "Ready") {
         Some("True") => None,
-        Some("False") => Some(NOT_READY),
         // A Node without the condition has never been heard of: it counts as unreachable once it is Unknown.
+        Some("False") | None => Some(NOT_READY),
         Some(_) => Some(UNREACHABLE),
-        None => Some(NOT_READY),
-    };
+    }
+}
+
+/// The key of the taint that is to drive Pods off a Node.
+fn driving_taint(node: &Node, disruption: Disruption) -> Option<&'static str> {
+    let drives = disruption == Disruption::Partial && says(node, "Ready").is_some();
+    ready_taint(node).filter(|_| drives)
+}
+
+fn drives(taint: &Taint) -> bool {
+    taint.effect == NO_EXECUTE && [NOT_READY, UNREACHABLE].contains(&taint.key.as_str())
+}
+
+/// Whether a Node has the taint that drives Pods off it where it has to have one, and no other.
+pub(crate) fn drives_as_it_has_to(node: &Node, disruption: Disruption) -> bool {
+    let known = node_taints(node).iter().filter(|taint| drives(taint)).map(|taint| taint.key.as_str());
+    known.eq(driving_taint(node, disruption))
+}
+
+/// The taints a Node has to have. `None`: it has them.
+pub(crate) fn taints(
+    node: &Node,
+    disruption: Disruption,
+    driving: Driving,
+    now: Timestamp,
+) -> Option<Vec<Taint>> {
+    let says = |type_: &str| says(node, type_);
     let mut wanted: Vec<Taint> = Vec::new();
-    if let Some(key) = ready_taint {
-        wanted.push(taint(key, NO_SCHEDULE));
-        if disruption == Disruption::Partial && says("Ready").is_some() {
-            wanted.push(taint(key, NO_EXECUTE));
-        }
+    wanted.extend(ready_taint(node).map(|key| taint(key, NO_SCHEDULE)));
+    if driving == Driving::Now {
+        wanted.extend(driving_taint(node, disruption).map(|key| taint(key, NO_EXECUTE)));
     }
     for (type_, key) in PRESSURES.into_iter().chain([("NetworkUnavailable", NETWORK_UNAVAILABLE)]) {
         if says(type_) == Some("True") {
@@ -77,8 +113,7 @@ pub(crate) fn taints(node: &Node, disruption: Disruption, now: Timestamp) -> Opt
     let ours = [NOT_READY, UNREACHABLE, UNSCHEDULABLE, NETWORK_UNAVAILABLE];
     let is_ours = |taint: &Taint| {
         (ours.contains(&taint.key.as_str()) || PRESSURES.iter().any(|(_, key)| *key == taint.key))
-            && (taint.effect == NO_SCHEDULE
-                || (taint.effect == NO_EXECUTE && [NOT_READY, UNREACHABLE].contains(&taint.key.as_str())))
+            && (taint.effect == NO_SCHEDULE || (driving == Driving::Now && drives(taint)))
     };
     let known = node_taints(node);
     let mut result: Vec<Taint> = known
@@ -117,14 +152,14 @@ mod tests {
     fn a_node_that_is_not_ready_is_tainted_and_the_clouds_taint_stays() {
         let now = Timestamp::UNIX_EPOCH;
         assert_eq!(
-            keys(taints(&node(false), Disruption::Partial, now)),
+            keys(taints(&node(false), Disruption::Partial, Driving::Now, now)),
             [CLOUD, "node.kubernetes.io/not-ready:NoSchedule", "node.kubernetes.io/not-ready:NoExecute"]
         );
         assert_eq!(
-            keys(taints(&node(false), Disruption::Full, now)),
+            keys(taints(&node(false), Disruption::Full, Driving::Now, now)),
             [CLOUD, "node.kubernetes.io/not-ready:NoSchedule"]
         );
-        assert!(taints(&node(true), Disruption::Partial, now).is_none());
+        assert!(taints(&node(true), Disruption::Partial, Driving::Now, now).is_none());
     }
 
     #[test]
@@ -138,7 +173,7 @@ mod tests {
             status.conditions = Some(conditions);
         }
         assert!(unknown(&silent, now).is_empty(), "said once");
-        let tainted = taints(&silent, Disruption::Partial, now);
+        let tainted = taints(&silent, Disruption::Partial, Driving::Now, now);
         assert_eq!(
             keys(tainted.clone()),
             [CLOUD, "node.kubernetes.io/unreachable:NoSchedule", "node.kubernetes.io/unreachable:NoExecute"]
@@ -147,7 +182,28 @@ mod tests {
         if let Some(spec) = back.spec.as_mut() {
             spec.taints = tainted;
         }
-        assert_eq!(keys(taints(&back, Disruption::Partial, now)), [CLOUD]);
+        assert_eq!(keys(taints(&back, Disruption::Partial, Driving::Now, now)), [CLOUD]);
+    }
+
+    #[test]
+    fn what_drives_pods_off_waits_for_its_round_and_what_keeps_them_off_does_not() {
+        let now = Timestamp::UNIX_EPOCH;
+        let not_ready = node(false);
+        assert!(!drives_as_it_has_to(&not_ready, Disruption::Partial));
+        assert!(drives_as_it_has_to(&not_ready, Disruption::Full));
+        assert_eq!(
+            keys(taints(&not_ready, Disruption::Partial, Driving::Later, now)),
+            [CLOUD, "node.kubernetes.io/not-ready:NoSchedule"]
+        );
+        let mut back = node(true);
+        if let Some(spec) = back.spec.as_mut() {
+            spec.taints = Some(vec![taint(UNREACHABLE, NO_SCHEDULE), taint(UNREACHABLE, NO_EXECUTE)]);
+        }
+        assert!(!drives_as_it_has_to(&back, Disruption::Partial));
+        assert_eq!(
+            keys(taints(&back, Disruption::Partial, Driving::Later, now)),
+            ["node.kubernetes.io/unreachable:NoExecute"]
+        );
     }
 
     #[test]
@@ -158,7 +214,7 @@ mod tests {
             spec.taints = Some(vec![taint("example.com/mine", NO_EXECUTE)]);
         }
         assert_eq!(
-            keys(taints(&cordoned, Disruption::Partial, Timestamp::UNIX_EPOCH)),
+            keys(taints(&cordoned, Disruption::Partial, Driving::Now, Timestamp::UNIX_EPOCH)),
             ["example.com/mine:NoExecute", "node.kubernetes.io/unschedulable:NoSchedule"]
         );
     }

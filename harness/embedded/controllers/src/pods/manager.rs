@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::ResourceExt;
 
+use super::bounds::Guard;
 use super::logs::Logs;
 use super::note::Note;
 use super::probe;
@@ -49,6 +50,7 @@ impl Shared {
         let isolation = sandbox::detect(world.settings.mounts, folder.path()).await;
         let shared = Arc::new(Shared {
             spawner: Spawner::start().map_err(PodsError::Spawner)?,
+            guard: Guard::start().map_err(PodsError::Spawner)?,
             isolation,
             probes: probe::client().map_err(PodsError::Probes)?,
             logs: Logs::default(),

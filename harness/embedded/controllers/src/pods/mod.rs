@@ -1,6 +1,7 @@
 //! Pods on their nodes: as programs of this machine, or simulated.
 
 pub(crate) mod backoff;
+pub(crate) mod bounds;
 pub(crate) mod environment;
 pub(crate) mod expansion;
 pub(crate) mod facts;

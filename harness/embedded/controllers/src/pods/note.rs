@@ -6,6 +6,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::backoff::Backoff;
+use super::bounds::Overrun;
 use super::logs::Log;
 use super::probe::Purpose;
 use super::process::{Exit, Group};
@@ -16,6 +17,8 @@ use super::status::{Ended, Phase};
 pub(crate) enum Note {
     /// Something it depends on may have changed.
     Look,
+    /// A run of a container took more of the machine than it may.
+    Overrun { slot: usize, run: u64, overrun: Overrun },
     /// A run of a container ended.
     Exited { slot: usize, run: u64, exit: Exit },
     /// A probe came to a verdict.
@@ -41,6 +44,8 @@ pub(crate) struct Slot {
     pub(crate) group: Option<Group>,
     pub(crate) kill_at: Option<Instant>,
     pub(crate) lost: bool,
+    /// Why the run is being ended, where it took too much.
+    pub(crate) overran: Option<Overrun>,
     pub(crate) probes: CancellationToken,
     pub(crate) log: Log,
 }

@@ -7,6 +7,7 @@ use rustix::process::Signal;
 use tokio::time::Instant;
 
 use super::backoff::go_text;
+use super::bounds::Overrun;
 use super::note::{Note, Slot};
 use super::probe::Purpose;
 use super::process::Exit;
@@ -20,6 +21,7 @@ impl Worker {
     pub(super) fn take(&mut self, note: Note) {
         match note {
             Note::Look => {}
+            Note::Overrun { slot, run, overrun } => self.overran(slot, run, overrun),
             Note::Exited { slot, run, exit } => self.exited(slot, run, exit),
             Note::Probed { slot, run, purpose, verdict } => self.probed(slot, run, purpose, verdict),
             Note::Signal { container, run, signal } => {
@@ -55,17 +57,20 @@ impl Worker {
         slot.kill_at = None;
         slot.ready = false;
         slot.started = false;
-        let (code, reason) = match (slot.lost, exit.code) {
-            (true, _) => (255, "Unknown"),
-            (false, 0) => (0, "Completed"),
-            (false, code) => (code, "Error"),
+        let overran = slot.overran.take();
+        let (code, reason) = match (slot.lost, exit.code, &overran) {
+            (true, ..) => (255, "Unknown"),
+            (false, code, Some(Overrun::Memory(_))) => (code, "OOMKilled"),
+            (false, 0, _) => (0, "Completed"),
+            (false, code, _) => (code, "Error"),
         };
+        let message = overran.map(|overrun| overrun.to_string());
         let (started, id) = match &slot.phase {
             Phase::Running { since, id } => (Some(*since), id.clone()),
             _ => (None, String::new()),
         };
         let ended =
-            Ended { code, reason: reason.to_owned(), message: None, started, finished: Timestamp::now(), id };
+            Ended { code, reason: reason.to_owned(), message, started, finished: Timestamp::now(), id };
         slot.phase = Phase::Ended(ended.clone());
         if slot.lost || ending || !restarts.again(code) || (slot.init && code == 0) {
             return;
@@ -86,6 +91,19 @@ impl Worker {
                 format!("Back-off restarting failed container {name} in pod {pod}_{namespace}({})", self.uid);
             self.tell(Weight::Warning, "BackOff", told);
         }
+    }
+
+    fn overran(&mut self, index: usize, run: u64, overrun: Overrun) {
+        let Some(slot) = self.slots.get_mut(index).filter(|slot| slot.run == run && slot.group.is_some())
+        else {
+            return;
+        };
+        let text = format!("Container {}: {overrun}", slot.container.name);
+        tracing::warn!(pod = ?self.key, "{text}");
+        if !matches!(overrun, Overrun::Processor(_)) {
+            slot.overran = Some(overrun);
+        }
+        self.tell(Weight::Warning, "Overrun", text);
     }
 
     fn probed(&mut self, index: usize, run: u64, purpose: Purpose, verdict: bool) {

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 
+use super::bounds::Guard;
 use super::logs::Logs;
 use super::note::Note;
 use super::process::Spawner;
@@ -28,6 +29,7 @@ pub(crate) struct Shared {
     pub(crate) world: Arc<World>,
     pub(crate) fleet: Arc<Fleet>,
     pub(crate) spawner: Spawner,
+    pub(crate) guard: Guard,
     pub(crate) isolation: Isolation,
     pub(crate) probes: reqwest::Client,
     pub(crate) logs: Logs,

@@ -22,7 +22,7 @@ use super::shared::Shared;
 use super::status::{Ended, Phase};
 use super::worker::Worker;
 use crate::events::{Source, Weight};
-use crate::settings::Program;
+use crate::settings::{Bounds, Program};
 
 /// What is started, and what its probes need.
 struct Order {
@@ -71,6 +71,7 @@ impl Worker {
             Ok(mut child) => {
                 let group = Group::of(&child);
                 self.begin(index, group);
+                self.bound(index, &child, &container);
                 let Some(slot) = self.slots.get(index) else { return };
                 let tasks = &self.shared.world.tasks;
                 slot.log.take(tasks, child.stdout.take(), child.stderr.take());
@@ -107,6 +108,22 @@ impl Worker {
             }
             _ => None,
         }
+    }
+
+    /// Bounds what a run takes of this machine.
+    fn bound(&self, index: usize, child: &tokio::process::Child, container: &Container) {
+        let Some(slot) = self.slots.get(index) else { return };
+        let Some(root) = child.id().and_then(|id| i32::try_from(id).ok()) else { return };
+        let limits = container.resources.as_ref().and_then(|resources| resources.limits.as_ref());
+        let own = limits.and_then(|limits| crate::quantities::milli(&limits.get("memory")?.0));
+        let own = own.and_then(|milli| u64::try_from(milli / 1000).ok());
+        let bounds = self.shared.world.settings.bounds;
+        let bounds = Bounds { memory: own.unwrap_or(bounds.memory), ..bounds };
+        let (notes, run) = (self.notes.clone(), slot.run);
+        self.shared.guard.watch(root, bounds, move |overrun| {
+            // The worker may have gone first.
+            let _ = notes.send(Note::Overrun { slot: index, run, overrun });
+        });
     }
 
     /// The container cannot be started as it is.

@@ -87,6 +87,7 @@ impl Worker {
                 group: None,
                 kill_at: None,
                 lost: false,
+                overran: None,
                 probes: CancellationToken::new(),
                 log: Log::new(limit),
             })

@@ -10,7 +10,7 @@ pub use controllers::Controller;
 pub use network::{Dns, PodCidrs, PodNetwork, PodRange, ServiceVip};
 pub use node::{CloudProvider, NodeSpec, NodeTaint};
 pub use pace::Pace;
-pub use program::{Mounts, Program};
+pub use program::{Bounds, Mounts, Program};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -51,6 +51,8 @@ pub struct Settings {
     pub resources: Resources,
     /// How mount paths reach programs.
     pub mounts: Mounts,
+    /// What programs may take of this machine.
+    pub bounds: Bounds,
     /// How fast things go.
     pub pace: Pace,
     /// The most that is kept of a container's output, in bytes, for the current and the previous run each.
@@ -77,6 +79,7 @@ impl Settings {
             pod_cidrs: PodCidrs::Allocated(vec![PodRange::DEFAULT]),
             resources: Resources::Counted,
             mounts: Mounts::Detect,
+            bounds: Bounds::default(),
             pace: Pace::default(),
             log_limit_bytes: 1 << 20,
             folder: None,

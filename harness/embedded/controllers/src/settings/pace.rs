@@ -15,8 +15,14 @@ pub struct Pace {
     pub node_grace: Duration,
     /// The same for a Node whose kubelet has never posted a status (`--node-startup-grace-period`, 60 s).
     pub node_startup_grace: Duration,
-    /// How long Pods of a deleted Node are left alone (40 s).
+    /// How often Nodes are looked at for silence, and for Pods to be driven off them (`--node-monitor-period`, 5 s).
+    pub node_check: Duration,
+    /// How long Pods of a deleted Node are left alone once that was noticed (40 s).
     pub orphan_grace: Duration,
+    /// How often Pods of deleted Nodes are looked for (20 s).
+    pub orphan_check: Duration,
+    /// What decides at which moments that happens: the same number, the same moments after the start.
+    pub seed: u64,
     /// How long a simulated container takes to start.
     pub simulated_start: Duration,
     /// The first pause before a failed container is restarted (10 s; doubles up to the longest).
@@ -35,7 +41,10 @@ impl Default for Pace {
             status_report: Duration::from_secs(300),
             node_grace: Duration::from_secs(50),
             node_startup_grace: Duration::from_secs(60),
+            node_check: Duration::from_secs(5),
             orphan_grace: Duration::from_secs(40),
+            orphan_check: Duration::from_secs(20),
+            seed: 0,
             simulated_start: Duration::from_millis(50),
             restart_first: Duration::from_secs(10),
             restart_longest: Duration::from_secs(300),

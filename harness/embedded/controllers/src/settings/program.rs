@@ -44,6 +44,30 @@ impl Program {
     }
 }
 
+/// What the program of a container may take of this machine. One that takes more is ended, as a kernel does it with a
+/// container that is over its limit, but for processor time: it then yields to everybody else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// Memory of all its processes, bytes, where its container has no `resources.limits.memory`.
+    pub memory: u64,
+    /// How many processes it may have at once.
+    pub processes: usize,
+    /// The share of this machine's processors that it may use for [`Bounds::PATIENCE_S`] seconds, percent.
+    pub processor: u64,
+}
+
+impl Bounds {
+    /// For how long, seconds, a program may use more of the processors than its share.
+    pub const PATIENCE_S: u64 = 10;
+}
+
+impl Default for Bounds {
+    /// 2 GiB, 4096 processes, three quarters of the processors.
+    fn default() -> Bounds {
+        Bounds { memory: 2 << 30, processes: 4096, processor: 75 }
+    }
+}
+
 /// How the paths of volume mounts reach a program that has no container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mounts {

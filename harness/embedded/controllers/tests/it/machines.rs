@@ -78,6 +78,7 @@ async fn a_silent_node_is_tainted_its_pods_leave_and_it_comes_back() {
     let own = |name: &str| NodeSpec { cloud: CloudProvider::None, ..NodeSpec::new(name) };
     let cluster = Cluster::start(vec![own("node-0"), own("node-1")], |settings| {
         settings.pace.node_grace = Duration::from_millis(1500);
+        settings.pace.node_check = Duration::from_millis(500);
         settings.pace.lease_renewal = Duration::from_millis(300);
     })
     .await;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use embedded_controllers::{CloudProvider, NodeSpec};
-use k8s_openapi::api::core::v1::{ConfigMap, ContainerStatus, Pod};
+use embedded_controllers::{Bounds, CloudProvider, NodeSpec};
+use k8s_openapi::api::core::v1::{ConfigMap, ContainerStatus, Event, Pod};
 use serde_json::json;
 
 use crate::cluster::{Cluster, create, shell, wait, wait_gone};
@@ -174,5 +174,59 @@ async fn what_a_program_has_detached_ends_with_it() {
     wait_gone(&pods, "web").await;
     let gone = tokio::time::timeout(Duration::from_secs(2), become_so_many(0)).await;
     assert!(gone.is_ok(), "{:?}", processes_with(&seconds));
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn a_program_that_takes_too_much_is_ended_and_one_that_spins_yields() {
+    let node = NodeSpec { cloud: CloudProvider::None, ..NodeSpec::new("node-0") };
+    let cluster = Cluster::start(vec![node], |settings| {
+        settings.programs.push(shell());
+        settings.bounds = Bounds { processes: 40, processor: 10, ..settings.bounds };
+    })
+    .await;
+    let pods = cluster.api::<Pod>();
+    let seconds = 800_000 + std::process::id();
+    let all = format!("all=$(head -c 100000000 /dev/zero | tr '\\0' a); exec sleep {seconds}");
+    let mut large = pod("large", &all);
+    large["spec"]["containers"][0]["resources"]["limits"]["memory"] = json!("64Mi");
+    create(&pods, large).await;
+    create(&pods, pod("many", &format!("for at in $(seq 100); do sleep {seconds} & done; wait"))).await;
+    create(&pods, pod("spinning", "while :; do :; done")).await;
+    // A limit that it keeps is none to it.
+    let mut small = pod("small", "exec sleep 600");
+    small["spec"]["containers"][0]["resources"]["limits"]["memory"] = json!("64Mi");
+    create(&pods, small).await;
+    let ended = |pod: &Pod| container(pod)?.last_state.as_ref()?.terminated.clone();
+    let again = wait(&pods, "large", "it was ended", |pod| ended(pod).is_some()).await;
+    let how = ended(&again).expect("it was ended");
+    assert_eq!((how.exit_code, how.reason.as_deref()), (137, Some("OOMKilled")), "{how:?}");
+    assert!(how.message.is_some_and(|text| text.contains("MiB of memory, of 64 MiB at most")));
+    let again = wait(&pods, "many", "it was ended", |pod| ended(pod).is_some()).await;
+    let how = ended(&again).expect("it was ended");
+    assert_eq!((how.exit_code, how.reason.as_deref()), (137, Some("Error")), "{how:?}");
+    assert!(how.message.is_some_and(|text| text.contains("processes, of 40 at most")));
+    let events = cluster.api::<Event>();
+    let patience = Duration::from_secs(60);
+    tokio::time::timeout(patience, async {
+        let mut again = tokio::time::interval(Duration::from_millis(200));
+        loop {
+            again.tick().await;
+            let all = events.list(&Default::default()).await.expect("events");
+            let told = |event: &Event| {
+                event.involved_object.name.as_deref() == Some("spinning")
+                    && event.message.as_ref().is_some_and(|text| text.contains("they yield to others"))
+            };
+            if all.items.iter().any(told) {
+                return;
+            }
+        }
+    })
+    .await
+    .expect("it yields");
+    let fine = pods.get("spinning").await.expect("it is there");
+    assert!(container(&fine).is_some_and(|one| one.ready && one.restart_count == 0), "it goes on");
+    let fine = pods.get("small").await.expect("it is there");
+    assert!(container(&fine).is_some_and(|one| one.ready && one.restart_count == 0), "it goes on");
     cluster.stop().await;
 }

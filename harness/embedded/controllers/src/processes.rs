@@ -14,6 +14,8 @@ pub struct Process {
     pub group: i32,
     /// When it started, in ticks since the machine did: numbers are given again.
     pub start: u64,
+    /// The processor time it has used, ticks.
+    pub used: u64,
 }
 
 impl Process {
@@ -35,13 +37,25 @@ impl Process {
         if matches!(*fields.first()?, "Z" | "X") {
             return None;
         }
-        let start = fields.get(19)?.parse().ok()?;
+        let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
         Some(Process {
             pid,
             parent: fields.get(1)?.parse().ok()?,
             group: fields.get(2)?.parse().ok()?,
-            start,
+            start: number(19)?,
+            used: number(11)?.saturating_add(number(12)?),
         })
+    }
+
+    /// The memory that is its own and not a file's, bytes; what it shares with others counts for each of them.
+    pub fn memory(self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap_or_default();
+        let kibibytes = status.lines().filter_map(|line| {
+            let (name, amount) = line.split_once(':')?;
+            let counts = matches!(name, "RssAnon" | "RssShmem" | "VmSwap");
+            amount.trim().strip_suffix(" kB")?.parse::<u64>().ok().filter(|_| counts)
+        });
+        kibibytes.sum::<u64>() << 10
     }
 }
 
@@ -62,6 +76,15 @@ impl Offspring {
     /// Looks who has come and who has gone.
     pub fn look(&mut self) {
         self.take_in(&Process::all());
+    }
+
+    /// The same, where all processes were looked at already; those there are then.
+    pub fn among(&mut self, all: &[Process]) -> Vec<Process> {
+        self.take_in(all);
+        all.iter()
+            .filter(|one| one.pid == self.root || self.known.get(&one.pid) == Some(&one.start))
+            .copied()
+            .collect()
     }
 
     fn take_in(&mut self, all: &[Process]) {
@@ -94,8 +117,8 @@ mod tests {
 
     #[test]
     fn a_line_of_proc_is_read_whatever_the_program_is_called() {
-        let stat = |state: &str| format!("12 (a) b) {state} 1 77 77 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 4711 0");
-        let expected = Process { pid: 12, parent: 1, group: 77, start: 4711 };
+        let stat = |state: &str| format!("12 (a) b) {state} 1 77 77 0 -1 0 0 0 0 0 3 4 0 0 20 0 1 0 4711 0");
+        let expected = Process { pid: 12, parent: 1, group: 77, start: 4711, used: 7 };
         assert_eq!(Process::read(12, &stat("S")), Some(expected));
         assert_eq!(Process::read(12, &stat("Z")), None);
         assert_eq!(Process::read(12, "nonsense"), None);
@@ -103,7 +126,7 @@ mod tests {
 
     #[test]
     fn whoever_was_seen_is_known_when_its_parent_is_gone() {
-        let one = |pid, parent| Process { pid, parent, group: 1, start: 5 };
+        let one = |pid, parent| Process { pid, parent, group: 1, start: 5, used: 0 };
         let mut offspring = Offspring::of(10);
         offspring.take_in(&[one(13, 12), one(12, 11), one(11, 10), one(10, 1), one(20, 1)]);
         assert_eq!(offspring.known.keys().copied().collect::<Vec<_>>(), [11, 12, 13]);

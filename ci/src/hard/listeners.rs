@@ -1,0 +1,91 @@
+//! Where a run listens: on addresses that no other machine reaches, and at sockets in a folder of its own.
+
+use crate::process::say;
+use anyhow::{Context, Result};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// How often the run is looked at.
+const LOOK: Duration = Duration::from_millis(50);
+/// The state of a socket that listens, in the kernel's table.
+const LISTENS: &str = "0A";
+
+#[expect(clippy::disallowed_methods, reason = "the run is looked at as long as it goes on")]
+pub(super) fn measure(program: &Path) -> Result<Vec<String>> {
+    let folder = tempfile::tempdir()?;
+    let mut child = Command::new(program)
+        .args(["run", "--cluster", "embedded", "--only", "NODE-INIT-01", "--only", "SVC-CREATE-02", "--out"])
+        .arg(folder.path().join("out"))
+        .env("TMPDIR", folder.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .with_context(|| format!("starting {}", program.display()))?;
+    let mut found: BTreeMap<String, bool> = BTreeMap::new();
+    while child.try_wait()?.is_none() {
+        let own = sockets(child.id());
+        for (address, inode) in listening() {
+            if own.contains(&inode) {
+                found.insert(address.0, address.1);
+            }
+        }
+        std::thread::sleep(LOOK);
+    }
+    let open: Vec<&String> = found.iter().filter(|(_, shut)| !**shut).map(|(address, _)| address).collect();
+    say(&format!(
+        "access     a run listens at {} addresses, {} of them within reach of others",
+        found.len(),
+        open.len()
+    ));
+    let mut wrong: Vec<String> =
+        open.iter().map(|address| format!("access: the run listens at {address}")).collect();
+    // API server, cloud, driver of the cloud.
+    if found.len() < 3 {
+        wrong.push(format!("access: only {} addresses were seen at which the run listens", found.len()));
+    }
+    Ok(wrong)
+}
+
+/// The inodes of a process's sockets.
+fn sockets(process: u32) -> BTreeSet<String> {
+    let files = std::fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+    let links = files.filter_map(|file| std::fs::read_link(file.path()).ok());
+    let inode = |link: std::path::PathBuf| {
+        Some(link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.to_owned())
+    };
+    links.filter_map(inode).collect()
+}
+
+/// Where somebody listens: the address as the kernel writes it, whether it is loopback's, and the socket's inode.
+fn listening() -> Vec<((String, bool), String)> {
+    let mut all = Vec::new();
+    for (table, is_loopback) in
+        [("/proc/net/tcp", is_loopback_v4 as fn(&str) -> bool), ("/proc/net/tcp6", is_loopback_v6)]
+    {
+        let text = std::fs::read_to_string(table).unwrap_or_default();
+        for line in text.lines().skip(1) {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            if let (Some(address), Some(&LISTENS), Some(inode)) =
+                (fields.get(1), fields.get(3), fields.get(9))
+            {
+                all.push((((*address).to_owned(), is_loopback(address)), (*inode).to_owned()));
+            }
+        }
+    }
+    all
+}
+
+/// 127.0.0.0/8, the last of its bytes first.
+fn is_loopback_v4(address: &str) -> bool {
+    address.split(':').next().is_some_and(|host| host.ends_with("7F"))
+}
+
+/// `::1`, or 127.0.0.0/8 in it.
+fn is_loopback_v6(address: &str) -> bool {
+    let host = address.split(':').next().unwrap_or_default();
+    host == "00000000000000000000000001000000"
+        || (host.starts_with("0000000000000000FFFF0000") && host.ends_with("7F"))
+}

@@ -1,0 +1,73 @@
+//! Parts that are tests of the workspace, too: with more cases here than there, and for their figures.
+
+use crate::process::{TestProgram, root, say, test_programs};
+use anyhow::{Context, Result, bail};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// The doors of the embedded API server and of the fake cloud: packages' folders and tests of their program `it`.
+const ACCESS: [(&str, &[&str]); 2] = [
+    (
+        "harness/embedded/apiserver",
+        &[
+            "doors::nobody_is_let_in_without_a_credential_of_their_own",
+            "doors::slow_oversized_and_smuggled_requests_do_nothing_to_anybody",
+            "escalations::no_account_gets_more_rights_than_it_has",
+        ],
+    ),
+    (
+        "fake-cloud",
+        &[
+            "access::nobody_is_let_in_without_a_token_of_their_own",
+            "access::slow_oversized_and_smuggled_requests_do_nothing_to_anybody",
+        ],
+    ),
+];
+
+pub(super) fn access() -> Result<Vec<String>> {
+    let of = ["--package", "embedded-apiserver", "--package", "fake-cloud", "--test", "it"];
+    let programs = test_programs(&of)?;
+    let mut wrong = Vec::new();
+    for (package, tests) in ACCESS {
+        for test in tests {
+            wrong.extend(one(&programs, package, test, &[])?);
+        }
+    }
+    Ok(wrong)
+}
+
+/// So many cells of faults and operations, or all.
+pub(super) fn faults(cells: Option<usize>, seed: u64) -> Result<Vec<String>> {
+    let programs = test_programs(&["--package", "suites", "--test", "faults"])?;
+    let (cells, seed) = (cells.map_or("all".to_owned(), |cells| cells.to_string()), seed.to_string());
+    let test = "a_cloud_that_fails_is_recovered_from_and_nothing_is_left_in_it";
+    one(&programs, "suites", test, &[("HARD_CELLS", &cells), ("HARD_SEED", &seed)])
+}
+
+/// Runs one test and shows the figures it prints; what is wrong, where it fails.
+fn one(
+    programs: &[TestProgram],
+    package: &str,
+    test: &str,
+    environment: &[(&str, &str)],
+) -> Result<Vec<String>> {
+    let folder = root().join(package);
+    let program = programs.iter().find(|program| program.folder == folder);
+    let Some(TestProgram { path, .. }) = program else { bail!("{package} has no such test program") };
+    let output = Command::new(path)
+        .args(["--exact", test, "--nocapture"])
+        .envs(environment.iter().copied())
+        .current_dir(&folder)
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| format!("starting {path}"))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    text.lines().filter(|line| line.starts_with("access ") || line.starts_with("faults ")).for_each(say);
+    // A filter that fits no test is a success to the test program.
+    if output.status.success() && text.contains("1 passed") {
+        return Ok(Vec::new());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let name = Path::new(package).file_name().unwrap_or_default().to_string_lossy().into_owned();
+    Ok(vec![format!("{name}, {test}: {}", said.trim())])
+}
