@@ -36,7 +36,9 @@ impl Cloud {
                 self.load_balancers.iter().for_each(|lb| add(&names_of_load_balancer(lb)));
                 // Some clouds look one up by its address.
                 let at = self.load_balancers.iter().filter(|lb| named.iter().any(|name| is_at(lb, name)));
-                known.extend(at.flat_map(names_of_load_balancer).filter(|name| !name.is_empty()).map(str::to_owned));
+                known.extend(
+                    at.flat_map(names_of_load_balancer).filter(|name| !name.is_empty()).map(str::to_owned),
+                );
             }
             Some(ObjectKind::Auxiliary) => {
                 self.auxiliaries.iter().for_each(|aux| add(&names_of_auxiliary(aux)));

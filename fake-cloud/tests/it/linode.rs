@@ -98,7 +98,8 @@ async fn an_instance_is_shown_with_what_the_ccm_reads() {
 #[tokio::test]
 async fn a_balancer_is_whole_at_once_and_is_found_by_its_address() {
     let cloud = start(Unknown::Refused).await;
-    let slow = Settings { provisioning_ms: Some(3_600_000), deletion_ms: Some(3_600_000), ..Settings::default() };
+    let slow =
+        Settings { provisioning_ms: Some(3_600_000), deletion_ms: Some(3_600_000), ..Settings::default() };
     cloud.set(slow).await;
     let made = created(&cloud, "ccm-0a", "default/web").await;
     assert!(made["hostname"].is_string() && made["ipv4"].is_string(), "{made}");
@@ -144,7 +145,10 @@ async fn a_rebuilt_config_keeps_the_nodes_it_names() {
     bare["nodes"] = json!([]);
     let second = cloud.post(&configs, bare).await.answers(200);
     let kept = cloud.driver.inventory().await.expect("inventory").load_balancers.remove(0);
-    assert_eq!((kept.frontends.len(), kept.backends), (1, vec!["192.168.0.2".to_owned(), "192.168.0.3".to_owned()]));
+    assert_eq!(
+        (kept.frontends.len(), kept.backends),
+        (1, vec!["192.168.0.2".to_owned(), "192.168.0.3".to_owned()])
+    );
     cloud.delete(&format!("{configs}/{}", second["id"])).await.answers(200);
     refused(cloud.delete(&format!("{configs}/{}", second["id"])).await, 404, None);
 }
@@ -206,7 +210,13 @@ async fn calls_mean_to_the_model_what_they_are() {
     found_by(&cloud, json!({"ipv4": made["ipv4"]})).await.answers(200);
     cloud.get(&format!("{lb}/configs")).await.answers(200);
     cloud.get(&format!("{lb}/firewalls")).await.answers(200);
-    cloud.put(&lb, json!({"label": "ccm-0a", "client_conn_throttle": 5, "tags": ["kubernetes", "default/web"]})).await.answers(200);
+    cloud
+        .put(
+            &lb,
+            json!({"label": "ccm-0a", "client_conn_throttle": 5, "tags": ["kubernetes", "default/web"]}),
+        )
+        .await
+        .answers(200);
     cloud.delete(&lb).await.answers(200);
     let journal = cloud.journal().await;
     let shown: Vec<_> = journal.iter().map(|e| (e.op, e.resource.as_deref().unwrap_or_default())).collect();

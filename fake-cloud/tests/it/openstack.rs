@@ -82,9 +82,15 @@ async fn a_token_is_given_for_a_secret_and_tells_replicas_apart() {
     let stranger = Reply::of(cloud.http.get(cloud.url("/compute/v2.1/servers/s-1"))).await;
     assert_eq!(stranger.answers(401)["error"]["code"], 401);
     let versions = Reply::of(cloud.http.get(cloud.url("/load-balancer/"))).await.answers(200);
-    assert_eq!(versions["versions"].as_array().and_then(|all| all.last()).expect("a version")["status"], "CURRENT");
+    assert_eq!(
+        versions["versions"].as_array().and_then(|all| all.last()).expect("a version")["status"],
+        "CURRENT"
+    );
     let who: Vec<Option<String>> = cloud.journal().await.into_iter().map(|entry| entry.credential).collect();
-    assert_eq!(who, [Some("replica-2"), Some("replica-2"), None, None, None].map(|name| name.map(str::to_owned)));
+    assert_eq!(
+        who,
+        [Some("replica-2"), Some("replica-2"), None, None, None].map(|name| name.map(str::to_owned))
+    );
 }
 
 #[tokio::test]
@@ -94,7 +100,10 @@ async fn a_port_shows_private_addresses_and_a_server_all() {
     let fixed = json!([{"subnet_id": SUBNET, "ip_address": "192.0.2.10"}]);
     assert_eq!((&ports["ports"][0]["fixed_ips"], &ports["ports"][0]["status"]), (&fixed, &json!("ACTIVE")));
     let found = get(&cloud, "/compute/v2.1/servers/detail?name=%5Enode-s-1%24").await.answers(200);
-    assert_eq!((id_of(&found["servers"][0]), &found["servers"][0]["flavor"]["original_name"]), ("s-1", &json!("m1.small")));
+    assert_eq!(
+        (id_of(&found["servers"][0]), &found["servers"][0]["flavor"]["original_name"]),
+        ("s-1", &json!("m1.small"))
+    );
     assert_eq!(found["servers"].as_array().map(Vec::len), Some(1));
     get(&cloud, "/compute/v2.1/servers/s-3").await.answers(404);
     get(&cloud, "/compute/v2.1/servers/detail?name=n.*").await.answers(501);
@@ -120,7 +129,8 @@ async fn calls_about_a_part_are_about_its_balancer() {
     let port = made["vip_port_id"].as_str().expect("a port");
     get(&cloud, &format!("/network/v2.0/floatingips?port_id={port}")).await.answers(200);
     let description = "Floating IP for Kubernetes external service default/web from cluster kubernetes";
-    let wanted = json!({"floatingip": {"floating_network_id": EXTERNAL, "port_id": port, "description": description}});
+    let wanted =
+        json!({"floatingip": {"floating_network_id": EXTERNAL, "port_id": port, "description": description}});
     let floating = call(&cloud, Method::POST, "/network/v2.0/floatingips", Some(wanted)).await.answers(201);
     let journal = cloud.journal().await;
     let ops: Vec<Op> = journal[2..].iter().map(|entry| entry.op).collect();
@@ -131,7 +141,10 @@ async fn calls_about_a_part_are_about_its_balancer() {
     }
     let inventory = cloud.driver.inventory().await.expect("inventory");
     let lb = inventory.load_balancers.iter().find(|lb| lb.id == id).expect("it is there");
-    assert_eq!((lb.frontends.len(), &lb.backends[..], &lb.health_check), (0, &["10.0.0.3".to_owned()][..], &None));
+    assert_eq!(
+        (lb.frontends.len(), &lb.backends[..], &lb.health_check),
+        (0, &["10.0.0.3".to_owned()][..], &None)
+    );
     let aux = &inventory.auxiliaries[0];
     assert_eq!((aux.owner.as_str(), aux.load_balancer.as_deref()), ("default/web", Some(id)));
     assert_eq!(floating["floatingip"]["floating_ip_address"], json!(lb.addresses[0].ip));
@@ -168,9 +181,7 @@ async fn faults_and_barriers_find_a_balancer_by_whom_it_belongs_to() {
 #[tokio::test]
 async fn routes_lead_to_the_machine_that_has_the_next_hop() {
     let cloud = start(Unknown::Refused).await;
-    let routes = |destination: &str| {
-        json!({"router": {"routes": [{"destination": destination, "nexthop": "192.0.2.10"}]}})
-    };
+    let routes = |destination: &str| json!({"router": {"routes": [{"destination": destination, "nexthop": "192.0.2.10"}]}});
     let wanted = routes("10.244.1.0/24");
     for _ in 0..2 {
         let path = format!("{ROUTER}/add_extraroutes");

@@ -122,7 +122,9 @@ impl<'a> IntoFuture for FaultPlan<'a> {
         Box::pin(async move {
             let FaultPlan { target, what, effects, ops, from_page, times } = self;
             if let Some(what) = effects.iter().find_map(|effect| target.cx.never_seen(effect)) {
-                return Err(Stop::NotObservable(format!("the cloud's API shows no load balancer that {what}")));
+                return Err(Stop::NotObservable(format!(
+                    "the cloud's API shows no load balancer that {what}"
+                )));
             }
             let matching = Match { from_page, ..target.matching(&ops) };
             let mut ids = Vec::new();

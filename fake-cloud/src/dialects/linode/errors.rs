@@ -34,9 +34,7 @@ pub(super) fn shown(error: &Error) -> Answer {
         Error::Refused(Refusal::NotFound(_)) => (None, Cow::from("Not found")),
         Error::Denied(Denial::Unauthenticated) => (None, Cow::from("Invalid Token")),
         Error::Number { parameter, .. } => (Some(parameter.as_str()), error.text()),
-        Error::Said { details, .. } => {
-            (details.as_ref().and_then(serde_json::Value::as_str), error.text())
-        }
+        Error::Said { details, .. } => (details.as_ref().and_then(serde_json::Value::as_str), error.text()),
         _ => (None, error.text()),
     };
     let reasons = [Reason { reason: &reason, field }];

@@ -29,7 +29,9 @@ impl Filter {
             serde_json::from_slice(header.as_bytes()).map_err(|_| Wrong::NoObject)?;
         for (field, wanted) in &fields {
             let known = match wanted {
-                Value::Object(terms) => terms.iter().all(|(operator, value)| operator == CONTAINS && value.is_string()),
+                Value::Object(terms) => {
+                    terms.iter().all(|(operator, value)| operator == CONTAINS && value.is_string())
+                }
                 Value::Array(_) => false,
                 Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
             };

@@ -121,7 +121,9 @@ pub(super) fn list(state: &Arc<State>, request: &Request) -> Plan {
         let mut texts = state.instances.open();
         let started = state.started();
         found.retain(|instance| {
-            filter.is_empty() || serde_json::to_value(text(&mut texts, instance, started)).is_ok_and(|shown| filter.fits(&shown))
+            filter.is_empty()
+                || serde_json::to_value(text(&mut texts, instance, started))
+                    .is_ok_and(|shown| filter.fits(&shown))
         });
         Ok(query::page(query, limit, found.into_iter().map(|instance| text(&mut texts, instance, started))))
     })

@@ -27,7 +27,8 @@ pub(super) fn list(state: &Arc<State>, request: &Request) -> Plan {
         let mut found: Vec<&LoadBalancer> =
             if look_up { cloud.load_balancers(now).collect() } else { cloud.list_load_balancers(now) };
         found.retain(|lb| {
-            filter.is_empty() || serde_json::to_value(text(&mut texts, lb)).is_ok_and(|shown| filter.fits(&shown))
+            filter.is_empty()
+                || serde_json::to_value(text(&mut texts, lb)).is_ok_and(|shown| filter.fits(&shown))
         });
         Ok(query::page(query, limit, found.into_iter().map(|lb| text(&mut texts, lb))))
     })

@@ -41,11 +41,19 @@ pub(super) fn call(query: &Query, (list, look_up): (Op, Op), names: &[&str]) -> 
 }
 
 /// One page of `items`; `limit` is the cloud's page size.
-pub(super) fn page<T: Serialize>(query: &Query, limit: u32, items: impl ExactSizeIterator<Item = T>) -> Answer {
+pub(super) fn page<T: Serialize>(
+    query: &Query,
+    limit: u32,
+    items: impl ExactSizeIterator<Item = T>,
+) -> Answer {
     let size = query.per_page.unwrap_or(USUAL_SIZE).min(u64::from(limit));
     let results = items.len() as u64;
     let (items, _) = query.cut(size, items);
-    Answer::page("data", &items, &Besides { page: query.page, pages: query.last_page(size, results), results })
+    Answer::page(
+        "data",
+        &items,
+        &Besides { page: query.page, pages: query.last_page(size, results), results },
+    )
 }
 
 #[derive(Serialize)]

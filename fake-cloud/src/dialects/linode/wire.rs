@@ -332,12 +332,7 @@ impl NewConfig {
 }
 
 impl NewNode {
-    fn into_node(
-        self,
-        present: &[Node],
-        protocol: &str,
-        id: &mut dyn FnMut() -> u64,
-    ) -> Result<Node, Error> {
+    fn into_node(self, present: &[Node], protocol: &str, id: &mut dyn FnMut() -> u64) -> Result<Node, Error> {
         let usable = |socket: SocketAddr| socket.port() != 0;
         if !self.address.parse().is_ok_and(usable) {
             return Err(errors::field("address", "Must be in IP:PORT format"));
@@ -402,7 +397,11 @@ fn check_free(details: &Details, wanted: &Config) -> Result<(), Error> {
 }
 
 fn check_throttle(throttle: u32) -> Result<(), Error> {
-    if throttle > 20 { Err(errors::field("client_conn_throttle", "Must be between 0 and 20")) } else { Ok(()) }
+    if throttle > 20 {
+        Err(errors::field("client_conn_throttle", "Must be between 0 and 20"))
+    } else {
+        Ok(())
+    }
 }
 
 /// Checks the label of a NodeBalancer.

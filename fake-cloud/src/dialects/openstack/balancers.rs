@@ -55,7 +55,8 @@ fn show(lb: &LoadBalancer) -> Value {
 /// The private address of a load balancer, one of its own for each. The public one that the model has for it is that of the
 /// floating IP which it may get.
 pub(super) fn vip_of(id: &str) -> String {
-    let number = id.rsplit('-').next().and_then(|tail| u64::from_str_radix(tail, 16).ok()).unwrap_or_default();
+    let number =
+        id.rsplit('-').next().and_then(|tail| u64::from_str_radix(tail, 16).ok()).unwrap_or_default();
     let [.., high, low] = number.to_be_bytes();
     format!("10.11.{high}.{low}")
 }
@@ -102,7 +103,8 @@ pub(super) fn create(request: &Request) -> Plan {
             return Err(invalid(format!("{key} {id:.80} not found.")));
         }
         if given.iter().all(|(_, id, _)| id.is_empty()) {
-            let text = "Validation failure: VIP must contain one of: vip_port_id, vip_network_id, vip_subnet_id.";
+            let text =
+                "Validation failure: VIP must contain one of: vip_port_id, vip_network_id, vip_subnet_id.";
             return Err(invalid(text.to_owned()));
         }
         let mut tree = Tree::new(&wanted)?;
@@ -119,11 +121,12 @@ pub(super) fn create(request: &Request) -> Plan {
 pub(super) fn update(request: &Request, id: &str) -> Plan {
     let (id, body) = (id.to_owned(), asked_for(request, Kind::LoadBalancer));
     let unknown = body.as_ref().ok().and_then(|wanted| Kind::LoadBalancer.unknown_in(wanted));
-    let plan = planned(&OCTAVIA, Call::on(Op::LbUpdate, &id), query::none(request), move |_, _, cloud, now| {
-        let wanted = body?;
-        change(cloud, &id, now, |tree| Kind::LoadBalancer.change(&mut tree.own, &wanted))?;
-        Ok(Answer::one(200, "loadbalancer", &show(find(cloud, &id, now)?)))
-    });
+    let plan =
+        planned(&OCTAVIA, Call::on(Op::LbUpdate, &id), query::none(request), move |_, _, cloud, now| {
+            let wanted = body?;
+            change(cloud, &id, now, |tree| Kind::LoadBalancer.change(&mut tree.own, &wanted))?;
+            Ok(Answer::one(200, "loadbalancer", &show(find(cloud, &id, now)?)))
+        });
     plan.with_unknown(unknown)
 }
 

@@ -67,7 +67,9 @@ impl Seen {
             Kind::LoadBalancer => Vec::new(),
             Kind::Listener => self.tree.listeners.iter().map(|listener| self.listener(listener)).collect(),
             Kind::Pool => pools().map(|pool| self.pool(pool)).collect(),
-            Kind::Member => pools().flat_map(|pool| &pool.members).map(|member| show(member, self.state, &[])).collect(),
+            Kind::Member => {
+                pools().flat_map(|pool| &pool.members).map(|member| show(member, self.state, &[])).collect()
+            }
             Kind::Monitor => pools().filter_map(|pool| self.monitor(pool)).collect(),
         }
     }
@@ -151,21 +153,22 @@ pub(super) fn update(request: &Request, kind: Kind, id: &str) -> Plan {
     let (id, body) = (id.to_owned(), asked_for(request, kind));
     let unknown = body.as_ref().ok().and_then(|wanted| kind.unknown_in(wanted));
     let of = balancer_of(&id);
-    let plan = planned(&OCTAVIA, Call::on(Op::LbUpdate, &of), query::none(request), move |_, _, cloud, now| {
-        let wanted = body?;
-        change(cloud, &of, now, |tree| {
-            let part = match kind {
-                Kind::Listener => Some(tree.listener(&id)?),
-                Kind::Pool => Some(&mut tree.pool(&id)?.own),
-                Kind::Monitor => tree.monitored(&id)?.monitor.as_mut(),
-                Kind::LoadBalancer | Kind::Member => None,
-            };
-            let part = part.ok_or_else(|| not_found(kind.one(), &id))?;
-            kind.change(part, &wanted)?;
-            check_ranges(part)
-        })?;
-        shown(200, cloud, kind, &id, now)
-    });
+    let plan =
+        planned(&OCTAVIA, Call::on(Op::LbUpdate, &of), query::none(request), move |_, _, cloud, now| {
+            let wanted = body?;
+            change(cloud, &of, now, |tree| {
+                let part = match kind {
+                    Kind::Listener => Some(tree.listener(&id)?),
+                    Kind::Pool => Some(&mut tree.pool(&id)?.own),
+                    Kind::Monitor => tree.monitored(&id)?.monitor.as_mut(),
+                    Kind::LoadBalancer | Kind::Member => None,
+                };
+                let part = part.ok_or_else(|| not_found(kind.one(), &id))?;
+                kind.change(part, &wanted)?;
+                check_ranges(part)
+            })?;
+            shown(200, cloud, kind, &id, now)
+        });
     plan.with_unknown(unknown)
 }
 
@@ -203,13 +206,15 @@ pub(super) fn set_members(request: &Request, pool: &str) -> Plan {
         let listed = listed.and_then(|list| list.iter().map(|item| item.as_object().cloned()).collect());
         listed.ok_or_else(|| invalid("Missing argument: \"members\"".to_owned()))
     });
-    let unknown = wanted.as_ref().ok().and_then(|wanted: &Vec<Fields>| {
-        wanted.iter().find_map(|member| Kind::Member.unknown_in(member))
-    });
-    let plan = planned(&OCTAVIA, Call::on(Op::LbUpdate, &of), query::none(request), move |_, _, cloud, now| {
-        let wanted = wanted?;
-        change(cloud, &of, now, |tree| tree.set_members(&of, &pool, &wanted))?;
-        Ok(Answer::empty(202))
-    });
+    let unknown = wanted
+        .as_ref()
+        .ok()
+        .and_then(|wanted: &Vec<Fields>| wanted.iter().find_map(|member| Kind::Member.unknown_in(member)));
+    let plan =
+        planned(&OCTAVIA, Call::on(Op::LbUpdate, &of), query::none(request), move |_, _, cloud, now| {
+            let wanted = wanted?;
+            change(cloud, &of, now, |tree| tree.set_members(&of, &pool, &wanted))?;
+            Ok(Answer::empty(202))
+        });
     plan.with_unknown(unknown)
 }

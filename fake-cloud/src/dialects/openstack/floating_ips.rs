@@ -73,7 +73,8 @@ pub(super) fn list(request: &Request) -> Plan {
         let found: Vec<Auxiliary> =
             cloud.list_auxiliaries(now).into_iter().filter(|aux| aux.kind == KIND).cloned().collect();
         let mut found = shown(cloud, &found, now);
-        found.retain(|item| query.filters().iter().all(|(key, wanted)| item[key.as_str()] == wanted.as_str()));
+        found
+            .retain(|item| query.filters().iter().all(|(key, wanted)| item[key.as_str()] == wanted.as_str()));
         Ok(query::page(query, "floatingips", limit, found.into_iter()))
     })
 }
@@ -98,13 +99,17 @@ pub(super) fn create(request: &Request) -> Plan {
             return Err(not_found("Network", wanted.floating_network_id.as_deref().unwrap_or_default()));
         }
         if wanted.floating_ip_address.is_some() {
-            return Err(Error::new(403, "Policy doesn't allow create_floatingip:floating_ip_address to be performed."));
+            return Err(Error::new(
+                403,
+                "Policy doesn't allow create_floatingip:floating_ip_address to be performed.",
+            ));
         }
         let port = wanted.port_id.clone().unwrap_or_default();
         let balancer = leads_to(cloud, &port, now)?;
         let lb = find(cloud, &balancer, now).map_err(|_| not_found("Port", &port))?;
         let address = lb.addresses.iter().find_map(|address| address.ip);
-        let address = address.ok_or_else(|| conflict("No more IP addresses available on network".to_owned()))?;
+        let address =
+            address.ok_or_else(|| conflict("No more IP addresses available on network".to_owned()))?;
         let description = wanted.description.unwrap_or_default();
         let spec = AuxSpec {
             name: address.to_string(),

@@ -42,9 +42,7 @@ pub(super) fn token(request: &Request) -> Plan {
     let host = services::host(request);
     planned(&Service::Identity, Call::new(Op::Other), query::none(request), move |_, _, _, _| {
         let catalog: Vec<Value> = Service::ALL.iter().map(|service| entry(*service, &host)).collect();
-        let named = |id: &str, name: &str| {
-            json!({"id": id, "name": name, "domain": {"id": "default", "name": "Default"}})
-        };
+        let named = |id: &str, name: &str| json!({"id": id, "name": name, "domain": {"id": "default", "name": "Default"}});
         let answer = Answer::json(
             201,
             &json!({"token": {

@@ -31,12 +31,15 @@ fn networks() -> [Value; 2] {
 }
 
 fn subnets() -> [Value; 2] {
-    [(SUBNET, NETWORK, "10.0.0.0/8", "10.0.0.1"), (EXTERNAL_SUBNET, EXTERNAL_NETWORK, "203.0.113.0/24", "203.0.113.254")]
-        .map(|(id, network, cidr, gateway)| {
-            json!({"id": id, "name": "", "network_id": network, "ip_version": 4, "cidr": cidr,
+    [
+        (SUBNET, NETWORK, "10.0.0.0/8", "10.0.0.1"),
+        (EXTERNAL_SUBNET, EXTERNAL_NETWORK, "203.0.113.0/24", "203.0.113.254"),
+    ]
+    .map(|(id, network, cidr, gateway)| {
+        json!({"id": id, "name": "", "network_id": network, "ip_version": 4, "cidr": cidr,
                 "gateway_ip": gateway, "enable_dhcp": true, "allocation_pools": [], "tags": [],
                 "project_id": PROJECT})
-        })
+    })
 }
 
 /// A port of a server: every private address it has.

@@ -118,7 +118,9 @@ impl Kind {
         for (key, value) in request {
             let Some(usual) = defaults.get(key) else { continue };
             if !same_type(usual, value) {
-                return Err(invalid(format!("Invalid input for field/attribute {key}. Value: '{value:.80}'")));
+                return Err(invalid(format!(
+                    "Invalid input for field/attribute {key}. Value: '{value:.80}'"
+                )));
             }
             present.insert(key.clone(), value.clone());
         }
@@ -129,7 +131,10 @@ impl Kind {
     pub(super) fn unknown_in(self, request: &Fields) -> Option<String> {
         let defaults = self.defaults();
         let known = |key: &str| defaults.get(key).is_some() || self.links().contains(&key);
-        let own = request.keys().find(|key| !known(key)).map(|key| format!("of the body: {}.{key:.40}", self.one()));
+        let own = request
+            .keys()
+            .find(|key| !known(key))
+            .map(|key| format!("of the body: {}.{key:.40}", self.one()));
         let inner = [
             ("listeners", Kind::Listener),
             ("default_pool", Kind::Pool),
@@ -166,7 +171,9 @@ pub(super) fn text<'a>(fields: &'a Fields, key: &str) -> &'a str {
 /// When it is none.
 pub(super) fn port(fields: &Fields, key: &str) -> Result<u16, Error> {
     let port = fields.get(key).and_then(Value::as_u64).and_then(|port| u16::try_from(port).ok());
-    port.filter(|port| *port > 0).ok_or_else(|| invalid(format!("Invalid input for field/attribute {key}. Value should be from 1 to 65535")))
+    port.filter(|port| *port > 0).ok_or_else(|| {
+        invalid(format!("Invalid input for field/attribute {key}. Value should be from 1 to 65535"))
+    })
 }
 
 /// The objects in a field that is a list, or one.
@@ -196,10 +203,12 @@ mod tests {
     #[test]
     fn what_is_left_out_has_its_default_and_types_are_kept() {
         let request = |value: Value| value.as_object().cloned().expect("an object");
-        let made = Kind::Listener.make("l", &request(json!({"protocol_port": 80, "allowed_cidrs": ["::/0"]})));
+        let made =
+            Kind::Listener.make("l", &request(json!({"protocol_port": 80, "allowed_cidrs": ["::/0"]})));
         let made = made.expect("sound");
         assert_eq!((&made["protocol"], &made["allowed_cidrs"]), (&json!("TCP"), &json!(["::/0"])));
-        for wrong in [json!({"protocol_port": "80"}), json!({"tags": "x"}), json!({"connection_limit": 1.5})] {
+        for wrong in [json!({"protocol_port": "80"}), json!({"tags": "x"}), json!({"connection_limit": 1.5})]
+        {
             assert!(Kind::Listener.make("l", &request(wrong.clone())).is_err(), "{wrong}");
         }
     }

@@ -20,7 +20,12 @@ pub(super) fn none(request: &Request) -> Query {
 }
 
 /// One page of `items` under the name `key`; `limit` is the cloud's page size.
-pub(super) fn page<T: Serialize>(query: &Query, key: &str, limit: u32, items: impl Iterator<Item = T>) -> Answer {
+pub(super) fn page<T: Serialize>(
+    query: &Query,
+    key: &str,
+    limit: u32,
+    items: impl Iterator<Item = T>,
+) -> Answer {
     let size = query.per_page.unwrap_or(u64::MAX).min(u64::from(limit));
     let (items, more) = query.cut(size, items);
     let mut besides = Map::new();

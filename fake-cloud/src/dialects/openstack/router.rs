@@ -70,10 +70,13 @@ pub(super) fn add(request: &Request, id: &str) -> Plan {
         if cloud.routes().any(|route| hop.is(route)) {
             return Ok(());
         }
-        let ip: IpAddr = hop.nexthop.parse().map_err(|_| invalid(format!("Invalid next hop {:.80}", hop.nexthop)))?;
-        cloud.create_route(&hop.destination, RouteTarget::Address(ip)).map(drop).map_err(|refusal| match refusal {
-            Refusal::Conflict(text) | Refusal::Invalid(text) => invalid(text),
-            other => other.into(),
+        let ip: IpAddr =
+            hop.nexthop.parse().map_err(|_| invalid(format!("Invalid next hop {:.80}", hop.nexthop)))?;
+        cloud.create_route(&hop.destination, RouteTarget::Address(ip)).map(drop).map_err(|refusal| {
+            match refusal {
+                Refusal::Conflict(text) | Refusal::Invalid(text) => invalid(text),
+                other => other.into(),
+            }
         })
     })
 }

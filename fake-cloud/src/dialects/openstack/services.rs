@@ -85,7 +85,9 @@ pub(super) fn is_public(request: &Request) -> bool {
 /// Which versions a service has.
 pub(super) fn versions(service: Service, request: &Request) -> Plan {
     let shown = service.versions(&host(request));
-    planned(&service, Call::new(Op::Other), query::none(request), move |_, _, _, _| Ok(Answer::json(200, &shown)))
+    planned(&service, Call::new(Op::Other), query::none(request), move |_, _, _, _| {
+        Ok(Answer::json(200, &shown))
+    })
 }
 
 /// Scheme and host by which the caller has come; empty without a host.
@@ -117,11 +119,15 @@ impl Voice for Service {
                 other => other,
             };
             let message = match &error {
-                Error::Denied(Denial::Unauthenticated) => "The request you have made requires authentication.".into(),
+                Error::Denied(Denial::Unauthenticated) => {
+                    "The request you have made requires authentication.".into()
+                }
                 _ => error.text(),
             };
             let body = match self {
-                Service::Identity => json!({"error": {"code": status, "title": title(status), "message": message}}),
+                Service::Identity => {
+                    json!({"error": {"code": status, "title": title(status), "message": message}})
+                }
                 Service::Compute => json!({nova_word(status): {"code": status, "message": message}}),
                 Service::Network => {
                     json!({"NeutronError": {"type": title(status), "message": message, "detail": ""}})

@@ -56,9 +56,10 @@ impl Tree {
                 *id = json!(part_id(balancer, number));
             }
         };
-        let pools = self.pools.iter_mut().flat_map(|pool| {
-            pool.members.iter_mut().chain(pool.monitor.as_mut()).chain([&mut pool.own])
-        });
+        let pools = self
+            .pools
+            .iter_mut()
+            .flat_map(|pool| pool.members.iter_mut().chain(pool.monitor.as_mut()).chain([&mut pool.own]));
         for part in self.listeners.iter_mut().chain(pools) {
             part.get_mut("id").map(mine);
             part.get_mut("default_pool_id").map(mine);
@@ -82,7 +83,8 @@ impl Tree {
             other["protocol_port"] == number && protocol_of(other).is_ok_and(|other| other == protocol)
         };
         if self.listeners.iter().any(taken) {
-            let text = format!("Another Listener on this Load Balancer is already using protocol_port {number}");
+            let text =
+                format!("Another Listener on this Load Balancer is already using protocol_port {number}");
             return Err(conflict(text));
         }
         check_ranges(&listener)?;
@@ -139,8 +141,13 @@ impl Tree {
                 None => self.next(balancer),
             };
             let member = made_member(&id, request)?;
-            if members.iter().any(|other| other["address"] == member["address"] && other["protocol_port"] == member["protocol_port"]) {
-                return Err(conflict(format!("Another member on this pool is already using ip {}", member["address"])));
+            if members.iter().any(|other| {
+                other["address"] == member["address"] && other["protocol_port"] == member["protocol_port"]
+            }) {
+                return Err(conflict(format!(
+                    "Another member on this pool is already using ip {}",
+                    member["address"]
+                )));
             }
             members.push(member);
         }
@@ -152,7 +159,12 @@ impl Tree {
     ///
     /// # Errors
     /// When something of it makes no sense, or the pool has one.
-    pub(super) fn add_monitor(&mut self, balancer: &str, pool: &str, request: &Fields) -> Result<String, Error> {
+    pub(super) fn add_monitor(
+        &mut self,
+        balancer: &str,
+        pool: &str,
+        request: &Fields,
+    ) -> Result<String, Error> {
         let id = self.next(balancer);
         let monitor = made_monitor(&id, request)?;
         let pool = self.pool(pool)?;
@@ -249,7 +261,10 @@ impl Tree {
 /// Whose a load balancer or a floating IP is, by its description: the CCM writes there whose Service it is for.
 pub(super) fn owner(description: &str) -> String {
     let named = description.split_once("Kubernetes external service ").map(|(_, rest)| rest);
-    named.and_then(|rest| rest.split_once(" from cluster ")).map(|(service, _)| service.to_owned()).unwrap_or_default()
+    named
+        .and_then(|rest| rest.split_once(" from cluster "))
+        .map(|(service, _)| service.to_owned())
+        .unwrap_or_default()
 }
 
 /// The model's protocol of a listener.
@@ -273,7 +288,9 @@ fn ranges(listener: &Fields) -> Vec<String> {
 pub(super) fn check_ranges(listener: &Fields) -> Result<(), Error> {
     match ranges(listener).into_iter().find(|range| crate::model::parse_cidr(range).is_none()) {
         None => Ok(()),
-        Some(range) => Err(invalid(format!("Invalid input for field/attribute allowed_cidrs. Value: '{range:.80}'"))),
+        Some(range) => {
+            Err(invalid(format!("Invalid input for field/attribute allowed_cidrs. Value: '{range:.80}'")))
+        }
     }
 }
 
