@@ -1,7 +1,7 @@
 //! The dialect `openstack` and everything that works alike in every dialect: faults, barriers, journal, inventory, the
 //! strict and the lenient cloud. Its calls one by one are its own client's to test (`tests/clients/openstack`).
 
-use crate::support::{LIMIT, OTHER_TOKEN, Reply, TOKEN, TestCloud, about, instance, on, until};
+use crate::support::{LIMIT, OTHER_TOKEN, Reply, TestCloud, about, instance, on, until};
 use fake_cloud::Unknown;
 use fake_cloud::driver::{Effect, Instance, Match, Op, Settings};
 use reqwest::Method;

@@ -138,7 +138,8 @@ pub(super) fn delete(request: &Request, id: &str) -> Plan {
         check_mutable(lb)?;
         let cascade = query.filter("cascade").is_some_and(|value| value.eq_ignore_ascii_case("true"));
         let tree = Tree::of(lb);
-        if !cascade && !(tree.listeners.is_empty() && tree.pools.is_empty()) {
+        let childless = tree.listeners.is_empty() && tree.pools.is_empty();
+        if !(cascade || childless) {
             return Err(conflict(format!("Cannot delete Load Balancer {id} - it has children")));
         }
         // A floating IP outlives what it led to.
