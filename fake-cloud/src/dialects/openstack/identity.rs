@@ -2,7 +2,7 @@
 
 use super::super::kit::{Answer, Call, Plan, Request, planned};
 use super::query;
-use super::services::{self, Service};
+use super::services::Service;
 use crate::driver::Op;
 use hyper::Method;
 use hyper::header::{HeaderName, HeaderValue};
@@ -39,7 +39,7 @@ pub(super) fn secret_in(request: &Request) -> Option<String> {
 /// Gives out a token.
 pub(super) fn token(request: &Request) -> Plan {
     let secret = secret_in(request).unwrap_or_default();
-    let host = services::host(request);
+    let host = query::host(request);
     planned(&Service::Identity, Call::new(Op::Other), query::none(request), move |_, _, _, _| {
         let catalog: Vec<Value> = Service::ALL.iter().map(|service| entry(*service, &host)).collect();
         let named = |id: &str, name: &str| json!({"id": id, "name": name, "domain": {"id": "default", "name": "Default"}});

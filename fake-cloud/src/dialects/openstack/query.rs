@@ -1,7 +1,7 @@
 //! Queries and pages of the `openstack` dialect: a page says where the next one is.
 
 use super::super::kit::{self, Answer, Request};
-use super::services;
+use hyper::header::HOST;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -10,13 +10,19 @@ pub(super) type Query = kit::Query<String>;
 
 /// The query of a list that can be filtered by these keys.
 pub(super) fn list(request: &Request, filters: &[&str]) -> Query {
-    let target = format!("{}{}", services::host(request), request.uri.path());
+    let target = format!("{}{}", host(request), request.uri.path());
     Query::sized("limit", request, filters, None, target)
 }
 
 /// The query of a call that has none.
 pub(super) fn none(request: &Request) -> Query {
     Query::none(request, String::new())
+}
+
+/// Scheme and host by which the caller has come; empty without a host.
+pub(super) fn host(request: &Request) -> String {
+    let host = request.headers.get(HOST).and_then(|host| host.to_str().ok());
+    host.map(|host| format!("http://{host}")).unwrap_or_default()
 }
 
 /// One page of `items` under the name `key`; `limit` is the cloud's page size.

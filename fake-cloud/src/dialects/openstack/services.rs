@@ -5,7 +5,6 @@ use super::query;
 use crate::driver::Op;
 use crate::model::Refusal;
 use hyper::Method;
-use hyper::header::HOST;
 use serde_json::{Value, json};
 
 /// A service.
@@ -84,16 +83,10 @@ pub(super) fn is_public(request: &Request) -> bool {
 
 /// Which versions a service has.
 pub(super) fn versions(service: Service, request: &Request) -> Plan {
-    let shown = service.versions(&host(request));
+    let shown = service.versions(&query::host(request));
     planned(&service, Call::new(Op::Other), query::none(request), move |_, _, _, _| {
         Ok(Answer::json(200, &shown))
     })
-}
-
-/// Scheme and host by which the caller has come; empty without a host.
-pub(super) fn host(request: &Request) -> String {
-    let host = request.headers.get(HOST).and_then(|host| host.to_str().ok());
-    host.map(|host| format!("http://{host}")).unwrap_or_default()
 }
 
 /// There is no such thing.
