@@ -5,7 +5,7 @@ use tokio::sync::watch;
 
 /// All barriers that stand, in the order they were raised.
 #[derive(Debug, Default)]
-pub(crate) struct Barriers {
+pub struct Barriers {
     last_id: u64,
     list: Vec<Barrier>,
 }
@@ -19,22 +19,22 @@ struct Barrier {
 
 /// A place in front of a barrier.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub struct Place {
     /// The barrier's id; the one who waits has to tell [`Barriers::leave`] when it goes away.
-    pub(crate) barrier: u64,
+    pub barrier: u64,
     gate: watch::Receiver<()>,
 }
 
 impl Place {
     /// Waits until the barrier is gone.
-    pub(crate) async fn released(&mut self) {
+    pub async fn released(&mut self) {
         while self.gate.changed().await.is_ok() {}
     }
 }
 
 impl Barriers {
     /// Raises a barrier.
-    pub(crate) fn raise(&mut self, matching: Match) -> BarrierStatus {
+    pub fn raise(&mut self, matching: Match) -> BarrierStatus {
         self.last_id += 1;
         let status = BarrierStatus { id: self.last_id, matching, waiting: 0, arrived: 0 };
         self.list.push(Barrier { status: status.clone(), gate: watch::Sender::new(()) });
@@ -42,12 +42,12 @@ impl Barriers {
     }
 
     /// The id of the barrier raised last; 0 when there was none.
-    pub(crate) fn last_id(&self) -> u64 {
+    pub fn last_id(&self) -> u64 {
         self.last_id
     }
 
     /// A place in front of the first barrier that applies and is not younger than `youngest`, if there is one.
-    pub(crate) fn arrive(&mut self, youngest: u64, applies: impl Fn(&Match) -> bool) -> Option<Place> {
+    pub fn arrive(&mut self, youngest: u64, applies: impl Fn(&Match) -> bool) -> Option<Place> {
         let stands =
             |barrier: &&mut Barrier| barrier.status.id <= youngest && applies(&barrier.status.matching);
         let barrier = self.list.iter_mut().find(stands)?;
@@ -57,30 +57,30 @@ impl Barriers {
     }
 
     /// Somebody has gone away from a barrier, which may be gone itself.
-    pub(crate) fn leave(&mut self, id: u64) {
+    pub fn leave(&mut self, id: u64) {
         if let Some(barrier) = self.list.iter_mut().find(|barrier| barrier.status.id == id) {
             barrier.status.waiting = barrier.status.waiting.saturating_sub(1);
         }
     }
 
     /// One barrier.
-    pub(crate) fn find(&self, id: u64) -> Option<&BarrierStatus> {
+    pub fn find(&self, id: u64) -> Option<&BarrierStatus> {
         self.list.iter().map(|barrier| &barrier.status).find(|status| status.id == id)
     }
 
     /// All barriers.
-    pub(crate) fn all(&self) -> Vec<BarrierStatus> {
+    pub fn all(&self) -> Vec<BarrierStatus> {
         self.list.iter().map(|barrier| barrier.status.clone()).collect()
     }
 
     /// Takes a barrier away; returns what it was at that moment.
-    pub(crate) fn release(&mut self, id: u64) -> Option<BarrierStatus> {
+    pub fn release(&mut self, id: u64) -> Option<BarrierStatus> {
         let at = self.list.iter().position(|barrier| barrier.status.id == id)?;
         Some(self.list.remove(at).status)
     }
 
     /// Takes all barriers away.
-    pub(crate) fn release_all(&mut self) {
+    pub fn release_all(&mut self) {
         self.list.clear();
     }
 }

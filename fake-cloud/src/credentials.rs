@@ -10,20 +10,21 @@ const HIDEABLE_BYTES: usize = 8;
 
 /// A token that never shows itself.
 #[derive(Clone)]
-pub(crate) struct Secret(String);
+pub struct Secret(String);
 
 impl Secret {
-    pub(crate) fn new(token: impl Into<String>) -> Secret {
+    /// This token.
+    pub fn new(token: impl Into<String>) -> Secret {
         Secret(token.into())
     }
 
     /// Whether somebody presents this token. Takes the same time for any token of the same length.
-    pub(crate) fn is(&self, presented: &str) -> bool {
+    pub fn is(&self, presented: &str) -> bool {
         self.0.as_bytes().ct_eq(presented.as_bytes()).into()
     }
 
     /// The token itself, for its owner.
-    pub(crate) fn reveal(&self) -> &str {
+    pub fn reveal(&self) -> &str {
         &self.0
     }
 }
@@ -50,11 +51,11 @@ pub enum CredentialError {
 
 /// The credentials the cloud accepts.
 #[derive(Debug, Default)]
-pub(crate) struct Credentials(Vec<(Arc<str>, Secret)>);
+pub struct Credentials(Vec<(Arc<str>, Secret)>);
 
 impl Credentials {
     /// Lets a token in, or gives its name a new one.
-    pub(crate) fn put(&mut self, credential: Credential) -> Result<(), CredentialError> {
+    pub fn put(&mut self, credential: Credential) -> Result<(), CredentialError> {
         let Credential { name, token } = credential;
         if name.is_empty() {
             return Err(CredentialError::NoName);
@@ -71,19 +72,19 @@ impl Credentials {
     }
 
     /// Locks a credential out; says whether there was one.
-    pub(crate) fn remove(&mut self, name: &str) -> bool {
+    pub fn remove(&mut self, name: &str) -> bool {
         let before = self.0.len();
         self.0.retain(|(known, _)| **known != *name);
         self.0.len() < before
     }
 
     /// Whose token it is.
-    pub(crate) fn name_of(&self, token: &str) -> Option<Arc<str>> {
+    pub fn name_of(&self, token: &str) -> Option<Arc<str>> {
         self.0.iter().find(|(_, secret)| secret.is(token)).map(|(name, _)| name.clone())
     }
 
     /// A text without any of the tokens.
-    pub(crate) fn redact(&self, mut text: String) -> String {
+    pub fn redact(&self, mut text: String) -> String {
         for (_, secret) in self.0.iter().filter(|(_, secret)| secret.0.len() >= HIDEABLE_BYTES) {
             if text.contains(&secret.0) {
                 text = text.replace(&secret.0, "<redacted>");

@@ -9,7 +9,7 @@ const SPENT_LIMIT: usize = 1000;
 
 /// Why a fault is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum FaultError {
+pub enum FaultError {
     /// The status is no error.
     #[error("status {0} is no error: 400 to 599 are")]
     Status(u16),
@@ -20,7 +20,7 @@ pub(crate) enum FaultError {
 
 /// All faults that were not cleared, in order of injection.
 #[derive(Debug, Default)]
-pub(crate) struct Faults {
+pub struct Faults {
     last_id: u64,
     list: Vec<Slot>,
 }
@@ -38,13 +38,13 @@ struct Slot {
 
 /// A fault that hits a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Hit {
+pub struct Hit {
     /// The fault's id.
-    pub(crate) id: u64,
+    pub id: u64,
     /// What it does.
-    pub(crate) effect: Effect,
+    pub effect: Effect,
     /// What there was when it was put in force; there with [`Effect::Stale`] alone.
-    pub(crate) then: Option<Arc<Inventory>>,
+    pub then: Option<Arc<Inventory>>,
 }
 
 impl Slot {
@@ -59,7 +59,7 @@ impl Slot {
 
 impl Faults {
     /// Puts a fault in force. `inventory` is asked for what there is by a fault that has to remember it.
-    pub(crate) fn inject(
+    pub fn inject(
         &mut self,
         fault: Fault,
         now: Duration,
@@ -90,31 +90,31 @@ impl Faults {
     }
 
     /// The first fault in force that applies to a call; counts the hit.
-    pub(crate) fn hit(&mut self, now: Duration, applies: impl Fn(&Match) -> bool) -> Option<Hit> {
+    pub fn hit(&mut self, now: Duration, applies: impl Fn(&Match) -> bool) -> Option<Hit> {
         let slot = self.list.iter_mut().find(|slot| slot.in_force(now) && applies(&slot.fault.matching))?;
         slot.hits += 1;
         Some(Hit { id: slot.id, effect: slot.fault.effect.clone(), then: slot.then.clone() })
     }
 
     /// One fault.
-    pub(crate) fn find(&self, id: u64, now: Duration) -> Option<ActiveFault> {
+    pub fn find(&self, id: u64, now: Duration) -> Option<ActiveFault> {
         self.list.iter().find(|slot| slot.id == id).map(|slot| slot.status(now))
     }
 
     /// All faults.
-    pub(crate) fn all(&self, now: Duration) -> Vec<ActiveFault> {
+    pub fn all(&self, now: Duration) -> Vec<ActiveFault> {
         self.list.iter().map(|slot| slot.status(now)).collect()
     }
 
     /// Ends a fault and forgets it; says whether there was one.
-    pub(crate) fn clear(&mut self, id: u64) -> bool {
+    pub fn clear(&mut self, id: u64) -> bool {
         let before = self.list.len();
         self.list.retain(|slot| slot.id != id);
         self.list.len() < before
     }
 
     /// Ends all faults and forgets them.
-    pub(crate) fn clear_all(&mut self) {
+    pub fn clear_all(&mut self) {
         self.list.clear();
     }
 

@@ -5,19 +5,19 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 /// How many entries are kept; the oldest go first. Some hundred bytes each.
-pub(crate) const CAPACITY: usize = 200_000;
+pub const CAPACITY: usize = 200_000;
 
 /// Part of the journal was asked for that is no longer kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("journal entries up to {last_dropped} are no longer kept; read on after that")]
-pub(crate) struct Dropped {
+pub struct Dropped {
     /// Number of the youngest entry that is no longer kept.
-    pub(crate) last_dropped: u64,
+    pub last_dropped: u64,
 }
 
 /// The journal. Entries are never changed once their call has ended.
 #[derive(Debug)]
-pub(crate) struct Journal {
+pub struct Journal {
     entries: VecDeque<Entry>,
     /// How many entries were dropped, which is the number of the last one.
     dropped: u64,
@@ -36,7 +36,7 @@ impl Journal {
     }
 
     /// Adds the entry of a call that has arrived; numbers it and returns the number.
-    pub(crate) fn open(&mut self, mut entry: Entry) -> u64 {
+    pub fn open(&mut self, mut entry: Entry) -> u64 {
         if self.entries.len() >= self.capacity && self.entries.pop_front().is_some() {
             self.dropped += 1;
         }
@@ -47,14 +47,14 @@ impl Journal {
     }
 
     /// Says what became of a call that has not ended yet: hung by a fault, for instance.
-    pub(crate) fn mark(&mut self, seq: u64, outcome: Outcome) {
+    pub fn mark(&mut self, seq: u64, outcome: Outcome) {
         if let Some(entry) = self.entry(seq) {
             entry.outcome = outcome;
         }
     }
 
     /// A call has ended. Only the first end counts, and a call that was marked before keeps its outcome.
-    pub(crate) fn close(&mut self, seq: u64, now: Duration, outcome: Outcome) {
+    pub fn close(&mut self, seq: u64, now: Duration, outcome: Outcome) {
         if let Some(entry) = self.entry(seq).filter(|entry| entry.took_ms.is_none()) {
             entry.took_ms = Some(millis(now).saturating_sub(entry.at_ms));
             if entry.outcome == Outcome::UnderWay {
@@ -64,14 +64,14 @@ impl Journal {
     }
 
     /// Takes note of the object a call has created.
-    pub(crate) fn created(&mut self, seq: u64, id: String) {
+    pub fn created(&mut self, seq: u64, id: String) {
         if let Some(entry) = self.entry(seq) {
             entry.resource = Some(id);
         }
     }
 
     /// Up to `limit` entries numbered above `after`.
-    pub(crate) fn after(&self, after: u64, limit: usize) -> Result<Vec<Entry>, Dropped> {
+    pub fn after(&self, after: u64, limit: usize) -> Result<Vec<Entry>, Dropped> {
         if after < self.dropped {
             return Err(Dropped { last_dropped: self.dropped });
         }
@@ -79,8 +79,21 @@ impl Journal {
         Ok(self.entries.range(skip..).take(limit).cloned().collect())
     }
 
+    /// One entry, as long as it is kept.
+    pub fn get(&self, seq: u64) -> Option<&Entry> {
+        let index = usize::try_from(seq.checked_sub(self.dropped + 1)?).ok()?;
+        self.entries.get(index)
+    }
+
+    /// Notes whose load balancer a call is about, where that is found out after its arrival.
+    pub fn owned(&mut self, seq: u64, owner: String) {
+        if let Some(entry) = self.entry(seq) {
+            entry.owner = Some(owner);
+        }
+    }
+
     /// Number of the youngest entry; 0 when there is none.
-    pub(crate) fn last(&self) -> u64 {
+    pub fn last(&self) -> u64 {
         self.dropped + self.entries.len() as u64
     }
 
@@ -91,7 +104,7 @@ impl Journal {
 }
 
 /// A time as the journal shows it.
-pub(crate) fn millis(time: Duration) -> u64 {
+pub fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 

@@ -7,21 +7,22 @@
 //!
 //! - Feature `client`: `driver::Client`, all that a test needs.
 //! - Feature `server`: the cloud itself, `Server::start` for use inside a process, and the command `fake-cloud`
-//!   ([`main`]).
+//!   ([`main`]). What records and disturbs calls (`journal`, `faults`, `barriers`) and the part of the driver API that
+//!   tells of it (`driver::recorded`) are for others as well, such as a proxy before another cloud.
 
 pub mod dialects;
 pub mod driver;
 
 #[cfg(feature = "server")]
-mod barriers;
+pub mod barriers;
 #[cfg(feature = "server")]
 mod cli;
 #[cfg(feature = "server")]
-mod credentials;
+pub mod credentials;
 #[cfg(feature = "server")]
-mod faults;
+pub mod faults;
 #[cfg(feature = "server")]
-mod journal;
+pub mod journal;
 #[cfg(feature = "server")]
 mod model;
 #[cfg(feature = "server")]

@@ -75,7 +75,9 @@ async fn measure(count: u32) -> Result<Took> {
     let folder = tempfile::tempdir()?;
     let (native, told): (_, cloud::Told) = (CloudSource::Dialect("native".to_owned()), Arc::new(|_| ()));
     let place = Place::ThisProcess;
-    let cloud = cloud::start(CloudSpec { cloud: &native, place, folder: folder.path(), told: &told }).await?;
+    let cloud =
+        cloud::start(CloudSpec { cloud: &native, place, replicas: &[], folder: folder.path(), told: &told })
+            .await?;
     fill(&cloud.attach()?, count).await?;
     let cpu = used("self")?;
     let begin = Instant::now();

@@ -67,6 +67,37 @@ fn the_skeleton_passes_its_check_and_carries_a_run() {
     nothing_is_left(folder.path());
 }
 
+/// Checks that need a journal, faults by the names of an object, and barriers.
+const RECORDED: [&str; 6] = [
+    "NODE-INIT-26",
+    "NODE-INIT-10.503",
+    "NODE-LIFE-03.malformed",
+    "SVC-DEL-02",
+    "SVC-CREATE-04.lost-answer",
+    "SVC-CREATE-01",
+];
+
+#[test]
+fn a_proxy_gives_the_skeleton_what_it_lacks() {
+    let (folder, made) = made();
+    let profile = std::fs::read_to_string(made.join("profile.yaml")).expect("a profile");
+    for (plain, tls) in [("{routes: routes.yaml}", false), ("{routes: routes.yaml, tls: true}", true)] {
+        let text = profile.replace("# proxy: {routes: routes.yaml}", &format!("proxy: {plain}"));
+        std::fs::write(made.join("profile.yaml"), text).expect("written");
+        assert_eq!(tls, plain.contains("tls"));
+        let chosen: Vec<&str> = RECORDED.iter().flat_map(|check| ["--only", *check]).collect();
+        let arguments = ["run", "--cluster", "embedded", "--profile", "./acme", "--out", "results"];
+        let ran = program(folder.path(), &[&arguments[..], &chosen].concat());
+        assert_eq!(ran.status.code(), Some(0), "{}", words(&ran));
+        let report = std::fs::read_to_string(folder.path().join("results/report.yaml")).expect("a report");
+        assert!(
+            report.contains("acme behind the recording proxy: machines, objects, inventory, journal"),
+            "{report}"
+        );
+        nothing_is_left(folder.path());
+    }
+}
+
 #[test]
 fn a_driver_that_is_none_ends_the_run_with_its_words_and_nothing_is_left() {
     let (folder, made) = made();

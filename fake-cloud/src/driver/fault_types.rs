@@ -20,6 +20,37 @@ pub struct Match {
     pub peer: Option<IpAddr>,
     /// Of lists in pages: those that ask for this page or a later one. Any other call asks for the first.
     pub from_page: Option<u64>,
+    /// Method and path, for calls whose operation nobody knows: `GET /v2/droplets/*`. A `*` stands for any method or for any
+    /// one part of the path, `**` at the end for all that follows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
+}
+
+impl Match {
+    /// Whether method and path of a call are those that are asked for; `line` is `METHOD /path?query`.
+    pub fn fits_request(&self, line: &str) -> bool {
+        let Some((method, path)) = self.request.as_deref().map(split_request) else { return true };
+        let (given, target) = split_request(line);
+        let target = target.split('?').next().unwrap_or_default();
+        (method == "*" || method.eq_ignore_ascii_case(given)) && fits_path(path, target)
+    }
+}
+
+fn split_request(line: &str) -> (&str, &str) {
+    line.split_once(' ').unwrap_or((line, ""))
+}
+
+fn fits_path(wanted: &str, path: &str) -> bool {
+    let mut given = path.split('/');
+    for part in wanted.split('/') {
+        match (part, given.next()) {
+            ("**", _) => return true,
+            ("*", Some(_)) => {}
+            (part, Some(given)) if part == given => {}
+            _ => return false,
+        }
+    }
+    given.next().is_none()
 }
 
 /// What calls get instead of their answer (contract CLOUD-05).
@@ -39,7 +70,8 @@ pub struct Fault {
     pub for_ms: Option<u64>,
 }
 
-/// What a fault does.
+/// What a fault does. What happens to a call on its way (`status` to `lose-answer`) every driver with faults can do; what the
+/// cloud itself does otherwise (`slow-provisioning` and those after it) one that has `settings` as well.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Effect {
@@ -125,4 +157,32 @@ pub struct BarrierStatus {
     pub waiting: u64,
     /// Calls that ever came to it.
     pub arrived: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_meant_by_method_and_path() {
+        let fits = |wanted: &str, line: &str| {
+            Match { request: Some(wanted.to_owned()), ..Match::default() }.fits_request(line)
+        };
+        for (wanted, line) in [
+            ("GET /v2/droplets", "GET /v2/droplets?page=2"),
+            ("get /v2/droplets/*", "GET /v2/droplets/42"),
+            ("* /v2/**", "DELETE /v2/droplets/42"),
+        ] {
+            assert!(fits(wanted, line), "{wanted}: {line}");
+        }
+        for (wanted, line) in [
+            ("GET /v2/droplets", "POST /v2/droplets"),
+            ("GET /v2/droplets/*", "GET /v2/droplets"),
+            ("GET /v2/droplets", "GET /v2/droplets/42"),
+            ("GET", "GET /v2"),
+        ] {
+            assert!(!fits(wanted, line), "{wanted}: {line}");
+        }
+        assert!(Match::default().fits_request("GET /"));
+    }
 }

@@ -8,6 +8,8 @@ mod fault_types;
 mod ids;
 mod inventory;
 mod openapi;
+#[cfg(feature = "server")]
+pub mod recorded;
 mod replies;
 #[cfg(feature = "server")]
 pub(crate) mod routes;

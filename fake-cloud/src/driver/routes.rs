@@ -2,37 +2,31 @@
 
 use super::capabilities::{Capabilities, DriverFacility, PROTOCOL};
 use super::inventory::ObjectKind;
-use super::replies::{JournalPage, Problem};
+use super::recorded::{self, DONE, Done, ErrorReply, Recorded, Reply, parse};
 use super::{
-    ActiveFault, BarrierStatus, Credential, Effect, Fault, Instance, InstanceIds, Inventory, LoadBalancer,
-    Match, Route, Settings,
+    ActiveFault, Credential, Effect, Fault, Instance, InstanceIds, Inventory, LoadBalancer, Route, Settings,
 };
-use crate::credentials::CredentialError;
-use crate::faults::FaultError;
-use crate::journal::Dropped;
+use crate::barriers::Barriers;
+use crate::credentials::{CredentialError, Secret};
+use crate::faults::Faults;
+use crate::journal::Journal;
 use crate::model::{Dependents, Refusal};
 use crate::server::{Shared, State as CloudState};
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, Path, Query, Request, State};
-use axum::http::{StatusCode, header};
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
+use axum::extract::{DefaultBodyLimit, Path, Query, State};
+use axum::http::StatusCode;
 use axum::routing::{delete, get, post, put};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::sync::Notify;
 
 /// Greatest body, bytes: an inventory of a very large cloud.
 const BODY_LIMIT_BYTES: usize = 64 << 20;
-/// Longest long poll, milliseconds.
-const LONGEST_POLL_MS: u64 = 30_000;
 
 type Cloud = State<Arc<Shared>>;
-type Reply<T> = Result<axum::Json<T>, ErrorReply>;
-type Done = Result<StatusCode, ErrorReply>;
 
 /// All paths.
 pub(crate) fn router(shared: Arc<Shared>) -> Router {
@@ -44,17 +38,12 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
         .route("/load-balancers/{id}", put(put_load_balancer).delete(delete_load_balancer))
         .route("/routes", post(post_route))
         .route("/routes/{id}", put(put_route).delete(delete_route))
-        .route("/faults", get(faults).post(inject).delete(clear_faults))
-        .route("/faults/{id}", get(fault).delete(clear_fault))
-        .route("/barriers", get(barriers).post(raise_barrier).delete(release_all))
-        .route("/barriers/{id}", get(barrier))
-        .route("/barriers/{id}/release", post(release))
-        .route("/journal", get(journal))
         .route("/settings", get(settings).put(set_settings))
         .route("/credentials", put(put_credential))
         .route("/credentials/{name}", delete(delete_credential))
         .route("/reset", post(reset))
-        .layer(axum::middleware::from_fn_with_state(shared.clone(), authorize));
+        .merge(recorded::router())
+        .layer(axum::middleware::from_fn_with_state(shared.clone(), recorded::authorize));
     Router::new()
         .nest("/driver/v1", api)
         .fallback(async || ErrorReply::not_found("the driver API has no such path"))
@@ -71,29 +60,6 @@ pub(crate) async fn serve(listener: TcpListener, router: Router) {
     let _ = axum::serve(listener, router).await;
 }
 
-/// An error of the driver API.
-struct ErrorReply(StatusCode, String);
-
-impl ErrorReply {
-    fn new(status: StatusCode, text: impl ToString) -> ErrorReply {
-        ErrorReply(status, text.to_string())
-    }
-
-    fn not_found(text: impl ToString) -> ErrorReply {
-        ErrorReply::new(StatusCode::NOT_FOUND, text)
-    }
-
-    fn invalid(text: impl ToString) -> ErrorReply {
-        ErrorReply::new(StatusCode::UNPROCESSABLE_ENTITY, text)
-    }
-}
-
-impl IntoResponse for ErrorReply {
-    fn into_response(self) -> Response {
-        (self.0, axum::Json(Problem { error: self.1 })).into_response()
-    }
-}
-
 impl From<Refusal> for ErrorReply {
     fn from(refusal: Refusal) -> ErrorReply {
         match refusal {
@@ -101,12 +67,6 @@ impl From<Refusal> for ErrorReply {
             Refusal::Conflict(_) => ErrorReply::new(StatusCode::CONFLICT, refusal),
             Refusal::Invalid(_) => ErrorReply::invalid(refusal),
         }
-    }
-}
-
-impl From<FaultError> for ErrorReply {
-    fn from(error: FaultError) -> ErrorReply {
-        ErrorReply::invalid(error)
     }
 }
 
@@ -119,26 +79,6 @@ impl From<CredentialError> for ErrorReply {
     }
 }
 
-impl From<Dropped> for ErrorReply {
-    fn from(dropped: Dropped) -> ErrorReply {
-        ErrorReply::new(StatusCode::GONE, dropped)
-    }
-}
-
-async fn authorize(State(shared): Cloud, request: Request, next: Next) -> Result<Response, ErrorReply> {
-    let value = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let token = value.and_then(|value| value.strip_prefix("Bearer "));
-    match token {
-        Some(token) if shared.driver_token.is(token) => Ok(next.run(request).await),
-        _ => Err(ErrorReply::new(StatusCode::UNAUTHORIZED, "the driver token is missing or wrong")),
-    }
-}
-
-fn parse<T: DeserializeOwned>(body: &Bytes) -> Result<T, ErrorReply> {
-    serde_json::from_slice(body)
-        .map_err(|error| ErrorReply::invalid(format!("the body is not as expected: {error}")))
-}
-
 fn same_id(kind: ObjectKind, path: &str, body: &str) -> Result<(), ErrorReply> {
     if path == body {
         return Ok(());
@@ -146,13 +86,44 @@ fn same_id(kind: ObjectKind, path: &str, body: &str) -> Result<(), ErrorReply> {
     Err(ErrorReply::invalid(format!("the path says {kind} {path:.80}, the body {body:.80}")))
 }
 
+impl Recorded for Shared {
+    fn token(&self) -> &Secret {
+        &self.driver_token
+    }
+
+    fn faults<T>(&self, access: impl FnOnce(&mut Faults, Duration) -> T) -> T {
+        change(self, |state, now| access(&mut state.faults, now))
+    }
+
+    fn barriers<T>(&self, access: impl FnOnce(&mut Barriers) -> T) -> T {
+        access(&mut self.state().barriers)
+    }
+
+    fn journal<T>(&self, access: impl FnOnce(&Journal) -> T) -> T {
+        access(&self.state().journal)
+    }
+
+    fn arrivals(&self) -> &Notify {
+        &self.arrivals
+    }
+
+    async fn inject(&self, fault: Fault) -> Result<ActiveFault, ErrorReply> {
+        if matches!(fault.effect, Effect::FailAction { .. }) && !self.dialect.has_actions() {
+            let dialect = self.info.name;
+            return Err(ErrorReply::invalid(format!("dialect {dialect} has no actions that could fail")));
+        }
+        Ok(change(self, |state, now| {
+            let CloudState { cloud, faults, .. } = state;
+            faults.inject(fault, now, || cloud.inventory(now))
+        })?)
+    }
+}
+
 /// Changes the state, at the present time.
 fn change<T>(shared: &Shared, change: impl FnOnce(&mut CloudState, Duration) -> T) -> T {
     let mut state = shared.state();
     change(&mut state, shared.now())
 }
-
-const DONE: Done = Ok(StatusCode::NO_CONTENT);
 
 async fn capabilities(State(shared): Cloud) -> axum::Json<Capabilities> {
     axum::Json(Capabilities {
@@ -254,101 +225,6 @@ async fn delete_route(State(shared): Cloud, Path(id): Path<String>) -> Done {
     DONE
 }
 
-async fn faults(State(shared): Cloud) -> axum::Json<Vec<ActiveFault>> {
-    axum::Json(change(&shared, |state, now| state.faults.all(now)))
-}
-
-async fn inject(State(shared): Cloud, body: Bytes) -> Reply<ActiveFault> {
-    let fault: Fault = parse(&body)?;
-    if matches!(fault.effect, Effect::FailAction { .. }) && !shared.dialect.has_actions() {
-        let dialect = shared.info.name;
-        return Err(ErrorReply::invalid(format!("dialect {dialect} has no actions that could fail")));
-    }
-    Ok(axum::Json(change(&shared, |state, now| {
-        let CloudState { cloud, faults, .. } = state;
-        faults.inject(fault, now, || cloud.inventory(now))
-    })?))
-}
-
-async fn clear_faults(State(shared): Cloud) -> Done {
-    change(&shared, |state, _| state.faults.clear_all());
-    DONE
-}
-
-async fn fault(State(shared): Cloud, id: NumberedPath) -> Reply<ActiveFault> {
-    let id = number(id)?;
-    let found = change(&shared, |state, now| state.faults.find(id, now));
-    found.map(axum::Json).ok_or_else(|| ErrorReply::not_found(format!("fault {id} does not exist")))
-}
-
-async fn clear_fault(State(shared): Cloud, id: NumberedPath) -> Done {
-    let id = number(id)?;
-    if change(&shared, |state, _| state.faults.clear(id)) {
-        return DONE;
-    }
-    Err(ErrorReply::not_found(format!("fault {id} does not exist")))
-}
-
-async fn barriers(State(shared): Cloud) -> axum::Json<Vec<BarrierStatus>> {
-    axum::Json(change(&shared, |state, _| state.barriers.all()))
-}
-
-async fn raise_barrier(State(shared): Cloud, body: Bytes) -> Reply<BarrierStatus> {
-    let matching: Match = parse(&body)?;
-    Ok(axum::Json(change(&shared, |state, _| state.barriers.raise(matching))))
-}
-
-async fn release_all(State(shared): Cloud) -> Done {
-    change(&shared, |state, _| state.barriers.release_all());
-    DONE
-}
-
-async fn barrier(State(shared): Cloud, id: NumberedPath) -> Reply<BarrierStatus> {
-    let id = number(id)?;
-    let found = change(&shared, |state, _| state.barriers.find(id).cloned());
-    found.map(axum::Json).ok_or_else(|| ErrorReply::not_found(format!("barrier {id} does not exist")))
-}
-
-async fn release(State(shared): Cloud, id: NumberedPath) -> Reply<BarrierStatus> {
-    let id = number(id)?;
-    let released = change(&shared, |state, _| state.barriers.release(id));
-    released.map(axum::Json).ok_or_else(|| ErrorReply::not_found(format!("barrier {id} does not exist")))
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct JournalQuery {
-    #[serde(default)]
-    after: u64,
-    #[serde(default)]
-    limit: Option<usize>,
-    #[serde(default)]
-    wait_ms: u64,
-}
-
-async fn journal(
-    State(shared): Cloud,
-    query: Result<Query<JournalQuery>, axum::extract::rejection::QueryRejection>,
-) -> Reply<JournalPage> {
-    let Query(query) = query.map_err(|error| ErrorReply::invalid(error.body_text()))?;
-    let limit = query.limit.unwrap_or(usize::MAX);
-    let wait = Duration::from_millis(query.wait_ms.min(LONGEST_POLL_MS));
-    let read = || shared.state().journal.after(query.after, limit);
-    let poll = async {
-        loop {
-            // Asked for before looking, so that no arrival in between is missed.
-            let arrival = shared.arrivals.notified();
-            if shared.state().journal.last() > query.after || limit == 0 {
-                return;
-            }
-            arrival.await;
-        }
-    };
-    // That nothing has arrived in time is an answer as well.
-    let _ = tokio::time::timeout(wait, poll).await;
-    Ok(axum::Json(JournalPage { entries: read()? }))
-}
-
 async fn settings(State(shared): Cloud) -> axum::Json<Settings> {
     axum::Json(change(&shared, |state, _| state.cloud.settings()))
 }
@@ -381,10 +257,4 @@ async fn reset(State(shared): Cloud) -> Done {
         state.barriers.release_all();
     });
     DONE
-}
-
-type NumberedPath = Result<Path<u64>, axum::extract::rejection::PathRejection>;
-
-fn number(path: NumberedPath) -> Result<u64, ErrorReply> {
-    path.map(|Path(id)| id).map_err(|_| ErrorReply::not_found("ids of faults and barriers are numbers"))
 }

@@ -48,6 +48,8 @@ pub(super) struct InFlight {
     /// What of it the dialect does not know.
     unknown: Option<String>,
     names: OnceCell<BTreeSet<String>>,
+    /// `METHOD /path?query`.
+    line: String,
     /// Barriers raised later do not hold it.
     youngest_barrier: u64,
     /// The barrier it waits at.
@@ -160,6 +162,7 @@ impl InFlight {
             call,
             unknown,
             names: OnceCell::new(),
+            line: request.line(),
             youngest_barrier: state.barriers.last_id(),
             waits_at: None,
             twist: None,
@@ -287,11 +290,12 @@ impl InFlight {
     }
 
     fn is_meant(&self, cloud: &Cloud, matching: &Match) -> bool {
-        let Match { ops, resource, credential, peer, from_page } = matching;
+        let Match { ops, resource, credential, peer, from_page, request: _ } = matching;
         (ops.is_empty() || ops.contains(&self.call.op))
             && credential.as_ref().is_none_or(|name| self.credential.as_deref() == Some(name.as_str()))
             && peer.is_none_or(|peer| peer.to_canonical() == self.peer)
             && from_page.is_none_or(|page| self.call.page >= page)
+            && matching.fits_request(&self.line)
             && resource.as_ref().is_none_or(|wanted| self.names(cloud).contains(wanted))
     }
 }

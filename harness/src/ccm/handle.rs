@@ -92,10 +92,9 @@ impl Ccm {
     /// What a form consists of; `None` when nothing is deployed in it.
     pub fn rendered(&self, form: Form) -> Option<Rendered> {
         let manifests = self.manifests.as_ref()?;
-        let first_token = self.replicas.first().map(|r| r.token.clone()).unwrap_or_default();
         match form {
             Form::Absent => None,
-            Form::AsShipped => Some(as_shipped(manifests, &first_token, &self.surroundings)),
+            Form::AsShipped => Some(as_shipped(manifests, self.replicas.first(), &self.surroundings)),
             Form::Replicas => Some(replicas(manifests, &self.replicas, &self.surroundings)),
         }
     }

@@ -9,6 +9,7 @@ mod logs;
 mod manifests;
 mod render;
 mod trial;
+mod trust;
 
 pub use arguments::Flag;
 pub(crate) use deploy::Applier;

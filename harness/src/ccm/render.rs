@@ -6,6 +6,7 @@
 
 use super::arguments::{Flag, set_flag};
 use super::manifests::{Manifests, ObjectKey, array_at, key_of, mentions, pod_spec_mut, substitute};
+use super::trust;
 use crate::ledger::{SetBy, Setting};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -15,6 +16,8 @@ use std::fmt;
 pub const REPLICA_LABEL: &str = "ccm-conformance.io/replica";
 /// Placeholder of the cloud token in manifests.
 pub const TOKEN: &str = "CLOUD_TOKEN";
+/// Placeholder of the URL of the cloud's API.
+const ENDPOINT: &str = "CLOUD_ENDPOINT";
 
 /// One replica: what sets it apart.
 #[derive(Clone, Debug)]
@@ -25,6 +28,19 @@ pub struct Replica {
     pub token: String,
     /// Its `--secure-port`, unique per node under hostNetwork.
     pub secure_port: u16,
+    /// URL of the cloud's API for it; empty where the profile says it.
+    pub endpoint: String,
+}
+
+impl Replica {
+    /// The placeholders of its own.
+    fn fill_in(&self, table: &mut BTreeMap<String, String>) {
+        table.insert(TOKEN.to_owned(), self.token.clone());
+        // A driver may leave it to the profile where its cloud is.
+        if !self.endpoint.is_empty() {
+            table.insert(ENDPOINT.to_owned(), self.endpoint.clone());
+        }
+    }
 }
 
 /// What is applied.
@@ -41,12 +57,14 @@ pub struct Rendered {
 /// Facts of the cluster and the profile that rendering needs.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {
-    /// Placeholders but the token: `IMAGE`, `CLOUD_ENDPOINT`, the profile's own.
+    /// Placeholders but those of a replica: `IMAGE`, the profile's own.
     pub placeholders: BTreeMap<String, String>,
     /// Host and port of the API server, set when the cluster has no kube-proxy and its Service address is dead.
     pub api_server: Option<(String, u16)>,
     /// Variables of the CCM's container, as the profile asks for; values may hold placeholders.
     pub environment: BTreeMap<String, String>,
+    /// The CA by which the cloud's API is known, in PEM, where it is the run's.
+    pub cloud_ca: Option<String>,
     /// Flags to set on the copies.
     pub flags: Vec<Flag>,
     /// The secure port the manifests use; copies get their own.
@@ -55,15 +73,23 @@ pub struct Surroundings {
     pub takes_secure_port: bool,
 }
 
-/// The manifests as shipped.
-pub fn as_shipped(manifests: &Manifests, token: &str, around: &Surroundings) -> Rendered {
+/// The manifests as shipped, with the credential and the endpoint of `first`.
+pub fn as_shipped(manifests: &Manifests, first: Option<&Replica>, around: &Surroundings) -> Rendered {
     let mut changes = Vec::new();
     let mut documents = manifests.documents.clone();
     reach_api_server(&mut documents[manifests.workload], around, &mut changes);
     use_local_image(&mut documents[manifests.workload], manifests.container, &mut changes);
     set_environment(&mut documents[manifests.workload], manifests.container, around, &mut changes);
     let mut table = around.placeholders.clone();
-    table.insert(TOKEN.to_owned(), token.to_owned());
+    first.iter().for_each(|replica| replica.fill_in(&mut table));
+    let certificates = trust_the_cloud(
+        &mut documents[manifests.workload],
+        manifests.container,
+        around,
+        &mut table,
+        &mut changes,
+    );
+    documents.extend(certificates);
     documents.iter_mut().for_each(|document| substitute(document, &table));
     documents.sort_by_key(|document| rank(document["kind"].as_str().unwrap_or_default()));
     Rendered { documents, workloads: vec![manifests.workload_key()], changes }
@@ -78,6 +104,8 @@ pub fn replicas(manifests: &Manifests, replicas: &[Replica], around: &Surroundin
     set_environment(&mut template, manifests.container, around, &mut changes);
     to_deployment(&mut template, &mut changes);
     drop_anti_affinity(&mut template, &mut changes);
+    let mut common = around.placeholders.clone();
+    let certificates = trust_the_cloud(&mut template, manifests.container, around, &mut common, &mut changes);
     drop_other_ports(&mut template, around.secure_port, &mut changes);
     bound(&mut template, manifests.container, &mut changes);
     for flag in &around.flags {
@@ -85,9 +113,12 @@ pub fn replicas(manifests: &Manifests, replicas: &[Replica], around: &Surroundin
         let by = if flag.from == SetBy::Profile { "profile" } else { "timing" };
         changes.push(Setting::of_manifests(format!("{flag}, as the {by} asks for"), flag.from));
     }
+    let is_apart = replicas.iter().any(|replica| replica.endpoint != replicas[0].endpoint);
+    let is_own = |document: &Value| mentions(document, TOKEN) || is_apart && mentions(document, ENDPOINT);
     changes.push(by_us(format!(
-        "{} single-replica copies of the workload, each with its own cloud credential{}",
+        "{} single-replica copies of the workload, each with its own cloud credential{}{}",
         replicas.len(),
+        if is_apart { " and endpoint" } else { "" },
         if around.takes_secure_port { " and secure port" } else { "" },
     )));
 
@@ -95,21 +126,24 @@ pub fn replicas(manifests: &Manifests, replicas: &[Replica], around: &Surroundin
         .documents
         .iter()
         .enumerate()
-        .filter(|(index, document)| *index != manifests.workload && mentions(document, TOKEN))
+        .filter(|(index, document)| *index != manifests.workload && is_own(document))
         .map(|(_, document)| document)
         .collect();
-    let mut documents: Vec<Value> = Vec::new();
+    if let Some(first) = replicas.first().filter(|_| !is_apart) {
+        first.fill_in(&mut common);
+    }
+    let mut documents: Vec<Value> = certificates.into_iter().collect();
     for (index, document) in manifests.documents.iter().enumerate() {
-        if index != manifests.workload && !mentions(document, TOKEN) {
+        if index != manifests.workload && !is_own(document) {
             let mut document = document.clone();
-            substitute(&mut document, &around.placeholders);
+            substitute(&mut document, &common);
             documents.push(document);
         }
     }
     let mut workloads = Vec::new();
     for replica in replicas {
-        let mut table = around.placeholders.clone();
-        table.insert(TOKEN.to_owned(), replica.token.clone());
+        let mut table = common.clone();
+        replica.fill_in(&mut table);
         let mut copy = template.clone();
         for document in &per_replica {
             let key = key_of(document);
@@ -193,6 +227,20 @@ fn set_environment(
         let what = format!("variable {name}, as the profile asks for");
         changes.push(Setting::of_manifests(what, SetBy::Profile));
     }
+}
+
+/// Puts the CA of the cloud into the CCM's container, and says where it is; what it is in there.
+fn trust_the_cloud(
+    workload: &mut Value,
+    container: usize,
+    around: &Surroundings,
+    table: &mut BTreeMap<String, String>,
+    changes: &mut Vec<Setting>,
+) -> Option<Value> {
+    let certificates = trust::mount(workload, container, around.cloud_ca.as_ref()?);
+    table.extend(trust::placeholders());
+    changes.push(by_us("a volume with the CA of the run's proxy, by which the cloud is known"));
+    Some(certificates)
 }
 
 fn to_deployment(workload: &mut Value, changes: &mut Vec<Setting>) {
@@ -333,96 +381,4 @@ fn refer_to(value: &mut Value, kind: &str, name: &str, renamed: &str) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::arguments::flag_of;
-    use super::super::manifests::WorkloadHint;
-    use super::*;
-
-    fn manifests() -> Manifests {
-        let documents = vec![
-            json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "ccm", "namespace": "kube-system"},
-                "spec": {"updateStrategy": {}, "selector": {"matchLabels": {"app": "ccm"}}, "template": {
-                    "metadata": {"labels": {"app": "ccm"}},
-                    "spec": {"hostNetwork": true, "affinity": {"podAntiAffinity": {}}, "containers": [{
-                        "ports": [{"containerPort": 8233}, {"containerPort": 10258}],
-                        "resources": {"limits": {"memory": "64Mi"}},
-                        "name": "ccm", "image": "${IMAGE}", "args": ["--secure-port", "10258", "--leader-elect"],
-                        "env": [{"name": "T", "valueFrom": {"secretKeyRef": {"name": "cloud", "key": "token"}}}],
-                        "livenessProbe": {"httpGet": {"port": 10258, "path": "/healthz"}}}]}}}}),
-            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "cloud"}, "stringData": {"token": "${CLOUD_TOKEN}"}}),
-            json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "ccm"}}),
-        ];
-        Manifests::new(documents, &WorkloadHint::default()).expect("a fine set")
-    }
-
-    fn around() -> Surroundings {
-        Surroundings {
-            placeholders: BTreeMap::from([("IMAGE".to_owned(), "x:1".to_owned())]),
-            api_server: Some(("172.18.0.2".to_owned(), 6443)),
-            environment: BTreeMap::from([("WHERE".to_owned(), "${IMAGE}/x".to_owned())]),
-            flags: vec![
-                Flag::of("--leader-elect-lease-duration=6s", SetBy::RunFile),
-                Flag::of("--debug", SetBy::Profile),
-            ],
-            secure_port: 10258,
-            takes_secure_port: true,
-        }
-    }
-
-    #[test]
-    fn copies_are_told_apart_by_name_label_credential_and_port() {
-        let list = [("a", 10258), ("b", 10259)];
-        let list: Vec<Replica> = list
-            .iter()
-            .map(|(name, port)| Replica {
-                name: (*name).into(),
-                token: format!("t-{name}"),
-                secure_port: *port,
-            })
-            .collect();
-        let rendered = replicas(&manifests(), &list, &around());
-        let kinds: Vec<&str> = rendered.documents.iter().filter_map(|d| d["kind"].as_str()).collect();
-        assert_eq!(kinds, ["ServiceAccount", "Secret", "Secret", "Deployment", "Deployment"]);
-        assert_eq!(rendered.documents[2]["stringData"]["token"], "t-b");
-        let copy = &rendered.documents[4];
-        assert_eq!(copy["metadata"]["name"], "ccm-b");
-        assert_eq!(copy["spec"]["selector"]["matchLabels"][REPLICA_LABEL], "b");
-        assert!(copy["spec"].get("updateStrategy").is_none());
-        let container = &copy["spec"]["template"]["spec"]["containers"][0];
-        assert_eq!(container["image"], "x:1");
-        assert_eq!(
-            container["args"],
-            json!(["--secure-port=10259", "--leader-elect", "--leader-elect-lease-duration=6s", "--debug"])
-        );
-        assert_eq!(container["env"][0]["valueFrom"]["secretKeyRef"]["name"], "cloud-b");
-        assert_eq!(container["env"][1], json!({"name": "KUBERNETES_SERVICE_HOST", "value": "172.18.0.2"}));
-        assert_eq!(container["livenessProbe"]["httpGet"]["port"], 10259);
-        assert_eq!(container["ports"], json!([{"containerPort": 10259}]));
-        let resources = json!({"limits": {"memory": "64Mi", "cpu": "1"}, "requests": {"cpu": "10m"}});
-        assert_eq!(container["resources"], resources);
-        assert_eq!(rendered.workloads[1].name, "ccm-b");
-        let flag = |name: &str| flag_of(container, name);
-        assert_eq!((flag("secure-port"), flag("leader-elect")), (Some("10259".into()), None));
-        assert_eq!((flag("leader-elect-lease-duration"), flag("port")), (Some("6s".into()), None));
-        let by = |what: &str| rendered.changes.iter().find(|c| c.value.contains(what)).map(|c| c.from);
-        assert_eq!(by("DaemonSet"), Some(SetBy::Harness), "{:?}", rendered.changes);
-        assert_eq!(by("limits of cpu 1, so that"), Some(SetBy::Harness), "{:?}", rendered.changes);
-        assert_eq!(by("6s, as the timing asks for"), Some(SetBy::RunFile), "{:?}", rendered.changes);
-        assert_eq!(by("--debug, as the profile asks for"), Some(SetBy::Profile), "{:?}", rendered.changes);
-    }
-
-    #[test]
-    fn as_shipped_changes_nothing_but_what_it_says() {
-        let rendered = as_shipped(&manifests(), "secret", &Surroundings { api_server: None, ..around() });
-        let workload = rendered.documents.last().expect("the workload comes last");
-        assert_eq!(workload["kind"], "DaemonSet");
-        assert_eq!(pod_args(workload), &json!(["--secure-port", "10258", "--leader-elect"]));
-        assert_eq!(rendered.changes.len(), 2, "{:?}", rendered.changes);
-        let env = &workload["spec"]["template"]["spec"]["containers"][0]["env"];
-        assert_eq!(env[1], json!({"name": "WHERE", "value": "x:1/x"}));
-    }
-
-    fn pod_args(workload: &Value) -> &Value {
-        &workload["spec"]["template"]["spec"]["containers"][0]["args"]
-    }
-}
+mod tests;

@@ -63,7 +63,8 @@ mod tests {
             json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "cloud"}, "stringData": {"token": "${CLOUD_TOKEN}"}}),
         ];
         let manifests = Manifests::new(documents, &WorkloadHint::default()).expect("a fine set");
-        let like = Replica { name: "a".into(), token: "t-a".into(), secure_port: 10_258 };
+        let like =
+            Replica { name: "a".into(), token: "t-a".into(), secure_port: 10_258, endpoint: String::new() };
         let flags = ["--leader-elect=false".to_owned(), "--help".to_owned()];
         let rendered = trial(&manifests, "trial-x", &like, &Surroundings::default(), &flags);
         let [secret, pod] = rendered.documents.as_slice() else { panic!("{:?}", rendered.documents) };

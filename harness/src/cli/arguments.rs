@@ -1,9 +1,11 @@
 //! What was typed.
 
 mod driver;
+mod proxy;
 mod run;
 
 pub(super) use driver::{DriverCommand, DriverOptions, InitCloudOptions, InitCommand, Language};
+pub(super) use proxy::ProxyOptions;
 pub(super) use run::RunOptions;
 
 use crate::config::{BackendChoice, BackendKind, ClusterKeys, Keep, OutputKeys, RunFile};
@@ -81,6 +83,8 @@ pub(super) enum Command {
     /// The driver protocol, by which a cloud or simulator of your own takes the fake cloud's place.
     #[command(subcommand)]
     Driver(DriverCommand),
+    /// Stand before any HTTP cloud and write down what is asked of it: each call as a line of JSON, by what it means.
+    Proxy(ProxyOptions),
     /// Write a container image of this program, with nothing else in it, for 'docker load' and any tool of the OCI's.
     Image(ImageOptions),
     /// Print a shell's completions of this program.

@@ -17,6 +17,7 @@ mod keeper;
 mod list;
 mod merge;
 mod prove;
+mod proxy;
 mod reap;
 mod repeat;
 mod replay;
@@ -110,6 +111,7 @@ fn obey(suites: &'static [Suite], command: Command, line: clap::Command) -> Exit
         Command::Bootstrap(BootstrapCommand::Prove(options)) => prove::prove(&options),
         Command::Cluster(ClusterCommand::Embedded(options)) => cluster::embedded(&options),
         Command::Driver(command) => driver::driver(suites, &command),
+        Command::Proxy(options) => proxy::proxy(&options),
         Command::Image(options) => image::image(&options),
         Command::Completions(options) => shell::completions(&options, line),
         Command::Man(options) => shell::man(&options, line),

@@ -13,6 +13,7 @@ type Described = (&'static str, fn() -> Value);
 const SCHEMAS: &[Described] = &[
     ("profile", config::profile_schema),
     ("run", config::run_schema),
+    ("routes", config::routes_schema),
     ("report", report::schema),
     ("events", config::schema::of_output::<Event>),
 ];

@@ -1,6 +1,7 @@
 //! The cloud of a run, as data: enough for another process to use it.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::Ipv4Addr;
 
@@ -13,6 +14,12 @@ pub struct CloudRecord {
     pub ip: Ipv4Addr,
     /// URL of the cloud's API by IP, as machines and Pods of the cluster reach it.
     pub endpoint: String,
+    /// The same for each replica of the CCM, where each has an endpoint of its own.
+    #[serde(default)]
+    pub endpoints: BTreeMap<String, String>,
+    /// The CA of the endpoint, in PEM, where it is the run's.
+    #[serde(default)]
+    pub ca: Option<String>,
     /// What its driver needs to reach it, in a form of its own.
     pub access: serde_json::Value,
     /// What of that must appear in no output.
@@ -39,6 +46,8 @@ mod tests {
             driver: "fake-cloud-container".into(),
             ip: [172, 18, 0, 9].into(),
             endpoint: "http://172.18.0.9:8080".into(),
+            endpoints: BTreeMap::new(),
+            ca: None,
             access: serde_json::json!({"token": "very-secret"}),
             secrets: vec!["very-secret".into()],
         };

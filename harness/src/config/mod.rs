@@ -17,6 +17,7 @@ mod profile;
 mod profile_file;
 mod profile_reading;
 mod promises;
+mod route_file;
 mod run_file;
 pub mod schema;
 mod select;
@@ -40,10 +41,12 @@ pub use plan::{Completeness, Given, RunPlan, Source, plan};
 pub(crate) use problem::did_you_mean;
 pub use problem::{Origin, Problem, Problems};
 pub use profile::{
-    Build, CloudSource, Framework, Image, NULL_PROFILE, Profile, ProviderIdFormat, REFERENCE_PROFILE,
+    Build, CloudSource, Framework, Image, NULL_PROFILE, Profile, ProviderIdFormat, Proxying,
+    REFERENCE_PROFILE,
 };
 pub use profile_file::{Deviation, Lease, Location, Workload};
 pub use promises::{PROMISES, Promise, declared_not_judged};
+pub use route_file::Routes;
 pub use run_file::{ClusterKeys, LimitKeys, OutputKeys, RunFile, SelectKeys};
 pub use select::{Candidate, Choice, LONG_S, Offer, Selection, select, unknown_deviations};
 pub use settings::{BACKEND, CLUSTERS, SEED, SELECT, SHARD, TEST_FILTER, untrue_limits};
@@ -55,6 +58,11 @@ pub use words::{
 /// The JSON Schema of a profile.
 pub fn profile_schema() -> serde_json::Value {
     profile_reading::SCHEMA.clone()
+}
+
+/// The JSON Schema of a file of routes.
+pub fn routes_schema() -> serde_json::Value {
+    route_file::SCHEMA.clone()
 }
 
 /// The JSON Schema of a run file.

@@ -7,6 +7,7 @@ use super::flags::{FAST_FLAGS, FAST_ROUTES, FRAMEWORK_FLAGS, LeaseTiming};
 use super::paths::looks_like_path;
 use super::problem::did_you_mean;
 use super::profile_file::{Deviation, Lease, Location, Workload};
+use super::route_file::Routes;
 use super::words::{AddressType, Budget, CcmCommand, Deployment, Ownership, RouteTrigger};
 use crate::check::Capability;
 use crate::files;
@@ -66,6 +67,8 @@ pub struct Profile {
     pub address_order: Vec<AddressType>,
     /// What of its load balancers says which Service they are for.
     pub load_balancer_owner: Ownership,
+    /// Annotations that every Service of a check carries.
+    pub service_annotations: BTreeMap<String, String>,
     /// Annotations by which it knows a Service whose load balancer somebody else makes.
     pub implemented_elsewhere: BTreeMap<String, String>,
     /// How many replicas run.
@@ -101,6 +104,26 @@ pub enum CloudSource {
         /// The folder in which it runs.
         folder: PathBuf,
     },
+    /// One of these behind a recording proxy.
+    Proxied {
+        /// The cloud.
+        behind: Box<CloudSource>,
+        /// The proxy.
+        proxy: Proxying,
+    },
+}
+
+/// A recording proxy before a cloud.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proxying {
+    /// What the calls of the cloud's API mean.
+    pub routes: Routes,
+    /// URL of the cloud's API; `None` where its driver says it.
+    pub upstream: Option<String>,
+    /// Certificates by which the cloud is known, beside those that this machine trusts.
+    pub upstream_ca: Option<PathBuf>,
+    /// Whether the CCM speaks TLS to it.
+    pub tls: bool,
 }
 
 impl CloudSource {
@@ -109,12 +132,17 @@ impl CloudSource {
         match self {
             CloudSource::Dialect(name) => Some(name),
             CloudSource::DriverAt { .. } | CloudSource::DriverCommand { .. } => None,
+            CloudSource::Proxied { behind, .. } => behind.dialect(),
         }
     }
 
     /// Whether each cluster of a run can have a cloud of its own.
     pub fn is_many(&self) -> bool {
-        !matches!(self, CloudSource::DriverAt { .. })
+        match self {
+            CloudSource::DriverAt { .. } => false,
+            CloudSource::Dialect(_) | CloudSource::DriverCommand { .. } => true,
+            CloudSource::Proxied { behind, .. } => behind.is_many(),
+        }
     }
 }
 
@@ -124,6 +152,7 @@ impl fmt::Display for CloudSource {
             CloudSource::Dialect(name) => f.write_str(name),
             CloudSource::DriverAt { url, .. } => write!(f, "driver at {url}"),
             CloudSource::DriverCommand { line, .. } => write!(f, "driver '{}'", line.join(" ")),
+            CloudSource::Proxied { behind, .. } => write!(f, "{behind} behind a proxy"),
         }
     }
 }

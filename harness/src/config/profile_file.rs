@@ -51,7 +51,7 @@ pub(crate) struct ProfileFile {
     /// The CCM's Deployment or DaemonSet among the manifests.
     #[schemars(extend("x-default" = "the only one there"))]
     pub(crate) workload: Option<Workload>,
-    /// The cloud it is run against: one of the next two.
+    /// The cloud it is run against: one of the next two, and perhaps a proxy before it.
     #[schemars(extend("x-default" = "`{dialect: native}`"))]
     pub(crate) cloud: CloudKeys,
     /// What it can do. Checks of what is not declared do not apply.
@@ -86,6 +86,11 @@ pub(crate) struct ProfileFile {
     pub(crate) address_order: Vec<AddressType>,
     /// What of its load balancers says which Service they are for.
     pub(crate) load_balancer_owner: Ownership,
+    /// Annotations that every Service of a check carries: what users have to write to it, or by which a load balancer says
+    /// which Service it is for. `${SERVICE}` is the Service's namespace and name with a slash between them.
+    #[schemars(with = "Keyed<AnnotationKey, String>")]
+    #[schemars(example = BTreeMap::from([("acme.example/tags", "${SERVICE}")]))]
+    pub(crate) service_annotations: BTreeMap<String, String>,
     /// Annotations by which it knows a Service whose load balancer somebody else makes ("implemented elsewhere"), where
     /// there are such. Without `loadBalancer` they say nothing.
     #[schemars(with = "Keyed<AnnotationKey, String>")]
@@ -136,6 +141,7 @@ impl Default for ProfileFile {
             instance_cache: Limits::INSTANCE_CACHE,
             address_order: Vec::new(),
             load_balancer_owner: Ownership::Uid,
+            service_annotations: BTreeMap::new(),
             implemented_elsewhere: BTreeMap::new(),
             replicas: None,
             placeholders: BTreeMap::new(),
@@ -192,7 +198,7 @@ pub(crate) struct BuildKeys {
     pub(crate) features: BTreeSet<String>,
 }
 
-/// `cloud` of a profile: one of the two.
+/// `cloud` of a profile: one of the first two.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[schemars(transform = ordered::<Self>)]
@@ -203,6 +209,28 @@ pub(crate) struct CloudKeys {
     /// A cloud or simulator of your own behind a driver, which speaks the driver protocol (`docs/driver/openapi.json`): `url`
     /// with `tokenFile`, or `command`.
     pub(crate) driver: Option<DriverKeys>,
+    /// A recording proxy between the CCM and this cloud, of which journal, faults and barriers then are. Each replica of the
+    /// CCM has a port of its own, so that its calls are known without its credential.
+    pub(crate) proxy: Option<ProxyKeys>,
+}
+
+/// `cloud.proxy` of a profile.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schemars(transform = ordered::<Self>, extend("required" = ["routes"]))]
+pub(crate) struct ProxyKeys {
+    /// The file that says what the calls of the cloud's API mean (`ccm-conformance schema routes`).
+    #[schemars(example = &"routes.yaml", extend("x-missing" = "name the file that says what the API's calls mean"))]
+    pub(crate) routes: String,
+    /// URL of the cloud's API, as this machine reaches it.
+    #[schemars(example = &"https://127.0.0.1:5000", extend("x-default" = "the driver's `endpoint`"))]
+    pub(crate) upstream: Option<String>,
+    /// Certificates in PEM by which the cloud is known, beside those that this machine trusts.
+    #[schemars(example = &"ca.pem")]
+    pub(crate) upstream_ca: Option<String>,
+    /// The CCM speaks TLS to it: `${CLOUD_ENDPOINT}` is an `https` URL then, `${CLOUD_CA}` a file in the CCM's container with
+    /// the CA of the run, `${CLOUD_CA_BUNDLE}` one with this machine's as well.
+    pub(crate) tls: bool,
 }
 
 /// `cloud.driver` of a profile.

@@ -5,8 +5,9 @@ use super::duration::HumanDuration;
 use super::flags::{FAST_FLAGS, FAST_ROUTES};
 use super::forms::framework_minor;
 use super::problem::{Origin, Problem, Problems};
-use super::profile::{Build, CloudSource, Framework, Image, Profile, ProviderIdFormat, find};
-use super::profile_file::{CloudKeys, Deviation, DriverKeys, ImageKeys, ProfileFile};
+use super::profile::{Build, CloudSource, Framework, Image, Profile, ProviderIdFormat, Proxying, find};
+use super::profile_file::{CloudKeys, Deviation, DriverKeys, ImageKeys, ProfileFile, ProxyKeys};
+use super::route_file;
 use super::schema;
 use super::walk::{Places, walk};
 use super::words::{Instances, RouteTrigger, Targets};
@@ -121,6 +122,7 @@ impl Reading<'_> {
             instance_cache: written.instance_cache,
             address_order: written.address_order,
             load_balancer_owner: written.load_balancer_owner,
+            service_annotations: written.service_annotations,
             implemented_elsewhere: written.implemented_elsewhere,
             replicas,
             placeholders: written.placeholders,
@@ -180,7 +182,7 @@ impl Reading<'_> {
 
     fn cloud(&mut self, cloud: CloudKeys) -> CloudSource {
         let usual = || CloudSource::Dialect(DIALECTS[0].to_owned());
-        match (cloud.dialect, cloud.driver) {
+        let source = match (cloud.dialect, cloud.driver) {
             (Some(_), Some(_)) => {
                 self.problem("cloud", "has both 'dialect' and 'driver'; keep one");
                 usual()
@@ -188,7 +190,41 @@ impl Reading<'_> {
             (Some(dialect), None) => CloudSource::Dialect(dialect),
             (None, Some(driver)) => self.driver(driver).unwrap_or_else(usual),
             (None, None) => usual(),
+        };
+        match cloud.proxy.and_then(|proxy| self.proxy(proxy)) {
+            Some(proxy) => CloudSource::Proxied { behind: Box::new(source), proxy },
+            None => source,
         }
+    }
+
+    fn proxy(&mut self, proxy: ProxyKeys) -> Option<Proxying> {
+        // What is missing was reported already.
+        if proxy.routes.is_empty() {
+            return None;
+        }
+        if let Some(url) = &proxy.upstream {
+            let uri = url.parse::<http::Uri>().ok();
+            let sound = uri.is_some_and(|uri| {
+                uri.host().is_some()
+                    && matches!(uri.scheme_str(), Some("http" | "https"))
+                    && uri.query().is_none()
+            });
+            if !sound {
+                let why = format!("'{url}' is not of the form http://HOST:PORT/PATH or https://..");
+                self.problem("cloud.proxy.upstream", why);
+            }
+        }
+        let upstream_ca = proxy.upstream_ca.map(|file| self.folder().join(file));
+        if let Some(file) = upstream_ca.as_ref().filter(|file| !file.is_file()) {
+            self.problem("cloud.proxy.upstreamCa", format!("there is no file {}", file.display()));
+        }
+        let file = self.folder().join(proxy.routes);
+        if !files::is_file(&file) {
+            self.problem("cloud.proxy.routes", format!("there is no file {}", file.display()));
+            return None;
+        }
+        let routes = route_file::read(&file, self.problems)?;
+        Some(Proxying { routes, upstream: proxy.upstream, upstream_ca, tls: proxy.tls })
     }
 
     fn driver(&mut self, driver: DriverKeys) -> Option<CloudSource> {

@@ -30,7 +30,7 @@ impl<'a> Target<'a> {
         self.meets("answers that are lost", &[Effect::LoseAnswer])
     }
 
-    /// What a call creates stays without an address for so long.
+    /// What a call creates stays without an address for so long. Needs a cloud that has settings as well.
     pub fn provisions_for(&self, time: Duration) -> FaultPlan<'a> {
         let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         self.meets(format!("provisioning that takes {time:?}"), &[Effect::SlowProvisioning { ms }])
@@ -42,7 +42,7 @@ impl<'a> Target<'a> {
         FaultPlan { target: self.clone(), what, effects, ops: Vec::new(), from_page: None, times: None }
     }
 
-    /// What a call deletes stays for so long, seen as being deleted.
+    /// What a call deletes stays for so long, seen as being deleted. Needs a cloud that has settings as well.
     pub fn deletes_for(&self, time: Duration) -> FaultPlan<'a> {
         let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         self.meets(format!("deletion that takes {time:?}"), &[Effect::SlowDeletion { ms }])
@@ -102,6 +102,18 @@ impl FaultPlan<'_> {
     }
 }
 
+impl CheckCx {
+    /// The state of a load balancer that an effect would prolong and the cloud's API does not have.
+    fn never_seen(&self, effect: &Effect) -> Option<&'static str> {
+        let shown = self.cloud.shown();
+        match effect {
+            Effect::SlowProvisioning { .. } if !shown.provisioning => Some("has no address yet"),
+            Effect::SlowDeletion { .. } if !shown.deletions => Some("is being deleted"),
+            _ => None,
+        }
+    }
+}
+
 impl<'a> IntoFuture for FaultPlan<'a> {
     type Output = Result<Fault<'a>, Stop>;
     type IntoFuture = Pin<Box<dyn Future<Output = Result<Fault<'a>, Stop>> + 'a>>;
@@ -109,6 +121,11 @@ impl<'a> IntoFuture for FaultPlan<'a> {
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let FaultPlan { target, what, effects, ops, from_page, times } = self;
+            if let Some(what) = effects.iter().find_map(|effect| target.cx.never_seen(effect)) {
+                return Err(Stop::NotObservable(format!(
+                    "the cloud's API shows no load balancer that {what}"
+                )));
+            }
             let matching = Match { from_page, ..target.matching(&ops) };
             let mut ids = Vec::new();
             for (place, effect) in effects.iter().enumerate() {

@@ -65,7 +65,8 @@ impl<'a> Bench<'a> {
         let folder = tempfile::tempdir().map_err(|error| format!("a folder for a kubeconfig: {error}"))?;
         let told: crate::cloud::Told = std::sync::Arc::new(|what| tracing::warn!(what, "the cloud"));
         let cloud = &means.profile.cloud;
-        let spec = CloudSpec { cloud, place: Place::ThisProcess, folder: folder.path(), told: &told };
+        let spec =
+            CloudSpec { cloud, place: Place::ThisProcess, replicas: &[], folder: folder.path(), told: &told };
         let cloud = start(spec).await.map_err(|error| chain(&error))?;
         let token = fresh_token().map_err(|error| chain(&error))?;
         let hosted = cell.topology == Topology::Hosted;

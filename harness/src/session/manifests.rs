@@ -47,16 +47,13 @@ pub(super) fn surroundings(plan: &RunPlan, state: &RunState) -> Surroundings {
     let mut placeholders: BTreeMap<String, String> = plan.profile.placeholders.clone();
     placeholders.entry("CLUSTER_CIDR".to_owned()).or_insert_with(|| POD_NETWORKS.join(","));
     placeholders.insert("IMAGE".to_owned(), state.ccm_image.clone());
-    // A driver may leave it to the profile where its cloud is.
-    if !state.cloud.endpoint.is_empty() {
-        placeholders.insert("CLOUD_ENDPOINT".to_owned(), state.cloud.endpoint.clone());
-    }
     let flags = plan.ccm_arguments().iter().map(|(argument, from)| Flag::of(argument, *from)).collect();
     Surroundings {
         placeholders,
         api_server: state.cluster.api_server_for_pods.clone(),
         environment: plan.profile.environment.clone(),
         flags,
+        cloud_ca: state.cloud.ca.clone(),
         secure_port: plan.profile.secure_port,
         takes_secure_port: plan.profile.accepts("secure-port"),
     }

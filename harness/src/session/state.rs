@@ -17,11 +17,14 @@ pub struct ReplicaRecord {
     pub token: String,
     /// Secure port.
     pub secure_port: u16,
+    /// URL of the cloud's API for this replica; empty where the profile says it.
+    pub endpoint: String,
 }
 
 impl ReplicaRecord {
     pub(crate) fn replica(&self) -> Replica {
-        Replica { name: self.name.clone(), token: self.token.clone(), secure_port: self.secure_port }
+        let ReplicaRecord { name, token, secure_port, endpoint } = self.clone();
+        Replica { name, token, secure_port, endpoint }
     }
 }
 

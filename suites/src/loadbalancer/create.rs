@@ -42,7 +42,7 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(waits_for_an_address(cx)),
     )
     .needs(LB)
-    .with(&[Facility::Faults])
+    .with(&[Facility::Faults, Facility::Settings])
     .takes(8),
     Check::must("SVC-CREATE-05", "every Service port is a frontend with its protocol and what it targets", PROVIDER, |cx| {
         Box::pin(has_every_port(cx))

@@ -60,7 +60,7 @@ pub(super) const CHECKS: &[Check] = &[
     ).by_calls()
     .recorded()
     .needs(LB)
-    .with(&[Facility::Faults])
+    .with(&[Facility::Faults, Facility::Settings])
     .takes(12),
 ];
 

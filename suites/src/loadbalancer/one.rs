@@ -27,7 +27,7 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(creates_only_one_when_the_leader_dies(cx)),
     )
     .needs(&[Capability::LoadBalancer, Capability::LeaderElection])
-    .with(&[Facility::Faults, Facility::ProcessControl])
+    .with(&[Facility::Faults, Facility::Settings, Facility::ProcessControl])
     .at_the_crash()
     .takes(15),
     Check::must(

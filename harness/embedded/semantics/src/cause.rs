@@ -11,6 +11,8 @@ pub enum Reason {
     Duplicate,
     /// A value is wrong.
     Invalid,
+    /// A value is of another type.
+    TypeInvalid,
     /// A value is none of those possible.
     NotSupported,
     /// A value may not stand here.
@@ -32,6 +34,7 @@ impl Reason {
             Reason::Required => "FieldValueRequired",
             Reason::Duplicate => "FieldValueDuplicate",
             Reason::Invalid => "FieldValueInvalid",
+            Reason::TypeInvalid => "FieldValueTypeInvalid",
             Reason::NotSupported => "FieldValueNotSupported",
             Reason::Forbidden => "FieldValueForbidden",
             Reason::TooLong => "FieldValueTooLong",
@@ -67,6 +70,12 @@ impl Cause {
     pub fn invalid(field: impl Into<String>, value: impl Into<Value>, detail: impl AsRef<str>) -> Cause {
         let head = format!("Invalid value: {}", shown(&value.into()));
         Cause::new(Reason::Invalid, field, with_detail(head, detail.as_ref()))
+    }
+
+    /// A value is of another type; its own stands for it.
+    pub fn wrong_type(field: impl Into<String>, is: &str, detail: impl AsRef<str>) -> Cause {
+        let head = format!("Invalid value: {}", quoted(is));
+        Cause::new(Reason::TypeInvalid, field, with_detail(head, detail.as_ref()))
     }
 
     /// A value stands twice.

@@ -1,6 +1,8 @@
 //! Discovery documents, plain and aggregated, of the kinds this server serves.
 //!
-//! A smaller server describes what it serves exactly as a full one does; the groups stand in the full server's order.
+//! `defined` are the custom resources that a server serves besides. A smaller server describes what it serves exactly as a full one does; the groups stand in the full server's order.
+
+use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
@@ -20,6 +22,7 @@ const GROUPS: &[&str] = &[
     "rbac.authorization.k8s.io",
     "storage.k8s.io",
     "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
     "scheduling.k8s.io",
     "coordination.k8s.io",
     "node.k8s.io",
@@ -37,35 +40,68 @@ pub fn api_versions(server_address: &str) -> Value {
 }
 
 /// `/apis`.
-pub fn groups() -> Value {
-    let groups: Vec<Value> = GROUPS.iter().map(|group| group_members(group)).map(Value::Object).collect();
-    json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
+pub fn groups(defined: &[&'static Kind]) -> Value {
+    let groups = group_names(defined).into_iter().map(|group| Value::Object(group_members(group, defined)));
+    json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups.collect::<Vec<_>>()})
 }
 
 /// `/apis/<group>`.
-pub fn group(name: &str) -> Option<Value> {
-    let name = GROUPS.iter().find(|known| **known == name)?;
-    let mut members = group_members(name);
+pub fn group(name: &str, defined: &[&'static Kind]) -> Option<Value> {
+    let name = group_names(defined).into_iter().find(|known| *known == name)?;
+    let mut members = group_members(name, defined);
     members.insert("kind".to_owned(), "APIGroup".into());
     members.insert("apiVersion".to_owned(), "v1".into());
     Some(Value::Object(members))
 }
 
-fn group_members(name: &str) -> Map<String, Value> {
-    // Of each group one version is served.
-    let version = ALL.iter().find(|kind| kind.group == name).map_or("v1", |kind| kind.version);
-    let version = json!({"groupVersion": format!("{name}/{version}"), "version": version});
+/// The groups in the order in which a full server lists them: its own, then those of custom resources by name.
+fn group_names(defined: &[&'static Kind]) -> Vec<&'static str> {
+    let more: BTreeSet<&str> = defined.iter().map(|kind| kind.group).collect();
+    GROUPS.iter().copied().chain(more.into_iter().filter(|group| !GROUPS.contains(group))).collect()
+}
+
+/// The versions of a group, the one to prefer first.
+fn versions(group: &str, defined: &[&'static Kind]) -> Vec<&'static str> {
+    let kinds = ALL.iter().chain(defined.iter().copied()).filter(|kind| kind.group == group);
+    let mut versions: Vec<&str> = kinds.map(|kind| kind.version).collect();
+    versions.sort_by(|a, b| rank(b).cmp(&rank(a)).then_with(|| a.cmp(b)));
+    versions.dedup();
+    versions
+}
+
+/// How much a version is to be preferred: released before beta before alpha, later before earlier, any other name last.
+/// Source: `k8s.io/apimachinery/pkg/version`, `CompareKubeAwareVersionStrings`.
+fn rank(version: &str) -> (u8, u64, u64) {
+    let read = || {
+        let rest = version.strip_prefix('v')?;
+        let end = rest.find(|ch: char| !ch.is_ascii_digit()).unwrap_or(rest.len());
+        let (major, stage) = rest.split_at(end);
+        let number = |text: &str| text.parse::<u64>().ok();
+        let major = number(major)?;
+        Some(match (stage.strip_prefix("beta"), stage.strip_prefix("alpha")) {
+            _ if stage.is_empty() => (3, major, 0),
+            (Some(minor), _) => (2, major, number(minor)?),
+            (_, Some(minor)) => (1, major, number(minor)?),
+            _ => return None,
+        })
+    };
+    read().unwrap_or_default()
+}
+
+fn group_members(name: &str, defined: &[&'static Kind]) -> Map<String, Value> {
+    let named = |version| json!({"groupVersion": format!("{name}/{version}"), "version": version});
+    let versions: Vec<Value> = versions(name, defined).into_iter().map(named).collect();
     let mut members = Map::new();
     members.insert("name".to_owned(), name.into());
-    members.insert("versions".to_owned(), json!([version.clone()]));
-    members.insert("preferredVersion".to_owned(), version);
+    members.insert("preferredVersion".to_owned(), versions.first().cloned().unwrap_or_default());
+    members.insert("versions".to_owned(), versions.into());
     members
 }
 
 /// `/api/v1` for the empty group, `/apis/<group>/<version>` for the others.
-pub fn resources(group: &str, version: &str) -> Option<Value> {
+pub fn resources(group: &str, version: &str, defined: &[&'static Kind]) -> Option<Value> {
     let mut listed = Vec::new();
-    for kind in kinds_of(group, version) {
+    for kind in kinds_of(group, version, defined) {
         listed.push((kind.plural.to_owned(), resource(kind)));
         for sub in &kind.subresources {
             listed.push((format!("{}/{}", kind.plural, sub.name), subresource(kind, sub)));
@@ -85,8 +121,9 @@ pub fn resources(group: &str, version: &str) -> Option<Value> {
     })
 }
 
-fn kinds_of(group: &str, version: &str) -> impl Iterator<Item = &'static Kind> {
-    ALL.iter().filter(move |kind| kind.group == group && kind.version == version)
+fn kinds_of(group: &str, version: &str, defined: &[&'static Kind]) -> impl Iterator<Item = &'static Kind> {
+    let all = ALL.iter().chain(defined.iter().copied());
+    all.filter(move |kind| kind.group == group && kind.version == version)
 }
 
 fn resource(kind: &Kind) -> Value {
@@ -118,31 +155,33 @@ fn subresource(kind: &Kind, sub: &Subresource) -> Value {
 
 /// `/api` in the aggregated form.
 pub fn aggregated_core() -> Value {
-    aggregated(&[""])
+    aggregated(&[""], &[])
 }
 
 /// `/apis` in the aggregated form.
-pub fn aggregated_groups() -> Value {
-    aggregated(GROUPS)
+pub fn aggregated_groups(defined: &[&'static Kind]) -> Value {
+    aggregated(&group_names(defined), defined)
 }
 
-fn aggregated(groups: &[&str]) -> Value {
+fn aggregated(groups: &[&str], defined: &[&'static Kind]) -> Value {
+    let version = |group: &str, version: &str| {
+        let resources: Vec<Value> = kinds_of(group, version, defined).map(aggregated_resource).collect();
+        json!({"version": version, "resources": resources, "freshness": "Current"})
+    };
     let items: Vec<Value> = groups
         .iter()
         .map(|group| {
             let metadata = if group.is_empty() { json!({}) } else { json!({"name": group}) };
-            let resources: Vec<Value> = kinds_of(group, "v1").map(aggregated_resource).collect();
-            json!({"metadata": metadata,
-                "versions": [{"version": "v1", "resources": resources, "freshness": "Current"}]})
+            let versions = versions(group, defined).into_iter().map(|name| version(group, name));
+            json!({"metadata": metadata, "versions": versions.collect::<Vec<_>>()})
         })
         .collect();
     json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items})
 }
 
 fn aggregated_resource(kind: &'static Kind) -> Value {
-    // The group and version are those of the list around it, so the full server leaves them empty.
     let mut members = json!({"resource": kind.plural,
-        "responseKind": {"group": "", "version": "", "kind": kind.kind},
+        "responseKind": response(kind, "", "", kind.kind),
         "scope": if kind.namespaced { "Namespaced" } else { "Cluster" },
         "singularResource": kind.singular, "verbs": kind.verbs});
     if !kind.short_names.is_empty() {
@@ -154,11 +193,18 @@ fn aggregated_resource(kind: &'static Kind) -> Value {
     if !kind.subresources.is_empty() {
         let subs = kind.subresources.iter().map(|sub| {
             json!({"subresource": sub.name, "verbs": sub.verbs,
-                "responseKind": {"group": sub.group, "version": sub.version, "kind": sub.kind}})
+                "responseKind": response(kind, sub.group, sub.version, sub.kind)})
         });
         members["subresources"] = subs.collect();
     }
     members
+}
+
+/// What a resource answers with. A full server leaves its own group and version empty, and names those of custom resources.
+fn response(of: &Kind, group: &str, version: &str, kind: &str) -> Value {
+    let own = of.custom.is_some() && group.is_empty();
+    let (group, version) = if own { (of.group, of.version) } else { (group, version) };
+    json!({"group": group, "version": version, "kind": kind})
 }
 
 #[cfg(test)]
@@ -169,10 +215,17 @@ mod tests {
     fn every_group_that_has_kinds_is_listed() {
         for kind in ALL.iter() {
             assert!(kind.group.is_empty() || GROUPS.contains(&kind.group), "{}", kind.group);
-            assert!(resources(kind.group, kind.version).is_some());
+            assert!(resources(kind.group, kind.version, &[]).is_some());
         }
-        assert_eq!(resources("apps", "v2"), None);
-        assert_eq!(group("nope"), None);
-        assert_eq!(group("apps").map(|group| group["kind"].clone()), Some(json!("APIGroup")));
+        assert_eq!(resources("apps", "v2", &[]), None);
+        assert_eq!(group("nope", &[]), None);
+        assert_eq!(group("apps", &[]).map(|group| group["kind"].clone()), Some(json!("APIGroup")));
+    }
+
+    #[test]
+    fn the_version_to_prefer_is_the_most_settled_one() {
+        let mut versions = ["foo", "v1alpha2", "v2beta1", "v10", "v1beta2", "v2", "v1alpha1"];
+        versions.sort_by_key(|version| std::cmp::Reverse(rank(version)));
+        assert_eq!(versions, ["v10", "v2", "v2beta1", "v1beta2", "v1alpha2", "v1alpha1", "foo"]);
     }
 }

@@ -62,7 +62,7 @@ pub struct Body {
 /// # Errors
 /// The Status about what is no JSON, of another kind, or has unknown fields in strict mode.
 pub fn read(kind: &Kind, text: &str, mode: Mode) -> Result<Body, Status> {
-    read_as(kind.group, kind.version, kind.kind, text, mode)
+    read_typed((kind.group, kind.version, kind.kind), kind.type_id(), text, mode)
 }
 
 /// Reads a JSON body that must be of a kind that is not served itself, such as `autoscaling/v1` `Scale`.
@@ -70,6 +70,15 @@ pub fn read(kind: &Kind, text: &str, mode: Mode) -> Result<Body, Status> {
 /// # Errors
 /// As for [`read`].
 pub fn read_as(group: &str, version: &str, kind: &str, text: &str, mode: Mode) -> Result<Body, Status> {
+    read_typed((group, version, kind), schema::of_object(&joined(group, version), kind), text, mode)
+}
+
+fn read_typed(
+    (group, version, kind): (&str, &str, &str),
+    ty: Option<TypeId>,
+    text: &str,
+    mode: Mode,
+) -> Result<Body, Status> {
     let unrecognized = |why: String| {
         let shown = summary(text.as_bytes());
         status::bad_request(format!(
@@ -128,7 +137,6 @@ pub fn read_as(group: &str, version: &str, kind: &str, text: &str, mode: Mode) -
     if sent_version != version {
         return Err(cannot(no_kind(sent_group, sent_version, &sent_kind)));
     }
-    let ty = schema::of_object(&joined(group, version), kind);
     let found = if mode == Mode::Ignore { Vec::new() } else { problems(ty, text).unwrap_or_default() };
     if mode == Mode::Strict && !found.is_empty() {
         return Err(cannot(format!("strict decoding error: {}", found.join(", "))));

@@ -15,6 +15,7 @@ pub mod schema;
 pub mod select;
 pub mod size;
 pub mod status;
+mod structural;
 pub mod table;
 pub mod typed;
 mod value;

@@ -3,6 +3,8 @@
 //! Source of the order: `k8s.io/apiserver/pkg/registry/rest/{create,update}.go` and `registry/generic/registry`.
 
 mod context;
+mod custom;
+mod definition;
 mod endpoints;
 mod event;
 mod internal;
@@ -51,6 +53,9 @@ pub fn decode(kind: &Kind, body: &Value) -> Result<Value, Status> {
 }
 
 fn decode_plain(kind: &Kind, body: &Value) -> Result<Value, Status> {
+    if let Some(definition) = &kind.custom {
+        return custom::decode(kind, definition, body);
+    }
     let Some(ty) = kind.type_id() else {
         return Ok(body.clone());
     };
@@ -96,6 +101,7 @@ fn prepare_created(kind: &Kind, object: &mut Value, cx: &mut Context<'_>) -> Res
     strategy.prepare_create(object, cx);
     let mut causes = meta::created(kind, object);
     causes.extend(strategy.validate_create(object, cx));
+    causes.extend(custom::causes(kind, object));
     if causes.is_empty() { Ok(()) } else { Err(status::invalid(kind, object.text("metadata.name"), &causes)) }
 }
 
@@ -156,6 +162,7 @@ fn prepare_updated(
     });
     causes.extend(meta::changed(old, new));
     causes.extend(strategy.validate_update(kind, sub, old, new, cx));
+    causes.extend(custom::causes(kind, new));
     if causes.is_empty() { Ok(()) } else { Err(status::invalid(kind, old.text("metadata.name"), &causes)) }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Decoding, encoding, protobuf, strategic merge and server-side apply all read this one table (`schema/api.txt`).
 
-use std::sync::LazyLock;
+use std::sync::{LazyLock, PoisonError, RwLock};
 
 mod parse;
 mod types;
@@ -11,9 +11,26 @@ pub use types::{Field, ListType, Schema, Shape, Type, TypeId};
 
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| parse::parse(include_str!("schema/api.txt")));
 
+/// Types that definitions of custom resources brought: their ids follow those of the table. They are never given back;
+/// [`crate::kinds::defined`] bounds how many there are.
+static ADDED: RwLock<Vec<&'static Type>> = RwLock::new(Vec::new());
+
 /// The type of an id.
+///
+/// # Panics
+/// For an id that neither the table nor [`add`] made: there is none.
 pub fn get(id: TypeId) -> &'static Type {
-    &SCHEMA.types[id.0]
+    match SCHEMA.types.get(id.0) {
+        Some(known) => known,
+        None => ADDED.read().unwrap_or_else(PoisonError::into_inner)[id.0 - SCHEMA.types.len()],
+    }
+}
+
+/// Adds a type, for as long as the program runs.
+pub(crate) fn add(ty: Type) -> TypeId {
+    let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
+    added.push(Box::leak(Box::new(ty)));
+    TypeId(SCHEMA.types.len() + added.len() - 1)
 }
 
 /// The id of a type by its name, such as `core/v1.Node`.
@@ -21,14 +38,18 @@ pub fn find(name: &str) -> Option<TypeId> {
     SCHEMA.by_name.get(name).copied()
 }
 
-/// The id of the struct type that a root object of this apiVersion and kind has.
+/// The id of the struct type that a root object of this apiVersion and kind has; of custom resources, none.
 pub fn of_object(api_version: &str, kind: &str) -> Option<TypeId> {
     let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
     let folder = match group {
         "" => "core",
         "rbac.authorization.k8s.io" => "rbac",
         "meta.k8s.io" => "meta",
-        other => other.split('.').next().unwrap_or(other),
+        // Only Kubernetes' own groups are in the table: `apps` is, `apps.example.com` is not.
+        other if !other.contains('.') || other.ends_with(".k8s.io") => {
+            other.split('.').next().unwrap_or(other)
+        }
+        _ => return None,
     };
     find(&format!("{folder}/{version}.{kind}")).or_else(|| find(&format!("meta/v1.{kind}")))
 }

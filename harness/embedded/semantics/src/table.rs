@@ -5,6 +5,7 @@
 
 mod age;
 mod cells;
+mod custom;
 mod pod;
 
 use std::collections::HashMap;
@@ -60,12 +61,18 @@ static COLUMNS: LazyLock<HashMap<&'static str, Value>> = LazyLock::new(|| {
 /// The Table of objects of a kind. `list_meta` is the list's metadata (resourceVersion, continue), `now` the time ages
 /// are counted to, RFC 3339.
 pub fn table(kind: &Kind, objects: &[Value], list_meta: &Value, include: Include, now: &str) -> Value {
-    let known = COLUMNS.get(kind.kind);
-    let columns = known.or_else(|| COLUMNS.get("*")).cloned().unwrap_or(Value::Null);
+    let known = COLUMNS.get(kind.kind).filter(|_| kind.custom.is_none());
+    let usual = COLUMNS.get("*").unwrap_or(&Value::Null);
+    let columns = match &kind.custom {
+        Some(custom) => custom::columns(custom, usual),
+        None => known.unwrap_or(usual).clone(),
+    };
     let rows: Vec<Value> = objects
         .iter()
         .map(|object| {
-            let cells = if known.is_some() {
+            let cells = if let Some(custom) = &kind.custom {
+                custom::cells(custom, object, now)
+            } else if known.is_some() {
                 cells::of(kind, object, now)
             } else {
                 vec![object.text("metadata.name").into(), object.text("metadata.creationTimestamp").into()]
@@ -93,7 +100,8 @@ fn row(cells: Vec<Value>, kind: &Kind, object: &Value, include: Include) -> Valu
         }
     };
     let mut row = json!({"cells": cells, "object": shown});
-    if let Some(conditions) = pod::finished(kind, object)
+    if kind.custom.is_none()
+        && let Some(conditions) = pod::finished(kind, object)
         && let Some(members) = row.as_object_mut()
     {
         members.insert("conditions".to_owned(), conditions);

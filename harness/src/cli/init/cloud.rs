@@ -9,6 +9,9 @@ use std::path::PathBuf;
 /// The driver in Python.
 const PYTHON: &str = include_str!("../../../../fixtures/drivers/python/driver.py");
 
+/// What the calls of its simulator mean, for a recording proxy before it.
+const ROUTES: &str = include_str!("../../../../fixtures/routes/native.yaml");
+
 /// Writes driver, profile and manifests; what was written, in words.
 ///
 /// # Errors
@@ -29,6 +32,7 @@ pub(super) fn make(options: &InitCloudOptions) -> Result<String, String> {
     let mut written = vec![
         (program.to_owned(), driver.replace("python-simulator", name)),
         ("profile.yaml".to_owned(), profile(name, program)?),
+        ("routes.yaml".to_owned(), ROUTES.to_owned()),
     ];
     let manifests = files::list(&files::built_in(&format!("{REFERENCE_PROFILE}/manifests")));
     for file in manifests.map_err(|error| error.to_string())? {
@@ -54,7 +58,8 @@ fn profile(name: &str, program: &str) -> Result<String, String> {
     let reference = files::read(&file).map_err(|error| error.to_string())?;
     let driver = format!(
         "cloud:\n  driver:\n    command: [python3, {program}, --listen, \"${{DRIVER_LISTEN}}\", --token-file, \
-         \"${{DRIVER_TOKEN_FILE}}\"]\n"
+         \"${{DRIVER_TOKEN_FILE}}\"]\n  # A recording proxy before it gives journal, faults and barriers; routes.yaml says what calls \
+         mean.\n  # proxy: {{routes: routes.yaml}}\n"
     );
     let lines = reference.lines().skip(1).map(|line| match line.split(':').next() {
         Some("cloud") => driver.clone(),

@@ -140,7 +140,7 @@ async fn start(spec: CloudSpec<'_>) -> Result<RunningCloud, StartError> {
 }
 
 /// The address of this machine at which those see it that are to reach the cloud.
-async fn reachable(place: &Place<'_>) -> Result<Ipv4Addr, StartError> {
+pub(super) async fn reachable(place: &Place<'_>) -> Result<Ipv4Addr, StartError> {
     let Place::BesideMachines { engine, network, .. } = place else { return Ok(Ipv4Addr::LOCALHOST) };
     const LIMIT: Duration = Duration::from_secs(30);
     let looking = engine.docker().inspect_network(network, None);

@@ -5,12 +5,14 @@ mod command;
 mod container;
 mod in_process;
 mod protocol;
+mod proxied;
 mod spec;
 
 pub(super) use protocol::{problem, reached};
 pub use spec::{CloudSpec, Place, RunningCloud, StartError, Told};
 
 use super::{CloudError, CloudRecord, Driver, Problem};
+use crate::config::CloudSource;
 use spec::Kind;
 use std::sync::Arc;
 
@@ -22,6 +24,16 @@ const ALL: &[&Kind] = &[&in_process::KIND, &container::KIND, &at_url::KIND, &com
 /// # Errors
 /// There is no such dialect, no port, no image; or it crashed (with its last lines) or stayed silent.
 pub async fn start(spec: CloudSpec<'_>) -> Result<RunningCloud, StartError> {
+    match spec.cloud {
+        CloudSource::Proxied { behind, proxy } => {
+            let cloud = start_bare(CloudSpec { cloud: behind, ..spec }).await?;
+            proxied::before(cloud, proxy, spec).await
+        }
+        _ => start_bare(spec).await,
+    }
+}
+
+async fn start_bare(spec: CloudSpec<'_>) -> Result<RunningCloud, StartError> {
     match ALL.iter().find(|kind| (kind.suits)(&spec)) {
         Some(kind) => (kind.start)(spec).await,
         None => Err(StartError::NoDriver { cloud: spec.cloud.to_string(), names: names() }),
@@ -31,14 +43,17 @@ pub async fn start(spec: CloudSpec<'_>) -> Result<RunningCloud, StartError> {
 /// A fake cloud in this process.
 #[cfg(test)]
 pub(crate) async fn start_here(dialect: &str) -> RunningCloud {
-    let cloud = crate::config::CloudSource::Dialect(dialect.to_owned());
+    let cloud = CloudSource::Dialect(dialect.to_owned());
     let (folder, told): (_, Told) = (std::path::Path::new(""), Arc::new(|_| ()));
-    let spec = CloudSpec { cloud: &cloud, place: Place::ThisProcess, folder, told: &told };
+    let spec = CloudSpec { cloud: &cloud, place: Place::ThisProcess, replicas: &[], folder, told: &told };
     start(spec).await.expect("it starts")
 }
 
 /// The driver of a cloud that was started.
 pub(super) fn attach(record: &CloudRecord) -> Result<Arc<dyn Driver>, CloudError> {
+    if record.driver == proxied::NAME {
+        return protocol::attach_named(record);
+    }
     match ALL.iter().find(|kind| kind.name == record.driver) {
         Some(kind) => (kind.attach)(record),
         None => {
@@ -49,7 +64,7 @@ pub(super) fn attach(record: &CloudRecord) -> Result<Arc<dyn Driver>, CloudError
 }
 
 fn names() -> String {
-    ALL.iter().map(|kind| kind.name).collect::<Vec<_>>().join(", ")
+    ALL.iter().map(|kind| kind.name).chain([proxied::NAME]).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -51,6 +51,8 @@ impl Access {
             endpoint,
             access: serde_json::json!(self),
             secrets: vec![self.token],
+            endpoints: Default::default(),
+            ca: None,
         }
     }
 }

@@ -28,6 +28,8 @@ pub struct CloudSpec<'a> {
     pub cloud: &'a CloudSource,
     /// Where it is to be.
     pub place: Place<'a>,
+    /// Names of the CCM's replicas: a proxy has a port for each.
+    pub replicas: &'a [String],
     /// A folder for this user alone, which goes when the cloud does.
     pub folder: &'a Path,
     /// Is told what a person should know of a cloud that runs, such as that it has ended by itself.
@@ -202,6 +204,20 @@ pub enum StartError {
         url: String,
         /// Why not.
         why: String,
+    },
+    /// Nobody says where the cloud's API is.
+    #[error(
+        "no proxy can be put before the cloud '{cloud}': its driver does not say where its API is; write 'cloud.proxy.upstream'"
+    )]
+    NoUpstream {
+        /// The cloud.
+        cloud: String,
+    },
+    /// The proxy before it did not start.
+    #[error("the recording proxy did not start: {cause}")]
+    Proxy {
+        /// Why.
+        cause: String,
     },
     /// No token could be made.
     #[error("the system gives no random bits for a token: {0}")]

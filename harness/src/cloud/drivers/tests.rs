@@ -20,7 +20,7 @@ async fn start_from(cloud: &CloudSource, folder: &Path) -> (Result<RunningCloud,
     let heard = Heard::default();
     let noted = heard.clone();
     let told: Told = Arc::new(move |what| noted.lock().expect("fine").push(what));
-    let spec = CloudSpec { cloud, place: Place::ThisProcess, folder, told: &told };
+    let spec = CloudSpec { cloud, place: Place::ThisProcess, replicas: &[], folder, told: &told };
     (start(spec).await, heard)
 }
 
@@ -185,12 +185,14 @@ fn a_record_of_no_driver_is_refused_by_name() {
         endpoint: String::new(),
         access: serde_json::Value::Null,
         secrets: Vec::new(),
+        endpoints: Default::default(),
+        ca: None,
     };
     let error = Cloud::attach(&record).expect_err("no such driver");
     assert_eq!(
         chain(&error),
         "cloud driver 'moto', attaching: what is recorded of it cannot be used: this program has no such driver; it \
-         has fake-cloud-in-process, fake-cloud-container, driver-at-url, driver-command"
+         has fake-cloud-in-process, fake-cloud-container, driver-at-url, driver-command, recording-proxy"
     );
     let known = CloudRecord { driver: in_process::KIND.name.into(), ..record };
     let error = Cloud::attach(&known).expect_err("it lacks everything");

@@ -22,6 +22,8 @@ use std::sync::{Arc, Mutex};
 pub(super) struct WantedCloud<'a> {
     pub(super) run: &'a RunId,
     pub(super) cloud: &'a CloudSource,
+    /// Names of the CCM's replicas.
+    pub(super) replicas: &'a [String],
     /// The lane's folder.
     pub(super) folder: &'a Path,
     pub(super) events: &'a Events,
@@ -64,10 +66,10 @@ impl WantedCloud<'_> {
         nodes: &[Node],
         artifacts: &Artifacts,
     ) -> Result<RunningCloud, SessionError> {
-        let WantedCloud { run, cloud, folder, events } = self;
+        let WantedCloud { run, cloud, replicas, folder, events } = self;
         let events = events.clone();
         let told: Told = Arc::new(move |what| events.say(what));
-        let here = CloudSpec { cloud, place: Place::ThisProcess, folder, told: &told };
+        let here = CloudSpec { cloud, place: Place::ThisProcess, replicas, folder, told: &told };
         let network = match site {
             // A driver that runs already is where it is.
             _ if !cloud.is_many() => return Ok(start(here).await?),

@@ -132,8 +132,10 @@ impl Environment {
                 None => prepared.artifacts(events).await,
             }
         };
-        let wanted =
-            WantedCloud { run: &self.id, cloud: &prepared.plan.profile.cloud, folder: &folder, events };
+        let mut replicas = self.replicas()?;
+        let names: Vec<String> = replicas.iter().map(|replica| replica.name.clone()).collect();
+        let source = &prepared.plan.profile.cloud;
+        let wanted = WantedCloud { run: &self.id, cloud: source, replicas: &names, folder: &folder, events };
 
         let early = async |teardown: &mut Teardown, site: CloudSite, artifacts: &Artifacts| {
             wanted.start(teardown, &site, &[], artifacts).await
@@ -145,6 +147,10 @@ impl Environment {
             Some(cloud) => cloud,
             None => wanted.start(&mut self.teardown, &cluster.cloud_site, &nodes, artifacts).await?,
         };
+        for replica in &mut replicas {
+            let own = cloud.endpoints.get(&replica.name);
+            replica.endpoint = own.unwrap_or(&cloud.endpoint).clone();
+        }
         let profile = &self.plan().profile;
         Ok(RunState {
             run_id: self.id.as_str().to_owned(),
@@ -155,7 +161,7 @@ impl Environment {
             ccm_image: artifacts.ccm_image.clone(),
             ccm_image_digest: artifacts.ccm_image_digest.clone(),
             idle_image: artifacts.idle_image.clone(),
-            replicas: self.replicas()?,
+            replicas,
             lease: profile.capabilities.leader_election.then(|| LeaseKey {
                 namespace: profile.lease.namespace.clone(),
                 name: profile.lease.name.clone(),
@@ -196,7 +202,9 @@ impl Environment {
                     0 => 0,
                     first => first.saturating_add(offset * 100),
                 };
-                Ok(ReplicaRecord { name: letter.to_string(), token: fresh_token()?, secure_port })
+                let (name, token) = (letter.to_string(), fresh_token()?);
+                // Where the cloud is shows once it runs.
+                Ok(ReplicaRecord { name, token, secure_port, endpoint: String::new() })
             })
             .collect()
     }

@@ -28,7 +28,7 @@ pub(super) fn creation(api: &Api, kind: &'static Kind, object: &Value) -> Result
 
 pub(super) fn deletion(kind: &'static Kind, object: &Value) -> Result<(), Status> {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
-    if kind.kind == "Namespace" && IMMORTAL.contains(&name) {
+    if kind.is("", "Namespace") && IMMORTAL.contains(&name) {
         return Err(status::forbidden(kind, name, "this namespace may not be deleted"));
     }
     Ok(())

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::clock::{Clock, suffix, unique_id};
 use super::collections::collection_of;
+use super::definitions;
 use super::events::{stored_kind, with_type};
 use super::selection::fields_of;
 use super::state::Api;
@@ -44,7 +45,14 @@ fn bare_text(object: &Value) -> Bytes {
     let head = format!(r#"{{"kind":"{}","apiVersion":"{}","#, part("kind"), part("apiVersion"));
     match text.strip_prefix(&head) {
         Some(rest) => format!("{{{rest}").into(),
-        None => text.to_owned().into(),
+        // Custom resources are in no particular order.
+        None => {
+            let mut bare = object.clone();
+            if let Some(members) = bare.as_object_mut() {
+                members.retain(|name, _| name != "kind" && name != "apiVersion");
+            }
+            bare.to_string().into()
+        }
     }
 }
 
@@ -54,7 +62,12 @@ impl Api {
     /// # Errors
     ///
     /// 404 if it is not there.
-    pub(crate) fn find(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Arc<Record>, Status> {
+    pub(crate) fn find(
+        &self,
+        kind: &'static Kind,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Arc<Record>, Status> {
         self.store
             .get(collection_of(kind), &Key::new(namespace, name))
             .ok_or_else(|| status::not_found(kind, name))
@@ -97,13 +110,27 @@ impl Api {
 
     /// Writes a prepared object, new or changed.
     pub(crate) fn put(&self, tx: &Transaction<'_>, kind: &'static Kind, object: Value) -> Arc<Record> {
-        let fields = fields_of(&object);
-        tx.put(collection_of(kind), Draft::new(with_type(stored_kind(kind), object), bare_text, fields))
+        let put = |object: Value| {
+            let fields = fields_of(&object);
+            tx.put(collection_of(kind), Draft::new(with_type(stored_kind(kind), object), bare_text, fields))
+        };
+        let record = put(object);
+        if definitions::is_definition(kind) {
+            // What a controller of a real server does moments later; whoever wrote is answered with what was written.
+            let others = tx.snapshot(collection_of(kind));
+            if let Some(settled) = self.definitions.settle(&self.store, &record, &others) {
+                put(settled);
+            }
+        }
+        record
     }
 
     /// Removes an object, whose last state is `object`, and gives back what it held.
     pub(crate) fn remove(&self, tx: &Transaction<'_>, kind: &'static Kind, object: Value) -> Arc<Record> {
         self.release(kind, &object);
+        if definitions::is_definition(kind) {
+            self.definitions.forget(&self.store, &object);
+        }
         let fields = fields_of(&object);
         tx.remove(collection_of(kind), Draft::new(with_type(stored_kind(kind), object), bare_text, fields))
     }

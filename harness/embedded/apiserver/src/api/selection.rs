@@ -114,6 +114,8 @@ impl Selection {
         {
             return false;
         }
-        self.fields.matches(self.kind, &expand(record))
+        // What a definition selects by is not kept beside the object.
+        let object = if self.kind.custom.is_some() { record.value() } else { expand(record) };
+        self.fields.matches(self.kind, &object)
     }
 }

@@ -4,10 +4,11 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use embedded_semantics::alloc::Allocator;
-use embedded_semantics::kinds;
+use embedded_semantics::kinds::{self, Kind};
 use tokio::sync::watch;
 
 use super::collections::collection_of;
+use super::definitions::Definitions;
 use super::interruption::Interruption;
 use super::reach::Reach;
 use crate::audit::Audit;
@@ -49,6 +50,8 @@ pub(crate) struct Api {
     pub logs: OnceLock<Arc<dyn Logs>>,
     /// Who is told of credentials, once somebody wants to be.
     pub issued: OnceLock<Arc<dyn Issued>>,
+    /// The custom resources.
+    pub definitions: Definitions,
     roles: rbac::Current,
     node_rules: Vec<Rule>,
 }
@@ -79,9 +82,16 @@ impl Api {
             reach: Reach::default(),
             logs: OnceLock::new(),
             issued: OnceLock::new(),
+            definitions: Definitions::default(),
             roles: rbac::Current::default(),
             node_rules: crate::bootstrap::policy::rules_of("system:node"),
         }
+    }
+
+    /// The kind that is served at a group, version and plural name.
+    #[must_use]
+    pub(crate) fn kind(&self, group: &str, version: &str, plural: &str) -> Option<&'static Kind> {
+        kinds::find(group, version, plural).or_else(|| self.definitions.find(group, version, plural))
     }
 
     /// Whether the user may: asked of the node authorizer first, then of the roles, as kubeadm sets servers up.

@@ -113,9 +113,10 @@ fn accepts(clause: &str, media_type: &str) -> bool {
         || clause.strip_suffix("/*").is_some_and(|kind| media_type.split('/').next() == Some(kind))
 }
 
-/// Agrees on a form for a resource's answer; `None` if the client takes nothing that the server has.
+/// Agrees on a form for a resource's answer; `None` if the client takes nothing that the server has. `has_protobuf` says
+/// whether the objects themselves can be sent as protobuf; their metadata always can.
 #[must_use]
-pub(crate) fn negotiate(header: Option<&str>) -> Option<Form> {
+pub(crate) fn negotiate(header: Option<&str>, has_protobuf: impl Fn() -> bool) -> Option<Form> {
     let header = header.unwrap_or_default();
     if header.trim().is_empty() {
         return Some(Form::PLAIN);
@@ -135,6 +136,9 @@ pub(crate) fn negotiate(header: Option<&str>) -> Option<Form> {
                 ("PartialObjectMetadataList", "meta.k8s.io", "v1" | "v1beta1") => Shape::MetadataList,
                 _ => continue,
             };
+            if encoding == Encoding::Protobuf && shape == Shape::Object && !has_protobuf() {
+                continue;
+            }
             return Some(Form { encoding, shape, ..Form::PLAIN });
         }
     }
@@ -166,7 +170,7 @@ mod tests {
 
     #[test]
     fn the_first_form_both_sides_know_is_taken() {
-        let form = |header| negotiate(Some(header)).map(|form| (form.encoding, form.shape));
+        let form = |header| negotiate(Some(header), || true).map(|form| (form.encoding, form.shape));
         assert_eq!(form("*/*"), Some((Encoding::Json, Shape::Object)));
         assert_eq!(
             form("application/vnd.kubernetes.protobuf,application/json"),
@@ -183,6 +187,13 @@ mod tests {
         assert_eq!(
             form("application/json;as=Strange;v=v1;g=x,application/yaml"),
             Some((Encoding::Yaml, Shape::Object))
+        );
+        let without = |header| negotiate(Some(header), || false).map(|form| form.encoding);
+        assert_eq!(without("application/vnd.kubernetes.protobuf,application/json"), Some(Encoding::Json));
+        assert_eq!(without("application/vnd.kubernetes.protobuf"), None);
+        assert_eq!(
+            without("application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"),
+            Some(Encoding::Protobuf)
         );
         assert_eq!(form("text/html"), None);
         assert_eq!(form("application/yaml;q=0.5, application/json"), Some((Encoding::Json, Shape::Object)));

@@ -94,7 +94,23 @@ where
     let _ = tokio::time::timeout(DRAINING, reading).await;
 }
 
-/// Understands a body as an object of a kind by its content type.
+/// Understands a body as an object of a kind that is served, by its content type.
+///
+/// # Errors
+///
+/// As for [`parse`].
+pub(crate) fn of_kind(bytes: &Bytes, content_type: &str, kind: &Kind, mode: Mode) -> Result<Parsed, Status> {
+    match encoding(content_type)? {
+        Encoding::Json => fields::read(kind, text(bytes)?, mode),
+        Encoding::Yaml => fields::read(kind, &yaml(bytes, kind.kind)?.to_string(), mode),
+        Encoding::Protobuf if kind.in_protobuf() => wire::read(kind, bytes),
+        Encoding::Protobuf => {
+            Err(status::unsupported_media_type(&[Encoding::Json, Encoding::Yaml].map(Encoding::media_type)))
+        }
+    }
+}
+
+/// Understands a body as an object of a kind that is not served itself, by its content type.
 ///
 /// # Errors
 ///

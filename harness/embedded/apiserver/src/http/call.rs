@@ -111,7 +111,8 @@ impl Call {
     ///
     /// 415, or 400 about what cannot be read or is something else, or 422 for parameters that are none.
     pub(crate) fn object(&self, kind: &Kind, options: &str) -> Result<Parsed, Status> {
-        self.object_as((kind.group, kind.version, kind.kind), options)
+        let mode = self.field_validation(options)?;
+        body::of_kind(&self.body, self.content_type(), kind, mode)
     }
 
     /// The body as an object of a group, version and kind that is not served itself.

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use embedded_semantics::kinds::Kind;
 use embedded_semantics::status::{self, Status};
 use http::{HeaderValue, Request, Response, header};
 
@@ -15,6 +16,7 @@ use super::target::Target;
 use super::{authenticate, body};
 use crate::api::{Api, Clock};
 use crate::audit::Entry;
+use crate::auth::attributes::Attributes;
 use crate::auth::user::User;
 
 /// Answers one request.
@@ -30,7 +32,8 @@ where
     let target = Target::parse(&parts.method, parts.uri.path(), &query);
     let accept = parts.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
     let agent = call::text_header(&parts.headers, &header::USER_AGENT);
-    let form = accept::negotiate(accept).map(|form| form.refined(&query, agent));
+    let form =
+        accept::negotiate(accept, || has_protobuf(&api, &target)).map(|form| form.refined(&query, agent));
     let audit = |user: &User, by: Option<&User>, code: u16, authorized: bool| {
         api.audit.write(Entry {
             at: clock.at,
@@ -89,6 +92,13 @@ where
     };
     audit(&user, real.as_ref(), response.status().as_u16(), true);
     finish(response)
+}
+
+/// Whether what a request is about can be sent as protobuf. Custom resources and their definitions cannot.
+fn has_protobuf(api: &Api, target: &Target) -> bool {
+    let Attributes { group, resource, subresource, .. } = &target.attributes;
+    let kind = api.kind(group, &target.version, resource);
+    subresource == "scale" || kind.is_none_or(Kind::in_protobuf)
 }
 
 fn forbidden(user: &User, target: &Target, reason: &str) -> Status {

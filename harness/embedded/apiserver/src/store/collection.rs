@@ -34,6 +34,11 @@ pub struct Expired {
     pub oldest: u64,
 }
 
+/// How much an object is, bytes of JSON.
+fn size(record: &Arc<Record>) -> i64 {
+    i64::try_from(record.json().len()).unwrap_or(i64::MAX)
+}
+
 /// All objects of a kind at one revision. Cloning it, and taking it, costs nothing.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
@@ -87,11 +92,20 @@ pub(super) struct Collection {
     /// Changes after this revision are all in the log.
     complete_after: u64,
     keep: Keep,
+    /// Nothing will change any more.
+    closed: bool,
 }
 
 impl Collection {
     pub(super) fn new(keep: Keep) -> Self {
-        Self { objects: OrdMap::new(), log: VecDeque::new(), log_bytes: 0, complete_after: 0, keep }
+        Self {
+            objects: OrdMap::new(),
+            log: VecDeque::new(),
+            log_bytes: 0,
+            complete_after: 0,
+            keep,
+            closed: false,
+        }
     }
 
     pub(super) fn get(&self, key: &Key) -> Option<&Arc<Record>> {
@@ -132,7 +146,17 @@ impl Collection {
         self.check_history(revision)?;
         let first = self.log.partition_point(|event| event.record.revision() <= revision);
         into.extend(self.log.range(first..).take(limit).cloned());
+        if self.closed && into.is_empty() {
+            return Err(Expired { asked: revision, oldest: self.complete_after });
+        }
         Ok(())
+    }
+
+    /// Drops all objects; who reads what has changed comes to an end. How much they were, bytes.
+    pub(super) fn close(&mut self) -> i64 {
+        self.closed = true;
+        let objects = std::mem::take(&mut self.objects);
+        objects.values().map(size).sum()
     }
 
     /// Forgets the changes so far.
@@ -150,7 +174,6 @@ impl Collection {
             Change::Put => self.objects.insert(record.key().clone(), Arc::clone(&record)),
             Change::Removed => self.objects.remove(record.key()),
         };
-        let size = |record: &Arc<Record>| i64::try_from(record.json().len()).unwrap_or(i64::MAX);
         let now = if change == Change::Put { size(&record) } else { 0 };
         let grows = now - previous.as_ref().map_or(0, size);
         self.log_bytes += record.json().len();

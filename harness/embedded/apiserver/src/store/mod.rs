@@ -20,7 +20,6 @@ pub use paging::{Continue, ContinueError};
 pub use record::{Change, Event, Key, Record};
 pub use watch::{Cursor, Next};
 
-use collection::Collection;
 use place::Place;
 
 /// The name under which one kind's objects are kept, for example `nodes` or `leases.coordination.k8s.io`.
@@ -32,6 +31,9 @@ pub type CollectionName = &'static str;
 #[derive(Debug)]
 pub struct Store {
     places: HashMap<CollectionName, Arc<Place>>,
+    /// Those of custom resources, which come and go.
+    opened: RwLock<HashMap<CollectionName, Arc<Place>>>,
+    keep: Keep,
     revision: AtomicU64,
     /// Tells those who wait for a revision that is not there yet.
     advanced: tokio::sync::watch::Sender<u64>,
@@ -44,20 +46,40 @@ impl Store {
     /// An empty store for the kinds named, at revision 1 as a new etcd has it; `keep` bounds what each remembers.
     #[must_use]
     pub fn new(names: impl IntoIterator<Item = CollectionName>, keep: Keep) -> Self {
-        let places = names.into_iter().map(|name| {
-            let place = Place {
-                collection: RwLock::new(Collection::new(keep)),
-                changed: tokio::sync::watch::Sender::new(1),
-            };
-            (name, Arc::new(place))
-        });
+        let places = names.into_iter().map(|name| (name, Arc::new(Place::new(keep))));
         Self {
             places: places.collect(),
+            opened: RwLock::default(),
+            keep,
             revision: AtomicU64::new(1),
             advanced: tokio::sync::watch::Sender::new(1),
             writer: Mutex::new(()),
             size: AtomicI64::new(0),
         }
+    }
+
+    fn at<T>(&self, name: CollectionName, look: impl FnOnce(&Arc<Place>) -> T) -> Option<T> {
+        if let Some(place) = self.places.get(name) {
+            return Some(look(place));
+        }
+        self.opened.read().unwrap_or_else(PoisonError::into_inner).get(name).map(look)
+    }
+
+    /// Has a place for the objects of a kind from now on.
+    pub fn open(&self, name: CollectionName) {
+        if !self.places.contains_key(name) {
+            let mut opened = self.opened.write().unwrap_or_else(PoisonError::into_inner);
+            opened.entry(name).or_insert_with(|| Arc::new(Place::new(self.keep)));
+        }
+    }
+
+    /// Gives up the place of a kind with all objects there: watches end when they have told what there is to tell.
+    pub fn close(&self, name: CollectionName) {
+        let closed = self.opened.write().unwrap_or_else(PoisonError::into_inner).remove(name);
+        let Some(place) = closed else { return };
+        let gone = place.collection.write().unwrap_or_else(PoisonError::into_inner).close();
+        self.size.fetch_sub(gone, Ordering::Relaxed);
+        place.changed.send_modify(|_| {});
     }
 
     /// The revision of the latest write.
@@ -81,22 +103,20 @@ impl Store {
     /// One object as it is now.
     #[must_use]
     pub fn get(&self, name: CollectionName, key: &Key) -> Option<Arc<Record>> {
-        let place = self.places.get(name)?;
-        let collection = place.collection.read().unwrap_or_else(PoisonError::into_inner);
-        collection.get(key).cloned()
+        self.at(name, |place| {
+            place.collection.read().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
+        })?
     }
 
     /// All objects of a kind as they are now.
     #[must_use]
     pub fn snapshot(&self, name: CollectionName) -> Snapshot {
-        self.places.get(name).map_or_else(
-            || Snapshot::empty(self.revision()),
-            |place| {
-                // Under the collection's lock the counter cannot be behind what the collection holds: see `Transaction::commit`.
-                let collection = place.collection.read().unwrap_or_else(PoisonError::into_inner);
-                collection.snapshot(self.revision())
-            },
-        )
+        let taken = self.at(name, |place| {
+            // Under the collection's lock the counter cannot be behind what the collection holds: see `Transaction::commit`.
+            let collection = place.collection.read().unwrap_or_else(PoisonError::into_inner);
+            collection.snapshot(self.revision())
+        });
+        taken.unwrap_or_else(|| Snapshot::empty(self.revision()))
     }
 
     /// All objects of a kind as they were at `revision`.
@@ -105,8 +125,10 @@ impl Store {
     ///
     /// [`Expired`] where the history does not reach back that far.
     pub fn snapshot_at(&self, name: CollectionName, revision: u64) -> Result<Snapshot, Expired> {
-        let Some(place) = self.places.get(name) else { return Ok(Snapshot::empty(revision)) };
-        place.collection.read().unwrap_or_else(PoisonError::into_inner).snapshot_at(revision)
+        let taken = self.at(name, |place| {
+            place.collection.read().unwrap_or_else(PoisonError::into_inner).snapshot_at(revision)
+        });
+        taken.unwrap_or_else(|| Ok(Snapshot::empty(revision)))
     }
 
     /// A reader of everything that changes in a kind after `revision`.
@@ -115,12 +137,7 @@ impl Store {
     ///
     /// [`Expired`] where some of it is forgotten already.
     pub fn watch(&self, name: CollectionName, revision: u64) -> Result<Cursor, Expired> {
-        let place = self.places.get(name).cloned().unwrap_or_else(|| {
-            Arc::new(Place {
-                collection: RwLock::new(Collection::new(Keep::default())),
-                changed: tokio::sync::watch::Sender::new(1),
-            })
-        });
+        let place = self.at(name, Arc::clone).unwrap_or_else(|| Arc::new(Place::new(self.keep)));
         place.collection.read().unwrap_or_else(PoisonError::into_inner).check_history(revision)?;
         Ok(Cursor::new(place, revision))
     }
@@ -133,7 +150,8 @@ impl Store {
 
     /// Forgets all that has changed: what was read before a kind's latest change is too old from now on.
     pub fn forget(&self) {
-        for place in self.places.values() {
+        let opened = self.opened.read().unwrap_or_else(PoisonError::into_inner);
+        for place in self.places.values().chain(opened.values()) {
             place.collection.write().unwrap_or_else(PoisonError::into_inner).forget();
         }
     }
@@ -141,7 +159,7 @@ impl Store {
     /// The revision of the latest change of a kind, for those who derive something from it.
     #[must_use]
     pub fn last_change(&self, name: CollectionName) -> u64 {
-        self.places.get(name).map_or(0, |place| *place.changed.borrow())
+        self.at(name, |place| *place.changed.borrow()).unwrap_or(0)
     }
 
     /// Begins to write; other writers wait until the transaction is dropped. Readers do not.
@@ -165,6 +183,12 @@ impl Transaction<'_> {
         self.store.get(name, key)
     }
 
+    /// All objects of a kind as they are now.
+    #[must_use]
+    pub fn snapshot(&self, name: CollectionName) -> Snapshot {
+        self.store.snapshot(name)
+    }
+
     /// The revision that the next write will have.
     #[must_use]
     pub fn next_revision(&self) -> u64 {
@@ -186,7 +210,7 @@ impl Transaction<'_> {
     }
 
     fn commit(&self, name: CollectionName, change: Change, record: &Arc<Record>) {
-        let Some(place) = self.store.places.get(name) else { return };
+        let Some(place) = self.store.at(name, Arc::clone) else { return };
         {
             let mut collection = place.collection.write().unwrap_or_else(PoisonError::into_inner);
             let grows = collection.commit(change, Arc::clone(record));

@@ -47,12 +47,12 @@ pub(crate) fn create_object(
     namespace: &str,
     mut object: Value,
 ) -> Result<Written, Status> {
-    if kind.kind == "Secret" {
+    if kind.is("", "Secret") {
         token::fill(write.api, namespace, &mut object)?;
     }
     let written = insert(write, kind, namespace, object)?;
     if let Written::Stored(record) = &written
-        && kind.kind == "Namespace"
+        && kind.is("", "Namespace")
     {
         namespaces::create_defaults(write, record.key().name())?;
     }

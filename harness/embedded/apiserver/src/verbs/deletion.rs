@@ -5,19 +5,21 @@
 use std::sync::Arc;
 
 use embedded_semantics::cause::Cause;
-use embedded_semantics::kinds::Kind;
+use embedded_semantics::kinds::{self, Kind};
 use embedded_semantics::status::{self, Status};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::api::{from_stored, to_stored};
+use crate::api::{collection_of, from_stored, is_definition, set_condition, to_stored};
 use crate::http::body;
 use crate::http::call::{Call, check_dry_run};
-use crate::store::Record;
+use crate::store::{Key, Record};
 use crate::write::Write;
 
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
+/// What keeps a definition until its objects are gone.
+const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 /// How a deletion is wanted.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -133,7 +135,7 @@ pub(super) fn ends_with(kind: &Kind, old: &Value, new: &Value) -> bool {
     !old["metadata"]["deletionTimestamp"].is_null()
         && finalizers(new).is_empty()
         && matches!(grace(old), None | Some(0))
-        && !(kind.kind == "Namespace" && waits(new))
+        && !(kind.is("", "Namespace") && waits(new))
 }
 
 /// Deletes an object, or begins to.
@@ -150,7 +152,7 @@ pub(super) fn delete_object(
     let mut object = from_stored(kind, record.value());
     check_preconditions(kind, record, &object, options)?;
     crate::admission::delete(write, kind, &object)?;
-    if kind.kind == "Namespace" {
+    if kind.is("", "Namespace") {
         if object["metadata"]["deletionTimestamp"].is_null() {
             object["metadata"]["deletionTimestamp"] = json!(write.clock.seconds);
             object["status"]["phase"] = json!("Terminating");
@@ -162,7 +164,21 @@ pub(super) fn delete_object(
             return Ok(Deleted::Stays(object));
         }
     }
-    let graceful = if kind.kind == "Pod" && kind.group.is_empty() {
+    let defines = is_definition(kind);
+    if defines && object["metadata"]["deletionTimestamp"].is_null() {
+        let mut kept = finalizers(&object);
+        if !kept.iter().any(|one| one == CLEANUP) {
+            kept.push(CLEANUP.to_owned());
+        }
+        set_finalizers(&mut object, kept);
+        let pending = (
+            "True",
+            "InstanceDeletionPending",
+            "CustomResourceDefinition marked for deletion; CustomResource deletion will occur as soon as possible",
+        );
+        set_condition(&mut object, "Terminating", pending, &write.clock.seconds);
+    }
+    let graceful = if kind.is("", "Pod") {
         match begin_grace(write, &mut object, options) {
             Grace::Pending => return Ok(Deleted::Stays(object)),
             Grace::Seconds(seconds) => Some(seconds),
@@ -181,7 +197,11 @@ pub(super) fn delete_object(
         if object == from_stored(kind, record.value()) {
             return Ok(Deleted::Stays(object));
         }
-        return Ok(stays(write, kind, object));
+        let stays = stays(write, kind, object);
+        if defines && !write.dry_run {
+            sweep(write, kind, record.key().name())?;
+        }
+        return Ok(stays);
     }
     if !after.is_empty() || graceful.is_some_and(|seconds| seconds > 0) {
         return Ok(stays(write, kind, object));
@@ -190,7 +210,50 @@ pub(super) fn delete_object(
         return Ok(Deleted::Gone(object));
     }
     write.api.remove(write.tx, kind, to_stored(kind, object.clone()));
+    after_removal(write, kind);
     Ok(Deleted::Gone(object))
+}
+
+/// Deletes the objects of a definition that is on its way out; with the last of them it goes itself.
+fn sweep(write: &Write<'_>, kind: &'static Kind, definition: &str) -> Result<(), Status> {
+    if let Some(defined) = write.api.definitions.stored_kind(definition) {
+        for record in write.tx.snapshot(collection_of(defined)).iter(None, None) {
+            delete_object(write, defined, record, &DeleteOptions::default())?;
+        }
+    }
+    finish_definition(write, kind, definition);
+    Ok(())
+}
+
+/// Lets a definition go that waited for the object that was removed.
+pub(super) fn after_removal(write: &Write<'_>, kind: &'static Kind) {
+    if kind.custom.is_some()
+        && write.api.definitions.is_terminating(&kind.collection)
+        && let Some(definitions) = kinds::find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+    {
+        finish_definition(write, definitions, &kind.collection);
+    }
+}
+
+/// Takes the finalizer from a definition that has no objects left; without others, that is its end.
+fn finish_definition(write: &Write<'_>, kind: &'static Kind, name: &str) {
+    let left = write.api.definitions.stored_kind(name);
+    if left.is_some_and(|kind| write.tx.snapshot(collection_of(kind)).iter(None, None).next().is_some()) {
+        return;
+    }
+    let Some(record) = write.tx.get(collection_of(kind), &Key::new("", name)) else { return };
+    let mut object = from_stored(kind, record.value());
+    let mut kept = finalizers(&object);
+    kept.retain(|one| one != CLEANUP);
+    let last = kept.is_empty();
+    set_finalizers(&mut object, kept);
+    let done = ("False", "InstanceDeletionCompleted", "removed all instances");
+    set_condition(&mut object, "Terminating", done, &write.clock.seconds);
+    if last {
+        write.api.remove(write.tx, kind, object);
+    } else {
+        write.api.put(write.tx, kind, object);
+    }
 }
 
 fn stays(write: &Write<'_>, kind: &'static Kind, object: Value) -> Deleted {

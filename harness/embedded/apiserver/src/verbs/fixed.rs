@@ -92,17 +92,22 @@ fn health(call: &Call, path: &str) -> Option<Outcome> {
 fn discovery(call: &Call, path: &str) -> Option<Outcome> {
     let header = Some(text_header(&call.headers, &header::ACCEPT)).filter(|text| !text.is_empty());
     if accept::wants_aggregated(header) && matches!(path, "/api" | "/apis") {
-        let body = if path == "/api" { documents::aggregated_core() } else { documents::aggregated_groups() };
+        let body = if path == "/api" {
+            documents::aggregated_core()
+        } else {
+            documents::aggregated_groups(&call.api.definitions.served())
+        };
         let content = Content::Text(documents::AGGREGATED, wire::json(&body).into());
         return Some(Ok(Reply { code: 200, content, warnings: Vec::new() }));
     }
     let parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
+    let defined = call.api.definitions.served();
     let body = match parts.as_slice() {
         ["api"] => documents::api_versions(&call.api.address.to_string()),
-        ["apis"] => documents::groups(),
-        ["apis", group] => documents::group(group)?,
-        ["api", version] => documents::resources("", version)?,
-        ["apis", group, version] => documents::resources(group, version)?,
+        ["apis"] => documents::groups(&defined),
+        ["apis", group] => documents::group(group, &defined)?,
+        ["api", version] => documents::resources("", version, &[])?,
+        ["apis", group, version] => documents::resources(group, version, &defined)?,
         _ => return None,
     };
     Some(call.form().map(|_| Reply::object(body)))

@@ -29,6 +29,10 @@ pub(super) fn insert(
             kind.kind
         )));
     }
+    if kind.custom.is_some() && api.definitions.is_terminating(&kind.collection) {
+        let why = "create not allowed while custom resource definition is terminating";
+        return Err(Status { message: why.to_owned(), ..status::method_not_supported(kind, "create") });
+    }
     lifecycle::place(&mut object, namespace)?;
     admission::create(write, kind, &mut object)?;
     let mut object = api.prepare(kind, object, clock, write.dry_run)?;

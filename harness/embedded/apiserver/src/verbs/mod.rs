@@ -21,7 +21,7 @@ mod unknown;
 mod update;
 mod watch;
 
-use embedded_semantics::kinds::{self, Kind};
+use embedded_semantics::kinds::Kind;
 use embedded_semantics::lifecycle;
 use embedded_semantics::status;
 use http::Method;
@@ -36,22 +36,21 @@ pub(crate) use token::for_account as token_for_account;
 /// Answers a request that is allowed.
 pub(crate) async fn dispatch(call: Call) -> Outcome {
     let Attributes { group, resource, .. } = call.attributes();
-    let deprecated = kinds::find(group, &call.target.version, resource).and_then(lifecycle::deprecation);
-    let mut outcome = answer(call).await;
+    let kind = call.api.kind(group, &call.target.version, resource);
+    let deprecated = kind.and_then(lifecycle::deprecation);
+    let mut outcome = answer(call, kind).await;
     if let (Some(text), Ok(reply)) = (deprecated, &mut outcome) {
         reply.warnings.insert(0, text.to_owned());
     }
     outcome
 }
 
-async fn answer(call: Call) -> Outcome {
+async fn answer(call: Call, kind: Option<&'static Kind>) -> Outcome {
     if !call.attributes().is_resource() {
         return fixed::answer(&call);
     }
     let attributes = call.attributes();
-    let Some(kind) = kinds::find(&attributes.group, &call.target.version, &attributes.resource) else {
-        return unknown::unknown(&call);
-    };
+    let Some(kind) = kind else { return unknown::unknown(&call) };
     let one = !attributes.name.is_empty();
     // A namespaced kind is written in a namespace; lists of all namespaces are the only thing without.
     if kind.namespaced
@@ -76,7 +75,9 @@ async fn answer(call: Call) -> Outcome {
         // A path may ask for a watch, too, whatever the method.
         ("watch", _) if matches!(call.method, Method::GET | Method::HEAD) => watch::watch(call, kind).await,
         ("create", false) => match kind.group {
-            "authentication.k8s.io" | "authorization.k8s.io" => reviews::review(&call, kind),
+            "authentication.k8s.io" | "authorization.k8s.io" if kind.custom.is_none() => {
+                reviews::review(&call, kind)
+            }
             "" if kind.kind == "Binding" => binding::bind(&call, kind),
             _ => create::create(&call, kind),
         },

@@ -15,12 +15,14 @@ use crate::http::reply::{Content, Outcome, Reply};
 
 /// Answers `/openapi/v2`, `/openapi/v3` and what lies below it.
 pub(super) fn answer(call: &Call, path: &str) -> Outcome {
+    let defined = call.api.definitions.served();
+    let all = || kinds::ALL.iter().chain(defined.iter().copied());
     let body = match path {
-        "/openapi/v2" => document(call, kinds::ALL.iter(), Version::Two),
-        "/openapi/v3" => index(),
+        "/openapi/v2" => document(call, all(), Version::Two),
+        "/openapi/v3" => index(all()),
         _ => {
             let below = path.trim_start_matches("/openapi/v3/");
-            let kinds: Vec<&Kind> = kinds::ALL.iter().filter(|kind| place(kind) == below).collect();
+            let kinds: Vec<&Kind> = all().filter(|kind| place(kind) == below).collect();
             if kinds.is_empty() {
                 return unknown(call);
             }
@@ -46,9 +48,8 @@ fn place(kind: &Kind) -> String {
     }
 }
 
-fn index() -> Value {
-    let places: BTreeMap<String, Value> = kinds::ALL
-        .iter()
+fn index<'a>(kinds: impl Iterator<Item = &'a Kind>) -> Value {
+    let places: BTreeMap<String, Value> = kinds
         .map(|kind| {
             let place = place(kind);
             let url = format!("/openapi/v3/{place}");
@@ -64,8 +65,12 @@ fn document<'a>(call: &Call, kinds: impl Iterator<Item = &'a Kind>, version: Ver
     for kind in kinds {
         let group = if kind.group.is_empty() { "core" } else { kind.group };
         let gvk = json!({"group": kind.group, "version": kind.version, "kind": kind.kind});
-        let name =
-            format!("io.k8s.api.{}.{}.{}", group.split('.').next().unwrap_or(group), kind.version, kind.kind);
+        let name = if kind.custom.is_some() {
+            let reversed: Vec<&str> = group.rsplit('.').collect();
+            format!("{}.{}.{}", reversed.join("."), kind.version, kind.kind)
+        } else {
+            format!("io.k8s.api.{}.{}.{}", group.split('.').next().unwrap_or(group), kind.version, kind.kind)
+        };
         schemas[name] = json!({
             "type": "object",
             "x-kubernetes-group-version-kind": [gvk],

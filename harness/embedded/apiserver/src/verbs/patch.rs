@@ -25,6 +25,14 @@ const ACCEPTED: [&str; 5] = [
     "application/apply-patch+cbor",
 ];
 
+/// Those of custom resources, whose lists have no keys to merge by.
+const ACCEPTED_CUSTOM: [&str; 4] = [
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/apply-patch+yaml",
+    "application/apply-patch+cbor",
+];
+
 /// Makes the whole object of the old one and a patch's text.
 type Change = fn(&Kind, &Value, &str) -> Result<Value, Status>;
 
@@ -36,8 +44,11 @@ pub(super) fn patch(call: &Call, kind: &'static Kind, sub: Option<&str>) -> Outc
     let (patch_form, change_of): (patch::Form, Change) = match media_type {
         "application/json-patch+json" => (patch::Form::Json, |_, old, text| patch::json(old, text)),
         "application/merge-patch+json" => (patch::Form::Merge, |_, old, text| patch::merge(old, text)),
-        "application/strategic-merge-patch+json" => (patch::Form::Strategic, patch::strategic),
+        "application/strategic-merge-patch+json" if kind.custom.is_none() => {
+            (patch::Form::Strategic, patch::strategic)
+        }
         "application/apply-patch+yaml" => return apply(call, kind, sub, dry_run),
+        _ if kind.custom.is_some() => return Err(status::unsupported_media_type(&ACCEPTED_CUSTOM)),
         _ => return Err(status::unsupported_media_type(&ACCEPTED)),
     };
     if call.query.get("force").is_some() {

@@ -19,7 +19,7 @@ pub(super) fn scale(call: &Call, kind: &'static Kind) -> Outcome {
     call.form()?;
     if call.method == Method::GET {
         let record = call.api.find(kind, call.namespace_of(kind), call.name())?;
-        return Ok(Reply::object(scale_of(&record.value())));
+        return Ok(Reply::object(scale_of(kind, &record.value())));
     }
     let dry_run = call.dry_run(if call.method == Method::PUT { "UpdateOptions" } else { "PatchOptions" })?;
     let tx = call.api.store.begin();
@@ -32,7 +32,7 @@ pub(super) fn scale(call: &Call, kind: &'static Kind) -> Outcome {
     let wanted = if call.method == Method::PUT {
         call.object_as(("autoscaling", "v1", "Scale"), "UpdateOptions")?.object
     } else {
-        patched(call, &scale_of(&object))?
+        patched(call, &scale_of(kind, &object))?
     };
     let replicas = match &wanted["spec"]["replicas"] {
         Value::Null => 0,
@@ -51,9 +51,22 @@ pub(super) fn scale(call: &Call, kind: &'static Kind) -> Outcome {
         let cause = Cause::invalid("spec.replicas", replicas, "must be greater than or equal to 0");
         return Err(status::invalid_of("autoscaling", "Scale", call.name(), &[cause]));
     }
-    new["spec"]["replicas"] = json!(replicas);
+    match &kind.custom {
+        None => new["spec"]["replicas"] = json!(replicas),
+        Some(custom) => {
+            let path = custom.scale.as_ref().map_or("", |scale| scale.wanted.as_str());
+            // What is no object on the way stays, and the schema says what is wrong with it.
+            let place = path.split('.').try_fold(&mut new, |value, step| match value {
+                Value::Null | Value::Object(_) => Some(&mut value[step]),
+                _ => None,
+            });
+            if let Some(place) = place {
+                *place = json!(replicas);
+            }
+        }
+    }
     let changed = change(&write, kind, None, &old, new)?.into_value(kind);
-    Ok(Reply::object(scale_of(&changed)))
+    Ok(Reply::object(scale_of(kind, &changed)))
 }
 
 fn patched(call: &Call, scale: &Value) -> Result<Value, Status> {
@@ -74,8 +87,26 @@ fn patched(call: &Call, scale: &Value) -> Result<Value, Status> {
     }
 }
 
+/// The wanted replicas, those there are, and the selector of an object.
+fn facts(kind: &Kind, object: &Value) -> (Option<i64>, i64, String) {
+    let at =
+        |path: &str| path.split('.').try_fold(object, |value, step| value.get(step)).unwrap_or(&Value::Null);
+    match kind.custom.as_ref().and_then(|custom| custom.scale.as_ref()) {
+        Some(scale) => (
+            at(&scale.wanted).as_i64(),
+            at(&scale.there).as_i64().unwrap_or(0),
+            scale.selector.as_deref().and_then(|path| at(path).as_str()).unwrap_or_default().to_owned(),
+        ),
+        None => (
+            object["spec"]["replicas"].as_i64(),
+            object["status"]["replicas"].as_i64().unwrap_or(0),
+            Labels::of_object(&object["spec"]["selector"]).text(),
+        ),
+    }
+}
+
 /// The scale of an object.
-fn scale_of(object: &Value) -> Value {
+fn scale_of(kind: &Kind, object: &Value) -> Value {
     let metadata = &object["metadata"];
     let mut kept = json!({});
     for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
@@ -84,11 +115,11 @@ fn scale_of(object: &Value) -> Value {
         }
     }
     let mut spec = json!({});
-    if let Some(replicas) = object["spec"]["replicas"].as_i64().filter(|replicas| *replicas != 0) {
+    let (wanted, there, selector) = facts(kind, object);
+    if let Some(replicas) = wanted.filter(|replicas| *replicas != 0) {
         spec["replicas"] = json!(replicas);
     }
-    let mut status = json!({"replicas": object["status"]["replicas"].as_i64().unwrap_or(0)});
-    let selector = Labels::of_object(&object["spec"]["selector"]).text();
+    let mut status = json!({"replicas": there});
     if !selector.is_empty() {
         status["selector"] = json!(selector);
     }

@@ -12,6 +12,7 @@ pub(super) fn unknown(call: &Call) -> Outcome {
         (Some("api"), Some(_), _) => true,
         (Some("apis"), Some(group), version) => embedded_semantics::kinds::ALL
             .iter()
+            .chain(call.api.definitions.served().iter().copied())
             .any(|kind| kind.group == group && version.is_none_or(|version| kind.version == version)),
         _ => false,
     };

@@ -149,6 +149,7 @@ pub(super) fn change_by(
     if deletion::ends_with(kind, &old_value, &object) {
         let record = write.api.remove(write.tx, kind, to_stored(kind, object.clone()));
         drop(record);
+        deletion::after_removal(write, kind);
         // The answer shows the object as the update left it, at the version before its end.
         object["metadata"]["resourceVersion"] = old.revision().to_string().into();
         return Ok(Written::Pretended(object));

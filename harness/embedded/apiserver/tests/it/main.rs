@@ -3,6 +3,7 @@
 mod access;
 mod bad_input;
 mod client;
+mod definitions;
 mod doors;
 mod escalations;
 mod in_process;

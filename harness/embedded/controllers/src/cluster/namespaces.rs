@@ -8,7 +8,6 @@ use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, PostParams
 use kube::discovery::{Discovery, Scope, verbs};
 use kube::{Api, ResourceExt};
 use serde_json::json;
-use tokio::sync::OnceCell;
 
 use crate::cache::Key;
 use crate::queue::{Next, Outcome, Queue};
@@ -26,8 +25,6 @@ const AGAIN: Duration = Duration::from_secs(1);
 
 struct Controller {
     world: Arc<World>,
-    /// Every kind whose objects live in namespaces; asked once.
-    kinds: OnceCell<Vec<ApiResource>>,
 }
 
 /// Registers for changes and starts the workers.
@@ -60,7 +57,7 @@ pub(crate) fn start(world: &Arc<World>) {
             }
         }
     });
-    let controller = Arc::new(Controller { world: world.clone(), kinds: OnceCell::new() });
+    let controller = Arc::new(Controller { world: world.clone() });
     queue.spawn(&world.tasks, "namespace", 4, move |name| {
         let controller = controller.clone();
         async move { controller.look(&name).await }
@@ -114,9 +111,9 @@ impl Controller {
             return Ok(Next::Done);
         }
         let client = self.world.client();
-        let kinds = self.kinds.get_or_try_init(|| self.ask_for_kinds()).await?;
+        let kinds = self.ask_for_kinds().await?;
         let mut left = 0_usize;
-        for kind in kinds {
+        for kind in &kinds {
             let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), name, kind);
             let there = match api.list_metadata(&ListParams::default()).await {
                 Ok(there) => there.items.len(),
@@ -142,8 +139,9 @@ impl Controller {
         }
     }
 
+    /// Every kind whose objects live in namespaces. Custom resources come and go, so it is asked each time.
     async fn ask_for_kinds(&self) -> Result<Vec<ApiResource>, kube::Error> {
-        let discovered = Discovery::new(self.world.client()).run().await?;
+        let discovered = Discovery::new(self.world.client()).run_aggregated().await?;
         let mut kinds = Vec::new();
         for group in discovered.groups() {
             for (resource, capabilities) in group.recommended_resources() {

@@ -109,7 +109,7 @@ impl Scanner<'_> {
             path.push_str(&name);
             let typed = ty.is_some_and(|ty| ty.typed) && (name == "apiVersion" || name == "kind");
             let field = ty.and_then(|ty| ty.field(&name));
-            if ty.is_some() && field.is_none() && !typed {
+            if ty.is_some_and(|ty| !ty.open) && field.is_none() && !typed {
                 self.tell("unknown", path);
             } else if (ty.is_some() || map.is_some() || shape.is_none()) && !seen.insert(name) {
                 self.tell("duplicate", path);

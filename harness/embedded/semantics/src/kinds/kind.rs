@@ -1,5 +1,7 @@
 //! What one kind is.
 
+use serde_json::Value;
+
 use crate::schema::{self, TypeId};
 
 /// One subresource of a kind.
@@ -63,11 +65,50 @@ pub struct Kind {
     pub unconditional_update: bool,
     /// A PUT to an absent name creates the object.
     pub create_on_update: bool,
-    /// The type's name in the schema.
+    /// The type's name in the schema; empty for a custom resource.
     pub type_name: &'static str,
+    /// The name under which its objects are kept; two versions or groups that serve the same objects share one.
+    pub collection: String,
+    /// What its definition says of it, where it is a custom resource.
+    pub custom: Option<Custom>,
+}
+
+/// The scale of a custom resource: where it stands in an object. Paths are those of the definition without their dot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scale {
+    /// The wanted replicas.
+    pub wanted: String,
+    /// The replicas there are.
+    pub there: String,
+    /// The selector as text, if any.
+    pub selector: Option<String>,
+}
+
+/// What sets a custom resource apart: what its definition says of one of its versions.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Custom {
+    /// The type by which fields are owned.
+    pub type_id: TypeId,
+    /// The structural schema.
+    pub schema: Value,
+    /// `additionalPrinterColumns`.
+    pub columns: Vec<Value>,
+    /// The fields besides name and namespace by which objects can be selected, without their first dot.
+    pub selectable: Vec<String>,
+    /// Its scale, where it has one.
+    pub scale: Option<Scale>,
+    /// What clients are warned of with every answer, where the version is deprecated.
+    pub deprecation: Option<String>,
+    /// The version in which objects are stored; nothing where it is this one.
+    pub stored_as: Option<&'static Kind>,
 }
 
 impl Kind {
+    /// Whether it is this kind of Kubernetes' own; custom resources may have the same name in another group.
+    pub fn is(&self, group: &str, kind: &str) -> bool {
+        self.kind == kind && self.group == group
+    }
+
     /// `apiVersion` of its objects.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {
@@ -94,7 +135,15 @@ impl Kind {
 
     /// The type of its objects.
     pub fn type_id(&self) -> Option<TypeId> {
-        schema::find(self.type_name)
+        match &self.custom {
+            Some(custom) => Some(custom.type_id),
+            None => schema::find(self.type_name),
+        }
+    }
+
+    /// Whether its objects can be sent as protobuf.
+    pub fn in_protobuf(&self) -> bool {
+        self.custom.is_none() && self.type_id().is_some_and(|ty| schema::get(ty).in_protobuf())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::kind::{Kind, NameForm, Subresource};
+use super::kind::{Kind, NameForm, Subresource, dotted};
 
 /// Every kind that is served, in discovery's order.
 pub static ALL: LazyLock<Vec<Kind>> = LazyLock::new(|| parse(include_str!("kinds.txt")));
@@ -41,6 +41,9 @@ fn kind(line: &'static str) -> Kind {
         unconditional_update: true,
         create_on_update: false,
         type_name,
+        // Both groups' Events are one collection.
+        collection: if name == "Event" { plural.to_owned() } else { dotted(plural, group) },
+        custom: None,
     };
     for flag in words {
         if let Some(sub) = flag.strip_prefix('/') {

@@ -1,5 +1,7 @@
 //! Which kind has which strategy.
 
+use super::custom::Resource;
+use super::definition::Definition;
 use super::event::Event;
 use super::node::Node;
 use super::pod::Pod;
@@ -17,7 +19,12 @@ impl Strategy for Plain {}
 
 /// The strategy of a kind.
 pub(super) fn of(kind: &Kind) -> &'static dyn Strategy {
+    if kind.custom.is_some() {
+        let has_status = kind.subresource("status").is_some();
+        return if has_status { &Resource { has_status: true } } else { &Resource { has_status: false } };
+    }
     match (kind.group, kind.kind) {
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => &Definition,
         ("", "Service") => &Service,
         ("", "Node") => &Node,
         ("", "Pod") => &Pod,

@@ -28,7 +28,10 @@ pub fn warnings(kind: &Kind, sub: Option<&str>, object: &Value) -> Vec<String> {
 }
 
 /// The text about every request for a kind that is deprecated.
-pub fn deprecation(kind: &Kind) -> Option<&'static str> {
+pub fn deprecation(kind: &'static Kind) -> Option<&'static str> {
+    if let Some(custom) = &kind.custom {
+        return custom.deprecation.as_deref();
+    }
     let endpoints = kind.group.is_empty() && kind.kind == "Endpoints";
     endpoints.then_some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
 }

@@ -155,7 +155,7 @@ fn check(shape: &Shape, field: Option<&Field>, of: &Value, path: &mut String, fa
                 path.push_str(&format!(".{name}"));
                 match known.field(name) {
                     Some(field) => check(&field.shape, Some(field), member, path, faults),
-                    None if head => {}
+                    None if head || known.open => {}
                     None => faults.push(format!("{path}: field not declared in schema")),
                 }
                 path.truncate(length);
@@ -206,15 +206,18 @@ fn merge(shape: &Shape, field: Option<&Field>, live: &Value, applied: &Value) ->
             let mut out = before.clone();
             for (name, member) in change {
                 let known = schema::get(*ty).field(name);
+                let open = schema::get(*ty).open;
                 let merged = match (known, before.get(name)) {
                     (Some(known), Some(before)) => merge(&known.shape, Some(known), before, member),
+                    (None, Some(before)) if open => merge(&Shape::Raw, None, before, member),
                     _ => member.clone(),
                 };
                 out.insert(name.clone(), merged);
             }
             Value::Object(out)
         }
-        (Shape::Map(inner), Value::Object(before), Value::Object(change)) => {
+        (shape @ (Shape::Map(_) | Shape::Raw), Value::Object(before), Value::Object(change)) => {
+            let inner = owned::of_members(shape);
             let mut out = before.clone();
             for (name, member) in change {
                 let merged = before.get(name).map(|before| merge(inner, None, before, member));
@@ -261,9 +264,10 @@ fn remove(shape: &Shape, field: Option<&Field>, of: &mut Value, path: &[String])
             let (inner, known) = match shape {
                 Shape::Struct(ty) => match schema::get(*ty).field(name) {
                     Some(field) => (&field.shape, Some(field)),
+                    None if schema::get(*ty).open => (&Shape::Raw, None),
                     None => return,
                 },
-                Shape::Map(inner) => (inner.as_ref(), None),
+                map @ (Shape::Map(_) | Shape::Raw) => (owned::of_members(map), None),
                 _ => return,
             };
             if let Some(member) = members.get_mut(name) {

@@ -42,7 +42,9 @@ pub fn fit(
         Form::Json | Form::Merge => new.to_string(),
     };
     let refused = |why: String| status::invalid_of("", "", "", &[Cause::invalid("patch", shown(), why)]);
+    // What does not fit a custom resource's schema is told field by field when the object is validated.
     match form {
+        _ if kind.custom.is_some() => {}
         Form::Strategic => converted(&Shape::Struct(ty), new).map_err(refused)?,
         Form::Json | Form::Merge => drop(typed::decode(ty, new).map_err(refused)?),
     }

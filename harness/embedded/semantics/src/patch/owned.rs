@@ -35,6 +35,14 @@ pub(super) fn is_atomic(shape: &Shape, field: Option<&Field>) -> bool {
         || matches!(shape.bare(), Shape::Struct(ty) if schema::get(*ty).atomic)
 }
 
+/// What the members of a map are; those of any JSON are any JSON.
+pub(super) fn of_members(map: &Shape) -> &Shape {
+    match map {
+        Shape::Map(inner) => inner,
+        other => other,
+    }
+}
+
 /// Whether a member is the record of who owns what, which belongs to nobody.
 fn is_own_record(path: &Path, name: &str) -> bool {
     name == "managedFields" && matches!(path.as_slice(), [metadata] if metadata == "f:metadata")
@@ -56,6 +64,10 @@ fn walk(shape: &Shape, field: Option<&Field>, of: &Value, other: &Value, path: &
                 path.push(format!("f:{name}"));
                 match known {
                     Some(known) => walk(&known.shape, Some(known), member, twin, path, out),
+                    None if schema::get(*ty).open => {
+                        walk(&Shape::Raw, None, member, twin, path, out);
+                        out.entry(path.clone()).or_insert(Value::Null);
+                    }
                     None => {
                         out.insert(path.clone(), member.clone());
                     }
@@ -66,7 +78,8 @@ fn walk(shape: &Shape, field: Option<&Field>, of: &Value, other: &Value, path: &
                 path.pop();
             }
         }
-        (Shape::Map(inner), Value::Object(members)) => {
+        (shape @ (Shape::Map(_) | Shape::Raw), Value::Object(members)) => {
+            let inner = of_members(shape);
             for (name, member) in members {
                 let twin = other.get(name);
                 if twin == Some(member) {

@@ -73,6 +73,22 @@ pub(crate) fn label(text: &str) -> Faults {
     faults
 }
 
+/// A DNS label that begins with a letter, as API versions and resources are named.
+pub(crate) fn label_1035(text: &str) -> Faults {
+    let mut faults = Faults::new();
+    if text.len() > 63 {
+        faults.push(too_long(63));
+    }
+    if !is_label(text) || text.starts_with(|first: char| first.is_ascii_digit()) {
+        faults.push(pattern(
+            "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character",
+            "[a-z]([-a-z0-9]*[a-z0-9])?",
+            &["my-name", "abc-123"],
+        ));
+    }
+    faults
+}
+
 /// A DNS subdomain, as most objects are named.
 pub(crate) fn subdomain(text: &str) -> Faults {
     let mut faults = Faults::new();
@@ -244,6 +260,7 @@ mod tests {
     #[test]
     fn right_names_have_no_faults() {
         assert_eq!(label("a-1"), Faults::new());
+        assert_eq!(label_1035("v1beta1"), Faults::new());
         assert_eq!(subdomain("a.b-c.1"), Faults::new());
         assert_eq!(qualified("example.com/My_Name.1"), Faults::new());
         assert_eq!(label_value(""), Faults::new());
@@ -255,6 +272,7 @@ mod tests {
     fn wrong_names_are_explained() {
         assert_eq!(label("a.b"), ["must not contain dots"]);
         assert_eq!(label(&"a".repeat(64)), ["must be no more than 63 characters"]);
+        assert!(label_1035("1v")[0].starts_with("a DNS-1035 label must consist"));
         assert!(qualified("a/b/c")[0].starts_with("a valid label key must consist"));
         assert_eq!(qualified("/x"), ["prefix part must be non-empty"]);
         assert_eq!(path_segment(".."), ["may not be '..'"]);

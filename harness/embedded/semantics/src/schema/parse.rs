@@ -31,6 +31,7 @@ pub(super) fn parse(text: &'static str) -> Schema {
                 by_number: Vec::new(),
                 atomic: flags.contains(&"atomic"),
                 typed: flags.contains(&"typed"),
+                open: false,
                 by_json: HashMap::new(),
             });
         }

@@ -27,7 +27,7 @@ pub enum Shape {
     Quantity,
     /// A number or a text.
     IntOrString,
-    /// Any JSON.
+    /// Any JSON; who owns it is told member by member.
     Raw,
     /// The field set of managedFields.
     FieldsV1,
@@ -108,10 +108,40 @@ pub struct Type {
     pub atomic: bool,
     /// It carries apiVersion and kind.
     pub typed: bool,
+    /// Fields that it does not name may stand in it. Those of no built-in type may.
+    pub open: bool,
     pub(super) by_json: HashMap<&'static str, usize>,
 }
 
+impl Field {
+    /// A field that is not in protobuf, left out when empty.
+    pub(crate) fn optional(json: &'static str, shape: Shape) -> Field {
+        Field {
+            number: 0,
+            go: json,
+            json,
+            shape,
+            inline: false,
+            omit_empty: true,
+            omit_zero: false,
+            patch_strategies: Vec::new(),
+            merge_key: None,
+            list_type: ListType::Atomic,
+            list_keys: Vec::new(),
+            atomic: false,
+            default: None,
+        }
+    }
+}
+
 impl Type {
+    /// A type of these fields, which belong to no protobuf message.
+    pub(crate) fn of_fields(flat: Vec<Field>) -> Type {
+        let by_json = flat.iter().enumerate().map(|(at, field)| (field.json, at)).collect();
+        let (fields, by_number) = (Vec::new(), Vec::new());
+        Type { name: "", fields, flat, by_number, atomic: false, typed: false, open: false, by_json }
+    }
+
     /// The name of the Go struct alone.
     pub fn go_name(&self) -> &'static str {
         self.name.rsplit('.').next().unwrap_or(self.name)

@@ -118,6 +118,11 @@ fn unescape(value: &str) -> Result<String, String> {
 /// The field under the name by which objects are compared.
 fn known(kind: &Kind, field: &str) -> Result<String, String> {
     let plain = |names: &[&str]| names.contains(&field).then(|| field.to_owned());
+    if let Some(custom) = &kind.custom {
+        let by_all = plain(&["metadata.name", "metadata.namespace"]);
+        let by_own = || custom.selectable.iter().find(|path| *path == field).cloned();
+        return by_all.or_else(by_own).ok_or_else(|| format!("field label not supported: {field}"));
+    }
     let found = match (kind.group, kind.kind) {
         ("", "Pod") => match field {
             "spec.host" => Some("spec.nodeName".to_owned()),
@@ -183,6 +188,13 @@ fn known(kind: &Kind, field: &str) -> Result<String, String> {
 
 /// The value by which an object is compared.
 fn value_of(kind: &Kind, object: &Value, field: &str) -> String {
+    if kind.custom.is_some() {
+        return match object.at(field) {
+            Value::Null => String::new(),
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+    }
     let regarding = if kind.group == "events.k8s.io" { "regarding" } else { "involvedObject" };
     match (kind.kind, field) {
         ("Node", "spec.unschedulable") | ("Pod", "spec.hostNetwork") => object.truth(field).to_string(),

@@ -172,11 +172,11 @@ fn listed_nodes_are_created() {
 #[test]
 fn what_is_served_is_described_as_the_full_server_describes_it() {
     let ours: BTreeMap<&str, Option<Value>> = [
-        ("/apis", Some(discovery::groups())),
-        ("/api/v1", discovery::resources("", "v1")),
-        ("/apis/coordination.k8s.io/v1", discovery::resources("coordination.k8s.io", "v1")),
-        ("/apis/apps/v1", discovery::resources("apps", "v1")),
-        ("/apis/discovery.k8s.io/v1", discovery::resources("discovery.k8s.io", "v1")),
+        ("/apis", Some(discovery::groups(&[]))),
+        ("/api/v1", discovery::resources("", "v1", &[])),
+        ("/apis/coordination.k8s.io/v1", discovery::resources("coordination.k8s.io", "v1", &[])),
+        ("/apis/apps/v1", discovery::resources("apps", "v1", &[])),
+        ("/apis/discovery.k8s.io/v1", discovery::resources("discovery.k8s.io", "v1", &[])),
     ]
     .into();
     for exchange in scenario("discovery") {
@@ -187,7 +187,7 @@ fn what_is_served_is_described_as_the_full_server_describes_it() {
     for exchange in scenario("discovery-aggregated") {
         let ours = match exchange["request"]["path"].as_str() {
             Some("/api") => discovery::aggregated_core(),
-            _ => discovery::aggregated_groups(),
+            _ => discovery::aggregated_groups(&[]),
         };
         assert_eq!(exchange["response"]["contentType"], discovery::AGGREGATED);
         part_of(&ours, &exchange["response"]["body"], "aggregated");

@@ -1,0 +1,93 @@
+//! Custom resources: their definition's schema is all the rule they have.
+//!
+//! Source: `k8s.io/apiextensions-apiserver/pkg/registry/customresource/strategy.go`.
+
+use serde_json::{Map, Value};
+
+use super::Context;
+use super::strategy::Strategy;
+use crate::cause::Cause;
+use crate::kinds::{Custom, Kind};
+use crate::status::{self, Status};
+use crate::structural;
+use crate::typed;
+use crate::value::{Edit as _, Look as _};
+
+/// The object of a custom resource as its body means it: defaulted, and without what its schema does not name.
+///
+/// # Errors
+/// The Status about metadata that has another form.
+pub(super) fn decode(kind: &Kind, custom: &Custom, body: &Value) -> Result<Value, Status> {
+    let mut object = if body.is_object() { body.clone() } else { Value::Object(Map::new()) };
+    if let Some(meta) = crate::schema::find("meta/v1.ObjectMeta") {
+        let metadata = typed::decode(meta, object.at("metadata")).map_err(|why| {
+            status::bad_request(format!(
+                "{0} in version {1:?} cannot be handled as a {0}: {why}",
+                kind.kind, kind.version
+            ))
+        })?;
+        object.put("metadata", metadata);
+    }
+    object.put("apiVersion", kind.api_version());
+    object.put("kind", kind.kind);
+    structural::default(&custom.schema, &mut object);
+    structural::prune(&custom.schema, &mut object);
+    Ok(object)
+}
+
+/// The members of an object that are neither its head nor its status.
+fn own(object: &Value, has_status: bool) -> Map<String, Value> {
+    let mut own = object.as_object().cloned().unwrap_or_default();
+    let status = has_status.then_some("status");
+    for name in ["apiVersion", "kind", "metadata"].into_iter().chain(status) {
+        own.remove(name);
+    }
+    own
+}
+
+/// The hooks of custom resources, with or without a status of its own.
+pub(super) struct Resource {
+    pub(super) has_status: bool,
+}
+
+impl Strategy for Resource {
+    fn prepare_create(&self, object: &mut Value, _cx: &mut Context<'_>) {
+        if self.has_status {
+            object.clear("status");
+        }
+        object.put("metadata.generation", 1);
+    }
+
+    fn prepare_update(&self, sub: Option<&str>, old: &Value, new: &mut Value, _cx: &mut Context<'_>) {
+        if sub == Some("status") {
+            // Of everything else, an update of the status changes only who owns what, and which version it builds on.
+            let mut whole = old.clone();
+            match new.clear("status") {
+                Some(status) => whole.put("status", status),
+                None => drop(whole.clear("status")),
+            }
+            for kept in ["apiVersion", "kind", "metadata.managedFields", "metadata.resourceVersion"] {
+                whole.put(kept, new.at(kept).clone());
+            }
+            if !new.has("metadata.managedFields") {
+                whole.clear("metadata.managedFields");
+            }
+            *new = whole;
+            return;
+        }
+        if self.has_status {
+            match old.get("status") {
+                Some(status) => new.put("status", status.clone()),
+                None => drop(new.clear("status")),
+            }
+        }
+        if own(old, self.has_status) != own(new, self.has_status) {
+            new.put("metadata.generation", old.int("metadata.generation") + 1);
+        }
+    }
+}
+
+/// The causes in an object that its definition gives, where it is a custom resource.
+pub(super) fn causes(kind: &Kind, object: &Value) -> Vec<Cause> {
+    kind.custom.as_ref().map(|custom| structural::validate(&custom.schema, object)).unwrap_or_default()
+}

@@ -1,0 +1,104 @@
+//! Copies and originals of a small set of manifests.
+
+use super::super::arguments::flag_of;
+use super::super::manifests::WorkloadHint;
+use super::*;
+
+fn manifests() -> Manifests {
+    let documents = vec![
+        json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "ccm", "namespace": "kube-system"},
+            "spec": {"updateStrategy": {}, "selector": {"matchLabels": {"app": "ccm"}}, "template": {
+                "metadata": {"labels": {"app": "ccm"}},
+                "spec": {"hostNetwork": true, "affinity": {"podAntiAffinity": {}}, "containers": [{
+                    "ports": [{"containerPort": 8233}, {"containerPort": 10258}],
+                    "resources": {"limits": {"memory": "64Mi"}},
+                    "name": "ccm", "image": "${IMAGE}", "args": ["--secure-port", "10258", "--leader-elect"],
+                    "env": [{"name": "T", "valueFrom": {"secretKeyRef": {"name": "cloud", "key": "token"}}}],
+                    "livenessProbe": {"httpGet": {"port": 10258, "path": "/healthz"}}}]}}}}),
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "cloud"}, "stringData": {"token": "${CLOUD_TOKEN}"}}),
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "ccm"}}),
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "where"}, "data": {"url": "${CLOUD_ENDPOINT}/v1"}}),
+    ];
+    Manifests::new(documents, &WorkloadHint::default()).expect("a fine set")
+}
+
+fn around() -> Surroundings {
+    Surroundings {
+        placeholders: BTreeMap::from([("IMAGE".to_owned(), "x:1".to_owned())]),
+        api_server: Some(("172.18.0.2".to_owned(), 6443)),
+        environment: BTreeMap::from([("WHERE".to_owned(), "${IMAGE}/x".to_owned())]),
+        cloud_ca: Some("PEM".to_owned()),
+        flags: vec![
+            Flag::of("--leader-elect-lease-duration=6s", SetBy::RunFile),
+            Flag::of("--debug", SetBy::Profile),
+        ],
+        secure_port: 10258,
+        takes_secure_port: true,
+    }
+}
+
+#[test]
+fn copies_are_told_apart_by_name_label_credential_and_port() {
+    let list = [("a", 10258), ("b", 10259)];
+    let list: Vec<Replica> = list
+        .iter()
+        .map(|(name, port)| Replica {
+            name: (*name).into(),
+            token: format!("t-{name}"),
+            secure_port: *port,
+            endpoint: format!("http://cloud/{name}"),
+        })
+        .collect();
+    let rendered = replicas(&manifests(), &list, &around());
+    let kinds: Vec<&str> = rendered.documents.iter().filter_map(|d| d["kind"].as_str()).collect();
+    let first = ["ServiceAccount", "ConfigMap", "Secret", "ConfigMap", "Secret", "ConfigMap"];
+    assert_eq!(kinds, [&first[..], &["Deployment", "Deployment"]].concat());
+    assert_eq!(rendered.documents[4]["stringData"]["token"], "t-b");
+    // An endpoint of its own is one in a copy of its own.
+    assert_eq!(rendered.documents[5]["data"]["url"], "http://cloud/b/v1");
+    assert_eq!(rendered.documents[5]["metadata"]["name"], "where-b");
+    let certificates = &rendered.documents[1];
+    assert!(certificates["data"]["ca-bundle.crt"].as_str().is_some_and(|text| text.starts_with("PEM")));
+    let copy = &rendered.documents[7];
+    assert_eq!(copy["metadata"]["name"], "ccm-b");
+    assert_eq!(copy["spec"]["selector"]["matchLabels"][REPLICA_LABEL], "b");
+    assert!(copy["spec"].get("updateStrategy").is_none());
+    let container = &copy["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!(container["image"], "x:1");
+    assert_eq!(
+        container["args"],
+        json!(["--secure-port=10259", "--leader-elect", "--leader-elect-lease-duration=6s", "--debug"])
+    );
+    assert_eq!(container["volumeMounts"][0]["mountPath"], "/etc/ccm-conformance/cloud");
+    assert_eq!(container["env"][0]["valueFrom"]["secretKeyRef"]["name"], "cloud-b");
+    assert_eq!(container["env"][1], json!({"name": "KUBERNETES_SERVICE_HOST", "value": "172.18.0.2"}));
+    assert_eq!(container["livenessProbe"]["httpGet"]["port"], 10259);
+    assert_eq!(container["ports"], json!([{"containerPort": 10259}]));
+    let resources = json!({"limits": {"memory": "64Mi", "cpu": "1"}, "requests": {"cpu": "10m"}});
+    assert_eq!(container["resources"], resources);
+    assert_eq!(rendered.workloads[1].name, "ccm-b");
+    let flag = |name: &str| flag_of(container, name);
+    assert_eq!((flag("secure-port"), flag("leader-elect")), (Some("10259".into()), None));
+    assert_eq!((flag("leader-elect-lease-duration"), flag("port")), (Some("6s".into()), None));
+    let by = |what: &str| rendered.changes.iter().find(|c| c.value.contains(what)).map(|c| c.from);
+    assert_eq!(by("DaemonSet"), Some(SetBy::Harness), "{:?}", rendered.changes);
+    assert_eq!(by("limits of cpu 1, so that"), Some(SetBy::Harness), "{:?}", rendered.changes);
+    assert_eq!(by("6s, as the timing asks for"), Some(SetBy::RunFile), "{:?}", rendered.changes);
+    assert_eq!(by("--debug, as the profile asks for"), Some(SetBy::Profile), "{:?}", rendered.changes);
+}
+
+#[test]
+fn as_shipped_changes_nothing_but_what_it_says() {
+    let around = Surroundings { api_server: None, cloud_ca: None, ..around() };
+    let rendered = as_shipped(&manifests(), None, &around);
+    let workload = rendered.documents.last().expect("the workload comes last");
+    assert_eq!(workload["kind"], "DaemonSet");
+    assert_eq!(pod_args(workload), &json!(["--secure-port", "10258", "--leader-elect"]));
+    assert_eq!(rendered.changes.len(), 2, "{:?}", rendered.changes);
+    let env = &workload["spec"]["template"]["spec"]["containers"][0]["env"];
+    assert_eq!(env[1], json!({"name": "WHERE", "value": "x:1/x"}));
+}
+
+fn pod_args(workload: &Value) -> &Value {
+    &workload["spec"]["template"]["spec"]["containers"][0]["args"]
+}

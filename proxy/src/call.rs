@@ -1,0 +1,359 @@
+//! One call from arrival to answer.
+//!
+//! # Order of events
+//! The call arrives, is read by the rules and gets its number in the journal; the first fault that applies hits; barriers
+//! hold it; it is handed on; its answer comes back. A body is passed on as it comes, unless a rule has to read it.
+
+use crate::answers::plain;
+use crate::body::{Inbound, collected, full, inbound};
+use crate::mask;
+use crate::shared::{Shared, State};
+use crate::source::Seen;
+use crate::table::Meaning;
+use crate::upstream::{Body, UpstreamError};
+use bytes::Bytes;
+use fake_cloud::barriers::Place;
+use fake_cloud::driver::{Effect, Entry, Match, Outcome};
+use fake_cloud::journal::millis;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::request::Parts;
+use http::{Request, Response, Uri, Version};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use std::cell::OnceCell;
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// The connection is to be closed without an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("closed without an answer")]
+pub(crate) struct Closed;
+
+/// Whose calls come in by a port.
+pub(crate) type Caller = Option<Arc<str>>;
+
+/// A call that has arrived. When it is dropped it has ended, in whichever way.
+struct Flight {
+    shared: Arc<Shared>,
+    seq: u64,
+    peer: IpAddr,
+    caller: Caller,
+    line: String,
+    meaning: Meaning,
+    names: OnceLock<BTreeSet<String>>,
+    /// Barriers raised later do not hold it.
+    youngest_barrier: u64,
+    /// The barrier it waits at.
+    waits_at: Option<u64>,
+    /// The fault that loses its answer.
+    loses: Option<u64>,
+}
+
+/// What comes next for a call.
+enum Step {
+    Answer(Response<Bytes>),
+    Wait(Duration),
+    WaitAt(Place),
+    Hang(Option<Duration>),
+    Close,
+    HandOn,
+}
+
+/// Carries a call out.
+pub(crate) async fn answer(
+    shared: Arc<Shared>,
+    caller: Caller,
+    peer: IpAddr,
+    request: Request<Incoming>,
+) -> Result<Response<Body>, Closed> {
+    let (head, incoming) = request.into_parts();
+    let wanted = shared.table.wants_body(&head.method, head.uri.path());
+    let Inbound { seen, sent, is_whole } = inbound(incoming, wanted).await;
+    let mut flight = Flight::open(&shared, caller, peer, &head, seen);
+    let Some(sent) = sent.filter(|_| is_whole) else { return Err(Closed) };
+    flight.look_up().await;
+    let mut step = flight.begin();
+    loop {
+        step = match step {
+            Step::Answer(answer) => return Ok(answer.map(full)),
+            Step::Close => return Err(Closed),
+            Step::Hang(None) => std::future::pending().await,
+            Step::Hang(Some(time)) => {
+                pause(time).await;
+                return Err(Closed);
+            }
+            Step::Wait(time) => {
+                pause(time).await;
+                flight.go_on()
+            }
+            Step::WaitAt(mut place) => {
+                place.released().await;
+                flight.waits_at = None;
+                flight.go_on()
+            }
+            Step::HandOn => return flight.hand_on(head, sent).await,
+        }
+    }
+}
+
+impl Flight {
+    /// Enters a call into the journal.
+    fn open(shared: &Arc<Shared>, caller: Caller, peer: IpAddr, head: &Parts, body: Bytes) -> Flight {
+        let (path, query) = (head.uri.path(), head.uri.query());
+        let meaning = shared.table.read(&Seen {
+            method: &head.method,
+            path,
+            query: query.unwrap_or_default(),
+            headers: &head.headers,
+            body,
+            form: OnceCell::new(),
+            json: OnceCell::new(),
+        });
+        let mut line = format!("{} {}", head.method, mask::target(path, query));
+        for (field, value) in &meaning.fields {
+            line.push_str(&format!(" {field}={value}"));
+        }
+        let unknown = (!meaning.is_known).then(|| "no rule of the routes knows this call".to_owned());
+        if unknown.is_some() {
+            tracing::warn!(line, "no rule of the routes knows this call");
+        }
+        let agent = head.headers.get(header::USER_AGENT).and_then(|name| name.to_str().ok());
+        let mut state = shared.state();
+        let state = &mut *state;
+        let clean = |text: String| state.credentials.redact(mask::without(text, &head.headers));
+        let entry = Entry {
+            seq: 0,
+            at_ms: millis(shared.now()),
+            took_ms: None,
+            peer,
+            credential: caller.as_deref().map(str::to_owned),
+            op: meaning.op,
+            write: meaning.op.is_write(),
+            resource: meaning.resource.clone().map(clean),
+            owner: meaning.owner.clone().or_else(|| state.book.owner(meaning.op, &meaning.named)).map(clean),
+            request: clean(line.clone()),
+            user_agent: agent.map(str::to_owned).map(clean),
+            outcome: Outcome::UnderWay,
+            unknown,
+        };
+        let seq = state.journal.open(entry);
+        shared.arrivals.notify_waiters();
+        Flight {
+            shared: shared.clone(),
+            seq,
+            peer,
+            caller,
+            line,
+            meaning,
+            names: OnceLock::new(),
+            youngest_barrier: state.barriers.last_id(),
+            waits_at: None,
+            loses: None,
+        }
+    }
+
+    /// Asks the cloud's driver for what nobody has told yet.
+    async fn look_up(&self) {
+        let Meaning { op, named, owner, .. } = &self.meaning;
+        let Some(behind) = &self.shared.behind else { return };
+        if owner.is_some() || !self.shared.state().book.is_ignorant_of(*op, named) {
+            return;
+        }
+        match behind.inventory().await {
+            Ok(inventory) => {
+                self.shared.learn(&inventory, named);
+                let mut state = self.shared.state();
+                if let Some(owner) = state.book.owner(*op, named) {
+                    state.journal.owned(self.seq, owner);
+                }
+            }
+            Err(why) => self.shared.tell_once(format!("the proxy asks the cloud's driver in vain: {why}")),
+        }
+    }
+
+    /// Looks for faults, then goes on.
+    fn begin(&mut self) -> Step {
+        let shared = self.shared.clone();
+        let mut state = shared.state();
+        let State { book, faults, .. } = &mut *state;
+        let Some(hit) = faults.hit(shared.now(), |matching| self.is_meant(book, matching)) else {
+            return self.proceed(&mut state);
+        };
+        let fault = hit.id;
+        let (status, step) = match hit.effect {
+            Effect::Status { status, retry_after_s } => {
+                (Some(status), Step::Answer(shared.errors.refusal(status, retry_after_s)))
+            }
+            Effect::Malformed => (Some(200), Step::Answer(shared.errors.malformed())),
+            Effect::Hang { ms } => {
+                state.journal.mark(self.seq, Outcome::Faulted { status: None, fault });
+                return Step::Hang(ms.map(Duration::from_millis));
+            }
+            Effect::Latency { ms } => return Step::Wait(Duration::from_millis(ms)),
+            Effect::LoseAnswer => {
+                self.loses = Some(fault);
+                return self.proceed(&mut state);
+            }
+            // Whatever else there is was refused when it was asked for.
+            _ => (None, Step::Close),
+        };
+        drop(state);
+        shared.close(self.seq, Outcome::Faulted { status, fault });
+        step
+    }
+
+    /// After something has held the call.
+    fn go_on(&mut self) -> Step {
+        let shared = self.shared.clone();
+        let mut state = shared.state();
+        self.proceed(&mut state)
+    }
+
+    /// Waits at the next barrier, or is handed on.
+    fn proceed(&mut self, state: &mut State) -> Step {
+        let State { book, barriers, .. } = state;
+        match barriers.arrive(self.youngest_barrier, |matching| self.is_meant(book, matching)) {
+            Some(place) => {
+                self.waits_at = Some(place.barrier);
+                Step::WaitAt(place)
+            }
+            None => Step::HandOn,
+        }
+    }
+
+    async fn hand_on(self, head: Parts, body: Body) -> Result<Response<Body>, Closed> {
+        let shared = &self.shared;
+        let host = head.headers.get(header::HOST).cloned();
+        let host = host.or_else(|| HeaderValue::from_str(head.uri.authority()?.as_str()).ok());
+        let answered = match shared.upstream.uri(&head.uri) {
+            Ok(uri) => shared.upstream.call(onward(head, uri, shared, body)).await,
+            Err(error) => {
+                let why = error.to_string();
+                Err(UpstreamError::Nonsense { url: shared.upstream.url(), why })
+            }
+        };
+        let answer = match answered {
+            Ok(answer) => answer,
+            Err(why) => return Ok(self.fail(&why)),
+        };
+        let (mut head, incoming) = answer.into_parts();
+        clean(&mut head.headers);
+        self.redirect(&mut head.headers, host.as_ref());
+        let status = head.status.as_u16();
+        if head.status.is_success() && self.meaning.op.is_write() {
+            shared.state().book.is_changed();
+        }
+        let reads = self.loses.is_some() || self.meaning.creates.is_some() && head.status.is_success();
+        let body = match reads {
+            false => incoming.boxed(),
+            true => match collected(incoming).await {
+                Ok((seen, body)) => {
+                    self.note_creation(&seen);
+                    body
+                }
+                Err(error) => {
+                    let why = error.to_string();
+                    return Ok(self.fail(&UpstreamError::Broken { url: shared.upstream.url(), why }));
+                }
+            },
+        };
+        if let Some(fault) = self.loses {
+            shared.close(self.seq, Outcome::Faulted { status: None, fault });
+            return Err(Closed);
+        }
+        shared.close(self.seq, Outcome::Answered { status });
+        head.version = Version::HTTP_11;
+        Ok(Response::from_parts(head, body))
+    }
+
+    /// The answer of a cloud that gives none: 502, or 504 where it is only slow.
+    fn fail(&self, why: &UpstreamError) -> Response<Body> {
+        self.shared.tell_once(why.to_string());
+        let status = if matches!(why, UpstreamError::Slow { .. }) { 504 } else { 502 };
+        self.shared.close(self.seq, Outcome::Answered { status });
+        plain(status, "text/plain", format!("ccm-conformance proxy: {why}\n")).map(full)
+    }
+
+    fn note_creation(&self, body: &[u8]) {
+        let Some(source) = &self.meaning.creates else { return };
+        let Some(id) = source.values_of_answer(body).into_iter().next() else { return };
+        let mut state = self.shared.state();
+        let state = &mut *state;
+        let Meaning { op, named, owner, .. } = &self.meaning;
+        state.book.created(*op, &id, named, owner.as_deref());
+        state.journal.created(self.seq, id);
+    }
+
+    /// A caller that is sent elsewhere is to come back by the same port.
+    fn redirect(&self, headers: &mut HeaderMap, host: Option<&HeaderValue>) {
+        let host = host.and_then(|host| host.to_str().ok());
+        let location = headers.get(header::LOCATION).and_then(|value| value.to_str().ok());
+        if let (Some(host), Some(location)) = (host, location)
+            && let Some(rest) = location.strip_prefix(&self.shared.upstream.origin())
+            && let Ok(own) = HeaderValue::from_str(&format!("{}://{host}{rest}", self.shared.scheme))
+        {
+            headers.insert(header::LOCATION, own);
+        }
+    }
+
+    fn is_meant(&self, book: &crate::book::Book, matching: &Match) -> bool {
+        let Match { ops, resource, credential, peer, from_page, request: _ } = matching;
+        let names = || self.names.get_or_init(|| book.names(self.meaning.op, &self.meaning.named));
+        (ops.is_empty() || ops.contains(&self.meaning.op))
+            && credential.as_ref().is_none_or(|name| self.caller.as_deref() == Some(name.as_str()))
+            && peer.is_none_or(|peer| peer.to_canonical() == self.peer)
+            && from_page.is_none_or(|page| self.meaning.page >= page)
+            && matching.fits_request(&self.line)
+            && resource.as_ref().is_none_or(|wanted| names().contains(wanted))
+    }
+}
+
+impl Drop for Flight {
+    fn drop(&mut self) {
+        if let Some(barrier) = self.waits_at {
+            self.shared.state().barriers.leave(barrier);
+        }
+        // Changes nothing for a call that was answered: only the first end counts.
+        self.shared.close(self.seq, Outcome::Abandoned);
+    }
+}
+
+/// The call as the cloud gets it.
+fn onward(head: Parts, uri: Uri, shared: &Shared, body: Body) -> Request<Body> {
+    let mut request = Request::new(body);
+    *request.method_mut() = head.method;
+    *request.uri_mut() = uri;
+    *request.headers_mut() = head.headers;
+    let headers = request.headers_mut();
+    clean(headers);
+    headers.remove(header::EXPECT);
+    if let Ok(host) = HeaderValue::from_str(shared.upstream.authority().as_str()) {
+        headers.insert(header::HOST, host);
+    }
+    request
+}
+
+/// Takes away what is said to the next hop alone (RFC 9110, section 7.6.1).
+fn clean(headers: &mut HeaderMap) {
+    let named = headers.get_all(header::CONNECTION).into_iter().filter_map(|value| value.to_str().ok());
+    let named: Vec<HeaderName> =
+        named.flat_map(|value| value.split(',')).filter_map(|name| name.trim().parse().ok()).collect();
+    named.into_iter().for_each(|name| drop(headers.remove(name)));
+    let known = [
+        header::CONNECTION,
+        header::TE,
+        header::TRANSFER_ENCODING,
+        header::UPGRADE,
+        HeaderName::from_static("keep-alive"),
+        HeaderName::from_static("proxy-connection"),
+    ];
+    known.into_iter().for_each(|name| drop(headers.remove(name)));
+}
+
+/// Lets time pass.
+#[expect(clippy::disallowed_methods, reason = "a slow cloud is one that lets time pass")]
+pub(crate) async fn pause(time: Duration) {
+    tokio::time::sleep(time).await;
+}

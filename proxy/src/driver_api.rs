@@ -1,0 +1,267 @@
+//! The driver API of a proxy: its own journal, faults and barriers, and everything else from the driver of the cloud behind
+//! it, so that whoever speaks to a driver can speak to a proxy.
+
+use crate::body::full;
+use crate::shared::{Behind, Shared};
+use crate::upstream::UpstreamError;
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use fake_cloud::barriers::Barriers;
+use fake_cloud::credentials::Secret;
+use fake_cloud::driver::recorded::{self, ErrorReply, Recorded, Reply};
+use fake_cloud::driver::{
+    ActiveFault, Capabilities, Credential, DriverFacility, Effect, Fault, Instance, InstanceIds, Inventory,
+    LoadBalancer, PROTOCOL, Route, Shown,
+};
+use fake_cloud::faults::Faults;
+use fake_cloud::journal::Journal;
+use http::{HeaderValue, Method, StatusCode, Uri, header};
+use http_body_util::{BodyExt, Limited};
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::Notify;
+
+/// Greatest body, bytes: an inventory of a very large cloud.
+const BODY_LIMIT_BYTES: usize = 64 << 20;
+/// How long the driver may take.
+const LIMIT: Duration = Duration::from_secs(10);
+/// What is done by the driver's own faults has numbers from here on.
+const FAULTS_OF_THE_DRIVER: u64 = 1 << 40;
+
+type Own = State<Arc<Shared>>;
+
+/// All paths.
+pub(crate) fn router(shared: Arc<Shared>) -> Router {
+    let api = Router::new()
+        .route("/capabilities", get(capabilities))
+        .merge(recorded::router())
+        .fallback(hand_on)
+        .layer(axum::middleware::from_fn_with_state(shared.clone(), recorded::authorize));
+    Router::new().nest("/driver/v1", api).layer(DefaultBodyLimit::max(BODY_LIMIT_BYTES)).with_state(shared)
+}
+
+/// Serves the driver API until it is dropped.
+pub(crate) async fn serve(listener: TcpListener, router: Router) {
+    // It never ends by itself: errors of connections are theirs alone.
+    let _ = axum::serve(listener, router).await;
+}
+
+/// What a driver answers.
+struct Answered {
+    status: StatusCode,
+    body: Bytes,
+}
+
+impl Answered {
+    fn read<T: DeserializeOwned>(&self) -> Result<T, String> {
+        if !self.status.is_success() {
+            return Err(format!("it answered {}: {}", self.status, String::from_utf8_lossy(&self.body)));
+        }
+        serde_json::from_slice(&self.body).map_err(|error| format!("its answer makes no sense: {error}"))
+    }
+}
+
+impl Behind {
+    async fn ask(&self, method: Method, path: &str, body: Bytes) -> Result<Answered, UpstreamError> {
+        let nonsense = |why: String| UpstreamError::Nonsense { url: self.api.url(), why };
+        let target: Uri = path.parse().map_err(|_| nonsense(format!("{path} is no path")))?;
+        let uri = self.api.uri(&target).map_err(|error| nonsense(error.to_string()))?;
+        let mut request = http::Request::builder().method(method).uri(uri);
+        if let Ok(token) = HeaderValue::from_str(&format!("Bearer {}", self.token.reveal())) {
+            request = request.header(header::AUTHORIZATION, token);
+        }
+        if !body.is_empty() {
+            request = request.header(header::CONTENT_TYPE, "application/json");
+        }
+        let request = request.body(full(body)).map_err(|error| nonsense(error.to_string()))?;
+        let asked = async {
+            let answer = self.api.call(request).await?;
+            let status = answer.status();
+            let body = Limited::new(answer.into_body(), BODY_LIMIT_BYTES).collect().await;
+            let body =
+                body.map_err(|error| UpstreamError::Broken { url: self.api.url(), why: error.to_string() })?;
+            Ok(Answered { status, body: body.to_bytes() })
+        };
+        let slow = || UpstreamError::Slow { url: self.api.url(), limit: LIMIT };
+        tokio::time::timeout(LIMIT, asked).await.unwrap_or_else(|_| Err(slow()))
+    }
+
+    async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, String> {
+        let answered = self.ask(Method::GET, path, Bytes::new()).await.map_err(|error| error.to_string())?;
+        answered.read()
+    }
+
+    /// Everything the cloud holds.
+    pub(crate) async fn inventory(&self) -> Result<Inventory, String> {
+        self.get("/driver/v1/inventory").await
+    }
+
+    /// What it can do.
+    pub(crate) async fn capabilities(&self) -> Result<Capabilities, String> {
+        self.get("/driver/v1/capabilities").await
+    }
+}
+
+fn unreachable(why: impl ToString) -> ErrorReply {
+    ErrorReply::new(StatusCode::BAD_GATEWAY, why)
+}
+
+async fn capabilities(State(shared): Own) -> Reply<Capabilities> {
+    let mut can = match &shared.behind {
+        Some(behind) => behind.capabilities().await.map_err(unreachable)?,
+        None => Capabilities {
+            protocol: PROTOCOL,
+            name: "recording proxy".to_owned(),
+            facilities: Default::default(),
+            ids: InstanceIds::Text,
+            shows: Shown::PLAIN,
+            endpoint: None,
+        },
+    };
+    if shared.behind.is_some() {
+        can.name.push_str(" behind the recording proxy");
+    }
+    can.facilities.extend([DriverFacility::Journal, DriverFacility::Faults, DriverFacility::Barriers]);
+    can.endpoint = Some(shared.endpoint.clone());
+    Ok(axum::Json(can))
+}
+
+impl Recorded for Shared {
+    fn token(&self) -> &Secret {
+        &self.token
+    }
+
+    fn faults<T>(&self, access: impl FnOnce(&mut Faults, Duration) -> T) -> T {
+        access(&mut self.state().faults, self.now())
+    }
+
+    fn barriers<T>(&self, access: impl FnOnce(&mut Barriers) -> T) -> T {
+        access(&mut self.state().barriers)
+    }
+
+    fn journal<T>(&self, access: impl FnOnce(&Journal) -> T) -> T {
+        access(&self.state().journal)
+    }
+
+    fn arrivals(&self) -> &Notify {
+        &self.arrivals
+    }
+
+    /// What happens to a call on its way is the proxy's; what the cloud itself does otherwise its driver can do, where it
+    /// can.
+    async fn inject(&self, fault: Fault) -> Result<ActiveFault, ErrorReply> {
+        match fault.effect {
+            Effect::Status { .. }
+            | Effect::Malformed
+            | Effect::Refuse
+            | Effect::Hang { .. }
+            | Effect::Latency { .. }
+            | Effect::LoseAnswer => {
+                let mut state = self.state();
+                Ok(state.faults.inject(fault, self.now(), Inventory::default)?)
+            }
+            Effect::SlowProvisioning { .. }
+            | Effect::SlowDeletion { .. }
+            | Effect::Empty
+            | Effect::Without { .. }
+            | Effect::Stale
+            | Effect::EmptyFirstPage
+            | Effect::FailAction { .. } => {
+                let lacks = || {
+                    ErrorReply::invalid(
+                        "a proxy does not change what a cloud does, and the cloud's driver has no faults",
+                    )
+                };
+                let behind = self.behind.as_ref().ok_or_else(lacks)?;
+                let can = behind.capabilities().await.map_err(unreachable)?;
+                if !can.facilities.contains(&DriverFacility::Faults) {
+                    return Err(lacks());
+                }
+                let body = serde_json::to_vec(&fault).map_err(ErrorReply::invalid)?;
+                let asked = behind.ask(Method::POST, "/driver/v1/faults", body.into()).await;
+                let fault = asked.map_err(unreachable)?.read().map_err(ErrorReply::invalid)?;
+                Ok(of_the_driver(fault))
+            }
+        }
+    }
+
+    async fn fault(&self, id: u64) -> Result<Option<ActiveFault>, ErrorReply> {
+        let (Some(own), Some(behind)) = (id.checked_sub(FAULTS_OF_THE_DRIVER), &self.behind) else {
+            return Ok(self.faults(|faults, now| faults.find(id, now)));
+        };
+        let asked = behind.ask(Method::GET, &format!("/driver/v1/faults/{own}"), Bytes::new()).await;
+        match asked.map_err(unreachable)? {
+            Answered { status: StatusCode::NOT_FOUND, .. } => Ok(None),
+            answered => Ok(Some(of_the_driver(answered.read().map_err(unreachable)?))),
+        }
+    }
+
+    async fn clear(&self, id: u64) -> Result<bool, ErrorReply> {
+        let (Some(own), Some(behind)) = (id.checked_sub(FAULTS_OF_THE_DRIVER), &self.behind) else {
+            return Ok(self.faults(|faults, _| faults.clear(id)));
+        };
+        let asked = behind.ask(Method::DELETE, &format!("/driver/v1/faults/{own}"), Bytes::new()).await;
+        Ok(asked.map_err(unreachable)?.status.is_success())
+    }
+}
+
+fn of_the_driver(mut fault: ActiveFault) -> ActiveFault {
+    fault.id += FAULTS_OF_THE_DRIVER;
+    fault
+}
+
+/// Asks the driver for what is not the proxy's, and takes note of what is said of the cloud's objects.
+async fn hand_on(State(shared): Own, method: Method, uri: Uri, body: Bytes) -> Result<Response, ErrorReply> {
+    let Some(behind) = &shared.behind else {
+        return Err(ErrorReply::not_found("this proxy knows no driver of the cloud behind it"));
+    };
+    let path = uri.path_and_query().map_or("/", |target| target.as_str());
+    let answered = behind.ask(method.clone(), &format!("/driver/v1{path}"), body.clone()).await;
+    let answered = answered.map_err(unreachable)?;
+    if answered.status.is_success() {
+        note(&shared, &method, uri.path(), &body, &answered);
+    }
+    let mut answer = (answered.status, answered.body).into_response();
+    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    Ok(answer)
+}
+
+fn note(shared: &Shared, method: &Method, path: &str, body: &Bytes, answered: &Answered) {
+    let mut state = shared.state();
+    let parts: Vec<&str> = path.split('/').skip(1).collect();
+    match (method, parts.as_slice()) {
+        (&Method::GET, ["inventory"]) => {
+            if let Ok(inventory) = answered.read::<Inventory>() {
+                state.book.replace(&inventory, &[]);
+            }
+        }
+        (&Method::POST, ["instances"]) => {
+            let given: Result<Vec<Instance>, _> = serde_json::from_slice(body);
+            state.book.put_instances(&given.unwrap_or_default());
+        }
+        (&Method::PUT, ["instances", _]) => {
+            let given: Result<Instance, _> = serde_json::from_slice(body);
+            state.book.put_instances(given.ok().as_slice());
+        }
+        (&Method::DELETE, ["instances", id]) => state.book.remove_instance(id),
+        (&Method::PUT, ["load-balancers", _]) => {
+            let given: Result<LoadBalancer, _> = serde_json::from_slice(body);
+            given.iter().for_each(|lb| state.book.put_load_balancer(lb));
+        }
+        (&Method::POST | &Method::PUT, ["routes", ..]) => {
+            answered.read::<Route>().iter().for_each(|route| state.book.put_route(route));
+        }
+        (&Method::PUT, ["credentials"]) => {
+            if let Ok(credential) = serde_json::from_slice::<Credential>(body) {
+                // Only to keep it out of the journal; one that is refused was the driver's to refuse.
+                let _ = state.credentials.put(credential);
+            }
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,32 @@
+//! A recording proxy: it stands between a CCM and any HTTP cloud, and gives journal, faults and barriers to clouds that
+//! have none.
+//!
+//! Rules ([`Rule`], [`Table`]) say what a call means: its operation, the names of its object, its owner. Calls come in by
+//! ports, one for each replica of a CCM, so that the journal tells replicas apart without knowing their credentials. Its
+//! driver API is that of the driver behind it with journal, faults and barriers added, so that whoever speaks to a driver
+//! can speak to a proxy.
+
+mod answers;
+mod authority;
+mod body;
+mod book;
+mod call;
+mod driver_api;
+mod listen;
+mod mask;
+mod pattern;
+mod shared;
+mod source;
+mod start;
+mod table;
+mod upstream;
+mod xpath;
+
+pub use answers::{ErrorForm, ErrorForms};
+pub use authority::AuthorityError;
+pub use pattern::RuleError;
+pub use shared::{Ended, Told};
+pub use source::{Source, SourceText};
+pub use start::{Config, DriverConfig, Port, Running, StartError, any_port};
+pub use table::{Overlap, Rule, Table};
+pub use upstream::{UpstreamError, trusted_here};

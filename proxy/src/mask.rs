@@ -1,0 +1,78 @@
+//! What must not be seen in a journal: credentials and signatures in a call's line.
+
+/// Shortest token that is worth hiding in a text: a shorter one may be part of any word.
+const HIDEABLE_BYTES: usize = 8;
+const MASK: &str = "<redacted>";
+
+/// Parts of the names of parameters whose values are secrets.
+const SECRET: [&str; 12] = [
+    "signature",
+    "token",
+    "secret",
+    "password",
+    "passwd",
+    "credential",
+    "accesskey",
+    "access_key",
+    "access-key",
+    "apikey",
+    "api_key",
+    "api-key",
+];
+/// Such names as a whole.
+const SECRET_NAMES: [&str; 5] = ["sig", "key", "auth", "authorization", "policy"];
+
+/// A target, of which the values of secret parameters are masked.
+pub(crate) fn target(path: &str, query: Option<&str>) -> String {
+    let Some(query) = query else { return path.to_owned() };
+    let pairs = query.split('&').map(|pair| match pair.split_once('=') {
+        Some((name, value)) if !value.is_empty() && is_secret(name) => format!("{name}={MASK}"),
+        _ => pair.to_owned(),
+    });
+    format!("{path}?{}", pairs.collect::<Vec<_>>().join("&"))
+}
+
+fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    SECRET.iter().any(|part| name.contains(part)) || SECRET_NAMES.contains(&name.as_str())
+}
+
+/// A text without what the caller presents as its credential.
+pub(crate) fn without(mut text: String, headers: &http::HeaderMap) -> String {
+    for (name, value) in headers {
+        let name = name.as_str();
+        if name != "authorization" && name != "cookie" && !is_secret(name) {
+            continue;
+        }
+        let Ok(value) = value.to_str() else { continue };
+        for part in value.split([' ', ',', ';']) {
+            let part =
+                part.rsplit_once('=').filter(|(_, value)| !value.is_empty()).map_or(part, |(_, value)| value);
+            if part.len() >= HIDEABLE_BYTES && text.contains(part) {
+                text = text.replace(part, MASK);
+            }
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::{HeaderMap, HeaderValue};
+
+    #[test]
+    fn signatures_and_tokens_are_masked() {
+        assert_eq!(
+            target("/", Some("Action=X&X-Amz-Signature=abc&X-Amz-Credential=AKIA&sig=1&name=key")),
+            "/?Action=X&X-Amz-Signature=<redacted>&X-Amz-Credential=<redacted>&sig=<redacted>&name=key"
+        );
+        assert_eq!(target("/a", None), "/a");
+        let mut headers = HeaderMap::new();
+        headers.insert("authorization", HeaderValue::from_static("Bearer token-of-a"));
+        headers.insert("x-auth-token", HeaderValue::from_static("gAAAAA12345"));
+        headers.insert("accept", HeaderValue::from_static("application/json"));
+        let text = without("GET /v1/token-of-a/gAAAAA12345/application/json".to_owned(), &headers);
+        assert_eq!(text, "GET /v1/<redacted>/<redacted>/application/json");
+    }
+}

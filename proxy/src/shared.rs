@@ -1,0 +1,137 @@
+//! What all connections of a proxy share.
+
+use crate::answers::ErrorForms;
+use crate::book::Book;
+use crate::table::Table;
+use crate::upstream::Upstream;
+use fake_cloud::barriers::Barriers;
+use fake_cloud::credentials::{Credentials, Secret};
+use fake_cloud::driver::{Entry, Inventory, Outcome};
+use fake_cloud::faults::Faults;
+use fake_cloud::journal::Journal;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+
+/// Hears of each call that has ended.
+pub type Ended = Arc<dyn Fn(&Entry) + Send + Sync>;
+/// Hears of what a person should know.
+pub type Told = Arc<dyn Fn(String) + Send + Sync>;
+
+/// Everything that changes.
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    pub(crate) journal: Journal,
+    pub(crate) faults: Faults,
+    pub(crate) barriers: Barriers,
+    pub(crate) book: Book,
+    pub(crate) credentials: Credentials,
+    /// What a person was told of the cloud already.
+    told: BTreeSet<String>,
+}
+
+/// The driver of the cloud behind the proxy.
+#[derive(Debug)]
+pub(crate) struct Behind {
+    pub(crate) api: Upstream,
+    pub(crate) token: Secret,
+}
+
+/// One proxy, for all its connections.
+pub(crate) struct Shared {
+    pub(crate) table: Table,
+    pub(crate) errors: ErrorForms,
+    pub(crate) upstream: Upstream,
+    pub(crate) behind: Option<Behind>,
+    pub(crate) token: Secret,
+    /// `http` or `https`: how callers reach the proxy.
+    pub(crate) scheme: &'static str,
+    /// URL of the first port.
+    pub(crate) endpoint: String,
+    /// Rings when a call has arrived.
+    pub(crate) arrivals: Notify,
+    pub(crate) ended: Option<Ended>,
+    pub(crate) told: Told,
+    started: Instant,
+    state: Mutex<State>,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("upstream", &self.upstream).finish_non_exhaustive()
+    }
+}
+
+/// What a proxy is made of.
+pub(crate) struct Parts {
+    pub(crate) table: Table,
+    pub(crate) errors: ErrorForms,
+    pub(crate) upstream: Upstream,
+    pub(crate) behind: Option<Behind>,
+    pub(crate) token: Secret,
+    pub(crate) scheme: &'static str,
+    pub(crate) endpoint: String,
+    pub(crate) ended: Option<Ended>,
+    pub(crate) told: Told,
+}
+
+impl Shared {
+    pub(crate) fn new(parts: Parts) -> Shared {
+        let Parts { table, errors, upstream, behind, token, scheme, endpoint, ended, told } = parts;
+        let (arrivals, started, state) = (Notify::new(), Instant::now(), Mutex::default());
+        Shared {
+            table,
+            errors,
+            upstream,
+            behind,
+            token,
+            scheme,
+            endpoint,
+            arrivals,
+            ended,
+            told,
+            started,
+            state,
+        }
+    }
+
+    /// The state, for a moment: nobody waits for anything while holding it.
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        // Whoever panicked has ended its own call; the others go on with what it left.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Time since the start.
+    pub(crate) fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Tells a person once.
+    pub(crate) fn tell_once(&self, what: String) {
+        if self.state().told.insert(what.clone()) {
+            (self.told)(what);
+        }
+    }
+
+    /// Ends a call in the journal; only the first end counts.
+    pub(crate) fn close(&self, seq: u64, outcome: Outcome) {
+        let mut state = self.state();
+        let is_open = state.journal.get(seq).is_some_and(|entry| entry.took_ms.is_none());
+        if !is_open {
+            return;
+        }
+        state.journal.close(seq, self.now(), outcome);
+        let entry = self.ended.as_ref().and_then(|_| state.journal.get(seq).cloned());
+        drop(state);
+        if let (Some(ended), Some(entry)) = (&self.ended, &entry) {
+            ended(entry);
+        }
+    }
+
+    /// Takes in what the cloud holds, as its driver says it; `asked` are the names for which it was asked.
+    pub(crate) fn learn(&self, inventory: &Inventory, asked: &[String]) {
+        self.state().book.replace(inventory, asked);
+    }
+}

@@ -1,0 +1,263 @@
+//! The cloud behind the proxy: how it is reached, and why not.
+
+use base64::Engine as _;
+use bytes::Bytes;
+use http::uri::{Authority, PathAndQuery, Scheme};
+use http::{Request, Response, Uri};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Empty};
+use hyper::body::Incoming;
+use hyper_rustls::HttpsConnector;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls::{ClientConfig, RootCertStore};
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject as _;
+use std::error::Error;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a connection may take.
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+/// How long the cloud may take for its first answer.
+const FIRST_ANSWER_LIMIT: Duration = Duration::from_secs(10);
+
+/// What goes to the cloud, and comes from it.
+pub(crate) type Body = BoxBody<Bytes, hyper::Error>;
+
+/// The cloud gives no answer, or none that makes sense.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UpstreamError {
+    /// No URL of a cloud.
+    #[error("'{0}' is not of the form http://HOST[:PORT][/PATH] or https://..")]
+    Url(String),
+    /// A file of certificates cannot be used.
+    #[error("the certificates in {file} cannot be used: {why}")]
+    Certificates {
+        /// The file.
+        file: PathBuf,
+        /// Why not.
+        why: String,
+    },
+    /// This machine trusts nobody.
+    #[error("the certificates that this machine trusts cannot be read: {0}")]
+    Trusted(String),
+    /// Nobody is there.
+    #[error("the cloud at {url} cannot be reached: {why}")]
+    Absent {
+        /// The cloud.
+        url: String,
+        /// Why not.
+        why: String,
+    },
+    /// Somebody is there and says nothing.
+    #[error("the cloud at {url} did not answer within {limit:?}")]
+    Slow {
+        /// The cloud.
+        url: String,
+        /// How long it had.
+        limit: Duration,
+    },
+    /// It is not who it says, or nobody knows whether it is.
+    #[error(
+        "the certificate of the cloud at {url} is not accepted: {why}; one of a CA of its own is named as the upstream's CA"
+    )]
+    Certificate {
+        /// The cloud.
+        url: String,
+        /// Why not.
+        why: String,
+    },
+    /// It speaks something else.
+    #[error("what the cloud at {url} answers is no HTTP: {why}")]
+    Nonsense {
+        /// The cloud.
+        url: String,
+        /// What came.
+        why: String,
+    },
+    /// The connection broke before all was said.
+    #[error("the cloud at {url} broke off: {why}")]
+    Broken {
+        /// The cloud.
+        url: String,
+        /// How.
+        why: String,
+    },
+}
+
+/// The cloud.
+#[derive(Clone)]
+pub(crate) struct Upstream {
+    client: Client<HttpsConnector<HttpConnector>, Body>,
+    scheme: Scheme,
+    authority: Authority,
+    /// What comes before every path; without a slash at its end.
+    prefix: String,
+}
+
+impl fmt::Debug for Upstream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Upstream").field("url", &self.url()).finish_non_exhaustive()
+    }
+}
+
+impl Upstream {
+    /// The cloud at this URL. Its certificate has to be of somebody whom this machine trusts, or of a CA in `ca`.
+    pub(crate) fn new(url: &str, ca: Option<&Path>) -> Result<Upstream, UpstreamError> {
+        let unusable = || UpstreamError::Url(url.to_owned());
+        let uri: Uri = url.parse().map_err(|_| unusable())?;
+        let parts = uri.into_parts();
+        let (Some(scheme), Some(authority)) = (parts.scheme, parts.authority) else { return Err(unusable()) };
+        if scheme != Scheme::HTTP && scheme != Scheme::HTTPS || authority.as_str().contains('@') {
+            return Err(unusable());
+        }
+        let prefix = parts.path_and_query.unwrap_or_else(|| PathAndQuery::from_static("/"));
+        if prefix.query().is_some() {
+            return Err(unusable());
+        }
+        let tls = tls(&scheme, ca)?;
+        let mut connector = HttpConnector::new();
+        connector.set_nodelay(true);
+        connector.enforce_http(false);
+        connector.set_connect_timeout(Some(CONNECT_LIMIT));
+        let connector = hyper_rustls::HttpsConnectorBuilder::new()
+            .with_tls_config(tls)
+            .https_or_http()
+            .enable_all_versions()
+            .wrap_connector(connector);
+        let client = Client::builder(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .pool_timer(TokioTimer::new())
+            .build(connector);
+        Ok(Upstream { client, scheme, authority, prefix: prefix.path().trim_end_matches('/').to_owned() })
+    }
+
+    /// Its URL.
+    pub(crate) fn url(&self) -> String {
+        format!("{}://{}{}", self.scheme, self.authority, self.prefix)
+    }
+
+    /// `http://HOST:PORT`, as it stands in what the cloud says of itself.
+    pub(crate) fn origin(&self) -> String {
+        format!("{}://{}", self.scheme, self.authority)
+    }
+
+    pub(crate) fn authority(&self) -> &Authority {
+        &self.authority
+    }
+
+    /// Where a path of the proxy is there.
+    pub(crate) fn uri(&self, target: &Uri) -> Result<Uri, http::Error> {
+        let target = target.path_and_query().map_or("/", PathAndQuery::as_str);
+        let target = if target == "*" { "/" } else { target };
+        Uri::builder()
+            .scheme(self.scheme.clone())
+            .authority(self.authority.clone())
+            .path_and_query(format!("{}{target}", self.prefix))
+            .build()
+    }
+
+    /// Hands a call on.
+    pub(crate) async fn call(&self, request: Request<Body>) -> Result<Response<Incoming>, UpstreamError> {
+        self.client.request(request).await.map_err(|error| self.explain(&error))
+    }
+
+    /// Whether somebody is there who speaks HTTP; whatever he says.
+    pub(crate) async fn greet(&self) -> Result<(), UpstreamError> {
+        let target = Uri::from_static("/");
+        let request = Request::get(self.uri(&target).map_err(|_| UpstreamError::Url(self.url()))?)
+            .header("user-agent", "ccm-conformance-proxy")
+            .body(Empty::new().map_err(|never| match never {}).boxed());
+        let request = request.map_err(|_| UpstreamError::Url(self.url()))?;
+        match tokio::time::timeout(FIRST_ANSWER_LIMIT, self.call(request)).await {
+            Ok(answer) => answer.map(drop),
+            Err(_) => Err(UpstreamError::Slow { url: self.url(), limit: FIRST_ANSWER_LIMIT }),
+        }
+    }
+
+    fn explain(&self, error: &(dyn Error + 'static)) -> UpstreamError {
+        let (url, mut cause, mut last) = (self.url(), Some(error), String::new());
+        let mut is_connect = false;
+        while let Some(one) = cause {
+            if let Some(client) = one.downcast_ref::<hyper_util::client::legacy::Error>() {
+                is_connect = client.is_connect();
+            }
+            if let Some(http) = one.downcast_ref::<hyper::Error>()
+                && http.is_parse()
+            {
+                return UpstreamError::Nonsense { url, why: http.to_string() };
+            }
+            let io = one.downcast_ref::<std::io::Error>();
+            match tls_error(one) {
+                Some(rustls::Error::InvalidCertificate(why)) => {
+                    return UpstreamError::Certificate { url, why: why.to_string() };
+                }
+                Some(other) => return UpstreamError::Nonsense { url, why: other.to_string() },
+                None => {}
+            }
+            if io.is_some_and(|io| io.kind() == std::io::ErrorKind::TimedOut) && is_connect {
+                return UpstreamError::Slow { url, limit: CONNECT_LIMIT };
+            }
+            last = one.to_string();
+            cause = one.source();
+        }
+        match is_connect {
+            true => UpstreamError::Absent { url, why: last },
+            false => UpstreamError::Broken { url, why: last },
+        }
+    }
+}
+
+/// What TLS says, which stands within errors of input and output that do not name it as their source.
+fn tls_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
+    let found = error.downcast_ref::<rustls::Error>();
+    found.or_else(|| tls_error(error.downcast_ref::<std::io::Error>()?.get_ref()?))
+}
+
+/// The certificates that this machine trusts, in PEM; empty where there are none.
+pub fn trusted_here() -> String {
+    let found = rustls_native_certs::load_native_certs().certs;
+    found.iter().fold(String::new(), |mut text, certificate| {
+        let encoded = base64::engine::general_purpose::STANDARD.encode(certificate);
+        text.push_str("-----BEGIN CERTIFICATE-----\n");
+        // Lines of 64, as RFC 7468 has them.
+        for line in encoded.as_bytes().chunks(64) {
+            text.push_str(&String::from_utf8_lossy(line));
+            text.push('\n');
+        }
+        text.push_str("-----END CERTIFICATE-----\n");
+        text
+    })
+}
+
+fn tls(scheme: &Scheme, ca: Option<&Path>) -> Result<ClientConfig, UpstreamError> {
+    let mut roots = RootCertStore::empty();
+    if let Some(file) = ca {
+        let failed = |why: String| UpstreamError::Certificates { file: file.to_owned(), why };
+        let text = std::fs::read(file).map_err(|error| failed(error.to_string()))?;
+        for certificate in CertificateDer::pem_slice_iter(&text) {
+            let certificate = certificate.map_err(|error| failed(error.to_string()))?;
+            roots.add(certificate).map_err(|error| failed(error.to_string()))?;
+        }
+        if roots.is_empty() {
+            return Err(failed("it holds none".to_owned()));
+        }
+    }
+    if *scheme == Scheme::HTTPS {
+        let found = rustls_native_certs::load_native_certs();
+        roots.add_parsable_certificates(found.certs);
+        if roots.is_empty() {
+            let why = found.errors.first().map_or("there are none".to_owned(), ToString::to_string);
+            return Err(UpstreamError::Trusted(why));
+        }
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| UpstreamError::Trusted(error.to_string()))?;
+    Ok(config.with_root_certificates(roots).with_no_client_auth())
+}

@@ -1,0 +1,8 @@
+//! The proxy from outside: before the fake cloud, before a server of a few lines, and before nobody.
+
+mod calls;
+mod disturbed;
+mod secrets;
+mod support;
+mod unusable;
+mod wire;
