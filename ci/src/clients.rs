@@ -1,4 +1,5 @@
-//! The vendors' own clients against the fake cloud: each folder of `fake-cloud/tests/clients` is a dialect's name and
+//! The vendors' own clients against the fake cloud, and through the recording proxy against a simulator of their own: each
+//! folder of `fake-cloud/tests/clients` is a dialect's name, each of `proxy/tests/clients` that of a file of routes, and
 //! holds a Python test program with its requirements.
 
 use crate::process::{root, run, say};
@@ -14,18 +15,46 @@ use std::process::{Child, Command, Stdio};
 const DRIVER_TOKEN: &str = "driver-token-of-the-clients-tests";
 const TOKEN: &str = "token-of-the-clients-tests";
 
-/// Runs the programs of these dialects, or all there are.
-pub(crate) fn check(dialects: &[String]) -> Result<()> {
-    let folder = root().join("fake-cloud/tests/clients");
-    let all = programs(&folder)?;
-    if let Some(unknown) = dialects.iter().find(|name| !all.contains(name)) {
+/// Runs the programs of these names, or all there are.
+pub(crate) fn check(names: &[String]) -> Result<()> {
+    let (dialects, routes) = (root().join("fake-cloud/tests/clients"), root().join("proxy/tests/clients"));
+    let (of_dialects, of_routes) = (programs(&dialects)?, programs(&routes)?);
+    let all: Vec<&String> = of_dialects.iter().chain(&of_routes).collect();
+    if let Some(unknown) = names.iter().find(|name| !all.contains(name)) {
+        let all: Vec<&str> = all.into_iter().map(String::as_str).collect();
         bail!("there is no client's test for {unknown}; there are: {}", all.join(", "));
     }
-    run("cargo", &["build", "--locked", "--package", "fake-cloud"], &[])?;
-    for name in all.iter().filter(|name| dialects.is_empty() || dialects.contains(name)) {
-        one(&folder, name).with_context(|| format!("the client's test for {name}"))?;
+    let is_wanted = |name: &&String| names.is_empty() || names.contains(name);
+    let context = |name: &String| format!("the client's test for {name}");
+    if of_dialects.iter().any(|name| is_wanted(&name)) {
+        run("cargo", &["build", "--locked", "--package", "fake-cloud"], &[])?;
+    }
+    for name in of_dialects.iter().filter(is_wanted) {
+        one(&dialects, name).with_context(|| context(name))?;
+    }
+    for name in of_routes.iter().filter(is_wanted) {
+        through_proxy(&routes, name).with_context(|| context(name))?;
     }
     Ok(())
+}
+
+/// Runs a program that starts a simulator and a proxy before it by itself.
+fn through_proxy(folder: &Path, name: &str) -> Result<()> {
+    const PROGRAM: [&str; 6] = ["--locked", "--quiet", "--package", "suites", "--bin", "ccm-conformance"];
+    run("cargo", &[&["build"][..], &PROGRAM].concat(), &[])?;
+    let python = environment(&format!("clients/{name}"), &folder.join(name).join("requirements.txt"))?;
+    let manifest = root().join("Cargo.toml").display().to_string();
+    // Cargo, which knows where the program is, becomes it.
+    let program = format!("cargo run --manifest-path '{manifest}' {} --", PROGRAM.join(" "));
+    let routes = root().join("fixtures/routes").join(name).with_extension("yaml").display().to_string();
+    let variables = [
+        ("PYTHONDONTWRITEBYTECODE", "1"),
+        ("CCM_CONFORMANCE", program.as_str()),
+        ("ROUTES", routes.as_str()),
+        ("NO_PROXY", "127.0.0.1"),
+    ];
+    let path = folder.join(name).display().to_string();
+    run(&python, &["-m", "unittest", "discover", "--start-directory", &path], &variables)
 }
 
 /// Folders with requirements, by name.

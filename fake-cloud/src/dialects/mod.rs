@@ -11,7 +11,11 @@ mod info;
 #[cfg(feature = "server")]
 pub(crate) mod kit;
 #[cfg(feature = "server")]
+mod linode;
+#[cfg(feature = "server")]
 mod native;
+#[cfg(feature = "server")]
+mod openstack;
 
 use crate::driver::{InstanceIds, Shown};
 pub use info::DialectInfo;
@@ -39,6 +43,7 @@ pub const ALL: &[DialectInfo] = &[
             deletions: false,
             retry_after: true,
             provider_ids: false,
+            provisioning: true,
         },
         #[cfg(feature = "server")]
         new: || Box::new(digitalocean::DigitalOcean::new()),
@@ -56,9 +61,46 @@ pub const ALL: &[DialectInfo] = &[
             deletions: false,
             retry_after: false,
             provider_ids: false,
+            provisioning: true,
         },
         #[cfg(feature = "server")]
         new: || Box::new(hcloud::Hcloud::new()),
+    },
+    DialectInfo {
+        name: "linode",
+        title: "the Linode API v4, spoken by linode-cloud-controller-manager",
+        instance_ids: InstanceIds::Number,
+        shown: Shown {
+            internal_v4: Some(1),
+            internal_v6: Some(0),
+            external_v4: None,
+            external_v6: Some(1),
+            names: Some(0),
+            deletions: false,
+            retry_after: true,
+            provider_ids: false,
+            provisioning: false,
+        },
+        #[cfg(feature = "server")]
+        new: || Box::new(linode::Linode::new()),
+    },
+    DialectInfo {
+        name: "openstack",
+        title: "OpenStack's APIs, spoken by openstack-cloud-controller-manager",
+        instance_ids: InstanceIds::Text,
+        shown: Shown {
+            internal_v4: None,
+            internal_v6: None,
+            external_v4: None,
+            external_v6: Some(0),
+            names: Some(0),
+            deletions: true,
+            retry_after: true,
+            provider_ids: false,
+            provisioning: true,
+        },
+        #[cfg(feature = "server")]
+        new: || Box::new(openstack::OpenStack),
     },
 ];
 

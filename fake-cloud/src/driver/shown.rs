@@ -31,6 +31,8 @@ pub struct Shown {
     pub retry_after: bool,
     /// Whether it says each instance's providerID, which one may lack then; else it is made of the instance's id.
     pub provider_ids: bool,
+    /// Whether a load balancer can be seen before it has an address; else the call that makes one is answered when it has.
+    pub provisioning: bool,
 }
 
 impl Default for Shown {
@@ -50,6 +52,7 @@ impl Shown {
         deletions: true,
         retry_after: true,
         provider_ids: true,
+        provisioning: true,
     };
 
     /// Any address, and what may be absent is: what is meant where nothing is said.
@@ -112,6 +115,7 @@ mod tests {
             deletions: false,
             retry_after: true,
             provider_ids: false,
+            provisioning: true,
         };
         let usual =
             addresses(&[(INTERNAL, "192.0.2.10"), (EXTERNAL, "198.51.100.10"), (EXTERNAL, "2001:db8::1")]);

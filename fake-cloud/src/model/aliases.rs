@@ -1,7 +1,7 @@
 //! Under which names the cloud knows an object: its id, its name, its provider id, its owner.
 
 use super::Cloud;
-use super::names::{names_of_auxiliary, names_of_instance, names_of_load_balancer, names_of_route};
+use super::names::{is_at, names_of_auxiliary, names_of_instance, names_of_load_balancer, names_of_route};
 use crate::driver::{ObjectKind, Op};
 use std::collections::BTreeSet;
 
@@ -34,6 +34,11 @@ impl Cloud {
             }
             Some(ObjectKind::LoadBalancer) => {
                 self.load_balancers.iter().for_each(|lb| add(&names_of_load_balancer(lb)));
+                // Some clouds look one up by its address.
+                let at = self.load_balancers.iter().filter(|lb| named.iter().any(|name| is_at(lb, name)));
+                known.extend(
+                    at.flat_map(names_of_load_balancer).filter(|name| !name.is_empty()).map(str::to_owned),
+                );
             }
             Some(ObjectKind::Auxiliary) => {
                 self.auxiliaries.iter().for_each(|aux| add(&names_of_auxiliary(aux)));
@@ -54,7 +59,9 @@ impl Cloud {
         let owner = match kind_of(op)? {
             _ if named.is_empty() => None,
             ObjectKind::LoadBalancer => {
-                self.load_balancers.iter().find(|lb| is_named(&lb.id, &lb.name)).map(|lb| &lb.owner)
+                let named_so = self.load_balancers.iter().find(|lb| is_named(&lb.id, &lb.name));
+                let at = || self.load_balancers.iter().find(|lb| named.iter().any(|name| is_at(lb, name)));
+                named_so.or_else(at).map(|lb| &lb.owner)
             }
             ObjectKind::Auxiliary => {
                 let own =

@@ -5,7 +5,7 @@ use super::auxiliaries::{AuxSpec, Auxiliaries};
 use super::checks::{self, check_inventory};
 use super::ids::{IdForm, Ids};
 use super::instances::Instances;
-use super::load_balancers::{Deleted, Families, GoneBackends, LbSpec, LoadBalancers};
+use super::load_balancers::{Deleted, Families, GoneBackends, LbSpec, LoadBalancers, Naming};
 use super::refusal::Refusal;
 use super::routes::{self, RouteTarget, Routes};
 use super::stale::Seen;
@@ -62,6 +62,7 @@ pub(crate) struct Cloud {
     pub(super) routes: Routes,
     pub(super) actions: Actions,
     gone_backends: GoneBackends,
+    naming: Naming,
     pub(super) ids: Ids,
     tuning: Tuning,
     pub(super) seen: Seen,
@@ -71,8 +72,9 @@ pub(crate) struct Cloud {
 
 impl Cloud {
     /// An empty cloud that gives out ids of this form and treats its load balancers so.
-    pub(crate) fn new(ids: IdForm, gone_backends: GoneBackends) -> Cloud {
-        Cloud { ids: Ids::new(ids), gone_backends, ..Cloud::default() }
+    pub(crate) fn new(ids: IdForm, gone_backends: GoneBackends, naming: Naming) -> Cloud {
+        let load_balancers = LoadBalancers::named(naming);
+        Cloud { ids: Ids::new(ids), gone_backends, naming, load_balancers, ..Cloud::default() }
     }
 
     /// The settings in force.
@@ -143,6 +145,11 @@ impl Cloud {
         self.view == View::EmptyFirstPage
     }
 
+    /// An id that nothing else has, for what only the dialect knows of.
+    pub(crate) fn new_id(&mut self, prefix: &str) -> String {
+        self.ids.next(prefix)
+    }
+
     /// How old a list may be.
     pub(super) fn stale(&self) -> Duration {
         self.tuning.stale
@@ -191,7 +198,9 @@ impl Cloud {
     /// Takes everything away and sets the settings back. Ids given out are not given out again.
     pub(crate) fn reset(&mut self) {
         let ids = std::mem::take(&mut self.ids);
-        *self = Cloud { ids, gone_backends: self.gone_backends, ..Cloud::default() };
+        let (gone_backends, naming) = (self.gone_backends, self.naming);
+        let load_balancers = LoadBalancers::named(naming);
+        *self = Cloud { ids, gone_backends, naming, load_balancers, ..Cloud::default() };
     }
 
     /// Lists show the present; while they may be stale they go on showing it.

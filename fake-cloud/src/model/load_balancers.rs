@@ -129,6 +129,16 @@ pub(crate) enum GoneBackends {
     Dropped,
 }
 
+/// Whether two load balancers can have one name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Naming {
+    /// A name that is taken is refused.
+    #[default]
+    Unique,
+    /// Only ids tell them apart.
+    Shared,
+}
+
 /// What became of a load balancer that is deleted.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Deleted<'a> {
@@ -145,6 +155,7 @@ pub(super) struct LoadBalancers {
     /// When the state of which one ends by itself.
     due: BTreeSet<(Duration, String)>,
     pool: AddressPool,
+    naming: Naming,
 }
 
 /// A load balancer and what is not to be seen of it.
@@ -158,6 +169,10 @@ struct Record {
 }
 
 impl LoadBalancers {
+    pub(super) fn named(naming: Naming) -> LoadBalancers {
+        LoadBalancers { naming, ..LoadBalancers::default() }
+    }
+
     /// Brings everything to what it is by `now`. All other methods rely on this having been called.
     pub(super) fn settle(&mut self, now: Duration) {
         while self.due.first().is_some_and(|(at, _)| *at <= now) {
@@ -287,7 +302,8 @@ impl LoadBalancers {
     }
 
     fn check_free(&self, name: &str, except: Option<&str>) -> Result<(), Refusal> {
-        match self.iter().find(|lb| lb.name == name && Some(lb.id.as_str()) != except) {
+        let unique = self.naming == Naming::Unique;
+        match self.iter().find(|lb| unique && lb.name == name && Some(lb.id.as_str()) != except) {
             None => Ok(()),
             Some(lb) => {
                 Err(Refusal::Conflict(format!("load balancer {} has the name {}", lb.id, shown(name))))

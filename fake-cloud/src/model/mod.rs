@@ -27,7 +27,7 @@ pub(crate) use auxiliaries::AuxSpec;
 pub(crate) use checks::{check_port, check_protocol, check_source_ranges, parse_cidr};
 pub(crate) use cloud::{Cloud, Dependents};
 pub(crate) use ids::IdForm;
-pub(crate) use load_balancers::{Deleted, Families, GoneBackends, LbSpec};
+pub(crate) use load_balancers::{Deleted, Families, GoneBackends, LbSpec, Naming};
 pub(crate) use refusal::Refusal;
 pub(crate) use routes::RouteTarget;
 pub(crate) use view::View;

@@ -46,7 +46,7 @@ impl Shared {
         credentials: Credentials,
     ) -> Shared {
         let dialect = info.make();
-        let cloud = Cloud::new(dialect.ids(), dialect.gone_backends());
+        let cloud = Cloud::new(dialect.ids(), dialect.gone_backends(), dialect.naming());
         Shared {
             info,
             dialect,

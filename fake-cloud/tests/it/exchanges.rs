@@ -121,10 +121,10 @@ fn without_times(value: &mut Value) {
     }
 }
 
-/// Whether a text has the form `2026-01-02T03:04:05...`.
+/// Whether a text begins with the form `2026-01-02T03:04:05`.
 fn is_time(text: &str) -> bool {
     let form = b"dddd-dd-ddTdd:dd:dd";
-    text.len() > form.len()
+    text.len() >= form.len()
         && form.iter().zip(text.bytes()).all(|(wanted, seen)| match wanted {
             b'd' => seen.is_ascii_digit(),
             other => *other == seen,

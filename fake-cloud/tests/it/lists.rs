@@ -12,30 +12,59 @@ struct Speech {
     key: &'static str,
     provider: &'static str,
     /// What of an answer says that there is another page.
-    next: &'static str,
+    next: More,
+    /// The field that holds an instance's name.
+    name: &'static str,
 }
 
-const SPEECHES: [Speech; 3] = [
+/// What of a page says that there are others after it.
+enum More {
+    /// This is there and not null.
+    There(&'static str),
+    /// The number of pages here is greater than the page's own.
+    Pages(&'static str),
+}
+
+const SPEECHES: [Speech; 5] = [
     Speech {
         dialect: "native",
         path: "/v1/instances",
         key: "instances",
         provider: "native",
-        next: "/next_page",
+        next: More::There("/next_page"),
+        name: "name",
     },
     Speech {
         dialect: "digitalocean",
         path: "/v2/droplets",
         key: "droplets",
         provider: "digitalocean",
-        next: "/links/pages/next",
+        next: More::There("/links/pages/next"),
+        name: "name",
     },
     Speech {
         dialect: "hcloud",
         path: "/v1/servers",
         key: "servers",
         provider: "hcloud",
-        next: "/meta/pagination/next_page",
+        next: More::There("/meta/pagination/next_page"),
+        name: "name",
+    },
+    Speech {
+        dialect: "linode",
+        path: "/v4/linode/instances",
+        key: "data",
+        provider: "linode",
+        next: More::Pages("/pages"),
+        name: "label",
+    },
+    Speech {
+        dialect: "openstack",
+        path: "/compute/v2.1/servers",
+        key: "servers",
+        provider: "openstack",
+        next: More::There("/servers_links/0"),
+        name: "name",
     },
 ];
 
@@ -66,8 +95,11 @@ impl Speech {
         let status = reply.status;
         let body: Value = serde_json::from_str(&reply.text).expect("JSON");
         let items = body[self.key].as_array().cloned().unwrap_or_default();
-        let name = |item: &Value| item["name"].as_str().expect("a name").to_owned();
-        let more = body.pointer(self.next).is_some_and(|next| !next.is_null());
+        let name = |item: &Value| item[self.name].as_str().expect("a name").to_owned();
+        let more = match self.next {
+            More::There(next) => body.pointer(next).is_some_and(|next| !next.is_null()),
+            More::Pages(pages) => body.pointer(pages).and_then(Value::as_u64) > Some(number),
+        };
         (status, items.iter().map(name).collect(), more)
     }
 }

@@ -1,6 +1,7 @@
 //! The fake cloud as its callers see it: the real server on free ports, driven over HTTP.
 
 mod access;
+mod answers;
 mod bad_input;
 mod barriers;
 mod binary;
@@ -15,8 +16,10 @@ mod firewalls;
 mod hcloud;
 mod instances;
 mod journal;
+mod linode;
 mod lists;
 mod load_balancers;
+mod openstack;
 mod routes;
 mod secrets;
 mod support;

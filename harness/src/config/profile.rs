@@ -67,6 +67,8 @@ pub struct Profile {
     pub address_order: Vec<AddressType>,
     /// What of its load balancers says which Service they are for.
     pub load_balancer_owner: Ownership,
+    /// Annotations that every Service of a check carries.
+    pub service_annotations: BTreeMap<String, String>,
     /// Annotations by which it knows a Service whose load balancer somebody else makes.
     pub implemented_elsewhere: BTreeMap<String, String>,
     /// How many replicas run.

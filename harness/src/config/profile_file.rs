@@ -86,6 +86,11 @@ pub(crate) struct ProfileFile {
     pub(crate) address_order: Vec<AddressType>,
     /// What of its load balancers says which Service they are for.
     pub(crate) load_balancer_owner: Ownership,
+    /// Annotations that every Service of a check carries: what users have to write to it, or by which a load balancer says
+    /// which Service it is for. `${SERVICE}` is the Service's namespace and name with a slash between them.
+    #[schemars(with = "Keyed<AnnotationKey, String>")]
+    #[schemars(example = BTreeMap::from([("acme.example/tags", "${SERVICE}")]))]
+    pub(crate) service_annotations: BTreeMap<String, String>,
     /// Annotations by which it knows a Service whose load balancer somebody else makes ("implemented elsewhere"), where
     /// there are such. Without `loadBalancer` they say nothing.
     #[schemars(with = "Keyed<AnnotationKey, String>")]
@@ -136,6 +141,7 @@ impl Default for ProfileFile {
             instance_cache: Limits::INSTANCE_CACHE,
             address_order: Vec::new(),
             load_balancer_owner: Ownership::Uid,
+            service_annotations: BTreeMap::new(),
             implemented_elsewhere: BTreeMap::new(),
             replicas: None,
             placeholders: BTreeMap::new(),

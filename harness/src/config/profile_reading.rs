@@ -122,6 +122,7 @@ impl Reading<'_> {
             instance_cache: written.instance_cache,
             address_order: written.address_order,
             load_balancer_owner: written.load_balancer_owner,
+            service_annotations: written.service_annotations,
             implemented_elsewhere: written.implemented_elsewhere,
             replicas,
             placeholders: written.placeholders,

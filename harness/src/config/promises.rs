@@ -65,6 +65,7 @@ pub const PROMISES: &[(&str, Promise)] = &[
     ("instanceCache", Promise::Nothing),
     ("addressOrder", Promise::Of(Capability::Instances)),
     ("loadBalancerOwner", Promise::Of(Capability::LoadBalancer)),
+    ("serviceAnnotations", Promise::Nothing),
     ("implementedElsewhere", Promise::Of(Capability::ImplementedElsewhere)),
     ("replicas", Promise::Of(Capability::LeaderElection)),
     ("placeholders", Promise::Nothing),

@@ -120,13 +120,16 @@ words! {
         Uid = "uid",
         /// Its own name, which the framework makes of the uid.
         Name = "name",
+        /// The Service's namespace and name with a slash between them, in a description or a tag.
+        Service = "service",
     }
 }
 
 impl Ownership {
-    /// What the load balancers of the Service with that uid say.
-    pub fn owner(self, uid: &str) -> String {
+    /// What the load balancers of the Service with that uid say; `service` is its namespace and name.
+    pub fn owner(self, uid: &str, service: &str) -> String {
         match self {
+            Ownership::Service => service.to_owned(),
             Ownership::Uid => uid.to_owned(),
             // k8s.io/cloud-provider cloud.go DefaultLoadBalancerName: 32 characters, as some clouds take no more.
             Ownership::Name => format!("a{uid}").chars().filter(|c| *c != '-').take(32).collect(),

@@ -35,11 +35,6 @@ impl<'a> Cloud<'a> {
         Calls::about(self.cx, self.name(), |_| true)
     }
 
-    /// Whether a load balancer that is being deleted is seen until it is gone.
-    pub fn shows_deletions(&self) -> bool {
-        self.cx.cloud.shown().deletions
-    }
-
     /// Whether a machine may lack a providerID, for all that the cloud says of it.
     pub fn shows_missing_ids(&self) -> bool {
         self.cx.cloud.shown().provider_ids

@@ -102,6 +102,18 @@ impl FaultPlan<'_> {
     }
 }
 
+impl CheckCx {
+    /// The state of a load balancer that an effect would prolong and the cloud's API does not have.
+    fn never_seen(&self, effect: &Effect) -> Option<&'static str> {
+        let shown = self.cloud.shown();
+        match effect {
+            Effect::SlowProvisioning { .. } if !shown.provisioning => Some("has no address yet"),
+            Effect::SlowDeletion { .. } if !shown.deletions => Some("is being deleted"),
+            _ => None,
+        }
+    }
+}
+
 impl<'a> IntoFuture for FaultPlan<'a> {
     type Output = Result<Fault<'a>, Stop>;
     type IntoFuture = Pin<Box<dyn Future<Output = Result<Fault<'a>, Stop>> + 'a>>;
@@ -109,6 +121,11 @@ impl<'a> IntoFuture for FaultPlan<'a> {
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let FaultPlan { target, what, effects, ops, from_page, times } = self;
+            if let Some(what) = effects.iter().find_map(|effect| target.cx.never_seen(effect)) {
+                return Err(Stop::NotObservable(format!(
+                    "the cloud's API shows no load balancer that {what}"
+                )));
+            }
             let matching = Match { from_page, ..target.matching(&ops) };
             let mut ids = Vec::new();
             for (place, effect) in effects.iter().enumerate() {

@@ -5,7 +5,8 @@ use crate::cloud::Address;
 /// How many checks of a cluster can run before their networks come round again.
 const NETWORKS: u32 = 1 << 13;
 
-/// Networks for the machines of one check: of private and public IPv4 (RFC 6598, which nobody routes), and of IPv6.
+/// Networks for the machines of one check: of private IPv4 (RFC 1918, by which some CCMs tell it from public IPv4; beside the
+/// networks of Pods and Services), of public IPv4 (RFC 6598, which nobody routes), and of IPv6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Network(u32);
 
@@ -24,9 +25,9 @@ impl Network {
     /// spelling; any other text stays as it is.
     pub(super) fn address(self, written: &str) -> String {
         let (high, low) = (self.0 >> 8, self.0 & 0xFF);
-        for (range, first) in [("192.0.2.", 64), ("198.51.100.", 96)] {
+        for (range, net, first) in [("192.0.2.", 10, 64), ("198.51.100.", 100, 96)] {
             if let Some(host) = written.strip_prefix(range) {
-                return format!("100.{}.{low}.{host}", first + high);
+                return format!("{net}.{}.{low}.{host}", first + high);
             }
         }
         for (range, rest) in [("2001:db8::", "::"), ("2001:db8:0:", ":")] {
@@ -57,7 +58,7 @@ mod tests {
     #[test]
     fn addresses_of_two_checks_differ_and_keep_their_spelling() {
         let (one, other) = (Network::nth(0x0102), Network::nth(0x0103));
-        assert_eq!(one.address("192.0.2.10"), "100.65.2.10");
+        assert_eq!(one.address("192.0.2.10"), "10.65.2.10");
         assert_eq!(one.address("198.51.100.10"), "100.97.2.10");
         assert_eq!(one.address("2001:db8::a"), "2001:db8:103::a");
         assert_eq!(one.address("2001:db8:0:0:0:0:0:a"), "2001:db8:103:0:0:0:0:a");

@@ -70,6 +70,9 @@ pub struct NodePlan {
     machine: Vec<String>,
 }
 
+/// The annotation that every kubelet registers its Node with: there are CCMs that end where a Node has none at all.
+const KUBELETS_OWN: &str = "volumes.kubernetes.io/controller-managed-attach-detach";
+
 /// A taint.
 pub fn taint(key: &str, value: &str, effect: &str) -> Taint {
     Taint {
@@ -99,7 +102,7 @@ impl NodePlan {
                 ("kubernetes.io/hostname".to_owned(), name.to_owned()),
                 (L_EXCL.to_owned(), String::new()),
             ]),
-            annotations: BTreeMap::new(),
+            annotations: BTreeMap::from([(KUBELETS_OWN.to_owned(), "true".to_owned())]),
             provider_id: None,
             ready: Ready::True,
             unschedulable: false,

@@ -305,11 +305,17 @@ impl CheckCx {
             false => self.namespace().await?,
             true => self.made_namespace(&self.other_namespace, format!("{}-2", self.prefix)).await?,
         };
+        let profile = &self.session.plan().profile;
+        let place = format!("{namespace}/{}", plan.name);
+        let of_all = profile.service_annotations.iter();
+        let mut annotations: BTreeMap<String, String> =
+            of_all.map(|(key, value)| (key.clone(), value.replace("${SERVICE}", &place))).collect();
+        annotations.extend(plan.annotations);
         let service = core::Service {
             metadata: ObjectMeta {
                 name: Some(plan.name),
                 labels: Some(plan.labels),
-                annotations: Some(plan.annotations),
+                annotations: Some(annotations),
                 finalizers: Some(plan.finalizers),
                 ..ObjectMeta::default()
             },
@@ -319,7 +325,7 @@ impl CheckCx {
         let api: Api<core::Service> = Api::namespaced(self.client.clone(), &namespace);
         let created = api.create(&PostParams::default(), &service).await?;
         let uid = created.uid().unwrap_or_default();
-        let owner = self.session.plan().profile.load_balancer_owner.owner(&uid);
+        let owner = profile.load_balancer_owner.owner(&uid, &place);
         let key = ServiceKey { namespace, name: created.name_any(), uid, owner };
         self.on_end(Undo::Service(key.clone()));
         self.caught_up_service(&key, &created).await?;

@@ -119,9 +119,10 @@ impl Conduct {
         &self.lost_nodes
     }
 
-    /// Namespace and name of the Service that an owner in the cloud is: its uid, or a name made of the uid.
+    /// Namespace and name of the Service that an owner in the cloud is: its uid, a name made of the uid, or these two.
     pub fn service_of(&self, owner: &str) -> Option<&str> {
-        let named = || self.services.iter().find(|(uid, _)| default_name(uid) == owner).map(|(_, name)| name);
+        let is = |uid: &str, name: &str| default_name(uid) == owner || name == owner;
+        let named = || self.services.iter().find(|(uid, name)| is(uid, name)).map(|(_, name)| name);
         self.services.get(owner).or_else(named).map(String::as_str)
     }
 

@@ -3,12 +3,11 @@
 
 use super::busy::{another_writes, edits, in_order};
 use super::needs::ELECTION_AND_LB;
-use crate::joining::registered;
 use harness::check::{Facility, Stop, Verdict};
-use harness::cloud::{Entry, Op};
-use harness::cx::matchers::{at_least_one, initialised, no_other_than, one_active, publishes};
+use harness::cloud::Entry;
+use harness::cx::matchers::{no_other_than, one_active, publishes};
 use harness::cx::{
-    Check, CheckCx, Replica, Service, Subject, held, load_balancer, machine, some_calls, taken_over,
+    Check, CheckCx, Frozen, Replica, Service, Subject, held, load_balancer, some_calls, taken_over,
     transitions_of,
 };
 use harness::probe::pause;
@@ -27,16 +26,6 @@ pub(super) const CHECKS: &[Check] = &[
     .with(&[Facility::CcmControl, Facility::ApiControl])
     .alone()
     .takes(20),
-    Check::must(
-        "HA-04.frozen",
-        "what a leader had begun that froze for longer than its Lease and woke again is there once, and none of it is lost",
-        SOURCE,
-        |cx| Box::pin(loses_and_doubles_nothing(cx)),
-    ).by_calls()
-    .needs(ELECTION_AND_LB)
-    .with(&[Facility::CcmControl, Facility::ProcessControl, Facility::Barriers])
-    .alone()
-    .takes(25),
     Check::must(
         "HA-09",
         "for how long a leader that was frozen writes after it woke is recorded",
@@ -91,41 +80,11 @@ async fn stands_once(cx: &CheckCx, web: &Service<'_>) -> Verdict {
 }
 
 /// Freezes the leader, and yields when another one has taken over.
-async fn freeze<'a>(
-    cx: &'a CheckCx,
-    leader: &Replica<'a>,
-    before: i32,
-) -> Result<harness::cx::Frozen<'a>, Stop> {
+async fn freeze<'a>(cx: &'a CheckCx, leader: &Replica<'a>, before: i32) -> Result<Frozen<'a>, Stop> {
     leader.will_end();
     let frozen = leader.freezes().await?;
     cx.lease().becomes(taken_over(before)).within(cx.limits().failover()).await?;
     Ok(frozen)
-}
-
-async fn loses_and_doubles_nothing(cx: &CheckCx) -> Verdict {
-    let leader = cx.active_replica().await?;
-    let led = cx.lease().becomes(held()).await?;
-    let before = transitions_of(&led);
-    // A creation that it does not see answered before it wakes.
-    let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
-    let held_up = web.cloud().holds(&[Op::LbCreate]).await?;
-    web.wants_a_balancer().await?;
-    held_up.is_reached().await?;
-    let (freezes, released) = tokio::join!(freeze(cx, &leader, before), async {
-        // It stands still by then; what it asked for is done all the same.
-        pause(cx.limits().settle()).await;
-        held_up.release().await?;
-        web.balancer().becomes(at_least_one()).await
-    });
-    released?;
-    let frozen = freezes?;
-    let (_, node) = registered(cx, machine("meanwhile")).await?;
-    node.becomes(initialised()).within(2 * cx.limits().watch()).when("by the new leader").await?;
-    stands_once(cx, &web).await?;
-    frozen.wake().await?;
-    // It may take until its renew deadline to see that it no longer leads (contract HA-09).
-    pause(cx.limits().step_down()).await;
-    stands_once(cx, &web).await
 }
 
 async fn writes_for_a_while(cx: &CheckCx) -> Verdict {

@@ -5,6 +5,7 @@ mod busy;
 mod crash;
 mod cut_off;
 mod flags;
+mod in_flight;
 mod leases;
 mod needs;
 mod order;
@@ -26,6 +27,7 @@ pub const SUITE: Suite = Suite {
         crash::CHECKS,
         terminated::CHECKS,
         cut_off::CHECKS,
+        in_flight::CHECKS,
         outage::CHECKS,
         leases::CHECKS,
         step_down::CHECKS,

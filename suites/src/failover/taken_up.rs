@@ -80,6 +80,16 @@ pub(super) const CHECKS: &[Check] = &[
     .at_the_crash()
     .takes(10),
     Check::must(
+        "HA-08.update",
+        "an edit that its leader had begun to follow and could not is followed by the next one",
+        IDEMPOTENT,
+        |cx| Box::pin(follows_a_begun_edit(cx)),
+    )
+    .needs(LB_ELECTION)
+    .with(&[Facility::ProcessControl, Facility::Faults])
+    .at_the_crash()
+    .takes(10),
+    Check::must(
         "HA-08.delete",
         "a deletion that its leader had begun and could not end is finished by the next one",
         IDEMPOTENT,
@@ -191,4 +201,23 @@ async fn finishes_a_begun_deletion(cx: &CheckCx) -> Verdict {
     refusals.clear().await?;
     somebody_leads(cx, before).await?;
     goes(cx, &web).await
+}
+
+/// The cloud refuses the change as long as its leader lives.
+async fn follows_a_begun_edit(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
+    cx.crash_is_near().await?;
+    let changes = [Op::LbUpdate, Op::AuxCreate, Op::AuxUpdate, Op::AuxDelete];
+    let refusals = web.cloud().answers(503).to(&changes).await?;
+    web.patch(&json!({"spec": {"ports": [{"port": 8080, "protocol": "TCP"}]}})).await?;
+    refusals.hits(1).await?;
+    let before = nobody_leads(cx).await?;
+    refusals.clear().await?;
+    somebody_leads(cx, before).await?;
+    let follows = one_balancer(
+        "is one and follows the edit",
+        |lb| matches!(lb.frontends.as_slice(), [only] if only.port == 8080),
+    );
+    let follows = follows.expecting("one load balancer with one frontend, on port 8080");
+    web.balancer().becomes(follows).within(time_to_take_up(cx)).when("by the new leader").await
 }

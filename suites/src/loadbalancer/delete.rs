@@ -1,7 +1,7 @@
 //! Deletion (contract SVC-DEL).
 
 use super::needs::{FOREIGN, LB};
-use harness::check::{Capability, Facility, Stop, Verdict};
+use harness::check::{Capability, Facility, Verdict};
 use harness::cloud::{Inventory, LbState, LoadBalancer, Op};
 use harness::cx::matchers::{
     keeps_finalizer, no_other_than, nothing_left, one_balancer, publishes, waits_to_be_deleted,
@@ -157,10 +157,6 @@ async fn waits_for_auxiliaries(cx: &CheckCx) -> Verdict {
 async fn waits_for_a_slow_cloud(cx: &CheckCx) -> Verdict {
     let takes = Duration::from_secs(6);
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
-    if !cx.cloud().shows_deletions() {
-        let why = "the cloud's API shows no load balancer that is being deleted".to_owned();
-        return Err(Stop::NotObservable(why));
-    }
     web.cloud().deletes_for(takes).to(&[Op::LbDelete]).await?;
     web.delete().await?;
     web.balancer().becomes(is_being_deleted()).await?;

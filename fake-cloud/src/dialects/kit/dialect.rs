@@ -5,7 +5,7 @@ use super::error::Denial;
 use super::plan::Plan;
 use super::request::Request;
 use crate::credentials::Credentials;
-use crate::model::{GoneBackends, IdForm};
+use crate::model::{GoneBackends, IdForm, Naming};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,6 +28,11 @@ pub(crate) trait Dialect: Send + Sync {
     /// What becomes of deleted instances among the backends of load balancers.
     fn gone_backends(&self) -> GoneBackends {
         GoneBackends::Kept
+    }
+
+    /// Whether two load balancers can have one name.
+    fn naming(&self) -> Naming {
+        Naming::Unique
     }
 
     /// Whether it has actions that can fail after the call that began them was answered.

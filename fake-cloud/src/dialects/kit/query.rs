@@ -25,11 +25,22 @@ impl<X> Query<X> {
     /// The query of a list that can be filtered by these keys, some of which may be given many times. `most`: the
     /// greatest number of items that may be asked for.
     pub(crate) fn list(request: &Request, filters: &[&str], most: Option<u64>, besides: X) -> Query<X> {
+        Query::sized("per_page", request, filters, most, besides)
+    }
+
+    /// The same where another parameter says how many items a page is to have.
+    pub(crate) fn sized(
+        size: &str,
+        request: &Request,
+        filters: &[&str],
+        most: Option<u64>,
+        besides: X,
+    ) -> Query<X> {
         let mut query = Query::new(besides);
         for (key, value) in request.query() {
             match key.as_str() {
                 "page" => query.page = query.number(key, &value, None),
-                "per_page" => query.per_page = Some(query.number(key, &value, most)),
+                known if known == size => query.per_page = Some(query.number(key, &value, most)),
                 known if filters.contains(&known) => query.filters.push((key, value)),
                 _ => query.does_not_know(key),
             }
@@ -56,7 +67,8 @@ impl<X> Query<X> {
         }
     }
 
-    fn does_not_know(&mut self, key: String) {
+    /// Says that something of it is not known; what is said first counts.
+    pub(crate) fn does_not_know(&mut self, key: String) {
         self.unknown.get_or_insert(key);
     }
 

@@ -28,6 +28,9 @@ pub(super) struct Known {
     /// `loadBalancerOwner`, where that is not the usual.
     #[serde(default)]
     pub(super) owner: Option<String>,
+    /// `serviceAnnotations`, where its load balancers say nothing without.
+    #[serde(default)]
+    pub(super) annotations: BTreeMap<String, String>,
     /// The order of its addresses, where that is not the cloud's.
     #[serde(default)]
     pub(super) addresses: Vec<String>,

@@ -2,7 +2,7 @@
 
 use super::make;
 use crate::cli::arguments::InitOptions;
-use crate::config::{Given, RunFile};
+use crate::config::{Given, Ownership, RunFile};
 use crate::config::{Source, plan};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -59,6 +59,26 @@ fn a_provider_is_known_by_the_workloads_name_too() {
         said.contains("with CNI none: deadlock"),
         "its manifest does not tolerate not-ready:NoSchedule: {said}"
     );
+}
+
+#[test]
+fn where_a_balancer_says_nothing_by_itself_services_make_it_say_whose_it_is() {
+    let folder = TempDir::new().expect("a folder");
+    let file = folder.path().join("ccm.yaml");
+    let text = r#"
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: ccm-linode, namespace: kube-system}
+spec:
+  template:
+    spec:
+      containers:
+        - {name: ccm, image: example/ccm, command: [/ccm, --cloud-provider=linode]}
+"#;
+    std::fs::write(&file, text).expect("written");
+    let (_, profile, _) = described(&[file]);
+    assert_eq!(profile.load_balancer_owner, Ownership::Service);
+    assert_eq!(profile.service_annotations.values().collect::<Vec<_>>(), ["${SERVICE}"]);
 }
 
 #[test]

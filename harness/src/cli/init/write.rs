@@ -153,6 +153,12 @@ fn cloud(draft: &Draft, put: &mut impl FnMut(&str, &str), unknown: &mut Vec<Stri
     if let Some(owner) = known.and_then(|known| known.owner.as_ref()) {
         put(&format!("loadBalancerOwner: {owner}"), "as its source has it");
     }
+    for (at, (key, value)) in known.into_iter().flat_map(|known| &known.annotations).enumerate() {
+        if at == 0 {
+            put("serviceAnnotations:", "");
+        }
+        put(&format!("  {key}: {}", quoted(value)), "so that its load balancers say whose they are");
+    }
     if let Some(known) = known.filter(|known| !known.addresses.is_empty()) {
         put(&format!("addressOrder: [{}]", known.addresses.join(", ")), "as its source has it");
     }

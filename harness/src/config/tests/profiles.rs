@@ -341,8 +341,9 @@ fn the_null_profile_claims_all_that_the_reference_does() {
 #[test]
 fn load_balancers_say_whose_they_are() {
     let uid = "820f7e93-acb2-4996-8480-9a5a83e8d4da";
-    assert_eq!(Ownership::Uid.owner(uid), uid);
+    assert_eq!(Ownership::Uid.owner(uid, "default/web"), uid);
     // The name that digitalocean-cloud-controller-manager v0.1.68 gave the load balancer of that Service.
-    assert_eq!(Ownership::Name.owner(uid), "a820f7e93acb2499684809a5a83e8d4d");
-    assert_eq!(Ownership::Name.owner(""), "a");
+    assert_eq!(Ownership::Name.owner(uid, "default/web"), "a820f7e93acb2499684809a5a83e8d4d");
+    assert_eq!(Ownership::Name.owner("", ""), "a");
+    assert_eq!(Ownership::Service.owner(uid, "default/web"), "default/web");
 }
