@@ -20,6 +20,12 @@ struct Target {
 
 const TARGETS: &[Target] = &[
     Target {
+        folder: "fake-cloud",
+        test: "answers::whatever_a_driver_answers_is_an_answer_or_an_error",
+        seconds: "DRIVER_FUZZ_SECONDS",
+        seed: Some("DRIVER_FUZZ_SEED"),
+    },
+    Target {
         folder: "harness/bootstrap",
         test: "nonsense::mutated_manifests_never_panic",
         seconds: "BOOTSTRAP_FUZZ_SECONDS",

@@ -1,6 +1,7 @@
 //! The fake cloud as its callers see it: the real server on free ports, driven over HTTP.
 
 mod access;
+mod answers;
 mod bad_input;
 mod barriers;
 mod binary;

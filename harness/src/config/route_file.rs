@@ -277,7 +277,7 @@ mod tests {
                 "routes.yaml:5: routes[1]: means the very same calls as the rule in line 4; keep one",
             ),
             (
-                "  - {call: GET /a, when: [{query: x}], op: lb.list}\n  - {call: GET /a, when: [{query: y}], op: lb.get}\n",
+                "  - {call: GET /a, when: [{query: name}], op: lb.list}\n  - {call: GET /a, when: [{query: id}], op: lb.get}\n",
                 "routes.yaml:5: routes[1]: a call can fit it and the rule in line 4, and neither is the narrower",
             ),
             (

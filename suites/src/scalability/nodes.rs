@@ -30,7 +30,7 @@ pub(super) const CHECKS: &[Check] = &[
     ).by_calls()
     .should()
     .needs(FLAGGED)
-    .with(ALONE)
+    .with(&[Facility::CcmControl, Facility::Settings])
     .cold()
     .takes(10),
     Check::must(

@@ -34,6 +34,16 @@ pub enum ClientError {
         /// Its words, or the body as it came.
         message: String,
     },
+    /// The answer has no end, or one that is too far away.
+    #[error("{operation}: the answer of the driver at {address} is larger than {} MiB", limit_bytes >> 20)]
+    TooLarge {
+        /// What was asked, as `METHOD /path`.
+        operation: String,
+        /// The driver API's address.
+        address: String,
+        /// What is read of an answer, bytes.
+        limit_bytes: usize,
+    },
     /// The answer is not the driver API's: something else listens there, or another version.
     #[error("{operation}: the answer of {address} is not the driver protocol's: {body}")]
     Malformed {
@@ -61,6 +71,7 @@ impl ClientError {
             ClientError::Refused { status, .. } => Some(*status),
             ClientError::Unusable { .. }
             | ClientError::Unreachable { .. }
+            | ClientError::TooLarge { .. }
             | ClientError::Malformed { .. } => None,
         }
     }

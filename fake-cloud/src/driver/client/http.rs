@@ -10,6 +10,8 @@ use std::time::Duration;
 
 /// Longest time a driver may take for an answer, beyond what a long poll asks for.
 pub(super) const LIMIT: Duration = Duration::from_secs(10);
+/// Greatest answer of a driver, bytes: an inventory of a very large cloud.
+const BODY_LIMIT_BYTES: usize = 64 << 20;
 
 impl Client {
     pub(super) fn address(&self) -> &str {
@@ -70,18 +72,26 @@ impl Client {
         let request =
             request.timeout(limit).build().map_err(|error| unreachable("building a request", error))?;
         let operation = format!("{} {}", request.method(), request.url().path());
-        let response = self.http.execute(request).await.map_err(|error| unreachable(&operation, error))?;
+        let mut response =
+            self.http.execute(request).await.map_err(|error| unreachable(&operation, error))?;
         let status = response.status();
-        let body = response.bytes().await.map_err(|error| unreachable(&operation, error))?;
+        let mut body = Vec::new();
+        while let Some(part) = response.chunk().await.map_err(|error| unreachable(&operation, error))? {
+            if body.len() + part.len() > BODY_LIMIT_BYTES {
+                let (address, limit_bytes) = (self.address().to_owned(), BODY_LIMIT_BYTES);
+                return Err(ClientError::TooLarge { operation, address, limit_bytes });
+            }
+            body.extend_from_slice(&part);
+        }
         if status.is_success() {
-            return Ok(Reply { operation, body: body.into() });
+            return Ok(Reply { operation, body });
         }
         Err(self.refused(operation, status, &body))
     }
 
     fn refused(&self, operation: String, status: StatusCode, body: &[u8]) -> ClientError {
         let message = match serde_json::from_slice::<Problem>(body) {
-            Ok(problem) => problem.error,
+            Ok(problem) => beginning(problem.error.as_bytes()),
             Err(_) => beginning(body),
         };
         ClientError::Refused {

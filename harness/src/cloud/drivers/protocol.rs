@@ -125,7 +125,7 @@ pub(in crate::cloud) fn problem(error: &ClientError) -> Problem {
         ClientError::Unreachable { .. } => Problem::NoAnswer,
         ClientError::Refused { status: 404, .. } => Problem::NotFound,
         ClientError::Refused { .. } => Problem::Refused,
-        ClientError::Malformed { .. } => Problem::Nonsense,
+        ClientError::Malformed { .. } | ClientError::TooLarge { .. } => Problem::Nonsense,
     }
 }
 

@@ -28,8 +28,8 @@ const LARGEST_FILE: u64 = 4 << 30;
 const LEFT: u64 = 20;
 /// A program below this size is not why a machine runs out of memory, bytes.
 const SMALL: u64 = 256 << 20;
-/// How nice a program is that uses most of the processors: it gets a tenth of what others do.
-const NICE: i32 = 10;
+/// How nice a program is that uses most of the processors: it gets what others leave.
+const NICE: i32 = 19;
 
 /// What a program took too much of.
 #[derive(Debug, Clone, PartialEq, Eq)]
