@@ -32,6 +32,7 @@ impl<'a> Form<'a> {
             }
             match known.field(&entry.key) {
                 Some(field) => self.value(&field.shape, &entry.value, &below),
+                None if known.open => {}
                 None => self.unknown(node, &entry.key, below),
             }
         }

@@ -24,13 +24,13 @@ pub(crate) fn title(object: &Object) -> String {
 pub(crate) fn answer(objects: &Objects) -> Answer {
     let mut answer = Answer::default();
     for (index, object) in objects.all.iter().enumerate() {
-        one(index, object, &mut answer);
+        one(objects, index, object, &mut answer);
     }
     answer
 }
 
-fn one(index: usize, object: &Object, answer: &mut Answer) {
-    if object.unknown_kind().is_some() {
+fn one(objects: &Objects, index: usize, object: &Object, answer: &mut Answer) {
+    if objects.unknown_kind(object).is_some() {
         return;
     }
     if let Some((version, served)) = no_longer_served(&object.api_version, &object.kind) {
@@ -44,7 +44,8 @@ fn one(index: usize, object: &Object, answer: &mut Answer) {
     }
     let before = answer.refusals.len();
     let mut form = form::Form::new(index, object, answer);
-    match kinds::by_kind(&object.api_version, &object.kind) {
+    let own = kinds::by_kind(&object.api_version, &object.kind);
+    match own.or_else(|| rules::defined(objects, object)) {
         Some(kind) if kind.stored() => {
             if let Some(ty) = kind.type_id() {
                 form.walk(ty, &object.node, "");

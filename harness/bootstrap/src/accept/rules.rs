@@ -1,7 +1,7 @@
 //! The API server's rules about values, as the embedded one has them.
 
 use super::answer::{Answer, Refusal};
-use crate::manifest::{Node, Object};
+use crate::manifest::{Node, Object, Objects};
 use crate::workload::{Selector, WorkloadKind, labels, template_path};
 use embedded_semantics::alloc::Allocator;
 use embedded_semantics::kinds::{self, Kind};
@@ -85,6 +85,16 @@ fn name(index: usize, object: &Object, answer: &mut Answer) {
             refuse(index, object, &object.node, (field, "", ""), what, answer);
         });
     }
+}
+
+/// The kind of a custom resource that the set defines; none where the definition itself is wrong, which is told of it.
+pub(super) fn defined(objects: &Objects, object: &Object) -> Option<&'static Kind> {
+    let own = objects.definition_of(object)?;
+    let kind = kinds::by_kind(&own.api_version, &own.kind)?;
+    let mut definition = created(kind, own.node.json()).ok()?;
+    definition["status"]["acceptedNames"] = definition["spec"]["names"].clone();
+    let served = kinds::defined(&definition).ok()?.served;
+    served.into_iter().find(|kind| kind.api_version() == object.api_version)
 }
 
 fn created(kind: &'static Kind, value: Value) -> Result<Value, Status> {

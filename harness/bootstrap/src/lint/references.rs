@@ -21,7 +21,7 @@ pub(super) fn read(checked: &Checked, report: &mut Report) {
         report.add(("BOOT-READ", level), problem.place.clone(), problem.what.clone(), why, mend);
     }
     for object in &checked.objects.all {
-        let Some(what) = object.unknown_kind() else { continue };
+        let Some(what) = checked.objects.unknown_kind(object) else { continue };
         let why = "what is not known is left out of the verdict";
         let place = object.place_of(&object.node, "kind");
         report.add(("BOOT-READ", Level::Info), place, what, why, None);

@@ -36,8 +36,8 @@ impl Object {
         Place { file: self.file.clone(), line: node.line, column: node.column }
     }
 
-    /// Why the kind is not known here, if so: it is misspelt, or a custom resource.
-    pub(crate) fn unknown_kind(&self) -> Option<String> {
+    /// Why Kubernetes itself has no such kind, if so: it is misspelt, or a custom resource.
+    fn unknown_kind(&self) -> Option<String> {
         let group = self.api_version.split_once('/').map_or("", |(group, _)| group);
         let own = match group {
             "" => CORE,
@@ -177,6 +177,25 @@ impl Objects {
     /// Objects of a kind.
     pub(crate) fn of_kind(&self, kind: &str) -> impl Iterator<Item = &Object> + use<'_> {
         self.by_kind.get(kind).into_iter().flatten().map(|index| &self.all[*index])
+    }
+
+    /// The definition in this set of the custom resource that an object is.
+    pub(crate) fn definition_of(&self, object: &Object) -> Option<&Object> {
+        let (group, version) = object.api_version.split_once('/')?;
+        let served = |one: &Node| {
+            one.text_at("name") == Some(version) && one.get("served").and_then(Node::bool) == Some(true)
+        };
+        self.of_kind("CustomResourceDefinition").find(|definition| {
+            let at = |path: &[&str]| definition.node.at(path);
+            at(&["spec", "group"]).and_then(Node::text) == Some(group)
+                && at(&["spec", "names", "kind"]).and_then(Node::text) == Some(object.kind.as_str())
+                && at(&["spec", "versions"]).map(Node::items).unwrap_or_default().iter().any(served)
+        })
+    }
+
+    /// Why the kind of an object is not known here, if so: it is misspelt, or a custom resource that the set does not define.
+    pub(crate) fn unknown_kind(&self, object: &Object) -> Option<String> {
+        object.unknown_kind().filter(|_| self.definition_of(object).is_none())
     }
 
     /// One object.

@@ -91,6 +91,18 @@ fn tolerations_that_the_api_server_refuses_are_named() {
 fn unknown_kinds_and_several_ccms_are_named() {
     let custom = "---\napiVersion: example.org/v1\nkind: Widget\nmetadata: {name: w}\n";
     says(&format!("{}{custom}", ccm("")), 1, &["Widget/w is a custom resource"]);
+    let definition = "---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.org}\n\
+                      spec: {group: example.org, scope: Namespaced, names: {plural: widgets, kind: Widget}, versions: [{name: v1, \
+                      served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {size: {type: integer}}}}}]}\n";
+    let defined = |object: &str| {
+        let text = format!("{}{definition}{object}", ccm(""));
+        let (_, out, err) = bootstrap(&["check", "-", "--assume", "ServiceAccount/default"], &text);
+        format!("{out}{err}")
+    };
+    let right = defined(&format!("{custom}size: 1\n"));
+    assert!(!right.contains("Widget"), "{right}");
+    let wrong = defined(&format!("{custom}size: big\n"));
+    assert!(wrong.contains("size is the text 'big'"), "{wrong}");
     let misspelt = "---\napiVersion: apps/v1\nkind: Deploiment\nmetadata: {name: w}\n";
     says(&format!("{}{misspelt}", ccm("")), 1, &["no kind Deploiment in apps/v1"]);
     let two = format!("{}---\n{}", ccm(""), ccm("").replace("name: ccm", "name: other-ccm"));
