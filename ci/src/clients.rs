@@ -1,5 +1,5 @@
 //! The vendors' own clients against the fake cloud, and through the recording proxy against a simulator of their own: each
-//! folder of `fake-cloud/tests/clients` is a dialect's name, each of `proxy/tests/clients` that of a file of routes, and
+//! folder of `fake-cloud/tests/clients` is a dialect's name, each of `harness/proxy/tests/clients` that of a file of routes, and
 //! holds a Python test program with its requirements.
 
 use crate::process::{root, run, say};
@@ -17,7 +17,7 @@ const TOKEN: &str = "token-of-the-clients-tests";
 
 /// Runs the programs of these names, or all there are.
 pub(crate) fn check(names: &[String]) -> Result<()> {
-    let (dialects, routes) = (root().join("fake-cloud/tests/clients"), root().join("proxy/tests/clients"));
+    let (dialects, routes) = (root().join("fake-cloud/tests/clients"), root().join("harness/proxy/tests/clients"));
     let (of_dialects, of_routes) = (programs(&dialects)?, programs(&routes)?);
     let all: Vec<&String> = of_dialects.iter().chain(&of_routes).collect();
     if let Some(unknown) = names.iter().find(|name| !all.contains(name)) {
