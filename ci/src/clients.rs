@@ -17,7 +17,8 @@ const TOKEN: &str = "token-of-the-clients-tests";
 
 /// Runs the programs of these names, or all there are.
 pub(crate) fn check(names: &[String]) -> Result<()> {
-    let (dialects, routes) = (root().join("fake-cloud/tests/clients"), root().join("harness/proxy/tests/clients"));
+    let (dialects, routes) =
+        (root().join("fake-cloud/tests/clients"), root().join("harness/proxy/tests/clients"));
     let (of_dialects, of_routes) = (programs(&dialects)?, programs(&routes)?);
     let all: Vec<&String> = of_dialects.iter().chain(&of_routes).collect();
     if let Some(unknown) = names.iter().find(|name| !all.contains(name)) {
