@@ -129,6 +129,12 @@ impl Faults {
     }
 }
 
+/// Lets time pass for a call that is slow or silent.
+#[expect(clippy::disallowed_methods, reason = "a slow cloud is one that lets time pass")]
+pub async fn pause(time: Duration) {
+    tokio::time::sleep(time).await;
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,6 +2,7 @@
 //! them is left.
 
 use super::kills::left_in;
+use super::watched::{peak_memory, until_it_ends};
 use crate::process::{root, say};
 use anyhow::{Context, Result, bail};
 use std::path::Path;
@@ -14,8 +15,9 @@ const LIST: &str = "fixtures/ccms/mutants/adversaries.yaml";
 const MEMORY: u64 = 1024;
 /// How often it is looked at.
 const LOOK: Duration = Duration::from_millis(100);
+/// After that it has got stuck: each CCM has a limit of its own, a few minutes.
+const LIMIT: Duration = Duration::from_secs(3600);
 
-#[expect(clippy::disallowed_methods, reason = "the peak of a process is there as long as the process is")]
 pub(super) fn measure(program: &Path, count: Option<usize>, seed: u64) -> Result<Vec<String>> {
     let all = ids()?;
     let folder = tempfile::tempdir()?;
@@ -35,15 +37,9 @@ pub(super) fn measure(program: &Path, count: Option<usize>, seed: u64) -> Result
         .spawn()
         .with_context(|| format!("starting {}", program.display()))?;
     let mut memory = 0_u64;
-    let status = loop {
-        let text = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
-        let peak = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let peak = peak.and_then(|peak| peak.trim().trim_end_matches(" kB").parse::<u64>().ok());
-        memory = memory.max(peak.unwrap_or(0) >> 10);
-        if let Some(status) = child.try_wait()? {
-            break status;
-        }
-        std::thread::sleep(LOOK);
+    let look = |process| memory = memory.max(peak_memory(process) >> 10);
+    let Some(status) = until_it_ends(&mut child, LOOK, LIMIT, look)? else {
+        bail!("controls went on for more than {} s", LIMIT.as_secs());
     };
     let said = [console, folder.path().join("out.err")]
         .map(|file| std::fs::read_to_string(file).unwrap_or_default());

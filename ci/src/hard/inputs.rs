@@ -1,5 +1,6 @@
 //! Malformed inputs of a committed corpus, wherever a user names a file: each is refused clearly, soon, and in little memory.
 
+use super::watched::{peak_memory, until_it_ends};
 use crate::process::{root, say};
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -98,7 +99,6 @@ fn inputs(corpus: &Value, folder: &Path) -> Result<Vec<(String, PathBuf)>> {
     Ok(all)
 }
 
-#[expect(clippy::disallowed_methods, reason = "moments are what is measured here")]
 fn one(program: &Path, words: &Value, path: &Path, folder: &Path) -> Result<Outcome> {
     let word = |word: &Value| -> OsString {
         match word.as_str() {
@@ -116,21 +116,8 @@ fn one(program: &Path, words: &Value, path: &Path, folder: &Path) -> Result<Outc
         .stderr(File::create(&said)?)
         .spawn()?;
     let (began, mut memory) = (Instant::now(), 0);
-    let code = loop {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
-        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let peak = peak.and_then(|peak| peak.trim().trim_end_matches(" kB").parse().ok());
-        memory = memory.max(peak.unwrap_or(0));
-        if let Some(status) = child.try_wait()? {
-            break status.code();
-        }
-        if began.elapsed() > LIMIT {
-            child.kill()?;
-            child.wait()?;
-            break None;
-        }
-        std::thread::sleep(LOOK);
-    };
+    let ended = until_it_ends(&mut child, LOOK, LIMIT, |process| memory = memory.max(peak_memory(process)))?;
+    let code = ended.and_then(|status| status.code());
     let text =
         format!("{}{}", std::fs::read_to_string(&said)?, std::fs::read_to_string(folder.join("out.txt"))?);
     Ok(Outcome { code, took: began.elapsed(), memory, said: text })

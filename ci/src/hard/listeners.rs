@@ -1,7 +1,8 @@
 //! Where a run listens: on addresses that no other machine reaches, and at sockets in a folder of its own.
 
+use super::watched::until_it_ends;
 use crate::process::say;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -9,10 +10,11 @@ use std::time::Duration;
 
 /// How often the run is looked at.
 const LOOK: Duration = Duration::from_millis(50);
+/// After that the run of two checks has got stuck.
+const LIMIT: Duration = Duration::from_secs(300);
 /// The state of a socket that listens, in the kernel's table.
 const LISTENS: &str = "0A";
 
-#[expect(clippy::disallowed_methods, reason = "the run is looked at as long as it goes on")]
 pub(super) fn measure(program: &Path) -> Result<Vec<String>> {
     let folder = tempfile::tempdir()?;
     let mut child = Command::new(program)
@@ -25,14 +27,13 @@ pub(super) fn measure(program: &Path) -> Result<Vec<String>> {
         .spawn()
         .with_context(|| format!("starting {}", program.display()))?;
     let mut found: BTreeMap<String, bool> = BTreeMap::new();
-    while child.try_wait()?.is_none() {
-        let own = sockets(child.id());
-        for (address, inode) in listening() {
-            if own.contains(&inode) {
-                found.insert(address.0, address.1);
-            }
-        }
-        std::thread::sleep(LOOK);
+    let look = |process| {
+        let own = sockets(process);
+        let ours = listening().into_iter().filter(|(_, inode)| own.contains(inode));
+        found.extend(ours.map(|(address, _)| address));
+    };
+    if until_it_ends(&mut child, LOOK, LIMIT, look)?.is_none() {
+        bail!("the run went on for more than {} s", LIMIT.as_secs());
     }
     let open: Vec<&String> = found.iter().filter(|(_, shut)| !**shut).map(|(address, _)| address).collect();
     say(&format!(

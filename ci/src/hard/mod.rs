@@ -7,6 +7,7 @@ mod kills;
 mod leaks;
 mod listeners;
 mod tests;
+mod watched;
 
 use crate::process::{root, run, say};
 use anyhow::{Context, Result, bail};

@@ -1,6 +1,6 @@
 //! Comparing inventories: what was added, removed and changed between two moments. Pure.
 
-use super::types::{Auxiliary, Instance, Inventory, LoadBalancer, Route};
+use super::types::{Auxiliary, Instance, Inventory, LoadBalancer, Op, Route};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -18,6 +18,21 @@ pub enum ObjectKind {
     Auxiliary,
     /// A route.
     Route,
+}
+
+impl Op {
+    /// The kind of object the operation is about; `None` for one that is about none the model knows.
+    pub fn object_kind(self) -> Option<ObjectKind> {
+        match self {
+            Op::InstanceGet | Op::InstanceList | Op::InstanceWrite => Some(ObjectKind::Instance),
+            Op::LbGet | Op::LbList | Op::LbCreate | Op::LbUpdate | Op::LbDelete => {
+                Some(ObjectKind::LoadBalancer)
+            }
+            Op::AuxRead | Op::AuxCreate | Op::AuxUpdate | Op::AuxDelete => Some(ObjectKind::Auxiliary),
+            Op::RouteList | Op::RouteCreate | Op::RouteDelete => Some(ObjectKind::Route),
+            Op::Other => None,
+        }
+    }
 }
 
 impl fmt::Display for ObjectKind {

@@ -50,6 +50,12 @@ pub trait Recorded: Send + Sync + 'static {
         ready(Ok(self.faults(|faults, now| faults.find(id, now))))
     }
 
+    /// Ends all faults.
+    fn clear_all(&self) -> impl Future<Output = Result<(), ErrorReply>> + Send {
+        self.faults(|faults, _| faults.clear_all());
+        ready(Ok(()))
+    }
+
     /// Ends a fault; says whether there was one.
     fn clear(&self, id: u64) -> impl Future<Output = Result<bool, ErrorReply>> + Send {
         ready(Ok(self.faults(|faults, _| faults.clear(id))))
@@ -149,7 +155,7 @@ async fn inject<R: Recorded>(State(shared): State<Arc<R>>, body: Bytes) -> Reply
 }
 
 async fn clear_faults<R: Recorded>(State(shared): State<Arc<R>>) -> Done {
-    shared.faults(|faults, _| faults.clear_all());
+    shared.clear_all().await?;
     DONE
 }
 

@@ -5,17 +5,6 @@ use super::names::{is_at, names_of_auxiliary, names_of_instance, names_of_load_b
 use crate::driver::{ObjectKind, Op};
 use std::collections::BTreeSet;
 
-/// The kind of object an operation is about.
-fn kind_of(op: Op) -> Option<ObjectKind> {
-    match op {
-        Op::InstanceGet | Op::InstanceList | Op::InstanceWrite => Some(ObjectKind::Instance),
-        Op::LbGet | Op::LbList | Op::LbCreate | Op::LbUpdate | Op::LbDelete => Some(ObjectKind::LoadBalancer),
-        Op::AuxRead | Op::AuxCreate | Op::AuxUpdate | Op::AuxDelete => Some(ObjectKind::Auxiliary),
-        Op::RouteList | Op::RouteCreate | Op::RouteDelete => Some(ObjectKind::Route),
-        Op::Other => None,
-    }
-}
-
 impl Cloud {
     /// All names of the objects that a call names by `named`, those included: a test may mean an object by any of them.
     pub(crate) fn names_of(&self, op: Op, named: &[String]) -> BTreeSet<String> {
@@ -28,7 +17,7 @@ impl Cloud {
                 known.extend(names.iter().filter(|name| !name.is_empty()).map(|name| (*name).to_owned()));
             }
         };
-        match kind_of(op) {
+        match op.object_kind() {
             Some(ObjectKind::Instance) => {
                 self.instances.iter().for_each(|instance| add(&names_of_instance(instance)))
             }
@@ -56,7 +45,7 @@ impl Cloud {
     /// The owner of the load balancer that a call is about.
     pub(crate) fn owner_of(&self, op: Op, named: &[String]) -> Option<String> {
         let is_named = |id: &str, name: &str| named.iter().any(|n| n == id || n == name);
-        let owner = match kind_of(op)? {
+        let owner = match op.object_kind()? {
             _ if named.is_empty() => None,
             ObjectKind::LoadBalancer => {
                 let named_so = self.load_balancers.iter().find(|lb| is_named(&lb.id, &lb.name));

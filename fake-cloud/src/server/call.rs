@@ -11,6 +11,7 @@ use super::unknown::Unknown;
 use crate::barriers::Place;
 use crate::dialects::kit::{Answer, Call, Denial, Identity, Plan, Request, Run};
 use crate::driver::{Effect, Entry, Match, Outcome};
+use crate::faults::pause;
 use crate::journal::millis;
 use crate::model::Cloud;
 use std::cell::OnceCell;
@@ -309,10 +310,4 @@ impl Drop for InFlight {
         // Changes nothing for a call that was answered: only the first end counts.
         self.close(&mut state, self.shared.now(), Outcome::Abandoned);
     }
-}
-
-/// Lets time pass.
-#[expect(clippy::disallowed_methods, reason = "a slow cloud is one that lets time pass")]
-pub(super) async fn pause(time: Duration) {
-    tokio::time::sleep(time).await;
 }

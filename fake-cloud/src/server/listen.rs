@@ -1,8 +1,9 @@
 //! The cloud API's connections.
 
-use super::call::{self, BODY_LIMIT_BYTES, Body, Closed, pause};
+use super::call::{self, BODY_LIMIT_BYTES, Body, Closed};
 use super::state::Shared;
 use crate::dialects::kit::{Answer, Request};
+use crate::faults::pause;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;

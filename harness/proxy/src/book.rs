@@ -4,6 +4,9 @@
 use fake_cloud::driver::{Instance, Inventory, LoadBalancer, ObjectKind, Op, Route};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// How many names are remembered that the cloud does not have.
+const MOST_ABSENT: usize = 10_000;
+
 /// An object's names beside its id.
 #[derive(Debug, Default)]
 struct Known {
@@ -23,16 +26,6 @@ pub(crate) struct Book {
     absent: BTreeSet<String>,
 }
 
-fn kind_of(op: Op) -> Option<ObjectKind> {
-    match op {
-        Op::InstanceGet | Op::InstanceList | Op::InstanceWrite => Some(ObjectKind::Instance),
-        Op::LbGet | Op::LbList | Op::LbCreate | Op::LbUpdate | Op::LbDelete => Some(ObjectKind::LoadBalancer),
-        Op::AuxRead | Op::AuxCreate | Op::AuxUpdate | Op::AuxDelete => Some(ObjectKind::Auxiliary),
-        Op::RouteList | Op::RouteCreate | Op::RouteDelete => Some(ObjectKind::Route),
-        Op::Other => None,
-    }
-}
-
 impl Book {
     pub(crate) fn put_instances(&mut self, instances: &[Instance]) {
         for instance in instances {
@@ -42,12 +35,18 @@ impl Book {
         }
     }
 
-    pub(crate) fn remove_instance(&mut self, id: &str) {
-        self.instances.remove(id);
+    pub(crate) fn remove(&mut self, kind: ObjectKind, id: &str) {
+        self.of_mut(kind).remove(id);
     }
 
     pub(crate) fn put_load_balancer(&mut self, lb: &LoadBalancer) {
-        let known = Known { names: vec![lb.name.clone()], owner: lb.owner.clone() };
+        // Some clouds look one up by its address.
+        let at = lb
+            .addresses
+            .iter()
+            .flat_map(|at| at.ip.map(|ip| ip.to_string()).into_iter().chain(at.hostname.clone()));
+        let known =
+            Known { names: std::iter::once(lb.name.clone()).chain(at).collect(), owner: lb.owner.clone() };
         self.balancers.insert(lb.id.clone(), known);
     }
 
@@ -67,13 +66,16 @@ impl Book {
             let known = Known { names: names.collect(), owner: aux.owner.clone() };
             self.auxiliaries.insert(aux.id.clone(), known);
         }
+        if self.absent.len() > MOST_ABSENT {
+            self.absent.clear();
+        }
         self.absent.extend(asked.iter().cloned());
     }
 
     /// A call has created an object with this id, which it named so.
     pub(crate) fn created(&mut self, op: Op, id: &str, named: &[String], owner: Option<&str>) {
         let known = Known { names: named.to_vec(), owner: owner.unwrap_or_default().to_owned() };
-        if let Some(objects) = kind_of(op).map(|kind| self.of_mut(kind)) {
+        if let Some(objects) = op.object_kind().map(|kind| self.of_mut(kind)) {
             objects.insert(id.to_owned(), known);
         }
     }
@@ -85,7 +87,7 @@ impl Book {
 
     /// Whether asking the cloud may tell more of what a call names so. Machines are put there under the proxy's eyes.
     pub(crate) fn is_ignorant_of(&self, op: Op, named: &[String]) -> bool {
-        let kind = kind_of(op).filter(|kind| *kind != ObjectKind::Instance);
+        let kind = op.object_kind().filter(|kind| *kind != ObjectKind::Instance);
         kind.is_some_and(|kind| {
             let known = named.iter().any(|name| self.find(kind, name).next().is_some());
             !named.is_empty() && !known && !named.iter().all(|name| self.absent.contains(name))
@@ -95,7 +97,7 @@ impl Book {
     /// All names of the objects that a call names so, those included.
     pub(crate) fn names(&self, op: Op, named: &[String]) -> BTreeSet<String> {
         let mut all: BTreeSet<String> = named.iter().cloned().collect();
-        let Some(kind) = kind_of(op) else { return all };
+        let Some(kind) = op.object_kind() else { return all };
         let mut kinds = vec![kind];
         // A route is known by its target as well, and that by all its names.
         kinds.extend((kind == ObjectKind::Route).then_some(ObjectKind::Instance));
@@ -110,7 +112,7 @@ impl Book {
 
     /// The owner of the load balancer that a call is about.
     pub(crate) fn owner(&self, op: Op, named: &[String]) -> Option<String> {
-        let own = match kind_of(op)? {
+        let own = match op.object_kind()? {
             ObjectKind::LoadBalancer => &[ObjectKind::LoadBalancer][..],
             ObjectKind::Auxiliary => &[ObjectKind::Auxiliary, ObjectKind::LoadBalancer],
             ObjectKind::Instance | ObjectKind::Route => &[],
@@ -146,7 +148,11 @@ impl Book {
         name: &'a str,
     ) -> impl Iterator<Item = (&'a String, &'a Known)> + 'a {
         let objects = self.of(kind).iter();
-        objects.filter(move |(id, known)| *id == name || known.names.iter().any(|one| one == name))
+        objects.filter(move |(id, known)| {
+            *id == name
+                || known.names.iter().any(|one| one == name)
+                || !known.owner.is_empty() && known.owner == name
+        })
     }
 }
 
@@ -170,6 +176,13 @@ mod tests {
         assert_eq!(book.owner(Op::LbDelete, &names(&["lb-1"])).as_deref(), Some("uid"));
         assert_eq!(book.owner(Op::AuxCreate, &names(&["lb-1"])).as_deref(), Some("uid"));
         assert_eq!(book.owner(Op::LbGet, &names(&["lb-2"])), None);
+        assert!(book.names(Op::LbList, &names(&["uid"])).contains("lb-1"), "by its owner");
+        let at = json!({"id": "lb-3", "name": "w", "owner": "u", "frontends": [], "backends": [],
+            "addresses": [{"ip": "192.0.2.7"}], "state": "active"});
+        book.put_load_balancer(&serde_json::from_value(at).expect("a load balancer"));
+        assert!(book.names(Op::LbGet, &names(&["192.0.2.7"])).contains("lb-3"));
+        book.remove(ObjectKind::LoadBalancer, "lb-3");
+        assert!(!book.names(Op::LbGet, &names(&["192.0.2.7"])).contains("lb-3"));
         let route: Route = serde_json::from_value(
             json!({"id": "r", "destination": "10.0.0.0/24", "target_instance": "i-1"}),
         )

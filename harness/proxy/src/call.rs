@@ -14,6 +14,7 @@ use crate::upstream::{Body, UpstreamError};
 use bytes::Bytes;
 use fake_cloud::barriers::Place;
 use fake_cloud::driver::{Effect, Entry, Match, Outcome};
+use fake_cloud::faults::pause;
 use fake_cloud::journal::millis;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
@@ -116,9 +117,6 @@ impl Flight {
             line.push_str(&format!(" {field}={value}"));
         }
         let unknown = (!meaning.is_known).then(|| "no rule of the routes knows this call".to_owned());
-        if unknown.is_some() {
-            tracing::warn!(line, "no rule of the routes knows this call");
-        }
         let agent = head.headers.get(header::USER_AGENT).and_then(|name| name.to_str().ok());
         let mut state = shared.state();
         let state = &mut *state;
@@ -138,6 +136,9 @@ impl Flight {
             outcome: Outcome::UnderWay,
             unknown,
         };
+        if entry.unknown.is_some() {
+            tracing::warn!(call = entry.request, "no rule of the routes knows this call");
+        }
         let seq = state.journal.open(entry);
         shared.arrivals.notify_waiters();
         Flight {
@@ -166,6 +167,7 @@ impl Flight {
                 self.shared.learn(&inventory, named);
                 let mut state = self.shared.state();
                 if let Some(owner) = state.book.owner(*op, named) {
+                    let owner = state.credentials.redact(owner);
                     state.journal.owned(self.seq, owner);
                 }
             }
@@ -228,7 +230,15 @@ impl Flight {
         let host = head.headers.get(header::HOST).cloned();
         let host = host.or_else(|| HeaderValue::from_str(head.uri.authority()?.as_str()).ok());
         let answered = match shared.upstream.uri(&head.uri) {
-            Ok(uri) => shared.upstream.call(onward(head, uri, shared, body)).await,
+            Ok(uri) => {
+                let mut request = onward(head, uri, shared, body);
+                if self.meaning.creates.is_some() {
+                    // The id of what it creates is read in the answer.
+                    let plain = HeaderValue::from_static("identity");
+                    request.headers_mut().insert(header::ACCEPT_ENCODING, plain);
+                }
+                shared.upstream.call(request).await
+            }
             Err(error) => {
                 let why = error.to_string();
                 Err(UpstreamError::Nonsense { url: shared.upstream.url(), why })
@@ -283,6 +293,7 @@ impl Flight {
         let state = &mut *state;
         let Meaning { op, named, owner, .. } = &self.meaning;
         state.book.created(*op, &id, named, owner.as_deref());
+        let id = state.credentials.redact(id);
         state.journal.created(self.seq, id);
     }
 
@@ -291,7 +302,8 @@ impl Flight {
         let host = host.and_then(|host| host.to_str().ok());
         let location = headers.get(header::LOCATION).and_then(|value| value.to_str().ok());
         if let (Some(host), Some(location)) = (host, location)
-            && let Some(rest) = location.strip_prefix(&self.shared.upstream.origin())
+            && let Some(rest) = location.strip_prefix(&self.shared.upstream.url())
+            && (rest.is_empty() || rest.starts_with(['/', '?', '#']))
             && let Ok(own) = HeaderValue::from_str(&format!("{}://{host}{rest}", self.shared.scheme))
         {
             headers.insert(header::LOCATION, own);
@@ -350,10 +362,4 @@ fn clean(headers: &mut HeaderMap) {
         HeaderName::from_static("proxy-connection"),
     ];
     known.into_iter().for_each(|name| drop(headers.remove(name)));
-}
-
-/// Lets time pass.
-#[expect(clippy::disallowed_methods, reason = "a slow cloud is one that lets time pass")]
-pub(crate) async fn pause(time: Duration) {
-    tokio::time::sleep(time).await;
 }

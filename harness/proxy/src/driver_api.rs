@@ -2,6 +2,7 @@
 //! it, so that whoever speaks to a driver can speak to a proxy.
 
 use crate::body::full;
+use crate::book::Book;
 use crate::shared::{Behind, Shared};
 use crate::upstream::UpstreamError;
 use axum::Router;
@@ -14,7 +15,7 @@ use fake_cloud::credentials::Secret;
 use fake_cloud::driver::recorded::{self, ErrorReply, Recorded, Reply};
 use fake_cloud::driver::{
     ActiveFault, Capabilities, Credential, DriverFacility, Effect, Fault, Instance, InstanceIds, Inventory,
-    LoadBalancer, PROTOCOL, Route, Shown,
+    LoadBalancer, ObjectKind, PROTOCOL, Route, Shown,
 };
 use fake_cloud::faults::Faults;
 use fake_cloud::journal::Journal;
@@ -52,15 +53,24 @@ pub(crate) async fn serve(listener: TcpListener, router: Router) {
 }
 
 /// What a driver answers.
+/// How much is shown of an answer that makes no sense, characters.
+const SHOWN: usize = 200;
+
 struct Answered {
     status: StatusCode,
     body: Bytes,
 }
 
 impl Answered {
+    /// That it is no success, in words.
+    fn refusal(&self) -> String {
+        let text = String::from_utf8_lossy(&self.body);
+        format!("it answered {}: {}", self.status, text.chars().take(SHOWN).collect::<String>())
+    }
+
     fn read<T: DeserializeOwned>(&self) -> Result<T, String> {
         if !self.status.is_success() {
-            return Err(format!("it answered {}: {}", self.status, String::from_utf8_lossy(&self.body)));
+            return Err(self.refusal());
         }
         serde_json::from_slice(&self.body).map_err(|error| format!("its answer makes no sense: {error}"))
     }
@@ -96,6 +106,17 @@ impl Behind {
         answered.read()
     }
 
+    /// Has it take something away; says whether that was there.
+    async fn remove(&self, path: &str) -> Result<bool, String> {
+        let answered =
+            self.ask(Method::DELETE, path, Bytes::new()).await.map_err(|error| error.to_string())?;
+        match answered.status {
+            StatusCode::NOT_FOUND => Ok(false),
+            status if status.is_success() => Ok(true),
+            _ => Err(answered.refusal()),
+        }
+    }
+
     /// Everything the cloud holds.
     pub(crate) async fn inventory(&self) -> Result<Inventory, String> {
         self.get("/driver/v1/inventory").await
@@ -125,6 +146,10 @@ async fn capabilities(State(shared): Own) -> Reply<Capabilities> {
     };
     if shared.behind.is_some() {
         can.name.push_str(" behind the recording proxy");
+        // What the cloud itself would do otherwise is a fault that the driver has to have.
+        if !can.facilities.contains(&DriverFacility::Faults) {
+            can.facilities.remove(&DriverFacility::Settings);
+        }
     }
     can.facilities.extend([DriverFacility::Journal, DriverFacility::Faults, DriverFacility::Barriers]);
     can.endpoint = Some(shared.endpoint.clone());
@@ -205,8 +230,17 @@ impl Recorded for Shared {
         let (Some(own), Some(behind)) = (id.checked_sub(FAULTS_OF_THE_DRIVER), &self.behind) else {
             return Ok(self.faults(|faults, _| faults.clear(id)));
         };
-        let asked = behind.ask(Method::DELETE, &format!("/driver/v1/faults/{own}"), Bytes::new()).await;
-        Ok(asked.map_err(unreachable)?.status.is_success())
+        behind.remove(&format!("/driver/v1/faults/{own}")).await.map_err(unreachable)
+    }
+
+    async fn clear_all(&self) -> Result<(), ErrorReply> {
+        self.faults(|faults, _| faults.clear_all());
+        let Some(behind) = &self.behind else { return Ok(()) };
+        let can = behind.capabilities().await.map_err(unreachable)?;
+        if can.facilities.contains(&DriverFacility::Faults) {
+            behind.remove("/driver/v1/faults").await.map_err(unreachable)?;
+        }
+        Ok(())
     }
 }
 
@@ -248,7 +282,9 @@ fn note(shared: &Shared, method: &Method, path: &str, body: &Bytes, answered: &A
             let given: Result<Instance, _> = serde_json::from_slice(body);
             state.book.put_instances(given.ok().as_slice());
         }
-        (&Method::DELETE, ["instances", id]) => state.book.remove_instance(id),
+        (&Method::DELETE, ["instances", id]) => state.book.remove(ObjectKind::Instance, id),
+        (&Method::DELETE, ["load-balancers", id]) => state.book.remove(ObjectKind::LoadBalancer, id),
+        (&Method::DELETE, ["routes", id]) => state.book.remove(ObjectKind::Route, id),
         (&Method::PUT, ["load-balancers", _]) => {
             let given: Result<LoadBalancer, _> = serde_json::from_slice(body);
             given.iter().for_each(|lb| state.book.put_load_balancer(lb));
@@ -262,6 +298,12 @@ fn note(shared: &Shared, method: &Method, path: &str, body: &Bytes, answered: &A
                 let _ = state.credentials.put(credential);
             }
         }
-        _ => {}
+        (&Method::POST, ["reset"]) => {
+            state.faults.clear_all();
+            state.barriers.release_all();
+            state.book = Book::default();
+        }
+        (&Method::GET, _) => {}
+        _ => state.book.is_changed(),
     }
 }

@@ -1,7 +1,8 @@
 //! The proxy's ports: HTTP/1.1 and HTTP/2, with TLS or without.
 
-use crate::call::{self, Caller, pause};
+use crate::call::{self, Caller};
 use crate::shared::Shared;
+use fake_cloud::faults::pause;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};

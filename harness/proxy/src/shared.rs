@@ -54,8 +54,8 @@ pub(crate) struct Shared {
     pub(crate) arrivals: Notify,
     pub(crate) ended: Option<Ended>,
     pub(crate) told: Told,
-    started: Instant,
-    state: Mutex<State>,
+    pub(crate) started: Instant,
+    pub(crate) state: Mutex<State>,
 }
 
 impl fmt::Debug for Shared {
@@ -64,39 +64,7 @@ impl fmt::Debug for Shared {
     }
 }
 
-/// What a proxy is made of.
-pub(crate) struct Parts {
-    pub(crate) table: Table,
-    pub(crate) errors: ErrorForms,
-    pub(crate) upstream: Upstream,
-    pub(crate) behind: Option<Behind>,
-    pub(crate) token: Secret,
-    pub(crate) scheme: &'static str,
-    pub(crate) endpoint: String,
-    pub(crate) ended: Option<Ended>,
-    pub(crate) told: Told,
-}
-
 impl Shared {
-    pub(crate) fn new(parts: Parts) -> Shared {
-        let Parts { table, errors, upstream, behind, token, scheme, endpoint, ended, told } = parts;
-        let (arrivals, started, state) = (Notify::new(), Instant::now(), Mutex::default());
-        Shared {
-            table,
-            errors,
-            upstream,
-            behind,
-            token,
-            scheme,
-            endpoint,
-            arrivals,
-            ended,
-            told,
-            started,
-            state,
-        }
-    }
-
     /// The state, for a moment: nobody waits for anything while holding it.
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         // Whoever panicked has ended its own call; the others go on with what it left.

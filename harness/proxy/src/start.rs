@@ -4,15 +4,17 @@ use crate::answers::ErrorForms;
 use crate::authority::{Authority, AuthorityError};
 use crate::driver_api;
 use crate::listen::{self, Door};
-use crate::shared::{Behind, Ended, Parts, Shared, Told};
+use crate::shared::{Behind, Ended, Shared, Told};
 use crate::table::Table;
 use crate::upstream::{Upstream, UpstreamError};
 use fake_cloud::credentials::Secret;
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
 use tokio::net::TcpListener;
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 /// A port to open.
@@ -132,7 +134,7 @@ impl Running {
             None => None,
         };
         let token = Secret::new(driver.as_ref().map(|driver| driver.token.clone()).unwrap_or_default());
-        let shared = Arc::new(Shared::new(Parts {
+        let shared = Arc::new(Shared {
             table,
             errors,
             upstream,
@@ -142,7 +144,10 @@ impl Running {
             endpoint,
             ended,
             told,
-        }));
+            arrivals: Notify::new(),
+            started: Instant::now(),
+            state: Mutex::default(),
+        });
         let mut tasks: Vec<JoinHandle<()>> =
             doors.into_iter().map(|door| tokio::spawn(listen::serve(door, shared.clone()))).collect();
         // Declared before the last thing that can fail, so that what was begun ends with it.

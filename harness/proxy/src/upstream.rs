@@ -32,7 +32,7 @@ pub(crate) type Body = BoxBody<Bytes, hyper::Error>;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UpstreamError {
     /// No URL of a cloud.
-    #[error("'{0}' is not of the form http://HOST[:PORT][/PATH] or https://..")]
+    #[error("'{0}' is not of the form http://HOST[:PORT][/PATH] or https://.., without user and password")]
     Url(String),
     /// A file of certificates cannot be used.
     #[error("the certificates in {file} cannot be used: {why}")]
@@ -108,7 +108,9 @@ impl fmt::Debug for Upstream {
 impl Upstream {
     /// The cloud at this URL. Its certificate has to be of somebody whom this machine trusts, or of a CA in `ca`.
     pub(crate) fn new(url: &str, ca: Option<&Path>) -> Result<Upstream, UpstreamError> {
-        let unusable = || UpstreamError::Url(url.to_owned());
+        // A password in it is not shown.
+        let shown = url.rsplit_once('@').map_or(url, |(_, rest)| rest);
+        let unusable = || UpstreamError::Url(shown.to_owned());
         let uri: Uri = url.parse().map_err(|_| unusable())?;
         let parts = uri.into_parts();
         let (Some(scheme), Some(authority)) = (parts.scheme, parts.authority) else { return Err(unusable()) };
@@ -139,11 +141,6 @@ impl Upstream {
     /// Its URL.
     pub(crate) fn url(&self) -> String {
         format!("{}://{}{}", self.scheme, self.authority, self.prefix)
-    }
-
-    /// `http://HOST:PORT`, as it stands in what the cloud says of itself.
-    pub(crate) fn origin(&self) -> String {
-        format!("{}://{}", self.scheme, self.authority)
     }
 
     pub(crate) fn authority(&self) -> &Authority {

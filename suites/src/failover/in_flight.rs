@@ -10,8 +10,8 @@ use harness::cx::matchers::{
     at_least_one, initialised, no_other_than, nothing_left, one_active, one_balancer, publishes,
 };
 use harness::cx::{
-    Barrier, Check, CheckCx, Frozen, Partition, Replica, Service, Subject, held, load_balancer, machine,
-    taken_over, transitions_of,
+    Barrier, Check, CheckCx, Replica, Service, Subject, held, load_balancer, machine, taken_over,
+    transitions_of,
 };
 use harness::probe::{gone, pause};
 use serde_json::json;
@@ -102,19 +102,31 @@ impl<'a> InFlight<'a> {
         Ok(InFlight { cx, leader, transitions, mark, made, edited, removed, barriers })
     }
 
-    /// Another replica leads.
-    async fn taken_over(&self) -> Verdict {
-        let limit = self.cx.limits().failover();
-        self.cx.lease().becomes(taken_over(self.transitions)).within(limit).await.map(drop)
-    }
-
-    /// The cloud carries out what it was asked for, when nobody may be there any more to hear the answer.
-    async fn carried_out(&self, barriers: Vec<Barrier<'_>>) -> Verdict {
-        pause(self.cx.limits().settle()).await;
-        for barrier in barriers {
-            barrier.release().await?;
-        }
-        self.made.balancer().becomes(at_least_one()).within(time_to_take_up(self.cx)).await
+    /// The leader departs and another replica takes over, while the cloud carries out what it was asked for, when nobody may
+    /// be there any more to hear the answer. Yields what the departure does.
+    async fn handed_over<T>(
+        &mut self,
+        departs: impl AsyncFnOnce(&Replica<'a>) -> Result<T, Stop>,
+    ) -> Result<T, Stop> {
+        let barriers = std::mem::take(&mut self.barriers);
+        self.leader.will_end();
+        let limits = self.cx.limits();
+        let (departed, carried_out) = tokio::join!(
+            async {
+                let departed = departs(&self.leader).await?;
+                self.cx.lease().becomes(taken_over(self.transitions)).within(limits.failover()).await?;
+                Ok::<T, Stop>(departed)
+            },
+            async {
+                pause(limits.settle()).await;
+                for barrier in barriers {
+                    barrier.release().await?;
+                }
+                self.made.balancer().becomes(at_least_one()).within(time_to_take_up(self.cx)).await
+            }
+        );
+        carried_out?;
+        departed
     }
 
     /// Each is as its Service wants it, once, and stays so.
@@ -143,18 +155,7 @@ impl<'a> InFlight<'a> {
 
 async fn survives_a_frozen_leader(cx: &CheckCx) -> Verdict {
     let mut work = InFlight::begun(cx).await?;
-    let barriers = std::mem::take(&mut work.barriers);
-    work.leader.will_end();
-    let (frozen, carried_out) = tokio::join!(
-        async {
-            let frozen = work.leader.freezes().await?;
-            work.taken_over().await?;
-            Ok::<Frozen<'_>, Stop>(frozen)
-        },
-        work.carried_out(barriers)
-    );
-    carried_out?;
-    let frozen = frozen?;
+    let frozen = work.handed_over(async |leader| leader.freezes().await).await?;
     let (_, node) = registered(cx, machine("meanwhile")).await?;
     node.becomes(initialised()).within(2 * cx.limits().watch()).when("by the new leader").await?;
     work.stands().await?;
@@ -166,35 +167,14 @@ async fn survives_a_frozen_leader(cx: &CheckCx) -> Verdict {
 
 async fn survives_a_terminated_leader(cx: &CheckCx) -> Verdict {
     let mut work = InFlight::begun(cx).await?;
-    let barriers = std::mem::take(&mut work.barriers);
-    work.leader.will_end();
-    let (ended, carried_out) = tokio::join!(
-        async {
-            work.leader.terminate().await?;
-            work.taken_over().await
-        },
-        work.carried_out(barriers)
-    );
-    carried_out?;
-    ended?;
+    work.handed_over(async |leader| leader.terminate().await).await?;
     work.stands().await?;
     in_order(cx, work.mark, work.leader.name()).await
 }
 
 async fn survives_a_partition(cx: &CheckCx) -> Verdict {
     let mut work = InFlight::begun(cx).await?;
-    let barriers = std::mem::take(&mut work.barriers);
-    work.leader.will_end();
-    let (partition, carried_out) = tokio::join!(
-        async {
-            let partition = work.leader.is_cut_off().await?;
-            work.taken_over().await?;
-            Ok::<Partition<'_>, Stop>(partition)
-        },
-        work.carried_out(barriers)
-    );
-    carried_out?;
-    let partition = partition?;
+    let partition = work.handed_over(async |leader| leader.is_cut_off().await).await?;
     work.stands().await?;
     in_order(cx, work.mark, work.leader.name()).await?;
     partition.mend().await?;

@@ -87,6 +87,13 @@ impl Kind {
         }
     }
 
+    /// Whether a part is one that was made here: it has an id, and all that one has.
+    pub(super) fn is_whole(self, part: &Fields) -> bool {
+        let defaults = self.defaults();
+        let keys = defaults.as_object().into_iter().flat_map(|defaults| defaults.keys().map(String::as_str));
+        keys.chain(["id"]).all(|key| part.contains_key(key))
+    }
+
     /// The keys by which a request says where one belongs, or has others in it.
     fn links(self) -> &'static [&'static str] {
         match self {
@@ -119,7 +126,8 @@ impl Kind {
             let Some(usual) = defaults.get(key) else { continue };
             if !same_type(usual, value) {
                 return Err(invalid(format!(
-                    "Invalid input for field/attribute {key}. Value: '{value:.80}'"
+                    "Invalid input for field/attribute {key}. Value: '{:.80}'",
+                    value.to_string()
                 )));
             }
             present.insert(key.clone(), value.clone());

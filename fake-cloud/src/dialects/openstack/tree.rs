@@ -33,7 +33,16 @@ pub(super) struct Pool {
 impl Tree {
     /// That of a load balancer. What a test has put there and does not make sense is as if it was not there.
     pub(super) fn of(lb: &LoadBalancer) -> Tree {
-        Tree::deserialize(&lb.details).unwrap_or_default()
+        Tree::deserialize(&lb.details).ok().filter(Tree::is_whole).unwrap_or_default()
+    }
+
+    fn is_whole(&self) -> bool {
+        let pool = |pool: &Pool| {
+            Kind::Pool.is_whole(&pool.own)
+                && pool.members.iter().all(|member| Kind::Member.is_whole(member))
+                && pool.monitor.iter().all(|monitor| Kind::Monitor.is_whole(monitor))
+        };
+        self.listeners.iter().all(|listener| Kind::Listener.is_whole(listener)) && self.pools.iter().all(pool)
     }
 
     /// The load balancer asked for, with all that is in the request. Its parts have ids that are not its own yet: see
@@ -336,5 +345,20 @@ mod tests {
             assert_eq!(owner(text), "default/web");
         }
         assert_eq!(owner("mine"), "");
+    }
+
+    #[test]
+    fn parts_that_lack_something_are_none() {
+        let tree = |details: Value| {
+            let lb = json!({"id": "a", "name": "a", "frontends": [], "backends": [], "addresses": [], "state": "active",
+                "details": details});
+            Tree::of(&serde_json::from_value(lb).expect("a load balancer"))
+        };
+        let mut made = Tree::new(&Fields::new()).expect("nothing is asked for");
+        made.add_listener("a", &Fields::from_iter([("protocol_port".to_owned(), json!(80))]))
+            .expect("a listener");
+        assert_eq!(tree(serde_json::to_value(&made).expect("JSON")), made);
+        assert_eq!(tree(json!({"listeners": [{}]})), Tree::default());
+        assert_eq!(tree(json!({"pools": [{"own": {}, "members": [], "monitor": null}]})), Tree::default());
     }
 }

@@ -87,11 +87,15 @@ async fn who_is_sent_elsewhere_comes_back_by_the_same_port() {
     let proxy = Running::start(before(&pieces.url)).await.expect("a proxy");
     let url = proxy.ports()[0].1.clone();
     let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build();
-    let asked = http.expect("a client").get(format!("{url}/old")).send();
-    let asked = tokio::spawn(asked);
-    pieces.hears("GET /old").await;
-    let head = format!("HTTP/1.1 301 X\r\nlocation: {}/new?x=1\r\ncontent-length: 0\r\n\r\n", pieces.url);
-    pieces.say(head.leak().as_bytes());
-    let answer = asked.await.expect("asked").expect("an answer");
-    assert_eq!(answer.headers()["location"], format!("{url}/new?x=1"));
+    let http = http.expect("a client");
+    // The port of the second begins with that of the cloud.
+    for (from, to) in [("", url.clone()), ("0", format!("{}0", pieces.url))] {
+        let asked = tokio::spawn(http.get(format!("{url}/old{from}")).send());
+        pieces.hears(&format!("GET /old{from} ")).await;
+        let location = format!("location: {}{from}/new?x=1", pieces.url);
+        let head = format!("HTTP/1.1 301 X\r\n{location}\r\ncontent-length: 0\r\n\r\n");
+        pieces.say(head.leak().as_bytes());
+        let answer = asked.await.expect("asked").expect("an answer");
+        assert_eq!(answer.headers()["location"], format!("{to}/new?x=1"));
+    }
 }

@@ -64,17 +64,8 @@ fn field(line: &'static str, names: &HashMap<&'static str, TypeId>) -> Field {
     let mut field = Field {
         number: number.parse().unwrap_or(0),
         go,
-        json,
-        shape: shape(shape_text, names),
-        inline: false,
         omit_empty: false,
-        omit_zero: false,
-        patch_strategies: Vec::new(),
-        merge_key: None,
-        list_type: ListType::Atomic,
-        list_keys: Vec::new(),
-        atomic: false,
-        default: None,
+        ..Field::optional(json, shape(shape_text, names))
     };
     for flag in words {
         match flag.split_once('=').unwrap_or((flag, "")) {
