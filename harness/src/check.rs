@@ -206,6 +206,8 @@ pub struct Check<Cx: 'static> {
     /// The least wall time a passing run takes, seconds, where a quiet window or back-off dictates one; else 0.
     /// Long checks are started first.
     pub takes_s: u32,
+    /// Whether it takes as long as the run is told to soak, and is no part of a run that is not.
+    pub soaks: bool,
     /// The code.
     pub run: Run<Cx>,
 }
@@ -256,6 +258,7 @@ impl<Cx: 'static> Check<Cx> {
             holds_up: false,
             source,
             takes_s: 0,
+            soaks: false,
             run,
         }
     }
@@ -376,6 +379,12 @@ impl<Cx: 'static> Check<Cx> {
     /// Takes at least so many seconds when it passes.
     pub const fn takes(mut self, seconds: u32) -> Check<Cx> {
         self.takes_s = seconds;
+        self
+    }
+
+    /// Goes on for as long as a run is told to soak; one that is not does without it.
+    pub const fn soaks(mut self) -> Check<Cx> {
+        self.soaks = true;
         self
     }
 

@@ -12,6 +12,7 @@ pub mod operation;
 pub mod population;
 pub mod routes;
 pub mod scalability;
+pub mod soak;
 pub mod taint_removal;
 
 mod failures;
@@ -32,6 +33,7 @@ pub const ALL: &[Suite] = &[
     operation::SUITE,
     authorization::SUITE,
     scalability::SUITE,
+    soak::SUITE,
 ];
 
 const _: () = harness::check::assert_unique_ids(ALL);

@@ -21,6 +21,10 @@ use crate::ledger::{SetBy, Setting};
 use serde_json::{Map, Value};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// In less than this no leader can end and be followed.
+const SHORTEST_SOAK: Duration = Duration::from_secs(20);
 
 /// A run, ready to start. Before its cluster's backend is settled it is a `RunPlan<WantedCluster>`.
 #[derive(Clone, Debug, PartialEq)]
@@ -207,6 +211,15 @@ impl Planning {
         self.problems.0.push(Problem { origin, key: key.to_owned(), what: what.into() });
     }
 
+    /// For how long to soak; what is too short to show anything is refused.
+    fn soak(&mut self, asked: Option<HumanDuration>) -> Option<Duration> {
+        let HumanDuration(time) = asked?;
+        if time < SHORTEST_SOAK {
+            self.problem("soak", format!("a soak takes at least {}", HumanDuration(SHORTEST_SOAK)));
+        }
+        Some(time)
+    }
+
     fn plan(mut self, run: RunFile) -> Result<RunPlan<WantedCluster>, Problems> {
         let asked = run.clone();
         let cluster = self.cluster(run.cluster);
@@ -242,6 +255,7 @@ impl Planning {
             quick: select.quick.unwrap_or(false),
             // Another text was refused as no share.
             shard: select.shard.and_then(|text| text.parse().ok()),
+            soak: self.soak(run.soak),
             run: select.run,
             origins: Selection::KEYS.into_iter().map(|key| (key, self.origin(key))).collect(),
         };

@@ -60,6 +60,10 @@ pub struct RunFile {
     #[schemars(range(min = 1, max = 16))]
     #[schemars(extend("x-default" = "`5` embedded ones, as many of kind as cores and memory allow, `1` existing one"))]
     pub clusters: Option<u32>,
+    /// For how long Nodes, Services, the cloud and leaders are disturbed at random, and an idle CCM is watched, beside the
+    /// other checks: `HA-08.soak`, `HA-10.soak` and `SCALE-03.soak`, each for so long. `cluster.seed` decides what happens.
+    #[schemars(with = "Option<Span>", example = &"30m", extend("x-default" = "not at all"))]
+    pub soak: Option<HumanDuration>,
     /// How long checks wait.
     pub limits: LimitKeys,
     /// Whether a partial result is a failed run.
@@ -98,8 +102,8 @@ pub struct ClusterKeys {
     /// Whether kubelets announce a node IP.
     #[schemars(extend("default" = DEFAULT_NODE_IP))]
     pub node_ip: Option<NodeIp>,
-    /// What decides the moments at which the controllers of an embedded cluster look round: the seed of a report, the
-    /// moments of its run.
+    /// What decides the moments at which the controllers of an embedded cluster look round, and what happens in a soak: the
+    /// seed of a report, those of its run.
     #[schemars(example = &7, extend("x-default" = "another one each time"))]
     pub seed: Option<u32>,
 }

@@ -7,6 +7,7 @@ use super::profile::Profile;
 use crate::check::{Capability, Check, Facilities, Facility, Served, Suite, row_of};
 use crate::ledger::{Share, SkipReason};
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 /// What selection needs to know of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub struct Candidate {
     pub served: Served,
     /// The least time a passing run takes, seconds.
     pub takes_s: u32,
+    /// Whether only a run that soaks has it.
+    pub soaks: bool,
 }
 
 impl Candidate {
@@ -38,6 +41,7 @@ impl Candidate {
             facilities: check.facilities,
             served: check.served,
             takes_s: check.takes_s,
+            soaks: check.soaks,
         }
     }
 }
@@ -86,6 +90,8 @@ pub struct Selection {
     pub quick: bool,
     /// Only this part of what is chosen.
     pub shard: Option<Share>,
+    /// For how long those checks go on that soak; without it they are no part of the run.
+    pub soak: Option<Duration>,
     /// The name of the run that the part is of.
     pub run: Option<String>,
     /// Where each of the keys was written, as far as that is known.
@@ -173,6 +179,9 @@ fn choose(candidate: &Candidate, selection: &Selection, offer: &Offer) -> Choice
             format!("the profile declares {}", declared.join(", ")),
         );
     }
+    if candidate.soaks && selection.soak.is_none() {
+        return Choice::Skip(SkipReason::NotDeclared, "the run is not told to soak (--soak)".to_owned());
+    }
     if let Some(detail) = deselected(candidate, selection) {
         return Choice::Skip(SkipReason::Deselected, detail);
     }
@@ -215,7 +224,8 @@ fn deselected(candidate: &Candidate, selection: &Selection) -> Option<String> {
         return Some(format!("left out by '{pattern}'"));
     }
     // Whoever names a check wants it, long or not.
-    let long = selection.quick && selection.only.is_empty() && candidate.takes_s >= LONG_S;
+    let long =
+        selection.quick && selection.only.is_empty() && !candidate.soaks && candidate.takes_s >= LONG_S;
     long.then(|| format!("a quick run leaves out checks of {LONG_S} s and more"))
 }
 

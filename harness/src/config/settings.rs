@@ -115,6 +115,7 @@ impl Making<'_> {
             ),
         ];
         all.extend(self.selection());
+        all.extend(run.soak.map(|time| told("soak", time.to_string())));
         all.push(self.scale());
         all.extend(Budget::ALL.iter().map(|budget| self.budget(*budget)));
         all.push(self.instance_cache());

@@ -5,6 +5,7 @@ use super::network::Network;
 use crate::check::{Capability, CheckId, Facility, Stop};
 use crate::cloud::{Cloud as CloudHandle, Entry};
 use crate::config::Limits;
+use crate::images::RunId;
 use crate::probe::{Look, Probe, Promise, poll};
 use crate::session::{Journal, Participant, Session, disturbance, suffix};
 use kube::Client;
@@ -127,6 +128,19 @@ impl CheckCx {
     /// The annotations by which the CCM knows a Service whose load balancer somebody else makes.
     pub fn implemented_elsewhere(&self) -> &BTreeMap<String, String> {
         &self.session.plan().profile.implemented_elsewhere
+    }
+
+    /// For how long a check that soaks goes on.
+    pub fn soak(&self) -> Duration {
+        self.session.plan().selection.soak.unwrap_or_default()
+    }
+
+    /// The number that decides what happens at random: that of the run's, which its report names.
+    pub fn seed(&self) -> u64 {
+        let (cluster, plan) = (&self.session.state().cluster, self.session.plan());
+        let wanted = || plan.cluster.desired().own().and_then(|own| own.seed);
+        let of_the_run = || RunId::of_name(&cluster.name).map_or(0, |run| run.seed());
+        u64::from(cluster.about.seed.or_else(wanted).unwrap_or_else(of_the_run))
     }
 
     /// The wait budgets in force.

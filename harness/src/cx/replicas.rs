@@ -118,7 +118,19 @@ impl<'a> Replica<'a> {
     /// restarted later and later, and the next check must not wait for that.
     pub fn will_end(&self) {
         self.disturbed();
-        self.cx.on_end(Undo::Ccm { ended: self.name.clone() });
+        let undo = Undo::Ccm { ended: self.name.clone() };
+        if !self.cx.is_to_be_undone(&undo) {
+            self.cx.on_end(undo);
+        }
+    }
+
+    /// Brings it back with a fresh Pod, wherever it was left: a container that has ended before is restarted later and later.
+    ///
+    /// # Errors
+    /// Why it does not come back.
+    pub async fn returns(&self) -> Result<(), Stop> {
+        self.disturbed();
+        self.cx.undo_ccm(Some(&self.name), false).await.map_err(Stop::Error)
     }
 
     /// Has it ended as an upgrade would: SIGTERM, and the time its Pod grants it. It stays down until the CCM is brought
@@ -152,7 +164,10 @@ impl<'a> Replica<'a> {
 
     /// Kills its process as a crash would: SIGKILL, no chance to say goodbye. It stays down until the CCM is brought
     /// back: a kubelet restarts a container at once, and the same replica might win the Lease again.
-    pub(super) async fn kill(&self) -> Result<(), Stop> {
+    ///
+    /// # Errors
+    /// What could not be done.
+    pub async fn kill(&self) -> Result<(), Stop> {
         let (name, session) = (&self.name, &self.cx.session);
         let (node, id) = self.container()?;
         self.disturbed();

@@ -49,6 +49,10 @@ impl CheckCx {
         self.undo.lock().expect("no holder of this lock panics").push(undo);
     }
 
+    pub(super) fn is_to_be_undone(&self, undo: &Undo) -> bool {
+        self.undo.lock().expect("no holder of this lock panics").contains(undo)
+    }
+
     /// Undoes everything, trying all of it.
     ///
     /// # Errors

@@ -64,7 +64,7 @@ const NODES: usize = 5;
 const SERVICES: usize = 3;
 
 /// The same holder, for the same time.
-fn unchanged(before: &Lease) -> Matcher<Option<Arc<Lease>>> {
+pub(crate) fn unchanged(before: &Lease) -> Matcher<Option<Arc<Lease>>> {
     let (holder, transitions) = (holder_of(before), transitions_of(before));
     let expected = format!("{} with {transitions} transitions", holder.as_deref().unwrap_or("nobody"));
     matcher("stays with its holder", move |lease: &Option<Arc<Lease>>| match lease {

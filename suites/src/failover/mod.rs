@@ -16,6 +16,8 @@ mod step_down;
 mod taken_up;
 mod terminated;
 
+pub(crate) use leases::unchanged;
+
 use harness::cx::Suite;
 
 /// The suite.

@@ -1,7 +1,8 @@
 //! What was typed after `run` and `plan`.
 
 use crate::config::{
-    BackendChoice, ClusterKeys, Keep, NodeIp, OutputKeys, ProviderId, RunFile, SelectKeys, Source, Timing,
+    BackendChoice, ClusterKeys, HumanDuration, Keep, NodeIp, OutputKeys, ProviderId, RunFile, SelectKeys,
+    Source, Timing,
 };
 use crate::ledger::Share;
 use clap::Args;
@@ -42,7 +43,8 @@ pub(in crate::cli) struct RunOptions {
     /// Whether kubelets keep the --node-ip that kind gives them.
     #[arg(long, value_name = "kept|dropped", value_parser = NodeIp::from_str)]
     node_ip: Option<NodeIp>,
-    /// What decides at which moments the controllers of an embedded cluster look round; a report names that of its run.
+    /// What decides at which moments the controllers of an embedded cluster look round, and what happens in a soak; a report
+    /// names that of its run.
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u32>,
     /// Only these suites; may be repeated.
@@ -63,6 +65,10 @@ pub(in crate::cli) struct RunOptions {
     /// Only the Kth of N parts of the checks, so that machines can share a run; 'merge' makes one report of all parts.
     #[arg(long, value_name = "K/N", value_parser = Share::from_str)]
     shard: Option<Share>,
+    /// For how long Nodes, Services, the cloud and leaders are disturbed at random, and an idle CCM is watched, beside the
+    /// other checks; --seed decides what happens.
+    #[arg(long, value_name = "DURATION", value_parser = HumanDuration::from_str)]
+    soak: Option<HumanDuration>,
     /// The name of the run that the part is of, such as the number that a CI gives it; 'merge' refuses parts of another.
     #[arg(long, value_name = "NAME", requires = "shard")]
     shard_of: Option<String>,
@@ -124,6 +130,7 @@ impl RunOptions {
                 run: self.shard_of.clone(),
             },
             output: OutputKeys { dir: self.out.clone() },
+            soak: self.soak,
             keep: self.keep,
             jobs: self.jobs,
             clusters: self.clusters,

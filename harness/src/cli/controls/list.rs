@@ -2,7 +2,7 @@
 
 use crate::check::{CheckId, row_of};
 use crate::cloud::Settings;
-use crate::config::yaml;
+use crate::config::{HumanDuration, yaml};
 use crate::files;
 use crate::ledger::Share;
 use serde::Deserialize;
@@ -20,6 +20,8 @@ pub(in crate::cli) struct Mutant {
     /// What its profile says otherwise.
     #[serde(default)]
     pub(super) profile: Map<String, Value>,
+    /// For how long those of its checks go on that soak.
+    pub(super) soak: Option<HumanDuration>,
     /// Checks, or contract rows for all of their claims.
     pub(super) checks: Vec<String>,
 }

@@ -11,7 +11,7 @@ use super::arguments::ControlOptions;
 use super::given::planned;
 use crate::check::chain;
 use crate::cluster::facts;
-use crate::config::{Given, Keep, Offer, Problems, RunFile, RunPlan, Source, plan};
+use crate::config::{Given, HumanDuration, Keep, Offer, Problems, RunFile, RunPlan, Source, plan};
 use crate::cx::Suite;
 use crate::events::{EVENTS_FILE, Events};
 use crate::ledger::Share;
@@ -41,10 +41,13 @@ const MUTANTS: &str = "mutants";
 /// The variable that makes its CCM a stranger; unlike a flag it is in the manifests as shipped, too.
 const STRANGER_VARIABLE: &str = "REFERENCE_CCM_STRANGER";
 
+/// For how long no CCM at all is watched in a soak: it does not come to its first round.
+const SOAK: HumanDuration = HumanDuration(Duration::from_secs(30));
+
 pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> ExitCode {
     let (with_mutants, with_nothing) = match (
         planned(&Source::Defaults, overrides(options, MUTANTS)),
-        planned(&Source::Defaults, overrides(options, crate::config::NULL_PROFILE)),
+        planned(&Source::Defaults, soaking(overrides(options, crate::config::NULL_PROFILE), Some(SOAK))),
     ) {
         (Ok(with_mutants), Ok(with_nothing)) => (with_mutants, with_nothing),
         (Err(code), _) | (_, Err(code)) => return code,
@@ -132,8 +135,9 @@ fn work(
 ) -> Result<Vec<Work>, String> {
     let all = options.mutant.is_empty() && options.stranger.is_empty() && options.adversary.is_empty();
     // The plan and the checks of the mutants' profile with something laid over it.
-    let planned_with = |over_profile: Map<String, Value>| {
-        let given = Given { typed: overrides(options, MUTANTS), over_profile, ..Given::default() };
+    let planned_with = |over_profile: Map<String, Value>, soak: Option<HumanDuration>| {
+        let typed = soaking(overrides(options, MUTANTS), soak);
+        let given = Given { typed, over_profile, ..Given::default() };
         let plan = plan(&Source::Defaults, given)?.on(with_mutants.cluster.clone());
         let planned = plan_checks(suites, &plan, &Offer::declared(&plan.profile))?;
         Ok::<_, Problems>((plan, planned))
@@ -147,7 +151,7 @@ fn work(
             if !one.as_is {
                 over.insert("environment".to_owned(), json!({STRANGER_VARIABLE: one.stranger}));
             }
-            let (mut plan, planned) = planned_with(over).map_err(text)?;
+            let (mut plan, planned) = planned_with(over, None).map_err(text)?;
             plan.output = plan.output.join(&one.stranger);
             work.push(Work::of_stranger(&one, plan, &planned)?);
         }
@@ -159,16 +163,22 @@ fn work(
     }
     if all || options.mutant == [list::ALL] {
         let plan = RunPlan { output: with_mutants.output.join("no-ccm"), ..with_nothing.clone() };
-        work.push(Work::of_nothing(plan, everything));
+        let soaking = planned_with(Map::new(), Some(SOAK)).map_err(|problems| problems.to_string())?;
+        work.push(Work::of_nothing(plan, &soaking.1));
     }
     if all || !options.mutant.is_empty() {
         for control in list::mutants(&options.mutant, share)? {
             let text = |problems: Problems| format!("mutant {}: {problems}", control.mutant);
-            let (plan, planned) = planned_with(control.profile.clone()).map_err(text)?;
+            let (plan, planned) = planned_with(control.profile.clone(), control.soak).map_err(text)?;
             work.push(Work::of_mutant(&control, plan, &planned)?);
         }
     }
     Ok(work)
+}
+
+/// The same, soaking for so long.
+fn soaking(run: RunFile, soak: Option<HumanDuration>) -> RunFile {
+    RunFile { soak, ..run }
 }
 
 /// What was typed, for the profile of that name.

@@ -17,7 +17,16 @@ const fn candidate(
     facilities: &[Facility],
     served: Served,
 ) -> Candidate {
-    Candidate { suite, id, needs, lacks: &[], facilities: Facilities::of(facilities), served, takes_s: 0 }
+    Candidate {
+        suite,
+        id,
+        needs,
+        lacks: &[],
+        facilities: Facilities::of(facilities),
+        served,
+        takes_s: 0,
+        soaks: false,
+    }
 }
 
 const CANDIDATES: &[Candidate] = &[

@@ -1,0 +1,190 @@
+//! The Nodes and Services of a soak, and what each of them has to come to.
+
+use super::plan::{Change, NODES, SERVICES};
+use harness::check::{Capability, Stop, Verdict};
+use harness::cloud::{Instance, Inventory};
+use harness::cx::matchers::{initialised, nothing_left, one_active, one_balancer, publishes, targets};
+use harness::cx::{CheckCx, Machine, Node, Ready, Service, Subject, load_balancer, machine};
+use harness::probe::{Matcher, Reach, gone};
+use serde_json::json;
+use std::time::Duration;
+
+/// A machine that comes and goes, and its Node while it is there.
+struct Seat<'a> {
+    machine: Machine<'a>,
+    node: Option<Node<'a>>,
+}
+
+/// A Service that comes and goes, by its name.
+struct Stall<'a> {
+    name: String,
+    service: Option<Service<'a>>,
+    port: u16,
+}
+
+/// What is to be waited for.
+enum Expected<'a> {
+    Joined(Node<'a>),
+    Left(Node<'a>),
+    Serves(Service<'a>, u16),
+    Gone(Service<'a>),
+}
+
+/// All of them.
+pub(super) struct Population<'a> {
+    cx: &'a CheckCx,
+    seats: Vec<Seat<'a>>,
+    stalls: Vec<Stall<'a>>,
+    expected: Vec<Expected<'a>>,
+}
+
+impl<'a> Population<'a> {
+    /// Nobody yet.
+    pub(super) fn of(cx: &'a CheckCx) -> Population<'a> {
+        let seats = (0..NODES).map(|number| {
+            let machine = cx.absent_machine(machine(&format!("soak-{number}")));
+            Seat { machine, node: None }
+        });
+        let stalls =
+            (0..SERVICES).map(|number| Stall { name: format!("soak-{number}"), service: None, port: 80 });
+        Population { cx, seats: seats.collect(), stalls: stalls.collect(), expected: Vec::new() }
+    }
+
+    /// Has something happen; what it has to come to is waited for later.
+    pub(super) async fn meets(&mut self, change: Change) -> Result<(), Stop> {
+        let expected = match change {
+            Change::Node(at) => self.seats[at].turns(self.cx).await?,
+            Change::Service(at) => self.stalls[at].turns(self.cx).await?,
+            Change::Port(at, port) => match self.stalls[at].moves_to(port).await? {
+                Some(expected) => expected,
+                None => return Ok(()),
+            },
+        };
+        self.expected.push(expected);
+        Ok(())
+    }
+
+    /// A Service serves another port, one that is there or a new one: whoever leads has to write.
+    pub(super) async fn gives_work(&mut self, port: u16) -> Result<(), Stop> {
+        let at = self.stalls.iter().position(|stall| stall.service.is_some());
+        self.meets(at.map_or(Change::Service(0), |at| Change::Port(at, port))).await
+    }
+
+    /// Everything that has happened since has come to what it has to, within `limit`.
+    pub(super) async fn settles(&mut self, limit: Duration) -> Verdict {
+        let expected = std::mem::take(&mut self.expected);
+        futures::future::try_join_all(expected.iter().map(|one| one.comes_true(limit))).await.map(drop)
+    }
+
+    /// The CCM is done with all of it.
+    pub(super) async fn rests(&self) -> Verdict {
+        for service in self.stalls.iter().filter_map(|stall| stall.service.as_ref()) {
+            service.rests().await?;
+        }
+        Ok(())
+    }
+
+    /// All that is there is as it has to be.
+    pub(super) async fn stands(&self, limit: Duration) -> Verdict {
+        for seat in &self.seats {
+            if let Some(node) = &seat.node {
+                node.becomes(initialised()).within(limit).await?;
+            }
+        }
+        for stall in &self.stalls {
+            if let Some(service) = &stall.service {
+                serves(service, stall.port, limit).await?;
+                if self.cx.declares(Capability::NodeTargets) {
+                    service.balancer().becomes(self.reaches_who_is_there()).within(limit).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Traffic goes to the machines that are there, and to none that is gone.
+    fn reaches_who_is_there(&self) -> Matcher<Inventory> {
+        let all = self.seats.iter().map(|seat| (seat.machine.instance(), seat.node.is_some()));
+        let all: Vec<(Instance, bool)> = all.collect();
+        let there = all.iter().filter(|(_, there)| *there).map(|(machine, _)| machine.id.as_str());
+        let expected =
+            format!("backends {}, and no machine that is gone", there.collect::<Vec<_>>().join(", "));
+        one_balancer("reaches the machines that are there and no other", move |lb| {
+            all.iter().all(|(machine, there)| targets(lb, machine) == *there)
+        })
+        .expecting(expected)
+    }
+}
+
+impl<'a> Seat<'a> {
+    async fn turns(&mut self, cx: &'a CheckCx) -> Result<Expected<'a>, Stop> {
+        match self.node.take() {
+            None => {
+                self.machine.appears().await?;
+                let node = cx.node(self.machine.node().backend()).await?;
+                self.node = Some(node.clone());
+                Ok(Expected::Joined(node))
+            }
+            Some(node) => {
+                self.machine.delete().await?;
+                node.set_ready(Ready::Unknown).await?;
+                Ok(Expected::Left(node))
+            }
+        }
+    }
+}
+
+impl<'a> Stall<'a> {
+    async fn turns(&mut self, cx: &'a CheckCx) -> Result<Expected<'a>, Stop> {
+        match self.service.take() {
+            None => {
+                let service = cx.service(load_balancer(&self.name).port(self.port)).await?;
+                self.service = Some(service.clone());
+                Ok(Expected::Serves(service, self.port))
+            }
+            Some(service) => {
+                service.delete().await?;
+                Ok(Expected::Gone(service))
+            }
+        }
+    }
+
+    async fn moves_to(&mut self, port: u16) -> Result<Option<Expected<'a>>, Stop> {
+        let Some(service) = &self.service else { return Ok(None) };
+        let ports = json!([{"name": "web", "port": port, "protocol": "TCP"}]);
+        service.patch(&json!({"spec": {"ports": ports}})).await?;
+        self.port = port;
+        Ok(Some(Expected::Serves(service.clone(), port)))
+    }
+}
+
+impl Expected<'_> {
+    async fn comes_true(&self, limit: Duration) -> Verdict {
+        match self {
+            Expected::Joined(node) => node.becomes(initialised()).within(limit).await.map(drop),
+            Expected::Left(node) => {
+                node.becomes(gone()).within(limit).when("after its machine was taken away").await
+            }
+            Expected::Serves(service, port) => serves(service, *port, limit).await,
+            Expected::Gone(service) => {
+                service.becomes(gone()).within(limit).await?;
+                service.balancer().becomes(nothing_left()).within(limit).await
+            }
+        }
+    }
+}
+
+/// One load balancer, with that port and no other, and published.
+async fn serves(service: &Service<'_>, port: u16, limit: Duration) -> Verdict {
+    let follows = one_balancer("is one and serves the port", move |lb| {
+        matches!(lb.frontends.as_slice(), [only] if only.port == port) && !lb.addresses.is_empty()
+    });
+    let expected = format!("one load balancer with an address and one frontend, on port {port}");
+    let balancer = service.balancer();
+    balancer.becomes(follows.expecting(expected)).within(limit).await?;
+    let inventory = balancer.read(Reach::Origin).await?;
+    match inventory.load_balancers.first() {
+        Some(lb) => service.becomes(publishes(lb)).within(limit).await,
+        None => balancer.is(one_active()).await.map(drop),
+    }
+}
