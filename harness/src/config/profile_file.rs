@@ -1,5 +1,5 @@
 //! The profile file: how a vendor describes a CCM. Keys, meaning and defaults are said here and nowhere else: the schema,
-//! the table in `fixtures/ccms/README.md` and what is said of mistakes come from these types. [`super::Profile`] is what
+//! the table in `docs/profile.md` and what is said of mistakes come from these types. [`super::Profile`] is what
 //! a profile means.
 
 use super::capabilities::Capabilities;
