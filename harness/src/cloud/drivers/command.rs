@@ -305,7 +305,8 @@ mod tests {
         let own = tempfile::tempdir().expect("a folder");
         let line = |file: &str| ["python3", file, "--listen", "127.0.0.1:0"].map(str::to_owned).to_vec();
         let (profile, driver) = (files::built_in("reference"), "../drivers/python/driver.py");
-        let (filled, folder) = on_this_machine(line(driver), &profile, own.path()).expect("it can be written");
+        let (filled, folder) =
+            on_this_machine(line(driver), &profile, own.path()).expect("it can be written");
         assert_eq!(folder, own.path());
         let written = own.path().join("driver.py");
         assert_eq!(filled, line(&written.to_string_lossy()));
