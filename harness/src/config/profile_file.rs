@@ -81,7 +81,8 @@ pub(crate) struct ProfileFile {
     #[serde(with = "in_words")]
     #[schemars(with = "Span", example = &"60s")]
     pub(crate) instance_cache: Duration,
-    /// The types of addresses in the order in which it reports them, where that is not the cloud's.
+    /// The types of addresses in the order in which it reports them, where that is not the cloud's. With `InternalDNS` it
+    /// reports a machine's name as an address of that type, too.
     #[schemars(example = ["Hostname", "ExternalIP", "InternalIP"], extend("x-default" = "the cloud's"))]
     pub(crate) address_order: Vec<AddressType>,
     /// What of its load balancers says which Service they are for.
