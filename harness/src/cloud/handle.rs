@@ -318,6 +318,7 @@ mod tests {
             facilities: Facilities::of(facilities),
             served: Served::Always,
             takes_s: 0,
+            soaks: false,
         }
     }
 

@@ -34,6 +34,7 @@ fn full() -> RunFile {
             shard: Some(String::from("1/2")),
             run: Some(String::from("r")),
         },
+        soak: Some(HumanDuration(Duration::from_secs(60))),
         output: OutputKeys { dir: Some(String::from("d")) },
         keep: Some(Keep::Always),
         jobs: Some(3),
