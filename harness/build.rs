@@ -1,5 +1,5 @@
-//! Collects the files that are part of the program: profiles and manifests of CCMs, topologies, manifest variants, the
-//! checks of each version, the contract.
+//! Collects the files that are part of the program: profiles and manifests of CCMs, drivers and routes of their clouds,
+//! topologies, manifest variants, the checks of each version, the contract.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 /// Folders of the workspace, and what the names of their files begin with inside the program.
 const FOLDERS: &[(&str, &str)] = &[
     ("fixtures/ccms", ""),
+    ("fixtures/drivers", "drivers/"),
+    ("fixtures/routes", "routes/"),
     ("kind-configs", "kind-configs/"),
     ("fixtures/bootstrap", "bootstrap/"),
     ("harness/golden", "golden/"),
@@ -35,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Every YAML file below a folder, but not what belongs to sources. A folder that gains or loses one is read again.
+/// Every YAML file and Python program below a folder, but not what belongs to sources. A folder that gains or loses one is read again.
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Box<dyn Error>> {
     rerun_if_changed(folder);
     for entry in fs::read_dir(folder)? {
@@ -45,7 +47,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Box<dyn Error>
             if name != "src" && name != "tests" {
                 collect(&path, files)?;
             }
-        } else if path.extension().is_some_and(|end| end == "yaml") {
+        } else if path.extension().is_some_and(|end| end == "yaml" || end == "py") {
             files.push(path);
         }
     }

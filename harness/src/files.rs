@@ -79,6 +79,11 @@ pub fn is_file(path: &Path) -> bool {
     }
 }
 
+/// Whether a path is one of the program's own, where there is no such file on this machine.
+pub fn is_built_in(path: &Path) -> bool {
+    name_of(path).is_some()
+}
+
 /// The files of a folder, sorted, without those of the folders in it.
 ///
 /// # Errors

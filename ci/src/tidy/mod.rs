@@ -1,22 +1,33 @@
 //! Rules of the project that no other tool knows. Each finding names file, line and the way out.
 
 mod circles;
+pub(crate) mod documents;
 mod layers;
 mod lines;
+pub(crate) mod markdown;
 mod modules;
 mod resolve;
 
 use anyhow::{Context, Result, bail};
+use documents::Documents;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Checks everything.
-pub(crate) fn check(root: &Path) -> Result<()> {
+/// Checks everything; `accepts` says what is wrong with arguments of `cargo xtask`.
+pub(crate) fn check(root: &Path, accepts: impl Fn(&[&str]) -> Result<(), String>) -> Result<()> {
     let mut findings = Vec::new();
-    for path in tracked(root, ".rs")? {
-        let text = fs::read_to_string(root.join(&path)).with_context(|| format!("reading {path}"))?;
+    let texts = texts(root, ".md")?;
+    documents::length(&texts, &mut findings);
+    let documents = Documents::read(&texts, &tracked(root, "")?);
+    documents.check(accepts, &mut findings);
+    for (path, text) in self::texts(root, ".rs")? {
         lines::check(&path, &text, &mut findings);
+        // What stands here are examples.
+        if !path.starts_with("ci/") {
+            documents.named(&path, &text, &mut findings);
+        }
     }
     let mut rings = Vec::new();
     for crate_root in roots(root)? {
@@ -29,6 +40,15 @@ pub(crate) fn check(root: &Path) -> Result<()> {
         return Ok(());
     }
     bail!("tidy found {}:\n  {}", findings.len(), findings.join("\n  "))
+}
+
+/// The files git knows with this ending, by their paths.
+pub(crate) fn texts(root: &Path, ending: &str) -> Result<BTreeMap<String, String>> {
+    let read = |path: String| {
+        let text = fs::read_to_string(root.join(&path)).with_context(|| format!("reading {path}"))?;
+        Ok((path, text))
+    };
+    tracked(root, ending)?.into_iter().map(read).collect()
 }
 
 /// Files git knows, with this ending, relative to the root.

@@ -302,7 +302,7 @@ fn drop_other_ports(workload: &mut Value, secure_port: u16, changes: &mut Vec<Se
 }
 
 /// What a copy may take of its machine, where its manifests do not say: one that runs away fails, and the machine stays. What
-/// it asks for stays as it was, as a limit alone is taken for a request, too.
+/// it asks for stays as it was, as a limit alone is taken for a request, too; who asks for more than that has what it asks for.
 fn bound(workload: &mut Value, container: usize, changes: &mut Vec<Setting>) {
     let container = &mut pod_spec_mut(workload)["containers"][container];
     if !container["resources"].is_object() {
@@ -314,8 +314,16 @@ fn bound(workload: &mut Value, container: usize, changes: &mut Vec<Setting>) {
         if resources["limits"].get(what).is_some() {
             continue;
         }
+        let own = resources["requests"].get(what).map(|own| match own {
+            Value::String(text) => text.clone(),
+            number => number.to_string(),
+        });
+        let most = match &own {
+            Some(own) if bootstrap::billionths(own) > bootstrap::billionths(most) => own.as_str(),
+            _ => most,
+        };
         resources["limits"][what] = json!(most);
-        if resources["requests"].get(what).is_none() {
+        if own.is_none() {
             resources["requests"][what] = json!(asked);
         }
         told.push(format!("{what} {most}"));

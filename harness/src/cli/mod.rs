@@ -8,6 +8,8 @@ mod compare;
 mod controls;
 mod coverage;
 mod doctor;
+#[cfg(test)]
+mod documents;
 mod driver;
 mod explain;
 mod given;

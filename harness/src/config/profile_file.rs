@@ -1,5 +1,5 @@
 //! The profile file: how a vendor describes a CCM. Keys, meaning and defaults are said here and nowhere else: the schema,
-//! the table in `fixtures/ccms/README.md` and what is said of mistakes come from these types. [`super::Profile`] is what
+//! the table in `docs/profile.md` and what is said of mistakes come from these types. [`super::Profile`] is what
 //! a profile means.
 
 use super::capabilities::Capabilities;
@@ -81,7 +81,8 @@ pub(crate) struct ProfileFile {
     #[serde(with = "in_words")]
     #[schemars(with = "Span", example = &"60s")]
     pub(crate) instance_cache: Duration,
-    /// The types of addresses in the order in which it reports them, where that is not the cloud's.
+    /// The types of addresses in the order in which it reports them, where that is not the cloud's. With `InternalDNS` it
+    /// reports a machine's name as an address of that type, too.
     #[schemars(example = ["Hostname", "ExternalIP", "InternalIP"], extend("x-default" = "the cloud's"))]
     pub(crate) address_order: Vec<AddressType>,
     /// What of its load balancers says which Service they are for.

@@ -201,8 +201,9 @@ impl CheckCx {
         self.session.plan().profile.address_order.contains(&AddressType::Hostname)
     }
 
-    /// Brings addresses, type and value, into the order in which the CCM reports them; provided ones come first.
-    pub fn in_reported_order(&self, addresses: &mut [(String, String)], provided: &[&str]) {
+    /// Addresses, type and value, as the CCM reports them: in its order, provided ones first, and with the host name as an
+    /// `InternalDNS` where it reports such.
+    pub fn in_reported_order(&self, addresses: &mut Vec<(String, String)>, provided: &[&str]) {
         self.session.in_reported_order(addresses, provided);
     }
 

@@ -10,6 +10,7 @@ mod folder;
 mod journal;
 mod manifests;
 mod record;
+mod reported;
 mod seed;
 mod standing;
 mod state;
@@ -238,18 +239,6 @@ impl Session {
     /// Where the profile's machines are.
     pub fn profile_location(&self) -> &Location {
         &self.plan.profile.location
-    }
-
-    /// Addresses, type and value, in the order in which the CCM reports them; those provided to the kubelet come first.
-    pub fn in_reported_order(&self, addresses: &mut [(String, String)], provided: &[&str]) {
-        let order = &self.plan.profile.address_order;
-        if order.is_empty() {
-            return;
-        }
-        addresses.sort_by_key(|(kind, address)| {
-            let place = order.iter().position(|known| known.as_str() == kind).unwrap_or(order.len());
-            (!provided.contains(&address.as_str()), place)
-        });
     }
 
     /// The id the profile's cloud gives the machine of that name.

@@ -72,6 +72,9 @@ struct InFlight<'a> {
     barriers: Vec<Barrier<'a>>,
 }
 
+/// What an edit of a Service may make of its load balancer: it is changed, or another takes its place.
+pub(super) const EDITS: &[Op] =
+    &[Op::LbUpdate, Op::LbCreate, Op::LbDelete, Op::AuxCreate, Op::AuxUpdate, Op::AuxDelete];
 /// The port of the edit.
 const PORT: u16 = 8080;
 
@@ -88,7 +91,7 @@ impl<'a> InFlight<'a> {
         let creation = made.cloud().holds(&[Op::LbCreate]).await?;
         made.wants_a_balancer().await?;
         creation.is_reached().await?;
-        let edit = edited.cloud().holds(&[Op::LbUpdate, Op::AuxCreate, Op::AuxUpdate, Op::AuxDelete]).await?;
+        let edit = edited.cloud().holds(EDITS).await?;
         edited.patch(&json!({"spec": {"ports": [{"port": PORT, "protocol": "TCP"}]}})).await?;
         if cx.workers() > 1 {
             edit.is_reached().await?;

@@ -2,6 +2,7 @@
 //! begun (contract NODE-INIT-03, SVC-ELIG-06, SVC-DEL-05, SVC-UPD-07, HA-08).
 
 use super::busy::time_to_take_up;
+use super::in_flight::EDITS;
 use super::needs::{ELECTION, KILL, LB_ELECTION};
 use crate::joining::registered;
 use harness::check::{Facility, Stop, Verdict};
@@ -207,8 +208,7 @@ async fn finishes_a_begun_deletion(cx: &CheckCx) -> Verdict {
 async fn follows_a_begun_edit(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
     cx.crash_is_near().await?;
-    let changes = [Op::LbUpdate, Op::AuxCreate, Op::AuxUpdate, Op::AuxDelete];
-    let refusals = web.cloud().answers(503).to(&changes).await?;
+    let refusals = web.cloud().answers(503).to(EDITS).await?;
     web.patch(&json!({"spec": {"ports": [{"port": 8080, "protocol": "TCP"}]}})).await?;
     refusals.hits(1).await?;
     let before = nobody_leads(cx).await?;

@@ -14,7 +14,7 @@ pub struct Process {
     pub group: i32,
     /// When it started, in ticks since the machine did: numbers are given again.
     pub start: u64,
-    /// The processor time it has used, ticks.
+    /// The processor time used by it and by the children that it has waited for, ticks.
     pub used: u64,
 }
 
@@ -43,7 +43,7 @@ impl Process {
             parent: fields.get(1)?.parse().ok()?,
             group: fields.get(2)?.parse().ok()?,
             start: number(19)?,
-            used: number(11)?.saturating_add(number(12)?),
+            used: (11..=14).try_fold(0_u64, |sum, at| Some(sum.saturating_add(number(at)?)))?,
         })
     }
 
@@ -117,8 +117,8 @@ mod tests {
 
     #[test]
     fn a_line_of_proc_is_read_whatever_the_program_is_called() {
-        let stat = |state: &str| format!("12 (a) b) {state} 1 77 77 0 -1 0 0 0 0 0 3 4 0 0 20 0 1 0 4711 0");
-        let expected = Process { pid: 12, parent: 1, group: 77, start: 4711, used: 7 };
+        let stat = |state: &str| format!("12 (a) b) {state} 1 77 77 0 -1 0 0 0 0 0 3 4 5 6 20 0 1 0 4711 0");
+        let expected = Process { pid: 12, parent: 1, group: 77, start: 4711, used: 18 };
         assert_eq!(Process::read(12, &stat("S")), Some(expected));
         assert_eq!(Process::read(12, &stat("Z")), None);
         assert_eq!(Process::read(12, "nonsense"), None);

@@ -6,11 +6,11 @@ use crate::config::REFERENCE_PROFILE;
 use crate::files;
 use std::path::PathBuf;
 
-/// The driver in Python.
-const PYTHON: &str = include_str!("../../../../fixtures/drivers/python/driver.py");
+/// The built-in driver in Python.
+const PYTHON: &str = "drivers/python/driver.py";
 
-/// What the calls of its simulator mean, for a recording proxy before it.
-const ROUTES: &str = include_str!("../../../../fixtures/routes/native.yaml");
+/// The built-in file that says what the calls of its simulator mean, for a recording proxy before it.
+const ROUTES: &str = "routes/native.yaml";
 
 /// Writes driver, profile and manifests; what was written, in words.
 ///
@@ -29,10 +29,11 @@ pub(super) fn make(options: &InitCloudOptions) -> Result<String, String> {
     let (program, driver) = match options.driver {
         Language::Python => ("driver.py", PYTHON),
     };
+    let text = |file| files::read(&files::built_in(file)).map_err(|error| error.to_string());
     let mut written = vec![
-        (program.to_owned(), driver.replace("python-simulator", name)),
+        (program.to_owned(), text(driver)?.replace("python-simulator", name)),
         ("profile.yaml".to_owned(), profile(name, program)?),
-        ("routes.yaml".to_owned(), ROUTES.to_owned()),
+        ("routes.yaml".to_owned(), text(ROUTES)?),
     ];
     let manifests = files::list(&files::built_in(&format!("{REFERENCE_PROFILE}/manifests")));
     for file in manifests.map_err(|error| error.to_string())? {

@@ -7,6 +7,7 @@ use super::protocol::{self, Access};
 use super::spec::{CloudSpec, Host, Kind, Place, RunningCloud, StartError, Told};
 use crate::cloud::fresh_token;
 use crate::config::CloudSource;
+use crate::files;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use ipnet::Ipv4Net;
@@ -129,8 +130,10 @@ async fn start(spec: CloudSpec<'_>) -> Result<RunningCloud, StartError> {
         .iter()
         .map(|part| part.replace(LISTEN, &listen).replace(TOKEN_FILE, &token_file.to_string_lossy()))
         .collect();
+    let (filled, folder) = on_this_machine(filled, folder, spec.folder)
+        .map_err(|cause| StartError::Program { line: line.join(" "), folder: folder.clone(), cause })?;
     let mut program = Program { group: None, end: None, watcher: None, token_file };
-    let (url, tail) = bring_up(&mut program, &filled, folder, spec.told).await?;
+    let (url, tail) = bring_up(&mut program, &filled, &folder, spec.told).await?;
     let access = Access::of(&format!("'{}'", line.join(" ")), url.clone(), token)
         .await
         .map_err(|error| StartError::DriverSays { error: Box::new(error), lines: tail.text() })?;
@@ -162,6 +165,28 @@ fn gateway<'a>(ranges: impl Iterator<Item = (Option<&'a str>, Option<&'a str>)>)
         named.or_else(|| range?.hosts().next())
     });
     v4.next()
+}
+
+/// A command and its folder as this machine has them: of a profile that is part of this program the driver is, too, and is
+/// written into the run's own folder.
+fn on_this_machine(
+    mut line: Vec<String>,
+    folder: &Path,
+    own: &Path,
+) -> std::io::Result<(Vec<String>, PathBuf)> {
+    if !files::is_built_in(folder) {
+        return Ok((line, folder.to_owned()));
+    }
+    let own = std::path::absolute(own)?;
+    for part in &mut line {
+        let file = folder.join(&*part);
+        if let (true, Some(name)) = (files::is_file(&file), file.file_name()) {
+            let written = own.join(name);
+            std::fs::write(&written, files::read(&file)?)?;
+            *part = written.to_string_lossy().into_owned();
+        }
+    }
+    Ok((line, own))
 }
 
 fn write_token(file: &Path, token: &str) -> std::io::Result<()> {
@@ -273,6 +298,23 @@ mod tests {
         let untold = [(None, Some("172.19.0.0/16")), v6];
         assert_eq!(gateway(untold.into_iter()), Some(Ipv4Addr::new(172, 19, 0, 1)));
         assert_eq!(gateway([v6].into_iter()), None);
+    }
+
+    #[test]
+    fn a_driver_that_is_part_of_this_program_is_written_where_the_run_is() {
+        let own = tempfile::tempdir().expect("a folder");
+        let line = |file: &str| ["python3", file, "--listen", "127.0.0.1:0"].map(str::to_owned).to_vec();
+        let (profile, driver) = (files::built_in("reference"), "../drivers/python/driver.py");
+        let (filled, folder) =
+            on_this_machine(line(driver), &profile, own.path()).expect("it can be written");
+        assert_eq!(folder, own.path());
+        let written = own.path().join("driver.py");
+        assert_eq!(filled, line(&written.to_string_lossy()));
+        let text = std::fs::read_to_string(written).expect("it is there");
+        assert!(text.contains("/driver/v1"), "{text}");
+        // A profile of this machine has its driver there.
+        let there = on_this_machine(line(driver), Path::new("acme"), own.path()).expect("nothing to write");
+        assert_eq!(there, (line(driver), PathBuf::from("acme")));
     }
 
     #[test]

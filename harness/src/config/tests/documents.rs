@@ -107,7 +107,7 @@ fn table(schema: &Value) -> String {
 
 #[test]
 fn the_table_of_a_profiles_keys() {
-    check("fixtures/ccms/README.md", "keys", &table(&profile_reading::SCHEMA));
+    check("docs/profile.md", "keys", &table(&profile_reading::SCHEMA));
 }
 
 #[test]
@@ -151,19 +151,24 @@ fn the_workspaces_own_profiles_fit_the_printed_schema() {
 }
 
 #[test]
-fn run_files_in_documents_fit_the_printed_schema() {
-    let mut files = 0;
-    for document in ["README.md", "docs/run-file.md"] {
-        let text =
-            std::fs::read_to_string(workspace().join(document)).expect("the document is in the workspace");
+fn run_files_and_profiles_in_documents_fit_the_printed_schemas() {
+    let (mut run_files, mut profiles) = (0, 0);
+    let pages = std::fs::read_dir(workspace().join("docs")).expect("the workspace has documents");
+    let pages = pages.map(|page| page.expect("a file of the workspace").path());
+    let pages = pages.filter(|page| page.extension().is_some_and(|end| end == "md"));
+    for page in pages.chain([workspace().join("README.md")]) {
+        let text = std::fs::read_to_string(&page).expect("the document is in the workspace");
         for file in text.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next()) {
-            if file.contains("kind: Conformance") {
-                assert_eq!(validated(&run_file::SCHEMA, file), Ok(()), "{document}:\n{file}");
-                files += 1;
-            }
+            let (schema, count) = match file {
+                file if file.contains("kind: Conformance\n") => (&run_file::SCHEMA, &mut run_files),
+                file if file.contains("kind: Profile\n") => (&profile_reading::SCHEMA, &mut profiles),
+                _ => continue,
+            };
+            assert_eq!(validated(schema, file), Ok(()), "{}:\n{file}", page.display());
+            *count += 1;
         }
     }
-    assert!(files >= 2, "run files are shown in README.md and docs/run-file.md");
+    assert!(run_files >= 1 && profiles >= 1, "{run_files} run files, {profiles} profiles");
     for (wrong, key) in
         [("jobs: 0", "jobs"), ("keep: no-way", "keep"), ("limits: {budgets: {nap: 1s}}", "nap")]
     {

@@ -144,7 +144,8 @@ impl Controller {
         let discovered = Discovery::new(self.world.client()).run_aggregated().await?;
         let mut kinds = Vec::new();
         for group in discovered.groups() {
-            for (resource, capabilities) in group.recommended_resources() {
+            // Each kind once, of whatever version: a group's preferred one need not serve it.
+            for (resource, capabilities) in group.resources_by_stability() {
                 let deletable = capabilities.supports_operation(verbs::LIST)
                     && capabilities.supports_operation(verbs::DELETE_COLLECTION);
                 if capabilities.scope == Scope::Namespaced && deletable {

@@ -9,9 +9,10 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit, setpriority_pgrp};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getpgrp, kill_process, prlimit, setpriority_pgrp};
 
 use crate::processes::{Offspring, Process};
 use crate::settings::Bounds;
@@ -24,8 +25,8 @@ const TICKS: u64 = 100;
 const ASKED_FOR: u64 = 4;
 /// The largest file that a program may write, bytes.
 const LARGEST_FILE: u64 = 4 << 30;
-/// When the machine has less memory left than this part of it, the largest program goes.
-const LEFT: u64 = 20;
+/// When the machine has less memory left than this part of it, and than this many bytes, the largest program goes.
+const LEFT: (u64, u64) = (20, 1 << 30);
 /// A program below this size is not why a machine runs out of memory, bytes.
 const SMALL: u64 = 256 << 20;
 /// How nice a program is that uses most of the processors: it gets what others leave.
@@ -49,7 +50,8 @@ impl fmt::Display for Overrun {
     }
 }
 
-/// Looks after programs as long as it lives.
+/// Looks after the programs of all clusters of this process as long as it lives: which of them is the largest can be told by
+/// one only that sees them all.
 pub(crate) struct Guard {
     orders: mpsc::Sender<Watched>,
 }
@@ -65,11 +67,21 @@ struct Watched {
 }
 
 impl Guard {
-    /// Starts the thread. It ends when the guard is gone.
-    pub(crate) fn start() -> io::Result<Guard> {
+    /// The one of this process. Its thread ends when nobody has it any more.
+    ///
+    /// # Errors
+    /// There can be no more threads.
+    pub(crate) fn shared() -> io::Result<Arc<Guard>> {
+        static GUARD: Mutex<Weak<Guard>> = Mutex::new(Weak::new());
+        let mut shared = GUARD.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(guard) = shared.upgrade() {
+            return Ok(guard);
+        }
         let (orders, received) = mpsc::channel();
         std::thread::Builder::new().name("program-guard".to_owned()).spawn(move || look_after(&received))?;
-        Ok(Guard { orders })
+        let guard = Arc::new(Guard { orders });
+        *shared = Arc::downgrade(&guard);
+        Ok(guard)
     }
 
     /// Looks after a program that has just been started, until it has ended; `tell` hears what it takes too much of, before
@@ -86,7 +98,8 @@ impl Guard {
 /// The kernel's limits for each of its processes: what is asked for between two looks, dumps of its memory, single files.
 fn limit(root: i32, bounds: Bounds) {
     let limits = [
-        (Resource::Data, bounds.memory.saturating_mul(ASKED_FOR)),
+        // Runtimes ask for room by the machine and not by their limit.
+        (Resource::Data, bounds.memory.max(Bounds::default().memory).saturating_mul(ASKED_FOR)),
         (Resource::Core, 0),
         (Resource::Fsize, LARGEST_FILE),
     ];
@@ -102,17 +115,23 @@ fn limit(root: i32, bounds: Bounds) {
 /// Looks at whoever there is until nobody orders any more.
 fn look_after(orders: &mpsc::Receiver<Watched>) {
     let mut watched: Vec<Watched> = Vec::new();
+    let mut next = Instant::now() + LOOK;
     loop {
         let order = match watched.is_empty() {
             true => orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            false => orders.recv_timeout(LOOK),
+            false => orders.recv_timeout(next.saturating_duration_since(Instant::now())),
         };
         match order {
             Ok(one) => {
+                if watched.is_empty() {
+                    next = Instant::now() + LOOK;
+                }
                 watched.push(one);
-                continue;
             }
-            Err(RecvTimeoutError::Timeout) => look(&mut watched),
+            Err(RecvTimeoutError::Timeout) => {
+                look(&mut watched);
+                next = Instant::now() + LOOK;
+            }
             Err(RecvTimeoutError::Disconnected) => return,
         }
     }
@@ -187,7 +206,8 @@ impl Watched {
             return;
         }
         // Whoever has come since does not, yet.
-        for group in own.iter().filter_map(|process| Pid::from_raw(process.group)) {
+        let others = own.iter().filter_map(|process| Pid::from_raw(process.group));
+        for group in others.filter(|group| *group != getpgrp()) {
             if let Err(error) = setpriority_pgrp(Some(group), NICE) {
                 tracing::debug!(?group, %error, "a program does not yield");
             }
@@ -218,5 +238,5 @@ fn almost_out_of_memory() -> Option<u64> {
         Some(amount.trim().strip_suffix(" kB")?.parse::<u64>().ok()? << 10)
     };
     let (total, left) = (of("MemTotal")?, of("MemAvailable")?);
-    (left < total / LEFT).then_some(left)
+    (left < (total / LEFT.0).min(LEFT.1)).then_some(left)
 }

@@ -50,7 +50,7 @@ impl Shared {
         let isolation = sandbox::detect(world.settings.mounts, folder.path()).await;
         let shared = Arc::new(Shared {
             spawner: Spawner::start().map_err(PodsError::Spawner)?,
-            guard: Guard::start().map_err(PodsError::Spawner)?,
+            guard: Guard::shared().map_err(PodsError::Spawner)?,
             isolation,
             probes: probe::client().map_err(PodsError::Probes)?,
             logs: Logs::default(),

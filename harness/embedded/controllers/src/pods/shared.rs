@@ -29,7 +29,7 @@ pub(crate) struct Shared {
     pub(crate) world: Arc<World>,
     pub(crate) fleet: Arc<Fleet>,
     pub(crate) spawner: Spawner,
-    pub(crate) guard: Guard,
+    pub(crate) guard: Arc<Guard>,
     pub(crate) isolation: Isolation,
     pub(crate) probes: reqwest::Client,
     pub(crate) logs: Logs,

@@ -116,7 +116,8 @@ impl Worker {
         let Some(root) = child.id().and_then(|id| i32::try_from(id).ok()) else { return };
         let limits = container.resources.as_ref().and_then(|resources| resources.limits.as_ref());
         let own = limits.and_then(|limits| crate::quantities::milli(&limits.get("memory")?.0));
-        let own = own.and_then(|milli| u64::try_from(milli / 1000).ok());
+        // A limit of zero is none.
+        let own = own.and_then(|milli| u64::try_from(milli / 1000).ok()).filter(|bytes| *bytes > 0);
         let bounds = self.shared.world.settings.bounds;
         let bounds = Bounds { memory: own.unwrap_or(bounds.memory), ..bounds };
         let (notes, run) = (self.notes.clone(), slot.run);

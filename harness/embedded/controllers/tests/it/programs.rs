@@ -197,6 +197,10 @@ async fn a_program_that_takes_too_much_is_ended_and_one_that_spins_yields() {
     let mut small = pod("small", "exec sleep 600");
     small["spec"]["containers"][0]["resources"]["limits"]["memory"] = json!("64Mi");
     create(&pods, small).await;
+    // And one of zero is none at all.
+    let mut free = pod("free", "exec sleep 600");
+    free["spec"]["containers"][0]["resources"]["limits"]["memory"] = json!("0");
+    create(&pods, free).await;
     let ended = |pod: &Pod| container(pod)?.last_state.as_ref()?.terminated.clone();
     let again = wait(&pods, "large", "it was ended", |pod| ended(pod).is_some()).await;
     let how = ended(&again).expect("it was ended");
@@ -226,7 +230,9 @@ async fn a_program_that_takes_too_much_is_ended_and_one_that_spins_yields() {
     .expect("it yields");
     let fine = pods.get("spinning").await.expect("it is there");
     assert!(container(&fine).is_some_and(|one| one.ready && one.restart_count == 0), "it goes on");
-    let fine = pods.get("small").await.expect("it is there");
-    assert!(container(&fine).is_some_and(|one| one.ready && one.restart_count == 0), "it goes on");
+    for name in ["small", "free"] {
+        let fine = pods.get(name).await.expect("it is there");
+        assert!(container(&fine).is_some_and(|one| one.ready && one.restart_count == 0), "{name} goes on");
+    }
     cluster.stop().await;
 }

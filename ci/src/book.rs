@@ -1,0 +1,89 @@
+//! The book: the pages of `docs`, built by mdBook. Links that leave the book lead to where the repository can be read.
+
+use crate::process::{is_installed, root, run, say};
+use crate::tidy::{documents, markdown, texts};
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use std::fs;
+use std::path::Path;
+
+/// The book's folder.
+const PAGES: &str = "docs/";
+
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Where the repository's files can be read: what stands before their paths in a URL. Without it links that leave the
+    /// book lead into this checkout.
+    #[arg(long, value_name = "URL")]
+    source: Option<String>,
+}
+
+/// Builds it into `target/book`.
+pub(crate) fn build(options: &Options) -> Result<()> {
+    if !is_installed("mdbook", &["--version"]) {
+        bail!("mdbook is not installed: cargo install mdbook");
+    }
+    let root = root();
+    let source = options.source.clone().unwrap_or_else(|| format!("file://{}", root.display()));
+    let staged = root.join("target/book-pages");
+    // What an earlier build has left may be no page any more.
+    if staged.exists() {
+        fs::remove_dir_all(&staged).context("removing the pages of an earlier build")?;
+    }
+    for (path, text) in texts(&root, "")?.iter().filter(|(path, _)| path.starts_with(PAGES)) {
+        let text = if path.ends_with(".md") { page(path, text, &source) } else { text.clone() };
+        write(&staged.join(index(&path[PAGES.len()..])), &text)?;
+    }
+    let book = root.join("target/book");
+    run("mdbook", &["build", &staged.display().to_string(), "--dest-dir", &book.display().to_string()], &[])?;
+    say(&format!("{}", book.join("index.html").display()));
+    Ok(())
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    fs::create_dir_all(path.parent().unwrap_or(path))?;
+    fs::write(path, text).with_context(|| format!("writing {}", path.display()))
+}
+
+/// A folder's README is its index: mdBook makes `index.html` of it, and leaves links to it as they are.
+fn index(path: &str) -> String {
+    match path.strip_suffix("README.md") {
+        Some(folder) => format!("{folder}index.md"),
+        None => path.to_owned(),
+    }
+}
+
+/// A page whose links out of the book lead to `source`.
+fn page(path: &str, text: &str, source: &str) -> String {
+    let mut page = text.to_owned();
+    // From the last to the first, so that places before them stay where they are.
+    for link in markdown::read(text).links.into_iter().rev().filter(|link| link.is_relative()) {
+        let (to, anchor) = link.target.split_once('#').unwrap_or((&link.target, ""));
+        let file = documents::beside(path, to);
+        let url = match to {
+            "" => continue,
+            inside if file.starts_with(PAGES) => index(inside),
+            _ => format!("{}/{file}", source.trim_end_matches('/')),
+        };
+        let url = if anchor.is_empty() { url } else { format!("{url}#{anchor}") };
+        let inside =
+            page[link.place.clone()].replacen(&format!("]({})", link.target), &format!("]({url})"), 1);
+        page.replace_range(link.place, &inside);
+    }
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::page;
+
+    #[test]
+    fn links_that_leave_the_book_lead_to_the_source_and_others_stay() {
+        let text = "[a](b.md#c) [r](../README.md#e) [top](#d) [w](https://w.example) [x](../../ci/x.rs) and [`y`](../../y.md#z), [f](../../ci/)\n";
+        assert_eq!(
+            page("docs/sub/a.md", text, "https://h.example/tree/"),
+            "[a](b.md#c) [r](../index.md#e) [top](#d) [w](https://w.example) [x](https://h.example/tree/ci/x.rs) and \
+             [`y`](https://h.example/tree/y.md#z), [f](https://h.example/tree/ci)\n"
+        );
+    }
+}
