@@ -6,6 +6,7 @@ mod population;
 
 use crate::failover::unchanged;
 use harness::check::{Capability, Facility, Stop, Verdict};
+use harness::cloud::LoadBalancer;
 use harness::cx::matchers::{initialised, no_other_than};
 use harness::cx::{
     Check, CheckCx, Node, Replica, Service, Subject, Suite, held, load_balancer, machine, no_calls,
@@ -77,6 +78,7 @@ const CHECKS: &[Check] = &[
 struct Untouched<'a> {
     node: Node<'a>,
     service: Service<'a>,
+    balancer: LoadBalancer,
 }
 
 impl<'a> Untouched<'a> {
@@ -85,13 +87,13 @@ impl<'a> Untouched<'a> {
         let node = cx.node(machine.node()).await?;
         node.becomes(initialised()).await?;
         let service = cx.service(load_balancer("untouched").port(80)).await?;
-        Ok(Untouched { node, service })
+        let balancer = service.gets_published().await?;
+        Ok(Untouched { node, service, balancer })
     }
 
     /// It is so for as long as the soak takes.
     async fn stays(&self, cx: &CheckCx) -> Verdict {
-        let before = self.service.gets_published().await?;
-        let same = no_other_than(&before, "stays the same", |_| true);
+        let same = no_other_than(&self.balancer, "stays the same", |_| true);
         let balancer = self.service.balancer();
         let balancer = balancer.keeps(same).within(cx.soak()).when("while others come and go");
         let node = self.node.keeps(initialised().only()).within(cx.soak()).when("while others come and go");
@@ -249,6 +251,10 @@ async fn rests(cx: &CheckCx) -> Verdict {
         population.meets(Change::Service(at)).await?;
     }
     population.settles(patience(cx)).await?;
+    if cx.declares(Capability::Routes) {
+        // Those of the Nodes that have just come are made in the next round.
+        pause(cx.limits().route()).await;
+    }
     population.rests().await?;
     let mark = cx.cloud().mark_now().await?;
     let changes = cx.cloud().calls().writes().since(mark);
