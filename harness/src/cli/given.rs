@@ -2,8 +2,11 @@
 
 use crate::check::chain;
 use crate::cluster::planned_machines;
-use crate::config::{BackendChoice, DesiredCluster, Given, RunFile, RunPlan, Source, WantedCluster, plan};
+use crate::config::{
+    BackendChoice, DesiredCluster, Given, Image, RunFile, RunPlan, Source, WantedCluster, plan,
+};
 use crate::files;
+use crate::images::{Program, unknown_part};
 use crate::output;
 use crate::report::exit;
 use crate::run::refuse;
@@ -38,7 +41,7 @@ pub(super) fn planned(source: &Source, typed: RunFile) -> Result<RunPlan<WantedC
         ExitCode::from(exit::USAGE)
     })?;
     let plan = plan(source, given).map_err(|problems| refuse(&problems))?;
-    check_cluster(&plan).map_err(|why| {
+    check_cluster(&plan).and_then(|()| check_build(&plan)).map_err(|why| {
         output::err(&format!("error: {why}"));
         ExitCode::from(exit::USAGE)
     })?;
@@ -50,6 +53,19 @@ fn check_cluster(plan: &RunPlan<WantedCluster>) -> Result<(), String> {
     match plan.cluster.desired() {
         DesiredCluster::Own(own) => planned_machines(&own.topology).map(drop).map_err(|error| chain(&error)),
         DesiredCluster::Existing(existing) => existing.kubeconfig.as_deref().map_or(Ok(()), check_kubeconfig),
+    }
+}
+
+/// What would be compiled has to be there before anything is started.
+fn check_build(plan: &RunPlan<WantedCluster>) -> Result<(), String> {
+    let (Some(Image::Build(build)), None) = (&plan.profile.image, &plan.binary) else { return Ok(()) };
+    let features = (!build.features.is_empty()).then(|| build.features.iter().cloned().collect());
+    let program = Program { package: build.package.clone(), bin: build.binary.clone(), features };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| format!("cannot ask cargo: {error}"))?;
+    match runtime.block_on(unknown_part(plan.profile.folder(), &program)) {
+        None => Ok(()),
+        Some((key, what)) => Err(format!("{}: image.build.{key}: {what}", plan.profile.file.display())),
     }
 }
 

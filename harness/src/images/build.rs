@@ -2,6 +2,7 @@
 //!
 //! Knows cargo and nothing of images.
 
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -123,6 +124,53 @@ pub async fn static_binary(folder: &Path, program: &Program) -> Result<PathBuf, 
     }
     let path = folder.join(target).join("release").join(bin);
     if path.is_file() { Ok(path) } else { Err(BuildError::NoProgram { command, path }) }
+}
+
+/// What the workspace that `folder` is in has not of what a program is built from: the key's last word, and what is wrong.
+/// Nothing where there is no cargo to ask, as without one nothing else can be said.
+pub async fn unknown_part(folder: &Path, program: &Program) -> Option<(&'static str, String)> {
+    let Program { package, bin, features } = program;
+    let cargo = PathBuf::from(std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")));
+    let nowhere = || Some(("package", format!("{} is in no Cargo workspace", folder.display())));
+    let Ok(found) = std::fs::canonicalize(folder) else { return nowhere() };
+    let Ok(workspace) = find_workspace(&cargo, &found, package).await else { return None };
+    let Some(workspace) = workspace else { return nowhere() };
+    let arguments = ["metadata", "--no-deps", "--offline", "--format-version", "1"].map(OsString::from);
+    let output = run(&cargo, &workspace, &arguments, package, Duration::from_secs(60)).await.ok()?;
+    let metadata: Value = serde_json::from_slice(&output.stdout).ok()?;
+    missing_part(&metadata, package, bin, features.as_deref().unwrap_or_default())
+}
+
+/// The same, of cargo's metadata.
+fn missing_part(
+    metadata: &Value,
+    package: &str,
+    bin: &str,
+    features: &[String],
+) -> Option<(&'static str, String)> {
+    let name = |of: &Value| of["name"].as_str().unwrap_or_default().to_owned();
+    let lacks = |key: &'static str, wanted: &str, what: &str, mut there: Vec<String>| {
+        there.sort();
+        let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
+        (!there.split(", ").any(|one| one == wanted))
+            .then(|| (key, format!("{what} has no '{wanted}'; it has {there}")))
+    };
+    let packages = metadata["packages"].as_array()?;
+    let Some(found) = packages.iter().find(|one| one["name"] == package) else {
+        let workspace = format!("the workspace {}", metadata["workspace_root"].as_str().unwrap_or_default());
+        return lacks("package", package, &workspace, packages.iter().map(name).collect());
+    };
+    let targets = found["targets"].as_array().into_iter().flatten();
+    let programs =
+        targets.filter(|one| one["kind"].as_array().is_some_and(|kinds| kinds.contains(&"bin".into())));
+    let of_package = format!("package {package}");
+    let known: Vec<String> =
+        found["features"].as_object().into_iter().flat_map(|all| all.keys().cloned()).collect();
+    let mut parts = vec![lacks("binary", bin, &of_package, programs.map(name).collect())];
+    // Those of a dependency are its own matter.
+    let own = features.iter().filter(|feature| !feature.contains('/'));
+    parts.extend(own.map(|feature| lacks("features", feature, &of_package, known.clone())));
+    parts.into_iter().flatten().next()
 }
 
 /// The root of the workspace that a folder is in.
@@ -285,5 +333,28 @@ mod tests {
         let found =
             find_workspace(Path::new("cargo"), &here.join("src/images"), "harness").await.expect("cargo");
         assert_eq!(found.as_deref(), here.parent());
+    }
+
+    #[tokio::test]
+    async fn what_a_workspace_lacks_is_told_with_what_it_has() {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let missing = async |package: &str, bin: &str, features: &[&str]| {
+            let features = Some(features.iter().map(|one| (*one).to_owned()).collect());
+            unknown_part(&here, &Program { package: package.into(), bin: bin.into(), features }).await
+        };
+        assert_eq!(missing("suites", "ccm-conformance", &[]).await, None);
+        let (key, what) = missing("harnes", "harnes", &[]).await.expect("it is misspelt");
+        assert!(key == "package" && what.contains("has no 'harnes'; it has "), "{key}: {what}");
+        assert!(what.contains("fake-cloud, ") && what.contains(", suites"), "{what}");
+        let (key, what) = missing("suites", "ccm", &[]).await.expect("it has no such program");
+        assert!(key == "binary" && what.starts_with("package suites has no 'ccm'; it has "), "{key}: {what}");
+        assert!(what.contains("ccm-conformance"), "{what}");
+        let (key, what) =
+            missing("suites", "ccm-conformance", &["fast"]).await.expect("it has no such feature");
+        assert!(key == "features" && what.contains("has no 'fast'; it has "), "{key}: {what}");
+        let elsewhere = tempfile::tempdir().expect("a folder");
+        let program = Program { package: "a".into(), bin: "a".into(), features: None };
+        let (key, what) = unknown_part(elsewhere.path(), &program).await.expect("there is no workspace");
+        assert!(key == "package" && what.ends_with("is in no Cargo workspace"), "{key}: {what}");
     }
 }

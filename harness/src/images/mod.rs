@@ -12,7 +12,7 @@ mod pending;
 mod prepare;
 
 pub use archive::{ImageArchive, ImageContent, ImageFile, ImageRun, docker_archive, oci_archive};
-pub use build::{BuildError, Program, static_binary};
+pub use build::{BuildError, Program, static_binary, unknown_part};
 pub use engine::{Engine, EngineError, EngineRecord};
 pub use names::{COMPONENT_LABEL, IMAGE_REGISTRY, NAME_PREFIX, OWNER_LABEL, RUN_LABEL, RunId};
 pub use own::{own_program, set_own_program};

@@ -93,7 +93,7 @@ pub(super) fn defined(objects: &Objects, object: &Object) -> Option<&'static Kin
     let kind = kinds::by_kind(&own.api_version, &own.kind)?;
     let mut definition = created(kind, own.node.json()).ok()?;
     definition["status"]["acceptedNames"] = definition["spec"]["names"].clone();
-    let served = kinds::defined(&definition).ok()?.served;
+    let served = kinds::defined(&definition, &mut kinds::Budget::default()).ok()?.served;
     served.into_iter().find(|kind| kind.api_version() == object.api_version)
 }
 

@@ -4,7 +4,7 @@ mod custom;
 mod kind;
 mod table;
 
-pub use custom::{Defined, TooMany, defined};
+pub use custom::{Budget, Defined, TooMany, defined};
 pub(crate) use kind::dotted;
 pub use kind::{Custom, Kind, NameForm, Scale, Subresource};
 pub use table::ALL;

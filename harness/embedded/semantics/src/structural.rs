@@ -3,14 +3,18 @@
 //! A schema is read as it was written (`openAPIV3Schema`). Source: `k8s.io/apiextensions-apiserver/pkg/apiserver/schema`
 //! and `k8s.io/kube-openapi/pkg/validation`.
 
+mod path;
+mod patterns;
 mod types;
 mod validate;
 mod wellformed;
 
 use serde_json::{Map, Value};
 
+use crate::size;
 use crate::value::Look as _;
 
+pub(crate) use patterns::Patterns;
 pub(crate) use types::root_type;
 pub(crate) use validate::validate;
 pub(crate) use wellformed::faults;
@@ -62,36 +66,58 @@ fn prune_value(schema: &Value, value: &mut Value, root: bool) {
     }
 }
 
+/// The most text that defaults bring into one object, bytes: one under `items` comes as often as there are items.
+const MOST_DEFAULTS: usize = 3 << 20;
+
+/// Defaults would bring more than [`MOST_DEFAULTS`] into an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TooLarge;
+
 /// Fills in defaults, and drops nulls that may not be null.
-pub(crate) fn default(schema: &Value, value: &mut Value) {
+///
+/// # Errors
+/// [`TooLarge`]; the object is half filled then.
+pub(crate) fn default(schema: &Value, object: &mut Value) -> Result<(), TooLarge> {
+    default_value(schema, object, &mut MOST_DEFAULTS.clone())
+}
+
+fn default_value(schema: &Value, value: &mut Value, room: &mut usize) -> Result<(), TooLarge> {
     match value {
         Value::Object(members) => {
             for (name, inner) in schema.map("properties") {
-                default_member(name, inner, members);
+                default_member(name, inner, members, room)?;
             }
             for (name, member) in members.iter_mut() {
                 if let Some(inner) = of_member(schema, name) {
-                    default(inner, member);
+                    default_value(inner, member, room)?;
                 }
             }
+            Ok(())
         }
         Value::Array(items) => {
-            let Some(inner) = schema.get("items") else { return };
-            items.iter_mut().for_each(|item| default(inner, item));
+            let Some(inner) = schema.get("items") else { return Ok(()) };
+            items.iter_mut().try_for_each(|item| default_value(inner, item, room))
         }
-        _ => {}
+        _ => Ok(()),
     }
 }
 
-fn default_member(name: &str, schema: &Value, members: &mut Map<String, Value>) {
+fn default_member(
+    name: &str,
+    schema: &Value,
+    members: &mut Map<String, Value>,
+    room: &mut usize,
+) -> Result<(), TooLarge> {
     if members.get(name).is_some_and(Value::is_null) && !nullable(schema) {
         members.remove(name);
     }
     if let Some(filling) = schema.get("default").filter(|filling| !filling.is_null())
         && !members.contains_key(name)
     {
+        *room = room.checked_sub(name.len() + size::of(filling)).ok_or(TooLarge)?;
         members.insert(name.to_owned(), filling.clone());
     }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -130,10 +156,22 @@ mod tests {
             "gone": {"type": "integer"},
             "list": {"type": "array", "items": {"type": "object", "properties": {"p": {"type": "string", "default": "TCP"}}}}}}}});
         let mut object = json!({});
-        default(&schema, &mut object);
+        assert_eq!(default(&schema, &mut object), Ok(()));
         assert_eq!(object, json!({"spec": {"size": 3, "kept": 3}}));
         let mut object = json!({"spec": {"size": null, "kept": null, "gone": null, "list": [{}]}});
-        default(&schema, &mut object);
+        assert_eq!(default(&schema, &mut object), Ok(()));
         assert_eq!(object, json!({"spec": {"size": 3, "kept": null, "list": [{"p": "TCP"}]}}));
+    }
+
+    #[test]
+    fn what_defaults_bring_is_bounded() {
+        let filling = "x".repeat(1000);
+        let schema = json!({"type": "object", "properties": {"list": {"type": "array", "items": {"type": "object",
+            "properties": {"text": {"type": "string", "default": filling}}}}}});
+        let of = |count: usize| json!({"list": vec![json!({}); count]});
+        assert_eq!(default(&schema, &mut of(3000)), Ok(()));
+        let mut many = of(100_000);
+        assert_eq!(default(&schema, &mut many), Err(TooLarge));
+        assert!(size::of(&many) < 2 * MOST_DEFAULTS);
     }
 }

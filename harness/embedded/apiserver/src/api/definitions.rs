@@ -6,13 +6,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use embedded_semantics::kinds::{self, Defined, Kind};
+use embedded_semantics::kinds::{self, Budget, Defined, Kind};
 use embedded_semantics::patch;
 use serde_json::{Value, json};
 
 use super::clock::Clock;
 use super::events::with_type;
-use crate::store::{Record, Snapshot, Store};
+use super::names::{Given, Names, text};
+use crate::store::{Record, Store};
 
 /// The kind of definitions.
 const GROUP: &str = "apiextensions.k8s.io";
@@ -29,6 +30,17 @@ struct Established {
     /// The names of those that are on their way out, with their objects.
     terminating: BTreeSet<String>,
     served: Arc<Vec<&'static Kind>>,
+    names: Names,
+    budget: Budget,
+}
+
+/// What became of a definition that was written.
+#[derive(Debug)]
+pub(super) struct Settled {
+    /// The definition with its new status, if that has to change.
+    pub(super) object: Option<Value>,
+    /// The definitions that have to be settled again: a name that they wait for is free.
+    pub(super) stirred: Vec<String>,
 }
 
 /// Whether objects of this kind define others.
@@ -70,59 +82,44 @@ impl Definitions {
         self.0.read().unwrap_or_else(PoisonError::into_inner).terminating.contains(definition)
     }
 
-    /// Serves what a definition that was written defines, and says how its status has to change for that, if it does.
-    pub(super) fn settle(&self, store: &Store, record: &Record, all: &Snapshot) -> Option<Value> {
+    /// Serves what a definition that was written defines.
+    pub(super) fn settle(&self, store: &Store, record: &Record) -> Settled {
         let written = with_type_of_definitions(record.value());
         let mut settled = written.clone();
-        let taken = taken_names(&written, all);
-        let (names, conflict) = accepted(&written, &taken);
-        settled["status"]["acceptedNames"] = names;
-        let now = Clock::now().seconds;
-        let accepted = match &conflict {
-            None => ("True", "NoConflicts", "no conflicts found"),
-            Some((reason, why)) => ("False", *reason, why.as_str()),
-        };
-        set_condition(&mut settled, "NamesAccepted", accepted, &now);
-        let terminating = !written["metadata"]["deletionTimestamp"].is_null();
         let name = record.key().name().to_owned();
-        // Names once accepted stay, whatever others want to be called.
-        if conflict.is_none() || condition(&written, "Established") == "True" {
-            let defined = kinds::defined(&settled);
-            let full = defined.as_ref().err().map(ToString::to_string);
-            let established = match &full {
-                None => ("True", "InitialNamesAccepted", "the initial names have been accepted"),
-                Some(why) => ("False", "TooManyDefinitions", why.as_str()),
+        let now = Clock::now().seconds;
+        let mut stirred = Vec::new();
+        self.change(|established| {
+            let given = established.names.give(&written);
+            settled["status"]["acceptedNames"] = given.names.clone();
+            let accepted = match &given.conflict {
+                None => ("True", "NoConflicts", "no conflicts found"),
+                Some((reason, why)) => ("False", *reason, why.as_str()),
             };
-            set_condition(&mut settled, "Established", established, &now);
-            self.change(|established| {
-                if let Ok(defined) = defined {
-                    store.open(&defined.stored.collection);
-                    established.definitions.insert(name.clone(), defined);
-                }
-            });
-        } else {
-            let not = ("False", "NotAccepted", "not all names are accepted");
-            set_condition(&mut settled, "Established", not, &now);
-        }
-        if terminating {
-            self.change(|established| {
+            set_condition(&mut settled, "NamesAccepted", accepted, &now);
+            established.establish(store, &name, &given, &mut settled, &now);
+            if !written["metadata"]["deletionTimestamp"].is_null() {
                 established.terminating.insert(name);
-            });
-        }
-        finish(written, settled, &now)
+            }
+            stirred = given.stirred;
+        });
+        Settled { object: finish(written, settled, &now), stirred }
     }
 
-    /// Serves no longer what a definition defined; what objects are left are gone.
-    pub(super) fn forget(&self, store: &Store, definition: &Value) {
-        let name = definition["metadata"]["name"].as_str().unwrap_or_default();
-        let mut gone = None;
+    /// Serves no longer what a definition defined; what objects are left are gone. Hands back the definitions that wait for
+    /// one of its names.
+    pub(super) fn forget(&self, store: &Store, definition: &Value) -> Vec<String> {
+        let name = text(&definition["metadata"], "name");
+        let (mut gone, mut stirred) = (None, Vec::new());
         self.change(|established| {
             established.terminating.remove(name);
             gone = established.definitions.remove(name);
+            stirred = established.names.release(definition);
         });
         if let Some(gone) = gone {
             store.close(&gone.stored.collection);
         }
+        stirred
     }
 
     fn change(&self, change: impl FnOnce(&mut Established)) {
@@ -130,6 +127,34 @@ impl Definitions {
         change(&mut established);
         let served = established.definitions.values().flat_map(|defined| defined.served.iter().copied());
         established.served = Arc::new(served.filter(|kind| !is_taken(kind)).collect());
+    }
+}
+
+impl Established {
+    /// Serves a definition that has its names, and says so in its status. Names once accepted stay, whatever others want to
+    /// be called.
+    fn establish(&mut self, store: &Store, name: &str, given: &Given, settled: &mut Value, now: &str) {
+        if given.conflict.is_some() && !self.definitions.contains_key(name) {
+            set_condition(
+                settled,
+                "Established",
+                ("False", "NotAccepted", "not all names are accepted"),
+                now,
+            );
+            return;
+        }
+        match kinds::defined(settled, &mut self.budget) {
+            Ok(defined) => {
+                store.open(&defined.stored.collection);
+                self.definitions.insert(name.to_owned(), defined);
+                let accepted = ("True", "InitialNamesAccepted", "the initial names have been accepted");
+                set_condition(settled, "Established", accepted, now);
+            }
+            Err(full) => {
+                let why = full.to_string();
+                set_condition(settled, "Established", ("False", "TooManyDefinitions", &why), now);
+            }
+        }
     }
 }
 
@@ -148,69 +173,6 @@ fn finish(written: Value, mut settled: Value, now: &str) -> Option<Value> {
     let kind = kinds::of(&settled)?;
     patch::note_update(kind, "kube-apiserver", &written, &mut settled, now, Some("status"));
     Some(settled)
-}
-
-fn text<'a>(value: &'a Value, field: &str) -> &'a str {
-    value[field].as_str().unwrap_or_default()
-}
-
-fn texts<'a>(value: &'a Value, field: &str) -> impl Iterator<Item = &'a str> {
-    value[field].as_array().into_iter().flatten().filter_map(Value::as_str)
-}
-
-/// Names that other definitions of the same group have.
-#[derive(Default)]
-struct Taken {
-    resources: BTreeSet<String>,
-    kinds: BTreeSet<String>,
-}
-
-fn taken_names(definition: &Value, all: &Snapshot) -> Taken {
-    let mut taken = Taken::default();
-    let group = text(&definition["spec"], "group");
-    let own = text(&definition["metadata"], "name");
-    // Parsing every definition for every write of one is quadratic, but for those of the same group only.
-    let others = all
-        .iter(None, None)
-        .filter(|other| other.key().name() != own && other.key().name().ends_with(&format!(".{group}")));
-    for other in others {
-        let other = other.value();
-        if text(&other["spec"], "group") != group {
-            continue;
-        }
-        let names = &other["status"]["acceptedNames"];
-        let resources = [text(names, "plural"), text(names, "singular")];
-        taken.resources.extend(resources.into_iter().chain(texts(names, "shortNames")).map(str::to_owned));
-        taken.kinds.extend([text(names, "kind"), text(names, "listKind")].map(str::to_owned));
-    }
-    taken
-}
-
-/// The names of a definition that are free, and the last reason why one is not.
-fn accepted(definition: &Value, taken: &Taken) -> (Value, Option<(&'static str, String)>) {
-    let wanted = &definition["spec"]["names"];
-    // What was accepted before stays where the wanted name is taken.
-    let before = &definition["status"]["acceptedNames"];
-    let mut names = wanted.clone();
-    let mut conflict = None;
-    let resources = [("plural", "PluralConflict"), ("singular", "SingularConflict")];
-    let kinds = [("kind", "KindConflict"), ("listKind", "ListKindConflict")];
-    let single = resources.map(|field| (field, &taken.resources)).into_iter();
-    for ((field, reason), taken) in single.chain(kinds.map(|field| (field, &taken.kinds))) {
-        let name = text(wanted, field);
-        if !name.is_empty() && taken.contains(name) {
-            conflict = Some((reason, format!("{name:?} is already in use")));
-            names[field] = json!(text(before, field));
-        }
-    }
-    if let Some(name) = texts(wanted, "shortNames").find(|name| taken.resources.contains(*name)) {
-        conflict = Some(("ShortNamesConflict", format!("{name:?} is already in use")));
-        names["shortNames"] = before["shortNames"].clone();
-    }
-    if let Some(names) = names.as_object_mut() {
-        names.retain(|_, name| !name.is_null());
-    }
-    (names, conflict)
 }
 
 /// The status of a condition, empty where it has none.

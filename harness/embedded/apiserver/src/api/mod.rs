@@ -5,6 +5,7 @@ mod collections;
 mod definitions;
 mod events;
 mod interruption;
+mod names;
 mod objects;
 mod reach;
 mod selection;

@@ -56,6 +56,12 @@ fn bare_text(object: &Value) -> Bytes {
     }
 }
 
+/// Writes an object as it is.
+fn put(tx: &Transaction<'_>, kind: &'static Kind, object: Value) -> Arc<Record> {
+    let fields = fields_of(&object);
+    tx.put(collection_of(kind), Draft::new(with_type(stored_kind(kind), object), bare_text, fields))
+}
+
 impl Api {
     /// One stored object.
     ///
@@ -110,29 +116,38 @@ impl Api {
 
     /// Writes a prepared object, new or changed.
     pub(crate) fn put(&self, tx: &Transaction<'_>, kind: &'static Kind, object: Value) -> Arc<Record> {
-        let put = |object: Value| {
-            let fields = fields_of(&object);
-            tx.put(collection_of(kind), Draft::new(with_type(stored_kind(kind), object), bare_text, fields))
-        };
-        let record = put(object);
+        let record = put(tx, kind, object);
         if definitions::is_definition(kind) {
             // What a controller of a real server does moments later; whoever wrote is answered with what was written.
-            let others = tx.snapshot(collection_of(kind));
-            if let Some(settled) = self.definitions.settle(&self.store, &record, &others) {
-                put(settled);
-            }
+            self.settle(tx, kind, vec![record.key().name().to_owned()]);
         }
         record
+    }
+
+    /// Settles definitions, and those that wait for a name that this makes free.
+    fn settle(&self, tx: &Transaction<'_>, kind: &'static Kind, mut names: Vec<String>) {
+        while let Some(name) = names.pop() {
+            let Some(record) = tx.get(collection_of(kind), &Key::new("", &name)) else { continue };
+            let settled = self.definitions.settle(&self.store, &record);
+            if let Some(object) = settled.object {
+                put(tx, kind, object);
+            }
+            names.extend(settled.stirred);
+        }
     }
 
     /// Removes an object, whose last state is `object`, and gives back what it held.
     pub(crate) fn remove(&self, tx: &Transaction<'_>, kind: &'static Kind, object: Value) -> Arc<Record> {
         self.release(kind, &object);
-        if definitions::is_definition(kind) {
-            self.definitions.forget(&self.store, &object);
-        }
+        let stirred = match definitions::is_definition(kind) {
+            true => self.definitions.forget(&self.store, &object),
+            false => Vec::new(),
+        };
         let fields = fields_of(&object);
-        tx.remove(collection_of(kind), Draft::new(with_type(stored_kind(kind), object), bare_text, fields))
+        let last = Draft::new(with_type(stored_kind(kind), object), bare_text, fields);
+        let record = tx.remove(collection_of(kind), last);
+        self.settle(tx, kind, stirred);
+        record
     }
 
     /// Gives back what an object holds.

@@ -134,11 +134,19 @@ async fn what_makes_a_definition_wrong_is_told() {
     assert_eq!(cluster.ask("POST", DEFINITIONS, Some(twin)).await.status, 201);
     let twin = get(&cluster, &format!("{DEFINITIONS}/widgets.example.com")).await.body();
     assert_eq!(twin["status"]["conditions"][1]["status"], "False", "{twin}");
-    assert_eq!(get(&cluster, "/apis/example.com/v1/widgets").await.status, 404);
+    let widgets = "/apis/example.com/v1/widgets";
+    assert_eq!(get(&cluster, widgets).await.status, 404);
     let moved =
         merge(&cluster, &format!("{DEFINITIONS}/gadgets.example.com"), json!({"spec": {"scope": "Cluster"}}))
             .await;
     assert!(moved.status == 422 && moved.text.contains("field is immutable"), "{}", moved.text);
+    // When the one that has it goes, the name is the other's, which nobody has to write for that.
+    let gone = cluster.ask("DELETE", &format!("{DEFINITIONS}/gadgets.example.com"), None).await;
+    assert_eq!(gone.status, 200, "{}", gone.text);
+    let settled = get(&cluster, &format!("{DEFINITIONS}/widgets.example.com")).await.body();
+    assert_eq!(settled["status"]["acceptedNames"]["kind"], "Gadget", "{settled}");
+    assert_eq!(settled["status"]["conditions"][1]["status"], "True", "{settled}");
+    assert_eq!(get(&cluster, widgets).await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,6 +1,6 @@
 //! The kinds of custom resources, out of their definitions.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
 use base64::Engine as _;
@@ -15,22 +15,31 @@ use crate::value::Look as _;
 const VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 const OF_SUBRESOURCES: [&str; 3] = ["get", "patch", "update"];
 
-/// How much text the definitions of all servers of this program may have together, bytes. A kind lives as long as the
-/// program, because everything names it by reference; one that is defined again in the same words is the same.
+/// How much text the definitions of one server may have together, bytes.
 const MOST: usize = 16 << 20;
+/// How much memory their patterns may take, bytes.
+const MOST_PATTERNS: usize = 64 << 20;
 
 /// There are too many definitions: see [`defined`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the definitions of custom resources in this program have more than {MOST} bytes together")]
+#[error(
+    "the definitions of custom resources in this server have more than {MOST} bytes together, or their patterns take more \
+     than {MOST_PATTERNS}"
+)]
 pub struct TooMany;
 
-#[derive(Default)]
-struct Interned {
-    kinds: HashMap<String, &'static Kind>,
+/// What the definitions of one server have used of the 16 MiB of text that they may have. A kind lives as long as the program,
+/// because everything names it by reference, so a definition that goes gives nothing back; one in the same words as another,
+/// of this server or of one before it, is the same.
+#[derive(Debug, Default)]
+pub struct Budget {
+    /// Addresses of the kinds that are paid for.
+    known: HashSet<usize>,
     bytes: usize,
+    patterns: usize,
 }
 
-static INTERNED: Mutex<Option<Interned>> = Mutex::new(None);
+static INTERNED: Mutex<Option<HashMap<String, &'static Kind>>> = Mutex::new(None);
 
 /// What a definition defines.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,14 +53,18 @@ pub struct Defined {
 /// The kinds of a valid CustomResourceDefinition, by the names in its status.
 ///
 /// # Errors
-/// [`TooMany`]: kinds are never given back, so all definitions of a program are at most 16 MiB of text.
-pub fn defined(definition: &Value) -> Result<Defined, TooMany> {
+/// [`TooMany`], where the budget is used up.
+pub fn defined(definition: &Value, budget: &mut Budget) -> Result<Defined, TooMany> {
     let versions = definition.list("spec.versions");
     let storage = versions.iter().find(|version| version.truth("storage")).unwrap_or(&Value::Null);
-    let stored = interned(definition, storage, None)?;
+    let stored = interned(definition, storage, None, budget)?;
     let served = versions.iter().filter(|version| version.truth("served"));
     let kind_of = |version: &Value| {
-        if version.truth("storage") { Ok(stored) } else { interned(definition, version, Some(stored)) }
+        if version.truth("storage") {
+            Ok(stored)
+        } else {
+            interned(definition, version, Some(stored), budget)
+        }
     };
     Ok(Defined { stored, served: served.map(kind_of).collect::<Result<_, TooMany>>()? })
 }
@@ -60,6 +73,7 @@ fn interned(
     definition: &Value,
     version: &Value,
     stored_as: Option<&'static Kind>,
+    budget: &mut Budget,
 ) -> Result<&'static Kind, TooMany> {
     let spec = definition.at("spec");
     let storage = stored_as.map(std::ptr::from_ref).unwrap_or_else(std::ptr::null);
@@ -69,15 +83,28 @@ fn interned(
     );
     let mut interned = INTERNED.lock().unwrap_or_else(PoisonError::into_inner);
     let interned = interned.get_or_insert_default();
-    if let Some(known) = interned.kinds.get(&key) {
-        return Ok(known);
+    let known = interned.get(&key).copied();
+    if let Some(kind) = known
+        && budget.known.contains(&std::ptr::from_ref(kind).addr())
+    {
+        return Ok(kind);
     }
-    if interned.bytes + key.len() > MOST {
+    if budget.bytes + key.len() > MOST {
         return Err(TooMany);
     }
-    let kind: &'static Kind = Box::leak(Box::new(kind(definition, version, stored_as)));
-    interned.bytes += key.len();
-    interned.kinds.insert(key, kind);
+    let made = if known.is_some() { None } else { Some(kind(definition, version, stored_as)) };
+    let custom = known.or(made.as_ref()).and_then(|kind| kind.custom.as_ref());
+    let patterns = custom.map_or(0, |custom| custom.patterns.weight());
+    if budget.patterns + patterns > MOST_PATTERNS {
+        return Err(TooMany);
+    }
+    budget.bytes += key.len();
+    budget.patterns += patterns;
+    let Some(kind) = known.or_else(|| made.map(|kind| &*Box::leak(Box::new(kind)))) else {
+        return Err(TooMany);
+    };
+    budget.known.insert(std::ptr::from_ref(kind).addr());
+    interned.insert(key, kind);
     Ok(kind)
 }
 
@@ -135,6 +162,7 @@ fn custom(group: &str, kind: &str, version: &Value, stored_as: Option<&'static K
     let api_version = format!("{group}/{}", version.text("name"));
     Custom {
         type_id: structural::root_type(&schema),
+        patterns: structural::Patterns::of(&schema),
         schema,
         columns: version.list("additionalPrinterColumns").to_vec(),
         selectable: fields.map(|field| path(field.text("jsonPath"))).collect(),
@@ -172,15 +200,32 @@ mod tests {
                 "status": {"acceptedNames": {"plural": "things", "singular": "thing", "kind": "Thing",
                     "listKind": "ThingList", "shortNames": ["th"]}}})
         };
-        let first = defined(&definition("object")).expect("there is room").served;
+        let mut budget = Budget::default();
+        let first = defined(&definition("object"), &mut budget).expect("there is room").served;
         assert_eq!(first.iter().map(|kind| kind.version).collect::<Vec<_>>(), ["v1beta1", "v1"]);
-        let again = defined(&definition("object")).expect("there is room").served;
+        let again = defined(&definition("object"), &mut budget).expect("there is room").served;
         assert!(first.iter().zip(&again).all(|(a, b)| std::ptr::eq(*a, *b)));
-        let changed = defined(&definition("string")).expect("there is room").served;
+        let changed = defined(&definition("string"), &mut budget).expect("there is room").served;
         assert!(!std::ptr::eq(first[1], changed[1]) && first[1].collection == changed[1].collection);
         let stored = first[0].custom.as_ref().and_then(|custom| custom.stored_as);
         assert!(stored.is_some_and(|kind| std::ptr::eq(kind, first[1])));
         assert_eq!(first[1].subresources.len(), 1);
         assert_eq!(first[0].resource(), "things.intern.example.com");
+    }
+
+    #[test]
+    fn what_one_server_defines_takes_nothing_from_another() {
+        let definition = |name: usize| {
+            let schema = json!({"openAPIV3Schema": {"type": "object", "description": "x".repeat(MOST / 4)}});
+            json!({"spec": {"group": format!("budget-{name}.example.com"), "scope": "Namespaced", "versions": [
+                {"name": "v1", "served": true, "storage": true, "schema": schema}]},
+                "status": {"acceptedNames": {"plural": "things", "kind": "Thing", "listKind": "ThingList"}}})
+        };
+        let mut first = Budget::default();
+        let made = (0..4).filter(|name| defined(&definition(*name), &mut first).is_ok()).count();
+        assert_eq!(made, 3);
+        assert!(defined(&definition(2), &mut first).is_ok(), "the same words cost nothing");
+        assert_eq!(defined(&definition(3), &mut first), Err(TooMany));
+        assert!(defined(&definition(3), &mut Budget::default()).is_ok(), "another server pays for itself");
     }
 }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::schema::{self, TypeId};
+use crate::structural::Patterns;
 
 /// One subresource of a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,6 +92,8 @@ pub struct Custom {
     pub type_id: TypeId,
     /// The structural schema.
     pub schema: Value,
+    /// Its patterns.
+    pub(crate) patterns: Patterns,
     /// `additionalPrinterColumns`.
     pub columns: Vec<Value>,
     /// The fields besides name and namespace by which objects can be selected, without their first dot.

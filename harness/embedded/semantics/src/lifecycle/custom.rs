@@ -16,7 +16,7 @@ use crate::value::{Edit as _, Look as _};
 /// The object of a custom resource as its body means it: defaulted, and without what its schema does not name.
 ///
 /// # Errors
-/// The Status about metadata that has another form.
+/// The Status about metadata that has another form, or about defaults that make it too large.
 pub(super) fn decode(kind: &Kind, custom: &Custom, body: &Value) -> Result<Value, Status> {
     let mut object = if body.is_object() { body.clone() } else { Value::Object(Map::new()) };
     if let Some(meta) = crate::schema::find("meta/v1.ObjectMeta") {
@@ -30,7 +30,9 @@ pub(super) fn decode(kind: &Kind, custom: &Custom, body: &Value) -> Result<Value
     }
     object.put("apiVersion", kind.api_version());
     object.put("kind", kind.kind);
-    structural::default(&custom.schema, &mut object);
+    // What a definition makes of a body may be larger than any body; etcd would not take it.
+    structural::default(&custom.schema, &mut object)
+        .map_err(|structural::TooLarge| status::unexplained("etcdserver: request is too large"))?;
     structural::prune(&custom.schema, &mut object);
     Ok(object)
 }
@@ -89,5 +91,6 @@ impl Strategy for Resource {
 
 /// The causes in an object that its definition gives, where it is a custom resource.
 pub(super) fn causes(kind: &Kind, object: &Value) -> Vec<Cause> {
-    kind.custom.as_ref().map(|custom| structural::validate(&custom.schema, object)).unwrap_or_default()
+    let Some(custom) = &kind.custom else { return Vec::new() };
+    structural::validate(&custom.schema, &custom.patterns, object)
 }

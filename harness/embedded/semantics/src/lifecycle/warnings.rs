@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::kinds::Kind;
 use crate::rules::net;
+use crate::structural::Patterns;
 use crate::value::Look as _;
 
 /// The texts for Warning headers about an object that was created or updated, in order.
@@ -23,6 +24,7 @@ pub fn warnings(kind: &Kind, sub: Option<&str>, object: &Value) -> Vec<String> {
         }
         ("", "Node", None) => node(object),
         ("", "Endpoints", None) => endpoints(object),
+        ("apiextensions.k8s.io", "CustomResourceDefinition", None) => definition(object),
         _ => Vec::new(),
     }
 }
@@ -34,6 +36,21 @@ pub fn deprecation(kind: &'static Kind) -> Option<&'static str> {
     }
     let endpoints = kind.group.is_empty() && kind.kind == "Endpoints";
     endpoints.then_some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
+}
+
+/// Patterns that this server, unlike a real one, does not hold anything against.
+fn definition(object: &Value) -> Vec<String> {
+    let mut out = Vec::new();
+    for (at, version) in object.list("spec.versions").iter().enumerate() {
+        let patterns = Patterns::of(version.at("schema.openAPIV3Schema"));
+        out.extend(patterns.unread().take(8).map(|(pattern, why)| {
+            let pattern: String = pattern.chars().take(80).flat_map(char::escape_default).collect();
+            // The last line says what is wrong; those before point at it.
+            let why = why.lines().last().unwrap_or_default();
+            format!("spec.versions[{at}]: pattern '{pattern}' is not looked at by this server: {why}")
+        }));
+    }
+    out
 }
 
 fn texts<'a>(object: &'a Value, path: &str) -> impl Iterator<Item = (usize, &'a str)> {

@@ -4,63 +4,85 @@
 
 use serde_json::Value;
 
+use super::path::Path;
 use super::{INT_OR_STRING, KEEPS_UNKNOWN};
 use crate::cause::Cause;
 use crate::value::Look as _;
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
+/// How much is told of one schema, bytes; beyond it nothing is looked at any more.
+const MOST_TOLD: usize = 256 << 10;
+
 /// The causes in the schema of a definition's version, which stands at a path.
 pub(crate) fn faults(schema: &Value, path: &str) -> Vec<Cause> {
-    let mut causes = Vec::new();
-    let root = format!("{path}.type");
+    let mut faults = Faults { causes: Vec::new(), told: 0 };
+    let path = Path::root(path);
     match schema.text("type") {
         "object" => {}
-        "" => causes.push(Cause::required(root, "must not be empty at the root")),
-        other => causes.push(Cause::invalid(root, other, "must be object at the root")),
+        "" => faults.tell(&path.member("type"), |at| Cause::required(at, "must not be empty at the root")),
+        other => {
+            faults.tell(&path.member("type"), |at| Cause::invalid(at, other, "must be object at the root"));
+        }
     }
     for (name, inner) in schema.map("properties") {
-        value(inner, &format!("{path}.properties[{name}]"), "object fields", &mut causes);
+        faults.value(inner, &path.named("properties", name), "object fields");
     }
-    causes
+    faults.causes
 }
 
-fn value(schema: &Value, path: &str, of: &str, causes: &mut Vec<Cause>) {
-    if !schema.is_object() {
-        causes.push(Cause::invalid(path, schema.clone(), "must be a schema"));
-        return;
-    }
-    let named = schema.text("type");
-    if named.is_empty() && !schema.truth(INT_OR_STRING) && !schema.truth(KEEPS_UNKNOWN) {
-        causes
-            .push(Cause::required(format!("{path}.type"), &format!("must not be empty for specified {of}")));
-    } else if !named.is_empty() && !TYPES.contains(&named) {
-        causes.push(Cause::not_supported(format!("{path}.type"), named, &TYPES));
-    }
-    if schema.get("$ref").is_some() {
-        causes.push(Cause::forbidden(format!("{path}.$ref"), "$ref is not supported"));
-    }
-    if schema.get("properties").is_some() && schema.get("additionalProperties").is_some() {
-        let why = "additionalProperties and properties are mutual exclusive";
-        causes.push(Cause::forbidden(format!("{path}.additionalProperties"), why));
-    }
-    for (name, inner) in schema.map("properties") {
-        value(inner, &format!("{path}.properties[{name}]"), "object fields", causes);
-    }
-    if let Some(inner) = super::additional(schema) {
-        value(inner, &format!("{path}.additionalProperties"), "object fields", causes);
-    }
-    match schema.get("items") {
-        Some(inner) => value(inner, &format!("{path}.items"), "array items", causes),
-        None if named == "array" => {
-            causes.push(Cause::required(format!("{path}.items"), "must be specified"))
+struct Faults {
+    causes: Vec<Cause>,
+    /// Bytes of all causes.
+    told: usize,
+}
+
+impl Faults {
+    fn tell(&mut self, path: &Path<'_>, cause: impl FnOnce(String) -> Cause) {
+        if self.told < MOST_TOLD {
+            let cause = cause(path.to_string());
+            self.told += cause.field.len() + cause.message.len();
+            self.causes.push(cause);
         }
-        None => {}
     }
-    let keys = schema.list("x-kubernetes-list-map-keys");
-    if schema.text("x-kubernetes-list-type") == "map" && keys.is_empty() {
-        let why = "must not be empty if x-kubernetes-list-type is map";
-        causes.push(Cause::required(format!("{path}.x-kubernetes-list-map-keys"), why));
+
+    fn value(&mut self, schema: &Value, path: &Path<'_>, of: &str) {
+        if !schema.is_object() {
+            self.tell(path, |at| Cause::invalid(at, schema.clone(), "must be a schema"));
+            return;
+        }
+        let named = schema.text("type");
+        if named.is_empty() && !schema.truth(INT_OR_STRING) && !schema.truth(KEEPS_UNKNOWN) {
+            let why = format!("must not be empty for specified {of}");
+            self.tell(&path.member("type"), |at| Cause::required(at, &why));
+        } else if !named.is_empty() && !TYPES.contains(&named) {
+            self.tell(&path.member("type"), |at| Cause::not_supported(at, named, &TYPES));
+        }
+        if schema.get("$ref").is_some() {
+            self.tell(&path.member("$ref"), |at| Cause::forbidden(at, "$ref is not supported"));
+        }
+        if schema.get("properties").is_some() && schema.get("additionalProperties").is_some() {
+            let why = "additionalProperties and properties are mutual exclusive";
+            self.tell(&path.member("additionalProperties"), |at| Cause::forbidden(at, why));
+        }
+        for (name, inner) in schema.map("properties") {
+            self.value(inner, &path.named("properties", name), "object fields");
+        }
+        if let Some(inner) = super::additional(schema) {
+            self.value(inner, &path.member("additionalProperties"), "object fields");
+        }
+        match schema.get("items") {
+            Some(inner) => self.value(inner, &path.member("items"), "array items"),
+            None if named == "array" => {
+                self.tell(&path.member("items"), |at| Cause::required(at, "must be specified"));
+            }
+            None => {}
+        }
+        let keys = schema.list("x-kubernetes-list-map-keys");
+        if schema.text("x-kubernetes-list-type") == "map" && keys.is_empty() {
+            let why = "must not be empty if x-kubernetes-list-type is map";
+            self.tell(&path.member("x-kubernetes-list-map-keys"), |at| Cause::required(at, why));
+        }
     }
 }
 
@@ -85,5 +107,15 @@ mod tests {
                 "s.properties[l].items: Required value: must be specified",
             ]
         );
+    }
+
+    #[test]
+    fn words_about_one_schema_are_bounded() {
+        let inner: serde_json::Map<String, Value> =
+            (0..20_000).map(|at| (at.to_string(), json!({}))).collect();
+        let schema = json!({"type": "object", "properties": {
+            "n".repeat(100_000): {"type": "object", "properties": inner}}});
+        let bytes: usize = faults(&schema, "s").iter().map(|cause| cause.text().len()).sum();
+        assert!(bytes > MOST_TOLD && bytes < 2 * MOST_TOLD, "{bytes}");
     }
 }

@@ -76,7 +76,9 @@ mod tests {
             "spec": {"size": 3, "hosts": ["a", "b"]},
             "status": {"conditions": [{"type": "Ready", "status": "True"}]}});
         let shown = |columns: Value| {
-            let kind = kinds::defined(&definition(columns)).expect("there is room").stored;
+            let kind = kinds::defined(&definition(columns), &mut kinds::Budget::default())
+                .expect("there is room")
+                .stored;
             let table = super::super::table(
                 kind,
                 std::slice::from_ref(&object),
