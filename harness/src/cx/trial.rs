@@ -212,7 +212,7 @@ impl CheckCx {
         grants: impl FnOnce(&[Grant]) -> Vec<Grant>,
         arguments: &[&str],
     ) -> Result<Trial<'_>, Stop> {
-        let arguments = &self.without_routes(arguments);
+        let arguments = &self.under_one_account(self.without_routes(arguments));
         let (mut rendered, pod) = self.trial(arguments).await?;
         let is_pod = |document: &Value| key_of(document) == pod;
         let (mut pods, others): (Vec<Value>, Vec<Value>) = rendered.documents.into_iter().partition(is_pod);
@@ -233,6 +233,16 @@ impl CheckCx {
         let takes = self.declares(Capability::Routes) && self.declares(Capability::FrameworkFlags);
         let without = takes.then_some("--configure-cloud-routes=false");
         arguments.iter().copied().chain(without).collect()
+    }
+
+    /// These arguments, and one that has all of a CCM's controllers work under the account whose rights the check chooses,
+    /// where it takes that and nothing was said of it (contract AUTH-13).
+    fn under_one_account<'a>(&self, mut arguments: Vec<&'a str>) -> Vec<&'a str> {
+        const FLAG: &str = "--use-service-account-credentials";
+        if self.declares(Capability::FrameworkFlags) && !arguments.iter().any(|one| one.starts_with(FLAG)) {
+            arguments.push("--use-service-account-credentials=false");
+        }
+        arguments
     }
 
     /// Takes the CCM away; what a trial consists of, and its Pod. Undone when the check ends.

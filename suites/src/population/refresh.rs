@@ -132,7 +132,7 @@ async fn keeps_addresses_when_there_are_none(cx: &CheckCx) -> Verdict {
     let kept = node.keeps(has_addresses(before)).within(cx.limits().quiet_addresses());
     let kept = kept.when("while the cloud lists none").await;
     // Who reports the host name has reported something, and that is what the Node has to have.
-    let host_name = vec![("Hostname".to_owned(), machine.name())];
+    let host_name = shown(cx, &machine);
     if kept.is_err() && cx.reports_host_names() && node.is(has_addresses(host_name)).await.is_ok() {
         let why = "it reports each machine's host name as an address, so it never reports none";
         return Err(Stop::NotObservable(why.to_owned()));

@@ -10,6 +10,7 @@ use crate::kinds::{ALL, Kind, Subresource};
 
 /// The API groups in the order in which a full server lists them.
 const GROUPS: &[&str] = &[
+    "apiregistration.k8s.io",
     "apps",
     "events.k8s.io",
     "authentication.k8s.io",
@@ -28,6 +29,7 @@ const GROUPS: &[&str] = &[
     "node.k8s.io",
     "discovery.k8s.io",
     "resource.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
 ];
 
 /// The content type of the aggregated form.

@@ -62,6 +62,9 @@ pub(super) struct Adversary {
     /// Those that are blocked.
     #[serde(default)]
     pub(super) blocked: Vec<String>,
+    /// Where none fails and none is blocked: why no check can blame it. What it does is then no claim of the contract's, or
+    /// nobody can see it, and that all others pass beside it is what is shown.
+    pub(super) unblamed: Option<String>,
     /// Those that do not concern it, and pass.
     #[serde(default)]
     pub(super) passes: Vec<String>,
@@ -84,6 +87,12 @@ impl Adversary {
     /// The names of all checks it is sent through.
     pub(super) fn checks(&self) -> impl Iterator<Item = &String> {
         self.fails.iter().chain(&self.blocked).chain(&self.passes)
+    }
+
+    /// Whether it says who is to blame it, or else why nobody can.
+    pub(super) fn is_blamed_or_says_why(&self) -> bool {
+        let blamed = !self.fails.is_empty() || !self.blocked.is_empty();
+        blamed != self.unblamed.as_ref().is_some_and(|why| !why.is_empty())
     }
 }
 
@@ -158,6 +167,9 @@ mod tests {
         assert_eq!(distinct.len(), names.len());
         assert!(strangers.iter().all(|one| !one.what.is_empty()));
         assert!(adversaries.iter().all(|one| !one.what.is_empty() && one.checks().next().is_some()));
+        let silent: Vec<&String> =
+            adversaries.iter().filter(|one| !one.is_blamed_or_says_why()).map(|one| &one.adversary).collect();
+        assert!(silent.is_empty(), "no check blames {silent:?}, and nothing says why; or both");
         let refused = super::strangers(&["S-NOBODY".to_owned()], Share::WHOLE).expect_err("no such stranger");
         assert_eq!(refused, "no stranger S-NOBODY in built-in:mutants/strangers.yaml");
         let all = super::strangers(&[ALL.to_owned()], Share::WHOLE).expect("strangers");

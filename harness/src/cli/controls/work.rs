@@ -93,9 +93,14 @@ impl Work {
         plan: &RunPlan,
         everything: &[Planned],
     ) -> Result<Work, String> {
-        let Adversary { adversary, what, fails, blocked, passes, within } = one;
+        let Adversary { adversary, what, fails, blocked, passes, within, .. } = one;
         if let Some(unknown) = one.checks().find(|id| !everything.iter().any(|p| p.check.id.is_named(id))) {
             return Err(format!("adversary {adversary}: no check {unknown}"));
+        }
+        if !one.is_blamed_or_says_why() {
+            let what =
+                "name the checks that fail on it or are blocked, or under 'unblamed' why there are none";
+            return Err(format!("adversary {adversary}: {what}"));
         }
         let mut plan = plan.clone();
         plan.profile.extra_arguments.push(format!("--adversary={adversary}"));

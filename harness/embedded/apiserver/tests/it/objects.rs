@@ -185,6 +185,8 @@ async fn every_kind_that_is_kept_for_others_is_made_listed_changed_and_deleted()
         "node.k8s.io/v1",
         "resource.k8s.io/v1",
         "apps/v1",
+        "apiregistration.k8s.io/v1",
+        "flowcontrol.apiserver.k8s.io/v1",
     ];
     let mut tried = 0;
     for group in groups {
@@ -216,7 +218,7 @@ async fn every_kind_that_is_kept_for_others_is_made_listed_changed_and_deleted()
             tried += 1;
         }
     }
-    assert_eq!(tried, 26);
+    assert_eq!(tried, 29);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -258,4 +260,36 @@ async fn a_pod_has_the_priority_of_its_class_and_may_only_name_classes_that_are_
     assert_eq!(made.body()["spec"]["preemptionPolicy"], "Never");
     let critical = cluster.ask("POST", pods, Some(pod("b", "system-node-critical"))).await.body();
     assert_eq!(critical["spec"]["priority"], 2_000_001_000);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn priority_levels_and_api_services_have_their_defaults() {
+    let cluster = Cluster::start().await;
+    let flow = "/apis/flowcontrol.apiserver.k8s.io/v1";
+    let level = json!({"metadata": {"name": "one"}, "spec": {"type": "Limited",
+        "limited": {"lendablePercent": 5, "limitResponse": {"type": "Queue"}}}});
+    let made = cluster.ask("POST", &format!("{flow}/prioritylevelconfigurations"), Some(level)).await.body();
+    let limited = json!({"nominalConcurrencyShares": 30, "lendablePercent": 5, "limitResponse": {
+        "type": "Queue", "queuing": {"queues": 64, "handSize": 8, "queueLengthLimit": 50}}});
+    assert_eq!((&made["spec"]["limited"], &made["metadata"]["generation"]), (&limited, &json!(1)));
+    let exempt = json!({"metadata": {"name": "two"}, "spec": {"type": "Exempt"}});
+    let made = cluster.ask("POST", &format!("{flow}/prioritylevelconfigurations"), Some(exempt)).await.body();
+    assert_eq!(made["spec"]["exempt"], json!({"nominalConcurrencyShares": 0, "lendablePercent": 0}));
+    let schema =
+        json!({"metadata": {"name": "one"}, "spec": {"priorityLevelConfiguration": {"name": "one"}}});
+    let made = cluster.ask("POST", &format!("{flow}/flowschemas"), Some(schema)).await.body();
+    assert_eq!(made["spec"]["matchingPrecedence"], 1000);
+    let services = "/apis/apiregistration.k8s.io/v1/apiservices";
+    let service = json!({"metadata": {"name": "v1.example.com"}, "spec": {"group": "example.com", "version": "v1",
+        "groupPriorityMinimum": 1000, "versionPriority": 15}});
+    let made = cluster.ask("POST", services, Some(service)).await.body();
+    assert_eq!(made["status"]["conditions"][0]["reason"], "Local", "{made}");
+    let refused = cluster
+        .ask(
+            "PUT",
+            &format!("{services}/v1.example.com"),
+            Some(json!({"metadata": {"name": "v1.example.com"}})),
+        )
+        .await;
+    assert_eq!(refused.status, 422, "an update names the version it builds on: {}", refused.text);
 }

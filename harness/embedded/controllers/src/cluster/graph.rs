@@ -123,6 +123,11 @@ impl Graph {
         concerned
     }
 
+    /// The objects of a kind.
+    pub(super) fn of_kind(&self, kind: usize) -> Vec<Id> {
+        self.vertices.keys().filter(|id| id.kind == kind).cloned().collect()
+    }
+
     /// What is known of an object.
     pub(super) fn get(&self, id: &Id) -> Option<&Vertex> {
         self.vertices.get(id)

@@ -6,4 +6,5 @@ pub(crate) mod endpoints;
 pub(crate) mod garbage;
 mod graph;
 pub(crate) mod ipam;
+mod kinds;
 pub(crate) mod namespaces;

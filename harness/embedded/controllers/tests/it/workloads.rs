@@ -4,7 +4,9 @@ use embedded_controllers::{CloudProvider, NodeSpec};
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Service, ServiceAccount};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::api::{ListParams, Patch, PatchParams};
+use k8s_openapi::api::rbac::v1::Role;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
@@ -152,5 +154,84 @@ async fn a_namespace_is_furnished_and_goes_with_everything_in_it() {
     .await;
     namespaces.delete("temporary", &Default::default()).await.expect("deleted");
     wait_gone(&namespaces, "temporary").await;
+    cluster.stop().await;
+}
+
+/// Things that own one another.
+fn definition() -> Value {
+    json!({"metadata": {"name": "things.example.com"}, "spec": {
+        "group": "example.com", "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing"},
+        "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}]}})
+}
+
+/// A thing as JSON has it; kinds of its own need no type.
+#[derive(Clone, Debug, serde::Deserialize, serde::Serialize)]
+struct Thing {
+    metadata: ObjectMeta,
+}
+
+impl kube::Resource for Thing {
+    type DynamicType = ();
+    type Scope = k8s_openapi::NamespaceResourceScope;
+
+    fn kind(_: &()) -> std::borrow::Cow<'_, str> {
+        "Thing".into()
+    }
+
+    fn group(_: &()) -> std::borrow::Cow<'_, str> {
+        "example.com".into()
+    }
+
+    fn version(_: &()) -> std::borrow::Cow<'_, str> {
+        "v1".into()
+    }
+
+    fn plural(_: &()) -> std::borrow::Cow<'_, str> {
+        "things".into()
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+#[tokio::test]
+async fn owners_of_every_kind_that_is_served_go_with_what_they_own() {
+    let cluster = cluster().await;
+    // A kind of Kubernetes' own that no controller here is about.
+    let (roles, maps) = (cluster.api::<Role>(), cluster.api::<ConfigMap>());
+    let owned_by = |api_version: &str, kind: &str, owner: &ObjectMeta, name: &str| {
+        json!({"metadata": {"name": name, "ownerReferences": [{"apiVersion": api_version, "kind": kind,
+            "name": owner.name, "uid": owner.uid, "blockOwnerDeletion": true}]}})
+    };
+    let role = create(&roles, json!({"metadata": {"name": "owner"}})).await;
+    create(&maps, owned_by("rbac.authorization.k8s.io/v1", "Role", &role.metadata, "of-role")).await;
+    roles.delete("owner", &DeleteParams::foreground()).await.expect("deleted");
+    wait_gone(&roles, "owner").await;
+    wait_gone(&maps, "of-role").await;
+    // Custom resources, defined twice.
+    let definitions: Api<CustomResourceDefinition> = Api::all(cluster.client.clone());
+    for _ in 0..2 {
+        create(&definitions, definition()).await;
+        let things = cluster.api::<Thing>();
+        let thing = create(&things, json!({"metadata": {"name": "owner"}})).await;
+        create(&things, owned_by("example.com/v1", "Thing", &thing.metadata, "of-thing")).await;
+        create(&maps, owned_by("example.com/v1", "Thing", &thing.metadata, "map-of-thing")).await;
+        things.delete("owner", &DeleteParams::foreground()).await.expect("deleted");
+        wait_gone(&things, "owner").await;
+        wait_gone(&things, "of-thing").await;
+        wait_gone(&maps, "map-of-thing").await;
+        // In the background, what is owned goes later.
+        let thing = create(&things, json!({"metadata": {"name": "other"}})).await;
+        create(&maps, owned_by("example.com/v1", "Thing", &thing.metadata, "left")).await;
+        things.delete("other", &DeleteParams::background()).await.expect("deleted");
+        wait_gone(&maps, "left").await;
+        definitions.delete("things.example.com", &DeleteParams::default()).await.expect("deleted");
+        wait_gone(&definitions, "things.example.com").await;
+    }
     cluster.stop().await;
 }

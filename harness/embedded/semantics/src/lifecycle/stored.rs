@@ -33,6 +33,7 @@ const WITHOUT_GENERATION: &[&str] = &[
     "IPAddress",
     "ResourceClaim",
     "ResourceClaimTemplate",
+    "APIService",
 ];
 
 /// What objects of a kind have when they do not say.
@@ -117,6 +118,35 @@ fn webhooks(object: &mut Value, mutating: bool) {
     }
 }
 
+/// Shares and lending of a priority level, and the queues of one that queues.
+fn priority_level(object: &mut Value) {
+    let (part, shares) = match object.text("spec.type") {
+        "Exempt" => ("exempt", 0),
+        "Limited" => ("limited", 30),
+        _ => return,
+    };
+    let mut defaults = vec![("nominalConcurrencyShares", shares), ("lendablePercent", 0)];
+    if object.text("spec.limited.limitResponse.type") == "Queue" {
+        let queues = [("queues", 64), ("handSize", 8), ("queueLengthLimit", 50)];
+        for (field, value) in queues {
+            object.put_default(&format!("spec.limited.limitResponse.queuing.{field}"), value);
+        }
+    }
+    defaults.retain(|(field, _)| !object.has(&format!("spec.{part}.{field}")));
+    for (field, value) in defaults {
+        object.put(&format!("spec.{part}.{field}"), value);
+    }
+}
+
+/// What stands for no other server than this one is there at once.
+fn api_service(object: &mut Value, now: &str) {
+    if !object.has("spec.service") {
+        let condition = json!({"type": "Available", "status": "True", "lastTransitionTime": now,
+            "reason": "Local", "message": "Local APIServices are always available"});
+        object.put("status.conditions", json!([condition]));
+    }
+}
+
 fn has_status(object: &Value) -> bool {
     kinds::of(object).is_some_and(|kind| kind.subresource("status").is_some())
 }
@@ -140,13 +170,15 @@ impl Strategy for Stored {
         }
         match kind.as_str() {
             "NetworkPolicy" => policy_types(object),
+            "FlowSchema" => object.put_default("spec.matchingPrecedence", 1000),
+            "PriorityLevelConfiguration" => priority_level(object),
             "MutatingWebhookConfiguration" => webhooks(object, true),
             "ValidatingWebhookConfiguration" => webhooks(object, false),
             _ => {}
         }
     }
 
-    fn prepare_create(&self, object: &mut Value, _cx: &mut Context<'_>) {
+    fn prepare_create(&self, object: &mut Value, cx: &mut Context<'_>) {
         if has_status(object) {
             let phase = object.at("status.phase").clone();
             let volume = object.text("kind").starts_with("PersistentVolume");
@@ -154,6 +186,9 @@ impl Strategy for Stored {
         }
         if has_generation(object) {
             object.put("metadata.generation", 1);
+        }
+        if object.text("kind") == "APIService" {
+            api_service(object, cx.now);
         }
     }
 
