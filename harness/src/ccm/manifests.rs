@@ -256,7 +256,7 @@ pub(crate) fn substitute(value: &mut Value, table: &BTreeMap<String, String>) {
 }
 
 /// Whether any string scalar contains `${NAME}`.
-pub(super) fn mentions(value: &Value, name: &str) -> bool {
+pub(crate) fn mentions(value: &Value, name: &str) -> bool {
     match value {
         Value::String(text) => text.contains(&format!("${{{name}}}")),
         Value::Array(list) => list.iter().any(|item| mentions(item, name)),

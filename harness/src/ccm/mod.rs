@@ -16,7 +16,7 @@ pub(crate) use deploy::Applier;
 pub use deploy::{CcmError, FIELD_MANAGER, crash_loops, last_lines, pods_gone, pods_of, unrecoverable};
 pub use handle::{Ccm, Form, LeaseKey};
 pub use logs::{LOG_BYTES, LogEnd, log_end};
-pub(crate) use manifests::substitute;
 pub use manifests::{ManifestError, Manifests, ObjectKey, WorkloadHint, fingerprint, key_of, pod_spec};
+pub(crate) use manifests::{mentions, substitute};
 pub(crate) use render::rank;
 pub use render::{REPLICA_LABEL, Rendered, Replica, Surroundings, TOKEN, as_shipped, replicas};

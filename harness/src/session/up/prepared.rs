@@ -2,6 +2,7 @@
 //! lane that needs it, and kept as long as any lane may.
 
 use super::stage::stage;
+use crate::ccm::{Manifests, mentions, substitute};
 use crate::cluster::{ProgramImage, Runs, facts};
 use crate::config::{Image, RunPlan};
 use crate::events::Events;
@@ -11,7 +12,8 @@ use crate::images::{
 };
 use crate::ledger::{SetBy, Setting};
 use crate::session::{RunDir, SessionError, load_manifests};
-use std::collections::BTreeSet;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::OnceCell;
@@ -117,14 +119,13 @@ impl Prepared {
             }
         };
         let digest = file_digest(&path)?;
-        let reference = match (&profile.image, load_manifests(&self.plan)?) {
-            // The manifests name an image of their own: it is this one that the program stands for.
-            (None, Some(manifests)) => manifests.image().unwrap_or_default().to_owned(),
-            _ => format!(
-                "{IMAGE_REGISTRY}/{name}:{}",
-                digest.trim_start_matches("sha256:").get(..12).unwrap_or("0")
-            ),
-        };
+        let manifests = load_manifests(&self.plan)?;
+        let written = manifests.as_ref().and_then(Manifests::image).filter(|_| profile.image.is_none());
+        let written = written.and_then(|image| stood_for(image, &profile.placeholders));
+        let reference = written.unwrap_or_else(|| {
+            let content = digest.trim_start_matches("sha256:").get(..12).unwrap_or("0");
+            format!("{IMAGE_REGISTRY}/{name}:{content}")
+        });
         let own_address = format!("--{BIND_ADDRESS}=${{NODE_LOOPBACK}}");
         let more_arguments: Vec<String> =
             profile.accepts(BIND_ADDRESS).then_some(own_address).into_iter().collect();
@@ -144,6 +145,13 @@ impl Prepared {
             images: None,
         })
     }
+}
+
+/// The image that manifests name themselves, which a program stands for; `None` where they leave it to the profile.
+fn stood_for(image: &str, placeholders: &BTreeMap<String, String>) -> Option<String> {
+    let mut image = Value::String(image.to_owned());
+    substitute(&mut image, placeholders);
+    (!mentions(&image, "IMAGE")).then(|| image.as_str().unwrap_or_default().to_owned())
 }
 
 /// What cloud and CCM are made from.
@@ -202,4 +210,18 @@ impl Drop for SharedFolder {
 
 fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_stands_for_the_image_of_the_manifests_unless_they_leave_it_open() {
+        let placeholders = BTreeMap::from([("REGISTRY".to_owned(), "registry.example".to_owned())]);
+        let stood_for = |image: &str| stood_for(image, &placeholders);
+        assert_eq!(stood_for("acme/ccm:v1").as_deref(), Some("acme/ccm:v1"));
+        assert_eq!(stood_for("${REGISTRY}/ccm:v1").as_deref(), Some("registry.example/ccm:v1"));
+        assert_eq!(stood_for("${IMAGE}"), None);
+    }
 }
