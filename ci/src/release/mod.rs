@@ -81,8 +81,13 @@ pub(crate) fn release(options: &Options) -> Result<()> {
 
 /// Builds the program for a target.
 fn build(target: &str, host: &str, profile: &str, version: &Version) -> Result<PathBuf> {
+    let mut environment = vec![("CCM_CONFORMANCE_COMMIT".to_owned(), version.commit.clone())];
     if target != host {
-        linkable(target)?;
+        let linker = format!("CARGO_TARGET_{}_LINKER", target.to_uppercase().replace('-', "_"));
+        let own = linkable(target)?;
+        if std::env::var_os(&linker).is_none() {
+            environment.push((linker, own));
+        }
     }
     let arguments = [
         "build",
@@ -96,7 +101,9 @@ fn build(target: &str, host: &str, profile: &str, version: &Version) -> Result<P
         "--target",
         target,
     ];
-    run("cargo", &arguments, &[("CCM_CONFORMANCE_COMMIT", &version.commit)])?;
+    let environment: Vec<(&str, &str)> =
+        environment.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    run("cargo", &arguments, &environment)?;
     let folder = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
     // Cargo's names of these two are not those of their folders.
     let profile = match profile {
@@ -107,8 +114,8 @@ fn build(target: &str, host: &str, profile: &str, version: &Version) -> Result<P
     Ok(folder.join(target).join(profile).join(PROGRAM))
 }
 
-/// Whether programs for another machine can be made here: Rust's library for it, and a linker.
-fn linkable(target: &str) -> Result<()> {
+/// The linker for programs for another machine, which are made here where Rust's library for it is here, too.
+fn linkable(target: &str) -> Result<String> {
     let library = said("rustc", &["--print", "target-libdir", "--target", target])?;
     if !Path::new(library.trim()).is_dir() {
         bail!(
@@ -119,13 +126,12 @@ fn linkable(target: &str) -> Result<()> {
     let linker = format!("{architecture}-linux-gnu-gcc");
     if !is_installed(&linker, &["--version"]) {
         bail!(
-            "{target} cannot be linked here: there is no {linker} (Debian: gcc-{}-linux-gnu), which has to be named in \
-             CARGO_TARGET_{}_LINKER",
+            "{target} cannot be linked here: there is no {linker} (Debian: gcc-{}-linux-gnu and the C library's \
+             development files for it)",
             architecture.replace('_', "-"),
-            target.to_uppercase().replace('-', "_")
         );
     }
-    Ok(())
+    Ok(linker)
 }
 
 /// The image, completions, manuals and schemas of a program that runs here.

@@ -24,10 +24,23 @@ pub(crate) struct Book {
     routes: BTreeMap<String, Known>,
     /// Names that the cloud's inventory did not have when it was last asked; forgotten as soon as something is created.
     absent: BTreeSet<String>,
+    /// How often something was heard: what was asked for before is older than what was heard since.
+    heard: u64,
 }
 
 impl Book {
+    /// Where it stands; see [`Book::replace`].
+    pub(crate) fn heard(&self) -> u64 {
+        self.heard
+    }
+
+    /// Nothing is known any more.
+    pub(crate) fn clear(&mut self) {
+        *self = Book { heard: self.heard + 1, ..Book::default() };
+    }
+
     pub(crate) fn put_instances(&mut self, instances: &[Instance]) {
+        self.heard += 1;
         for instance in instances {
             let names = std::iter::once(instance.name.clone()).chain(instance.provider_id.clone());
             let known = Known { names: names.collect(), owner: String::new() };
@@ -36,10 +49,12 @@ impl Book {
     }
 
     pub(crate) fn remove(&mut self, kind: ObjectKind, id: &str) {
+        self.heard += 1;
         self.of_mut(kind).remove(id);
     }
 
     pub(crate) fn put_load_balancer(&mut self, lb: &LoadBalancer) {
+        self.heard += 1;
         // Some clouds look one up by its address.
         let at = lb
             .addresses
@@ -51,13 +66,18 @@ impl Book {
     }
 
     pub(crate) fn put_route(&mut self, route: &Route) {
+        self.heard += 1;
         let names = std::iter::once(route.destination.clone()).chain(route.target_instance.clone());
         self.routes.insert(route.id.clone(), Known { names: names.collect(), owner: String::new() });
     }
 
-    /// Takes in all that the cloud holds; `asked` are the names for which it was asked.
-    pub(crate) fn replace(&mut self, inventory: &Inventory, asked: &[String]) {
-        *self = Book { absent: std::mem::take(&mut self.absent), ..Book::default() };
+    /// Takes in all that the cloud held; `asked` are the names for which it was asked, when the book stood at `since`. What
+    /// was heard meanwhile may be missing from that, and stays.
+    pub(crate) fn replace(&mut self, inventory: &Inventory, asked: &[String], since: u64) {
+        let is_of_now = self.heard == since;
+        if is_of_now {
+            *self = Book { absent: std::mem::take(&mut self.absent), heard: self.heard, ..Book::default() };
+        }
         self.put_instances(&inventory.instances);
         inventory.load_balancers.iter().for_each(|lb| self.put_load_balancer(lb));
         inventory.routes.iter().for_each(|route| self.put_route(route));
@@ -69,11 +89,14 @@ impl Book {
         if self.absent.len() > MOST_ABSENT {
             self.absent.clear();
         }
-        self.absent.extend(asked.iter().cloned());
+        if is_of_now {
+            self.absent.extend(asked.iter().cloned());
+        }
     }
 
     /// A call has created an object with this id, which it named so.
     pub(crate) fn created(&mut self, op: Op, id: &str, named: &[String], owner: Option<&str>) {
+        self.heard += 1;
         let known = Known { names: named.to_vec(), owner: owner.unwrap_or_default().to_owned() };
         if let Some(objects) = op.object_kind().map(|kind| self.of_mut(kind)) {
             objects.insert(id.to_owned(), known);
@@ -82,6 +105,7 @@ impl Book {
 
     /// A call has changed the cloud in a way that only the cloud knows.
     pub(crate) fn is_changed(&mut self) {
+        self.heard += 1;
         self.absent.clear();
     }
 
@@ -193,11 +217,24 @@ mod tests {
     }
 
     #[test]
+    fn what_was_created_while_the_cloud_was_asked_stays_known() {
+        let mut book = Book::default();
+        let asked_at = book.heard();
+        book.created(Op::LbCreate, "lb-1", &names(&["web"]), Some("uid"));
+        book.replace(&Inventory::default(), &names(&["web"]), asked_at);
+        assert_eq!(book.owner(Op::LbGet, &names(&["web"])).as_deref(), Some("uid"));
+        book.replace(&Inventory::default(), &names(&["web"]), book.heard());
+        assert_eq!(book.owner(Op::LbGet, &names(&["web"])), None);
+        book.clear();
+        assert!(book.is_ignorant_of(Op::LbGet, &names(&["web"])));
+    }
+
+    #[test]
     fn the_cloud_is_asked_once_for_what_it_does_not_have() {
         let mut book = Book::default();
         let absent = names(&["lb-9"]);
         assert!(book.is_ignorant_of(Op::LbGet, &absent));
-        book.replace(&Inventory::default(), &absent);
+        book.replace(&Inventory::default(), &absent, book.heard());
         assert!(!book.is_ignorant_of(Op::LbGet, &absent));
         book.is_changed();
         assert!(book.is_ignorant_of(Op::LbGet, &absent) && !book.is_ignorant_of(Op::LbList, &[]));

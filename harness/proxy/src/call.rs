@@ -159,12 +159,16 @@ impl Flight {
     async fn look_up(&self) {
         let Meaning { op, named, owner, .. } = &self.meaning;
         let Some(behind) = &self.shared.behind else { return };
-        if owner.is_some() || !self.shared.state().book.is_ignorant_of(*op, named) {
-            return;
-        }
+        let since = {
+            let state = self.shared.state();
+            if owner.is_some() || !state.book.is_ignorant_of(*op, named) {
+                return;
+            }
+            state.book.heard()
+        };
         match behind.inventory().await {
             Ok(inventory) => {
-                self.shared.learn(&inventory, named);
+                self.shared.learn(&inventory, named, since);
                 let mut state = self.shared.state();
                 if let Some(owner) = state.book.owner(*op, named) {
                     let owner = state.credentials.redact(owner);
@@ -302,8 +306,7 @@ impl Flight {
         let host = host.and_then(|host| host.to_str().ok());
         let location = headers.get(header::LOCATION).and_then(|value| value.to_str().ok());
         if let (Some(host), Some(location)) = (host, location)
-            && let Some(rest) = location.strip_prefix(&self.shared.upstream.url())
-            && (rest.is_empty() || rest.starts_with(['/', '?', '#']))
+            && let Some(rest) = self.shared.upstream.below(location)
             && let Ok(own) = HeaderValue::from_str(&format!("{}://{host}{rest}", self.shared.scheme))
         {
             headers.insert(header::LOCATION, own);

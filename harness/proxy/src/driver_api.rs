@@ -2,7 +2,6 @@
 //! it, so that whoever speaks to a driver can speak to a proxy.
 
 use crate::body::full;
-use crate::book::Book;
 use crate::shared::{Behind, Shared};
 use crate::upstream::UpstreamError;
 use axum::Router;
@@ -255,23 +254,25 @@ async fn hand_on(State(shared): Own, method: Method, uri: Uri, body: Bytes) -> R
         return Err(ErrorReply::not_found("this proxy knows no driver of the cloud behind it"));
     };
     let path = uri.path_and_query().map_or("/", |target| target.as_str());
+    let since = shared.state().book.heard();
     let answered = behind.ask(method.clone(), &format!("/driver/v1{path}"), body.clone()).await;
     let answered = answered.map_err(unreachable)?;
     if answered.status.is_success() {
-        note(&shared, &method, uri.path(), &body, &answered);
+        note(&shared, &method, uri.path(), &body, &answered, since);
     }
     let mut answer = (answered.status, answered.body).into_response();
     answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     Ok(answer)
 }
 
-fn note(shared: &Shared, method: &Method, path: &str, body: &Bytes, answered: &Answered) {
+/// `since` is where the book stood when the driver was asked.
+fn note(shared: &Shared, method: &Method, path: &str, body: &Bytes, answered: &Answered, since: u64) {
     let mut state = shared.state();
     let parts: Vec<&str> = path.split('/').skip(1).collect();
     match (method, parts.as_slice()) {
         (&Method::GET, ["inventory"]) => {
             if let Ok(inventory) = answered.read::<Inventory>() {
-                state.book.replace(&inventory, &[]);
+                state.book.replace(&inventory, &[], since);
             }
         }
         (&Method::POST, ["instances"]) => {
@@ -301,7 +302,7 @@ fn note(shared: &Shared, method: &Method, path: &str, body: &Bytes, answered: &A
         (&Method::POST, ["reset"]) => {
             state.faults.clear_all();
             state.barriers.release_all();
-            state.book = Book::default();
+            state.book.clear();
         }
         (&Method::GET, _) => {}
         _ => state.book.is_changed(),

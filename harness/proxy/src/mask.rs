@@ -1,5 +1,9 @@
 //! What must not be seen in a journal: credentials and signatures in a call's line.
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use percent_encoding::percent_decode_str;
+
 /// Shortest token that is worth hiding in a text: a shorter one may be part of any word.
 const HIDEABLE_BYTES: usize = 8;
 const MASK: &str = "<redacted>";
@@ -33,7 +37,7 @@ pub(crate) fn target(path: &str, query: Option<&str>) -> String {
 }
 
 fn is_secret(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
+    let name = percent_decode_str(name).decode_utf8_lossy().to_ascii_lowercase();
     SECRET.iter().any(|part| name.contains(part)) || SECRET_NAMES.contains(&name.as_str())
 }
 
@@ -45,7 +49,9 @@ pub(crate) fn without(mut text: String, headers: &http::HeaderMap) -> String {
             continue;
         }
         let Ok(value) = value.to_str() else { continue };
-        for part in value.split([' ', ',', ';']) {
+        let decoded = value.strip_prefix("Basic ").and_then(|encoded| BASE64_STANDARD.decode(encoded.trim()).ok());
+        let decoded = decoded.and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default();
+        for part in value.split([' ', ',', ';']).chain(decoded.split(':')) {
             let part =
                 part.rsplit_once('=').filter(|(_, value)| !value.is_empty()).map_or(part, |(_, value)| value);
             if part.len() >= HIDEABLE_BYTES && text.contains(part) {
@@ -68,6 +74,11 @@ mod tests {
             "/?Action=X&X-Amz-Signature=<redacted>&X-Amz-Credential=<redacted>&sig=<redacted>&name=key"
         );
         assert_eq!(target("/a", None), "/a");
+        assert_eq!(target("/", Some("X%2DAmz%2DSignature=abc")), "/?X%2DAmz%2DSignature=<redacted>");
+        let mut basic = HeaderMap::new();
+        basic.insert("authorization", HeaderValue::from_static("Basic dXNlci1vZi1hOnBhc3N3b3JkLW9mLWE="));
+        let text = without("GET /user-of-a/password-of-a".to_owned(), &basic);
+        assert_eq!(text, "GET /<redacted>/<redacted>");
         let mut headers = HeaderMap::new();
         headers.insert("authorization", HeaderValue::from_static("Bearer token-of-a"));
         headers.insert("x-auth-token", HeaderValue::from_static("gAAAAA12345"));

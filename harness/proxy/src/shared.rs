@@ -98,8 +98,9 @@ impl Shared {
         }
     }
 
-    /// Takes in what the cloud holds, as its driver says it; `asked` are the names for which it was asked.
-    pub(crate) fn learn(&self, inventory: &Inventory, asked: &[String]) {
-        self.state().book.replace(inventory, asked);
+    /// Takes in what the cloud holds, as its driver says it; `asked` are the names for which it was asked, when the book stood at
+    /// `since`.
+    pub(crate) fn learn(&self, inventory: &Inventory, asked: &[String], since: u64) {
+        self.state().book.replace(inventory, asked, since);
     }
 }

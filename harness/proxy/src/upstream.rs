@@ -143,6 +143,15 @@ impl Upstream {
         format!("{}://{}{}", self.scheme, self.authority, self.prefix)
     }
 
+    /// What follows its URL in a place that an answer names, by the whole URL or by a path of the same host; `None` where that
+    /// is elsewhere.
+    pub(crate) fn below<'a>(&self, location: &'a str) -> Option<&'a str> {
+        let has_path = !self.prefix.is_empty() && !location.starts_with("//");
+        let by_path = || location.strip_prefix(&self.prefix).filter(|_| has_path);
+        let rest = location.strip_prefix(&self.url()).or_else(by_path)?;
+        (rest.is_empty() || rest.starts_with(['/', '?', '#'])).then_some(rest)
+    }
+
     pub(crate) fn authority(&self) -> &Authority {
         &self.authority
     }
@@ -257,4 +266,25 @@ fn tls(scheme: &Scheme, ca: Option<&Path>) -> Result<ClientConfig, UpstreamError
         .with_safe_default_protocol_versions()
         .map_err(|error| UpstreamError::Trusted(error.to_string()))?;
     Ok(config.with_root_certificates(roots).with_no_client_auth())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_below_the_cloud_is_told_by_url_and_by_path() {
+        let below = |cloud: &str, location: &str| {
+            let upstream = Upstream::new(cloud, None).expect("an upstream");
+            upstream.below(location).map(str::to_owned)
+        };
+        let cloud = "http://127.0.0.1:1/v2";
+        assert_eq!(below(cloud, "http://127.0.0.1:1/v2/x?y=1").as_deref(), Some("/x?y=1"));
+        assert_eq!(below(cloud, "/v2/x").as_deref(), Some("/x"));
+        for elsewhere in ["/v20/x", "/x", "//v2/x", "http://127.0.0.1:1/x", "http://127.0.0.1:10/v2/x"] {
+            assert_eq!(below(cloud, elsewhere), None, "{elsewhere}");
+        }
+        // It is the caller's own already.
+        assert_eq!(below("http://127.0.0.1:1", "/x"), None);
+    }
 }
