@@ -49,7 +49,8 @@ pub(crate) fn without(mut text: String, headers: &http::HeaderMap) -> String {
             continue;
         }
         let Ok(value) = value.to_str() else { continue };
-        let decoded = value.strip_prefix("Basic ").and_then(|encoded| BASE64_STANDARD.decode(encoded.trim()).ok());
+        let decoded =
+            value.strip_prefix("Basic ").and_then(|encoded| BASE64_STANDARD.decode(encoded.trim()).ok());
         let decoded = decoded.and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default();
         for part in value.split([' ', ',', ';']).chain(decoded.split(':')) {
             let part =

@@ -10,9 +10,9 @@ use serde_json::Value;
 use crate::value::Look as _;
 
 /// What a pattern may take in memory, bytes: the least of these that suffices counts.
-const SIZES: [usize; 4] = [1 << 14, 1 << 16, 1 << 18, 1 << 20];
+const SIZES: [usize; 4] = [1 << 14, 1 << 16, 1 << 18, 1 << 22];
 /// What the patterns of one schema may take together, bytes.
-const MOST: usize = 8 << 20;
+const MOST: usize = 16 << 20;
 
 /// The patterns of a schema by their text. One that cannot be read here, or is too large, is not among them: it holds for
 /// every text, and whoever writes the definition is warned ([`Patterns::unread`]).
