@@ -222,7 +222,7 @@ impl Planning {
 
     fn plan(mut self, run: RunFile) -> Result<RunPlan<WantedCluster>, Problems> {
         let asked = run.clone();
-        let cluster = self.cluster(run.cluster);
+        let cluster = self.cluster(run.cluster, run.soak.is_some());
         let mut profile = self.profile(run.profile.as_deref().unwrap_or(DEFAULT_PROFILE));
         if let (Some(profile), Some(image)) = (&mut profile, run.image) {
             self.replace_image(profile, image);
@@ -256,6 +256,7 @@ impl Planning {
             // Another text was refused as no share.
             shard: select.shard.and_then(|text| text.parse().ok()),
             soak: self.soak(run.soak),
+            seed: asked.cluster.seed,
             run: select.run,
             origins: Selection::KEYS.into_iter().map(|key| (key, self.origin(key))).collect(),
         };
@@ -350,10 +351,10 @@ impl Planning {
         }
     }
 
-    fn cluster(&mut self, keys: ClusterKeys) -> WantedCluster {
+    fn cluster(&mut self, keys: ClusterKeys, soaks: bool) -> WantedCluster {
         let backend = keys.backend.unwrap_or(DEFAULT_BACKEND).named();
         if backend == Some(BackendKind::Existing) {
-            return self.existing_cluster(keys);
+            return self.existing_cluster(keys, soaks);
         }
         if keys.kubeconfig.is_some() {
             self.problem("cluster.kubeconfig", "has a meaning only with 'backend: existing'");
@@ -381,13 +382,13 @@ impl Planning {
         WantedCluster::own(backend, own)
     }
 
-    fn existing_cluster(&mut self, keys: ClusterKeys) -> WantedCluster {
+    fn existing_cluster(&mut self, keys: ClusterKeys, soaks: bool) -> WantedCluster {
         for (key, given) in [
             ("cluster.topology", keys.topology.is_some()),
             ("cluster.kubernetes", keys.kubernetes.is_some()),
             ("cluster.providerId", keys.provider_id.is_some()),
             ("cluster.nodeIp", keys.node_ip.is_some()),
-            ("cluster.seed", keys.seed.is_some()),
+            ("cluster.seed", keys.seed.is_some() && !soaks),
         ] {
             if given {
                 self.problem(key, "has no meaning with 'backend: existing'");

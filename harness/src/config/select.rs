@@ -92,6 +92,8 @@ pub struct Selection {
     pub shard: Option<Share>,
     /// For how long those checks go on that soak; without it they are no part of the run.
     pub soak: Option<Duration>,
+    /// What decides what happens in a soak; without it the run does.
+    pub seed: Option<u32>,
     /// The name of the run that the part is of.
     pub run: Option<String>,
     /// Where each of the keys was written, as far as that is known.

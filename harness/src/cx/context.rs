@@ -5,7 +5,7 @@ use super::network::Network;
 use crate::check::{Capability, CheckId, Facility, Stop};
 use crate::cloud::{Cloud as CloudHandle, Entry};
 use crate::config::Limits;
-use crate::images::RunId;
+use crate::images::{NAME_PREFIX, RunId};
 use crate::probe::{Look, Probe, Promise, poll};
 use crate::session::{Journal, Participant, Session, disturbance, suffix};
 use kube::Client;
@@ -137,10 +137,10 @@ impl CheckCx {
 
     /// The number that decides what happens at random: that of the run's, which its report names.
     pub fn seed(&self) -> u64 {
-        let (cluster, plan) = (&self.session.state().cluster, self.session.plan());
-        let wanted = || plan.cluster.desired().own().and_then(|own| own.seed);
-        let of_the_run = || RunId::of_name(&cluster.name).map_or(0, |run| run.seed());
-        u64::from(cluster.about.seed.or_else(wanted).unwrap_or_else(of_the_run))
+        let (state, selection) = (self.session.state(), &self.session.plan().selection);
+        let run = RunId::of_name(&format!("{NAME_PREFIX}{}", state.run_id));
+        let of_the_run = || run.map_or(0, |run| run.seed());
+        u64::from(state.cluster.about.seed.or(selection.seed).unwrap_or_else(of_the_run))
     }
 
     /// The wait budgets in force.

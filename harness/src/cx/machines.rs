@@ -215,8 +215,12 @@ impl CheckCx {
             let whose = &self.session.plan().profile.cloud;
             return Err(Stop::NotObservable(format!("the API of {whose} cannot show it: {lack}")));
         }
+        // Whether or not the answer is still heard.
+        let undo = Undo::Instance(instance.id.clone());
+        if !self.is_to_be_undone(&undo) {
+            self.on_end(undo);
+        }
         cloud.put_instance(instance).await?;
-        self.on_end(Undo::Instance(instance.id.clone()));
         Ok(())
     }
 

@@ -124,13 +124,15 @@ impl<'a> Replica<'a> {
         }
     }
 
-    /// Brings it back with a fresh Pod, wherever it was left: a container that has ended before is restarted later and later.
+    /// Brings it back with a fresh Pod, wherever it was left (a container that has ended before is restarted later and later),
+    /// and waits until the CCM is whole: what ends from then on ends by itself.
     ///
     /// # Errors
     /// Why it does not come back.
-    pub async fn returns(&self) -> Result<(), Stop> {
+    pub async fn returns(&self) -> Verdict {
         self.disturbed();
-        self.cx.undo_ccm(Some(&self.name), false).await.map_err(Stop::Error)
+        self.cx.undo_ccm(Some(&self.name), false).await.map_err(Stop::Error)?;
+        self.cx.deploy_ccm().await
     }
 
     /// Has it ended as an upgrade would: SIGTERM, and the time its Pod grants it. It stays down until the CCM is brought

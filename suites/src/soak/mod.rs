@@ -146,7 +146,8 @@ async fn follows_whoever_leads(cx: &CheckCx) -> Verdict {
                 None => goes_by(cx, &mut population, &round).await?,
                 Some(how) => goes_by_without(cx, &mut population, &round, how).await?,
             }
-            if Instant::now() >= end {
+            // However slow it is, a leader has to have ended.
+            if Instant::now() >= end && tally.leaders > 0 {
                 break;
             }
         }
@@ -242,6 +243,9 @@ async fn leads_throughout(cx: &CheckCx) -> Verdict {
     futures::future::try_join3(happens, untouched.stays(cx), kept.into_future()).await.map(drop)
 }
 
+/// For how long after Nodes have come a write may still be about them.
+const LATE: Duration = Duration::from_secs(15);
+
 async fn rests(cx: &CheckCx) -> Verdict {
     let mut population = Population::of(cx);
     for at in 0..NODES {
@@ -251,10 +255,10 @@ async fn rests(cx: &CheckCx) -> Verdict {
         population.meets(Change::Service(at)).await?;
     }
     population.settles(patience(cx)).await?;
-    if cx.declares(Capability::Routes) {
-        // Those of the Nodes that have just come are made in the next round.
-        pause(cx.limits().route()).await;
-    }
+    population.stands(patience(cx)).await?;
+    // Who gathers changes of Nodes writes a little later, and routes are made in the next round.
+    let late = if cx.declares(Capability::Routes) { cx.limits().route().max(LATE) } else { LATE };
+    pause(late).await;
     population.rests().await?;
     let mark = cx.cloud().mark_now().await?;
     let changes = cx.cloud().calls().writes().since(mark);

@@ -44,6 +44,8 @@ pub(super) struct Stranger {
     pub(super) cloud: Settings,
     /// How many checks run side by side on each cluster.
     pub(super) jobs: Option<u32>,
+    /// For how long those of its checks go on that soak; without it, it is spared them.
+    pub(super) soak: Option<HumanDuration>,
     /// Suites, contract rows or their beginnings, checks; all when empty.
     #[serde(default)]
     pub(super) checks: Vec<String>,
@@ -187,6 +189,7 @@ mod tests {
             profile: Map::new(),
             cloud: Settings::default(),
             jobs: None,
+            soak: None,
             checks: checks.iter().map(|name| (*name).to_owned()).collect(),
         };
         let check = CheckId::of_claim("SVC-UPD-01", "port");

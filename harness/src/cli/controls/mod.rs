@@ -151,7 +151,7 @@ fn work(
             if !one.as_is {
                 over.insert("environment".to_owned(), json!({STRANGER_VARIABLE: one.stranger}));
             }
-            let (mut plan, planned) = planned_with(over, None).map_err(text)?;
+            let (mut plan, planned) = planned_with(over, one.soak).map_err(text)?;
             plan.output = plan.output.join(&one.stranger);
             work.push(Work::of_stranger(&one, plan, &planned)?);
         }

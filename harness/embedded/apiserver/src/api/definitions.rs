@@ -151,8 +151,11 @@ impl Established {
                 set_condition(settled, "Established", accepted, now);
             }
             Err(full) => {
-                let why = full.to_string();
-                set_condition(settled, "Established", ("False", "TooManyDefinitions", &why), now);
+                // What was established goes on as it was.
+                let served = self.definitions.contains_key(name);
+                let why = if served { format!("{full}; served as it was before") } else { full.to_string() };
+                let is = if served { "True" } else { "False" };
+                set_condition(settled, "Established", (is, "TooManyDefinitions", &why), now);
             }
         }
     }

@@ -110,7 +110,11 @@ impl Kinds {
     /// namespace and its object does not: nobody can tell then whether it is there.
     pub(super) fn api_of(&self, owner: &OwnerReference, namespace: &str) -> Option<Api<DynamicObject>> {
         let group = owner.api_version.rsplit_once('/').map_or("", |(group, _)| group);
-        let is = |kind: &&Followed| kind.resource.kind == owner.kind && kind.resource.group == group;
+        let is = |kind: &&Followed| {
+            // What is served no longer in one version may be in another.
+            let is_followed = kind.stop.as_ref().is_none_or(|stop| !stop.is_cancelled());
+            is_followed && kind.resource.kind == owner.kind && kind.resource.group == group
+        };
         let kind = self.all().iter().rfind(is)?.clone();
         (!kind.namespaced || !namespace.is_empty()).then(|| self.api_in(&kind, namespace))
     }
@@ -226,7 +230,9 @@ impl Kinds {
             }
         };
         loop {
+            // What is heard of a kind that is followed no longer would stay.
             let event = tokio::select! {
+                biased;
                 () = stop.cancelled() => break,
                 event = events.next() => event,
             };
@@ -257,8 +263,10 @@ impl Kinds {
                 }
                 Err(error) => {
                     tracing::debug!(kind = resource.kind, %error, "the watch will be started again");
-                    // What cannot be listed shall not keep everything else waiting.
-                    is_listed();
+                    // What cannot be listed shall not keep everything else waiting; what can be will be tried again.
+                    if is_refused(&error) {
+                        is_listed();
+                    }
                     false
                 }
             };
@@ -268,4 +276,14 @@ impl Kinds {
         }
         is_listed();
     }
+}
+
+/// Whether the API server will never list a kind.
+fn is_refused(error: &watcher::Error) -> bool {
+    let code = match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status)) => status.code,
+        watcher::Error::WatchStartFailed(kube::Error::Api(status)) => status.code,
+        _ => return false,
+    };
+    [403, 404, 405].contains(&code)
 }
