@@ -187,7 +187,8 @@ async fn a_program_that_takes_too_much_is_ended_and_one_that_spins_yields() {
     .await;
     let pods = cluster.api::<Pod>();
     let seconds = 800_000 + std::process::id();
-    let all = format!("all=$(head -c 100000000 /dev/zero | tr '\\0' a); exec sleep {seconds}");
+    // The shell stays, and what it has with it.
+    let all = format!("all=$(head -c 100000000 /dev/zero | tr '\\0' a); sleep {seconds}; :");
     let mut large = pod("large", &all);
     large["spec"]["containers"][0]["resources"]["limits"]["memory"] = json!("64Mi");
     create(&pods, large).await;
