@@ -33,10 +33,10 @@ pub(super) fn lane_count(plan: &RunPlan, planned: &[Planned]) -> u32 {
 }
 
 /// kind clusters of so many nodes that a machine with so many cores and so much memory has room for, at least one. Checks
-/// mostly wait, and so does a cluster: two cores carry four clusters of one node.
+/// mostly wait, and so does a cluster: two cores carry three clusters of one node.
 fn by_machine(cores: usize, memory_gib: u64, nodes: usize) -> u32 {
     let nodes = nodes.max(1);
-    let by_cores = u32::try_from(cores * 2 / nodes).unwrap_or(u32::MAX);
+    let by_cores = u32::try_from((cores + 1) / nodes).unwrap_or(u32::MAX);
     let memory = facts(BackendKind::Kind).memory_gib + MEMORY_OF_NODE * (nodes as u64 - 1);
     let by_memory = u32::try_from(memory_gib / memory).unwrap_or(u32::MAX);
     by_cores.min(by_memory).clamp(1, KIND_AT_MOST)
@@ -56,9 +56,9 @@ mod tests {
     fn the_more_nodes_a_cluster_has_the_fewer_fit() {
         assert_eq!(by_machine(1, 0, 1), 1);
         assert_eq!(by_machine(2, 7, 1), 1);
-        assert_eq!(by_machine(2, 24, 1), 4);
+        assert_eq!(by_machine(2, 24, 1), 3);
         assert_eq!(by_machine(2, 24, 3), 1);
-        assert_eq!(by_machine(8, 32, 3), 4);
+        assert_eq!(by_machine(8, 32, 3), 3);
         assert_eq!(by_machine(64, 256, 1), 4);
     }
 }
