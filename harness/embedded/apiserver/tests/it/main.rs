@@ -9,6 +9,7 @@ mod escalations;
 mod in_process;
 mod kubectl;
 mod logs;
+mod names;
 mod objects;
 mod protobuf;
 mod transcripts;
