@@ -1,4 +1,4 @@
-//! Collects the files that are part of the program: profiles and manifests of CCMs, drivers and routes of their clouds,
+//! Collects the files that are part of the program: profiles and manifests of CCMs, profiles of plugins, drivers and routes of their clouds,
 //! topologies, manifest variants, the checks of each version, the contract.
 
 use std::error::Error;
@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 /// Folders of the workspace, and what the names of their files begin with inside the program.
 const FOLDERS: &[(&str, &str)] = &[
     ("fixtures/ccms", ""),
+    ("fixtures/image-credentials", ""),
     ("fixtures/drivers", "drivers/"),
     ("fixtures/routes", "routes/"),
     ("kind-configs", "kind-configs/"),

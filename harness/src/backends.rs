@@ -12,6 +12,8 @@ macro_rules! backends {
             Embedded = "embedded" in embedded,
             /// A cluster that is there already.
             Existing = "existing" in existing,
+            /// No cluster: for a profile of an image credential provider alone, which has this one unasked.
+            Absent = "none" in absent,
         }
     };
 }

@@ -5,6 +5,7 @@
 mod facility;
 mod id;
 mod level;
+mod party;
 mod since;
 mod suite;
 mod verdict;
@@ -12,6 +13,7 @@ mod verdict;
 pub use facility::{Facilities, Facility};
 pub use id::{CheckId, row_of};
 pub use level::Level;
+pub use party::Party;
 pub use since::{Before, Since};
 pub use suite::{Suite, assert_unique_ids};
 pub use verdict::{Blocker, Stop, SubjectName, Unmet, Verdict, chain};
@@ -66,6 +68,8 @@ pub enum Capability {
     SecurePort,
     /// It takes the flags of the shared framework.
     FrameworkFlags,
+    /// It is given tokens of service accounts: an image credential provider.
+    ServiceAccountTokens,
 }
 
 impl Capability {
@@ -91,6 +95,7 @@ impl Capability {
         Capability::Sctp,
         Capability::SecurePort,
         Capability::FrameworkFlags,
+        Capability::ServiceAccountTokens,
     ];
 }
 
@@ -117,6 +122,7 @@ impl fmt::Display for Capability {
             Capability::Sctp => "sctp",
             Capability::SecurePort => "secure-port",
             Capability::FrameworkFlags => "framework-flags",
+            Capability::ServiceAccountTokens => "service-account-tokens",
         })
     }
 }
@@ -140,6 +146,8 @@ pub enum Sharing {
     Cold,
     /// Judges what the whole run showed, in every lane; runs when all others have ended.
     Standing,
+    /// Needs neither cluster nor CCM: runs beside everything, whatever became of them.
+    Apart,
 }
 
 /// A field or behaviour the API server must have; older ones make the check 'not observable'.
@@ -314,6 +322,13 @@ impl<Cx: 'static> Check<Cx> {
     /// Needs these facilities of the cloud and no other: not the machines and inventory that most checks need.
     pub const fn of_the_cloud(mut self, facilities: &[Facility]) -> Check<Cx> {
         self.facilities = self.facilities.without(Facility::OF_THE_CLOUD).and(facilities);
+        self
+    }
+
+    /// Needs neither cluster nor CCM.
+    pub const fn apart(mut self) -> Check<Cx> {
+        self.sharing = Sharing::Apart;
+        self.facilities = Facilities::of(&[]);
         self
     }
 

@@ -3,13 +3,14 @@
 
 mod manifests;
 
-use harness::check::{Capability, Facility, Verdict};
+use harness::check::{Capability, Facility, Party, Verdict};
 use harness::cx::{Check, CheckCx, Network, Suite};
 
 /// The suite.
 pub const SUITE: Suite = Suite {
     name: "deadlock-free-bootstrap",
     proves: "the manifests as shipped bring a cold cluster up: no wait of CCM, CNI and scheduler for one another",
+    judges: Party::Ccm,
     tables: &[CHECKS, manifests::CHECKS],
 };
 

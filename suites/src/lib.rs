@@ -6,6 +6,7 @@
 pub mod authorization;
 pub mod bootstrap;
 pub mod failover;
+pub mod image_credentials;
 pub mod lifecycle;
 pub mod loadbalancer;
 pub mod operation;
@@ -34,6 +35,7 @@ pub const ALL: &[Suite] = &[
     authorization::SUITE,
     scalability::SUITE,
     soak::SUITE,
+    image_credentials::SUITE,
 ];
 
 const _: () = harness::check::assert_unique_ids(ALL);

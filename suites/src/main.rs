@@ -26,6 +26,18 @@ const PROGRAMS: &[SubProgram] = &[
         shown: false,
         main: |arguments| reference_ccm::program::mutant(arguments.into_iter()),
     },
+    SubProgram {
+        name: "reference-credential-provider",
+        about: "The image credential provider that passes every check; the harness starts it by itself",
+        shown: true,
+        main: |arguments| reference_credential_provider::reference(arguments.into_iter()),
+    },
+    SubProgram {
+        name: "reference-credential-provider-mutant",
+        about: "The same plugin, able to be broken with '--mutant ID'; for 'controls'",
+        shown: false,
+        main: |arguments| reference_credential_provider::mutant(arguments.into_iter()),
+    },
 ];
 
 fn main() -> ExitCode {

@@ -15,6 +15,7 @@ const LAYERS: &[&str] = &[
     "probe",
     "events",
     "config",
+    "image_credentials",
     "contract",
     "images",
     "reaper",

@@ -131,7 +131,7 @@ impl PartialEq<String> for CheckId {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Check, Suite, assert_unique_ids};
+    use super::super::{Check, Party, Suite, assert_unique_ids};
     use super::*;
 
     #[test]
@@ -169,7 +169,7 @@ mod tests {
         const A: &[Check<()>] = &[check("A-1"), check("A-1.b")];
         const B: &[Check<()>] = &[check("B-1")];
         const fn suite(tables: &'static [&'static [Check<()>]]) -> Suite<()> {
-            Suite { name: "s", proves: "p", tables }
+            Suite { name: "s", proves: "p", judges: Party::Ccm, tables }
         }
         const APART: &[Suite<()>] = &[suite(&[A]), suite(&[&[], B])];
         const TWICE: &[Suite<()>] = &[suite(&[A, B]), suite(&[B])];

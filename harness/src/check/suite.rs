@@ -1,6 +1,6 @@
 //! Groups of checks, and that no two checks of them have one id.
 
-use super::Check;
+use super::{Check, Party};
 
 /// A named group of checks, in the user's words.
 pub struct Suite<Cx: 'static> {
@@ -8,6 +8,8 @@ pub struct Suite<Cx: 'static> {
     pub name: &'static str,
     /// What the suite proves, one sentence.
     pub proves: &'static str,
+    /// Whose promises it judges: its checks apply to profiles that name such a subject.
+    pub judges: Party,
     /// Its checks, as the tables of its modules.
     pub tables: &'static [&'static [Check<Cx>]],
 }

@@ -7,7 +7,13 @@ use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag, TagEnd};
 use std::path::{Path, PathBuf};
 
 /// Commands that are programs of their own, with arguments that only they know.
-const PROGRAMS: &[&str] = &["fake-cloud", "reference-ccm", "reference-ccm-mutant"];
+const PROGRAMS: &[&str] = &[
+    "fake-cloud",
+    "reference-ccm",
+    "reference-ccm-mutant",
+    "reference-credential-provider",
+    "reference-credential-provider-mutant",
+];
 
 /// What of the workspace holds no documents of ours, and what tells of commands that have gone.
 const LEFT_OUT: &[&str] = &[".git", "target", "CHANGELOG.md"];

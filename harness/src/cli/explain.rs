@@ -82,6 +82,23 @@ fn labelled(label: &str, text: &str) -> String {
     out
 }
 
+/// The profile by which a check of such a row can be seen at once, as an option.
+fn profile_for(party: Party) -> &'static str {
+    match party {
+        Party::ImageCredentials => "--profile reference-credential-provider ",
+        Party::Ccm | Party::Harness | Party::NetworkProxy | Party::CsiMigration => "",
+    }
+}
+
+/// Whom a row is about, after a preposition.
+fn whose(party: Party) -> &'static str {
+    match party {
+        Party::Ccm => "a CCM",
+        Party::ImageCredentials => "an image credential provider",
+        Party::Harness | Party::NetworkProxy | Party::CsiMigration => "one",
+    }
+}
+
 fn of_row(contract: &Contract, area: &Area, row: &Row) -> String {
     let mut text = format!("{}  {}\n\n", row.id, row.level_in_words());
     text.push_str(&labelled("required:", &row.requires));
@@ -94,7 +111,10 @@ fn of_row(contract: &Contract, area: &Area, row: &Row) -> String {
         applies.push("runs in the cluster that it manages".to_owned());
     }
     if !applies.is_empty() {
-        text.push_str(&labelled("applies:", &format!("to a CCM that {}", applies.join(" and "))));
+        text.push_str(&labelled(
+            "applies:",
+            &format!("to {} that {}", whose(area.promised_by), applies.join(" and ")),
+        ));
     }
     let profiles: Vec<&str> = contract
         .profiles
@@ -102,7 +122,7 @@ fn of_row(contract: &Contract, area: &Area, row: &Row) -> String {
         .filter(|one| one.includes(&row.id))
         .map(|one| one.profile.as_str())
         .collect();
-    if area.promised_by == Party::Ccm {
+    if !profiles.is_empty() {
         text.push_str(&labelled("profiles:", &profiles.join(", ")));
     }
     for claim in &row.claims {
@@ -138,6 +158,7 @@ fn of_check(check: &Check, mutants: &[Mutant], all: &[CheckId]) -> String {
         Sharing::Shared if check.disturbs() => {
             "beside others where the CCM has workers for all, else with the claims of its row alone"
         }
+        Sharing::Apart => "beside everything: it needs neither cluster nor CCM",
         Sharing::Shared => "beside others, on objects of its own",
         Sharing::Joint => "beside others until the leader crashes, then with those that watch the same crash",
         Sharing::Calm => "beside others that wait for what a busy CCM puts off, and nobody else",
@@ -173,8 +194,11 @@ fn of_check(check: &Check, mutants: &[Mutant], all: &[CheckId]) -> String {
             format!("{backend} no ({} not possible: {})", lacking.join(", "), facts(*backend).lacks_because)
         }
     };
-    let shown: Vec<String> = OURS.iter().map(shown).collect();
-    text.push_str(&labelled("  observable:", &shown.join("; ")));
+    let shown = match check.sharing {
+        Sharing::Apart => "anywhere, without a cluster".to_owned(),
+        _ => OURS.iter().map(shown).collect::<Vec<_>>().join("; "),
+    };
+    text.push_str(&labelled("  observable:", &shown));
     text
 }
 
@@ -190,7 +214,10 @@ fn ending(contract: &Contract, area: &Area, row: &Row, name: Option<&str>) -> St
         text.push_str(&labelled(label, &one.reason));
     }
     if let Some(name) = name {
-        text.push_str(&labelled("run it:", &format!("ccm-conformance run --only {name}")));
+        text.push_str(&labelled(
+            "run it:",
+            &format!("ccm-conformance run {}--only {name}", profile_for(area.promised_by)),
+        ));
     } else if area.promised_by == Party::Harness {
         text.push_str(&labelled("no check:", "the harness keeps it in every run"));
     }

@@ -52,6 +52,7 @@ pub(super) fn planned(source: &Source, typed: RunFile) -> Result<RunPlan<WantedC
 fn check_cluster(plan: &RunPlan<WantedCluster>) -> Result<(), String> {
     match plan.cluster.desired() {
         DesiredCluster::Own(own) => planned_machines(&own.topology).map(drop).map_err(|error| chain(&error)),
+        DesiredCluster::Absent => Ok(()),
         DesiredCluster::Existing(existing) => existing.kubeconfig.as_deref().map_or(Ok(()), check_kubeconfig),
     }
 }

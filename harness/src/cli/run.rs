@@ -75,7 +75,12 @@ pub(super) fn plan(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
         Some(Image::Command(command)) => format!("this program as '{command}'"),
         Some(Image::Build(build)) => format!("built from package {}", build.package),
     };
-    text.push_str(&format!("image      {image}\n"));
+    if plan.profile.has_ccm() {
+        text.push_str(&format!("image      {image}\n"));
+    }
+    if let Some(plugin) = &plan.profile.image_credentials {
+        text.push_str(&format!("plugin     {plugin}\n"));
+    }
     if let Some(manifests) = &manifests {
         text.push_str(&format!(
             "workload   {}, {} objects\n",
@@ -93,6 +98,7 @@ pub(super) fn plan(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
                 own.kubernetes
             ));
         }
+        DesiredCluster::Absent => text.push_str("cluster    none\n"),
         DesiredCluster::Existing(existing) => {
             let file = existing
                 .kubeconfig

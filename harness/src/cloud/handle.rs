@@ -270,7 +270,7 @@ pub(crate) const READING_THE_JOURNAL: &str = "reading the journal";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::{Facilities, Served, chain};
+    use crate::check::{Facilities, Party, Served, chain};
     use crate::cloud::{Answer, Effect, Stock};
     use crate::config::{Candidate, Choice, Offer, Selection, select};
     use crate::ledger::SkipReason;
@@ -312,6 +312,7 @@ mod tests {
     fn needs(id: &'static str, facilities: &[Facility]) -> Candidate {
         Candidate {
             suite: "any",
+            judges: Party::Ccm,
             id,
             needs: &[],
             lacks: &[],
@@ -326,6 +327,7 @@ mod tests {
     fn what_a_driver_lacks_makes_the_checks_that_need_it_not_observable() {
         let cloud = Cloud::new(Arc::new(Real));
         let offer = Offer {
+            subjects: BTreeSet::from([Party::Ccm]),
             capabilities: BTreeSet::new(),
             facilities: Some(cloud.facilities()),
             cloud: Some(cloud.driver().to_owned()),

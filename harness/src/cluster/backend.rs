@@ -57,6 +57,8 @@ pub enum Fidelity {
     Real,
     /// A simulation, which certifies nothing.
     Simulated,
+    /// There is none: nothing that is judged is of a cluster.
+    Absent,
 }
 
 /// What the containers of Pods are made from.

@@ -3,6 +3,7 @@
 //! A [`Backend`] brings a cluster up and takes it down; a [`Cluster`] is one that is up, as any process of its run sees
 //! it. Knows no Kubernetes API: Nodes, taints and readiness are [`crate::k8s`]'s.
 
+mod absent;
 mod audit;
 mod backend;
 mod embedded;

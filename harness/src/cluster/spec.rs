@@ -37,7 +37,7 @@ impl ClusterSpec {
     pub(super) fn existing(&self) -> ExistingCluster {
         match &self.desired {
             DesiredCluster::Existing(existing) => existing.clone(),
-            DesiredCluster::Own(_) => ExistingCluster { kubeconfig: None },
+            DesiredCluster::Own(_) | DesiredCluster::Absent => ExistingCluster { kubeconfig: None },
         }
     }
 }

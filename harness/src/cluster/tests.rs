@@ -47,7 +47,7 @@ fn machine() -> Machine {
 
 #[test]
 fn every_backend_that_can_be_named_is_in_the_table() {
-    assert_eq!(BackendChoice::WORDS, ["auto", "kind", "embedded", "existing"]);
+    assert_eq!(BackendChoice::WORDS, ["auto", "kind", "embedded", "existing", "none"]);
     for kind in BackendKind::ALL {
         assert!(facts(*kind).side_by_side > 0, "{kind}");
     }

@@ -26,6 +26,11 @@ impl WantedCluster {
         WantedCluster { backend: Some(BackendKind::Existing), desired: DesiredCluster::Existing(existing) }
     }
 
+    /// None at all.
+    pub(super) fn absent() -> WantedCluster {
+        WantedCluster { backend: Some(BackendKind::Absent), desired: DesiredCluster::Absent }
+    }
+
     /// The backend that was asked for; `None` when it is left to the harness.
     pub fn backend(&self) -> Option<BackendKind> {
         self.backend
@@ -69,14 +74,16 @@ pub enum DesiredCluster {
     Own(OwnCluster),
     /// One that is there.
     Existing(ExistingCluster),
+    /// None.
+    Absent,
 }
 
 impl DesiredCluster {
-    /// What is asked of a cluster that the harness makes; `None` for one that is there.
+    /// What is asked of a cluster that the harness makes; `None` for any other.
     pub fn own(&self) -> Option<&OwnCluster> {
         match self {
             DesiredCluster::Own(own) => Some(own),
-            DesiredCluster::Existing(_) => None,
+            DesiredCluster::Existing(_) | DesiredCluster::Absent => None,
         }
     }
 }

@@ -46,6 +46,8 @@ forms! {
     FrameworkVersion = "framework-version", framework_version;
     /// A reference to a container image.
     ImageReference = "image-reference", image_reference;
+    /// An image as a kubelet asks for its credentials: registry and path, without tag and digest.
+    RegistryImage = "registry-image", registry_image;
     /// The name of a command line flag.
     FlagName = "flag-name", flag_name;
     /// A command line argument.
@@ -110,6 +112,23 @@ fn zone(text: &str) -> Result<(), String> {
 
 fn framework_version(text: &str) -> Result<(), String> {
     framework_minor(text).map(|_| ())
+}
+
+fn registry_image(text: &str) -> Result<(), String> {
+    let wrong = |why: &str| Err(format!("{why}; write e.g. registry.example/team/app"));
+    let Some((host, path)) = text.split_once('/') else { return wrong("names no registry before a '/'") };
+    if path.contains(['@', ':']) {
+        return wrong("has a tag or digest, which a plugin is never told");
+    }
+    if text.contains(char::is_whitespace) || text.contains("://") || text.contains('*') {
+        return wrong("is no image");
+    }
+    if path.is_empty() || !(host.contains(['.', ':']) || host == "localhost") {
+        return wrong(
+            "does not begin with the host of a registry (short names are written out: docker.io/library/nginx)",
+        );
+    }
+    Ok(())
 }
 
 fn image_reference(text: &str) -> Result<(), String> {

@@ -9,6 +9,7 @@ mod cluster;
 mod duration;
 mod flags;
 mod forms;
+mod image_credentials;
 mod limits;
 mod paths;
 mod plan;
@@ -36,6 +37,7 @@ pub use duration::{BadDuration, HumanDuration};
 pub(crate) use fake_cloud::dialects::NAMES as DIALECTS;
 pub use flags::{FAST_FLAGS, LeaseTiming};
 pub use forms::OWN_PLACEHOLDERS;
+pub use image_credentials::{ImageCredentials, PROGRAM, PluginProgram};
 pub use limits::Limits;
 pub use plan::{Completeness, Given, RunPlan, Source, plan};
 pub(crate) use problem::did_you_mean;
@@ -52,7 +54,7 @@ pub use select::{Candidate, Choice, LONG_S, Offer, Selection, select, unknown_de
 pub use settings::{BACKEND, CLUSTERS, SEED, SELECT, SHARD, TEST_FILTER, untrue_limits};
 pub use words::{
     API_VERSION, AddressType, BackendChoice, BackendKind, Budget, CcmCommand, Deployment, Instances, Keep,
-    NodeIp, Ownership, Protocol, ProviderId, RouteTrigger, Targets, Timing,
+    NodeIp, Ownership, ProfileKind, Protocol, ProviderId, RouteTrigger, Targets, Timing,
 };
 
 /// The JSON Schema of a profile.

@@ -231,6 +231,9 @@ impl Planning {
         if let Some(binary) = &binary {
             self.check_binary(binary, &cluster, profile.as_ref());
         }
+        let cluster =
+            profile.as_ref().map_or(Some(cluster.clone()), |profile| self.cluster_for(profile, &cluster));
+        let cluster = cluster.unwrap_or_else(WantedCluster::absent);
         let refused = profile.as_ref().map(Profile::refused_fast_flags).unwrap_or_default();
         let timing = match (run.timing, refused.as_slice()) {
             (Some(Timing::Fast), []) | (None, []) => Timing::Fast,
@@ -339,6 +342,28 @@ impl Planning {
         if let Some(profile) = profile.filter(|profile| profile.deploys_nothing()) {
             self.problem("binary", format!("profile '{}' deploys nothing", profile.name));
         }
+    }
+
+    /// The cluster that a profile is judged on; `None` for none. Who describes no CCM needs none, and whoever does needs one.
+    fn cluster_for(&mut self, profile: &Profile, wanted: &WantedCluster) -> Option<WantedCluster> {
+        const BACKEND: &str = "cluster.backend";
+        let absent = wanted.backend() == Some(BackendKind::Absent);
+        if profile.has_ccm() {
+            if absent {
+                self.problem(
+                    BACKEND,
+                    format!("profile '{}' describes a CCM, which needs a cluster", profile.name),
+                );
+            }
+            return Some(wanted.clone());
+        }
+        let asked = matches!(self.set_by(BACKEND), SetBy::Option | SetBy::RunFile);
+        if asked && !absent && wanted.backend().is_some() {
+            let what =
+                format!("profile '{}' describes no CCM, so no cluster is made; leave it out", profile.name);
+            self.problem(BACKEND, what);
+        }
+        None
     }
 
     fn profile(&mut self, name_or_path: &str) -> Option<Profile> {

@@ -4,12 +4,13 @@
 
 use super::capabilities::Capabilities;
 use super::flags::{FAST_FLAGS, FAST_ROUTES, FRAMEWORK_FLAGS, LeaseTiming};
+use super::image_credentials::ImageCredentials;
 use super::paths::looks_like_path;
 use super::problem::did_you_mean;
 use super::profile_file::{Deviation, Lease, Location, Workload};
 use super::route_file::Routes;
-use super::words::{AddressType, Budget, CcmCommand, Deployment, Ownership, RouteTrigger};
-use crate::check::Capability;
+use super::words::{AddressType, Budget, CcmCommand, Deployment, Ownership, ProfileKind, RouteTrigger};
+use crate::check::{Capability, Party};
 use crate::files;
 use fake_cloud::dialects;
 use fake_cloud::driver::InstanceIds;
@@ -83,6 +84,10 @@ pub struct Profile {
     pub declared: Vec<Deviation>,
     /// Where it runs.
     pub deployment: Deployment,
+    /// What it describes.
+    pub kind: ProfileKind,
+    /// Its image credential provider.
+    pub image_credentials: Option<ImageCredentials>,
 }
 
 /// Where the cloud of a CCM comes from.
@@ -267,9 +272,33 @@ impl Profile {
         self.provider_id.render(&self.instance_ids().make(machine))
     }
 
+    /// Whether it describes a CCM.
+    pub fn has_ccm(&self) -> bool {
+        self.kind == ProfileKind::Profile
+    }
+
+    /// Whose promises are judged.
+    pub fn subjects(&self) -> BTreeSet<Party> {
+        let ccm = self.has_ccm().then_some(Party::Ccm);
+        ccm.into_iter().chain(self.image_credentials.as_ref().map(|_| Party::ImageCredentials)).collect()
+    }
+
+    /// Everything it declares, in words, for the report.
+    pub fn declared_words(&self) -> Vec<String> {
+        let mut words = if self.has_ccm() { self.capabilities.declared() } else { Vec::new() };
+        words.extend(self.image_credentials.as_ref().map(|_| "imageCredentials".to_owned()));
+        words
+    }
+
     /// Everything it declares that checks may need.
     pub fn declares(&self) -> BTreeSet<Capability> {
+        let takes_tokens = self.image_credentials.as_ref().is_some_and(|plugin| plugin.takes_tokens);
+        let tokens = takes_tokens.then_some(Capability::ServiceAccountTokens);
+        if !self.has_ccm() {
+            return tokens.into_iter().collect();
+        }
         let mut all = self.capabilities.met();
+        all.extend(tokens);
         all.extend((self.secure_port != 0).then_some(Capability::SecurePort));
         let elsewhere = self.capabilities.load_balancer && !self.implemented_elsewhere.is_empty();
         all.extend(elsewhere.then_some(Capability::ImplementedElsewhere));

@@ -9,12 +9,14 @@ use super::forms::{
     AnnotationKey, Argument, CheckId, FlagName, FrameworkVersion, ImageReference, Name, Placeholder,
     ProviderIdText, Span, Variable, Zone,
 };
+use super::image_credentials::ImageCredentialKeys;
 use super::limits::Limits;
 use super::schema::{Keyed, ordered};
-use super::words::{API_VERSION, AddressType, Budget, CcmCommand, Deployment, Ownership};
+use super::words::{API_VERSION, AddressType, Budget, CcmCommand, Deployment, Ownership, ProfileKind};
 use fake_cloud::dialects::NAMES as DIALECTS;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
@@ -23,15 +25,18 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[schemars(rename = "Profile", transform = ordered::<Self>)]
-#[schemars(extend("required" = ["apiVersion", "kind", "name", "manifests", "capabilities"]))]
+#[schemars(extend("required" = ["apiVersion", "kind", "name"]))]
+#[schemars(extend("if" = json!({"properties": {"kind": {"const": "Profile"}}})))]
+#[schemars(extend("then" = json!({"required": ["manifests", "capabilities"]})))]
+#[schemars(extend("else" = json!({"required": ["imageCredentials"]})))]
 pub(crate) struct ProfileFile {
     /// Version of this format.
     #[schemars(extend("const" = API_VERSION))]
     pub(crate) api_version: String,
-    /// What this file is.
-    #[schemars(extend("const" = "Profile"))]
-    pub(crate) kind: String,
-    /// The CCM's name in reports.
+    /// What this file describes.
+    #[schemars(extend("x-missing" = "write 'kind: Profile'"))]
+    pub(crate) kind: ProfileKind,
+    /// Its name in reports.
     #[schemars(with = "Name", example = &"acme", extend("x-missing" = "write the CCM's name"))]
     pub(crate) name: String,
     /// One sentence about it.
@@ -46,7 +51,7 @@ pub(crate) struct ProfileFile {
     /// Manifest files and folders, applied in this order; of a folder every `.yaml`, `.yml` and `.json` file, by name.
     /// `[]` deploys nothing: for a CCM that runs already.
     #[schemars(example = ["manifests"])]
-    #[schemars(extend("x-missing" = "list the CCM's manifests ('[]' deploys nothing)"))]
+    #[schemars(extend("x-default" = "required of a CCM"))]
     pub(crate) manifests: Vec<String>,
     /// The CCM's Deployment or DaemonSet among the manifests.
     #[schemars(extend("x-default" = "the only one there"))]
@@ -55,7 +60,7 @@ pub(crate) struct ProfileFile {
     #[schemars(extend("x-default" = "`{dialect: native}`"))]
     pub(crate) cloud: CloudKeys,
     /// What it can do. Checks of what is not declared do not apply.
-    #[schemars(extend("x-missing" = "say what the CCM can do, e.g. 'instances: v2'"))]
+    #[schemars(extend("x-default" = "required of a CCM"))]
     pub(crate) capabilities: Capabilities,
     /// Its leader election lease.
     pub(crate) lease: Lease,
@@ -108,6 +113,8 @@ pub(crate) struct ProfileFile {
     #[schemars(with = "Keyed<Variable, String>")]
     #[schemars(example = BTreeMap::from([("ACME_URL", "${CLOUD_ENDPOINT}/v2")]))]
     pub(crate) environment: BTreeMap<String, String>,
+    /// Its image credential provider, which the suite `image-credentials` judges.
+    pub(crate) image_credentials: Option<ImageCredentialKeys>,
     /// Wait budgets of its own by name: how long it may take for what others do faster. A run file wins over it. One
     /// that is looser than the contract makes the result at most partial.
     #[schemars(with = "Keyed<Budget, Span>", example = BTreeMap::from([("life", "60s")]))]
@@ -123,7 +130,7 @@ impl Default for ProfileFile {
     fn default() -> Self {
         ProfileFile {
             api_version: String::new(),
-            kind: String::new(),
+            kind: ProfileKind::Profile,
             name: String::new(),
             description: String::new(),
             framework: FrameworkKeys::default(),
@@ -147,6 +154,7 @@ impl Default for ProfileFile {
             replicas: None,
             placeholders: BTreeMap::new(),
             environment: BTreeMap::new(),
+            image_credentials: None,
             budgets: BTreeMap::new(),
             declared: Vec::new(),
             deployment: Deployment::InCluster,

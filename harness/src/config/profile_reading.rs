@@ -4,17 +4,19 @@ use super::capabilities::Capabilities;
 use super::duration::HumanDuration;
 use super::flags::{FAST_FLAGS, FAST_ROUTES};
 use super::forms::framework_minor;
+use super::image_credentials::{ImageCredentialKeys, ImageCredentials, PluginProgram};
 use super::problem::{Origin, Problem, Problems};
 use super::profile::{Build, CloudSource, Framework, Image, Profile, ProviderIdFormat, Proxying, find};
 use super::profile_file::{CloudKeys, Deviation, DriverKeys, ImageKeys, ProfileFile, ProxyKeys};
 use super::route_file;
-use super::schema;
+use super::schema::{self, keys};
 use super::walk::{Places, walk};
-use super::words::{Instances, RouteTrigger, Targets};
+use super::words::{Instances, ProfileKind, RouteTrigger, Targets};
 use super::yaml::{self, Tree};
 use crate::files;
 use fake_cloud::dialects::NAMES as DIALECTS;
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
@@ -56,13 +58,40 @@ pub(crate) fn read(file: &Path, over: &Map<String, Value>, problems: &mut Proble
     root.tree.overlay(Tree::from(Value::Object(over.clone())));
     let (sound, places) = walk(&root, &SCHEMA, Some(file), problems);
     let written: ProfileFile = problems.typed(sound, file);
-    Some(Reading { file, places, problems }.profile(written))
+    let given = given(&root.tree);
+    Some(Reading { file, places, problems, given }.profile(written))
+}
+
+/// The keys that a profile of a plugin alone may have.
+const OF_PLUGINS: &[&str] =
+    &["apiVersion", "kind", "name", "description", "cloud", "imageCredentials", "budgets", "declared"];
+
+fn given(tree: &Tree) -> BTreeSet<String> {
+    let Tree::Map(entries) = tree else { return BTreeSet::new() };
+    let given = entries.iter().filter(|(_, node)| !matches!(node.tree, Tree::Null(_)));
+    given.map(|(key, _)| key.clone()).collect()
+}
+
+/// Whether a kubelet's configuration has a plugin given tokens of service accounts. What is wrong with it is judged, and not
+/// told here.
+fn takes_tokens(config: &Path, provider: Option<&str>) -> bool {
+    let files = if files::is_file(config) {
+        vec![config.to_owned()]
+    } else {
+        files::list(config).unwrap_or_default()
+    };
+    let read = files.iter().filter_map(|file| yaml::from_str::<Value>(&files::read(file).ok()?, file).ok());
+    let is_it =
+        |one: &Value| provider.is_none_or(|name| one["name"] == name) && one["tokenAttributes"].is_object();
+    read.flat_map(|all| all["providers"].as_array().cloned().unwrap_or_default()).any(|one| is_it(&one))
 }
 
 struct Reading<'a> {
     file: &'a Path,
     places: Places,
     problems: &'a mut Problems,
+    /// The keys of the file that have a value.
+    given: BTreeSet<String>,
 }
 
 impl Reading<'_> {
@@ -75,13 +104,16 @@ impl Reading<'_> {
     }
 
     fn profile(mut self, written: ProfileFile) -> Profile {
+        let has_ccm = self.kind(&written);
+        let image_credentials = written.image_credentials.and_then(|keys| self.image_credentials(keys));
         let framework = self.framework(written.framework.profile, written.framework.version.as_deref());
         let image = written.image.and_then(|image| self.image(image));
         if image.is_some() && written.manifests.is_empty() {
             self.problem("image", "has no use without manifests");
         }
         let manifests = self.manifests(&written.manifests);
-        let capabilities = written.capabilities;
+        let mut capabilities = written.capabilities;
+        capabilities.leader_election &= has_ccm;
         self.capabilities(&capabilities);
         if let Some(fault) = written.lease_timing.fault() {
             self.problem("leaseTiming", fault);
@@ -89,7 +121,7 @@ impl Reading<'_> {
         self.arguments(&written.flags.extra);
         let cloud = self.cloud(written.cloud);
         let usual = cloud.dialect().map(|dialect| format!("{dialect}://{{id}}"));
-        if usual.is_none() && written.provider_id.format.is_none() {
+        if has_ccm && usual.is_none() && written.provider_id.format.is_none() {
             self.problem(
                 "providerId.format",
                 "is missing; with a driver no dialect says it: write e.g. 'acme://{id}'",
@@ -114,7 +146,7 @@ impl Reading<'_> {
             capabilities,
             lease: written.lease,
             lease_timing: written.lease_timing,
-            secure_port: written.secure_port,
+            secure_port: if has_ccm { written.secure_port } else { 0 },
             workers: written.workers,
             accepted_flags: Profile::flag_names(&written.flags.accepted),
             extra_arguments: written.flags.extra,
@@ -134,7 +166,104 @@ impl Reading<'_> {
                 .collect(),
             declared: written.declared,
             deployment: written.deployment,
+            kind: written.kind,
+            image_credentials,
         }
+    }
+
+    /// Whether it describes a CCM; keys that are missing then, or have no meaning.
+    fn kind(&mut self, written: &ProfileFile) -> bool {
+        match written.kind {
+            ProfileKind::Profile => {
+                for (key, say) in [
+                    ("manifests", "list the CCM's manifests ('[]' deploys nothing)"),
+                    ("capabilities", "say what the CCM can do, e.g. 'instances: v2'"),
+                ] {
+                    if !self.given.contains(key) {
+                        self.problem(key, format!("is missing; {say}"));
+                    }
+                }
+                true
+            }
+            ProfileKind::ImageCredentials => {
+                if written.image_credentials.is_none() {
+                    self.problem("imageCredentials", "is missing; describe the plugin");
+                }
+                let of_others = |key: &&str| !OF_PLUGINS.contains(key);
+                for key in keys(&SCHEMA).map(|(key, _)| key).filter(of_others) {
+                    if self.places.has(key) {
+                        self.problem(key, "has no meaning with 'kind: image-credentials'; it is of a CCM");
+                    }
+                }
+                false
+            }
+        }
+    }
+
+    fn image_credentials(&mut self, written: ImageCredentialKeys) -> Option<ImageCredentials> {
+        // What is missing was reported already.
+        if written.config.is_empty() || written.images.is_empty() {
+            if self.places.has("imageCredentials.images") && written.images.is_empty() {
+                self.problem(
+                    "imageCredentials.images",
+                    "is empty; name an image for which it has credentials",
+                );
+            }
+            return None;
+        }
+        let folder = self.folder();
+        let config = folder.join(&written.config);
+        if !files::is_file(&config) && files::list(&config).is_err() {
+            self.problem(
+                "imageCredentials.config",
+                format!("there is no file or folder {}", config.display()),
+            );
+        }
+        let program = match (written.bin_dir, written.command) {
+            (Some(inside), None) => {
+                let inside = folder.join(inside);
+                if !inside.is_dir() {
+                    self.problem(
+                        "imageCredentials.binDir",
+                        format!("there is no folder {}", inside.display()),
+                    );
+                }
+                PluginProgram::In(inside)
+            }
+            (None, Some(line)) if line.first().is_some_and(|program| !program.is_empty()) => {
+                PluginProgram::Line(line)
+            }
+            (None, Some(_)) => {
+                self.problem("imageCredentials.command", "is empty; write the program and its arguments");
+                return None;
+            }
+            (Some(_), Some(_)) => {
+                self.problem("imageCredentials", "has both 'binDir' and 'command'; keep one");
+                return None;
+            }
+            (None, None) => {
+                self.problem("imageCredentials", "names no program; write 'binDir' or 'command'");
+                return None;
+            }
+        };
+        let token_file = written.service_account.token_file.map(|file| folder.join(file));
+        if let Some(file) = token_file.as_ref().filter(|file| !file.is_file()) {
+            let what = format!("there is no file {}", file.display());
+            self.problem("imageCredentials.serviceAccount.tokenFile", what);
+        }
+        Some(ImageCredentials {
+            takes_tokens: takes_tokens(&config, written.provider.as_deref()),
+            config,
+            program,
+            provider: written.provider,
+            images: written.images,
+            without: written.without,
+            api_versions: written.api_versions,
+            environment: written.environment,
+            credential_lifetime: written.credential_lifetime.map(|HumanDuration(time)| time),
+            token_file,
+            annotations: written.service_account.annotations,
+        })
     }
 
     fn framework(&mut self, profile: Option<bool>, version: Option<&str>) -> Framework {

@@ -70,6 +70,7 @@ pub const PROMISES: &[(&str, Promise)] = &[
     ("replicas", Promise::Of(Capability::LeaderElection)),
     ("placeholders", Promise::Nothing),
     ("environment", Promise::Nothing),
+    ("imageCredentials", Promise::Of(Capability::ServiceAccountTokens)),
     ("budgets", Promise::Nothing),
     ("declared", Promise::Nothing),
     ("deployment", Promise::Nothing),

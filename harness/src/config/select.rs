@@ -4,7 +4,7 @@
 
 use super::problem::{Origin, Problem, Problems, near};
 use super::profile::Profile;
-use crate::check::{Capability, Check, Facilities, Facility, Served, Suite, row_of};
+use crate::check::{Capability, Check, Facilities, Facility, Party, Served, Suite, row_of};
 use crate::ledger::{Share, SkipReason};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,6 +14,8 @@ use std::time::Duration;
 pub struct Candidate {
     /// Its suite's name.
     pub suite: &'static str,
+    /// Whose promises its suite judges.
+    pub judges: Party,
     /// Its id.
     pub id: &'static str,
     /// What the CCM must declare.
@@ -35,6 +37,7 @@ impl Candidate {
     pub fn of<Cx>(suite: &Suite<Cx>, check: &'static Check<Cx>) -> Candidate {
         Candidate {
             suite: suite.name,
+            judges: suite.judges,
             id: check.id.as_str(),
             needs: check.needs,
             lacks: check.lacks,
@@ -49,6 +52,8 @@ impl Candidate {
 /// What is there for checks to use. What is not known yet (at list time there is no cluster) hides no check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offer {
+    /// Whom the profile names.
+    pub subjects: BTreeSet<Party>,
     /// What the CCM declares.
     pub capabilities: BTreeSet<Capability>,
     /// What the machinery can do; `None` while unknown.
@@ -62,7 +67,13 @@ pub struct Offer {
 impl Offer {
     /// What is known from the profile alone.
     pub fn declared(profile: &Profile) -> Offer {
-        Offer { capabilities: profile.declares(), facilities: None, cloud: None, served_minor: None }
+        Offer {
+            subjects: profile.subjects(),
+            capabilities: profile.declares(),
+            facilities: None,
+            cloud: None,
+            served_minor: None,
+        }
     }
 }
 
@@ -157,6 +168,9 @@ pub fn unknown_deviations(profile: &Profile, candidates: &[Candidate]) -> Result
 }
 
 fn choose(candidate: &Candidate, selection: &Selection, offer: &Offer) -> Choice {
+    if !offer.subjects.contains(&candidate.judges) {
+        return Choice::Skip(SkipReason::NotDeclared, format!("the profile names no {}", candidate.judges));
+    }
     let undeclared: Vec<String> = candidate
         .needs
         .iter()

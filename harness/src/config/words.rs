@@ -81,6 +81,22 @@ macro_rules! backend_words {
 backends!(backend_words);
 
 words! {
+    /// What a profile describes.
+    ProfileKind, "kind of profile" {
+        /// A CCM, and perhaps what its vendor ships beside it.
+        Profile = "Profile",
+        /// An image credential provider and no CCM: no cluster is made, and keys of a CCM have no meaning.
+        ImageCredentials = "image-credentials",
+    }
+}
+
+impl Default for ProfileKind {
+    fn default() -> Self {
+        ProfileKind::Profile
+    }
+}
+
+words! {
     /// A command of this program that is a CCM.
     CcmCommand, "command" {
         /// The reference CCM.

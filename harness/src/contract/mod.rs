@@ -11,9 +11,10 @@ mod profile;
 mod row;
 mod terms;
 
+pub use crate::check::Party;
 pub use coverage::{AreaCount, Coverage, Missing, Seen, coverage};
 pub use profile::ConformanceProfile;
-pub use row::{Area, Claim, Obligation, Owner, Party, Row};
+pub use row::{Area, Claim, Obligation, Owner, Row};
 pub use terms::Terms;
 
 use crate::config::yaml::{self, YamlError};

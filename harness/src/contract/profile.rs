@@ -11,7 +11,7 @@ pub struct ConformanceProfile {
     pub profile: String,
     /// What a CCM that conforms to it does, in a sentence.
     pub title: String,
-    /// The rows that it is about, or areas of them, or `*`: a CCM of which none of them asks anything has no part in it.
+    /// The rows that it is about, or areas of them: a subject of which none of them asks anything has no part in it.
     pub core: Vec<String>,
     /// Rows, or areas, that it needs as well.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -30,9 +30,9 @@ impl ConformanceProfile {
     }
 }
 
-/// Whether a name means the row of that check: it is the row's id, its area, or `*`.
+/// Whether a name means the row of that check: it is the row's id, or its area.
 pub(super) fn means(name: &str, check: &str) -> bool {
     let row = row_of(check);
     let begins = || row.strip_prefix(name).is_some_and(|rest| rest.starts_with('-'));
-    name == "*" || name == row || begins()
+    name == row || begins()
 }

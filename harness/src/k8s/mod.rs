@@ -13,4 +13,4 @@ pub use cache::{Cache, Change, ChangeObserver, Version};
 pub use literals::*;
 pub use observed::{show_addresses, show_taints};
 pub use read::*;
-pub use world::{World, WorldError, client_for};
+pub use world::{World, WorldError, client_for, no_client};

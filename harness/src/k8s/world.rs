@@ -60,6 +60,14 @@ pub async fn client_for(kubeconfig: &Path, user_agent: &str) -> Result<Client, W
         .map_err(|cause| WorldError::Client { path: kubeconfig.to_owned(), cause: Box::new(cause) })
 }
 
+/// A client for a run that has no cluster: every call fails and says so.
+pub fn no_client() -> Client {
+    let refuse = |_: http::Request<kube::client::Body>| async {
+        Err::<http::Response<kube::client::Body>, _>(std::io::Error::other("this run has no cluster"))
+    };
+    Client::new(tower::service_fn(refuse), "default")
+}
+
 /// Watched views of everything checks look at.
 #[derive(Debug)]
 pub struct World {
@@ -106,6 +114,17 @@ impl World {
             .await
             .map_err(WorldError::NotReady)?;
         Ok(world)
+    }
+
+    /// The one of a run that has no cluster: nothing is there.
+    pub fn empty(pulse: Pulse) -> World {
+        let (nodes, services) = (Cache::of("Nodes"), Cache::of("Services"));
+        let (pods, leases) = (Cache::of("Pods"), Cache::of("Leases"));
+        nodes.listed(Vec::new());
+        services.listed(Vec::new());
+        pods.listed(Vec::new());
+        leases.listed(Vec::new());
+        World { nodes, services, pods, leases, pulse, _watches: JoinSet::new() }
     }
 
     /// Beats whenever a watch shows something new.

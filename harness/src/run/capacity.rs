@@ -20,10 +20,10 @@ pub(super) fn lane_count(plan: &RunPlan, planned: &[Planned]) -> u32 {
         _ if plan.jobs == 1 => 1,
         BackendKind::Embedded => EMBEDDED,
         BackendKind::Kind => by_machine(cores(), memory_mib().unwrap_or(0) >> 10, nodes(plan)),
-        BackendKind::Existing => 1,
+        BackendKind::Existing | BackendKind::Absent => 1,
     });
     match plan.cluster.backend() {
-        BackendKind::Existing => 1,
+        BackendKind::Existing | BackendKind::Absent => 1,
         // There is one of it.
         _ if !plan.profile.cloud.is_many() => 1,
         BackendKind::Embedded | BackendKind::Kind => {

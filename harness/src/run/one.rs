@@ -31,7 +31,9 @@ impl Hold {
     pub fn in_order(sharing: Sharing) -> Hold {
         match sharing {
             Sharing::Cold | Sharing::Exclusive => Hold::Alone,
-            Sharing::Shared | Sharing::Calm | Sharing::Joint | Sharing::Standing => Hold::Shared,
+            Sharing::Apart | Sharing::Shared | Sharing::Calm | Sharing::Joint | Sharing::Standing => {
+                Hold::Shared
+            }
         }
     }
 
@@ -99,7 +101,7 @@ async fn judge(
     let id = planned.check.id;
     let began_ms = session.events().now_ms();
     match planned.check.sharing {
-        Sharing::Cold => {}
+        Sharing::Cold | Sharing::Apart => {}
         // A lane whose last step was a trial has nobody who tidies up what that left. A CCM that does not come up is judged by
         // others.
         Sharing::Standing => {
@@ -132,7 +134,10 @@ async fn judge(
     };
     let about_an_end = matches!(&verdict, Err(Stop::Unmet(unmet)) if unmet.subject.as_ref().is_some_and(|s| s.kind == REPLICA));
     entry.outcome = outcome_of(id, verdict);
+    // Who needs neither cluster nor CCM is not hindered by them.
+    let hindered = planned.check.sharing != Sharing::Apart;
     if matches!(entry.outcome, Outcome::Fail { .. })
+        && hindered
         && let Err(message) = session.stood_since(looked_from).await
     {
         entry.outcome = Outcome::Error { message };
@@ -160,6 +165,7 @@ async fn judge(
     }
     if matches!(entry.outcome, Outcome::Fail { .. })
         && planned.check.sharing != Sharing::Standing
+        && hindered
         && !about_an_end
     {
         // Who restarts keeps no promise meanwhile: that is told once, by the check that is about it.
@@ -180,7 +186,10 @@ async fn judge(
             tracing::warn!(check = %id, why, "cleanup after a failed check");
         }
     }
-    if matches!(entry.outcome, Outcome::Error { .. }) && planned.check.sharing != Sharing::Standing {
+    if matches!(entry.outcome, Outcome::Error { .. })
+        && planned.check.sharing != Sharing::Standing
+        && hindered
+    {
         // Machinery that lacks its Nodes cannot work: that is the fault of who has deleted them.
         match session.lost_nodes() {
             Ok(Some(seen)) => {

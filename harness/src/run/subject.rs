@@ -28,7 +28,7 @@ pub(super) fn subject(
         profile: plan.profile.name.clone(),
         manifests_sha256: manifests.map(|m| fingerprint(&m.documents)).unwrap_or_default(),
         framework_version: plan.profile.framework.version(),
-        capabilities: plan.profile.capabilities.declared(),
+        capabilities: plan.profile.declared_words(),
         declared_not_judged: declared_not_judged(&plan.profile, &judged(suites)),
         dialect: plan.profile.cloud.dialect().unwrap_or_default().to_owned(),
         backend: plan.cluster.backend().to_string(),

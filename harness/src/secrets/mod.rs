@@ -59,6 +59,13 @@ pub fn redacted(text: &str) -> Option<String> {
     }
 }
 
+/// Whether a secret stands in a text, in whatever form.
+pub fn stands_in(secret: &str, text: &str) -> bool {
+    let mut known = Redactor::default();
+    known.know(secret);
+    !known.forms.is_empty() && known.forms.find(&Folded::of(text)).into_iter().next().is_some()
+}
+
 /// Secrets, and how they are found.
 #[derive(Debug, Default)]
 struct Redactor {

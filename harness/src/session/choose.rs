@@ -11,6 +11,7 @@ pub async fn settle(plan: RunPlan<WantedCluster>) -> (RunPlan, Option<String>) {
         (None, DesiredCluster::Own(own)) => own,
         // What is there already is of one backend only.
         (None, DesiredCluster::Existing(_)) => return (plan.on(wanted.settled(BackendKind::Existing)), None),
+        (None, DesiredCluster::Absent) => return (plan.on(wanted.settled(BackendKind::Absent)), None),
         (Some(backend), _) => return (plan.on(wanted.settled(backend)), None),
     };
     let (backend, why) = match needs(&plan, own) {

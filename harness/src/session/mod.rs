@@ -31,10 +31,10 @@ pub use uninitialised::Network;
 use crate::ccm::{Ccm, CcmError, Form};
 use crate::check::{Blocker, Facility, Stop, chain};
 use crate::cloud::{Cloud, Inventory};
-use crate::cluster::{Cluster, ContainerOp, Machine, Operation};
+use crate::cluster::{Cluster, ClusterRecord, ContainerOp, Fidelity, Machine, Operation, facts};
 use crate::config::{Deployment, Limits, Location, Offer, RunPlan};
 use crate::events::{Events, Payload};
-use crate::k8s::{ChangeObserver, World, WorldError, client_for};
+use crate::k8s::{ChangeObserver, World, WorldError, client_for, no_client};
 use crate::probe::Pulse;
 use kube::Client;
 use manifests::surroundings;
@@ -88,8 +88,12 @@ impl Session {
         state.keep_secret();
         let pulse = Pulse::default();
         let cluster = Cluster::attach(state.cluster.clone())?;
-        let client = client_for(&state.cluster.kubeconfig, "ccm-conformance").await?;
-        let world = Arc::new(World::open(&client, pulse.clone()).await?);
+        let client = client_of(&state.cluster, "ccm-conformance").await?;
+        let world = match has_server(&state.cluster) {
+            true => World::open(&client, pulse.clone()).await?,
+            false => World::empty(pulse.clone()),
+        };
+        let world = Arc::new(world);
         let told = events.clone();
         let cloud = Cloud::attach(&state.cloud)?.observed_by(move |what| told.emit(disturbance(what)));
         let journal = Journal::follow(cloud.clone(), pulse).await?;
@@ -120,7 +124,8 @@ impl Session {
         let suffix = AtomicU32::new((seed & 0xF_FFFF) as u32);
         let crashes = SharedCrashes::default();
         let heard = cloud.facilities().contains(&Facility::Journal).then(|| journal.clone());
-        let standing = Standing::watch(client.clone(), cloud.clone(), heard);
+        let server = has_server(&state.cluster).then(|| client.clone());
+        let standing = Standing::watch(server, cloud.clone(), heard);
         Ok(Session {
             plan,
             dir,
@@ -165,6 +170,11 @@ impl Session {
         &self.cluster
     }
 
+    /// Whether there is a cluster.
+    pub fn has_cluster(&self) -> bool {
+        has_server(&self.state.cluster)
+    }
+
     /// The nodes' machines.
     pub fn machines(&self) -> &[Machine] {
         self.cluster.machines()
@@ -193,7 +203,7 @@ impl Session {
     /// # Errors
     /// When the kubeconfig cannot be read any more.
     pub async fn client_named(&self, user_agent: &str) -> Result<Client, WorldError> {
-        client_for(&self.state.cluster.kubeconfig, user_agent).await
+        client_of(&self.state.cluster, user_agent).await
     }
 
     /// What the cluster's watches show.
@@ -405,6 +415,16 @@ impl Session {
     pub(crate) fn note_form(&self, form: Form) -> Result<(), StateError> {
         self.dir.write("ccm.json", &CcmState::Settled { form })
     }
+}
+
+/// Whether there is an API server.
+fn has_server(cluster: &ClusterRecord) -> bool {
+    facts(cluster.backend).fidelity != Fidelity::Absent
+}
+
+/// A client for a cluster that names itself; one that refuses where there is none.
+async fn client_of(cluster: &ClusterRecord, user_agent: &str) -> Result<Client, WorldError> {
+    if has_server(cluster) { client_for(&cluster.kubeconfig, user_agent).await } else { Ok(no_client()) }
 }
 
 /// A number of 20 bits as four letters and digits.

@@ -17,9 +17,12 @@ impl Session {
     /// # Errors
     /// When a Node is not, or the cloud refuses.
     pub async fn seed(&self) -> Result<(), SessionError> {
-        for replica in &self.state.replicas {
+        for replica in self.state.replicas.iter().chain(&self.state.plugin) {
             let credential = Credential { name: replica.name.clone(), token: replica.token.clone() };
             self.cloud.admit(&credential).await?;
+        }
+        if !self.has_cluster() {
+            return Ok(());
         }
         let instances: Vec<Instance> = if self.state.cluster.is_ours() {
             self.machines().iter().enumerate().map(|(i, machine)| self.instance_of(machine, i)).collect()

@@ -87,6 +87,8 @@ pub struct RunState {
     pub idle_image: String,
     /// Replicas.
     pub replicas: Vec<ReplicaRecord>,
+    /// What the image credential provider under test has of the cloud, where there is one.
+    pub plugin: Option<ReplicaRecord>,
     /// The Lease, when the CCM elects leaders.
     pub lease: Option<LeaseKey>,
     /// Minor version the API server reports.
@@ -100,7 +102,7 @@ pub struct RunState {
 impl RunState {
     /// Makes its credentials known: they must appear in no output.
     pub(crate) fn keep_secret(&self) {
-        let tokens = self.replicas.iter().map(|replica| &replica.token);
+        let tokens = self.replicas.iter().chain(&self.plugin).map(|replica| &replica.token);
         tokens.chain(&self.cloud.secrets).for_each(|token| secrets::know(token));
         // One that cannot be read is told when it is used.
         let kubeconfig = std::fs::read_to_string(&self.cluster.kubeconfig).unwrap_or_default();

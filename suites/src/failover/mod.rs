@@ -18,12 +18,14 @@ mod terminated;
 
 pub(crate) use leases::unchanged;
 
+use harness::check::Party;
 use harness::cx::Suite;
 
 /// The suite.
 pub const SUITE: Suite = Suite {
     name: "leader-election-failover",
     proves: "one replica works, a standby takes over when it is gone, and never do two work at once",
+    judges: Party::Ccm,
     tables: &[
         steady::CHECKS,
         crash::CHECKS,

@@ -7,7 +7,7 @@ mod noted;
 mod told;
 
 use crate::failures::{FAILURES, for_each_failure, unless_it_lists};
-use harness::check::{Blocker, Facility, Verdict};
+use harness::check::{Blocker, Facility, Party, Verdict};
 use harness::cloud::Op;
 use harness::cx::{Check, CheckCx, Ready, Subject, Suite, all_stay, machine, met_by, no_calls};
 use harness::probe::{gone, present};
@@ -17,6 +17,7 @@ use known::{INSTANCES, LOOKUP, MONITOR, SHUTDOWN, known, marked, register, sees_
 pub const SUITE: Suite = Suite {
     name: "node-lifecycle",
     proves: "a Node goes when its machine is gone for certain and never otherwise; a shut-down machine is marked",
+    judges: Party::Ccm,
     tables: &[CHECKS, left_alone::CHECKS, told::CHECKS, noted::CHECKS, &FAILED_LOOKUPS, &listed::CHECKS],
 };
 

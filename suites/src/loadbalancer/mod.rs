@@ -22,12 +22,14 @@ mod variants;
 
 pub(crate) use eligible::left_alone;
 
+use harness::check::Party;
 use harness::cx::Suite;
 
 /// The suite.
 pub const SUITE: Suite = Suite {
     name: "loadbalancer-provisioning",
     proves: "Services of type LoadBalancer get exactly one balancer, it follows them, and it goes with them",
+    judges: Party::Ccm,
     tables: &[
         eligible::CHECKS,
         create::CHECKS,

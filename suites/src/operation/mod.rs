@@ -9,13 +9,14 @@ mod serving;
 mod shown;
 mod zones;
 
-use harness::check::{Blocker, Facility, Verdict};
+use harness::check::{Blocker, Facility, Party, Verdict};
 use harness::cx::{Check, CheckCx, Subject, Suite, none};
 
 /// The suite.
 pub const SUITE: Suite = Suite {
     name: "operation",
     proves: "the CCM stays up whatever it is given to do, and says how it is to whom it should",
+    judges: Party::Ccm,
     tables: &[
         declared::CHECKS,
         flags::CHECKS,

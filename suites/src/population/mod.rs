@@ -7,12 +7,14 @@ mod reached;
 mod refresh;
 mod repair;
 
+use harness::check::Party;
 use harness::cx::Suite;
 
 /// The suite.
 pub const SUITE: Suite = Suite {
     name: "address-and-label-population",
     proves: "addresses, zone, region and instance type of the cloud appear on the Node, and stay right",
+    judges: Party::Ccm,
     tables: &[
         &addresses::CHECKS,
         refresh::CHECKS,

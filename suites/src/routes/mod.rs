@@ -10,12 +10,14 @@ mod refused;
 mod routed;
 mod stale;
 
+use harness::check::Party;
 use harness::cx::Suite;
 
 /// The suite.
 pub const SUITE: Suite = Suite {
     name: "routes",
     proves: "each pod network of a Node has one route, Nodes say so, and nobody else's routes are touched",
+    judges: Party::Ccm,
     tables: &[
         made::CHECKS,
         refused::CHECKS,

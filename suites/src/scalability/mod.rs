@@ -5,11 +5,13 @@ mod nodes;
 mod refused;
 mod start;
 
+use harness::check::Party;
 use harness::cx::Suite;
 
 /// The suite.
 pub const SUITE: Suite = Suite {
     name: "scalability",
     proves: "calls to the cloud grow with Nodes and Services and no faster, and the API server is not flooded",
+    judges: Party::Ccm,
     tables: &[nodes::CHECKS, refused::CHECKS, start::CHECKS, api_server::CHECKS],
 };

@@ -5,7 +5,7 @@ mod plan;
 mod population;
 
 use crate::failover::unchanged;
-use harness::check::{Capability, Facility, Stop, Verdict};
+use harness::check::{Capability, Facility, Party, Stop, Verdict};
 use harness::cloud::LoadBalancer;
 use harness::cx::matchers::{initialised, no_other_than};
 use harness::cx::{
@@ -23,6 +23,7 @@ use tokio::time::Instant;
 pub const SUITE: Suite = Suite {
     name: "soak",
     proves: "for as long as a run is told to, everything that happens is followed, and nothing is done when nothing happens",
+    judges: Party::Ccm,
     tables: &[CHECKS],
 };
 

@@ -9,7 +9,7 @@ mod whole;
 
 use crate::failures::unless_it_lists;
 use crate::joining::{joined, node_with, registered};
-use harness::check::{Capability, Facility, Stop, Verdict};
+use harness::check::{Capability, Facility, Party, Stop, Verdict};
 use harness::cloud::{Instance, Op};
 use harness::cx::matchers::{has_addresses, has_labels, initialised, initialised_as};
 use harness::cx::{Check, CheckCx, Ready, Subject, Suite, machine, taint, uninitialized};
@@ -28,6 +28,7 @@ use tokio::time::Instant;
 pub const SUITE: Suite = Suite {
     name: "taint-removal",
     proves: "uninitialised Nodes are initialised: the taint goes when, and only when, the cloud knows the machine",
+    judges: Party::Ccm,
     tables: &[
         CHECKS,
         missed::CHECKS,

@@ -2,7 +2,7 @@
 
 use crate::check::{CheckId, row_of};
 use crate::cloud::Settings;
-use crate::config::{HumanDuration, yaml};
+use crate::config::{HumanDuration, ProfileKind, yaml};
 use crate::files;
 use crate::ledger::Share;
 use serde::Deserialize;
@@ -14,6 +14,9 @@ use serde_json::{Map, Value};
 #[serde(deny_unknown_fields)]
 pub(in crate::cli) struct Mutant {
     pub(in crate::cli) mutant: String,
+    /// What it is a mutant of.
+    #[serde(default)]
+    pub(super) of: ProfileKind,
     /// Whether its program is the reference CCM as it is: it is wrong for what its profile says.
     #[serde(default)]
     pub(super) as_is: bool,
@@ -31,6 +34,9 @@ pub(in crate::cli) struct Mutant {
 #[serde(deny_unknown_fields)]
 pub(super) struct Stranger {
     pub(super) stranger: String,
+    /// What it is.
+    #[serde(default)]
+    pub(super) of: ProfileKind,
     /// What it does otherwise.
     pub(super) what: String,
     /// Whether its program is the reference CCM as it is: only what its profile and its cloud say is otherwise.
@@ -184,6 +190,7 @@ mod tests {
     fn a_stranger_meets_suites_rows_and_the_rows_that_begin_so() {
         let of = |checks: &[&str]| Stranger {
             stranger: "S".to_owned(),
+            of: ProfileKind::Profile,
             what: "w".to_owned(),
             as_is: false,
             profile: Map::new(),

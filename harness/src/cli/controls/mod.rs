@@ -11,7 +11,10 @@ use super::arguments::ControlOptions;
 use super::given::planned;
 use crate::check::chain;
 use crate::cluster::facts;
-use crate::config::{Given, HumanDuration, Keep, Offer, Problems, RunFile, RunPlan, Source, plan};
+use crate::config::{
+    BackendKind, ClusterKeys, Given, HumanDuration, Keep, Offer, PROGRAM, Problems, ProfileKind, RunFile,
+    RunPlan, Source, plan,
+};
 use crate::cx::Suite;
 use crate::events::{EVENTS_FILE, Events};
 use crate::ledger::Share;
@@ -25,8 +28,9 @@ use crate::session::{RunDir, Session, settle};
 use judged::Judged;
 use results::Results;
 use serde_json::{Map, Value, json};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::num::NonZero;
+use std::path::Path;
 use std::process::ExitCode;
 use std::slice::from_ref;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -34,12 +38,19 @@ use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 use tokio::runtime::{Handle, Runtime};
 use tokio_util::sync::CancellationToken;
-use work::Work;
+use work::{Expected, Work};
 
 /// The profile whose image has the mutants compiled in.
 const MUTANTS: &str = "mutants";
 /// The variable that makes its CCM a stranger; unlike a flag it is in the manifests as shipped, too.
 const STRANGER_VARIABLE: &str = "REFERENCE_CCM_STRANGER";
+
+/// The profile of the image credential provider.
+const PLUGIN: &str = "reference-credential-provider";
+/// What cannot be executed.
+const NO_PLUGIN: &str = "/dev/null";
+/// The command of this program that is the same plugin, able to be broken.
+const ODD_PLUGIN: &str = "reference-credential-provider-mutant";
 
 /// For how long no CCM at all is watched in a soak: it does not come to its first round.
 const SOAK: HumanDuration = HumanDuration(Duration::from_secs(30));
@@ -142,16 +153,35 @@ fn work(
         let planned = plan_checks(suites, &plan, &Offer::declared(&plan.profile))?;
         Ok::<_, Problems>((plan, planned))
     };
+    // The same of a plugin, of which this is the command.
+    let plugin_with = |command: Value, mut over_profile: Map<String, Value>| {
+        let keys = over_profile.entry("imageCredentials").or_insert_with(|| json!({}));
+        keys["command"] = command;
+        // It needs no cluster, whichever the others have.
+        let typed = RunFile { cluster: ClusterKeys::default(), ..overrides(options, PLUGIN) };
+        let plan = plan(&Source::Defaults, Given { typed, over_profile, ..Given::default() })?;
+        let cluster = plan.cluster.clone().settled(BackendKind::Absent);
+        let plan = plan.on(cluster);
+        let planned = plan_checks(suites, &plan, &Offer::declared(&plan.profile))?;
+        Ok::<_, Problems>((plan, planned))
+    };
+    let odd_plugin = |flag: &str, id: &str| json!([PROGRAM, ODD_PLUGIN, format!("--{flag}={id}")]);
     let share = options.share.unwrap_or(Share::WHOLE);
     let mut work = Vec::new();
     if all || !options.stranger.is_empty() {
         for one in list::strangers(&options.stranger, share)? {
             let text = |problems: Problems| format!("stranger {}: {problems}", one.stranger);
             let mut over = one.profile.clone();
-            if !one.as_is {
-                over.insert("environment".to_owned(), json!({STRANGER_VARIABLE: one.stranger}));
+            let (mut plan, planned) = match one.of {
+                ProfileKind::ImageCredentials => plugin_with(odd_plugin("stranger", &one.stranger), over),
+                ProfileKind::Profile => {
+                    if !one.as_is {
+                        over.insert("environment".to_owned(), json!({STRANGER_VARIABLE: one.stranger}));
+                    }
+                    planned_with(over, one.soak)
+                }
             }
-            let (mut plan, planned) = planned_with(over, one.soak).map_err(text)?;
+            .map_err(text)?;
             plan.output = plan.output.join(&one.stranger);
             work.push(Work::of_stranger(&one, plan, &planned)?);
         }
@@ -164,12 +194,21 @@ fn work(
     if all || options.mutant == [list::ALL] {
         let plan = RunPlan { output: with_mutants.output.join("no-ccm"), ..with_nothing.clone() };
         let soaking = planned_with(Map::new(), Some(SOAK)).map_err(|problems| problems.to_string())?;
-        work.push(Work::of_nothing(plan, &soaking.1));
+        work.push(Work::of_nothing("no CCM", plan, &soaking.1));
+        let nobody = plugin_with(json!([NO_PLUGIN]), Map::new()).map_err(|problems| problems.to_string())?;
+        let plan = RunPlan { output: with_mutants.output.join("no-plugin"), ..nobody.0 };
+        work.push(Work::of_nothing("no plugin", plan, &nobody.1));
     }
     if all || !options.mutant.is_empty() {
         for control in list::mutants(&options.mutant, share)? {
             let text = |problems: Problems| format!("mutant {}: {problems}", control.mutant);
-            let (plan, planned) = planned_with(control.profile.clone(), control.soak).map_err(text)?;
+            let over = control.profile.clone();
+            let (plan, planned) = match control.of {
+                ProfileKind::ImageCredentials if control.as_is => plugin_with(json!([PROGRAM, PLUGIN]), over),
+                ProfileKind::ImageCredentials => plugin_with(odd_plugin("mutant", &control.mutant), over),
+                ProfileKind::Profile => planned_with(over, control.soak),
+            }
+            .map_err(text)?;
             work.push(Work::of_mutant(&control, plan, &planned)?);
         }
     }
@@ -217,20 +256,64 @@ impl Benches<'_> {
 
     fn judge_in(&self, environment: &mut Environment) -> Result<Vec<Judged>, String> {
         let mut judged = Vec::new();
-        if self.queue().is_empty() {
-            return Ok(judged);
-        }
-        let up = environment.up(self.events, self.cancel);
-        let first = self.handle.block_on(up).map_err(|error| chain(&error))?;
+        let mut first = None;
         while !self.cancel.is_cancelled() {
             let Some((work, _large)) = self.next() else { break };
             if work.checks.is_empty() {
                 judged.push(self.told(Judged::of(work.subject, &work.expected, &[], Duration::ZERO)));
                 continue;
             }
-            judged.push(self.judge_one(&first, work)?);
+            if work.is_apart() {
+                judged.push(self.judge_apart(work)?);
+                continue;
+            }
+            if first.is_none() {
+                let up = environment.up(self.events, self.cancel);
+                first = Some(self.handle.block_on(up).map_err(|error| chain(&error))?);
+            }
+            if let Some(first) = &first {
+                judged.push(self.judge_one(first, work)?);
+            }
         }
         Ok(judged)
+    }
+
+    /// Judges one that needs no cluster, as a run with an environment of its own.
+    fn judge_apart(&self, work: Work) -> Result<Judged, String> {
+        let Work { subject, plan, expected, checks, jobs, .. } = work;
+        let (began, output) = (Instant::now(), plan.output.clone());
+        let events = begin_in(&output, Vec::new()).map_err(|e| format!("{}: {e}", output.display()))?;
+        let mut environment = Environment::new(Prepared::new(Arc::new(plan)), 0);
+        let up = self.handle.block_on(environment.up(&events, self.cancel)).map_err(|error| chain(&error));
+        let ended = up.and_then(|session| {
+            let mut quiet = Quiet { wanted: |id: &str| checks.contains(id), at_once: jobs };
+            judge_subject(
+                self.suites,
+                from_ref(&session),
+                "ccm-conformance controls",
+                &mut quiet,
+                self.handle,
+            )
+            .map_err(|problems| problems.to_string())
+        });
+        self.handle.block_on(environment.down(Leave::Nothing))?;
+        ended?;
+        Ok(self.reported(subject, &expected, &checks, (&events, &output), began))
+    }
+
+    /// The reports of one that was judged, and what became of it.
+    fn reported(
+        &self,
+        subject: String,
+        expected: &Expected,
+        checks: &BTreeSet<String>,
+        (events, output): (&Events, &Path),
+        began: Instant,
+    ) -> Judged {
+        let ledger = end_run(events);
+        write_reports(output, &ledger, &output.join(EVENTS_FILE), &Events::unrecorded(Vec::new()));
+        let entries: Vec<_> = ledger.entries.iter().filter(|entry| checks.contains(&entry.id)).collect();
+        self.told(Judged::of(subject, expected, &entries, began.elapsed()))
     }
 
     /// Judges one CCM as a run of its own in the environment of `first`.
@@ -259,10 +342,7 @@ impl Benches<'_> {
         // One that has deleted Nodes leaves none to the next.
         self.handle.block_on(session.bring_nodes_back()).map_err(|error| chain(&error))?;
         self.handle.block_on(first.cloud().change_settings(&usual)).map_err(|error| chain(&error))?;
-        let ledger = end_run(&events);
-        write_reports(&output, &ledger, &output.join(EVENTS_FILE), &Events::unrecorded(Vec::new()));
-        let entries: Vec<_> = ledger.entries.iter().filter(|entry| checks.contains(&entry.id)).collect();
-        Ok(self.told(Judged::of(subject, &expected, &entries, began.elapsed())))
+        Ok(self.reported(subject, &expected, &checks, (&events, &output), began))
     }
 
     /// Says what became of a subject.

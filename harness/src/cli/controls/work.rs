@@ -3,7 +3,7 @@
 use super::list::{Adversary, Mutant, Stranger};
 use crate::check::{CheckId, Level};
 use crate::cloud::Settings;
-use crate::config::{Choice, RunPlan};
+use crate::config::{BackendKind, Choice, RunPlan};
 use crate::ledger::{Entry, Outcome, SkipReason};
 use crate::run::Planned;
 use std::collections::BTreeSet;
@@ -47,15 +47,20 @@ fn binds(planned: &&Planned) -> bool {
 }
 
 impl Work {
+    /// Whether it needs no cluster, and has an environment of its own.
+    pub(super) fn is_apart(&self) -> bool {
+        self.plan.cluster.backend() == BackendKind::Absent
+    }
+
     /// Whether so many checks judge it that they alone keep a core busy.
     pub(super) fn is_large(&self) -> bool {
         self.checks.len() > 40 && self.jobs.is_none_or(|jobs| jobs > 8)
     }
 
-    /// No CCM at all, by every MUST of `everything`.
-    pub(super) fn of_nothing(plan: RunPlan, everything: &[Planned]) -> Work {
+    /// Nobody at all, by every MUST of `everything`.
+    pub(super) fn of_nothing(what: &str, plan: RunPlan, everything: &[Planned]) -> Work {
         let checks = everything.iter().filter(binds).map(|p| p.check.id.to_string()).collect();
-        let (subject, expected, cloud) = ("no CCM".to_owned(), Expected::Failure, Settings::default());
+        let (subject, expected, cloud) = (what.to_owned(), Expected::Failure, Settings::default());
         Work { subject, plan, expected, checks, cloud, jobs: None }
     }
 
@@ -69,7 +74,7 @@ impl Work {
         everything: &[Planned],
     ) -> Result<Work, String> {
         let Mutant { mutant, as_is, checks, .. } = control;
-        if !as_is {
+        if !as_is && plan.profile.has_ccm() {
             plan.profile.extra_arguments.push(format!("--mutant={mutant}"));
         }
         plan.output = plan.output.join(mutant);

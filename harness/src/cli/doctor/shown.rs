@@ -39,6 +39,7 @@ fn standing(one: &Examined) -> String {
     match facts(one.cluster).fidelity {
         Fidelity::Simulated => "works (a simulation: a result is at most partial)".to_owned(),
         Fidelity::Real => "works".to_owned(),
+        Fidelity::Absent => "works (for profiles of 'kind: image-credentials')".to_owned(),
     }
 }
 
@@ -115,7 +116,7 @@ fn cluster(one: &Examined) -> ClusterItem<'_> {
     ClusterItem {
         cluster: one.cluster.as_str(),
         works: one.works(),
-        certifies: facts(one.cluster).fidelity == Fidelity::Real,
+        certifies: facts(one.cluster).fidelity != Fidelity::Simulated,
         requirements: one.requirements.iter().map(item).collect(),
     }
 }

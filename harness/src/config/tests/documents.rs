@@ -145,7 +145,7 @@ fn the_workspaces_own_profiles_fit_the_printed_schema() {
         let text =
             files::read(&files::built_in(&format!("{name}/profile.yaml"))).expect("a built-in profile");
         assert_eq!(validated(&profile_reading::SCHEMA, &text), Ok(()), "{name}");
-        let misspelt = text.replace("capabilities:", "capabilites:");
+        let misspelt = text.replace("\nname:", "\nnmae:");
         assert!(validated(&profile_reading::SCHEMA, &misspelt).is_err(), "{name}");
     }
 }
@@ -161,7 +161,9 @@ fn run_files_and_profiles_in_documents_fit_the_printed_schemas() {
         for file in text.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next()) {
             let (schema, count) = match file {
                 file if file.contains("kind: Conformance\n") => (&run_file::SCHEMA, &mut run_files),
-                file if file.contains("kind: Profile\n") => (&profile_reading::SCHEMA, &mut profiles),
+                file if file.contains("kind: Profile\n") || file.contains("kind: image-credentials") => {
+                    (&profile_reading::SCHEMA, &mut profiles)
+                }
                 _ => continue,
             };
             assert_eq!(validated(schema, file), Ok(()), "{}:\n{file}", page.display());

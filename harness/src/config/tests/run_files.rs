@@ -38,7 +38,7 @@ fn misspelt_words_are_named_with_the_right_ones() {
     check("timing: slow", "run.yaml:4: timing: 'slow' is none of fast, default");
     check(
         "cluster: {backend: Kind}",
-        "run.yaml:4: cluster.backend: 'Kind' is none of auto, kind, embedded, existing; did you mean 'kind'?",
+        "run.yaml:4: cluster.backend: 'Kind' is none of auto, kind, embedded, existing, none; did you mean 'kind'?",
     );
     check(
         "cluster: {topology: three-nodes}",

@@ -1,7 +1,7 @@
 //! Which checks a selection leaves.
 
 use super::{PROFILE_HEAD, SOUND, folder};
-use crate::check::{Capability, Facilities, Facility, Served};
+use crate::check::{Capability, Facilities, Facility, Party, Served};
 use crate::config::{
     Candidate, Choice, LONG_S, Offer, Profile, RunFile, Selection, Source, plan, select, unknown_deviations,
 };
@@ -20,6 +20,7 @@ const fn candidate(
 ) -> Candidate {
     Candidate {
         suite,
+        judges: Party::Ccm,
         id,
         needs,
         lacks: &[],
@@ -53,6 +54,7 @@ const CANDIDATES: &[Candidate] = &[
 
 fn everything() -> Offer {
     Offer {
+        subjects: BTreeSet::from([Party::Ccm]),
         capabilities: BTreeSet::from([
             Capability::Instances,
             Capability::LoadBalancer,
@@ -265,7 +267,13 @@ fn deviations_must_name_checks() {
 fn a_contract_row_stands_for_all_of_its_claims() {
     let candidates = ["SVC-UPD-01.port", "SVC-UPD-01.affinity", "SVC-UPD-02"]
         .map(|id| candidate("loadbalancer", id, &[], &[], Served::Always));
-    let offer = Offer { capabilities: BTreeSet::new(), facilities: None, cloud: None, served_minor: None };
+    let offer = Offer {
+        subjects: BTreeSet::from([Party::Ccm]),
+        capabilities: BTreeSet::new(),
+        facilities: None,
+        cloud: None,
+        served_minor: None,
+    };
     for (pattern, expected) in [
         ("SVC-UPD-01", [true, true, false]),
         ("SVC-UPD-01*", [true, true, false]),
@@ -277,4 +285,15 @@ fn a_contract_row_stands_for_all_of_its_claims() {
         let selected: Vec<bool> = choices.iter().map(|choice| *choice == Choice::Selected).collect();
         assert_eq!(selected, expected, "{pattern}");
     }
+}
+
+#[test]
+fn checks_of_somebody_whom_the_profile_does_not_name_are_no_concern_of_its() {
+    let of_plugins = Candidate { judges: Party::ImageCredentials, ..CANDIDATES[0] };
+    let only = Selection { only: vec!["NODE-INIT-01".to_owned()], ..Selection::default() };
+    let chosen = select(&[of_plugins], &only, &everything()).expect("a check of that id");
+    let why = "the profile names no image credential provider".to_owned();
+    assert_eq!(chosen, [Choice::Skip(SkipReason::NotDeclared, why)]);
+    let offer = Offer { subjects: BTreeSet::from([Party::ImageCredentials]), ..everything() };
+    assert_eq!(select(&[of_plugins], &only, &offer), Ok(vec![Choice::Selected]));
 }

@@ -141,7 +141,7 @@ fn an_outcome_made_better() {
 
 #[test]
 fn a_profile_that_counts_by_hand() {
-    let said = edited("standing: not-conformant", "standing: conformant");
+    let said = edited("standing: not-declared", "standing: conformant");
     refused(&said, "'profiles' does not follow from the checks");
 }
 

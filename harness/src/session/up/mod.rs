@@ -21,7 +21,7 @@ use crate::ccm::LeaseKey;
 use crate::check::chain;
 use crate::cloud::fresh_token;
 use crate::cluster::{
-    CloudSite, ClusterRecord, ClusterSpec, Lifetime, ProgramImage, ProviderIds, Runs, begin, facts,
+    CloudSite, ClusterRecord, ClusterSpec, Fidelity, Lifetime, ProgramImage, ProviderIds, Runs, begin, facts,
 };
 use crate::config::{ProviderId, RunPlan};
 use crate::events::Events;
@@ -37,6 +37,9 @@ use stage::stage;
 use std::sync::Arc;
 use teardown::Teardown;
 use tokio_util::sync::CancellationToken;
+
+/// The name of an image credential provider in the cloud's journal.
+const PLUGIN: &str = "plugin";
 
 /// One lane's cluster, cloud and CCM, from before they are there until they are gone.
 #[derive(Debug)]
@@ -110,7 +113,11 @@ impl Environment {
             session.seed().await?;
             Ok::<_, SessionError>(session)
         };
-        Ok(Arc::new(stage(events, "nodes known to the cloud", joined).await?))
+        let stage_of = match facts(self.plan().cluster.backend()).fidelity {
+            Fidelity::Absent => "cloud",
+            Fidelity::Real | Fidelity::Simulated => "nodes known to the cloud",
+        };
+        Ok(Arc::new(stage(events, stage_of, joined).await?))
     }
 
     async fn bring_up(&mut self, events: &Events) -> Result<RunState, SessionError> {
@@ -120,6 +127,11 @@ impl Environment {
         if facts(kind).runs == Runs::Images {
             reaper::uses_engine();
         }
+        // Where there is no cluster nothing is to be told of it.
+        let events = match facts(kind).fidelity {
+            Fidelity::Absent => &events.without_stages(),
+            Fidelity::Real | Fidelity::Simulated => events,
+        };
         let early = match facts(kind).runs {
             Runs::Programs => Some(prepared.artifacts(events).await?),
             Runs::Images => None,
@@ -132,8 +144,8 @@ impl Environment {
                 None => prepared.artifacts(events).await,
             }
         };
-        let mut replicas = self.replicas()?;
-        let names: Vec<String> = replicas.iter().map(|replica| replica.name.clone()).collect();
+        let (mut replicas, mut plugin) = (self.replicas()?, self.plugin()?);
+        let names: Vec<String> = replicas.iter().chain(&plugin).map(|replica| replica.name.clone()).collect();
         let source = &prepared.plan.profile.cloud;
         let wanted = WantedCloud { run: &self.id, cloud: source, replicas: &names, folder: &folder, events };
 
@@ -147,7 +159,7 @@ impl Environment {
             Some(cloud) => cloud,
             None => wanted.start(&mut self.teardown, &cluster.cloud_site, &nodes, artifacts).await?,
         };
-        for replica in &mut replicas {
+        for replica in replicas.iter_mut().chain(&mut plugin) {
             let own = cloud.endpoints.get(&replica.name);
             replica.endpoint = own.unwrap_or(&cloud.endpoint).clone();
         }
@@ -162,6 +174,7 @@ impl Environment {
             ccm_image_digest: artifacts.ccm_image_digest.clone(),
             idle_image: artifacts.idle_image.clone(),
             replicas,
+            plugin,
             lease: profile.capabilities.leader_election.then(|| LeaseKey {
                 namespace: profile.lease.namespace.clone(),
                 name: profile.lease.name.clone(),
@@ -190,8 +203,18 @@ impl Environment {
         }
     }
 
+    /// What the image credential provider under test has of the cloud.
+    fn plugin(&self) -> Result<Option<ReplicaRecord>, SessionError> {
+        let Some(_) = &self.plan().profile.image_credentials else { return Ok(None) };
+        let (name, token, endpoint) = (PLUGIN.to_owned(), fresh_token()?, String::new());
+        Ok(Some(ReplicaRecord { name, token, secure_port: 0, endpoint }))
+    }
+
     fn replicas(&self) -> Result<Vec<ReplicaRecord>, SessionError> {
         let profile = &self.plan().profile;
+        if !profile.has_ccm() {
+            return Ok(Vec::new());
+        }
         let count = if profile.capabilities.leader_election { profile.replicas.max(1) } else { 1 };
         ('a'..='z')
             .take(count as usize)
@@ -229,6 +252,9 @@ impl Environment {
 
 /// Minor version the API server reports, and the Nodes there are.
 async fn inspect(record: &ClusterRecord) -> Result<(u32, Vec<Node>), SessionError> {
+    if facts(record.backend).fidelity == Fidelity::Absent {
+        return Ok((0, Vec::new()));
+    }
     let client = client_for(&record.kubeconfig, "ccm-conformance").await?;
     let version = client.apiserver_version().await?;
     let digits: String = version.minor.chars().take_while(char::is_ascii_digit).collect();

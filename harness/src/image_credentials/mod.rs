@@ -1,0 +1,21 @@
+//! Image credential provider plugins of the kubelet (KEP-2133), as a kubelet sees them: how one is configured, run and
+//! answered for, and which images its patterns match.
+//!
+//! Sources: kubernetes `pkg/credentialprovider/plugin` and `keyring.go`; `k8s.io/kubelet` `pkg/apis/credentialprovider/v1`
+//! and `config/v1`. Knows no cluster and no check.
+
+mod answer;
+mod configuration;
+mod go_duration;
+mod json;
+mod leftovers;
+mod patterns;
+mod plugin;
+mod stand_in;
+
+pub use answer::{Answer, CacheKeyType, Credential, Fault, request};
+pub use configuration::{API_VERSIONS, Configuration, NEWEST, Provider, lint};
+pub use go_duration::go_duration;
+pub use patterns::{BadPattern, Pattern};
+pub use plugin::{Ended, Execution, KUBELET_LIMIT, Plugin};
+pub use stand_in::{Behaviour, StandIn};

@@ -1,0 +1,117 @@
+//! What a plugin reads and what it answers (contract CREDP-01 to -04, -11).
+
+use super::{CONFIG, PLUGIN};
+use harness::check::{Stop, Verdict};
+use harness::cx::{Check, CheckCx, ImageCredentialProvider};
+use harness::image_credentials::{Answer, Fault};
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::must("CREDP-01", "it answers a request for each of its images", PLUGIN, |cx| {
+        Box::pin(answers_each_image(cx))
+    })
+    .apart(),
+    Check::must("CREDP-01.pieces", "it reads its request to the end, however that comes", PLUGIN, |cx| {
+        Box::pin(reads_to_the_end(cx))
+    })
+    .apart(),
+    Check::must("CREDP-02", "its standard output is one answer and nothing beside it", PLUGIN, |cx| {
+        Box::pin(writes_one_answer(cx))
+    })
+    .apart(),
+    Check::must("CREDP-03", "it answers in the version that it is asked in", PLUGIN, |cx| {
+        Box::pin(answers_in_the_version(cx))
+    })
+    .apart(),
+    Check::must(
+        "CREDP-04",
+        "its answer has no field that a kubelet does not know, and none twice",
+        PLUGIN,
+        |cx| Box::pin(has_known_fields(cx)),
+    )
+    .apart(),
+    Check::must("CREDP-11", "a kubelet starts with its configuration", CONFIG, |cx| {
+        Box::pin(starts_a_kubelet(cx))
+    })
+    .apart(),
+];
+
+/// The first fault of an answer that `is` one of those that are looked for, as a broken promise.
+pub(super) fn without(
+    plugin: &ImageCredentialProvider<'_>,
+    answer: &Answer,
+    promise: &str,
+    expected: &str,
+    is: fn(&Fault) -> bool,
+) -> Verdict {
+    let found: Vec<String> =
+        answer.faults.iter().filter(|fault| is(fault)).map(ToString::to_string).collect();
+    if found.is_empty() { Ok(()) } else { Err(plugin.unmet(promise, expected, found.join("; "))) }
+}
+
+async fn answers_each_image(cx: &CheckCx) -> Verdict {
+    let plugin = cx.image_credential_provider()?;
+    for image in plugin.images() {
+        plugin.asked_for(image).answered().await?;
+    }
+    Ok(())
+}
+
+async fn reads_to_the_end(cx: &CheckCx) -> Verdict {
+    const PIECES: usize = 3;
+    let plugin = cx.image_credential_provider()?;
+    plugin.asked().answered().await?;
+    match plugin.asked().in_pieces(PIECES).answered().await {
+        Err(Stop::Unmet(unmet)) => {
+            let seen = format!("the same request in {PIECES} pieces: {}", unmet.seen);
+            Err(plugin.unmet(
+                "it reads its request to the end",
+                "the answer that it gives to the request in one piece",
+                seen,
+            ))
+        }
+        other => other.map(drop),
+    }
+}
+
+async fn writes_one_answer(cx: &CheckCx) -> Verdict {
+    let plugin = cx.image_credential_provider()?;
+    // What is no answer at all ends here.
+    for image in plugin.images().iter().chain(plugin.without()) {
+        plugin.asked_for(image).answered().await?;
+    }
+    Ok(())
+}
+
+async fn answers_in_the_version(cx: &CheckCx) -> Verdict {
+    let plugin = cx.image_credential_provider()?;
+    let versions = plugin.versions();
+    cx.record("versions", versions.join(", "));
+    for version in versions {
+        let answer = plugin.asked().in_version(&version).answered().await?;
+        let promise = format!("asked in {version} it answers in that");
+        without(&plugin, &answer, &promise, "the request's apiVersion", |fault| {
+            matches!(fault, Fault::Version(_))
+        })?;
+    }
+    Ok(())
+}
+
+async fn has_known_fields(cx: &CheckCx) -> Verdict {
+    let plugin = cx.image_credential_provider()?;
+    for image in plugin.images().iter().chain(plugin.without()) {
+        let answer = plugin.asked_for(image).answered().await?;
+        let promise = format!("its answer for {image} can be decoded strictly");
+        let is = |fault: &Fault| matches!(fault, Fault::Field(_));
+        without(&plugin, &answer, &promise, "known fields, each once and of its type", is)?;
+    }
+    Ok(())
+}
+
+async fn starts_a_kubelet(cx: &CheckCx) -> Verdict {
+    let wrong = cx.image_credentials_lint()?;
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    let promise = "a kubelet starts with the configuration";
+    Err(Stop::unmet(promise, "a configuration that it validates", wrong.join("\n           ")))
+}

@@ -1,0 +1,222 @@
+//! How a plugin ends, how long it takes, and what it keeps to itself (contract CREDP-08, -09, -10, -16).
+
+use super::PLUGIN;
+use harness::check::{Stop, Verdict};
+use harness::cx::{Check, CheckCx, ImageCredentialProvider};
+use harness::image_credentials::{Answer, Behaviour, Ended, Execution};
+use harness::secrets;
+use std::time::Duration;
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::must("CREDP-08", "it ends with 0 after success", PLUGIN, |cx| Box::pin(ends_well(cx))).apart(),
+    Check::must("CREDP-08.unreadable", "asked what it cannot read it fails with a reason", PLUGIN, |cx| {
+        Box::pin(refuses_nonsense(cx))
+    })
+    .apart(),
+    Check::must("CREDP-08.failing-cloud", "when its cloud fails it fails with a reason", PLUGIN, |cx| {
+        Box::pin(fails_with(cx, Behaviour::Answers(503)))
+    })
+    .apart(),
+    Check::must(
+        "CREDP-08.absent-cloud",
+        "when its cloud is not there it fails with a reason",
+        PLUGIN,
+        |cx| Box::pin(fails_with(cx, Behaviour::Refuses)),
+    )
+    .apart(),
+    Check::must("CREDP-09", "it ends within the minute after which a kubelet kills it", PLUGIN, |cx| {
+        Box::pin(ends_by_itself(cx))
+    })
+    .apart(),
+    Check::must(
+        "CREDP-09.silent-cloud",
+        "it ends within that minute when its cloud is silent",
+        PLUGIN,
+        |cx| Box::pin(fails_with(cx, Behaviour::IsSilent)),
+    )
+    .apart(),
+    Check::must(
+        "CREDP-09.prompt",
+        "it ends within ten seconds, also when its cloud is silent",
+        PLUGIN,
+        |cx| Box::pin(is_prompt(cx)),
+    )
+    .should()
+    .apart(),
+    Check::must("CREDP-10.parallel", "it works ten times at once", PLUGIN, |cx| {
+        Box::pin(works_ten_times(cx))
+    })
+    .apart(),
+    Check::must("CREDP-10.no-home", "it works without a home", PLUGIN, |cx| Box::pin(needs_no_home(cx)))
+        .apart(),
+    Check::must("CREDP-16", "no secret stands in what it writes to standard error", PLUGIN, |cx| {
+        Box::pin(keeps_its_secrets(cx))
+    })
+    .apart(),
+];
+
+/// As many as Pods that start together.
+const AT_ONCE: usize = 10;
+/// What is expected of it, and of its cloud's client.
+const PROMPT: Duration = Duration::from_secs(10);
+
+async fn ends_well(cx: &CheckCx) -> Verdict {
+    let plugin = cx.image_credential_provider()?;
+    for image in plugin.images().iter().chain(plugin.without()) {
+        let execution = plugin.asked_for(image).executed().await?;
+        if !execution.succeeded() {
+            let promise = format!("asked for {image} it ends with exit code 0");
+            return Err(plugin.unmet(
+                &promise,
+                "exit code 0, with or without credentials",
+                execution.shown(),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Whether it ended by itself, with another exit code than 0 and a reason.
+fn fails_well(execution: &Execution) -> bool {
+    matches!(execution.ended, Ended::Code(code) if code != 0) && !execution.log().trim().is_empty()
+}
+
+async fn refuses_nonsense(cx: &CheckCx) -> Verdict {
+    let plugin = cx.image_credential_provider()?;
+    plugin.asked().answered().await?;
+    for (what, input) in [("nothing", ""), ("half a request", "{\"kind\": \"CredentialProviderReq")] {
+        let execution = plugin.asked().with_input(input.as_bytes()).executed().await?;
+        if !fails_well(&execution) {
+            let promise = format!("with {what} on its standard input it fails with a reason");
+            let expected = "another exit code than 0, and a reason on standard error";
+            return Err(plugin.unmet(&promise, expected, execution.shown()));
+        }
+    }
+    Ok(())
+}
+
+/// With its cloud like that it fails with a reason; or it needs no cloud, and has the credentials all the same.
+async fn fails_with(cx: &CheckCx, behaviour: Behaviour) -> Verdict {
+    let plugin = cx.image_credential_provider()?;
+    let cloud = plugin.cloud_that(behaviour).await?;
+    let usual = plugin.asked().answered().await?;
+    let execution = plugin.asked().before(&cloud).executed().await?;
+    if fails_well(&execution) || has_all_the_same(&plugin, &execution, &usual) {
+        return Ok(());
+    }
+    let how = match behaviour {
+        Behaviour::Refuses => "is not there".to_owned(),
+        Behaviour::IsSilent => "is silent".to_owned(),
+        Behaviour::Answers(status) => format!("answers {status}"),
+    };
+    let promise = format!("when its cloud {how} it fails with a reason");
+    let expected = "another exit code than 0 and a reason on standard error within 60 s, or the credentials all the same";
+    Err(plugin.unmet(&promise, expected, execution.shown()))
+}
+
+fn has_all_the_same(plugin: &ImageCredentialProvider<'_>, execution: &Execution, usual: &Answer) -> bool {
+    let version = plugin.versions().remove(0);
+    let answer = Answer::read(&execution.stdout, &version);
+    execution.succeeded() && !answer.auth.is_empty() && answer.auth.keys().eq(usual.auth.keys())
+}
+
+async fn ends_by_itself(cx: &CheckCx) -> Verdict {
+    let plugin = cx.image_credential_provider()?;
+    let execution = plugin.asked().executed().await?;
+    match execution.ended {
+        Ended::Code(_) => Ok(()),
+        _ => Err(plugin.unmet("it ends by itself within 60 s", "an exit code", execution.shown())),
+    }
+}
+
+async fn is_prompt(cx: &CheckCx) -> Verdict {
+    let plugin = cx.image_credential_provider()?;
+    let usual = plugin.asked().executed().await?;
+    let silent = match plugin.cloud_that(Behaviour::IsSilent).await {
+        Ok(cloud) => Some(plugin.asked().before(&cloud).executed().await?),
+        Err(Stop::NotObservable(_)) => None,
+        Err(other) => return Err(other),
+    };
+    for (when, execution) in [("usually", Some(usual)), ("with a silent cloud", silent)] {
+        let Some(execution) = execution else { continue };
+        let ended = matches!(execution.ended, Ended::Code(_));
+        if !ended || execution.took > PROMPT {
+            let promise = format!("{when} it ends within {} s", PROMPT.as_secs());
+            return Err(plugin.unmet(&promise, "an end by itself in that time", execution.shown()));
+        }
+    }
+    Ok(())
+}
+
+async fn works_ten_times(cx: &CheckCx) -> Verdict {
+    let plugin = cx.image_credential_provider()?;
+    let images = plugin.images().iter().cycle().take(AT_ONCE);
+    let all = images.map(|image| plugin.asked_for(image).answered());
+    let answers = futures::future::join_all(all).await;
+    let failed: Vec<&Stop> = answers.iter().filter_map(|answer| answer.as_ref().err()).collect();
+    let works = || answers.iter().flatten().filter(|answer| !answer.auth.is_empty()).count();
+    match failed.first() {
+        Some(Stop::Unmet(unmet)) => {
+            let seen = format!("{} of {AT_ONCE} did not; the first: {}", failed.len(), unmet.seen);
+            Err(plugin.unmet("executed ten times at once it answers each", "ten answers", seen))
+        }
+        Some(other) => Err((*other).clone()),
+        None if works() < AT_ONCE => {
+            let seen = format!("{} answers have credentials", works());
+            Err(plugin.unmet(
+                "executed ten times at once it answers each",
+                "ten answers with credentials",
+                seen,
+            ))
+        }
+        None => Ok(()),
+    }
+}
+
+async fn needs_no_home(cx: &CheckCx) -> Verdict {
+    let plugin = cx.image_credential_provider()?;
+    let answer = plugin.asked().without_home().answered().await?;
+    if answer.auth.is_empty() {
+        let promise = "without HOME it has the credentials that it has with it";
+        return Err(plugin.unmet(promise, "credentials", "an answer without any"));
+    }
+    Ok(())
+}
+
+async fn keeps_its_secrets(cx: &CheckCx) -> Verdict {
+    let plugin = cx.image_credential_provider()?;
+    let mut known = plugin.secrets();
+    let usual = plugin.asked().answered().await?;
+    known.extend(
+        usual.auth.iter().map(|(key, one)| (format!("the password for {key}"), one.password.clone())),
+    );
+    let mut executions = vec![("usually", plugin.asked().executed().await?)];
+    executions.push(("asked what it cannot read", plugin.asked().with_input(b"{}").executed().await?));
+    for (when, behaviour) in [
+        ("when its cloud fails", Behaviour::Answers(503)),
+        ("when its cloud is not there", Behaviour::Refuses),
+    ] {
+        match plugin.cloud_that(behaviour).await {
+            Ok(cloud) => executions.push((when, plugin.asked().before(&cloud).executed().await?)),
+            Err(Stop::NotObservable(_)) => {}
+            Err(other) => return Err(other),
+        }
+    }
+    for (when, execution) in &executions {
+        let answer = Answer::read(&execution.stdout, "");
+        let own =
+            answer.auth.iter().map(|(key, one)| (format!("the password for {key}"), one.password.clone()));
+        let log = execution.log();
+        for (what, secret) in own.chain(known.iter().cloned()) {
+            if secrets::stands_in(&secret, &log) {
+                let promise = format!("{when} no secret stands in its log");
+                return Err(plugin.unmet(
+                    &promise,
+                    "no part of any secret on standard error",
+                    format!("{what} does"),
+                ));
+            }
+        }
+    }
+    Ok(())
+}

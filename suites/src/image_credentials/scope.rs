@@ -1,0 +1,253 @@
+//! For which images and how long an answer is good (contract CREDP-05, -06, -07, -14).
+
+use super::answers::without;
+use super::{API, KEYRING, PLUGIN};
+use harness::check::{Capability, Stop, Verdict};
+use harness::cx::{Check, CheckCx, ImageCredentialProvider};
+use harness::image_credentials::{Answer, Fault, Pattern};
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::must("CREDP-05", "the kind of its cache key is one that there is", API, |cx| {
+        Box::pin(names_a_key_type(cx))
+    })
+    .apart(),
+    Check::must("CREDP-05.scope", "its answer serves every image that it is cached for", API, |cx| {
+        Box::pin(serves_what_it_is_cached_for(cx))
+    })
+    .apart(),
+    Check::must("CREDP-06", "for how long it is cached is left out or a Go duration", PLUGIN, |cx| {
+        Box::pin(names_a_duration(cx))
+    })
+    .apart(),
+    Check::must("CREDP-06.lifetime", "no credential is cached for longer than it lives", PLUGIN, |cx| {
+        Box::pin(outlives_its_cache(cx))
+    })
+    .apart(),
+    Check::must("CREDP-07", "it has credentials under a pattern that matches the image", KEYRING, |cx| {
+        Box::pin(has_credentials(cx))
+    })
+    .apart(),
+    Check::must(
+        "CREDP-07.patterns",
+        "its patterns are patterns, and match no foreign registry",
+        KEYRING,
+        |cx| Box::pin(keeps_to_its_registries(cx)),
+    )
+    .apart(),
+    Check::must("CREDP-07.none", "it says so where it has no credentials for an image", KEYRING, |cx| {
+        Box::pin(says_that_it_has_none(cx))
+    })
+    .apart(),
+    Check::must("CREDP-14", "it does not hand a service account's token on as a password", PLUGIN, |cx| {
+        Box::pin(keeps_the_token(cx))
+    })
+    .needs(&[Capability::ServiceAccountTokens])
+    .apart(),
+];
+
+/// Images of registries that belong to nobody, with as many labels as registries have.
+const FOREIGN: &[&str] = &[
+    "localhost/team/app",
+    "registry.invalid/team/app",
+    "team.registry.invalid/team/app",
+    "a.team.registry.invalid/team/app",
+    "b.a.team.registry.invalid/team/app",
+    "c.b.a.team.registry.invalid/team/app",
+    "registry.invalid:5000/team/app",
+];
+
+async fn names_a_key_type(cx: &CheckCx) -> Verdict {
+    let plugin = cx.image_credential_provider()?;
+    for image in plugin.images().iter().chain(plugin.without()) {
+        let answer = plugin.asked_for(image).answered().await?;
+        let promise = format!("its answer for {image} says for which images it is cached");
+        let is = |fault: &Fault| matches!(fault, Fault::KeyType(_));
+        without(&plugin, &answer, &promise, "Image, Registry or Global, spelt so", is)?;
+    }
+    Ok(())
+}
+
+async fn serves_what_it_is_cached_for(cx: &CheckCx) -> Verdict {
+    let plugin = cx.image_credential_provider()?;
+    let all = plugin.images();
+    let mut shared = false;
+    // What is kept of an image without credentials is kept from others, too.
+    for image in all.iter().chain(plugin.without()) {
+        let answer = plugin.asked_for(image).answered().await?;
+        let Some(kind) = answer.cache_key_type else {
+            return without(
+                &plugin,
+                &answer,
+                "its answer says for which images it is cached",
+                "a kind of key",
+                |fault| matches!(fault, Fault::KeyType(_)),
+            );
+        };
+        for other in all.iter().filter(|other| *other != image && kind.joins(image, other)) {
+            shared = true;
+            if matching(&answer, other).is_none() {
+                let promise = format!("its answer for {image}, cached by {kind:?}, serves {other}");
+                return Err(plugin.unmet(&promise, "a pattern that matches it", shown(&answer)));
+            }
+        }
+        cx.record("cache_key_type", format!("{kind:?}"));
+    }
+    // An answer that is cached for its image alone serves that, whichever images there are.
+    match (shared, all.len()) {
+        (false, 1) => Err(Stop::NotObservable(
+            "imageCredentials.images has one image, so no other can show for what its answer is cached"
+                .to_owned(),
+        )),
+        _ => Ok(()),
+    }
+}
+
+async fn names_a_duration(cx: &CheckCx) -> Verdict {
+    let plugin = cx.image_credential_provider()?;
+    for image in plugin.images().iter().chain(plugin.without()) {
+        let answer = plugin.asked_for(image).answered().await?;
+        let promise = format!("its answer for {image} says for how long it is cached, or leaves that out");
+        let is = |fault: &Fault| matches!(fault, Fault::Duration(_));
+        without(&plugin, &answer, &promise, "null, or a Go duration of 0 or more in a text", is)?;
+    }
+    Ok(())
+}
+
+async fn outlives_its_cache(cx: &CheckCx) -> Verdict {
+    let plugin = cx.image_credential_provider()?;
+    let Some(lives) = plugin.credential_lifetime() else {
+        let why =
+            "the profile does not say how long a credential lives (imageCredentials.credentialLifetime)";
+        return Err(Stop::NotObservable(why.to_owned()));
+    };
+    for image in plugin.images() {
+        let answer = plugin.asked_for(image).answered().await?;
+        let (cached, by) = match (answer.cache_duration, plugin.default_cache_duration()) {
+            (Some(seconds), _) => (seconds, "its cacheDuration"),
+            (None, Some(seconds)) => (seconds, "the configuration's defaultCacheDuration"),
+            (None, None) => {
+                let seen = "neither its answer nor the configuration says for how long it is cached";
+                return Err(plugin.unmet("a credential outlives its cache", "a duration", seen));
+            }
+        };
+        cx.record("cached_s", cached);
+        if cached > lives.as_secs_f64() {
+            let promise = format!("a credential for {image} outlives its cache");
+            let seen = format!("{by} is {cached} s");
+            return Err(plugin.unmet(&promise, &format!("at most {} s", lives.as_secs()), seen));
+        }
+    }
+    Ok(())
+}
+
+/// The first pattern of an answer that matches an image and has a password.
+fn matching<'a>(answer: &'a Answer, image: &str) -> Option<&'a str> {
+    let fits = |key: &str| Pattern::of_auth(key).is_ok_and(|pattern| pattern.matches(image));
+    let usable = answer.auth.iter().filter(|(_, credential)| !credential.password.is_empty());
+    usable.map(|(key, _)| key.as_str()).find(|key| fits(key))
+}
+
+fn shown(answer: &Answer) -> String {
+    match answer.auth.is_empty() {
+        true => "no credentials at all".to_owned(),
+        false => format!("credentials for {}", answer.auth.keys().cloned().collect::<Vec<_>>().join(", ")),
+    }
+}
+
+async fn has_credentials(cx: &CheckCx) -> Verdict {
+    let plugin = cx.image_credential_provider()?;
+    for image in plugin.images() {
+        let answer = plugin.asked_for(image).answered().await?;
+        if matching(&answer, image).is_none() {
+            let promise = format!("it has credentials for {image}");
+            return Err(plugin.unmet(&promise, "a password under a pattern that matches it", shown(&answer)));
+        }
+    }
+    Ok(())
+}
+
+async fn keeps_to_its_registries(cx: &CheckCx) -> Verdict {
+    let plugin = cx.image_credential_provider()?;
+    for image in plugin.images().iter().chain(plugin.without()) {
+        let answer = plugin.asked_for(image).answered().await?;
+        for key in answer.auth.keys() {
+            sound(&plugin, image, key)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a pattern of an answer is one, and no wider than registries of somebody.
+fn sound(plugin: &ImageCredentialProvider<'_>, image: &str, key: &str) -> Verdict {
+    let promise = format!("asked for {image} it hands credentials to nobody else");
+    let pattern = match Pattern::of_auth(key) {
+        Ok(pattern) => pattern,
+        Err(bad) => {
+            return Err(plugin.unmet(&promise, "patterns of a host with port and path", bad.to_string()));
+        }
+    };
+    if let Some(path) = pattern.idle_glob() {
+        let seen = format!(
+            "the pattern '{key}' has a glob in its path '{path}', where a kubelet takes it literally"
+        );
+        return Err(plugin.unmet(&promise, "globs in labels of the host alone", seen));
+    }
+    match FOREIGN.iter().find(|foreign| pattern.matches(foreign)) {
+        Some(foreign) => {
+            let seen = format!("the pattern '{key}' matches {foreign}, too");
+            Err(plugin.unmet(&promise, "patterns that match no foreign registry", seen))
+        }
+        None => Ok(()),
+    }
+}
+
+async fn says_that_it_has_none(cx: &CheckCx) -> Verdict {
+    let plugin = cx.image_credential_provider()?;
+    if plugin.without().is_empty() {
+        let why = "the profile names no image that it is asked for in vain (imageCredentials.without)";
+        return Err(Stop::NotObservable(why.to_owned()));
+    }
+    // Who knows no image has none for this one either.
+    plugin.asked().answered().await?;
+    for image in plugin.without() {
+        let answer = plugin.asked_for(image).answered().await?;
+        if let Some(key) = matching(&answer, image) {
+            let promise = format!("it has no credentials for {image}");
+            return Err(plugin.unmet(
+                &promise,
+                "no password under a pattern that matches it",
+                format!("one under {key}"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+async fn keeps_the_token(cx: &CheckCx) -> Verdict {
+    let plugin = cx.image_credential_provider()?;
+    let Some((token, by_token)) = plugin.token() else {
+        return Err(Stop::NotObservable("the configuration has it given no token".to_owned()));
+    };
+    let execution = plugin.asked().executed().await?;
+    if let harness::image_credentials::Ended::NotStarted(_) = &execution.ended {
+        return Err(plugin.unmet(
+            "it answers a request with a token",
+            "an answer, or a reason why not",
+            execution.shown(),
+        ));
+    }
+    let version = plugin.versions().remove(0);
+    let answer = Answer::read(&execution.stdout, &version);
+    let echoed = answer.auth.iter().find(|(_, one)| one.password == token || one.username == token);
+    cx.record("echoes_token", echoed.is_some());
+    match echoed {
+        Some((key, _)) if !by_token => {
+            let promise = "it does not hand a service account's token on";
+            let seen = format!(
+                "the token itself is the credential for {key}, and answers are kept by service account"
+            );
+            Err(plugin.unmet(promise, "another password, or cacheType Token in the configuration", seen))
+        }
+        _ => Ok(()),
+    }
+}
