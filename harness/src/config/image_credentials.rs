@@ -3,11 +3,14 @@
 use super::duration::HumanDuration;
 use super::forms::{AnnotationKey, Name, RegistryImage, Span, Variable};
 use super::schema::{Keyed, ordered};
+use super::yaml;
+use crate::files;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// `imageCredentials` of a profile.
@@ -32,7 +35,7 @@ pub(crate) struct ImageCredentialKeys {
     /// Images for which it has credentials, without tag and digest; two or more show for which images an answer is cached.
     #[schemars(with = "Vec<RegistryImage>", example = ["registry.acme.example/team/app"])]
     #[schemars(extend("x-missing" = "list images for which it has credentials"))]
-    pub(crate) images: Vec<String>,
+    pub(crate) images: Option<Vec<String>>,
     /// Images that its `matchImages` match, and for which it has none.
     #[schemars(with = "Vec<RegistryImage>", example = ["registry.acme.example/unknown/app"])]
     pub(crate) without: Vec<String>,
@@ -112,3 +115,78 @@ impl fmt::Display for ImageCredentials {
 
 /// What stands in a command for this program.
 pub const PROGRAM: &str = "${PROGRAM}";
+
+/// What was written of a plugin in the profile of that folder, as it is meant; `None` when too little of it is sound. What is
+/// wrong goes to `problem`, by key.
+pub(super) fn read(
+    written: ImageCredentialKeys,
+    folder: &Path,
+    mut problem: impl FnMut(&str, String),
+) -> Option<ImageCredentials> {
+    // What is missing was reported already.
+    let images = written.images.filter(|_| !written.config.is_empty())?;
+    if images.is_empty() {
+        problem("imageCredentials.images", "is empty; name an image for which it has credentials".to_owned());
+        return None;
+    }
+    let config = folder.join(&written.config);
+    if !files::is_file(&config) && files::list(&config).is_err() {
+        problem("imageCredentials.config", format!("there is no file or folder {}", config.display()));
+    }
+    let program = match (written.bin_dir, written.command) {
+        (Some(inside), None) => {
+            let inside = folder.join(inside);
+            if !inside.is_dir() {
+                problem("imageCredentials.binDir", format!("there is no folder {}", inside.display()));
+            }
+            PluginProgram::In(inside)
+        }
+        (None, Some(line)) if line.first().is_some_and(|program| !program.is_empty()) => {
+            PluginProgram::Line(line)
+        }
+        (None, Some(_)) => {
+            problem("imageCredentials.command", "is empty; write the program and its arguments".to_owned());
+            return None;
+        }
+        (Some(_), Some(_)) => {
+            problem("imageCredentials", "has both 'binDir' and 'command'; keep one".to_owned());
+            return None;
+        }
+        (None, None) => {
+            problem("imageCredentials", "names no program; write 'binDir' or 'command'".to_owned());
+            return None;
+        }
+    };
+    let token_file = written.service_account.token_file.map(|file| folder.join(file));
+    if let Some(file) = token_file.as_ref().filter(|file| !file.is_file()) {
+        let what = format!("there is no file {}", file.display());
+        problem("imageCredentials.serviceAccount.tokenFile", what);
+    }
+    Some(ImageCredentials {
+        takes_tokens: takes_tokens(&config, written.provider.as_deref()),
+        config,
+        program,
+        provider: written.provider,
+        images,
+        without: written.without,
+        api_versions: written.api_versions,
+        environment: written.environment,
+        credential_lifetime: written.credential_lifetime.map(|HumanDuration(time)| time),
+        token_file,
+        annotations: written.service_account.annotations,
+    })
+}
+
+/// Whether a kubelet's configuration has a plugin given tokens of service accounts. What is wrong with it is judged, and not
+/// told here.
+fn takes_tokens(config: &Path, provider: Option<&str>) -> bool {
+    let files = if files::is_file(config) {
+        vec![config.to_owned()]
+    } else {
+        files::list(config).unwrap_or_default()
+    };
+    let read = files.iter().filter_map(|file| yaml::from_str::<Value>(&files::read(file).ok()?, file).ok());
+    let is_it =
+        |one: &Value| provider.is_none_or(|name| one["name"] == name) && one["tokenAttributes"].is_object();
+    read.flat_map(|all| all["providers"].as_array().cloned().unwrap_or_default()).any(|one| is_it(&one))
+}

@@ -4,7 +4,7 @@ use super::capabilities::Capabilities;
 use super::duration::HumanDuration;
 use super::flags::{FAST_FLAGS, FAST_ROUTES};
 use super::forms::framework_minor;
-use super::image_credentials::{ImageCredentialKeys, ImageCredentials, PluginProgram};
+use super::image_credentials;
 use super::problem::{Origin, Problem, Problems};
 use super::profile::{Build, CloudSource, Framework, Image, Profile, ProviderIdFormat, Proxying, find};
 use super::profile_file::{CloudKeys, Deviation, DriverKeys, ImageKeys, ProfileFile, ProxyKeys};
@@ -72,20 +72,6 @@ fn given(tree: &Tree) -> BTreeSet<String> {
     given.map(|(key, _)| key.clone()).collect()
 }
 
-/// Whether a kubelet's configuration has a plugin given tokens of service accounts. What is wrong with it is judged, and not
-/// told here.
-fn takes_tokens(config: &Path, provider: Option<&str>) -> bool {
-    let files = if files::is_file(config) {
-        vec![config.to_owned()]
-    } else {
-        files::list(config).unwrap_or_default()
-    };
-    let read = files.iter().filter_map(|file| yaml::from_str::<Value>(&files::read(file).ok()?, file).ok());
-    let is_it =
-        |one: &Value| provider.is_none_or(|name| one["name"] == name) && one["tokenAttributes"].is_object();
-    read.flat_map(|all| all["providers"].as_array().cloned().unwrap_or_default()).any(|one| is_it(&one))
-}
-
 struct Reading<'a> {
     file: &'a Path,
     places: Places,
@@ -105,7 +91,10 @@ impl Reading<'_> {
 
     fn profile(mut self, written: ProfileFile) -> Profile {
         let has_ccm = self.kind(&written);
-        let image_credentials = written.image_credentials.and_then(|keys| self.image_credentials(keys));
+        let image_credentials = written.image_credentials.and_then(|keys| {
+            let folder = self.folder();
+            image_credentials::read(keys, &folder, |key, what| self.problem(key, what))
+        });
         let framework = self.framework(written.framework.profile, written.framework.version.as_deref());
         let image = written.image.and_then(|image| self.image(image));
         if image.is_some() && written.manifests.is_empty() {
@@ -198,72 +187,6 @@ impl Reading<'_> {
                 false
             }
         }
-    }
-
-    fn image_credentials(&mut self, written: ImageCredentialKeys) -> Option<ImageCredentials> {
-        // What is missing was reported already.
-        if written.config.is_empty() || written.images.is_empty() {
-            if self.places.has("imageCredentials.images") && written.images.is_empty() {
-                self.problem(
-                    "imageCredentials.images",
-                    "is empty; name an image for which it has credentials",
-                );
-            }
-            return None;
-        }
-        let folder = self.folder();
-        let config = folder.join(&written.config);
-        if !files::is_file(&config) && files::list(&config).is_err() {
-            self.problem(
-                "imageCredentials.config",
-                format!("there is no file or folder {}", config.display()),
-            );
-        }
-        let program = match (written.bin_dir, written.command) {
-            (Some(inside), None) => {
-                let inside = folder.join(inside);
-                if !inside.is_dir() {
-                    self.problem(
-                        "imageCredentials.binDir",
-                        format!("there is no folder {}", inside.display()),
-                    );
-                }
-                PluginProgram::In(inside)
-            }
-            (None, Some(line)) if line.first().is_some_and(|program| !program.is_empty()) => {
-                PluginProgram::Line(line)
-            }
-            (None, Some(_)) => {
-                self.problem("imageCredentials.command", "is empty; write the program and its arguments");
-                return None;
-            }
-            (Some(_), Some(_)) => {
-                self.problem("imageCredentials", "has both 'binDir' and 'command'; keep one");
-                return None;
-            }
-            (None, None) => {
-                self.problem("imageCredentials", "names no program; write 'binDir' or 'command'");
-                return None;
-            }
-        };
-        let token_file = written.service_account.token_file.map(|file| folder.join(file));
-        if let Some(file) = token_file.as_ref().filter(|file| !file.is_file()) {
-            let what = format!("there is no file {}", file.display());
-            self.problem("imageCredentials.serviceAccount.tokenFile", what);
-        }
-        Some(ImageCredentials {
-            takes_tokens: takes_tokens(&config, written.provider.as_deref()),
-            config,
-            program,
-            provider: written.provider,
-            images: written.images,
-            without: written.without,
-            api_versions: written.api_versions,
-            environment: written.environment,
-            credential_lifetime: written.credential_lifetime.map(|HumanDuration(time)| time),
-            token_file,
-            annotations: written.service_account.annotations,
-        })
     }
 
     fn framework(&mut self, profile: Option<bool>, version: Option<&str>) -> Framework {

@@ -12,6 +12,7 @@ mod manifests;
 mod record;
 mod reported;
 mod seed;
+mod server;
 mod standing;
 mod state;
 mod uninitialised;
@@ -31,13 +32,14 @@ pub use uninitialised::Network;
 use crate::ccm::{Ccm, CcmError, Form};
 use crate::check::{Blocker, Facility, Stop, chain};
 use crate::cloud::{Cloud, Inventory};
-use crate::cluster::{Cluster, ClusterRecord, ContainerOp, Fidelity, Machine, Operation, facts};
+use crate::cluster::{Cluster, ContainerOp, Machine, Operation};
 use crate::config::{Deployment, Limits, Location, Offer, RunPlan};
 use crate::events::{Events, Payload};
-use crate::k8s::{ChangeObserver, World, WorldError, client_for, no_client};
+use crate::k8s::{ChangeObserver, World, WorldError};
 use crate::probe::Pulse;
 use kube::Client;
 use manifests::surroundings;
+use server::{client_of, has_server, world_of};
 use standing::Standing;
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -89,11 +91,7 @@ impl Session {
         let pulse = Pulse::default();
         let cluster = Cluster::attach(state.cluster.clone())?;
         let client = client_of(&state.cluster, "ccm-conformance").await?;
-        let world = match has_server(&state.cluster) {
-            true => World::open(&client, pulse.clone()).await?,
-            false => World::empty(pulse.clone()),
-        };
-        let world = Arc::new(world);
+        let world = Arc::new(world_of(&state.cluster, &client, pulse.clone()).await?);
         let told = events.clone();
         let cloud = Cloud::attach(&state.cloud)?.observed_by(move |what| told.emit(disturbance(what)));
         let journal = Journal::follow(cloud.clone(), pulse).await?;
@@ -415,16 +413,6 @@ impl Session {
     pub(crate) fn note_form(&self, form: Form) -> Result<(), StateError> {
         self.dir.write("ccm.json", &CcmState::Settled { form })
     }
-}
-
-/// Whether there is an API server.
-fn has_server(cluster: &ClusterRecord) -> bool {
-    facts(cluster.backend).fidelity != Fidelity::Absent
-}
-
-/// A client for a cluster that names itself; one that refuses where there is none.
-async fn client_of(cluster: &ClusterRecord, user_agent: &str) -> Result<Client, WorldError> {
-    if has_server(cluster) { client_for(&cluster.kubeconfig, user_agent).await } else { Ok(no_client()) }
 }
 
 /// A number of 20 bits as four letters and digits.

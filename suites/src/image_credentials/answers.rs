@@ -1,6 +1,6 @@
 //! What a plugin reads and what it answers (contract CREDP-01 to -04, -11).
 
-use super::{CONFIG, PLUGIN};
+use super::sources::{CONFIG, PLUGIN};
 use harness::check::{Stop, Verdict};
 use harness::cx::{Check, CheckCx, ImageCredentialProvider};
 use harness::image_credentials::{Answer, Fault};

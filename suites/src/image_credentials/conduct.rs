@@ -1,6 +1,6 @@
 //! How a plugin ends, how long it takes, and what it keeps to itself (contract CREDP-08, -09, -10, -16).
 
-use super::PLUGIN;
+use super::sources::PLUGIN;
 use harness::check::{Stop, Verdict};
 use harness::cx::{Check, CheckCx, ImageCredentialProvider};
 use harness::image_credentials::{Answer, Behaviour, Ended, Execution};

@@ -3,6 +3,7 @@
 mod answers;
 mod conduct;
 mod scope;
+mod sources;
 
 use harness::check::Party;
 use harness::cx::Suite;
@@ -14,8 +15,3 @@ pub const SUITE: Suite = Suite {
     judges: Party::ImageCredentials,
     tables: &[answers::CHECKS, scope::CHECKS, conduct::CHECKS],
 };
-
-const PLUGIN: &str = "kubernetes pkg/credentialprovider/plugin/plugin.go";
-const CONFIG: &str = "kubernetes pkg/credentialprovider/plugin/config.go";
-const KEYRING: &str = "kubernetes pkg/credentialprovider/keyring.go";
-const API: &str = "k8s.io/kubelet pkg/apis/credentialprovider/v1";

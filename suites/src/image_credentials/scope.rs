@@ -1,7 +1,7 @@
 //! For which images and how long an answer is good (contract CREDP-05, -06, -07, -14).
 
 use super::answers::without;
-use super::{API, KEYRING, PLUGIN};
+use super::sources::{API, KEYRING, PLUGIN};
 use harness::check::{Capability, Stop, Verdict};
 use harness::cx::{Check, CheckCx, ImageCredentialProvider};
 use harness::image_credentials::{Answer, Fault, Pattern};
