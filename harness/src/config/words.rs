@@ -90,12 +90,6 @@ words! {
     }
 }
 
-impl Default for ProfileKind {
-    fn default() -> Self {
-        ProfileKind::Profile
-    }
-}
-
 words! {
     /// A command of this program that is a CCM.
     CcmCommand, "command" {

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 pub(in crate::cli) struct Mutant {
     pub(in crate::cli) mutant: String,
     /// What it is a mutant of.
-    #[serde(default)]
+    #[serde(default = "ccm")]
     pub(super) of: ProfileKind,
     /// Whether its program is the reference CCM as it is: it is wrong for what its profile says.
     #[serde(default)]
@@ -35,7 +35,7 @@ pub(in crate::cli) struct Mutant {
 pub(super) struct Stranger {
     pub(super) stranger: String,
     /// What it is.
-    #[serde(default)]
+    #[serde(default = "ccm")]
     pub(super) of: ProfileKind,
     /// What it does otherwise.
     pub(super) what: String,
@@ -78,6 +78,11 @@ pub(super) struct Adversary {
     pub(super) passes: Vec<String>,
     /// How many seconds all of them may take, from its deployment until it is gone.
     pub(super) within: u64,
+}
+
+/// What an entry is of that does not say it.
+fn ccm() -> ProfileKind {
+    ProfileKind::Profile
 }
 
 impl Mutant {
