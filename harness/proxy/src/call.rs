@@ -149,7 +149,7 @@ impl Flight {
             line,
             meaning,
             names: OnceLock::new(),
-            youngest_barrier: state.barriers.last_id(),
+            youngest_barrier: state.barriers.raised(),
             waits_at: None,
             loses: None,
         }

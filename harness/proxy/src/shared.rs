@@ -25,6 +25,8 @@ pub type Told = Arc<dyn Fn(String) + Send + Sync>;
 pub(crate) struct State {
     pub(crate) journal: Journal,
     pub(crate) faults: Faults,
+    /// Ids of the faults that are the driver's, from before it is asked for them until they are ended.
+    pub(crate) handed_on: BTreeSet<u64>,
     pub(crate) barriers: Barriers,
     pub(crate) book: Book,
     pub(crate) credentials: Credentials,
