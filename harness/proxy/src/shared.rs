@@ -2,6 +2,7 @@
 
 use crate::answers::ErrorForms;
 use crate::book::Book;
+use crate::bounds::Bounds;
 use crate::table::Table;
 use crate::upstream::Upstream;
 use fake_cloud::barriers::Barriers;
@@ -54,6 +55,7 @@ pub(crate) struct Shared {
     pub(crate) endpoint: String,
     /// Rings when a call has arrived.
     pub(crate) arrivals: Notify,
+    pub(crate) bounds: Bounds,
     pub(crate) ended: Option<Ended>,
     pub(crate) told: Told,
     pub(crate) started: Instant,
