@@ -166,9 +166,10 @@ fn journal(cx: &CheckCx) -> String {
             format!("{} {}", if own { "*" } else { " " }, show_entry(entry))
         })
         .collect();
-    let gone = (gone > 0)
-        .then(|| format!("{gone} calls before these are no longer kept; events.jsonl has them\n"))
-        .unwrap_or_default();
+    let gone = match gone {
+        0 => String::new(),
+        gone => format!("{gone} calls before these are no longer kept; events.jsonl has them\n"),
+    };
     gone + &lines.join("\n") + "\n"
 }
 

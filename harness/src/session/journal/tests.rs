@@ -242,6 +242,7 @@ fn memory() -> u64 {
 }
 
 #[tokio::test(start_paused = true)]
+#[expect(clippy::print_stdout, reason = "a figure")]
 async fn hours_of_calls_take_bounded_memory_and_who_reads_on_misses_none() {
     const CALLS: u64 = 200_000;
     const PART: u64 = 500;
