@@ -238,7 +238,7 @@ mod tests {
                 numbers ^= numbers << 13;
                 numbers ^= numbers >> 7;
                 numbers ^= numbers << 17;
-                if numbers % 2 == 0 { 'a' } else { 'b' }
+                if numbers.is_multiple_of(2) { 'a' } else { 'b' }
             })
             .collect();
         let (mut steps, began) = (4_000_000, std::time::Instant::now());
