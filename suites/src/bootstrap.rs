@@ -2,6 +2,7 @@
 //! (contract BOOT-DYN).
 
 mod manifests;
+mod obstacles;
 
 use harness::check::{Capability, Facility, Verdict};
 use harness::cx::{Check, CheckCx, Network, Suite};
@@ -10,7 +11,7 @@ use harness::cx::{Check, CheckCx, Network, Suite};
 pub const SUITE: Suite = Suite {
     name: "deadlock-free-bootstrap",
     proves: "the manifests as shipped bring a cold cluster up: no wait of CCM, CNI and scheduler for one another",
-    tables: &[CHECKS, manifests::CHECKS],
+    tables: &[CHECKS, obstacles::CHECKS, manifests::CHECKS],
 };
 
 const INSTANCES: &[Capability] = &[Capability::Instances];
