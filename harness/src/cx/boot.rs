@@ -104,7 +104,9 @@ pub fn uninitialised() -> Matcher<Boot> {
     matcher("stays uninitialised", |seen: &Boot| {
         let done = seen.nodes.iter().find_map(|node| match node {
             None => Some("a Node is gone".to_owned()),
-            Some(node) if !has_taint(node, T_UNINIT) => Some(format!("Node {} lost its taint", node.name_any())),
+            Some(node) if !has_taint(node, T_UNINIT) => {
+                Some(format!("Node {} lost its taint", node.name_any()))
+            }
             Some(_) => None,
         });
         done.map_or(Seen::Yes(()), Seen::Never)
@@ -116,7 +118,11 @@ pub fn uninitialised() -> Matcher<Boot> {
 pub fn started() -> Matcher<Boot> {
     matcher("has its CCM started", |seen: &Boot| match seen.pods.iter().any(|pod| has_started(pod)) {
         true => Seen::Yes(()),
-        false => seen.pods.iter().find_map(|pod| unrecoverable(pod)).map_or(Seen::NotYet(String::new()), Seen::Never),
+        false => seen
+            .pods
+            .iter()
+            .find_map(|pod| unrecoverable(pod))
+            .map_or(Seen::NotYet(String::new()), Seen::Never),
     })
     .expecting("a container of the CCM that was started")
 }

@@ -3,7 +3,7 @@
 use super::{CheckCx, Subject};
 use crate::check::{Stop, SubjectName, Verdict};
 use crate::cloud::Entry;
-use crate::probe::{Matcher, Reach, ReadError, holds, matcher, Seen, poll};
+use crate::probe::{Matcher, Reach, ReadError, Seen, holds, matcher, poll};
 use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
 use kube::ResourceExt;
 use kube::api::{Api, PostParams};

@@ -5,7 +5,9 @@ use super::{COLD, INSTANCES, MACHINES, SEED};
 use crate::joining::recovers;
 use harness::check::{Capability, Facility, Verdict};
 use harness::cloud::Effect;
-use harness::cx::{Check, CheckCx, Network, Subject, is_placed, is_unplaced, machine, started, uninitialised};
+use harness::cx::{
+    Check, CheckCx, Network, Subject, is_placed, is_unplaced, machine, started, uninitialised,
+};
 use std::time::{Duration, Instant};
 
 /// For how long a CCM that is started finds no cloud. One that ends for it is started a third time meanwhile.
