@@ -2,10 +2,12 @@
 //! (contract BOOT-DYN).
 
 mod manifests;
+mod needs;
 mod obstacles;
 
-use harness::check::{Capability, Facility, Verdict};
+use harness::check::{Facility, Verdict};
 use harness::cx::{Check, CheckCx, Network, Suite};
+use needs::{COLD, INSTANCES, MACHINES, SEED};
 
 /// The suite.
 pub const SUITE: Suite = Suite {
@@ -13,12 +15,6 @@ pub const SUITE: Suite = Suite {
     proves: "the manifests as shipped bring a cold cluster up: no wait of CCM, CNI and scheduler for one another",
     tables: &[CHECKS, obstacles::CHECKS, manifests::CHECKS],
 };
-
-const INSTANCES: &[Capability] = &[Capability::Instances];
-const MACHINES: &[Facility] = &[Facility::Machines];
-const COLD: &[Facility] =
-    &[Facility::CcmControl, Facility::KubeletControl, Facility::PodNetworkControl, Facility::BootsInside];
-const SEED: &str = "the project's seed articles";
 
 const CHECKS: &[Check] = &[
     Check::must(

@@ -1,7 +1,7 @@
 //! Boots that something stands in the way of: a pod network that waits for the CCM, a cloud or an API server that is not there
 //! yet, routes that are missing, power that fails; and the Pods that wait on a Node that joins (contract BOOT-DYN).
 
-use super::{COLD, INSTANCES, MACHINES, SEED};
+use super::needs::{COLD, INSTANCES, MACHINES, SEED};
 use crate::joining::recovers;
 use harness::check::{Capability, Facility, Verdict};
 use harness::cloud::Effect;
