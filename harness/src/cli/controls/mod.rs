@@ -38,7 +38,9 @@ use work::Work;
 
 /// The profile whose image has the mutants compiled in.
 const MUTANTS: &str = "mutants";
-/// The variable that makes its CCM a stranger; unlike a flag it is in the manifests as shipped, too.
+/// The variable that makes its CCM a mutant; unlike a flag it is in the manifests as shipped, too.
+const MUTANT_VARIABLE: &str = "REFERENCE_CCM_MUTANT";
+/// The one that makes it a stranger.
 const STRANGER_VARIABLE: &str = "REFERENCE_CCM_STRANGER";
 
 /// For how long no CCM at all is watched in a soak: it does not come to its first round.
@@ -169,7 +171,11 @@ fn work(
     if all || !options.mutant.is_empty() {
         for control in list::mutants(&options.mutant, share)? {
             let text = |problems: Problems| format!("mutant {}: {problems}", control.mutant);
-            let (plan, planned) = planned_with(control.profile.clone(), control.soak).map_err(text)?;
+            let mut over = control.profile.clone();
+            if !control.as_is {
+                over.insert("environment".to_owned(), json!({MUTANT_VARIABLE: control.mutant}));
+            }
+            let (plan, planned) = planned_with(over, control.soak).map_err(text)?;
             work.push(Work::of_mutant(&control, plan, &planned)?);
         }
     }
