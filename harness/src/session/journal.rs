@@ -5,8 +5,8 @@
 use crate::check::chain;
 use crate::cloud::{Cloud, CloudError, Entry, Op, Outcome, Problem, READING_THE_JOURNAL};
 use crate::probe::{Pulse, ReadError, pause};
-use kept::Kept;
 pub use kept::Reader;
+use kept::{Kept, is_over};
 use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -297,10 +297,6 @@ impl Mirror {
 
 fn failure(error: &CloudError) -> ReadError {
     ReadError { text: chain(error), fatal: error.is_final() }
-}
-
-fn is_over(entry: &Entry) -> bool {
-    entry.outcome != Outcome::UnderWay
 }
 
 /// An entry in one line, as a failure or the evidence shows it.

@@ -1,3 +1,5 @@
+//! The handle before drivers that lack something, and before one whose answers are never heard.
+
 use super::*;
 use crate::check::{Facilities, Served, chain};
 use crate::cloud::{Answer, Barriers, Effect, Faults, Stock};

@@ -1,7 +1,6 @@
 //! The part of the journal that a mirror keeps.
 
-use super::is_over;
-use crate::cloud::Entry;
+use crate::cloud::{Entry, Outcome};
 use crate::probe::ReadError;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -20,6 +19,11 @@ pub(super) struct Kept {
     under_way: BTreeSet<u64>,
     /// Where checks that still run began to look, and how many began there.
     beginnings: BTreeMap<u64, usize>,
+}
+
+/// Whether nothing of an entry is still to come.
+pub(super) fn is_over(entry: &Entry) -> bool {
+    entry.outcome != Outcome::UnderWay
 }
 
 impl Kept {
