@@ -2,23 +2,20 @@
 //! (contract BOOT-DYN).
 
 mod manifests;
+mod needs;
+mod obstacles;
 
-use harness::check::{Capability, Facility, Party, Verdict};
+use harness::check::{Facility, Party, Verdict};
 use harness::cx::{Check, CheckCx, Network, Suite};
+use needs::{COLD, INSTANCES, MACHINES, SEED};
 
 /// The suite.
 pub const SUITE: Suite = Suite {
     name: "deadlock-free-bootstrap",
     proves: "the manifests as shipped bring a cold cluster up: no wait of CCM, CNI and scheduler for one another",
     judges: Party::Ccm,
-    tables: &[CHECKS, manifests::CHECKS],
+    tables: &[CHECKS, obstacles::CHECKS, manifests::CHECKS],
 };
-
-const INSTANCES: &[Capability] = &[Capability::Instances];
-const MACHINES: &[Facility] = &[Facility::Machines];
-const COLD: &[Facility] =
-    &[Facility::CcmControl, Facility::KubeletControl, Facility::PodNetworkControl, Facility::BootsInside];
-const SEED: &str = "the project's seed articles";
 
 const CHECKS: &[Check] = &[
     Check::must(

@@ -221,6 +221,12 @@ impl Limits {
         self.budget(Budget::Boot)
     }
 
+    /// What kept a container from running was away for so long and is there: its kubelet starts it once more. The pauses
+    /// between starts double from 10 s to 5 min, so that one is as long as all that were before it, and 10 s.
+    pub fn restart_after(&self, away: Duration) -> Duration {
+        (away + secs(10)).min(secs(300)).mul_f64(self.scale.max(1.0))
+    }
+
     /// An outage of the cloud that lasted `outage` is over; nodes are as wanted. Their back-off doubles: a pause is 1.4 times
     /// as long as what was waited before it, and begins at the outage's end at the latest. Each change of the Node in between
     /// (its network condition, say) is one more failed try and doubles the pause with no time gone by; one is allowed for.

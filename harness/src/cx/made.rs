@@ -40,6 +40,8 @@ pub(super) enum Undo {
     Barrier(u64),
     /// Take a taint off one of the cluster's own Nodes.
     Taint { node: String, key: &'static str },
+    /// Let one of the cluster's own Nodes have a network again.
+    Unavailable(String),
     /// Set the cloud's settings back.
     Settings(Settings),
     /// Start the CCM again, with a fresh Pod for the replica that was made to end.
@@ -58,6 +60,8 @@ pub(super) enum Undo {
     Trial(String),
     /// Let everybody reach the API server again.
     Reach,
+    /// Give all machines their power again.
+    Power,
     /// Wake a process that was frozen.
     Frozen { node: String, id: String },
     /// Take a Lease away that is not the CCM's usual one.

@@ -3,7 +3,9 @@
 //! What a check makes through it is undone when the check ends, last first, whatever became of the check.
 
 mod account;
+mod boot;
 mod calls;
+mod canary;
 mod cloud;
 mod cold;
 mod context;
@@ -43,9 +45,11 @@ mod whole;
 pub use crate::config::{RouteTrigger, Targets};
 pub use crate::session::{Crash, Network};
 pub use account::Account;
+pub use boot::{Boot, BootOf, started, uninitialised};
 pub use calls::{Calls, callers, no_calls, some_calls};
+pub use canary::{Canary, is_placed, is_unplaced};
 pub use cloud::Cloud;
-pub use cold::{Canary, Cold};
+pub use cold::Cold;
 pub use context::CheckCx;
 pub use departure::{Departed, Departure, departs};
 pub use events::{EventsOf, tells, tells_by, tells_of, warns};

@@ -8,6 +8,7 @@ use crate::config::Timing;
 use crate::k8s::{L_EXCL, T_UNINIT, Version};
 use crate::probe::{Reach, ReadError};
 use k8s_openapi::api::core::v1::{self as core, NodeAddress, NodeCondition, NodeSpec, NodeStatus, Taint};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
@@ -66,6 +67,8 @@ pub struct NodePlan {
     unschedulable: bool,
     pod_cidrs: Vec<String>,
     conditions: Vec<NodeCondition>,
+    /// Whether Pods have room on it.
+    room: bool,
     /// Names the cloud has for its machine.
     machine: Vec<String>,
 }
@@ -108,6 +111,7 @@ impl NodePlan {
             unschedulable: false,
             pod_cidrs: Vec::new(),
             conditions: Vec::new(),
+            room: false,
             machine,
         }
     }
@@ -173,7 +177,16 @@ impl NodePlan {
         self
     }
 
+    /// With room for Pods, which none of them has otherwise: the scheduler may place some on it.
+    pub fn with_room(mut self) -> NodePlan {
+        self.room = true;
+        self
+    }
+
     fn into_node(self) -> core::Node {
+        let room = [("cpu", "4"), ("memory", "4Gi"), ("pods", "10")];
+        let room = room.map(|(what, much)| (what.to_owned(), Quantity(much.to_owned())));
+        let room = self.room.then(|| BTreeMap::from(room));
         let conditions: Vec<_> = self.ready.condition().into_iter().chain(self.conditions).collect();
         core::Node {
             metadata: ObjectMeta {
@@ -193,6 +206,8 @@ impl NodePlan {
             status: Some(NodeStatus {
                 addresses: Some(vec![NodeAddress { type_: "Hostname".to_owned(), address: self.name }]),
                 conditions: (!conditions.is_empty()).then_some(conditions),
+                capacity: room.clone(),
+                allocatable: room,
                 ..NodeStatus::default()
             }),
         }
@@ -237,7 +252,15 @@ impl<'a> Node<'a> {
         } else {
             self.cx.stop_heartbeat(&self.name);
         }
-        let conditions: Vec<NodeCondition> = ready.condition().into_iter().collect();
+        self.has_conditions(ready.condition().into_iter().collect()).await
+    }
+
+    /// Sets the condition by which a cloud's routes are told of, `NetworkUnavailable`.
+    pub(super) async fn says_network_is_unavailable(&self, status: &str) -> Result<(), Stop> {
+        self.has_conditions(vec![condition("NetworkUnavailable", status, "NoRouteCreated")]).await
+    }
+
+    async fn has_conditions(&self, conditions: Vec<NodeCondition>) -> Result<(), Stop> {
         let patch = Patch::Strategic(json!({"status": {"conditions": conditions}}));
         let patched = self.api().patch_status(&self.name, &PatchParams::default(), &patch).await?;
         self.cx.caught_up_node(&patched).await

@@ -4,8 +4,13 @@ use super::CheckCx;
 use super::made::Undo;
 use super::replicas::Replica;
 use crate::check::{Stop, Verdict, chain};
-use crate::cluster::{ApiReach, ContainerOp, Operation};
+use crate::cluster::{ApiReach, ContainerOp, Operation, PowerOp};
+use crate::probe::{ReadError, poll};
 use kube::ResourceExt;
+use std::time::Duration;
+
+/// How long until an API server that is coming up is asked again.
+const AGAIN: Duration = Duration::from_millis(200);
 
 /// Somebody does not reach the API server, until this is mended, at the latest when the check ends.
 #[derive(Debug)]
@@ -77,6 +82,37 @@ impl CheckCx {
         self.on_end(Undo::Reach);
         self.session.cluster().operate(Operation::ApiServer(ApiReach::None)).await?;
         Ok(Partition { cx: self })
+    }
+
+    /// All machines lose their power at once and get it back; ends when the API server answers.
+    ///
+    /// # Errors
+    /// When the cluster cannot do it, or its API server does not come back.
+    pub async fn power_fails(&self) -> Verdict {
+        self.on_end(Undo::Power);
+        self.power(PowerOp::Off).await.map_err(Stop::Error)?;
+        self.power(PowerOp::On).await.map_err(Stop::Error)?;
+        let answers = async |seen: &mut String| {
+            let version = self.client.apiserver_version().await;
+            version.map(Some).map_err(|error| {
+                *seen = "no answer".to_owned();
+                ReadError::passing(chain(&error))
+            })
+        };
+        let what = "the API server answers after a power failure";
+        poll(what, self.limits().start(), AGAIN, answers).await?;
+        Ok(())
+    }
+
+    /// Gives machines their power that were left without.
+    pub(super) async fn undo_power(&self) -> Result<(), String> {
+        self.power(PowerOp::On).await
+    }
+
+    async fn power(&self, op: PowerOp) -> Result<(), String> {
+        let change = |machine| self.session.cluster().operate(Operation::Power { machine, op });
+        let all = self.session.machines().iter().map(change);
+        futures::future::try_join_all(all).await.map(drop).map_err(|error| chain(&error))
     }
 
     pub(super) async fn undo_reach(&self) -> Result<(), String> {

@@ -12,7 +12,7 @@ use std::future::Future;
 fn steps(made: Vec<Undo>) -> Vec<Vec<Undo>> {
     let turn = |undo: &Undo| match undo {
         Undo::Fault(_) | Undo::Barrier(_) | Undo::Settings(_) | Undo::Watches | Undo::Reach => 0,
-        Undo::Frozen { .. } => 0,
+        Undo::Frozen { .. } | Undo::Power => 0,
         Undo::Ccm { .. } | Undo::Crash => 1,
         _ => 2,
     };
@@ -76,6 +76,7 @@ impl CheckCx {
             Undo::PodCidrs => self.undo_pod_cidrs().await,
             Undo::Route(id) => self.undo_route(&id).await,
             Undo::Taint { node, key } => self.undo_taint(&node, key).await,
+            Undo::Unavailable(node) => self.undo_unavailable(&node).await,
             Undo::Settings(before) => self.undo_settings(&before).await,
             Undo::Ccm { ended } => self.undo_ccm(Some(&ended), needs_a_ccm).await,
             Undo::Crash => self.undo_crash(needs_a_ccm).await,
@@ -83,6 +84,7 @@ impl CheckCx {
             Undo::Rules { role, rules } => self.undo_rules(&role, &rules).await,
             Undo::Account(account) => self.undo_account(&account).await,
             Undo::Trial(name) => self.undo_trial(&name).await,
+            Undo::Power => self.undo_power().await,
             Undo::Reach => self.undo_reach().await,
             Undo::Frozen { node, id } => self.undo_frozen(&node, &id).await,
             Undo::Lease { namespace, name } => self.undo_lease(&namespace, &name).await,

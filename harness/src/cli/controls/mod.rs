@@ -42,7 +42,9 @@ use work::{Expected, Work};
 
 /// The profile whose image has the mutants compiled in.
 const MUTANTS: &str = "mutants";
-/// The variable that makes its CCM a stranger; unlike a flag it is in the manifests as shipped, too.
+/// The variable that makes its CCM a mutant; unlike a flag it is in the manifests as shipped, too.
+const MUTANT_VARIABLE: &str = "REFERENCE_CCM_MUTANT";
+/// The one that makes it a stranger.
 const STRANGER_VARIABLE: &str = "REFERENCE_CCM_STRANGER";
 
 /// The profile of the image credential provider.
@@ -202,11 +204,16 @@ fn work(
     if all || !options.mutant.is_empty() {
         for control in list::mutants(&options.mutant, share)? {
             let text = |problems: Problems| format!("mutant {}: {problems}", control.mutant);
-            let over = control.profile.clone();
+            let mut over = control.profile.clone();
             let (plan, planned) = match control.of {
                 ProfileKind::ImageCredentials if control.as_is => plugin_with(json!([PROGRAM, PLUGIN]), over),
                 ProfileKind::ImageCredentials => plugin_with(odd_plugin("mutant", &control.mutant), over),
-                ProfileKind::Profile => planned_with(over, control.soak),
+                ProfileKind::Profile => {
+                    if !control.as_is {
+                        over.insert("environment".to_owned(), json!({MUTANT_VARIABLE: control.mutant}));
+                    }
+                    planned_with(over, control.soak)
+                }
             }
             .map_err(text)?;
             work.push(Work::of_mutant(&control, plan, &planned)?);

@@ -73,10 +73,7 @@ impl Work {
         mut plan: RunPlan,
         everything: &[Planned],
     ) -> Result<Work, String> {
-        let Mutant { mutant, as_is, checks, .. } = control;
-        if !as_is && plan.profile.has_ccm() {
-            plan.profile.extra_arguments.push(format!("--mutant={mutant}"));
-        }
+        let Mutant { mutant, checks, .. } = control;
         plan.output = plan.output.join(mutant);
         let bound = |p: &&Planned| p.choice == Choice::Selected && p.level != Level::Info;
         let bound: Vec<CheckId> = everything.iter().filter(bound).map(|p| p.check.id).collect();

@@ -1,0 +1,13 @@
+//! What checks of boots need, and where they come from.
+
+use harness::check::{Capability, Facility};
+
+/// What the CCM must do at all.
+pub(super) const INSTANCES: &[Capability] = &[Capability::Instances];
+/// All that the cloud has to offer.
+pub(super) const MACHINES: &[Facility] = &[Facility::Machines];
+/// What it takes to make a cluster cold and to boot it.
+pub(super) const COLD: &[Facility] =
+    &[Facility::CcmControl, Facility::KubeletControl, Facility::PodNetworkControl, Facility::BootsInside];
+/// Where the rows come from that no code of Kubernetes decides.
+pub(super) const SEED: &str = "the project's seed articles";

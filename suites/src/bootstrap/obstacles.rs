@@ -1,0 +1,155 @@
+//! Boots that something stands in the way of: a pod network that waits for the CCM, a cloud or an API server that is not there
+//! yet, routes that are missing, power that fails; and the Pods that wait on a Node that joins (contract BOOT-DYN).
+
+use super::needs::{COLD, INSTANCES, MACHINES, SEED};
+use crate::joining::recovers;
+use harness::check::{Capability, Facility, Verdict};
+use harness::cloud::Effect;
+use harness::cx::{
+    Check, CheckCx, Network, Subject, is_placed, is_unplaced, machine, started, uninitialised,
+};
+use std::time::{Duration, Instant};
+
+/// For how long a CCM that is started finds no cloud. One that ends for it is started a third time meanwhile.
+const NO_CLOUD: Duration = Duration::from_secs(35);
+/// For how long it finds no API server: longer than the framework waits for it before it ends, 10 s.
+const NO_API_SERVER: Duration = Duration::from_secs(20);
+/// For how long the cloud fails about a machine whose Node has joined.
+const NO_ANSWER: Duration = Duration::from_secs(5);
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::must(
+        "BOOT-DYN-03",
+        "a pod network that waits for the CCM's addresses gets them, and the cluster boots",
+        SEED,
+        |cx| Box::pin(boots_before_its_network(cx)),
+    )
+    .needs(INSTANCES)
+    .of_the_cloud(MACHINES)
+    .with(COLD)
+    .cold()
+    .takes(10),
+    Check::must(
+        "BOOT-DYN-06",
+        "after a power failure of all machines a leader is elected, and Nodes are initialised",
+        SEED,
+        |cx| Box::pin(boots_after_a_power_failure(cx)),
+    )
+    .needs(INSTANCES)
+    .of_the_cloud(MACHINES)
+    .with(COLD)
+    .with(&[Facility::NodeControl])
+    .cold()
+    .takes(30),
+    Check::must(
+        "BOOT-DYN-07",
+        "a CCM that finds no cloud at its first start boots the cluster once there is one, and calls no Node initialised before",
+        "k8s.io/cloud-provider controllers/node/node_controller.go syncNode",
+        |cx| Box::pin(boots_after_the_cloud(cx)),
+    )
+    .needs(INSTANCES)
+    .with(COLD)
+    .with(&[Facility::Faults])
+    .cold()
+    .takes(80),
+    Check::must(
+        "BOOT-DYN-08",
+        "a CCM that finds no API server at its first start boots the cluster once there is one",
+        "k8s.io/cloud-provider app/controllermanager.go CreateControllerContext",
+        |cx| Box::pin(boots_after_the_api_server(cx)),
+    )
+    .needs(INSTANCES)
+    .of_the_cloud(MACHINES)
+    .with(COLD)
+    .with(&[Facility::ApiControl])
+    .cold()
+    .takes(40),
+    Check::must(
+        "BOOT-DYN-11",
+        "a CCM that is started where no Node has a route runs all the same, and makes them",
+        "kubernetes/kubernetes pkg/controller/daemon/util AddOrUpdateDaemonPodTolerations; \
+         k8s.io/cloud-provider controllers/route",
+        |cx| Box::pin(boots_without_routes(cx)),
+    )
+    .should()
+    .needs(&[Capability::Instances, Capability::Routes])
+    .of_the_cloud(MACHINES)
+    .with(COLD)
+    .cold()
+    .takes(20),
+    Check::must(
+        "BOOT-DYN-14",
+        "no Pod is placed on a Node that joins before it is initialised, and one is then",
+        "KEP-2395; kubernetes/kubernetes pkg/scheduler framework/plugins/tainttoleration",
+        |cx| Box::pin(keeps_pods_off_until_then(cx)),
+    )
+    .needs(INSTANCES)
+    .with(&[Facility::Faults])
+    .takes(8),
+];
+
+async fn boots_before_its_network(cx: &CheckCx) -> Verdict {
+    let cold = cx.cold_cluster(Network::Absent).await?.whose_network_waits();
+    let canary = cx.canary().await?;
+    canary.has_to_wait().await?;
+    cx.apply_as_shipped().await?;
+    cx.all_initialised(&cold).await?;
+    cx.pod_network_comes().await?;
+    canary.gets_to_run().await
+}
+
+async fn boots_after_a_power_failure(cx: &CheckCx) -> Verdict {
+    let cold = cx.cold_cluster(Network::Present).await?;
+    cx.apply_as_shipped().await?;
+    cx.all_initialised(&cold).await?;
+    cx.power_fails().await?;
+    cx.all_tainted_again(&cold).await?;
+    // Whoever led has left a Lease that has to run out.
+    cx.all_initialised_after(&cold, cx.limits().failover(), "power").await
+}
+
+async fn boots_after_the_cloud(cx: &CheckCx) -> Verdict {
+    let cold = cx.cold_cluster(Network::Present).await?;
+    let away = cx.cloud().anything().meets("refused connections", &[Effect::Refuse]).await?;
+    cx.apply_as_shipped().await?;
+    let boot = cx.boot(&cold);
+    boot.becomes(started()).within(cx.limits().start()).when("while there is no cloud").await?;
+    boot.keeps(uninitialised()).within(NO_CLOUD).when("while there is no cloud").await?;
+    away.hits(1).await?;
+    away.clear().await?;
+    cx.all_initialised_after(&cold, NO_CLOUD, "the cloud").await
+}
+
+async fn boots_after_the_api_server(cx: &CheckCx) -> Verdict {
+    let cold = cx.cold_cluster(Network::Present).await?;
+    let away = cx.api_server_is_away().await?;
+    cx.apply_as_shipped().await?;
+    let boot = cx.boot(&cold);
+    boot.becomes(started()).within(cx.limits().start()).when("while there is no API server").await?;
+    boot.keeps(uninitialised()).within(NO_API_SERVER).when("while there is no API server").await?;
+    away.mend().await?;
+    cx.all_initialised_after(&cold, NO_API_SERVER, "the API server").await
+}
+
+async fn boots_without_routes(cx: &CheckCx) -> Verdict {
+    let cold = cx.cold_cluster(Network::Present).await?;
+    cx.networks_are_unavailable(&cold).await?;
+    let canary = cx.canary().await?;
+    canary.has_to_wait().await?;
+    cx.apply_as_shipped().await?;
+    cx.all_initialised(&cold).await?;
+    // The scheduler keeps it off a Node whose network is unavailable.
+    canary.gets_to_run().await
+}
+
+async fn keeps_pods_off_until_then(cx: &CheckCx) -> Verdict {
+    let machine = cx.machine(machine("joining")).await?;
+    let canary = cx.canary_on(&machine.name()).await?;
+    let silent = machine.cloud().answers(503).await?;
+    let node = cx.node(machine.node().with_room()).await?;
+    let began = Instant::now();
+    canary.keeps(is_unplaced()).within(NO_ANSWER).when("while the cloud fails").await?;
+    silent.clear().await?;
+    recovers(cx, &machine, &node, began.elapsed()).await?;
+    canary.becomes(is_placed()).when("once its Node is initialised").await
+}
