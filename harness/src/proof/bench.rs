@@ -9,7 +9,8 @@ use super::variant::{Surroundings, Variant};
 use crate::ccm::{Applier, CcmError};
 use crate::check::chain;
 use crate::cloud::{
-    Address, CloudSpec, Credential, Instance, InstanceState, Place, RunningCloud, fresh_token, start,
+    Address, CLOUD_NAME, CloudSpec, Credential, Instance, InstanceState, Place, RunningCloud, fresh_token,
+    start,
 };
 use crate::images::IMAGE_REGISTRY;
 use crate::k8s::World;
@@ -34,7 +35,6 @@ const QUIET: Duration = Duration::from_secs(20);
 /// No boot that moves takes so long.
 const LONGEST: Duration = Duration::from_secs(180);
 /// The name of a cloud that has one; `.test` is nobody's.
-const CLOUD_NAME: &str = "cloud.conformance.test";
 
 /// Which workloads are applied first where several are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -180,6 +180,9 @@ impl Session {
         all.extend((self.plan.profile.deployment == Deployment::InCluster).then_some(Facility::BootsInside));
         all.extend((self.machines().len() == 1).then_some(Facility::SingleNode));
         all.extend((self.state.replicas.len() > 1).then_some(Facility::Standby));
+        if self.state.cloud.name.is_none() {
+            all.remove(&Facility::CloudName);
+        }
         all
     }
 

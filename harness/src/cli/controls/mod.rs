@@ -25,6 +25,7 @@ use crate::session::{RunDir, Session, settle};
 use judged::Judged;
 use results::Results;
 use serde_json::{Map, Value, json};
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::num::NonZero;
 use std::process::ExitCode;
@@ -127,7 +128,7 @@ pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> Ex
     ExitCode::from(if results.are_good() { exit::CONFORMANT } else { exit::NOT_CONFORMANT })
 }
 
-/// Everything to be judged, what takes longest first: strangers, adversaries, no CCM at all, then each mutant.
+/// Everything to be judged, what takes longest first: strangers, adversaries, no CCM at all, then the mutants.
 fn work(
     suites: &'static [Suite],
     options: &ControlOptions,
@@ -169,6 +170,7 @@ fn work(
         work.push(Work::of_nothing(plan, &soaking.1));
     }
     if all || !options.mutant.is_empty() {
+        let mut mutants = Vec::new();
         for control in list::mutants(&options.mutant, share)? {
             let text = |problems: Problems| format!("mutant {}: {problems}", control.mutant);
             let mut over = control.profile.clone();
@@ -176,8 +178,10 @@ fn work(
                 over.insert("environment".to_owned(), json!({MUTANT_VARIABLE: control.mutant}));
             }
             let (plan, planned) = planned_with(over, control.soak).map_err(text)?;
-            work.push(Work::of_mutant(&control, plan, &planned)?);
+            mutants.push(Work::of_mutant(&control, plan, &planned)?);
         }
+        mutants.sort_by_key(|one| Reverse(one.takes_s));
+        work.extend(mutants);
     }
     Ok(work)
 }
@@ -234,14 +238,21 @@ impl Benches<'_> {
                 judged.push(self.told(Judged::of(work.subject, &work.expected, &[], Duration::ZERO)));
                 continue;
             }
-            judged.push(self.judge_one(&first, work)?);
+            let outcome = self.judge_one(&first, work.clone())?;
+            if outcome.hindered && !work.again {
+                self.events.say(format!("  again   {}: the environment was in the way", work.subject));
+                let plan = RunPlan { output: work.plan.output.join("again"), ..work.plan };
+                self.queue().push_back(Work { again: true, plan, ..work });
+                continue;
+            }
+            judged.push(self.told(outcome));
         }
         Ok(judged)
     }
 
     /// Judges one CCM as a run of its own in the environment of `first`.
     fn judge_one(&self, first: &Session, work: Work) -> Result<Judged, String> {
-        let Work { subject, plan, expected, checks, cloud, jobs } = work;
+        let Work { subject, plan, expected, checks, cloud, jobs, .. } = work;
         let began = Instant::now();
         let events =
             begin_in(&plan.output, Vec::new()).map_err(|e| format!("{}: {e}", plan.output.display()))?;
@@ -268,7 +279,7 @@ impl Benches<'_> {
         let ledger = end_run(&events);
         write_reports(&output, &ledger, &output.join(EVENTS_FILE), &Events::unrecorded(Vec::new()));
         let entries: Vec<_> = ledger.entries.iter().filter(|entry| checks.contains(&entry.id)).collect();
-        Ok(self.told(Judged::of(subject, &expected, &entries, began.elapsed())))
+        Ok(Judged::of(subject, &expected, &entries, began.elapsed()))
     }
 
     /// Says what became of a subject.

@@ -4,6 +4,7 @@
 use super::survey::{MEMORY_GIB, requirements};
 use super::wanted::{check_families, check_registrations, families, machines, records, version};
 use crate::check::{Facility, chain};
+use crate::cloud::CLOUD_NAME;
 use crate::cluster::audit::{Asked, AuditQuery};
 use crate::cluster::backend::{Backend, BackendEntry, Facts, Fidelity, Lifetime, Machines, Runs};
 use crate::cluster::error::ClusterError;
@@ -20,6 +21,8 @@ use embedded_cluster::{
 use futures::FutureExt;
 use futures::future::{BoxFuture, LocalBoxFuture};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::Mutex;
@@ -35,6 +38,7 @@ const FACILITIES: &[Facility] = &[
     Facility::WatchControl,
     Facility::AuditLog,
     Facility::ApiControl,
+    Facility::CloudName,
 ];
 
 pub(in crate::cluster) const BACKEND: BackendEntry = BackendEntry {
@@ -43,7 +47,7 @@ pub(in crate::cluster) const BACKEND: BackendEntry = BackendEntry {
         runs: Runs::Programs,
         lifetime: Lifetime::Process,
         // Checks mostly wait.
-        side_by_side: 4,
+        side_by_side: 8,
         memory_gib: MEMORY_GIB,
         facilities: FACILITIES,
         lacks_because: "its machines are simulated and its programs share this machine's network",
@@ -130,6 +134,7 @@ impl Embedded {
             programs: spec.programs.iter().map(program).collect(),
             network: embedded_cluster::PodNetwork::None,
             folder: Some(spec.folder.clone()),
+            names: BTreeMap::from([(CLOUD_NAME.to_owned(), Ipv4Addr::LOCALHOST.into())]),
             pace: Pace { seed: u64::from(seed) << 32 | u64::from(spec.run.number()), ..Pace::default() },
             ..embedded_cluster::ClusterSpec::new(machines.into_iter().map(|(_, machine)| machine).collect())
         });
@@ -148,13 +153,16 @@ impl Embedded {
         let serving = running.cluster.serve(&socket).map_err(ClusterError::file("listen at", &socket))?;
         running.serving = Some(serving);
         let own = EmbeddedRecord { socket };
+        // Without files of their own programs share this machine's names.
+        let named = running.cluster.pods().have_namespaces();
+        let possible = |facility: &Facility| named || *facility != Facility::CloudName;
         Ok(ClusterRecord {
             backend: BackendKind::Embedded,
             name: spec.run.name(),
             kubeconfig,
             ownership: Ownership::Ours,
             machines: records,
-            facilities: FACILITIES.iter().copied().collect(),
+            facilities: FACILITIES.iter().copied().filter(possible).collect(),
             pod_network: Some(layout.pod_network),
             api_server_for_pods: None,
             cloud_site: CloudSite::ThisMachine,
