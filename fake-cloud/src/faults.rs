@@ -1,8 +1,11 @@
 //! Faults in force: which of them hits a call. Pure; what the effect is like on the wire is the server's business.
 
 use crate::driver::{ActiveFault, Effect, Fault, Inventory, Match};
+use crate::used_ids::UsedIds;
 use std::sync::Arc;
 use std::time::Duration;
+
+pub use crate::used_ids::Taken;
 
 /// How many faults that are no longer in force stay readable.
 const SPENT_LIMIT: usize = 1000;
@@ -16,12 +19,15 @@ pub enum FaultError {
     /// It would be over before it began.
     #[error("{0} must be at least 1, or absent for no limit")]
     Never(&'static str),
+    /// Its id.
+    #[error("fault {0}")]
+    Taken(#[from] Taken),
 }
 
 /// All faults that were not cleared, in order of injection.
 #[derive(Debug, Default)]
 pub struct Faults {
-    last_id: u64,
+    ended: UsedIds,
     list: Vec<Slot>,
 }
 
@@ -58,9 +64,23 @@ impl Slot {
 }
 
 impl Faults {
+    /// Whether a fault may get this id: an id serves once, so that one that was ended stays ended, even if the call that
+    /// puts it in force is carried out after the one that ends it.
+    ///
+    /// # Errors
+    /// There is one of that id, or there was.
+    pub fn is_free(&self, id: u64) -> Result<(), Taken> {
+        let stands = self.list.iter().any(|slot| slot.id == id);
+        self.ended.is_free(id, stands)
+    }
+
     /// Puts a fault in force. `inventory` is asked for what there is by a fault that has to remember it.
+    ///
+    /// # Errors
+    /// It could never hit, or its id is used.
     pub fn inject(
         &mut self,
+        id: u64,
         fault: Fault,
         now: Duration,
         inventory: impl FnOnce() -> Inventory,
@@ -79,11 +99,11 @@ impl Faults {
         if fault.matching.from_page == Some(0) {
             return Err(FaultError::Never("from_page"));
         }
+        self.is_free(id)?;
         self.forget_spent(now);
         let then = (fault.effect == Effect::Stale).then(|| Arc::new(inventory()));
-        self.last_id += 1;
         let until = fault.for_ms.map(|ms| now.saturating_add(Duration::from_millis(ms)));
-        let slot = Slot { id: self.last_id, fault, hits: 0, until, then };
+        let slot = Slot { id, fault, hits: 0, until, then };
         let status = slot.status(now);
         self.list.push(slot);
         Ok(status)
@@ -106,8 +126,9 @@ impl Faults {
         self.list.iter().map(|slot| slot.status(now)).collect()
     }
 
-    /// Ends a fault and forgets it; says whether there was one.
+    /// Ends a fault and forgets it; says whether there was one. There will be none of that id.
     pub fn clear(&mut self, id: u64) -> bool {
+        self.ended.use_up(id);
         let before = self.list.len();
         self.list.retain(|slot| slot.id != id);
         self.list.len() < before
@@ -115,7 +136,7 @@ impl Faults {
 
     /// Ends all faults and forgets them.
     pub fn clear_all(&mut self) {
-        self.list.clear();
+        self.list.drain(..).for_each(|slot| self.ended.use_up(slot.id));
     }
 
     fn forget_spent(&mut self, now: Duration) {
@@ -154,8 +175,8 @@ mod tests {
     #[test]
     fn the_first_that_applies_wins_until_it_is_used_up() {
         let mut faults = Faults::default();
-        let first = faults.inject(fault(Op::LbGet, Some(2), None), T0, Inventory::default).expect("valid");
-        let second = faults.inject(fault(Op::LbGet, None, None), T0, Inventory::default).expect("valid");
+        let first = faults.inject(1, fault(Op::LbGet, Some(2), None), T0, Inventory::default).expect("valid");
+        let second = faults.inject(2, fault(Op::LbGet, None, None), T0, Inventory::default).expect("valid");
         let hit = |faults: &mut Faults| faults.hit(T0, about(Op::LbGet)).map(|hit| hit.id);
         assert_eq!(
             [hit(&mut faults), hit(&mut faults), hit(&mut faults)],
@@ -172,7 +193,7 @@ mod tests {
     fn a_fault_ends_with_its_time() {
         let mut faults = Faults::default();
         let start = Duration::from_secs(5);
-        faults.inject(fault(Op::LbGet, None, Some(100)), start, Inventory::default).expect("valid");
+        faults.inject(3, fault(Op::LbGet, None, Some(100)), start, Inventory::default).expect("valid");
         let at = |ms| start + Duration::from_millis(ms);
         assert!(faults.hit(at(99), about(Op::LbGet)).is_some());
         assert!(faults.hit(at(100), about(Op::LbGet)).is_none());
@@ -183,7 +204,7 @@ mod tests {
     fn limits_at_the_end_of_the_range_are_no_limit() {
         let mut faults = Faults::default();
         faults
-            .inject(fault(Op::LbGet, Some(u64::MAX), Some(u64::MAX)), Duration::MAX, Inventory::default)
+            .inject(1, fault(Op::LbGet, Some(u64::MAX), Some(u64::MAX)), Duration::MAX, Inventory::default)
             .expect("valid");
         assert!(faults.hit(T0, about(Op::LbGet)).is_some());
     }
@@ -192,19 +213,19 @@ mod tests {
     fn what_could_never_hit_is_refused() {
         let mut faults = Faults::default();
         assert_eq!(
-            faults.inject(fault(Op::LbGet, Some(0), None), T0, Inventory::default),
+            faults.inject(4, fault(Op::LbGet, Some(0), None), T0, Inventory::default),
             Err(FaultError::Never("calls"))
         );
         assert_eq!(
-            faults.inject(fault(Op::LbGet, None, Some(0)), T0, Inventory::default),
+            faults.inject(5, fault(Op::LbGet, None, Some(0)), T0, Inventory::default),
             Err(FaultError::Never("for_ms"))
         );
         let mut no_page = fault(Op::LbList, None, None);
         no_page.matching.from_page = Some(0);
-        assert_eq!(faults.inject(no_page, T0, Inventory::default), Err(FaultError::Never("from_page")));
+        assert_eq!(faults.inject(6, no_page, T0, Inventory::default), Err(FaultError::Never("from_page")));
         let mut fine = fault(Op::LbGet, None, None);
         fine.effect = Effect::Status { status: 200, retry_after_s: None };
-        assert_eq!(faults.inject(fine, T0, Inventory::default), Err(FaultError::Status(200)));
+        assert_eq!(faults.inject(7, fine, T0, Inventory::default), Err(FaultError::Status(200)));
     }
 
     #[test]
@@ -212,9 +233,9 @@ mod tests {
         let mut faults = Faults::default();
         let mut stale = fault(Op::LbList, None, None);
         stale.effect = Effect::Stale;
-        faults.inject(stale, T0, Inventory::default).expect("valid");
+        faults.inject(8, stale, T0, Inventory::default).expect("valid");
         let unasked = || unreachable!("nobody has to remember it");
-        faults.inject(fault(Op::LbGet, None, None), T0, unasked).expect("valid");
+        faults.inject(9, fault(Op::LbGet, None, None), T0, unasked).expect("valid");
         let then = |hit: Option<Hit>| hit.expect("a hit").then;
         assert!(then(faults.hit(T0, about(Op::LbList))).is_some());
         assert!(then(faults.hit(T0, about(Op::LbGet))).is_none());
@@ -223,12 +244,28 @@ mod tests {
     #[test]
     fn memory_is_bounded() {
         let mut faults = Faults::default();
-        for _ in 0..SPENT_LIMIT + 10 {
-            faults.inject(fault(Op::LbGet, Some(1), None), T0, Inventory::default).expect("valid");
+        for id in 0..SPENT_LIMIT as u64 + 10 {
+            faults.inject(id, fault(Op::LbGet, Some(1), None), T0, Inventory::default).expect("valid");
             assert!(faults.hit(T0, about(Op::LbGet)).is_some());
         }
-        let lasting = faults.inject(fault(Op::LbGet, None, None), T0, Inventory::default).expect("valid");
+        let lasting =
+            faults.inject(u64::MAX, fault(Op::LbGet, None, None), T0, Inventory::default).expect("valid");
         assert!(faults.list.len() <= SPENT_LIMIT + 1);
         assert!(faults.find(lasting.id, T0).is_some());
+    }
+
+    #[test]
+    fn what_was_ended_stays_ended_whichever_call_comes_first() {
+        let mut faults = Faults::default();
+        let inject = |faults: &mut Faults, id| {
+            faults.inject(id, fault(Op::LbGet, None, None), T0, Inventory::default).map(|fault| fault.id)
+        };
+        assert!(!faults.clear(7), "it is not there yet");
+        assert_eq!(inject(&mut faults, 7), Err(FaultError::Taken(Taken::Ended(7))));
+        assert_eq!(inject(&mut faults, 8), Ok(8));
+        assert_eq!(inject(&mut faults, 8), Err(FaultError::Taken(Taken::Stands(8))));
+        faults.clear_all();
+        assert_eq!(inject(&mut faults, 8), Err(FaultError::Taken(Taken::Ended(8))));
+        assert!(faults.hit(T0, about(Op::LbGet)).is_none());
     }
 }

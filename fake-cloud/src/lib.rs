@@ -29,6 +29,8 @@ mod model;
 mod program;
 #[cfg(feature = "server")]
 mod server;
+#[cfg(feature = "server")]
+mod used_ids;
 
 #[cfg(feature = "server")]
 pub use program::main;

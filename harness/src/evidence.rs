@@ -154,8 +154,8 @@ async fn events(session: &Session, prefix: &str) -> String {
 /// The cloud's journal from the check's beginning on. Other checks ran beside a shared one: the lines about this
 /// check's own objects are marked.
 fn journal(cx: &CheckCx) -> String {
-    let entries = match cx.journal() {
-        Ok(entries) => entries,
+    let (gone, entries) = match cx.journal() {
+        Ok(read) => read,
         Err(error) => return format!("{error}\n"),
     };
     let lines: Vec<String> = entries
@@ -166,7 +166,11 @@ fn journal(cx: &CheckCx) -> String {
             format!("{} {}", if own { "*" } else { " " }, show_entry(entry))
         })
         .collect();
-    lines.join("\n") + "\n"
+    let gone = match gone {
+        0 => String::new(),
+        gone => format!("{gone} calls before these are no longer kept; events.jsonl has them\n"),
+    };
+    gone + &lines.join("\n") + "\n"
 }
 
 async fn inventory(cx: &CheckCx) -> String {

@@ -12,7 +12,7 @@ use embedded_cluster::{Cluster, ClusterSpec};
 use futures::{StreamExt, stream};
 use harness::cloud::{
     self, Address, Cloud, CloudRecord, CloudSpec, Credential, Effect, Fault, Instance, InstanceState, Match,
-    Op, Place,
+    Op, Place, fresh_id,
 };
 use harness::config::CloudSource;
 use harness::probe::{ReadError, poll};
@@ -260,7 +260,7 @@ impl World {
         }
         let matching = Match { ops: vec![cell.op], ..Match::default() };
         let fault = Fault { matching, effect: cell.effect.clone(), calls: Some(CALLS), for_ms: None };
-        Ok(Some(self.cloud.inject(&fault).await?.id))
+        Ok(Some(self.cloud.inject(fresh_id(), &fault).await?.id))
     }
 
     /// Ends it; how many calls met it.

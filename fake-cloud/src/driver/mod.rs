@@ -18,7 +18,7 @@ mod types;
 
 pub use capabilities::{Capabilities, DriverFacility, PROTOCOL};
 #[cfg(feature = "client")]
-pub use client::{Client, ClientError};
+pub use client::{Client, ClientError, fresh_id};
 pub use fault_types::{ActiveFault, BarrierStatus, Effect, Fault, Match};
 pub use ids::InstanceIds;
 pub use inventory::{Changed, FieldChange, InventoryDiff, Item, ObjectKind};

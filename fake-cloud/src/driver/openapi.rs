@@ -62,6 +62,16 @@ impl Operation {
         Operation { answer: Some(answer), ..self }
     }
 
+    const fn once(self) -> Operation {
+        Operation {
+            refusals: &[(
+                409,
+                "the id has served: there is one, or one was ended, perhaps before it was there",
+            )],
+            ..self
+        }
+    }
+
     const fn or_404(self) -> Operation {
         Operation { refusals: &[(404, "there is no such thing")], ..self }
     }
@@ -114,19 +124,27 @@ pub const OPERATIONS: &[Operation] = {
             .needs(Journal)
             .answers(of::<JournalPage>)
         },
-        call("POST", "/faults", "Puts a fault in force")
+        call("PUT", "/faults/{id}", "Puts a fault in force under a number that the caller has chosen")
             .needs(Faults)
             .takes(of::<Fault>)
-            .answers(of::<ActiveFault>),
+            .answers(of::<ActiveFault>)
+            .once(),
         call("GET", "/faults/{id}", "A fault and how often it has hit; until it is cleared")
             .needs(Faults)
             .answers(of::<ActiveFault>)
             .or_404(),
-        call("DELETE", "/faults/{id}", "Ends a fault").needs(Faults).or_404(),
-        call("POST", "/barriers", "Raises a barrier: calls that match wait at it before they take effect")
-            .needs(Barriers)
-            .takes(of::<Match>)
-            .answers(of::<BarrierStatus>),
+        call("DELETE", "/faults/{id}", "Ends a fault, for good: there will be none of this id, even where there was none")
+            .needs(Faults)
+            .or_404(),
+        call(
+            "PUT",
+            "/barriers/{id}",
+            "Raises a barrier under a number that the caller has chosen: calls that match wait at it before they take effect",
+        )
+        .needs(Barriers)
+        .takes(of::<Match>)
+        .answers(of::<BarrierStatus>)
+        .once(),
         call("GET", "/barriers/{id}", "A barrier and who waits at it")
             .needs(Barriers)
             .answers(of::<BarrierStatus>)
@@ -134,7 +152,7 @@ pub const OPERATIONS: &[Operation] = {
         call(
             "POST",
             "/barriers/{id}/release",
-            "Takes a barrier away and lets its calls go on; what it was at that moment",
+            "Takes a barrier away, for good, and lets its calls go on; what it was at that moment",
         )
         .needs(Barriers)
         .answers(of::<BarrierStatus>)

@@ -7,6 +7,7 @@ use crate::barriers::Barriers;
 use crate::credentials::Secret;
 use crate::faults::{FaultError, Faults};
 use crate::journal::{Dropped, Journal};
+use crate::used_ids::Taken;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::rejection::{PathRejection, QueryRejection};
@@ -43,7 +44,7 @@ pub trait Recorded: Send + Sync + 'static {
     fn arrivals(&self) -> &Notify;
 
     /// Puts a fault in force.
-    fn inject(&self, fault: Fault) -> impl Future<Output = Result<ActiveFault, ErrorReply>> + Send;
+    fn inject(&self, id: u64, fault: Fault) -> impl Future<Output = Result<ActiveFault, ErrorReply>> + Send;
 
     /// A fault that was not cleared.
     fn fault(&self, id: u64) -> impl Future<Output = Result<Option<ActiveFault>, ErrorReply>> + Send {
@@ -65,10 +66,10 @@ pub trait Recorded: Send + Sync + 'static {
 /// Its paths, below `/driver/v1`.
 pub fn router<R: Recorded>() -> Router<Arc<R>> {
     Router::new()
-        .route("/faults", get(faults::<R>).post(inject::<R>).delete(clear_faults::<R>))
-        .route("/faults/{id}", get(fault::<R>).delete(clear_fault::<R>))
-        .route("/barriers", get(barriers::<R>).post(raise_barrier::<R>).delete(release_all::<R>))
-        .route("/barriers/{id}", get(barrier::<R>))
+        .route("/faults", get(faults::<R>).delete(clear_faults::<R>))
+        .route("/faults/{id}", get(fault::<R>).put(inject::<R>).delete(clear_fault::<R>))
+        .route("/barriers", get(barriers::<R>).delete(release_all::<R>))
+        .route("/barriers/{id}", get(barrier::<R>).put(raise_barrier::<R>))
         .route("/barriers/{id}/release", post(release::<R>))
         .route("/journal", get(journal::<R>))
 }
@@ -110,7 +111,16 @@ impl IntoResponse for ErrorReply {
 
 impl From<FaultError> for ErrorReply {
     fn from(error: FaultError) -> ErrorReply {
-        ErrorReply::invalid(error)
+        match error {
+            FaultError::Taken(_) => ErrorReply::new(StatusCode::CONFLICT, error),
+            FaultError::Status(_) | FaultError::Never(_) => ErrorReply::invalid(error),
+        }
+    }
+}
+
+impl From<Taken> for ErrorReply {
+    fn from(taken: Taken) -> ErrorReply {
+        ErrorReply::new(StatusCode::CONFLICT, format!("barrier {taken}"))
     }
 }
 
@@ -150,8 +160,12 @@ async fn faults<R: Recorded>(State(shared): State<Arc<R>>) -> axum::Json<Vec<Act
     axum::Json(shared.faults(|faults, now| faults.all(now)))
 }
 
-async fn inject<R: Recorded>(State(shared): State<Arc<R>>, body: Bytes) -> Reply<ActiveFault> {
-    Ok(axum::Json(shared.inject(parse(&body)?).await?))
+async fn inject<R: Recorded>(
+    State(shared): State<Arc<R>>,
+    id: NumberedPath,
+    body: Bytes,
+) -> Reply<ActiveFault> {
+    Ok(axum::Json(shared.inject(number(id)?, parse(&body)?).await?))
 }
 
 async fn clear_faults<R: Recorded>(State(shared): State<Arc<R>>) -> Done {
@@ -177,9 +191,13 @@ async fn barriers<R: Recorded>(State(shared): State<Arc<R>>) -> axum::Json<Vec<B
     axum::Json(shared.barriers(|barriers| barriers.all()))
 }
 
-async fn raise_barrier<R: Recorded>(State(shared): State<Arc<R>>, body: Bytes) -> Reply<BarrierStatus> {
-    let matching: Match = parse(&body)?;
-    Ok(axum::Json(shared.barriers(|barriers| barriers.raise(matching))))
+async fn raise_barrier<R: Recorded>(
+    State(shared): State<Arc<R>>,
+    id: NumberedPath,
+    body: Bytes,
+) -> Reply<BarrierStatus> {
+    let (id, matching): (u64, Match) = (number(id)?, parse(&body)?);
+    Ok(axum::Json(shared.barriers(|barriers| barriers.raise(id, matching))?))
 }
 
 async fn release_all<R: Recorded>(State(shared): State<Arc<R>>) -> Done {

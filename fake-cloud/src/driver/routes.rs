@@ -107,14 +107,14 @@ impl Recorded for Shared {
         &self.arrivals
     }
 
-    async fn inject(&self, fault: Fault) -> Result<ActiveFault, ErrorReply> {
+    async fn inject(&self, id: u64, fault: Fault) -> Result<ActiveFault, ErrorReply> {
         if matches!(fault.effect, Effect::FailAction { .. }) && !self.dialect.has_actions() {
             let dialect = self.info.name;
             return Err(ErrorReply::invalid(format!("dialect {dialect} has no actions that could fail")));
         }
         Ok(change(self, |state, now| {
             let CloudState { cloud, faults, .. } = state;
-            faults.inject(fault, now, || cloud.inventory(now))
+            faults.inject(id, fault, now, || cloud.inventory(now))
         })?)
     }
 }

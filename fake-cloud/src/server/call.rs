@@ -164,7 +164,7 @@ impl InFlight {
             unknown,
             names: OnceCell::new(),
             line: request.line(),
-            youngest_barrier: state.barriers.last_id(),
+            youngest_barrier: state.barriers.raised(),
             waits_at: None,
             twist: None,
         }

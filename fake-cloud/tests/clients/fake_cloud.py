@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import urllib.error
 import urllib.request
 
@@ -43,7 +44,7 @@ def settings(**wanted):
 
 def fault(effect, calls=1, **matching):
     """Puts a fault in force."""
-    return driver("POST", "faults", {"matching": matching, "effect": effect, "calls": calls})
+    return driver("PUT", f"faults/{random.randrange(1, 1 << 53)}", {"matching": matching, "effect": effect, "calls": calls})
 
 
 def journal(after=0):

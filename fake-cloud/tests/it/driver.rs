@@ -116,11 +116,11 @@ async fn nonsense_is_refused_with_words() {
         (Method::DELETE, "/driver/v1/load-balancers/lb-1?cascading=true", ""),
         (Method::POST, "/driver/v1/routes", "[]"),
         (Method::PUT, "/driver/v1/routes/r-1", "{\"id\":\"r-2\",\"destination\":\"\"}"),
-        (Method::POST, "/driver/v1/faults", "{\"effect\":{\"kind\":\"explode\"}}"),
-        (Method::POST, "/driver/v1/faults", "{\"effect\":{\"kind\":\"status\",\"status\":200}}"),
-        (Method::POST, "/driver/v1/faults", "{\"effect\":{\"kind\":\"hang\"},\"calls\":0}"),
-        (Method::POST, "/driver/v1/faults", "{\"effect\":{\"kind\":\"hang\"},\"mathing\":{}}"),
-        (Method::POST, "/driver/v1/barriers", "{\"ops\":[\"lb.crate\"]}"),
+        (Method::PUT, "/driver/v1/faults/1", "{\"effect\":{\"kind\":\"explode\"}}"),
+        (Method::PUT, "/driver/v1/faults/1", "{\"effect\":{\"kind\":\"status\",\"status\":200}}"),
+        (Method::PUT, "/driver/v1/faults/1", "{\"effect\":{\"kind\":\"hang\"},\"calls\":0}"),
+        (Method::PUT, "/driver/v1/faults/1", "{\"effect\":{\"kind\":\"hang\"},\"mathing\":{}}"),
+        (Method::PUT, "/driver/v1/barriers/1", "{\"ops\":[\"lb.crate\"]}"),
         (Method::GET, "/driver/v1/journal?after=x", ""),
         (Method::GET, "/driver/v1/journal?afer=1", ""),
         (Method::PUT, "/driver/v1/settings", "{\"page_size\":0}"),
@@ -310,7 +310,7 @@ async fn faults_read_back_as_they_were_ordered() {
         "calls": 2,
         "for_ms": 60_000,
     });
-    let request = authorized(&cloud, Method::POST, "/driver/v1/faults").json(&body);
+    let request = authorized(&cloud, Method::PUT, "/driver/v1/faults/1").json(&body);
     let active: Value = Reply::of(request).await.answers(200);
     assert_eq!((&active["hits"], &active["in_force"]), (&json!(0), &json!(true)));
     let fault: Fault = serde_json::from_value(body).expect("a fault");

@@ -8,7 +8,7 @@
 
 use fake_cloud::driver::{Credential, Op};
 use fake_cloud::{Config as CloudConfig, Server};
-use recording_proxy::{Config, ErrorForms, Rule, Running, Source, SourceText, Table, any_port};
+use recording_proxy::{Bounds, Config, ErrorForms, Rule, Running, Source, SourceText, Table, any_port};
 use std::error::Error;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -55,6 +55,7 @@ async fn proxy(upstream: &str, ca: Option<&Path>) -> Outcome<()> {
         errors: ErrorForms::default(),
         tls: ca.map(|_| vec!["127.0.0.1".to_owned()]),
         driver: None,
+        bounds: Bounds::default(),
         ended: None,
         told: Arc::new(|_| ()),
     })

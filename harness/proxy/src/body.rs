@@ -1,38 +1,76 @@
 //! Bodies: passed on as they come, and read where a rule has to see them.
 
-use crate::upstream::Body;
+use crate::bounds::Bounds;
+use crate::upstream::{Body, BoxError};
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt as _;
 use futures::stream;
+use http_body::Body as _;
 use http_body_util::{BodyExt, BodyStream, Full, StreamBody};
 use hyper::body::{Frame, Incoming};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::time::timeout;
 
 /// How much of a body rules look at, bytes; a longer one is passed on unread.
 pub(crate) const SEEN_LIMIT: usize = 1 << 20;
+
+/// The caller has taken too long for its body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the caller took too long for the body")]
+struct Late;
 
 /// A call's body.
 pub(crate) struct Inbound {
     /// What rules see of it; nothing of one that is too long.
     pub(crate) seen: Bytes,
-    /// What is passed on.
+    /// What is passed on; `None` where it has broken off or was late while it was read.
     pub(crate) sent: Option<Body>,
-    /// Whether it has not broken off while it was read.
-    pub(crate) is_whole: bool,
+    /// Whether its caller takes too long for it, now or while it is passed on.
+    pub(crate) late: Arc<AtomicBool>,
 }
 
 /// Takes a call's body; reads it where it is `wanted`.
-pub(crate) async fn inbound(incoming: Incoming, wanted: bool) -> Inbound {
-    if !wanted {
-        return Inbound { seen: Bytes::new(), sent: Some(incoming.boxed()), is_whole: true };
+pub(crate) async fn inbound(incoming: Incoming, wanted: bool, bounds: &Bounds) -> Inbound {
+    let late = Arc::new(AtomicBool::new(false));
+    if incoming.is_end_stream() {
+        return Inbound { seen: Bytes::new(), sent: Some(full(Bytes::new())), late };
     }
-    match collected(incoming).await {
-        Ok((seen, sent)) => Inbound { seen, sent: Some(sent), is_whole: true },
-        Err(_) => Inbound { seen: Bytes::new(), sent: None, is_whole: false },
+    let body = paced(incoming, bounds.pause, late.clone());
+    if !wanted {
+        return Inbound { seen: Bytes::new(), sent: Some(body), late };
+    }
+    match timeout(bounds.body, collected(body)).await {
+        Ok(Ok((seen, sent))) => Inbound { seen, sent: Some(sent), late },
+        Ok(Err(_)) => Inbound { seen: Bytes::new(), sent: None, late },
+        Err(_) => {
+            late.store(true, Ordering::Relaxed);
+            Inbound { seen: Bytes::new(), sent: None, late }
+        }
     }
 }
 
+/// The same body, which ends with an error when the next piece takes longer than this.
+fn paced(incoming: Incoming, pause: Duration, late: Arc<AtomicBool>) -> Body {
+    let begin = Some((BodyStream::new(incoming), late));
+    let pieces = stream::unfold(begin, move |body| async move {
+        let (mut frames, late) = body?;
+        match timeout(pause, frames.next()).await {
+            Ok(Some(Ok(frame))) => Some((Ok(frame), Some((frames, late)))),
+            Ok(Some(Err(broken))) => Some((Err(BoxError::from(broken)), None)),
+            Ok(None) => None,
+            Err(_) => {
+                late.store(true, Ordering::Relaxed);
+                Some((Err(Late.into()), None))
+            }
+        }
+    });
+    BodyExt::boxed(StreamBody::new(pieces))
+}
+
 /// Reads a body; nothing is seen of one that is too long, which is passed on as it comes from there on.
-pub(crate) async fn collected(mut incoming: Incoming) -> Result<(Bytes, Body), hyper::Error> {
+pub(crate) async fn collected(mut incoming: Body) -> Result<(Bytes, Body), BoxError> {
     let mut read = BytesMut::new();
     let mut trailers = None;
     while let Some(frame) = incoming.frame().await {

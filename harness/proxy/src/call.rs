@@ -6,11 +6,12 @@
 
 use crate::answers::plain;
 use crate::body::{Inbound, collected, full, inbound};
+use crate::bounds::Bounds;
 use crate::mask;
 use crate::shared::{Shared, State};
 use crate::source::Seen;
 use crate::table::Meaning;
-use crate::upstream::{Body, UpstreamError};
+use crate::upstream::{Body, BoxError, UpstreamError};
 use bytes::Bytes;
 use fake_cloud::barriers::Place;
 use fake_cloud::driver::{Effect, Entry, Match, Outcome};
@@ -24,6 +25,7 @@ use hyper::body::Incoming;
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -50,6 +52,8 @@ struct Flight {
     waits_at: Option<u64>,
     /// The fault that loses its answer.
     loses: Option<u64>,
+    /// Whether its caller takes too long for its body.
+    late: Arc<AtomicBool>,
 }
 
 /// What comes next for a call.
@@ -71,9 +75,10 @@ pub(crate) async fn answer(
 ) -> Result<Response<Body>, Closed> {
     let (head, incoming) = request.into_parts();
     let wanted = shared.table.wants_body(&head.method, head.uri.path());
-    let Inbound { seen, sent, is_whole } = inbound(incoming, wanted).await;
+    let Inbound { seen, sent, late } = inbound(incoming, wanted, &shared.bounds).await;
     let mut flight = Flight::open(&shared, caller, peer, &head, seen);
-    let Some(sent) = sent.filter(|_| is_whole) else { return Err(Closed) };
+    flight.late = late;
+    let Some(sent) = sent else { return flight.unread().ok_or(Closed) };
     flight.look_up().await;
     let mut step = flight.begin();
     loop {
@@ -149,9 +154,10 @@ impl Flight {
             line,
             meaning,
             names: OnceLock::new(),
-            youngest_barrier: state.barriers.last_id(),
+            youngest_barrier: state.barriers.raised(),
             waits_at: None,
             loses: None,
+            late: Arc::default(),
         }
     }
 
@@ -250,7 +256,7 @@ impl Flight {
         };
         let answer = match answered {
             Ok(answer) => answer,
-            Err(why) => return Ok(self.fail(&why)),
+            Err(why) => return Ok(self.unread().unwrap_or_else(|| self.fail(&why))),
         };
         let (mut head, incoming) = answer.into_parts();
         clean(&mut head.headers);
@@ -261,8 +267,8 @@ impl Flight {
         }
         let reads = self.loses.is_some() || self.meaning.creates.is_some() && head.status.is_success();
         let body = match reads {
-            false => incoming.boxed(),
-            true => match collected(incoming).await {
+            false => incoming.map_err(BoxError::from).boxed(),
+            true => match collected(incoming.map_err(BoxError::from).boxed()).await {
                 Ok((seen, body)) => {
                     self.note_creation(&seen);
                     body
@@ -280,6 +286,23 @@ impl Flight {
         shared.close(self.seq, Outcome::Answered { status });
         head.version = Version::HTTP_11;
         Ok(Response::from_parts(head, body))
+    }
+
+    /// The answer to a caller that has taken too long for its body, if it has.
+    fn unread(&self) -> Option<Response<Body>> {
+        if !self.late.load(Ordering::Relaxed) {
+            return None;
+        }
+        let Bounds { body, pause, .. } = self.shared.bounds;
+        let why = format!(
+            "a caller from {} took too long for a body and was answered 408: a body may take {body:?}, and one that is passed on \
+             as it comes may pause for {pause:?}",
+            self.peer
+        );
+        self.shared.close(self.seq, Outcome::Answered { status: 408 });
+        let text = format!("ccm-conformance proxy: {why}\n");
+        self.shared.tell_once(why);
+        Some(plain(408, "text/plain", text).map(full))
     }
 
     /// The answer of a cloud that gives none: 502, or 504 where it is only slow.

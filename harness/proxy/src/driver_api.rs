@@ -16,7 +16,7 @@ use fake_cloud::driver::{
     ActiveFault, Capabilities, Credential, DriverFacility, Effect, Fault, Instance, InstanceIds, Inventory,
     LoadBalancer, ObjectKind, PROTOCOL, Route, Shown,
 };
-use fake_cloud::faults::Faults;
+use fake_cloud::faults::{FaultError, Faults};
 use fake_cloud::journal::Journal;
 use http::{HeaderValue, Method, StatusCode, Uri, header};
 use http_body_util::{BodyExt, Limited};
@@ -30,8 +30,6 @@ use tokio::sync::Notify;
 const BODY_LIMIT_BYTES: usize = 64 << 20;
 /// How long the driver may take.
 const LIMIT: Duration = Duration::from_secs(10);
-/// What is done by the driver's own faults has numbers from here on.
-const FAULTS_OF_THE_DRIVER: u64 = 1 << 40;
 
 type Own = State<Arc<Shared>>;
 
@@ -51,10 +49,10 @@ pub(crate) async fn serve(listener: TcpListener, router: Router) {
     let _ = axum::serve(listener, router).await;
 }
 
-/// What a driver answers.
 /// How much is shown of an answer that makes no sense, characters.
 const SHOWN: usize = 200;
 
+/// What a driver answers.
 struct Answered {
     status: StatusCode,
     body: Bytes,
@@ -178,7 +176,7 @@ impl Recorded for Shared {
 
     /// What happens to a call on its way is the proxy's; what the cloud itself does otherwise its driver can do, where it
     /// can.
-    async fn inject(&self, fault: Fault) -> Result<ActiveFault, ErrorReply> {
+    async fn inject(&self, id: u64, fault: Fault) -> Result<ActiveFault, ErrorReply> {
         match fault.effect {
             Effect::Status { .. }
             | Effect::Malformed
@@ -187,7 +185,7 @@ impl Recorded for Shared {
             | Effect::Latency { .. }
             | Effect::LoseAnswer => {
                 let mut state = self.state();
-                Ok(state.faults.inject(fault, self.now(), Inventory::default)?)
+                Ok(state.faults.inject(id, fault, self.now(), Inventory::default)?)
             }
             Effect::SlowProvisioning { .. }
             | Effect::SlowDeletion { .. }
@@ -207,29 +205,39 @@ impl Recorded for Shared {
                     return Err(lacks());
                 }
                 let body = serde_json::to_vec(&fault).map_err(ErrorReply::invalid)?;
-                let asked = behind.ask(Method::POST, "/driver/v1/faults", body.into()).await;
-                let fault = asked.map_err(unreachable)?.read().map_err(ErrorReply::invalid)?;
-                Ok(of_the_driver(fault))
+                {
+                    // Noted before the driver is asked: whoever ends the fault has to reach it however this ends.
+                    let mut state = self.state();
+                    state.faults.is_free(id).map_err(FaultError::Taken)?;
+                    state.handed_on.insert(id);
+                }
+                let asked = behind.ask(Method::PUT, &of_the_driver(id), body.into()).await;
+                let answered = asked.map_err(unreachable)?;
+                answered.read().map_err(|why| match answered.status {
+                    StatusCode::CONFLICT => ErrorReply::new(StatusCode::CONFLICT, why),
+                    _ => ErrorReply::invalid(why),
+                })
             }
         }
     }
 
     async fn fault(&self, id: u64) -> Result<Option<ActiveFault>, ErrorReply> {
-        let (Some(own), Some(behind)) = (id.checked_sub(FAULTS_OF_THE_DRIVER), &self.behind) else {
+        let Some(behind) = self.behind_fault(id) else {
             return Ok(self.faults(|faults, now| faults.find(id, now)));
         };
-        let asked = behind.ask(Method::GET, &format!("/driver/v1/faults/{own}"), Bytes::new()).await;
+        let asked = behind.ask(Method::GET, &of_the_driver(id), Bytes::new()).await;
         match asked.map_err(unreachable)? {
             Answered { status: StatusCode::NOT_FOUND, .. } => Ok(None),
-            answered => Ok(Some(of_the_driver(answered.read().map_err(unreachable)?))),
+            answered => Ok(Some(answered.read().map_err(unreachable)?)),
         }
     }
 
     async fn clear(&self, id: u64) -> Result<bool, ErrorReply> {
-        let (Some(own), Some(behind)) = (id.checked_sub(FAULTS_OF_THE_DRIVER), &self.behind) else {
-            return Ok(self.faults(|faults, _| faults.clear(id)));
-        };
-        behind.remove(&format!("/driver/v1/faults/{own}")).await.map_err(unreachable)
+        let (own, behind) = (self.faults(|faults, _| faults.clear(id)), self.behind_fault(id));
+        let Some(behind) = behind else { return Ok(own) };
+        let was_there = behind.remove(&of_the_driver(id)).await.map_err(unreachable)?;
+        self.state().handed_on.remove(&id);
+        Ok(was_there)
     }
 
     async fn clear_all(&self) -> Result<(), ErrorReply> {
@@ -238,14 +246,23 @@ impl Recorded for Shared {
         let can = behind.capabilities().await.map_err(unreachable)?;
         if can.facilities.contains(&DriverFacility::Faults) {
             behind.remove("/driver/v1/faults").await.map_err(unreachable)?;
+            self.state().handed_on.clear();
         }
         Ok(())
     }
 }
 
-fn of_the_driver(mut fault: ActiveFault) -> ActiveFault {
-    fault.id += FAULTS_OF_THE_DRIVER;
-    fault
+impl Shared {
+    /// The driver, where the fault of that id is its own.
+    fn behind_fault(&self, id: u64) -> Option<&Behind> {
+        let is_its_own = self.state().handed_on.contains(&id);
+        self.behind.as_ref().filter(|_| is_its_own)
+    }
+}
+
+/// Where the driver has a fault.
+fn of_the_driver(id: u64) -> String {
+    format!("/driver/v1/faults/{id}")
 }
 
 /// Asks the driver for what is not the proxy's, and takes note of what is said of the cloud's objects.

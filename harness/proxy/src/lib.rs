@@ -10,6 +10,7 @@ mod answers;
 mod authority;
 mod body;
 mod book;
+mod bounds;
 mod call;
 mod driver_api;
 mod listen;
@@ -24,6 +25,7 @@ mod xpath;
 
 pub use answers::{ErrorForm, ErrorForms};
 pub use authority::AuthorityError;
+pub use bounds::Bounds;
 pub use pattern::RuleError;
 pub use shared::{Ended, Told};
 pub use source::{Source, SourceText};

@@ -1,6 +1,7 @@
 //! The proxy's ports: HTTP/1.1 and HTTP/2, with TLS or without.
 
-use crate::call::{self, Caller};
+use crate::bounds::Watch;
+use crate::call::{self, Caller, Closed};
 use crate::shared::Shared;
 use fake_cloud::faults::pause;
 use hyper::body::Incoming;
@@ -20,6 +21,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 /// How long a caller may take until it has said who it is.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
 
+/// How many calls a connection of HTTP/2 may have at once.
+const STREAMS: u32 = 250;
+
 /// A port, and whose calls come in by it.
 pub(crate) struct Door {
     pub(crate) listener: TcpListener,
@@ -31,9 +35,18 @@ pub(crate) struct Door {
 pub(crate) async fn serve(door: Door, shared: Arc<Shared>) {
     let Door { listener, caller, tls } = door;
     let mut connections = JoinSet::new();
+    let most = shared.bounds.connections;
     loop {
         tokio::select! {
+            biased;
+            Some(_) = connections.join_next() => {}
             accepted = listener.accept() => match accepted {
+                // Those that have ended are taken out as they do, so that the set holds those that stand.
+                Ok((_, peer)) if connections.len() >= most => shared.tell_once(format!(
+                    "the proxy's port{} has {most} connections, as many as it may; others, such as one from {}, are closed",
+                    caller.as_deref().map(|caller| format!(" for {caller}")).unwrap_or_default(),
+                    peer.ip().to_canonical()
+                )),
                 Ok((stream, peer)) => {
                     connections.spawn(connection(stream, peer, tls.clone(), caller.clone(), shared.clone()));
                 }
@@ -42,7 +55,6 @@ pub(crate) async fn serve(door: Door, shared: Arc<Shared>) {
                     pause(ACCEPT_PAUSE).await;
                 }
             },
-            Some(_) = connections.join_next() => {}
         }
     }
 }
@@ -73,11 +85,25 @@ async fn speak(
     caller: Caller,
     shared: Arc<Shared>,
 ) {
+    let watch = Watch::new();
+    let stream = TokioIo::new(watch.over(stream));
+    let (limit, told, seen) = (shared.bounds.request, shared.clone(), watch.clone());
     let service = service_fn(move |request: http::Request<Incoming>| {
-        call::answer(shared.clone(), caller.clone(), peer, request)
+        let (one, answered) = (seen.begin(), call::answer(shared.clone(), caller.clone(), peer, request));
+        async move { Ok::<_, Closed>(answered.await?.map(|body| one.until_the_end_of(body))) }
     });
-    let builder = auto::Builder::new(TokioExecutor::new());
-    if let Err(error) = builder.serve_connection(TokioIo::new(stream), service).await {
-        tracing::debug!(%error, %peer, "connection ended");
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder.http2().max_concurrent_streams(STREAMS);
+    let served = builder.serve_connection(stream, service);
+    tokio::select! {
+        ended = served => if let Err(error) = ended {
+            tracing::debug!(%error, %peer, "connection ended");
+        },
+        begun = watch.silent_for(limit) => match begun {
+            true => told.tell_once(format!(
+                "a caller from {peer} took more than {limit:?} for the head of a request: its connection was closed"
+            )),
+            false => tracing::debug!(%peer, ?limit, "a connection without a call was closed"),
+        }
     }
 }

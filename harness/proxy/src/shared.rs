@@ -2,6 +2,7 @@
 
 use crate::answers::ErrorForms;
 use crate::book::Book;
+use crate::bounds::Bounds;
 use crate::table::Table;
 use crate::upstream::Upstream;
 use fake_cloud::barriers::Barriers;
@@ -25,6 +26,8 @@ pub type Told = Arc<dyn Fn(String) + Send + Sync>;
 pub(crate) struct State {
     pub(crate) journal: Journal,
     pub(crate) faults: Faults,
+    /// Ids of the faults that are the driver's, from before it is asked for them until they are ended.
+    pub(crate) handed_on: BTreeSet<u64>,
     pub(crate) barriers: Barriers,
     pub(crate) book: Book,
     pub(crate) credentials: Credentials,
@@ -52,6 +55,7 @@ pub(crate) struct Shared {
     pub(crate) endpoint: String,
     /// Rings when a call has arrived.
     pub(crate) arrivals: Notify,
+    pub(crate) bounds: Bounds,
     pub(crate) ended: Option<Ended>,
     pub(crate) told: Told,
     pub(crate) started: Instant,

@@ -2,6 +2,7 @@
 
 use crate::answers::ErrorForms;
 use crate::authority::{Authority, AuthorityError};
+use crate::bounds::Bounds;
 use crate::driver_api;
 use crate::listen::{self, Door};
 use crate::shared::{Behind, Ended, Shared, Told};
@@ -54,6 +55,8 @@ pub struct Config {
     pub tls: Option<Vec<String>>,
     /// Its driver API, where it has one.
     pub driver: Option<DriverConfig>,
+    /// What callers may take.
+    pub bounds: Bounds,
     /// Hears of each call that has ended.
     pub ended: Option<Ended>,
     /// Hears of what a person should know.
@@ -110,7 +113,7 @@ impl Running {
     /// # Errors
     /// The cloud is not there, or not who it says; an address is taken.
     pub async fn start(config: Config) -> Result<Running, StartError> {
-        let Config { ports, upstream, upstream_ca, table, errors, tls, driver, ended, told } = config;
+        let Config { ports, upstream, upstream_ca, table, errors, tls, driver, bounds, ended, told } = config;
         let upstream = Upstream::new(&upstream, upstream_ca.as_deref())?;
         upstream.greet().await?;
         let authority = tls.as_ref().map(|_| Authority::new()).transpose()?;
@@ -142,6 +145,7 @@ impl Running {
             token,
             scheme,
             endpoint,
+            bounds,
             ended,
             told,
             arrivals: Notify::new(),

@@ -25,8 +25,10 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 /// How long the cloud may take for its first answer.
 const FIRST_ANSWER_LIMIT: Duration = Duration::from_secs(10);
 
+/// Why a body breaks off.
+pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 /// What goes to the cloud, and comes from it.
-pub(crate) type Body = BoxBody<Bytes, hyper::Error>;
+pub(crate) type Body = BoxBody<Bytes, BoxError>;
 
 /// The cloud gives no answer, or none that makes sense.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -6,7 +6,7 @@ use crate::config::Routes;
 use crate::output;
 use crate::report::exit;
 use fake_cloud::driver::Entry;
-use recording_proxy::{Config, DriverConfig, Ended, Port, Running, StartError, UpstreamError};
+use recording_proxy::{Bounds, Config, DriverConfig, Ended, Port, Running, StartError, UpstreamError};
 use std::fs::File;
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -98,6 +98,7 @@ fn config(options: &ProxyOptions) -> Result<Config, Failure> {
         errors: routes.errors,
         tls,
         driver,
+        bounds: Bounds::default(),
         ended: Some(journal(options)?),
         told: Arc::new(|what| output::err(&what)),
     })

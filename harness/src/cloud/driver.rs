@@ -124,20 +124,21 @@ pub trait Journalled: Sync {
 
 /// Trouble to order.
 pub trait Faults: Sync {
-    /// Puts a fault in force.
-    fn inject<'a>(&'a self, fault: &'a Fault) -> Answer<'a, ActiveFault>;
+    /// Puts a fault in force under an id that the caller has chosen; each serves once, and one that was ended stays so even
+    /// if this call is carried out later.
+    fn inject<'a>(&'a self, id: u64, fault: &'a Fault) -> Answer<'a, ActiveFault>;
 
     /// A fault and how often it has hit; also after it is used up, until it is cleared.
     fn read(&self, id: u64) -> Answer<'_, ActiveFault>;
 
-    /// Ends a fault; [`Problem::NotFound`](super::Problem::NotFound) when it was cleared before.
+    /// Ends a fault for good; [`Problem::NotFound`](super::Problem::NotFound) when it was cleared before.
     fn clear(&self, id: u64) -> Answer<'_, ()>;
 }
 
 /// Calls held before they take effect.
 pub trait Barriers: Sync {
-    /// Raises a barrier: calls that match wait at it.
-    fn raise<'a>(&'a self, matching: &'a Match) -> Answer<'a, BarrierStatus>;
+    /// Raises a barrier under an id that the caller has chosen, as [`Faults::inject`]: calls that match wait at it.
+    fn raise<'a>(&'a self, id: u64, matching: &'a Match) -> Answer<'a, BarrierStatus>;
 
     /// A barrier and who waits at it.
     fn read(&self, id: u64) -> Answer<'_, BarrierStatus>;

@@ -167,15 +167,16 @@ impl Cloud {
         self.has(self.driver.journal(), Facility::Journal, READING_THE_JOURNAL)?.read(after, wait).await
     }
 
-    /// Puts a fault in force. Needs [`Facility::Faults`].
+    /// Puts a fault in force under an id of the caller's ([`fresh_id`](super::fresh_id)), who notes it before the call: where
+    /// no answer is heard, the fault may be in force all the same. Needs [`Facility::Faults`].
     ///
     /// # Errors
     /// When the cloud refuses or does not answer.
-    pub async fn inject(&self, fault: &Fault) -> Result<ActiveFault, CloudError> {
+    pub async fn inject(&self, id: u64, fault: &Fault) -> Result<ActiveFault, CloudError> {
         let faults = self.has(self.driver.faults(), Facility::Faults, "injecting a fault")?;
-        let active = faults.inject(fault).await?;
-        self.tell(|| Disturbance::FaultInjected(active.clone()));
-        Ok(active)
+        let asked_for = ActiveFault { id, fault: fault.clone(), hits: 0, in_force: true };
+        let news = News { cloud: self, what: Some(Disturbance::FaultInjected(asked_for)) };
+        news.of(faults.inject(id, fault).await, |active| Disturbance::FaultInjected(active.clone()))
     }
 
     /// A fault and how often it has hit; also after it is used up, until it is cleared. Needs [`Facility::Faults`].
@@ -196,15 +197,16 @@ impl Cloud {
         Ok(())
     }
 
-    /// Raises a barrier: calls that match wait at it before they take effect. Needs [`Facility::Barriers`].
+    /// Raises a barrier under an id of the caller's, as [`Cloud::inject`]: calls that match wait at it before they take
+    /// effect. Needs [`Facility::Barriers`].
     ///
     /// # Errors
     /// When the cloud refuses or does not answer.
-    pub async fn raise_barrier(&self, matching: &Match) -> Result<BarrierStatus, CloudError> {
+    pub async fn raise_barrier(&self, id: u64, matching: &Match) -> Result<BarrierStatus, CloudError> {
         let barriers = self.has(self.driver.barriers(), Facility::Barriers, "raising a barrier")?;
-        let raised = barriers.raise(matching).await?;
-        self.tell(|| Disturbance::BarrierRaised(raised.clone()));
-        Ok(raised)
+        let asked_for = BarrierStatus { id, matching: matching.clone(), waiting: 0, arrived: 0 };
+        let news = News { cloud: self, what: Some(Disturbance::BarrierRaised(asked_for)) };
+        news.of(barriers.raise(id, matching).await, |raised| Disturbance::BarrierRaised(raised.clone()))
     }
 
     /// A barrier and who waits at it. Needs [`Facility::Barriers`].
@@ -254,6 +256,36 @@ impl Cloud {
     }
 }
 
+/// A disturbance that was asked for. Told when this goes, unless the cloud has refused it: where no answer was heard, it may
+/// have come about.
+struct News<'a> {
+    cloud: &'a Cloud,
+    what: Option<Disturbance>,
+}
+
+impl News<'_> {
+    fn of<T>(
+        mut self,
+        answered: Result<T, CloudError>,
+        what: impl FnOnce(&T) -> Disturbance,
+    ) -> Result<T, CloudError> {
+        match &answered {
+            Ok(it) => self.what = Some(what(it)),
+            Err(error) if error.problem == Problem::Refused => self.what = None,
+            Err(_) => {}
+        }
+        answered
+    }
+}
+
+impl Drop for News<'_> {
+    fn drop(&mut self) {
+        if let Some(what) = self.what.take() {
+            self.cloud.tell(|| what);
+        }
+    }
+}
+
 impl RunningCloud {
     /// The cloud, to be used.
     ///
@@ -268,121 +300,4 @@ impl RunningCloud {
 pub(crate) const READING_THE_JOURNAL: &str = "reading the journal";
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::check::{Facilities, Served, chain};
-    use crate::cloud::{Answer, Effect, Stock};
-    use crate::config::{Candidate, Choice, Offer, Selection, select};
-    use crate::ledger::SkipReason;
-    use futures::FutureExt;
-    use std::sync::Mutex;
-
-    /// A real cloud, as somebody may bring it: it can be looked at, and nothing more.
-    #[derive(Debug)]
-    struct Real;
-
-    impl Driver for Real {
-        fn name(&self) -> &str {
-            "real"
-        }
-
-        fn shown(&self) -> Shown {
-            Shown::ALL
-        }
-
-        fn ids(&self) -> InstanceIds {
-            InstanceIds::Text
-        }
-
-        fn admit<'a>(&'a self, _: &'a Credential) -> Answer<'a, ()> {
-            futures::future::ready(Ok(())).boxed()
-        }
-
-        fn inventory(&self) -> Option<&dyn Stock> {
-            Some(self)
-        }
-    }
-
-    impl Stock for Real {
-        fn read(&self) -> Answer<'_, Inventory> {
-            futures::future::ready(Ok(Inventory::default())).boxed()
-        }
-    }
-
-    fn needs(id: &'static str, facilities: &[Facility]) -> Candidate {
-        Candidate {
-            suite: "any",
-            id,
-            needs: &[],
-            lacks: &[],
-            facilities: Facilities::of(facilities),
-            served: Served::Always,
-            takes_s: 0,
-            soaks: false,
-        }
-    }
-
-    #[test]
-    fn what_a_driver_lacks_makes_the_checks_that_need_it_not_observable() {
-        let cloud = Cloud::new(Arc::new(Real));
-        let offer = Offer {
-            capabilities: BTreeSet::new(),
-            facilities: Some(cloud.facilities()),
-            cloud: Some(cloud.driver().to_owned()),
-            served_minor: None,
-        };
-        let candidates = [
-            needs("A-01", &[Facility::Inventory]),
-            needs("A-02", &[Facility::Machines, Facility::Inventory, Facility::Journal]),
-            needs("A-03", &[Facility::Inventory, Facility::Barriers, Facility::KubeletControl]),
-        ];
-        let unobservable = |detail: &str| Choice::Skip(SkipReason::NotObservable, detail.to_owned());
-        assert_eq!(
-            select(&candidates, &Selection::default(), &offer).expect("nothing was asked for"),
-            [
-                Choice::Selected,
-                unobservable("the cloud's driver real lacks machines, journal"),
-                unobservable(
-                    "this environment lacks kubelet-control; the cloud's driver real lacks barriers"
-                ),
-            ]
-        );
-    }
-
-    #[tokio::test]
-    async fn a_call_that_a_driver_lacks_is_refused_by_name() {
-        let cloud = Cloud::new(Arc::new(Real));
-        assert_eq!(cloud.inventory().await.expect("it has one"), Inventory::default());
-        let fault = Fault { matching: Match::default(), effect: Effect::Refuse, calls: None, for_ms: None };
-        let error = cloud.inject(&fault).await.expect_err("it has no faults");
-        assert_eq!(error.problem, Problem::Lacks(Facility::Faults));
-        assert_eq!(chain(&error), "cloud driver 'real', injecting a fault: it has no faults");
-    }
-
-    #[tokio::test]
-    async fn disturbances_are_told_to_the_observer_of_the_handle() {
-        let running = drivers::start_here("native").await;
-        let heard = Arc::new(Mutex::new(Vec::new()));
-        let told = heard.clone();
-        let cloud = running.attach().expect("attached");
-        let observed = cloud.observed_by(move |what| told.lock().expect("fine").push(what.clone()));
-        let fault =
-            Fault { matching: Match::default(), effect: Effect::Refuse, calls: Some(1), for_ms: None };
-        let fault = observed.inject(&fault).await.expect("injected");
-        let barrier = observed.raise_barrier(&Match::default()).await.expect("raised");
-        cloud.inject(&fault.fault).await.expect("injected past the observer");
-        observed.clear_fault(fault.id).await.expect("cleared");
-        assert!(observed.clear_fault(fault.id).await.expect_err("cleared before").is_not_found());
-        let released = observed.release_barrier(barrier.id).await.expect("released");
-        assert_eq!(
-            *heard.lock().expect("fine"),
-            [
-                Disturbance::FaultInjected(fault.clone()),
-                Disturbance::BarrierRaised(barrier),
-                Disturbance::FaultCleared(fault.id),
-                Disturbance::BarrierReleased(released),
-            ]
-        );
-        running.stop().await.expect("stopped");
-    }
-}
+mod tests;

@@ -26,6 +26,6 @@ pub use token::fresh_token;
 pub use fake_cloud::driver::{
     ActiveFault, Address, Auxiliary, BarrierStatus, Credential, Effect, Entry, Fault, Frontend, HealthCheck,
     Instance, InstanceState, Inventory, LbAddress, LbAddressing, LbState, LoadBalancer, Match, Op, Outcome,
-    Route, Settings,
+    Route, Settings, fresh_id,
 };
 pub use fake_cloud::driver::{InstanceIds, Shown};

@@ -4,7 +4,8 @@ use super::{CheckCx, Subject};
 use crate::check::SubjectName;
 use crate::cloud::{Entry, Op};
 use crate::probe::{Matcher, Observed, Reach, ReadError, holds};
-use crate::session::show_entry;
+use crate::session::{Reader, show_entry};
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
@@ -24,6 +25,8 @@ pub struct Calls<'a> {
     about: SubjectName,
     since: u64,
     fits: Rc<dyn Fn(&Entry) -> bool + 'a>,
+    /// How far it has read, with this beginning and these wishes.
+    reader: Rc<RefCell<Reader>>,
 }
 
 impl<'a> Calls<'a> {
@@ -33,12 +36,14 @@ impl<'a> Calls<'a> {
         about: SubjectName,
         fits: impl Fn(&Entry) -> bool + 'a,
     ) -> Calls<'a> {
-        Calls { cx, about, since: cx.mark, fits: Rc::new(fits) }
+        let reader = Rc::new(RefCell::new(Reader::after(cx.mark)));
+        Calls { cx, about, since: cx.mark, fits: Rc::new(fits), reader }
     }
 
     /// Since this moment; see [`super::Cloud::mark`].
     pub fn since(mut self, mark: u64) -> Calls<'a> {
         self.since = mark;
+        self.reader = Rc::new(RefCell::new(Reader::after(mark)));
         self
     }
 
@@ -56,6 +61,7 @@ impl<'a> Calls<'a> {
     pub fn that(mut self, fits: impl Fn(&Entry) -> bool + 'a) -> Calls<'a> {
         let before = self.fits;
         self.fits = Rc::new(move |call| before(call) && fits(call));
+        self.reader = Rc::new(RefCell::new(Reader::after(self.since)));
         self
     }
 
@@ -64,7 +70,7 @@ impl<'a> Calls<'a> {
     /// # Errors
     /// While the cloud is not heard.
     pub fn now(&self) -> Result<Vec<Entry>, ReadError> {
-        self.cx.heard().since(self.since, |call| (self.fits)(call))
+        self.cx.heard().read(&mut self.reader.borrow_mut(), |call| (self.fits)(call))
     }
 
     /// Those that the cloud has recorded up to now.
@@ -92,11 +98,12 @@ impl Subject for Calls<'_> {
     }
 
     async fn read(&self, reach: Reach) -> Result<Vec<Entry>, ReadError> {
-        let journal = self.cx.heard();
         match reach {
-            Reach::Nearest => journal.since(self.since, |call| (self.fits)(call)),
-            Reach::Origin => journal.since_now(self.since, |call| (self.fits)(call)).await,
+            Reach::Nearest => {}
+            // The last read of a window in which nothing may happen, and every read outside a wait.
+            Reach::Origin => self.cx.heard().catch_up().await?,
         }
+        self.now()
     }
 
     fn concerns(&self, call: &Entry) -> bool {
@@ -124,10 +131,9 @@ impl CheckCx {
     /// The last calls of this check's time that are about something, newest last, one line each; what is wrong with the
     /// journal in their place, when it cannot be read.
     pub(super) fn last_calls(&self, concerns: &dyn Fn(&Entry) -> bool) -> Vec<String> {
-        let calls = match self.session.journal().since(self.mark, concerns) {
-            Ok(calls) => calls,
-            Err(error) => return vec![error.text],
-        };
-        calls[calls.len().saturating_sub(LAST_CALLS)..].iter().map(show_entry).collect()
+        match self.session.journal().last_since(self.mark, LAST_CALLS, concerns) {
+            Ok(calls) => calls.iter().map(show_entry).collect(),
+            Err(error) => vec![error.text],
+        }
     }
 }

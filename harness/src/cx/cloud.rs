@@ -80,12 +80,12 @@ impl CheckCx {
         self.cloud.inventory().await.map_err(passing)
     }
 
-    /// Calls to the cloud since this check began, in order of arrival.
+    /// Calls to the cloud since this check began that are kept, in order of arrival, and how many before them are not.
     ///
     /// # Errors
     /// While the cloud is not heard.
-    pub(crate) fn journal(&self) -> Result<Vec<Entry>, ReadError> {
-        self.session.journal().since(self.mark, |_| true)
+    pub(crate) fn journal(&self) -> Result<(u64, Vec<Entry>), ReadError> {
+        self.session.journal().kept_since(self.mark)
     }
 }
 

@@ -7,7 +7,7 @@ use crate::cloud::{Cloud as CloudHandle, Entry};
 use crate::config::Limits;
 use crate::images::{NAME_PREFIX, RunId};
 use crate::probe::{Look, Probe, Promise, poll};
-use crate::session::{Journal, Participant, Session, disturbance, suffix};
+use crate::session::{Beginning, Journal, Participant, Session, disturbance, suffix};
 use kube::Client;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -31,6 +31,8 @@ pub struct CheckCx {
     pub(super) probe: Probe,
     /// The journal's position when the check began.
     pub(super) mark: u64,
+    /// Keeps what came after it.
+    beginning: Option<Beginning>,
     pub(super) namespace: OnceCell<String>,
     pub(super) other_namespace: OnceCell<String>,
     pub(super) undo: Mutex<Vec<Undo>>,
@@ -68,7 +70,7 @@ impl CheckCx {
         let events = session.events().of_check(id.as_str());
         let probe = Probe::new(session.world().pulse().clone()).observed_by(Box::new(events.clone()));
         let cloud = session.cloud().observed_by(move |what| events.emit(disturbance(what)));
-        let mark = session.journal().position();
+        let beginning = session.journal().begin();
         let number = session.next_number();
         let prefix = format!("{}-{}", label_of(id), suffix(number));
         Ok(CheckCx {
@@ -79,7 +81,8 @@ impl CheckCx {
             client,
             cloud,
             probe,
-            mark,
+            mark: beginning.position(),
+            beginning: Some(beginning),
             namespace: OnceCell::new(),
             other_namespace: OnceCell::new(),
             undo: Mutex::default(),
@@ -97,6 +100,13 @@ impl CheckCx {
     #[must_use]
     pub fn with_lanes(self, lanes: &[Arc<Session>]) -> CheckCx {
         CheckCx { lanes: lanes.to_vec(), ..self }
+    }
+
+    /// For a check that takes hours: calls that it has read need not be kept.
+    #[must_use]
+    pub fn soaking(self, soaks: bool) -> CheckCx {
+        let beginning = self.beginning.filter(|_| !soaks);
+        CheckCx { beginning, ..self }
     }
 
     /// The check's id.

@@ -4,10 +4,11 @@ use super::cloud::{absent_is_fine, passing};
 use super::made::Undo;
 use super::{CheckCx, Subject};
 use crate::check::{Stop, SubjectName};
-use crate::cloud::{Effect, Entry, Fault as FaultSpec, Match, Op};
+use crate::cloud::{CloudError, Effect, Entry, Fault as FaultSpec, Match, Op, fresh_id};
 use crate::probe::{Matcher, Reach, ReadError, holds};
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
+use std::sync::Mutex;
 use std::time::Duration;
 
 /// A thing as the cloud's faults and barriers know it.
@@ -53,8 +54,9 @@ impl<'a> Target<'a> {
     /// # Errors
     /// When the cloud refuses.
     pub async fn holds(&self, ops: &[Op]) -> Result<Barrier<'a>, Stop> {
-        let id = self.cx.cloud.raise_barrier(&self.matching(ops)).await?.id;
-        self.cx.on_end(Undo::Barrier(id));
+        let (cx, matching) = (self.cx, self.matching(ops));
+        let id =
+            noted(&cx.undo, Undo::Barrier, async |id| cx.cloud.raise_barrier(id, &matching).await).await?;
         Ok(Barrier { target: self.clone(), id })
     }
 
@@ -69,6 +71,18 @@ impl<'a> Target<'a> {
             |name: &String| resource == Some(name.as_str()) || call.owner.as_deref() == Some(name.as_str());
         self.names.is_empty() || self.names.iter().any(is_named)
     }
+}
+
+/// Chooses an id and notes how what gets it is undone, and only then asks for it: the call may take effect although its answer is
+/// not heard, or because whoever waits for it goes away. The id.
+async fn noted<T>(
+    list: &Mutex<Vec<Undo>>,
+    undo: fn(u64) -> Undo,
+    ask: impl AsyncFnOnce(u64) -> Result<T, CloudError>,
+) -> Result<u64, CloudError> {
+    let id = fresh_id();
+    list.lock().expect("no holder of this lock panics").push(undo(id));
+    ask(id).await.map(|_| id)
 }
 
 /// A fault to be put in force; it is when awaited.
@@ -133,9 +147,8 @@ impl<'a> IntoFuture for FaultPlan<'a> {
                 let calls = if last { times } else { Some(1) };
                 let spec =
                     FaultSpec { matching: matching.clone(), effect: effect.clone(), calls, for_ms: None };
-                let id = target.cx.cloud.inject(&spec).await?.id;
-                target.cx.on_end(Undo::Fault(id));
-                ids.push(id);
+                let cx = target.cx;
+                ids.push(noted(&cx.undo, Undo::Fault, async |id| cx.cloud.inject(id, &spec).await).await?);
             }
             Ok(Fault { target, what, ids })
         })
@@ -259,5 +272,24 @@ impl CheckCx {
 
     pub(super) async fn undo_barrier(&self, id: u64) -> Result<(), String> {
         absent_is_fine(self.cloud.release_barrier(id).await.map(|_| ()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::FutureExt;
+
+    #[tokio::test]
+    async fn what_was_asked_for_is_undone_though_nobody_waited_for_the_answer() {
+        let (list, asked) = (Mutex::default(), Mutex::new(None));
+        let ask = async |id: u64| {
+            *asked.lock().expect("fine") = Some(id);
+            futures::future::pending::<Result<(), CloudError>>().await
+        };
+        let dropped = noted(&list, Undo::Barrier, ask).now_or_never();
+        assert!(dropped.is_none());
+        let id = asked.lock().expect("fine").expect("asked for");
+        assert_eq!(*list.lock().expect("fine"), [Undo::Barrier(id)]);
     }
 }

@@ -115,7 +115,7 @@ async fn judge(
         }
     }
     let cx = match CheckCx::new(id, session.clone(), turn, participant).await {
-        Ok(cx) => cx.with_lanes(lanes),
+        Ok(cx) => cx.with_lanes(lanes).soaking(planned.check.soaks),
         Err(stop) => {
             entry.outcome = outcome_of(id, Err(stop));
             return;

@@ -7,6 +7,7 @@ use crate::config::{Candidate, Choice, Framework, Offer, Problems, RunPlan, sele
 use crate::cx::{Check, Suite};
 use crate::events::{PlannedCheck, Skipped};
 use crate::ledger::{Entry, Outcome, SkipReason};
+use std::time::Duration;
 
 /// One check of a run and whether it is to be judged.
 #[derive(Clone)]
@@ -21,7 +22,12 @@ pub struct Planned {
     pub choice: Choice,
     /// Whether it belongs to another part of the run.
     pub elsewhere: bool,
+    /// The least time a passing run takes here, seconds: what soaks goes on for as long as this run says.
+    pub takes_s: u32,
 }
+
+/// As long as anything is taken to take, seconds; some days.
+const LONGEST_S: u32 = 1_000_000;
 
 impl Planned {
     /// The test's name.
@@ -85,7 +91,14 @@ pub fn plan_checks<C>(
             _ if softened => check.level.softer(),
             _ => check.level,
         };
-        Planned { suite, check, level, choice, elsewhere: false }
+        Planned {
+            suite,
+            check,
+            level,
+            choice,
+            elsewhere: false,
+            takes_s: takes_s(check, plan.selection.soak),
+        }
     });
     let mut planned: Vec<Planned> = planned.collect();
     if let Some(share) = plan.selection.shard {
@@ -104,6 +117,11 @@ pub fn plan_checks<C>(
         }
     }
     Ok(planned)
+}
+
+fn takes_s(check: &Check, soak: Option<Duration>) -> u32 {
+    let soaks = soak.filter(|_| check.soaks);
+    soaks.map_or(check.takes_s, |time| u32::try_from(time.as_secs()).unwrap_or(u32::MAX)).min(LONGEST_S)
 }
 
 /// The change that a check's claim rests on, when the declared framework is older.
@@ -136,7 +154,25 @@ pub(super) fn declared(checks: &[Planned]) -> Vec<Declared<'_>> {
         disturbs: one.check.disturbs(),
         holds_up: one.check.holds_up,
         hangs: one.check.hangs,
-        takes_s: one.check.takes_s,
+        takes_s: one.takes_s,
     };
     checks.iter().map(declared).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_soaks_takes_as_long_as_the_run_says() {
+        const PLAIN: Check =
+            Check::must("A-01", "a claim", "a source", |_| Box::pin(async { Ok(()) })).takes(600);
+        const SOAKS: Check =
+            Check::must("A-02", "a claim", "a source", |_| Box::pin(async { Ok(()) })).takes(600).soaks();
+        let hours = Some(Duration::from_secs(4 * 3600));
+        assert_eq!((takes_s(&PLAIN, hours), takes_s(&SOAKS, hours)), (600, 4 * 3600));
+        assert_eq!((takes_s(&PLAIN, None), takes_s(&SOAKS, None)), (600, 600));
+        let ages = Some(Duration::MAX);
+        assert_eq!(takes_s(&SOAKS, ages), LONGEST_S, "sums of it stay numbers");
+    }
 }

@@ -39,7 +39,7 @@ impl Stand<'_> {
         let arranged = arranged(&chosen, self.lanes.len(), self.session().plan().profile.workers);
         let turns = Turns::of(&arranged, self.lanes.len(), at_once);
         let mut work: Vec<(Planned, usize)> = chosen.into_iter().zip(arranged.of).collect();
-        work.sort_by_key(|(one, step)| (*step, Reverse(one.check.takes_s)));
+        work.sort_by_key(|(one, step)| (*step, Reverse(one.takes_s)));
         // Those that watch the leader crash wait for one another: only where all may work at once.
         let watchers = work.iter().filter(|(one, _)| one.check.sharing == Sharing::Joint).count();
         let together = if watchers < at_once { watchers } else { 1 };

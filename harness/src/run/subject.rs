@@ -153,7 +153,7 @@ mod tests {
     }
 
     fn planned(choice: Choice) -> Planned {
-        Planned { suite: "a", check: check(), level: Level::Must, choice, elsewhere: false }
+        Planned { suite: "a", check: check(), level: Level::Must, choice, elsewhere: false, takes_s: 0 }
     }
 
     #[test]

@@ -1,8 +1,12 @@
 //! The cloud's journal as this process has seen it: fed by a long poll, and fit to be read only while that is heard.
+//!
+//! It is bounded ([`Kept`]); what it has let go of stands in the run's events, and whoever asks for it is told.
 
 use crate::check::chain;
 use crate::cloud::{Cloud, CloudError, Entry, Op, Outcome, Problem, READING_THE_JOURNAL};
 use crate::probe::{Pulse, ReadError, pause};
+pub use kept::Reader;
+use kept::{Kept, is_over};
 use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -31,6 +35,31 @@ pub struct Journal {
 /// Ends the long poll when nobody looks at the mirror any more.
 struct Follower(JoinHandle<()>);
 
+/// Where a check began to look. What comes after it is kept while this is.
+pub struct Beginning {
+    mirror: Arc<Mirror>,
+    position: u64,
+}
+
+impl Beginning {
+    /// The position in the journal.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+}
+
+impl fmt::Debug for Beginning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Beginning").field("position", &self.position).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Beginning {
+    fn drop(&mut self) {
+        self.mirror.seen().kept.end(self.position);
+    }
+}
+
 impl fmt::Debug for Journal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Journal").finish_non_exhaustive()
@@ -51,7 +80,7 @@ struct Mirror {
 }
 
 struct Seen {
-    entries: Vec<Entry>,
+    kept: Kept,
     /// When the cloud last answered.
     heard: Instant,
     /// What the poll ended with, since the cloud last answered.
@@ -65,7 +94,7 @@ impl Journal {
     /// # Errors
     /// When the cloud does not answer.
     pub async fn follow(cloud: Cloud, pulse: Pulse) -> Result<Journal, CloudError> {
-        let seen = Seen { entries: Vec::new(), heard: Instant::now(), broken: None };
+        let seen = Seen { kept: Kept::default(), heard: Instant::now(), broken: None };
         let mirror = Arc::new(Mirror { cloud, pulse, seen: Mutex::new(seen), observers: Mutex::default() });
         match mirror.ask(Duration::ZERO).await {
             Ok(_) => {}
@@ -84,13 +113,20 @@ impl Journal {
     /// are seen to end.
     pub fn observe(&self, observer: CallObserver) {
         let mut observers = self.mirror.observers.lock().expect("no holder of this lock panics");
-        self.mirror.seen().entries.iter().filter(|entry| is_over(entry)).for_each(&observer);
+        self.mirror.seen().kept.iter().filter(|entry| is_over(entry)).for_each(&observer);
         observers.push(observer);
     }
 
-    /// The last position that was seen, however long ago: where a check begins to look.
+    /// The last position that was seen, however long ago.
     pub fn position(&self) -> u64 {
-        self.mirror.seen().last()
+        self.mirror.seen().kept.last()
+    }
+
+    /// The same, where a check begins to look: what comes after it is kept for as long as the answer is, within the bounds of
+    /// the mirror.
+    pub fn begin(&self) -> Beginning {
+        let position = self.mirror.seen().kept.begin();
+        Beginning { mirror: self.mirror.clone(), position }
     }
 
     /// The journal's position now; marks a moment for [`Journal::since`].
@@ -98,28 +134,46 @@ impl Journal {
     /// # Errors
     /// As [`Journal::since`]: an old position would count what came before the moment as after it.
     pub fn mark(&self) -> Result<u64, ReadError> {
-        self.mirror.fresh(Seen::last)
+        self.mirror.fresh(|seen| Ok(seen.kept.last()))
     }
 
-    /// Entries after `mark` that fit, in order of arrival.
+    /// Entries that fit after where `reader` began, in order of arrival. A reader that has read before goes on from there.
     ///
     /// # Errors
-    /// While the cloud is not heard: what is known is the past then, and the error says since when and why.
-    pub fn since(&self, mark: u64, fits: impl Fn(&Entry) -> bool) -> Result<Vec<Entry>, ReadError> {
+    /// While the cloud is not heard: what is known is the past then, and the error says since when and why. When calls that the
+    /// reader has not read are no longer kept.
+    pub fn read(&self, reader: &mut Reader, fits: impl Fn(&Entry) -> bool) -> Result<Vec<Entry>, ReadError> {
+        self.mirror.fresh(|seen| reader.read(&seen.kept, fits))
+    }
+
+    /// The entries after `mark` that are kept, and how many are not.
+    ///
+    /// # Errors
+    /// While the cloud is not heard.
+    pub fn kept_since(&self, mark: u64) -> Result<(u64, Vec<Entry>), ReadError> {
+        let whole = |seen: &Seen| {
+            let gone = seen.kept.gone().saturating_sub(mark);
+            Ok((gone, seen.kept.after(mark.max(seen.kept.gone()))?.cloned().collect()))
+        };
+        self.mirror.fresh(whole)
+    }
+
+    /// The last `count` entries after `mark` that fit and are kept, in order of arrival.
+    ///
+    /// # Errors
+    /// While the cloud is not heard.
+    pub fn last_since(
+        &self,
+        mark: u64,
+        count: usize,
+        fits: impl Fn(&Entry) -> bool,
+    ) -> Result<Vec<Entry>, ReadError> {
         self.mirror.fresh(|seen| {
-            let start = seen.entries.partition_point(|entry| entry.seq <= mark);
-            seen.entries[start..].iter().filter(|entry| fits(entry)).cloned().collect()
+            let kept = seen.kept.after(mark.max(seen.kept.gone()))?;
+            let mut last: Vec<Entry> = kept.rev().filter(|entry| fits(entry)).take(count).cloned().collect();
+            last.reverse();
+            Ok(last)
         })
-    }
-
-    /// The same after asking the cloud itself for all there is up to now: the last read of a window in which nothing may
-    /// happen, and every read outside a wait.
-    ///
-    /// # Errors
-    /// When the cloud does not answer, or nonsense.
-    pub async fn since_now(&self, mark: u64, fits: impl Fn(&Entry) -> bool) -> Result<Vec<Entry>, ReadError> {
-        self.catch_up().await?;
-        self.since(mark, fits)
     }
 
     /// Brings the mirror to the journal's end of now, by asking the cloud itself.
@@ -145,34 +199,11 @@ impl Journal {
 }
 
 impl Seen {
-    fn last(&self) -> u64 {
-        self.entries.last().map_or(0, |entry| entry.seq)
-    }
-
-    /// Where to read on: before the first entry under way, else after the last; and whether one is under way.
-    fn read_on(&self) -> (u64, bool) {
-        match self.entries.iter().find(|entry| !is_over(entry)) {
-            Some(first) => (first.seq - 1, true),
-            None => (self.last(), false),
-        }
-    }
-
     /// That the cloud is not heard: since when and why.
     fn unheard(&self, why: &ReadError) -> ReadError {
         let silent = self.heard.elapsed().as_secs_f64();
         let text = format!("the cloud's journal was last heard {silent:.1}s ago: {}", why.text);
         ReadError { text, fatal: why.fatal }
-    }
-
-    /// Takes an entry in; says whether anything is new.
-    fn take(&mut self, entry: Entry) -> bool {
-        match self.entries.binary_search_by_key(&entry.seq, |known| known.seq) {
-            // One that was seen to end is not taken back: an answer may be older than the last one.
-            Ok(at) if self.entries[at] == entry || is_over(&self.entries[at]) => return false,
-            Ok(at) => self.entries[at] = entry,
-            Err(at) => self.entries.insert(at, entry),
-        }
-        true
     }
 }
 
@@ -183,7 +214,7 @@ impl Mirror {
 
     async fn follow(&self) {
         loop {
-            let under_way = self.seen().read_on().1;
+            let under_way = self.seen().kept.read_on().1;
             let wait = if under_way { Duration::ZERO } else { LONG_POLL };
             match self.ask(wait).await {
                 Ok(()) if under_way => pause(UNDER_WAY).await,
@@ -198,7 +229,7 @@ impl Mirror {
 
     /// One call to the cloud, and what it answers taken in.
     async fn ask(&self, wait: Duration) -> Result<(), CloudError> {
-        let (after, _) = self.seen().read_on();
+        let (after, _) = self.seen().kept.read_on();
         let asked = timeout(wait + LIMIT, self.cloud.journal(after, wait)).await;
         let fresh = asked.unwrap_or_else(|_| Err(self.error(Problem::NoAnswer)))?;
         self.check_order(after, &fresh)?;
@@ -215,7 +246,7 @@ impl Mirror {
             news |= seen.broken.take().is_some();
             seen.heard = Instant::now();
             for entry in fresh {
-                if seen.take(entry.clone()) {
+                if seen.kept.take(entry.clone()) {
                     news = true;
                     over.extend(is_over(&entry).then_some(entry));
                 }
@@ -255,10 +286,10 @@ impl Mirror {
     }
 
     /// Reads, provided that the cloud is heard.
-    fn fresh<T>(&self, read: impl FnOnce(&Seen) -> T) -> Result<T, ReadError> {
+    fn fresh<T>(&self, read: impl FnOnce(&Seen) -> Result<T, ReadError>) -> Result<T, ReadError> {
         let seen = self.seen();
         match &seen.broken {
-            None => Ok(read(&seen)),
+            None => read(&seen),
             Some(why) => Err(seen.unheard(why)),
         }
     }
@@ -266,10 +297,6 @@ impl Mirror {
 
 fn failure(error: &CloudError) -> ReadError {
     ReadError { text: chain(error), fatal: error.is_final() }
-}
-
-fn is_over(entry: &Entry) -> bool {
-    entry.outcome != Outcome::UnderWay
 }
 
 /// An entry in one line, as a failure or the evidence shows it.
@@ -301,5 +328,6 @@ pub fn is_lb_write(entry: &Entry) -> bool {
         )
 }
 
+mod kept;
 #[cfg(test)]
 mod tests;

@@ -22,7 +22,7 @@ pub use choose::settle;
 pub use crash::{Crash, Participant, SharedCrashes};
 pub use error::SessionError;
 pub use folder::{FOLDER_PREFIX, RunDir, StateError};
-pub use journal::{CallObserver, Journal, is_lb_write, show_entry};
+pub use journal::{Beginning, CallObserver, Journal, Reader, is_lb_write, show_entry};
 pub use manifests::{POD_NETWORKS, load_manifests};
 pub(crate) use record::disturbance;
 pub use state::{CcmState, NodeRole, ReplicaRecord, RunState};

@@ -15,6 +15,16 @@ use std::time::Duration;
 /// Longest long poll there is.
 const LONGEST_POLL: Duration = Duration::from_secs(30);
 
+/// An id for a fault or a barrier that with near certainty has none yet: from 1 to 2^53 - 1, which every reader of JSON
+/// keeps exactly.
+///
+/// # Panics
+/// When the system has no random numbers, which it has once it is up.
+pub fn fresh_id() -> u64 {
+    let random = getrandom::u64().expect("the system has random numbers");
+    (random >> 11).max(1)
+}
+
 /// A client of a driver. Cheap to clone.
 #[derive(Clone)]
 pub struct Client {
@@ -153,12 +163,21 @@ impl Client {
         self.write(Method::DELETE, &["routes", id], None::<&()>).await
     }
 
-    /// Puts a fault in force.
+    /// Puts a fault in force, under any id.
     ///
     /// # Errors
-    /// 422 when it could never hit or its status is no error.
+    /// As [`Client::inject_as`].
     pub async fn inject(&self, fault: &Fault) -> Result<ActiveFault, ClientError> {
-        self.exchange(Method::POST, &["faults"], fault).await
+        self.inject_as(fresh_id(), fault).await
+    }
+
+    /// Puts a fault in force under an id that the caller has chosen ([`fresh_id`]), who can so end it whether or not the
+    /// answer is heard.
+    ///
+    /// # Errors
+    /// 422 when it could never hit or its status is no error, 409 when the id has served.
+    pub async fn inject_as(&self, id: u64, fault: &Fault) -> Result<ActiveFault, ClientError> {
+        self.exchange(Method::PUT, &["faults", &id.to_string()], fault).await
     }
 
     /// A fault and how often it has hit; also after it is used up, until it is cleared.
@@ -193,12 +212,21 @@ impl Client {
         self.write(Method::DELETE, &["faults"], None::<&()>).await
     }
 
-    /// Raises a barrier: calls that match wait at it before they take effect.
+    /// Raises a barrier under any id: calls that match wait at it before they take effect.
     ///
     /// # Errors
-    /// When the driver does not answer.
+    /// As [`Client::raise_barrier_as`].
     pub async fn raise_barrier(&self, matching: &Match) -> Result<BarrierStatus, ClientError> {
-        self.exchange(Method::POST, &["barriers"], matching).await
+        self.raise_barrier_as(fresh_id(), matching).await
+    }
+
+    /// Raises a barrier under an id that the caller has chosen ([`fresh_id`]), who can so release it whether or not the
+    /// answer is heard.
+    ///
+    /// # Errors
+    /// 409 when the id has served.
+    pub async fn raise_barrier_as(&self, id: u64, matching: &Match) -> Result<BarrierStatus, ClientError> {
+        self.exchange(Method::PUT, &["barriers", &id.to_string()], matching).await
     }
 
     /// A barrier and who waits at it.

@@ -4,5 +4,5 @@ mod calls;
 mod error;
 mod http;
 
-pub use calls::Client;
+pub use calls::{Client, fresh_id};
 pub use error::ClientError;

@@ -3,6 +3,7 @@
 //! A schema is read as it was written (`openAPIV3Schema`). Source: `k8s.io/apiextensions-apiserver/pkg/apiserver/schema`
 //! and `k8s.io/kube-openapi/pkg/validation`.
 
+mod go;
 mod path;
 mod patterns;
 mod types;

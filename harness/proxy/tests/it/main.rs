@@ -3,6 +3,7 @@
 mod calls;
 mod disturbed;
 mod secrets;
+mod slow;
 mod support;
 mod unusable;
 mod wire;

@@ -3,7 +3,7 @@
 use fake_cloud::driver::{Client, Credential, Entry, Instance, Op};
 use fake_cloud::{Config as CloudConfig, Running as Cloud, Server};
 use recording_proxy::{
-    Config, DriverConfig, ErrorForm, ErrorForms, Rule, Running, Source, SourceText, Table, any_port,
+    Bounds, Config, DriverConfig, ErrorForm, ErrorForms, Rule, Running, Source, SourceText, Table, any_port,
 };
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -64,6 +64,7 @@ pub(crate) fn before(upstream: &str) -> Config {
         errors,
         tls: None,
         driver: None,
+        bounds: Bounds::default(),
         ended: None,
         told: Arc::new(|_| ()),
     }
@@ -81,6 +82,10 @@ pub(crate) struct Proxied {
 
 impl Proxied {
     pub(crate) async fn start() -> Proxied {
+        Proxied::bounded(Bounds::default()).await
+    }
+
+    pub(crate) async fn bounded(bounds: Bounds) -> Proxied {
         let cloud = Server::start(CloudConfig::local("native")).await.expect("a cloud");
         let told: Arc<Mutex<Vec<String>>> = Arc::default();
         let heard = told.clone();
@@ -90,6 +95,7 @@ impl Proxied {
                 listen: SocketAddr::from(([127, 0, 0, 1], 0)),
                 token: TOKEN.to_owned(),
             }),
+            bounds,
             told: Arc::new(move |what| heard.lock().expect("fine").push(what)),
             ..before(&format!("http://{}", cloud.cloud_addr()))
         };

@@ -3,7 +3,7 @@
 use super::trial::{Broken, OURS, Trial, refused, same, words};
 use fake_cloud::driver::{
     Credential, DriverFacility, Effect, Fault, Frontend, LbAddress, LbState, LoadBalancer, Match, Route,
-    Settings,
+    Settings, fresh_id,
 };
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
@@ -37,12 +37,16 @@ pub(super) async fn try_one(trial: &mut Trial<'_>, facility: DriverFacility) {
                 "faults: one that is injected is in force and unhit, and gone once it is cleared",
                 outcome,
             );
+            let outcome = ended_before_it_began(trial).await;
+            trial.note("faults: one that was cleared before it was injected is refused with 409", outcome);
             let outcome = nonsense(trial).await;
             trial.note("faults: one that could never hit is refused with 422", outcome);
         }
         DriverFacility::Barriers => {
             let outcome = barriers(trial).await;
             trial.note("barriers: one that is raised holds nobody, and is gone once it is released", outcome);
+            let outcome = released_before_it_was_raised(trial).await;
+            trial.note("barriers: one that was released before it was raised is refused with 409", outcome);
         }
         DriverFacility::Settings => {
             let outcome = settings(trial).await;
@@ -149,6 +153,28 @@ async fn faults(trial: &Trial<'_>) -> Result<(), Broken> {
     trial.client.clear_fault(active.id).await.map_err(words)?;
     refused(trial.client.fault(active.id).await, 404)?;
     refused(trial.client.clear_fault(active.id).await, 404)
+}
+
+/// The call that puts a fault in force may be carried out after the one that ends it, when its caller has gone away.
+async fn ended_before_it_began(trial: &Trial<'_>) -> Result<(), Broken> {
+    let fault = Fault { matching: about_nobody(), effect: Effect::Refuse, calls: Some(1), for_ms: None };
+    let id = fresh_id();
+    refused(trial.client.clear_fault(id).await, 404)?;
+    let late = trial.client.inject_as(id, &fault).await;
+    if late.is_ok() {
+        trial.client.clear_fault(id).await.map_err(words)?;
+    }
+    refused(late, 409)
+}
+
+async fn released_before_it_was_raised(trial: &Trial<'_>) -> Result<(), Broken> {
+    let id = fresh_id();
+    refused(trial.client.release_barrier(id).await, 404)?;
+    let late = trial.client.raise_barrier_as(id, &about_nobody()).await;
+    if late.is_ok() {
+        trial.client.release_barrier(id).await.map_err(words)?;
+    }
+    refused(late, 409)
 }
 
 async fn nonsense(trial: &Trial<'_>) -> Result<(), Broken> {

@@ -220,8 +220,8 @@ impl Journalled for Remote {
 }
 
 impl Faults for Remote {
-    fn inject<'a>(&'a self, fault: &'a Fault) -> Answer<'a, ActiveFault> {
-        self.call("injecting a fault", self.client.inject(fault))
+    fn inject<'a>(&'a self, id: u64, fault: &'a Fault) -> Answer<'a, ActiveFault> {
+        self.call("injecting a fault", self.client.inject_as(id, fault))
     }
 
     fn read(&self, id: u64) -> Answer<'_, ActiveFault> {
@@ -234,8 +234,8 @@ impl Faults for Remote {
 }
 
 impl Barriers for Remote {
-    fn raise<'a>(&'a self, matching: &'a Match) -> Answer<'a, BarrierStatus> {
-        self.call("raising a barrier", self.client.raise_barrier(matching))
+    fn raise<'a>(&'a self, id: u64, matching: &'a Match) -> Answer<'a, BarrierStatus> {
+        self.call("raising a barrier", self.client.raise_barrier_as(id, matching))
     }
 
     fn read(&self, id: u64) -> Answer<'_, BarrierStatus> {

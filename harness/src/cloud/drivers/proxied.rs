@@ -10,7 +10,7 @@ use crate::cloud::fresh_token;
 use crate::config::Proxying;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use recording_proxy::{Config, DriverConfig, Port, Running};
+use recording_proxy::{Bounds, Config, DriverConfig, Port, Running};
 use std::net::{Ipv4Addr, SocketAddr};
 
 /// Its name in records.
@@ -87,6 +87,7 @@ async fn put(
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             token: token.clone(),
         }),
+        bounds: Bounds::default(),
         ended: None,
         told: spec.told.clone(),
     });

@@ -7,7 +7,8 @@ use super::{HEAD, INT_OR_STRING, Patterns, nullable, of_member};
 use crate::cause::Cause;
 use crate::value::Look as _;
 
-/// How much is looked at of one object: one step a value and schema, and one a byte that a pattern is held against.
+/// How much is looked at of one object: one step a value and schema, and what it costs to hold texts against
+/// patterns.
 const MOST_STEPS: usize = 4_000_000;
 /// How much is told of one object, bytes; beyond it nothing is looked at any more.
 const MOST_TOLD: usize = 256 << 10;
@@ -169,7 +170,8 @@ impl Judge<'_> {
             self.should(path, of, &format!("be at least {least} chars long"));
         }
         let pattern = schema.text("pattern");
-        if !pattern.is_empty() && self.step(text.len()) && !self.patterns.matches(pattern, text) {
+        let held = |judge: &mut Self| judge.patterns.matches(pattern, text, &mut judge.steps);
+        if !pattern.is_empty() && self.step(1) && held(self) == Some(false) {
             self.should(path, of, &format!("match '{pattern}'"));
         }
     }
@@ -360,6 +362,11 @@ mod tests {
             {"type": "string", "pattern": "^([a-z]{1,40}){1,10}$"}}}});
         let texts: Vec<String> = (0..50_000).map(|_| "abc".to_owned()).collect();
         assert_eq!(weighed(&schema, &json!({"list": texts})), (Vec::new(), 0));
+        // A pattern that keeps thousands of ways open is not followed through a long text.
+        let schema = json!({"type": "object", "properties": {"text": {"type": "string",
+            "pattern": "(a|b)*a((a|b){1000}){10}c"}}});
+        let (causes, _) = weighed(&schema, &json!({"text": "aabab".repeat(300_000)}));
+        assert!(causes.iter().any(|cause| cause.text().contains("more steps")), "{causes:?}");
         // What is told of each of many values under a long name does not multiply that.
         let schema = json!({"type": "object", "additionalProperties": {"type": "object", "additionalProperties":
             {"type": "integer"}}});

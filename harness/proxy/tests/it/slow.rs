@@ -1,0 +1,150 @@
+//! Callers that take their time, and more of them than there is room for.
+
+use super::support::{Pieces, Proxied, before, client};
+use fake_cloud::driver::Outcome;
+use fake_cloud::faults::pause;
+use recording_proxy::{Bounds, Config, Running};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+/// Long enough for whoever does not dawdle, and short for a test.
+const SOON: Duration = Duration::from_millis(300);
+/// As long as anything of the test takes.
+const LIMIT: Duration = Duration::from_secs(10);
+
+fn bounds() -> Bounds {
+    Bounds { request: SOON, body: SOON, pause: SOON, connections: 3 }
+}
+
+async fn connected(url: &str) -> TcpStream {
+    TcpStream::connect(url.trim_start_matches("http://")).await.expect("a connection")
+}
+
+/// What comes until the connection is closed.
+async fn until_closed(stream: &mut TcpStream) -> String {
+    let mut said = Vec::new();
+    let closed = timeout(LIMIT, stream.read_to_end(&mut said)).await;
+    // A connection that is reset is closed, too.
+    let _ = closed.expect("it is closed");
+    String::from_utf8_lossy(&said).into_owned()
+}
+
+#[tokio::test]
+async fn who_takes_too_long_for_the_head_of_a_request_is_closed() {
+    let proxied = Proxied::bounded(bounds()).await;
+    for begun in ["G", "GET /v1/instances HTTP/1.1\r\nHost: x\r\n", "PRI * HTTP/2.0\r\n"] {
+        let mut stream = connected(&proxied.url("a", "")).await;
+        stream.write_all(begun.as_bytes()).await.expect("written");
+        let began = Instant::now();
+        until_closed(&mut stream).await;
+        assert!(began.elapsed() >= SOON / 2, "{begun}: {:?}", began.elapsed());
+    }
+    // A byte now and then is no more.
+    let mut stream = connected(&proxied.url("a", "")).await;
+    let (mut read, mut write) = stream.split();
+    let dribbles = async {
+        while write.write_all(b"x").await.is_ok() {
+            pause(SOON / 10).await;
+        }
+    };
+    let mut end = [0; 64];
+    let closed = async { while let Ok(1..) = read.read(&mut end).await {} };
+    timeout(LIMIT, async {
+        tokio::select! { () = dribbles => (), () = closed => () }
+    })
+    .await
+    .expect("closed");
+    let told = proxied.told.lock().expect("fine").clone();
+    assert_eq!(
+        told,
+        ["a caller from 127.0.0.1 took more than 300ms for the head of a request: its connection was closed"]
+    );
+    assert_eq!(proxied.get("/v1/instances").await.status(), 200, "others are served");
+}
+
+#[tokio::test]
+async fn who_takes_too_long_for_a_body_is_answered_and_in_the_journal() {
+    let proxied = Proxied::bounded(bounds()).await;
+    // One that a rule reads, and one that is passed on as it comes.
+    for line in ["POST /v1/load-balancers HTTP/1.1", "PUT /v1/elsewhere HTTP/1.1"] {
+        let mut stream = connected(&proxied.url("a", "")).await;
+        let head = format!("{line}\r\nHost: x\r\nContent-Length: 100\r\nConnection: close\r\n\r\n{{");
+        stream.write_all(head.as_bytes()).await.expect("written");
+        let answer = until_closed(&mut stream).await;
+        assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+        assert!(answer.contains("took too long for a body and was answered 408"), "{answer}");
+    }
+    let outcomes: Vec<Outcome> = proxied.journal().await.into_iter().map(|entry| entry.outcome).collect();
+    assert_eq!(outcomes, [Outcome::Answered { status: 408 }, Outcome::Answered { status: 408 }]);
+    let told = proxied.told.lock().expect("fine").clone();
+    assert_eq!(told.iter().filter(|what| what.contains("took too long for a body")).count(), 1, "{told:?}");
+}
+
+#[tokio::test]
+async fn a_port_has_only_so_many_connections() {
+    let proxied = Proxied::bounded(Bounds { request: LIMIT, ..bounds() }).await;
+    let mut standing = Vec::new();
+    for _ in 0..3 {
+        standing.push(connected(&proxied.url("a", "")).await);
+    }
+    let mut beyond = connected(&proxied.url("a", "")).await;
+    assert_eq!(until_closed(&mut beyond).await, "");
+    let told = proxied.told.lock().expect("fine").clone();
+    assert_eq!(
+        told,
+        [
+            "the proxy's port for a has 3 connections, as many as it may; others, such as one from 127.0.0.1, are closed"
+        ]
+    );
+    // Another replica has a port of its own, and who goes makes room.
+    let other = client().get(proxied.url("b", "/v1/instances")).send().await.expect("an answer");
+    assert_eq!(other.status(), 401);
+    drop(standing);
+    let served = async {
+        while proxied.ask(proxied.http.get(proxied.url("a", "/v1/instances"))).await.is_err() {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(LIMIT, served).await.expect("there is room again");
+}
+
+#[tokio::test]
+async fn who_waits_for_an_answer_or_sends_piece_by_piece_is_not_slow() {
+    let pieces = Pieces::start().await;
+    let told: Arc<Mutex<Vec<String>>> = Arc::default();
+    let heard = told.clone();
+    let config = Config {
+        bounds: bounds(),
+        told: Arc::new(move |what| heard.lock().expect("fine").push(what)),
+        ..before(&pieces.url)
+    };
+    let proxy = Running::start(config).await.expect("a proxy");
+    let (sender, parts) = tokio::sync::mpsc::unbounded_channel::<Result<&'static str, std::io::Error>>();
+    let stream =
+        futures::stream::unfold(parts, |mut parts| async move { Some((parts.recv().await?, parts)) });
+    let url = format!("{}/upload", proxy.ports()[0].1);
+    let asked = tokio::spawn(async move {
+        client().post(url).body(reqwest::Body::wrap_stream(stream)).send().await.expect("an answer")
+    });
+    // Longer in all than any bound, with no pause that is.
+    for part in ["one", "two", "three", "four"] {
+        sender.send(Ok(part)).expect("sent");
+        pieces.hears(part).await;
+        pause(SOON / 2).await;
+    }
+    drop(sender);
+    pieces.hears("\r\n0\r\n\r\n").await;
+    // A long poll: nothing for longer than any bound, and then piece by piece.
+    pause(SOON * 2).await;
+    pieces.say(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nfirst\r\n");
+    let mut answer = asked.await.expect("asked");
+    assert_eq!(answer.chunk().await.expect("a piece").as_deref(), Some(&b"first"[..]));
+    pause(SOON * 2).await;
+    pieces.say(b"6\r\nsecond\r\n0\r\n\r\n");
+    assert_eq!(answer.chunk().await.expect("a piece").as_deref(), Some(&b"second"[..]));
+    assert_eq!(answer.chunk().await.expect("the end"), None);
+    assert!(told.lock().expect("fine").is_empty());
+}
