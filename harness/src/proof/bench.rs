@@ -34,8 +34,6 @@ use tokio::sync::OwnedSemaphorePermit;
 const QUIET: Duration = Duration::from_secs(20);
 /// No boot that moves takes so long.
 const LONGEST: Duration = Duration::from_secs(180);
-/// The name of a cloud that has one; `.test` is nobody's.
-
 /// Which workloads are applied first where several are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
