@@ -39,6 +39,8 @@ pub(super) struct Work {
     pub(super) cloud: Settings,
     /// Checks that run side by side; without it all that may.
     pub(super) jobs: Option<u32>,
+    /// Whether no other CCM may be judged meanwhile.
+    pub(super) alone: bool,
 }
 
 /// Whether a check binds the CCM as a MUST.
@@ -56,7 +58,7 @@ impl Work {
     pub(super) fn of_nothing(plan: RunPlan, everything: &[Planned]) -> Work {
         let checks = everything.iter().filter(binds).map(|p| p.check.id.to_string()).collect();
         let (subject, expected, cloud) = ("no CCM".to_owned(), Expected::Failure, Settings::default());
-        Work { subject, plan, expected, checks, cloud, jobs: None }
+        Work { subject, plan, expected, checks, cloud, jobs: None, alone: false }
     }
 
     /// A mutant with the plan of its profile, by what is named for it and binds it, MUST or SHOULD.
@@ -78,7 +80,7 @@ impl Work {
         let named = bound.iter().filter(|id| control.is_for(**id, &bound));
         let named = named.map(ToString::to_string).collect();
         let (expected, cloud) = (Expected::Failure, Settings::default());
-        Ok(Work { subject: mutant.clone(), plan, expected, checks: named, cloud, jobs: None })
+        Ok(Work { subject: mutant.clone(), plan, expected, checks: named, cloud, jobs: None, alone: false })
     }
 
     /// An adversary, by the checks named for it.
@@ -90,7 +92,7 @@ impl Work {
         plan: &RunPlan,
         everything: &[Planned],
     ) -> Result<Work, String> {
-        let Adversary { adversary, what, fails, blocked, passes, within, .. } = one;
+        let Adversary { adversary, what, fails, blocked, passes, within, alone, .. } = one;
         if let Some(unknown) = one.checks().find(|id| !everything.iter().any(|p| p.check.id.is_named(id))) {
             return Err(format!("adversary {adversary}: no check {unknown}"));
         }
@@ -116,7 +118,7 @@ impl Work {
         };
         let (checks, expected) = (named(&one.checks().collect::<Vec<_>>()), Expected::Exactly(hostility));
         let (subject, cloud) = (format!("{adversary} ({what})"), Settings::default());
-        Ok(Work { subject, plan, expected, checks, cloud, jobs: None })
+        Ok(Work { subject, plan, expected, checks, cloud, jobs: None, alone: *alone })
     }
 
     /// A stranger with the plan of its profile, by all of `everything` that it meets.
@@ -132,7 +134,7 @@ impl Work {
         }
         let (subject, expected) = (format!("{} ({})", one.stranger, one.what), Expected::NoFailure);
         let jobs = Some(one.jobs.unwrap_or(plan.jobs));
-        Ok(Work { subject, plan, expected, checks, cloud: one.cloud.clone(), jobs })
+        Ok(Work { subject, plan, expected, checks, cloud: one.cloud.clone(), jobs, alone: false })
     }
 }
 
