@@ -32,12 +32,11 @@ pub use uninitialised::Network;
 use crate::ccm::{Ccm, CcmError, Form};
 use crate::check::{Blocker, Facility, Stop, chain};
 use crate::cloud::{Cloud, Inventory};
-use crate::cluster::{AuditQuery, Cluster, ContainerOp, Machine, Operation};
+use crate::cluster::{Cluster, ContainerOp, Machine, Operation};
 use crate::config::{Deployment, Limits, Location, Offer, RunPlan};
 use crate::events::{Events, Payload};
 use crate::k8s::{ChangeObserver, World, WorldError, client_for};
 use crate::probe::Pulse;
-use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use manifests::surroundings;
 use standing::{Excuse, Standing};
@@ -46,7 +45,6 @@ use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -298,19 +296,9 @@ impl Session {
         match self.standing.throughout(began).await {
             Ok(()) => Ok(()),
             // Who has made everything slow does not get away with it.
-            Err(Excuse::Slow(_)) if self.is_flooded_since(began).await => Ok(()),
+            Err(Excuse::Slow(_)) if flood::has_come_since(began, self.cluster()).await => Ok(()),
             Err(Excuse::Slow(why) | Excuse::Away(why)) => Err(why),
         }
-    }
-
-    /// Whether the CCM has flooded the API server since then; unknown is no.
-    async fn is_flooded_since(&self, began: Instant) -> bool {
-        let within = began.elapsed().max(Duration::from_secs(1));
-        let within_ms = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
-        let since_ms = Timestamp::now().as_millisecond().saturating_sub_unsigned(within_ms);
-        let user = flood::ACCOUNTS.to_owned();
-        let query = AuditQuery { user, since_ms, refused: false, distinct: false };
-        self.cluster().asked(&query).await.is_ok_and(|asked| flood::is_flood(&asked, within_ms))
     }
 
     /// Runs a future until it ends, or the environment is gone: nothing can be read of it then, and nothing undone.
