@@ -19,7 +19,7 @@ pub use error::{CloudError, Problem};
 pub(crate) use handle::READING_THE_JOURNAL;
 pub use handle::{Cloud, Disturbance};
 pub use network::network_of;
-pub use record::{CLOUD_NAME, CloudRecord};
+pub use record::CloudRecord;
 pub use token::fresh_token;
 
 // The words in which a cloud is spoken of, whoever drives it.

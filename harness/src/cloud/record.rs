@@ -5,9 +5,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::Ipv4Addr;
 
-/// The name by which programs of an embedded cluster know a cloud in this process; `.test` is nobody's.
-pub const CLOUD_NAME: &str = "cloud.conformance.test";
-
 /// A running cloud. Holds secrets: whoever writes it to a file does so for its owner alone (0600).
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CloudRecord {

@@ -9,9 +9,9 @@ use super::variant::{Surroundings, Variant};
 use crate::ccm::{Applier, CcmError};
 use crate::check::chain;
 use crate::cloud::{
-    Address, CLOUD_NAME, CloudSpec, Credential, Instance, InstanceState, Place, RunningCloud, fresh_token,
-    start,
+    Address, CloudSpec, Credential, Instance, InstanceState, Place, RunningCloud, fresh_token, start,
 };
+use crate::cluster::CLOUD_NAME;
 use crate::images::IMAGE_REGISTRY;
 use crate::k8s::World;
 use crate::probe::{Pulse, poll};

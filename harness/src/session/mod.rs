@@ -6,6 +6,7 @@ mod boot;
 mod choose;
 mod crash;
 mod error;
+mod flood;
 mod folder;
 mod journal;
 mod manifests;
@@ -38,7 +39,7 @@ use crate::k8s::{ChangeObserver, World, WorldError, client_for};
 use crate::probe::Pulse;
 use kube::Client;
 use manifests::surroundings;
-use standing::Standing;
+use standing::{Excuse, Standing};
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
@@ -295,7 +296,12 @@ impl Session {
     /// # Errors
     /// Who was away, and for how long.
     pub(crate) async fn stood_since(&self, began: Instant) -> Result<(), String> {
-        self.standing.throughout(began).await
+        match self.standing.throughout(began).await {
+            Ok(()) => Ok(()),
+            // Who has made everything slow does not get away with it.
+            Err(Excuse::Slow(_)) if flood::has_come_since(began, self.cluster()).await => Ok(()),
+            Err(Excuse::Slow(why) | Excuse::Away(why)) => Err(why),
+        }
     }
 
     /// Runs a future until it ends, or the environment is gone: nothing can be read of it then, and nothing undone.

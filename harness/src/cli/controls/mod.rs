@@ -30,7 +30,7 @@ use std::collections::VecDeque;
 use std::num::NonZero;
 use std::process::ExitCode;
 use std::slice::from_ref;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 use tokio::runtime::{Handle, Runtime};
@@ -89,6 +89,7 @@ pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> Ex
         prepared: Prepared::new(Arc::new(with_mutants.clone())),
         queue: Mutex::new(work.into()),
         large: Arc::new(()),
+        beside: RwLock::new(()),
         handle: runtime.handle(),
         events: &events,
         cancel: &cancel,
@@ -204,9 +205,18 @@ struct Benches<'a> {
     queue: Mutex<VecDeque<Work>>,
     /// Each large one that is being judged holds a share of it.
     large: Arc<()>,
+    /// Held by whoever judges; by whoever judges alone for itself.
+    beside: RwLock<()>,
     handle: &'a Handle,
     events: &'a Events,
     cancel: &'a CancellationToken,
+}
+
+/// A share of the machine, or all of it.
+#[expect(dead_code, reason = "held until it is dropped")]
+enum Turn<'a> {
+    Beside(RwLockReadGuard<'a, ()>),
+    Alone(RwLockWriteGuard<'a, ()>),
 }
 
 impl Benches<'_> {
@@ -230,19 +240,30 @@ impl Benches<'_> {
         if self.queue().is_empty() {
             return Ok(judged);
         }
-        let up = environment.up(self.events, self.cancel);
-        let first = self.handle.block_on(up).map_err(|error| chain(&error))?;
+        let first = {
+            let _others = self.beside.read().unwrap_or_else(PoisonError::into_inner);
+            let up = environment.up(self.events, self.cancel);
+            self.handle.block_on(up).map_err(|error| chain(&error))?
+        };
         while !self.cancel.is_cancelled() {
             let Some((work, _large)) = self.next() else { break };
             if work.checks.is_empty() {
                 judged.push(self.told(Judged::of(work.subject, &work.expected, &[], Duration::ZERO)));
                 continue;
             }
+            // Until its CCM is gone.
+            let _turn = match work.alone {
+                true => Turn::Alone(self.beside.write().unwrap_or_else(PoisonError::into_inner)),
+                false => Turn::Beside(self.beside.read().unwrap_or_else(PoisonError::into_inner)),
+            };
+            if self.cancel.is_cancelled() {
+                break;
+            }
             let outcome = self.judge_one(&first, work.clone())?;
             if outcome.hindered && !work.again {
                 self.events.say(format!("  again   {}: the environment was in the way", work.subject));
                 let plan = RunPlan { output: work.plan.output.join("again"), ..work.plan };
-                self.queue().push_back(Work { again: true, plan, ..work });
+                self.queue().push_back(Work { again: true, alone: true, plan, ..work });
                 continue;
             }
             judged.push(self.told(outcome));

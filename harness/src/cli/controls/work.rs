@@ -44,6 +44,8 @@ pub(super) struct Work {
     pub(super) takes_s: u32,
     /// Whether it was judged before, and the environment was in the way.
     pub(super) again: bool,
+    /// Whether no other CCM may be judged meanwhile.
+    pub(super) alone: bool,
 }
 
 /// How many seconds so many checks take when they pass.
@@ -73,7 +75,7 @@ impl Work {
     pub(super) fn of_nothing(plan: RunPlan, everything: &[Planned]) -> Work {
         let checks = everything.iter().filter(binds).map(|p| p.check.id.to_string()).collect();
         let (subject, expected, cloud) = ("no CCM".to_owned(), Expected::Failure, Settings::default());
-        Work { subject, plan, expected, checks, cloud, jobs: None, takes_s: 0, again: false }
+        Work { subject, plan, expected, checks, cloud, jobs: None, takes_s: 0, again: false, alone: false }
     }
 
     /// A mutant with the plan of its profile, by what is named for it and binds it, MUST or SHOULD.
@@ -105,6 +107,7 @@ impl Work {
             jobs: None,
             takes_s,
             again: false,
+            alone: false,
         })
     }
 
@@ -117,7 +120,7 @@ impl Work {
         plan: &RunPlan,
         everything: &[Planned],
     ) -> Result<Work, String> {
-        let Adversary { adversary, what, fails, blocked, passes, within, .. } = one;
+        let Adversary { adversary, what, fails, blocked, passes, within, alone, .. } = one;
         if let Some(unknown) = one.checks().find(|id| !everything.iter().any(|p| p.check.id.is_named(id))) {
             return Err(format!("adversary {adversary}: no check {unknown}"));
         }
@@ -143,7 +146,17 @@ impl Work {
         };
         let (checks, expected) = (named(&one.checks().collect::<Vec<_>>()), Expected::Exactly(hostility));
         let (subject, cloud) = (format!("{adversary} ({what})"), Settings::default());
-        Ok(Work { subject, plan, expected, checks, cloud, jobs: None, takes_s: 0, again: false })
+        Ok(Work {
+            subject,
+            plan,
+            expected,
+            checks,
+            cloud,
+            jobs: None,
+            takes_s: 0,
+            again: false,
+            alone: *alone,
+        })
     }
 
     /// A stranger with the plan of its profile, by all of `everything` that it meets.
@@ -159,7 +172,17 @@ impl Work {
         }
         let (subject, expected) = (format!("{} ({})", one.stranger, one.what), Expected::NoFailure);
         let jobs = Some(one.jobs.unwrap_or(plan.jobs));
-        Ok(Work { subject, plan, expected, checks, cloud: one.cloud.clone(), jobs, takes_s: 0, again: false })
+        Ok(Work {
+            subject,
+            plan,
+            expected,
+            checks,
+            cloud: one.cloud.clone(),
+            jobs,
+            takes_s: 0,
+            again: false,
+            alone: false,
+        })
     }
 }
 

@@ -3,7 +3,7 @@
 use super::protocol;
 use super::protocol::Access;
 use super::spec::{CloudSpec, Host, Kind, Place, RunningCloud, StartError};
-use crate::cloud::record::CLOUD_NAME;
+use crate::cluster::CLOUD_NAME;
 use crate::config::CloudSource;
 use fake_cloud::{Config, Running, Server};
 use futures::FutureExt;

@@ -4,7 +4,6 @@
 use super::survey::{MEMORY_GIB, requirements};
 use super::wanted::{check_families, check_registrations, families, machines, records, version};
 use crate::check::{Facility, chain};
-use crate::cloud::CLOUD_NAME;
 use crate::cluster::audit::{Asked, AuditQuery};
 use crate::cluster::backend::{Backend, BackendEntry, Facts, Fidelity, Lifetime, Machines, Runs};
 use crate::cluster::error::ClusterError;
@@ -26,6 +25,9 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::Mutex;
+
+/// The name by which programs of an embedded cluster know a cloud in this process; `.test` is nobody's.
+pub const CLOUD_NAME: &str = "cloud.conformance.test";
 
 /// What can be done to its machines.
 const FACILITIES: &[Facility] = &[

@@ -110,7 +110,12 @@ impl Environment {
             session.seed().await?;
             Ok::<_, SessionError>(session)
         };
-        Ok(Arc::new(stage(events, "nodes known to the cloud", joined).await?))
+        let session = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Err(SessionError::Interrupted),
+            session = stage(events, "nodes known to the cloud", joined) => session?,
+        };
+        Ok(Arc::new(session))
     }
 
     async fn bring_up(&mut self, events: &Events) -> Result<RunState, SessionError> {
