@@ -2,6 +2,8 @@
 
 use crate::process::say;
 use anyhow::{Context, Result};
+use clap::ValueEnum;
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -9,11 +11,54 @@ use std::time::{Duration, Instant};
 
 /// The signals, in turn, and the seconds within which nothing may be left.
 const SIGNALS: [(&str, f64); 4] = [("KILL", 15.0), ("TERM", 10.0), ("INT", 10.0), ("HUP", 10.0)];
-/// The latest moment of a signal, milliseconds: by then every stage of a run has begun.
-const LATEST: u64 = 15_000;
+/// The kind of cluster that a run has which is ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum On {
+    /// The embedded cluster.
+    Embedded,
+    /// kind; nobody else may make containers, networks or volumes meanwhile.
+    Kind,
+}
 
-pub(super) fn measure(program: &Path, count: u32, seed: u64) -> Result<Vec<String>> {
-    let (mut wrong, mut worst) = (Vec::new(), [0.0_f64; 4]);
+impl On {
+    /// As `--cluster` has it.
+    fn word(self) -> &'static str {
+        match self {
+            On::Embedded => "embedded",
+            On::Kind => "kind",
+        }
+    }
+
+    /// The latest moment of a signal, milliseconds: by then every stage of a run has begun.
+    fn latest(self) -> u64 {
+        match self {
+            On::Embedded => 15_000,
+            On::Kind => 75_000,
+        }
+    }
+
+    /// What there is of Docker's that a run may leave.
+    fn things(self) -> Result<BTreeSet<String>> {
+        if self == On::Embedded {
+            return Ok(BTreeSet::new());
+        }
+        let mut things = BTreeSet::new();
+        for (kind, list, name) in [
+            ("container", &["ps", "--all"][..], "{{.Names}}"),
+            ("network", &["network", "ls"], "{{.Name}}"),
+            ("volume", &["volume", "ls"], "{{.Name}}"),
+        ] {
+            let listed = Command::new("docker").args(list).args(["--format", name]).output()?;
+            anyhow::ensure!(listed.status.success(), "docker: {}", String::from_utf8_lossy(&listed.stderr));
+            let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+            things.extend(listed.lines().map(|name| format!("{kind} {name}")));
+        }
+        Ok(things)
+    }
+}
+
+pub(super) fn measure(program: &Path, on: On, count: u32, seed: u64) -> Result<Vec<String>> {
+    let (mut wrong, mut worst, mut leaving) = (Vec::new(), [0.0_f64; 4], 0);
     let mut numbers = seed.max(1);
     for at in 0..count {
         numbers ^= numbers << 13;
@@ -21,9 +66,10 @@ pub(super) fn measure(program: &Path, count: u32, seed: u64) -> Result<Vec<Strin
         numbers ^= numbers << 17;
         let which = at as usize % SIGNALS.len();
         let (signal, limit) = SIGNALS[which];
-        let delay = Duration::from_millis(numbers % LATEST);
-        let (took, left) = one(program, signal, delay)?;
+        let delay = Duration::from_millis(numbers % on.latest());
+        let (took, left) = one(program, on, signal, delay)?;
         worst[which] = worst[which].max(took);
+        leaving += u32::from(!left.is_empty());
         if took > limit || !left.is_empty() {
             wrong.push(format!("SIG{signal} after {delay:?}: {took:.1} s, left: {}", left.join(", ")));
         }
@@ -33,19 +79,20 @@ pub(super) fn measure(program: &Path, count: u32, seed: u64) -> Result<Vec<Strin
             "kills      SIG{signal:<4} nothing left after {worst:.1} s at most (promised: {limit} s)"
         ));
     }
-    say(&format!("kills      {count} runs on embedded clusters, {} left something", wrong.len()));
+    say(&format!("kills      {count} runs on {} clusters, {leaving} left something", on.word()));
     Ok(wrong)
 }
 
 /// Seconds from the signal until nothing of the run can write any more, and what is left then.
 #[expect(clippy::disallowed_methods, reason = "moments are what is measured here")]
-fn one(program: &Path, signal: &str, delay: Duration) -> Result<(f64, Vec<String>)> {
+fn one(program: &Path, on: On, signal: &str, delay: Duration) -> Result<(f64, Vec<String>)> {
+    let before = on.things()?;
     let folder = tempfile::tempdir()?;
     // Started by 'nohup' a run ignores SIGHUP, as it should.
     let mut child = Command::new("env")
         .arg("--default-signal=HUP")
         .arg(program)
-        .args(["run", "--cluster", "embedded", "--out"])
+        .args(["run", "--cluster", on.word(), "--out"])
         .arg(folder.path().join("out"))
         .env("TMPDIR", folder.path())
         .stdout(Stdio::null())
@@ -65,10 +112,14 @@ fn one(program: &Path, signal: &str, delay: Duration) -> Result<(f64, Vec<String
     child.wait()?;
     // The reaper, too, has the run's standard error.
     let _ = reading.join();
-    Ok((began.elapsed().as_secs_f64(), left_in(folder.path())?))
+    let took = began.elapsed().as_secs_f64();
+    let mut left = left_in(folder.path())?;
+    left.extend(on.things()?.difference(&before).cloned());
+    Ok((took, left))
 }
 
-/// What a run has left in the folder that it had for temporary files, its results apart, and processes that name it.
+/// What a run has left in the folder that it had for temporary files, its results apart, and processes that name it
+/// or were started with it.
 pub(super) fn left_in(folder: &Path) -> Result<Vec<String>> {
     let mut left = Vec::new();
     for entry in std::fs::read_dir(folder)? {
@@ -77,11 +128,12 @@ pub(super) fn left_in(folder: &Path) -> Result<Vec<String>> {
             left.push(name);
         }
     }
-    let mark = format!("{}/", folder.display());
+    let (named, given) = (format!("{}/", folder.display()), format!("TMPDIR={}", folder.display()));
     for entry in std::fs::read_dir("/proc")?.flatten() {
-        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        let line = String::from_utf8_lossy(&line).replace('\0', " ");
-        if line.contains(&mark) {
+        let read = |name: &str| std::fs::read(entry.path().join(name)).unwrap_or_default();
+        let line = String::from_utf8_lossy(&read("cmdline")).replace('\0', " ");
+        let inherits = read("environ").split(|byte| *byte == 0).any(|one| one == given.as_bytes());
+        if line.contains(&named) || inherits {
             left.push(line);
         }
     }

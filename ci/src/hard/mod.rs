@@ -43,6 +43,9 @@ pub(crate) struct Options {
     /// Runs that are ended by a signal, at moments that differ.
     #[arg(long, value_name = "N", default_value_t = 60)]
     kills: u32,
+    /// Kind of cluster of the runs that are ended by a signal.
+    #[arg(long, value_name = "KIND", default_value = "embedded")]
+    cluster: kills::On,
     /// Only every Nth of the malformed inputs.
     #[arg(long, value_name = "N", default_value_t = 1)]
     every: usize,
@@ -94,7 +97,7 @@ pub(crate) fn measure(options: &Options) -> Result<()> {
                 let count = (!options.all).then_some(options.adversaries);
                 adversaries::measure(&program, count, options.seed)?
             }
-            Part::Kills => kills::measure(&program, options.kills, options.seed)?,
+            Part::Kills => kills::measure(&program, options.cluster, options.kills, options.seed)?,
         });
     }
     if wrong.is_empty() {

@@ -155,6 +155,17 @@ impl Ccm {
         }
     }
 
+    /// The manifests as shipped, with `name` wherever [`Form::AsShipped`] has the cloud's `address`; `None` where nothing is
+    /// deployed or the manifests take the address from elsewhere.
+    pub fn with_cloud_named(&self, address: &str, name: &str) -> Option<Rendered> {
+        let manifests = self.manifests.as_ref()?;
+        let first = self.replicas.first().cloned()?;
+        let named = Replica { endpoint: first.endpoint.replace(address, name), ..first };
+        let rendered = as_shipped(manifests, Some(&named), &self.surroundings);
+        let differs = self.rendered(Form::AsShipped)?.documents != rendered.documents;
+        differs.then_some(rendered)
+    }
+
     /// Applies what was rendered; does not wait for it.
     ///
     /// # Errors

@@ -50,6 +50,9 @@ pub enum Facility {
     HostPorts,
     /// The API server reaches kubelets at the addresses of their Nodes.
     KubeletAddresses,
+    /// Programs on the machines may know the cloud by a name, which those find that ask their machine's resolver, and
+    /// those that ask cluster DNS when it runs.
+    CloudName,
 }
 
 impl Facility {
@@ -77,6 +80,7 @@ impl Facility {
         Facility::AuditLog,
         Facility::HostPorts,
         Facility::KubeletAddresses,
+        Facility::CloudName,
     ];
 
     /// Whether it is a cluster's: its backend has or lacks it.
@@ -125,6 +129,7 @@ impl fmt::Display for Facility {
             Facility::AuditLog => "audit-log",
             Facility::HostPorts => "host-ports",
             Facility::KubeletAddresses => "kubelet-addresses",
+            Facility::CloudName => "cloud-name",
         })
     }
 }

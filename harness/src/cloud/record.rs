@@ -14,7 +14,10 @@ pub struct CloudRecord {
     pub ip: Ipv4Addr,
     /// URL of the cloud's API by IP, as machines and Pods of the cluster reach it.
     pub endpoint: String,
-    /// The same for each replica of the CCM, where each has an endpoint of its own.
+    /// The name by which machines of the cluster may know that address; `None` where they know the address alone.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// The same URL for each replica of the CCM, where each has an endpoint of its own.
     #[serde(default)]
     pub endpoints: BTreeMap<String, String>,
     /// The CA of the endpoint, in PEM, where it is the run's.
@@ -46,6 +49,7 @@ mod tests {
             driver: "fake-cloud-container".into(),
             ip: [172, 18, 0, 9].into(),
             endpoint: "http://172.18.0.9:8080".into(),
+            name: None,
             endpoints: BTreeMap::new(),
             ca: None,
             access: serde_json::json!({"token": "very-secret"}),

@@ -23,6 +23,7 @@ mod version;
 
 pub use audit::{Asked, AuditQuery};
 pub use backend::{Backend, BackendEntry, Facts, Fidelity, Lifetime, Machines, Runs};
+pub use embedded::CLOUD_NAME;
 pub use error::ClusterError;
 pub use host::{cores, memory_mib};
 pub use kind::at_hand as kind_at_hand;

@@ -40,6 +40,8 @@ pub(super) enum Undo {
     Barrier(u64),
     /// Take a taint off one of the cluster's own Nodes.
     Taint { node: String, key: &'static str },
+    /// Give a Deployment of cluster DNS its Pods back.
+    Scale { deployment: String, replicas: i32 },
     /// Let one of the cluster's own Nodes have a network again.
     Unavailable(String),
     /// Set the cloud's settings back.

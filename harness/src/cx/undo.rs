@@ -76,6 +76,7 @@ impl CheckCx {
             Undo::PodCidrs => self.undo_pod_cidrs().await,
             Undo::Route(id) => self.undo_route(&id).await,
             Undo::Taint { node, key } => self.undo_taint(&node, key).await,
+            Undo::Scale { deployment, replicas } => self.undo_scale(&deployment, replicas).await,
             Undo::Unavailable(node) => self.undo_unavailable(&node).await,
             Undo::Settings(before) => self.undo_settings(&before).await,
             Undo::Ccm { ended } => self.undo_ccm(Some(&ended), needs_a_ccm).await,

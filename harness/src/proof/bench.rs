@@ -11,6 +11,7 @@ use crate::check::chain;
 use crate::cloud::{
     Address, CloudSpec, Credential, Instance, InstanceState, Place, RunningCloud, fresh_token, start,
 };
+use crate::cluster::CLOUD_NAME;
 use crate::images::IMAGE_REGISTRY;
 use crate::k8s::World;
 use crate::probe::{Pulse, poll};
@@ -33,9 +34,6 @@ use tokio::sync::OwnedSemaphorePermit;
 const QUIET: Duration = Duration::from_secs(20);
 /// No boot that moves takes so long.
 const LONGEST: Duration = Duration::from_secs(180);
-/// The name of a cloud that has one; `.test` is nobody's.
-const CLOUD_NAME: &str = "cloud.conformance.test";
-
 /// Which workloads are applied first where several are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {

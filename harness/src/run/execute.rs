@@ -15,7 +15,7 @@ use crate::output;
 use crate::report::exit;
 use crate::session::up::{Environment, Leave, Prepared};
 use crate::session::{Session, SessionError, expected_boot, settle};
-use futures::future::try_join_all;
+use futures::future::{join_all, try_join_all};
 use std::process::ExitCode;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -95,9 +95,9 @@ pub fn exit_code_of(run: Run, judging: &mut dyn Judging) -> u8 {
             judging.cannot(&why);
             events.say(format!("error: {why}"));
             drop(up);
-            for environment in environments {
-                say_left_behind(runtime.block_on(environment.down(Leave::Nothing)), &events);
-            }
+            let down = environments.into_iter().map(|environment| environment.down(Leave::Nothing));
+            let outcomes = runtime.block_on(join_all(down));
+            outcomes.into_iter().for_each(|outcome| say_left_behind(outcome, &events));
             return exit::USAGE;
         }
         Err(error) => {

@@ -10,8 +10,9 @@ use tokio_util::sync::CancellationToken;
 
 /// Exit code of a run that was interrupted, as shells have it for SIGINT.
 pub const INTERRUPTED: u8 = 130;
-/// How long a run that was interrupted has to take everything down itself.
-const ORDERLY: Duration = Duration::from_secs(6);
+/// How long a run that was interrupted has to take everything down itself: its reaper then has the rest of the 10 s that are promised,
+/// of which three kind clusters take it 6.
+const ORDERLY: Duration = Duration::from_secs(4);
 
 /// The signals by which somebody ends a program: SIGINT, SIGTERM, SIGQUIT, and SIGHUP unless the program was told to outlive
 /// its terminal (`nohup`).

@@ -12,6 +12,7 @@ use crate::ledger::{Ledger, Outcome, SkipReason};
 use crate::report::CHECKS_STAGE;
 use crate::session::Session;
 use crate::session::up::{Environment, Leave};
+use futures::future::join_all;
 use std::cmp::Reverse;
 use std::sync::Arc;
 use tokio::runtime::Handle;
@@ -118,7 +119,7 @@ pub fn take_down(
         handle.block_on(keep_up(&environments, events));
         leave = Leave::Nothing;
     }
-    for environment in environments {
+    for environment in &environments {
         if leave == Leave::Everything
             && let Some(dir) = environment.dir()
         {
@@ -128,8 +129,10 @@ pub fn take_down(
                 dir.path().join("kubeconfig").display(),
             ));
         }
-        say_left_behind(handle.block_on(environment.down(leave)), events);
     }
+    // Side by side: who has interrupted the run waits for the slowest, not for the sum.
+    let down = environments.into_iter().map(|environment| environment.down(leave));
+    handle.block_on(join_all(down)).into_iter().for_each(|outcome| say_left_behind(outcome, events));
 }
 
 /// How an environment is left after such a result.

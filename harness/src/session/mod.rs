@@ -4,8 +4,10 @@
 
 mod boot;
 mod choose;
+mod clients;
 mod crash;
 mod error;
+mod flood;
 mod folder;
 mod journal;
 mod manifests;
@@ -35,12 +37,12 @@ use crate::cloud::{Cloud, Inventory};
 use crate::cluster::{Cluster, ContainerOp, Machine, Operation};
 use crate::config::{Deployment, Limits, Location, Offer, RunPlan};
 use crate::events::{Events, Payload};
-use crate::k8s::{ChangeObserver, World, WorldError};
+use crate::k8s::{ChangeObserver, World};
 use crate::probe::Pulse;
 use kube::Client;
 use manifests::surroundings;
 use server::{client_of, has_server, world_of};
-use standing::Standing;
+use standing::{Excuse, Standing};
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
@@ -168,11 +170,6 @@ impl Session {
         &self.cluster
     }
 
-    /// Whether there is a cluster.
-    pub fn has_cluster(&self) -> bool {
-        has_server(&self.state.cluster)
-    }
-
     /// The nodes' machines.
     pub fn machines(&self) -> &[Machine] {
         self.cluster.machines()
@@ -188,20 +185,15 @@ impl Session {
         all.extend((self.plan.profile.deployment == Deployment::InCluster).then_some(Facility::BootsInside));
         all.extend((self.machines().len() == 1).then_some(Facility::SingleNode));
         all.extend((self.state.replicas.len() > 1).then_some(Facility::Standby));
+        if self.state.cloud.name.is_none() {
+            all.remove(&Facility::CloudName);
+        }
         all
     }
 
     /// The harness's own client.
     pub fn client(&self) -> &Client {
         &self.client
-    }
-
-    /// A client that names itself.
-    ///
-    /// # Errors
-    /// When the kubeconfig cannot be read any more.
-    pub async fn client_named(&self, user_agent: &str) -> Result<Client, WorldError> {
-        client_of(&self.state.cluster, user_agent).await
     }
 
     /// What the cluster's watches show.
@@ -300,7 +292,12 @@ impl Session {
     /// # Errors
     /// Who was away, and for how long.
     pub(crate) async fn stood_since(&self, began: Instant) -> Result<(), String> {
-        self.standing.throughout(began).await
+        match self.standing.throughout(began).await {
+            Ok(()) => Ok(()),
+            // Who has made everything slow does not get away with it.
+            Err(Excuse::Slow(_)) if flood::has_come_since(began, self.cluster()).await => Ok(()),
+            Err(Excuse::Slow(why) | Excuse::Away(why)) => Err(why),
+        }
     }
 
     /// Runs a future until it ends, or the environment is gone: nothing can be read of it then, and nothing undone.

@@ -112,19 +112,29 @@ impl Standing {
     ///
     /// # Errors
     /// Who was away or slow, and for how long.
-    pub(super) async fn throughout(&self, began: Instant) -> Result<(), String> {
+    pub(super) async fn throughout(&self, began: Instant) -> Result<(), Excuse> {
         for part in &self.parts {
             tokio::select! {
                 biased;
-                why = self.until_gone() => return Err(why),
+                why = self.until_gone() => return Err(Excuse::Away(why)),
                 () = part.answers_again() => {}
             }
-            if let Some(why) = part.away_since(began).or_else(|| part.slow_since(began)) {
-                return Err(why);
+            let away = part.away_since(began).map(Excuse::Away);
+            if let Some(excuse) = away.or_else(|| part.slow_since(began).map(Excuse::Slow)) {
+                return Err(excuse);
             }
         }
         Ok(())
     }
+}
+
+/// Why a failure says nothing of the CCM, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Excuse {
+    /// Somebody was away.
+    Away(String),
+    /// Everything was too slow, whoever has made it so.
+    Slow(String),
 }
 
 /// One of those without whom nothing can be judged.
@@ -305,8 +315,8 @@ mod tests {
         assert_eq!(there.throughout(began).await, Ok(()));
         assert_eq!(began.elapsed(), Duration::ZERO, "it is asked at once");
         let gone = standing(|| ready(Err("refused".to_owned())));
-        let why = gone.throughout(began).await.expect_err("nobody answers");
-        assert_eq!(why, "the cloud has not answered for 30 s: refused");
+        let why = "the cloud has not answered for 30 s: refused".to_owned();
+        assert_eq!(gone.throughout(began).await, Err(Excuse::Away(why.clone())), "nobody answers");
         // What needs it is given up, however long it would take.
         let endless = std::future::pending::<Result<(), String>>();
         assert_eq!(gone.unless_gone(endless).await, Err(why));
@@ -318,8 +328,11 @@ mod tests {
             ready(if away { Err("frozen".to_owned()) } else { Ok(()) })
         });
         pause(Duration::from_secs(5)).await;
-        let why = came_back.throughout(began).await.expect_err("it was away");
-        assert!(why.starts_with("the cloud did not answer for"), "{why}");
+        let away = came_back.throughout(began).await;
+        assert!(
+            matches!(&away, Err(Excuse::Away(why)) if why.starts_with("the cloud did not answer for")),
+            "{away:?}"
+        );
         assert_eq!(came_back.throughout(Instant::now()).await, Ok(()), "what began later is not concerned");
     }
 

@@ -1,4 +1,4 @@
-//! Boots that something stands in the way of: a pod network that waits for the CCM, a cloud or an API server that is not there
+//! Boots that something stands in the way of: a pod network that waits for the CCM, cluster DNS that is away, a cloud or an API server that is not there
 //! yet, routes that are missing, power that fails; and the Pods that wait on a Node that joins (contract BOOT-DYN).
 
 use super::needs::{COLD, INSTANCES, MACHINES, SEED};
@@ -27,6 +27,18 @@ pub(super) const CHECKS: &[Check] = &[
     .needs(INSTANCES)
     .of_the_cloud(MACHINES)
     .with(COLD)
+    .cold()
+    .takes(10),
+    Check::must(
+        "BOOT-DYN-05",
+        "without cluster DNS the CCM finds its cloud by name, and the cluster boots",
+        SEED,
+        |cx| Box::pin(boots_without_dns(cx)),
+    )
+    .needs(INSTANCES)
+    .of_the_cloud(MACHINES)
+    .with(COLD)
+    .with(&[Facility::CloudName])
     .cold()
     .takes(10),
     Check::must(
@@ -96,6 +108,13 @@ async fn boots_before_its_network(cx: &CheckCx) -> Verdict {
     cx.all_initialised(&cold).await?;
     cx.pod_network_comes().await?;
     canary.gets_to_run().await
+}
+
+async fn boots_without_dns(cx: &CheckCx) -> Verdict {
+    let cold = cx.cold_cluster(Network::Present).await?;
+    cx.cluster_dns_is_away().await?;
+    cx.apply_with_cloud_named().await?;
+    cx.all_initialised(&cold).await
 }
 
 async fn boots_after_a_power_failure(cx: &CheckCx) -> Verdict {

@@ -26,7 +26,7 @@ pub(crate) fn json(pointer: &str) -> Source {
     source(SourceText { json: Some(pointer.to_owned()), ..SourceText::default() })
 }
 
-fn source(text: SourceText) -> Source {
+pub(crate) fn source(text: SourceText) -> Source {
     Source::parse(text).expect("a source")
 }
 

@@ -40,6 +40,9 @@ pub(super) struct Judged {
     pub(super) objections: Vec<String>,
     /// For how long it was judged.
     pub(super) seconds: f64,
+    /// Whether nothing but the environment is why it was not as expected: a machine that was too busy, for one.
+    #[serde(skip)]
+    pub(super) hindered: bool,
 }
 
 impl Judged {
@@ -47,6 +50,9 @@ impl Judged {
     pub(super) fn of(subject: String, expected: &Expected, entries: &[&Entry], took: Duration) -> Judged {
         let objections = entries.iter().filter_map(|entry| expected.objection(entry));
         let objections: Vec<String> = objections.chain(expected.objection_to(took)).collect();
+        let amiss: Vec<_> = entries.iter().filter(|entry| expected.objection(entry).is_some()).collect();
+        let by_the_environment = |entry: &&&&Entry| matches!(entry.outcome, Outcome::Error { .. });
+        let hindered = !amiss.is_empty() && amiss.iter().all(|entry| by_the_environment(&entry));
         let shown = entries.iter().any(|entry| !matches!(entry.outcome, Outcome::Skip { .. }));
         let result = match (expected, objections.is_empty()) {
             (Expected::Failure, true) if !shown => Became::NotShown,
@@ -58,7 +64,7 @@ impl Judged {
             (Expected::Exactly(_), false) => Became::Harmed,
         };
         let seconds = (took.as_secs_f64() * 10.0).round() / 10.0;
-        Judged { subject, result, checks: entries.len(), objections, seconds }
+        Judged { subject, result, checks: entries.len(), objections, seconds, hindered }
     }
 }
 
@@ -99,6 +105,21 @@ mod tests {
     use super::*;
     use crate::check::Level;
     use crate::ledger::SkipReason;
+
+    #[test]
+    fn one_that_the_environment_hindered_is_told_from_one_that_was_missed() {
+        let error = entry(Level::Must, Outcome::Error { message: "the machine is too slow".to_owned() });
+        let (fail, pass) = (Outcome::Fail { message: "promise: p".to_owned() }, Outcome::Pass);
+        let (fail, pass) = (entry(Level::Must, fail), entry(Level::Must, pass));
+        let hindered = |expected: &Expected, entries: &[&Entry]| {
+            Judged::of("M".to_owned(), expected, entries, Duration::from_secs(1)).hindered
+        };
+        assert!(hindered(&Expected::Failure, &[&fail, &error]));
+        assert!(!hindered(&Expected::Failure, &[&pass, &error]));
+        assert!(!hindered(&Expected::Failure, &[&fail]));
+        assert!(hindered(&Expected::NoFailure, &[&pass, &error]));
+        assert!(!hindered(&Expected::NoFailure, &[&fail, &error]));
+    }
 
     #[test]
     fn a_mutant_is_noticed_by_failures_and_not_by_what_nobody_could_show() {

@@ -78,6 +78,9 @@ pub(super) struct Adversary {
     pub(super) passes: Vec<String>,
     /// How many seconds all of them may take, from its deployment until it is gone.
     pub(super) within: u64,
+    /// Whether what it does reaches other environments of this machine: it is judged while no other CCM is.
+    #[serde(default)]
+    pub(super) alone: bool,
 }
 
 /// What an entry is of that does not say it.

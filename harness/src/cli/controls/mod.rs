@@ -28,12 +28,13 @@ use crate::session::{RunDir, Session, settle};
 use judged::Judged;
 use results::Results;
 use serde_json::{Map, Value, json};
+use std::cmp::Reverse;
 use std::collections::{BTreeSet, VecDeque};
 use std::num::NonZero;
 use std::path::Path;
 use std::process::ExitCode;
 use std::slice::from_ref;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 use tokio::runtime::{Handle, Runtime};
@@ -99,6 +100,7 @@ pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> Ex
         prepared: Prepared::new(Arc::new(with_mutants.clone())),
         queue: Mutex::new(work.into()),
         large: Arc::new(()),
+        beside: RwLock::new(()),
         handle: runtime.handle(),
         events: &events,
         cancel: &cancel,
@@ -138,7 +140,7 @@ pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> Ex
     ExitCode::from(if results.are_good() { exit::CONFORMANT } else { exit::NOT_CONFORMANT })
 }
 
-/// Everything to be judged, what takes longest first: strangers, adversaries, no CCM at all, then each mutant.
+/// Everything to be judged, what takes longest first: strangers, adversaries, no CCM at all, then the mutants.
 fn work(
     suites: &'static [Suite],
     options: &ControlOptions,
@@ -202,6 +204,7 @@ fn work(
         work.push(Work::of_nothing("no plugin", plan, &nobody.1));
     }
     if all || !options.mutant.is_empty() {
+        let mut mutants = Vec::new();
         for control in list::mutants(&options.mutant, share)? {
             let text = |problems: Problems| format!("mutant {}: {problems}", control.mutant);
             let mut over = control.profile.clone();
@@ -216,8 +219,10 @@ fn work(
                 }
             }
             .map_err(text)?;
-            work.push(Work::of_mutant(&control, plan, &planned)?);
+            mutants.push(Work::of_mutant(&control, plan, &planned)?);
         }
+        mutants.sort_by_key(|one| Reverse(one.takes_s));
+        work.extend(mutants);
     }
     Ok(work)
 }
@@ -240,9 +245,18 @@ struct Benches<'a> {
     queue: Mutex<VecDeque<Work>>,
     /// Each large one that is being judged holds a share of it.
     large: Arc<()>,
+    /// Held by whoever judges; by whoever judges alone for itself.
+    beside: RwLock<()>,
     handle: &'a Handle,
     events: &'a Events,
     cancel: &'a CancellationToken,
+}
+
+/// A share of the machine, or all of it.
+#[expect(dead_code, reason = "held until it is dropped")]
+enum Turn<'a> {
+    Beside(RwLockReadGuard<'a, ()>),
+    Alone(RwLockWriteGuard<'a, ()>),
 }
 
 impl Benches<'_> {
@@ -270,17 +284,30 @@ impl Benches<'_> {
                 judged.push(self.told(Judged::of(work.subject, &work.expected, &[], Duration::ZERO)));
                 continue;
             }
-            if work.is_apart() {
-                judged.push(self.judge_apart(work)?);
-                continue;
-            }
-            if first.is_none() {
+            if !work.is_apart() && first.is_none() {
+                let _others = self.beside.read().unwrap_or_else(PoisonError::into_inner);
                 let up = environment.up(self.events, self.cancel);
                 first = Some(self.handle.block_on(up).map_err(|error| chain(&error))?);
             }
-            if let Some(first) = &first {
-                judged.push(self.judge_one(first, work)?);
+            // Until its CCM is gone.
+            let _turn = match work.alone {
+                true => Turn::Alone(self.beside.write().unwrap_or_else(PoisonError::into_inner)),
+                false => Turn::Beside(self.beside.read().unwrap_or_else(PoisonError::into_inner)),
+            };
+            if self.cancel.is_cancelled() {
+                break;
             }
+            let outcome = match &first {
+                Some(first) if !work.is_apart() => self.judge_one(first, work.clone())?,
+                _ => self.judge_apart(work.clone())?,
+            };
+            if outcome.hindered && !work.again {
+                self.events.say(format!("  again   {}: the environment was in the way", work.subject));
+                let plan = RunPlan { output: work.plan.output.join("again"), ..work.plan };
+                self.queue().push_back(Work { again: true, alone: true, plan, ..work });
+                continue;
+            }
+            judged.push(self.told(outcome));
         }
         Ok(judged)
     }
@@ -320,12 +347,12 @@ impl Benches<'_> {
         let ledger = end_run(events);
         write_reports(output, &ledger, &output.join(EVENTS_FILE), &Events::unrecorded(Vec::new()));
         let entries: Vec<_> = ledger.entries.iter().filter(|entry| checks.contains(&entry.id)).collect();
-        self.told(Judged::of(subject, expected, &entries, began.elapsed()))
+        Judged::of(subject, expected, &entries, began.elapsed())
     }
 
     /// Judges one CCM as a run of its own in the environment of `first`.
     fn judge_one(&self, first: &Session, work: Work) -> Result<Judged, String> {
-        let Work { subject, plan, expected, checks, cloud, jobs } = work;
+        let Work { subject, plan, expected, checks, cloud, jobs, .. } = work;
         let began = Instant::now();
         let events =
             begin_in(&plan.output, Vec::new()).map_err(|e| format!("{}: {e}", plan.output.display()))?;

@@ -85,7 +85,14 @@ mod tests {
     use super::*;
 
     fn one(subject: &str, result: Became) -> Judged {
-        Judged { subject: subject.to_owned(), result, checks: 1, objections: Vec::new(), seconds: 1.0 }
+        Judged {
+            subject: subject.to_owned(),
+            result,
+            checks: 1,
+            objections: Vec::new(),
+            seconds: 1.0,
+            hindered: false,
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What is judged, and when a judgement is as it should be.
 
 use super::list::{Adversary, Mutant, Stranger};
-use crate::check::{CheckId, Level};
+use crate::check::{CheckId, Level, Sharing};
 use crate::cloud::Settings;
 use crate::config::{BackendKind, Choice, RunPlan};
 use crate::ledger::{Entry, Outcome, SkipReason};
@@ -29,6 +29,7 @@ pub(super) struct Hostility {
 }
 
 /// A CCM to be judged.
+#[derive(Clone)]
 pub(super) struct Work {
     pub(super) subject: String,
     pub(super) plan: RunPlan,
@@ -39,6 +40,26 @@ pub(super) struct Work {
     pub(super) cloud: Settings,
     /// Checks that run side by side; without it all that may.
     pub(super) jobs: Option<u32>,
+    /// How many seconds its checks take when they pass: those that share a cluster at once, the others one by one.
+    pub(super) takes_s: u32,
+    /// Whether it was judged before, and the environment was in the way.
+    pub(super) again: bool,
+    /// Whether no other CCM may be judged meanwhile.
+    pub(super) alone: bool,
+}
+
+/// How many seconds so many checks take when they pass.
+fn takes_s<'a>(checks: impl Iterator<Item = &'a Planned>) -> u32 {
+    let (mut together, mut alone) = (0, 0);
+    for Planned { check, .. } in checks {
+        match check.sharing {
+            Sharing::Apart | Sharing::Shared | Sharing::Joint | Sharing::Calm => {
+                together = check.takes_s.max(together)
+            }
+            Sharing::Exclusive | Sharing::Cold | Sharing::Standing => alone += check.takes_s,
+        }
+    }
+    together + alone
 }
 
 /// Whether a check binds the CCM as a MUST.
@@ -61,7 +82,7 @@ impl Work {
     pub(super) fn of_nothing(what: &str, plan: RunPlan, everything: &[Planned]) -> Work {
         let checks = everything.iter().filter(binds).map(|p| p.check.id.to_string()).collect();
         let (subject, expected, cloud) = (what.to_owned(), Expected::Failure, Settings::default());
-        Work { subject, plan, expected, checks, cloud, jobs: None }
+        Work { subject, plan, expected, checks, cloud, jobs: None, takes_s: 0, again: false, alone: false }
     }
 
     /// A mutant with the plan of its profile, by what is named for it and binds it, MUST or SHOULD.
@@ -81,9 +102,20 @@ impl Work {
             return Err(format!("mutant {mutant}: no check {unknown} binds it"));
         }
         let named = bound.iter().filter(|id| control.is_for(**id, &bound));
-        let named = named.map(ToString::to_string).collect();
+        let named: BTreeSet<String> = named.map(ToString::to_string).collect();
         let (expected, cloud) = (Expected::Failure, Settings::default());
-        Ok(Work { subject: mutant.clone(), plan, expected, checks: named, cloud, jobs: None })
+        let takes_s = takes_s(everything.iter().filter(|p| named.contains(p.check.id.as_str())));
+        Ok(Work {
+            subject: mutant.clone(),
+            plan,
+            expected,
+            checks: named,
+            cloud,
+            jobs: None,
+            takes_s,
+            again: false,
+            alone: false,
+        })
     }
 
     /// An adversary, by the checks named for it.
@@ -95,7 +127,7 @@ impl Work {
         plan: &RunPlan,
         everything: &[Planned],
     ) -> Result<Work, String> {
-        let Adversary { adversary, what, fails, blocked, passes, within, .. } = one;
+        let Adversary { adversary, what, fails, blocked, passes, within, alone, .. } = one;
         if let Some(unknown) = one.checks().find(|id| !everything.iter().any(|p| p.check.id.is_named(id))) {
             return Err(format!("adversary {adversary}: no check {unknown}"));
         }
@@ -121,7 +153,17 @@ impl Work {
         };
         let (checks, expected) = (named(&one.checks().collect::<Vec<_>>()), Expected::Exactly(hostility));
         let (subject, cloud) = (format!("{adversary} ({what})"), Settings::default());
-        Ok(Work { subject, plan, expected, checks, cloud, jobs: None })
+        Ok(Work {
+            subject,
+            plan,
+            expected,
+            checks,
+            cloud,
+            jobs: None,
+            takes_s: 0,
+            again: false,
+            alone: *alone,
+        })
     }
 
     /// A stranger with the plan of its profile, by all of `everything` that it meets.
@@ -137,7 +179,17 @@ impl Work {
         }
         let (subject, expected) = (format!("{} ({})", one.stranger, one.what), Expected::NoFailure);
         let jobs = Some(one.jobs.unwrap_or(plan.jobs));
-        Ok(Work { subject, plan, expected, checks, cloud: one.cloud.clone(), jobs })
+        Ok(Work {
+            subject,
+            plan,
+            expected,
+            checks,
+            cloud: one.cloud.clone(),
+            jobs,
+            takes_s: 0,
+            again: false,
+            alone: false,
+        })
     }
 }
 

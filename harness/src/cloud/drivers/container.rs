@@ -167,7 +167,10 @@ async fn bring_up(
     let (ip, driver) = addresses(&found, spec.network)
         .map_err(|what| StartError::Unreachable { name: name.to_owned(), what })?;
     let access = Access::of(NAME, format!("http://{driver}"), driver_token).await?;
-    Ok(access.into_record(NAME, ip, format!("http://{ip}:{CLOUD_PORT}")))
+    let mut record = access.into_record(NAME, ip, format!("http://{ip}:{CLOUD_PORT}"));
+    // Containers of a network know one another by name: the resolver of a kind node asks Docker.
+    record.name = Some(name.to_owned());
+    Ok(record)
 }
 
 /// Follows the log until the line that says so. Its end before that is the container's end.

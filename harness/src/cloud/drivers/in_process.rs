@@ -3,6 +3,7 @@
 use super::protocol;
 use super::protocol::Access;
 use super::spec::{CloudSpec, Host, Kind, Place, RunningCloud, StartError};
+use crate::cluster::CLOUD_NAME;
 use crate::config::CloudSource;
 use fake_cloud::{Config, Running, Server};
 use futures::FutureExt;
@@ -40,6 +41,7 @@ async fn bring_up(spec: CloudSpec<'_>) -> Result<RunningCloud, StartError> {
     let url = format!("http://{}", running.driver_addr());
     let access = Access::of(NAME, url, running.driver_token().to_owned()).await?;
     let endpoint = format!("http://{}", running.cloud_addr());
-    let record = access.into_record(NAME, Ipv4Addr::LOCALHOST, endpoint);
+    let mut record = access.into_record(NAME, Ipv4Addr::LOCALHOST, endpoint);
+    record.name = Some(CLOUD_NAME.to_owned());
     Ok(RunningCloud { record, host: Box::new(InProcess(running)) })
 }

@@ -51,6 +51,7 @@ impl Access {
             endpoint,
             access: serde_json::json!(self),
             secrets: vec![self.token],
+            name: None,
             endpoints: Default::default(),
             ca: None,
         }

@@ -185,6 +185,7 @@ fn a_record_of_no_driver_is_refused_by_name() {
         endpoint: String::new(),
         access: serde_json::Value::Null,
         secrets: Vec::new(),
+        name: None,
         endpoints: Default::default(),
         ca: None,
     };

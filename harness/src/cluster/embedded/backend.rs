@@ -20,9 +20,14 @@ use embedded_cluster::{
 use futures::FutureExt;
 use futures::future::{BoxFuture, LocalBoxFuture};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::Mutex;
+
+/// The name by which programs of an embedded cluster know a cloud in this process; `.test` is nobody's.
+pub const CLOUD_NAME: &str = "cloud.conformance.test";
 
 /// What can be done to its machines.
 const FACILITIES: &[Facility] = &[
@@ -35,6 +40,7 @@ const FACILITIES: &[Facility] = &[
     Facility::WatchControl,
     Facility::AuditLog,
     Facility::ApiControl,
+    Facility::CloudName,
 ];
 
 pub(in crate::cluster) const BACKEND: BackendEntry = BackendEntry {
@@ -43,7 +49,7 @@ pub(in crate::cluster) const BACKEND: BackendEntry = BackendEntry {
         runs: Runs::Programs,
         lifetime: Lifetime::Process,
         // Checks mostly wait.
-        side_by_side: 4,
+        side_by_side: 8,
         memory_gib: MEMORY_GIB,
         facilities: FACILITIES,
         lacks_because: "its machines are simulated and its programs share this machine's network",
@@ -130,6 +136,7 @@ impl Embedded {
             programs: spec.programs.iter().map(program).collect(),
             network: embedded_cluster::PodNetwork::None,
             folder: Some(spec.folder.clone()),
+            names: BTreeMap::from([(CLOUD_NAME.to_owned(), Ipv4Addr::LOCALHOST.into())]),
             pace: Pace { seed: u64::from(seed) << 32 | u64::from(spec.run.number()), ..Pace::default() },
             ..embedded_cluster::ClusterSpec::new(machines.into_iter().map(|(_, machine)| machine).collect())
         });
@@ -148,13 +155,16 @@ impl Embedded {
         let serving = running.cluster.serve(&socket).map_err(ClusterError::file("listen at", &socket))?;
         running.serving = Some(serving);
         let own = EmbeddedRecord { socket };
+        // Without files of their own programs share this machine's names.
+        let named = running.cluster.pods().have_namespaces();
+        let possible = |facility: &Facility| named || *facility != Facility::CloudName;
         Ok(ClusterRecord {
             backend: BackendKind::Embedded,
             name: spec.run.name(),
             kubeconfig,
             ownership: Ownership::Ours,
             machines: records,
-            facilities: FACILITIES.iter().copied().collect(),
+            facilities: FACILITIES.iter().copied().filter(possible).collect(),
             pod_network: Some(layout.pod_network),
             api_server_for_pods: None,
             cloud_site: CloudSite::ThisMachine,

@@ -5,3 +5,4 @@ mod survey;
 mod wanted;
 
 pub(super) use backend::BACKEND;
+pub use backend::CLOUD_NAME;

@@ -271,6 +271,7 @@ pub(super) const FACILITIES: &[Facility] = &[
     Facility::KubeletControl,
     Facility::ProcessControl,
     Facility::PodNetworkControl,
+    Facility::CloudName,
 ];
 
 /// What can be done to machines that have these programs and plugins.

@@ -117,7 +117,12 @@ impl Environment {
             Fidelity::Absent => "cloud",
             Fidelity::Real | Fidelity::Simulated => "nodes known to the cloud",
         };
-        Ok(Arc::new(stage(events, stage_of, joined).await?))
+        let session = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Err(SessionError::Interrupted),
+            session = stage(events, stage_of, joined) => session?,
+        };
+        Ok(Arc::new(session))
     }
 
     async fn bring_up(&mut self, events: &Events) -> Result<RunState, SessionError> {

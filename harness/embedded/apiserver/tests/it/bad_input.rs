@@ -160,6 +160,103 @@ fn odd(numbers: &mut Numbers, depth: usize) -> Value {
     }
 }
 
+const POINTERS: [&str; 10] = [
+    "",
+    "/",
+    "/metadata/labels",
+    "/metadata/labels/a~1b",
+    "/metadata/finalizers/-",
+    "/spec/ports/0/port",
+    "/spec/ports/99999999999999999999",
+    "/metadata",
+    "metadata",
+    "/~2",
+];
+
+/// A list of operations, a text in YAML, an envelope of protobuf or an object, somewhat like what is meant by a type.
+fn body_of(content_type: &str, numbers: &mut Numbers) -> Vec<u8> {
+    let value = odd(numbers, 4);
+    match content_type {
+        "application/json-patch+json" if numbers.next(4) > 0 => {
+            let one = |numbers: &mut Numbers| {
+                let op = ["add", "remove", "replace", "move", "copy", "test", "x"][numbers.next(7)];
+                let (path, from) = (POINTERS[numbers.next(10)], POINTERS[numbers.next(10)]);
+                json!({"op": op, "path": path, "from": from, "value": odd(numbers, 2)})
+            };
+            let operations: Vec<Value> = (0..numbers.next(6)).map(|_| one(numbers)).collect();
+            json!(operations).to_string().into_bytes()
+        }
+        "application/apply-patch+yaml" | "application/yaml" => {
+            const PIECES: [&str; 12] = [
+                "&a ",
+                "*a",
+                "<<: *a",
+                "---\n",
+                "\t",
+                "- ",
+                "? ",
+                "|\n",
+                "!!binary ",
+                "\u{feff}",
+                "%YAML 1.2\n",
+                ": ",
+            ];
+            let head = ["", "apiVersion: v1\nkind: Node\nmetadata: {name: n}\n"][numbers.next(2)];
+            let mut text = format!("{head}spec: {value}\n");
+            for _ in 0..numbers.next(4) {
+                let at = text.floor_char_boundary(numbers.next(text.len() + 1));
+                text.insert_str(at, PIECES[numbers.next(12)]);
+            }
+            text.into_bytes()
+        }
+        "application/vnd.kubernetes.protobuf" => {
+            // The head of every such body, and then fields of any number, kind and length.
+            let mut bytes = b"k8s\0".to_vec();
+            for _ in 0..numbers.next(12) {
+                let field = u8::try_from(numbers.next(6) << 3 | numbers.next(6)).unwrap_or_default();
+                bytes.extend([field, u8::try_from(numbers.next(256)).unwrap_or_default()]);
+                bytes.extend_from_slice(&b"\x0a\x02v1\x12\x04Node\xff\xff\xff\xff\x0f"[..numbers.next(16)]);
+            }
+            bytes
+        }
+        _ => value.to_string().into_bytes(),
+    }
+}
+
+/// What may stand behind the `?` of a list: selectors, limits, places to go on from.
+fn query(numbers: &mut Numbers) -> String {
+    const KEYS: [&str; 8] = [
+        "labelSelector",
+        "fieldSelector",
+        "limit",
+        "continue",
+        "resourceVersion",
+        "resourceVersionMatch",
+        "timeoutSeconds",
+        "fieldManager",
+    ];
+    const VALUES: [&str; 16] = [
+        "a%3Db",
+        "a+in+(b,c)",
+        "a+notin+()",
+        "!a",
+        "a%3D%3D%3Db",
+        "((((",
+        "metadata.name%3Dn",
+        "spec.nothing!%3Dx",
+        "-1",
+        "99999999999999999999",
+        "eyJ2IjoxfQ",
+        "%00",
+        "%ff",
+        "%zz",
+        "NotOlderThan",
+        "",
+    ];
+    let one = |numbers: &mut Numbers| format!("{}={}", KEYS[numbers.next(8)], VALUES[numbers.next(16)]);
+    (0..1 + numbers.next(4)).map(|_| one(numbers)).collect::<Vec<_>>().join("&")
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn bodies_and_patches_of_any_form_are_answered() {
     let seconds =
@@ -189,7 +286,8 @@ async fn bodies_and_patches_of_any_form_are_answered() {
         let made = cluster.ask("POST", path, Some(body.clone())).await;
         assert_eq!(made.status, 201, "{path}: {}", made.text);
     }
-    const TYPES: [&str; 6] = [
+    const TYPES: [&str; 7] = [
+        "application/yaml",
         "application/merge-patch+json",
         "application/strategic-merge-patch+json",
         "application/json-patch+json",
@@ -203,13 +301,14 @@ async fn bodies_and_patches_of_any_form_are_answered() {
     while Instant::now() < until {
         let (path, name, _) = &targets[numbers.next(targets.len())];
         let content_type = TYPES[numbers.next(TYPES.len())];
-        let mut body = odd(&mut numbers, 4).to_string().into_bytes();
+        let mut body = body_of(content_type, &mut numbers);
         if numbers.next(4) == 0 && !body.is_empty() {
             let at = numbers.next(body.len());
             body[at] = u8::try_from(numbers.next(256)).unwrap_or_default();
         }
         let sub = ["", "/status", "/scale", "/token", "/binding"][numbers.next(5)];
-        let (method, path) = match numbers.next(4) {
+        let (method, path) = match numbers.next(5) {
+            4 => ("GET", format!("{path}?{}", query(&mut numbers))),
             0 => ("POST", (*path).to_owned()),
             1 => ("PUT", format!("{path}/{name}{sub}")),
             2 => ("DELETE", format!("{path}/absent")),

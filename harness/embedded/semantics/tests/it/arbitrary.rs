@@ -179,17 +179,81 @@ fn right(kind: &kinds::Kind) -> Value {
         "metadata": {"name": "x", "namespace": namespace, "labels": {"a": "b"}, "finalizers": ["a.b/c"]}})
 }
 
+const PATTERNS: &[&str] = &[
+    "^[a-z]+$",
+    "\\d",
+    "[\\w-]",
+    "\\Q[\\E",
+    "[[:alpha:]",
+    "(a|b)*",
+    "{1,1000}",
+    "\\b",
+    "\\p{L}",
+    "[^]]",
+    "(?i)",
+    "&&",
+    "--",
+    "\\",
+    "[",
+    "]",
+    "(",
+    ")",
+    "*",
+    "\u{e9}",
+    "\\x{110000}",
+    "\\1",
+];
+
+/// A definition whose schema has every rule there is, and a pattern that may be none.
+fn definition(numbers: &mut Numbers) -> Value {
+    let pattern: String = (0..numbers.next(5)).map(|_| *numbers.pick(PATTERNS)).collect();
+    let text = json!({"type": "string", "pattern": pattern, "maxLength": 5, "default": "x"});
+    let schema = json!({"type": "object", "properties": {
+        "spec": {"type": "object", "required": ["name"], "properties": {
+            "name": text,
+            "ports": {"type": "array", "maxItems": 2, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["port"],
+                "items": {"type": "object", "required": ["port"], "properties": {
+                    "port": {"type": "integer", "minimum": 1, "maximum": 65535},
+                    "key": {"x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}]}}}},
+            "labels": {"type": "object", "additionalProperties": {"type": "string", "enum": ["a", "None"]}},
+            "data": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+            "type": {"type": "string", "not": {"enum": ["delete"]}, "nullable": true}}},
+        "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}});
+    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "odds.example.org"},
+        "spec": {"group": "example.org", "scope": "Namespaced", "names": {"plural": "odds", "singular": "odd", "kind": "Odd",
+            "listKind": "OddList"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}]}})
+}
+
 #[test]
 fn nothing_panics_whatever_comes() {
     let mut numbers = Numbers(seed());
     let mut allocator = Allocator::new(&["10.96.0.0/24", "fd00::/112"]).expect("right networks");
     let end = Instant::now() + time();
     let (mut accepted, mut rounds) = (0u32, 0u32);
+    // A few definitions: a kind is never forgotten.
+    let mut budget = kinds::Budget::default();
+    let defined: Vec<&kinds::Kind> = (0..8)
+        .filter_map(|_| Some(kinds::defined(&definition(&mut numbers), &mut budget).ok()?.stored))
+        .collect();
+    let definitions = ALL.iter().find(|kind| kind.kind == "CustomResourceDefinition");
     // A slow machine takes longer than the time to see enough right bodies.
     while Instant::now() < end || (accepted < ENOUGH && rounds < MOST_ROUNDS) {
         rounds += 1;
-        let kind = numbers.pick(&ALL);
-        let mut body = right(kind);
+        let (kind, mut body) = match (numbers.next(8), definitions) {
+            (0, Some(kind)) => (kind, definition(&mut numbers)),
+            (1, _) if !defined.is_empty() => {
+                let kind = *numbers.pick(&defined);
+                let mut body = right(kind);
+                body["spec"] = object(&mut numbers, 3);
+                (kind, body)
+            }
+            _ => {
+                let kind = numbers.pick(&ALL);
+                (kind, right(kind))
+            }
+        };
+        let _warned = lifecycle::warnings(kind, None, &body);
         for _ in 0..numbers.next(3) {
             disturb(&mut body, &mut numbers);
         }
