@@ -129,10 +129,10 @@ impl Journal {
         Beginning { mirror: self.mirror.clone(), position }
     }
 
-    /// The journal's position now; marks a moment for [`Journal::since`].
+    /// The journal's position now; marks a moment for those who read from there.
     ///
     /// # Errors
-    /// As [`Journal::since`]: an old position would count what came before the moment as after it.
+    /// While the cloud is not heard: an old position would count what came before the moment as after it.
     pub fn mark(&self) -> Result<u64, ReadError> {
         self.mirror.fresh(|seen| Ok(seen.kept.last()))
     }
