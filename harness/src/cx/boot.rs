@@ -21,6 +21,8 @@ use tokio::time::Instant;
 pub struct Boot {
     nodes: Vec<Option<Arc<Node>>>,
     pods: Vec<Arc<Pod>>,
+    /// Whether there is a CCM whose Pods these are.
+    deployed: bool,
     /// Why it will come no further.
     stuck: Option<String>,
 }
@@ -56,7 +58,7 @@ impl Subject for BootOf<'_> {
         let seen_nodes = nodes.iter().flatten().map(|node| seen_node(node)).collect();
         let seen_pods = pods.iter().map(|pod| seen_pod(pod)).collect();
         let stuck = self.deadlock.borrow_mut().after(seen_pods, seen_nodes, Instant::now());
-        Ok(Boot { nodes, pods, stuck })
+        Ok(Boot { nodes, pods, deployed: self.cx.session.ccm().exists(), stuck })
     }
 
     fn concerns(&self, call: &Entry) -> bool {
@@ -80,13 +82,13 @@ enum Pods {
 }
 
 /// Every Node is initialised; never, when nothing is deployed or nothing can go on.
-fn all_initialised(deployed: bool, pods: Pods) -> Matcher<Boot> {
+fn all_initialised(pods: Pods) -> Matcher<Boot> {
     let expected = format!("every Node without {T_UNINIT}, with a providerID and an address");
     matcher("is initialised, with no manual step", move |seen: &Boot| {
         if seen.nodes.iter().all(|node| node.as_ref().is_some_and(|node| is_initialised(node))) {
             return Seen::Yes(());
         }
-        if !deployed {
+        if !seen.deployed {
             return Seen::Never("nothing is deployed that could initialise a Node".to_owned());
         }
         let loops = |pod: &Arc<Pod>| if pods == Pods::Run { crash_loops(pod) } else { None };
@@ -118,6 +120,7 @@ pub fn uninitialised() -> Matcher<Boot> {
 pub fn started() -> Matcher<Boot> {
     matcher("has its CCM started", |seen: &Boot| match seen.pods.iter().any(|pod| has_started(pod)) {
         true => Seen::Yes(()),
+        false if !seen.deployed => Seen::Never("nothing is deployed that could be started".to_owned()),
         false => seen
             .pods
             .iter()
@@ -180,7 +183,7 @@ impl CheckCx {
     /// [`Stop::Unmet`] after B-BOOT, with the Nodes and what the scheduler says of the CCM's Pods; sooner when nothing
     /// moves any more and the boot model says that nothing can.
     pub async fn all_initialised(&self, cold: &Cold) -> Verdict {
-        let all = all_initialised(self.session.ccm().exists(), Pods::Run);
+        let all = all_initialised(Pods::Run);
         let boot = self.boot(cold);
         let outcome = boot.becomes(all).within(self.limits().boot()).await;
         self.explained(cold, outcome)
@@ -192,7 +195,7 @@ impl CheckCx {
     /// # Errors
     /// [`Stop::Unmet`] after the longest pause that a kubelet makes between two starts, and B-BOOT.
     pub async fn all_initialised_after(&self, cold: &Cold, away: Duration, what: &str) -> Verdict {
-        let all = all_initialised(self.session.ccm().exists(), Pods::MayCrash);
+        let all = all_initialised(Pods::MayCrash);
         let boot = self.boot(cold);
         let limit = self.limits().restart_after(away) + self.limits().boot();
         let outcome = boot.becomes(all).within(limit).when(format!("once {what} is there")).await;
