@@ -17,6 +17,7 @@ pub mod cx;
 pub mod events;
 pub mod evidence;
 pub mod files;
+mod glob;
 pub mod image_credentials;
 pub mod images;
 pub mod k8s;

@@ -9,6 +9,7 @@ const LAYERS: &[&str] = &[
     "ledger",
     "secrets",
     "files",
+    "glob",
     "output",
     "processes",
     "owner",

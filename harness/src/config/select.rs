@@ -5,6 +5,7 @@
 use super::problem::{Origin, Problem, Problems, near};
 use super::profile::Profile;
 use crate::check::{Capability, Check, Facilities, Facility, Party, Served, Suite, row_of};
+use crate::glob::fits;
 use crate::ledger::{Share, SkipReason};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -276,15 +277,5 @@ fn matches(pattern: &str, candidate: &Candidate) -> bool {
 /// Whether `pattern`, in which `*` stands for any run of characters, fits the whole of `name`; letters in either case.
 fn glob(pattern: &str, name: &str) -> bool {
     let (pattern, name) = (pattern.to_ascii_lowercase(), name.to_ascii_lowercase());
-    let mut parts = pattern.split('*');
-    let first = parts.next().unwrap_or_default();
-    let Some(mut rest) = name.strip_prefix(first) else { return false };
-    let Some(last) = parts.next_back() else { return rest.is_empty() };
-    for part in parts {
-        match rest.find(part) {
-            Some(at) => rest = &rest[at + part.len()..],
-            None => return false,
-        }
-    }
-    rest.len() >= last.len() && rest.ends_with(last)
+    fits(&pattern, &name)
 }

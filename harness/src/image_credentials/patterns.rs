@@ -1,6 +1,7 @@
 //! Which images a pattern matches, by the kubelet's rules (kubernetes pkg/credentialprovider/keyring.go): as many labels in
 //! the host, globs within a label alone, the same port, a path that the image's begins with.
 
+use crate::glob::fits;
 use std::fmt;
 
 /// A pattern of `matchImages` or of an answer's `auth`.
@@ -99,21 +100,6 @@ fn unescaped(path: &str) -> Option<String> {
         bytes.extend_from_slice(&part.as_bytes()[2..]);
     }
     String::from_utf8(bytes).ok()
-}
-
-/// Whether a label fits a glob, in which `*` stands for any run of characters.
-fn fits(glob: &str, label: &str) -> bool {
-    let mut parts = glob.split('*');
-    let first = parts.next().unwrap_or_default();
-    let Some(mut rest) = label.strip_prefix(first) else { return false };
-    let Some(last) = parts.next_back() else { return rest.is_empty() };
-    for part in parts {
-        match rest.find(part) {
-            Some(at) => rest = &rest[at + part.len()..],
-            None => return false,
-        }
-    }
-    rest.len() >= last.len() && rest.ends_with(last)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! -25).
 
 use super::refused::TRIAL;
-use crate::joining::registered;
+use crate::joining::{ccm_initialises_others, registered};
 use harness::check::{Capability, Facility, Stop, Verdict};
 use harness::cx::matchers::{initialised, keeps_finalizer, one_active};
 use harness::cx::{Check, CheckCx, Ready, Subject, goes_on, load_balancer, machine};
@@ -73,6 +73,13 @@ async fn gives_nothing_up(cx: &CheckCx) -> Verdict {
 
 async fn tells_nobody(cx: &CheckCx) -> Verdict {
     cx.ccm_runs().await?;
+    // It has something to disclose once it has called its cloud, whatever came of that.
+    if cx.declares(Capability::Instances) {
+        match ccm_initialises_others(cx).await {
+            Ok(()) | Err(Stop::Unmet(_)) => {}
+            Err(other) => return Err(other),
+        }
+    }
     let told = cx.disclosures().await?;
     match told.is_empty() {
         true => Ok(()),

@@ -40,7 +40,8 @@ pub(super) struct Judged {
     pub(super) objections: Vec<String>,
     /// For how long it was judged.
     pub(super) seconds: f64,
-    /// Whether nothing but the environment is why it was not as expected: a machine that was too busy, for one.
+    /// Whether the environment may be all there is to it that it was not as expected: a machine that was too busy,
+    /// for one. It is judged once more then, by itself.
     #[serde(skip)]
     pub(super) hindered: bool,
 }
@@ -50,9 +51,14 @@ impl Judged {
     pub(super) fn of(subject: String, expected: &Expected, entries: &[&Entry], took: Duration) -> Judged {
         let objections = entries.iter().filter_map(|entry| expected.objection(entry));
         let objections: Vec<String> = objections.chain(expected.objection_to(took)).collect();
-        let amiss: Vec<_> = entries.iter().filter(|entry| expected.objection(entry).is_some()).collect();
-        let by_the_environment = |entry: &&&&Entry| matches!(entry.outcome, Outcome::Error { .. });
-        let hindered = !amiss.is_empty() && amiss.iter().all(|entry| by_the_environment(&entry));
+        let mut amiss = entries.iter().filter(|entry| expected.objection(entry).is_some()).peekable();
+        let hindered = amiss.peek().is_some()
+            && amiss.all(|entry| match entry.outcome {
+                Outcome::Error { .. } => true,
+                // One that is wrong, but ended before the check could tell: on a busy machine that is chance.
+                Outcome::Blocked { .. } => matches!(expected, Expected::Failure),
+                _ => false,
+            });
         let shown = entries.iter().any(|entry| !matches!(entry.outcome, Outcome::Skip { .. }));
         let result = match (expected, objections.is_empty()) {
             (Expected::Failure, true) if !shown => Became::NotShown,
@@ -119,6 +125,10 @@ mod tests {
         assert!(!hindered(&Expected::Failure, &[&fail]));
         assert!(hindered(&Expected::NoFailure, &[&pass, &error]));
         assert!(!hindered(&Expected::NoFailure, &[&fail, &error]));
+        let blocked = Outcome::Blocked { by: "OBS-10".to_owned(), message: "it restarted".to_owned() };
+        let blocked = entry(Level::Must, blocked);
+        assert!(hindered(&Expected::Failure, &[&fail, &blocked]));
+        assert!(!hindered(&Expected::NoFailure, &[&pass, &blocked]));
     }
 
     #[test]

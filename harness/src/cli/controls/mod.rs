@@ -301,7 +301,7 @@ impl Benches<'_> {
                 Some(first) if !work.is_apart() => self.judge_one(first, work.clone())?,
                 _ => self.judge_apart(work.clone())?,
             };
-            if outcome.hindered && !work.again {
+            if outcome.hindered && !work.again && !self.cancel.is_cancelled() {
                 self.events.say(format!("  again   {}: the environment was in the way", work.subject));
                 let plan = RunPlan { output: work.plan.output.join("again"), ..work.plan };
                 self.queue().push_back(Work { again: true, alone: true, plan, ..work });

@@ -1,0 +1,16 @@
+//! Names with `*`, as checks are chosen by and as labels of a registry's host are matched by.
+
+/// Whether `glob`, in which `*` stands for any run of characters, fits the whole of `name`.
+pub(crate) fn fits(glob: &str, name: &str) -> bool {
+    let mut parts = glob.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = name.strip_prefix(first) else { return false };
+    let Some(last) = parts.next_back() else { return rest.is_empty() };
+    for part in parts {
+        match rest.find(part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    rest.len() >= last.len() && rest.ends_with(last)
+}
