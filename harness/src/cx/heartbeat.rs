@@ -29,8 +29,12 @@ impl CheckCx {
                 ..LeaseSpec::default()
             }),
         };
+        let undo = Undo::Heartbeat(name.to_owned());
+        if !self.is_to_be_undone(&undo) {
+            self.on_end(undo);
+        }
         match api.create(&PostParams::default(), &lease).await {
-            Ok(_) => self.on_end(Undo::Heartbeat(name.to_owned())),
+            Ok(_) => {}
             Err(kube::Error::Api(status)) if status.code == 409 => {}
             Err(error) => return Err(error.into()),
         }

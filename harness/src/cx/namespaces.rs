@@ -83,8 +83,8 @@ impl CheckCx {
                 ..Namespace::default()
             };
             let api: Api<Namespace> = Api::all(self.client.clone());
-            api.create(&PostParams::default(), &namespace).await?;
             self.on_end(Undo::Namespace(name.clone()));
+            api.create(&PostParams::default(), &namespace).await?;
             Ok::<String, Stop>(name)
         });
         made.await.cloned()
