@@ -123,16 +123,39 @@ async fn admits_everybody(cx: &CheckCx) -> Verdict {
 /// What the cloud holds for a Service, and the Events about it.
 type Told = (Inventory, Vec<core::Event>);
 
-/// One load balancer in service of which `honours` holds, or a warning.
+/// One load balancer in service of which `honours` holds, or a warning of whatever reason.
 fn or_warns(
     claim: &'static str,
     honours: impl Fn(&harness::cloud::LoadBalancer) -> bool + 'static,
 ) -> Matcher<Told> {
-    let (serves, warned) = (one_active(), warns());
+    or(claim, honours, warns())
+}
+
+/// One load balancer in service of which `honours` holds, or else Events that are as `warned` says.
+fn or(
+    claim: &'static str,
+    honours: impl Fn(&harness::cloud::LoadBalancer) -> bool + 'static,
+    warned: Matcher<Vec<core::Event>>,
+) -> Matcher<Told> {
+    let serves = one_active();
     matcher(claim, move |(held, events): &Told| match serves.matches(held) {
         Seen::Yes(lb) if honours(&lb) => Seen::Yes(()),
         _ => warned.matches(events),
     })
+}
+
+/// A load balancer that keeps clients, or a warning that speaks of it: one about something else, such as an update that
+/// failed once, tells nobody that sessions get lost.
+fn sticky_or_warns() -> Matcher<Told> {
+    let speaks = |event: &core::Event| {
+        let said = format!("{:?} {:?}", event.reason, event.message).to_lowercase();
+        ["affinity", "session", "sticky", "persist", "clientip"].iter().any(|word| said.contains(word))
+    };
+    let warned = holds("warn of lost sessions", move |events: &Vec<core::Event>| {
+        events.iter().any(|event| event.type_.as_deref() == Some("Warning") && speaks(event))
+    });
+    or("keeps clients, or warns", |lb| lb.session_affinity == "ClientIP", warned)
+        .expecting("session affinity ClientIP, or an Event of type Warning that speaks of it")
 }
 
 /// How long a load balancer or an Event takes.
@@ -144,12 +167,8 @@ async fn honours_affinity_or_warns(cx: &CheckCx) -> Verdict {
     let sticky = load_balancer("web").port(80).with(|s| s.session_affinity = Some("ClientIP".to_owned()));
     let web = cx.service(sticky).await?;
     let (balancer, events) = (web.balancer(), web.events());
-    let told = or_warns("keeps clients, or warns", |lb| lb.session_affinity == "ClientIP");
     let limit = told_by(cx);
-    (&balancer, &events)
-        .becomes(told.expecting("session affinity ClientIP, or an Event of type Warning"))
-        .within(limit)
-        .await
+    (&balancer, &events).becomes(sticky_or_warns()).within(limit).await
 }
 
 async fn does_without_node_ports(cx: &CheckCx) -> Verdict {
@@ -293,13 +312,20 @@ mod tests {
 
     #[test]
     fn what_is_not_honoured_has_to_be_told() {
-        let warning: core::Event =
-            serde_json::from_value(json!({"metadata": {}, "involvedObject": {}, "type": "Warning"}))
-                .expect("an Event");
-        let sticky = || or_warns("", |lb| lb.session_affinity == "ClientIP");
-        let held = held(json!([]), None);
-        assert_eq!(sticky().matches(&(held.clone(), Vec::new())), Seen::when(false));
-        assert_eq!(sticky().matches(&(held, vec![warning])), Seen::Yes(()));
+        let event = |kind: &str, message: &str| -> core::Event {
+            let value = json!({"metadata": {}, "involvedObject": {}, "type": kind, "reason": "SyncLoadBalancerFailed",
+                               "message": message});
+            serde_json::from_value(value).expect("an Event")
+        };
+        let of = |events: Vec<core::Event>| (held(json!([]), None), events);
+        let failed = || event("Warning", "the cloud answered 503");
+        let any = or_warns("", |_| false);
+        assert_eq!(any.matches(&of(Vec::new())), Seen::when(false));
+        assert_eq!(any.matches(&of(vec![failed()])), Seen::Yes(()));
+        let sticky = sticky_or_warns();
+        let lost = "sessionAffinity ClientIP is not supported";
+        assert!(!matches!(sticky.matches(&of(vec![failed(), event("Normal", lost)])), Seen::Yes(())));
+        assert_eq!(sticky.matches(&of(vec![failed(), event("Warning", lost)])), Seen::Yes(()));
     }
 
     #[test]
