@@ -130,6 +130,26 @@ pub fn started() -> Matcher<Boot> {
     .expecting("a container of the CCM that was started")
 }
 
+/// A process of the CCM runs in a Pod that is not about to go.
+pub fn still_runs() -> Matcher<Boot> {
+    matcher("keeps its CCM", |seen: &Boot| {
+        if seen.pods.iter().any(|pod| pod.metadata.deletion_timestamp.is_none() && is_running(pod)) {
+            return Seen::Yes(());
+        }
+        let left = match seen.pods.len() {
+            0 => "there is no Pod of it",
+            _ => "every Pod of it is about to go, or does not run",
+        };
+        Seen::Never(left.to_owned())
+    })
+    .expecting("a Pod of the CCM that runs and was not told to go")
+}
+
+fn is_running(pod: &Pod) -> bool {
+    let statuses = pod.status.iter().flat_map(|s| s.container_statuses.iter().flatten());
+    statuses.into_iter().any(|status| status.state.as_ref().is_some_and(|state| state.running.is_some()))
+}
+
 fn has_started(pod: &Pod) -> bool {
     let once = |status: &ContainerStatus| {
         let ends = [status.state.as_ref(), status.last_state.as_ref()];

@@ -32,6 +32,11 @@ pub struct Cold {
 }
 
 impl Cold {
+    /// How many machines it has.
+    pub fn machines(&self) -> usize {
+        self.nodes.len()
+    }
+
     /// The same, and its pod network will come once Nodes have addresses.
     #[must_use]
     pub fn whose_network_waits(self) -> Cold {
@@ -112,6 +117,15 @@ impl CheckCx {
     /// When a Node does not become Ready.
     pub async fn pod_network_comes(&self) -> Verdict {
         self.session.unless_interrupted(async { Ok(self.session.set_network(Network::Present).await?) }).await
+    }
+
+    /// Takes the pod network away from Nodes that have one, and sees that none of them is Ready any more. Undone with
+    /// the cold cluster.
+    ///
+    /// # Errors
+    /// When a Node stays Ready.
+    pub async fn pod_network_goes(&self) -> Verdict {
+        self.session.unless_interrupted(async { Ok(self.session.set_network(Network::Absent).await?) }).await
     }
 
     /// Applies the vendor's manifests as they are; waits for nothing.

@@ -45,7 +45,7 @@ mod whole;
 pub use crate::config::{RouteTrigger, Targets};
 pub use crate::session::{Crash, Network};
 pub use account::Account;
-pub use boot::{Boot, BootOf, started, uninitialised};
+pub use boot::{Boot, BootOf, started, still_runs, uninitialised};
 pub use calls::{Calls, callers, no_calls, some_calls};
 pub use canary::{Canary, is_placed, is_unplaced};
 pub use cloud::Cloud;

@@ -1,12 +1,13 @@
 //! Boots that something stands in the way of: a pod network that waits for the CCM, cluster DNS that is away, a cloud or an API server that is not there
-//! yet, routes that are missing, power that fails; and the Pods that wait on a Node that joins (contract BOOT-DYN).
+//! yet, routes that are missing, power that fails, Nodes that are no longer Ready; and the Pods that wait on a Node that joins (contract BOOT-DYN).
 
 use super::needs::{COLD, INSTANCES, MACHINES, SEED};
+use crate::joining::joined;
 use harness::check::{Capability, Facility, Verdict};
 use harness::cloud::Effect;
 use harness::cx::matchers::initialised;
 use harness::cx::{
-    Check, CheckCx, Network, Subject, is_placed, is_unplaced, machine, started, uninitialised,
+    Check, CheckCx, Network, Subject, is_placed, is_unplaced, machine, started, still_runs, uninitialised,
 };
 use std::time::{Duration, Instant};
 
@@ -16,6 +17,9 @@ const NO_CLOUD: Duration = Duration::from_secs(35);
 const NO_API_SERVER: Duration = Duration::from_secs(20);
 /// For how long the cloud does not know the machine of a Node that has joined.
 const NO_MACHINE: Duration = Duration::from_secs(5);
+
+/// For how long no Node is Ready: longer than a toleration that was meant to be short, half a minute.
+const NOT_READY: Duration = Duration::from_secs(40);
 
 pub(super) const CHECKS: &[Check] = &[
     Check::must(
@@ -76,6 +80,18 @@ pub(super) const CHECKS: &[Check] = &[
     .with(&[Facility::ApiControl])
     .cold()
     .takes(40),
+    Check::must(
+        "BOOT-DYN-10",
+        "a CCM whose Nodes turn not Ready is not driven away from them, and goes on initialising",
+        "k8s.io/kubernetes pkg/controller/tainteviction; DefaultTolerationSeconds",
+        |cx| Box::pin(stays_on_nodes_that_are_not_ready(cx)),
+    )
+    .should()
+    .needs(INSTANCES)
+    .of_the_cloud(MACHINES)
+    .with(COLD)
+    .cold()
+    .takes(50),
     Check::must(
         "BOOT-DYN-11",
         "a CCM that is started where no Node has a route runs all the same, and makes them",
@@ -147,6 +163,20 @@ async fn boots_after_the_api_server(cx: &CheckCx) -> Verdict {
     boot.keeps(uninitialised()).within(NO_API_SERVER).when("while there is no API server").await?;
     away.mend().await?;
     cx.all_initialised_after(&cold, NO_API_SERVER, "the API server").await
+}
+
+async fn stays_on_nodes_that_are_not_ready(cx: &CheckCx) -> Verdict {
+    let cold = cx.cold_cluster(Network::Present).await?;
+    cx.apply_as_shipped().await?;
+    cx.all_initialised(&cold).await?;
+    // Where hardly a Node is Ready nobody is driven away: the node lifecycle controller takes the fault for its own.
+    for number in 1..=cold.machines() {
+        joined(cx, machine(&format!("ready-{number}"))).await?;
+    }
+    cx.pod_network_goes().await?;
+    cx.boot(&cold).keeps(still_runs()).within(NOT_READY).when("while none of its Nodes is Ready").await?;
+    cx.all_tainted_again(&cold).await?;
+    cx.all_initialised(&cold).await
 }
 
 async fn boots_without_routes(cx: &CheckCx) -> Verdict {

@@ -180,7 +180,8 @@ impl Worker {
             Some("Failed" | "Succeeded")
         );
         if gone || ended || self.pod.metadata.deletion_timestamp.is_some() {
-            if self.end_all() {
+            // An object that is gone was removed by force: nobody grants its programs any time.
+            if self.end_all(if gone { Duration::ZERO } else { self.grace() }) {
                 if gone {
                     return Ok(Step::Finished);
                 }
@@ -212,9 +213,8 @@ impl Worker {
         }
     }
 
-    /// Ends every program, gracefully first; whether all have ended.
-    fn end_all(&mut self) -> bool {
-        let grace = self.grace();
+    /// Ends every program, gracefully first, and within this time whatever was granted before; whether all have ended.
+    fn end_all(&mut self, grace: Duration) -> bool {
         let mut told = Vec::new();
         for slot in &mut self.slots {
             slot.restart_at = None;
@@ -227,7 +227,7 @@ impl Worker {
                     group.signal(Signal::CONT);
                     told.push(format!("Stopping container {}", slot.container.name));
                 }
-                Some(_) => {}
+                Some(_) => slot.kill_at = slot.kill_at.map(|at| at.min(Instant::now() + grace)),
                 None => {
                     if let Phase::Running { since, id } = &slot.phase {
                         // A simulated container has no program that could refuse.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use embedded_controllers::{Bounds, CloudProvider, NodeSpec};
 use k8s_openapi::api::core::v1::{ConfigMap, ContainerStatus, Event, Pod};
+use kube::api::DeleteParams;
 use serde_json::json;
 
 use crate::cluster::{Cluster, create, shell, wait, wait_gone};
@@ -174,6 +175,37 @@ async fn what_a_program_has_detached_ends_with_it() {
     wait_gone(&pods, "web").await;
     let gone = tokio::time::timeout(Duration::from_secs(2), become_so_many(0)).await;
     assert!(gone.is_ok(), "{:?}", processes_with(&seconds));
+    cluster.stop().await;
+}
+
+/// Whoever removes a Pod by force, or grants it less time than before, does not find its program at work after that.
+#[tokio::test]
+async fn a_deaf_program_ends_with_a_pod_that_is_removed_by_force() {
+    let cluster = cluster().await;
+    let pods = cluster.api::<Pod>();
+    for (at, (name, grace)) in [("forced", 0), ("hurried", 1)].into_iter().enumerate() {
+        // No other process of this computer sleeps so long.
+        let seconds = 600_000 + 100_000 * at + std::process::id() as usize;
+        let mut object = pod(name, &format!("trap '' TERM; while :; do sleep {seconds}; done"));
+        object["spec"]["terminationGracePeriodSeconds"] = json!(600);
+        create(&pods, object).await;
+        let line = format!("sleep {seconds}");
+        let is_there = || processes_with(&line).iter().filter(|line| line.starts_with("sleep")).count() > 0;
+        let becomes = async |wanted: bool| {
+            let mut again = tokio::time::interval(Duration::from_millis(20));
+            while is_there() != wanted {
+                again.tick().await;
+            }
+        };
+        let patience = Duration::from_secs(20);
+        tokio::time::timeout(patience, becomes(true)).await.expect("it runs");
+        pods.delete(name, &Default::default()).await.expect("asked to go");
+        wait(&pods, name, "it is to go", |pod| pod.metadata.deletion_timestamp.is_some()).await;
+        pods.delete(name, &DeleteParams::default().grace_period(grace)).await.expect("deleted");
+        wait_gone(&pods, name).await;
+        let gone = tokio::time::timeout(Duration::from_secs(2), becomes(false)).await;
+        assert!(gone.is_ok(), "{name}: {:?}", processes_with(&line));
+    }
     cluster.stop().await;
 }
 
