@@ -49,6 +49,16 @@ pub(crate) const fn for_each_failure(
     checks
 }
 
+/// The same for look-ups that a loop of the CCM waits for before it goes on with other objects.
+pub(crate) const fn holding_up_a_loop(mut checks: [Check; FAILURES.len()]) -> [Check; FAILURES.len()] {
+    let mut at = 0;
+    while at < FAILURES.len() {
+        checks[at] = checks[at].holds_up_a_loop();
+        at += 1;
+    }
+    checks
+}
+
 const fn of_failure(
     row: &'static str,
     title: &'static str,

@@ -11,6 +11,7 @@ mod needs;
 mod order;
 mod outage;
 mod restart;
+mod routes_taken_up;
 mod steady;
 mod step_down;
 mod taken_up;
@@ -37,6 +38,7 @@ pub const SUITE: Suite = Suite {
         step_down::CHECKS,
         restart::CHECKS,
         taken_up::CHECKS,
+        routes_taken_up::CHECKS,
         flags::CHECKS,
     ],
 };

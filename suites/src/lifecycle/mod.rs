@@ -6,7 +6,7 @@ mod listed;
 mod noted;
 mod told;
 
-use crate::failures::{FAILURES, for_each_failure, unless_it_lists};
+use crate::failures::{FAILURES, for_each_failure, holding_up_a_loop, unless_it_lists};
 use harness::check::{Blocker, Facility, Party, Verdict};
 use harness::cloud::Op;
 use harness::cx::{Check, CheckCx, Ready, Subject, Suite, all_stay, machine, met_by, no_calls};
@@ -77,18 +77,14 @@ const CHECKS: &[Check] = &[
     .takes(10),
 ];
 
-const FAILED_LOOKUPS: [Check; FAILURES.len()] = {
-    let (row, title) = ("NODE-LIFE-03", "a failed look-up is never taken for a machine that is gone");
-    let mut checks =
-        for_each_failure(row, title, LOOKUP, 30, |cx, failure| Box::pin(keeps_nodes_on_errors(cx, failure)));
-    // A look-up that fails, and what a client repeats of it, keeps the lifecycle loop from all other Nodes.
-    let mut at = 0;
-    while at < checks.len() {
-        checks[at] = checks[at].holds_up_a_loop();
-        at += 1;
-    }
-    checks
-};
+// A look-up that fails, and what a client repeats of it, keeps the lifecycle loop from all other Nodes.
+const FAILED_LOOKUPS: [Check; FAILURES.len()] = holding_up_a_loop(for_each_failure(
+    "NODE-LIFE-03",
+    "a failed look-up is never taken for a machine that is gone",
+    LOOKUP,
+    30,
+    |cx, failure| Box::pin(keeps_nodes_on_errors(cx, failure)),
+));
 
 async fn keeps_ready_nodes(cx: &CheckCx) -> Verdict {
     let (ready, node) = known(cx, "ready", Ready::True).await?;

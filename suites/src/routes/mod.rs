@@ -10,6 +10,8 @@ mod refused;
 mod routed;
 mod stale;
 
+pub(crate) use routed::{is_reachable, routed, with_networks};
+
 use harness::check::Party;
 use harness::cx::Suite;
 

@@ -9,14 +9,14 @@ use k8s_openapi::api::core::v1 as core;
 use std::sync::Arc;
 
 /// A Node of that machine as it is once it is initialised, with these pod networks.
-pub(super) fn with_networks(machine: &Machine<'_>, networks: &[&Destination<'_>]) -> NodePlan {
+pub(crate) fn with_networks(machine: &Machine<'_>, networks: &[&Destination<'_>]) -> NodePlan {
     let cidrs: Vec<String> = networks.iter().map(|network| network.cidr()).collect();
     let cidrs: Vec<&str> = cidrs.iter().map(String::as_str).collect();
     machine.node().taints(Vec::new()).provider_id(&machine.provider_id()).pod_cidrs(&cidrs)
 }
 
 /// A Node of a machine of its own with that pod network, to which a route leads; yields them and the route.
-pub(super) async fn routed<'a>(
+pub(crate) async fn routed<'a>(
     cx: &'a CheckCx,
     suffix: &str,
     network: &Destination<'a>,
@@ -59,7 +59,7 @@ fn says(claim: &str, status: &'static str, reason: Option<&'static str>) -> Matc
 }
 
 /// It says that its network is there.
-pub(super) fn is_reachable() -> Matcher<MaybeNode> {
+pub(crate) fn is_reachable() -> Matcher<MaybeNode> {
     says("says that its network is there", "False", None)
 }
 

@@ -1,6 +1,6 @@
 //! Nodes that have to stay tainted for a while: the cloud fails, or does not know the Node's address.
 
-use crate::failures::{FAILURES, for_each_failure, unless_it_lists};
+use crate::failures::{FAILURES, for_each_failure, holding_up_a_loop, unless_it_lists};
 use crate::joining::{ccm_initialises_others, joined, recovers};
 use harness::check::{Before, Capability, Facility, Stop, Verdict};
 use harness::cloud::{Effect, Op};
@@ -74,6 +74,8 @@ Check::must(
 .needs(&[Capability::Instances])
 .with(&[Facility::Faults])
 .hanging()
+// A round of routes waits for this look-up.
+.holds_up_a_loop()
 .takes(40),
 Check::must(
     "NODE-INIT-10.list",
@@ -85,13 +87,14 @@ Check::must(
 .with(&[Facility::Faults])
 .alone()];
 
-pub(super) const FAILED_LOOKUPS: [Check; FAILURES.len()] = for_each_failure(
+// A round of routes waits for the look-up of each machine, and for what a client repeats of it.
+pub(super) const FAILED_LOOKUPS: [Check; FAILURES.len()] = holding_up_a_loop(for_each_failure(
     "NODE-INIT-10",
     "a cloud error leaves the Node untouched, and it is initialised once the cloud answers again",
     "k8s.io/cloud-provider node_controller.go syncNode, processNextWorkItem",
     35,
     |cx, failure| Box::pin(waits_out_a_cloud_error(cx, failure)),
-);
+));
 
 async fn waits_out_a_cloud_error(cx: &CheckCx, failure: usize) -> Verdict {
     let failure = &FAILURES[failure];

@@ -1,0 +1,65 @@
+//! What a new leader takes up of the routes that the old one had begun to make or to remove (contract HA-08).
+
+use super::needs::ELECTION_AND_ROUTES;
+use crate::routes::{is_reachable, routed, with_networks};
+use harness::check::{Facility, Verdict};
+use harness::cloud::Op;
+use harness::cx::{Check, CheckCx, Subject, has_no_route, leads_to, machine, taken_over};
+use std::time::Duration;
+
+const RECONCILE: &str =
+    "k8s.io/cloud-provider route_controller.go reconcile: routes are told from what the cloud lists";
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::must(
+        "HA-08.route",
+        "a route that its leader made and was never told of is one route, and its Node says so by the next leader",
+        RECONCILE,
+        |cx| Box::pin(finds_what_was_never_answered(cx)),
+    )
+    .needs(ELECTION_AND_ROUTES)
+    .with(&[Facility::ProcessControl, Facility::Faults])
+    .at_the_crash()
+    .takes(10),
+    Check::must(
+        "HA-08.route-deletion",
+        "a route whose deletion its leader had begun and could not end is removed by the next one",
+        RECONCILE,
+        |cx| Box::pin(finishes_a_begun_deletion(cx)),
+    )
+    .needs(ELECTION_AND_ROUTES)
+    .with(&[Facility::ProcessControl, Facility::Faults])
+    .at_the_crash()
+    .takes(10),
+];
+
+/// For how long there is one route and no other.
+const ONE: Duration = Duration::from_secs(3);
+
+/// As long as the old leader lives, no creation of the route is answered.
+async fn finds_what_was_never_answered(cx: &CheckCx) -> Verdict {
+    let (network, machine) = (cx.pod_network(0)?, cx.machine(machine("a")).await?);
+    cx.crash_is_near().await?;
+    let unanswered = network.cloud().loses_the_answer().to(&[Op::RouteCreate]).await?;
+    let node = cx.node(with_networks(&machine, &[&network])).await?;
+    network.becomes(leads_to(&machine.instance())).within(cx.limits().route()).await?;
+    let before = cx.leader_crash().await?.transitions;
+    unanswered.clear().await?;
+    cx.lease().becomes(taken_over(before)).within(cx.limits().failover()).await?;
+    node.becomes(is_reachable()).within(cx.limits().route()).when("by the new leader").await?;
+    network.keeps(leads_to(&machine.instance())).within(ONE).when("by the new leader").await.map(drop)
+}
+
+/// The cloud refuses to remove the route as long as the old leader lives.
+async fn finishes_a_begun_deletion(cx: &CheckCx) -> Verdict {
+    let network = cx.pod_network(0)?;
+    let (_, node, _) = routed(cx, "a", &network).await?;
+    cx.crash_is_near().await?;
+    let refusals = network.cloud().answers(503).to(&[Op::RouteDelete]).await?;
+    node.delete().await?;
+    refusals.hits(1).await?;
+    let before = cx.leader_crash().await?.transitions;
+    refusals.clear().await?;
+    cx.lease().becomes(taken_over(before)).within(cx.limits().failover()).await?;
+    network.becomes(has_no_route()).within(cx.limits().route()).when("by the new leader").await
+}
