@@ -9,6 +9,7 @@ use harness::k8s::{Change, L_TYPE, T_UNINIT, Version, has_taint, label, pod_cidr
 use harness::probe::{pause, present};
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
+use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -79,6 +80,13 @@ fn facts(node: &Node) -> String {
     format!("unschedulable {cordoned}, hostname {hostname:?}, label {own:?}, annotation {note:?}")
 }
 
+/// The taints that the cluster's own controllers set and remove.
+fn taints_of_the_cluster(node: &Node) -> BTreeSet<(&str, &str)> {
+    let taints = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
+    let taints = taints.filter(|taint| taint.key.starts_with("node.kubernetes.io/"));
+    taints.map(|taint| (taint.key.as_str(), taint.effect.as_str())).collect()
+}
+
 /// What was changed in the life of a Node that nobody but the CCM wrote to in this: what there was before, and after.
 fn altered(history: &[Version<Node>]) -> Option<(String, String)> {
     let versions: Vec<&Node> = history
@@ -88,7 +96,11 @@ fn altered(history: &[Version<Node>]) -> Option<(String, String)> {
         .collect();
     versions.windows(2).find_map(|pair| {
         let (before, after) = (pair[0], pair[1]);
-        let tainted = !has_taint(before, T_UNINIT) && has_taint(after, T_UNINIT);
+        // A write that changes the cluster's own taints as well is not the CCM's: older node lifecycle controllers write all
+        // taints as they last saw them.
+        let tainted = !has_taint(before, T_UNINIT)
+            && has_taint(after, T_UNINIT)
+            && taints_of_the_cluster(before) == taints_of_the_cluster(after);
         let moved = !pod_cidrs(before).is_empty() && pod_cidrs(before) != pod_cidrs(after);
         if tainted {
             Some(("initialised".to_owned(), format!("the taint {T_UNINIT}")))
@@ -150,6 +162,16 @@ mod tests {
             || json!({"taints": [{"key": T_UNINIT, "effect": "NoSchedule"}], "unschedulable": true});
         let plain = || json!({"unschedulable": true, "podCIDRs": ["10.0.0.0/24"], "providerID": "p://1"});
         assert_eq!(altered(&[version(tainted(), "a"), version(plain(), "a"), version(plain(), "a")]), None);
+        let not_ready = json!({"taints": [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}],
+                               "unschedulable": true});
+        assert_eq!(
+            altered(&[version(not_ready.clone(), "a"), version(tainted(), "a")]),
+            None,
+            "the cluster's write"
+        );
+        let mut both = tainted();
+        both["taints"].as_array_mut().expect("a list").push(not_ready["taints"][0].clone());
+        assert!(altered(&[version(not_ready, "a"), version(both, "a")]).is_some());
         for wrong in [
             [version(plain(), "a"), version(tainted(), "a")],
             [version(plain(), "a"), version(plain(), "b")],
