@@ -1,5 +1,6 @@
-//! Boots that something stands in the way of: a pod network that waits for the CCM, cluster DNS that is away, a cloud or an API server that is not there
-//! yet, routes that are missing, power that fails, Nodes that are no longer Ready; and the Pods that wait on a Node that joins (contract BOOT-DYN).
+//! Boots that something stands in the way of: a pod network that waits for the CCM, cluster DNS that is away, a cloud or
+//! an API server that is not there yet, routes that are missing, power that fails, Nodes that are no longer Ready; and the
+//! Pods that wait on a Node that joins (contract BOOT-DYN).
 
 use super::needs::{COLD, INSTANCES, MACHINES, SEED};
 use crate::joining::joined;

@@ -1,10 +1,11 @@
 //! What a new leader takes up of the routes that the old one had begun to make or to remove (contract HA-08).
 
 use super::needs::ELECTION_AND_ROUTES;
+use super::taken_up::{nobody_leads, somebody_leads};
 use crate::routes::{is_reachable, routed, with_networks};
 use harness::check::{Facility, Verdict};
 use harness::cloud::Op;
-use harness::cx::{Check, CheckCx, Subject, has_no_route, leads_to, machine, taken_over};
+use harness::cx::{Check, CheckCx, Subject, has_no_route, leads_to, machine, met_by};
 use std::time::Duration;
 
 const RECONCILE: &str =
@@ -43,9 +44,9 @@ async fn finds_what_was_never_answered(cx: &CheckCx) -> Verdict {
     let unanswered = network.cloud().loses_the_answer().to(&[Op::RouteCreate]).await?;
     let node = cx.node(with_networks(&machine, &[&network])).await?;
     network.becomes(leads_to(&machine.instance())).within(cx.limits().route()).await?;
-    let before = cx.leader_crash().await?.transitions;
+    let before = nobody_leads(cx).await?;
     unanswered.clear().await?;
-    cx.lease().becomes(taken_over(before)).within(cx.limits().failover()).await?;
+    somebody_leads(cx, before).await?;
     node.becomes(is_reachable()).within(cx.limits().route()).when("by the new leader").await?;
     network.keeps(leads_to(&machine.instance())).within(ONE).when("by the new leader").await.map(drop)
 }
@@ -57,9 +58,9 @@ async fn finishes_a_begun_deletion(cx: &CheckCx) -> Verdict {
     cx.crash_is_near().await?;
     let refusals = network.cloud().answers(503).to(&[Op::RouteDelete]).await?;
     node.delete().await?;
-    refusals.hits(1).await?;
-    let before = cx.leader_crash().await?.transitions;
+    refusals.becomes(met_by(1)).within(cx.limits().route()).await?;
+    let before = nobody_leads(cx).await?;
     refusals.clear().await?;
-    cx.lease().becomes(taken_over(before)).within(cx.limits().failover()).await?;
+    somebody_leads(cx, before).await?;
     network.becomes(has_no_route()).within(cx.limits().route()).when("by the new leader").await
 }

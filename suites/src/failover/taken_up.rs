@@ -103,12 +103,12 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 /// The leader dies; what is done next is done while nobody leads, unless the Lease has changed hands already.
-async fn nobody_leads(cx: &CheckCx) -> Result<i32, Stop> {
+pub(super) async fn nobody_leads(cx: &CheckCx) -> Result<i32, Stop> {
     Ok(cx.leader_crash().await?.transitions)
 }
 
 /// Another replica leads.
-async fn somebody_leads(cx: &CheckCx, before: i32) -> Verdict {
+pub(super) async fn somebody_leads(cx: &CheckCx, before: i32) -> Verdict {
     cx.lease().becomes(taken_over(before)).within(cx.limits().failover()).await.map(drop)
 }
 

@@ -123,16 +123,8 @@ async fn admits_everybody(cx: &CheckCx) -> Verdict {
 /// What the cloud holds for a Service, and the Events about it.
 type Told = (Inventory, Vec<core::Event>);
 
-/// One load balancer in service of which `honours` holds, or a warning of whatever reason.
-fn or_warns(
-    claim: &'static str,
-    honours: impl Fn(&harness::cloud::LoadBalancer) -> bool + 'static,
-) -> Matcher<Told> {
-    or(claim, honours, warns())
-}
-
 /// One load balancer in service of which `honours` holds, or else Events that are as `warned` says.
-fn or(
+fn or_warns(
     claim: &'static str,
     honours: impl Fn(&harness::cloud::LoadBalancer) -> bool + 'static,
     warned: Matcher<Vec<core::Event>>,
@@ -148,13 +140,14 @@ fn or(
 /// failed once, tells nobody that sessions get lost.
 fn sticky_or_warns() -> Matcher<Told> {
     let speaks = |event: &core::Event| {
-        let said = format!("{:?} {:?}", event.reason, event.message).to_lowercase();
+        let said: String =
+            event.reason.iter().chain(&event.message).map(|text| text.to_lowercase()).collect();
         ["affinity", "session", "sticky", "persist", "clientip"].iter().any(|word| said.contains(word))
     };
     let warned = holds("warn of lost sessions", move |events: &Vec<core::Event>| {
         events.iter().any(|event| event.type_.as_deref() == Some("Warning") && speaks(event))
     });
-    or("keeps clients, or warns", |lb| lb.session_affinity == "ClientIP", warned)
+    or_warns("keeps clients, or warns", |lb| lb.session_affinity == "ClientIP", warned)
         .expecting("session affinity ClientIP, or an Event of type Warning that speaks of it")
 }
 
@@ -176,8 +169,11 @@ async fn does_without_node_ports(cx: &CheckCx) -> Verdict {
     let web = cx.service(direct).await?;
     let (balancer, events) = (web.balancer(), web.events());
     let limit = cx.limits().load_balancer();
-    let told =
-        or_warns("sends traffic somewhere, or warns", |lb| lb.frontends.iter().all(|f| f.node_port != 0));
+    let told = or_warns(
+        "sends traffic somewhere, or warns",
+        |lb| lb.frontends.iter().all(|f| f.node_port != 0),
+        warns(),
+    );
     (&balancer, &events)
         .becomes(told.expecting("a load balancer, or an Event of type Warning"))
         .within(limit)
@@ -256,10 +252,11 @@ async fn carries_both_protocols_or_tells(cx: &CheckCx) -> Verdict {
     let plan = load_balancer("web").named_port("tcp", 53, "TCP").named_port("udp", 53, "UDP");
     let web = cx.service(plan).await?;
     let (balancer, events): (_, EventsOf<'_>) = (web.balancer(), web.events());
-    let carried = or_warns("carries both protocols, or warns", |lb| {
+    let both = |lb: &harness::cloud::LoadBalancer| {
         let carried: BTreeSet<&str> = lb.frontends.iter().map(|f| f.protocol.as_str()).collect();
         carried == BTreeSet::from(["TCP", "UDP"])
-    });
+    };
+    let carried = or_warns("carries both protocols, or warns", both, warns());
     let told = matcher(
         "carries both protocols, or tells",
         move |(cloud, service): &(Told, Option<Arc<core::Service>>)| match has_ports_error(service.as_deref())
@@ -319,7 +316,7 @@ mod tests {
         };
         let of = |events: Vec<core::Event>| (held(json!([]), None), events);
         let failed = || event("Warning", "the cloud answered 503");
-        let any = or_warns("", |_| false);
+        let any = or_warns("", |_| false, warns());
         assert_eq!(any.matches(&of(Vec::new())), Seen::when(false));
         assert_eq!(any.matches(&of(vec![failed()])), Seen::Yes(()));
         let sticky = sticky_or_warns();
