@@ -61,7 +61,9 @@ pub(super) const CHECKS: &[Check] = &[
     .by_calls()
     .needs(NODES_BEHIND_LB)
     .since(28, RESYNC, Before::NotJudged)
-    .with(&[Facility::Faults]),
+    .with(&[Facility::Faults])
+    // As for SVC-NODES-01.
+    .alone(),
     Check::must(
         "SVC-NODES-15",
         "a control-plane Node with the exclusion label is no backend",
@@ -140,10 +142,10 @@ async fn leaves_control_planes_out(cx: &CheckCx) -> Verdict {
     let control_plane = cx.machine(machine("control-plane")).await?;
     let plan = control_plane.node().label("node-role.kubernetes.io/control-plane", "").label(L_EXCL, "");
     cx.node(plan).await?.becomes(initialised()).await?;
+    // One that is a backend shows that the CCM has looked at both.
+    let (worker, _) = eligible(cx, "worker").await?;
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
-    // A Node that joins after it shows that the CCM has looked at both.
-    let (machine, _) = eligible(cx, "worker").await?;
-    web.balancer().becomes(has_backend(&machine)).await?;
+    web.balancer().becomes(has_backend(&worker)).await?;
     web.balancer().is(lacks_backend(&control_plane)).await
 }
 

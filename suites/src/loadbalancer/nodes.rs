@@ -3,7 +3,7 @@
 use super::needs::{NODES_BEHIND_LB, RESYNC, STABLE};
 use harness::check::{Before, Stop, Verdict};
 use harness::cloud::Inventory;
-use harness::cx::matchers::{initialised, one_balancer, targets};
+use harness::cx::matchers::{addressed, initialised, one_balancer, targets};
 use harness::cx::{Check, CheckCx, Machine, Node, Ready, Subject, load_balancer, machine};
 use harness::k8s::L_EXCL;
 use harness::probe::Matcher;
@@ -19,7 +19,9 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(adds_new_nodes(cx)),
     )
     .needs(NODES_BEHIND_LB)
-    .since(28, RESYNC, BEFORE),
+    .since(28, RESYNC, BEFORE)
+    // Any other Node that came would be a reason to look once more.
+    .alone(),
     Check::must("SVC-NODES-02", "a deleted Node leaves every load balancer", HANDLERS, |cx| {
         Box::pin(removes_deleted_nodes(cx))
     })
@@ -63,13 +65,15 @@ pub(super) const CHECKS: &[Check] = &[
 
 const BEFORE: Before = Before::Otherwise("a Node is excluded by its label until it is initialised");
 
-/// A Node that load balancers may use, with its machine. It is initialised: whether one that gets ready while a load
-/// balancer is being made is found is a claim of its own (SVC-NODES-08).
+/// A Node that load balancers may use, with its machine. It is initialised and has its addresses, which the framework
+/// writes last: whether one that gets ready while a load balancer is being made is found is a claim of its own
+/// (SVC-NODES-08).
 pub(super) async fn eligible<'a>(cx: &'a CheckCx, suffix: &str) -> Result<(Machine<'a>, Node<'a>), Stop> {
     let machine = cx.machine(machine(suffix)).await?;
     if cx.framework_has(28) {
         let node = cx.node(machine.node().backend()).await?;
         node.becomes(initialised()).await?;
+        node.becomes(addressed()).await?;
         return Ok((machine, node));
     }
     let node = cx.node(machine.node()).await?;

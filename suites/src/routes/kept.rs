@@ -1,12 +1,13 @@
 //! What is right stays, and what cannot be seen changes nothing (contract ROUTE-06, -07).
 
-use super::needs::{RECONCILE, ROUTES};
+use super::needs::{NODES_AND_ROUTES, RECONCILE, ROUTES};
 use super::routed::{
     ccm_routes_others, is_reachable, is_unreachable, prompt, routed, says_nothing_of_its_network,
     with_networks,
 };
 use harness::check::{CheckId, Facility, Stop, Verdict};
 use harness::cloud::{Effect, Entry, Inventory, Op};
+use harness::cx::matchers::initialised;
 use harness::cx::{
     Check, CheckCx, Machine, Subject, has_no_route, keeps_route, leads_to, machine, met_by, no_calls,
 };
@@ -41,7 +42,7 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(tells_targeted_nodes(cx)),
     )
     .on_objects()
-    .needs(ROUTES)
+    .needs(NODES_AND_ROUTES)
     .of_the_framework()
     .with(&[Facility::PodCidrControl])
     .alone(),
@@ -70,7 +71,9 @@ async fn leaves_nodes_without_network_alone(cx: &CheckCx) -> Verdict {
 async fn tells_targeted_nodes(cx: &CheckCx) -> Verdict {
     cx.pod_networks_are_withheld().await?;
     let (network, machine) = (cx.pod_network(0)?, cx.machine(machine("a")).await?);
-    let node = cx.node(with_networks(&machine, &[])).await?;
+    // A CCM that initialised its Node knows the machine, however it remembers machines.
+    let node = cx.node(machine.node().pod_cidrs(&[])).await?;
+    node.becomes(initialised()).await?;
     network.is_routed(Some(&machine)).await?;
     prompt(cx).await?;
     let told = node.becomes(is_unreachable()).within(cx.limits().route());

@@ -8,6 +8,7 @@ pub(super) mod tests;
 
 pub use balancers::{at_least_one, no_other_than, nothing_left, one_active, one_balancer, targets};
 pub use nodes::{
-    expected_labels, has_addresses, has_labels, initialised, initialised_as, missing_metadata, untouched,
+    addressed, expected_labels, has_addresses, has_labels, initialised, initialised_as, missing_metadata,
+    untouched,
 };
 pub use services::{keeps_finalizer, lacks_finalizer, publishes, publishes_nothing, waits_to_be_deleted};

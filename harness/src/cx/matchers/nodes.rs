@@ -22,6 +22,13 @@ pub fn initialised() -> Matcher<MaybeNode, Arc<Node>> {
     .expecting(format!("a Node without the taint {T_UNINIT}"))
 }
 
+/// It has an address other than its host name.
+pub fn addressed() -> Matcher<MaybeNode> {
+    holds("has an address", |node: &MaybeNode| {
+        node.iter().flat_map(|node| addresses(node)).any(|(kind, _)| kind != "Hostname")
+    })
+}
+
 /// It still carries the uninitialized taint and nothing the cloud would have given it: no providerID, none of the labels,
 /// no address but a host name.
 pub fn untouched() -> Matcher<MaybeNode> {
