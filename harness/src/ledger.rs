@@ -13,6 +13,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// Message of [`Outcome::Error`] of a check that was not judged to its end because somebody ended the run.
+pub const INTERRUPTED: &str = "interrupted";
+
 /// How one check ended. Every selected id ends in exactly one of these.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]

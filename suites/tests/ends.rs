@@ -118,6 +118,20 @@ fn a_signal_ends_a_run_within_ten_seconds_and_nothing_is_left() {
 }
 
 #[test]
+fn what_was_not_judged_for_a_signal_has_not_failed() {
+    let arguments = ["run", "--cluster", "embedded", "--suite", "leader-election-failover"];
+    let mut going = Going::begin(&arguments, Stdio::piped());
+    let output = going.child.stdout.take().expect("a pipe");
+    let mut lines = BufReader::new(output).lines().map(|line| line.expect("text"));
+    assert!(lines.any(|line| line.starts_with("running ")), "it never began");
+    going.signal("INT");
+    let said = lines.collect::<Vec<_>>().join("\n");
+    let ended = going.end();
+    assert_eq!((ended.code, ended.left), (Some(130), Vec::new()), "{}", ended.said);
+    assert!(said.contains("... ignored (interrupted)") && !said.contains("FAILED"), "{said}");
+}
+
+#[test]
 fn a_run_that_is_killed_is_taken_away_by_its_reaper() {
     let going = Going::run();
     going.signal("KILL");

@@ -4,7 +4,7 @@ use super::one::{Hold, run_one};
 use super::planned::Planned;
 use super::stand::{Judging, Stand};
 use crate::config::Choice;
-use crate::ledger::{Entry, Outcome, SkipReason};
+use crate::ledger::{Entry, INTERRUPTED, Outcome, SkipReason};
 use crate::output::{self, Broken, plain};
 use crate::session::Session;
 use libtest_mimic::{Arguments, ColorSetting, Completion, Conclusion, Failed, Trial};
@@ -41,7 +41,7 @@ impl Judging for Libtest {
                     let turn = turns.wait_for(step);
                     let session = lanes[turn.lane()].clone();
                     let hold = Hold::in_order(one.check.sharing);
-                    completion(&handle.block_on(run_one(&lanes, session, &one, hold)))
+                    in_a_whole_run(&handle.block_on(run_one(&lanes, session, &one, hold)))
                 })
             })
             .collect();
@@ -93,6 +93,15 @@ pub fn skipped_trials(planned: &[Planned]) -> Vec<Trial> {
             }
         })
         .collect()
+}
+
+/// As [`completion`], in a run whose exit code tells by itself that it was interrupted: what was not judged for that has
+/// not failed.
+fn in_a_whole_run(entry: &Entry) -> Result<Completion, Failed> {
+    match &entry.outcome {
+        Outcome::Error { message } if message == INTERRUPTED => Ok(Completion::ignored_with(INTERRUPTED)),
+        _ => completion(entry),
+    }
 }
 
 /// What libtest is told of an entry.

@@ -8,7 +8,7 @@ use crate::contract::bugs_of;
 use crate::cx::{Check, CheckCx};
 use crate::events::{CheckEvents, Payload, REPLICA, StreamError};
 use crate::evidence;
-use crate::ledger::{Entry, Outcome, SkipReason};
+use crate::ledger::{Entry, INTERRUPTED, Outcome, SkipReason};
 use crate::secrets;
 use crate::session::{Participant, Session};
 use futures::FutureExt;
@@ -65,7 +65,7 @@ pub async fn run_one(lanes: &[Arc<Session>], session: Arc<Session>, planned: &Pl
     match held {
         Err(error) => entry.outcome = Outcome::Error { message: crate::check::chain(&error) },
         Ok(_) if session.is_interrupted() => {
-            entry.outcome = Outcome::Error { message: "interrupted".to_owned() }
+            entry.outcome = Outcome::Error { message: INTERRUPTED.to_owned() }
         }
         Ok(_) if session.gone().is_some() => {
             let message = session.gone().unwrap_or_default().to_owned();

@@ -38,6 +38,7 @@ use crate::cluster::{Cluster, ContainerOp, Machine, Operation};
 use crate::config::{Deployment, Limits, Location, Offer, RunPlan};
 use crate::events::{Events, Payload};
 use crate::k8s::{ChangeObserver, World};
+use crate::ledger::INTERRUPTED;
 use crate::probe::Pulse;
 use kube::Client;
 use manifests::surroundings;
@@ -321,7 +322,7 @@ impl Session {
     ) -> Result<T, Stop> {
         tokio::select! {
             biased;
-            () = self.cancel.cancelled() => Err(Stop::Error("interrupted".to_owned())),
+            () = self.cancel.cancelled() => Err(Stop::Error(INTERRUPTED.to_owned())),
             why = self.standing.until_gone() => Err(Stop::Error(why)),
             outcome = future => outcome,
         }
