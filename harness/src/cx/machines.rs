@@ -96,6 +96,11 @@ impl<'a> Machine<'a> {
         NodePlan::of(&self.instance())
     }
 
+    /// Its Node as it is once a CCM has initialised it.
+    pub fn initialised_node(&self) -> NodePlan {
+        NodePlan::initialised(&self.instance(), self.provider_id())
+    }
+
     /// Faults and barriers for calls about it.
     pub fn cloud(&self) -> Target<'a> {
         let Instance { id, name, provider_id, .. } = self.instance();

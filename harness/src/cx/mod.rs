@@ -26,6 +26,7 @@ mod manifests;
 pub mod matchers;
 mod namespaces;
 mod network;
+mod node_plan;
 mod nodes;
 mod port;
 mod reach;
@@ -59,7 +60,8 @@ pub use lease::{Lease, StolenLease, held, holder_of, taken_over, transitions_of}
 pub use logs::{Log, LogRead, can_be_read};
 pub use machines::{Machine, MachinePlan, address, machine};
 pub use namespaces::OwnNamespace;
-pub use nodes::{Node, NodePlan, Ready, taint, uninitialized};
+pub use node_plan::{NodePlan, Ready, taint, uninitialized};
+pub use nodes::Node;
 pub use port::{Answer, Page, SecurePort, answers, refused, says, serves, shows};
 pub use reach::{Frozen, Partition};
 pub use reader::Reader;

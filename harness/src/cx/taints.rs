@@ -2,7 +2,7 @@
 
 use super::cold::in_words;
 use super::made::Undo;
-use super::nodes::taint;
+use super::node_plan::taint;
 use super::{CheckCx, Cold, Subject};
 use crate::check::{Stop, Verdict};
 use crate::k8s::{T_CONTROL_PLANE, T_TO_BE_DELETED, has_taint};

@@ -45,8 +45,7 @@ async fn gives_nothing_up(cx: &CheckCx) -> Verdict {
     web.balancer().becomes(one_active()).within(cx.limits().load_balancer()).await?;
     web.becomes(keeps_finalizer()).await?;
     let kept = cx.machine(machine("kept")).await?;
-    let plan = kept.node().provider_id(&kept.provider_id()).ready(Ready::False);
-    let not_ready = cx.node(plan.taints(Vec::new())).await?;
+    let not_ready = cx.node(kept.initialised_node().ready(Ready::False)).await?;
 
     let refusals = cx.cloud().anything().answers(401).await?;
     let (_, new) = registered(cx, machine("new")).await?;

@@ -240,8 +240,7 @@ async fn deletes_none(cx: &CheckCx) -> Verdict {
     let worker = Worker::start(cx, "AUTH-05", false, &[]).await?;
     worker.has_begun().await?;
     let gone_machine = cx.machine(machine("gone")).await?;
-    let plan = gone_machine.node().provider_id(&gone_machine.provider_id()).ready(Ready::False);
-    let node = cx.node(plan.taints(Vec::new())).await?;
+    let node = cx.node(gone_machine.initialised_node().ready(Ready::False)).await?;
     worker.loses_it().await?;
     gone_machine.delete().await?;
     let limit = cx.limits().life_of_machine() + cx.limits().event();

@@ -137,8 +137,7 @@ async fn migrates(cx: &CheckCx) -> Verdict {
     }
     alone.explained(outcome).await?;
     let lost = cx.machine(machine("lost")).await?;
-    let plan = lost.node().provider_id(&lost.provider_id()).ready(Ready::False);
-    let lost_node = cx.node(plan.taints(Vec::new())).await?;
+    let lost_node = cx.node(lost.initialised_node().ready(Ready::False)).await?;
     lost.delete().await?;
     let kept = (&alone, &lost_node).keeps(both(goes_on(), present())).within(cx.limits().life()).await;
     let waits = if kept.is_ok() {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub(crate) fn with_networks(machine: &Machine<'_>, networks: &[&Destination<'_>]) -> NodePlan {
     let cidrs: Vec<String> = networks.iter().map(|network| network.cidr()).collect();
     let cidrs: Vec<&str> = cidrs.iter().map(String::as_str).collect();
-    machine.node().taints(Vec::new()).provider_id(&machine.provider_id()).pod_cidrs(&cidrs)
+    machine.initialised_node().pod_cidrs(&cidrs)
 }
 
 /// A Node of a machine of its own with that pod network, to which a route leads; yields them and the route.
@@ -33,7 +33,7 @@ pub(super) async fn prompt(cx: &CheckCx) -> Verdict {
         RouteTrigger::Period => Ok(()),
         RouteTrigger::NodeChanges => {
             let machine = cx.machine(machine(&cx.fresh("prompt"))).await?;
-            cx.node(machine.node().taints(Vec::new()).provider_id(&machine.provider_id())).await?;
+            cx.node(machine.initialised_node()).await?;
             Ok(())
         }
     }

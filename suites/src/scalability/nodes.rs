@@ -154,12 +154,10 @@ async fn waits_for_slow_ones_once(cx: &CheckCx) -> Verdict {
     for number in 0..SLOW {
         let machine = cx.machine(machine(&format!("slow-{number}"))).await?;
         machine.cloud().meets(format!("answers that take {LATENCY:?}"), std::slice::from_ref(&late)).await?;
-        let plan = machine.node().provider_id(&machine.provider_id()).ready(Ready::False);
-        cx.node(plan.taints(Vec::new())).await?;
+        cx.node(machine.initialised_node().ready(Ready::False)).await?;
     }
     let lost = cx.machine(machine("z-lost")).await?;
-    let plan = lost.node().provider_id(&lost.provider_id()).ready(Ready::False);
-    let node = cx.node(plan.taints(Vec::new())).await?;
+    let node = cx.node(lost.initialised_node().ready(Ready::False)).await?;
     lost.delete().await?;
     let since = Instant::now();
     // Each may be asked whether it is there and whether it is shut down.

@@ -37,7 +37,7 @@ async fn looks_once(cx: &CheckCx) -> Verdict {
     cx.crash_is_near().await?;
     for number in 0..NODES {
         let machine = cx.machine(machine(&format!("backend-{number}"))).await?;
-        cx.node(machine.node().provider_id(&machine.provider_id()).taints(Vec::new()).backend()).await?;
+        cx.node(machine.initialised_node().backend()).await?;
     }
     let mut services = Vec::new();
     for number in 0..SERVICES {
