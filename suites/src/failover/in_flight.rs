@@ -125,7 +125,9 @@ impl<'a> InFlight<'a> {
                 for barrier in barriers {
                     barrier.release().await?;
                 }
-                self.made.balancer().becomes(at_least_one()).within(time_to_take_up(self.cx)).await
+                // A cloud that was left before it began carries nothing out: then it is the next leader's to ask for.
+                let limit = limits.failover() + time_to_take_up(self.cx);
+                self.made.balancer().becomes(at_least_one()).within(limit).await
             }
         );
         carried_out?;
