@@ -146,6 +146,14 @@ fn for_services(inventory: &Inventory, there: &[Instance]) -> Inventory {
     inventory
 }
 
+/// Whether it is a route whose machine was gone before the run, as an earlier CCM of the cluster may leave one: whoever comes
+/// next has to remove it.
+fn led_to_nobody(before: &Inventory, id: &str) -> bool {
+    let target =
+        before.routes.iter().find(|route| route.id == id).and_then(|route| route.target_instance.as_ref());
+    target.is_some_and(|target| before.instances.iter().all(|machine| machine.id != *target))
+}
+
 /// What one lane's cloud holds beyond what it held before, or lacks.
 async fn left_in(lane: &Session, fold: &Fold) -> Result<Vec<String>, ReadError> {
     let Some(before) = lane.cloud_before() else {
@@ -163,7 +171,8 @@ async fn left_in(lane: &Session, fold: &Fold) -> Result<Vec<String>, ReadError> 
         service.map(|service| format!(" of Service {service}")).unwrap_or_default()
     };
     let added = diff.added.iter().map(|item| format!("{item}{}", owner(&item.id)));
-    let removed = diff.removed.iter().map(|item| format!("{item} is gone"));
+    let removed = diff.removed.iter().filter(|item| !led_to_nobody(before, &item.id));
+    let removed = removed.map(|item| format!("{item} is gone"));
     let changed = diff.changed.iter().map(|change| format!("{change} has changed"));
     Ok(added.chain(removed).chain(changed).collect())
 }
@@ -229,5 +238,14 @@ mod tests {
         let added: Vec<&str> = diff.added.iter().map(|item| item.id.as_str()).collect();
         assert_eq!(added, ["r-2"]);
         assert!(diff.removed.is_empty() && diff.changed.is_empty());
+    }
+    #[test]
+    fn a_route_whose_machine_was_gone_before_may_go() {
+        let machine =
+            json!({"id": "real", "name": "real", "instance_type": "t", "addresses": [], "state": "running"});
+        let route = |id: &str, to: Option<&str>| json!({"id": id, "destination": "10.0.0.0/24", "target_instance": to});
+        let routes = [route("r-1", Some("real")), route("r-2", Some("gone")), route("r-3", None)];
+        let before = cloud(json!([machine]), json!(routes));
+        assert_eq!(["r-1", "r-2", "r-3"].map(|id| led_to_nobody(&before, id)), [false, true, false]);
     }
 }
