@@ -172,9 +172,16 @@ impl<'a> Replica<'a> {
     pub async fn kill(&self) -> Result<(), Stop> {
         let (name, session) = (&self.name, &self.cx.session);
         let (node, id) = self.container()?;
+        let pods = self.pods();
         self.disturbed();
         session.kill_container(&node, &id).await.map_err(Stop::Error)?;
-        Ok(session.ccm().hold_down(name).await?)
+        session.ccm().hold_down(name).await?;
+        // The kubelet may have been faster. What it has started then is the first process of its container, to which a
+        // request to end means nothing until it has asked to hear of one: it would live for as long as its Pod grants it.
+        for pod in &pods {
+            self.cx.removed_at_once(pod).await.map_err(Stop::Error)?;
+        }
+        Ok(())
     }
 }
 
@@ -258,6 +265,12 @@ impl CheckCx {
         self.session.ensure_ccm(Form::Replicas).await
     }
 
+    /// Removes a Pod without any time for its programs to end.
+    async fn removed_at_once(&self, pod: &Pod) -> Result<(), String> {
+        let api: Api<Pod> = Api::namespaced(self.client.clone(), &pod.namespace().unwrap_or_default());
+        gone(async || api.delete(&pod.name_any(), &DeleteParams::default().grace_period(0)).await).await
+    }
+
     /// Starts all replicas again, with a fresh Pod for the one that was made to end. Waits until one leads where what is
     /// undone next needs it; else the next check does, and after the last one nobody has to.
     pub(super) async fn undo_ccm(&self, ended: Option<&str>, needed: bool) -> Result<(), String> {
@@ -268,9 +281,7 @@ impl CheckCx {
         let text = |error: crate::ccm::CcmError| crate::check::chain(&error);
         self.session.note_returning().map_err(|error| crate::check::chain(&error))?;
         for pod in ended.into_iter().flat_map(|replica| ccm.pods_of_replica(replica)) {
-            let api: Api<Pod> = Api::namespaced(self.client.clone(), &pod.namespace().unwrap_or_default());
-            gone(async || api.delete(&pod.name_any(), &DeleteParams::default().grace_period(0)).await)
-                .await?;
+            self.removed_at_once(&pod).await?;
             self.caught_up(|| self.is_replaced(&pod))
                 .await
                 .map_err(|_| format!("Pod {} stays", pod.name_any()))?;
