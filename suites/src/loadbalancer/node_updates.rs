@@ -2,7 +2,7 @@
 //! know, no Node at all (contract SVC-NODES, SVC-CREATE-15).
 
 use super::needs::{LB_TO_NODES, NODES_BEHIND_LB, RESYNC};
-use super::nodes::{eligible, has_backend, lacks_backend};
+use super::nodes::{eligible, has_backend, kept_out, lacks_backend};
 use harness::check::{Before, Facility, Verdict};
 use harness::cloud::Op;
 use harness::cx::matchers::{initialised, one_active, publishes};
@@ -61,9 +61,7 @@ pub(super) const CHECKS: &[Check] = &[
     .by_calls()
     .needs(NODES_BEHIND_LB)
     .since(28, RESYNC, Before::NotJudged)
-    .with(&[Facility::Faults])
-    // As for SVC-NODES-01.
-    .alone(),
+    .with(&[Facility::Faults]),
     Check::must(
         "SVC-NODES-15",
         "a control-plane Node with the exclusion label is no backend",
@@ -105,8 +103,9 @@ async fn follows_a_late_provider_id(cx: &CheckCx) -> Verdict {
 async fn follows_beside_an_unknown_node(cx: &CheckCx) -> Verdict {
     let unknown = cx.absent_machine(machine("unknown"));
     cx.node(unknown.node().backend()).await?;
+    let (machine, node) = kept_out(cx, "known").await?;
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
-    let (machine, _) = eligible(cx, "known").await?;
+    node.label(L_EXCL, None).await?;
     web.balancer().becomes(has_backend(&machine)).when("beside a Node that the cloud does not know").await
 }
 
@@ -124,16 +123,17 @@ async fn repeats_a_failed_update(cx: &CheckCx) -> Verdict {
 }
 
 async fn one_failure_stops_no_other(cx: &CheckCx) -> Verdict {
+    let nodes = [kept_out(cx, "first").await?, kept_out(cx, "second").await?];
     let broken = cx.service(load_balancer("broken").port(80)).await?.provisioned().await?;
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
     broken.rests().await?;
     web.rests().await?;
     let refusals = broken.cloud().answers(503).to(UPDATE).await?;
-    for suffix in ["first", "second"] {
-        let (machine, _) = eligible(cx, suffix).await?;
+    for (machine, node) in &nodes {
+        node.label(L_EXCL, None).await?;
         // The second comes when the failure of the other Service is known.
         refusals.clone().becomes(met_by(1)).await?;
-        web.balancer().becomes(has_backend(&machine)).when("while another one cannot be updated").await?;
+        web.balancer().becomes(has_backend(machine)).when("while another one cannot be updated").await?;
     }
     Ok(())
 }

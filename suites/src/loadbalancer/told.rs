@@ -2,11 +2,12 @@
 //! SVC-DEL-10, SVC-ERR-01).
 
 use super::needs::{LB, NODES_BEHIND_LB, RESYNC};
-use super::nodes::{eligible, has_backend};
+use super::nodes::{eligible, has_backend, kept_out};
 use harness::check::{Before, Facility, Verdict};
 use harness::cloud::Op;
 use harness::cx::matchers::publishes;
 use harness::cx::{Check, CheckCx, Subject, load_balancer, tells};
+use harness::k8s::L_EXCL;
 use harness::probe::gone;
 
 const SC: &str = "k8s.io/cloud-provider service/controller.go";
@@ -70,9 +71,10 @@ async fn tells_of_a_creation(cx: &CheckCx) -> Verdict {
 }
 
 async fn tells_of_an_update(cx: &CheckCx) -> Verdict {
+    let (machine, node) = kept_out(cx, "joining").await?;
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
     web.rests().await?;
-    let (machine, _) = eligible(cx, "joining").await?;
+    node.label(L_EXCL, None).await?;
     web.balancer().becomes(has_backend(&machine)).await?;
     web.events().becomes(tells("Normal", "UpdatedLoadBalancer")).within(cx.limits().event()).await
 }

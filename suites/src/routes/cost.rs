@@ -1,7 +1,7 @@
 //! What routes cost (contract ROUTE-14, -15).
 
 use super::needs::{RECONCILE, ROUTES};
-use super::routed::{prompt, routed, with_networks};
+use super::routed::{ccm_routes_others, prompt, routed, with_networks};
 use harness::check::{Facility, SubjectName, Verdict};
 use harness::cloud::{Entry, Op};
 use harness::cx::{Check, CheckCx, Ready, RouteTrigger, Subject, machine, met_by, no_calls};
@@ -40,6 +40,8 @@ const NODES: u32 = 220;
 const MOST_AT_ONCE: u64 = 200;
 
 async fn makes_few_at_once(cx: &CheckCx) -> Verdict {
+    // One that has only just begun may do without routes for good where its first look fails.
+    ccm_routes_others(cx).await?;
     let cloud = cx.cloud();
     // The CCM sees all Nodes at once when it can list routes again.
     let lists = cloud.anything().answers(503).to(&[Op::RouteList]).await?;
