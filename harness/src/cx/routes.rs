@@ -15,6 +15,8 @@ use ipnet::IpNet;
 const PART: u8 = 12;
 /// How many of these a check has to itself beside others.
 const PARTS_OF_A_CHECK: u32 = 4;
+/// Of the 2048 parts that there are, so many are for what every check has; the rest is for one that runs alone.
+const PARTS_OF_ALL: u32 = 1536;
 
 /// A network that routes of the cloud may lead to. Reads as the routes to it.
 #[derive(Clone)]
@@ -130,7 +132,8 @@ impl CheckCx {
     }
 
     /// A pod network of this check's own, counted from 0 up: a part of the first of those that the CCM keeps routes for,
-    /// which the cluster gives to no Node. Beside others a check has 4 of them, alone 2000.
+    /// which the cluster gives to no Node. The first 4 are its own; one that runs alone has 512 more, apart from the first
+    /// ones of those that run after it: the CCM may still be removing their routes.
     ///
     /// # Errors
     /// When the CCM's arguments name none.
@@ -191,7 +194,10 @@ impl CheckCx {
     }
 
     fn part_of(&self, whole: IpNet, nth: u32) -> Result<Destination<'_>, Stop> {
-        let number = self.network.number() * PARTS_OF_A_CHECK + nth;
+        let number = match nth.checked_sub(PARTS_OF_A_CHECK) {
+            None => self.network.number() * PARTS_OF_A_CHECK % PARTS_OF_ALL + nth,
+            Some(more) => PARTS_OF_ALL + more,
+        };
         let network = part(whole, number)
             .ok_or_else(|| Stop::Error(format!("--cluster-cidr of the CCM: {whole} has no room")))?;
         Ok(Destination { cx: self, network })
