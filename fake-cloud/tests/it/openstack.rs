@@ -3,7 +3,7 @@
 
 use crate::support::{LIMIT, OTHER_TOKEN, Reply, TestCloud, about, instance, on, until};
 use fake_cloud::Unknown;
-use fake_cloud::driver::{Effect, Instance, Match, Op, Settings};
+use fake_cloud::driver::{Effect, Instance, Match, Op, Route, Settings};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -200,6 +200,25 @@ async fn routes_lead_to_the_machine_that_has_the_next_hop() {
     assert_eq!(ops[3..], [Op::RouteDelete, Op::RouteDelete]);
     let router = get(&cloud, ROUTER).await.answers(200);
     assert_eq!(router["router"]["routes"], json!([]));
+}
+
+#[tokio::test]
+async fn a_route_into_a_black_hole_has_a_next_hop_that_is_nobodys() {
+    let cloud = start(Unknown::Refused).await;
+    let hole = Route {
+        id: String::new(),
+        destination: "10.244.9.0/24".to_owned(),
+        target_instance: None,
+        target_addresses: Vec::new(),
+        blackhole: true,
+    };
+    cloud.driver.put_route(&hole).await.expect("a black hole");
+    let router = get(&cloud, ROUTER).await.answers(200);
+    let shown = router["router"]["routes"].clone();
+    assert_eq!(shown, json!([{"destination": "10.244.9.0/24", "nexthop": "10.0.0.254"}]));
+    let removed = json!({"router": {"routes": shown}});
+    call(&cloud, Method::PUT, &format!("{ROUTER}/remove_extraroutes"), Some(removed)).await.answers(200);
+    assert!(cloud.driver.inventory().await.expect("inventory").routes.is_empty());
 }
 
 #[tokio::test]

@@ -120,6 +120,7 @@ async fn deletes_gone_nodes(cx: &CheckCx) -> Verdict {
 }
 
 async fn changes_no_instance(cx: &CheckCx) -> Verdict {
+    let mark = cx.cloud().mark()?;
     let (stopped, marked_node) = known(cx, "stopped", Ready::False).await?;
     let (_, unwanted) = known(cx, "unwanted", Ready::False).await?;
     let (gone, gone_node) = known(cx, "gone", Ready::False).await?;
@@ -127,8 +128,8 @@ async fn changes_no_instance(cx: &CheckCx) -> Verdict {
     unwanted.delete().await?;
     sees_deletion(cx, &gone, &gone_node).await?;
     marked_node.keeps(present()).within(cx.limits().life()).when("though its machine is stopped").await?;
-    // All that was asked of this cloud since it is there, by whichever check.
-    cx.cloud().calls().of(&[Op::InstanceWrite]).since(0).is(no_calls()).await
+    // Whichever check it was asked for.
+    cx.cloud().calls().of(&[Op::InstanceWrite]).since(mark).is(no_calls()).await
 }
 
 async fn keeps_nodes_on_errors(cx: &CheckCx, failure: usize) -> Verdict {

@@ -66,7 +66,8 @@ fn router_port() -> Value {
 pub(super) fn ports(request: &Request) -> Plan {
     let query = query::list(request, &["device_id"]);
     let call = match query.filter("device_id") {
-        Some(ROUTER) => Call::new(Op::RouteList),
+        // What belongs to a look at the routes beside the router itself, in which they are.
+        Some(ROUTER) => Call::new(Op::Other),
         Some(device) => Call::new(Op::InstanceGet).keyed("device_id", device),
         None => Call::new(Op::InstanceList),
     };

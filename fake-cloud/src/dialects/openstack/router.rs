@@ -29,18 +29,25 @@ struct NextHop {
     nexthop: String,
 }
 
+/// Next hop of a route that leads into a black hole: an address of the router's subnet that is nobody's, as is left when a
+/// server goes before its routes.
+const NOBODY: &str = "10.0.0.254";
+
 impl NextHop {
     fn is(&self, route: &Route) -> bool {
-        let same = |text: &String| *text == self.nexthop;
-        route.destination == self.destination && route.target_addresses.iter().any(same)
+        route.destination == self.destination && hops(route).any(|hop| hop == self.nexthop)
     }
+}
+
+fn hops(route: &Route) -> impl Iterator<Item = &str> {
+    let nobody = route.target_addresses.is_empty().then_some(NOBODY);
+    route.target_addresses.iter().map(String::as_str).chain(nobody)
 }
 
 fn shown(cloud: &mut Cloud, now: Duration) -> Value {
     let routes = cloud.list_routes(now);
     let routes = routes.iter().flat_map(|route| {
-        let hops = route.target_addresses.iter();
-        hops.map(|hop| json!({"destination": route.destination, "nexthop": hop})).take(1)
+        hops(route).map(|hop| json!({"destination": route.destination, "nexthop": hop})).take(1)
     });
     let routes: Vec<Value> = routes.collect();
     json!({"id": ROUTER, "name": "router", "status": "ACTIVE", "admin_state_up": true, "routes": routes,
