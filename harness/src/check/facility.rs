@@ -53,6 +53,8 @@ pub enum Facility {
     /// Programs on the machines may know the cloud by a name, which those find that ask their machine's resolver, and
     /// those that ask cluster DNS when it runs.
     CloudName,
+    /// A further cluster can be made, with several machines and a cloud of its own.
+    OwnEnvironment,
 }
 
 impl Facility {
@@ -81,6 +83,7 @@ impl Facility {
         Facility::HostPorts,
         Facility::KubeletAddresses,
         Facility::CloudName,
+        Facility::OwnEnvironment,
     ];
 
     /// Whether it is a cluster's: its backend has or lacks it.
@@ -88,9 +91,15 @@ impl Facility {
         !Facility::OF_THE_CLOUD.contains(&self) && !Facility::OF_THE_RUN.contains(&self)
     }
 
-    /// Those of the harness itself and of what is run: its topology, how the CCM is deployed, how many replicas it has.
-    pub const OF_THE_RUN: &[Facility] =
-        &[Facility::CcmControl, Facility::BootsInside, Facility::SingleNode, Facility::Standby];
+    /// Those of the harness itself and of what is run: its topology, how the CCM is deployed, how many replicas it has,
+    /// whether it makes its clusters and clouds itself.
+    pub const OF_THE_RUN: &[Facility] = &[
+        Facility::CcmControl,
+        Facility::BootsInside,
+        Facility::SingleNode,
+        Facility::Standby,
+        Facility::OwnEnvironment,
+    ];
 
     /// Those of the cloud, which its driver has or lacks.
     pub const OF_THE_CLOUD: &[Facility] = &[
@@ -130,6 +139,7 @@ impl fmt::Display for Facility {
             Facility::HostPorts => "host-ports",
             Facility::KubeletAddresses => "kubelet-addresses",
             Facility::CloudName => "cloud-name",
+            Facility::OwnEnvironment => "own-environment",
         })
     }
 }

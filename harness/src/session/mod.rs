@@ -185,6 +185,8 @@ impl Session {
         all.extend((self.plan.profile.deployment == Deployment::InCluster).then_some(Facility::BootsInside));
         all.extend((self.machines().len() == 1).then_some(Facility::SingleNode));
         all.extend((self.state.replicas.len() > 1).then_some(Facility::Standby));
+        let makes_more = self.plan.cluster.desired().own().is_some() && self.plan.profile.cloud.is_many();
+        all.extend(makes_more.then_some(Facility::OwnEnvironment));
         if self.state.cloud.name.is_none() {
             all.remove(&Facility::CloudName);
         }
@@ -270,6 +272,11 @@ impl Session {
         let machine = machine.ok_or_else(|| format!("no machine for Node {node}"))?;
         let killing = Operation::Container { machine, id, op: ContainerOp::Kill };
         self.cluster.operate(killing).await.map_err(|error| chain(&error))
+    }
+
+    /// What is cancelled when the run is interrupted.
+    pub(crate) fn interruption(&self) -> &CancellationToken {
+        &self.cancel
     }
 
     /// Interrupts the run.
