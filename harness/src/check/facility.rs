@@ -55,6 +55,8 @@ pub enum Facility {
     CloudName,
     /// A further cluster can be made, with several machines and a cloud of its own.
     OwnEnvironment,
+    /// The manifests as shipped ask for more than one Pod of the CCM.
+    ShippedReplicas,
 }
 
 impl Facility {
@@ -84,6 +86,7 @@ impl Facility {
         Facility::KubeletAddresses,
         Facility::CloudName,
         Facility::OwnEnvironment,
+        Facility::ShippedReplicas,
     ];
 
     /// Whether it is a cluster's: its backend has or lacks it.
@@ -99,6 +102,7 @@ impl Facility {
         Facility::SingleNode,
         Facility::Standby,
         Facility::OwnEnvironment,
+        Facility::ShippedReplicas,
     ];
 
     /// Those of the cloud, which its driver has or lacks.
@@ -140,6 +144,7 @@ impl fmt::Display for Facility {
             Facility::KubeletAddresses => "kubelet-addresses",
             Facility::CloudName => "cloud-name",
             Facility::OwnEnvironment => "own-environment",
+            Facility::ShippedReplicas => "shipped-replicas",
         })
     }
 }

@@ -151,23 +151,6 @@ impl CheckCx {
         Ok(hosts)
     }
 
-    /// That the manifests ask for more than one Pod of the CCM.
-    ///
-    /// # Errors
-    /// [`Stop::NotObservable`] when they ask for one.
-    pub fn ships_replicas(&self) -> Result<(), Stop> {
-        let Some(rendered) = self.session.ccm().rendered(Form::AsShipped) else { return Ok(()) };
-        let workloads = rendered.documents.iter().filter(|document| match document["kind"].as_str() {
-            Some("Deployment" | "StatefulSet") => document["spec"]["replicas"].as_u64().unwrap_or(1) < 2,
-            Some("Pod") => true,
-            _ => false,
-        });
-        let single = workloads.map(crate::ccm::key_of).find(|key| rendered.workloads.contains(key));
-        single.map_or(Ok(()), |key| {
-            Err(Stop::NotObservable(format!("the manifests ask for one Pod of the CCM ({key})")))
-        })
-    }
-
     /// That every Pod of the CCM that runs is on one of these machines: who leads on another is lost with none of them.
     ///
     /// # Errors

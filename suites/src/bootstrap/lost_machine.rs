@@ -16,12 +16,11 @@ pub(super) const CHECKS: &[Check] = &[Check::must(
 .needs(&[Capability::Instances, Capability::LeaderElection])
 .of_the_cloud(MACHINES)
 .with(COLD)
-.with(&[Facility::NodeControl])
+.with(&[Facility::NodeControl, Facility::ShippedReplicas])
 .in_its_own_environment()
 .takes(50)];
 
 async fn outlives_its_machine(cx: &CheckCx) -> Verdict {
-    cx.ships_replicas()?;
     let cold = cx.cold_cluster(Network::Present).await?;
     let hosts = cx.two_hosts(&cold).await?;
     cx.apply_as_shipped().await?;
