@@ -80,7 +80,12 @@ pub async fn run_one(lanes: &[Arc<Session>], session: Arc<Session>, planned: &Pl
             entry.outcome = Outcome::Error { message };
         }
         Ok(Some(turn)) => judge(lanes, session, planned, &mut entry, turn, participant, &events).await,
-        Ok(None) => judge_apart(&session, planned, &mut entry, &events).await,
+        Ok(None) => {
+            let in_it = async |own: Arc<Session>, turn: File, entry: &mut Entry| {
+                judge(&[], own, planned, entry, turn, None, &events).await;
+            };
+            judge_apart(&session, &mut entry, in_it).await;
+        }
     }
     // A CCM's own words may stand in a message: its last log lines when it does not come up.
     if let Outcome::Fail { message } | Outcome::Blocked { message, .. } | Outcome::Error { message } =
@@ -98,7 +103,7 @@ pub async fn run_one(lanes: &[Arc<Session>], session: Arc<Session>, planned: &Pl
     entry
 }
 
-pub(super) async fn judge(
+async fn judge(
     lanes: &[Arc<Session>],
     session: Arc<Session>,
     planned: &Planned,

@@ -1,16 +1,15 @@
 //! A check in an environment of its own: a cluster of several machines and a cloud, from before they are there until they are
 //! gone.
 
-use super::one::judge;
-use super::planned::Planned;
 use super::stand::{is_trouble, leave_after, say_kept};
 use crate::check::chain;
 use crate::cluster::{Lifetime, Role, facts, planned_machines};
 use crate::config::{RunPlan, Topology};
-use crate::events::{CheckEvents, Events};
+use crate::events::Events;
 use crate::ledger::{Entry, Outcome};
 use crate::session::up::{Environment, Leave, Prepared};
 use crate::session::{Session, SessionError};
+use std::fs::File;
 use std::sync::Arc;
 
 /// The number by which the stream knows the lanes that are one check's; no run has so many others.
@@ -42,13 +41,12 @@ pub(super) fn leave_after_check(plan: &RunPlan, outcome: &Outcome) -> Leave {
     }
 }
 
-/// Makes the environment, judges the check in it and takes it away, whatever became of the check. Its cloud is as that of
-/// the lane is, whose `session` this is; nothing else of the lane is touched.
+/// Makes the environment, judges the check in it by `judge`, which holds its cluster, and takes it away, whatever became of
+/// the check. Its cloud is as that of the lane is, whose `session` this is; nothing else of the lane is touched.
 pub(super) async fn judge_apart(
     session: &Session,
-    planned: &Planned,
     entry: &mut Entry,
-    events: &CheckEvents,
+    judge: impl AsyncFnOnce(Arc<Session>, File, &mut Entry),
 ) {
     let plan = Arc::new(on_several_machines(session.plan().clone()));
     let mut environment = Environment::new(Prepared::new(plan.clone()), LANE);
@@ -57,7 +55,7 @@ pub(super) async fn judge_apart(
         let own = environment.up(&untold, session.interruption()).await?;
         own.cloud().change_settings(&session.cloud().settings().await?).await?;
         let turn = own.dir().hold_cluster(true)?;
-        judge(&[], own, planned, entry, turn, None, events).await;
+        judge(own, turn, entry).await;
         Ok::<(), SessionError>(())
     };
     if let Err(error) = judged.await {
