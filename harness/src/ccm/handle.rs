@@ -1,13 +1,15 @@
 //! The deployed CCM: bring it up in one of its forms, take it down, find its Pods and its leader.
 
-use super::arguments::flag_of;
+use super::arguments::{Flag, flag_of};
 use super::deploy::{
     Applier, CcmError, crash_loops, has_ended, last_lines, pods_gone, pods_of, programs_ended, unrecoverable,
 };
 use super::manifests::{Manifests, ObjectKey, key_of};
 use super::render::{Rendered, Replica, Surroundings, as_shipped, replicas};
 use super::trial::trial;
+use crate::cloud::Credential;
 use crate::k8s::World;
+use crate::ledger::SetBy;
 use crate::probe::{Observed, ReadError, poll};
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -106,6 +108,22 @@ impl Ccm {
         Some(trial(manifests, name, like, &self.surroundings, arguments))
     }
 
+    /// A replica with a credential of its own and these arguments set after its others, which its cluster starts again when it
+    /// ends; `None` where there is no CCM.
+    pub fn with_credential(&self, credential: &Credential, arguments: &[&str]) -> Option<Rendered> {
+        let (manifests, like) = (self.manifests.as_ref()?, self.replicas.first()?);
+        let Credential { name, token } = credential.clone();
+        let own = Replica { name, token, ..like.clone() };
+        let mut around = self.surroundings.clone();
+        around.flags.extend(arguments.iter().map(|argument| Flag::of(argument, SetBy::Harness)));
+        Some(replicas(manifests, std::slice::from_ref(&own), &around))
+    }
+
+    /// The Pods of what was rendered.
+    pub fn pods_of_rendered(&self, rendered: &Rendered) -> Vec<Arc<Pod>> {
+        rendered.workloads.iter().flat_map(|workload| pods_of(&self.world, workload)).collect()
+    }
+
     /// The value of a flag among the arguments of a replica, named without dashes; `None` when there is none.
     pub fn flag(&self, name: &str) -> Option<String> {
         let container = self.manifests.as_ref()?.container;
@@ -123,8 +141,7 @@ impl Ccm {
 
     /// The Pods of a form.
     pub fn pods(&self, form: Form) -> Vec<Arc<Pod>> {
-        let workloads = self.rendered(form).map(|r| r.workloads).unwrap_or_default();
-        workloads.iter().flat_map(|workload| pods_of(&self.world, workload)).collect()
+        self.rendered(form).map(|rendered| self.pods_of_rendered(&rendered)).unwrap_or_default()
     }
 
     /// The Pods of one replica in [`Form::Replicas`].

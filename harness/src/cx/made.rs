@@ -60,6 +60,8 @@ pub(super) enum Undo {
     Account(Account),
     /// Take the CCM away that a check runs by itself.
     Trial(String),
+    /// Take the replica away whose credential a check replaces.
+    Replaced,
     /// Let everybody reach the API server again.
     Reach,
     /// Give all machines their power again.

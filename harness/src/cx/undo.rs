@@ -85,6 +85,7 @@ impl CheckCx {
             Undo::Rules { role, rules } => self.undo_rules(&role, &rules).await,
             Undo::Account(account) => self.undo_account(&account).await,
             Undo::Trial(name) => self.undo_trial(&name).await,
+            Undo::Replaced => self.undo_replaced().await,
             Undo::Power => self.undo_power().await,
             Undo::Reach => self.undo_reach().await,
             Undo::Frozen { node, id } => self.undo_frozen(&node, &id).await,

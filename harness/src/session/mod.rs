@@ -28,7 +28,7 @@ pub use folder::{FOLDER_PREFIX, RunDir, StateError};
 pub use journal::{Beginning, CallObserver, Journal, Reader, is_lb_write, show_entry};
 pub use manifests::{POD_NETWORKS, load_manifests};
 pub(crate) use record::disturbance;
-pub use state::{CcmState, NodeRole, ReplicaRecord, RunState};
+pub use state::{CcmState, NodeRole, Replaced, ReplicaRecord, RunState};
 pub use uninitialised::Network;
 
 use crate::ccm::{Ccm, CcmError, Form};

@@ -14,7 +14,7 @@ mod teardown;
 pub use prepared::Prepared;
 
 use super::folder::RunDir;
-use super::state::{ReplicaRecord, RunState};
+use super::state::{Replaced, ReplicaRecord, RunState};
 use super::uninitialised::roles_of;
 use super::{Session, SessionError, load_manifests};
 use crate::ccm::LeaseKey;
@@ -180,6 +180,7 @@ impl Environment {
             idle_image: artifacts.idle_image.clone(),
             replicas,
             plugin,
+            replaced: self.replaced()?,
             lease: profile.capabilities.leader_election.then(|| LeaseKey {
                 namespace: profile.lease.namespace.clone(),
                 name: profile.lease.name.clone(),
@@ -213,6 +214,13 @@ impl Environment {
         let Some(_) = &self.plan().profile.image_credentials else { return Ok(None) };
         let (name, token, endpoint) = (PLUGIN.to_owned(), fresh_token()?, String::new());
         Ok(Some(ReplicaRecord { name, token, secure_port: 0, endpoint }))
+    }
+
+    fn replaced(&self) -> Result<Option<Replaced>, SessionError> {
+        if !self.plan().profile.has_ccm() {
+            return Ok(None);
+        }
+        Ok(Some(Replaced { first: fresh_token()?, then: fresh_token()? }))
     }
 
     fn replicas(&self) -> Result<Vec<ReplicaRecord>, SessionError> {
