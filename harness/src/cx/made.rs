@@ -48,6 +48,8 @@ pub(super) enum Undo {
     Settings(Settings),
     /// Start the CCM again, with a fresh Pod for the replica that was made to end.
     Ccm { ended: String },
+    /// Take the replicas away that a check has let come beside the others.
+    Newcomers,
     /// Give new Nodes pod CIDRs again.
     PodCidrs,
     /// Leave the crash of the leader; the last participant brings the CCM back up.

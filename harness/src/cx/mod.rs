@@ -27,6 +27,7 @@ mod manifests;
 pub mod matchers;
 mod namespaces;
 mod network;
+mod newcomers;
 mod nodes;
 mod port;
 mod reach;

@@ -13,7 +13,7 @@ fn steps(made: Vec<Undo>) -> Vec<Vec<Undo>> {
     let turn = |undo: &Undo| match undo {
         Undo::Fault(_) | Undo::Barrier(_) | Undo::Settings(_) | Undo::Watches | Undo::Reach => 0,
         Undo::Frozen { .. } | Undo::Power => 0,
-        Undo::Ccm { .. } | Undo::Crash => 1,
+        Undo::Ccm { .. } | Undo::Newcomers | Undo::Crash => 1,
         _ => 2,
     };
     let mut list: Vec<Undo> = made.into_iter().rev().collect();
@@ -80,6 +80,7 @@ impl CheckCx {
             Undo::Unavailable(node) => self.undo_unavailable(&node).await,
             Undo::Settings(before) => self.undo_settings(&before).await,
             Undo::Ccm { ended } => self.undo_ccm(Some(&ended), needs_a_ccm).await,
+            Undo::Newcomers => self.undo_newcomers().await,
             Undo::Crash => self.undo_crash(needs_a_ccm).await,
             Undo::Right(name) => self.undo_right(&name).await,
             Undo::Rules { role, rules } => self.undo_rules(&role, &rules).await,

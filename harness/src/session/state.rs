@@ -102,6 +102,8 @@ pub struct RunState {
     pub idle_image: String,
     /// Replicas.
     pub replicas: Vec<ReplicaRecord>,
+    /// Those that come beside them when a check wants more; none where replicas do not elect.
+    pub newcomers: Vec<ReplicaRecord>,
     /// What the image credential provider under test has of the cloud, where there is one.
     pub plugin: Option<ReplicaRecord>,
     /// Tokens for the CCM whose credential a check replaces, one after the other; none where there is no CCM. Secrets, as
@@ -118,9 +120,14 @@ pub struct RunState {
 }
 
 impl RunState {
+    /// Whom the cloud lets in, each by its name.
+    pub(crate) fn callers(&self) -> impl Iterator<Item = &ReplicaRecord> {
+        self.replicas.iter().chain(&self.newcomers).chain(&self.plugin)
+    }
+
     /// Makes its credentials known: they must appear in no output.
     pub(crate) fn keep_secret(&self) {
-        let tokens = self.replicas.iter().chain(&self.plugin).map(|replica| &replica.token);
+        let tokens = self.callers().map(|replica| &replica.token);
         let replaced = self.replaced.iter().flat_map(|tokens| [&tokens.first, &tokens.then]);
         tokens.chain(replaced).chain(&self.cloud.secrets).for_each(|token| secrets::know(token));
         // One that cannot be read is told when it is used.
