@@ -20,6 +20,8 @@ pub enum Facility {
     Barriers,
     /// How the cloud as a whole behaves can be changed: sizes of pages, times of provisioning.
     Settings,
+    /// A credential that the cloud accepts can be replaced by another.
+    Credentials,
     /// The harness deploys, restarts and removes the CCM itself.
     CcmControl,
     /// A CCM process can be killed, frozen and thawed inside its node.
@@ -69,6 +71,7 @@ impl Facility {
         Facility::Faults,
         Facility::Barriers,
         Facility::Settings,
+        Facility::Credentials,
         Facility::CcmControl,
         Facility::ProcessControl,
         Facility::KubeletControl,
@@ -114,6 +117,7 @@ impl Facility {
         Facility::Faults,
         Facility::Barriers,
         Facility::Settings,
+        Facility::Credentials,
     ];
 }
 
@@ -127,6 +131,7 @@ impl fmt::Display for Facility {
             Facility::Faults => "faults",
             Facility::Barriers => "barriers",
             Facility::Settings => "settings",
+            Facility::Credentials => "credentials",
             Facility::CcmControl => "ccm-control",
             Facility::ProcessControl => "process-control",
             Facility::KubeletControl => "kubelet-control",

@@ -53,6 +53,8 @@ pub(super) enum Undo {
     Settings(Settings),
     /// Start the CCM again, with a fresh Pod for the replica that was made to end.
     Ccm { ended: String },
+    /// Take the replicas away that a check has let come beside the others.
+    Newcomers,
     /// Give new Nodes pod CIDRs again.
     PodCidrs,
     /// Leave the crash of the leader; the last participant brings the CCM back up.
@@ -65,6 +67,8 @@ pub(super) enum Undo {
     Account(Account),
     /// Take the CCM away that a check runs by itself.
     Trial(String),
+    /// Take the replica away whose credential a check replaces.
+    Replaced,
     /// Let everybody reach the API server again.
     Reach,
     /// Give machines their power again.

@@ -15,7 +15,7 @@ fn steps(made: Vec<Undo>) -> Vec<Vec<Undo>> {
     let turn = |undo: &Undo| match undo {
         Undo::Fault(_) | Undo::Barrier(_) | Undo::Settings(_) | Undo::Watches | Undo::Reach => 0,
         Undo::Frozen { .. } | Undo::Power(_) => 0,
-        Undo::Ccm { .. } | Undo::Crash => 1,
+        Undo::Ccm { .. } | Undo::Newcomers | Undo::Crash => 1,
         _ => 2,
     };
     let mut list: Vec<Undo> = made.into_iter().rev().collect();
@@ -96,11 +96,13 @@ impl CheckCx {
             Undo::Unavailable(node) => self.undo_unavailable(&node).await,
             Undo::Settings(before) => self.undo_settings(&before).await,
             Undo::Ccm { ended } => self.undo_ccm(Some(&ended), needs_a_ccm).await,
+            Undo::Newcomers => self.undo_newcomers().await,
             Undo::Crash => self.undo_crash(needs_a_ccm).await,
             Undo::Right(name) => self.undo_right(&name).await,
             Undo::Rules { role, rules } => self.undo_rules(&role, &rules).await,
             Undo::Account(account) => self.undo_account(&account).await,
             Undo::Trial(name) => self.undo_trial(&name).await,
+            Undo::Replaced => self.undo_replaced().await,
             Undo::Power(machines) => self.power(&machines, PowerOp::On).await,
             Undo::Reach => self.undo_reach().await,
             Undo::Frozen { node, id } => self.undo_frozen(&node, &id).await,

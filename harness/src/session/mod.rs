@@ -29,7 +29,7 @@ pub use folder::{FOLDER_PREFIX, RunDir, StateError};
 pub use journal::{Beginning, CallObserver, Journal, Reader, is_lb_write, show_entry};
 pub use manifests::{POD_NETWORKS, load_manifests};
 pub(crate) use record::disturbance;
-pub use state::{CcmState, NodeRole, ReplicaRecord, RunState};
+pub use state::{CcmState, NodeRole, Replaced, ReplicaRecord, RunState};
 pub use uninitialised::Network;
 
 use crate::ccm::{Ccm, CcmError, Form};
@@ -117,8 +117,15 @@ impl Session {
         let manifests = load_manifests(&plan)?;
         let surroundings = surroundings(&plan, &state);
         let replicas = state.replicas.iter().map(ReplicaRecord::replica).collect();
-        let ccm =
-            Ccm::new(client.clone(), world.clone(), manifests, surroundings, replicas, state.lease.clone());
+        let newcomers = state.newcomers.iter().map(ReplicaRecord::replica).collect();
+        let ccm = Ccm::new(
+            client.clone(),
+            world.clone(),
+            manifests,
+            surroundings,
+            (replicas, newcomers),
+            state.lease.clone(),
+        );
         // Names stay unique between the sessions and processes of one run, too.
         let seed = RandomState::new().hash_one(std::process::id());
         let suffix = AtomicU32::new((seed & 0xF_FFFF) as u32);
