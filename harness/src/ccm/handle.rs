@@ -119,8 +119,7 @@ impl Ccm {
 
     /// Whether the manifests as shipped ask for more than one Pod of it; where none are shipped nobody says otherwise.
     pub fn ships_replicas(&self) -> bool {
-        let Some(manifests) = &self.manifests else { return true };
-        asks_for_several(&manifests.documents[manifests.workload])
+        self.manifests.as_ref().is_none_or(Manifests::ask_for_several)
     }
 
     /// What a trial of that name consists of: the CCM by itself, with these arguments set after its others. `None` when
@@ -393,15 +392,6 @@ fn not_up(pods: &[Arc<Pod>], expected: usize, elects: bool, text: String) -> Ccm
     }
 }
 
-/// Whether a workload asks for more than one Pod; a DaemonSet does where there are machines for them.
-fn asks_for_several(workload: &Value) -> bool {
-    match workload["kind"].as_str() {
-        Some("Pod") => false,
-        Some("DaemonSet") => true,
-        _ => workload["spec"]["replicas"].as_u64().unwrap_or(1) > 1,
-    }
-}
-
 fn renew_time(lease: &Lease) -> Option<String> {
     lease.spec.as_ref().and_then(|s| s.renew_time.as_ref()).map(|t| t.0.to_string())
 }
@@ -426,19 +416,6 @@ mod tests {
             "name": "c", "image": "i", "imageID": "", "ready": false, "restartCount": restarts, "state": state,
         }]}});
         Arc::new(serde_json::from_value(pod).expect("a Pod"))
-    }
-
-    #[test]
-    fn one_pod_is_not_several() {
-        let asks = |kind: &str, replicas: Value| {
-            asks_for_several(&json!({"kind": kind, "spec": {"replicas": replicas}}))
-        };
-        assert!(
-            asks("Deployment", json!(2)) && asks("StatefulSet", json!(3)) && asks("DaemonSet", json!(null))
-        );
-        assert!(
-            !asks("Deployment", json!(1)) && !asks("Deployment", json!(null)) && !asks("Pod", json!(null))
-        );
     }
 
     #[test]
