@@ -1,13 +1,15 @@
 //! The deployed CCM: bring it up in one of its forms, take it down, find its Pods and its leader.
 
-use super::arguments::flag_of;
+use super::arguments::{Flag, flag_of};
 use super::deploy::{
     Applier, CcmError, crash_loops, has_ended, last_lines, pods_gone, pods_of, programs_ended, unrecoverable,
 };
 use super::manifests::{Manifests, ObjectKey, key_of};
 use super::render::{Rendered, Replica, Surroundings, as_shipped, replicas};
 use super::trial::trial;
+use crate::cloud::Credential;
 use crate::k8s::World;
+use crate::ledger::SetBy;
 use crate::probe::{Observed, ReadError, poll};
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -51,6 +53,7 @@ pub struct Ccm {
     manifests: Option<Manifests>,
     surroundings: Surroundings,
     replicas: Vec<Replica>,
+    newcomers: Vec<Replica>,
     lease: Option<LeaseKey>,
 }
 
@@ -61,17 +64,17 @@ impl std::fmt::Debug for Ccm {
 }
 
 impl Ccm {
-    /// A handle; deploys nothing. `manifests` is `None` for a profile that runs no CCM.
+    /// A handle; deploys nothing. `newcomers` come beside the replicas when a check wants more. `manifests` is `None` for a profile that runs no CCM.
     pub fn new(
         client: Client,
         world: Arc<World>,
         manifests: Option<Manifests>,
         surroundings: Surroundings,
-        replicas: Vec<Replica>,
+        (replicas, newcomers): (Vec<Replica>, Vec<Replica>),
         lease: Option<LeaseKey>,
     ) -> Ccm {
         let applier = Applier::new(client.clone());
-        Ccm { client, world, applier, manifests, surroundings, replicas, lease }
+        Ccm { client, world, applier, manifests, surroundings, replicas, newcomers, lease }
     }
 
     /// Whether the profile runs a CCM at all.
@@ -82,6 +85,21 @@ impl Ccm {
     /// The replicas of [`Form::Replicas`].
     pub fn replicas(&self) -> &[Replica] {
         &self.replicas
+    }
+
+    /// The replicas that come beside those when a check wants more.
+    pub fn newcomers(&self) -> &[Replica] {
+        &self.newcomers
+    }
+
+    /// What they consist of, beside [`Form::Replicas`]; `None` when there is no CCM.
+    pub fn rendered_newcomers(&self) -> Option<Rendered> {
+        let all: Vec<Replica> = self.replicas.iter().chain(&self.newcomers).cloned().collect();
+        let mut rendered = replicas(self.manifests.as_ref()?, &all, &self.surroundings);
+        let there: Vec<ObjectKey> = self.rendered(Form::Replicas)?.documents.iter().map(key_of).collect();
+        rendered.documents.retain(|document| !there.contains(&key_of(document)));
+        rendered.workloads.drain(..self.replicas.len());
+        Some(rendered)
     }
 
     /// Which Lease it leads by; `None` without leader election.
@@ -99,11 +117,32 @@ impl Ccm {
         }
     }
 
+    /// Whether the manifests as shipped ask for more than one Pod of it; where none are shipped nobody says otherwise.
+    pub fn ships_replicas(&self) -> bool {
+        self.manifests.as_ref().is_none_or(Manifests::ask_for_several)
+    }
+
     /// What a trial of that name consists of: the CCM by itself, with these arguments set after its others. `None` when
     /// there is no CCM.
     pub fn trial(&self, name: &str, arguments: &[String]) -> Option<Rendered> {
         let (manifests, like) = (self.manifests.as_ref()?, self.replicas.first()?);
         Some(trial(manifests, name, like, &self.surroundings, arguments))
+    }
+
+    /// A replica with a credential of its own and these arguments set after its others, which its cluster starts again when it
+    /// ends; `None` where there is no CCM.
+    pub fn with_credential(&self, credential: &Credential, arguments: &[&str]) -> Option<Rendered> {
+        let (manifests, like) = (self.manifests.as_ref()?, self.replicas.first()?);
+        let Credential { name, token } = credential.clone();
+        let own = Replica { name, token, ..like.clone() };
+        let mut around = self.surroundings.clone();
+        around.flags.extend(arguments.iter().map(|argument| Flag::of(argument, SetBy::Harness)));
+        Some(replicas(manifests, std::slice::from_ref(&own), &around))
+    }
+
+    /// The Pods of what was rendered.
+    pub fn pods_of_rendered(&self, rendered: &Rendered) -> Vec<Arc<Pod>> {
+        rendered.workloads.iter().flat_map(|workload| pods_of(&self.world, workload)).collect()
     }
 
     /// The value of a flag among the arguments of a replica, named without dashes; `None` when there is none.
@@ -117,14 +156,17 @@ impl Ccm {
 
     /// The workload of a replica in [`Form::Replicas`].
     pub fn workload_of(&self, replica: &str) -> Option<ObjectKey> {
-        let position = self.replicas.iter().position(|r| r.name == replica)?;
-        self.rendered(Form::Replicas).and_then(|rendered| rendered.workloads.get(position).cloned())
+        let place = |list: &[Replica]| list.iter().position(|r| r.name == replica);
+        let (rendered, place) = match place(&self.replicas) {
+            Some(place) => (self.rendered(Form::Replicas)?, place),
+            None => (self.rendered_newcomers()?, place(&self.newcomers)?),
+        };
+        rendered.workloads.get(place).cloned()
     }
 
     /// The Pods of a form.
     pub fn pods(&self, form: Form) -> Vec<Arc<Pod>> {
-        let workloads = self.rendered(form).map(|r| r.workloads).unwrap_or_default();
-        workloads.iter().flat_map(|workload| pods_of(&self.world, workload)).collect()
+        self.rendered(form).map(|rendered| self.pods_of_rendered(&rendered)).unwrap_or_default()
     }
 
     /// The Pods of one replica in [`Form::Replicas`].
@@ -134,7 +176,7 @@ impl Ccm {
 
     /// The port that a replica serves HTTPS on in [`Form::Replicas`].
     pub fn secure_port_of(&self, replica: &str) -> Option<u16> {
-        let own = self.replicas.iter().find(|r| r.name == replica)?.secure_port;
+        let own = self.replicas.iter().chain(&self.newcomers).find(|r| r.name == replica)?.secure_port;
         Some(if self.surroundings.takes_secure_port { own } else { self.surroundings.secure_port })
     }
 
@@ -192,6 +234,15 @@ impl Ccm {
     /// # Errors
     /// What could not be removed, or which Pods did not go.
     pub async fn remove_rendered(&self, rendered: Rendered) -> Result<(), CcmError> {
+        self.remove_beside(rendered).await?;
+        self.forget_lease().await
+    }
+
+    /// The same beside replicas that stay, and with them the Lease.
+    ///
+    /// # Errors
+    /// What could not be removed, or which Pods did not go.
+    pub async fn remove_beside(&self, rendered: Rendered) -> Result<(), CcmError> {
         let (workloads, others): (Vec<Value>, Vec<Value>) = rendered
             .documents
             .into_iter()
@@ -202,8 +253,7 @@ impl Ccm {
         // lets the Pod go.
         self.remove_replica_sets(&rendered.workloads).await?;
         self.evict(&rendered.workloads).await?;
-        self.applier.remove(&others).await?;
-        self.forget_lease().await
+        self.applier.remove(&others).await
     }
 
     /// Starts every replica again; does not wait for them.

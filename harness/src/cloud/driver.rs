@@ -30,10 +30,6 @@ pub trait Driver: fmt::Debug + Send + Sync {
     /// Which ids machines may have.
     fn ids(&self) -> InstanceIds;
 
-    /// Lets a replica of the CCM in, and gives its calls the credential's name in the journal. Where credentials are not
-    /// the driver's to give, there is nothing to do.
-    fn admit<'a>(&'a self, replica: &'a Credential) -> Answer<'a, ()>;
-
     /// [`Facility::Machines`].
     fn machines(&self) -> Option<&dyn Machines> {
         None
@@ -68,6 +64,11 @@ pub trait Driver: fmt::Debug + Send + Sync {
     fn settings(&self) -> Option<&dyn Tunable> {
         None
     }
+
+    /// [`Facility::Credentials`].
+    fn credentials(&self) -> Option<&dyn Admission> {
+        None
+    }
 }
 
 /// The facilities a driver has.
@@ -80,6 +81,7 @@ pub(super) fn facilities(driver: &dyn Driver) -> BTreeSet<Facility> {
         (Facility::Faults, driver.faults().is_some()),
         (Facility::Barriers, driver.barriers().is_some()),
         (Facility::Settings, driver.settings().is_some()),
+        (Facility::Credentials, driver.credentials().is_some()),
     ];
     has.into_iter().filter(|(_, has)| *has).map(|(facility, _)| facility).collect()
 }
@@ -155,4 +157,11 @@ pub trait Tunable: Sync {
 
     /// Changes the settings that are given; all of them as they are then.
     fn change<'a>(&'a self, settings: &'a Settings) -> Answer<'a, Settings>;
+}
+
+/// Whom the cloud lets in.
+pub trait Admission: Sync {
+    /// Lets a caller in, whose calls have the credential's name in the journal; one of that name that was let in before with
+    /// another token is refused from now on.
+    fn admit<'a>(&'a self, caller: &'a Credential) -> Answer<'a, ()>;
 }

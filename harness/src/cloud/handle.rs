@@ -82,12 +82,16 @@ impl Cloud {
         self.driver.ids()
     }
 
-    /// Lets a replica of the CCM in; the journal calls it by the credential's name.
+    /// Lets a caller in; the journal calls it by the credential's name, and one that had the name before is refused. Where
+    /// whom the cloud lets in is not its driver's to say, there is nothing to do.
     ///
     /// # Errors
     /// When the cloud refuses or does not answer.
-    pub async fn admit(&self, replica: &Credential) -> Result<(), CloudError> {
-        self.driver.admit(replica).await
+    pub async fn admit(&self, caller: &Credential) -> Result<(), CloudError> {
+        match self.driver.credentials() {
+            Some(admission) => admission.admit(caller).await,
+            None => Ok(()),
+        }
     }
 
     /// Puts a machine there, or changes the one with its id. Needs [`Facility::Machines`].

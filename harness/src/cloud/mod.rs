@@ -13,7 +13,9 @@ mod record;
 mod token;
 
 pub use conformance::{Found, Tried, check_driver, check_running, facility_of};
-pub use driver::{Answer, Barriers, Driver, Faults, Journalled, Machines, Objects, Stock, Tunable};
+pub use driver::{
+    Admission, Answer, Barriers, Driver, Faults, Journalled, Machines, Objects, Stock, Tunable,
+};
 pub use drivers::{CloudSpec, Place, RunningCloud, StartError, Told, start};
 pub use error::{CloudError, Problem};
 pub(crate) use handle::READING_THE_JOURNAL;

@@ -109,6 +109,11 @@ impl Limits {
         self.budget(Budget::Failover)
     }
 
+    /// As [`Limits::failover`], of a CCM that elects with another timing than that in force.
+    pub fn failover_of(&self, lease: LeaseTiming) -> Duration {
+        Limits { lease, ..self.clone() }.failover()
+    }
+
     /// A leader that cannot renew has exited (HA-05): the renew deadline, one retry period and 2 s. 14 s by default.
     pub fn step_down(&self) -> Duration {
         self.budget(Budget::StepDown)
@@ -221,6 +226,11 @@ impl Limits {
         self.budget(Budget::Boot)
     }
 
+    /// A credential for the cloud was replaced where the CCM's manifests have it; the CCM works with the new one. 5 min.
+    pub fn credential(&self) -> Duration {
+        self.budget(Budget::Credential)
+    }
+
     /// What kept a container from running was away for so long and is there: its kubelet starts it once more. The pauses
     /// between starts double from 10 s to 5 min, so that one is as long as all that were before it, and 10 s.
     pub fn restart_after(&self, away: Duration) -> Duration {
@@ -277,6 +287,7 @@ impl Limits {
             Budget::Route => (2 * self.route_period + secs(5), self.scale),
             Budget::LoadBalancer => (Duration::ZERO, self.scale),
             Budget::Boot => (secs(180), self.scale),
+            Budget::Credential => (secs(300), self.scale),
             Budget::QuietNodes => (secs(30), self.scale.max(1.0)),
             Budget::QuietLife => (secs(20), self.scale.max(1.0)),
             Budget::QuietServices => (secs(45), self.scale.max(1.0)),
@@ -332,6 +343,7 @@ mod tests {
     fn follow_the_fast_flags() {
         let limits = fast();
         assert_eq!(limits.failover(), Duration::from_millis(16_600));
+        assert_eq!(limits.failover_of(LeaseTiming::DEFAULT), default().failover());
         assert_eq!(limits.step_down(), secs(7));
     }
 

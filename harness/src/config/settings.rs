@@ -207,7 +207,8 @@ impl Budget {
             | Budget::Route
             | Budget::Service
             | Budget::LoadBalancer
-            | Budget::Boot => false,
+            | Budget::Boot
+            | Budget::Credential => false,
         }
     }
 }

@@ -260,6 +260,8 @@ words! {
         LoadBalancer = "load-balancer",
         /// The CCM's manifests are applied to a cold cluster; every node is initialised.
         Boot = "boot",
+        /// A credential for the cloud that was replaced is in use.
+        Credential = "credential",
         /// Nothing happens to a node.
         QuietNodes = "quiet-nodes",
         /// The lifecycle loop does nothing.

@@ -144,17 +144,8 @@ impl<'a> Trial<'a> {
     /// # Errors
     /// As it was given.
     pub async fn explained<T>(&self, outcome: Result<T, Stop>) -> Result<T, Stop> {
-        match outcome {
-            Err(Stop::Unmet(mut unmet)) => {
-                let pod = self.cx.session.world().pods.find(&self.pod.namespace, &self.pod.name);
-                if let Some(pod) = pod {
-                    let lines = last_lines(&self.cx.client, &pod, SHOWN_LINES).await;
-                    unmet.explained = Some(crate::secrets::redact(lines));
-                }
-                Err(Stop::Unmet(unmet))
-            }
-            other => other,
-        }
+        let pod = self.cx.session.world().pods.find(&self.pod.namespace, &self.pod.name);
+        self.cx.explained_by(pod.as_slice(), outcome).await
     }
 }
 
@@ -258,6 +249,21 @@ impl CheckCx {
         let pod = pod.ok_or_else(|| Stop::Error("a trial without a Pod".to_owned()))?;
         self.on_end(Undo::Trial(name));
         Ok((rendered, pod))
+    }
+
+    /// A failure, with the last log lines of these Pods.
+    pub(super) async fn explained_by<T>(
+        &self,
+        pods: &[Arc<Pod>],
+        outcome: Result<T, Stop>,
+    ) -> Result<T, Stop> {
+        let Err(Stop::Unmet(mut unmet)) = outcome else { return outcome };
+        let mut lines = String::new();
+        for pod in pods {
+            lines.push_str(&last_lines(&self.client, pod, SHOWN_LINES).await);
+        }
+        unmet.explained = (!pods.is_empty()).then(|| crate::secrets::redact(lines));
+        Err(Stop::Unmet(unmet))
     }
 
     async fn started(

@@ -17,7 +17,7 @@ impl Session {
     /// # Errors
     /// When a Node is not, or the cloud refuses.
     pub async fn seed(&self) -> Result<(), SessionError> {
-        for replica in self.state.replicas.iter().chain(&self.state.plugin) {
+        for replica in self.state.callers() {
             let credential = Credential { name: replica.name.clone(), token: replica.token.clone() };
             self.cloud.admit(&credential).await?;
         }

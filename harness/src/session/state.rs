@@ -34,6 +34,21 @@ impl std::fmt::Debug for ReplicaRecord {
     }
 }
 
+/// A credential that expires, and what comes in its place.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Replaced {
+    /// The token that is valid first.
+    pub first: String,
+    /// The token that replaces it.
+    pub then: String,
+}
+
+impl std::fmt::Debug for Replaced {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("<redacted>")
+    }
+}
+
 /// What kubeadm gave a Node and a kubelet does not: lost when the Node object is deleted, put back when it returns.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct NodeRole {
@@ -87,8 +102,13 @@ pub struct RunState {
     pub idle_image: String,
     /// Replicas.
     pub replicas: Vec<ReplicaRecord>,
+    /// Those that come beside them when a check wants more; none where replicas do not elect.
+    pub newcomers: Vec<ReplicaRecord>,
     /// What the image credential provider under test has of the cloud, where there is one.
     pub plugin: Option<ReplicaRecord>,
+    /// Tokens for the CCM whose credential a check replaces, one after the other; none where there is no CCM. Secrets, as
+    /// those of the replicas.
+    pub replaced: Option<Replaced>,
     /// The Lease, when the CCM elects leaders.
     pub lease: Option<LeaseKey>,
     /// Minor version the API server reports.
@@ -100,10 +120,16 @@ pub struct RunState {
 }
 
 impl RunState {
+    /// Whom the cloud lets in, each by its name.
+    pub(crate) fn callers(&self) -> impl Iterator<Item = &ReplicaRecord> {
+        self.replicas.iter().chain(&self.newcomers).chain(&self.plugin)
+    }
+
     /// Makes its credentials known: they must appear in no output.
     pub(crate) fn keep_secret(&self) {
-        let tokens = self.replicas.iter().chain(&self.plugin).map(|replica| &replica.token);
-        tokens.chain(&self.cloud.secrets).for_each(|token| secrets::know(token));
+        let tokens = self.callers().map(|replica| &replica.token);
+        let replaced = self.replaced.iter().flat_map(|tokens| [&tokens.first, &tokens.then]);
+        tokens.chain(replaced).chain(&self.cloud.secrets).for_each(|token| secrets::know(token));
         // One that cannot be read is told when it is used.
         let kubeconfig = std::fs::read_to_string(&self.cluster.kubeconfig).unwrap_or_default();
         secrets::know_kubeconfig(&kubeconfig);

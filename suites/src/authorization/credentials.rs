@@ -1,15 +1,17 @@
-//! The CCM's credential for the cloud: that it is refused is no reason to give anything up, and it is shown to nobody (AUTH-23,
-//! -25).
+//! The CCM's credential for the cloud: that it is refused is no reason to give anything up, one that was replaced is taken up,
+//! and it is shown to nobody (AUTH-23 to -25).
 
 use super::refused::TRIAL;
 use crate::joining::{ccm_initialises_others, registered};
 use harness::check::{Capability, Facility, Stop, Verdict};
+use harness::cloud::{Entry, Outcome};
 use harness::cx::matchers::{initialised, keeps_finalizer, one_active};
-use harness::cx::{Check, CheckCx, Ready, Subject, goes_on, load_balancer, machine};
+use harness::cx::{Check, CheckCx, Ready, Subject, goes_on, load_balancer, machine, some_calls};
 use harness::k8s::{T_UNINIT, has_taint};
 use harness::probe::{both, gone, holds, present};
 use k8s_openapi::api::core::v1 as core;
 use std::sync::Arc;
+use tokio::time::Instant;
 
 const BOTH: &[Capability] = &[Capability::Instances, Capability::LoadBalancer];
 
@@ -24,6 +26,17 @@ pub(super) const CHECKS: &[Check] = &[
     .with(&[TRIAL[0], Facility::Faults])
     .cold()
     .takes(62),
+    Check::must(
+        "AUTH-24",
+        "a credential that was replaced is taken up, by reading it again or by a restart of its own, and work goes on",
+        "provider: credentials expire",
+        |cx| Box::pin(takes_the_new_one_up(cx)),
+    )
+    .should()
+    .needs(&[Capability::Instances])
+    .with(&[TRIAL[0], Facility::Credentials])
+    .by_calls()
+    .cold(),
     Check::must(
         "AUTH-25",
         "its credential for the cloud is in no log, Event, annotation or /configz",
@@ -68,6 +81,40 @@ async fn gives_nothing_up(cx: &CheckCx) -> Verdict {
     }
     let limit = cx.limits().services_after(2 * cx.limits().quiet_nodes());
     web.becomes(gone()).within(limit).when("as its credential is good again").await
+}
+
+async fn takes_the_new_one_up(cx: &CheckCx) -> Verdict {
+    let ccm = cx.ccm_with_own_credential().await?;
+    let (_, first) = registered(cx, machine("first")).await?;
+    let begun = first.becomes(initialised()).within(cx.limits().start());
+    ccm.explained(begun.when("before its credential expires").await).await?;
+
+    let mark = cx.cloud().mark_now().await?;
+    ccm.expires().await?;
+    let (_, new) = registered(cx, machine("new")).await?;
+    let refused = |call: &Entry| matches!(call.outcome, Outcome::Answered { status: 401 | 403 });
+    let refusals = cx.cloud().calls().since(mark).that(refused);
+    refusals.becomes(some_calls()).when("with a credential that has expired").await?;
+
+    ccm.is_replaced().await?;
+    let since = Instant::now();
+    let taken_up = new.becomes(initialised()).within(cx.limits().credential());
+    let taken_up = ccm.explained(taken_up.when("once its credential is replaced").await).await;
+    let Err(Stop::Unmet(mut unmet)) = taken_up else {
+        taken_up?;
+        cx.record("taken_up_after_ms", since.elapsed().as_millis());
+        return Ok(());
+    };
+    // What its user is left with.
+    ccm.restarts().await?;
+    let restarted = new.becomes(initialised()).within(cx.limits().start()).when("started anew").await;
+    let explained = match restarted {
+        Ok(_) => "started anew from outside it works with the new credential",
+        Err(_) => "started anew from outside it does not work with the new credential either",
+    };
+    unmet.explained =
+        Some(format!("{explained}; before that it said:\n{}", unmet.explained.unwrap_or_default()));
+    Err(Stop::Unmet(unmet))
 }
 
 async fn tells_nobody(cx: &CheckCx) -> Verdict {

@@ -53,12 +53,19 @@ pub(super) async fn try_one(trial: &mut Trial<'_>, facility: DriverFacility) {
             trial.note("settings: all are filled, and what is not given stays", outcome);
         }
         DriverFacility::Credentials => {
-            let credential =
-                Credential { name: OURS.to_owned(), token: format!("{OURS}-{}", std::process::id()) };
-            let outcome = trial.client.put_credential(&credential).await.map_err(words);
-            trial.note("credentials: one is let in", outcome);
+            let outcome = credentials(trial).await;
+            trial.note("credentials: one is let in, and given another token", outcome);
         }
     }
+}
+
+async fn credentials(trial: &Trial<'_>) -> Result<(), Broken> {
+    for which in ["one", "another"] {
+        let token = format!("{OURS}-{}-{which}", std::process::id());
+        let credential = Credential { name: OURS.to_owned(), token };
+        trial.client.put_credential(&credential).await.map_err(words)?;
+    }
+    Ok(())
 }
 
 async fn load_balancers(trial: &Trial<'_>) -> Result<(), Broken> {

@@ -96,7 +96,7 @@ pub fn facility_of(facility: DriverFacility) -> Option<crate::check::Facility> {
         DriverFacility::Faults => Some(Facility::Faults),
         DriverFacility::Barriers => Some(Facility::Barriers),
         DriverFacility::Settings => Some(Facility::Settings),
-        DriverFacility::Credentials => None,
+        DriverFacility::Credentials => Some(Facility::Credentials),
     }
 }
 

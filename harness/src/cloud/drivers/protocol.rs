@@ -1,9 +1,9 @@
 //! What all drivers share: the driver protocol, spoken to whoever serves it.
 
 use crate::cloud::{
-    ActiveFault, Answer, BarrierStatus, Barriers, CloudError, CloudRecord, Credential, Driver, Entry, Fault,
-    Faults, Instance, InstanceIds, Inventory, Journalled, LoadBalancer, Machines, Match, Objects, Problem,
-    Route, Settings, Shown, Stock, Tunable,
+    ActiveFault, Admission, Answer, BarrierStatus, Barriers, CloudError, CloudRecord, Credential, Driver,
+    Entry, Fault, Faults, Instance, InstanceIds, Inventory, Journalled, LoadBalancer, Machines, Match,
+    Objects, Problem, Route, Settings, Shown, Stock, Tunable,
 };
 use fake_cloud::driver::{Capabilities, Client, ClientError, DriverFacility, PROTOCOL};
 use futures::FutureExt;
@@ -143,13 +143,6 @@ impl Driver for Remote {
         self.capabilities.ids
     }
 
-    fn admit<'a>(&'a self, replica: &'a Credential) -> Answer<'a, ()> {
-        match self.with(DriverFacility::Credentials) {
-            Some(_) => self.call("admitting a replica", self.client.put_credential(replica)),
-            None => futures::future::ready(Ok(())).boxed(),
-        }
-    }
-
     fn machines(&self) -> Option<&dyn Machines> {
         Some(self)
     }
@@ -176,6 +169,10 @@ impl Driver for Remote {
 
     fn settings(&self) -> Option<&dyn Tunable> {
         Some(self.with(DriverFacility::Settings)?)
+    }
+
+    fn credentials(&self) -> Option<&dyn Admission> {
+        Some(self.with(DriverFacility::Credentials)?)
     }
 }
 
@@ -254,5 +251,11 @@ impl Tunable for Remote {
 
     fn change<'a>(&'a self, settings: &'a Settings) -> Answer<'a, Settings> {
         self.call("changing the settings", self.client.set_settings(settings))
+    }
+}
+
+impl Admission for Remote {
+    fn admit<'a>(&'a self, caller: &'a Credential) -> Answer<'a, ()> {
+        self.call("letting a caller in", self.client.put_credential(caller))
     }
 }

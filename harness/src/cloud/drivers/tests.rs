@@ -148,7 +148,7 @@ async fn the_driver_in_python_keeps_every_promise_and_ends_with_its_cloud() {
     assert_eq!(cloud.driver(), "python-simulator");
     let has: Vec<String> = cloud.facilities().iter().map(ToString::to_string).collect();
     assert_eq!(has, ["machines", "objects", "inventory"]);
-    assert!(DriverFacility::ALL.iter().filter_map(|one| facility_of(*one)).count() == 5);
+    assert!(DriverFacility::ALL.iter().filter_map(|one| facility_of(*one)).count() == 6);
     let found = check_running(&running).await.expect("it answers");
     let broken: Vec<String> =
         found.tried.iter().filter(|one| one.broken.is_some()).map(ToString::to_string).collect();

@@ -25,10 +25,6 @@ impl Driver for Real {
         InstanceIds::Text
     }
 
-    fn admit<'a>(&'a self, _: &'a Credential) -> Answer<'a, ()> {
-        futures::future::ready(Ok(())).boxed()
-    }
-
     fn inventory(&self) -> Option<&dyn Stock> {
         Some(self)
     }
@@ -131,10 +127,6 @@ impl Driver for Unheard {
 
     fn ids(&self) -> InstanceIds {
         self.0.ids()
-    }
-
-    fn admit<'a>(&'a self, replica: &'a Credential) -> Answer<'a, ()> {
-        self.0.admit(replica)
     }
 
     fn faults(&self) -> Option<&dyn Faults> {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::check::Facility;
-use crate::cloud::{Answer, Credential, Driver, Journalled, Shown};
+use crate::cloud::{Answer, Driver, Journalled, Shown};
 use futures::FutureExt;
 use std::collections::VecDeque;
 
@@ -40,10 +40,6 @@ impl Driver for Scripted {
 
     fn ids(&self) -> crate::cloud::InstanceIds {
         crate::cloud::InstanceIds::Text
-    }
-
-    fn admit<'a>(&'a self, _: &'a Credential) -> Answer<'a, ()> {
-        futures::future::ready(Ok(())).boxed()
     }
 
     fn journal(&self) -> Option<&dyn Journalled> {
@@ -220,9 +216,6 @@ async fn a_driver_without_a_journal_fails_every_read() {
 
         fn ids(&self) -> crate::cloud::InstanceIds {
             crate::cloud::InstanceIds::Text
-        }
-        fn admit<'a>(&'a self, _: &'a Credential) -> Answer<'a, ()> {
-            futures::future::ready(Ok(())).boxed()
         }
     }
     let cloud = Cloud::new(Arc::new(Blind));

@@ -14,7 +14,7 @@ mod teardown;
 pub use prepared::Prepared;
 
 use super::folder::RunDir;
-use super::state::{ReplicaRecord, RunState};
+use super::state::{Replaced, ReplicaRecord, RunState};
 use super::uninitialised::roles_of;
 use super::{Session, SessionError, load_manifests};
 use crate::ccm::LeaseKey;
@@ -38,6 +38,8 @@ use std::sync::Arc;
 use teardown::Teardown;
 use tokio_util::sync::CancellationToken;
 
+/// How many replicas come beside the others when a check wants more: of two they make five (contract BOOT-DYN-13).
+const NEWCOMERS: usize = 3;
 /// The name of an image credential provider in the cloud's journal.
 const PLUGIN: &str = "plugin";
 
@@ -149,8 +151,9 @@ impl Environment {
                 None => prepared.artifacts(events).await,
             }
         };
-        let (mut replicas, mut plugin) = (self.replicas()?, self.plugin()?);
-        let names: Vec<String> = replicas.iter().chain(&plugin).map(|replica| replica.name.clone()).collect();
+        let ((mut replicas, mut newcomers), mut plugin) = (self.replicas()?, self.plugin()?);
+        let callers = replicas.iter().chain(&newcomers).chain(&plugin);
+        let names: Vec<String> = callers.map(|replica| replica.name.clone()).collect();
         let source = &prepared.plan.profile.cloud;
         let wanted = WantedCloud { run: &self.id, cloud: source, replicas: &names, folder: &folder, events };
 
@@ -164,7 +167,7 @@ impl Environment {
             Some(cloud) => cloud,
             None => wanted.start(&mut self.teardown, &cluster.cloud_site, &nodes, artifacts).await?,
         };
-        for replica in replicas.iter_mut().chain(&mut plugin) {
+        for replica in replicas.iter_mut().chain(&mut newcomers).chain(&mut plugin) {
             let own = cloud.endpoints.get(&replica.name);
             replica.endpoint = own.unwrap_or(&cloud.endpoint).clone();
         }
@@ -179,7 +182,9 @@ impl Environment {
             ccm_image_digest: artifacts.ccm_image_digest.clone(),
             idle_image: artifacts.idle_image.clone(),
             replicas,
+            newcomers,
             plugin,
+            replaced: self.replaced()?,
             lease: profile.capabilities.leader_election.then(|| LeaseKey {
                 namespace: profile.lease.namespace.clone(),
                 name: profile.lease.name.clone(),
@@ -215,14 +220,25 @@ impl Environment {
         Ok(Some(ReplicaRecord { name, token, secure_port: 0, endpoint }))
     }
 
-    fn replicas(&self) -> Result<Vec<ReplicaRecord>, SessionError> {
+    fn replaced(&self) -> Result<Option<Replaced>, SessionError> {
+        if !self.plan().profile.has_ccm() {
+            return Ok(None);
+        }
+        Ok(Some(Replaced { first: fresh_token()?, then: fresh_token()? }))
+    }
+
+    /// The replicas, and those that come beside them when a check wants more.
+    fn replicas(&self) -> Result<(Vec<ReplicaRecord>, Vec<ReplicaRecord>), SessionError> {
         let profile = &self.plan().profile;
         if !profile.has_ccm() {
-            return Ok(Vec::new());
+            return Ok(Default::default());
         }
-        let count = if profile.capabilities.leader_election { profile.replicas.max(1) } else { 1 };
-        ('a'..='z')
-            .take(count as usize)
+        let (count, more) = match profile.capabilities.leader_election {
+            true => (profile.replicas.max(1) as usize, NEWCOMERS),
+            false => (1, 0),
+        };
+        let all: Result<Vec<ReplicaRecord>, SessionError> = ('a'..='z')
+            .take(count + more)
             .zip(0_u16..)
             .map(|(letter, offset)| {
                 // The ports next to the framework's 10258 belong to the scheduler and the controller manager.
@@ -234,7 +250,10 @@ impl Environment {
                 // Where the cloud is shows once it runs.
                 Ok(ReplicaRecord { name, token, secure_port, endpoint: String::new() })
             })
-            .collect()
+            .collect();
+        let mut all = all?;
+        let newcomers = all.split_off(count.min(all.len()));
+        Ok((all, newcomers))
     }
 
     /// Undoes everything, last first, trying all of it; or, told to leave everything, leaves it.
