@@ -148,6 +148,8 @@ pub enum Sharing {
     Standing,
     /// Needs neither cluster nor CCM: runs beside everything, whatever became of them.
     Apart,
+    /// Has an environment of its own, made for it and gone with it: runs beside everything.
+    Own,
 }
 
 /// A field or behaviour the API server must have; older ones make the check 'not observable'.
@@ -330,6 +332,13 @@ impl<Cx: 'static> Check<Cx> {
         self.sharing = Sharing::Apart;
         self.facilities = Facilities::of(&[]);
         self
+    }
+
+    /// Runs in an environment that is made for it: a cluster with two machines beside its control plane's that no CCM has
+    /// touched, and a cloud.
+    pub const fn in_its_own_environment(mut self) -> Check<Cx> {
+        self.sharing = Sharing::Own;
+        self.with(&[Facility::OwnEnvironment])
     }
 
     /// Runs alone.

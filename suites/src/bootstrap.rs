@@ -1,6 +1,7 @@
 //! Deadlock-free bootstrap: the CCM as its vendor ships it breaks the chicken-and-egg cycle on a cold cluster
 //! (contract BOOT-DYN).
 
+mod lost_machine;
 mod manifests;
 mod needs;
 mod obstacles;
@@ -15,7 +16,7 @@ pub const SUITE: Suite = Suite {
     name: "deadlock-free-bootstrap",
     proves: "the manifests as shipped bring a cold cluster up: no wait of CCM, CNI and scheduler for one another",
     judges: Party::Ccm,
-    tables: &[CHECKS, obstacles::CHECKS, scaled::CHECKS, manifests::CHECKS],
+    tables: &[CHECKS, obstacles::CHECKS, lost_machine::CHECKS, scaled::CHECKS, manifests::CHECKS],
 };
 
 const CHECKS: &[Check] = &[

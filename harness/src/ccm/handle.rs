@@ -117,6 +117,11 @@ impl Ccm {
         }
     }
 
+    /// Whether the manifests as shipped ask for more than one Pod of it; where none are shipped nobody says otherwise.
+    pub fn ships_replicas(&self) -> bool {
+        self.manifests.as_ref().is_none_or(Manifests::ask_for_several)
+    }
+
     /// What a trial of that name consists of: the CCM by itself, with these arguments set after its others. `None` when
     /// there is no CCM.
     pub fn trial(&self, name: &str, arguments: &[String]) -> Option<Rendered> {

@@ -141,6 +141,16 @@ impl Manifests {
     pub fn workload_key(&self) -> ObjectKey {
         key_of(&self.documents[self.workload])
     }
+
+    /// Whether they ask for more than one Pod of it; a DaemonSet does where there are machines for them.
+    pub fn ask_for_several(&self) -> bool {
+        let workload = &self.documents[self.workload];
+        match workload["kind"].as_str() {
+            Some("Pod") => false,
+            Some("DaemonSet") => true,
+            _ => workload["spec"]["replicas"].as_u64().unwrap_or(1) > 1,
+        }
+    }
 }
 
 fn unfold(document: Value, into: &mut Vec<Value>) {
@@ -282,6 +292,22 @@ mod tests {
     fn deployment(name: &str) -> Value {
         json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "kube-system"},
                "spec": {"template": {"spec": {"containers": [{"name": "a"}, {"name": "b"}]}}}})
+    }
+
+    #[test]
+    fn one_pod_is_not_several() {
+        let asks = |kind: &str, replicas: Value| {
+            let mut workload = deployment("ccm");
+            (workload["kind"], workload["spec"]["replicas"]) = (json!(kind), replicas);
+            let documents = vec![workload];
+            Manifests { documents, workload: 0, container: 0 }.ask_for_several()
+        };
+        assert!(
+            asks("Deployment", json!(2)) && asks("StatefulSet", json!(3)) && asks("DaemonSet", json!(null))
+        );
+        assert!(
+            !asks("Deployment", json!(1)) && !asks("Deployment", json!(null)) && !asks("Pod", json!(null))
+        );
     }
 
     #[test]

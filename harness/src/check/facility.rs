@@ -55,6 +55,10 @@ pub enum Facility {
     /// Programs on the machines may know the cloud by a name, which those find that ask their machine's resolver, and
     /// those that ask cluster DNS when it runs.
     CloudName,
+    /// A further cluster can be made, with several machines and a cloud of its own.
+    OwnEnvironment,
+    /// The manifests as shipped ask for more than one Pod of the CCM.
+    ShippedReplicas,
 }
 
 impl Facility {
@@ -84,6 +88,8 @@ impl Facility {
         Facility::HostPorts,
         Facility::KubeletAddresses,
         Facility::CloudName,
+        Facility::OwnEnvironment,
+        Facility::ShippedReplicas,
     ];
 
     /// Whether it is a cluster's: its backend has or lacks it.
@@ -91,9 +97,16 @@ impl Facility {
         !Facility::OF_THE_CLOUD.contains(&self) && !Facility::OF_THE_RUN.contains(&self)
     }
 
-    /// Those of the harness itself and of what is run: its topology, how the CCM is deployed, how many replicas it has.
-    pub const OF_THE_RUN: &[Facility] =
-        &[Facility::CcmControl, Facility::BootsInside, Facility::SingleNode, Facility::Standby];
+    /// Those of the harness itself and of what is run: its topology, how the CCM is deployed, how many replicas it has,
+    /// whether it makes its clusters and clouds itself.
+    pub const OF_THE_RUN: &[Facility] = &[
+        Facility::CcmControl,
+        Facility::BootsInside,
+        Facility::SingleNode,
+        Facility::Standby,
+        Facility::OwnEnvironment,
+        Facility::ShippedReplicas,
+    ];
 
     /// Those of the cloud, which its driver has or lacks.
     pub const OF_THE_CLOUD: &[Facility] = &[
@@ -135,6 +148,8 @@ impl fmt::Display for Facility {
             Facility::HostPorts => "host-ports",
             Facility::KubeletAddresses => "kubelet-addresses",
             Facility::CloudName => "cloud-name",
+            Facility::OwnEnvironment => "own-environment",
+            Facility::ShippedReplicas => "shipped-replicas",
         })
     }
 }

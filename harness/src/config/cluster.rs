@@ -56,6 +56,15 @@ pub struct SettledCluster {
 }
 
 impl SettledCluster {
+    /// The same with other nodes and another network, where the harness makes it.
+    #[must_use]
+    pub fn with_topology(mut self, topology: Topology) -> SettledCluster {
+        if let DesiredCluster::Own(own) = &mut self.desired {
+            own.topology = topology;
+        }
+        self
+    }
+
     /// Its backend.
     pub fn backend(&self) -> BackendKind {
         self.backend

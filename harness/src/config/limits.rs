@@ -109,6 +109,11 @@ impl Limits {
         self.budget(Budget::Failover)
     }
 
+    /// As [`Limits::failover`], of a CCM that elects with another timing than that in force.
+    pub fn failover_of(&self, lease: LeaseTiming) -> Duration {
+        Limits { lease, ..self.clone() }.failover()
+    }
+
     /// A leader that cannot renew has exited (HA-05): the renew deadline, one retry period and 2 s. 14 s by default.
     pub fn step_down(&self) -> Duration {
         self.budget(Budget::StepDown)
@@ -338,6 +343,7 @@ mod tests {
     fn follow_the_fast_flags() {
         let limits = fast();
         assert_eq!(limits.failover(), Duration::from_millis(16_600));
+        assert_eq!(limits.failover_of(LeaseTiming::DEFAULT), default().failover());
         assert_eq!(limits.step_down(), secs(7));
     }
 

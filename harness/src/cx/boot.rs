@@ -20,11 +20,19 @@ use tokio::time::Instant;
 /// How far a boot has come, as a failure shows it.
 pub struct Boot {
     nodes: Vec<Option<Arc<Node>>>,
-    pods: Vec<Arc<Pod>>,
+    pub(super) pods: Vec<Arc<Pod>>,
     /// Whether there is a CCM whose Pods these are.
     deployed: bool,
     /// Why it will come no further.
     stuck: Option<String>,
+}
+
+#[cfg(test)]
+impl Boot {
+    /// One of which the CCM's Pods alone are known.
+    pub(super) fn of_pods(pods: Vec<Arc<Pod>>) -> Boot {
+        Boot { nodes: Vec::new(), pods, deployed: true, stuck: None }
+    }
 }
 
 impl Observed for Boot {
@@ -145,7 +153,7 @@ pub fn still_runs() -> Matcher<Boot> {
     .expecting("a Pod of the CCM that runs and was not told to go")
 }
 
-fn is_running(pod: &Pod) -> bool {
+pub(super) fn is_running(pod: &Pod) -> bool {
     let statuses = pod.status.iter().flat_map(|s| s.container_statuses.iter().flatten());
     statuses.into_iter().any(|status| status.state.as_ref().is_some_and(|state| state.running.is_some()))
 }

@@ -5,6 +5,7 @@ use crate::check::chain;
 use crate::cloud::Settings;
 use crate::probe::{ReadError, poll};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Which Service, for cleanup: the uid tells it from a namesake.
@@ -39,7 +40,11 @@ pub(super) enum Undo {
     /// Release a barrier.
     Barrier(u64),
     /// Take a taint off one of the cluster's own Nodes.
-    Taint { node: String, key: &'static str },
+    Taint { node: String, key: String },
+    /// Give one of the cluster's own Nodes its labels back, and take those away that it did not have.
+    Labels { node: String, before: BTreeMap<String, Option<String>> },
+    /// Let Pods be placed on one of the cluster's own Nodes again.
+    Cordon(String),
     /// Give a Deployment of cluster DNS its Pods back.
     Scale { deployment: String, replicas: i32 },
     /// Let one of the cluster's own Nodes have a network again.
@@ -66,8 +71,8 @@ pub(super) enum Undo {
     Replaced,
     /// Let everybody reach the API server again.
     Reach,
-    /// Give all machines their power again.
-    Power,
+    /// Give machines their power again.
+    Power(Vec<String>),
     /// Wake a process that was frozen.
     Frozen { node: String, id: String },
     /// Take a Lease away that is not the CCM's usual one.

@@ -89,9 +89,10 @@ impl CheckCx {
     /// # Errors
     /// When the cluster cannot do it, or its API server does not come back.
     pub async fn power_fails(&self) -> Verdict {
-        self.on_end(Undo::Power);
-        self.power(PowerOp::Off).await.map_err(Stop::Error)?;
-        self.power(PowerOp::On).await.map_err(Stop::Error)?;
+        let all = self.session.real_nodes();
+        self.on_end(Undo::Power(all.clone()));
+        self.power(&all, PowerOp::Off).await.map_err(Stop::Error)?;
+        self.power(&all, PowerOp::On).await.map_err(Stop::Error)?;
         let answers = async |seen: &mut String| {
             let version = self.client.apiserver_version().await;
             version.map(Some).map_err(|error| {
@@ -104,15 +105,11 @@ impl CheckCx {
         Ok(())
     }
 
-    /// Gives machines their power that were left without.
-    pub(super) async fn undo_power(&self) -> Result<(), String> {
-        self.power(PowerOp::On).await
-    }
-
-    async fn power(&self, op: PowerOp) -> Result<(), String> {
+    /// Gives machines of these names their power or takes it from them.
+    pub(super) async fn power(&self, names: &[String], op: PowerOp) -> Result<(), String> {
         let change = |machine| self.session.cluster().operate(Operation::Power { machine, op });
-        let all = self.session.machines().iter().map(change);
-        futures::future::try_join_all(all).await.map(drop).map_err(|error| chain(&error))
+        let named = self.session.machines().iter().filter(|machine| names.contains(&machine.name));
+        futures::future::try_join_all(named.map(change)).await.map(drop).map_err(|error| chain(&error))
     }
 
     pub(super) async fn undo_reach(&self) -> Result<(), String> {

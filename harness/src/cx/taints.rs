@@ -34,12 +34,12 @@ impl CheckCx {
         Ok(())
     }
 
-    async fn taints_own_node(&self, name: &str, key: &'static str, value: &str) -> Result<(), Stop> {
+    pub(super) async fn taints_own_node(&self, name: &str, key: &str, value: &str) -> Result<(), Stop> {
         let node = self.real_node(name);
         if node.read(Reach::Origin).await?.is_some_and(|present| has_taint(&present, key)) {
             return Ok(());
         }
-        self.on_end(Undo::Taint { node: name.to_owned(), key });
+        self.on_end(Undo::Taint { node: name.to_owned(), key: key.to_owned() });
         node.adds_taint(taint(key, value, "NoSchedule")).await
     }
 

@@ -2,7 +2,9 @@
 
 use super::CheckCx;
 use super::made::Undo;
+use crate::cluster::PowerOp;
 use std::future::Future;
+use tokio::task::AbortHandle;
 
 /// In what steps a list is undone; what stands in one step is undone side by side.
 ///
@@ -12,7 +14,7 @@ use std::future::Future;
 fn steps(made: Vec<Undo>) -> Vec<Vec<Undo>> {
     let turn = |undo: &Undo| match undo {
         Undo::Fault(_) | Undo::Barrier(_) | Undo::Settings(_) | Undo::Watches | Undo::Reach => 0,
-        Undo::Frozen { .. } | Undo::Power => 0,
+        Undo::Frozen { .. } | Undo::Power(_) => 0,
         Undo::Ccm { .. } | Undo::Newcomers | Undo::Crash => 1,
         _ => 2,
     };
@@ -53,6 +55,11 @@ impl CheckCx {
         self.undo.lock().expect("no holder of this lock panics").contains(undo)
     }
 
+    /// The check has undone it itself.
+    pub(super) fn is_undone(&self, undo: &Undo) {
+        self.undo.lock().expect("no holder of this lock panics").retain(|other| other != undo);
+    }
+
     /// Undoes everything, trying all of it.
     ///
     /// # Errors
@@ -61,6 +68,13 @@ impl CheckCx {
         let made = std::mem::take(&mut *self.undo.lock().expect("no holder of this lock panics"));
         let needs_a_ccm = made.iter().any(|undo| matches!(undo, Undo::Service(_)));
         undo_all(steps(made), async |undo| self.undo_one(undo, needs_a_ccm).await).await
+    }
+
+    /// Undoes nothing, as what the check made goes with its environment; what it does all the time ends.
+    pub(crate) fn leaves_it_to_its_environment(&self) {
+        self.undo.lock().expect("no holder of this lock panics").clear();
+        let heartbeats = std::mem::take(&mut *self.heartbeats.lock().expect("no holder of this lock panics"));
+        heartbeats.values().for_each(AbortHandle::abort);
     }
 
     async fn undo_one(&self, undo: Undo, needs_a_ccm: bool) -> Result<(), String> {
@@ -75,7 +89,9 @@ impl CheckCx {
             Undo::LoadBalancer(id) => self.undo_load_balancer(&id).await,
             Undo::PodCidrs => self.undo_pod_cidrs().await,
             Undo::Route(id) => self.undo_route(&id).await,
-            Undo::Taint { node, key } => self.undo_taint(&node, key).await,
+            Undo::Taint { node, key } => self.undo_taint(&node, &key).await,
+            Undo::Labels { node, before } => self.undo_labels(&node, &before).await,
+            Undo::Cordon(node) => self.undo_cordon(&node).await,
             Undo::Scale { deployment, replicas } => self.undo_scale(&deployment, replicas).await,
             Undo::Unavailable(node) => self.undo_unavailable(&node).await,
             Undo::Settings(before) => self.undo_settings(&before).await,
@@ -87,7 +103,7 @@ impl CheckCx {
             Undo::Account(account) => self.undo_account(&account).await,
             Undo::Trial(name) => self.undo_trial(&name).await,
             Undo::Replaced => self.undo_replaced().await,
-            Undo::Power => self.undo_power().await,
+            Undo::Power(machines) => self.power(&machines, PowerOp::On).await,
             Undo::Reach => self.undo_reach().await,
             Undo::Frozen { node, id } => self.undo_frozen(&node, &id).await,
             Undo::Lease { namespace, name } => self.undo_lease(&namespace, &name).await,

@@ -148,7 +148,7 @@ impl<'a> Group<'a> {
             Sharing::Shared if check.holds_up || (check.disturbs && workers < ENOUGH_WORKERS) => {
                 Group::Disturbing(if check.hangs { check.id } else { row_of(check.id) })
             }
-            Sharing::Shared | Sharing::Apart => Group::Shared,
+            Sharing::Shared | Sharing::Apart | Sharing::Own => Group::Shared,
         }
     }
 

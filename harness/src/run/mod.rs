@@ -12,6 +12,7 @@ mod github;
 mod interrupt;
 mod libtest;
 mod one;
+mod own;
 mod page;
 mod planned;
 mod quiet;

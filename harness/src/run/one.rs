@@ -2,6 +2,7 @@
 
 use super::Planned;
 use super::arrange::ENOUGH_WORKERS;
+use super::own::{events_of, judge_apart, leave_after_check};
 use crate::ccm::Form;
 use crate::check::{Blocker, CheckId, Sharing, Stop, Verdict};
 use crate::contract::bugs_of;
@@ -10,6 +11,7 @@ use crate::events::{CheckEvents, Payload, REPLICA, StreamError};
 use crate::evidence;
 use crate::ledger::{Entry, Outcome, SkipReason};
 use crate::secrets;
+use crate::session::up::Leave;
 use crate::session::{Participant, Session};
 use futures::FutureExt;
 use std::fs::File;
@@ -31,9 +33,12 @@ impl Hold {
     pub fn in_order(sharing: Sharing) -> Hold {
         match sharing {
             Sharing::Cold | Sharing::Exclusive => Hold::Alone,
-            Sharing::Apart | Sharing::Shared | Sharing::Calm | Sharing::Joint | Sharing::Standing => {
-                Hold::Shared
-            }
+            Sharing::Apart
+            | Sharing::Own
+            | Sharing::Shared
+            | Sharing::Calm
+            | Sharing::Joint
+            | Sharing::Standing => Hold::Shared,
         }
     }
 
@@ -55,9 +60,12 @@ impl Hold {
 ///
 /// Blocks the thread while others hold the cluster.
 pub async fn run_one(lanes: &[Arc<Session>], session: Arc<Session>, planned: &Planned, hold: Hold) -> Entry {
-    let events = session.events().of_check(planned.check.id.as_str());
+    let is_own = planned.check.sharing == Sharing::Own;
+    let stream = if is_own { events_of(&session) } else { session.events().clone() };
+    let events = stream.of_check(planned.check.id.as_str());
     let participant = (planned.check.sharing == Sharing::Joint).then(|| session.crashes().participant());
-    let held = session.dir().hold_cluster(hold == Hold::Alone);
+    // Who has an environment of its own keeps nobody off the lane's.
+    let held = (!is_own).then(|| session.dir().hold_cluster(hold == Hold::Alone)).transpose();
     let mut entry = planned.entry(Outcome::Pass);
     entry.started = jiff::Timestamp::now().to_string();
     events.emit(Payload::CheckBegan { started: entry.started.clone() });
@@ -71,7 +79,13 @@ pub async fn run_one(lanes: &[Arc<Session>], session: Arc<Session>, planned: &Pl
             let message = session.gone().unwrap_or_default().to_owned();
             entry.outcome = Outcome::Error { message };
         }
-        Ok(turn) => judge(lanes, session, planned, &mut entry, turn, participant, &events).await,
+        Ok(Some(turn)) => judge(lanes, session, planned, &mut entry, turn, participant, &events).await,
+        Ok(None) => {
+            let in_it = async |own: Arc<Session>, turn: File, entry: &mut Entry| {
+                judge(&[], own, planned, entry, turn, None, &events).await;
+            };
+            judge_apart(&session, &mut entry, in_it).await;
+        }
     }
     // A CCM's own words may stand in a message: its last log lines when it does not come up.
     if let Outcome::Fail { message } | Outcome::Blocked { message, .. } | Outcome::Error { message } =
@@ -101,7 +115,7 @@ async fn judge(
     let id = planned.check.id;
     let began_ms = session.events().now_ms();
     match planned.check.sharing {
-        Sharing::Cold | Sharing::Apart => {}
+        Sharing::Cold | Sharing::Apart | Sharing::Own => {}
         // A lane whose last step was a trial has nobody who tidies up what that left. A CCM that does not come up is judged by
         // others.
         Sharing::Standing => {
@@ -176,6 +190,11 @@ async fn judge(
             Ok(None) => {}
             Err(error) => tracing::warn!(check = %id, %error, "restarts of the CCM cannot be told"),
         }
+    }
+    if planned.check.sharing == Sharing::Own
+        && leave_after_check(session.plan(), &entry.outcome) == Leave::Nothing
+    {
+        cx.leaves_it_to_its_environment();
     }
     let cleaned = session.unless_gone(cx.clean_up()).await;
     if let Err(why) = cleaned {

@@ -114,20 +114,14 @@ pub fn take_down(
     events: &Events,
     handle: &Handle,
 ) {
-    let mut leave = leave_after(plan.keep, ledger);
+    let mut leave = leave_after(plan.keep, has_trouble(ledger));
     if leave == Leave::Everything && environments.iter().any(Environment::is_in_process) {
         handle.block_on(keep_up(&environments, events));
         leave = Leave::Nothing;
     }
     for environment in &environments {
-        if leave == Leave::Everything
-            && let Some(dir) = environment.dir()
-        {
-            events.say(format!(
-                "kept: cluster {}, kubeconfig {}; 'ccm-conformance clean' removes it",
-                environment.run_id().name(),
-                dir.path().join("kubeconfig").display(),
-            ));
+        if leave == Leave::Everything {
+            say_kept(environment, events);
         }
     }
     // Side by side: who has interrupted the run waits for the slowest, not for the sum.
@@ -135,21 +129,33 @@ pub fn take_down(
     handle.block_on(join_all(down)).into_iter().for_each(|outcome| say_left_behind(outcome, events));
 }
 
-/// How an environment is left after such a result.
-fn leave_after(keep: Keep, ledger: &Ledger) -> Leave {
+/// Says where an environment is that stays.
+pub(super) fn say_kept(environment: &Environment, events: &Events) {
+    let Some(dir) = environment.dir() else { return };
+    events.say(format!(
+        "kept: cluster {}, kubeconfig {}; 'ccm-conformance clean' removes it",
+        environment.run_id().name(),
+        dir.path().join("kubeconfig").display(),
+    ));
+}
+
+/// How an environment is left after a result with trouble, or without.
+pub(super) fn leave_after(keep: Keep, has_trouble: bool) -> Leave {
     match keep {
         Keep::Always => Leave::Everything,
-        Keep::OnFailure if has_trouble(ledger) => Leave::Everything,
+        Keep::OnFailure if has_trouble => Leave::Everything,
         Keep::OnFailure | Keep::Never => Leave::Nothing,
     }
 }
 
 /// Whether anything failed, the environment included.
 fn has_trouble(ledger: &Ledger) -> bool {
-    let troubled = |outcome: &Outcome| {
-        matches!(outcome, Outcome::Fail { .. } | Outcome::Blocked { .. } | Outcome::Error { .. })
-    };
-    ledger.environment_error.is_some() || ledger.entries.iter().any(|entry| troubled(&entry.outcome))
+    ledger.environment_error.is_some() || ledger.entries.iter().any(|entry| is_trouble(&entry.outcome))
+}
+
+/// Whether something went wrong with a check, the environment included.
+pub(super) fn is_trouble(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Fail { .. } | Outcome::Blocked { .. } | Outcome::Error { .. })
 }
 
 /// Keeps environments up that live in this process, for somebody to look at, as long as they want.
@@ -186,7 +192,7 @@ mod tests {
             (Keep::Never, &bad, Leave::Nothing),
             (Keep::Always, &good, Leave::Everything),
         ] {
-            assert_eq!(leave_after(keep, ledger), left, "{keep:?}");
+            assert_eq!(leave_after(keep, has_trouble(ledger)), left, "{keep:?}");
         }
     }
 }

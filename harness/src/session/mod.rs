@@ -11,6 +11,7 @@ mod flood;
 mod folder;
 mod journal;
 mod manifests;
+mod offer;
 mod record;
 mod reported;
 mod seed;
@@ -35,7 +36,7 @@ use crate::ccm::{Ccm, CcmError, Form};
 use crate::check::{Blocker, Facility, Stop, chain};
 use crate::cloud::{Cloud, Inventory};
 use crate::cluster::{Cluster, ContainerOp, Machine, Operation};
-use crate::config::{Deployment, Limits, Location, Offer, RunPlan};
+use crate::config::{Limits, Location, RunPlan};
 use crate::events::{Events, Payload};
 use crate::k8s::{ChangeObserver, World};
 use crate::probe::Pulse;
@@ -43,7 +44,6 @@ use kube::Client;
 use manifests::surroundings;
 use server::{client_of, has_server, world_of};
 use standing::{Excuse, Standing};
-use std::collections::BTreeSet;
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -182,22 +182,6 @@ impl Session {
         self.cluster.machines()
     }
 
-    /// What the machinery can do: what the cluster's machines and the cloud's driver allow, and what the harness brings
-    /// itself.
-    pub fn facilities(&self) -> BTreeSet<Facility> {
-        let mut all = self.cluster.facilities();
-        all.extend(self.cloud.facilities());
-        all.insert(Facility::CcmControl);
-        // A hosted CCM has no Pods on the cluster whose boot could be judged.
-        all.extend((self.plan.profile.deployment == Deployment::InCluster).then_some(Facility::BootsInside));
-        all.extend((self.machines().len() == 1).then_some(Facility::SingleNode));
-        all.extend((self.state.replicas.len() > 1).then_some(Facility::Standby));
-        if self.state.cloud.name.is_none() {
-            all.remove(&Facility::CloudName);
-        }
-        all
-    }
-
     /// The harness's own client.
     pub fn client(&self) -> &Client {
         &self.client
@@ -206,16 +190,6 @@ impl Session {
     /// What the cluster's watches show.
     pub fn world(&self) -> &World {
         &self.world
-    }
-
-    /// What is there for checks to use, all of it known.
-    pub fn offer(&self) -> Offer {
-        Offer {
-            facilities: Some(self.facilities()),
-            cloud: Some(self.cloud.driver().to_owned()),
-            served_minor: Some(self.state.served_minor),
-            ..Offer::declared(&self.plan.profile)
-        }
     }
 
     /// The cloud.
@@ -277,6 +251,11 @@ impl Session {
         let machine = machine.ok_or_else(|| format!("no machine for Node {node}"))?;
         let killing = Operation::Container { machine, id, op: ContainerOp::Kill };
         self.cluster.operate(killing).await.map_err(|error| chain(&error))
+    }
+
+    /// What is cancelled when the run is interrupted.
+    pub(crate) fn interruption(&self) -> &CancellationToken {
+        &self.cancel
     }
 
     /// Interrupts the run.

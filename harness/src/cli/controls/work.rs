@@ -53,7 +53,7 @@ fn takes_s<'a>(checks: impl Iterator<Item = &'a Planned>) -> u32 {
     let (mut together, mut alone) = (0, 0);
     for Planned { check, .. } in checks {
         match check.sharing {
-            Sharing::Apart | Sharing::Shared | Sharing::Joint | Sharing::Calm => {
+            Sharing::Apart | Sharing::Own | Sharing::Shared | Sharing::Joint | Sharing::Calm => {
                 together = check.takes_s.max(together)
             }
             Sharing::Exclusive | Sharing::Cold | Sharing::Standing => alone += check.takes_s,

@@ -1,0 +1,93 @@
+//! A check in an environment of its own: a cluster of several machines and a cloud, from before they are there until they are
+//! gone.
+
+use super::stand::{is_trouble, leave_after, say_kept};
+use crate::check::chain;
+use crate::cluster::{Lifetime, Role, facts, planned_machines};
+use crate::config::{RunPlan, Topology};
+use crate::events::Events;
+use crate::ledger::{Entry, Outcome};
+use crate::session::up::{Environment, Leave, Prepared};
+use crate::session::{Session, SessionError};
+use std::fs::File;
+use std::sync::Arc;
+
+/// The number by which the stream knows the lanes that are one check's; no run has so many others.
+const LANE: u32 = 100;
+/// How many machines it has beside those of its control plane, at least.
+const WORKERS: usize = 2;
+
+/// The events of such a check and its environment.
+pub(super) fn events_of(session: &Session) -> Events {
+    session.events().of_lane(LANE)
+}
+
+/// The same run on a cluster of several machines: the topology that was asked for, where it has them.
+fn on_several_machines(plan: RunPlan) -> RunPlan {
+    let Some(own) = plan.cluster.desired().own() else { return plan };
+    let machines = planned_machines(&own.topology).unwrap_or_default();
+    if machines.iter().filter(|machine| machine.role == Role::Worker).count() >= WORKERS {
+        return plan;
+    }
+    let cluster = plan.cluster.clone().with_topology(Topology::ThreeNode);
+    plan.on(cluster)
+}
+
+/// How the environment is left when its check has ended so: one that lives in this process ends with its check.
+pub(super) fn leave_after_check(plan: &RunPlan, outcome: &Outcome) -> Leave {
+    match facts(plan.cluster.backend()).lifetime {
+        Lifetime::Process => Leave::Nothing,
+        Lifetime::UntilRemoved => leave_after(plan.keep, is_trouble(outcome)),
+    }
+}
+
+/// Makes the environment, judges the check in it by `judge`, which holds its cluster, and takes it away, whatever became of
+/// the check. Its cloud is as that of the lane is, whose `session` this is; nothing else of the lane is touched.
+pub(super) async fn judge_apart(
+    session: &Session,
+    entry: &mut Entry,
+    judge: impl AsyncFnOnce(Arc<Session>, File, &mut Entry),
+) {
+    let plan = Arc::new(on_several_machines(session.plan().clone()));
+    let mut environment = Environment::new(Prepared::new(plan.clone()), LANE);
+    let judged = async {
+        let untold = events_of(session).without_stages();
+        let own = environment.up(&untold, session.interruption()).await?;
+        own.cloud().change_settings(&session.cloud().settings().await?).await?;
+        let turn = own.dir().hold_cluster(true)?;
+        judge(own, turn, entry).await;
+        Ok::<(), SessionError>(())
+    };
+    if let Err(error) = judged.await {
+        let message = format!("the check's own environment did not come up: {}", chain(&error));
+        entry.outcome = Outcome::Error { message };
+    }
+    let leave = leave_after_check(&plan, &entry.outcome);
+    if leave == Leave::Everything {
+        say_kept(&environment, session.events());
+    }
+    super::conclude::say_left_behind(environment.down(leave).await, session.events());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{BackendKind, RunFile, Source, plan};
+
+    #[test]
+    fn it_has_several_machines_whatever_the_run_has() {
+        let wanted = plan(&Source::Defaults, RunFile::default()).expect("a plan");
+        let cluster = wanted.cluster.clone().settled(BackendKind::Embedded);
+        let single = wanted.on(cluster);
+        let topology = |plan: &RunPlan| plan.cluster.desired().own().map(|own| own.topology.clone());
+        assert_eq!(topology(&single), Some(Topology::Single));
+        assert_eq!(topology(&on_several_machines(single.clone())), Some(Topology::ThreeNode));
+        let five = "kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\n\
+                    nodes: [{role: control-plane}, {role: worker}, {role: worker}, {role: worker}, {role: worker}]\n";
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("five.yaml");
+        std::fs::write(&file, five).expect("written");
+        let cluster = single.cluster.clone().with_topology(Topology::File(file.clone()));
+        assert_eq!(topology(&on_several_machines(single.on(cluster))), Some(Topology::File(file)));
+    }
+}
