@@ -6,7 +6,7 @@ use crate::joining::{ccm_initialises_others, registered};
 use harness::check::{Capability, Facility, Stop, Verdict};
 use harness::cloud::{Entry, Outcome};
 use harness::cx::matchers::{initialised, keeps_finalizer, one_active};
-use harness::cx::{Check, CheckCx, Ready, Subject, goes_on, load_balancer, machine, some_calls};
+use harness::cx::{Check, CheckCx, Ready, Subject, goes_on, has_ended, load_balancer, machine, some_calls};
 use harness::k8s::{T_UNINIT, has_taint};
 use harness::probe::{both, gone, holds, present};
 use k8s_openapi::api::core::v1 as core;
@@ -75,12 +75,18 @@ async fn gives_nothing_up(cx: &CheckCx) -> Verdict {
     first.is(present()).await?;
 
     refusals.clear().await?;
+    let limit = cx.limits().services_after(2 * cx.limits().quiet_nodes());
+    let goes = web.becomes(gone()).within(limit).when("as its credential is good again");
+    let gone = tokio::select! {
+        gone = goes => gone,
+        ended = trial.becomes(has_ended()).within(2 * limit) => ended,
+    };
+    // One that ends for it, at once or later, is not started again here, and nobody is left who could.
     if trial.is(goes_on()).await.is_err() {
         cx.record("ends", "its process ended for it");
         return Ok(());
     }
-    let limit = cx.limits().services_after(2 * cx.limits().quiet_nodes());
-    web.becomes(gone()).within(limit).when("as its credential is good again").await
+    gone
 }
 
 async fn takes_the_new_one_up(cx: &CheckCx) -> Verdict {
