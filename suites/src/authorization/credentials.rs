@@ -36,7 +36,9 @@ pub(super) const CHECKS: &[Check] = &[
     .needs(&[Capability::Instances])
     .with(&[TRIAL[0], Facility::Credentials])
     .by_calls()
-    .cold(),
+    .cold()
+    // One that never takes it up makes this wait for five minutes: it is to begin early.
+    .takes(30),
     Check::must(
         "AUTH-25",
         "its credential for the cloud is in no log, Event, annotation or /configz",
