@@ -159,7 +159,9 @@ fn of_check(check: &Check, mutants: &[Mutant], all: &[CheckId]) -> String {
             "beside others where the CCM has workers for all, else with the claims of its row alone"
         }
         Sharing::Apart => "beside everything: it needs neither cluster nor CCM",
-        Sharing::Own => "beside everything, in an environment that is made for it",
+        Sharing::Own => {
+            "in an environment that is made for it: beside everything, with real kubelets when all others have ended"
+        }
         Sharing::Shared => "beside others, on objects of its own",
         Sharing::Joint => "beside others until the leader crashes, then with those that watch the same crash",
         Sharing::Calm => "beside others that wait for what a busy CCM puts off, and nobody else",

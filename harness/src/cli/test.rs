@@ -138,7 +138,7 @@ async fn join_and_run(
         return completion(&now.entry(Outcome::Skip { reason: *reason, detail: detail.clone() }));
     }
     let (chosen, workers) = (selected(&again), plan.profile.workers);
-    let arranged = arranged(&chosen, kept.lanes.len(), workers);
+    let arranged = arranged(&chosen, kept.lanes.len(), workers, session.plan().cluster.backend());
     let lanes = arranged.fixed_lanes(kept.lanes.len());
     let step =
         chosen.iter().zip(&arranged.of).find(|(p, _)| p.check.id == now.check.id).map(|(_, step)| *step);

@@ -24,6 +24,8 @@ pub struct Declared<'a> {
     pub holds_up: bool,
     /// Whether it does so for longer than a client waits.
     pub hangs: bool,
+    /// Whether it makes an environment of its own that crowds the machine: real kubelets beside those of all lanes.
+    pub crowds: bool,
     /// The least time a passing run takes, seconds.
     pub takes_s: u32,
 }
@@ -37,7 +39,7 @@ pub enum Kind {
     Shared,
     /// Everybody's.
     Apart,
-    /// Judges the whole run: when all others have ended.
+    /// Judges the whole run, or crowds the machine: when all others have ended.
     Last,
 }
 
@@ -131,6 +133,8 @@ pub(super) enum Group<'a> {
     /// They keep nobody busy.
     Calm,
     Exclusive(&'a str),
+    /// Makes an environment of its own on a machine that has no room for it before.
+    Crowding(&'a str),
     /// Judges the whole run.
     Standing,
 }
@@ -148,6 +152,7 @@ impl<'a> Group<'a> {
             Sharing::Shared if check.holds_up || (check.disturbs && workers < ENOUGH_WORKERS) => {
                 Group::Disturbing(if check.hangs { check.id } else { row_of(check.id) })
             }
+            Sharing::Own if check.crowds => Group::Crowding(check.id),
             Sharing::Shared | Sharing::Apart | Sharing::Own => Group::Shared,
         }
     }
@@ -158,7 +163,8 @@ impl<'a> Group<'a> {
             Group::Shared => 1,
             Group::Joint | Group::Disturbing(_) => 2,
             Group::Calm | Group::Exclusive(_) => 3,
-            Group::Standing => 4,
+            Group::Crowding(_) => 4,
+            Group::Standing => 5,
         }
     }
 
@@ -167,7 +173,7 @@ impl<'a> Group<'a> {
             Group::Cold(_) => Kind::Cold,
             Group::Shared => Kind::Shared,
             Group::Joint | Group::Disturbing(_) | Group::Calm | Group::Exclusive(_) => Kind::Apart,
-            Group::Standing => Kind::Last,
+            Group::Crowding(_) | Group::Standing => Kind::Last,
         }
     }
 
@@ -185,7 +191,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     const fn check(id: &'static str, sharing: Sharing, disturbs: bool, takes_s: u32) -> Declared<'static> {
-        Declared { id, sharing, disturbs, holds_up: false, hangs: false, takes_s }
+        Declared { id, sharing, disturbs, holds_up: false, hangs: false, crowds: false, takes_s }
     }
 
     const CHECKS: [Declared<'static>; 9] = [
@@ -280,6 +286,17 @@ mod tests {
         let useful = |checks: &[Declared<'_>], workers| arrange(checks, 9, workers).useful_lanes();
         assert_eq!((useful(&CHECKS, 1), useful(&CHECKS, ENOUGH_WORKERS)), (7, 5));
         assert_eq!((useful(&CHECKS[2..3], 1), useful(&[], 1)), (1, 1));
+    }
+
+    #[test]
+    fn an_environment_of_its_own_waits_for_all_others_where_it_crowds_the_machine() {
+        let of = |crowds| {
+            let own = Declared { crowds, ..check("BOOT-09", Sharing::Own, false, 50) };
+            let arranged = arrange(&[own, CHECKS[2], CHECKS[8]], 2, ENOUGH_WORKERS);
+            arranged.of.iter().map(|step| arranged.steps[*step].kind).collect::<Vec<_>>()
+        };
+        assert_eq!(of(false), [Kind::Shared, Kind::Shared, Kind::Last]);
+        assert_eq!(of(true), [Kind::Last, Kind::Shared, Kind::Last]);
     }
 
     #[test]

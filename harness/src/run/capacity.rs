@@ -14,7 +14,7 @@ const KIND_AT_MOST: u32 = 4;
 /// Lanes of a run: as many as the plan wants or the machine allows, and never more than the checks can make use of.
 pub(super) fn lane_count(plan: &RunPlan, planned: &[Planned]) -> u32 {
     let chosen = selected(planned);
-    let useful = arranged(&chosen, usize::MAX, plan.profile.workers).useful_lanes();
+    let useful = arranged(&chosen, usize::MAX, plan.profile.workers, plan.cluster.backend()).useful_lanes();
     let allowed = plan.clusters.unwrap_or_else(|| match plan.cluster.backend() {
         // One after another.
         _ if plan.jobs == 1 => 1,

@@ -2,8 +2,11 @@
 
 use super::arrange::{Arrangement, Declared, arrange};
 use super::shard::parts;
-use crate::check::{Before, Level, Since};
-use crate::config::{Candidate, Choice, Framework, Offer, Problems, RunPlan, select, unknown_deviations};
+use crate::check::{Before, Level, Sharing, Since};
+use crate::cluster::{Lifetime, facts};
+use crate::config::{
+    BackendKind, Candidate, Choice, Framework, Offer, Problems, RunPlan, select, unknown_deviations,
+};
 use crate::cx::{Check, Suite};
 use crate::events::{PlannedCheck, Skipped};
 use crate::ledger::{Entry, Outcome, SkipReason};
@@ -141,9 +144,12 @@ pub fn selected(planned: &[Planned]) -> Vec<Planned> {
     planned.iter().filter(|one| one.choice == Choice::Selected).cloned().collect()
 }
 
-/// The steps of these checks.
-pub fn arranged(checks: &[Planned], lanes: usize, workers: u32) -> Arrangement {
-    arrange(&declared(checks), lanes, workers)
+/// The steps of these checks, on a cluster of this backend.
+pub fn arranged(checks: &[Planned], lanes: usize, workers: u32, backend: BackendKind) -> Arrangement {
+    let real = facts(backend).lifetime == Lifetime::UntilRemoved;
+    let mut declared = declared(checks);
+    declared.iter_mut().for_each(|one| one.crowds = real && one.sharing == Sharing::Own);
+    arrange(&declared, lanes, workers)
 }
 
 /// What these checks declare of how they run beside others.
@@ -154,6 +160,7 @@ pub(super) fn declared(checks: &[Planned]) -> Vec<Declared<'_>> {
         disturbs: one.check.disturbs(),
         holds_up: one.check.holds_up,
         hangs: one.check.hangs,
+        crowds: false,
         takes_s: one.takes_s,
     };
     checks.iter().map(declared).collect()

@@ -37,7 +37,8 @@ impl Stand<'_> {
     /// once in each lane.
     pub(super) fn work(&self, at_once: usize) -> (Vec<(Planned, usize)>, Turns) {
         let chosen = selected(self.planned);
-        let arranged = arranged(&chosen, self.lanes.len(), self.session().plan().profile.workers);
+        let plan = self.session().plan();
+        let arranged = arranged(&chosen, self.lanes.len(), plan.profile.workers, plan.cluster.backend());
         let turns = Turns::of(&arranged, self.lanes.len(), at_once);
         let mut work: Vec<(Planned, usize)> = chosen.into_iter().zip(arranged.of).collect();
         work.sort_by_key(|(one, step)| (*step, Reverse(one.takes_s)));
