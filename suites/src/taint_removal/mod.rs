@@ -166,7 +166,7 @@ async fn removes_only_its_taint(cx: &CheckCx) -> Verdict {
     let machine = cx.machine(machine("a")).await?;
     let taints = vec![
         taint("example.com/first", "1", "NoSchedule"),
-        taint("node.kubernetes.io/not-ready", "", "NoSchedule"),
+        taint(NOT_READY, "", "NoSchedule"),
         uninitialized(),
         taint("example.com/second", "", "NoExecute"),
         taint("example.com/third", "x", "PreferNoSchedule"),
@@ -217,6 +217,9 @@ async fn makes_label_values_valid(cx: &CheckCx) -> Verdict {
     Ok(())
 }
 
+/// The taint of a Node that the node lifecycle controller has not seen to be Ready.
+const NOT_READY: &str = "node.kubernetes.io/not-ready";
+
 /// It carries a label, an annotation and a taint that somebody else has put there.
 fn keeps_what_others_wrote() -> Matcher<Option<Arc<Node>>> {
     holds("keeps what others wrote meanwhile", |node: &Option<Arc<Node>>| {
@@ -234,6 +237,12 @@ async fn overwrites_nobody(cx: &CheckCx) -> Verdict {
     let look_up = machine.cloud().holds(&[Op::InstanceGet]).await?;
     let node = cx.node(machine.node()).await?;
     look_up.is_reached().await.map_err(|stop| unless_it_lists(cx, stop))?;
+    // The node lifecycle controller of Kubernetes 1.20 takes every taint along that came since it last looked.
+    let looked = holds("is seen to be Ready", |node: &Option<Arc<Node>>| {
+        node.as_ref().is_some_and(|node| !has_taint(node, NOT_READY))
+    });
+    let cluster = |_| Stop::Error(format!("nobody takes {NOT_READY} off a Ready Node"));
+    node.becomes(looked).await.map_err(cluster)?;
     let labels = json!({"labels": {"example.com/x": "1"}, "annotations": {"example.com/y": "1"}});
     node.patch(&json!({"metadata": labels})).await?;
     node.adds_taint(taint("example.com/z", "1", "NoSchedule")).await?;
@@ -377,7 +386,7 @@ fn facts(node: &Node) -> String {
 
 async fn does_not_wait_for_ready(cx: &CheckCx) -> Verdict {
     let machine = cx.machine(machine("a")).await?;
-    let taints = vec![uninitialized(), taint("node.kubernetes.io/not-ready", "", "NoSchedule")];
+    let taints = vec![uninitialized(), taint(NOT_READY, "", "NoSchedule")];
     let plan = machine.node().ready(Ready::False).unschedulable().taints(taints);
     cx.node(plan).await?.becomes(initialised()).when("though NotReady and cordoned").await?;
     Ok(())
