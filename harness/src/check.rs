@@ -148,7 +148,8 @@ pub enum Sharing {
     Standing,
     /// Needs neither cluster nor CCM: runs beside everything, whatever became of them.
     Apart,
-    /// Has an environment of its own, made for it and gone with it: runs beside everything.
+    /// Has an environment of its own, made for it and gone with it: runs beside everything, and where its kubelets are real
+    /// when all others have ended.
     Own,
 }
 

@@ -2,6 +2,8 @@
 
 /// Taint of a Node that no CCM has initialised yet (`T-UNINIT`).
 pub const T_UNINIT: &str = "node.cloudprovider.kubernetes.io/uninitialized";
+/// The taint of a Node that the node lifecycle controller has not seen to be Ready.
+pub const T_NOT_READY: &str = "node.kubernetes.io/not-ready";
 /// Taint of a Node whose instance is shut down (`T-SHUT`).
 pub const T_SHUT: &str = "node.cloudprovider.kubernetes.io/shutdown";
 /// Taint of a Node that the cluster autoscaler is about to remove: it leaves load balancers first.

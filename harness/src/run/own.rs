@@ -6,7 +6,7 @@ use crate::check::chain;
 use crate::cluster::{Lifetime, Role, facts, planned_machines};
 use crate::config::{RunPlan, Topology};
 use crate::events::Events;
-use crate::ledger::{Entry, Outcome};
+use crate::ledger::{Entry, INTERRUPTED, Outcome};
 use crate::session::up::{Environment, Leave, Prepared};
 use crate::session::{Session, SessionError};
 use std::fs::File;
@@ -59,7 +59,10 @@ pub(super) async fn judge_apart(
         Ok::<(), SessionError>(())
     };
     if let Err(error) = judged.await {
-        let message = format!("the check's own environment did not come up: {}", chain(&error));
+        let message = match error {
+            SessionError::Interrupted => INTERRUPTED.to_owned(),
+            other => format!("the check's own environment did not come up: {}", chain(&other)),
+        };
         entry.outcome = Outcome::Error { message };
     }
     let leave = leave_after_check(&plan, &entry.outcome);

@@ -117,10 +117,11 @@ async fn follows_beside_an_unknown_node(cx: &CheckCx) -> Verdict {
 const UPDATE: &[Op] = &[Op::LbUpdate];
 
 async fn repeats_a_failed_update(cx: &CheckCx) -> Verdict {
+    let (machine, node) = kept_out(cx, "admitted").await?;
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
     web.rests().await?;
     let refusals = web.cloud().answers(503).to(UPDATE).times(3).await?;
-    let (machine, _) = eligible(cx, "joining").await?;
+    node.label(L_EXCL, None).await?;
     refusals.hits(1).await?;
     let limit = cx.limits().service_after(3);
     web.balancer().becomes(has_backend(&machine)).within(limit).when("though its update failed").await

@@ -2,7 +2,7 @@
 //! SVC-DEL-10, SVC-ERR-01).
 
 use super::needs::{LB, NODES_BEHIND_LB, RESYNC};
-use super::nodes::{eligible, has_backend, kept_out};
+use super::nodes::{has_backend, kept_out};
 use harness::check::{Before, Facility, Verdict};
 use harness::cloud::Op;
 use harness::cx::matchers::publishes;
@@ -71,7 +71,7 @@ async fn tells_of_a_creation(cx: &CheckCx) -> Verdict {
 }
 
 async fn tells_of_an_update(cx: &CheckCx) -> Verdict {
-    let (machine, node) = kept_out(cx, "joining").await?;
+    let (machine, node) = kept_out(cx, "admitted").await?;
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
     web.rests().await?;
     node.label(L_EXCL, None).await?;
@@ -80,10 +80,11 @@ async fn tells_of_an_update(cx: &CheckCx) -> Verdict {
 }
 
 async fn warns_of_a_failed_update(cx: &CheckCx) -> Verdict {
+    let (_, node) = kept_out(cx, "admitted").await?;
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
     web.rests().await?;
     let refusals = web.cloud().answers(503).to(&[Op::LbUpdate]).await?;
-    eligible(cx, "joining").await?;
+    node.label(L_EXCL, None).await?;
     refusals.hits(1).await?;
     web.events().becomes(tells("Warning", "UpdateLoadBalancerFailed")).within(cx.limits().event()).await
 }

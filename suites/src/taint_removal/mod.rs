@@ -14,7 +14,7 @@ use harness::cloud::{Instance, Op};
 use harness::cx::matchers::{has_addresses, has_labels, initialised, initialised_as};
 use harness::cx::{Check, CheckCx, Ready, Subject, Suite, machine, taint, uninitialized};
 use harness::k8s::{
-    Change, T_UNINIT, Version, addresses, has_taint, label, provider_id, show_addresses, taints,
+    Change, T_NOT_READY, T_UNINIT, Version, addresses, has_taint, label, provider_id, show_addresses, taints,
 };
 use harness::probe::{Matcher, Seen, holds, matcher, pause};
 use k8s_openapi::api::core::v1::Node;
@@ -166,7 +166,7 @@ async fn removes_only_its_taint(cx: &CheckCx) -> Verdict {
     let machine = cx.machine(machine("a")).await?;
     let taints = vec![
         taint("example.com/first", "1", "NoSchedule"),
-        taint(NOT_READY, "", "NoSchedule"),
+        taint(T_NOT_READY, "", "NoSchedule"),
         uninitialized(),
         taint("example.com/second", "", "NoExecute"),
         taint("example.com/third", "x", "PreferNoSchedule"),
@@ -217,9 +217,6 @@ async fn makes_label_values_valid(cx: &CheckCx) -> Verdict {
     Ok(())
 }
 
-/// The taint of a Node that the node lifecycle controller has not seen to be Ready.
-const NOT_READY: &str = "node.kubernetes.io/not-ready";
-
 /// It carries a label, an annotation and a taint that somebody else has put there.
 fn keeps_what_others_wrote() -> Matcher<Option<Arc<Node>>> {
     holds("keeps what others wrote meanwhile", |node: &Option<Arc<Node>>| {
@@ -239,9 +236,9 @@ async fn overwrites_nobody(cx: &CheckCx) -> Verdict {
     look_up.is_reached().await.map_err(|stop| unless_it_lists(cx, stop))?;
     // The node lifecycle controller of Kubernetes 1.20 takes every taint along that came since it last looked.
     let looked = holds("is seen to be Ready", |node: &Option<Arc<Node>>| {
-        node.as_ref().is_some_and(|node| !has_taint(node, NOT_READY))
+        node.as_ref().is_some_and(|node| !has_taint(node, T_NOT_READY))
     });
-    let cluster = |_| Stop::Error(format!("nobody takes {NOT_READY} off a Ready Node"));
+    let cluster = |_| Stop::Error(format!("nobody takes {T_NOT_READY} off a Ready Node"));
     node.becomes(looked).await.map_err(cluster)?;
     let labels = json!({"labels": {"example.com/x": "1"}, "annotations": {"example.com/y": "1"}});
     node.patch(&json!({"metadata": labels})).await?;
@@ -386,7 +383,7 @@ fn facts(node: &Node) -> String {
 
 async fn does_not_wait_for_ready(cx: &CheckCx) -> Verdict {
     let machine = cx.machine(machine("a")).await?;
-    let taints = vec![uninitialized(), taint(NOT_READY, "", "NoSchedule")];
+    let taints = vec![uninitialized(), taint(T_NOT_READY, "", "NoSchedule")];
     let plan = machine.node().ready(Ready::False).unschedulable().taints(taints);
     cx.node(plan).await?.becomes(initialised()).when("though NotReady and cordoned").await?;
     Ok(())
@@ -408,7 +405,7 @@ mod tests {
             node(json!({"spec": {"taints": taints}}))
         };
         let kept = || keeps_taints(&["example.com/a=:NoSchedule", "example.com/b=:NoSchedule"]);
-        let yes = of(&["example.com/a", "node.kubernetes.io/not-ready", "example.com/b"]);
+        let yes = of(&["example.com/a", T_NOT_READY, "example.com/b"]);
         assert_eq!(kept().matches(&yes), Seen::Yes(()));
         let version = |keys: &[&str]| Version {
             at: Instant::now(),
