@@ -335,6 +335,13 @@ impl<Cx: 'static> Check<Cx> {
         self
     }
 
+    /// Needs a kubelet that runs the image credential provider under test, and no CCM; runs alone.
+    pub const fn by_a_kubelet(mut self) -> Check<Cx> {
+        self.sharing = Sharing::Cold;
+        self.facilities = Facilities::of(&[Facility::ImageCredentials, Facility::KubeletAddresses]);
+        self
+    }
+
     /// Runs in an environment that is made for it: a cluster with two machines beside its control plane's that no CCM has
     /// touched, and a cloud.
     pub const fn in_its_own_environment(mut self) -> Check<Cx> {

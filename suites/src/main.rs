@@ -4,6 +4,7 @@
 //! made from the program that runs. Only here do they meet.
 
 use harness::cli::SubProgram;
+use harness::image_credentials::{RECORDER, REGISTRY, recorder_main, registry_main};
 use std::process::ExitCode;
 
 /// The commands that are programs of their own.
@@ -37,6 +38,18 @@ const PROGRAMS: &[SubProgram] = &[
         about: "The same plugin, able to be broken with '--mutant ID'; for 'controls'",
         shown: false,
         main: |arguments| reference_credential_provider::mutant(arguments.into_iter()),
+    },
+    SubProgram {
+        name: REGISTRY,
+        about: "A registry whose images are made when they are asked for; the harness starts it on a node",
+        shown: false,
+        main: registry_main,
+    },
+    SubProgram {
+        name: RECORDER,
+        about: "Runs an image credential provider for a kubelet, and tells of it; the harness puts it on a node",
+        shown: false,
+        main: recorder_main,
     },
 ];
 

@@ -57,6 +57,8 @@ pub enum Facility {
     CloudName,
     /// A further cluster can be made, with several machines and a cloud of its own.
     OwnEnvironment,
+    /// A kubelet can be made to run an image credential provider, and to pull images of a registry of ours.
+    ImageCredentials,
     /// The manifests as shipped ask for more than one Pod of the CCM.
     ShippedReplicas,
 }
@@ -89,6 +91,7 @@ impl Facility {
         Facility::KubeletAddresses,
         Facility::CloudName,
         Facility::OwnEnvironment,
+        Facility::ImageCredentials,
         Facility::ShippedReplicas,
     ];
 
@@ -149,6 +152,7 @@ impl fmt::Display for Facility {
             Facility::KubeletAddresses => "kubelet-addresses",
             Facility::CloudName => "cloud-name",
             Facility::OwnEnvironment => "own-environment",
+            Facility::ImageCredentials => "image-credentials",
             Facility::ShippedReplicas => "shipped-replicas",
         })
     }

@@ -3,6 +3,7 @@
 
 use super::record::Machine;
 use crate::check::Facility;
+use crate::image_credentials::NodeSetup;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
@@ -16,6 +17,16 @@ pub enum Operation<'a> {
         machine: &'a Machine,
         /// What.
         op: KubeletOp,
+    },
+    /// To what a machine's kubelet runs for the credentials of images, and where those of some registries are. The kubelet
+    /// is restarted.
+    ImageCredentials {
+        /// The machine.
+        machine: &'a Machine,
+        /// What it is to have.
+        setup: &'a NodeSetup,
+        /// What.
+        op: SetupOp,
     },
     /// To a machine's power.
     Power {
@@ -65,6 +76,15 @@ pub enum KubeletOp {
     Stop,
     /// Started from the beginning: it registers its Node when that is gone (contract ENV-06).
     Restart,
+}
+
+/// What is done to what a machine has of a plugin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetupOp {
+    /// It is put there.
+    Install,
+    /// As if it had never been there.
+    Remove,
 }
 
 /// What is done to a machine's power.
@@ -143,6 +163,7 @@ impl Operation<'_> {
     pub fn facility(&self) -> Facility {
         match self {
             Operation::Kubelet { .. } => Facility::KubeletControl,
+            Operation::ImageCredentials { .. } => Facility::ImageCredentials,
             Operation::Power { .. } => Facility::NodeControl,
             Operation::Link { .. } => Facility::LinkControl,
             Operation::Container { .. } => Facility::ProcessControl,
@@ -164,6 +185,13 @@ impl fmt::Display for Operation<'_> {
                     KubeletOp::Restart => "restarting",
                 };
                 write!(f, "{done} the kubelet of {}", machine.name)
+            }
+            Operation::ImageCredentials { machine, op, .. } => {
+                let done = match op {
+                    SetupOp::Install => "giving an image credential provider to",
+                    SetupOp::Remove => "taking an image credential provider from",
+                };
+                write!(f, "{done} {}", machine.name)
             }
             Operation::Power { machine, op: PowerOp::Off } => write!(f, "switching {} off", machine.name),
             Operation::Power { machine, op: PowerOp::On } => write!(f, "switching {} on", machine.name),

@@ -358,10 +358,18 @@ impl Planning {
             return Some(wanted.clone());
         }
         let asked = matches!(self.set_by(BACKEND), SetBy::Option | SetBy::RunFile);
-        if asked && !absent && wanted.backend().is_some() {
-            let what =
-                format!("profile '{}' describes no CCM, so no cluster is made; leave it out", profile.name);
-            self.problem(BACKEND, what);
+        match wanted.backend() {
+            // For what a real kubelet makes of a plugin.
+            Some(BackendKind::Kind) if asked => return Some(wanted.clone()),
+            Some(_) if asked && !absent => {
+                let what = format!(
+                    "profile '{}' describes no CCM, and only on 'kind' a kubelet can run what it describes; write \
+                     'kind', or leave it out for no cluster",
+                    profile.name
+                );
+                self.problem(BACKEND, what);
+            }
+            _ => {}
         }
         None
     }

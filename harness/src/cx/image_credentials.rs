@@ -153,17 +153,42 @@ impl<'a> ImageCredentialProvider<'a> {
         }
     }
 
+    /// Its part of the kubelet's configuration.
+    pub(super) fn provider(&self) -> &Provider {
+        &self.provider
+    }
+
+    /// The annotations of the service account that asks.
+    pub fn annotations(&self) -> &BTreeMap<String, String> {
+        &self.written.annotations
+    }
+
+    /// Whom the tokens are for that it is given; `None` where it is given none.
+    pub fn audience(&self) -> Option<&str> {
+        let attributes = self.provider.token_attributes.as_ref()?;
+        Some(&attributes.service_account_token_audience)
+    }
+
+    /// Whether a cloud of the run's is what it has its credentials from.
+    ///
+    /// # Errors
+    /// 'Not observable' where nothing that the plugin is told names that cloud.
+    pub(super) fn has_a_cloud_of_ours(&self) -> Result<(), Stop> {
+        if self.written.environment.values().any(|value| value.contains(ENDPOINT)) {
+            return Ok(());
+        }
+        let why = format!(
+            "no value of imageCredentials.environment holds {ENDPOINT}, so its cloud cannot be made to fail"
+        );
+        Err(Stop::NotObservable(why))
+    }
+
     /// A cloud that fails, to stand in the place of the plugin's.
     ///
     /// # Errors
     /// 'Not observable' where nothing that the plugin is told names its cloud.
     pub async fn cloud_that(&self, behaviour: Behaviour) -> Result<StandIn, Stop> {
-        if !self.written.environment.values().any(|value| value.contains(ENDPOINT)) {
-            let why = format!(
-                "no value of imageCredentials.environment holds {ENDPOINT}, so its cloud cannot be made to fail"
-            );
-            return Err(Stop::NotObservable(why));
-        }
+        self.has_a_cloud_of_ours()?;
         Ok(StandIn::begin(behaviour).await?)
     }
 
@@ -187,20 +212,40 @@ impl<'a> ImageCredentialProvider<'a> {
         Stop::Unmet(Box::new(Unmet { subject, ..Unmet::new(promise, expected, seen) }))
     }
 
-    fn environment(&self, cloud: Option<&str>, home: bool) -> BTreeMap<String, String> {
+    /// Its variables beside those of the configuration, where its cloud is at that URL; without one, the run's.
+    pub(super) fn own_environment(&self, cloud: Option<&str>) -> BTreeMap<String, String> {
         let own = self.cx.session().state().plugin.clone();
         let (endpoint, token) = own.map_or_else(Default::default, |own| (own.endpoint, own.token));
         let endpoint = cloud.unwrap_or(&endpoint);
+        let filled = |value: &String| value.replace(ENDPOINT, endpoint).replace(TOKEN, &token);
+        self.written.environment.iter().map(|(name, value)| (name.clone(), filled(value))).collect()
+    }
+
+    fn environment(&self, cloud: Option<&str>, home: bool) -> BTreeMap<String, String> {
         let mut all = BTreeMap::new();
         all.extend(std::env::var("PATH").ok().map(|path| ("PATH".to_owned(), path)));
         all.extend(home.then(|| ("HOME".to_owned(), self.home.display().to_string())));
         all.extend(self.provider.env.iter().map(|one| (one.name.clone(), one.value.clone())));
-        let filled = |value: &String| value.replace(ENDPOINT, endpoint).replace(TOKEN, &token);
-        all.extend(self.written.environment.iter().map(|(name, value)| (name.clone(), filled(value))));
+        all.extend(self.own_environment(cloud));
         all
     }
 
     fn line(&self) -> Result<Vec<String>, Stop> {
+        let mut line = self.program_line()?;
+        line.extend(self.provider.args.iter().cloned());
+        Ok(line)
+    }
+
+    /// The folder of its program, where it is one of its own.
+    pub(super) fn program_folder(&self) -> Option<PathBuf> {
+        match &self.written.program {
+            PluginProgram::In(programs) => Some(programs.clone()),
+            PluginProgram::Line(_) => None,
+        }
+    }
+
+    /// Its program and first arguments, without those of the configuration.
+    pub(super) fn program_line(&self) -> Result<Vec<String>, Stop> {
         let folder = self.cx.session().plan().profile.folder();
         let mut line = match &self.written.program {
             PluginProgram::In(programs) => {
@@ -213,7 +258,6 @@ impl<'a> ImageCredentialProvider<'a> {
         if line[0].contains('/') && Path::new(&line[0]).is_relative() {
             line[0] = std::path::absolute(folder.join(&line[0]))?.display().to_string();
         }
-        line.extend(self.provider.args.iter().cloned());
         Ok(line)
     }
 }

@@ -3,6 +3,7 @@
 use super::account::Account;
 use crate::check::chain;
 use crate::cloud::Settings;
+use crate::image_credentials::NodeSetup;
 use crate::probe::{ReadError, poll};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -71,6 +72,10 @@ pub(super) enum Undo {
     Replaced,
     /// Let everybody reach the API server again.
     Reach,
+    /// Take an image credential provider from a machine's kubelet.
+    ImageCredentials { machine: String, setup: NodeSetup },
+    /// Let a machine reach the cloud again.
+    Cloudless(String),
     /// Give machines their power again.
     Power(Vec<String>),
     /// Wake a process that was frozen.

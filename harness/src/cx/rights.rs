@@ -262,7 +262,7 @@ fn named(name: &str) -> kube::api::ObjectMeta {
 }
 
 /// Makes an object, or makes it over.
-async fn put<K>(api: &Api<K>, name: &str, mut written: serde_json::Value) -> Result<(), Stop>
+pub(super) async fn put<K>(api: &Api<K>, name: &str, mut written: serde_json::Value) -> Result<(), Stop>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Serialize,
 {

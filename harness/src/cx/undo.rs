@@ -14,7 +14,7 @@ use tokio::task::AbortHandle;
 fn steps(made: Vec<Undo>) -> Vec<Vec<Undo>> {
     let turn = |undo: &Undo| match undo {
         Undo::Fault(_) | Undo::Barrier(_) | Undo::Settings(_) | Undo::Watches | Undo::Reach => 0,
-        Undo::Frozen { .. } | Undo::Power(_) => 0,
+        Undo::Frozen { .. } | Undo::Power(_) | Undo::Cloudless(_) => 0,
         Undo::Ccm { .. } | Undo::Newcomers | Undo::Crash => 1,
         _ => 2,
     };
@@ -104,6 +104,8 @@ impl CheckCx {
             Undo::Trial(name) => self.undo_trial(&name).await,
             Undo::Replaced => self.undo_replaced().await,
             Undo::Power(machines) => self.power(&machines, PowerOp::On).await,
+            Undo::ImageCredentials { machine, setup } => self.undo_image_credentials(&machine, &setup).await,
+            Undo::Cloudless(machine) => self.undo_cloudless(&machine).await,
             Undo::Reach => self.undo_reach().await,
             Undo::Frozen { node, id } => self.undo_frozen(&node, &id).await,
             Undo::Lease { namespace, name } => self.undo_lease(&namespace, &name).await,

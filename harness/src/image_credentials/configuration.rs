@@ -5,7 +5,7 @@ use super::go_duration::go_duration;
 use super::patterns::Pattern;
 use crate::config::yaml;
 use crate::files;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -63,10 +63,11 @@ pub struct Variable {
 }
 
 /// What a plugin gets of service accounts.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct TokenAttributes {
-    service_account_token_audience: String,
+    /// Whom the tokens are for.
+    pub service_account_token_audience: String,
     /// `Token` or `ServiceAccount`.
     pub cache_type: String,
     require_service_account: Option<bool>,

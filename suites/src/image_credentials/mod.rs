@@ -1,7 +1,8 @@
-//! A kubelet's image credential provider, executed as a kubelet executes it and without one (contract CREDP).
+//! A kubelet's image credential provider, executed as a kubelet executes it, and by one (contract CREDP).
 
 mod answers;
 mod conduct;
+mod kubelet;
 mod scope;
 mod sources;
 
@@ -13,5 +14,5 @@ pub const SUITE: Suite = Suite {
     name: "image-credentials",
     proves: "an image credential provider answers as a kubelet reads it, in time, and keeps its secrets",
     judges: Party::ImageCredentials,
-    tables: &[answers::CHECKS, scope::CHECKS, conduct::CHECKS],
+    tables: &[answers::CHECKS, scope::CHECKS, conduct::CHECKS, kubelet::CHECKS],
 };

@@ -46,7 +46,7 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 /// Images of registries that belong to nobody, with as many labels as registries have.
-const FOREIGN: &[&str] = &[
+pub(super) const FOREIGN: &[&str] = &[
     "localhost/team/app",
     "registry.invalid/team/app",
     "team.registry.invalid/team/app",

@@ -254,7 +254,7 @@ async fn operate(remote: &Remote, operation: Operation<'_>) -> Result<(), Cluste
         Operation::Power { machine, op: PowerOp::On } => {
             remote.machine(&machine.name, MachineOperation::PowerOn).await
         }
-        Operation::Link { .. } => {
+        Operation::Link { .. } | Operation::ImageCredentials { .. } => {
             return Err(ClusterError::NotObservable {
                 what: operation.to_string(),
                 why: BACKEND.facts.lacks_because.to_owned(),

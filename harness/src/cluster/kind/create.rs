@@ -272,6 +272,7 @@ pub(super) const FACILITIES: &[Facility] = &[
     Facility::ProcessControl,
     Facility::PodNetworkControl,
     Facility::CloudName,
+    Facility::ImageCredentials,
 ];
 
 /// What can be done to machines that have these programs and plugins.

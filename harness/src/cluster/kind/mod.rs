@@ -3,6 +3,7 @@
 mod command;
 mod condense;
 mod create;
+mod credentials;
 mod exec;
 mod family;
 mod logs;

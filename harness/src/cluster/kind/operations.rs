@@ -5,7 +5,7 @@ use super::machines::machine;
 use super::{BACKEND, KindMachines};
 use crate::cluster::error::ClusterError;
 use crate::cluster::network;
-use crate::cluster::operation::{ContainerOp, KubeletOp, LinkOp, Operation, PowerOp, Target};
+use crate::cluster::operation::{ContainerOp, KubeletOp, LinkOp, Operation, PowerOp, SetupOp, Target};
 use crate::cluster::record::{API_SERVER_PORT, Machine};
 use bollard::query_parameters::{KillContainerOptionsBuilder, LogsOptionsBuilder};
 use futures::StreamExt;
@@ -24,6 +24,12 @@ impl KindMachines {
     pub(super) async fn carry_out(&self, operation: Operation<'_>) -> Result<(), ClusterError> {
         match operation {
             Operation::Kubelet { machine, op } => self.kubelet(machine, op).await,
+            Operation::ImageCredentials { machine, setup, op: SetupOp::Install } => {
+                self.install(machine, setup).await
+            }
+            Operation::ImageCredentials { machine, setup, op: SetupOp::Remove } => {
+                self.uninstall(machine, setup).await
+            }
             Operation::Power { machine, op: PowerOp::Off } => self.power_off(machine).await,
             Operation::Power { machine, op: PowerOp::On } => self.power_on(machine).await,
             Operation::Link { machine, to, op: LinkOp::Cut } => self.cut(machine, to).await,

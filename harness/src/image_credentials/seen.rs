@@ -1,0 +1,145 @@
+//! What is seen of a real kubelet that runs a plugin: each execution of it, and each look of the node's container runtime into
+//! the registry. Of credentials and tokens nothing but what tells them apart.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+
+/// One thing that was seen, in the order of its coming.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "kebab-case")]
+pub enum Sighting {
+    /// A kubelet ran the plugin.
+    Execution(Seen),
+    /// Somebody asked for the manifest of an image.
+    Look(Look),
+}
+
+/// One execution of a plugin by a kubelet.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Seen {
+    /// The image that it was asked for.
+    pub image: String,
+    /// The version that it was asked in.
+    pub version: String,
+    /// Its exit code; `None` when a signal ended it or it could not be started.
+    pub code: Option<i32>,
+    /// How long it took, ms.
+    pub took_ms: u64,
+    /// For which images its answer says that it is kept.
+    pub cache_key_type: String,
+    /// For how long its answer says that it is kept; `None` leaves it to the configuration.
+    pub cache_duration: Option<String>,
+    /// Digests of the credentials in its answer ([`digest`]).
+    pub credentials: Vec<String>,
+    /// The token that it was given.
+    pub token: Option<Claims>,
+    /// The annotations that it was given.
+    pub annotations: BTreeMap<String, String>,
+}
+
+/// Whom a service account's token is for, and whose it is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Claims {
+    /// Its audiences.
+    pub audiences: Vec<String>,
+    /// The service account, with its namespace.
+    pub service_account: String,
+    /// The Pod that it is bound to; empty for none.
+    pub pod: String,
+}
+
+/// Somebody asked for an image's manifest.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Look {
+    /// The registry that was meant.
+    pub registry: String,
+    /// The image's name there.
+    pub repository: String,
+    /// As which user; `None` without credentials.
+    pub user: Option<String>,
+    /// What it was answered.
+    pub status: u16,
+}
+
+/// What tells a user's password from others, and nothing of it.
+pub(super) fn digest(user: &str, password: &str) -> String {
+    let hash = Sha256::digest(format!("{user}:{password}"));
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl Seen {
+    /// What can be said of a request and the answer to it, whatever they are.
+    pub fn of(request: &[u8], answer: &[u8]) -> Seen {
+        let read = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).unwrap_or_default();
+        let (request, answer) = (read(request), read(answer));
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let annotations = request["serviceAccountAnnotations"].as_object().into_iter().flatten();
+        let auth = answer["auth"].as_object().into_iter().flatten();
+        let credentials =
+            auth.map(|(_, one)| digest(&text(&one["username"]), &text(&one["password"]))).collect();
+        Seen {
+            image: text(&request["image"]),
+            version: text(&request["apiVersion"]),
+            cache_key_type: text(&answer["cacheKeyType"]),
+            cache_duration: answer["cacheDuration"].as_str().map(str::to_owned),
+            credentials,
+            token: request["serviceAccountToken"]
+                .as_str()
+                .filter(|token| !token.is_empty())
+                .map(Claims::of),
+            annotations: annotations.map(|(key, value)| (key.clone(), text(value))).collect(),
+            ..Seen::default()
+        }
+    }
+}
+
+impl Claims {
+    /// Those of a token in JWT; nothing where it is none.
+    fn of(token: &str) -> Claims {
+        let body = token.split('.').nth(1).and_then(|body| URL_SAFE_NO_PAD.decode(body).ok());
+        let body = body.and_then(|body| serde_json::from_slice::<Value>(&body).ok()).unwrap_or_default();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let own = &body["kubernetes.io"];
+        let audiences = match &body["aud"] {
+            Value::String(one) => vec![one.clone()],
+            Value::Array(all) => all.iter().map(text).collect(),
+            _ => Vec::new(),
+        };
+        let service_account = format!("{}/{}", text(&own["namespace"]), text(&own["serviceaccount"]["name"]));
+        Claims { audiences, service_account, pod: text(&own["pod"]["name"]) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn nothing_of_a_secret_is_seen() {
+        let claims = json!({"aud": ["registry"], "kubernetes.io": {"namespace": "team",
+            "pod": {"name": "app"}, "serviceaccount": {"name": "puller"}}});
+        let token = format!("e30.{}.signature", URL_SAFE_NO_PAD.encode(claims.to_string()));
+        let request = json!({"apiVersion": "v1", "image": "registry.acme.example/team/app",
+            "serviceAccountToken": token, "serviceAccountAnnotations": {"acme.example/role": "puller"}});
+        let answer = json!({"cacheKeyType": "Image", "cacheDuration": "1h",
+            "auth": {"registry.acme.example": {"username": "u", "password": "acme-password-1"}}});
+        let seen = Seen::of(request.to_string().as_bytes(), answer.to_string().as_bytes());
+        assert_eq!(seen.image, "registry.acme.example/team/app");
+        assert_eq!((seen.cache_key_type.as_str(), seen.cache_duration.as_deref()), ("Image", Some("1h")));
+        assert_eq!(seen.credentials, [digest("u", "acme-password-1")]);
+        let expected =
+            Claims { audiences: vec!["registry".into()], service_account: "team/puller".into(), pod: "app".into() };
+        assert_eq!(seen.token, Some(expected));
+        let text = serde_json::to_string(&Sighting::Execution(seen)).expect("plain data");
+        assert!(!text.contains("acme-password-1") && !text.contains(&token), "{text}");
+        assert_eq!(Seen::of(b"nonsense", b""), Seen::default());
+    }
+}

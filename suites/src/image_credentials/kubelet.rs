@@ -1,0 +1,166 @@
+//! What a real kubelet makes of a plugin (contract CREDP-06, -08, -12, -13, -15). Needs a cluster whose kubelets can be given
+//! one: kind.
+
+use super::scope::FOREIGN;
+use super::sources::{API, METRICS, PLUGIN};
+use harness::check::{Capability, Facility, Stop, Verdict};
+use harness::cx::{Check, CheckCx, ImageCredentialProvider, Pull};
+use harness::image_credentials::{CacheKeyType, PUBLIC, Seen, go_duration};
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::must("CREDP-06.pulls", "a kubelet runs it as often as its answers say", PLUGIN, |cx| {
+        Box::pin(is_run_as_often_as_it_says(cx))
+    })
+    .by_a_kubelet(),
+    Check::must(
+        "CREDP-08.pulls",
+        "while it fails a public image is pulled, and a private one when it works again",
+        PLUGIN,
+        |cx| Box::pin(costs_no_other_image(cx)),
+    )
+    .by_a_kubelet()
+    .with(&[Facility::LinkControl]),
+    Check::must("CREDP-12", "a kubelet does not run it for images of foreign registries", PLUGIN, |cx| {
+        Box::pin(is_not_run_for_others(cx))
+    })
+    .by_a_kubelet(),
+    Check::must("CREDP-13", "it is given a token of the Pod's service account", API, |cx| {
+        Box::pin(is_given_a_token(cx))
+    })
+    .needs(&[Capability::ServiceAccountTokens])
+    .recorded()
+    .by_a_kubelet(),
+    Check::must("CREDP-15", "what a kubelet counts of it", METRICS, |cx| Box::pin(is_counted(cx)))
+        .recorded()
+        .by_a_kubelet(),
+];
+
+/// So many Pods pull the same image one after the other.
+const PULLS: usize = 3;
+
+/// For how long a kubelet keeps an answer, seconds, and for which images.
+fn kept(plugin: &ImageCredentialProvider<'_>, seen: &Seen) -> (f64, Option<CacheKeyType>) {
+    let said = seen.cache_duration.as_deref().map(|text| go_duration(text).unwrap_or_default());
+    let key = match seen.cache_key_type.as_str() {
+        "Image" => Some(CacheKeyType::Image),
+        "Registry" => Some(CacheKeyType::Registry),
+        "Global" => Some(CacheKeyType::Global),
+        _ => None,
+    };
+    (said.or(plugin.default_cache_duration()).unwrap_or_default(), key)
+}
+
+async fn is_run_as_often_as_it_says(cx: &CheckCx) -> Verdict {
+    let plugin = cx.image_credential_provider()?;
+    let kubelet = cx.kubelet_with(&plugin, &[]).await?;
+    let began = Instant::now();
+    let first = &plugin.images()[0];
+    for _ in 0..PULLS {
+        kubelet.has_pulled(first, " with its credentials").await?;
+    }
+    for other in &plugin.images()[1..] {
+        kubelet.has_pulled(other, " with its credentials").await?;
+    }
+    let runs = kubelet.executions().await?;
+    let pulls = PULLS + plugin.images().len() - 1;
+    cx.record("pulls", pulls);
+    cx.record("executions", runs.len());
+    cx.record("took_ms", runs.iter().map(|run| run.took_ms).max().unwrap_or_default());
+    let kept: Vec<_> = runs.iter().map(|run| (run, kept(&plugin, run))).collect();
+    // Within its time an answer serves every image that it is kept for.
+    for (at, (run, (seconds, key))) in kept.iter().enumerate() {
+        let joined = |later: &&Seen| key.is_some_and(|key| key.joins(&run.image, &later.image));
+        let again = runs[at + 1..].iter().find(joined);
+        if let Some(again) = again.filter(|_| *seconds > began.elapsed().as_secs_f64()) {
+            let promise = "a kubelet runs it as often as its answers say";
+            let expected = format!("one execution for {} in {seconds} s, as its answer says", run.image);
+            let seen = format!("it was run for {} again; {} executions for {pulls} pulls", again.image, runs.len());
+            return Err(plugin.unmet(promise, &expected, seen));
+        }
+    }
+    let unkept = kept.iter().filter(|(_, (seconds, _))| *seconds <= 0.0).count();
+    if unkept == runs.len() && runs.len() < pulls {
+        let promise = "a kubelet runs it for each pull where its answers are not kept";
+        return Err(plugin.unmet(promise, &format!("{pulls} executions"), runs.len().to_string()));
+    }
+    Ok(())
+}
+
+/// An image of the same registry that is for all.
+fn public_beside(image: &str) -> String {
+    let registry = image.split('/').next().unwrap_or_default();
+    format!("{registry}/{PUBLIC}app")
+}
+
+async fn costs_no_other_image(cx: &CheckCx) -> Verdict {
+    let plugin = cx.image_credential_provider()?;
+    let kubelet = cx.kubelet_with(&plugin, &[]).await?;
+    let (private, public) = (&plugin.images()[0], public_beside(&plugin.images()[0]));
+    let away = kubelet.loses_the_cloud().await?;
+    // It may have the credentials without its cloud.
+    let pulled = kubelet.pull(private).await?;
+    cx.record("pulled_without_its_cloud", pulled == Pull::Pulled);
+    kubelet.has_pulled(&public, ", which needs no credentials, while the plugin's cloud is out of reach").await?;
+    away.mend().await?;
+    kubelet.has_pulled(private, " when the plugin's cloud is within reach again").await
+}
+
+async fn is_not_run_for_others(cx: &CheckCx) -> Verdict {
+    let plugin = cx.image_credential_provider()?;
+    let foreign: BTreeSet<String> = FOREIGN.iter().map(|image| public_beside(image)).collect();
+    let foreign: Vec<&str> = foreign.iter().map(String::as_str).filter(|image| image.contains(".invalid/")).collect();
+    let kubelet = cx.kubelet_with(&plugin, &foreign).await?;
+    // It is run at all.
+    kubelet.has_pulled(&plugin.images()[0], " with its credentials").await?;
+    for image in &foreign {
+        kubelet.has_pulled(image, ", an image of a registry that is nobody's").await?;
+    }
+    let runs = kubelet.executions().await?;
+    cx.record("executions", runs.len());
+    match runs.iter().find(|run| foreign.contains(&run.image.as_str())) {
+        Some(run) => {
+            let promise = "a kubelet does not run it for images of foreign registries";
+            let seen = format!("it was run for {}, which delayed that by {} ms", run.image, run.took_ms);
+            Err(plugin.unmet(promise, "matchImages that match no foreign registry", seen))
+        }
+        None => Ok(()),
+    }
+}
+
+async fn is_given_a_token(cx: &CheckCx) -> Verdict {
+    let plugin = cx.image_credential_provider()?;
+    let kubelet = cx.kubelet_with(&plugin, &[]).await?;
+    if !kubelet.gives_tokens() {
+        return Err(Stop::NotObservable("kubelets give plugins tokens since 1.34".to_owned()));
+    }
+    kubelet.has_pulled(&plugin.images()[0], " with its credentials").await?;
+    let runs = kubelet.executions().await?;
+    let Some((run, token)) = runs.iter().find_map(|run| Some((run, run.token.as_ref()?))) else {
+        let promise = "a kubelet gives it a token of the Pod's service account";
+        return Err(plugin.unmet(promise, "a request with a token", "none in any request"));
+    };
+    cx.record("audiences", token.audiences.join(", "));
+    cx.record("service_account", &token.service_account);
+    cx.record("bound_to_pod", !token.pod.is_empty());
+    cx.record("annotations", run.annotations.keys().cloned().collect::<Vec<_>>().join(", "));
+    let audience = plugin.audience().unwrap_or_default();
+    if token.audiences != [audience] || token.pod.is_empty() {
+        let promise = "its token is for the configured audience and bound to the Pod";
+        return Err(plugin.unmet(promise, audience, format!("{token:?}")));
+    }
+    Ok(())
+}
+
+async fn is_counted(cx: &CheckCx) -> Verdict {
+    let plugin = cx.image_credential_provider()?;
+    let kubelet = cx.kubelet_with(&plugin, &[]).await?;
+    kubelet.has_pulled(&plugin.images()[0], " with its credentials").await?;
+    cx.record("users", kubelet.users().await?.into_iter().collect::<Vec<_>>().join(", "));
+    let metrics = kubelet.metrics().await?;
+    let mut names: BTreeSet<&str> = metrics.iter().map(|(series, _)| series.split('{').next().unwrap_or(series)).collect();
+    names.retain(|name| !name.ends_with("_bucket") && !name.ends_with("_sum"));
+    cx.record("series", if names.is_empty() { "none".to_owned() } else { names.into_iter().collect::<Vec<_>>().join(", ") });
+    Ok(())
+}
