@@ -338,7 +338,7 @@ impl<Cx: 'static> Check<Cx> {
     /// Needs a kubelet that runs the image credential provider under test, and no CCM; runs alone.
     pub const fn by_a_kubelet(mut self) -> Check<Cx> {
         self.sharing = Sharing::Cold;
-        self.facilities = Facilities::of(&[Facility::ImageCredentials, Facility::KubeletAddresses]);
+        self.facilities = Facilities::of(&[Facility::ImageCredentials]);
         self
     }
 

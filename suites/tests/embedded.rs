@@ -107,7 +107,7 @@ fn the_reference_ccm_passes_every_check_and_the_result_is_partial() {
         ledger.entries.iter().filter(|e| undeclared(&e.outcome)).map(|entry| entry.id.as_str()).collect();
     let (of_plugins, left): (Vec<&str>, Vec<&str>) =
         left.into_iter().partition(|id| id.starts_with("CREDP-"));
-    assert_eq!(of_plugins.len(), 24, "its profile names no plugin");
+    assert_eq!(of_plugins.len(), 29, "its profile names no plugin");
     assert_eq!(
         left,
         [

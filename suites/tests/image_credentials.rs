@@ -49,24 +49,29 @@ fn of_plugins(ledger: &Ledger) -> impl Iterator<Item = &Entry> {
 }
 
 #[test]
-fn the_reference_plugin_passes_everything_without_a_cluster_in_seconds() {
+fn the_reference_plugin_passes_all_that_needs_no_kubelet_without_a_cluster_in_seconds() {
     let folder = tempfile::tempdir().expect("a folder");
     let began = Instant::now();
     let output = command(Path::new("reference-credential-provider"), folder.path(), &[]);
     let took = began.elapsed();
     let ledger = ledger(folder.path(), &output);
+    let without_kubelet =
+        |entry: &Entry| matches!(&entry.outcome, Outcome::Skip { reason: SkipReason::NotObservable, .. });
+    let unseen: Vec<&str> =
+        of_plugins(&ledger).filter(|entry| without_kubelet(entry)).map(|entry| entry.id.as_str()).collect();
+    assert_eq!(unseen, ["CREDP-06.pulls", "CREDP-08.pulls", "CREDP-12", "CREDP-13", "CREDP-15"]);
     let failed: Vec<String> = of_plugins(&ledger)
-        .filter(|entry| entry.outcome != Outcome::Pass)
+        .filter(|entry| entry.outcome != Outcome::Pass && !without_kubelet(entry))
         .map(|entry| format!("{}: {:?}", entry.id, entry.outcome))
         .collect();
     assert_eq!(failed, [""; 0]);
-    assert_eq!(of_plugins(&ledger).count(), 24);
+    assert_eq!(of_plugins(&ledger).count(), 29);
     let others = ledger.entries.iter().filter(|entry| !entry.id.starts_with("CREDP-"));
     let undeclared =
         |entry: &Entry| matches!(entry.outcome, Outcome::Skip { reason: SkipReason::NotDeclared, .. });
     assert!(others.clone().count() > 300 && others.clone().all(undeclared));
     assert_eq!((ledger.subject.backend.as_str(), ledger.subject.simulated), ("none", false));
-    assert_eq!(ledger.conformance(), Conformance::Conformant);
+    assert_eq!(ledger.conformance(), Conformance::Partial);
     assert_eq!(output.status.code(), Some(0));
     assert!(took < Duration::from_secs(30), "{took:?}, beside other tests");
     let verified = Command::new(env!("CARGO_BIN_EXE_ccm-conformance"))
@@ -167,7 +172,11 @@ fn a_profile_that_is_wrong_is_refused_with_its_keys() {
         (PROFILE.replace("[registry.acme.example/team/app]", "[nginx]"), &[], "names no registry"),
         (format!("{PROFILE}replicas: 3\n"), &[], "replicas: has no meaning with 'kind: image-credentials'"),
         (PROFILE.replace("kind: image-credentials", "kind: Profile"), &[], "manifests: is missing"),
-        (PROFILE.to_owned(), &["--cluster", "embedded"], "cluster.backend: profile 'acme' describes no CCM"),
+        (
+            PROFILE.to_owned(),
+            &["--cluster", "embedded"],
+            "cluster.backend: profile 'acme' describes no CCM, and only on 'kind'",
+        ),
         (
             PROFILE.split("imageCredentials").next().unwrap_or_default().to_owned(),
             &[],

@@ -85,7 +85,7 @@ words! {
     ProfileKind, "kind of profile" {
         /// A CCM, and perhaps what its vendor ships beside it.
         Profile = "Profile",
-        /// An image credential provider and no CCM: no cluster is made, and keys of a CCM have no meaning.
+        /// An image credential provider and no CCM: no cluster is made unless `cluster.backend` is `kind`, and keys of a CCM have no meaning.
         ImageCredentials = "image-credentials",
     }
 }

@@ -29,7 +29,8 @@ const REGISTRY_LIMIT: Duration = Duration::from_secs(10);
 /// The service account of the Pods that pull.
 const PULLER: &str = "puller";
 /// Why a container waits whose image could not be pulled.
-const NOT_PULLED: &[&str] = &["ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ImageInspectError", "RegistryUnavailable"];
+const NOT_PULLED: &[&str] =
+    &["ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ImageInspectError", "RegistryUnavailable"];
 /// Why a container waits of whose image nothing is known yet.
 const NOT_YET: &[&str] = &["ContainerCreating", "PodInitializing"];
 
@@ -85,7 +86,10 @@ impl CheckCx {
         let machine = machines.iter().find(|machine| machine.role == Role::Worker).or(machines.first());
         let machine = machine.ok_or_else(|| Stop::Error("the cluster has no machine".to_owned()))?;
         let address = machine.reached_at.ok_or_else(|| {
-            Stop::NotObservable(format!("machine {} is not reached from here, and so its registry", machine.name))
+            Stop::NotObservable(format!(
+                "machine {} is not reached from here, and so its registry",
+                machine.name
+            ))
         })?;
         let setup = self.plugin_on_node(plugin, others)?;
         self.on_end(Undo::ImageCredentials { machine: machine.name.clone(), setup: setup.clone() });
@@ -101,7 +105,15 @@ impl CheckCx {
         accounts.create(&PostParams::default(), &account).await?;
         let client = reqwest::Client::builder().timeout(REGISTRY_LIMIT).no_proxy().build()?;
         let registry = format!("http://{}", SocketAddr::new(address, REGISTRY_PORT));
-        let kubelet = PullingKubelet { cx: self, plugin, machine, namespace, registry, client, pods: AtomicU32::new(0) };
+        let kubelet = PullingKubelet {
+            cx: self,
+            plugin,
+            machine,
+            namespace,
+            registry,
+            client,
+            pods: AtomicU32::new(0),
+        };
         if let Some(audience) = plugin.audience().filter(|_| kubelet.gives_tokens()) {
             self.lets_kubelets_ask_for(audience).await?;
         }
@@ -122,7 +134,8 @@ impl CheckCx {
             );
             Stop::NotObservable(why)
         })?;
-        let images = plugin.images().iter().chain(plugin.without()).map(String::as_str).chain(others.iter().copied());
+        let images =
+            plugin.images().iter().chain(plugin.without()).map(String::as_str).chain(others.iter().copied());
         let own = own_program()?;
         let on_node = OnNode {
             provider: plugin.provider(),
@@ -182,7 +195,11 @@ impl CheckCx {
         put(&Api::<ClusterRoleBinding>::all(self.client.clone()), &name, binding).await
     }
 
-    pub(super) async fn undo_image_credentials(&self, machine: &str, setup: &NodeSetup) -> Result<(), String> {
+    pub(super) async fn undo_image_credentials(
+        &self,
+        machine: &str,
+        setup: &NodeSetup,
+    ) -> Result<(), String> {
         let machine = self.machine_named(machine)?;
         let remove = Operation::ImageCredentials { machine, setup, op: SetupOp::Remove };
         self.session.cluster().operate(remove).await.map_err(|error| chain(&error))
@@ -238,7 +255,11 @@ impl<'a> PullingKubelet<'a> {
             Ok(state.and_then(|state| became(&state, seen)))
         };
         let what = format!("image {image} is pulled, or is not");
-        let pull = self.cx.session.unless_interrupted(async { Ok(poll(&what, PULL_LIMIT, AGAIN, looks).await?) }).await?;
+        let pull = self
+            .cx
+            .session
+            .unless_interrupted(async { Ok(poll(&what, PULL_LIMIT, AGAIN, looks).await?) })
+            .await?;
         // A kubelet tries again as long as there is a Pod.
         pods.delete(&name, &DeleteParams::default().grace_period(0)).await?;
         Ok(pull)
@@ -250,9 +271,14 @@ impl<'a> PullingKubelet<'a> {
     /// As [`PullingKubelet::pull`], and where it has not got the image.
     pub async fn has_pulled(&self, image: &str, when: &str) -> Verdict {
         let Pull::Refused(why) = self.pull(image).await? else { return Ok(()) };
-        let ran = self.executions().await?.iter().filter(|one| one.image == image).map(shown).collect::<Vec<_>>();
+        let ran =
+            self.executions().await?.iter().filter(|one| one.image == image).map(shown).collect::<Vec<_>>();
         let ran = if ran.is_empty() { "the plugin was not run for it".to_owned() } else { ran.join("; ") };
-        Err(self.plugin.unmet(&format!("a kubelet pulls {image}{when}"), "the image on the node", format!("{why}; {ran}")))
+        Err(self.plugin.unmet(
+            &format!("a kubelet pulls {image}{when}"),
+            "the image on the node",
+            format!("{why}; {ran}"),
+        ))
     }
 
     /// The executions of the plugin for images of this check, in their order.
@@ -261,7 +287,9 @@ impl<'a> PullingKubelet<'a> {
     /// The registry on the node does not say.
     pub async fn executions(&self) -> Result<Vec<Seen>, Stop> {
         let all = self.sightings().await?.into_iter();
-        Ok(all.filter_map(|one| if let Sighting::Execution(seen) = one { Some(seen) } else { None }).collect())
+        Ok(all
+            .filter_map(|one| if let Sighting::Execution(seen) = one { Some(seen) } else { None })
+            .collect())
     }
 
     /// As whom images were looked for, each user once.
@@ -300,7 +328,11 @@ impl<'a> PullingKubelet<'a> {
         self.plugin.has_a_cloud_of_ours()?;
         let (name, to) = (self.machine.name.clone(), self.cx.cloud_address());
         self.cx.on_end(Undo::Cloudless(name.clone()));
-        self.cx.session.cluster().operate(Operation::Link { machine: self.machine, to, op: LinkOp::Cut }).await?;
+        self.cx
+            .session
+            .cluster()
+            .operate(Operation::Link { machine: self.machine, to, op: LinkOp::Cut })
+            .await?;
         Ok(WithoutCloud(self.cx, name))
     }
 }
@@ -308,7 +340,8 @@ impl<'a> PullingKubelet<'a> {
 /// What became of a pull, by the state of the container; `None` as long as nothing has.
 fn became(state: &ContainerState, seen: &mut String) -> Option<Pull> {
     let Some(waiting) = &state.waiting else { return Some(Pull::Pulled) };
-    let (reason, message) = (waiting.reason.as_deref().unwrap_or_default(), waiting.message.as_deref().unwrap_or_default());
+    let (reason, message) =
+        (waiting.reason.as_deref().unwrap_or_default(), waiting.message.as_deref().unwrap_or_default());
     *seen = format!("a container that waits: {reason} {message}");
     match reason {
         "" => None,
@@ -336,7 +369,8 @@ mod tests {
 
     #[test]
     fn a_container_tells_whether_its_image_was_pulled() {
-        let became = |state: Value| became(&serde_json::from_value(state).expect("a state"), &mut String::new());
+        let became =
+            |state: Value| became(&serde_json::from_value(state).expect("a state"), &mut String::new());
         let waits = |reason: &str| became(json!({"waiting": {"reason": reason, "message": "m"}}));
         assert_eq!(waits("ContainerCreating"), None);
         assert_eq!(waits("ErrImagePull"), Some(Pull::Refused("ErrImagePull: m".to_owned())));

@@ -131,8 +131,10 @@ impl OnNode<'_> {
             return Ok(line);
         }
         let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let beside = self.folder.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
-        let mut all: BTreeSet<PathBuf> = beside.map(|entry| entry.path()).filter(|path| path.is_file()).collect();
+        let beside =
+            self.folder.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
+        let mut all: BTreeSet<PathBuf> =
+            beside.map(|entry| entry.path()).filter(|path| path.is_file()).collect();
         all.insert(path.clone());
         for file in all {
             let mode = std::fs::metadata(&file)?.permissions().mode() & 0o777;
@@ -143,7 +145,8 @@ impl OnNode<'_> {
     }
 
     fn configuration(&self) -> Value {
-        let Provider { name, match_images, default_cache_duration, args, env, token_attributes, .. } = self.provider;
+        let Provider { name, match_images, default_cache_duration, args, env, token_attributes, .. } =
+            self.provider;
         let own = self.environment.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let env: BTreeMap<&str, &str> =
             env.iter().map(|Variable { name, value }| (name.as_str(), value.as_str())).chain(own).collect();
@@ -156,7 +159,9 @@ impl OnNode<'_> {
             "args": args,
             "env": env,
         });
-        if let Some(attributes) = token_attributes.as_ref().filter(|_| gives_tokens(self.minor) && self.version == "v1") {
+        if let Some(attributes) =
+            token_attributes.as_ref().filter(|_| gives_tokens(self.minor) && self.version == "v1")
+        {
             provider["tokenAttributes"] = json!(attributes);
         }
         json!({
@@ -192,7 +197,10 @@ mod tests {
             versions.iter().map(|one| format!("credentialprovider.kubelet.k8s.io/{one}")).collect()
         };
         let both = known(&["v1", "v1alpha1"]);
-        assert_eq!([36, 25, 20].map(|minor| version_for(minor, &both)), [Some("v1"), Some("v1alpha1"), Some("v1alpha1")]);
+        assert_eq!(
+            [36, 25, 20].map(|minor| version_for(minor, &both)),
+            [Some("v1"), Some("v1alpha1"), Some("v1alpha1")]
+        );
         assert_eq!([36, 25].map(|minor| version_for(minor, &known(&["v1"]))), [Some("v1"), None]);
     }
 
@@ -237,7 +245,10 @@ mod tests {
         }
         let names: Vec<&str> = found.keys().map(String::as_str).collect();
         let hosts = "etc/containerd/certs.d/registry.acme.example:5000/hosts.toml";
-        assert_eq!(names, ["@/bin/acme", "@/config.json", "@/plugin/acme", "@/plugin/acme.conf", "@/program", hosts]);
+        assert_eq!(
+            names,
+            ["@/bin/acme", "@/config.json", "@/plugin/acme", "@/plugin/acme.conf", "@/program", hosts]
+        );
         assert!(found["@/bin/acme"].ends_with("/plugin/acme' 'get it' \"$@\"\n"), "{}", found["@/bin/acme"]);
         let config: Value = serde_json::from_str(&found["@/config.json"]).expect("JSON");
         assert_eq!(config["providers"][0]["env"], json!([{"name": "ACME_TOKEN", "value": "t"}]));

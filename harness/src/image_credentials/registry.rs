@@ -88,7 +88,10 @@ fn router() -> Router {
     Router::new()
         .route("/v2/", get(|| async { Json(json!({})) }))
         .route("/v2/{*path}", get(pulled))
-        .route("/sightings", get(|State(shared): State<Shared>| async move { Json(known(&shared).sightings.clone()) }))
+        .route(
+            "/sightings",
+            get(|State(shared): State<Shared>| async move { Json(known(&shared).sightings.clone()) }),
+        )
         .route("/executions", post(executed))
         .with_state(Shared::default())
 }
@@ -155,7 +158,10 @@ fn refusal(status: StatusCode, code: &str) -> Response {
 fn content(known: &Known, digest: &str) -> Response {
     match known.content.get(digest) {
         Some((kind, bytes)) => {
-            let headers = [(header::CONTENT_TYPE, *kind), (header::HeaderName::from_static("docker-content-digest"), digest)];
+            let headers = [
+                (header::CONTENT_TYPE, *kind),
+                (header::HeaderName::from_static("docker-content-digest"), digest),
+            ];
             (headers, bytes.clone()).into_response()
         }
         None => refusal(StatusCode::NOT_FOUND, "BLOB_UNKNOWN"),
@@ -219,25 +225,44 @@ mod tests {
             };
             request.send().await.expect("an answer")
         };
-        let (private, public) = ("/v2/team/app/manifests/1?ns=registry.example", format!("/v2/{PUBLIC}app/manifests/1"));
+        let (private, public) =
+            ("/v2/team/app/manifests/1?ns=registry.example", format!("/v2/{PUBLIC}app/manifests/1"));
         let refused = ask(private, None).await;
-        assert_eq!((refused.status().as_u16(), refused.headers()["www-authenticate"].as_bytes()), (401, b"Basic realm=\"registry\"".as_slice()));
+        assert_eq!(
+            (refused.status().as_u16(), refused.headers()["www-authenticate"].as_bytes()),
+            (401, b"Basic realm=\"registry\"".as_slice())
+        );
         assert_eq!(ask(private, Some("one")).await.status(), 401);
         assert_eq!(ask(&public, None).await.status(), 200);
-        assert_eq!(ask(&public, Some("one")).await.status(), 401, "who shows credentials must have right ones");
+        assert_eq!(
+            ask(&public, Some("one")).await.status(),
+            401,
+            "who shows credentials must have right ones"
+        );
         let seen = Seen { credentials: vec![digest("puller", "one")], ..Seen::default() };
         client.post(format!("{url}/executions")).json(&seen).send().await.expect("an answer");
         let answer = ask(private, Some("one")).await;
-        assert_eq!((answer.status().as_u16(), answer.headers()["content-type"].as_bytes()), (200, MANIFEST.as_bytes()));
+        assert_eq!(
+            (answer.status().as_u16(), answer.headers()["content-type"].as_bytes()),
+            (200, MANIFEST.as_bytes())
+        );
         let manifest: Value = answer.json().await.expect("a manifest");
         for part in [&manifest["config"], &manifest["layers"][0]] {
             let digest = part["digest"].as_str().expect("a digest");
-            let blob = ask(&format!("/v2/team/app/blobs/{digest}"), Some("one")).await.bytes().await.expect("a blob");
+            let blob = ask(&format!("/v2/team/app/blobs/{digest}"), Some("one"))
+                .await
+                .bytes()
+                .await
+                .expect("a blob");
             assert_eq!((digest_of(&blob), json!(blob.len())), (digest.to_owned(), part["size"].clone()));
         }
-        let sightings: Vec<Sighting> =
-            ask("/sightings", None).await.json().await.expect("sightings");
-        let last = Look { registry: "registry.example".into(), repository: "team/app".into(), user: Some("puller".into()), status: 200 };
+        let sightings: Vec<Sighting> = ask("/sightings", None).await.json().await.expect("sightings");
+        let last = Look {
+            registry: "registry.example".into(),
+            repository: "team/app".into(),
+            user: Some("puller".into()),
+            status: 200,
+        };
         assert_eq!((sightings.len(), sightings.last()), (6, Some(&Sighting::Look(last))));
         task.abort();
     }

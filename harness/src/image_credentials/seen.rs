@@ -90,10 +90,7 @@ impl Seen {
             cache_key_type: text(&answer["cacheKeyType"]),
             cache_duration: answer["cacheDuration"].as_str().map(str::to_owned),
             credentials,
-            token: request["serviceAccountToken"]
-                .as_str()
-                .filter(|token| !token.is_empty())
-                .map(Claims::of),
+            token: request["serviceAccountToken"].as_str().filter(|token| !token.is_empty()).map(Claims::of),
             annotations: annotations.map(|(key, value)| (key.clone(), text(value))).collect(),
             ..Seen::default()
         }
@@ -135,8 +132,11 @@ mod tests {
         assert_eq!(seen.image, "registry.acme.example/team/app");
         assert_eq!((seen.cache_key_type.as_str(), seen.cache_duration.as_deref()), ("Image", Some("1h")));
         assert_eq!(seen.credentials, [digest("u", "acme-password-1")]);
-        let expected =
-            Claims { audiences: vec!["registry".into()], service_account: "team/puller".into(), pod: "app".into() };
+        let expected = Claims {
+            audiences: vec!["registry".into()],
+            service_account: "team/puller".into(),
+            pod: "app".into(),
+        };
         assert_eq!(seen.token, Some(expected));
         let text = serde_json::to_string(&Sighting::Execution(seen)).expect("plain data");
         assert!(!text.contains("acme-password-1") && !text.contains(&token), "{text}");

@@ -18,6 +18,8 @@ pub(super) fn lane_count(plan: &RunPlan, planned: &[Planned]) -> u32 {
     let allowed = plan.clusters.unwrap_or_else(|| match plan.cluster.backend() {
         // One after another.
         _ if plan.jobs == 1 => 1,
+        // What a kubelet makes of a plugin takes seconds, and a further cluster more than all of it.
+        _ if !plan.profile.has_ccm() => 1,
         BackendKind::Embedded => EMBEDDED,
         BackendKind::Kind => by_machine(cores(), memory_mib().unwrap_or(0) >> 10, nodes(plan)),
         BackendKind::Existing | BackendKind::Absent => 1,

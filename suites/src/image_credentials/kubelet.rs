@@ -76,7 +76,8 @@ async fn is_run_as_often_as_it_says(cx: &CheckCx) -> Verdict {
         if let Some(again) = again.filter(|_| *seconds > began.elapsed().as_secs_f64()) {
             let promise = "a kubelet runs it as often as its answers say";
             let expected = format!("one execution for {} in {seconds} s, as its answer says", run.image);
-            let seen = format!("it was run for {} again; {} executions for {pulls} pulls", again.image, runs.len());
+            let seen =
+                format!("it was run for {} again; {} executions for {pulls} pulls", again.image, runs.len());
             return Err(plugin.unmet(promise, &expected, seen));
         }
     }
@@ -102,7 +103,9 @@ async fn costs_no_other_image(cx: &CheckCx) -> Verdict {
     // It may have the credentials without its cloud.
     let pulled = kubelet.pull(private).await?;
     cx.record("pulled_without_its_cloud", pulled == Pull::Pulled);
-    kubelet.has_pulled(&public, ", which needs no credentials, while the plugin's cloud is out of reach").await?;
+    kubelet
+        .has_pulled(&public, ", which needs no credentials, while the plugin's cloud is out of reach")
+        .await?;
     away.mend().await?;
     kubelet.has_pulled(private, " when the plugin's cloud is within reach again").await
 }
@@ -110,7 +113,8 @@ async fn costs_no_other_image(cx: &CheckCx) -> Verdict {
 async fn is_not_run_for_others(cx: &CheckCx) -> Verdict {
     let plugin = cx.image_credential_provider()?;
     let foreign: BTreeSet<String> = FOREIGN.iter().map(|image| public_beside(image)).collect();
-    let foreign: Vec<&str> = foreign.iter().map(String::as_str).filter(|image| image.contains(".invalid/")).collect();
+    let foreign: Vec<&str> =
+        foreign.iter().map(String::as_str).filter(|image| image.contains(".invalid/")).collect();
     let kubelet = cx.kubelet_with(&plugin, &foreign).await?;
     // It is run at all.
     kubelet.has_pulled(&plugin.images()[0], " with its credentials").await?;
@@ -159,8 +163,12 @@ async fn is_counted(cx: &CheckCx) -> Verdict {
     kubelet.has_pulled(&plugin.images()[0], " with its credentials").await?;
     cx.record("users", kubelet.users().await?.into_iter().collect::<Vec<_>>().join(", "));
     let metrics = kubelet.metrics().await?;
-    let mut names: BTreeSet<&str> = metrics.iter().map(|(series, _)| series.split('{').next().unwrap_or(series)).collect();
+    let mut names: BTreeSet<&str> =
+        metrics.iter().map(|(series, _)| series.split('{').next().unwrap_or(series)).collect();
     names.retain(|name| !name.ends_with("_bucket") && !name.ends_with("_sum"));
-    cx.record("series", if names.is_empty() { "none".to_owned() } else { names.into_iter().collect::<Vec<_>>().join(", ") });
+    cx.record(
+        "series",
+        if names.is_empty() { "none".to_owned() } else { names.into_iter().collect::<Vec<_>>().join(", ") },
+    );
     Ok(())
 }

@@ -9,7 +9,7 @@ mod work;
 
 use super::arguments::ControlOptions;
 use super::given::planned;
-use crate::check::chain;
+use crate::check::{Facility, chain};
 use crate::cluster::facts;
 use crate::config::{
     BackendKind, ClusterKeys, Given, HumanDuration, Keep, Offer, PROGRAM, Problems, ProfileKind, RunFile,
@@ -158,13 +158,17 @@ fn work(
         Ok::<_, Problems>((plan, planned))
     };
     // The same of a plugin, of which this is the command.
-    let plugin_with = |command: Value, mut over_profile: Map<String, Value>| {
+    let plugin_with = |command: Value, mut over_profile: Map<String, Value>, by_a_kubelet: bool| {
         let keys = over_profile.entry("imageCredentials").or_insert_with(|| json!({}));
         keys["command"] = command;
-        // It needs no cluster, whichever the others have.
+        // It needs no cluster, whichever the others have, but for what a real kubelet makes of it.
         let typed = RunFile { cluster: ClusterKeys::default(), ..overrides(options, PLUGIN) };
         let plan = plan(&Source::Defaults, Given { typed, over_profile, ..Given::default() })?;
-        let cluster = plan.cluster.clone().settled(BackendKind::Absent);
+        let real = facts(with_mutants.cluster.backend()).facilities.contains(&Facility::ImageCredentials);
+        let cluster = match by_a_kubelet && real {
+            true => with_mutants.cluster.clone(),
+            false => plan.cluster.clone().settled(BackendKind::Absent),
+        };
         let plan = plan.on(cluster);
         let planned = plan_checks(suites, &plan, &Offer::declared(&plan.profile))?;
         Ok::<_, Problems>((plan, planned))
@@ -177,7 +181,9 @@ fn work(
             let text = |problems: Problems| format!("stranger {}: {problems}", one.stranger);
             let mut over = one.profile.clone();
             let (mut plan, planned) = match one.of {
-                ProfileKind::ImageCredentials => plugin_with(odd_plugin("stranger", &one.stranger), over),
+                ProfileKind::ImageCredentials => {
+                    plugin_with(odd_plugin("stranger", &one.stranger), over, true)
+                }
                 ProfileKind::Profile => {
                     if !one.as_is {
                         over.insert("environment".to_owned(), json!({STRANGER_VARIABLE: one.stranger}));
@@ -199,7 +205,8 @@ fn work(
         let plan = RunPlan { output: with_mutants.output.join("no-ccm"), ..with_nothing.clone() };
         let soaking = planned_with(Map::new(), Some(SOAK)).map_err(|problems| problems.to_string())?;
         work.push(Work::of_nothing("no CCM", plan, &soaking.1));
-        let nobody = plugin_with(json!([NO_PLUGIN]), Map::new()).map_err(|problems| problems.to_string())?;
+        let nobody =
+            plugin_with(json!([NO_PLUGIN]), Map::new(), true).map_err(|problems| problems.to_string())?;
         let plan = RunPlan { output: with_mutants.output.join("no-plugin"), ..nobody.0 };
         work.push(Work::of_nothing("no plugin", plan, &nobody.1));
     }
@@ -209,8 +216,11 @@ fn work(
             let text = |problems: Problems| format!("mutant {}: {problems}", control.mutant);
             let mut over = control.profile.clone();
             let (plan, planned) = match control.of {
-                ProfileKind::ImageCredentials if control.as_is => plugin_with(json!([PROGRAM, PLUGIN]), over),
-                ProfileKind::ImageCredentials => plugin_with(odd_plugin("mutant", &control.mutant), over),
+                ProfileKind::ImageCredentials => {
+                    let odd = odd_plugin("mutant", &control.mutant);
+                    let command = if control.as_is { json!([PROGRAM, PLUGIN]) } else { odd };
+                    plugin_with(command, over, control.checks.iter().any(|id| by_a_kubelet(everything, id)))
+                }
                 ProfileKind::Profile => {
                     if !control.as_is {
                         over.insert("environment".to_owned(), json!({MUTANT_VARIABLE: control.mutant}));
@@ -225,6 +235,12 @@ fn work(
         work.extend(mutants);
     }
     Ok(work)
+}
+
+/// Whether the check of that id needs a kubelet that runs the plugin.
+fn by_a_kubelet(everything: &[Planned], id: &str) -> bool {
+    let needs = |one: &Planned| one.check.facilities.contains(Facility::ImageCredentials);
+    everything.iter().any(|one| one.check.id == *id && needs(one))
 }
 
 /// The same, soaking for so long.

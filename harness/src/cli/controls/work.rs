@@ -3,7 +3,7 @@
 use super::list::{Adversary, Mutant, Stranger};
 use crate::check::{CheckId, Level, Sharing};
 use crate::cloud::Settings;
-use crate::config::{BackendKind, Choice, RunPlan};
+use crate::config::{Choice, RunPlan};
 use crate::ledger::{Entry, Outcome, SkipReason};
 use crate::run::Planned;
 use std::collections::BTreeSet;
@@ -68,9 +68,9 @@ fn binds(planned: &&Planned) -> bool {
 }
 
 impl Work {
-    /// Whether it needs no cluster, and has an environment of its own.
+    /// Whether it needs no CCM, and has an environment of its own.
     pub(super) fn is_apart(&self) -> bool {
-        self.plan.cluster.backend() == BackendKind::Absent
+        !self.plan.profile.has_ccm()
     }
 
     /// Whether so many checks judge it that they alone keep a core busy.
