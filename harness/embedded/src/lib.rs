@@ -50,7 +50,7 @@ pub use embedded_apiserver::{AuthorityError, Issued, User};
 pub use embedded_controllers::processes;
 pub use embedded_controllers::{
     Bounds, CloudProvider, ContainerSignal, Controller, Dns, LogLine, LogReader, MachineState, NoSuch,
-    NodeSpec, NodeTaint, Nodes as Machines, Pace, PodNetwork, Pods, Power, Program, ServiceVip,
+    NodeSpec, NodeTaint, Nodes as Machines, Pace, PodNetwork, Pods, Power, Program, ServiceVip, ServingCertificate,
     confines_programs,
 };
 pub use machine::{MachineSpec, NodeIp, Role};
