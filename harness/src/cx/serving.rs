@@ -86,9 +86,7 @@ impl Subject for ServingCertificates<'_> {
 }
 
 /// What was asked for, by Node, the oldest request first.
-async fn requested(
-    api: &Api<CertificateSigningRequest>,
-) -> Result<BTreeMap<String, Vec<Names>>, ReadError> {
+async fn requested(api: &Api<CertificateSigningRequest>) -> Result<BTreeMap<String, Vec<Names>>, ReadError> {
     let list = api.list(&ListParams::default()).await;
     let mut list = list.map_err(|error| ReadError::passing(chain(&error)))?.items;
     list.retain(|request| request.spec.signer_name == SIGNER);
@@ -202,8 +200,11 @@ mod tests {
         let has = ["n1", "10.0.0.1"];
         let seen = |requests: &[&[&str]]| {
             let requests = requests.iter().map(|request| names(request)).collect();
-            ask_for_their_addresses()
-                .matches(&Certificates(vec![Asked { node: "n1".to_owned(), has: names(&has), requests }]))
+            ask_for_their_addresses().matches(&Certificates(vec![Asked {
+                node: "n1".to_owned(),
+                has: names(&has),
+                requests,
+            }]))
         };
         assert_eq!(seen(&[&has]), Seen::Yes(()));
         assert_eq!(seen(&[&has, &has]), Seen::Yes(()), "a kubelet that was started again");

@@ -18,8 +18,8 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::fleet::{Fleet, Heartbeat};
-use super::serving::{self, Wanted};
 use super::object;
+use super::serving::{self, Wanted};
 use crate::cache::Key;
 use crate::events::{Source, Weight};
 use crate::queue::{Next, Outcome, Queue};
