@@ -38,6 +38,7 @@ mod replicas;
 mod rights;
 mod routes;
 mod services;
+mod serving;
 mod shown;
 mod subject;
 mod taints;
