@@ -153,6 +153,15 @@ pub enum Sharing {
     Own,
 }
 
+/// What an environment of a check's own is like beside the run's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Environment {
+    /// It has two machines beside those of its control plane.
+    TwoWorkers,
+    /// Its kubelets announce no addresses (`--node-ip`), and ask the cluster for their serving certificates.
+    ServingCertificates,
+}
+
 /// A field or behaviour the API server must have; older ones make the check 'not observable'.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Served {
@@ -199,6 +208,8 @@ pub struct Check<Cx: 'static> {
     pub framework_only: bool,
     /// How it gets along with others.
     pub sharing: Sharing,
+    /// What the environment is like that it has of its own, with [`Sharing::Own`].
+    pub environment: Option<Environment>,
     /// What the CCM must declare.
     pub needs: &'static [Capability],
     /// What it must not declare.
@@ -262,6 +273,7 @@ impl<Cx: 'static> Check<Cx> {
             level: Level::Must,
             framework_only: false,
             sharing: Sharing::Shared,
+            environment: None,
             needs: &[],
             lacks: &[],
             facilities: Facilities::of(SEEN),
@@ -342,10 +354,10 @@ impl<Cx: 'static> Check<Cx> {
         self
     }
 
-    /// Runs in an environment that is made for it: a cluster with two machines beside its control plane's that no CCM has
-    /// touched, and a cloud.
-    pub const fn in_its_own_environment(mut self) -> Check<Cx> {
+    /// Runs in an environment that is made for it: such a cluster, which no CCM has touched, and a cloud.
+    pub const fn in_its_own(mut self, environment: Environment) -> Check<Cx> {
         self.sharing = Sharing::Own;
+        self.environment = Some(environment);
         self.with(&[Facility::OwnEnvironment])
     }
 

@@ -6,6 +6,7 @@ mod manifests;
 mod needs;
 mod obstacles;
 mod scaled;
+mod serving;
 
 use harness::check::{Facility, Party, Verdict};
 use harness::cx::{Check, CheckCx, Network, Suite};
@@ -16,7 +17,14 @@ pub const SUITE: Suite = Suite {
     name: "deadlock-free-bootstrap",
     proves: "the manifests as shipped bring a cold cluster up: no wait of CCM, CNI and scheduler for one another",
     judges: Party::Ccm,
-    tables: &[CHECKS, obstacles::CHECKS, lost_machine::CHECKS, scaled::CHECKS, manifests::CHECKS],
+    tables: &[
+        CHECKS,
+        obstacles::CHECKS,
+        lost_machine::CHECKS,
+        serving::CHECKS,
+        scaled::CHECKS,
+        manifests::CHECKS,
+    ],
 };
 
 const CHECKS: &[Check] = &[

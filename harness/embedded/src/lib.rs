@@ -51,7 +51,7 @@ pub use embedded_controllers::processes;
 pub use embedded_controllers::{
     Bounds, CloudProvider, ContainerSignal, Controller, Dns, LogLine, LogReader, MachineState, NoSuch,
     NodeSpec, NodeTaint, Nodes as Machines, Pace, PodNetwork, Pods, Power, Program, ServiceVip,
-    confines_programs,
+    ServingCertificate, confines_programs,
 };
 pub use machine::{MachineSpec, NodeIp, Role};
 pub use orders::{MachineOperation, OutOfReach, WatchOperation};

@@ -1,7 +1,7 @@
 //! The machines of a cluster, as kubeadm, kind and kubelets make them.
 
 use crate::addresses::{self, IpFamilies};
-use embedded_controllers::{CloudProvider, NodeSpec, NodeTaint};
+use embedded_controllers::{CloudProvider, NodeSpec, NodeTaint, ServingCertificate};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -41,6 +41,8 @@ pub struct MachineSpec {
     pub node_ip: NodeIp,
     /// What its kubelet writes into `spec.providerID`.
     pub provider_id: Option<String>,
+    /// Where its kubelet has the certificate from that it serves with.
+    pub serving: ServingCertificate,
     /// Taints its kubelet registers with besides the cloud's and, on control planes, kubeadm's.
     pub taints: Vec<NodeTaint>,
     /// Whether a control plane has the taint that kubeadm gives it; those of a single machine do not.
@@ -60,6 +62,7 @@ impl MachineSpec {
             role,
             node_ip: NodeIp::Announced,
             provider_id: None,
+            serving: ServingCertificate::SelfSigned,
             taints: Vec::new(),
             kubeadm_taint: false,
             labels: BTreeMap::new(),
@@ -96,6 +99,7 @@ impl MachineSpec {
             spec.node_ips = [IpAddr::from(addresses::ipv4(index))].into_iter().chain(ipv6).collect();
         }
         spec.provider_id.clone_from(&self.provider_id);
+        spec.serving = self.serving;
         spec.loopback = Some(loopback);
         spec.cloud = self.cloud;
         spec.taints.clone_from(&self.taints);

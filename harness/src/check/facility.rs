@@ -55,7 +55,7 @@ pub enum Facility {
     /// Programs on the machines may know the cloud by a name, which those find that ask their machine's resolver, and
     /// those that ask cluster DNS when it runs.
     CloudName,
-    /// A further cluster can be made, with several machines and a cloud of its own.
+    /// A further cluster can be made, with machines as a check wants them and a cloud of its own.
     OwnEnvironment,
     /// A kubelet can be made to run an image credential provider, and to pull images of a registry of ours.
     ImageCredentials,

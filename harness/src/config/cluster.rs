@@ -56,11 +56,11 @@ pub struct SettledCluster {
 }
 
 impl SettledCluster {
-    /// The same with other nodes and another network, where the harness makes it.
+    /// The same with something else asked of it, where the harness makes it.
     #[must_use]
-    pub fn with_topology(mut self, topology: Topology) -> SettledCluster {
+    pub fn with(mut self, change: impl FnOnce(&mut OwnCluster)) -> SettledCluster {
         if let DesiredCluster::Own(own) = &mut self.desired {
-            own.topology = topology;
+            change(own);
         }
         self
     }
@@ -108,8 +108,19 @@ pub struct OwnCluster {
     pub provider_id: ProviderId,
     /// Whether kubelets announce a node IP.
     pub node_ip: NodeIp,
+    /// Where kubelets have the certificates from that they serve with.
+    pub serving: ServingCertificates,
     /// What decides the moments at which a simulated cluster acts; `None` leaves it to the run.
     pub seed: Option<u32>,
+}
+
+/// Where kubelets have the certificates from that they serve with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServingCertificates {
+    /// From themselves.
+    SelfSigned,
+    /// They ask the cluster for them (`serverTLSBootstrap: true`), and nobody serves their logs until somebody has approved.
+    Requested,
 }
 
 /// A cluster that is there.

@@ -31,7 +31,8 @@ pub mod yaml;
 
 pub use capabilities::Capabilities;
 pub use cluster::{
-    DesiredCluster, ExistingCluster, Kubernetes, OwnCluster, SettledCluster, Topology, WantedCluster,
+    DesiredCluster, ExistingCluster, Kubernetes, OwnCluster, ServingCertificates, SettledCluster, Topology,
+    WantedCluster,
 };
 pub use duration::{BadDuration, HumanDuration};
 pub(crate) use fake_cloud::dialects::NAMES as DIALECTS;

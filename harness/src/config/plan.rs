@@ -1,6 +1,8 @@
 //! What a run file means: every default filled in, every name resolved, every contradiction found.
 
-use super::cluster::{ExistingCluster, Kubernetes, OwnCluster, SettledCluster, Topology, WantedCluster};
+use super::cluster::{
+    ExistingCluster, Kubernetes, OwnCluster, ServingCertificates, SettledCluster, Topology, WantedCluster,
+};
 use super::duration::HumanDuration;
 use super::flags::{FAST_FLAGS, FAST_ROUTE_PERIOD, FAST_ROUTES, FAST_STATUS_PERIOD, LeaseTiming};
 use super::limits::Limits;
@@ -410,6 +412,7 @@ impl Planning {
             kubernetes,
             provider_id: keys.provider_id.unwrap_or(DEFAULT_PROVIDER_ID),
             node_ip: keys.node_ip.unwrap_or(DEFAULT_NODE_IP),
+            serving: ServingCertificates::SelfSigned,
             seed: keys.seed,
         };
         WantedCluster::own(backend, own)

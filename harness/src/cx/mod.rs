@@ -39,6 +39,7 @@ mod replicas;
 mod rights;
 mod routes;
 mod services;
+mod serving;
 mod shown;
 mod subject;
 mod taints;

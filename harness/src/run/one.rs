@@ -84,7 +84,7 @@ pub async fn run_one(lanes: &[Arc<Session>], session: Arc<Session>, planned: &Pl
             let in_it = async |own: Arc<Session>, turn: File, entry: &mut Entry| {
                 judge(&[], own, planned, entry, turn, None, &events).await;
             };
-            judge_apart(&session, &mut entry, in_it).await;
+            judge_apart(&session, planned.check.environment, &mut entry, in_it).await;
         }
     }
     // A CCM's own words may stand in a message: its last log lines when it does not come up.

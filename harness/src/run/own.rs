@@ -1,10 +1,9 @@
-//! A check in an environment of its own: a cluster of several machines and a cloud, from before they are there until they are
-//! gone.
+//! A check in an environment of its own: a cluster and a cloud, from before they are there until they are gone.
 
 use super::stand::{is_trouble, leave_after, say_kept};
-use crate::check::chain;
+use crate::check::{Environment as Wanted, chain};
 use crate::cluster::{Lifetime, Role, facts, planned_machines};
-use crate::config::{RunPlan, Topology};
+use crate::config::{NodeIp, OwnCluster, RunPlan, ServingCertificates, Topology};
 use crate::events::Events;
 use crate::ledger::{Entry, INTERRUPTED, Outcome};
 use crate::session::up::{Environment, Leave, Prepared};
@@ -22,15 +21,23 @@ pub(super) fn events_of(session: &Session) -> Events {
     session.events().of_lane(LANE)
 }
 
-/// The same run on a cluster of several machines: the topology that was asked for, where it has them.
-fn on_several_machines(plan: RunPlan) -> RunPlan {
-    let Some(own) = plan.cluster.desired().own() else { return plan };
-    let machines = planned_machines(&own.topology).unwrap_or_default();
-    if machines.iter().filter(|machine| machine.role == Role::Worker).count() >= WORKERS {
-        return plan;
-    }
-    let cluster = plan.cluster.clone().with_topology(Topology::ThreeNode);
+/// The same run on a cluster as a check wants it.
+fn wanted(plan: RunPlan, environment: Option<Wanted>) -> RunPlan {
+    let cluster = plan.cluster.clone().with(|own| match environment {
+        None => {}
+        Some(Wanted::TwoWorkers) => own.topology = of_two_workers(own),
+        Some(Wanted::ServingCertificates) => {
+            (own.node_ip, own.serving) = (NodeIp::Dropped, ServingCertificates::Requested);
+        }
+    });
     plan.on(cluster)
+}
+
+/// The topology that was asked for, where it has them.
+fn of_two_workers(own: &OwnCluster) -> Topology {
+    let machines = planned_machines(&own.topology).unwrap_or_default();
+    let enough = machines.iter().filter(|machine| machine.role == Role::Worker).count() >= WORKERS;
+    if enough { own.topology.clone() } else { Topology::ThreeNode }
 }
 
 /// How the environment is left when its check has ended so: one that lives in this process ends with its check.
@@ -45,10 +52,11 @@ pub(super) fn leave_after_check(plan: &RunPlan, outcome: &Outcome) -> Leave {
 /// the check. Its cloud is as that of the lane is, whose `session` this is; nothing else of the lane is touched.
 pub(super) async fn judge_apart(
     session: &Session,
+    environment: Option<Wanted>,
     entry: &mut Entry,
     judge: impl AsyncFnOnce(Arc<Session>, File, &mut Entry),
 ) {
-    let plan = Arc::new(on_several_machines(session.plan().clone()));
+    let plan = Arc::new(wanted(session.plan().clone(), environment));
     let mut environment = Environment::new(Prepared::new(plan.clone()), LANE);
     let judged = async {
         let untold = events_of(session).without_stages();
@@ -79,10 +87,11 @@ mod tests {
 
     #[test]
     fn it_has_several_machines_whatever_the_run_has() {
-        let wanted = plan(&Source::Defaults, RunFile::default()).expect("a plan");
-        let cluster = wanted.cluster.clone().settled(BackendKind::Embedded);
-        let single = wanted.on(cluster);
+        let asked = plan(&Source::Defaults, RunFile::default()).expect("a plan");
+        let cluster = asked.cluster.clone().settled(BackendKind::Embedded);
+        let single = asked.on(cluster);
         let topology = |plan: &RunPlan| plan.cluster.desired().own().map(|own| own.topology.clone());
+        let on_several_machines = |plan| wanted(plan, Some(Wanted::TwoWorkers));
         assert_eq!(topology(&single), Some(Topology::Single));
         assert_eq!(topology(&on_several_machines(single.clone())), Some(Topology::ThreeNode));
         let five = "kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\n\
@@ -90,7 +99,19 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("five.yaml");
         std::fs::write(&file, five).expect("written");
-        let cluster = single.cluster.clone().with_topology(Topology::File(file.clone()));
+        let cluster = single.cluster.clone().with(|own| own.topology = Topology::File(file.clone()));
         assert_eq!(topology(&on_several_machines(single.on(cluster))), Some(Topology::File(file)));
+    }
+
+    #[test]
+    fn one_for_serving_certificates_has_the_machines_of_the_run() {
+        let run = plan(&Source::Defaults, RunFile::default()).expect("a plan");
+        let cluster = run.cluster.clone().settled(BackendKind::Embedded);
+        let run = run.on(cluster);
+        let own = wanted(run.clone(), Some(Wanted::ServingCertificates));
+        let (run, own) = (run.cluster.desired().own(), own.cluster.desired().own());
+        let asked = own.map(|own| (own.node_ip, own.serving));
+        assert_eq!(asked, Some((NodeIp::Dropped, ServingCertificates::Requested)));
+        assert_eq!(run.map(|run| &run.topology), own.map(|own| &own.topology));
     }
 }

@@ -146,6 +146,7 @@ mod tests {
             kubernetes: Kubernetes::Newest,
             provider_id: ProviderId::Empty,
             node_ip: NodeIp::Kept,
+            serving: crate::config::ServingCertificates::SelfSigned,
             seed: None,
         };
         match expectation(&profile, &DesiredCluster::Own(own), &[Cni::Independent]).expect("a deployment") {

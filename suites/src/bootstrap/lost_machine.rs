@@ -2,7 +2,7 @@
 
 use super::needs::{COLD, MACHINES, SEED};
 use crate::joining::registered;
-use harness::check::{Capability, Facility, Verdict};
+use harness::check::{Capability, Environment, Facility, Verdict};
 use harness::cx::matchers::initialised;
 use harness::cx::{Check, CheckCx, Loss, Network, Subject, machine, runs_on_two_machines};
 use std::time::Instant;
@@ -17,7 +17,7 @@ pub(super) const CHECKS: &[Check] = &[Check::must(
 .of_the_cloud(MACHINES)
 .with(COLD)
 .with(&[Facility::NodeControl, Facility::ShippedReplicas])
-.in_its_own_environment()
+.in_its_own(Environment::TwoWorkers)
 .takes(50)];
 
 async fn outlives_its_machine(cx: &CheckCx) -> Verdict {

@@ -34,5 +34,5 @@ pub use pods::sandbox::confines_programs;
 pub use running::{Controllers, Running, StartError};
 pub use settings::{
     Bounds, CloudProvider, Controller, Dns, KubernetesVersion, Mounts, NodeSpec, NodeTaint, Pace, PodCidrs,
-    PodNetwork, PodRange, Program, Resources, ServiceVip, Settings,
+    PodNetwork, PodRange, Program, Resources, ServiceVip, ServingCertificate, Settings,
 };

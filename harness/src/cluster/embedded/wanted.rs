@@ -5,8 +5,8 @@ use crate::cluster::record::{Machine, Role};
 use crate::cluster::registration::PlannedTaint;
 use crate::cluster::spec::ClusterSpec;
 use crate::cluster::topology::{Families, Layout, PlannedMachine};
-use crate::config::{Kubernetes, NodeIp};
-use embedded_cluster::{Cluster, IpFamilies, KubernetesVersion, MachineSpec, NodeTaint};
+use crate::config::{Kubernetes, NodeIp, ServingCertificates};
+use embedded_cluster::{Cluster, IpFamilies, KubernetesVersion, MachineSpec, NodeTaint, ServingCertificate};
 
 /// The version that is asked for; the newest is the one whose answers were recorded. Else why it cannot be: a node
 /// image, or a version nobody knows.
@@ -57,6 +57,10 @@ pub(super) fn machines(spec: &ClusterSpec, layout: &Layout) -> Vec<(Role, Machin
                 NodeIp::Dropped => embedded_cluster::NodeIp::Unset,
             },
             provider_id: spec.provider_ids.of(&name),
+            serving: match spec.own().serving {
+                ServingCertificates::SelfSigned => ServingCertificate::SelfSigned,
+                ServingCertificates::Requested => ServingCertificate::Requested,
+            },
             kubeadm_taint: registration.kubeadms_taint,
             taints: registration.taints.iter().map(taint).collect(),
             labels: registration.labels.clone(),

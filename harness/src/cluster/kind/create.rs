@@ -50,6 +50,7 @@ pub(super) async fn create(engine: &Engine, spec: &ClusterSpec) -> Result<Cluste
         kube_proxy: image.kube_proxy,
         provider_id: &spec.provider_ids,
         node_ip: own.node_ip,
+        serving: own.serving,
     };
     let config = spec.folder.join("kind.yaml");
     tokio::fs::write(&config, render(&layout, &facts)).await.map_err(ClusterError::file("write", &config))?;

@@ -9,7 +9,7 @@ use crate::cluster::record::Role;
 use crate::cluster::spec::ProviderIds;
 use crate::cluster::topology::Layout;
 use crate::cluster::version::Version;
-use crate::config::{NodeIp, yaml};
+use crate::config::{NodeIp, ServingCertificates, yaml};
 use serde_json::{Map, Value, json};
 
 /// What the rendering depends on beside the topology.
@@ -29,6 +29,8 @@ pub(super) struct Facts<'a> {
     pub(super) provider_id: &'a ProviderIds,
     /// Whether kubelets announce a node IP.
     pub(super) node_ip: NodeIp,
+    /// Where kubelets have the certificates from that they serve with.
+    pub(super) serving: ServingCertificates,
 }
 
 /// How kubeadm wants extra arguments written (contract ENV-04).
@@ -114,6 +116,15 @@ fn cluster_patches(facts: &Facts<'_>) -> Vec<Value> {
     // setting, and warn of it at most.
     if facts.cgroups == Cgroups::V1 && facts.kubernetes.is_none_or(|version| version.is_at_least(1, 35)) {
         patches.push(json!({ "kind": "KubeletConfiguration", "failCgroupV1": false }));
+    }
+    // A kubelet notices addresses that others write only when it posts a status: every five minutes, unless told.
+    if facts.serving == ServingCertificates::Requested {
+        patches.push(json!({
+            "kind": "KubeletConfiguration",
+            "serverTLSBootstrap": true,
+            "nodeStatusUpdateFrequency": "2s",
+            "nodeStatusReportFrequency": "2s",
+        }));
     }
     patches
 }

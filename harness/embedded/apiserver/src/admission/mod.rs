@@ -26,6 +26,7 @@ pub(crate) fn create(write: &Write<'_>, kind: &'static Kind, object: &mut Value)
     restriction::check(write, kind, None, Some(object))?;
     if kind.group == "certificates.k8s.io" && kind.kind == "CertificateSigningRequest" {
         signing::check(kind, object)?;
+        signing::note_asker(write.user, object);
     }
     if is_pod {
         pod::priority(write.api, kind, object)?;

@@ -6,11 +6,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use embedded_semantics::kinds::Kind;
 use embedded_semantics::status::{self, Status};
-use serde_json::Value;
+use serde_json::{Value, json};
 use x509_parser::pem::parse_x509_pem;
 use x509_parser::prelude::{FromDer as _, X509CertificationRequest};
 
-use crate::auth::user::MASTERS;
+use crate::auth::user::{MASTERS, User};
 
 /// The signer whose certificates the API server takes.
 const SIGNER: &str = "kubernetes.io/kube-apiserver-client";
@@ -30,6 +30,23 @@ pub(super) fn check(kind: &'static Kind, object: &Value) -> Result<(), Status> {
             refuse(format!("use of {SIGNER} signer with {MASTERS} group is not allowed"))
         }
         Ok(_) => Ok(()),
+    }
+}
+
+/// Writes down who asks, whatever the request says of that (`pkg/registry/certificates/certificates` PrepareForCreate).
+pub(super) fn note_asker(user: &User, object: &mut Value) {
+    let Some(spec) = object["spec"].as_object_mut() else { return };
+    for (key, value, is_empty) in [
+        ("username", json!(user.name), user.name.is_empty()),
+        ("uid", json!(user.uid), user.uid.is_empty()),
+        ("groups", json!(user.groups), user.groups.is_empty()),
+        ("extra", json!(user.extra), user.extra.is_empty()),
+    ] {
+        if is_empty {
+            spec.remove(key);
+        } else {
+            spec.insert(key.to_owned(), value);
+        }
     }
 }
 

@@ -35,7 +35,8 @@ async fn nobody_asks_for_a_certificate_of_the_administrators() {
         let request = asked.serialize_request(&key).and_then(|request| request.pem()).expect("a request");
         let body = json!({
             "metadata": {"name": name},
-            "spec": {"request": STANDARD.encode(request), "signerName": signer, "usages": ["client auth"]},
+            "spec": {"request": STANDARD.encode(request), "signerName": signer, "usages": ["client auth"],
+                     "username": "somebody-else", "uid": "another", "groups": ["others"]},
         });
         cluster.ask("POST", path, Some(body)).await
     };
@@ -47,7 +48,11 @@ async fn nobody_asks_for_a_certificate_of_the_administrators() {
         "certificatesigningrequests.certificates.k8s.io \"a\" is forbidden: use of kubernetes.io/kube-apiserver-client \
          signer with system:masters group is not allowed"
     );
-    assert_eq!(ask("b", "developers", client).await.status, 201);
+    let taken = ask("b", "developers", client).await;
+    assert_eq!(taken.status, 201);
+    let spec = &taken.body()["spec"];
+    let says = (&spec["username"], spec.get("uid"), spec["groups"][0].as_str());
+    assert_eq!(says, (&json!("kubernetes-admin"), None, Some("kubeadm:cluster-admins")), "who asks is known");
     assert_eq!(
         ask("c", "system:masters", "example.com/signer").await.status,
         201,

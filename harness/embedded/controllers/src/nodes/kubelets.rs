@@ -3,10 +3,12 @@
 //! A kubelet registers its Node once a run. When the Node is deleted it stays so until the kubelet is restarted, as
 //! with the real one. Its Lease is renewed only while the Node exists.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, OwnerReference};
@@ -17,10 +19,11 @@ use tokio::time::Instant;
 
 use super::fleet::{Fleet, Heartbeat};
 use super::object;
+use super::serving::{self, Wanted};
 use crate::cache::Key;
 use crate::events::{Source, Weight};
 use crate::queue::{Next, Outcome, Queue};
-use crate::settings::NodeSpec;
+use crate::settings::{NodeSpec, ServingCertificate};
 use crate::world::World;
 use crate::writing;
 
@@ -34,6 +37,8 @@ pub(crate) struct KubeletLoop {
     pub(crate) world: Arc<World>,
     pub(crate) fleet: Arc<Fleet>,
     pub(crate) queue: Arc<Queue<String>>,
+    /// What each kubelet's last request for a serving certificate was for.
+    asked: Mutex<BTreeMap<String, Wanted>>,
 }
 
 impl KubeletLoop {
@@ -47,7 +52,7 @@ impl KubeletLoop {
                 turn.add(key.name);
             }
         });
-        Arc::new(KubeletLoop { world, fleet, queue })
+        Arc::new(KubeletLoop { world, fleet, queue, asked: Mutex::default() })
     }
 
     /// Starts the workers.
@@ -69,11 +74,15 @@ impl KubeletLoop {
         }
         let Some(client) = self.fleet.client(name) else { return Ok(Next::Done) };
         if !heartbeat.registered {
+            self.asked.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
             let status = self.register(&spec, &client).await?;
             self.fleet.note(name, |heartbeat| (heartbeat.registered, heartbeat.status) = (true, status));
             return Ok(Next::After(Duration::from_millis(1)));
         }
         let Some(node) = self.world.node(name) else { return Ok(Next::Done) };
+        if spec.serving == ServingCertificate::Requested {
+            self.ask_for_certificate(&node, &client).await?;
+        }
         let pace = &self.world.settings.pace;
         let status_in = self.post_status(&spec, &node, heartbeat, &client).await?;
         let lease_in = match left(heartbeat.lease, pace.lease_renewal) {
@@ -208,6 +217,25 @@ impl KubeletLoop {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Asks for a serving certificate when the last request was for something else.
+    async fn ask_for_certificate(&self, node: &Node, client: &Client) -> Result<(), kube::Error> {
+        let name = node.name_any();
+        let Some(wanted) = serving::wanted(node) else { return Ok(()) };
+        let asked = || self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        if asked().get(&name) == Some(&wanted) {
+            return Ok(());
+        }
+        match serving::request(&name, &wanted) {
+            Ok(request) => {
+                let api: Api<CertificateSigningRequest> = Api::all(client.clone());
+                api.create(&PostParams::default(), &request).await?;
+            }
+            Err(error) => tracing::error!(%error, node = name, "no request for a serving certificate"),
+        }
+        asked().insert(name, wanted);
+        Ok(())
     }
 
     fn tell(&self, node: &Node, client: &Client, reason: &str, message: &str) {

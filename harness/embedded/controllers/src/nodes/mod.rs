@@ -3,3 +3,4 @@
 pub(crate) mod fleet;
 pub(crate) mod kubelets;
 pub(crate) mod object;
+mod serving;

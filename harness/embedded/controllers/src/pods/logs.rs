@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::io::{AsyncRead, AsyncReadExt};
@@ -110,6 +111,15 @@ impl Log {
     pub(crate) fn end(&self) {
         self.tail().ended = true;
         self.0.grown.send_replace(());
+    }
+
+    /// Waits until everything is here that the run wrote, but no longer than this: processes that a program left behind
+    /// may hold its output for ever.
+    pub(crate) async fn complete(&self, limit: Duration) {
+        let mut grown = self.0.grown.subscribe();
+        let complete = grown.wait_for(|()| self.tail().ended);
+        // Whoever reads a log that is not complete has what there is of it.
+        let _ = tokio::time::timeout(limit, complete).await;
     }
 
     /// What is kept, line by line.
@@ -259,6 +269,21 @@ mod tests {
 
     fn text(log: &Log) -> String {
         log.lines().into_iter().map(|line| line.text).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_log_is_complete_once_its_writers_are_gone_or_nobody_waits_any_longer() {
+        let limit = Duration::from_secs(2);
+        let log = Log::new(1 << 10);
+        let (mut writer, output) = tokio::io::duplex(64);
+        log.take(&Tasks::default(), Some(output), None::<tokio::io::Empty>);
+        let began = tokio::time::Instant::now();
+        log.complete(limit).await;
+        assert_eq!(began.elapsed(), limit, "a writer is left");
+        tokio::io::AsyncWriteExt::write_all(&mut writer, b"last words").await.expect("written");
+        drop(writer);
+        log.complete(limit).await;
+        assert_eq!((text(&log).as_str(), began.elapsed()), ("last words", limit));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, Probe, Service};
@@ -23,6 +24,9 @@ use super::status::{Ended, Phase};
 use super::worker::Worker;
 use crate::events::{Source, Weight};
 use crate::settings::{Bounds, Program};
+
+/// How long what a program wrote may take to be read once it has ended.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// What is started, and what its probes need.
 struct Order {
@@ -75,11 +79,13 @@ impl Worker {
                 let Some(slot) = self.slots.get(index) else { return };
                 let tasks = &self.shared.world.tasks;
                 slot.log.take(tasks, child.stdout.take(), child.stderr.take());
-                let (run, notes) = (slot.run, self.notes.clone());
+                let (run, log, notes) = (slot.run, slot.log.clone(), self.notes.clone());
                 tasks.spawn(async move {
                     let exit = child.wait().await.map_or(Exit { code: 255 }, Exit::from);
                     // Processes the program left behind end with it.
                     group.iter().for_each(|group| group.signal(rustix::process::Signal::KILL));
+                    // As container runtimes do: what it wrote is there before it is said to have ended.
+                    log.complete(LAST_WORDS).await;
                     // The worker may have gone first: nobody wants to know then.
                     let _ = notes.send(Note::Exited { slot: index, run, exit });
                 });

@@ -8,7 +8,7 @@ mod program;
 
 pub use controllers::Controller;
 pub use network::{Dns, PodCidrs, PodNetwork, PodRange, ServiceVip};
-pub use node::{CloudProvider, NodeSpec, NodeTaint};
+pub use node::{CloudProvider, NodeSpec, NodeTaint, ServingCertificate};
 pub use pace::Pace;
 pub use program::{Bounds, Mounts, Program};
 

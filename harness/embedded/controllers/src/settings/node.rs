@@ -20,6 +20,8 @@ pub struct NodeSpec {
     pub node_ips: Vec<IpAddr>,
     /// `--provider-id`.
     pub provider_id: Option<String>,
+    /// Where its kubelet has the certificate from that it serves with.
+    pub serving: ServingCertificate,
     /// The loopback address of this machine, from 127.0.0.0/8: what probes of its `hostNetwork` Pods ask, and
     /// what a program is told as `${NODE_LOOPBACK}`. `None`: the next free one.
     pub loopback: Option<Ipv4Addr>,
@@ -41,11 +43,21 @@ impl NodeSpec {
             cloud: CloudProvider::External,
             node_ips: Vec::new(),
             provider_id: None,
+            serving: ServingCertificate::SelfSigned,
             loopback: None,
             files: BTreeMap::new(),
             capacity: capacity.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
         }
     }
+}
+
+/// Where a kubelet has the certificate from that it serves with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServingCertificate {
+    /// From itself.
+    SelfSigned,
+    /// It asks the cluster for one once its Node has an address (`serverTLSBootstrap: true`), and again when these change.
+    Requested,
 }
 
 /// A taint a kubelet registers with.

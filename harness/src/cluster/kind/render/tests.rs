@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::cluster::topology::load;
-use crate::config::Topology;
+use crate::config::{ServingCertificates, Topology};
 
 static KIND: Version = Version::release(0, 33, 0);
 
@@ -15,6 +15,7 @@ fn facts<'a>(kubernetes: &'a Version, kube_proxy: KubeProxy) -> Facts<'a> {
         kube_proxy,
         provider_id: &ProviderIds::Empty,
         node_ip: NodeIp::Kept,
+        serving: ServingCertificates::SelfSigned,
     }
 }
 
@@ -46,6 +47,18 @@ fn a_chosen_provider_id_and_a_dropped_node_ip() {
             Facts { provider_id: &chosen, node_ip: NodeIp::Dropped, ..facts(&version, KubeProxy::Present) };
         insta::assert_snapshot!(format!("chosen-1.{minor}"), render(&layout(Topology::ThreeNode), &facts));
     }
+}
+
+#[test]
+fn kubelets_that_ask_for_certificates_say_often_how_they_are() {
+    let version = Version::release(1, 36, 0);
+    let text = |serving| {
+        let facts = Facts { serving, ..facts(&version, KubeProxy::Present) };
+        render(&layout(Topology::Single), &facts)
+    };
+    let asking = text(ServingCertificates::Requested);
+    assert!(asking.contains("serverTLSBootstrap: true") && asking.contains("nodeStatusReportFrequency: 2s"));
+    assert!(!text(ServingCertificates::SelfSigned).contains("KubeletConfiguration"));
 }
 
 #[test]

@@ -1,0 +1,30 @@
+//! Serving certificates of kubelets, which wait for the addresses that the CCM gives (contract BOOT-DYN-12).
+
+use super::needs::{COLD, INSTANCES, MACHINES};
+use harness::check::{Environment, Verdict};
+use harness::cx::{Check, CheckCx, Network};
+
+/// The first version whose kubelets leave the addresses of their Nodes to an external cloud provider altogether.
+const NO_GUESSES: u32 = 29;
+
+pub(super) const CHECKS: &[Check] = &[Check::must(
+    "BOOT-DYN-12",
+    "kubelets without an address of their own ask for serving certificates once, for what their Nodes then have",
+    "kubernetes pkg/kubelet/certificate/kubelet.go",
+    |cx| Box::pin(certificates_follow_the_addresses(cx)),
+)
+.should()
+.needs(INSTANCES)
+.of_the_cloud(MACHINES)
+.with(COLD)
+.served_since(NO_GUESSES, "kubelets that guess no address of their Nodes")
+.in_its_own(Environment::ServingCertificates)
+.takes(5)];
+
+async fn certificates_follow_the_addresses(cx: &CheckCx) -> Verdict {
+    let cold = cx.cold_cluster(Network::Present).await?;
+    cx.nobody_asked_for_a_certificate(&cold).await?;
+    cx.apply_as_shipped().await?;
+    cx.all_initialised(&cold).await?;
+    cx.kubelets_ask_for_their_addresses(&cold).await
+}
