@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(setup.kubelet_flags.len(), 2);
         let mode = std::fs::metadata(&setup.archive).expect("a file").permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "there are secrets in it");
-        let mut archive = tar::Archive::new(std::fs::File::open(&setup.archive).expect("a file"));
+        let mut archive = tar::Archive::new(File::open(&setup.archive).expect("a file"));
         let mut found = BTreeMap::new();
         for entry in archive.entries().expect("entries") {
             let mut entry = entry.expect("an entry");
