@@ -18,7 +18,17 @@ const LISTENS: &str = "0A";
 pub(super) fn measure(program: &Path) -> Result<Vec<String>> {
     let folder = tempfile::tempdir()?;
     let mut child = Command::new(program)
-        .args(["run", "--cluster", "embedded", "--only", "NODE-INIT-01", "--only", "SVC-CREATE-02", "--out"])
+        .args([
+            "run",
+            "--watch",
+            "--cluster",
+            "embedded",
+            "--only",
+            "NODE-INIT-01",
+            "--only",
+            "SVC-CREATE-02",
+            "--out",
+        ])
         .arg(folder.path().join("out"))
         .env("TMPDIR", folder.path())
         .stdin(Stdio::null())
@@ -43,8 +53,8 @@ pub(super) fn measure(program: &Path) -> Result<Vec<String>> {
     ));
     let mut wrong: Vec<String> =
         open.iter().map(|address| format!("access: the run listens at {address}")).collect();
-    // API server, cloud, driver of the cloud.
-    if found.len() < 3 {
+    // API server, cloud, driver of the cloud, the page of the run.
+    if found.len() < 4 {
         wrong.push(format!("access: only {} addresses were seen at which the run listens", found.len()));
     }
     Ok(wrong)

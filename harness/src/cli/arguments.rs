@@ -231,6 +231,10 @@ pub(super) struct CompareOptions {
     /// Only checks that both runs judged: not those that one skipped.
     #[arg(long)]
     pub(super) judged: bool,
+    /// Write a page of both runs, too, in the form of report.html. Of a report whose events.jsonl lies beside it the page tells
+    /// what happened.
+    #[arg(long, value_name = "FILE")]
+    pub(super) html: Option<PathBuf>,
     /// A report.yaml.
     #[arg(value_name = "REPORT")]
     pub(super) before: PathBuf,

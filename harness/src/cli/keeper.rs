@@ -142,7 +142,7 @@ pub(super) fn main(suites: &'static [Suite], plan: RunPlan<WantedCluster>, place
     let cancel = CancellationToken::new();
     let mut keeper = Keeper { meeting: RunDir::join(place), watched, cancel: cancel.clone() };
     let reproduce = "cargo nextest run --test e2e".to_owned();
-    let code = execute(Run { suites, plan, reproduce, cancel }, &mut keeper);
+    let code = execute(Run { suites, plan, reproduce, watch: false, cancel }, &mut keeper);
     if let Err(error) = std::fs::remove_dir_all(place) {
         output::err(&format!("removing {}: {error}", place.display()));
     }

@@ -48,7 +48,8 @@ pub(super) fn repeat(
         say(&format!("\nrepeat: run {at} of {times}"));
         let output = plan.output.join(format!("run-{at}"));
         let plan = RunPlan { output: output.clone(), ..plan.clone() };
-        let run = Run { suites, plan, reproduce: reproduce.to_owned(), cancel: CancellationToken::new() };
+        let (reproduce, cancel) = (reproduce.to_owned(), CancellationToken::new());
+        let run = Run { suites, plan, reproduce, watch: false, cancel };
         let code = exit_code_of(run, &mut Libtest { arguments: arguments.clone() });
         codes.push(code);
         if [exit::USAGE, exit::NOTHING_SELECTED, INTERRUPTED].contains(&code) {

@@ -26,7 +26,8 @@ pub(super) fn run(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
             if let Some(times) = options.repeat {
                 return repeat(suites, &plan, &reproduce, &arguments, times);
             }
-            let run = Run { suites, plan, reproduce, cancel: CancellationToken::new() };
+            let (watch, cancel) = (options.watch, CancellationToken::new());
+            let run = Run { suites, plan, reproduce, watch, cancel };
             execute(run, &mut Libtest { arguments })
         }
     }

@@ -51,7 +51,10 @@ pub(super) fn main(suites: &'static [Suite], package: &Path) -> ExitCode {
     let typed: Vec<String> = std::env::args().skip(1).collect();
     let rest = if typed.is_empty() { String::new() } else { format!(" -- {}", typed.join(" ")) };
     let reproduce = format!("cargo test --test e2e{rest}");
-    execute(Run { suites, plan, reproduce, cancel: CancellationToken::new() }, &mut Libtest { arguments })
+    execute(
+        Run { suites, plan, reproduce, watch: false, cancel: CancellationToken::new() },
+        &mut Libtest { arguments },
+    )
 }
 
 /// Names and ignored flags from the profile alone: needs no cluster.

@@ -120,6 +120,22 @@ impl Fold {
         open.map(|check| check.id.clone()).collect()
     }
 
+    /// Whether the run's end is among the events.
+    pub fn is_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// The ledger of a run that goes on: that it has not ended is no error of the environment. A check that has begun and not
+    /// ended has an outcome that says so and nothing else; [`unended`](Fold::unended) names it.
+    pub fn ledger_so_far(&self) -> Ledger {
+        let mut ledger = self.ledger();
+        if !self.ended {
+            ledger.environment_error.clone_from(&self.ledger.environment_error);
+            ledger.duration_ms = self.at_ms;
+        }
+        ledger
+    }
+
     /// The ledger. A stream without its end is told as an error of the environment, so that it never makes a good verdict.
     pub fn ledger(&self) -> Ledger {
         let mut ledger = self.ledger.clone();
@@ -236,6 +252,17 @@ mod tests {
             assert!(why.contains(&format!("it ends after {length} events")), "{why}");
         }
         assert_eq!(Fold::of(&whole[..6]).unended(), ["B-01"]);
+    }
+
+    #[test]
+    fn a_run_that_goes_on_is_no_error() {
+        let whole = stream();
+        let fold = Fold::of(&whole[..6]);
+        let so_far = fold.ledger_so_far();
+        assert_eq!((fold.is_ended(), so_far.environment_error, so_far.duration_ms), (false, None, 5));
+        assert_eq!(so_far.entries[1].outcome, Outcome::Pass);
+        let fold = Fold::of(&whole);
+        assert!(fold.is_ended() && fold.ledger_so_far() == fold.ledger());
     }
 
     #[test]

@@ -28,7 +28,9 @@ pub use file::{ParseError, parse, schema, to_yaml};
 pub use github::{annotations, step_summary};
 pub use golden::{Golden, GoldenCheck};
 pub use junit::to_junit;
-pub use page::{Demand, Evidence, Material as PageMaterial, to_page};
+pub use page::{
+    Demand, Demands, Evidence, Material as PageMaterial, Side, live_head, live_page, to_comparison, to_page,
+};
 pub use statement::{Digests, statement};
 pub use summary::{CHECKS_STAGE, summary};
 pub use verify::{Finding, Material, is_digest, verify};

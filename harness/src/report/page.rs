@@ -1,12 +1,14 @@
-//! `report.html`: the whole story of a run on one page that needs nothing else, neither a network nor a server.
+//! `report.html`: the whole story of a run on one page that needs nothing else, neither a network nor a server; two runs beside
+//! each other on such a page; and the page of a run that goes on, which is told what it shows.
 //!
 //! The page carries the ledger, the stream of events and the evidence of failed checks, compressed, and draws itself. Nothing
 //! in them can become markup or script: they are unpacked as text and put in as text, and the page's policy lets one script
 //! run, which is named by its digest.
 
+use super::compare::Difference;
 use super::standing;
 use super::wording::{because, verdict_word};
-use crate::ledger::{Ledger, Outcome, Setting};
+use crate::ledger::{Conformance, Ledger, Outcome, Setting};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
@@ -23,11 +25,18 @@ const SCRIPT: &str = concat!(
     include_str!("page/model.js"),
     include_str!("page/draw.js"),
     include_str!("page/view.js"),
+    include_str!("page/list.js"),
+    include_str!("page/report.js"),
+    include_str!("page/compare.js"),
+    include_str!("page/live.js"),
     "})();\n"
 );
 
 /// What the material may take of the page, bytes as they stand in it: a page of 5 MB still goes by mail.
 const MATERIAL_AT_MOST: usize = 4_500_000;
+
+/// The word for a run that goes on, in place of its verdict.
+const UNDER_WAY: &str = "under-way";
 
 /// The files of evidence of each check: name and text.
 pub type Evidence = BTreeMap<String, Vec<(String, String)>>;
@@ -43,6 +52,9 @@ pub struct Demand {
     pub provoked: String,
 }
 
+/// What the rows demand that checks judge, by id.
+pub type Demands = BTreeMap<String, Demand>;
+
 /// What tells of a run beside its ledger.
 #[derive(Debug, Default)]
 pub struct Material {
@@ -50,20 +62,62 @@ pub struct Material {
     pub events: String,
     /// What was taken of failed checks.
     pub evidence: Evidence,
-    /// What the rows demand that its checks judge, by id.
-    pub demands: BTreeMap<String, Demand>,
+}
+
+/// A run, for a page of two.
+#[derive(Debug)]
+pub struct Side<'a> {
+    /// What it is called: the file it was read from.
+    pub name: &'a str,
+    /// How it ended.
+    pub ledger: &'a Ledger,
+    /// What else tells of it.
+    pub material: &'a Material,
+}
+
+/// What the page is made of: its first line. The events of the runs follow, one after the other.
+#[derive(Serialize)]
+struct Head<'a> {
+    runs: Vec<RunHead<'a>>,
+    demands: &'a Demands,
+    /// The checks that ended otherwise in the second run than in the first, where there are two.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    differences: Option<&'a [Difference]>,
 }
 
 #[derive(Serialize)]
-struct Head<'a> {
+struct RunHead<'a> {
+    name: &'a str,
     report: &'a Ledger,
     verdict: &'a str,
     because: Vec<(String, String)>,
     relaxed: Vec<&'a Setting>,
     profiles: Vec<String>,
     evidence: &'a Evidence,
-    demands: &'a BTreeMap<String, Demand>,
+    /// How many lines of its events follow.
+    lines: usize,
+    /// How many do not.
     left_out: usize,
+    /// The checks that are still to end, of a run that goes on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unended: Option<&'a [String]>,
+}
+
+impl<'a> RunHead<'a> {
+    fn of(side: &Side<'a>) -> RunHead<'a> {
+        RunHead {
+            name: side.name,
+            report: side.ledger,
+            verdict: verdict_word(side.ledger.conformance()),
+            because: because(side.ledger),
+            relaxed: side.ledger.subject.relaxed().collect(),
+            profiles: standing::lines(side.ledger),
+            evidence: &side.material.evidence,
+            lines: 0,
+            left_out: 0,
+            unended: None,
+        }
+    }
 }
 
 /// The page of a run. Where its events are too many, calls to the cloud and changes of objects are left out, those of checks
@@ -71,43 +125,89 @@ struct Head<'a> {
 ///
 /// # Errors
 /// Only if the ledger cannot be written as JSON.
-pub fn to_page(ledger: &Ledger, material: &Material) -> Result<String, serde_json::Error> {
-    let without: [fn(&Line<'_>) -> bool; 3] =
-        [|_| false, |line| line.is_detail && !line.of_interest, |line| line.is_detail];
-    let lines = lines(ledger, &material.events);
+pub fn to_page(ledger: &Ledger, material: &Material, demands: &Demands) -> Result<String, serde_json::Error> {
+    page_of(&[Side { name: "", ledger, material }], demands, None)
+}
+
+/// The page of two runs beside each other, in the same form and within the same bounds.
+///
+/// # Errors
+/// As [`to_page`].
+pub fn to_comparison(
+    sides: &[Side<'_>; 2],
+    demands: &Demands,
+    differences: &[Difference],
+) -> Result<String, serde_json::Error> {
+    page_of(sides, demands, Some(differences))
+}
+
+/// The page of a run that goes on: it asks where it came from what to show.
+pub fn live_page() -> String {
+    framed("; connect-src 'self'", "")
+}
+
+/// What the live page shows of a run, but for its events and its evidence: its ledger so far and the checks that are still to
+/// end; once the run has ended `unended` is `None`.
+///
+/// # Errors
+/// As [`to_page`].
+pub fn live_head(ledger: &Ledger, unended: Option<&[String]>) -> Result<String, serde_json::Error> {
+    let nothing = Material::default();
+    let mut head = RunHead::of(&Side { name: "", ledger, material: &nothing });
+    if let Some(unended) = unended {
+        // What has not ended speaks neither for the CCM nor against it.
+        let entries = ledger.entries.iter().filter(|entry| !unended.contains(&entry.id)).cloned().collect();
+        let ended = Ledger { entries, ..ledger.clone() };
+        head.because = match ended.conformance() {
+            Conformance::NotConformant => because(&ended),
+            Conformance::Conformant | Conformance::Partial | Conformance::NotJudged => Vec::new(),
+        };
+        (head.verdict, head.profiles, head.unended) = (UNDER_WAY, Vec::new(), Some(unended));
+    }
+    serde_json::to_string(&head)
+}
+
+fn page_of(
+    sides: &[Side<'_>],
+    demands: &Demands,
+    differences: Option<&[Difference]>,
+) -> Result<String, serde_json::Error> {
+    const KEEP: [fn(&Line<'_>) -> bool; 4] =
+        [|_| true, |line| !line.is_detail || line.of_interest, |line| !line.is_detail, |_| false];
+    let all: Vec<Vec<Line<'_>>> =
+        sides.iter().map(|side| lines(side.ledger, &side.material.events)).collect();
+    let nothing = Evidence::new();
     let mut pack = String::new();
-    for leave_out in without {
-        let kept: Vec<&str> = lines.iter().filter(|line| !leave_out(line)).map(|line| line.text).collect();
-        let left_out = lines.len() - kept.len();
-        pack = packed(&head(ledger, &material.evidence, material, left_out)?, &kept);
+    for (at, keep) in KEEP.iter().enumerate() {
+        let mut head = Head { runs: sides.iter().map(RunHead::of).collect(), demands, differences };
+        let mut kept: Vec<&str> = Vec::new();
+        for (run, lines) in head.runs.iter_mut().zip(&all) {
+            let before = kept.len();
+            kept.extend(lines.iter().filter(|line| keep(line)).map(|line| line.text));
+            run.lines = kept.len() - before;
+            run.left_out = lines.len() - run.lines;
+            if at + 1 == KEEP.len() {
+                run.evidence = &nothing;
+            }
+        }
+        pack = packed(&serde_json::to_string(&head)?, &kept);
         if pack.len() <= MATERIAL_AT_MOST {
             break;
         }
     }
-    if pack.len() > MATERIAL_AT_MOST {
-        pack = packed(&head(ledger, &Evidence::new(), material, lines.len())?, &[]);
-    }
-    let digest = STANDARD.encode(Sha256::digest(SCRIPT));
-    let page = FRAME.replace("@HASH@", &format!("sha256-{digest}")).replace("@STYLE@", STYLE);
-    Ok(page.replace("@SCRIPT@", SCRIPT).replace("@MATERIAL@", &pack))
+    Ok(framed("", &pack))
 }
 
-fn head(
-    ledger: &Ledger,
-    evidence: &Evidence,
-    material: &Material,
-    left_out: usize,
-) -> Result<String, serde_json::Error> {
-    serde_json::to_string(&Head {
-        report: ledger,
-        verdict: verdict_word(ledger.conformance()),
-        because: because(ledger),
-        relaxed: ledger.subject.relaxed().collect(),
-        profiles: standing::lines(ledger),
-        evidence,
-        demands: &material.demands,
-        left_out,
-    })
+/// The page with this material; `sources` is what its policy allows beside its own script and style.
+fn framed(sources: &str, material: &str) -> String {
+    let page = FRAME.replace("@POLICY@", &format!("{}{sources}", policy())).replace("@STYLE@", STYLE);
+    page.replace("@SCRIPT@", SCRIPT).replace("@MATERIAL@", material)
+}
+
+/// What the page lets a browser do: run its own script, and nothing else.
+fn policy() -> String {
+    let digest = STANDARD.encode(Sha256::digest(SCRIPT));
+    format!("default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'")
 }
 
 /// One event of the stream.
@@ -184,8 +284,8 @@ mod tests {
             vec![("a.log".to_owned(), "<img src=x>".to_owned())],
         )]);
         let failed = ledger(Outcome::Fail { message: "@SCRIPT@ <b>".to_owned() });
-        let material = Material { events: "{\"at_ms\":0}\n".to_owned(), evidence, ..Material::default() };
-        let page = to_page(&failed, &material).expect("a page");
+        let material = Material { events: "{\"at_ms\":0}\n".to_owned(), evidence };
+        let page = to_page(&failed, &material, &Demands::new()).expect("a page");
         assert!(!page.contains("alert(1)") && !page.contains("<img") && !page.contains("<b>"));
         assert_eq!(page.matches("<script").count(), 2, "the material and the one that may run");
         assert!(unpacked(&page).contains("@SCRIPT@ <b>"));
@@ -217,9 +317,9 @@ mod tests {
     fn a_long_run_leaves_out_what_matters_least() {
         let failed = ledger(Outcome::Fail { message: "no".to_owned() });
         let of = |calls| Material { events: stream(calls), ..Material::default() };
-        let whole = unpacked(&to_page(&failed, &of(1_000)).expect("a page"));
+        let whole = unpacked(&to_page(&failed, &of(1_000), &Demands::new()).expect("a page"));
         assert!(whole.contains("\"left_out\":0") && whole.contains("\"seq\":0,"));
-        let page = to_page(&failed, &of(100_000)).expect("a page");
+        let page = to_page(&failed, &of(100_000), &Demands::new()).expect("a page");
         assert!(page.len() < 5_000_000, "{} bytes", page.len());
         let thin = unpacked(&page);
         assert!(thin.contains("\"left_out\":50000"), "{}", &thin[..200]);

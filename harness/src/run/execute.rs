@@ -7,11 +7,13 @@ use super::interrupt::{INTERRUPTED, guard};
 use super::planned::Planned;
 use super::stand::{Judging, judge_subject, leave_cluster, plan_for, take_down};
 use super::subject::subject;
+use super::watch::Watched;
 use crate::check::chain;
 use crate::config::{Choice, Offer, Problems, RunPlan, WantedCluster};
 use crate::cx::Suite;
 use crate::events::{Events, Payload};
 use crate::output;
+use crate::progress::Terminal;
 use crate::report::exit;
 use crate::session::up::{Environment, Leave, Prepared};
 use crate::session::{Session, SessionError, expected_boot, settle};
@@ -28,6 +30,8 @@ pub struct Run {
     pub plan: RunPlan<WantedCluster>,
     /// The command that does the same again.
     pub reproduce: String,
+    /// Whether its page is served on loopback while it goes.
+    pub watch: bool,
     /// Interrupts the run when cancelled.
     pub cancel: CancellationToken,
 }
@@ -43,7 +47,7 @@ pub fn execute(run: Run, judging: &mut dyn Judging) -> ExitCode {
 
 /// As [`execute`]: the exit code as a number, for whoever runs several.
 pub fn exit_code_of(run: Run, judging: &mut dyn Judging) -> u8 {
-    let Run { suites, plan, reproduce, cancel } = run;
+    let Run { suites, plan, reproduce, watch, cancel } = run;
     let offer = Offer::declared(&plan.profile);
     let planned = match plan_for(suites, &plan, &offer, judging) {
         Ok(planned) => planned,
@@ -79,6 +83,15 @@ pub fn exit_code_of(run: Run, judging: &mut dyn Judging) -> u8 {
             return fail(exit::USAGE, &why);
         }
     };
+    let watched = match watch.then(|| Watched::begin(&events, &plan.output)).transpose() {
+        Ok(watched) => watched,
+        Err(why) => {
+            judging.cannot(&why);
+            return fail(exit::ENVIRONMENT, &format!("error: the run cannot be watched: {why}"));
+        }
+    };
+    // Not into the stream: it is given to others, and who knows the address may read.
+    watched.iter().for_each(|watched| Terminal::alone().say(format!("watch it at {}", watched.url())));
     let plan = Arc::new(plan);
     let lanes = lane_count(&plan, &planned);
     let prepared = Prepared::new(plan.clone());
@@ -117,7 +130,13 @@ pub fn exit_code_of(run: Run, judging: &mut dyn Judging) -> u8 {
     }
     drop(up);
     let (ledger, code) = conclude(&plan, &events);
+    watched.iter().for_each(Watched::run_ended);
     take_down(environments, &plan, &ledger, &events, runtime.handle());
+    match watched.map(Watched::end) {
+        None => {}
+        Some(Ok(cost)) => events.say(format!("  {cost}")),
+        Some(Err(why)) => events.say(format!("warning: the run could not be watched: {why}")),
+    }
     match output::broken() {
         // Whoever reads the output cannot know how it ended.
         Some(_) => exit::ENVIRONMENT,
@@ -196,7 +215,7 @@ mod tests {
         plan.output = folder.path().join("results");
         let (cancel, reproduce) = (CancellationToken::new(), String::new());
         let mut told = Told::default();
-        let code = execute(Run { suites: &[], plan, reproduce, cancel }, &mut told);
+        let code = execute(Run { suites: &[], plan, reproduce, watch: false, cancel }, &mut told);
         (format!("{code:?}"), told.0, folder.path().join("results").exists())
     }
 

@@ -21,6 +21,7 @@ mod shard;
 mod stand;
 mod subject;
 mod turns;
+mod watch;
 
 pub use arrange::{Arrangement, Declared, ENOUGH_WORKERS, Kind, Step, arrange};
 pub use conclude::{begin_in, conclude, end_run, open, write_reports};
@@ -29,6 +30,7 @@ pub use github::tell_github;
 pub use interrupt::{INTERRUPTED, Signals, guard, start_reaper, watch_signals};
 pub use libtest::{Libtest, completion, shown, skipped_trials};
 pub use one::{Hold, run_one};
+pub use page::{demands, material};
 pub use planned::{Planned, arranged, plan_checks, selected};
 pub use quiet::Quiet;
 pub use results::make_ready;

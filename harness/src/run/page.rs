@@ -1,13 +1,13 @@
-//! What the page of a run is made of: its stream and the evidence beside it, as far as they can be read.
+//! What the pages of runs are made of: their streams and the evidence beside them, as far as they can be read.
 
 use crate::check::{chain, row_of};
 use crate::contract::{Contract, Row};
-use crate::ledger::Ledger;
-use crate::report::{Demand, Evidence, PageMaterial, to_page};
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
+use crate::ledger::{Entry, Ledger};
+use crate::report::{Demand, Demands, Evidence, PageMaterial, to_page};
+use std::collections::BTreeSet;
+use std::fs::{DirEntry, File};
 use std::io::{Read as _, Seek as _, SeekFrom};
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 /// What of a file of evidence goes into the page, its end, bytes.
 const OF_A_FILE: u64 = 64 << 10;
@@ -19,19 +19,29 @@ const OF_ALL: usize = 4 << 20;
 /// # Errors
 /// In words, when the stream cannot be read.
 pub(super) fn page_of(ledger: &Ledger, stream: &Path) -> Result<String, String> {
-    let events = std::fs::read(stream).map_err(|error| format!("{}: {error}", stream.display()))?;
-    let material = PageMaterial {
-        events: String::from_utf8_lossy(&events).into_owned(),
-        evidence: evidence(ledger, stream.parent().unwrap_or(Path::new("."))),
-        demands: demands(ledger)?,
-    };
-    to_page(ledger, &material).map_err(|error| chain(&error))
+    let material = material(ledger, stream).map_err(|error| format!("{}: {error}", stream.display()))?;
+    to_page(ledger, &material, &demands(&[ledger])?).map_err(|error| chain(&error))
 }
 
-/// What the rows of these checks demand.
-fn demands(ledger: &Ledger) -> Result<BTreeMap<String, Demand>, String> {
+/// What is told of a run beside its ledger: its stream, and the evidence beside that.
+///
+/// # Errors
+/// The stream cannot be read.
+pub fn material(ledger: &Ledger, stream: &Path) -> std::io::Result<PageMaterial> {
+    Ok(PageMaterial {
+        events: String::from_utf8_lossy(&std::fs::read(stream)?).into_owned(),
+        evidence: evidence(&ledger.entries, stream.parent().unwrap_or(stream)),
+    })
+}
+
+/// What the rows demand that the checks of these runs judge.
+///
+/// # Errors
+/// Only if the built-in contract cannot be read.
+pub fn demands(ledgers: &[&Ledger]) -> Result<Demands, String> {
     let contract = Contract::built_in().map_err(|error| chain(&error))?;
-    let judged: BTreeSet<&str> = ledger.entries.iter().map(|entry| row_of(&entry.id)).collect();
+    let entries = ledgers.iter().flat_map(|ledger| &ledger.entries);
+    let judged: BTreeSet<&str> = entries.map(|entry| row_of(&entry.id)).collect();
     let rows = contract.rows().map(|(_, row)| row).filter(|row| judged.contains(row.id.as_str()));
     let demand = |row: &Row| Demand {
         requires: row.requires.clone(),
@@ -41,15 +51,19 @@ fn demands(ledger: &Ledger) -> Result<BTreeMap<String, Demand>, String> {
     Ok(rows.map(|row| (row.id.clone(), demand(row))).collect())
 }
 
-/// The files of evidence below a folder. One that cannot be read says so in place of it.
-fn evidence(ledger: &Ledger, folder: &Path) -> Evidence {
+/// The files of evidence of these checks below a folder. One that cannot be read says so in place of it.
+pub(super) fn evidence(entries: &[Entry], folder: &Path) -> Evidence {
     let mut all = Evidence::new();
     let mut room = OF_ALL;
-    for entry in &ledger.entries {
-        let Some(folder) = entry.evidence.as_ref().map(|relative| folder.join(relative)) else { continue };
-        let Ok(files) = std::fs::read_dir(&folder) else { continue };
-        let mut files: Vec<_> = files.flatten().collect();
-        files.sort_by_key(std::fs::DirEntry::file_name);
+    for entry in entries {
+        let Some(evidence) = entry.evidence.as_ref().and_then(|named| within(folder, Path::new(named)))
+        else {
+            continue;
+        };
+        let Ok(files) = std::fs::read_dir(&evidence) else { continue };
+        let is_file = |file: &DirEntry| file.file_type().is_ok_and(|kind| kind.is_file());
+        let mut files: Vec<_> = files.flatten().filter(is_file).collect();
+        files.sort_by_key(DirEntry::file_name);
         for file in files {
             let text = end_of(&file.path()).unwrap_or_else(|error| format!("could not be read: {error}"));
             let Some(left) = room.checked_sub(text.len()) else { return all };
@@ -59,6 +73,14 @@ fn evidence(ledger: &Ledger, folder: &Path) -> Evidence {
         }
     }
     all
+}
+
+/// A folder of evidence, where it is below that of its stream: a stream of others names no folder of the user's.
+fn within(folder: &Path, named: &Path) -> Option<PathBuf> {
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let plain = named.components().all(|part| matches!(part, Component::Normal(_)));
+    let found = folder.join(named).canonicalize().ok()?;
+    (plain && found.starts_with(folder.canonicalize().ok()?)).then_some(found)
 }
 
 /// The last of a file's text.
@@ -80,7 +102,7 @@ fn end_of(path: &Path) -> std::io::Result<String> {
 mod tests {
     use super::*;
     use crate::check::Level;
-    use crate::ledger::{Entry, Outcome};
+    use crate::ledger::Outcome;
 
     fn failed(id: &str, evidence: &str) -> Entry {
         let outcome = Outcome::Fail { message: "no".to_owned() };
@@ -96,11 +118,19 @@ mod tests {
         std::fs::write(of_a.join("a.txt"), "short").expect("a file");
         let entries = vec![failed("A-01", "evidence/A-01"), failed("A-02", "evidence/A-02")];
         let ledger = Ledger { entries, ..Ledger::default() };
-        let evidence = evidence(&ledger, folder.path());
+        let evidence = evidence(&ledger.entries, folder.path());
         assert_eq!(evidence.keys().collect::<Vec<_>>(), ["A-01"]);
         let [(first, short), (second, long)] = evidence["A-01"].as_slice() else { panic!("{evidence:?}") };
         assert_eq!((first.as_str(), short.as_str(), second.as_str()), ("a.txt", "short", "b.log"));
         assert!(long.starts_with("[the last 64 of 100 kB]\n") && long.ends_with("END"));
+        // A stream of others names no folder of the user's, and leads to no file of theirs.
+        let output = folder.path().join("output");
+        std::fs::create_dir_all(output.join("evidence/A-03")).expect("a folder");
+        std::os::unix::fs::symlink(of_a.join("a.txt"), output.join("evidence/A-03/a.txt")).expect("a link");
+        std::os::unix::fs::symlink(&of_a, output.join("evidence/A-04")).expect("a link");
+        let outside = [of_a.to_str().expect("UTF-8"), "../evidence/A-01", "evidence/A-03", "evidence/A-04"];
+        let outside = outside.map(|evidence| failed("A-01", evidence));
+        assert_eq!(super::evidence(&outside, &output), Evidence::new());
         let missing = page_of(&ledger, &folder.path().join("events.jsonl")).expect_err("no stream");
         assert!(missing.contains("events.jsonl: No such file"), "{missing}");
     }

@@ -93,6 +93,10 @@ pub(in crate::cli) struct RunOptions {
     /// Certify: what would make the result partial is refused from the start, and a partial result is exit code 1.
     #[arg(long)]
     certify: bool,
+    /// Show the run's page in a browser of this machine while it goes: prints the page's address, which nobody else can
+    /// guess, and ends with the run.
+    #[arg(long, conflicts_with = "repeat")]
+    pub(in crate::cli) watch: bool,
     /// Run so many times, each on a fresh environment and with its results in run-1, run-2, ... of the output folder; then
     /// say which checks did not end the same. The exit code is the worst.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]

@@ -26,6 +26,11 @@ function stacked(bars) {
   return Math.max(ends.length, 1);
 }
 
+// One listener for all: those that are drawn anew are not kept.
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+  for (const node of document.querySelectorAll(".line")) node.line?.draw();
+});
+
 class TimeLine {
   // `rows`: [{label, bars: [{from, to, fill, text, open}], marks: [{at, fill, tall, text, open}]}]
   constructor({ from, to, rows, label, row = ROW }) {
@@ -43,7 +48,7 @@ class TimeLine {
     this.canvas.addEventListener("click", (event) => this.under(event)?.open?.());
     this.canvas.addEventListener("keydown", (event) => this.walk(event));
     new ResizeObserver(() => requestAnimationFrame(() => this.node.clientWidth !== this.width && this.draw())).observe(this.node);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
+    this.node.line = this;
   }
 
   x(at) {

@@ -1,7 +1,9 @@
 // What the page shows: the ledger of the run, and its events by check and by lane.
 
-const GLYPHS = { pass: "✓", fail: "✗", blocked: "⊘", error: "!" };
+const GLYPHS = { pass: "✓", fail: "✗", blocked: "⊘", error: "!", running: "▸", waiting: "·" };
 const OUTCOMES = ["fail", "blocked", "error", "pass", "not-observable", "not-declared", "deselected"];
+// Of checks that have not ended, while their run goes on.
+const UNENDED = ["running", "waiting"];
 const LEVELS = ["MUST", "SHOULD", "INFO"];
 // What a mark on a time line may be about, in the order of the rows.
 const ROWS = ["Node", "Service", "Lease", "Pod", "leader"];
@@ -9,36 +11,63 @@ const ROWS = ["Node", "Service", "Lease", "Pod", "leader"];
 const outcomeOf = (entry) => (entry.outcome === "skip" ? entry.reason : entry.outcome);
 const textOf = (entry) => entry.message ?? entry.detail ?? "";
 
+// What the page was made with; null where it is told what it shows while the run goes on.
 async function unpacked() {
   const packed = document.getElementById("material").textContent;
+  if (!packed) return null;
   const bytes = Uint8Array.from(atob(packed), (c) => c.charCodeAt(0));
   const plain = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   const text = await new Response(plain).text();
   const end = text.indexOf("\n");
-  return { ...JSON.parse(text.slice(0, end)), lines: text.slice(end + 1) };
+  return { ...JSON.parse(text.slice(0, end)), events: text.slice(end + 1) };
+}
+
+// Where so many lines of a text end.
+function endOfLines(text, from, count) {
+  for (let left = count; left > 0; left -= 1) from = text.indexOf("\n", from) + 1;
+  return from;
 }
 
 // Lets the browser draw before it goes on.
 const breath = () => new Promise((go) => setTimeout(go));
 
 class Run {
-  constructor({ report, verdict, because, relaxed, profiles, evidence, demands, left_out, lines }) {
-    Object.assign(this, { report, verdict, because, relaxed, profiles, evidence, demands, leftOut: left_out, lines });
-    this.checks = new Map(report.entries.map((entry) => [entry.id, { entry, promises: [], spans: [] }]));
-    this.lanes = new Map();
-    this.open = new Map();
-    this.isRead = false;
+  constructor(head, demands) {
+    Object.assign(this, { demands, evidence: {}, stages: new Set(), at: 0, isRead: false });
+    for (const what of ["checks", "lanes", "open"]) this[what] = new Map();
+    this.update(head);
+  }
+
+  // Takes in what is known of the run as a whole.
+  update({ name, report, verdict, because, relaxed, profiles, evidence, left_out, unended }) {
+    Object.assign(this, { name, report, verdict, because, relaxed, profiles, leftOut: left_out, goesOn: Boolean(unended) });
+    Object.assign(this.evidence, evidence);
+    const open = new Set(unended);
+    for (const entry of report.entries) {
+      if (open.has(entry.id)) Object.assign(entry, { outcome: entry.started ? "running" : "waiting", message: "" });
+      this.check(entry.id).entry = entry;
+    }
+  }
+
+  check(id) {
+    if (!this.checks.has(id)) this.checks.set(id, { entry: { id, outcome: "running" }, promises: [], spans: [] });
+    return this.checks.get(id);
+  }
+
+  // When a check ended, or how far its run has come.
+  endOf(check) {
+    return check.to ?? Math.max(this.at, check.from);
   }
 
   // Reads the events, a few thousand at a time.
-  async read() {
+  async read(lines) {
     let from = 0;
-    for (let count = 1; from < this.lines.length; count += 1) {
-      let to = this.lines.indexOf("\n", from);
-      if (to < 0) to = this.lines.length;
+    for (let count = 1; from < lines.length; count += 1) {
+      let to = lines.indexOf("\n", from);
+      if (to < 0) to = lines.length;
       if (to > from) {
         try {
-          this.take(JSON.parse(this.lines.slice(from, to)));
+          this.take(JSON.parse(lines.slice(from, to)));
         } catch {
           break; // The stream was cut here; the report says so.
         }
@@ -46,7 +75,6 @@ class Run {
       from = to + 1;
       if (count % 4000 === 0) await breath();
     }
-    this.lines = "";
     this.isRead = true;
   }
 
@@ -56,7 +84,8 @@ class Run {
   }
 
   take({ at_ms: at, lane = 0, check: id, event }) {
-    const check = this.checks.get(id);
+    const check = id === undefined ? undefined : this.check(id);
+    this.at = Math.max(this.at, at);
     const key = (of) => `${lane}/${id ?? ""}/${of}`;
     const mark = (row, text, more = {}) => this.lane(lane).marks.push({ at, row, text, event, ...more });
     const span = (row, text, of) => {
@@ -71,6 +100,12 @@ class Run {
     switch (event.type) {
       case "run-began":
         this.began = Date.parse(event.started);
+        return;
+      case "stage-began":
+        this.stages.add(event.stage);
+        return;
+      case "stage-ended":
+        this.stages.delete(event.stage);
         return;
       case "check-began":
         if (!check) return;
@@ -133,7 +168,7 @@ class Run {
       for (const line of text.split("\n")) {
         const [, when, what] = line.match(/^(\d{4}-\d\d-\d\dT[\d:.]+Z) (.*)$/) ?? [];
         const at = Date.parse(when) - this.began;
-        if (!(at >= check.from && at <= (check.to ?? Infinity))) continue;
+        if (!(at >= check.from && at <= this.endOf(check))) continue;
         marks.push({ at, row: "log", text: what, event: { log: name, line }, failed: /\b(error|panic|fatal)\b|^E\d{4}/i.test(what) });
       }
       return [name.replace(/^ccm-|\.log$/g, ""), marks];
@@ -144,7 +179,7 @@ class Run {
   marksOf(check, all) {
     const lane = this.lanes.get(check.lane);
     if (!lane) return [];
-    const until = check.to ?? Infinity;
+    const until = this.endOf(check);
     const within = lane.marks.filter((mark) => mark.at >= check.from && mark.at <= until);
     if (all) return within;
     const slug = check.entry.id.toLowerCase().replaceAll(".", "-").replaceAll(/[^a-z0-9-]/g, "-");

@@ -1,4 +1,4 @@
-// The page itself: every text of the run is put in as text, never as markup.
+// The parts of a page: every text of a run is put in as text, never as markup.
 
 function make(tag, props = {}, ...children) {
   const node = document.createElement(tag);
@@ -13,8 +13,8 @@ function make(tag, props = {}, ...children) {
 const folded = (title, ...inside) => make("details", {}, make("summary", {}, title), ...inside);
 const cell = (text, props = {}) => make("td", props, text);
 
-function table(heads, rows) {
-  const head = make("tr", {}, ...heads.map((text) => make("th", { scope: "col" }, text)));
+function table(heads, rows, className = "") {
+  const head = make("tr", {}, ...heads.map((text) => make("th", { scope: "col", className }, text)));
   return make("div", { className: "scroll" }, make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows)));
 }
 
@@ -28,21 +28,45 @@ const state = {
   },
 };
 
+// A part of the page that is drawn anew when what it shows has become other; `of` tells what that is.
+class Part {
+  constructor(of, draw) {
+    Object.assign(this, { of, draw, node: make("div") });
+  }
+
+  refresh() {
+    const now = JSON.stringify(this.of());
+    if (now === this.shown) return;
+    this.shown = now;
+    this.node.replaceChildren(...[this.draw()].flat().filter(Boolean));
+  }
+}
+
+const pill = (verdict) => make("span", { className: `pill ${verdict}` }, verdict.replace("-", " "));
+
+// What a run was of, in a line.
+function about({ report }) {
+  const { subject } = report;
+  return [
+    subject.image || "no image", subject.kubernetesVersion && `Kubernetes ${subject.kubernetesVersion} on ${subject.backend}`,
+    subject.topology, subject.dialect && `dialect ${subject.dialect}`, report.started, seconds(report.duration_ms),
+    `harness ${subject.harnessVersion}, checks ${subject.checkSet}`,
+  ].filter(Boolean).join(" · ");
+}
+
 function top(run) {
   const { report, verdict } = run;
-  const { subject } = report;
-  const about = [
-    subject.image || "no image",
-    `Kubernetes ${subject.kubernetes_version ?? subject.kubernetesVersion} on ${subject.backend}`,
-    subject.topology, `dialect ${subject.dialect}`, report.started, seconds(report.duration_ms),
-    `harness ${subject.harnessVersion}, checks ${subject.checkSet}`,
-  ];
-  document.title = `${verdict}: ${subject.profile}`;
+  const { profile } = report.subject;
+  document.title = `${verdict.replace("-", " ")}: ${profile}`;
   const header = make(
-    "header", {},
-    make("h1", {}, make("span", { className: `pill ${verdict}` }, verdict.replace("-", " ")), subject.profile || "no profile"),
-    make("p", { className: "about" }, about.filter(Boolean).join(" · ")),
+    "header", {}, make("h1", {}, pill(verdict), profile || "no profile"), make("p", { className: "about" }, about(run)),
   );
+  if (run.goesOn) {
+    const judged = report.entries.filter((entry) => entry.outcome !== "skip");
+    const ended = judged.filter((entry) => !UNENDED.includes(entry.outcome)).length;
+    const now = [...run.stages].filter((stage) => stage !== "checks").join(", ");
+    header.append(make("p", { className: "about" }, now ? `now: ${now}` : `${ended} of ${judged.length} checks have ended`));
+  }
   if (report.environment_error) header.append(make("pre", { className: "error" }, report.environment_error));
   return header;
 }
@@ -50,13 +74,13 @@ function top(run) {
 function figures(run) {
   const counted = (level, outcome) =>
     run.report.entries.filter((entry) => entry.level === level && outcomeOf(entry) === outcome).length;
+  const shown = run.goesOn ? [...OUTCOMES, ...UNENDED] : OUTCOMES;
   const rows = LEVELS.map((level) =>
-    make("tr", {}, make("th", { scope: "row" }, level), ...OUTCOMES.map((outcome) => {
+    make("tr", {}, make("th", { scope: "row" }, level), ...shown.map((outcome) => {
       const n = counted(level, outcome);
       return cell(String(n), { className: n ? `n ${outcome}` : "n zero" });
     })));
-  const heads = make("tr", {}, make("th", {}, ""), ...OUTCOMES.map((o) => make("th", { className: "n", scope: "col" }, o)));
-  return make("div", { className: "scroll" }, make("table", {}, make("thead", {}, heads), make("tbody", {}, ...rows)));
+  return table(["", ...shown], rows, "n");
 }
 
 // A reason in one line: of a broken promise the promise.
@@ -70,15 +94,15 @@ function reasons(run) {
   const link = (id) => [make("a", { href: `#check=${id}`, onclick: () => setTimeout(() => show(id)) }, id), " "];
   const items = [...by].slice(0, 40).map(([why, ids]) =>
     make("li", {}, ...ids.slice(0, 12).flatMap(link), ids.length > 12 ? `and ${ids.length - 12} more ` : "", why.slice(0, 300)));
-  return make("section", {}, make("h2", {}, `Why ${run.verdict.replace("-", " ")}`), make("ul", { className: "why" }, ...items));
+  return make("section", {}, make("h2", {}, run.goesOn ? "What failed so far" : `Why ${run.verdict.replace("-", " ")}`), make("ul", { className: "why" }, ...items));
 }
 
 function overview(run) {
   const rows = [...run.lanes].sort(([a], [b]) => a - b).filter(([, lane]) => lane.checks.length).map(([number, lane]) => ({
     label: `cluster ${number}`,
     bars: lane.checks.map((check) => ({
-      from: check.from, to: check.to ?? check.from, text: `${check.entry.id}: ${outcomeOf(check.entry)}`,
-      fill: { pass: "pass", fail: "fail", blocked: "blocked", error: "error" }[outcomeOf(check.entry)] ?? "other",
+      from: check.from, to: run.endOf(check), text: `${check.entry.id}: ${outcomeOf(check.entry)}`,
+      fill: { pass: "pass", fail: "fail", blocked: "blocked", error: "error", running: "accent" }[outcomeOf(check.entry)] ?? "other",
       pale: outcomeOf(check.entry) === "pass", open: () => show(check.entry.id),
     })),
   }));
@@ -88,20 +112,24 @@ function overview(run) {
   return new TimeLine({ from, to, rows, label: "every check of the run", row: 9 }).node;
 }
 
-function promises(check) {
+function promises(run, check) {
   const fill = { met: "pass", broken: "fail", untold: "error", open: "other" };
   return check.promises.map((promise) => ({
-    from: promise.from, to: promise.to ?? check.to ?? promise.from, fill: fill[promise.state], pale: promise.state === "met",
+    from: promise.from, to: promise.to ?? run.endOf(check), fill: fill[promise.state], pale: promise.state === "met",
     text: `${promise.promise}: ${promise.state} (at most ${seconds(promise.limit_ms)}${promise.throughout ? ", throughout" : ""})`
       + (promise.seen ? `; last seen: ${promise.seen}` : ""),
-    open: () => document.getElementById(`promise-${promise.wait}`)?.scrollIntoView({ block: "center" }),
+    open: () => {
+      if (!promise.node?.isConnected) return;
+      promise.node.closest("details").open = true;
+      promise.node.scrollIntoView({ block: "center" });
+    },
   }));
 }
 
 function lines(run, check, all, pinned) {
   const marks = run.marksOf(check, all);
   const calls = [...new Set(marks.map((mark) => mark.row))].filter((row) => row.startsWith("calls")).sort();
-  const until = check.to ?? check.from;
+  const until = run.endOf(check);
   const spans = (row) => check.spans.filter((span) => span.row === row)
     .map((span) => ({ from: span.from, to: span.to ?? until, fill: "fault", text: span.text, open: () => pinned(span) }));
   const of = (row) => marks.filter((mark) => mark.row === row).map((mark) => ({
@@ -109,7 +137,7 @@ function lines(run, check, all, pinned) {
     fill: mark.failed ? "fail" : mark.writes ? "write" : row.startsWith("calls") ? "read" : "accent",
   }));
   const rows = [
-    { label: "promises", bars: promises(check) },
+    { label: "promises", bars: promises(run, check) },
     { label: "faults", bars: spans("faults") }, { label: "barriers", bars: spans("barriers") },
     ...[...ROWS, ...calls].map((row) => ({ label: row, marks: of(row) })),
     ...run.logsOf(check).map(([name, logged], n) => ({
@@ -146,6 +174,10 @@ function detail(run, check) {
   const outcome = outcomeOf(entry);
   const inside = make("div", { className: "detail" });
   if (textOf(entry)) inside.append(make("pre", { className: outcome }, outcome === "blocked" ? `blocked by ${entry.by}\n${textOf(entry)}` : textOf(entry)));
+  for (const promise of outcome === "running" ? check.promises.filter((promise) => promise.to === null) : []) {
+    const until = `${promise.promise}\nexpected: ${promise.expected}\nsince ${seconds(run.at - promise.from)}, at most ${seconds(promise.limit_ms)}`;
+    inside.append(make("pre", { className: "running" }, `waits: ${until}`));
+  }
   const demand = run.demands[entry.id.split(".")[0]];
   if (demand) {
     inside.append(make("p", { className: "demand" }, demand.requires, " ", make("span", { className: "about" }, demand.why)));
@@ -158,8 +190,8 @@ function detail(run, check) {
   const happened = run.isRead ? story(run, check) : make("p", { className: "empty" }, "The events are still being read.");
   if (happened) inside.append(happened);
   if (check.promises.length) {
-    const rows = check.promises.map((promise) => make(
-      "tr", { id: `promise-${promise.wait}` },
+    const rows = check.promises.map((promise) => promise.node = make(
+      "tr", {},
       cell(promise.state, { className: { met: "pass", broken: "fail", untold: "error" }[promise.state] ?? "" }),
       cell(promise.promise),
       cell(promise.to === null ? "" : `${seconds(promise.to - promise.from)} of ${seconds(promise.limit_ms)}`, { className: "n" }),
@@ -170,86 +202,6 @@ function detail(run, check) {
   const again = `ccm-conformance run --only ${entry.id} --keep on-failure`;
   inside.append(make("p", { className: "about" }, `${entry.suite} · ${entry.sharing} · again: `, make("code", {}, again), " · by hand: ", make("code", {}, `ccm-conformance explain ${entry.id}`)));
   return inside;
-}
-
-const shownChecks = new Map();
-
-function row(run, check) {
-  const { entry } = check;
-  const outcome = outcomeOf(entry);
-  const used = entry.budget_used_percent === null || entry.budget_used_percent === undefined ? "" : ` · ${entry.budget_used_percent} %`;
-  const button = make(
-    "button", { className: "row", type: "button", ariaExpanded: "false" },
-    make("span", { className: `mark ${outcome}`, title: outcome, ariaLabel: outcome }, GLYPHS[outcome] ?? "–"),
-    make("span", { className: "id" }, entry.id),
-    make("span", { className: "title" }, entry.title),
-    make("span", { className: "took" }, entry.level, entry.duration_ms ? ` · ${seconds(entry.duration_ms)}${used}` : ""),
-  );
-  const node = make("div", { className: "check", id: `check-${entry.id}` }, button);
-  const toggle = (open) => {
-    if ((button.ariaExpanded === "true") === open) return;
-    button.ariaExpanded = String(open);
-    if (open) node.append(detail(run, check));
-    else node.lastChild.remove();
-  };
-  button.addEventListener("click", () => {
-    const open = button.ariaExpanded !== "true";
-    toggle(open);
-    state.set({ check: open ? entry.id : "" });
-  });
-  shownChecks.set(entry.id, { node, toggle, check, words: `${entry.id} ${entry.title} ${textOf(entry)}`.toLowerCase() });
-  return node;
-}
-
-function show(id) {
-  const shown = shownChecks.get(id);
-  if (!shown) return;
-  shown.node.hidden = false;
-  shown.toggle(true);
-  state.set({ check: id });
-  shown.node.scrollIntoView({ block: "start" });
-}
-
-function checks(run) {
-  const { entries } = run.report;
-  const list = make("div", {}, ...entries.map((entry) => row(run, run.checks.get(entry.id))));
-  const nothing = make("p", { className: "empty", hidden: true }, "No check is like that.");
-  const search = make("input", { type: "search", placeholder: "find", ariaLabel: "find in ids, titles and reasons", value: state.get().get("find") ?? "" });
-  const suites = [...new Set(entries.map((entry) => entry.suite))];
-  const suite = make("select", { ariaLabel: "suite" }, make("option", { value: "" }, "every suite"), ...suites.map((name) => make("option", { value: name }, name)));
-  suite.value = state.get().get("suite") ?? "";
-  const chip = (key, value) => {
-    const pressed = () => (state.get().get(key) ?? "").split(",").filter(Boolean);
-    const n = entries.filter((entry) => (key === "level" ? entry.level : outcomeOf(entry)) === value).length;
-    if (!n) return null;
-    const button = make("button", { className: "chip", type: "button", ariaPressed: String(pressed().includes(value)) }, `${value} ${n}`);
-    button.addEventListener("click", () => {
-      const now = new Set(pressed());
-      now.has(value) ? now.delete(value) : now.add(value);
-      button.ariaPressed = String(now.has(value));
-      state.set({ [key]: [...now].join(",") });
-      filter();
-    });
-    return button;
-  };
-  const filter = () => {
-    const [levels, outcomes] = ["level", "outcome"].map((key) => (state.get().get(key) ?? "").split(",").filter(Boolean));
-    const wanted = search.value.trim().toLowerCase();
-    state.set({ find: search.value.trim(), suite: suite.value });
-    let left = 0;
-    for (const { node, check: { entry }, words } of shownChecks.values()) {
-      const fits = (!levels.length || levels.includes(entry.level)) && (!outcomes.length || outcomes.includes(outcomeOf(entry)))
-        && (!suite.value || entry.suite === suite.value) && words.includes(wanted);
-      node.hidden = !fits;
-      left += fits ? 1 : 0;
-    }
-    nothing.hidden = left > 0;
-  };
-  search.addEventListener("input", filter);
-  suite.addEventListener("change", filter);
-  const bar = make("div", { className: "bar", role: "search" }, search, suite, ...LEVELS.map((l) => chip("level", l)), ...OUTCOMES.map((o) => chip("outcome", o)));
-  filter();
-  return make("section", {}, make("h2", {}, "Checks"), bar, list, nothing);
 }
 
 function settings(run) {
@@ -266,36 +218,3 @@ function settings(run) {
     make("p", { className: "about" }, "again: ", make("code", {}, run.report.subject.reproduce)),
   );
 }
-
-async function begin() {
-  const page = document.getElementById("page");
-  if (typeof DecompressionStream === "undefined") {
-    page.append(make("p", {}, "This browser is too old to unpack the page; report.yaml beside it says the same."));
-    return;
-  }
-  const run = new Run(await unpacked());
-  const explained = run.report.explanations ?? [];
-  const line = make("div", {}, make("p", { className: "empty" }, "The events are still being read."));
-  const main = make(
-    "main", {}, figures(run),
-    explained.length ? make("section", {}, make("h2", {}, "What explains the most"), make("ul", { className: "why" }, ...explained.map((text) => make("li", {}, text)))) : null,
-    run.profiles.length ? make("section", {}, make("h2", {}, "Profiles of conformance"), make("pre", {}, run.profiles.join("\n"))) : null,
-    reasons(run), make("section", {}, make("h2", {}, "The run"), line), checks(run), settings(run),
-  );
-  page.append(top(run), main);
-  await breath();
-  await run.read();
-  line.replaceChildren(overview(run));
-  const left = run.leftOut ? `${run.leftOut} calls and changes are left out here; events.jsonl has them. ` : "";
-  page.append(make("footer", {}, left, "Made of events.jsonl by ccm-conformance. It loads nothing and sends nothing."));
-  const { check } = Object.fromEntries(state.get());
-  if (check) show(check);
-  for (const { node, toggle } of shownChecks.values()) {
-    // What was opened before the events were there.
-    if (node.children.length > 1 && node.id !== `check-${check}`) [toggle(false), toggle(true)];
-  }
-  window.addEventListener("hashchange", () => show(state.get().get("check")));
-  document.documentElement.dataset.ready = "true";
-}
-
-begin();

@@ -1,0 +1,110 @@
+// The page of a run that goes on, and the beginning of every page.
+
+// How a program says that it has ended, by saying nothing any more.
+const GONE = "The program that runs the checks no longer answers: what stands here is what it told last. ";
+
+class Live {
+  constructor(page) {
+    Object.assign(this, { page, run: null, shown: null, said: "", from: 0, head: "", asked: new Set() });
+  }
+
+  // Asks what is new and shows it, until the run has ended.
+  async follow() {
+    document.addEventListener("visibilitychange", () => this.draw());
+    for (let ended = false; !ended;) {
+      try {
+        ended = await this.next();
+      } catch {
+        this.note(GONE);
+        break;
+      }
+    }
+    document.documentElement.dataset.ended = "true";
+  }
+
+  async next() {
+    const answer = await fetch(`news?from=${this.from}&head=${this.head}`);
+    if (!answer.ok) throw new Error(`status ${answer.status}`);
+    const text = await answer.text();
+    const end = text.indexOf("\n");
+    const news = JSON.parse(text.slice(0, end));
+    Object.assign(this, { from: news.next, head: news.digest });
+    if (news.head) {
+      if (this.run) this.run.update(news.head);
+      else this.run = new Run(news.head, {});
+    }
+    Object.assign(this.run.demands, news.demands);
+    await this.run.read(text.slice(end + 1));
+    await this.takeEvidence();
+    this.note(news.ended ? `The run has ended; ${news.kept} stays. ` : "");
+    if (news.ended) await fetch("taken");
+    return news.ended;
+  }
+
+  // What was taken of checks that have failed since.
+  async takeEvidence() {
+    const taken = this.run.report.entries.filter((entry) => entry.evidence && !UNENDED.includes(entry.outcome) && !this.asked.has(entry.id));
+    for (const { id } of taken) {
+      this.asked.add(id);
+      const answer = await fetch(`evidence?check=${encodeURIComponent(id)}`);
+      if (answer.ok) this.run.evidence[id] = await answer.json();
+    }
+  }
+
+  draw() {
+    if (!this.run || document.hidden) return;
+    if (!this.shown) {
+      this.shown = new ReportPage(this.run);
+      this.page.replaceChildren(...this.shown.nodes);
+    }
+    this.shown.footer.replaceChildren(this.said, "Told by ccm-conformance on this machine, to this page alone.");
+    this.shown.refresh();
+    if (this.isShown) return;
+    this.isShown = true;
+    opened();
+  }
+
+  note(text) {
+    this.said = text;
+    if (this.run) this.draw();
+    else this.page.replaceChildren(make("p", { className: "about" }, text));
+  }
+}
+
+// Shows what the address names, and says that the page is there.
+function opened() {
+  const check = state.get().get("check");
+  if (check) show(check);
+  window.addEventListener("hashchange", () => show(state.get().get("check")));
+  document.documentElement.dataset.ready = "true";
+}
+
+async function begin() {
+  const page = document.getElementById("page");
+  if (typeof DecompressionStream === "undefined") {
+    page.append(make("p", {}, "This browser is too old to unpack the page; report.yaml beside it says the same."));
+    return;
+  }
+  const material = await unpacked();
+  if (!material) {
+    await new Live(page).follow();
+    return;
+  }
+  const runs = material.runs.map((head) => new Run(head, material.demands));
+  const shown = material.differences ? new ComparePage(runs, material.differences) : new ReportPage(runs[0]);
+  page.append(...shown.nodes);
+  shown.refresh();
+  await breath();
+  let from = 0;
+  for (const [n, run] of runs.entries()) {
+    const to = endOfLines(material.events, from, material.runs[n].lines);
+    await run.read(material.events.slice(from, to));
+    from = to;
+  }
+  material.events = "";
+  shown.refresh();
+  shown.footer.append(...runs.map(lacking), "Made of events.jsonl by ccm-conformance. It loads nothing and sends nothing.");
+  opened();
+}
+
+begin();
