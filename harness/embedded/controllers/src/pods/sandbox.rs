@@ -140,10 +140,7 @@ pub(crate) fn prepare(
         let line = line.iter().map(|part| rewrite(part, mounts));
         let environment =
             environment.iter().map(|(name, value)| (name.clone(), rewrite(value, mounts))).collect();
-        return Ok(Prepared {
-            line: dies_too.into_iter().chain(line).collect(),
-            environment,
-        });
+        return Ok(Prepared { line: dies_too.into_iter().chain(line).collect(), environment });
     }
     // An absolute link such as /var/run would lead out of a root folder of the program's own.
     let mounts: Vec<Mount> = mounts
