@@ -37,7 +37,9 @@ impl ClusterSpec {
     pub(super) fn existing(&self) -> ExistingCluster {
         match &self.desired {
             DesiredCluster::Existing(existing) => existing.clone(),
-            DesiredCluster::Own(_) | DesiredCluster::Absent => ExistingCluster { kubeconfig: None },
+            DesiredCluster::Own(_) | DesiredCluster::Absent => {
+                ExistingCluster { kubeconfig: None, allow_foreign: false }
+            }
         }
     }
 }

@@ -128,6 +128,8 @@ pub enum ServingCertificates {
 pub struct ExistingCluster {
     /// Its kubeconfig; `None` for the one kubectl would use.
     pub kubeconfig: Option<PathBuf>,
+    /// Whether it is taken though it looks as if somebody needs it.
+    pub allow_foreign: bool,
 }
 
 /// Nodes and network of a cluster of the harness's own.

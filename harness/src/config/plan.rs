@@ -391,8 +391,13 @@ impl Planning {
         if backend == Some(BackendKind::Existing) {
             return self.existing_cluster(keys, soaks);
         }
-        if keys.kubeconfig.is_some() {
-            self.problem("cluster.kubeconfig", "has a meaning only with 'backend: existing'");
+        for (key, given) in [
+            ("cluster.kubeconfig", keys.kubeconfig.is_some()),
+            ("cluster.allowForeign", keys.allow_foreign.is_some()),
+        ] {
+            if given {
+                self.problem(key, "has a meaning only with 'backend: existing'");
+            }
         }
         let topology = match Topology::resolve(keys.topology.as_deref().unwrap_or(DEFAULT_TOPOLOGY)) {
             Ok(topology) => topology,
@@ -434,6 +439,7 @@ impl Planning {
         if let Some(file) = kubeconfig.as_deref().filter(|file| !Path::is_file(file)) {
             self.problem("cluster.kubeconfig", format!("there is no file {}", file.display()));
         }
-        WantedCluster::existing(ExistingCluster { kubeconfig })
+        let allow_foreign = keys.allow_foreign.unwrap_or(false);
+        WantedCluster::existing(ExistingCluster { kubeconfig, allow_foreign })
     }
 }

@@ -96,6 +96,10 @@ pub struct ClusterKeys {
     /// Path of the kubeconfig of an existing cluster.
     #[schemars(extend("x-default" = "the one kubectl would use"))]
     pub kubeconfig: Option<String>,
+    /// Whether an existing cluster is taken that looks as if somebody needs it: one with Services of type LoadBalancer, or with
+    /// Nodes of another provider.
+    #[schemars(extend("default" = false))]
+    pub allow_foreign: Option<bool>,
     /// What kubelets write into `spec.providerID`.
     #[schemars(extend("default" = DEFAULT_PROVIDER_ID))]
     pub provider_id: Option<ProviderId>,

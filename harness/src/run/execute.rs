@@ -132,7 +132,8 @@ pub fn exit_code_of(run: Run, judging: &mut dyn Judging) -> u8 {
     let (ledger, code) = conclude(&plan, &events);
     watched.iter().for_each(Watched::run_ended);
     take_down(environments, &plan, &ledger, &events, runtime.handle());
-    match watched.map(Watched::end) {
+    // Who has interrupted the run does not wait for pages: they were told before the taking down.
+    match watched.filter(|_| !cancel.is_cancelled()).map(Watched::end) {
         None => {}
         Some(Ok(cost)) => events.say(format!("  {cost}")),
         Some(Err(why)) => events.say(format!("warning: the run could not be watched: {why}")),

@@ -37,6 +37,10 @@ pub(in crate::cli) struct RunOptions {
     /// The existing cluster's kubeconfig.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<String>,
+    /// Take an existing cluster that looks as if somebody needs it, with Services of type LoadBalancer or Nodes of another
+    /// provider: all of it may be lost.
+    #[arg(long)]
+    allow_foreign_cluster: bool,
     /// Whether kubelets register with an empty providerID or with one chosen in the profile's format.
     #[arg(long, value_name = "empty|chosen", value_parser = ProviderId::from_str)]
     provider_id: Option<ProviderId>,
@@ -121,6 +125,7 @@ impl RunOptions {
                 topology: self.topology.clone(),
                 kubernetes: self.kubernetes.clone(),
                 kubeconfig: self.kubeconfig.clone(),
+                allow_foreign: self.allow_foreign_cluster.then_some(true),
                 provider_id: self.provider_id,
                 node_ip: self.node_ip,
                 seed: self.seed,

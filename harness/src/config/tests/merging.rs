@@ -22,6 +22,7 @@ fn full() -> RunFile {
             topology: Some(String::from("single")),
             kubernetes: Some(String::from("1.36")),
             kubeconfig: Some(String::from("k")),
+            allow_foreign: Some(true),
             provider_id: Some(crate::config::ProviderId::Chosen),
             node_ip: Some(crate::config::NodeIp::Dropped),
             seed: Some(7),

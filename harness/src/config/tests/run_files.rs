@@ -25,7 +25,7 @@ fn misspelt_keys_are_named_with_the_right_ones() {
     check("topology: single", "run.yaml:4: topology: unknown key here; did you mean 'cluster.topology'?");
     check(
         "cluster:\n  banana: 1",
-        "run.yaml:5: cluster.banana: unknown key; known here: backend, topology, kubernetes, kubeconfig, providerId, nodeIp, seed",
+        "run.yaml:5: cluster.banana: unknown key; known here: backend, topology, kubernetes, kubeconfig, allowForeign, providerId, nodeIp, seed",
     );
 }
 
@@ -122,8 +122,10 @@ fn keys_of_the_other_backend_are_refused() {
          run.yaml:4: cluster.kubeconfig: there is no file none.conf",
     );
     check(
-        "cluster: {kubeconfig: x}",
-        "run.yaml:4: cluster.kubeconfig: has a meaning only with 'backend: existing'",
+        "cluster: {kubeconfig: x, allowForeign: true}",
+        "2 problems in the configuration:\n  \
+         run.yaml:4: cluster.kubeconfig: has a meaning only with 'backend: existing'\n  \
+         run.yaml:4: cluster.allowForeign: has a meaning only with 'backend: existing'",
     );
 }
 

@@ -6,6 +6,7 @@
 //! deployed by the first check that needs it: bootstrap checks need a cluster without one.
 
 mod cloud;
+mod foreign;
 mod prepared;
 mod raise;
 mod stage;
@@ -163,6 +164,7 @@ impl Environment {
         let Raised { cluster, artifacts, beside } =
             raise(backend, &mut self.teardown, events, made, early).await?;
         let (served_minor, nodes) = inspect(&cluster).await?;
+        foreign::spare(&cluster, &nodes, self.plan(), events).await?;
         let cloud = match beside {
             Some(cloud) => cloud,
             None => wanted.start(&mut self.teardown, &cluster.cloud_site, &nodes, artifacts).await?,

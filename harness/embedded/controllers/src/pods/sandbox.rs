@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::LazyLock;
 
 use super::volumes::{make_folder, write_file};
 use crate::settings::Mounts;
@@ -89,6 +90,20 @@ async fn rewritten() -> Isolation {
     }
 }
 
+/// [`DIES_TOO`] with the program where it is. A program that is named by its path is started without a copy of this process'
+/// memory map, which takes longer the larger that is: the standard library does so for no other when the environment is new.
+fn dies_too() -> Vec<String> {
+    static PROGRAM: LazyLock<String> = LazyLock::new(|| {
+        let [program, ..] = DIES_TOO;
+        let folders = std::env::var_os("PATH").unwrap_or_default();
+        let there = std::env::split_paths(&folders).map(|folder| folder.join(program));
+        let found = there.filter(|path| path.is_absolute()).find(|path| path.is_file());
+        found.and_then(|path| path.into_os_string().into_string().ok()).unwrap_or_else(|| program.to_owned())
+    });
+    let [_, arguments @ ..] = DIES_TOO;
+    std::iter::once(PROGRAM.as_str()).chain(arguments).map(str::to_owned).collect()
+}
+
 /// Whether this machine gives programs of Pods namespaces of their own; tried out in this folder.
 pub async fn confines_programs(folder: &Path) -> bool {
     try_out(folder).await.unwrap_or(false)
@@ -121,14 +136,11 @@ pub(crate) fn prepare(
     working_folder: &Path,
 ) -> io::Result<Prepared> {
     if isolation != Isolation::Namespace {
-        let dies_too = if isolation == Isolation::Rewritten { DIES_TOO.as_slice() } else { &[] };
+        let dies_too = if isolation == Isolation::Rewritten { dies_too() } else { Vec::new() };
         let line = line.iter().map(|part| rewrite(part, mounts));
         let environment =
             environment.iter().map(|(name, value)| (name.clone(), rewrite(value, mounts))).collect();
-        return Ok(Prepared {
-            line: dies_too.iter().map(|part| (*part).to_owned()).chain(line).collect(),
-            environment,
-        });
+        return Ok(Prepared { line: dies_too.into_iter().chain(line).collect(), environment });
     }
     // An absolute link such as /var/run would lead out of a root folder of the program's own.
     let mounts: Vec<Mount> = mounts
@@ -182,12 +194,8 @@ pub(crate) fn prepare(
     }
     let table_path = scratch.join("mounts");
     write_file(&table_path, table.as_bytes())?;
-    let mut full: Vec<String> = DIES_TOO
-        .iter()
-        .chain(&NAMESPACES)
-        .chain(&["sh", "-c", SCRIPT, "sh"])
-        .map(|part| (*part).to_owned())
-        .collect();
+    let mut full = dies_too();
+    full.extend(NAMESPACES.iter().chain(&["sh", "-c", SCRIPT, "sh"]).map(|part| (*part).to_owned()));
     full.push(table_path.to_string_lossy().into_owned());
     full.push(working_folder.to_string_lossy().into_owned());
     if plan.own_root {

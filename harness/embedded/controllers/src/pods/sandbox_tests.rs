@@ -33,6 +33,13 @@ fn missing_folders_get_a_mirror_and_a_missing_top_folder_a_root() {
     assert!(Plan::of(&[mount("/s", "/config")], &exists).own_root);
 }
 
+#[test]
+fn what_starts_programs_is_named_by_its_path() {
+    let [program, _, _, end] = &dies_too()[..] else { panic!("{:?}", dies_too()) };
+    assert!(Path::new(program).is_absolute() && program.ends_with("/setpriv"), "{program}");
+    assert_eq!(end, "--");
+}
+
 #[tokio::test]
 async fn a_program_sees_its_files_where_the_pod_wants_them() {
     let folder = tempfile::tempdir().expect("a folder");
