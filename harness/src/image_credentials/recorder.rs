@@ -2,6 +2,7 @@
 //! and tells the registry of the execution before the kubelet has the answer.
 
 use super::seen::Seen;
+use crate::output;
 use clap::Parser;
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -43,13 +44,13 @@ pub fn recorder_main(arguments: Vec<OsString>) -> ExitCode {
         Ok(ended) => ended,
         Err(error) => {
             let program = arguments.plugin[0].to_string_lossy();
-            let _ = writeln!(std::io::stderr(), "{RECORDER}: {program}: {error}");
+            output::err(&format!("{RECORDER}: {program}: {error}"));
             (None, Vec::new())
         }
     };
     let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     tell(&arguments.to, &Seen { code, took_ms, ..Seen::of(&request, &answer) });
-    let _ = std::io::stdout().write_all(&answer);
+    output::handed_on(&answer);
     code.map_or(ExitCode::from(NOT_EXECUTED), |code| ExitCode::from(code.to_le_bytes()[0]))
 }
 
@@ -58,12 +59,12 @@ fn executed(plugin: &[OsString], request: &[u8]) -> std::io::Result<(Option<i32>
     let mut command = Command::new(&plugin[0]);
     let mut child = command.args(&plugin[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
     let mut stdin = child.stdin.take();
-    let output = std::thread::scope(|scope| {
+    let ended = std::thread::scope(|scope| {
         // Who does not read its request need not.
         scope.spawn(move || stdin.as_mut().map(|stdin| stdin.write_all(request)));
         child.wait_with_output()
     })?;
-    Ok((output.status.code(), output.stdout))
+    Ok((ended.status.code(), ended.stdout))
 }
 
 /// An execution that nobody could be told of is missed by who counts them.
@@ -80,5 +81,5 @@ fn tell(url: &str, seen: &Seen) {
         Ok(Err(error)) => error.to_string(),
         Err(error) => error.to_string(),
     };
-    let _ = writeln!(std::io::stderr(), "{RECORDER}: {why}");
+    output::err(&format!("{RECORDER}: {why}"));
 }

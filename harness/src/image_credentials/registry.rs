@@ -5,6 +5,7 @@
 //! Source: <https://github.com/opencontainers/distribution-spec/blob/v1.1.0/spec.md>.
 
 use super::seen::{Look, Seen, Sighting, digest};
+use crate::output;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -58,7 +59,7 @@ pub fn registry_main(arguments: Vec<OsString>) -> ExitCode {
     match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let _ = writeln!(std::io::stderr(), "{REGISTRY}: {}: {error}", arguments.listen);
+            output::err(&format!("{REGISTRY}: {}: {error}", arguments.listen));
             ExitCode::from(3)
         }
     }
