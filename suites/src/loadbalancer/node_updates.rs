@@ -9,6 +9,7 @@ use harness::cx::matchers::{initialised, one_active, publishes};
 use harness::cx::{Check, CheckCx, Subject, load_balancer, machine, met_by, taint};
 use harness::k8s::{L_EXCL, T_TO_BE_DELETED};
 use serde_json::json;
+use std::time::Instant;
 
 const UPDATES: &str = "k8s.io/cloud-provider service/controller.go nodeSyncService, updateLoadBalancerHosts";
 pub(super) const CHECKS: &[Check] = &[
@@ -92,13 +93,16 @@ async fn leaves_condemned_nodes_out(cx: &CheckCx) -> Verdict {
 async fn follows_a_late_provider_id(cx: &CheckCx) -> Verdict {
     // Until the cloud knows the machine its Node cannot be initialised, and has no providerID.
     let late = ["late", "later"].map(|suffix| cx.absent_machine(machine(suffix)));
+    let unknown_since = Instant::now();
     let nodes = [cx.node(late[0].node().backend()).await?, cx.node(late[1].node().backend()).await?];
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
     web.rests().await?;
     // Two, as a CCM whose look comes before the Node's addresses may find the one in time by chance.
     for (late, node) in late.iter().zip(&nodes) {
         late.appears().await?;
-        node.becomes(initialised()).within(cx.limits().nodes_after(cx.limits().watch())).await?;
+        // Its pauses have grown for as long as a cloud takes for the load balancer.
+        let outage = unknown_since.elapsed().max(cx.limits().watch());
+        node.becomes(initialised()).within(cx.limits().nodes_after(outage)).await?;
         web.balancer().becomes(has_backend(late)).when("once its Node has a providerID").await?;
     }
     Ok(())
