@@ -13,6 +13,7 @@ use bootstrap::{Expectation, ObservedNode, ObservedPod};
 use k8s_openapi::api::core::v1::{ContainerStatus, Node, Pod};
 use kube::ResourceExt;
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -138,19 +139,21 @@ pub fn started() -> Matcher<Boot> {
     .expecting("a container of the CCM that was started")
 }
 
-/// A process of the CCM runs in a Pod that is not about to go.
-pub fn still_runs() -> Matcher<Boot> {
-    matcher("keeps its CCM", |seen: &Boot| {
-        if seen.pods.iter().any(|pod| pod.metadata.deletion_timestamp.is_none() && is_running(pod)) {
+/// A process of the CCM runs in one of the Pods that ran before (by their uids), and that Pod is not about to go: one that
+/// took its place may have come faster than anybody looks.
+pub fn still_runs(ran: BTreeSet<String>) -> Matcher<Boot> {
+    matcher("keeps its CCM", move |seen: &Boot| {
+        let mut staying = seen.pods.iter().filter(|pod| pod.metadata.deletion_timestamp.is_none());
+        if staying.any(|pod| is_running(pod) && pod.uid().is_some_and(|uid| ran.contains(&uid))) {
             return Seen::Yes(());
         }
         let left = match seen.pods.len() {
             0 => "there is no Pod of it",
-            _ => "every Pod of it is about to go, or does not run",
+            _ => "every Pod of it that ran has gone, is about to go, or does not run",
         };
         Seen::Never(left.to_owned())
     })
-    .expecting("a Pod of the CCM that runs and was not told to go")
+    .expecting("a Pod of the CCM that ran before, runs and was not told to go")
 }
 
 pub(super) fn is_running(pod: &Pod) -> bool {
@@ -230,6 +233,12 @@ impl CheckCx {
         self.explained(cold, outcome)
     }
 
+    /// The uids of the Pods of the CCM as shipped that run now.
+    pub fn pods_that_run(&self) -> BTreeSet<String> {
+        let pods = self.session.ccm().pods(Form::AsShipped);
+        pods.iter().filter(|pod| is_running(pod)).filter_map(|pod| pod.uid()).collect()
+    }
+
     fn explained(&self, cold: &Cold, outcome: Verdict) -> Verdict {
         outcome.map_err(|stop| match stop {
             Stop::Unmet(mut unmet) => {
@@ -283,5 +292,27 @@ impl CheckCx {
         let nodes =
             cold.nodes.iter().filter_map(|name| nodes.find("", name)).map(|n| seen_node(&n)).collect();
         Some(expectation.explain_with(&bootstrap::Observed { pods, nodes }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_pod_that_took_the_place_of_one_is_none_that_stayed() {
+        let pod = |uid: &str, deleted: bool| {
+            let at = deleted.then_some("2026-01-01T00:00:00Z");
+            let status = json!({"containerStatuses": [{"name": "c", "image": "i", "imageID": "", "ready": true,
+                "restartCount": 0, "state": {"running": {}}}]});
+            let pod = json!({"metadata": {"name": "p", "uid": uid, "deletionTimestamp": at}, "status": status});
+            Arc::new(serde_json::from_value::<Pod>(pod).expect("a Pod"))
+        };
+        let seen = |pods| still_runs(BTreeSet::from(["1".to_owned()])).matches(&Boot::of_pods(pods));
+        assert_eq!(seen(vec![pod("1", false), pod("2", false)]), Seen::Yes(()));
+        for pods in [vec![pod("1", true), pod("2", false)], vec![pod("2", false)], vec![]] {
+            assert!(matches!(seen(pods), Seen::Never(_)));
+        }
     }
 }

@@ -175,7 +175,8 @@ async fn stays_on_nodes_that_are_not_ready(cx: &CheckCx) -> Verdict {
         joined(cx, machine(&format!("ready-{number}"))).await?;
     }
     cx.pod_network_goes().await?;
-    cx.boot(&cold).keeps(still_runs()).within(NOT_READY).when("while none of its Nodes is Ready").await?;
+    let stays = still_runs(cx.pods_that_run());
+    cx.boot(&cold).keeps(stays).within(NOT_READY).when("while none of its Nodes is Ready").await?;
     cx.all_tainted_again(&cold).await?;
     cx.all_initialised(&cold).await
 }
