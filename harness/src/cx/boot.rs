@@ -306,7 +306,8 @@ mod tests {
             let at = deleted.then_some("2026-01-01T00:00:00Z");
             let status = json!({"containerStatuses": [{"name": "c", "image": "i", "imageID": "", "ready": true,
                 "restartCount": 0, "state": {"running": {}}}]});
-            let pod = json!({"metadata": {"name": "p", "uid": uid, "deletionTimestamp": at}, "status": status});
+            let pod =
+                json!({"metadata": {"name": "p", "uid": uid, "deletionTimestamp": at}, "status": status});
             Arc::new(serde_json::from_value::<Pod>(pod).expect("a Pod"))
         };
         let seen = |pods| still_runs(BTreeSet::from(["1".to_owned()])).matches(&Boot::of_pods(pods));
