@@ -57,8 +57,7 @@ impl Subject for BootOf<'_> {
     }
 
     fn name(&self) -> SubjectName {
-        let names: Vec<String> = self.nodes.iter().map(|node| Subject::name(node).name).collect();
-        SubjectName { kind: "the cluster of", name: names.join(", "), uid: None }
+        super::nodes::together("the cluster of", &self.nodes)
     }
 
     async fn read(&self, reach: Reach) -> Result<Boot, ReadError> {

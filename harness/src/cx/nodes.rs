@@ -167,6 +167,12 @@ impl Subject for Node<'_> {
     }
 }
 
+/// What failures call all of these as one thing of that kind.
+pub(super) fn together(kind: &'static str, nodes: &[Node<'_>]) -> SubjectName {
+    let names: Vec<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
+    SubjectName { kind, name: names.join(", "), uid: None }
+}
+
 impl CheckCx {
     /// A name no other check uses, for a Node, a machine or anything else.
     pub fn name(&self, suffix: &str) -> String {

@@ -61,8 +61,7 @@ impl Subject for ServingCertificates<'_> {
     }
 
     fn name(&self) -> SubjectName {
-        let names: Vec<String> = self.nodes.iter().map(|node| Subject::name(node).name).collect();
-        SubjectName { kind: "the kubelets of", name: names.join(", "), uid: None }
+        super::nodes::together("the kubelets of", &self.nodes)
     }
 
     async fn read(&self, reach: Reach) -> Result<Certificates, ReadError> {

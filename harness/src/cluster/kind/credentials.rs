@@ -27,10 +27,10 @@ impl KindMachines {
         exec_ok(&self.engine, machine, &unpack, Stdin::File(&setup.archive), COPY_LIMIT).await?;
         let (program, flags) = (&setup.program, setup.kubelet_flags.join(" "));
         let script = format!(
-            "set -e\n\
+            "systemctl stop {UNIT} 2> /dev/null\n\
+             set -e\n\
              grep -qs /etc/containerd/certs.d /etc/containerd/config.toml || exit {NO_REGISTRIES}\n\
              [ -e {FLAGS} ] || exit {NO_FLAGS}\n\
-             systemctl stop {UNIT} 2> /dev/null || true\n\
              systemd-run --quiet --collect --unit {UNIT} {program} {REGISTRY} --listen 0.0.0.0:{REGISTRY_PORT}\n\
              [ -e {FLAGS}.before ] || cp -p {FLAGS} {FLAGS}.before\n\
              sed 's|\"$| {flags}\"|' {FLAGS}.before > {FLAGS}\n\
@@ -52,13 +52,15 @@ impl KindMachines {
     pub(super) async fn uninstall(&self, machine: &Machine, setup: &NodeSetup) -> Result<(), ClusterError> {
         let folders: Vec<String> =
             setup.registries.iter().map(|registry| format!("'/etc/containerd/certs.d/{registry}'")).collect();
-        // A plugin may outlive the kubelet that killed its recorder.
+        // A plugin may outlive the kubelet that killed its recorder. Processes end while they are looked at, and a registry
+        // that did not start cannot be stopped: what counts is the kubelet before that, and the files after it.
         let script = format!(
             "set -e\n\
              if [ -e {FLAGS}.before ]; then mv {FLAGS}.before {FLAGS}; systemctl restart kubelet.service; fi\n\
-             systemctl stop {UNIT} 2> /dev/null || true\n\
+             set +e\n\
+             systemctl stop {UNIT} 2> /dev/null\n\
              for process in /proc/[0-9]*; do\n\
-             case $(readlink $process/exe || true) in /{NODE_FOLDER}/*) kill -9 ${{process#/proc/}} || true;; esac\n\
+             case $(readlink $process/exe) in /{NODE_FOLDER}/*) kill -9 ${{process#/proc/}};; esac\n\
              done\n\
              rm -rf /{NODE_FOLDER} {}",
             folders.join(" ")
