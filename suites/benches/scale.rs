@@ -74,7 +74,7 @@ struct Took {
 async fn measure(count: u32) -> Result<Took> {
     let folder = tempfile::tempdir()?;
     let (native, told): (_, cloud::Told) = (CloudSource::Dialect("native".to_owned()), Arc::new(|_| ()));
-    let place = Place::ThisProcess;
+    let place = Place::LOOPBACK;
     let cloud =
         cloud::start(CloudSpec { cloud: &native, place, replicas: &[], folder: folder.path(), told: &told })
             .await?;

@@ -180,7 +180,7 @@ struct World {
 async fn live(cell: &Cell, hits: &mut u64, left: &mut Option<String>) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let (native, told): (_, cloud::Told) = (CloudSource::Dialect("native".to_owned()), Arc::new(|_| ()));
-    let place = Place::ThisProcess;
+    let place = Place::LOOPBACK;
     let spec = CloudSpec { cloud: &native, place, replicas: &[], folder: folder.path(), told: &told };
     let running = cloud::start(spec).await?;
     let cluster = Cluster::start(ClusterSpec::api_server()).await?;

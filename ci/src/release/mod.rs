@@ -19,6 +19,8 @@ const PROGRAM: &str = "ccm-conformance";
 /// Shells that get completions, and what their files are called.
 const SHELLS: &[(&str, &str)] =
     &[("bash", "ccm-conformance.bash"), ("zsh", "_ccm-conformance"), ("fish", "ccm-conformance.fish")];
+/// Where the manifests are that run the image inside a cluster.
+const IN_CLUSTER: &str = "ci/in-cluster";
 /// Files with a JSON Schema.
 const SCHEMAS: &[&str] = &["profile", "run", "report", "events"];
 
@@ -140,6 +142,7 @@ fn describe(program: &Path, name: &str, version: &Version, out: &Path) -> Result
     let image = out.join(format!("{name}.image.tar"));
     let reference = format!("{PROGRAM}:{}", version.name);
     run(program, &["image", "--out", &image.to_string_lossy(), "--reference", &reference], &[])?;
+    in_cluster(&reference, &out.join("in-cluster"))?;
     run(program, &["man", "--out", &out.join("man").to_string_lossy()], &[])?;
     let (completions, schemas) = (out.join("completions"), out.join("schemas"));
     fs::create_dir(&completions)?;
@@ -154,6 +157,24 @@ fn describe(program: &Path, name: &str, version: &Version, out: &Path) -> Result
     say(says.trim());
     if !says.contains(&version.cargo) {
         bail!("{program} says '{}', and the version is {}", says.trim(), version.cargo);
+    }
+    Ok(())
+}
+
+/// The manifests that run the image inside a cluster, with its name in them.
+fn in_cluster(reference: &str, out: &Path) -> Result<()> {
+    fs::create_dir(out)?;
+    let folder = root().join(IN_CLUSTER);
+    for file in fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
+        let file = file?;
+        if file.path().extension().is_none_or(|end| end != "yaml") {
+            continue;
+        }
+        let text = fs::read_to_string(file.path()).with_context(|| file.path().display().to_string())?;
+        fs::write(
+            out.join(file.file_name()),
+            text.replace(&format!("image: {PROGRAM}:latest"), &format!("image: {reference}")),
+        )?;
     }
     Ok(())
 }
@@ -244,6 +265,18 @@ mod tests {
         program[64 + 56] = 3;
         assert_eq!(interpreter(&program), Some(true));
         assert_eq!(interpreter(b"#!/bin/sh\n"), None);
+    }
+
+    #[test]
+    fn manifests_name_the_image_of_the_release() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let out = folder.path().join("in-cluster");
+        in_cluster("ccm-conformance:1.2.3", &out).expect("manifests");
+        for file in ["job.yaml", "sharded-job.yaml", "merge.yaml", "sonobuoy-plugin.yaml"] {
+            let text = fs::read_to_string(out.join(file)).expect("a manifest");
+            assert!(text.contains("image: ccm-conformance:1.2.3\n") && !text.contains(":latest"), "{file}");
+        }
+        assert!(out.join("base.yaml").is_file());
     }
 
     #[test]

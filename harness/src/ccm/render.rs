@@ -59,6 +59,8 @@ pub struct Rendered {
 pub struct Surroundings {
     /// Placeholders but those of a replica: `IMAGE`, the profile's own.
     pub placeholders: BTreeMap<String, String>,
+    /// The command of the CCM's container where its image is one of several programs; empty where it is the image's own.
+    pub command: Vec<String>,
     /// Host and port of the API server, set when the cluster has no kube-proxy and its Service address is dead.
     pub api_server: Option<(String, u16)>,
     /// Variables of the CCM's container, as the profile asks for; values may hold placeholders.
@@ -79,6 +81,7 @@ pub fn as_shipped(manifests: &Manifests, first: Option<&Replica>, around: &Surro
     let mut documents = manifests.documents.clone();
     reach_api_server(&mut documents[manifests.workload], around, &mut changes);
     use_local_image(&mut documents[manifests.workload], manifests.container, &mut changes);
+    set_command(&mut documents[manifests.workload], manifests.container, around, &mut changes);
     set_environment(&mut documents[manifests.workload], manifests.container, around, &mut changes);
     let mut table = around.placeholders.clone();
     first.iter().for_each(|replica| replica.fill_in(&mut table));
@@ -101,6 +104,7 @@ pub fn replicas(manifests: &Manifests, replicas: &[Replica], around: &Surroundin
     let mut template = manifests.documents[manifests.workload].clone();
     reach_api_server(&mut template, around, &mut changes);
     use_local_image(&mut template, manifests.container, &mut changes);
+    set_command(&mut template, manifests.container, around, &mut changes);
     set_environment(&mut template, manifests.container, around, &mut changes);
     to_deployment(&mut template, &mut changes);
     drop_anti_affinity(&mut template, &mut changes);
@@ -209,6 +213,16 @@ fn use_local_image(workload: &mut Value, container: usize, changes: &mut Vec<Set
     if container["imagePullPolicy"] != "IfNotPresent" && container["imagePullPolicy"] != "Never" {
         container["imagePullPolicy"] = json!("IfNotPresent");
         changes.push(by_us("imagePullPolicy IfNotPresent, as the image is loaded into the nodes"));
+    }
+}
+
+/// Says which program of its image the CCM is, where the manifests leave it to the image.
+fn set_command(workload: &mut Value, container: usize, around: &Surroundings, changes: &mut Vec<Setting>) {
+    let container = &mut pod_spec_mut(workload)["containers"][container];
+    if !around.command.is_empty() && container.get("command").is_none() {
+        container["command"] = json!(around.command);
+        changes
+            .push(by_us(format!("command {}, as the image is the harness's own", around.command.join(" "))));
     }
 }
 

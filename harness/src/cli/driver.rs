@@ -62,7 +62,7 @@ fn check(suites: &'static [Suite], options: &DriverOptions) -> ExitCode {
 
 async fn tried(cloud: &CloudSource, folder: &Path) -> Result<Found, StartError> {
     let told = Arc::new(|what: String| output::err(&what));
-    let spec = CloudSpec { cloud, place: Place::ThisProcess, replicas: &[], folder, told: &(told as _) };
+    let spec = CloudSpec { cloud, place: Place::LOOPBACK, replicas: &[], folder, told: &(told as _) };
     let running = start(spec).await?;
     let found = check_running(&running).await;
     running.stop().await?;

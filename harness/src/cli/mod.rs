@@ -26,6 +26,7 @@ mod replay;
 mod run;
 mod schema;
 mod shell;
+mod sonobuoy;
 mod test;
 mod verify;
 mod version;
@@ -77,6 +78,10 @@ pub fn main(suites: &'static [Suite], programs: &[SubProgram]) -> ExitCode {
             let asked_for = !error.use_stderr();
             // Help and version go to standard output, mistakes to standard error; a closed one is no reason to fail.
             let _ = error.print();
+            if !asked_for {
+                let typed: Vec<OsString> = std::env::args_os().skip(1).collect();
+                sonobuoy::refuse(&typed, &error.to_string());
+            }
             return ExitCode::from(if asked_for { exit::CONFORMANT } else { exit::USAGE });
         }
     };

@@ -4,6 +4,8 @@ use super::arguments::RunOptions;
 use super::compare::read;
 use super::given::planned;
 use super::repeat::repeat;
+use super::sonobuoy;
+use crate::cluster::InsideCluster;
 use crate::config::{BackendKind, Choice, DesiredCluster, Image, Offer, RunFile, declared_not_judged};
 use crate::cx::Suite;
 use crate::ledger::Outcome;
@@ -17,6 +19,9 @@ use tokio_util::sync::CancellationToken;
 
 /// `ccm-conformance run`.
 pub(super) fn run(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
+    if let Some(folder) = &options.sonobuoy_results {
+        return sonobuoy::run(folder);
+    }
     match typed(options).and_then(|typed| planned(&options.source(), typed)) {
         Err(code) => code,
         Ok(plan) => {
@@ -104,7 +109,7 @@ pub(super) fn plan(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
             let file = existing
                 .kubeconfig
                 .as_ref()
-                .map_or("the default kubeconfig".into(), |f| f.display().to_string());
+                .map_or_else(|| default_cluster(plan.cluster.desired()), |f| f.display().to_string());
             text.push_str(&format!("cluster    existing, {file}\n"));
         }
     }
@@ -132,6 +137,14 @@ pub(super) fn plan(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
     text.push_str(&format!("\n{selected} of {} checks would run\n", checks.len()));
     output::out(&text);
     ExitCode::from(if selected == 0 { exit::NOTHING_SELECTED } else { exit::CONFORMANT })
+}
+
+/// Which cluster is taken when none is named.
+fn default_cluster(desired: &DesiredCluster) -> String {
+    match InsideCluster::of(desired) {
+        Some(inside) => format!("that of this Pod, in namespace {}", inside.namespace),
+        None => "the default kubeconfig".to_owned(),
+    }
 }
 
 fn say(line: &str) {

@@ -25,6 +25,7 @@ pub use audit::{Asked, AuditQuery};
 pub use backend::{Backend, BackendEntry, Facts, Fidelity, Lifetime, Machines, Runs};
 pub use embedded::CLOUD_NAME;
 pub use error::ClusterError;
+pub use existing::InsideCluster;
 pub use host::{cores, memory_mib};
 pub use kind::at_hand as kind_at_hand;
 pub use leftovers::{LeftBehind, Leftover, LeftoverKind, RemovalError, list_leftovers, remove_leftovers};

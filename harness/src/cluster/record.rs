@@ -60,8 +60,13 @@ pub enum Ownership {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CloudSite {
-    /// On this machine: the CCM is a program that runs here.
-    ThisMachine,
+    /// In this process: the machines are of this one, or this is one of the cluster's Pods.
+    ThisMachine {
+        /// The address at which they reach it.
+        address: Ipv4Addr,
+        /// The name by which they know that address, where they do.
+        name: Option<String>,
+    },
     /// On this network of the Docker engine.
     Network(String),
     /// On whichever network of the Docker engine the cluster's Nodes are.

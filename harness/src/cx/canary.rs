@@ -116,6 +116,7 @@ impl CheckCx {
     async fn canary_where(&self, selector: Value) -> Result<Canary<'_>, Stop> {
         let namespace = self.namespace().await?;
         self.service_account_made(&namespace).await?;
+        let state = self.session.state();
         let pod: Pod = serde_json::from_value(json!({
             "metadata": {"name": "canary"},
             "spec": {
@@ -124,8 +125,8 @@ impl CheckCx {
                 "nodeSelector": selector,
                 "tolerations": [{"key": "node-role.kubernetes.io/control-plane", "operator": "Exists"},
                                 {"key": "node-role.kubernetes.io/master", "operator": "Exists"}],
-                "containers": [{"name": "idle", "image": self.session.state().idle_image, "args": ["idle"],
-                                "imagePullPolicy": "IfNotPresent"}],
+                "containers": [{"name": "idle", "image": state.idle_image, "command": state.idle_command,
+                                "args": ["idle"], "imagePullPolicy": "IfNotPresent"}],
             },
         }))
         .map_err(|error| Stop::Error(format!("the canary's manifest: {error}")))?;

@@ -70,6 +70,15 @@ pub fn docker_archive(content: ImageContent<'_>, images: &[ImageRun]) -> ImageAr
     ImageArchive { bytes: tar.finish(), ids }
 }
 
+/// A reference as containerd keeps it and as kubelets ask for it, which write a short one out.
+fn full_name(reference: &str) -> String {
+    match reference.split_once('/') {
+        Some((first, _)) if first.contains(['.', ':']) || first == "localhost" => reference.to_owned(),
+        Some(_) => format!("docker.io/{reference}"),
+        None => format!("docker.io/library/{reference}"),
+    }
+}
+
 /// One image in the format of the Open Container Initiative, which `docker load` reads as well.
 /// Format: <https://github.com/opencontainers/image-spec/blob/v1.1.0/image-layout.md>.
 pub fn oci_archive(content: ImageContent<'_>, image: &ImageRun) -> ImageArchive {
@@ -90,8 +99,7 @@ pub fn oci_archive(content: ImageContent<'_>, image: &ImageRun) -> ImageArchive 
     }));
     let mut described = blob("manifest.v1+json", &manifest);
     let tag = image.reference.rsplit_once(':').map_or("latest", |(_, tag)| tag);
-    described["annotations"] =
-        json!({ "org.opencontainers.image.ref.name": tag, "io.containerd.image.name": image.reference });
+    described["annotations"] = json!({ "org.opencontainers.image.ref.name": tag, "io.containerd.image.name": full_name(&image.reference) });
     let index = json!({
         "schemaVersion": 2,
         "mediaType": "application/vnd.oci.image.index.v1+json",
@@ -245,6 +253,18 @@ mod tests {
     fn the_same_content_gives_the_same_bytes_in_whatever_order_it_is_given() {
         assert_eq!(image(&[THING, NOTE]), image(&[NOTE, THING]));
         assert_ne!(image(&[THING]).ids, image(&[ImageFile { mode: 0o555, ..THING }]).ids);
+    }
+
+    #[test]
+    fn kubelets_find_an_image_of_a_short_name_that_was_imported() {
+        for (reference, full) in [
+            ("thing:7", "docker.io/library/thing:7"),
+            ("team/thing:7", "docker.io/team/thing:7"),
+            ("localhost/thing:7", "localhost/thing:7"),
+            ("registry.invalid:5000/thing:7", "registry.invalid:5000/thing:7"),
+        ] {
+            assert_eq!(full_name(reference), full);
+        }
     }
 
     #[test]

@@ -64,7 +64,7 @@ impl<'a> Bench<'a> {
         let told: crate::cloud::Told = std::sync::Arc::new(|what| tracing::warn!(what, "the cloud"));
         let cloud = &means.profile.cloud;
         let spec =
-            CloudSpec { cloud, place: Place::ThisProcess, replicas: &[], folder: folder.path(), told: &told };
+            CloudSpec { cloud, place: Place::LOOPBACK, replicas: &[], folder: folder.path(), told: &told };
         let cloud = start(spec).await.map_err(|error| chain(&error))?;
         let token = fresh_token().map_err(|error| chain(&error))?;
         let hosted = cell.topology == Topology::Hosted;

@@ -12,6 +12,7 @@ mod github;
 mod golden;
 mod junit;
 mod page;
+mod sonobuoy;
 mod standing;
 mod statement;
 mod summary;
@@ -31,6 +32,7 @@ pub use junit::to_junit;
 pub use page::{
     Demand, Demands, Evidence, Material as PageMaterial, Side, live_head, live_page, to_comparison, to_page,
 };
+pub use sonobuoy::{SONOBUOY_RESULTS, to_sonobuoy};
 pub use statement::{Digests, statement};
 pub use summary::{CHECKS_STAGE, summary};
 pub use verify::{Finding, Material, is_digest, verify};

@@ -50,6 +50,7 @@ pub(super) fn surroundings(plan: &RunPlan, state: &RunState) -> Surroundings {
     let flags = plan.ccm_arguments().iter().map(|(argument, from)| Flag::of(argument, *from)).collect();
     Surroundings {
         placeholders,
+        command: state.ccm_command.clone(),
         api_server: state.cluster.api_server_for_pods.clone(),
         environment: plan.profile.environment.clone(),
         flags,

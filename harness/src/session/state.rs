@@ -98,8 +98,12 @@ pub struct RunState {
     pub ccm_image: String,
     /// CCM image digest; empty for none.
     pub ccm_image_digest: String,
+    /// The CCM's command in its containers; empty where it is the image's own.
+    pub ccm_command: Vec<String>,
     /// An image in the nodes whose container does nothing: for Pods that only have to run.
     pub idle_image: String,
+    /// The command of such a container; empty where it is the image's own.
+    pub idle_command: Vec<String>,
     /// Replicas.
     pub replicas: Vec<ReplicaRecord>,
     /// Those that come beside them when a check wants more; none where replicas do not elect.

@@ -2,6 +2,7 @@
 
 use super::super::arguments::flag_of;
 use super::super::manifests::WorkloadHint;
+use super::super::pod_spec;
 use super::*;
 
 fn manifests() -> Manifests {
@@ -34,7 +35,33 @@ fn around() -> Surroundings {
         ],
         secure_port: 10258,
         takes_secure_port: true,
+        ..Surroundings::default()
     }
+}
+
+#[test]
+fn the_harness_own_image_is_told_which_of_its_programs_it_is() {
+    let own = Surroundings { command: vec!["/ccm-conformance".into(), "reference-ccm".into()], ..around() };
+    let list = [Replica { name: "a".into(), token: "t".into(), secure_port: 10258, endpoint: String::new() }];
+    let command = |documents: &[Value]| {
+        let workload = documents.iter().find(|document| document["kind"] == "Deployment");
+        pod_spec(workload.expect("a workload"))["containers"][0]["command"].clone()
+    };
+    for rendered in [replicas(&manifests(), &list, &own), as_shipped(&manifests(), list.first(), &own)] {
+        assert_eq!(command(&rendered.documents), json!(["/ccm-conformance", "reference-ccm"]));
+        assert!(
+            rendered
+                .changes
+                .iter()
+                .any(|change| change.to_string().contains("/ccm-conformance reference-ccm"))
+        );
+    }
+    assert_eq!(command(&replicas(&manifests(), &list, &around()).documents), Value::Null);
+    // Manifests that name a program themselves know their image.
+    let mut told = manifests();
+    let workload = told.workload;
+    told.documents[workload]["spec"]["template"]["spec"]["containers"][0]["command"] = json!(["/ccm"]);
+    assert_eq!(command(&replicas(&told, &list, &own).documents), json!(["/ccm"]));
 }
 
 #[test]

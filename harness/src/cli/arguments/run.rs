@@ -9,6 +9,24 @@ use clap::Args;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+/// In which the Pods of an Indexed Job have their completion index, from 0.
+const INDEX: &str = "JOB_COMPLETION_INDEX";
+
+/// A part as it was typed.
+fn shard(text: &str) -> Result<Share, String> {
+    part(text, std::env::var(INDEX).ok().as_deref())
+}
+
+/// A part as it was typed, in a Pod of that completion index.
+fn part(text: &str, index: Option<&str>) -> Result<Share, String> {
+    let Some(count) = text.strip_prefix("job/") else { return Share::from_str(text) };
+    let index =
+        index.ok_or_else(|| format!("{INDEX} is not set: this is no Pod of an Indexed Job; write K/N"))?;
+    let index: usize = index.parse().map_err(|_| format!("{INDEX} is '{index}', and no number"))?;
+    let share = Share::from_str(&format!("{}/{count}", index.saturating_add(1)));
+    share.map_err(|why| format!("completion index {index}: {why}; N is the Job's number of completions"))
+}
+
 #[derive(Clone, Debug, Default, Args)]
 pub(in crate::cli) struct RunOptions {
     /// Run file; options given here win over it.
@@ -66,8 +84,9 @@ pub(in crate::cli) struct RunOptions {
     /// Without checks that take ten seconds or more when they pass: an answer while you work, not a verdict.
     #[arg(long)]
     quick: bool,
-    /// Only the Kth of N parts of the checks, so that machines can share a run; 'merge' makes one report of all parts.
-    #[arg(long, value_name = "K/N", value_parser = Share::from_str)]
+    /// Only the Kth of N parts of the checks, so that machines can share a run; 'merge' makes one report of all parts. In a Pod
+    /// of an Indexed Job 'job/N' is the part that its completion index stands for.
+    #[arg(long, value_name = "K/N", value_parser = shard)]
     shard: Option<Share>,
     /// For how long Nodes, Services, the cloud and leaders are disturbed at random, and an idle CCM is watched, beside the
     /// other checks; --seed decides what happens.
@@ -82,6 +101,10 @@ pub(in crate::cli) struct RunOptions {
     /// Folder for report.html, report.yaml, junit.xml and evidence.
     #[arg(long, value_name = "DIR")]
     out: Option<String>,
+    /// Run as a plugin of Sonobuoy, which shares this folder with it: the results are written there, then their archive and
+    /// the file 'done' that names it, however the run ends.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "repeat", "watch"])]
+    pub(in crate::cli) sonobuoy_results: Option<PathBuf>,
     /// How many checks run side by side on each cluster.
     #[arg(long, value_name = "N")]
     jobs: Option<u32>,
@@ -147,6 +170,28 @@ impl RunOptions {
             certify: self.certify.then_some(true),
             timing: self.timing,
             ..RunFile::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::part;
+
+    #[test]
+    fn parts_are_counted_from_one_and_the_pods_of_a_job_from_zero() {
+        let of = |text: &str, index| part(text, index).map(|share| share.to_string());
+        assert_eq!(of("2/3", Some("0")), Ok("2/3".to_owned()));
+        let all: Vec<_> = ["0", "1", "2"].into_iter().map(|index| of("job/3", Some(index))).collect();
+        assert_eq!(all, ["1/3", "2/3", "3/3"].map(|part| Ok(part.to_owned())));
+        for (text, index, why) in [
+            ("job/3", None, "no Pod of an Indexed Job"),
+            ("job/3", Some("three"), "no number"),
+            ("job/3", Some("3"), "number of completions"),
+            ("job/x", Some("0"), "number of completions"),
+        ] {
+            let said = of(text, index).expect_err("no part");
+            assert!(said.contains(why), "{said}");
         }
     }
 }

@@ -144,7 +144,10 @@ async fn start(spec: CloudSpec<'_>) -> Result<RunningCloud, StartError> {
 
 /// The address of this machine at which those see it that are to reach the cloud.
 pub(super) async fn reachable(place: &Place<'_>) -> Result<Ipv4Addr, StartError> {
-    let Place::BesideMachines { engine, network, .. } = place else { return Ok(Ipv4Addr::LOCALHOST) };
+    let (engine, network) = match place {
+        Place::ThisProcess { address, .. } => return Ok(*address),
+        Place::BesideMachines { engine, network, .. } => (engine, network),
+    };
     const LIMIT: Duration = Duration::from_secs(30);
     let looking = engine.docker().inspect_network(network, None);
     let found = engine.call("inspect network", network, LIMIT, looking).await?;

@@ -1,14 +1,13 @@
-//! The fake cloud in this process, beside an embedded cluster: both its ports are on loopback.
+//! The fake cloud in this process: beside an embedded cluster, or in a Pod of the cluster. Its driver API is on loopback.
 
 use super::protocol;
 use super::protocol::Access;
 use super::spec::{CloudSpec, Host, Kind, Place, RunningCloud, StartError};
-use crate::cluster::CLOUD_NAME;
 use crate::config::CloudSource;
 use fake_cloud::{Config, Running, Server};
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use std::net::Ipv4Addr;
+use std::net::SocketAddr;
 
 /// Its name.
 const NAME: &str = "fake-cloud-in-process";
@@ -16,7 +15,7 @@ const NAME: &str = "fake-cloud-in-process";
 /// Its line of the table.
 pub(super) const KIND: Kind = Kind {
     name: NAME,
-    suits: |spec| matches!((spec.cloud, &spec.place), (CloudSource::Dialect(_), Place::ThisProcess)),
+    suits: |spec| matches!((spec.cloud, &spec.place), (CloudSource::Dialect(_), Place::ThisProcess { .. })),
     start: |spec| bring_up(spec).boxed(),
     attach: protocol::attach,
 };
@@ -36,12 +35,16 @@ impl Host for InProcess {
 
 /// On free ports, with an driver token drawn at random.
 async fn bring_up(spec: CloudSpec<'_>) -> Result<RunningCloud, StartError> {
-    let started = Server::start(Config::local(spec.cloud.dialect().unwrap_or_default())).await;
+    let Place::ThisProcess { address, name } = spec.place else {
+        return Err(StartError::NoDriver { cloud: spec.cloud.to_string(), names: NAME.to_owned() });
+    };
+    let local = Config::local(spec.cloud.dialect().unwrap_or_default());
+    let started = Server::start(Config { listen: SocketAddr::from((address, 0)), ..local }).await;
     let running = started.map_err(|error| StartError::InProcess { cause: crate::check::chain(&error) })?;
     let url = format!("http://{}", running.driver_addr());
     let access = Access::of(NAME, url, running.driver_token().to_owned()).await?;
     let endpoint = format!("http://{}", running.cloud_addr());
-    let mut record = access.into_record(NAME, Ipv4Addr::LOCALHOST, endpoint);
-    record.name = Some(CLOUD_NAME.to_owned());
+    let mut record = access.into_record(NAME, address, endpoint);
+    record.name = name.map(str::to_owned);
     Ok(RunningCloud { record, host: Box::new(InProcess(running)) })
 }

@@ -45,7 +45,7 @@ async fn start_bare(spec: CloudSpec<'_>) -> Result<RunningCloud, StartError> {
 pub(crate) async fn start_here(dialect: &str) -> RunningCloud {
     let cloud = CloudSource::Dialect(dialect.to_owned());
     let (folder, told): (_, Told) = (std::path::Path::new(""), Arc::new(|_| ()));
-    let spec = CloudSpec { cloud: &cloud, place: Place::ThisProcess, replicas: &[], folder, told: &told };
+    let spec = CloudSpec { cloud: &cloud, place: Place::LOOPBACK, replicas: &[], folder, told: &told };
     start(spec).await.expect("it starts")
 }
 

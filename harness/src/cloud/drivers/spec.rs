@@ -5,6 +5,7 @@ use crate::config::CloudSource;
 use crate::images::{Engine, EngineError, ImageError, PreparedImage, RunId};
 use futures::future::BoxFuture;
 use std::fmt;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,8 +43,13 @@ pub type Told = Arc<dyn Fn(String) + Send + Sync>;
 /// Where a cloud has to be so that a cluster's machines reach it.
 #[derive(Clone, Copy, Debug)]
 pub enum Place<'a> {
-    /// In this process, on loopback.
-    ThisProcess,
+    /// In this process.
+    ThisProcess {
+        /// The address of this machine at which machines reach it.
+        address: Ipv4Addr,
+        /// The name by which they know that address, where they do.
+        name: Option<&'a str>,
+    },
     /// In a container beside the machines.
     BesideMachines {
         /// The run it is for.
@@ -55,6 +61,11 @@ pub enum Place<'a> {
         /// Its image; loaded into the engine where necessary.
         image: &'a PreparedImage,
     },
+}
+
+impl Place<'_> {
+    /// In this process, for whoever is on this machine.
+    pub const LOOPBACK: Place<'static> = Place::ThisProcess { address: Ipv4Addr::LOCALHOST, name: None };
 }
 
 /// What keeps a cloud running.

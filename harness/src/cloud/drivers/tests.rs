@@ -20,7 +20,7 @@ async fn start_from(cloud: &CloudSource, folder: &Path) -> (Result<RunningCloud,
     let heard = Heard::default();
     let noted = heard.clone();
     let told: Told = Arc::new(move |what| noted.lock().expect("fine").push(what));
-    let spec = CloudSpec { cloud, place: Place::ThisProcess, replicas: &[], folder, told: &told };
+    let spec = CloudSpec { cloud, place: Place::LOOPBACK, replicas: &[], folder, told: &told };
     (start(spec).await, heard)
 }
 

@@ -9,8 +9,12 @@ use crate::config::BackendKind;
 use futures::FutureExt;
 use futures::future::{LocalBoxFuture, ready};
 use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::Arc;
+
+/// A cloud is for this machine's programs alone.
+const SITE: CloudSite = CloudSite::ThisMachine { address: Ipv4Addr::LOCALHOST, name: None };
 
 pub(super) const BACKEND: BackendEntry = BackendEntry {
     facts: Facts {
@@ -43,7 +47,7 @@ struct Absent {
 
 impl Backend for Absent {
     fn cloud_site(&self) -> LocalBoxFuture<'_, Result<Option<CloudSite>, ClusterError>> {
-        ready(Ok(Some(CloudSite::ThisMachine))).boxed_local()
+        ready(Ok(Some(SITE))).boxed_local()
     }
 
     fn up(&self) -> LocalBoxFuture<'_, Result<ClusterRecord, ClusterError>> {
@@ -56,7 +60,7 @@ impl Backend for Absent {
             facilities: BTreeSet::new(),
             pod_network: None,
             api_server_for_pods: None,
-            cloud_site: CloudSite::ThisMachine,
+            cloud_site: SITE,
             about: About { kubernetes: Some(String::new()), ..About::default() },
             own: serde_json::Value::Null,
         };

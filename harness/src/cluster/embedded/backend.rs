@@ -167,7 +167,10 @@ impl Embedded {
             facilities: FACILITIES.iter().copied().filter(possible).collect(),
             pod_network: Some(layout.pod_network),
             api_server_for_pods: None,
-            cloud_site: CloudSite::ThisMachine,
+            cloud_site: CloudSite::ThisMachine {
+                address: Ipv4Addr::LOCALHOST,
+                name: Some(CLOUD_NAME.to_owned()),
+            },
             about: About {
                 topology: layout.name,
                 kubernetes: Some(kubernetes.to_string()),

@@ -1,4 +1,8 @@
-//! A cluster that was there before: the harness has its kubeconfig and nothing else.
+//! A cluster that was there before: the harness has its kubeconfig and nothing else, or runs in a Pod of it.
+
+mod inside;
+
+pub use inside::InsideCluster;
 
 use super::backend::{Backend, BackendEntry, Facts, Fidelity, Lifetime, Runs};
 use super::error::ClusterError;
@@ -7,8 +11,9 @@ use super::record::{About, CloudSite, ClusterRecord, Ownership};
 use super::requirement::{Requirement, State};
 use super::spec::ClusterSpec;
 use crate::check::chain;
-use crate::config::BackendKind;
+use crate::config::{BackendKind, ExistingCluster};
 use crate::images::Engine;
+use crate::secrets;
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use std::collections::BTreeSet;
@@ -28,13 +33,21 @@ pub(super) const BACKEND: BackendEntry = BackendEntry {
         lacks_because: "the harness did not make it and has no access to its machines",
     },
     requirements: || requirements().boxed_local(),
-    begin: |spec| Arc::new(Existing { spec, engine: OnceCell::new() }),
+    begin: |spec| {
+        let inside = InsideCluster::around(&spec.existing());
+        Arc::new(Existing { spec, inside, engine: OnceCell::new() })
+    },
     attach: |_| Ok(None),
 };
 
-/// Asks for a kubeconfig and the engine.
+/// Asks for a kubeconfig and the engine; in a Pod of the cluster for neither.
 async fn requirements() -> Vec<Requirement> {
     let (cluster, cloud) = ("there has to be a cluster", "the fake cloud is a container beside its machines");
+    let unnamed = ExistingCluster { kubeconfig: None, allow_foreign: false };
+    if let Some(inside) = InsideCluster::around(&unnamed) {
+        let found = format!("this is a Pod of one, in namespace {}", inside.namespace);
+        return vec![Requirement::fine("service account", cluster, found)];
+    }
     vec![
         match record(None) {
             Ok(record) => Requirement::fine("kubeconfig", cluster, record.name),
@@ -57,18 +70,34 @@ async fn requirements() -> Vec<Requirement> {
 #[derive(Debug)]
 struct Existing {
     spec: ClusterSpec,
+    /// The Pod of the cluster that this process runs in.
+    inside: Option<InsideCluster>,
     /// The engine that the fake cloud runs on, beside the cluster's machines.
     engine: OnceCell<Engine>,
 }
 
 impl Backend for Existing {
     fn preflight(&self) -> LocalBoxFuture<'_, Result<Vec<String>, ClusterError>> {
-        async { Ok(self.engine.get_or_try_init(Engine::connect).await.map(|_| Vec::new())?) }.boxed_local()
+        async {
+            if self.inside.is_none() {
+                self.engine.get_or_try_init(Engine::connect).await?;
+            }
+            Ok(Vec::new())
+        }
+        .boxed_local()
+    }
+
+    fn cloud_site(&self) -> LocalBoxFuture<'_, Result<Option<CloudSite>, ClusterError>> {
+        let site = self.inside.as_ref().map(InsideCluster::site).transpose();
+        futures::future::ready(site).boxed_local()
     }
 
     fn up(&self) -> LocalBoxFuture<'_, Result<ClusterRecord, ClusterError>> {
-        let existing = self.spec.existing();
-        futures::future::ready(record(existing.kubeconfig.as_deref())).boxed_local()
+        let record = match &self.inside {
+            Some(inside) => self.of_pod(inside),
+            None => record(self.spec.existing().kubeconfig.as_deref()),
+        };
+        futures::future::ready(record).boxed_local()
     }
 
     /// The cluster stays; what the run has put beside it goes.
@@ -82,24 +111,37 @@ impl Backend for Existing {
     }
 }
 
+impl Existing {
+    /// The cluster around the Pod that this process runs in.
+    fn of_pod(&self, inside: &InsideCluster) -> Result<ClusterRecord, ClusterError> {
+        inside.token().iter().for_each(|token| secrets::know(token));
+        let kubeconfig = self.spec.folder.join("kubeconfig");
+        std::fs::write(&kubeconfig, inside.kubeconfig())
+            .map_err(ClusterError::file("write the kubeconfig", &kubeconfig))?;
+        let name = format!("this Pod (namespace {})", inside.namespace);
+        Ok(ClusterRecord { name, cloud_site: inside.site()?, ..of_kubeconfig(kubeconfig) })
+    }
+}
+
 /// The cluster of a kubeconfig; without one, that of `KUBECONFIG` or `~/.kube/config`, as kubectl chooses.
 fn record(kubeconfig: Option<&Path>) -> Result<ClusterRecord, ClusterError> {
-    let missing = || ClusterError::Usage {
+    let missing = || {
+        ClusterError::Usage {
         what: "the existing cluster".to_owned(),
-        why: "no kubeconfig is given, and neither KUBECONFIG nor ~/.kube/config names one".to_owned(),
+        why: "no kubeconfig is given, neither KUBECONFIG nor ~/.kube/config names one, and this is no Pod of it".to_owned(),
         way_out: "give its path".to_owned(),
+    }
     };
-    let chosen = match kubeconfig {
-        Some(path) => path.to_owned(),
-        None => {
-            default_kubeconfig(std::env::var_os("KUBECONFIG"), std::env::home_dir()).ok_or_else(missing)?
-        }
-    };
+    let chosen = kubeconfig.map(Path::to_owned).or_else(usual_kubeconfig).ok_or_else(missing)?;
     std::fs::File::open(&chosen).map_err(ClusterError::file("read the kubeconfig", &chosen))?;
-    Ok(ClusterRecord {
+    Ok(of_kubeconfig(chosen))
+}
+
+fn of_kubeconfig(kubeconfig: PathBuf) -> ClusterRecord {
+    ClusterRecord {
         backend: BackendKind::Existing,
-        name: chosen.display().to_string(),
-        kubeconfig: chosen,
+        name: kubeconfig.display().to_string(),
+        kubeconfig,
         ownership: Ownership::Others,
         machines: Vec::new(),
         facilities: BTreeSet::new(),
@@ -108,7 +150,12 @@ fn record(kubeconfig: Option<&Path>) -> Result<ClusterRecord, ClusterError> {
         cloud_site: CloudSite::BesideNodes,
         about: About::default(),
         own: serde_json::Value::Null,
-    })
+    }
+}
+
+/// The kubeconfig that kubectl would use.
+fn usual_kubeconfig() -> Option<PathBuf> {
+    default_kubeconfig(std::env::var_os("KUBECONFIG"), std::env::home_dir())
 }
 
 fn default_kubeconfig(variable: Option<std::ffi::OsString>, home: Option<PathBuf>) -> Option<PathBuf> {

@@ -69,11 +69,14 @@ impl WantedCloud<'_> {
         let WantedCloud { run, cloud, replicas, folder, events } = self;
         let events = events.clone();
         let told: Told = Arc::new(move |what| events.say(what));
-        let here = CloudSpec { cloud, place: Place::ThisProcess, replicas, folder, told: &told };
+        let here = CloudSpec { cloud, place: Place::LOOPBACK, replicas, folder, told: &told };
         let network = match site {
             // A driver that runs already is where it is.
             _ if !cloud.is_many() => return Ok(start(here).await?),
-            CloudSite::ThisMachine => return Ok(start(here).await?),
+            CloudSite::ThisMachine { address, name } => {
+                let place = Place::ThisProcess { address: *address, name: name.as_deref() };
+                return Ok(start(CloudSpec { place, ..here }).await?);
+            }
             CloudSite::Network(network) => network.clone(),
             CloudSite::BesideNodes => network_beside(nodes).await?,
         };

@@ -7,6 +7,7 @@
 
 mod cloud;
 mod foreign;
+mod own_image;
 mod prepared;
 mod raise;
 mod stage;
@@ -132,7 +133,7 @@ impl Environment {
         let prepared = self.prepared.clone();
         let folder = self.dir.as_ref().expect("made before").path().to_owned();
         let kind = self.plan().cluster.backend();
-        if facts(kind).runs == Runs::Images {
+        if prepared.uses_engine() {
             reaper::uses_engine();
         }
         // Where there is no cluster nothing is to be told of it.
@@ -182,7 +183,9 @@ impl Environment {
             cloud,
             ccm_image: artifacts.ccm_image.clone(),
             ccm_image_digest: artifacts.ccm_image_digest.clone(),
+            ccm_command: artifacts.ccm_command.clone(),
             idle_image: artifacts.idle_image.clone(),
+            idle_command: artifacts.idle_command.clone(),
             replicas,
             newcomers,
             plugin,

@@ -1,9 +1,10 @@
 //! What the lanes of a run share: what cloud and CCM are made from, images or programs. It is made once, by the first
 //! lane that needs it, and kept as long as any lane may.
 
+use super::own_image::own_image;
 use super::stage::stage;
 use crate::ccm::{Manifests, mentions, substitute};
-use crate::cluster::{ProgramImage, Runs, facts};
+use crate::cluster::{InsideCluster, ProgramImage, Runs, facts};
 use crate::config::{Image, RunPlan};
 use crate::events::Events;
 use crate::images::{
@@ -30,13 +31,53 @@ const FAKE_CLOUD: &str = "fake-cloud";
 pub struct Prepared {
     pub(super) plan: Arc<RunPlan>,
     pub(super) run: RunId,
+    /// The Pod of the cluster that this process runs in.
+    inside: Option<InsideCluster>,
     made: OnceCell<Artifacts>,
 }
 
 impl Prepared {
     /// Nothing made yet.
     pub fn new(plan: Arc<RunPlan>) -> Arc<Prepared> {
-        Arc::new(Prepared { plan, run: RunId::fresh(), made: OnceCell::new() })
+        let inside = InsideCluster::of(plan.cluster.desired());
+        Arc::new(Prepared { plan, run: RunId::fresh(), inside, made: OnceCell::new() })
+    }
+
+    /// Whether containers are made by an engine of this machine.
+    pub(super) fn uses_engine(&self) -> bool {
+        facts(self.plan.cluster.backend()).runs == Runs::Images && self.inside.is_none()
+    }
+
+    /// What the cluster's nodes have or fetch themselves: the CCM's image by its name, and the one that this Pod runs.
+    async fn of_nodes(&self, inside: &InsideCluster) -> Result<Artifacts, SessionError> {
+        let own = own_image(inside).await?;
+        let idle_command = own.command(FAKE_CLOUD);
+        let (idle_image, profile) = (own.image.clone(), &self.plan.profile);
+        let (ccm_image, ccm_image_digest, ccm_command) = match &profile.image {
+            None => Default::default(),
+            Some(Image::Command(command)) => {
+                (own.image.clone(), own.digest.clone(), own.command(command.as_str()))
+            }
+            Some(Image::Reference(reference)) => {
+                let digest = reference.split_once('@').map(|(_, digest)| digest.to_owned());
+                (reference.clone(), digest.unwrap_or_default(), Vec::new())
+            }
+            Some(Image::Build(build)) => {
+                return Err(SessionError::Usage(format!(
+                    "profile '{}' builds its image from package {}, and nothing is built in a Pod: name an image that the \
+                     cluster's nodes have or can pull with '--image REFERENCE'",
+                    profile.name, build.package
+                )));
+            }
+        };
+        Ok(Artifacts {
+            ccm_image,
+            ccm_image_digest,
+            ccm_command,
+            idle_image,
+            idle_command,
+            ..Artifacts::default()
+        })
     }
 
     /// What cloud and CCM are made from. Whoever asks first makes it, the others wait for that; when it fails or is given
@@ -44,7 +85,10 @@ impl Prepared {
     pub(super) async fn artifacts(&self, events: &Events) -> Result<&Artifacts, SessionError> {
         let make = || async {
             match facts(self.plan.cluster.backend()).runs {
-                Runs::Images => self.images(events).await,
+                Runs::Images => match &self.inside {
+                    Some(inside) => stage(events, "CCM image", self.of_nodes(inside)).await,
+                    None => self.images(events).await,
+                },
                 Runs::Programs => stage(events, "CCM program", self.program()).await,
             }
         };
@@ -80,9 +124,8 @@ impl Prepared {
             ccm_image: ccm.as_ref().map(|image| image.reference.clone()).unwrap_or_default(),
             ccm_image_digest: ccm.as_ref().map(|image| image.digest.clone()).unwrap_or_default(),
             idle_image: cloud.reference.clone(),
-            programs: Vec::new(),
-            changes: Vec::new(),
             images: Some(Images { cloud, ccm, _folder: folder }),
+            ..Artifacts::default()
         })
     }
 
@@ -142,7 +185,7 @@ impl Prepared {
             idle_image,
             programs: vec![program],
             changes,
-            images: None,
+            ..Artifacts::default()
         })
     }
 }
@@ -161,8 +204,12 @@ pub(super) struct Artifacts {
     pub(super) ccm_image: String,
     /// What identifies the CCM's content; empty for none.
     pub(super) ccm_image_digest: String,
+    /// The CCM's command in its containers; empty where it is the image's own.
+    pub(super) ccm_command: Vec<String>,
     /// An image whose containers do nothing.
     pub(super) idle_image: String,
+    /// Their command; empty where it is the image's own.
+    pub(super) idle_command: Vec<String>,
     /// Programs that stand for images.
     pub(super) programs: Vec<ProgramImage>,
     /// What this changes in how the CCM runs.

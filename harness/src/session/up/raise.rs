@@ -103,7 +103,7 @@ mod tests {
 
         fn cloud_site(&self) -> LocalBoxFuture<'_, Result<Option<CloudSite>, ClusterError>> {
             let known = self.script != Script::ComesAnywhere;
-            futures::future::ready(Ok(known.then_some(CloudSite::ThisMachine))).boxed_local()
+            futures::future::ready(Ok(known.then_some(CloudSite::BesideNodes))).boxed_local()
         }
 
         fn up(&self) -> LocalBoxFuture<'_, Result<ClusterRecord, ClusterError>> {
@@ -136,7 +136,7 @@ mod tests {
             facilities: Default::default(),
             pod_network: None,
             api_server_for_pods: None,
-            cloud_site: CloudSite::ThisMachine,
+            cloud_site: CloudSite::BesideNodes,
             about: About::default(),
             own: serde_json::Value::Null,
         }

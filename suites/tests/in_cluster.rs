@@ -1,0 +1,292 @@
+//! A run in a Pod of the cluster that it tests in, by the manifests that users get: without Docker, with the rights that they give
+//! it, and with what Sonobuoy waits for, however it ends.
+
+use embedded_cluster::{Cluster, ClusterSpec, Program};
+use flate2::read::GzDecoder;
+use harness::config::yaml::from_str_multi;
+use harness::ledger::{Ledger, Outcome};
+use harness::probe::{ReadError, poll};
+use k8s_openapi::api::core::v1::{Namespace, Pod, ServiceAccount};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
+use kube::Resource;
+use kube::api::{Api, LogParams, PostParams};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use tempfile::TempDir;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_ccm-conformance");
+const NAMESPACE: &str = "ccm-conformance";
+/// The image of manifests, and one of the CCM, which listens beside other tests of this machine.
+const OWN: &str = "ccm-conformance:latest";
+const CCM: &str = "ccm:test";
+/// Where Sonobuoy's folder is in a plugin.
+const PLUGINS: &str = "/tmp/sonobuoy/results";
+
+/// Checks that make, change, watch and take away whatever a run does: Nodes, a Service, roles and accounts, the CCM as it is
+/// shipped and by itself, its logs.
+const SELECTED: &[&str] =
+    &["NODE-INIT-01", "NODE-INIT-04", "SVC-CREATE-01", "AUTH-01", "AUTH-02", "BOOT-LINT-17", "SVC-DEL-01"];
+
+fn manifests(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../ci/in-cluster").join(name)
+}
+
+fn documents(name: &str) -> Vec<Value> {
+    let path = manifests(name);
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    from_str_multi(&text, &path).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The containers of a manifest that run this program.
+fn containers(document: &Value) -> Vec<Value> {
+    let all = document["spec"]["template"]["spec"]["containers"].as_array().cloned().unwrap_or_default();
+    all.into_iter().chain([document["spec"].clone()]).filter(|container| container["image"] == OWN).collect()
+}
+
+#[test]
+fn manifests_name_options_that_there_are() {
+    let mut tried = Vec::new();
+    for name in ["job.yaml", "sharded-job.yaml", "merge.yaml", "sonobuoy-plugin.yaml"] {
+        for container in documents(name).iter().flat_map(containers) {
+            let arguments = container["args"].as_array().expect("args").iter().filter_map(Value::as_str);
+            let expanded = |text: &str| text.replace("$(JOB)", "a-1").replace("$(JOB_COMPLETION_INDEX)", "1");
+            let arguments: Vec<String> = arguments.map(expanded).collect();
+            assert!(!arguments.concat().contains("$("), "{name}: {arguments:?}");
+            // 'plan' takes the same and starts nothing; 'merge' misses its folders.
+            let command = if arguments[0] == "run" { "plan" } else { &arguments[0] };
+            let ended = Command::new(PROGRAM)
+                .arg(command)
+                .args(&arguments[1..])
+                .env("JOB_COMPLETION_INDEX", "1")
+                .output()
+                .expect("the program runs");
+            let said = String::from_utf8_lossy(&ended.stderr);
+            match command {
+                "plan" => assert_eq!(ended.status.code(), Some(0), "{name}: {said}"),
+                _ => assert!(said.contains("/results/part-0") && !said.contains("Usage:"), "{name}: {said}"),
+            }
+            tried.push(name);
+        }
+    }
+    assert_eq!(
+        tried,
+        ["job.yaml", "sharded-job.yaml", "merge.yaml", "sonobuoy-plugin.yaml"],
+        "one container each"
+    );
+}
+
+/// A cluster with what `base.yaml` has, and a folder for the results of a plugin in it.
+struct Around {
+    cluster: Cluster,
+    pods: Api<Pod>,
+    results: TempDir,
+}
+
+async fn create<K>(api: Api<K>, document: &Value)
+where
+    K: Resource + Clone + Debug + Serialize + DeserializeOwned,
+{
+    let object: K = serde_json::from_value(document.clone()).expect("of its kind");
+    api.create(&PostParams::default(), &object).await.unwrap_or_else(|error| panic!("{document}: {error}"));
+}
+
+impl Around {
+    async fn begin() -> Around {
+        let ccm = Program {
+            more_arguments: vec!["--bind-address=${NODE_LOOPBACK}".to_owned()],
+            ..Program::new(CCM, [PROGRAM, "reference-ccm"])
+        };
+        let spec = ClusterSpec {
+            programs: vec![Program::new(OWN, [PROGRAM]), ccm],
+            ..ClusterSpec::awaiting_cloud(1)
+        };
+        let cluster = Cluster::start(spec).await.expect("a cluster");
+        let client = cluster.client();
+        for document in documents("base.yaml") {
+            match document["kind"].as_str().expect("a kind") {
+                "Namespace" => create::<Namespace>(Api::all(client.clone()), &document).await,
+                "ServiceAccount" => {
+                    create::<ServiceAccount>(Api::namespaced(client.clone(), NAMESPACE), &document).await;
+                }
+                "ClusterRole" => create::<ClusterRole>(Api::all(client.clone()), &document).await,
+                "ClusterRoleBinding" => {
+                    create::<ClusterRoleBinding>(Api::all(client.clone()), &document).await
+                }
+                // Its place is a folder of this test.
+                "PersistentVolumeClaim" => {}
+                other => panic!("base.yaml has a {other}, and this test makes none"),
+            }
+        }
+        let results = tempfile::tempdir().expect("a folder");
+        Around { pods: Api::namespaced(client, NAMESPACE), cluster, results }
+    }
+
+    /// Runs the plugin as Sonobuoy would, with more arguments, under the account of `base.yaml`.
+    async fn run_plugin(&self, more: &[&str]) {
+        let text = std::fs::read_to_string(manifests("sonobuoy-plugin.yaml")).expect("a manifest");
+        let text = text.replace(PLUGINS, &self.results.path().display().to_string());
+        let plugin = from_str_multi(&text, Path::new("plugin")).expect("YAML").remove(0);
+        let mut container = plugin["spec"].clone();
+        // Programs of an embedded cluster's Pods see this machine's folders.
+        container["volumeMounts"] = json!([]);
+        let arguments = container["args"].as_array_mut().expect("args");
+        arguments.extend(["--image", CCM].iter().chain(more).map(|argument| json!(argument)));
+        let variables = container["env"].as_array_mut().expect("env");
+        variables.push(json!({"name": "DOCKER_HOST", "value": "unix:///nowhere"}));
+        // For machines where nothing can be mounted.
+        let account = "/var/run/secrets/kubernetes.io/serviceaccount";
+        variables.push(json!({"name": "SERVICE_ACCOUNT_FOLDER", "value": account}));
+        let mut spec = plugin["podSpec"].clone();
+        spec["serviceAccountName"] = json!("ccm-conformance");
+        spec["containers"] = json!([container]);
+        create(self.pods.clone(), &json!({"metadata": {"name": "plugin"}, "spec": spec})).await;
+    }
+
+    /// What the Pod has written so far.
+    async fn log(&self) -> String {
+        self.pods.logs("plugin", &LogParams::default()).await.unwrap_or_else(|error| error.to_string())
+    }
+
+    async fn until<T>(&self, what: &str, limit: u64, look: impl AsyncFn() -> Option<T>) -> T {
+        let looked = async |seen: &mut String| {
+            *seen = self.log().await;
+            Ok::<_, ReadError>(look().await)
+        };
+        let found = poll(what, Duration::from_secs(limit), Duration::from_millis(100), looked).await;
+        found.unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// The files that Sonobuoy would get, once there is the file that it waits for.
+    async fn handed_over(&self, limit: u64) -> BTreeMap<String, String> {
+        let done = self.results.path().join("done");
+        let archive =
+            self.until("the file 'done'", limit, async || std::fs::read_to_string(&done).ok()).await;
+        unpacked(Path::new(&archive))
+    }
+}
+
+/// The files of an archive, by name.
+fn unpacked(archive: &Path) -> BTreeMap<String, String> {
+    let archive = File::open(archive).unwrap_or_else(|error| panic!("{}: {error}", archive.display()));
+    let mut files = BTreeMap::new();
+    for file in tar::Archive::new(GzDecoder::new(archive)).entries().expect("an archive") {
+        let mut file = file.expect("a file");
+        let (mut text, name) = (Vec::new(), file.path().expect("a name").display().to_string());
+        file.read_to_end(&mut text).expect("read");
+        files.insert(name, String::from_utf8_lossy(&text).into_owned());
+    }
+    files
+}
+
+fn ledger(files: &BTreeMap<String, String>) -> Ledger {
+    harness::report::parse(&files["report.yaml"], Path::new("report.yaml")).expect("a report")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn in_a_pod_a_run_judges_the_cluster_around_it_without_docker() {
+    let around = Around::begin().await;
+    let selected: Vec<&str> = SELECTED.iter().flat_map(|id| ["--only", id]).collect();
+    around.run_plugin(&selected).await;
+    let files = around.handed_over(300).await;
+    let log = around.log().await;
+    let ledger = ledger(&files);
+    let skipped = |outcome: &Outcome| matches!(outcome, Outcome::Skip { .. });
+    let judged: Vec<_> = ledger.entries.iter().filter(|entry| !skipped(&entry.outcome)).collect();
+    let bad: Vec<_> = judged.iter().filter(|entry| entry.outcome != Outcome::Pass).collect();
+    assert!(bad.is_empty(), "{bad:#?}\n{log}");
+    for id in SELECTED {
+        assert!(judged.iter().any(|entry| entry.id == *id), "{id} was not judged:\n{log}");
+    }
+    assert_eq!(ledger.subject.backend, "existing");
+    assert!(
+        files["sonobuoy_results.yaml"].contains("\nstatus: passed"),
+        "{}",
+        files["sonobuoy_results.yaml"]
+    );
+    assert!(files["events.jsonl"].contains("run-ended") && files["report.html"].starts_with("<!"));
+    let token = "eyJhbGciOi";
+    assert!(files.values().all(|text| !text.contains(token)), "the account's token was given away");
+    around.cluster.stop().await;
+}
+
+/// A run for Sonobuoy on a cluster of its own, until its checks begin.
+struct Alone {
+    child: Child,
+    folder: TempDir,
+}
+
+impl Alone {
+    async fn begin() -> Alone {
+        let folder = tempfile::tempdir().expect("a folder");
+        let said = File::create(folder.path().join("said")).expect("a file");
+        let child = Command::new(PROGRAM)
+            .args(["run", "--cluster", "embedded", "--suite", "taint-removal", "--sonobuoy-results"])
+            .arg(folder.path().join("results"))
+            .stdout(Stdio::null())
+            .stderr(said)
+            .spawn()
+            .expect("the program starts");
+        let alone = Alone { child, folder };
+        let began = async |seen: &mut String| {
+            *seen = alone.said();
+            Ok::<_, ReadError>(seen.contains("nodes known to the cloud").then_some(()))
+        };
+        let began = poll("a run under way", Duration::from_secs(60), Duration::from_millis(50), began).await;
+        began.unwrap_or_else(|error| panic!("{error}"));
+        alone
+    }
+
+    fn said(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("said")).unwrap_or_default()
+    }
+
+    /// The process that is the run itself.
+    fn run(&self) -> u32 {
+        let parent = self.child.id();
+        let children =
+            std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).expect("Linux has it");
+        let mut children = children.split_whitespace().map(|child| child.parse().expect("a number"));
+        children.next().expect("it has a child")
+    }
+
+    /// Waits for its end: its exit code, and the file of results that Sonobuoy gets.
+    fn end(mut self) -> (Option<i32>, String) {
+        let code = self.child.wait().expect("it can be waited for").code();
+        let done = std::fs::read_to_string(self.folder.path().join("results/done"));
+        let archive = done.unwrap_or_else(|error| panic!("not done ({error}): {}", self.said()));
+        (code, unpacked(Path::new(&archive)).remove("sonobuoy_results.yaml").expect("results"))
+    }
+}
+
+fn send(signal: &str, process: u32) {
+    let sent = Command::new("kill").args(["-s", signal, &process.to_string()]).status();
+    assert!(sent.expect("kill can be run").success());
+}
+
+#[tokio::test]
+async fn a_plugin_that_is_told_to_end_hands_over_what_there_is() {
+    let alone = Alone::begin().await;
+    send("TERM", alone.child.id());
+    let (code, results) = alone.end();
+    assert_eq!(code, Some(130), "{results}");
+    assert!(results.contains("\nstatus: failed") && results.contains("exit-code: \"130\""), "{results}");
+    assert!(results.contains("NODE-INIT-01: "), "what was planned is told: {results}");
+}
+
+#[tokio::test]
+async fn a_run_that_is_killed_does_not_keep_sonobuoy_waiting() {
+    let alone = Alone::begin().await;
+    send("KILL", alone.run());
+    let (code, results) = alone.end();
+    assert_eq!(code, Some(3), "{results}");
+    assert!(results.contains("\nstatus: failed") && results.contains("verdict: none"), "{results}");
+    assert!(results.contains("nodes known to the cloud"), "its last lines: {results}");
+}
