@@ -33,7 +33,7 @@ const PLUGINS: &str = "/tmp/sonobuoy/results";
 /// Checks that make, change, watch and take away whatever a run does: Nodes, a Service, roles and accounts, the CCM as it is
 /// shipped and by itself, its logs.
 const SELECTED: &[&str] =
-    &["NODE-INIT-01", "NODE-INIT-04", "SVC-CREATE-01", "AUTH-01", "AUTH-02", "BOOT-LINT-17", "SVC-DEL-01"];
+    &["NODE-INIT-01", "NODE-INIT-04", "SVC-CREATE-01", "AUTH-01", "AUTH-02", "BOOT-LINT-17", "SVC-DEL-03"];
 
 fn manifests(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../ci/in-cluster").join(name)

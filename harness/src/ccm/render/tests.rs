@@ -44,7 +44,8 @@ fn the_harness_own_image_is_told_which_of_its_programs_it_is() {
     let own = Surroundings { command: vec!["/ccm-conformance".into(), "reference-ccm".into()], ..around() };
     let list = [Replica { name: "a".into(), token: "t".into(), secure_port: 10258, endpoint: String::new() }];
     let command = |documents: &[Value]| {
-        let workload = documents.iter().find(|document| document["kind"] == "Deployment");
+        let mut workloads = documents.iter().filter(|document| !document["spec"]["template"].is_null());
+        let workload = workloads.next();
         pod_spec(workload.expect("a workload"))["containers"][0]["command"].clone()
     };
     for rendered in [replicas(&manifests(), &list, &own), as_shipped(&manifests(), list.first(), &own)] {
