@@ -3,6 +3,7 @@
 
 use super::super::error::ClusterError;
 use super::super::record::CloudSite;
+use super::kubeconfig::usual_kubeconfig;
 use crate::config::{DesiredCluster, ExistingCluster};
 use serde_json::json;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -37,7 +38,7 @@ impl InsideCluster {
     }
 
     pub(super) fn around(existing: &ExistingCluster) -> Option<InsideCluster> {
-        let is_named = existing.kubeconfig.is_some() || super::usual_kubeconfig().is_some();
+        let is_named = existing.kubeconfig.is_some() || usual_kubeconfig().is_some();
         let variable = |name: &str| std::env::var(name).ok();
         let account = variable(ACCOUNT_VARIABLE).unwrap_or_else(|| ACCOUNT.to_owned());
         (!is_named).then(|| InsideCluster::told(variable, Path::new(&account))).flatten()

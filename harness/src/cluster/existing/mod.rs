@@ -1,6 +1,7 @@
 //! A cluster that was there before: the harness has its kubeconfig and nothing else, or runs in a Pod of it.
 
 mod inside;
+mod kubeconfig;
 
 pub use inside::InsideCluster;
 
@@ -16,6 +17,7 @@ use crate::images::Engine;
 use crate::secrets;
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
+use kubeconfig::usual_kubeconfig;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -153,26 +155,9 @@ fn of_kubeconfig(kubeconfig: PathBuf) -> ClusterRecord {
     }
 }
 
-/// The kubeconfig that kubectl would use.
-fn usual_kubeconfig() -> Option<PathBuf> {
-    default_kubeconfig(std::env::var_os("KUBECONFIG"), std::env::home_dir())
-}
-
-fn default_kubeconfig(variable: Option<std::ffi::OsString>, home: Option<PathBuf>) -> Option<PathBuf> {
-    let listed =
-        variable.and_then(|list| std::env::split_paths(&list).find(|path| !path.as_os_str().is_empty()));
-    listed.or_else(|| home.map(|home| home.join(".kube/config")).filter(|path| path.is_file()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_kubeconfig_is_found_as_kubectl_finds_it() {
-        assert_eq!(default_kubeconfig(Some("/a:/b".into()), None), Some(PathBuf::from("/a")));
-        assert_eq!(default_kubeconfig(Some("".into()), Some(PathBuf::from("/nowhere"))), None);
-    }
 
     #[test]
     fn a_kubeconfig_that_is_not_there_is_named() {
