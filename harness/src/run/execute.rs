@@ -3,7 +3,7 @@
 use super::capacity::lane_count;
 use super::certify::certifies;
 use super::conclude::{conclude, open, say_left_behind};
-use super::interrupt::{INTERRUPTED, guard};
+use super::interrupt::{INTERRUPTED, guard, orderly};
 use super::planned::Planned;
 use super::stand::{Judging, judge_subject, leave_cluster, plan_for, take_down};
 use super::subject::subject;
@@ -69,7 +69,7 @@ pub fn exit_code_of(run: Run, judging: &mut dyn Judging) -> u8 {
             return fail(exit::ENVIRONMENT, &format!("error: no runtime: {error}"));
         }
     };
-    guard(runtime.handle(), cancel.clone());
+    guard(runtime.handle(), cancel.clone(), orderly(plan.cluster.desired()));
     let (plan, chosen) = runtime.block_on(settle(plan));
     if let Err(problems) = certifies(suites, &plan, &planned) {
         judging.cannot(&problems.to_string());

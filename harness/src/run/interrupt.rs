@@ -1,5 +1,6 @@
 //! Signals that end a run, and the reaper that takes away what the run then cannot.
 
+use crate::config::DesiredCluster;
 use crate::probe::pause;
 use crate::progress::Terminal;
 use crate::reaper;
@@ -12,7 +13,9 @@ use tokio_util::sync::CancellationToken;
 pub const INTERRUPTED: u8 = 130;
 /// How long a run that was interrupted has to take everything down itself: its reaper then has the rest of the 10 s that are promised,
 /// of which three kind clusters take it 6.
-const ORDERLY: Duration = Duration::from_secs(4);
+pub const ORDERLY: Duration = Duration::from_secs(4);
+/// The same on a cluster of somebody else, which no reaper tidies up. Kubelets give a Pod 30 s.
+const ORDERLY_AT_OTHERS: Duration = Duration::from_secs(24);
 
 /// The signals by which somebody ends a program: SIGINT, SIGTERM, SIGQUIT, and SIGHUP unless the program was told to outlive
 /// its terminal (`nohup`).
@@ -47,10 +50,18 @@ fn is_ignored(kind: SignalKind) -> bool {
     mask >> (kind.as_raw_value() - 1) & 1 == 1
 }
 
-/// Starts the reaper of this process, and has signals cancel the run.
-pub fn guard(runtime: &Handle, cancel: CancellationToken) {
+/// How long a run on such a cluster has to take everything down itself when it is interrupted.
+pub fn orderly(desired: &DesiredCluster) -> Duration {
+    match desired {
+        DesiredCluster::Existing(_) => ORDERLY_AT_OTHERS,
+        DesiredCluster::Own(_) | DesiredCluster::Absent => ORDERLY,
+    }
+}
+
+/// Starts the reaper of this process, and has signals cancel the run, which is down within `orderly` or is ended.
+pub fn guard(runtime: &Handle, cancel: CancellationToken, orderly: Duration) {
     start_reaper();
-    runtime.spawn(watch_signals(cancel));
+    runtime.spawn(watch_signals(cancel, orderly));
 }
 
 /// Starts the reaper of this process: nothing of what it makes outlives it. Without one `clean` is left.
@@ -69,7 +80,7 @@ pub fn start_reaper() {
     clippy::disallowed_methods,
     reason = "the second signal asks for exactly that, and what hangs has no other end"
 )]
-pub async fn watch_signals(cancel: CancellationToken) {
+pub async fn watch_signals(cancel: CancellationToken, orderly: Duration) {
     let events = Terminal::alone();
     let mut signals = Signals::heard();
     signals.next().await;
@@ -77,7 +88,7 @@ pub async fn watch_signals(cancel: CancellationToken) {
     cancel.cancel();
     let why = tokio::select! {
         () = signals.next() => "interrupted again".to_owned(),
-        () = pause(ORDERLY) => format!("not down within {} s", ORDERLY.as_secs()),
+        () = pause(orderly) => format!("not down within {} s", orderly.as_secs()),
     };
     let stays: Vec<String> = reaper::holds().iter().map(|folder| folder.display().to_string()).collect();
     events.say(match stays.as_slice() {

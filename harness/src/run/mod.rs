@@ -27,7 +27,7 @@ pub use arrange::{Arrangement, Declared, ENOUGH_WORKERS, Kind, Step, arrange};
 pub use conclude::{begin_in, conclude, end_run, open, write_reports};
 pub use execute::{Run, execute, exit_code_of, refuse};
 pub use github::tell_github;
-pub use interrupt::{INTERRUPTED, Signals, guard, start_reaper, watch_signals};
+pub use interrupt::{INTERRUPTED, ORDERLY, Signals, guard, orderly, start_reaper, watch_signals};
 pub use libtest::{Libtest, completion, shown, skipped_trials};
 pub use one::{Hold, run_one};
 pub use page::{demands, material};

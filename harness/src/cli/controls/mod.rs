@@ -20,7 +20,7 @@ use crate::events::{EVENTS_FILE, Events};
 use crate::ledger::Share;
 use crate::report::exit;
 use crate::run::{
-    INTERRUPTED, Planned, Quiet, begin_in, end_run, guard, judge_subject, open, plan_checks, refuse,
+    INTERRUPTED, ORDERLY, Planned, Quiet, begin_in, end_run, guard, judge_subject, open, plan_checks, refuse,
     write_reports,
 };
 use crate::session::up::{Environment, Leave, Prepared};
@@ -80,7 +80,7 @@ pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> Ex
         }
     };
     let cancel = CancellationToken::new();
-    guard(runtime.handle(), cancel.clone());
+    guard(runtime.handle(), cancel.clone(), ORDERLY);
     let (with_mutants, chosen) = runtime.block_on(settle(with_mutants));
     let with_nothing = with_nothing.on(with_mutants.cluster.clone());
     chosen.iter().for_each(|chosen| events.say(chosen));
