@@ -6,6 +6,7 @@
 
 use super::arguments::{Flag, set_flag};
 use super::manifests::{Manifests, ObjectKey, array_at, key_of, mentions, pod_spec_mut, substitute};
+use super::metadata::{self, Metadata};
 use super::trust;
 use crate::ledger::{SetBy, Setting};
 use serde_json::{Value, json};
@@ -63,6 +64,8 @@ pub struct Surroundings {
     pub api_server: Option<(String, u16)>,
     /// Variables of the CCM's container, as the profile asks for; values may hold placeholders.
     pub environment: BTreeMap<String, String>,
+    /// How the cloud's metadata service is reached, where it has one.
+    pub metadata: Option<Metadata>,
     /// The CA by which the cloud's API is known, in PEM, where it is the run's.
     pub cloud_ca: Option<String>,
     /// Flags to set on the copies.
@@ -79,8 +82,15 @@ pub fn as_shipped(manifests: &Manifests, first: Option<&Replica>, around: &Surro
     let mut documents = manifests.documents.clone();
     reach_api_server(&mut documents[manifests.workload], around, &mut changes);
     use_local_image(&mut documents[manifests.workload], manifests.container, &mut changes);
-    set_environment(&mut documents[manifests.workload], manifests.container, around, &mut changes);
     let mut table = around.placeholders.clone();
+    metadata::reach(
+        &mut documents[manifests.workload],
+        manifests.container,
+        around,
+        &mut table,
+        &mut changes,
+    );
+    set_environment(&mut documents[manifests.workload], manifests.container, around, &mut changes);
     first.iter().for_each(|replica| replica.fill_in(&mut table));
     let certificates = trust_the_cloud(
         &mut documents[manifests.workload],
@@ -101,10 +111,11 @@ pub fn replicas(manifests: &Manifests, replicas: &[Replica], around: &Surroundin
     let mut template = manifests.documents[manifests.workload].clone();
     reach_api_server(&mut template, around, &mut changes);
     use_local_image(&mut template, manifests.container, &mut changes);
+    let mut common = around.placeholders.clone();
+    metadata::reach(&mut template, manifests.container, around, &mut common, &mut changes);
     set_environment(&mut template, manifests.container, around, &mut changes);
     to_deployment(&mut template, &mut changes);
     drop_anti_affinity(&mut template, &mut changes);
-    let mut common = around.placeholders.clone();
     let certificates = trust_the_cloud(&mut template, manifests.container, around, &mut common, &mut changes);
     drop_other_ports(&mut template, around.secure_port, &mut changes);
     bound(&mut template, manifests.container, &mut changes);
@@ -183,7 +194,7 @@ pub(crate) fn rank(kind: &str) -> u8 {
 }
 
 /// A change that the machinery needs.
-fn by_us(what: impl fmt::Display) -> Setting {
+pub(super) fn by_us(what: impl fmt::Display) -> Setting {
     Setting::of_manifests(what, SetBy::Harness)
 }
 
