@@ -139,7 +139,7 @@ mod tests {
         let cloud = Server::start(Config::local("native")).await.expect("it starts");
         let driver = format!("http://{}", cloud.driver_addr());
         let wrong = check_driver(&driver, "another").await.expect_err("a wrong token");
-        assert!(crate::check::chain(&wrong).contains("answered 401: the driver token is missing or wrong"));
+        assert!(chain(&wrong).contains("answered 401: the driver token is missing or wrong"));
         // The cloud's own API is no driver.
         let other =
             check_driver(&format!("http://{}", cloud.cloud_addr()), "x").await.expect_err("no driver");
