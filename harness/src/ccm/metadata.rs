@@ -5,9 +5,7 @@
 //! proxy's URL is the name of the CCM's Node, which tells it who asks. API server and cloud are reached without it.
 
 use super::manifests::{array_at, pod_spec_mut};
-use super::render::{Surroundings, by_us};
 use crate::cluster::METADATA_ADDRESS;
-use crate::ledger::Setting;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -33,21 +31,16 @@ pub enum Metadata {
     },
 }
 
-/// Has a workload's container reach it, and fills its placeholder in.
+/// Has a workload's container reach it, and fills its placeholder in; what was changed for that, where anything was.
 pub(super) fn reach(
     workload: &mut Value,
     container: usize,
-    around: &Surroundings,
+    metadata: &Metadata,
     table: &mut BTreeMap<String, String>,
-    changes: &mut Vec<Setting>,
-) {
-    let (at, direct) = match &around.metadata {
-        None => return,
-        Some(Metadata::AtItsAddress) => {
-            table.insert(PLACEHOLDER.to_owned(), format!("http://{METADATA_ADDRESS}"));
-            return;
-        }
-        Some(Metadata::ByVariables { at, direct }) => (at, direct),
+) -> Option<String> {
+    let Metadata::ByVariables { at, direct } = metadata else {
+        table.insert(PLACEHOLDER.to_owned(), format!("http://{METADATA_ADDRESS}"));
+        return None;
     };
     let url = format!("http://$({NODE})@{at}");
     table.insert(PLACEHOLDER.to_owned(), url.clone());
@@ -55,13 +48,13 @@ pub(super) fn reach(
     let direct = Vec::from_iter(direct).join(",");
     let env = array_at(&mut pod_spec_mut(workload)["containers"][container], "env");
     // Those of the manifests win; a variable that others mention comes before them.
-    let own = [("HTTP_PROXY", url), ("NO_PROXY", direct)]
-        .map(|(name, value)| json!({"name": name, "value": value}));
+    let own = [("HTTP_PROXY", url), ("NO_PROXY", direct)];
+    let own = own.map(|(name, value)| json!({"name": name, "value": value}));
     let own = own.into_iter().filter(|own| env.iter().all(|entry| entry["name"] != own["name"]));
     let own = Vec::from_iter(own);
     env.extend(own);
     env.insert(0, json!({"name": NODE, "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}));
-    changes.push(by_us(format!(
+    Some(format!(
         "variables HTTP_PROXY and NO_PROXY, by which calls of {METADATA_ADDRESS} reach the run's metadata service"
-    )));
+    ))
 }

@@ -83,13 +83,7 @@ pub fn as_shipped(manifests: &Manifests, first: Option<&Replica>, around: &Surro
     reach_api_server(&mut documents[manifests.workload], around, &mut changes);
     use_local_image(&mut documents[manifests.workload], manifests.container, &mut changes);
     let mut table = around.placeholders.clone();
-    metadata::reach(
-        &mut documents[manifests.workload],
-        manifests.container,
-        around,
-        &mut table,
-        &mut changes,
-    );
+    reach_metadata(&mut documents[manifests.workload], manifests.container, around, &mut table, &mut changes);
     set_environment(&mut documents[manifests.workload], manifests.container, around, &mut changes);
     first.iter().for_each(|replica| replica.fill_in(&mut table));
     let certificates = trust_the_cloud(
@@ -112,7 +106,7 @@ pub fn replicas(manifests: &Manifests, replicas: &[Replica], around: &Surroundin
     reach_api_server(&mut template, around, &mut changes);
     use_local_image(&mut template, manifests.container, &mut changes);
     let mut common = around.placeholders.clone();
-    metadata::reach(&mut template, manifests.container, around, &mut common, &mut changes);
+    reach_metadata(&mut template, manifests.container, around, &mut common, &mut changes);
     set_environment(&mut template, manifests.container, around, &mut changes);
     to_deployment(&mut template, &mut changes);
     drop_anti_affinity(&mut template, &mut changes);
@@ -194,7 +188,7 @@ pub(crate) fn rank(kind: &str) -> u8 {
 }
 
 /// A change that the machinery needs.
-pub(super) fn by_us(what: impl fmt::Display) -> Setting {
+fn by_us(what: impl fmt::Display) -> Setting {
     Setting::of_manifests(what, SetBy::Harness)
 }
 
@@ -238,6 +232,19 @@ fn set_environment(
         let what = format!("variable {name}, as the profile asks for");
         changes.push(Setting::of_manifests(what, SetBy::Profile));
     }
+}
+
+/// Has the CCM's container reach the cloud's metadata service, where there is one.
+fn reach_metadata(
+    workload: &mut Value,
+    container: usize,
+    around: &Surroundings,
+    table: &mut BTreeMap<String, String>,
+    changes: &mut Vec<Setting>,
+) {
+    let metadata = around.metadata.as_ref();
+    let changed = metadata.and_then(|metadata| metadata::reach(workload, container, metadata, table));
+    changes.extend(changed.map(by_us));
 }
 
 /// Puts the CA of the cloud into the CCM's container, and says where it is; what it is in there.
