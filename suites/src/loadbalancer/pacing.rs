@@ -99,7 +99,7 @@ mod tests {
         let every = |ms: u64| (0..20).map(|n| n * ms).collect::<Vec<u64>>();
         assert_eq!(hurry(&quiet(&every(10))), Some((30, 10)));
         assert_eq!(hurry(&quiet(&every(200))), Some((600, 200)));
-        assert_eq!(hurry(&quiet(&every(1_000))), Some((2_000, 1_000)));
+        assert_eq!(hurry(&quiet(&every(1_000))), Some((3_000, 1_000)));
     }
 
     #[test]
