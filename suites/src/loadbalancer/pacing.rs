@@ -1,6 +1,6 @@
 //! Whether attempts are paced (SVC-ERR-01, -02). Pure.
 
-/// How long a client may go on repeating one call by itself, and how many calls that makes. The SDK of AWS repeats a call
+/// How long a client may go on repeating one call by itself, and how many calls that makes. One in wide use repeats a call
 /// twice, after up to 2 and up to 4 s; who calls more often than that is told by the number.
 const REPEATS_MS: u64 = 6_000;
 const REPEATS: usize = 4;
@@ -74,7 +74,7 @@ mod tests {
             &[100, 2_100, 4_105, 6_103, 8_110],
             &[0, 300, 900, 1_800, 6_800, 7_100, 7_700, 8_600],
             &[0, 300, 900, 1_800, 3_800, 4_100, 4_700, 5_600, 7_600],
-            // As the CCM of AWS was seen.
+            // As a vendor's was seen.
             &[0, 1_349, 4_939, 9_983, 10_853, 12_333],
         ] {
             assert_eq!(hurry(&quiet(right)), None, "{right:?}");
