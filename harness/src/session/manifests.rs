@@ -53,6 +53,7 @@ pub(super) fn surroundings(plan: &RunPlan, state: &RunState) -> Surroundings {
         command: state.ccm_command.clone(),
         api_server: state.cluster.api_server_for_pods.clone(),
         environment: plan.profile.environment.clone(),
+        metadata: state.metadata.clone(),
         flags,
         cloud_ca: state.cloud.ca.clone(),
         secure_port: plan.profile.secure_port,

@@ -39,7 +39,8 @@ async fn bring_up(spec: CloudSpec<'_>) -> Result<RunningCloud, StartError> {
         return Err(StartError::NoDriver { cloud: spec.cloud.to_string(), names: NAME.to_owned() });
     };
     let local = Config::local(spec.cloud.dialect().unwrap_or_default());
-    let started = Server::start(Config { listen: SocketAddr::from((address, 0)), ..local }).await;
+    let at = SocketAddr::from((address, 0));
+    let started = Server::start(Config { listen: at, metadata_listen: at, ..local }).await;
     let running = started.map_err(|error| StartError::InProcess { cause: crate::check::chain(&error) })?;
     let url = format!("http://{}", running.driver_addr());
     let access = Access::of(NAME, url, running.driver_token().to_owned()).await?;

@@ -7,6 +7,7 @@
 
 mod cloud;
 mod foreign;
+mod metadata;
 mod own_image;
 mod prepared;
 mod raise;
@@ -170,6 +171,7 @@ impl Environment {
             Some(cloud) => cloud,
             None => wanted.start(&mut self.teardown, &cluster.cloud_site, &nodes, artifacts).await?,
         };
+        let metadata = metadata::reached(&cluster, &cloud).await?;
         for replica in replicas.iter_mut().chain(&mut newcomers).chain(&mut plugin) {
             let own = cloud.endpoints.get(&replica.name);
             replica.endpoint = own.unwrap_or(&cloud.endpoint).clone();
@@ -181,6 +183,7 @@ impl Environment {
             roles: roles_of(&nodes),
             cluster,
             cloud,
+            metadata,
             ccm_image: artifacts.ccm_image.clone(),
             ccm_image_digest: artifacts.ccm_image_digest.clone(),
             ccm_command: artifacts.ccm_command.clone(),
