@@ -55,6 +55,9 @@ const NO_PLUGIN: &str = "/dev/null";
 /// The command of this program that is the same plugin, able to be broken.
 const ODD_PLUGIN: &str = "reference-credential-provider-mutant";
 
+/// On how many clusters at once no CCM at all is judged: it fails each check only when its time is up.
+const NOBODY_ON: usize = 4;
+
 /// For how long no CCM at all is watched in a soak: it does not come to its first round.
 const SOAK: HumanDuration = HumanDuration(Duration::from_secs(30));
 
@@ -140,7 +143,7 @@ pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> Ex
     ExitCode::from(if results.are_good() { exit::CONFORMANT } else { exit::NOT_CONFORMANT })
 }
 
-/// Everything to be judged, what takes longest first: strangers, adversaries, no CCM at all, then the mutants.
+/// Everything to be judged: what takes longest first, what is judged alone last.
 fn work(
     suites: &'static [Suite],
     options: &ControlOptions,
@@ -180,7 +183,7 @@ fn work(
         for one in list::strangers(&options.stranger, share)? {
             let text = |problems: Problems| format!("stranger {}: {problems}", one.stranger);
             let mut over = one.profile.clone();
-            let (mut plan, planned) = match one.of {
+            let (plan, planned) = match one.of {
                 ProfileKind::ImageCredentials => {
                     plugin_with(odd_plugin("stranger", &one.stranger), over, true)
                 }
@@ -192,8 +195,7 @@ fn work(
                 }
             }
             .map_err(text)?;
-            plan.output = plan.output.join(&one.stranger);
-            work.push(Work::of_stranger(&one, plan, &planned)?);
+            work.extend(Work::of_stranger(&one, &plan, &planned)?);
         }
     }
     if all || !options.adversary.is_empty() {
@@ -204,14 +206,13 @@ fn work(
     if all || options.mutant == [list::ALL] {
         let plan = RunPlan { output: with_mutants.output.join("no-ccm"), ..with_nothing.clone() };
         let soaking = planned_with(Map::new(), Some(SOAK)).map_err(|problems| problems.to_string())?;
-        work.push(Work::of_nothing("no CCM", plan, &soaking.1));
+        work.extend(Work::of_nothing("no CCM", plan, &soaking.1, NOBODY_ON));
         let nobody =
             plugin_with(json!([NO_PLUGIN]), Map::new(), true).map_err(|problems| problems.to_string())?;
         let plan = RunPlan { output: with_mutants.output.join("no-plugin"), ..nobody.0 };
-        work.push(Work::of_nothing("no plugin", plan, &nobody.1));
+        work.extend(Work::of_nothing("no plugin", plan, &nobody.1, 1));
     }
     if all || !options.mutant.is_empty() {
-        let mut mutants = Vec::new();
         for control in list::mutants(&options.mutant, share)? {
             let text = |problems: Problems| format!("mutant {}: {problems}", control.mutant);
             let mut over = control.profile.clone();
@@ -229,11 +230,11 @@ fn work(
                 }
             }
             .map_err(text)?;
-            mutants.push(Work::of_mutant(&control, plan, &planned)?);
+            work.push(Work::of_mutant(&control, plan, &planned)?);
         }
-        mutants.sort_by_key(|one| Reverse(one.takes_s));
-        work.extend(mutants);
     }
+    // One that is judged alone has the others wait until it is done.
+    work.sort_by_key(|one| (one.alone, Reverse(one.takes_s)));
     Ok(work)
 }
 
@@ -317,6 +318,7 @@ impl Benches<'_> {
                 Some(first) if !work.is_apart() => self.judge_one(first, work.clone())?,
                 _ => self.judge_apart(work.clone())?,
             };
+            let outcome = Judged { part: work.part, ..outcome };
             if outcome.hindered && !work.again && !self.cancel.is_cancelled() {
                 self.events.say(format!("  again   {}: the environment was in the way", work.subject));
                 let plan = RunPlan { output: work.plan.output.join("again"), ..work.plan };
