@@ -97,7 +97,7 @@ impl Session {
         let world = Arc::new(world_of(&state.cluster, &client, pulse.clone()).await?);
         let told = events.clone();
         let cloud = Cloud::attach(&state.cloud)?.observed_by(move |what| told.emit(disturbance(what)));
-        let journal = Journal::follow(cloud.clone(), pulse).await?;
+        let journal = Journal::follow(cloud.clone(), pulse, state.journal_from).await?;
         let mut cloud_before = None;
         if events.is_begun_here() {
             if cloud.facilities().contains(&Facility::Inventory) {

@@ -94,6 +94,8 @@ pub struct RunState {
     pub cluster: ClusterRecord,
     /// The fake cloud.
     pub cloud: CloudRecord,
+    /// Where the journal begins for whoever joins: what came before belongs to others, and a cloud need not keep it.
+    pub journal_from: u64,
     /// CCM image reference; empty for none.
     pub ccm_image: String,
     /// CCM image digest; empty for none.

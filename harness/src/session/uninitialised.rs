@@ -136,8 +136,14 @@ impl Session {
         // Told first: who reads the stream must know of it when the Node goes. One that is not there cannot go.
         let nodes = self.real_nodes().into_iter().filter(|name| self.world.nodes.find("", name).is_some());
         self.events.emit(Payload::NodesWithdrawn { nodes: nodes.collect() });
+        // Nobody is left to let go of what holds it.
+        let unheld = Patch::Merge(json!({"metadata": {"finalizers": null}}));
         for name in self.real_nodes() {
-            match api.delete(&name, &DeleteParams::default()).await {
+            let gone = async {
+                api.patch(&name, &PatchParams::default(), &unheld).await?;
+                api.delete(&name, &DeleteParams::default()).await
+            };
+            match gone.await {
                 Ok(_) => {}
                 Err(kube::Error::Api(status)) if status.code == 404 => {}
                 Err(error) => return Err(error.into()),

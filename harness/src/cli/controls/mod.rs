@@ -24,7 +24,7 @@ use crate::run::{
     write_reports,
 };
 use crate::session::up::{Environment, Leave, Prepared};
-use crate::session::{RunDir, Session, settle};
+use crate::session::{RunDir, RunState, Session, settle};
 use judged::Judged;
 use results::Results;
 use serde_json::{Map, Value, json};
@@ -378,7 +378,7 @@ impl Benches<'_> {
         let joining = Session::join(
             Arc::new(plan),
             RunDir::join(first.dir().path()),
-            first.state().clone(),
+            RunState { journal_from: first.journal().position(), ..first.state().clone() },
             events.clone(),
             self.cancel.clone(),
         );

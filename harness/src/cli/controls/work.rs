@@ -88,14 +88,19 @@ fn takes_s<'a>(checks: impl IntoIterator<Item = &'a Planned>) -> u32 {
     together + alone
 }
 
-/// The checks on so many clusters at once, none of them empty: those that share a cluster stay together, as they take no
-/// longer for being many, and those that run alone go one by one to the cluster that is done first.
-fn dealt<'a>(checks: &[&'a Planned], clusters: usize) -> Vec<Vec<&'a Planned>> {
+/// The checks on so many clusters at once, none of them empty. Those that run alone go one by one to the cluster that is
+/// done first. Those that share one stay together, as they take no longer for being many; where few may run at once, each
+/// cluster gets as many of them.
+fn dealt<'a>(checks: &[&'a Planned], clusters: usize, jobs: Option<u32>) -> Vec<Vec<&'a Planned>> {
     let (together, mut alone): (Vec<&Planned>, Vec<&Planned>) =
         checks.iter().copied().partition(|one| beside_others(one));
+    let clusters = clusters.max(1);
+    let mut parts = vec![Vec::new(); clusters];
+    let crowded = jobs.is_some_and(|jobs| together.len() > FULL_TURNS * jobs as usize);
+    for (at, one) in together.into_iter().enumerate() {
+        parts[if crowded { at % clusters } else { 0 }].push(one);
+    }
     alone.sort_by_key(|one| Reverse(one.takes_s));
-    let mut parts = vec![Vec::new(); clusters.max(1)];
-    parts[0] = together;
     for one in alone {
         let first = parts.iter_mut().min_by_key(|part| takes_s(part.iter().copied()));
         first.expect("a part at least").push(one);
@@ -103,6 +108,9 @@ fn dealt<'a>(checks: &[&'a Planned], clusters: usize) -> Vec<Vec<&'a Planned>> {
     parts.retain(|part| !part.is_empty());
     parts
 }
+
+/// As often as every place for a check may be taken anew before there are too few places.
+const FULL_TURNS: usize = 8;
 
 /// Whether a check binds the CCM as a MUST.
 fn binds(planned: &&Planned) -> bool {
@@ -139,7 +147,7 @@ impl Work {
 
     /// The same subject with its checks dealt out to so many clusters, each with a folder of its own.
     fn on_clusters(checks: &[&Planned], clusters: usize, whole: &Work) -> Vec<Work> {
-        let parts = dealt(checks, clusters);
+        let parts = dealt(checks, clusters, whole.jobs);
         let of = parts.len();
         let work = parts.iter().zip(1..).map(|(checks, number)| {
             let mut plan = whole.plan.clone();
@@ -323,14 +331,17 @@ pub(super) mod tests {
             [of(&SHARED, 9), of(&SHARED, 7), of(&ALONE, 4), of(&ALONE, 3), of(&ALONE, 8)].into();
         let all: Vec<&Planned> = all.iter().collect();
         let times = |clusters| -> Vec<Vec<u32>> {
-            let parts = dealt(&all, clusters);
+            let parts = dealt(&all, clusters, None);
             parts.iter().map(|part| part.iter().map(|one| one.takes_s).collect()).collect()
         };
         assert_eq!(times(1), [vec![9, 7, 8, 4, 3]]);
         assert_eq!(times(2), [vec![9, 7, 3], vec![8, 4]]);
         assert_eq!(times(9).len(), 4, "nobody gets nothing");
-        assert_eq!(dealt(&all[2..], 2).len(), 2);
-        assert!(dealt(&[], 3).is_empty());
+        assert_eq!(dealt(&all[2..], 2, None).len(), 2);
+        assert!(dealt(&[], 3, None).is_empty());
+        let many: Vec<&Planned> = [all[0]; 20].to_vec();
+        let sizes = |jobs| dealt(&many, 2, Some(jobs)).iter().map(Vec::len).collect::<Vec<_>>();
+        assert_eq!((sizes(2), sizes(3)), (vec![10, 10], vec![20]));
     }
 
     /// What became of one check.

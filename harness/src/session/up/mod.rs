@@ -180,6 +180,7 @@ impl Environment {
             roles: roles_of(&nodes),
             cluster,
             cloud,
+            journal_from: 0,
             ccm_image: artifacts.ccm_image.clone(),
             ccm_image_digest: artifacts.ccm_image_digest.clone(),
             idle_image: artifacts.idle_image.clone(),
