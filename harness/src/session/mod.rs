@@ -37,7 +37,7 @@ use crate::check::{Blocker, Facility, Stop, chain};
 use crate::cloud::{Cloud, Inventory};
 use crate::cluster::{Cluster, ContainerOp, Machine, Operation};
 use crate::config::{Limits, Location, RunPlan};
-use crate::events::{Events, Payload};
+use crate::events::{End, Events, Payload};
 use crate::k8s::{ChangeObserver, World};
 use crate::ledger::INTERRUPTED;
 use crate::probe::Pulse;
@@ -49,6 +49,7 @@ use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -285,6 +286,13 @@ impl Session {
             Err(Excuse::Slow(_)) if flood::has_come_since(began, self.cluster()).await => Ok(()),
             Err(Excuse::Slow(why) | Excuse::Away(why)) => Err(why),
         }
+    }
+
+    /// Who was silent when the CCM's process ended, or shortly before, in words: a CCM that elects ends when it cannot renew its
+    /// Lease, and has no more than half of the time for it where it is not answered in the other half.
+    pub(crate) fn excuse_of(&self, end: &End) -> Option<String> {
+        let ago = Duration::from_millis(self.events.now_ms().saturating_sub(end.at_ms));
+        self.standing.silent_about(Instant::now().checked_sub(ago)?, self.limits().lease().renew_deadline / 2)
     }
 
     /// Runs a future until it ends, or the environment is gone: nothing can be read of it then, and nothing undone.

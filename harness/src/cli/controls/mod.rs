@@ -18,6 +18,7 @@ use crate::config::{
 use crate::cx::Suite;
 use crate::events::{EVENTS_FILE, Events};
 use crate::ledger::Share;
+use crate::probe::pause;
 use crate::report::exit;
 use crate::run::{
     INTERRUPTED, Planned, Quiet, begin_in, end_run, guard, judge_subject, open, plan_checks, refuse,
@@ -57,6 +58,9 @@ const ODD_PLUGIN: &str = "reference-credential-provider-mutant";
 
 /// On how many clusters at once no CCM at all is judged: it fails each check only when its time is up.
 const NOBODY_ON: usize = 4;
+
+/// For how long after its beginning a large subject keeps a core busy: most of its checks are over then, and the rest waits.
+const BURST: Duration = Duration::from_secs(60);
 
 /// For how long no CCM at all is watched in a soak: it does not come to its first round.
 const SOAK: HumanDuration = HumanDuration(Duration::from_secs(30));
@@ -260,7 +264,7 @@ struct Benches<'a> {
     plan: &'a RunPlan,
     prepared: Arc<Prepared>,
     queue: Mutex<VecDeque<Work>>,
-    /// Each large one that is being judged holds a share of it.
+    /// Each large one that has just begun holds a share of it.
     large: Arc<()>,
     /// Held by whoever judges; by whoever judges alone for itself.
     beside: RwLock<()>,
@@ -296,7 +300,11 @@ impl Benches<'_> {
         let mut judged = Vec::new();
         let mut first = None;
         while !self.cancel.is_cancelled() {
-            let Some((work, _large)) = self.next() else { break };
+            let Some((work, large)) = self.next() else { break };
+            self.handle.spawn(async move {
+                pause(BURST).await;
+                drop(large);
+            });
             if work.checks.is_empty() {
                 judged.push(self.told(Judged::of(work.subject, &work.expected, &[], Duration::ZERO)));
                 continue;
@@ -405,13 +413,15 @@ impl Benches<'_> {
         judged
     }
 
-    /// The next to be judged. Many checks at a time keep a machine busy, and one that is too busy shows right CCMs as late:
-    /// no more large ones side by side than it has cores, as long as there are others to judge.
+    /// The next to be judged, one that is judged alone only when nothing else is left. Many checks at a time keep a machine
+    /// busy, and one that is too busy shows right CCMs as late: no more large ones begin side by side than it has cores, as
+    /// long as there are others to judge.
     fn next(&self) -> Option<(Work, Option<Arc<()>>)> {
         let mut queue = self.queue();
         let room = Arc::strong_count(&self.large) <= available_parallelism().map_or(1, NonZero::get);
-        let fits = |work: &Work| room || !work.is_large();
-        let at = queue.iter().position(fits).unwrap_or(0);
+        let beside = |work: &Work| !work.alone;
+        let fits = |work: &Work| beside(work) && (room || !work.is_large());
+        let at = queue.iter().position(fits).or_else(|| queue.iter().position(beside)).unwrap_or(0);
         let work = queue.remove(at)?;
         let large = work.is_large().then(|| self.large.clone());
         Some((work, large))

@@ -49,7 +49,7 @@ pub(in crate::cluster) const BACKEND: BackendEntry = BackendEntry {
         runs: Runs::Programs,
         lifetime: Lifetime::Process,
         // Checks mostly wait.
-        side_by_side: 8,
+        side_by_side: 16,
         memory_gib: MEMORY_GIB,
         facilities: FACILITIES,
         lacks_because: "its machines are simulated and its programs share this machine's network",
