@@ -7,9 +7,9 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use std::fs::{File, OpenOptions, Permissions, TryLockError};
+use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{Read, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -96,6 +96,16 @@ impl RunDir {
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// A fresh folder in it, closed to all other users; it goes with it.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub(super) fn folder(&self, name: &str) -> Result<PathBuf, StateError> {
+        let path = self.path.join(name);
+        let made = DirBuilder::new().mode(0o700).create(&path);
+        made.map_err(failing("creating folder", &path)).map(|()| path)
     }
 
     /// What holds the run as long as a process has it open: for a process that is to own it after this one.

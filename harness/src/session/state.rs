@@ -92,6 +92,8 @@ pub struct RunState {
     pub lane: u32,
     /// The cluster.
     pub cluster: ClusterRecord,
+    /// The cluster that a hosted CCM's Pods run on; `None` where that is the same.
+    pub management: Option<ClusterRecord>,
     /// The fake cloud.
     pub cloud: CloudRecord,
     /// CCM image reference; empty for none.
@@ -131,7 +133,9 @@ impl RunState {
         let replaced = self.replaced.iter().flat_map(|tokens| [&tokens.first, &tokens.then]);
         tokens.chain(replaced).chain(&self.cloud.secrets).for_each(|token| secrets::know(token));
         // One that cannot be read is told when it is used.
-        let kubeconfig = std::fs::read_to_string(&self.cluster.kubeconfig).unwrap_or_default();
-        secrets::know_kubeconfig(&kubeconfig);
+        for cluster in std::iter::once(&self.cluster).chain(&self.management) {
+            let kubeconfig = std::fs::read_to_string(&cluster.kubeconfig).unwrap_or_default();
+            secrets::know_kubeconfig(&kubeconfig);
+        }
     }
 }
