@@ -192,7 +192,8 @@ async fn inventory(cx: &CheckCx) -> String {
 }
 
 async fn log(session: &Session, pod: &Pod) -> String {
-    let api: Api<Pod> = Api::namespaced(session.ccm_site().client().clone(), &pod.namespace().unwrap_or_default());
+    let api: Api<Pod> =
+        Api::namespaced(session.ccm_site().client().clone(), &pod.namespace().unwrap_or_default());
     let mut text = String::new();
     for previous in [true, false] {
         let when = if previous { "before the last restart" } else { "now" };

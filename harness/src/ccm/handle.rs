@@ -1,27 +1,21 @@
 //! The deployed CCM: bring it up in one of its forms, take it down, find its Pods and its leader.
 
 use super::arguments::{Flag, flag_of};
-use super::deploy::{
-    CcmError, crash_loops, has_ended, last_lines, pods_gone, pods_of, programs_ended, unrecoverable,
-};
-use super::hosting::{Hosting, Side};
+use super::deploy::{CcmError, crash_loops, has_ended, last_lines, pods_of, unrecoverable};
+use super::hosting::Hosting;
 use super::manifests::{Manifests, ObjectKey, key_of};
 use super::render::{Rendered, Replica, Surroundings, as_shipped, replicas};
+use super::side::Side;
 use super::trial::trial;
 use crate::cloud::Credential;
 use crate::ledger::SetBy;
 use crate::probe::{Observed, ReadError, poll};
-use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{Api, DeleteParams, ListParams};
-use kube::ResourceExt;
+use kube::api::{Api, DeleteParams};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// How long Pods have to go before they are taken away without asking, and after that.
-const PODS_GO: Duration = Duration::from_secs(30);
 use tokio::time::Instant;
 
 /// How the CCM is deployed.
@@ -176,7 +170,9 @@ impl Ccm {
 
     /// The Pods of one replica in [`Form::Replicas`].
     pub fn pods_of_replica(&self, replica: &str) -> Vec<Arc<Pod>> {
-        self.workload_of(replica).map(|workload| pods_of(&self.pods_side().world, &workload)).unwrap_or_default()
+        self.workload_of(replica)
+            .map(|workload| pods_of(&self.pods_side().world, &workload))
+            .unwrap_or_default()
     }
 
     /// The port that a replica serves HTTPS on in [`Form::Replicas`].
@@ -262,8 +258,8 @@ impl Ccm {
         // A ReplicaSet that outlives its Deployment replaces Pods, and the garbage collector of a young cluster is not awake
         // for ten seconds. Where the Secrets of such a Pod are gone, an older kubelet waits two minutes for them before it
         // lets the Pod go.
-        self.remove_replica_sets(&rendered.workloads).await?;
-        self.evict(&rendered.workloads).await?;
+        self.pods_side().remove_replica_sets(&rendered.workloads).await?;
+        self.pods_side().evict(&rendered.workloads).await?;
         match &self.hosting {
             Some(hosting) => hosting.remove(&self.served, &others).await,
             None => self.served.applier.remove(&others).await,
@@ -289,47 +285,6 @@ impl Ccm {
         match self.workload_of(replica) {
             Some(workload) => self.pods_side().applier.scale(&workload, 0).await,
             None => Ok(()),
-        }
-    }
-
-    /// Removes the ReplicaSets of Deployments that are gone.
-    async fn remove_replica_sets(&self, workloads: &[ObjectKey]) -> Result<(), CcmError> {
-        for workload in workloads.iter().filter(|workload| workload.kind == "Deployment") {
-            let api: Api<ReplicaSet> = Api::namespaced(self.pods_side().client.clone(), &workload.namespace);
-            let failed = |error: kube::Error| CcmError::Remove {
-                object: format!("ReplicaSets of {workload}"),
-                cause: crate::check::chain(&error),
-            };
-            let owned = |set: &ReplicaSet| {
-                set.owner_references().iter().any(|o| o.kind == "Deployment" && o.name == workload.name)
-            };
-            for set in
-                api.list(&ListParams::default()).await.map_err(failed)?.items.iter().filter(|s| owned(s))
-            {
-                match api.delete(&set.name_any(), &DeleteParams::background()).await {
-                    Err(kube::Error::Api(status)) if status.code == 404 => {}
-                    Err(error) => return Err(failed(error)),
-                    Ok(_) => {}
-                }
-            }
-        }
-        Ok(())
-    }
-
-    async fn evict(&self, workloads: &[ObjectKey]) -> Result<(), CcmError> {
-        self.delete_pods(workloads, 1).await;
-        // A kubelet says at once that a Pod's programs have ended, and with 1.20 up to ten seconds later that it may go. One
-        // that is told while it starts a Pod may forget to stop it; when the object is gone it stops what is left of it.
-        let _ = programs_ended(&self.pods_side().world, workloads, PODS_GO).await;
-        self.delete_pods(workloads, 0).await;
-        pods_gone(&self.pods_side().world, workloads, PODS_GO).await.map_err(|error| CcmError::NotReady(error.text))
-    }
-
-    async fn delete_pods(&self, workloads: &[ObjectKey], grace_s: u32) {
-        for pod in workloads.iter().flat_map(|workload| pods_of(&self.pods_side().world, workload)) {
-            let api: Api<Pod> = Api::namespaced(self.pods_side().client.clone(), &pod.namespace().unwrap_or_default());
-            // Its controller may have removed it already: what counts is that it goes, which is waited for.
-            let _ = api.delete(&pod.name_any(), &DeleteParams::default().grace_period(grace_s)).await;
         }
     }
 

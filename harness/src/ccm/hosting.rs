@@ -1,29 +1,13 @@
 //! A CCM whose Pods run on another cluster than the one it serves.
 
 use super::deal::dealt;
-use super::deploy::{Applier, CcmError};
+use super::deploy::CcmError;
 use super::kubeconfig::{AccountKey, KUBECONFIG, ServerAddress, kubeconfig_of};
 use super::manifests::{key_of, mentions, pod_spec, pod_spec_mut, substitute};
 use super::render::Rendered;
-use crate::k8s::World;
-use kube::Client;
+use super::side::Side;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::sync::Arc;
-
-/// A cluster as the CCM's handle needs it.
-pub struct Side {
-    pub(super) client: Client,
-    pub(super) world: Arc<World>,
-    pub(super) applier: Applier,
-}
-
-impl Side {
-    /// The cluster of that client, of which `world` tells.
-    pub fn new(client: Client, world: Arc<World>) -> Side {
-        Side { applier: Applier::new(client.clone()), client, world }
-    }
-}
 
 /// Where the Pods of a hosted CCM are: a management cluster.
 pub struct Hosting {

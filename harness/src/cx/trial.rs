@@ -276,7 +276,8 @@ impl CheckCx {
         account: Option<Account>,
     ) -> Result<Trial<'_>, Stop> {
         self.session.ccm().apply_rendered(&rendered).await?;
-        self.caught_up(|| self.session.ccm_site().world().pods.find(&pod.namespace, &pod.name).is_some()).await?;
+        self.caught_up(|| self.session.ccm_site().world().pods.find(&pod.namespace, &pod.name).is_some())
+            .await?;
         Ok(Trial { cx: self, arguments: arguments.join(" "), pod, account })
     }
 

@@ -92,7 +92,10 @@ mod tests {
             let wanted = wanted();
             let cluster = wanted.cluster.clone().settled(backend);
             let error = check_hosting(&wanted.on(cluster)).expect_err("it makes no management cluster");
-            assert!(error.is_usage() && error.to_string().contains("profile.yaml: deployment: 'hosted' needs"), "{error}");
+            assert!(
+                error.is_usage() && error.to_string().contains("profile.yaml: deployment: 'hosted' needs"),
+                "{error}"
+            );
         }
     }
 }

@@ -330,7 +330,7 @@ mod tests {
     fn no_link_is_followed_and_nothing_is_made() {
         let parent = tempfile::tempdir().expect("a folder");
         let (folder, target) = (parent.path().join("ccm-conformance-x"), parent.path().join("made-by-root"));
-        std::fs::DirBuilder::new().mode(0o700).create(&folder).expect("a folder");
+        DirBuilder::new().mode(0o700).create(&folder).expect("a folder");
         symlink(&target, folder.join(OWNER_LOCK)).expect("a link");
         age(&folder);
         assert!(matches!(RunDir::standing(&folder), Standing::Unknown(why) if why.contains("symbolic link")));

@@ -29,8 +29,8 @@ pub use error::SessionError;
 pub use folder::{FOLDER_PREFIX, RunDir, StateError};
 pub use journal::{Beginning, CallObserver, Journal, Reader, is_lb_write, show_entry};
 pub use manifests::{POD_NETWORKS, load_manifests};
-pub use site::Site;
 pub(crate) use record::disturbance;
+pub use site::Site;
 pub use state::{CcmState, NodeRole, Replaced, ReplicaRecord, RunState};
 pub use uninitialised::Network;
 

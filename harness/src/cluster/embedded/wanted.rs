@@ -7,7 +7,7 @@ use crate::cluster::spec::{ClusterSpec, Purpose};
 use crate::cluster::topology::{Families, Layout, PlannedMachine};
 use crate::config::{Kubernetes, NodeIp, ServingCertificates};
 use embedded_cluster::{
-    Cluster, CloudProvider, IpFamilies, KubernetesVersion, MachineSpec, NodeTaint, ServingCertificate,
+    CloudProvider, Cluster, IpFamilies, KubernetesVersion, MachineSpec, NodeTaint, ServingCertificate,
 };
 
 /// The version that is asked for; the newest is the one whose answers were recorded. Else why it cannot be: a node

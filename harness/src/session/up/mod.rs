@@ -14,10 +14,10 @@ mod teardown;
 
 pub use prepared::Prepared;
 
+use super::choose::check_hosting;
 use super::folder::RunDir;
 use super::state::{Replaced, ReplicaRecord, RunState};
 use super::uninitialised::roles_of;
-use super::choose::check_hosting;
 use super::{Session, SessionError, load_manifests};
 use crate::ccm::LeaseKey;
 use crate::check::chain;
@@ -30,6 +30,7 @@ use crate::config::{NodeIp, ProviderId, RunPlan, ServingCertificates, Topology};
 use crate::events::Events;
 use crate::images::RunId;
 use crate::k8s::client_for;
+use crate::ledger::{SetBy, Setting};
 use crate::reaper;
 use cloud::WantedCloud;
 use k8s_openapi::api::core::v1::Node;
@@ -183,6 +184,10 @@ impl Environment {
             let own = cloud.endpoints.get(&replica.name);
             replica.endpoint = own.unwrap_or(&cloud.endpoint).clone();
         }
+        let hosted = management.as_ref().map(|_| {
+            let what = "the workload runs on a management cluster, and serves this one by a kubeconfig";
+            Setting::of_manifests(what, SetBy::Profile)
+        });
         let profile = &self.plan().profile;
         Ok(RunState {
             run_id: self.id.as_str().to_owned(),
@@ -203,7 +208,7 @@ impl Environment {
                 name: profile.lease.name.clone(),
             }),
             served_minor,
-            changes: artifacts.changes.clone(),
+            changes: artifacts.changes.iter().cloned().chain(hosted).collect(),
         })
     }
 
