@@ -72,7 +72,7 @@ fn profile(change: impl Fn(String) -> String) -> TempDir {
     folder
 }
 
-fn ids<'a>(ledger: &'a Ledger, is: impl Fn(&Outcome) -> bool) -> Vec<&'a str> {
+fn ids(ledger: &Ledger, is: impl Fn(&Outcome) -> bool) -> Vec<&str> {
     let mut ids: Vec<&str> =
         ledger.entries.iter().filter(|entry| is(&entry.outcome)).map(|entry| entry.id.as_str()).collect();
     ids.sort_unstable();
