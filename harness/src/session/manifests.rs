@@ -70,6 +70,7 @@ pub(super) fn surroundings(plan: &RunPlan, state: &RunState) -> Surroundings {
         placeholders,
         api_server: pods_on.api_server_for_pods.clone(),
         environment: plan.profile.environment.clone(),
+        metadata: state.metadata.clone(),
         flags,
         cloud_ca: state.cloud.ca.clone(),
         secure_port: plan.profile.secure_port,

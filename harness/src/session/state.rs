@@ -1,6 +1,6 @@
 //! What a run's processes tell one another of it, in files of its folder.
 
-use crate::ccm::{Form, LeaseKey, Replica};
+use crate::ccm::{Form, LeaseKey, Metadata, Replica};
 use crate::check::Blocker;
 use crate::cloud::CloudRecord;
 use crate::cluster::ClusterRecord;
@@ -96,6 +96,8 @@ pub struct RunState {
     pub management: Option<ClusterRecord>,
     /// The fake cloud.
     pub cloud: CloudRecord,
+    /// How the CCM reaches the cloud's metadata service, where there is one.
+    pub metadata: Option<Metadata>,
     /// CCM image reference; empty for none.
     pub ccm_image: String,
     /// CCM image digest; empty for none.

@@ -7,6 +7,7 @@
 
 mod cloud;
 mod foreign;
+mod metadata;
 mod prepared;
 mod raise;
 mod stage;
@@ -180,6 +181,7 @@ impl Environment {
             Some(cloud) => cloud,
             None => wanted.start(&mut self.teardown, &cluster.cloud_site, &nodes, artifacts).await?,
         };
+        let metadata = metadata::reached(management.as_ref().unwrap_or(&cluster), &cloud).await?;
         for replica in replicas.iter_mut().chain(&mut newcomers).chain(&mut plugin) {
             let own = cloud.endpoints.get(&replica.name);
             replica.endpoint = own.unwrap_or(&cloud.endpoint).clone();
@@ -196,6 +198,7 @@ impl Environment {
             cluster,
             management,
             cloud,
+            metadata,
             ccm_image: artifacts.ccm_image.clone(),
             ccm_image_digest: artifacts.ccm_image_digest.clone(),
             idle_image: artifacts.idle_image.clone(),
