@@ -39,6 +39,9 @@ pub(crate) struct Serve {
     /// Where the driver API listens; port 0 takes any free one.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8081")]
     driver_listen: SocketAddr,
+    /// Where the metadata service listens, in dialects that have one; port 0 takes any free one.
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8082")]
+    metadata_listen: SocketAddr,
     /// File that holds the driver API's token; otherwise it is taken from the variable FAKE_CLOUD_DRIVER_TOKEN.
     #[arg(long, value_name = "FILE")]
     driver_token_file: Option<PathBuf>,
@@ -125,6 +128,7 @@ impl Serve {
             dialect: self.dialect,
             listen: self.listen,
             driver_listen: self.driver_listen,
+            metadata_listen: self.metadata_listen,
             driver_token: Some(driver_token),
             credentials,
             unknown: if self.lenient { Unknown::PassedOver } else { Unknown::Refused },

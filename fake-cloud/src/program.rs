@@ -80,12 +80,16 @@ fn run(cli: Cli) -> Result<(), Failure> {
                 log_to_stderr();
                 let dialect = serve.dialect.clone();
                 let running = Server::start(serve.config()?).await?;
-                announce(&serde_json::json!({
+                let mut line = serde_json::json!({
                     "ready": true,
                     "dialect": dialect,
                     "cloud": running.cloud_addr(),
                     "driver": running.driver_addr(),
-                }))?;
+                });
+                if let Some(metadata) = running.metadata_addr() {
+                    line["metadata"] = serde_json::json!(metadata);
+                }
+                announce(&line)?;
                 stop.requested().await;
                 running.shutdown().await;
                 return Ok(());

@@ -15,6 +15,8 @@ pub struct DialectInfo {
     pub instance_ids: InstanceIds,
     /// Which addresses of an instance it shows.
     pub shown: Shown,
+    /// Whether the cloud has a metadata service, which its machines ask about themselves.
+    pub metadata: bool,
     /// Makes one for a cloud of its own.
     #[cfg(feature = "server")]
     pub(super) new: fn() -> Box<dyn Dialect>,

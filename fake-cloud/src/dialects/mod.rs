@@ -27,6 +27,7 @@ pub const ALL: &[DialectInfo] = &[
         title: "the fake cloud's own REST API, spoken by the reference CCM",
         instance_ids: InstanceIds::Text,
         shown: Shown::ALL,
+        metadata: false,
         #[cfg(feature = "server")]
         new: || Box::new(native::Native),
     },
@@ -45,6 +46,7 @@ pub const ALL: &[DialectInfo] = &[
             provider_ids: false,
             provisioning: true,
         },
+        metadata: true,
         #[cfg(feature = "server")]
         new: || Box::new(digitalocean::DigitalOcean::new()),
     },
@@ -63,6 +65,7 @@ pub const ALL: &[DialectInfo] = &[
             provider_ids: false,
             provisioning: true,
         },
+        metadata: true,
         #[cfg(feature = "server")]
         new: || Box::new(hcloud::Hcloud::new()),
     },
@@ -81,6 +84,7 @@ pub const ALL: &[DialectInfo] = &[
             provider_ids: false,
             provisioning: false,
         },
+        metadata: false,
         #[cfg(feature = "server")]
         new: || Box::new(linode::Linode::new()),
     },
@@ -99,6 +103,7 @@ pub const ALL: &[DialectInfo] = &[
             provider_ids: false,
             provisioning: true,
         },
+        metadata: false,
         #[cfg(feature = "server")]
         new: || Box::new(openstack::OpenStack),
     },

@@ -33,6 +33,11 @@ pub struct Capabilities {
     /// where the profile says itself where its cloud is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
+    /// URL of the cloud's metadata service, where it has one: what machines of the cloud ask at `169.254.169.254`. A machine is
+    /// known by the address it asks from, or by its name as the user of `Proxy-Authorization: Basic` or
+    /// `Authorization: Basic`, which then counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<String>,
 }
 
 /// What a driver may be able to do beyond machines and inventory.

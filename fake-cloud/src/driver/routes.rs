@@ -132,7 +132,8 @@ async fn capabilities(State(shared): Cloud) -> axum::Json<Capabilities> {
         facilities: DriverFacility::ALL.iter().copied().collect(),
         ids: shared.info.instance_ids,
         shows: shared.info.shown,
-        endpoint: Some(format!("http://{}", shared.cloud_addr)),
+        endpoint: Some(format!("http://{}", shared.places.cloud)),
+        metadata: shared.places.metadata.map(|address| format!("http://{address}")),
     })
 }
 

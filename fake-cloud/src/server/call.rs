@@ -9,7 +9,7 @@ use super::state::{Shared, State};
 use super::twist::Twist;
 use super::unknown::Unknown;
 use crate::barriers::Place;
-use crate::dialects::kit::{Answer, Call, Denial, Identity, Plan, Request, Run};
+use crate::dialects::kit::{Answer, Asker, Call, Denial, Identity, Plan, Request, Run};
 use crate::driver::{Effect, Entry, Match, Outcome};
 use crate::faults::pause;
 use crate::journal::millis;
@@ -27,6 +27,15 @@ pub(crate) const BODY_LIMIT_BYTES: usize = 1 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("closed without an answer, as a fault has ordered")]
 pub(crate) struct Closed;
+
+/// What of the cloud is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Service {
+    /// Its API, with a credential.
+    Api,
+    /// The metadata service, by a machine.
+    Metadata,
+}
 
 /// How much of a call's body has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,18 +91,25 @@ struct Arrived<'a> {
 /// Carries a call out.
 pub(super) async fn answer(
     shared: Arc<Shared>,
+    service: Service,
     peer: IpAddr,
     request: Request,
     body: Body,
 ) -> Result<Answer, Closed> {
-    let Plan { call, run, unknown } = shared.dialect.plan(&request);
+    let Plan { call, run, unknown } = match service {
+        Service::Api => shared.dialect.plan(&request),
+        Service::Metadata => shared.dialect.metadata(&request, Asker::of(&request, peer)),
+    };
     let mut run = Some(run);
     // Declared before the lock is taken: should anything panic, the lock is given back before the call ends.
     let mut flight;
     let mut step = {
         let mut state = shared.state();
         let now = shared.now();
-        let identity = shared.dialect.identify(&request, &state.credentials);
+        let identity = match service {
+            Service::Api => shared.dialect.identify(&request, &state.credentials),
+            Service::Metadata => Identity::Anybody,
+        };
         let arrived = Arrived { peer, request: &request, call, unknown };
         flight = InFlight::open(&shared, &mut state, now, arrived, &identity);
         flight.admit(&mut state, now, &identity, body, &mut run)
@@ -101,7 +117,12 @@ pub(super) async fn answer(
     drop(request);
     loop {
         step = match step {
-            Step::Answer(answer) => return Ok(shared.dialect.with_headers(answer, shared.now())),
+            Step::Answer(answer) => {
+                return Ok(match service {
+                    Service::Api => shared.dialect.with_headers(answer, shared.now()),
+                    Service::Metadata => answer,
+                });
+            }
             Step::Close => return Err(Closed),
             Step::Hang(None) => std::future::pending().await,
             Step::Hang(Some(time)) => {

@@ -1,7 +1,8 @@
 //! Starting and stopping a cloud.
 
+use super::call::Service;
 use super::listen;
-use super::state::Shared;
+use super::state::{Places, Shared};
 use super::unknown::Unknown;
 use crate::credentials::{CredentialError, Credentials, Secret};
 use crate::dialects::{self, NAMES};
@@ -22,6 +23,8 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Where the driver API listens; port 0 takes any free one.
     pub driver_listen: SocketAddr,
+    /// Where the metadata service listens, in dialects that have one; port 0 takes any free one.
+    pub metadata_listen: SocketAddr,
     /// Token of the driver API; `None` makes a random one.
     pub driver_token: Option<String>,
     /// Credentials accepted from the start.
@@ -38,6 +41,7 @@ impl Config {
             dialect: dialect.to_owned(),
             listen: any,
             driver_listen: any,
+            metadata_listen: any,
             driver_token: None,
             credentials: Vec::new(),
             unknown: Unknown::Refused,
@@ -51,6 +55,7 @@ impl fmt::Debug for Config {
             .field("dialect", &self.dialect)
             .field("listen", &self.listen)
             .field("driver_listen", &self.driver_listen)
+            .field("metadata_listen", &self.metadata_listen)
             .field("credentials", &self.credentials)
             .field("unknown", &self.unknown)
             .finish_non_exhaustive()
@@ -73,7 +78,7 @@ pub enum StartError {
     Listen {
         /// The address asked for.
         address: SocketAddr,
-        /// `cloud` or `driver`.
+        /// `cloud`, `driver` or `metadata`.
         api: &'static str,
         /// What to do about it.
         way_out: String,
@@ -102,7 +107,8 @@ impl Server {
     /// # Errors
     /// When the dialect is not known, an address is taken or a token makes no sense.
     pub async fn start(config: Config) -> Result<Running, StartError> {
-        let Config { dialect, listen, driver_listen, driver_token, credentials, unknown } = config;
+        let Config { dialect, listen, driver_listen, metadata_listen, driver_token, credentials, unknown } =
+            config;
         let Some(info) = dialects::find(&dialect) else {
             return Err(StartError::Dialect { name: dialect, known: NAMES.join(", ") });
         };
@@ -119,35 +125,51 @@ impl Server {
         }
         let cloud_listener = bind(listen, "cloud", "--listen").await?;
         let driver_listener = bind(driver_listen, "driver", "--driver-listen").await?;
+        let metadata_listener = match info.metadata {
+            true => Some(bind(metadata_listen, "metadata", "--metadata-listen").await?),
+            false => None,
+        };
         let local = |listener: &TcpListener, wanted| listener.local_addr().unwrap_or(wanted);
-        let (cloud_addr, driver_addr) =
-            (local(&cloud_listener, listen), local(&driver_listener, driver_listen));
-        let shared = Arc::new(Shared::new(info, unknown, Secret::new(driver_token), cloud_addr, accepted));
+        let places = Places {
+            cloud: local(&cloud_listener, listen),
+            driver: local(&driver_listener, driver_listen),
+            metadata: metadata_listener.as_ref().map(|listener| local(listener, metadata_listen)),
+        };
+        let shared = Arc::new(Shared::new(info, unknown, Secret::new(driver_token), places, accepted));
         let router = driver::routes::router(shared.clone());
-        let cloud = tokio::spawn(listen::serve(cloud_listener, shared.clone()));
-        let driver = tokio::spawn(driver::routes::serve(driver_listener, router));
-        Ok(Running { cloud_addr, driver_addr, shared, tasks: [cloud, driver] })
+        let mut tasks = vec![
+            tokio::spawn(listen::serve(cloud_listener, Service::Api, shared.clone())),
+            tokio::spawn(driver::routes::serve(driver_listener, router)),
+        ];
+        tasks.extend(
+            metadata_listener
+                .map(|listener| tokio::spawn(listen::serve(listener, Service::Metadata, shared.clone()))),
+        );
+        Ok(Running { shared, tasks })
     }
 }
 
 /// A cloud that runs until it is shut down or dropped.
 #[must_use = "the cloud stops when this is dropped"]
 pub struct Running {
-    cloud_addr: SocketAddr,
-    driver_addr: SocketAddr,
     shared: Arc<Shared>,
-    tasks: [JoinHandle<()>; 2],
+    tasks: Vec<JoinHandle<()>>,
 }
 
 impl Running {
     /// Where the cloud API really listens.
     pub fn cloud_addr(&self) -> SocketAddr {
-        self.cloud_addr
+        self.shared.places.cloud
     }
 
     /// Where the driver API really listens.
     pub fn driver_addr(&self) -> SocketAddr {
-        self.driver_addr
+        self.shared.places.driver
+    }
+
+    /// Where the metadata service really listens; `None` where the dialect has none.
+    pub fn metadata_addr(&self) -> Option<SocketAddr> {
+        self.shared.places.metadata
     }
 
     /// Token of the driver API.
@@ -175,8 +197,7 @@ impl fmt::Debug for Running {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Running")
             .field("dialect", &self.shared.info.name)
-            .field("cloud_addr", &self.cloud_addr)
-            .field("driver_addr", &self.driver_addr)
+            .field("places", &self.shared.places)
             .finish_non_exhaustive()
     }
 }

@@ -1,6 +1,6 @@
 //! The cloud API's connections.
 
-use super::call::{self, BODY_LIMIT_BYTES, Body, Closed};
+use super::call::{self, BODY_LIMIT_BYTES, Body, Closed, Service};
 use super::state::Shared;
 use crate::dialects::kit::{Answer, Request};
 use crate::faults::pause;
@@ -21,14 +21,14 @@ const DISCARDED_LIMIT_BYTES: usize = 64 << 20;
 /// How long to keep off when no connection can be accepted, e.g. for want of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
-/// Serves connections until it is dropped, and all connections with it.
-pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
+/// Serves connections of one of the cloud's services until it is dropped, and all connections with it.
+pub(super) async fn serve(listener: TcpListener, service: Service, shared: Arc<Shared>) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, peer)) => {
-                    connections.spawn(connection(stream, peer, shared.clone()));
+                    connections.spawn(connection(stream, peer, service, shared.clone()));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
@@ -40,25 +40,26 @@ pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-async fn connection(stream: TcpStream, peer: SocketAddr, shared: Arc<Shared>) {
+async fn connection(stream: TcpStream, peer: SocketAddr, service: Service, shared: Arc<Shared>) {
     // Without it small answers wait for acknowledgements; that it cannot be set is no reason not to serve.
     let _ = stream.set_nodelay(true);
     let peer = peer.ip().to_canonical();
-    let service = service_fn(move |request| answer(shared.clone(), peer, request));
-    if let Err(error) = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await {
+    let answers = service_fn(move |request| answer(shared.clone(), service, peer, request));
+    if let Err(error) = http1::Builder::new().serve_connection(TokioIo::new(stream), answers).await {
         tracing::debug!(%error, %peer, "connection ended");
     }
 }
 
 async fn answer(
     shared: Arc<Shared>,
+    service: Service,
     peer: IpAddr,
     request: hyper::Request<Incoming>,
 ) -> Result<Response<Full<Bytes>>, Closed> {
     let (head, incoming) = request.into_parts();
     let (body, state) = read(incoming).await;
     let request = Request { method: head.method, uri: head.uri, headers: head.headers, body };
-    call::answer(shared, peer, request, state).await.map(response)
+    call::answer(shared, service, peer, request, state).await.map(response)
 }
 
 /// Reads a body to its end, as far as it is not too long.

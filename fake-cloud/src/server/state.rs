@@ -23,14 +23,25 @@ pub(crate) struct State {
     pub(crate) credentials: Credentials,
 }
 
+/// Where a cloud listens.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Places {
+    /// The cloud API.
+    pub(crate) cloud: SocketAddr,
+    /// The driver API.
+    pub(crate) driver: SocketAddr,
+    /// The metadata service, where there is one.
+    pub(crate) metadata: Option<SocketAddr>,
+}
+
 /// One cloud, for all connections of both APIs.
 pub(crate) struct Shared {
     pub(crate) info: &'static DialectInfo,
     pub(crate) dialect: Box<dyn Dialect>,
     pub(crate) unknown: Unknown,
     pub(crate) driver_token: Secret,
-    /// Where the cloud API listens.
-    pub(crate) cloud_addr: SocketAddr,
+    /// Where it listens.
+    pub(crate) places: Places,
     /// Rings when a call has arrived.
     pub(crate) arrivals: Notify,
     started: Instant,
@@ -42,7 +53,7 @@ impl Shared {
         info: &'static DialectInfo,
         unknown: Unknown,
         driver_token: Secret,
-        cloud_addr: SocketAddr,
+        places: Places,
         credentials: Credentials,
     ) -> Shared {
         let dialect = info.make();
@@ -52,7 +63,7 @@ impl Shared {
             dialect,
             unknown,
             driver_token,
-            cloud_addr,
+            places,
             arrivals: Notify::new(),
             started: Instant::now(),
             state: Mutex::new(State { cloud, credentials, ..State::default() }),

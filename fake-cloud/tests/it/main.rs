@@ -19,6 +19,7 @@ mod journal;
 mod linode;
 mod lists;
 mod load_balancers;
+mod metadata;
 mod openstack;
 mod routes;
 mod secrets;

@@ -139,6 +139,7 @@ async fn capabilities(State(shared): Own) -> Reply<Capabilities> {
             ids: InstanceIds::Text,
             shows: Shown::PLAIN,
             endpoint: None,
+            metadata: None,
         },
     };
     if shared.behind.is_some() {

@@ -6,6 +6,7 @@
 
 use super::arguments::{Flag, set_flag};
 use super::manifests::{Manifests, ObjectKey, array_at, key_of, mentions, pod_spec_mut, substitute};
+use super::metadata::{self, Metadata};
 use super::trust;
 use crate::ledger::{SetBy, Setting};
 use serde_json::{Value, json};
@@ -63,6 +64,8 @@ pub struct Surroundings {
     pub api_server: Option<(String, u16)>,
     /// Variables of the CCM's container, as the profile asks for; values may hold placeholders.
     pub environment: BTreeMap<String, String>,
+    /// How the cloud's metadata service is reached, where it has one.
+    pub metadata: Option<Metadata>,
     /// The CA by which the cloud's API is known, in PEM, where it is the run's.
     pub cloud_ca: Option<String>,
     /// Flags to set on the copies.
@@ -79,8 +82,9 @@ pub fn as_shipped(manifests: &Manifests, first: Option<&Replica>, around: &Surro
     let mut documents = manifests.documents.clone();
     reach_api_server(&mut documents[manifests.workload], around, &mut changes);
     use_local_image(&mut documents[manifests.workload], manifests.container, &mut changes);
-    set_environment(&mut documents[manifests.workload], manifests.container, around, &mut changes);
     let mut table = around.placeholders.clone();
+    reach_metadata(&mut documents[manifests.workload], manifests.container, around, &mut table, &mut changes);
+    set_environment(&mut documents[manifests.workload], manifests.container, around, &mut changes);
     first.iter().for_each(|replica| replica.fill_in(&mut table));
     let certificates = trust_the_cloud(
         &mut documents[manifests.workload],
@@ -101,10 +105,11 @@ pub fn replicas(manifests: &Manifests, replicas: &[Replica], around: &Surroundin
     let mut template = manifests.documents[manifests.workload].clone();
     reach_api_server(&mut template, around, &mut changes);
     use_local_image(&mut template, manifests.container, &mut changes);
+    let mut common = around.placeholders.clone();
+    reach_metadata(&mut template, manifests.container, around, &mut common, &mut changes);
     set_environment(&mut template, manifests.container, around, &mut changes);
     to_deployment(&mut template, &mut changes);
     drop_anti_affinity(&mut template, &mut changes);
-    let mut common = around.placeholders.clone();
     let certificates = trust_the_cloud(&mut template, manifests.container, around, &mut common, &mut changes);
     drop_other_ports(&mut template, around.secure_port, &mut changes);
     bound(&mut template, manifests.container, &mut changes);
@@ -227,6 +232,19 @@ fn set_environment(
         let what = format!("variable {name}, as the profile asks for");
         changes.push(Setting::of_manifests(what, SetBy::Profile));
     }
+}
+
+/// Has the CCM's container reach the cloud's metadata service, where there is one.
+fn reach_metadata(
+    workload: &mut Value,
+    container: usize,
+    around: &Surroundings,
+    table: &mut BTreeMap<String, String>,
+    changes: &mut Vec<Setting>,
+) {
+    let metadata = around.metadata.as_ref();
+    let changed = metadata.and_then(|metadata| metadata::reach(workload, container, metadata, table));
+    changes.extend(changed.map(by_us));
 }
 
 /// Puts the CA of the cloud into the CCM's container, and says where it is; what it is in there.

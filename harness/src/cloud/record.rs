@@ -20,6 +20,9 @@ pub struct CloudRecord {
     /// The same URL for each replica of the CCM, where each has an endpoint of its own.
     #[serde(default)]
     pub endpoints: BTreeMap<String, String>,
+    /// URL of its metadata service by IP, as machines and Pods of the cluster reach it, where it has one.
+    #[serde(default)]
+    pub metadata: Option<String>,
     /// The CA of the endpoint, in PEM, where it is the run's.
     #[serde(default)]
     pub ca: Option<String>,
@@ -51,6 +54,7 @@ mod tests {
             endpoint: "http://172.18.0.9:8080".into(),
             name: None,
             endpoints: BTreeMap::new(),
+            metadata: None,
             ca: None,
             access: serde_json::json!({"token": "very-secret"}),
             secrets: vec!["very-secret".into()],

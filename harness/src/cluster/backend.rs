@@ -11,8 +11,12 @@ use crate::check::Facility;
 use futures::FutureExt;
 use futures::future::{BoxFuture, LocalBoxFuture};
 use std::fmt::Debug;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 use std::sync::Arc;
+
+/// Where machines of a cloud ask its metadata service.
+pub const METADATA_ADDRESS: Ipv4Addr = Ipv4Addr::new(169, 254, 169, 254);
 
 /// A backend as the table has it: what is so of all its clusters, and how to begin with one.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +44,8 @@ pub struct Facts {
     pub runs: Runs,
     /// How long its clusters can stay.
     pub lifetime: Lifetime,
+    /// Whether it can make a management cluster beside another: one for the Pods of a hosted CCM.
+    pub manages: bool,
     /// How many of its clusters fit on a small machine side by side.
     pub side_by_side: usize,
     /// What a cluster of one node takes of the machine's memory, GiB.
@@ -135,6 +141,16 @@ pub trait Machines: Send + Sync + Debug {
     /// It failed, or this one is not possible here although the facility is there
     /// ([`ClusterError::is_not_observable`]).
     fn operate<'a>(&'a self, operation: Operation<'a>) -> BoxFuture<'a, Result<(), ClusterError>>;
+
+    /// Has what listens at `at` answer on every machine, and to Pods on its networks, whoever calls port 80 of
+    /// [`METADATA_ADDRESS`], and knows them by the machine's address; whether that is so. Also after a machine's power was off.
+    ///
+    /// # Errors
+    /// A machine refuses it.
+    fn serve_metadata(&self, at: SocketAddrV4) -> BoxFuture<'_, Result<bool, ClusterError>> {
+        let _ = at;
+        futures::future::ready(Ok(false)).boxed()
+    }
 
     /// What was asked of the API server, of a cluster whose record declares [`Facility::AuditLog`](crate::check::Facility).
     ///

@@ -22,7 +22,7 @@ mod topology;
 mod version;
 
 pub use audit::{Asked, AuditQuery};
-pub use backend::{Backend, BackendEntry, Facts, Fidelity, Lifetime, Machines, Runs};
+pub use backend::{Backend, BackendEntry, Facts, Fidelity, Lifetime, METADATA_ADDRESS, Machines, Runs};
 pub use embedded::CLOUD_NAME;
 pub use error::ClusterError;
 pub use host::{cores, memory_mib};
@@ -36,12 +36,13 @@ pub use record::{
 };
 pub use registration::{PlannedTaint, Registration};
 pub use requirement::{Need, Remedy, Requirement, State};
-pub use spec::{ClusterSpec, ProgramImage, ProviderIds};
+pub use spec::{ClusterSpec, ProgramImage, ProviderIds, Purpose};
 pub use topology::{Families, PlannedMachine, planned_machines};
 
 use crate::check::Facility;
 use crate::config::BackendKind;
 use std::collections::BTreeSet;
+use std::net::SocketAddrV4;
 use std::sync::Arc;
 
 macro_rules! backend_entries {
@@ -113,6 +114,17 @@ impl Cluster {
         match &self.machines {
             Some(machines) if self.record.facilities.contains(&facility) => machines.operate(operation).await,
             _ => Err(self.lacks(operation.to_string(), facility)),
+        }
+    }
+
+    /// Has the metadata service at `at` answer where machines of a cloud expect it; whether that is possible here.
+    ///
+    /// # Errors
+    /// A machine refuses it.
+    pub async fn serve_metadata(&self, at: SocketAddrV4) -> Result<bool, ClusterError> {
+        match &self.machines {
+            Some(machines) => machines.serve_metadata(at).await,
+            None => Ok(false),
         }
     }
 

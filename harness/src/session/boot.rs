@@ -91,7 +91,12 @@ fn clusters(profile: &Profile, own: &OwnCluster, networks: &[Cni]) -> Result<Vec
     let cluster = |network: &Cni| Cluster {
         // The harness gives the CCM the addresses of the API server and of the fake cloud.
         cloud_endpoint: CloudEndpoint::Address,
-        node_ip: if own.node_ip == NodeIp::Kept { YesNo::Yes } else { YesNo::No },
+        // A network that waits for addresses waits for those of the CCM, whatever a kubelet says by itself.
+        node_ip: if own.node_ip == NodeIp::Kept && *network != Cni::WaitsForAddresses {
+            YesNo::Yes
+        } else {
+            YesNo::No
+        },
         machines: machines.clone(),
         version,
         ..Cluster::new(topology, *network)
@@ -182,6 +187,23 @@ mod tests {
         let said = expected(tainted);
         assert!(said.starts_with("single-node with CNI independent: "), "{said}");
         assert!(!said.ends_with(": boots"), "{said}");
+    }
+
+    /// Of a CCM that does not tolerate not-ready:NoSchedule, whose Nodes have addresses from their kubelets.
+    #[test]
+    fn a_network_that_waits_for_the_ccms_addresses_does_not_come_without_them() {
+        let profile = Profile::load("hcloud").expect("a profile of this program");
+        let own = OwnCluster {
+            topology: crate::config::Topology::Single,
+            kubernetes: Kubernetes::Newest,
+            provider_id: ProviderId::Empty,
+            node_ip: NodeIp::Kept,
+            serving: crate::config::ServingCertificates::SelfSigned,
+            seed: None,
+        };
+        let expected = expectation(&profile, &DesiredCluster::Own(own), &[Cni::WaitsForAddresses]);
+        let summary = expected.expect("a deployment").expect("manifests").summary();
+        assert!(summary.contains("deadlock"), "{summary}");
     }
 
     #[test]

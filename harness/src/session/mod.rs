@@ -16,6 +16,7 @@ mod record;
 mod reported;
 mod seed;
 mod server;
+mod site;
 mod standing;
 mod state;
 mod uninitialised;
@@ -29,6 +30,7 @@ pub use folder::{FOLDER_PREFIX, RunDir, StateError};
 pub use journal::{Beginning, CallObserver, Journal, Reader, is_lb_write, show_entry};
 pub use manifests::{POD_NETWORKS, load_manifests};
 pub(crate) use record::disturbance;
+pub use site::Site;
 pub use state::{CcmState, NodeRole, Replaced, ReplicaRecord, RunState};
 pub use uninitialised::Network;
 
@@ -61,6 +63,7 @@ pub struct Session {
     cluster: Cluster,
     client: Client,
     world: Arc<World>,
+    ccm_site: Site,
     cloud: Cloud,
     cloud_before: Option<Inventory>,
     journal: Journal,
@@ -96,6 +99,11 @@ impl Session {
         let cluster = Cluster::attach(state.cluster.clone())?;
         let client = client_of(&state.cluster, "ccm-conformance").await?;
         let world = Arc::new(world_of(&state.cluster, &client, pulse.clone()).await?);
+        let served = Site::new(cluster.clone(), client.clone(), world.clone());
+        let management = match &state.management {
+            None => None,
+            Some(record) => Some(Site::join(record, pulse.clone()).await?),
+        };
         let told = events.clone();
         let cloud = Cloud::attach(&state.cloud)?.observed_by(move |what| told.emit(disturbance(what)));
         let journal = Journal::follow(cloud.clone(), pulse, state.journal_from).await?;
@@ -107,6 +115,7 @@ impl Session {
             world.nodes.observe(tells(&events));
             world.services.observe(tells(&events));
             world.pods.observe(tells(&events));
+            management.iter().for_each(|site| site.world().pods.observe(tells(&events)));
             world.leases.observe(tells(&events));
             let (told, before) = (events.clone(), journal.position());
             journal.observe(Box::new(move |call| {
@@ -120,9 +129,10 @@ impl Session {
         let surroundings = surroundings(&plan, &state);
         let replicas = state.replicas.iter().map(ReplicaRecord::replica).collect();
         let newcomers = state.newcomers.iter().map(ReplicaRecord::replica).collect();
+        let hosting = management.as_ref().map(|site| site.hosting(&state.cluster)).transpose()?;
         let ccm = Ccm::new(
-            client.clone(),
-            world.clone(),
+            served.side(),
+            hosting,
             manifests,
             surroundings,
             (replicas, newcomers),
@@ -134,7 +144,8 @@ impl Session {
         let crashes = SharedCrashes::default();
         let heard = cloud.facilities().contains(&Facility::Journal).then(|| journal.clone());
         let server = has_server(&state.cluster).then(|| client.clone());
-        let standing = Standing::watch(server, cloud.clone(), heard);
+        let hosting = management.as_ref().map(|site| site.client().clone());
+        let standing = Standing::watch([server, hosting], cloud.clone(), heard);
         Ok(Session {
             plan,
             dir,
@@ -142,6 +153,7 @@ impl Session {
             cluster,
             client,
             world,
+            ccm_site: management.unwrap_or(served),
             cloud,
             cloud_before,
             journal,
@@ -194,6 +206,11 @@ impl Session {
         &self.world
     }
 
+    /// The cluster that the CCM's Pods are on: the one it serves, or the management cluster of a hosted one.
+    pub fn ccm_site(&self) -> &Site {
+        &self.ccm_site
+    }
+
     /// The cloud.
     pub fn cloud(&self) -> &Cloud {
         &self.cloud
@@ -244,15 +261,15 @@ impl Session {
         self.suffix.fetch_add(1, Ordering::Relaxed) & 0xF_FFFF
     }
 
-    /// Kills the main process of a container on the node `node`, as a crash would.
+    /// Sends a signal to the main process of a container of the CCM, on the node `node`.
     ///
     /// # Errors
     /// Why it could not be done, in words.
-    pub async fn kill_container(&self, node: &str, id: &str) -> Result<(), String> {
-        let machine = self.machines().iter().find(|m| m.name == node);
+    pub async fn signal_container(&self, node: &str, id: &str, op: ContainerOp) -> Result<(), String> {
+        let cluster = self.ccm_site.cluster();
+        let machine = cluster.machines().iter().find(|machine| machine.name == node);
         let machine = machine.ok_or_else(|| format!("no machine for Node {node}"))?;
-        let killing = Operation::Container { machine, id, op: ContainerOp::Kill };
-        self.cluster.operate(killing).await.map_err(|error| chain(&error))
+        cluster.operate(Operation::Container { machine, id, op }).await.map_err(|error| chain(&error))
     }
 
     /// What is cancelled when the run is interrupted.
@@ -351,8 +368,9 @@ impl Session {
             }
             Err(error) => {
                 let why = format!("the CCM under test does not come up: {}", chain(&error));
-                // Without Nodes nothing runs.
-                let (why, by) = match self.lost_nodes()? {
+                // Without Nodes nothing runs; a hosted one has others.
+                let lost = if self.state.management.is_some() { None } else { self.lost_nodes()? };
+                let (why, by) = match lost {
                     Some(lost) => (format!("{lost}; {why}"), Some(Blocker::KeepsNodes)),
                     None => (why, error.blocker()),
                 };

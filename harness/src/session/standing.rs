@@ -56,15 +56,22 @@ impl Drop for Standing {
 }
 
 impl Standing {
-    /// Begins to look. Both answer at this moment. `journal` is absent where the cloud keeps none: it is asked what it holds
+    /// Begins to look at the cluster that is served, the management cluster where there is one, and the cloud. All answer at
+    /// this moment. `journal` is absent where the cloud keeps none: it is asked what it holds
     /// then.
-    pub(super) fn watch(client: Option<Client>, cloud: Cloud, journal: Option<Journal>) -> Standing {
+    pub(super) fn watch(
+        [served, management]: [Option<Client>; 2],
+        cloud: Cloud,
+        journal: Option<Journal>,
+    ) -> Standing {
         let (gone, why) = (CancellationToken::new(), Arc::new(OnceLock::new()));
         let (told, reason) = (gone.clone(), why.clone());
         let server = Part::new("the API server", Some(SLOW_FROM));
+        let other = Part::new("the API server of the management cluster", Some(SLOW_FROM));
         // How long it takes to hear of all of a busy cloud's calls says nothing of the machine.
         let part = Part::new("the cloud", None);
-        let parts = client.iter().map(|_| server.clone()).chain([part.clone()]).collect();
+        let servers = served.iter().map(|_| server.clone()).chain(management.iter().map(|_| other.clone()));
+        let parts = servers.chain([part.clone()]).collect();
         let task = tokio::spawn(async move {
             let of_the_cloud = async {
                 match &journal {
@@ -72,15 +79,14 @@ impl Standing {
                     None => part.lost(|| held(&cloud)).await,
                 }
             };
-            let of_the_server = async {
-                match &client {
-                    Some(client) => server.lost(|| server_answers(client)).await,
-                    // Where there is no cluster none is lost.
-                    None => std::future::pending().await,
-                }
+            let of_a_server = async |client: &Option<Client>, part: &Part| match client {
+                Some(client) => part.lost(|| server_answers(client)).await,
+                // Where there is no cluster none is lost.
+                None => std::future::pending().await,
             };
             let lost = tokio::select! {
-                lost = of_the_server => lost,
+                lost = of_a_server(&served, &server) => lost,
+                lost = of_a_server(&management, &other) => lost,
                 lost = of_the_cloud => lost,
             };
             let _ = reason.set(lost);

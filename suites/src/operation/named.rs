@@ -66,7 +66,7 @@ fn named() -> Matcher<Vec<Entry>> {
 
 async fn is_named_to_the_cloud(cx: &CheckCx) -> Verdict {
     let (_, node) = joined(cx, machine("named")).await?;
-    node.calls().becomes(named()).await
+    node.looks().becomes(named()).await
 }
 
 /// The managers of the fields that a CCM writes when it initialises a Node.

@@ -11,6 +11,7 @@ mod firewalls;
 mod headers;
 mod lb_request;
 mod load_balancers;
+mod metadata;
 mod places;
 mod query;
 mod routes;
@@ -18,7 +19,7 @@ mod state;
 mod tags;
 mod wire;
 
-use super::kit::{Answer, Denial, Dialect, Error, Plan, Request, Voice};
+use super::kit::{Answer, Asker, Denial, Dialect, Error, Plan, Request, Voice};
 use crate::model::{GoneBackends, IdForm};
 use state::State;
 use std::sync::Arc;
@@ -37,6 +38,10 @@ impl DigitalOcean {
 impl Dialect for DigitalOcean {
     fn plan(&self, request: &Request) -> Plan {
         routes::plan(&self.state, request)
+    }
+
+    fn metadata(&self, request: &Request, asker: Asker) -> Plan {
+        metadata::plan(request, asker)
     }
 
     fn ids(&self) -> IdForm {

@@ -11,6 +11,7 @@ mod lb_services;
 mod lb_targets;
 mod lb_wire;
 mod load_balancers;
+mod metadata;
 mod networks;
 mod offers;
 mod query;
@@ -18,8 +19,7 @@ mod routes;
 mod servers;
 mod shown;
 
-use super::kit::{Answer, Denial, Dialect, Error, Identity, Plan, Request, Voice};
-use crate::credentials::Credentials;
+use super::kit::{Answer, Asker, Denial, Dialect, Error, Plan, Request, Voice};
 use crate::model::{GoneBackends, IdForm};
 use clock::{Clock, RateLimit};
 use shown::Shown;
@@ -44,6 +44,10 @@ impl Dialect for Hcloud {
         routes::plan(self.clock, &self.texts, request)
     }
 
+    fn metadata(&self, request: &Request, asker: Asker) -> Plan {
+        metadata::plan(request, asker)
+    }
+
     fn ids(&self) -> IdForm {
         IdForm::Number
     }
@@ -58,16 +62,6 @@ impl Dialect for Hcloud {
 
     fn with_headers(&self, answer: Answer, now: Duration) -> Answer {
         self.limit.count(answer, self.clock, now)
-    }
-
-    fn identify(&self, request: &Request, known: &Credentials) -> Identity {
-        if request.uri.path() == routes::METADATA {
-            return Identity::Anybody;
-        }
-        match request.bearer().and_then(|token| known.name_of(token)) {
-            Some(name) => Identity::Known(name),
-            None => Identity::Unknown,
-        }
     }
 
     fn refuse(&self, denial: Denial) -> Answer {

@@ -232,14 +232,3 @@ pub(super) fn free_address(cloud: &mut Cloud, wanted: Option<Ipv4Addr>, now: Now
     };
     free.ok_or_else(|| Error::said(422, "ip_not_available", "the IP is not available in the network"))
 }
-
-/// What the metadata service says of a machine's networks, as far as anybody looks at it.
-pub(super) fn metadata(clock: Clock, request: &Request) -> Plan {
-    planned(clock, Call::new(Op::Other), query::none(request), |_, _, _| {
-        Ok(Answer::text(
-            200,
-            "text/yaml",
-            format!("- network_id: {NETWORK_ID}\n  network_name: {NETWORK_NAME}\n"),
-        ))
-    })
-}

@@ -9,18 +9,12 @@ use crate::driver::Op;
 use hyper::Method;
 use std::sync::Arc;
 
-/// Where the metadata service is, on an address of its own in the real cloud.
-pub(super) const METADATA: &str = "/hetzner/v1/metadata/private-networks";
-
 /// What a call means.
 pub(super) fn plan(clock: Clock, texts: &Arc<Shown>, request: &Request) -> Plan {
     let segments = request.segments();
     let parts: Vec<&str> = segments.iter().map(String::as_str).collect();
     let found = match parts.as_slice() {
         ["v1", rest @ ..] => of_the_api(clock, texts, request, rest),
-        _ if request.method == Method::GET && request.uri.path() == METADATA => {
-            Some(networks::metadata(clock, request))
-        }
         _ => None,
     };
     found.unwrap_or_else(|| Plan::unknown(request))

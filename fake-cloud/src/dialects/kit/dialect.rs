@@ -3,7 +3,7 @@
 use super::answer::Answer;
 use super::error::Denial;
 use super::plan::Plan;
-use super::request::Request;
+use super::request::{Asker, Request};
 use crate::credentials::Credentials;
 use crate::model::{GoneBackends, IdForm, Naming};
 use std::sync::Arc;
@@ -19,6 +19,12 @@ pub(crate) trait Dialect: Send + Sync {
     /// What a call means. Never fails: what makes no sense is a plan that answers so, and what this dialect does not know
     /// is a [`Plan::unknown`].
     fn plan(&self, request: &Request) -> Plan;
+
+    /// What a call of the metadata service means, which a machine asks about itself. Only a dialect whose line in the
+    /// table says that it has one is asked.
+    fn metadata(&self, request: &Request, _asker: Asker) -> Plan {
+        Plan::unknown(request)
+    }
 
     /// What ids the cloud gives out look like.
     fn ids(&self) -> IdForm {
@@ -69,6 +75,6 @@ pub(crate) enum Identity {
     Known(Arc<str>),
     /// Nobody's we know; the call is refused.
     Unknown,
-    /// Anybody's: the call needs no credential, such as one that asks for a token or for a machine's metadata.
+    /// Anybody's: the call needs no credential, such as one that asks for a token or asks the metadata service.
     Anybody,
 }

@@ -3,8 +3,8 @@
 use super::answer::Answer;
 use super::error::Error;
 use super::query::Query;
-use super::request::{Call, Request};
-use crate::driver::Op;
+use super::request::{Asker, Call, Request};
+use crate::driver::{Instance, Op};
 use crate::model::Cloud;
 use hyper::Method;
 use serde::de::DeserializeOwned;
@@ -72,6 +72,23 @@ where
         voice.answer(result)
     });
     plan.with_unknown(unknown)
+}
+
+/// The plan of a call of the metadata service: what `shown` makes of the machine that asks, as text. `None` is what the
+/// service knows nothing of; so is a caller that is no machine of the cloud.
+pub(crate) fn about_the_asker(
+    asker: Asker,
+    media_type: &'static str,
+    shown: impl FnOnce(&Instance) -> Option<String> + Send + 'static,
+) -> Plan {
+    Plan::new(Call::new(Op::Other), move |cloud, _| {
+        let refused = |why: String| Answer::text(404, "text/plain", why);
+        let Some(machine) = asker.machine(cloud) else {
+            return refused(format!("no machine of this cloud asks: {asker}\n"));
+        };
+        shown(machine)
+            .map_or_else(|| refused("not found\n".to_owned()), |text| Answer::text(200, media_type, text))
+    })
 }
 
 /// A body: what it says, or what is wrong with it, and which of its fields are not known.

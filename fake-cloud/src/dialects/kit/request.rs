@@ -1,12 +1,17 @@
 //! Calls as dialects see them: HTTP without connections.
 
 use super::error::Error;
-use crate::driver::Op;
+use crate::driver::{Address, Instance, Op};
+use crate::model::Cloud;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use hyper::body::Bytes;
-use hyper::header::{AUTHORIZATION, HeaderMap, USER_AGENT};
+use hyper::header::{AUTHORIZATION, HeaderMap, PROXY_AUTHORIZATION, USER_AGENT};
 use hyper::{Method, Uri};
 use percent_encoding::percent_decode_str;
 use serde::de::DeserializeOwned;
+use std::fmt;
+use std::net::IpAddr;
 
 /// A call as it came.
 #[derive(Clone, Debug)]
@@ -59,6 +64,50 @@ impl Request {
     pub(crate) fn line(&self) -> String {
         let target = self.uri.path_and_query().map_or("", |target| target.as_str());
         format!("{} {target}", self.method)
+    }
+}
+
+/// Who asks a metadata service, which lets in whoever is a machine of the cloud.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Asker {
+    /// The name of the machine that it says it is: the user of its `Proxy-Authorization` or `Authorization`.
+    name: Option<String>,
+    /// Where it asks from.
+    address: IpAddr,
+}
+
+impl Asker {
+    /// Who made a request from this address.
+    pub(crate) fn of(request: &Request, address: IpAddr) -> Asker {
+        let name = [PROXY_AUTHORIZATION, AUTHORIZATION].iter().find_map(|header| {
+            let value = request.headers.get(header)?.to_str().ok()?;
+            let (scheme, coded) = value.split_once(' ')?;
+            let pair = scheme.eq_ignore_ascii_case("basic").then(|| BASE64.decode(coded.trim()).ok())??;
+            let pair = String::from_utf8(pair).ok()?;
+            let user = pair.split_once(':').map_or(pair.as_str(), |(user, _)| user);
+            Some(percent_decode_str(user).decode_utf8_lossy().into_owned()).filter(|user| !user.is_empty())
+        });
+        Asker { name, address }
+    }
+
+    /// The machine that asks: the one of its name, or that of its address where it gives none.
+    pub(crate) fn machine<'a>(&self, cloud: &'a Cloud) -> Option<&'a Instance> {
+        match &self.name {
+            Some(name) => cloud.instances_named(name).next(),
+            None => cloud.instances().find(|instance| {
+                let own = |address: &Address| address.address.parse() == Ok(self.address);
+                instance.addresses.iter().any(own)
+            }),
+        }
+    }
+}
+
+impl fmt::Display for Asker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.name {
+            Some(name) => write!(f, "'{name}' at {}", self.address),
+            None => write!(f, "{}", self.address),
+        }
     }
 }
 

@@ -389,11 +389,6 @@ class Networks(Case):
         status, _, answer = fake_cloud.raw("POST", "/v1/networks/1/actions/add_route", body)
         self.assertEqual((status, json.loads(answer)["error"]["code"]), (409, "conflict"))
 
-    def test_the_metadata_service(self):
-        status, headers, body = fake_cloud.raw("GET", "/hetzner/v1/metadata/private-networks", token=None)
-        self.assertEqual((status, headers["content-type"]), (200, "text/yaml"))
-        self.assertIn(b"network_id: 1\n", body)
-
 
 class Certificates(Case):
     def test_managed_and_uploaded(self):

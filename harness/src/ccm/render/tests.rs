@@ -27,6 +27,7 @@ fn around() -> Surroundings {
         placeholders: BTreeMap::from([("IMAGE".to_owned(), "x:1".to_owned())]),
         api_server: Some(("172.18.0.2".to_owned(), 6443)),
         environment: BTreeMap::from([("WHERE".to_owned(), "${IMAGE}/x".to_owned())]),
+        metadata: None,
         cloud_ca: Some("PEM".to_owned()),
         flags: vec![
             Flag::of("--leader-elect-lease-duration=6s", SetBy::RunFile),
@@ -113,4 +114,42 @@ fn as_shipped_changes_nothing_but_what_it_says() {
 
 fn pod_args(workload: &Value) -> &Value {
     &workload["spec"]["template"]["spec"]["containers"][0]["args"]
+}
+
+#[test]
+fn the_metadata_service_is_reached_by_variables_where_its_address_leads_nowhere() {
+    let at = "127.0.0.1:8082".parse().expect("an address");
+    let metadata = Metadata::ByVariables { at, direct: vec!["127.0.0.1".to_owned(), "cloud".to_owned()] };
+    let environment = BTreeMap::from([("WHERE".to_owned(), "${METADATA}/v1".to_owned())]);
+    let around = Surroundings { metadata: Some(metadata), environment, ..around() };
+    let shipped = as_shipped(&manifests(), None, &around);
+    let env = |rendered: &Rendered| {
+        let workload = rendered.documents.last().expect("it comes last");
+        workload["spec"]["template"]["spec"]["containers"][0]["env"].clone()
+    };
+    let found = env(&shipped);
+    // What others mention comes first.
+    assert_eq!(found[0]["valueFrom"]["fieldRef"]["fieldPath"], "spec.nodeName");
+    let value = |found: &Value, name: &str| {
+        let entry =
+            found.as_array().and_then(|list| list.iter().find(|entry| entry["name"] == name).cloned());
+        entry.map(|entry| entry["value"].clone())
+    };
+    let url = "http://$(CCM_CONFORMANCE_NODE)@127.0.0.1:8082";
+    assert_eq!(value(&found, "HTTP_PROXY"), Some(json!(url)));
+    assert_eq!(value(&found, "NO_PROXY"), Some(json!("localhost,127.0.0.0/8,127.0.0.1,cloud")));
+    assert_eq!(value(&found, "WHERE"), Some(json!(format!("{url}/v1"))));
+    // A proxy of the profile's own stays.
+    let own = BTreeMap::from([("HTTP_PROXY".to_owned(), "http://own".to_owned())]);
+    let around = Surroundings { environment: own, ..around };
+    assert_eq!(
+        value(&env(&as_shipped(&manifests(), None, &around)), "HTTP_PROXY"),
+        Some(json!("http://own"))
+    );
+    // Where the machines see to it nothing is changed.
+    let environment = BTreeMap::from([("WHERE".to_owned(), "${METADATA}/v1".to_owned())]);
+    let around = Surroundings { metadata: Some(Metadata::AtItsAddress), environment, ..around };
+    let found = env(&as_shipped(&manifests(), None, &around));
+    assert_eq!(value(&found, "HTTP_PROXY"), None);
+    assert_eq!(value(&found, "WHERE"), Some(json!("http://169.254.169.254/v1")));
 }

@@ -10,6 +10,7 @@ mod work;
 use super::arguments::ControlOptions;
 use super::given::planned;
 use crate::check::{Facility, chain};
+use crate::cloud::Settings;
 use crate::cluster::facts;
 use crate::config::{
     BackendKind, ClusterKeys, Given, HumanDuration, Keep, Offer, PROGRAM, Problems, ProfileKind, RunFile,
@@ -159,8 +160,17 @@ fn work(
     // The plan and the checks of the mutants' profile with something laid over it.
     let planned_with = |over_profile: Map<String, Value>, soak: Option<HumanDuration>| {
         let typed = soaking(overrides(options, MUTANTS), soak);
-        let given = Given { typed, over_profile, ..Given::default() };
-        let plan = plan(&Source::Defaults, given)?.on(with_mutants.cluster.clone());
+        let given = |typed| {
+            let over_profile = over_profile.clone();
+            plan(&Source::Defaults, Given { typed, over_profile, ..Given::default() })
+        };
+        let (mut plan, mut cluster) = (given(typed.clone())?, with_mutants.cluster.clone());
+        if plan.profile.is_hosted() && !facts(cluster.backend()).manages {
+            // Whichever the others have, it has what there can be a management cluster beside.
+            plan = given(RunFile { cluster: ClusterKeys::default(), ..typed })?;
+            cluster = plan.cluster.clone().settled(BackendKind::Embedded);
+        }
+        let plan = plan.on(cluster);
         let planned = plan_checks(suites, &plan, &Offer::declared(&plan.profile))?;
         Ok::<_, Problems>((plan, planned))
     };
@@ -338,14 +348,18 @@ impl Benches<'_> {
         Ok(judged)
     }
 
-    /// Judges one that needs no cluster, as a run with an environment of its own.
+    /// Judges one as a run with an environment of its own.
     fn judge_apart(&self, work: Work) -> Result<Judged, String> {
-        let Work { subject, plan, expected, checks, jobs, .. } = work;
+        let Work { subject, plan, expected, checks, cloud, jobs, .. } = work;
         let (began, output) = (Instant::now(), plan.output.clone());
         let events = begin_in(&output, Vec::new()).map_err(|e| format!("{}: {e}", output.display()))?;
         let mut environment = Environment::new(Prepared::new(Arc::new(plan)), 0);
         let up = self.handle.block_on(environment.up(&events, self.cancel)).map_err(|error| chain(&error));
         let ended = up.and_then(|session| {
+            if cloud != Settings::default() {
+                let changed = self.handle.block_on(session.cloud().change_settings(&cloud));
+                changed.map_err(|error| chain(&error))?;
+            }
             let mut quiet = Quiet { wanted: |id: &str| checks.contains(id), at_once: jobs };
             judge_subject(
                 self.suites,

@@ -118,9 +118,9 @@ fn binds(planned: &&Planned) -> bool {
 }
 
 impl Work {
-    /// Whether it needs no CCM, and has an environment of its own.
+    /// Whether it has an environment of its own: it needs no CCM, or one that is hosted.
     pub(super) fn is_apart(&self) -> bool {
-        !self.plan.profile.has_ccm()
+        !self.plan.profile.has_ccm() || self.plan.profile.is_hosted()
     }
 
     /// Whether so many checks judge it at once that they alone keep a core busy.

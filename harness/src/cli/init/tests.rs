@@ -51,7 +51,7 @@ fn a_provider_is_known_by_the_workloads_name_too() {
     let (said, profile, _) = described(&[manifests("digitalocean")]);
     assert_eq!((profile.name.as_str(), profile.cloud.dialect()), ("digitalocean", Some("digitalocean")));
     assert_eq!(profile.environment["DO_OVERRIDE_URL"], "${CLOUD_ENDPOINT}");
-    assert_eq!(profile.environment["REGION"], "fra1");
+    assert_eq!(profile.environment["DEFAULT_LB_TYPE"], "REGIONAL");
     assert!(!profile.capabilities.zones);
     assert_eq!(profile.address_order.len(), 3);
     assert!(said.contains("A profile of this name is built in"), "{said}");

@@ -10,8 +10,13 @@ pub use trial::Tried;
 
 use super::drivers::{problem, reached};
 use super::{CloudError, Problem, RunningCloud};
+use crate::check::chain;
 use fake_cloud::driver::{Capabilities, Client, ClientError, DriverFacility, PROTOCOL};
+use std::time::Duration;
 use trial::{Broken, OURS, Trial, is_sound, refused, words};
+
+/// How long an answer may take.
+const LIMIT: Duration = Duration::from_secs(10);
 
 /// What a driver was found to be.
 #[derive(Clone, Debug)]
@@ -44,6 +49,9 @@ pub async fn check_driver(url: &str, token: &str) -> Result<Found, CloudError> {
     trial.note("capabilities: it has a name", named);
     let token = refuses_other_tokens(url).await;
     trial.note("token: without the right one every call is refused with 401", token);
+    if let Some(metadata) = &capabilities.metadata {
+        trial.note("metadata: the service answers where the driver says", answers(metadata).await);
+    }
     let before = trial.inventory().await;
     let sound = before.as_ref().map_err(String::clone).and_then(is_sound);
     trial.note(
@@ -87,6 +95,13 @@ async fn refuses_other_tokens(url: &str) -> Result<(), Broken> {
         .try_for_each(|(call, answer)| refused(answer, 401).map_err(|why| format!("{call}: {why}")))
 }
 
+/// Whether somebody answers there, whatever it is told that asks as no machine of the cloud.
+async fn answers(metadata: &str) -> Result<(), Broken> {
+    let client = reqwest::Client::builder().no_proxy().timeout(LIMIT).build();
+    let asked = client.map_err(|error| chain(&error))?.get(metadata).basic_auth(OURS, None::<&str>).send();
+    asked.await.map(drop).map_err(|error| chain(&error))
+}
+
 /// Which facility of the harness a driver's is; `None` where checks do not name it.
 pub fn facility_of(facility: DriverFacility) -> Option<crate::check::Facility> {
     use crate::check::Facility;
@@ -124,7 +139,7 @@ mod tests {
         let cloud = Server::start(Config::local("native")).await.expect("it starts");
         let driver = format!("http://{}", cloud.driver_addr());
         let wrong = check_driver(&driver, "another").await.expect_err("a wrong token");
-        assert!(crate::check::chain(&wrong).contains("answered 401: the driver token is missing or wrong"));
+        assert!(chain(&wrong).contains("answered 401: the driver token is missing or wrong"));
         // The cloud's own API is no driver.
         let other =
             check_driver(&format!("http://{}", cloud.cloud_addr()), "x").await.expect_err("no driver");

@@ -29,6 +29,8 @@ use std::time::Duration;
 const CLOUD_PORT: u16 = 8080;
 /// Port of the driver API in the container.
 const DRIVER_PORT: &str = "8081/tcp";
+/// Port of the metadata service in the container.
+const METADATA_PORT: u16 = 8082;
 /// User the cloud runs as; nobody in particular.
 const USER: u64 = 65532;
 /// Where the driver token is in the container.
@@ -118,10 +120,12 @@ async fn create(engine: &Engine, name: &str, spec: Wanted<'_>) -> Result<String,
 fn body(spec: Wanted<'_>) -> ContainerCreateBody {
     let listen = format!("0.0.0.0:{CLOUD_PORT}");
     let driver_listen = format!("0.0.0.0:{}", DRIVER_PORT.trim_end_matches("/tcp"));
+    let metadata_listen = format!("0.0.0.0:{METADATA_PORT}");
     let token_file = format!("/{TOKEN_FILE}");
     let command =
         ["serve", "--dialect", spec.dialect, "--listen", &listen, "--driver-listen", &driver_listen];
-    let command = command.into_iter().chain(["--driver-token-file", &token_file]);
+    let command = command.into_iter().chain(["--metadata-listen", &metadata_listen]);
+    let command = command.chain(["--driver-token-file", &token_file]);
     let to_this_machine =
         PortBinding { host_ip: Some("127.0.0.1".to_owned()), host_port: Some("0".to_owned()) };
     let log_options = HashMap::from([("max-size".to_owned(), "50m".to_owned())]);
@@ -168,6 +172,8 @@ async fn bring_up(
         .map_err(|what| StartError::Unreachable { name: name.to_owned(), what })?;
     let access = Access::of(NAME, format!("http://{driver}"), driver_token).await?;
     let mut record = access.into_record(NAME, ip, format!("http://{ip}:{CLOUD_PORT}"));
+    // What it says of itself are the container's own addresses.
+    record.metadata = record.metadata.map(|_| format!("http://{ip}:{METADATA_PORT}"));
     // Containers of a network know one another by name: the resolver of a kind node asks Docker.
     record.name = Some(name.to_owned());
     Ok(record)

@@ -45,6 +45,7 @@ impl Access {
     }
 
     pub(super) fn into_record(self, driver: &str, ip: Ipv4Addr, endpoint: String) -> CloudRecord {
+        let metadata = self.capabilities.metadata.clone();
         CloudRecord {
             driver: driver.to_owned(),
             ip,
@@ -53,6 +54,7 @@ impl Access {
             secrets: vec![self.token],
             name: None,
             endpoints: Default::default(),
+            metadata,
             ca: None,
         }
     }

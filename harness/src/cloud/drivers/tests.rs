@@ -186,6 +186,7 @@ fn a_record_of_no_driver_is_refused_by_name() {
         access: serde_json::Value::Null,
         secrets: Vec::new(),
         name: None,
+        metadata: None,
         endpoints: Default::default(),
         ca: None,
     };

@@ -8,6 +8,7 @@ mod exec;
 mod family;
 mod logs;
 mod machines;
+mod metadata;
 mod node_image;
 mod operations;
 mod pod_network;
@@ -31,6 +32,7 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, LocalBoxFuture};
 use preflight::preflight;
 use record::KindRecord;
+use std::net::SocketAddrV4;
 use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::OnceCell;
@@ -40,6 +42,7 @@ pub(super) const BACKEND: BackendEntry = BackendEntry {
         fidelity: Fidelity::Real,
         runs: Runs::Images,
         lifetime: Lifetime::UntilRemoved,
+        manages: false,
         // One takes most of a small machine.
         side_by_side: 1,
         memory_gib: survey::MEMORY_GIB,
@@ -144,5 +147,9 @@ impl KindMachines {
 impl Machines for KindMachines {
     fn operate<'a>(&'a self, operation: Operation<'a>) -> BoxFuture<'a, Result<(), ClusterError>> {
         self.carry_out(operation).boxed()
+    }
+
+    fn serve_metadata(&self, at: SocketAddrV4) -> BoxFuture<'_, Result<bool, ClusterError>> {
+        metadata::serve(&self.engine, &self.machines, at).boxed()
     }
 }
