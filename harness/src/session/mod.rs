@@ -7,6 +7,7 @@ mod choose;
 mod clients;
 mod crash;
 mod error;
+mod excuse;
 mod flood;
 mod folder;
 mod journal;
@@ -39,20 +40,18 @@ use crate::check::{Blocker, Facility, Stop, chain};
 use crate::cloud::{Cloud, Inventory};
 use crate::cluster::{Cluster, ContainerOp, Machine, Operation};
 use crate::config::{Limits, Location, RunPlan};
-use crate::events::{End, Events, Payload};
+use crate::events::{Events, Payload};
 use crate::k8s::{ChangeObserver, World};
 use crate::ledger::INTERRUPTED;
 use crate::probe::Pulse;
 use kube::Client;
 use manifests::surroundings;
 use server::{client_of, has_server, world_of};
-use standing::{Excuse, Standing};
+use standing::Standing;
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// A process's view of the running environment.
@@ -290,26 +289,6 @@ impl Session {
     /// Why there is no environment any more, if cluster or cloud are gone.
     pub fn gone(&self) -> Option<&str> {
         self.standing.gone()
-    }
-
-    /// Whether cluster and cloud have been there since `began` and still are: else whatever failed meanwhile says nothing.
-    ///
-    /// # Errors
-    /// Who was away, and for how long.
-    pub(crate) async fn stood_since(&self, began: Instant) -> Result<(), String> {
-        match self.standing.throughout(began).await {
-            Ok(()) => Ok(()),
-            // Who has made everything slow does not get away with it.
-            Err(Excuse::Slow(_)) if flood::has_come_since(began, self.cluster()).await => Ok(()),
-            Err(Excuse::Slow(why) | Excuse::Away(why)) => Err(why),
-        }
-    }
-
-    /// Who was silent when the CCM's process ended, or shortly before, in words: a CCM that elects ends when it cannot renew its
-    /// Lease, and has no more than half of the time for it where it is not answered in the other half.
-    pub(crate) fn excuse_of(&self, end: &End) -> Option<String> {
-        let ago = Duration::from_millis(self.events.now_ms().saturating_sub(end.at_ms));
-        self.standing.silent_about(Instant::now().checked_sub(ago)?, self.limits().lease().renew_deadline / 2)
     }
 
     /// Runs a future until it ends, or the environment is gone: nothing can be read of it then, and nothing undone.
