@@ -62,7 +62,7 @@ pub async fn of_ccm(session: &Session) -> String {
     let mut text = String::new();
     for form in [Form::Replicas, Form::AsShipped] {
         for pod in session.ccm().pods(form) {
-            text.push_str(&last_lines(session.client(), &pod, 20).await);
+            text.push_str(&last_lines(session.ccm_site().client(), &pod, 20).await);
         }
     }
     text
@@ -113,18 +113,24 @@ fn add<K: Serialize>(text: &mut String, kind: &str, object: &K) {
 
 /// Events about this check's objects: those of Nodes live in the namespace `default`.
 async fn events(session: &Session, prefix: &str) -> String {
-    let api: Api<Event> = Api::all(session.client().clone());
-    let list = match api.list(&ListParams::default().limit(EVENTS)).await {
-        Ok(list) => list,
-        Err(error) => return format!("events cannot be listed: {}\n", chain(&error)),
-    };
+    let hosting = session.state().management.as_ref().map(|_| session.ccm_site().client());
+    let (mut items, mut more) = (Vec::new(), false);
+    for client in std::iter::once(session.client()).chain(hosting) {
+        let api: Api<Event> = Api::all(client.clone());
+        match api.list(&ListParams::default().limit(EVENTS)).await {
+            Ok(list) => {
+                items.extend(list.items);
+                more |= list.metadata.continue_.is_some_and(|more| !more.is_empty());
+            }
+            Err(error) => return format!("events cannot be listed: {}\n", chain(&error)),
+        }
+    }
     let ccm: Vec<String> = [Form::Replicas, Form::AsShipped]
         .into_iter()
         .flat_map(|form| session.ccm().pods(form))
         .map(|pod| pod.name_any())
         .collect();
-    let mut lines: Vec<String> = list
-        .items
+    let mut lines: Vec<String> = items
         .iter()
         .filter(|event| {
             let name = event.involved_object.name.as_deref().unwrap_or_default();
@@ -146,7 +152,7 @@ async fn events(session: &Session, prefix: &str) -> String {
         })
         .collect();
     lines.sort();
-    if list.metadata.continue_.is_some_and(|more| !more.is_empty()) {
+    if more {
         lines.push(format!("the cluster has more than {EVENTS} events; the others were not looked at"));
     }
     if lines.is_empty() {
@@ -186,7 +192,8 @@ async fn inventory(cx: &CheckCx) -> String {
 }
 
 async fn log(session: &Session, pod: &Pod) -> String {
-    let api: Api<Pod> = Api::namespaced(session.client().clone(), &pod.namespace().unwrap_or_default());
+    let api: Api<Pod> =
+        Api::namespaced(session.ccm_site().client().clone(), &pod.namespace().unwrap_or_default());
     let mut text = String::new();
     for previous in [true, false] {
         let when = if previous { "before the last restart" } else { "now" };

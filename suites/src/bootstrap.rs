@@ -10,7 +10,7 @@ mod serving;
 
 use harness::check::{Facility, Party, Verdict};
 use harness::cx::{Check, CheckCx, Network, Suite};
-use needs::{COLD, INSTANCES, MACHINES, SEED};
+use needs::{COLD, INSIDE, INSTANCES, MACHINES, SEED};
 
 /// The suite.
 pub const SUITE: Suite = Suite {
@@ -53,6 +53,7 @@ const CHECKS: &[Check] = &[
     .needs(INSTANCES)
     .of_the_cloud(MACHINES)
     .with(COLD)
+    .with(INSIDE)
     .with(&[Facility::SingleNode])
     .cold()
     .takes(5),

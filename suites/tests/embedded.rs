@@ -228,3 +228,21 @@ fn without_a_ccm_no_check_passes() {
     assert_eq!(others(&judged, fails), "");
     assert_eq!(output.status.code(), Some(1));
 }
+
+#[test]
+fn a_wrong_ccm_leaves_no_nodes_to_whoever_is_judged_next() {
+    const WRONG: &str = "M-NI-05";
+    let folder = tempfile::tempdir().expect("a folder");
+    let controls = Command::new(env!("CARGO_BIN_EXE_ccm-conformance"))
+        .args(["controls", "--cluster", "embedded", "--mutant", WRONG, "--out"])
+        .arg(folder.path())
+        .output()
+        .expect("the command can be run");
+    assert!(controls.status.success(), "{}", String::from_utf8_lossy(&controls.stdout));
+    let stream = std::fs::read_to_string(folder.path().join(WRONG).join("events.jsonl")).expect("a stream");
+    let of_the_cluster =
+        |line: &&str| line.contains("\"kind\":\"Node\"") && line.contains("-control-plane\"");
+    let last = stream.lines().rfind(|line| of_the_cluster(line) && line.contains("\"taints\""));
+    let last = last.expect("a Node of the cluster's own");
+    assert!(last.contains("node.cloudprovider.kubernetes.io/uninitialized"), "{last}");
+}

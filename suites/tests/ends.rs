@@ -49,8 +49,13 @@ impl Going {
 
     /// A run on the embedded cluster whose environment is up.
     fn run() -> Going {
-        let mut going =
-            Going::begin(&["run", "--cluster", "embedded", "--suite", "taint-removal"], Stdio::null());
+        Going::run_of("reference")
+    }
+
+    /// The same of that profile.
+    fn run_of(profile: &str) -> Going {
+        let arguments = ["run", "--cluster", "embedded", "--profile", profile, "--suite", "taint-removal"];
+        let mut going = Going::begin(&arguments, Stdio::null());
         going.until("nodes known to the cloud");
         going
     }
@@ -133,12 +138,15 @@ fn what_was_not_judged_for_a_signal_has_not_failed() {
 
 #[test]
 fn a_run_that_is_killed_is_taken_away_by_its_reaper() {
-    let going = Going::run();
-    going.signal("KILL");
-    let ended = going.end();
-    assert_eq!((ended.code, ended.left), (None, Vec::new()), "{}", ended.said);
-    assert!(ended.after < Duration::from_secs(15), "{:?}", ended.after);
-    assert!(ended.said.contains("its reaper took away"), "{}", ended.said);
+    // A hosted CCM has a second cluster.
+    for profile in ["reference", "reference-hosted"] {
+        let going = Going::run_of(profile);
+        going.signal("KILL");
+        let ended = going.end();
+        assert_eq!((ended.code, ended.left), (None, Vec::new()), "{profile}: {}", ended.said);
+        assert!(ended.after < Duration::from_secs(15), "{profile}: {:?}", ended.after);
+        assert!(ended.said.contains("its reaper took away"), "{profile}: {}", ended.said);
+    }
 }
 
 #[test]

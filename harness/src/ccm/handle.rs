@@ -1,27 +1,21 @@
 //! The deployed CCM: bring it up in one of its forms, take it down, find its Pods and its leader.
 
 use super::arguments::{Flag, flag_of};
-use super::deploy::{
-    Applier, CcmError, crash_loops, has_ended, last_lines, pods_gone, pods_of, programs_ended, unrecoverable,
-};
+use super::deploy::{CcmError, crash_loops, has_ended, last_lines, pods_of, unrecoverable};
+use super::hosting::Hosting;
 use super::manifests::{Manifests, ObjectKey, key_of};
 use super::render::{Rendered, Replica, Surroundings, as_shipped, replicas};
+use super::side::Side;
 use super::trial::trial;
 use crate::cloud::Credential;
-use crate::k8s::World;
 use crate::ledger::SetBy;
 use crate::probe::{Observed, ReadError, poll};
-use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{Api, DeleteParams, ListParams};
-use kube::{Client, ResourceExt};
+use kube::api::{Api, DeleteParams};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// How long Pods have to go before they are taken away without asking, and after that.
-const PODS_GO: Duration = Duration::from_secs(30);
 use tokio::time::Instant;
 
 /// How the CCM is deployed.
@@ -45,11 +39,12 @@ pub struct LeaseKey {
     pub name: String,
 }
 
-/// The CCM under test on one cluster.
+/// The CCM under test of one cluster.
 pub struct Ccm {
-    client: Client,
-    world: Arc<World>,
-    applier: Applier,
+    /// The cluster that it serves.
+    served: Side,
+    /// Where its Pods are when that is another one.
+    hosting: Option<Hosting>,
     manifests: Option<Manifests>,
     surroundings: Surroundings,
     replicas: Vec<Replica>,
@@ -64,17 +59,21 @@ impl std::fmt::Debug for Ccm {
 }
 
 impl Ccm {
-    /// A handle; deploys nothing. `newcomers` come beside the replicas when a check wants more. `manifests` is `None` for a profile that runs no CCM.
+    /// A handle; deploys nothing. `hosting` says where its Pods are when that is not the cluster that it serves. `newcomers` come beside the replicas when a check wants more. `manifests` is `None` for a profile that runs no CCM.
     pub fn new(
-        client: Client,
-        world: Arc<World>,
+        served: Side,
+        hosting: Option<Hosting>,
         manifests: Option<Manifests>,
         surroundings: Surroundings,
         (replicas, newcomers): (Vec<Replica>, Vec<Replica>),
         lease: Option<LeaseKey>,
     ) -> Ccm {
-        let applier = Applier::new(client.clone());
-        Ccm { client, world, applier, manifests, surroundings, replicas, newcomers, lease }
+        Ccm { served, hosting, manifests, surroundings, replicas, newcomers, lease }
+    }
+
+    /// The cluster that its Pods are on.
+    fn pods_side(&self) -> &Side {
+        self.hosting.as_ref().map_or(&self.served, |hosting| &hosting.side)
     }
 
     /// Whether the profile runs a CCM at all.
@@ -142,7 +141,7 @@ impl Ccm {
 
     /// The Pods of what was rendered.
     pub fn pods_of_rendered(&self, rendered: &Rendered) -> Vec<Arc<Pod>> {
-        rendered.workloads.iter().flat_map(|workload| pods_of(&self.world, workload)).collect()
+        rendered.workloads.iter().flat_map(|workload| pods_of(&self.pods_side().world, workload)).collect()
     }
 
     /// The value of a flag among the arguments of a replica, named without dashes; `None` when there is none.
@@ -171,7 +170,9 @@ impl Ccm {
 
     /// The Pods of one replica in [`Form::Replicas`].
     pub fn pods_of_replica(&self, replica: &str) -> Vec<Arc<Pod>> {
-        self.workload_of(replica).map(|workload| pods_of(&self.world, &workload)).unwrap_or_default()
+        self.workload_of(replica)
+            .map(|workload| pods_of(&self.pods_side().world, &workload))
+            .unwrap_or_default()
     }
 
     /// The port that a replica serves HTTPS on in [`Form::Replicas`].
@@ -183,7 +184,7 @@ impl Ccm {
     /// The Lease as it is now.
     pub fn find_lease(&self) -> Option<Arc<Lease>> {
         let key = self.lease.as_ref()?;
-        self.world.leases.find(&key.namespace, &key.name)
+        self.served.world.leases.find(&key.namespace, &key.name)
     }
 
     /// Applies a form; does not wait for it.
@@ -208,12 +209,18 @@ impl Ccm {
         differs.then_some(rendered)
     }
 
-    /// Applies what was rendered; does not wait for it.
+    /// Applies what was rendered; does not wait for it. A hosted CCM gets a kubeconfig for the account that its Pods name.
     ///
     /// # Errors
     /// What the API server refused.
     pub async fn apply_rendered(&self, rendered: &Rendered) -> Result<(), CcmError> {
-        self.applier.apply(&rendered.documents).await
+        match (&self.hosting, &self.manifests) {
+            (Some(hosting), Some(manifests)) => {
+                let usual = &manifests.documents[manifests.workload];
+                hosting.apply(&self.served, rendered, usual).await
+            }
+            _ => self.served.applier.apply(&rendered.documents).await,
+        }
     }
 
     /// Removes a form with everything it consists of and waits until its Pods are gone; then its Lease goes too, so
@@ -247,13 +254,16 @@ impl Ccm {
             .documents
             .into_iter()
             .partition(|document| rendered.workloads.contains(&key_of(document)));
-        self.applier.remove(&workloads).await?;
+        self.pods_side().applier.remove(&workloads).await?;
         // A ReplicaSet that outlives its Deployment replaces Pods, and the garbage collector of a young cluster is not awake
         // for ten seconds. Where the Secrets of such a Pod are gone, an older kubelet waits two minutes for them before it
         // lets the Pod go.
-        self.remove_replica_sets(&rendered.workloads).await?;
-        self.evict(&rendered.workloads).await?;
-        self.applier.remove(&others).await
+        self.pods_side().remove_replica_sets(&rendered.workloads).await?;
+        self.pods_side().evict(&rendered.workloads).await?;
+        match &self.hosting {
+            Some(hosting) => hosting.remove(&self.served, &others).await,
+            None => self.served.applier.remove(&others).await,
+        }
     }
 
     /// Starts every replica again; does not wait for them.
@@ -262,7 +272,7 @@ impl Ccm {
     /// What the API server refused.
     pub async fn start(&self) -> Result<(), CcmError> {
         for workload in self.rendered(Form::Replicas).map(|r| r.workloads).unwrap_or_default() {
-            self.applier.scale(&workload, 1).await?;
+            self.pods_side().applier.scale(&workload, 1).await?;
         }
         Ok(())
     }
@@ -273,55 +283,14 @@ impl Ccm {
     /// What the API server refused.
     pub async fn hold_down(&self, replica: &str) -> Result<(), CcmError> {
         match self.workload_of(replica) {
-            Some(workload) => self.applier.scale(&workload, 0).await,
+            Some(workload) => self.pods_side().applier.scale(&workload, 0).await,
             None => Ok(()),
-        }
-    }
-
-    /// Removes the ReplicaSets of Deployments that are gone.
-    async fn remove_replica_sets(&self, workloads: &[ObjectKey]) -> Result<(), CcmError> {
-        for workload in workloads.iter().filter(|workload| workload.kind == "Deployment") {
-            let api: Api<ReplicaSet> = Api::namespaced(self.client.clone(), &workload.namespace);
-            let failed = |error: kube::Error| CcmError::Remove {
-                object: format!("ReplicaSets of {workload}"),
-                cause: crate::check::chain(&error),
-            };
-            let owned = |set: &ReplicaSet| {
-                set.owner_references().iter().any(|o| o.kind == "Deployment" && o.name == workload.name)
-            };
-            for set in
-                api.list(&ListParams::default()).await.map_err(failed)?.items.iter().filter(|s| owned(s))
-            {
-                match api.delete(&set.name_any(), &DeleteParams::background()).await {
-                    Err(kube::Error::Api(status)) if status.code == 404 => {}
-                    Err(error) => return Err(failed(error)),
-                    Ok(_) => {}
-                }
-            }
-        }
-        Ok(())
-    }
-
-    async fn evict(&self, workloads: &[ObjectKey]) -> Result<(), CcmError> {
-        self.delete_pods(workloads, 1).await;
-        // A kubelet says at once that a Pod's programs have ended, and with 1.20 up to ten seconds later that it may go. One
-        // that is told while it starts a Pod may forget to stop it; when the object is gone it stops what is left of it.
-        let _ = programs_ended(&self.world, workloads, PODS_GO).await;
-        self.delete_pods(workloads, 0).await;
-        pods_gone(&self.world, workloads, PODS_GO).await.map_err(|error| CcmError::NotReady(error.text))
-    }
-
-    async fn delete_pods(&self, workloads: &[ObjectKey], grace_s: u32) {
-        for pod in workloads.iter().flat_map(|workload| pods_of(&self.world, workload)) {
-            let api: Api<Pod> = Api::namespaced(self.client.clone(), &pod.namespace().unwrap_or_default());
-            // Its controller may have removed it already: what counts is that it goes, which is waited for.
-            let _ = api.delete(&pod.name_any(), &DeleteParams::default().grace_period(grace_s)).await;
         }
     }
 
     async fn forget_lease(&self) -> Result<(), CcmError> {
         let Some(key) = &self.lease else { return Ok(()) };
-        let api: Api<Lease> = Api::namespaced(self.client.clone(), &key.namespace);
+        let api: Api<Lease> = Api::namespaced(self.served.client.clone(), &key.namespace);
         match api.delete(&key.name, &DeleteParams::default()).await {
             Ok(_) => Ok(()),
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
@@ -372,7 +341,7 @@ impl Ccm {
         let mut text = error.text.clone();
         let pods = self.pods(form);
         for pod in &pods {
-            text.push_str(&last_lines(&self.client, pod, 12).await);
+            text.push_str(&last_lines(&self.pods_side().client, pod, 12).await);
         }
         let expected = if form == Form::Replicas { self.replicas.len() } else { 1 };
         Err(not_up(&pods, expected, self.lease.is_some(), text))

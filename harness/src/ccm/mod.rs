@@ -3,12 +3,16 @@
 //! Repairs nothing and judges nothing.
 
 mod arguments;
+mod deal;
 mod deploy;
 mod handle;
+mod hosting;
+mod kubeconfig;
 mod logs;
 mod manifests;
 mod metadata;
 mod render;
+mod side;
 mod trial;
 mod trust;
 
@@ -16,9 +20,12 @@ pub use arguments::Flag;
 pub(crate) use deploy::Applier;
 pub use deploy::{CcmError, FIELD_MANAGER, crash_loops, last_lines, pods_gone, pods_of, unrecoverable};
 pub use handle::{Ccm, Form, LeaseKey};
+pub use hosting::Hosting;
+pub use kubeconfig::{KUBECONFIG, ServerAddress};
 pub use logs::{LOG_BYTES, LogEnd, log_end};
 pub use manifests::{ManifestError, Manifests, ObjectKey, WorkloadHint, fingerprint, key_of, pod_spec};
 pub(crate) use manifests::{mentions, substitute};
 pub use metadata::Metadata;
 pub(crate) use render::rank;
 pub use render::{REPLICA_LABEL, Rendered, Replica, Surroundings, TOKEN, as_shipped, replicas};
+pub use side::Side;

@@ -111,6 +111,9 @@ impl Facility {
         Facility::ShippedReplicas,
     ];
 
+    /// Those that rest on the CCM's Pods being on the cluster that it serves.
+    pub const OF_PODS_INSIDE: &[Facility] = &[Facility::BootsInside, Facility::ApiControl];
+
     /// Those of the cloud, which its driver has or lacks.
     pub const OF_THE_CLOUD: &[Facility] = &[
         Facility::Machines,

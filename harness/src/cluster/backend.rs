@@ -44,6 +44,8 @@ pub struct Facts {
     pub runs: Runs,
     /// How long its clusters can stay.
     pub lifetime: Lifetime,
+    /// Whether it can make a management cluster beside another: one for the Pods of a hosted CCM.
+    pub manages: bool,
     /// How many of its clusters fit on a small machine side by side.
     pub side_by_side: usize,
     /// What a cluster of one node takes of the machine's memory, GiB.

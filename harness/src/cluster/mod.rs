@@ -37,7 +37,7 @@ pub use record::{
 };
 pub use registration::{PlannedTaint, Registration};
 pub use requirement::{Need, Remedy, Requirement, State};
-pub use spec::{ClusterSpec, ProgramImage, ProviderIds};
+pub use spec::{ClusterSpec, ProgramImage, ProviderIds, Purpose};
 pub use topology::{Families, PlannedMachine, planned_machines};
 
 use crate::check::Facility;

@@ -10,6 +10,8 @@ use std::path::PathBuf;
 pub struct ClusterSpec {
     /// The run, or its lane, that it is for. What is made gets the name [`RunId::name`].
     pub run: RunId,
+    /// What it is for.
+    pub purpose: Purpose,
     /// What it is to be like.
     pub desired: DesiredCluster,
     /// What kubelets write into `spec.providerID`.
@@ -42,6 +44,16 @@ impl ClusterSpec {
             }
         }
     }
+}
+
+/// What a cluster is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// To be served by the CCM: its Nodes wait for one.
+    Served,
+    /// To run the Pods of a CCM that serves another cluster: its one Node waits for nobody and has its pod network. Asked
+    /// only of a backend whose facts say that it can ([`Facts::manages`](super::Facts::manages)).
+    Management,
 }
 
 /// An image that a program of this machine stands for: containers of the image run the program.

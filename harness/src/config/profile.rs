@@ -312,6 +312,11 @@ impl Profile {
         self.manifests.is_empty()
     }
 
+    /// Whether its CCM is deployed on a management cluster.
+    pub fn is_hosted(&self) -> bool {
+        self.deployment == Deployment::Hosted && !self.deploys_nothing()
+    }
+
     /// Whether the CCM accepts a flag, named with or without dashes.
     pub fn accepts(&self, flag: &str) -> bool {
         self.accepted_flags.contains(flag.trim_start_matches('-'))

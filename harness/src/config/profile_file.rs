@@ -121,8 +121,8 @@ pub(crate) struct ProfileFile {
     pub(crate) budgets: BTreeMap<Budget, HumanDuration>,
     /// Deviations you document. The report shows them beside the outcome; a failed MUST stays a failed MUST.
     pub(crate) declared: Vec<Deviation>,
-    /// Where it runs. The harness deploys in-cluster in either case; with `hosted` the bootstrap checks are 'not
-    /// observable' and the boot model takes the CCM as running.
+    /// Where its Pods run. `hosted`: on a management cluster, which the harness makes beside the cluster under test, with the
+    /// kubeconfig that the manifests take from `${KUBECONFIG}` (see below).
     pub(crate) deployment: Deployment,
 }
 

@@ -4,6 +4,7 @@
 
 use super::problem::{Origin, Problem, Problems, near};
 use super::profile::Profile;
+use super::words::Deployment;
 use crate::check::{Capability, Check, Facilities, Facility, Party, Served, Suite, row_of};
 use crate::glob::fits;
 use crate::ledger::{Share, SkipReason};
@@ -59,6 +60,8 @@ pub struct Offer {
     pub capabilities: BTreeSet<Capability>,
     /// What the machinery can do; `None` while unknown.
     pub facilities: Option<BTreeSet<Facility>>,
+    /// Whether the CCM runs outside the cluster that it serves.
+    pub hosted: bool,
     /// Name of the cloud's driver; `None` while unknown.
     pub cloud: Option<String>,
     /// The minor version of the API server; `None` while unknown.
@@ -72,6 +75,7 @@ impl Offer {
             subjects: profile.subjects(),
             capabilities: profile.declares(),
             facilities: None,
+            hosted: profile.deployment == Deployment::Hosted,
             cloud: None,
             served_minor: None,
         }
@@ -211,7 +215,11 @@ fn choose(candidate: &Candidate, selection: &Selection, offer: &Offer) -> Choice
         };
         let cloud = offer.cloud.as_deref().unwrap_or("unknown");
         let lacks = [
-            (!others.is_empty()).then(|| format!("this environment lacks {}", list(&others))),
+            (!others.is_empty()).then(|| {
+                let hosted = offer.hosted && others.iter().any(|f| Facility::OF_PODS_INSIDE.contains(f));
+                let why = if hosted { ", as the CCM runs outside the cluster" } else { "" };
+                format!("this environment lacks {}{why}", list(&others))
+            }),
             (!of_the_cloud.is_empty())
                 .then(|| format!("the cloud's driver {cloud} lacks {}", list(&of_the_cloud))),
         ];

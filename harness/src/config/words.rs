@@ -218,7 +218,7 @@ words! {
     Deployment, "deployment style" {
         /// In the cluster it serves.
         InCluster = "in-cluster",
-        /// Beside a hosted control plane.
+        /// On another cluster, with a kubeconfig for the one it serves: beside a hosted control plane.
         Hosted = "hosted",
     }
 }

@@ -158,6 +158,14 @@ impl CheckCx {
         self.session.limits()
     }
 
+    /// A client of the cluster that the CCM's Pods are on: the check's own where that is the one it serves.
+    pub(super) fn pods_client(&self) -> Client {
+        match self.session.state().management {
+            None => self.client.clone(),
+            Some(_) => self.session.ccm_site().client().clone(),
+        }
+    }
+
     /// The cloud's journal, for what a check judges by.
     pub(super) fn heard(&self) -> &Journal {
         if !self.session.cloud().facilities().contains(&Facility::Journal) {

@@ -74,7 +74,7 @@ impl Replaceable<'_> {
     }
 
     fn api_of(&self, pod: &Pod) -> Api<Pod> {
-        Api::namespaced(self.cx.client.clone(), &pod.namespace().unwrap_or_default())
+        Api::namespaced(self.cx.pods_client(), &pod.namespace().unwrap_or_default())
     }
 }
 

@@ -96,12 +96,12 @@ impl Subject for Departure<'_> {
     }
 
     async fn read(&self, reach: Reach) -> Result<Departed, ReadError> {
-        let pods = self.cx.session().world().pods.current()?;
+        let pods = self.cx.session().ccm_site().world().pods.current()?;
         let same = |pod: &Pod| pod.uid() == self.uid;
         let now = match reach {
             Reach::Nearest => pods.find(&self.namespace, &self.pod),
             Reach::Origin => {
-                let api: Api<Pod> = Api::namespaced(self.cx.client.clone(), &self.namespace);
+                let api: Api<Pod> = Api::namespaced(self.cx.pods_client(), &self.namespace);
                 api.get_opt(&self.pod).await?.map(Arc::new)
             }
         };

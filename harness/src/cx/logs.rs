@@ -63,7 +63,7 @@ impl Subject for Log<'_> {
     }
 
     async fn read(&self, _: Reach) -> Result<LogRead, ReadError> {
-        let api: Api<Pod> = Api::namespaced(self.cx.client.clone(), &self.namespace);
+        let api: Api<Pod> = Api::namespaced(self.cx.pods_client(), &self.namespace);
         let last = LogParams { tail_lines: Some(1), ..LogParams::default() };
         Ok(LogRead(api.logs(&self.pod, &last).await.map(drop).map_err(|error| chain(&error))))
     }

@@ -140,7 +140,7 @@ impl CheckCx {
             let why = format!("Pod {} is on the pod network, which the harness is not on", pod.name_any());
             return Err(Stop::NotObservable(why));
         }
-        let machine = session.machines().iter().find(|machine| machine.name == node);
+        let machine = session.ccm_site().cluster().machines().iter().find(|machine| machine.name == node);
         let address = machine.and_then(|machine| machine.reached_at);
         let address =
             address.ok_or_else(|| Stop::NotObservable(format!("the harness does not reach node {node}")))?;

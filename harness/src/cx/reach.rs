@@ -44,7 +44,7 @@ impl Frozen<'_> {
     /// # Errors
     /// When the cluster cannot do it.
     pub async fn wake(self) -> Verdict {
-        self.cx.signal(&self.node, &self.id, ContainerOp::Thaw).await.map_err(Stop::Error)
+        self.cx.session.signal_container(&self.node, &self.id, ContainerOp::Thaw).await.map_err(Stop::Error)
     }
 }
 
@@ -68,7 +68,7 @@ impl<'a> Replica<'a> {
     pub async fn freezes(&self) -> Result<Frozen<'a>, Stop> {
         let (node, id) = self.container()?;
         self.cx.on_end(Undo::Frozen { node: node.clone(), id: id.clone() });
-        self.cx.signal(&node, &id, ContainerOp::Freeze).await.map_err(Stop::Error)?;
+        self.cx.session.signal_container(&node, &id, ContainerOp::Freeze).await.map_err(Stop::Error)?;
         Ok(Frozen { cx: self.cx, node, id })
     }
 }
@@ -117,16 +117,9 @@ impl CheckCx {
         self.session.cluster().operate(all).await.map_err(|error| chain(&error))
     }
 
-    async fn signal(&self, node: &str, id: &str, op: ContainerOp) -> Result<(), String> {
-        let machine = self.session.machines().iter().find(|machine| machine.name == node);
-        let machine = machine.ok_or_else(|| format!("no machine for Node {node}"))?;
-        let operation = Operation::Container { machine, id, op };
-        self.session.cluster().operate(operation).await.map_err(|error| chain(&error))
-    }
-
     /// Wakes what may still stand still; what has gone meanwhile needs no waking.
     pub(super) async fn undo_frozen(&self, node: &str, id: &str) -> Result<(), String> {
-        if let Err(error) = self.signal(node, id, ContainerOp::Thaw).await {
+        if let Err(error) = self.session.signal_container(node, id, ContainerOp::Thaw).await {
             tracing::debug!(%error, node, "a frozen process was not woken");
         }
         Ok(())

@@ -5,6 +5,7 @@ use super::{Calls, CheckCx, Subject, machine};
 use crate::ccm::Form;
 use crate::check::{Stop, SubjectName, Verdict};
 use crate::cloud::Entry;
+use crate::cluster::ContainerOp;
 use crate::events::Payload;
 use crate::probe::{Matcher, Observed, Reach, ReadError, Seen, holds, matcher};
 use crate::session::suffix;
@@ -174,7 +175,7 @@ impl<'a> Replica<'a> {
         let (node, id) = self.container()?;
         let pods = self.pods();
         self.disturbed();
-        session.kill_container(&node, &id).await.map_err(Stop::Error)?;
+        session.signal_container(&node, &id, ContainerOp::Kill).await.map_err(Stop::Error)?;
         session.ccm().hold_down(name).await?;
         // The kubelet may have been faster. What it has started then is the first process of its container, to which a
         // request to end means nothing until it has asked to hear of one: it would live for as long as its Pod grants it.
@@ -197,12 +198,12 @@ impl Subject for Replica<'_> {
     }
 
     async fn read(&self, reach: Reach) -> Result<Process, ReadError> {
-        self.cx.session.world().pods.current()?;
+        self.cx.session.ccm_site().world().pods.current()?;
         let mut pods = self.cx.session.ccm().pods_of_replica(&self.name);
         if reach == Reach::Origin {
             for pod in &mut pods {
                 let api: Api<Pod> =
-                    Api::namespaced(self.cx.client.clone(), &pod.namespace().unwrap_or_default());
+                    Api::namespaced(self.cx.pods_client(), &pod.namespace().unwrap_or_default());
                 if let Some(now) = api.get_opt(&pod.name_any()).await? {
                     *pod = Arc::new(now);
                 }
@@ -267,7 +268,7 @@ impl CheckCx {
 
     /// Removes a Pod without any time for its programs to end.
     async fn removed_at_once(&self, pod: &Pod) -> Result<(), String> {
-        let api: Api<Pod> = Api::namespaced(self.client.clone(), &pod.namespace().unwrap_or_default());
+        let api: Api<Pod> = Api::namespaced(self.pods_client(), &pod.namespace().unwrap_or_default());
         gone(async || api.delete(&pod.name_any(), &DeleteParams::default().grace_period(0)).await).await
     }
 
@@ -295,7 +296,8 @@ impl CheckCx {
     }
 
     fn is_replaced(&self, pod: &Pod) -> bool {
-        let now = self.session.world().pods.find(&pod.namespace().unwrap_or_default(), &pod.name_any());
+        let pods = &self.session.ccm_site().world().pods;
+        let now = pods.find(&pod.namespace().unwrap_or_default(), &pod.name_any());
         now.is_none_or(|now| {
             now.metadata.deletion_timestamp.is_some() || now.metadata.uid != pod.metadata.uid
         })

@@ -95,7 +95,8 @@ impl Tokens {
 }
 
 async fn disclosed_in(lane: &Session, told: &mut Vec<String>) -> Result<(), Stop> {
-    let (tokens, client, all) = (Tokens::of(lane), lane.client(), ListParams::default());
+    let (tokens, all) = (Tokens::of(lane), ListParams::default());
+    let (client, pods_client) = (lane.client(), lane.ccm_site().client());
     let mut search = |what: String, text: &str| {
         if let Some(line) = tokens.shown_in(text) {
             told.push(format!("{what}: {}", crate::secrets::redact(line.to_owned())));
@@ -103,7 +104,7 @@ async fn disclosed_in(lane: &Session, told: &mut Vec<String>) -> Result<(), Stop
     };
     for replica in lane.ccm().replicas() {
         for pod in lane.ccm().pods_of_replica(&replica.name) {
-            let api: Api<Pod> = Api::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
+            let api: Api<Pod> = Api::namespaced(pods_client.clone(), &pod.namespace().unwrap_or_default());
             for previous in [true, false] {
                 match log_end(&api, &pod.name_any(), LINES, previous, false).await {
                     Ok(log) => search(format!("the log of {}", pod.name_any()), &log.text),

@@ -2,7 +2,7 @@
 
 use super::made::Undo;
 use super::{Account, CheckCx, Grant, Right, SecurePort, Subject};
-use crate::ccm::{ObjectKey, Rendered, key_of, last_lines, unrecoverable};
+use crate::ccm::{KUBECONFIG, ObjectKey, Rendered, key_of, last_lines, mentions, unrecoverable};
 use crate::check::{Capability, Stop, SubjectName, chain};
 use crate::cloud::Entry;
 use crate::probe::{Matcher, Observed, Reach, ReadError, Seen, holds, matcher};
@@ -105,7 +105,7 @@ impl<'a> Trial<'a> {
     /// As [`Replica::secure_port`](super::Replica::secure_port).
     pub fn secure_port(&self) -> Result<SecurePort<'a>, Stop> {
         let session = &self.cx.session;
-        let pod = session.world().pods.find(&self.pod.namespace, &self.pod.name);
+        let pod = session.ccm_site().world().pods.find(&self.pod.namespace, &self.pod.name);
         let like = session.ccm().replicas().first().map(|replica| replica.name.clone()).unwrap_or_default();
         self.cx.port_of(&self.pod.name, pod, session.ccm().secure_port_of(&like).unwrap_or_default())
     }
@@ -115,7 +115,7 @@ impl<'a> Trial<'a> {
     /// # Errors
     /// When the API server does not say.
     pub async fn log(&self) -> Result<String, Stop> {
-        let api: Api<Pod> = Api::namespaced(self.cx.client.clone(), &self.pod.namespace);
+        let api: Api<Pod> = Api::namespaced(self.cx.pods_client(), &self.pod.namespace);
         Ok(api.logs(&self.pod.name, &LogParams::default()).await?)
     }
 
@@ -144,7 +144,7 @@ impl<'a> Trial<'a> {
     /// # Errors
     /// As it was given.
     pub async fn explained<T>(&self, outcome: Result<T, Stop>) -> Result<T, Stop> {
-        let pod = self.cx.session.world().pods.find(&self.pod.namespace, &self.pod.name);
+        let pod = self.cx.session.ccm_site().world().pods.find(&self.pod.namespace, &self.pod.name);
         self.cx.explained_by(pod.as_slice(), outcome).await
     }
 }
@@ -162,11 +162,11 @@ impl Subject for Trial<'_> {
     }
 
     async fn read(&self, reach: Reach) -> Result<Tried, ReadError> {
-        let world = self.cx.session.world();
+        let world = self.cx.session.ccm_site().world();
         let pod = match reach {
             Reach::Nearest => world.pods.current()?.find(&self.pod.namespace, &self.pod.name),
             Reach::Origin => {
-                let api: Api<Pod> = Api::namespaced(self.cx.client.clone(), &self.pod.namespace);
+                let api: Api<Pod> = Api::namespaced(self.cx.pods_client(), &self.pod.namespace);
                 api.get_opt(&self.pod.name).await?.map(Arc::new)
             }
         };
@@ -214,7 +214,9 @@ impl CheckCx {
         for document in &mut pods {
             document["spec"]["serviceAccountName"] = json!(account.name);
         }
-        rendered.documents = pods;
+        // A hosted one gets a kubeconfig for that account.
+        rendered.documents.retain(|document| mentions(document, KUBECONFIG));
+        rendered.documents.append(&mut pods);
         self.started(rendered, pod, arguments, Some(account)).await
     }
 
@@ -260,7 +262,7 @@ impl CheckCx {
         let Err(Stop::Unmet(mut unmet)) = outcome else { return outcome };
         let mut lines = String::new();
         for pod in pods {
-            lines.push_str(&last_lines(&self.client, pod, SHOWN_LINES).await);
+            lines.push_str(&last_lines(&self.pods_client(), pod, SHOWN_LINES).await);
         }
         unmet.explained = (!pods.is_empty()).then(|| crate::secrets::redact(lines));
         Err(Stop::Unmet(unmet))
@@ -274,7 +276,8 @@ impl CheckCx {
         account: Option<Account>,
     ) -> Result<Trial<'_>, Stop> {
         self.session.ccm().apply_rendered(&rendered).await?;
-        self.caught_up(|| self.session.world().pods.find(&pod.namespace, &pod.name).is_some()).await?;
+        self.caught_up(|| self.session.ccm_site().world().pods.find(&pod.namespace, &pod.name).is_some())
+            .await?;
         Ok(Trial { cx: self, arguments: arguments.join(" "), pod, account })
     }
 

@@ -18,7 +18,7 @@ pub struct Leftovers<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Left(Vec<String>);
 
-/// The ends of the CCM's processes that no check made.
+/// The ends of the CCM's processes that no check made, and no silence of API server or cloud.
 #[derive(Clone, Copy)]
 pub struct Ends<'a> {
     cx: &'a CheckCx,
@@ -126,7 +126,12 @@ impl Subject for Ends<'_> {
     }
 
     async fn read(&self, _: Reach) -> Result<Vec<End>, ReadError> {
-        Ok(self.cx.whole_run()?.conduct().ends().to_vec())
+        let fold = self.cx.whole_run()?;
+        let excused = |end: &&End| {
+            let of = |lane: &&Arc<Session>| lane.events().lane().unwrap_or_default() == end.lane;
+            self.cx.lanes.iter().find(of).is_some_and(|lane| lane.excuse_of(end).is_some())
+        };
+        Ok(fold.conduct().ends().iter().filter(|end| !excused(end)).cloned().collect())
     }
 
     fn concerns(&self, _: &Entry) -> bool {

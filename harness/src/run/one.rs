@@ -184,9 +184,10 @@ async fn judge(
     {
         // Who restarts keeps no promise meanwhile: that is told once, by the check that is about it.
         match restarted(&session, began_ms) {
-            Ok(Some(seen)) => {
+            Ok(Some(Restarted::ByItself(seen))) => {
                 entry.outcome = outcome_of(id, Err(Stop::Blocked { by: Blocker::StaysUp, seen }))
             }
+            Ok(Some(Restarted::Cut(message))) => entry.outcome = Outcome::Error { message },
             Ok(None) => {}
             Err(error) => tracing::warn!(check = %id, %error, "restarts of the CCM cannot be told"),
         }
@@ -228,8 +229,16 @@ fn hints(causes: &[String], row: &str) -> String {
     causes.chain(like).collect()
 }
 
-/// Ends of the CCM's processes in the check's lane since it began or shortly before, in words; `None` when there were none.
-fn restarted(session: &Session, began_ms: u64) -> Result<Option<String>, StreamError> {
+/// Why the CCM's processes ended, in words.
+enum Restarted {
+    /// By their own fault.
+    ByItself(String),
+    /// For the silence of somebody without whom nobody keeps a Lease.
+    Cut(String),
+}
+
+/// Ends of the CCM's processes in the check's lane since it began or shortly before; `None` when there were none.
+fn restarted(session: &Session, began_ms: u64) -> Result<Option<Restarted>, StreamError> {
     let events = session.events();
     if !events.is_begun_here() {
         // Another process watches the cluster.
@@ -239,9 +248,17 @@ fn restarted(session: &Session, began_ms: u64) -> Result<Option<String>, StreamE
     let before = u64::try_from(session.limits().watch().as_millis()).unwrap_or_default();
     let fold = events.fold();
     let lane = events.lane().unwrap_or_default();
-    let ends: Vec<String> =
-        fold.conduct().ends_since(lane, began_ms.saturating_sub(before)).map(ToString::to_string).collect();
-    Ok((!ends.is_empty()).then(|| ends.join(", ")))
+    let (mut own, mut cut) = (Vec::new(), None);
+    for end in fold.conduct().ends_since(lane, began_ms.saturating_sub(before)) {
+        match session.excuse_of(end) {
+            Some(excuse) => cut = Some(format!("{end} ended; {excuse}")),
+            None => own.push(end.to_string()),
+        }
+    }
+    Ok(match own.is_empty() {
+        false => Some(Restarted::ByItself(own.join(", "))),
+        true => cut.map(Restarted::Cut),
+    })
 }
 
 fn outcome_of(id: CheckId, verdict: Verdict) -> Outcome {

@@ -1,7 +1,8 @@
 //! Which backend a run gets when nobody has said: kind where this machine has all it takes, else embedded.
 
+use super::SessionError;
 use crate::check::chain;
-use crate::cluster::kind_at_hand;
+use crate::cluster::{facts, kind_at_hand};
 use crate::config::{BackendKind, DesiredCluster, Image, Kubernetes, OwnCluster, RunPlan, WantedCluster};
 
 /// The plan with its backend settled, and why it is this one; nothing to say where the user has chosen.
@@ -40,7 +41,26 @@ fn needs(plan: &RunPlan<WantedCluster>, own: &OwnCluster) -> Option<(BackendKind
     if !profile.deploys_nothing() && !matches!(profile.image, Some(Image::Build(_) | Image::Command(_))) {
         return Some((BackendKind::Kind, "the CCM is an image".to_owned()));
     }
+    if profile.is_hosted() {
+        return Some((BackendKind::Embedded, "the CCM is hosted".to_owned()));
+    }
     None
+}
+
+/// Whether there can be a cluster for the Pods of a hosted CCM.
+///
+/// # Errors
+/// [`SessionError::Usage`]: the backend makes none.
+pub(super) fn check_hosting(plan: &RunPlan) -> Result<(), SessionError> {
+    let (profile, backend) = (&plan.profile, plan.cluster.backend());
+    if !profile.is_hosted() || facts(backend).manages {
+        return Ok(());
+    }
+    Err(SessionError::Usage(format!(
+        "{}: deployment: 'hosted' needs a management cluster for the CCM's Pods, which backend '{backend}' does not make; use \
+         '--cluster embedded' (with '--binary' where the CCM is an image)",
+        profile.file.display()
+    )))
 }
 
 /// Whether kind can make this cluster with what is on this machine.
@@ -51,4 +71,31 @@ async fn at_hand(own: &OwnCluster) -> Result<String, String> {
 
 fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{RunFile, Source, plan};
+
+    #[tokio::test]
+    async fn a_hosted_ccm_gets_an_embedded_cluster_unless_another_was_asked_for_and_then_it_is_refused() {
+        let wanted = || {
+            let profile = Some("reference-hosted".to_owned());
+            plan(&Source::Defaults, RunFile { profile, ..RunFile::default() }).expect("a plan")
+        };
+        let (settled, why) = settle(wanted()).await;
+        assert_eq!(settled.cluster.backend(), BackendKind::Embedded);
+        assert!(why.is_some_and(|why| why.ends_with("as the CCM is hosted")));
+        assert!(check_hosting(&settled).is_ok());
+        for backend in [BackendKind::Kind, BackendKind::Existing] {
+            let wanted = wanted();
+            let cluster = wanted.cluster.clone().settled(backend);
+            let error = check_hosting(&wanted.on(cluster)).expect_err("it makes no management cluster");
+            assert!(
+                error.is_usage() && error.to_string().contains("profile.yaml: deployment: 'hosted' needs"),
+                "{error}"
+            );
+        }
+    }
 }

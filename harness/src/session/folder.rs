@@ -7,9 +7,9 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use std::fs::{File, OpenOptions, Permissions, TryLockError};
+use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{Read, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -96,6 +96,16 @@ impl RunDir {
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// A fresh folder in it, closed to all other users; it goes with it.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub(super) fn folder(&self, name: &str) -> Result<PathBuf, StateError> {
+        let path = self.path.join(name);
+        let made = DirBuilder::new().mode(0o700).create(&path);
+        made.map_err(failing("creating folder", &path)).map(|()| path)
     }
 
     /// What holds the run as long as a process has it open: for a process that is to own it after this one.
@@ -320,7 +330,7 @@ mod tests {
     fn no_link_is_followed_and_nothing_is_made() {
         let parent = tempfile::tempdir().expect("a folder");
         let (folder, target) = (parent.path().join("ccm-conformance-x"), parent.path().join("made-by-root"));
-        std::fs::DirBuilder::new().mode(0o700).create(&folder).expect("a folder");
+        DirBuilder::new().mode(0o700).create(&folder).expect("a folder");
         symlink(&target, folder.join(OWNER_LOCK)).expect("a link");
         age(&folder);
         assert!(matches!(RunDir::standing(&folder), Standing::Unknown(why) if why.contains("symbolic link")));

@@ -88,13 +88,13 @@ struct Seen {
 }
 
 impl Journal {
-    /// Starts mirroring, beginning with all there is; beats `pulse` on each change. A driver without a journal gives one
+    /// Starts mirroring with all that comes after `from`; beats `pulse` on each change. A driver without a journal gives one
     /// that every read of fails.
     ///
     /// # Errors
-    /// When the cloud does not answer.
-    pub async fn follow(cloud: Cloud, pulse: Pulse) -> Result<Journal, CloudError> {
-        let seen = Seen { kept: Kept::default(), heard: Instant::now(), broken: None };
+    /// When the cloud does not answer, or does not keep what came right after `from` any more.
+    pub async fn follow(cloud: Cloud, pulse: Pulse, from: u64) -> Result<Journal, CloudError> {
+        let seen = Seen { kept: Kept::since(from), heard: Instant::now(), broken: None };
         let mirror = Arc::new(Mirror { cloud, pulse, seen: Mutex::new(seen), observers: Mutex::default() });
         match mirror.ask(Duration::ZERO).await {
             Ok(_) => {}

@@ -7,6 +7,7 @@ mod choose;
 mod clients;
 mod crash;
 mod error;
+mod excuse;
 mod flood;
 mod folder;
 mod journal;
@@ -16,6 +17,7 @@ mod record;
 mod reported;
 mod seed;
 mod server;
+mod site;
 mod standing;
 mod state;
 mod uninitialised;
@@ -29,6 +31,7 @@ pub use folder::{FOLDER_PREFIX, RunDir, StateError};
 pub use journal::{Beginning, CallObserver, Journal, Reader, is_lb_write, show_entry};
 pub use manifests::{POD_NETWORKS, load_manifests};
 pub(crate) use record::disturbance;
+pub use site::Site;
 pub use state::{CcmState, NodeRole, Replaced, ReplicaRecord, RunState};
 pub use uninitialised::Network;
 
@@ -44,12 +47,11 @@ use crate::probe::Pulse;
 use kube::Client;
 use manifests::surroundings;
 use server::{client_of, has_server, world_of};
-use standing::{Excuse, Standing};
+use standing::Standing;
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// A process's view of the running environment.
@@ -60,6 +62,7 @@ pub struct Session {
     cluster: Cluster,
     client: Client,
     world: Arc<World>,
+    ccm_site: Site,
     cloud: Cloud,
     cloud_before: Option<Inventory>,
     journal: Journal,
@@ -95,9 +98,14 @@ impl Session {
         let cluster = Cluster::attach(state.cluster.clone())?;
         let client = client_of(&state.cluster, "ccm-conformance").await?;
         let world = Arc::new(world_of(&state.cluster, &client, pulse.clone()).await?);
+        let served = Site::new(cluster.clone(), client.clone(), world.clone());
+        let management = match &state.management {
+            None => None,
+            Some(record) => Some(Site::join(record, pulse.clone()).await?),
+        };
         let told = events.clone();
         let cloud = Cloud::attach(&state.cloud)?.observed_by(move |what| told.emit(disturbance(what)));
-        let journal = Journal::follow(cloud.clone(), pulse).await?;
+        let journal = Journal::follow(cloud.clone(), pulse, state.journal_from).await?;
         let mut cloud_before = None;
         if events.is_begun_here() {
             if cloud.facilities().contains(&Facility::Inventory) {
@@ -106,6 +114,7 @@ impl Session {
             world.nodes.observe(tells(&events));
             world.services.observe(tells(&events));
             world.pods.observe(tells(&events));
+            management.iter().for_each(|site| site.world().pods.observe(tells(&events)));
             world.leases.observe(tells(&events));
             let (told, before) = (events.clone(), journal.position());
             journal.observe(Box::new(move |call| {
@@ -119,9 +128,10 @@ impl Session {
         let surroundings = surroundings(&plan, &state);
         let replicas = state.replicas.iter().map(ReplicaRecord::replica).collect();
         let newcomers = state.newcomers.iter().map(ReplicaRecord::replica).collect();
+        let hosting = management.as_ref().map(|site| site.hosting(&state.cluster)).transpose()?;
         let ccm = Ccm::new(
-            client.clone(),
-            world.clone(),
+            served.side(),
+            hosting,
             manifests,
             surroundings,
             (replicas, newcomers),
@@ -133,7 +143,8 @@ impl Session {
         let crashes = SharedCrashes::default();
         let heard = cloud.facilities().contains(&Facility::Journal).then(|| journal.clone());
         let server = has_server(&state.cluster).then(|| client.clone());
-        let standing = Standing::watch(server, cloud.clone(), heard);
+        let hosting = management.as_ref().map(|site| site.client().clone());
+        let standing = Standing::watch([server, hosting], cloud.clone(), heard);
         Ok(Session {
             plan,
             dir,
@@ -141,6 +152,7 @@ impl Session {
             cluster,
             client,
             world,
+            ccm_site: management.unwrap_or(served),
             cloud,
             cloud_before,
             journal,
@@ -193,6 +205,11 @@ impl Session {
         &self.world
     }
 
+    /// The cluster that the CCM's Pods are on: the one it serves, or the management cluster of a hosted one.
+    pub fn ccm_site(&self) -> &Site {
+        &self.ccm_site
+    }
+
     /// The cloud.
     pub fn cloud(&self) -> &Cloud {
         &self.cloud
@@ -243,15 +260,15 @@ impl Session {
         self.suffix.fetch_add(1, Ordering::Relaxed) & 0xF_FFFF
     }
 
-    /// Kills the main process of a container on the node `node`, as a crash would.
+    /// Sends a signal to the main process of a container of the CCM, on the node `node`.
     ///
     /// # Errors
     /// Why it could not be done, in words.
-    pub async fn kill_container(&self, node: &str, id: &str) -> Result<(), String> {
-        let machine = self.machines().iter().find(|m| m.name == node);
+    pub async fn signal_container(&self, node: &str, id: &str, op: ContainerOp) -> Result<(), String> {
+        let cluster = self.ccm_site.cluster();
+        let machine = cluster.machines().iter().find(|machine| machine.name == node);
         let machine = machine.ok_or_else(|| format!("no machine for Node {node}"))?;
-        let killing = Operation::Container { machine, id, op: ContainerOp::Kill };
-        self.cluster.operate(killing).await.map_err(|error| chain(&error))
+        cluster.operate(Operation::Container { machine, id, op }).await.map_err(|error| chain(&error))
     }
 
     /// What is cancelled when the run is interrupted.
@@ -272,19 +289,6 @@ impl Session {
     /// Why there is no environment any more, if cluster or cloud are gone.
     pub fn gone(&self) -> Option<&str> {
         self.standing.gone()
-    }
-
-    /// Whether cluster and cloud have been there since `began` and still are: else whatever failed meanwhile says nothing.
-    ///
-    /// # Errors
-    /// Who was away, and for how long.
-    pub(crate) async fn stood_since(&self, began: Instant) -> Result<(), String> {
-        match self.standing.throughout(began).await {
-            Ok(()) => Ok(()),
-            // Who has made everything slow does not get away with it.
-            Err(Excuse::Slow(_)) if flood::has_come_since(began, self.cluster()).await => Ok(()),
-            Err(Excuse::Slow(why) | Excuse::Away(why)) => Err(why),
-        }
     }
 
     /// Runs a future until it ends, or the environment is gone: nothing can be read of it then, and nothing undone.
@@ -343,8 +347,9 @@ impl Session {
             }
             Err(error) => {
                 let why = format!("the CCM under test does not come up: {}", chain(&error));
-                // Without Nodes nothing runs.
-                let (why, by) = match self.lost_nodes()? {
+                // Without Nodes nothing runs; a hosted one has others.
+                let lost = if self.state.management.is_some() { None } else { self.lost_nodes()? };
+                let (why, by) = match lost {
                     Some(lost) => (format!("{lost}; {why}"), Some(Blocker::KeepsNodes)),
                     None => (why, error.blocker()),
                 };

@@ -5,11 +5,20 @@ use crate::check::Facility;
 use crate::config::{Deployment, Offer};
 use std::collections::BTreeSet;
 
+/// What is done to the CCM's Pods, or goes by way of their machine.
+const OF_PODS: &[Facility] = &[Facility::ProcessControl, Facility::HostPorts];
+
 impl Session {
     /// What the machinery can do: what the cluster's machines and the cloud's driver allow, and what the harness brings
     /// itself.
     pub fn facilities(&self) -> BTreeSet<Facility> {
         let mut all = self.cluster.facilities();
+        if self.state.management.is_some() {
+            // What is done to its Pods is done where they are; whom the API server is cut off from is told by them, too.
+            let there = self.ccm_site.cluster().facilities();
+            all.retain(|one| !OF_PODS.contains(one) && !Facility::OF_PODS_INSIDE.contains(one));
+            all.extend(there.into_iter().filter(|one| OF_PODS.contains(one)));
+        }
         all.extend(self.cloud.facilities());
         all.insert(Facility::CcmControl);
         // A hosted CCM has no Pods on the cluster whose boot could be judged.

@@ -5,7 +5,8 @@ use super::journal::Journal;
 use crate::check::chain;
 use crate::cloud::Cloud;
 use crate::probe::pause;
-use kube::Client;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{Api, Client};
 use std::collections::VecDeque;
 use std::future::Future;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -21,8 +22,15 @@ const EVERY: Duration = Duration::from_secs(1);
 const ANSWER: Duration = Duration::from_secs(10);
 /// Who has not answered for so long was away, rather than slow: what was to happen meanwhile could not.
 const AWAY_AFTER: Duration = Duration::from_secs(8);
+/// A silence of so long is remembered: too short to keep a check from what it waits for, and long enough for a leader that has
+/// to renew its Lease within seconds.
+const SILENT_AFTER: Duration = Duration::from_secs(2);
 /// Who has not answered for so long is gone, rather than away: longer than any restart that a check makes.
 const GONE_AFTER: Duration = Duration::from_secs(30);
+
+/// For how long after an absence a process may still end for it: until its Lease has run out, and its kubelet has said that it
+/// has ended.
+const OUTLIVED: Duration = Duration::from_secs(15);
 
 /// Whose answers take so long on the average is too slow for the contract's bounds: a CCM makes dozens of calls within
 /// one, and the contract takes a call to be answered in milliseconds.
@@ -48,15 +56,22 @@ impl Drop for Standing {
 }
 
 impl Standing {
-    /// Begins to look. Both answer at this moment. `journal` is absent where the cloud keeps none: it is asked what it holds
+    /// Begins to look at the cluster that is served, the management cluster where there is one, and the cloud. All answer at
+    /// this moment. `journal` is absent where the cloud keeps none: it is asked what it holds
     /// then.
-    pub(super) fn watch(client: Option<Client>, cloud: Cloud, journal: Option<Journal>) -> Standing {
+    pub(super) fn watch(
+        [served, management]: [Option<Client>; 2],
+        cloud: Cloud,
+        journal: Option<Journal>,
+    ) -> Standing {
         let (gone, why) = (CancellationToken::new(), Arc::new(OnceLock::new()));
         let (told, reason) = (gone.clone(), why.clone());
         let server = Part::new("the API server", Some(SLOW_FROM));
+        let other = Part::new("the API server of the management cluster", Some(SLOW_FROM));
         // How long it takes to hear of all of a busy cloud's calls says nothing of the machine.
         let part = Part::new("the cloud", None);
-        let parts = client.iter().map(|_| server.clone()).chain([part.clone()]).collect();
+        let servers = served.iter().map(|_| server.clone()).chain(management.iter().map(|_| other.clone()));
+        let parts = servers.chain([part.clone()]).collect();
         let task = tokio::spawn(async move {
             let of_the_cloud = async {
                 match &journal {
@@ -64,15 +79,14 @@ impl Standing {
                     None => part.lost(|| held(&cloud)).await,
                 }
             };
-            let of_the_server = async {
-                match &client {
-                    Some(client) => server.lost(|| server_answers(client)).await,
-                    // Where there is no cluster none is lost.
-                    None => std::future::pending().await,
-                }
+            let of_a_server = async |client: &Option<Client>, part: &Part| match client {
+                Some(client) => part.lost(|| server_answers(client)).await,
+                // Where there is no cluster none is lost.
+                None => std::future::pending().await,
             };
             let lost = tokio::select! {
-                lost = of_the_server => lost,
+                lost = of_a_server(&served, &server) => lost,
+                lost = of_a_server(&management, &other) => lost,
                 lost = of_the_cloud => lost,
             };
             let _ = reason.set(lost);
@@ -105,6 +119,11 @@ impl Standing {
             why = self.until_gone() => Err(why),
             outcome = future => outcome,
         }
+    }
+
+    /// Who was silent for so long at that moment or shortly before, in words; `None` when nobody was.
+    pub(super) fn silent_about(&self, at: Instant, time: Duration) -> Option<String> {
+        self.parts.iter().find_map(|part| part.silent_about(at, time))
     }
 
     /// Whether everything has been there since `began` and still is, and fast enough: asks anew, and ends when all have
@@ -145,8 +164,8 @@ struct Part {
     heard: watch::Sender<(u64, Instant)>,
     /// Wakes who looks, before it is time.
     hurry: Notify,
-    /// From when till when it was away, and why.
-    absences: Mutex<Vec<(Instant, Instant, String)>>,
+    /// From when till when it was silent, and why.
+    silences: Mutex<Vec<(Instant, Instant, String)>>,
     /// From when on its answers are slow, where that says something.
     slow_from: Option<Duration>,
     /// When it last answered, and how long that took it, oldest first.
@@ -156,8 +175,8 @@ struct Part {
 impl Part {
     fn new(who: &'static str, slow_from: Option<Duration>) -> Arc<Part> {
         let heard = watch::Sender::new((0, Instant::now()));
-        let (absences, answers) = (Mutex::default(), Mutex::default());
-        Arc::new(Part { who, heard, hurry: Notify::new(), absences, slow_from, answers })
+        let (silences, answers) = (Mutex::default(), Mutex::default());
+        Arc::new(Part { who, heard, hurry: Notify::new(), silences, slow_from, answers })
     }
 
     /// Looks for ever; ends when it has not answered for too long, and says so.
@@ -170,9 +189,9 @@ impl Part {
                 Ok(()) => {
                     let now = Instant::now();
                     self.answered(now, now - asked);
-                    if last.elapsed() >= AWAY_AFTER {
-                        let mut absences = self.absences.lock().expect("no holder of this lock panics");
-                        absences.push((last, now, std::mem::take(&mut excuse)));
+                    if last.elapsed() >= SILENT_AFTER {
+                        let mut silences = self.silences.lock().expect("no holder of this lock panics");
+                        silences.push((last, now, std::mem::take(&mut excuse)));
                     }
                     self.heard.send_replace((answers_so_far + 1, now));
                 }
@@ -230,8 +249,17 @@ impl Part {
     }
 
     fn away_since(&self, began: Instant) -> Option<String> {
-        let absences = self.absences.lock().expect("no holder of this lock panics");
-        let (from, until, why) = absences.iter().find(|(_, until, _)| *until > began)?;
+        self.silent(|from, until| until > began && until - from >= AWAY_AFTER)
+    }
+
+    fn silent_about(&self, at: Instant, time: Duration) -> Option<String> {
+        self.silent(|from, until| from <= at && until + OUTLIVED >= at && until - from >= time)
+    }
+
+    /// In words, the first silence that fits.
+    fn silent(&self, fits: impl Fn(Instant, Instant) -> bool) -> Option<String> {
+        let silences = self.silences.lock().expect("no holder of this lock panics");
+        let (from, until, why) = silences.iter().find(|(from, until, _)| fits(*from, *until))?;
         let seconds = until.duration_since(*from).as_secs_f64();
         Some(format!(
             "{} did not answer for {seconds:.0} s meanwhile ({why}): what failed cannot be told from that",
@@ -240,11 +268,13 @@ impl Part {
     }
 }
 
+/// Whether the API server answers what its store has to be asked for: it tells its version while no Lease can be renewed.
 async fn server_answers(client: &Client) -> Result<(), String> {
-    match timeout(ANSWER, client.apiserver_version()).await {
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    match timeout(ANSWER, namespaces.get("kube-system")).await {
         Ok(Ok(_)) => Ok(()),
-        // Whoever refuses is there.
-        Ok(Err(kube::Error::Api(_))) => Ok(()),
+        // Whoever refuses is there; whose store is not is not.
+        Ok(Err(kube::Error::Api(status))) if status.code < 500 => Ok(()),
         Ok(Err(error)) => Err(chain(&error)),
         Err(_) => Err(format!("no answer in {ANSWER:?}")),
     }
@@ -334,6 +364,13 @@ mod tests {
             "{away:?}"
         );
         assert_eq!(came_back.throughout(Instant::now()).await, Ok(()), "what began later is not concerned");
+        let after =
+            |seconds| came_back.silent_about(began + Duration::from_secs(seconds), Duration::from_secs(10));
+        assert!(
+            after(10).is_some() && after(30).is_some(),
+            "whoever lost its Lease then may end a moment later"
+        );
+        assert_eq!((after(1), after(60)), (None, None));
     }
 
     #[tokio::test(start_paused = true)]

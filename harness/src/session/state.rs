@@ -92,8 +92,12 @@ pub struct RunState {
     pub lane: u32,
     /// The cluster.
     pub cluster: ClusterRecord,
+    /// The cluster that a hosted CCM's Pods run on; `None` where that is the same.
+    pub management: Option<ClusterRecord>,
     /// The fake cloud.
     pub cloud: CloudRecord,
+    /// Where the journal begins for whoever joins: what came before belongs to others, and a cloud need not keep it.
+    pub journal_from: u64,
     /// How the CCM reaches the cloud's metadata service, where there is one.
     pub metadata: Option<Metadata>,
     /// CCM image reference; empty for none.
@@ -137,7 +141,9 @@ impl RunState {
         let replaced = self.replaced.iter().flat_map(|tokens| [&tokens.first, &tokens.then]);
         tokens.chain(replaced).chain(&self.cloud.secrets).for_each(|token| secrets::know(token));
         // One that cannot be read is told when it is used.
-        let kubeconfig = std::fs::read_to_string(&self.cluster.kubeconfig).unwrap_or_default();
-        secrets::know_kubeconfig(&kubeconfig);
+        for cluster in std::iter::once(&self.cluster).chain(&self.management) {
+            let kubeconfig = std::fs::read_to_string(&cluster.kubeconfig).unwrap_or_default();
+            secrets::know_kubeconfig(&kubeconfig);
+        }
     }
 }

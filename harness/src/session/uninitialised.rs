@@ -81,15 +81,18 @@ impl Session {
         self.real_nodes().iter().any(ready)
     }
 
-    /// Brings every real Node back, as its kubelet registers it, when one has been deleted. No CCM may run.
+    /// Makes every real Node what its kubelet registers, whatever a CCM that is gone has made of it; on machines that nobody
+    /// restarts it stays as it is. No CCM may run.
     ///
     /// # Errors
     /// As [`Session::make_uninitialised`].
-    pub(crate) async fn bring_nodes_back(&self) -> Result<(), SessionError> {
-        if self.real_nodes().iter().all(|name| self.world.nodes.find("", name).is_some()) {
+    pub(crate) async fn renew_nodes(&self) -> Result<(), SessionError> {
+        if !self.cluster.facilities().contains(&Facility::KubeletControl) {
             return Ok(());
         }
-        self.make_uninitialised(Network::Present).await
+        self.register_nodes_anew().await?;
+        self.set_network(Network::Present).await?;
+        self.assert_uninitialised()
     }
 
     /// Real Nodes of this lane that somebody has deleted in the run so far, in words; `None` when there were none.
@@ -120,29 +123,39 @@ impl Session {
         // A kubelet says within ten seconds that its network has gone, and at once when it starts.
         let must_say_so = network == Network::Absent && self.any_ready();
         if must_say_so || !self.is_uninitialised() {
-            let api: Api<Node> = Api::all(self.client.clone());
-            let before = self.uids();
-            // Told first: who reads the stream must know of it when the Node goes. One that is not there cannot go.
-            let nodes =
-                self.real_nodes().into_iter().filter(|name| self.world.nodes.find("", name).is_some());
-            self.events.emit(Payload::NodesWithdrawn { nodes: nodes.collect() });
-            for name in self.real_nodes() {
-                match api.delete(&name, &DeleteParams::default()).await {
-                    Ok(_) => {}
-                    Err(kube::Error::Api(status)) if status.code == 404 => {}
-                    Err(error) => return Err(error.into()),
-                }
-            }
-            // Without the network first: a kubelet that finds one reports Ready before anybody can look.
-            self.cluster.operate(Operation::PodNetwork(&PodNetwork::Absent)).await?;
-            for machine in self.machines() {
-                self.cluster.operate(Operation::Kubelet { machine, op: KubeletOp::Restart }).await?;
-            }
-            self.nodes_registered(&before).await?;
-            self.restore_roles().await?;
+            self.register_nodes_anew().await?;
         }
         self.set_network(network).await?;
         self.assert_uninitialised()
+    }
+
+    /// Deletes every real Node and has its kubelet register it anew, with what kubeadm gave it and no pod network.
+    async fn register_nodes_anew(&self) -> Result<(), SessionError> {
+        let api: Api<Node> = Api::all(self.client.clone());
+        let before = self.uids();
+        // Told first: who reads the stream must know of it when the Node goes. One that is not there cannot go.
+        let nodes = self.real_nodes().into_iter().filter(|name| self.world.nodes.find("", name).is_some());
+        self.events.emit(Payload::NodesWithdrawn { nodes: nodes.collect() });
+        // Nobody is left to let go of what holds it.
+        let unheld = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+        for name in self.real_nodes() {
+            let gone = async {
+                api.patch(&name, &PatchParams::default(), &unheld).await?;
+                api.delete(&name, &DeleteParams::default()).await
+            };
+            match gone.await {
+                Ok(_) => {}
+                Err(kube::Error::Api(status)) if status.code == 404 => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        // Without the network first: a kubelet that finds one reports Ready before anybody can look.
+        self.cluster.operate(Operation::PodNetwork(&PodNetwork::Absent)).await?;
+        for machine in self.machines() {
+            self.cluster.operate(Operation::Kubelet { machine, op: KubeletOp::Restart }).await?;
+        }
+        self.nodes_registered(&before).await?;
+        self.restore_roles().await
     }
 
     /// Sets the pod network up or takes it away, and waits until every Node's readiness agrees.

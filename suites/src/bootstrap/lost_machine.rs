@@ -1,6 +1,6 @@
 //! The machine of the leader is lost: its replicas are on two, and the other one goes on (contract BOOT-DYN-09).
 
-use super::needs::{COLD, MACHINES, SEED};
+use super::needs::{COLD, INSIDE, MACHINES, SEED};
 use crate::joining::registered;
 use harness::check::{Capability, Environment, Facility, Verdict};
 use harness::cx::matchers::initialised;
@@ -16,6 +16,7 @@ pub(super) const CHECKS: &[Check] = &[Check::must(
 .needs(&[Capability::Instances, Capability::LeaderElection])
 .of_the_cloud(MACHINES)
 .with(COLD)
+.with(INSIDE)
 .with(&[Facility::NodeControl, Facility::ShippedReplicas])
 .in_its_own(Environment::TwoWorkers)
 .takes(50)];

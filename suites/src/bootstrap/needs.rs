@@ -8,6 +8,8 @@ pub(super) const INSTANCES: &[Capability] = &[Capability::Instances];
 pub(super) const MACHINES: &[Facility] = &[Facility::Machines];
 /// What it takes to make a cluster cold and to boot it.
 pub(super) const COLD: &[Facility] =
-    &[Facility::CcmControl, Facility::KubeletControl, Facility::PodNetworkControl, Facility::BootsInside];
+    &[Facility::CcmControl, Facility::KubeletControl, Facility::PodNetworkControl];
+/// What boots of a CCM show that has no place but the cluster that waits for it.
+pub(super) const INSIDE: &[Facility] = &[Facility::BootsInside];
 /// Where the rows come from that no code of Kubernetes decides.
 pub(super) const SEED: &str = "the project's seed articles";

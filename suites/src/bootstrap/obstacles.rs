@@ -2,7 +2,7 @@
 //! an API server that is not there yet, routes that are missing, power that fails, Nodes that are no longer Ready; and the
 //! Pods that wait on a Node that joins (contract BOOT-DYN).
 
-use super::needs::{COLD, INSTANCES, MACHINES, SEED};
+use super::needs::{COLD, INSIDE, INSTANCES, MACHINES, SEED};
 use crate::joining::joined;
 use harness::check::{Capability, Facility, Verdict};
 use harness::cloud::Effect;
@@ -43,6 +43,7 @@ pub(super) const CHECKS: &[Check] = &[
     .needs(INSTANCES)
     .of_the_cloud(MACHINES)
     .with(COLD)
+    .with(INSIDE)
     .with(&[Facility::CloudName])
     .cold()
     .takes(10),
@@ -55,6 +56,7 @@ pub(super) const CHECKS: &[Check] = &[
     .needs(INSTANCES)
     .of_the_cloud(MACHINES)
     .with(COLD)
+    .with(INSIDE)
     .with(&[Facility::NodeControl])
     .cold()
     .takes(30),
@@ -78,6 +80,7 @@ pub(super) const CHECKS: &[Check] = &[
     .needs(INSTANCES)
     .of_the_cloud(MACHINES)
     .with(COLD)
+    .with(INSIDE)
     .with(&[Facility::ApiControl])
     .cold()
     .takes(40),
@@ -91,6 +94,7 @@ pub(super) const CHECKS: &[Check] = &[
     .needs(INSTANCES)
     .of_the_cloud(MACHINES)
     .with(COLD)
+    .with(INSIDE)
     .cold()
     .takes(50),
     Check::must(

@@ -5,8 +5,10 @@ use crate::failures::unless_it_lists;
 use crate::joining::joined;
 use harness::check::{Capability, Facility, Stop, Verdict};
 use harness::cloud::Op;
+use harness::cx::matchers::initialised;
 use harness::cx::{Check, CheckCx, Reader, Subject, answers, load_balancer, machine};
 use std::collections::{BTreeMap, BTreeSet};
+use tokio::time::Instant;
 
 pub(super) const CHECKS: &[Check] = &[Check::must(
     "OBS-06",
@@ -19,7 +21,7 @@ pub(super) const CHECKS: &[Check] = &[Check::must(
 .with(REACHED)
 .with(&[Facility::Faults])
 .alone()
-.takes(3)];
+.takes(6)];
 
 /// What every program of its kind counts, whatever it asks of the cloud: of the language's runtime, the process, the API
 /// server's client and the framework.
@@ -109,19 +111,24 @@ async fn counts_calls(cx: &CheckCx) -> Verdict {
         Ok(Work { what, counted })
     };
     joined(cx, machine("looked-up")).await?;
-    let looked_up = done("a look-up that succeeds").await?;
+    let mut looked_up = done("a look-up that succeeds").await?;
+    let began = Instant::now();
     let refused = cx.machine(machine("refused")).await?;
     let refusals = refused.cloud().answers(503).to(&[Op::InstanceGet]).await?;
     cx.node(refused.node()).await?;
     refusals.hits(2).await.map_err(|stop| unless_it_lists(cx, stop))?;
     let failed = done("a look-up that fails").await?;
     refusals.clear().await?;
-    let mut told = vec![failed.is_told_from(&looked_up)];
+    let mut worked = vec![failed];
     if cx.declares(Capability::LoadBalancer) {
         cx.service(load_balancer("made").port(80)).await?.provisioned().await?;
-        let made = done("a load balancer that is made").await?;
-        told.push(made.is_told_from(&looked_up));
+        worked.push(done("a load balancer that is made").await?);
     }
+    // What the CCM does of its own accord now and then may have fallen into the time of that work: it does so again.
+    let (_, again) = joined(cx, machine("again")).await?;
+    again.keeps(initialised()).within(began.elapsed()).when("while nothing more is asked for").await?;
+    looked_up.counted.extend(done("a look-up that succeeds").await?.counted);
+    let told: Vec<_> = worked.iter().map(|work| work.is_told_from(&looked_up)).collect();
     let lacks: Vec<String> = told.into_iter().filter_map(Result::err).collect();
     match lacks.is_empty() {
         true => Ok(()),

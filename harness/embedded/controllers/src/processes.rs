@@ -21,30 +21,45 @@ pub struct Process {
 impl Process {
     /// The process of that number; `None` when there is none, it has ended and nobody has waited for it yet, or it is hidden.
     pub fn of(pid: i32) -> Option<Process> {
-        Process::read(pid, &std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+        let read = Process::read(pid, &std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?);
+        read.filter(|(_, ended)| !ended).map(|(one, _)| one)
     }
 
     /// All that can be seen.
     pub fn all() -> Vec<Process> {
-        let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-        entries.filter_map(|entry| Process::of(entry.file_name().to_str()?.parse().ok()?)).collect()
+        Process::living_and_ended().0
     }
 
-    /// A program's name may hold blanks and parentheses.
-    fn read(pid: i32, stat: &str) -> Option<Process> {
+    /// All that can be seen, and those that have ended and nobody has waited for.
+    pub fn living_and_ended() -> (Vec<Process>, Vec<Process>) {
+        let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        let (mut living, mut ended) = (Vec::new(), Vec::new());
+        for entry in entries {
+            let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+            let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { continue };
+            match Process::read(pid, &stat) {
+                Some((one, false)) => living.push(one),
+                Some((one, true)) => ended.push(one),
+                None => {}
+            }
+        }
+        (living, ended)
+    }
+
+    /// A process, and whether it has ended. A program's name may hold blanks and parentheses.
+    fn read(pid: i32, stat: &str) -> Option<(Process, bool)> {
         let (_, rest) = stat.rsplit_once(')')?;
         let fields: Vec<&str> = rest.split_whitespace().collect();
-        if matches!(*fields.first()?, "Z" | "X") {
-            return None;
-        }
+        let ended = matches!(*fields.first()?, "Z" | "X");
         let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
-        Some(Process {
+        let process = Process {
             pid,
             parent: fields.get(1)?.parse().ok()?,
             group: fields.get(2)?.parse().ok()?,
             start: number(19)?,
             used: (11..=14).try_fold(0_u64, |sum, at| Some(sum.saturating_add(number(at)?)))?,
-        })
+        };
+        Some((process, ended))
     }
 
     /// The memory that is its own and not a file's, bytes; what it shares with others counts for each of them.
@@ -111,6 +126,41 @@ impl Offspring {
     }
 }
 
+/// Whoever was started by what this process has started. One whose parent has ended becomes a child of this process, where it
+/// asked for that (`PR_SET_CHILD_SUBREAPER`), and stays in the table of processes after its end until it is waited for.
+#[derive(Debug, Default)]
+pub struct Descendants {
+    /// Start by number.
+    known: BTreeMap<i32, u64>,
+}
+
+impl Descendants {
+    /// Takes note of those of a program.
+    pub fn note(&mut self, of: &Offspring) {
+        self.known.extend(&of.known);
+    }
+
+    /// Waits for those that have ended as children of this process, and forgets who is gone. What this process has started
+    /// itself is waited for by whoever did.
+    pub fn bury(&mut self, living: &[Process], ended: &[Process]) {
+        let own = rustix::process::getpid();
+        for one in self.ended_under(own.as_raw_nonzero().get(), ended) {
+            let pid = rustix::process::Pid::from_raw(one.pid);
+            // Nobody else waits for it; where somebody did it is gone, which is as good.
+            let _ = rustix::process::waitpid(pid, rustix::process::WaitOptions::NOHANG);
+        }
+        let there = |pid: &i32, start: &u64| {
+            living.iter().chain(ended).any(|one| one.pid == *pid && one.start == *start)
+        };
+        self.known.retain(|pid, start| there(pid, start));
+    }
+
+    fn ended_under(&self, parent: i32, ended: &[Process]) -> Vec<Process> {
+        let mine = |one: &&Process| one.parent == parent && self.known.get(&one.pid) == Some(&one.start);
+        ended.iter().filter(mine).copied().collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,8 +169,8 @@ mod tests {
     fn a_line_of_proc_is_read_whatever_the_program_is_called() {
         let stat = |state: &str| format!("12 (a) b) {state} 1 77 77 0 -1 0 0 0 0 0 3 4 5 6 20 0 1 0 4711 0");
         let expected = Process { pid: 12, parent: 1, group: 77, start: 4711, used: 18 };
-        assert_eq!(Process::read(12, &stat("S")), Some(expected));
-        assert_eq!(Process::read(12, &stat("Z")), None);
+        assert_eq!(Process::read(12, &stat("S")), Some((expected, false)));
+        assert_eq!(Process::read(12, &stat("Z")), Some((expected, true)));
         assert_eq!(Process::read(12, "nonsense"), None);
     }
 
@@ -137,5 +187,19 @@ mod tests {
         let other = Process { start: 9, ..one(13, 1) };
         offspring.take_in(&[other]);
         assert!(offspring.known.is_empty());
+    }
+
+    #[test]
+    fn only_descendants_that_nobody_else_waits_for_are_buried() {
+        let one = |pid, parent| Process { pid, parent, group: 1, start: 5, used: 0 };
+        let mut offspring = Offspring::of(10);
+        offspring.take_in(&[one(10, 1), one(11, 10), one(12, 11)]);
+        let mut all = Descendants::default();
+        all.note(&offspring);
+        // 10 was started by this process (1); 11 ended under it and 12 lives; 20 is somebody else's.
+        let ended = [one(10, 1), one(11, 1), one(12, 11), one(20, 1), Process { start: 9, ..one(12, 1) }];
+        assert_eq!(all.ended_under(1, &ended), [one(11, 1)]);
+        all.bury(&[one(12, 11)], &[]);
+        assert_eq!(all.known.keys().copied().collect::<Vec<_>>(), [12]);
     }
 }

@@ -1,6 +1,6 @@
 //! What became of one CCM that was judged.
 
-use super::work::Expected;
+use super::work::{Expected, Part};
 use crate::ledger::{Entry, Outcome};
 use serde::Serialize;
 use std::fmt;
@@ -31,6 +31,9 @@ pub(super) enum Became {
 pub(super) struct Judged {
     /// Mutant, stranger or adversary.
     pub(super) subject: String,
+    /// Of which part of its checks this tells, where several clusters shared them.
+    #[serde(skip)]
+    pub(super) part: Option<Part>,
     /// What became of it.
     pub(super) result: Became,
     /// How many checks it was judged by.
@@ -70,13 +73,28 @@ impl Judged {
             (Expected::Exactly(_), false) => Became::Harmed,
         };
         let seconds = (took.as_secs_f64() * 10.0).round() / 10.0;
-        Judged { subject, result, checks: entries.len(), objections, seconds, hindered }
+        Judged { subject, part: None, result, checks: entries.len(), objections, seconds, hindered }
+    }
+
+    /// What became of the subject by the checks of both parts.
+    pub(super) fn and(mut self, other: Judged) -> Judged {
+        let amiss = |one: &Judged| !one.objections.is_empty();
+        if self.result == Became::NotShown || amiss(&other) {
+            self.result = other.result;
+        }
+        self.part = None;
+        self.checks += other.checks;
+        self.objections.extend(other.objections);
+        self.seconds += other.seconds;
+        self.hindered |= other.hindered;
+        self
     }
 }
 
 impl fmt::Display for Judged {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Judged { subject, checks, objections, seconds, .. } = self;
+        let Judged { part, checks, objections, seconds, .. } = self;
+        let subject = &part.map_or(self.subject.clone(), |part| format!("{}, {part}", self.subject));
         let (found, lines) = (objections.len(), objections.join("\n    "));
         let passed = format!("{checks} of {checks} checks in {seconds:.1} s");
         match self.result {
@@ -129,6 +147,23 @@ mod tests {
         let blocked = entry(Level::Must, blocked);
         assert!(hindered(&Expected::Failure, &[&fail, &blocked]));
         assert!(!hindered(&Expected::NoFailure, &[&pass, &blocked]));
+    }
+
+    #[test]
+    fn parts_are_one_subject_and_its_worst_counts() {
+        let expected = Expected::NoFailure;
+        let of = |outcome| {
+            let entry = entry(Level::Must, outcome);
+            Judged::of("S".to_owned(), &expected, &[&entry], Duration::from_secs(2))
+        };
+        let (right, wrong) = (of(Outcome::Pass), of(Outcome::Fail { message: "promise: p".to_owned() }));
+        for both in [right.clone().and(wrong.clone()), wrong.and(right.clone())] {
+            assert_eq!((both.result, both.checks, both.objections.len()), (Became::FalseAlarm, 2, 1));
+            assert_eq!(both.seconds, 4.0);
+        }
+        let nothing = Judged::of("S".to_owned(), &Expected::Failure, &[], Duration::ZERO);
+        assert_eq!(nothing.result, Became::NotShown);
+        assert_eq!(nothing.and(right).result, Became::Passed);
     }
 
     #[test]

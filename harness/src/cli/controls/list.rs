@@ -50,6 +50,8 @@ pub(super) struct Stranger {
     pub(super) cloud: Settings,
     /// How many checks run side by side on each cluster.
     pub(super) jobs: Option<u32>,
+    /// On how many clusters at once its checks are shared out; one without it.
+    pub(super) clusters: Option<usize>,
     /// For how long those of its checks go on that soak; without it, it is spared them.
     pub(super) soak: Option<HumanDuration>,
     /// Suites, contract rows or their beginnings, checks; all when empty.
@@ -204,6 +206,7 @@ mod tests {
             profile: Map::new(),
             cloud: Settings::default(),
             jobs: None,
+            clusters: None,
             soak: None,
             checks: checks.iter().map(|name| (*name).to_owned()).collect(),
         };

@@ -10,6 +10,7 @@ mod work;
 use super::arguments::ControlOptions;
 use super::given::planned;
 use crate::check::{Facility, chain};
+use crate::cloud::Settings;
 use crate::cluster::facts;
 use crate::config::{
     BackendKind, ClusterKeys, Given, HumanDuration, Keep, Offer, PROGRAM, Problems, ProfileKind, RunFile,
@@ -18,13 +19,14 @@ use crate::config::{
 use crate::cx::Suite;
 use crate::events::{EVENTS_FILE, Events};
 use crate::ledger::Share;
+use crate::probe::pause;
 use crate::report::exit;
 use crate::run::{
     INTERRUPTED, ORDERLY, Planned, Quiet, begin_in, end_run, guard, judge_subject, open, plan_checks, refuse,
     write_reports,
 };
 use crate::session::up::{Environment, Leave, Prepared};
-use crate::session::{RunDir, Session, settle};
+use crate::session::{RunDir, RunState, Session, settle};
 use judged::Judged;
 use results::Results;
 use serde_json::{Map, Value, json};
@@ -54,6 +56,12 @@ const PLUGIN: &str = "reference-credential-provider";
 const NO_PLUGIN: &str = "/dev/null";
 /// The command of this program that is the same plugin, able to be broken.
 const ODD_PLUGIN: &str = "reference-credential-provider-mutant";
+
+/// On how many clusters at once no CCM at all is judged: it fails each check only when its time is up.
+const NOBODY_ON: usize = 4;
+
+/// For how long after its beginning a large subject keeps a core busy: most of its checks are over then, and the rest waits.
+const BURST: Duration = Duration::from_secs(60);
 
 /// For how long no CCM at all is watched in a soak: it does not come to its first round.
 const SOAK: HumanDuration = HumanDuration(Duration::from_secs(30));
@@ -140,7 +148,7 @@ pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> Ex
     ExitCode::from(if results.are_good() { exit::CONFORMANT } else { exit::NOT_CONFORMANT })
 }
 
-/// Everything to be judged, what takes longest first: strangers, adversaries, no CCM at all, then the mutants.
+/// Everything to be judged: what takes longest first, what is judged alone last.
 fn work(
     suites: &'static [Suite],
     options: &ControlOptions,
@@ -152,8 +160,17 @@ fn work(
     // The plan and the checks of the mutants' profile with something laid over it.
     let planned_with = |over_profile: Map<String, Value>, soak: Option<HumanDuration>| {
         let typed = soaking(overrides(options, MUTANTS), soak);
-        let given = Given { typed, over_profile, ..Given::default() };
-        let plan = plan(&Source::Defaults, given)?.on(with_mutants.cluster.clone());
+        let given = |typed| {
+            let over_profile = over_profile.clone();
+            plan(&Source::Defaults, Given { typed, over_profile, ..Given::default() })
+        };
+        let (mut plan, mut cluster) = (given(typed.clone())?, with_mutants.cluster.clone());
+        if plan.profile.is_hosted() && !facts(cluster.backend()).manages {
+            // Whichever the others have, it has what there can be a management cluster beside.
+            plan = given(RunFile { cluster: ClusterKeys::default(), ..typed })?;
+            cluster = plan.cluster.clone().settled(BackendKind::Embedded);
+        }
+        let plan = plan.on(cluster);
         let planned = plan_checks(suites, &plan, &Offer::declared(&plan.profile))?;
         Ok::<_, Problems>((plan, planned))
     };
@@ -180,7 +197,7 @@ fn work(
         for one in list::strangers(&options.stranger, share)? {
             let text = |problems: Problems| format!("stranger {}: {problems}", one.stranger);
             let mut over = one.profile.clone();
-            let (mut plan, planned) = match one.of {
+            let (plan, planned) = match one.of {
                 ProfileKind::ImageCredentials => {
                     plugin_with(odd_plugin("stranger", &one.stranger), over, true)
                 }
@@ -192,8 +209,7 @@ fn work(
                 }
             }
             .map_err(text)?;
-            plan.output = plan.output.join(&one.stranger);
-            work.push(Work::of_stranger(&one, plan, &planned)?);
+            work.extend(Work::of_stranger(&one, &plan, &planned)?);
         }
     }
     if all || !options.adversary.is_empty() {
@@ -204,14 +220,13 @@ fn work(
     if all || options.mutant == [list::ALL] {
         let plan = RunPlan { output: with_mutants.output.join("no-ccm"), ..with_nothing.clone() };
         let soaking = planned_with(Map::new(), Some(SOAK)).map_err(|problems| problems.to_string())?;
-        work.push(Work::of_nothing("no CCM", plan, &soaking.1));
+        work.extend(Work::of_nothing("no CCM", plan, &soaking.1, NOBODY_ON));
         let nobody =
             plugin_with(json!([NO_PLUGIN]), Map::new(), true).map_err(|problems| problems.to_string())?;
         let plan = RunPlan { output: with_mutants.output.join("no-plugin"), ..nobody.0 };
-        work.push(Work::of_nothing("no plugin", plan, &nobody.1));
+        work.extend(Work::of_nothing("no plugin", plan, &nobody.1, 1));
     }
     if all || !options.mutant.is_empty() {
-        let mut mutants = Vec::new();
         for control in list::mutants(&options.mutant, share)? {
             let text = |problems: Problems| format!("mutant {}: {problems}", control.mutant);
             let mut over = control.profile.clone();
@@ -229,11 +244,11 @@ fn work(
                 }
             }
             .map_err(text)?;
-            mutants.push(Work::of_mutant(&control, plan, &planned)?);
+            work.push(Work::of_mutant(&control, plan, &planned)?);
         }
-        mutants.sort_by_key(|one| Reverse(one.takes_s));
-        work.extend(mutants);
     }
+    // One that is judged alone has the others wait until it is done.
+    work.sort_by_key(|one| (one.alone, Reverse(one.takes_s)));
     Ok(work)
 }
 
@@ -259,7 +274,7 @@ struct Benches<'a> {
     plan: &'a RunPlan,
     prepared: Arc<Prepared>,
     queue: Mutex<VecDeque<Work>>,
-    /// Each large one that is being judged holds a share of it.
+    /// Each large one that has just begun holds a share of it.
     large: Arc<()>,
     /// Held by whoever judges; by whoever judges alone for itself.
     beside: RwLock<()>,
@@ -295,7 +310,11 @@ impl Benches<'_> {
         let mut judged = Vec::new();
         let mut first = None;
         while !self.cancel.is_cancelled() {
-            let Some((work, _large)) = self.next() else { break };
+            let Some((work, large)) = self.next() else { break };
+            self.handle.spawn(async move {
+                pause(BURST).await;
+                drop(large);
+            });
             if work.checks.is_empty() {
                 judged.push(self.told(Judged::of(work.subject, &work.expected, &[], Duration::ZERO)));
                 continue;
@@ -317,6 +336,7 @@ impl Benches<'_> {
                 Some(first) if !work.is_apart() => self.judge_one(first, work.clone())?,
                 _ => self.judge_apart(work.clone())?,
             };
+            let outcome = Judged { part: work.part, ..outcome };
             if outcome.hindered && !work.again && !self.cancel.is_cancelled() {
                 self.events.say(format!("  again   {}: the environment was in the way", work.subject));
                 let plan = RunPlan { output: work.plan.output.join("again"), ..work.plan };
@@ -328,14 +348,18 @@ impl Benches<'_> {
         Ok(judged)
     }
 
-    /// Judges one that needs no cluster, as a run with an environment of its own.
+    /// Judges one as a run with an environment of its own.
     fn judge_apart(&self, work: Work) -> Result<Judged, String> {
-        let Work { subject, plan, expected, checks, jobs, .. } = work;
+        let Work { subject, plan, expected, checks, cloud, jobs, .. } = work;
         let (began, output) = (Instant::now(), plan.output.clone());
         let events = begin_in(&output, Vec::new()).map_err(|e| format!("{}: {e}", output.display()))?;
         let mut environment = Environment::new(Prepared::new(Arc::new(plan)), 0);
         let up = self.handle.block_on(environment.up(&events, self.cancel)).map_err(|error| chain(&error));
         let ended = up.and_then(|session| {
+            if cloud != Settings::default() {
+                let changed = self.handle.block_on(session.cloud().change_settings(&cloud));
+                changed.map_err(|error| chain(&error))?;
+            }
             let mut quiet = Quiet { wanted: |id: &str| checks.contains(id), at_once: jobs };
             judge_subject(
                 self.suites,
@@ -376,7 +400,7 @@ impl Benches<'_> {
         let joining = Session::join(
             Arc::new(plan),
             RunDir::join(first.dir().path()),
-            first.state().clone(),
+            RunState { journal_from: first.journal().position(), ..first.state().clone() },
             events.clone(),
             self.cancel.clone(),
         );
@@ -389,8 +413,10 @@ impl Benches<'_> {
         judge_subject(self.suites, from_ref(&session), "ccm-conformance controls", &mut quiet, self.handle)
             .map_err(|problems| problems.to_string())?;
         self.handle.block_on(session.forget_ccm()).map_err(|error| chain(&error))?;
-        // One that has deleted Nodes leaves none to the next.
-        self.handle.block_on(session.bring_nodes_back()).map_err(|error| chain(&error))?;
+        // One that is wrong leaves Nodes without what a right one would have set, or none, and to the next they are done.
+        if expected != Expected::NoFailure {
+            self.handle.block_on(session.renew_nodes()).map_err(|error| chain(&error))?;
+        }
         self.handle.block_on(first.cloud().change_settings(&usual)).map_err(|error| chain(&error))?;
         Ok(self.reported(subject, &expected, &checks, (&events, &output), began))
     }
@@ -401,13 +427,15 @@ impl Benches<'_> {
         judged
     }
 
-    /// The next to be judged. Many checks at a time keep a machine busy, and one that is too busy shows right CCMs as late:
-    /// no more large ones side by side than it has cores, as long as there are others to judge.
+    /// The next to be judged, one that is judged alone only when nothing else is left. Many checks at a time keep a machine
+    /// busy, and one that is too busy shows right CCMs as late: no more large ones begin side by side than it has cores, as
+    /// long as there are others to judge.
     fn next(&self) -> Option<(Work, Option<Arc<()>>)> {
         let mut queue = self.queue();
         let room = Arc::strong_count(&self.large) <= available_parallelism().map_or(1, NonZero::get);
-        let fits = |work: &Work| room || !work.is_large();
-        let at = queue.iter().position(fits).unwrap_or(0);
+        let beside = |work: &Work| !work.alone;
+        let fits = |work: &Work| beside(work) && (room || !work.is_large());
+        let at = queue.iter().position(fits).or_else(|| queue.iter().position(beside)).unwrap_or(0);
         let work = queue.remove(at)?;
         let large = work.is_large().then(|| self.large.clone());
         Some((work, large))

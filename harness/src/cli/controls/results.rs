@@ -2,6 +2,7 @@
 
 use super::judged::{Became, Judged};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -36,8 +37,16 @@ pub(super) struct Results {
 
 impl Results {
     /// Of these, judged in so long.
-    pub(super) fn of(cluster: String, mut judged: Vec<Judged>, took: Duration) -> Results {
-        judged.sort_by(|a, b| a.subject.cmp(&b.subject));
+    pub(super) fn of(cluster: String, judged: Vec<Judged>, took: Duration) -> Results {
+        let mut subjects: BTreeMap<String, Judged> = BTreeMap::new();
+        for one in judged {
+            let whole = match subjects.remove(&one.subject) {
+                Some(before) => before.and(one),
+                None => one,
+            };
+            subjects.insert(whole.subject.clone(), whole);
+        }
+        let judged: Vec<Judged> = subjects.into_values().collect();
         let count = |outcomes: &[Became]| judged.iter().filter(|one| outcomes.contains(&one.result)).count();
         Results {
             harness: env!("CARGO_PKG_VERSION"),
@@ -87,6 +96,7 @@ mod tests {
     fn one(subject: &str, result: Became) -> Judged {
         Judged {
             subject: subject.to_owned(),
+            part: None,
             result,
             checks: 1,
             objections: Vec::new(),
@@ -109,6 +119,11 @@ mod tests {
             "1 of 1 mutants noticed, 1 of 1 strangers passed, 1 of 1 adversaries endured in 5 s"
         );
         assert!(good.are_good());
+        let twice = [all.clone(), vec![one("S-A", Became::Passed)]].concat();
+        assert_eq!(
+            Results::of("embedded".to_owned(), twice, Duration::from_secs(5)).to_string(),
+            good.to_string()
+        );
         for slip in [Became::Missed, Became::FalseAlarm, Became::Harmed] {
             let all = [all.clone(), vec![one("X", slip)]].concat();
             assert!(!Results::of("embedded".to_owned(), all, Duration::ZERO).are_good());

@@ -6,7 +6,9 @@ use crate::cloud::Settings;
 use crate::config::{Choice, RunPlan};
 use crate::ledger::{Entry, Outcome, SkipReason};
 use crate::run::Planned;
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
+use std::fmt;
 use std::time::Duration;
 
 /// How checks must end.
@@ -32,6 +34,8 @@ pub(super) struct Hostility {
 #[derive(Clone)]
 pub(super) struct Work {
     pub(super) subject: String,
+    /// Which part of its checks this is, where several clusters share them.
+    pub(super) part: Option<Part>,
     pub(super) plan: RunPlan,
     pub(super) expected: Expected,
     /// The checks it is judged by.
@@ -40,6 +44,8 @@ pub(super) struct Work {
     pub(super) cloud: Settings,
     /// Checks that run side by side; without it all that may.
     pub(super) jobs: Option<u32>,
+    /// How many of its checks share the cluster at once.
+    pub(super) at_once: usize,
     /// How many seconds its checks take when they pass: those that share a cluster at once, the others one by one.
     pub(super) takes_s: u32,
     /// Whether it was judged before, and the environment was in the way.
@@ -48,19 +54,63 @@ pub(super) struct Work {
     pub(super) alone: bool,
 }
 
+/// A share of a subject's checks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    /// From 1.
+    number: usize,
+    of: usize,
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "part {} of {}", self.number, self.of)
+    }
+}
+
+/// Whether a check shares its cluster with others at the same time.
+fn beside_others(one: &Planned) -> bool {
+    match one.check.sharing {
+        Sharing::Apart | Sharing::Own | Sharing::Shared | Sharing::Joint | Sharing::Calm => true,
+        Sharing::Exclusive | Sharing::Cold | Sharing::Standing => false,
+    }
+}
+
 /// How many seconds so many checks take when they pass.
-fn takes_s<'a>(checks: impl Iterator<Item = &'a Planned>) -> u32 {
+fn takes_s<'a>(checks: impl IntoIterator<Item = &'a Planned>) -> u32 {
     let (mut together, mut alone) = (0, 0);
-    for Planned { check, .. } in checks {
-        match check.sharing {
-            Sharing::Apart | Sharing::Own | Sharing::Shared | Sharing::Joint | Sharing::Calm => {
-                together = check.takes_s.max(together)
-            }
-            Sharing::Exclusive | Sharing::Cold | Sharing::Standing => alone += check.takes_s,
+    for one in checks {
+        match beside_others(one) {
+            true => together = one.takes_s.max(together),
+            false => alone += one.takes_s,
         }
     }
     together + alone
 }
+
+/// The checks on so many clusters at once, none of them empty. Those that run alone go one by one to the cluster that is
+/// done first. Those that share one stay together, as they take no longer for being many; where few may run at once, each
+/// cluster gets as many of them.
+fn dealt<'a>(checks: &[&'a Planned], clusters: usize, jobs: Option<u32>) -> Vec<Vec<&'a Planned>> {
+    let (together, mut alone): (Vec<&Planned>, Vec<&Planned>) =
+        checks.iter().copied().partition(|one| beside_others(one));
+    let clusters = clusters.max(1);
+    let mut parts = vec![Vec::new(); clusters];
+    let crowded = jobs.is_some_and(|jobs| together.len() > FULL_TURNS * jobs as usize);
+    for (at, one) in together.into_iter().enumerate() {
+        parts[if crowded { at % clusters } else { 0 }].push(one);
+    }
+    alone.sort_by_key(|one| Reverse(one.takes_s));
+    for one in alone {
+        let first = parts.iter_mut().min_by_key(|part| takes_s(part.iter().copied()));
+        first.expect("a part at least").push(one);
+    }
+    parts.retain(|part| !part.is_empty());
+    parts
+}
+
+/// As often as every place for a check may be taken anew before there are too few places.
+const FULL_TURNS: usize = 8;
 
 /// Whether a check binds the CCM as a MUST.
 fn binds(planned: &&Planned) -> bool {
@@ -68,21 +118,60 @@ fn binds(planned: &&Planned) -> bool {
 }
 
 impl Work {
-    /// Whether it needs no CCM, and has an environment of its own.
+    /// Whether it has an environment of its own: it needs no CCM, or one that is hosted.
     pub(super) fn is_apart(&self) -> bool {
-        !self.plan.profile.has_ccm()
+        !self.plan.profile.has_ccm() || self.plan.profile.is_hosted()
     }
 
-    /// Whether so many checks judge it that they alone keep a core busy.
+    /// Whether so many checks judge it at once that they alone keep a core busy.
     pub(super) fn is_large(&self) -> bool {
-        self.checks.len() > 40 && self.jobs.is_none_or(|jobs| jobs > 8)
+        self.at_once > 40 && self.jobs.is_none_or(|jobs| jobs > 8)
+    }
+
+    /// A subject by those checks, in a cloud as it is.
+    fn by(checks: &[&Planned], plan: RunPlan, subject: String, expected: Expected) -> Work {
+        Work {
+            subject,
+            part: None,
+            plan,
+            expected,
+            checks: checks.iter().map(|p| p.check.id.to_string()).collect(),
+            cloud: Settings::default(),
+            jobs: None,
+            at_once: checks.iter().filter(|one| beside_others(one)).count(),
+            takes_s: takes_s(checks.iter().copied()),
+            again: false,
+            alone: false,
+        }
+    }
+
+    /// The same subject with its checks dealt out to so many clusters, each with a folder of its own.
+    fn on_clusters(checks: &[&Planned], clusters: usize, whole: &Work) -> Vec<Work> {
+        let parts = dealt(checks, clusters, whole.jobs);
+        let of = parts.len();
+        let work = parts.iter().zip(1..).map(|(checks, number)| {
+            let mut plan = whole.plan.clone();
+            let part = (of > 1).then_some(Part { number, of });
+            if part.is_some() {
+                plan.output = plan.output.join(number.to_string());
+            }
+            let (subject, expected) = (whole.subject.clone(), whole.expected.clone());
+            let by = Work::by(checks, plan, subject, expected);
+            Work { part, jobs: whole.jobs, cloud: whole.cloud.clone(), ..by }
+        });
+        work.collect()
     }
 
     /// Nobody at all, by every MUST of `everything`.
-    pub(super) fn of_nothing(what: &str, plan: RunPlan, everything: &[Planned]) -> Work {
-        let checks = everything.iter().filter(binds).map(|p| p.check.id.to_string()).collect();
-        let (subject, expected, cloud) = (what.to_owned(), Expected::Failure, Settings::default());
-        Work { subject, plan, expected, checks, cloud, jobs: None, takes_s: 0, again: false, alone: false }
+    pub(super) fn of_nothing(
+        what: &str,
+        plan: RunPlan,
+        everything: &[Planned],
+        clusters: usize,
+    ) -> Vec<Work> {
+        let chosen: Vec<&Planned> = everything.iter().filter(binds).collect();
+        let whole = Work::by(&[], plan, what.to_owned(), Expected::Failure);
+        Work::on_clusters(&chosen, clusters, &whole)
     }
 
     /// A mutant with the plan of its profile, by what is named for it and binds it, MUST or SHOULD.
@@ -97,25 +186,13 @@ impl Work {
         let Mutant { mutant, checks, .. } = control;
         plan.output = plan.output.join(mutant);
         let bound = |p: &&Planned| p.choice == Choice::Selected && p.level != Level::Info;
-        let bound: Vec<CheckId> = everything.iter().filter(bound).map(|p| p.check.id).collect();
-        if let Some(unknown) = checks.iter().find(|name| !bound.iter().any(|id| id.is_named(name))) {
+        let bound: Vec<&Planned> = everything.iter().filter(bound).collect();
+        let ids: Vec<CheckId> = bound.iter().map(|p| p.check.id).collect();
+        if let Some(unknown) = checks.iter().find(|name| !ids.iter().any(|id| id.is_named(name))) {
             return Err(format!("mutant {mutant}: no check {unknown} binds it"));
         }
-        let named = bound.iter().filter(|id| control.is_for(**id, &bound));
-        let named: BTreeSet<String> = named.map(ToString::to_string).collect();
-        let (expected, cloud) = (Expected::Failure, Settings::default());
-        let takes_s = takes_s(everything.iter().filter(|p| named.contains(p.check.id.as_str())));
-        Ok(Work {
-            subject: mutant.clone(),
-            plan,
-            expected,
-            checks: named,
-            cloud,
-            jobs: None,
-            takes_s,
-            again: false,
-            alone: false,
-        })
+        let named: Vec<&Planned> = bound.into_iter().filter(|p| control.is_for(p.check.id, &ids)).collect();
+        Ok(Work::by(&named, plan, mutant.clone(), Expected::Failure))
     }
 
     /// An adversary, by the checks named for it.
@@ -151,45 +228,34 @@ impl Work {
             blocked: named(&blocked.iter().collect::<Vec<_>>()),
             within: Duration::from_secs(*within),
         };
-        let (checks, expected) = (named(&one.checks().collect::<Vec<_>>()), Expected::Exactly(hostility));
-        let (subject, cloud) = (format!("{adversary} ({what})"), Settings::default());
-        Ok(Work {
-            subject,
-            plan,
-            expected,
-            checks,
-            cloud,
-            jobs: None,
-            takes_s: 0,
-            again: false,
-            alone: *alone,
-        })
+        let met: Vec<&Planned> =
+            selected().filter(|p| one.checks().any(|id| p.check.id.is_named(id))).collect();
+        let by = Work::by(&met, plan, format!("{adversary} ({what})"), Expected::Exactly(hostility));
+        Ok(Work { alone: *alone, ..by })
     }
 
-    /// A stranger with the plan of its profile, by all of `everything` that it meets.
+    /// A stranger with the plan of its profile, by all of `everything` that it meets: in parts where several clusters
+    /// share its checks.
     ///
     /// # Errors
     /// When it meets none.
-    pub(super) fn of_stranger(one: &Stranger, plan: RunPlan, everything: &[Planned]) -> Result<Work, String> {
+    pub(super) fn of_stranger(
+        one: &Stranger,
+        plan: &RunPlan,
+        everything: &[Planned],
+    ) -> Result<Vec<Work>, String> {
         let met = everything.iter().filter(|p| p.choice == Choice::Selected);
-        let met = met.filter(|p| one.meets(p.suite, p.check.id)).map(|p| p.check.id.to_string());
-        let checks: BTreeSet<String> = met.collect();
-        if checks.is_empty() {
+        let met: Vec<&Planned> = met.filter(|p| one.meets(p.suite, p.check.id)).collect();
+        if met.is_empty() {
             return Err(format!("stranger {}: no check applies to it", one.stranger));
         }
-        let (subject, expected) = (format!("{} ({})", one.stranger, one.what), Expected::NoFailure);
+        let mut plan = plan.clone();
+        plan.output = plan.output.join(&one.stranger);
         let jobs = Some(one.jobs.unwrap_or(plan.jobs));
-        Ok(Work {
-            subject,
-            plan,
-            expected,
-            checks,
-            cloud: one.cloud.clone(),
-            jobs,
-            takes_s: 0,
-            again: false,
-            alone: false,
-        })
+        let subject = format!("{} ({})", one.stranger, one.what);
+        let whole = Work::by(&[], plan, subject, Expected::NoFailure);
+        let whole = Work { jobs, cloud: one.cloud.clone(), ..whole };
+        Ok(Work::on_clusters(&met, one.clusters.unwrap_or(1), &whole))
     }
 }
 
@@ -247,6 +313,36 @@ impl Expected {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::cx::Check;
+
+    #[test]
+    fn checks_that_run_alone_are_dealt_out_and_the_others_stay_together() {
+        const SHARED: Check = Check::must("A-01", "t", "s", |_| Box::pin(async { Ok(()) }));
+        const ALONE: Check = Check::must("A-02", "t", "s", |_| Box::pin(async { Ok(()) })).alone();
+        let of = |check: &'static Check, takes_s| Planned {
+            suite: "suite",
+            check,
+            level: Level::Must,
+            choice: Choice::Selected,
+            elsewhere: false,
+            takes_s,
+        };
+        let all: Vec<Planned> =
+            [of(&SHARED, 9), of(&SHARED, 7), of(&ALONE, 4), of(&ALONE, 3), of(&ALONE, 8)].into();
+        let all: Vec<&Planned> = all.iter().collect();
+        let times = |clusters| -> Vec<Vec<u32>> {
+            let parts = dealt(&all, clusters, None);
+            parts.iter().map(|part| part.iter().map(|one| one.takes_s).collect()).collect()
+        };
+        assert_eq!(times(1), [vec![9, 7, 8, 4, 3]]);
+        assert_eq!(times(2), [vec![9, 7, 3], vec![8, 4]]);
+        assert_eq!(times(9).len(), 4, "nobody gets nothing");
+        assert_eq!(dealt(&all[2..], 2, None).len(), 2);
+        assert!(dealt(&[], 3, None).is_empty());
+        let many: Vec<&Planned> = [all[0]; 20].to_vec();
+        let sizes = |jobs| dealt(&many, 2, Some(jobs)).iter().map(Vec::len).collect::<Vec<_>>();
+        assert_eq!((sizes(2), sizes(3)), (vec![10, 10], vec![20]));
+    }
 
     /// What became of one check.
     pub(in crate::cli::controls) fn entry(level: Level, outcome: Outcome) -> Entry {

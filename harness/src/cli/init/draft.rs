@@ -342,7 +342,7 @@ fn set_image(manifests: &mut Manifests) {
 }
 
 /// What the harness fills in by itself.
-const FILLED_IN: [&str; 4] = ["IMAGE", "CLOUD_ENDPOINT", "CLOUD_TOKEN", "CLUSTER_CIDR"];
+const FILLED_IN: [&str; 5] = ["IMAGE", "CLOUD_ENDPOINT", "CLOUD_TOKEN", "CLUSTER_CIDR", "KUBECONFIG"];
 
 /// Names between `${` and `}` that are written as variables of a template are.
 fn placeholders(documents: &[Value]) -> BTreeSet<String> {

@@ -57,6 +57,7 @@ fn what_a_driver_lacks_makes_the_checks_that_need_it_not_observable() {
         subjects: BTreeSet::from([Party::Ccm]),
         capabilities: BTreeSet::new(),
         facilities: Some(cloud.facilities()),
+        hosted: false,
         cloud: Some(cloud.driver().to_owned()),
         served_minor: None,
     };

@@ -21,6 +21,7 @@ pub(super) const BACKEND: BackendEntry = BackendEntry {
         fidelity: Fidelity::Absent,
         runs: Runs::Programs,
         lifetime: Lifetime::Process,
+        manages: false,
         side_by_side: 1,
         memory_gib: 0,
         facilities: &[],

@@ -9,7 +9,7 @@ use crate::cluster::backend::{Backend, BackendEntry, Facts, Fidelity, Lifetime, 
 use crate::cluster::error::ClusterError;
 use crate::cluster::operation::{ApiReach, ContainerOp, KubeletOp, Operation, PodNetwork, PowerOp, WatchOp};
 use crate::cluster::record::{About, CloudSite, ClusterRecord, Ownership};
-use crate::cluster::spec::{ClusterSpec, ProgramImage};
+use crate::cluster::spec::{ClusterSpec, ProgramImage, Purpose};
 use crate::cluster::topology;
 use crate::config::BackendKind;
 use crate::secrets;
@@ -48,8 +48,9 @@ pub(in crate::cluster) const BACKEND: BackendEntry = BackendEntry {
         fidelity: Fidelity::Simulated,
         runs: Runs::Programs,
         lifetime: Lifetime::Process,
+        manages: true,
         // Checks mostly wait.
-        side_by_side: 8,
+        side_by_side: 16,
         memory_gib: MEMORY_GIB,
         facilities: FACILITIES,
         lacks_because: "its machines are simulated and its programs share this machine's network",
@@ -134,7 +135,10 @@ impl Embedded {
             families,
             kubernetes,
             programs: spec.programs.iter().map(program).collect(),
-            network: embedded_cluster::PodNetwork::None,
+            network: match spec.purpose {
+                Purpose::Served => embedded_cluster::PodNetwork::None,
+                Purpose::Management => embedded_cluster::PodNetwork::Independent,
+            },
             folder: Some(spec.folder.clone()),
             names: BTreeMap::from([(CLOUD_NAME.to_owned(), Ipv4Addr::LOCALHOST.into())]),
             pace: Pace { seed: u64::from(seed) << 32 | u64::from(spec.run.number()), ..Pace::default() },

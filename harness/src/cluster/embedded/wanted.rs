@@ -3,10 +3,12 @@
 use crate::cluster::error::ClusterError;
 use crate::cluster::record::{Machine, Role};
 use crate::cluster::registration::PlannedTaint;
-use crate::cluster::spec::ClusterSpec;
+use crate::cluster::spec::{ClusterSpec, Purpose};
 use crate::cluster::topology::{Families, Layout, PlannedMachine};
 use crate::config::{Kubernetes, NodeIp, ServingCertificates};
-use embedded_cluster::{Cluster, IpFamilies, KubernetesVersion, MachineSpec, NodeTaint, ServingCertificate};
+use embedded_cluster::{
+    CloudProvider, Cluster, IpFamilies, KubernetesVersion, MachineSpec, NodeTaint, ServingCertificate,
+};
 
 /// The version that is asked for; the newest is the one whose answers were recorded. Else why it cannot be: a node
 /// image, or a version nobody knows.
@@ -40,8 +42,13 @@ pub(super) fn check_registrations(layout: &Layout) -> Result<(), ClusterError> {
     })
 }
 
-/// The machines of a run with their roles, control planes first, named as kind names its own.
+/// The machines of a run with their roles, control planes first, named as kind names its own. Those of a management cluster
+/// wait for no cloud, and are named after it.
 pub(super) fn machines(spec: &ClusterSpec, layout: &Layout) -> Vec<(Role, MachineSpec)> {
+    let (infix, cloud) = match spec.purpose {
+        Purpose::Served => ("", CloudProvider::External),
+        Purpose::Management => ("management-", CloudProvider::None),
+    };
     let (mut control_planes, mut workers) = (0, 0);
     let machine = |PlannedMachine { role, registration }: &PlannedMachine| {
         let (count, embedded_role) = match role {
@@ -50,7 +57,7 @@ pub(super) fn machines(spec: &ClusterSpec, layout: &Layout) -> Vec<(Role, Machin
         };
         *count += 1;
         let number = if *count == 1 { String::new() } else { count.to_string() };
-        let name = format!("{}-{role}{number}", spec.run.name());
+        let name = format!("{}-{infix}{role}{number}", spec.run.name());
         let machine = MachineSpec {
             node_ip: match spec.own().node_ip {
                 NodeIp::Kept => embedded_cluster::NodeIp::Announced,
@@ -64,6 +71,7 @@ pub(super) fn machines(spec: &ClusterSpec, layout: &Layout) -> Vec<(Role, Machin
             kubeadm_taint: registration.kubeadms_taint,
             taints: registration.taints.iter().map(taint).collect(),
             labels: registration.labels.clone(),
+            cloud,
             ..MachineSpec::awaiting_cloud(name, embedded_role)
         };
         (*role, machine)

@@ -28,6 +28,7 @@ pub(super) const BACKEND: BackendEntry = BackendEntry {
         fidelity: Fidelity::Real,
         runs: Runs::Images,
         lifetime: Lifetime::UntilRemoved,
+        manages: false,
         // There is only the one.
         side_by_side: 1,
         memory_gib: 0,

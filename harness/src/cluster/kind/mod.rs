@@ -42,6 +42,7 @@ pub(super) const BACKEND: BackendEntry = BackendEntry {
         fidelity: Fidelity::Real,
         runs: Runs::Images,
         lifetime: Lifetime::UntilRemoved,
+        manages: false,
         // One takes most of a small machine.
         side_by_side: 1,
         memory_gib: survey::MEMORY_GIB,

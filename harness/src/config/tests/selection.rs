@@ -67,6 +67,7 @@ fn everything() -> Offer {
             Facility::Faults,
             Facility::ProcessControl,
         ])),
+        hosted: false,
         cloud: Some("fake-cloud".to_owned()),
         served_minor: Some(36),
     }
@@ -241,6 +242,22 @@ fn what_is_not_known_yet_hides_nothing() {
 }
 
 #[test]
+fn what_a_hosted_ccm_cannot_show_says_why() {
+    let needs = |facility: &'static [Facility]| candidate("a", "A-01", &[], facility, Served::Always);
+    let skipped = |facility, hosted| {
+        let offer = Offer { facilities: Some(BTreeSet::new()), hosted, ..everything() };
+        select(&[needs(facility)], &Selection::default(), &offer).expect("sound").remove(0)
+    };
+    let unseen = |why: &str| Choice::Skip(SkipReason::NotObservable, why.to_owned());
+    let boots = &[Facility::BootsInside];
+    let why = "this environment lacks boots-inside, as the CCM runs outside the cluster";
+    assert_eq!(skipped(boots, true), unseen(why));
+    assert_eq!(skipped(boots, false), unseen("this environment lacks boots-inside"));
+    let link = &[Facility::LinkControl];
+    assert_eq!(skipped(link, true), unseen("this environment lacks link-control"), "nobody has that here");
+}
+
+#[test]
 fn deviations_must_name_checks() {
     let profile = |declared: &str| {
         let folder = folder(&[
@@ -271,6 +288,7 @@ fn a_contract_row_stands_for_all_of_its_claims() {
         subjects: BTreeSet::from([Party::Ccm]),
         capabilities: BTreeSet::new(),
         facilities: None,
+        hosted: false,
         cloud: None,
         served_minor: None,
     };

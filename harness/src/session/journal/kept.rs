@@ -27,6 +27,11 @@ pub(super) fn is_over(entry: &Entry) -> bool {
 }
 
 impl Kept {
+    /// Nothing yet of what comes after `from`.
+    pub(super) fn since(from: u64) -> Kept {
+        Kept { gone: from, ..Kept::default() }
+    }
+
     /// Number of the last entry that is no longer kept.
     pub(super) fn gone(&self) -> u64 {
         self.gone

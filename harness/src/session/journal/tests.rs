@@ -88,7 +88,7 @@ fn over(seq: u64) -> Entry {
 /// A journal that has read its first step, and the driver behind it.
 async fn journal(steps: impl IntoIterator<Item = Step>) -> (Journal, Arc<Scripted>) {
     let driver = Arc::new(Scripted { steps: Mutex::new(steps.into_iter().collect()), ..Scripted::default() });
-    let journal = Journal::follow(Cloud::new(driver.clone()), Pulse::default()).await;
+    let journal = Journal::follow(Cloud::new(driver.clone()), Pulse::default(), 0).await;
     (journal.expect("it is heard"), driver)
 }
 
@@ -220,7 +220,7 @@ async fn a_driver_without_a_journal_fails_every_read() {
     }
     let cloud = Cloud::new(Arc::new(Blind));
     assert!(!cloud.facilities().contains(&Facility::Journal));
-    let journal = Journal::follow(cloud, Pulse::default()).await.expect("there is a mirror of nothing");
+    let journal = Journal::follow(cloud, Pulse::default(), 0).await.expect("there is a mirror of nothing");
     let error = since(&journal, 0, |_| true).expect_err("nothing is heard");
     assert!(error.fatal);
     assert!(error.text.ends_with("cloud driver 'blind', reading the journal: it has no journal"), "{error}");

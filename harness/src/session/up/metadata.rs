@@ -6,7 +6,8 @@ use crate::cluster::{Cluster, ClusterRecord};
 use crate::session::SessionError;
 use std::net::SocketAddrV4;
 
-/// On machines that can do so its own address leads there; elsewhere variables of the CCM do.
+/// On machines of `cluster`, that of the CCM's Pods, which can do so its own address leads there; elsewhere variables of the CCM
+/// do.
 ///
 /// # Errors
 /// A machine refuses it.

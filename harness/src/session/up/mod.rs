@@ -16,6 +16,7 @@ mod teardown;
 
 pub use prepared::Prepared;
 
+use super::choose::check_hosting;
 use super::folder::RunDir;
 use super::state::{Replaced, ReplicaRecord, RunState};
 use super::uninitialised::roles_of;
@@ -24,18 +25,20 @@ use crate::ccm::LeaseKey;
 use crate::check::chain;
 use crate::cloud::fresh_token;
 use crate::cluster::{
-    CloudSite, ClusterRecord, ClusterSpec, Fidelity, Lifetime, ProgramImage, ProviderIds, Runs, begin, facts,
+    CloudSite, ClusterRecord, ClusterSpec, Fidelity, Lifetime, ProgramImage, ProviderIds, Purpose, Runs,
+    begin, facts,
 };
-use crate::config::{ProviderId, RunPlan};
+use crate::config::{NodeIp, ProviderId, RunPlan, ServingCertificates, Topology};
 use crate::events::Events;
 use crate::images::RunId;
 use crate::k8s::client_for;
+use crate::ledger::{SetBy, Setting};
 use crate::reaper;
 use cloud::WantedCloud;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, ListParams};
 use prepared::Artifacts;
-use raise::{Raised, raise};
+use raise::{Raised, manage, raise};
 use stage::stage;
 use std::sync::Arc;
 use teardown::Teardown;
@@ -103,6 +106,7 @@ impl Environment {
     ) -> Result<Arc<Session>, SessionError> {
         // What is wrong with the manifests is said before anything is started.
         load_manifests(self.plan())?;
+        check_hosting(self.plan())?;
         let dir = RunDir::create(self.id.as_str())?;
         let place = dir.path().to_owned();
         self.dir = Some(dir);
@@ -147,6 +151,12 @@ impl Environment {
             Runs::Images => None,
         };
         let programs = early.map(|artifacts| artifacts.programs.clone()).unwrap_or_default();
+        let management = match self.plan().profile.is_hosted() {
+            true => Some(begin(kind, self.management_spec(programs.clone())?)),
+            false => None,
+        };
+        // The programs are where the CCM's Pods are.
+        let programs = if management.is_some() { Vec::new() } else { programs };
         let backend = begin(kind, self.spec(programs));
         let made = async {
             match early {
@@ -163,26 +173,33 @@ impl Environment {
         let early = async |teardown: &mut Teardown, site: CloudSite, artifacts: &Artifacts| {
             wanted.start(teardown, &site, &[], artifacts).await
         };
-        let Raised { cluster, artifacts, beside } =
-            raise(backend, &mut self.teardown, events, made, early).await?;
+        let hosting = manage(management, &mut self.teardown, events);
+        let raised = raise(backend, &mut self.teardown, events, made, early);
+        let (Raised { cluster, artifacts, beside }, management) = tokio::try_join!(raised, hosting)?;
         let (served_minor, nodes) = inspect(&cluster).await?;
         foreign::spare(&cluster, &nodes, self.plan(), events).await?;
         let cloud = match beside {
             Some(cloud) => cloud,
             None => wanted.start(&mut self.teardown, &cluster.cloud_site, &nodes, artifacts).await?,
         };
-        let metadata = metadata::reached(&cluster, &cloud).await?;
+        let metadata = metadata::reached(management.as_ref().unwrap_or(&cluster), &cloud).await?;
         for replica in replicas.iter_mut().chain(&mut newcomers).chain(&mut plugin) {
             let own = cloud.endpoints.get(&replica.name);
             replica.endpoint = own.unwrap_or(&cloud.endpoint).clone();
         }
+        let hosted = management.as_ref().map(|_| {
+            let what = "the workload runs on a management cluster, and serves this one by a kubeconfig";
+            Setting::of_manifests(what, SetBy::Profile)
+        });
         let profile = &self.plan().profile;
         Ok(RunState {
             run_id: self.id.as_str().to_owned(),
             lane: self.lane,
             roles: roles_of(&nodes),
             cluster,
+            management,
             cloud,
+            journal_from: 0,
             metadata,
             ccm_image: artifacts.ccm_image.clone(),
             ccm_image_digest: artifacts.ccm_image_digest.clone(),
@@ -198,7 +215,7 @@ impl Environment {
                 name: profile.lease.name.clone(),
             }),
             served_minor,
-            changes: artifacts.changes.clone(),
+            changes: artifacts.changes.iter().cloned().chain(hosted).collect(),
         })
     }
 
@@ -207,6 +224,7 @@ impl Environment {
         let chosen = plan.cluster.desired().own().map(|own| own.provider_id);
         ClusterSpec {
             run: self.id.clone(),
+            purpose: Purpose::Served,
             desired: plan.cluster.desired().clone(),
             provider_ids: match chosen {
                 Some(ProviderId::Empty) | None => ProviderIds::Empty,
@@ -219,6 +237,24 @@ impl Environment {
             folder: self.dir.as_ref().expect("made before").path().to_owned(),
             evidence: plan.output.join("evidence/cluster"),
         }
+    }
+
+    /// The management cluster of a hosted CCM: one node, of the same Kubernetes.
+    fn management_spec(&self, programs: Vec<ProgramImage>) -> Result<ClusterSpec, SessionError> {
+        let plan = self.plan();
+        let cluster = plan.cluster.clone().with(|own| {
+            own.topology = Topology::Single;
+            own.node_ip = NodeIp::Kept;
+            own.serving = ServingCertificates::SelfSigned;
+        });
+        Ok(ClusterSpec {
+            purpose: Purpose::Management,
+            desired: cluster.desired().clone(),
+            provider_ids: ProviderIds::Empty,
+            folder: self.dir.as_ref().expect("made before").folder("management")?,
+            evidence: plan.output.join("evidence/management"),
+            ..self.spec(programs)
+        })
     }
 
     /// What the image credential provider under test has of the cloud.

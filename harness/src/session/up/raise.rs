@@ -56,6 +56,26 @@ pub(super) async fn raise<'a, C>(
     Ok(Raised { cluster, artifacts, beside })
 }
 
+/// Puts a management cluster on the teardown, and brings it up; `None` where there is none.
+pub(super) fn manage(
+    backend: Option<Arc<dyn Backend>>,
+    teardown: &mut Teardown,
+    events: &Events,
+) -> impl Future<Output = Result<Option<ClusterRecord>, SessionError>> + use<> {
+    if let Some(going) = backend.clone() {
+        teardown.push("management cluster", move || {
+            async move { going.down().await.map_err(|error| chain(&error)) }.boxed_local()
+        });
+    }
+    let events = events.clone();
+    async move {
+        match backend {
+            Some(backend) => Ok(Some(stage(&events, "management cluster", backend.up()).await?)),
+            None => Ok(None),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

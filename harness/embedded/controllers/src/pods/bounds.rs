@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Resource, Rlimit, Signal, getpgrp, kill_process, prlimit, setpriority_pgrp};
 
-use crate::processes::{Offspring, Process};
+use crate::processes::{Descendants, Offspring, Process};
 use crate::settings::Bounds;
 
 /// Between two looks.
@@ -114,7 +114,7 @@ fn limit(root: i32, bounds: Bounds) {
 
 /// Looks at whoever there is until nobody orders any more.
 fn look_after(orders: &mpsc::Receiver<Watched>) {
-    let mut watched: Vec<Watched> = Vec::new();
+    let (mut watched, mut descendants) = (Vec::<Watched>::new(), Descendants::default());
     let mut next = Instant::now() + LOOK;
     loop {
         let order = match watched.is_empty() {
@@ -129,7 +129,7 @@ fn look_after(orders: &mpsc::Receiver<Watched>) {
                 watched.push(one);
             }
             Err(RecvTimeoutError::Timeout) => {
-                look(&mut watched);
+                look(&mut watched, &mut descendants);
                 next = Instant::now() + LOOK;
             }
             Err(RecvTimeoutError::Disconnected) => return,
@@ -137,12 +137,14 @@ fn look_after(orders: &mpsc::Receiver<Watched>) {
     }
 }
 
-fn look(watched: &mut Vec<Watched>) {
-    let all = Process::all();
+fn look(watched: &mut Vec<Watched>, descendants: &mut Descendants) {
+    let (all, gone) = Process::living_and_ended();
+    descendants.bury(&all, &gone);
     let mut largest: Option<(u64, usize, Vec<Process>)> = None;
     let mut ended = Vec::new();
     for (at, one) in watched.iter_mut().enumerate() {
         let own = one.offspring.among(&all);
+        descendants.note(&one.offspring);
         if own.is_empty() {
             ended.push(at);
             continue;
