@@ -5,6 +5,9 @@ use crate::check::chain;
 use crate::cloud::Settings;
 use crate::image_credentials::NodeSetup;
 use crate::probe::{ReadError, poll};
+use k8s_openapi::api::core::v1::Service;
+use kube::ResourceExt;
+use kube::api::{Api, DeleteParams, Preconditions};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -110,11 +113,89 @@ pub(super) async fn gone<T>(deletion: impl AsyncFn() -> Result<T, kube::Error>) 
     poll("a deletion", LIMIT, AGAIN, goes).await.map_err(|error| error.text)
 }
 
+/// How often a Service is deleted anew that somebody has changed in between.
+const DELETIONS: usize = 20;
+
+/// Deletes a Service in the version that is there. One that is to be deleted in any version the API server removes at once
+/// where it has seen no finalizer, even when the CCM has added one since and relies on it
+/// (k8s.io/apiserver registry/generic/registry/store.go Delete).
+///
+/// # Errors
+/// The API server's own; that of a conflict when each of [`DELETIONS`] versions was gone too soon.
+pub(super) async fn delete_as_it_is(api: &Api<Service>, name: &str) -> Result<(), kube::Error> {
+    let mut last = Ok(());
+    for _ in 0..DELETIONS {
+        let there = api.get(name).await?;
+        let preconditions =
+            Preconditions { resource_version: there.resource_version(), uid: there.metadata.uid };
+        let asked = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+        last = api.delete(name, &asked).await.map(drop);
+        if !matches!(&last, Err(kube::Error::Api(status)) if status.code == 409) {
+            break;
+        }
+    }
+    last
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::{Method, Request, Response};
+    use kube::Client;
+    use kube::client::Body;
     use kube::core::Status;
+    use serde_json::json;
     use std::cell::Cell;
+    use std::sync::{Arc, Mutex};
+
+    /// An API server whose Service somebody changes so often, each time between its being read and its being deleted: in
+    /// which versions it was asked to delete it.
+    async fn deleted(changes: u32) -> (Vec<String>, Result<(), kube::Error>) {
+        let state = Arc::new(Mutex::new((1_u32, Vec::new())));
+        let seen = state.clone();
+        let server = tower::service_fn(move |request: Request<Body>| {
+            let state = state.clone();
+            async move {
+                let deletes = request.method() == Method::DELETE;
+                let body = request.into_body().collect_bytes().await.expect("a body");
+                let asked: Value = serde_json::from_slice(&body).unwrap_or_default();
+                let mut state = state.lock().expect("fine");
+                let (version, asked_for) = &mut *state;
+                let service =
+                    json!({"metadata": {"name": "web", "uid": "u", "resourceVersion": version.to_string()}});
+                let (code, answer) = if deletes {
+                    let wanted = asked["preconditions"]["resourceVersion"].as_str().unwrap_or_default();
+                    asked_for.push(wanted.to_owned());
+                    match *version <= changes {
+                        true => {
+                            *version += 1;
+                            let status = Status::failure("changed", "Conflict").with_code(409);
+                            (409, serde_json::to_value(status).expect("plain data"))
+                        }
+                        false => (200, service),
+                    }
+                } else {
+                    (200, service)
+                };
+                let answer =
+                    Response::builder().status(code).body(Body::from(answer.to_string().into_bytes()));
+                Ok::<_, std::io::Error>(answer.expect("a response"))
+            }
+        });
+        let ended = delete_as_it_is(&Api::namespaced(Client::new(server, "default"), "default"), "web").await;
+        let asked_for = seen.lock().expect("fine").1.clone();
+        (asked_for, ended)
+    }
+
+    #[tokio::test]
+    async fn a_service_is_deleted_in_the_version_that_is_there_however_often_it_changes() {
+        let (versions, ended) = deleted(2).await;
+        assert_eq!(versions, ["1", "2", "3"]);
+        assert!(ended.is_ok());
+        let (versions, ended) = deleted(u32::MAX).await;
+        assert_eq!(versions.len(), DELETIONS);
+        assert!(matches!(ended, Err(kube::Error::Api(status)) if status.code == 409));
+    }
 
     /// How often a deletion is asked for that is answered with `code` the first `times` times, and how it ends.
     async fn asked(code: u16, times: u32) -> (u32, Result<(), String>) {

@@ -1,6 +1,6 @@
 //! Services of a check, in a namespace of its own, and what the cloud holds for them.
 
-use super::made::{ServiceKey, Undo, gone};
+use super::made::{ServiceKey, Undo, delete_as_it_is, gone};
 use super::matchers::{keeps_finalizer, one_active, publishes};
 use super::{Calls, CheckCx, Subject, Target};
 use crate::check::{Stop, SubjectName};
@@ -10,7 +10,7 @@ use crate::probe::{Reach, ReadError, poll};
 use k8s_openapi::api::core::v1::{self as core, ServicePort, ServiceSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt;
-use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -375,28 +375,4 @@ impl CheckCx {
         let patch = json!({"metadata": {"finalizers": null}});
         gone(async || api.patch(&key.name, &PatchParams::default(), &Patch::Merge(&patch)).await).await
     }
-}
-
-/// How often a Service is deleted anew that somebody has changed in between.
-const DELETIONS: usize = 20;
-
-/// Deletes a Service in the version that is there. One that is to be deleted in any version the API server removes at once
-/// where it has seen no finalizer, even when the CCM has added one since and relies on it
-/// (k8s.io/apiserver registry/generic/registry/store.go Delete).
-///
-/// # Errors
-/// The API server's own.
-async fn delete_as_it_is(api: &Api<core::Service>, name: &str) -> Result<(), kube::Error> {
-    let mut last = Ok(());
-    for _ in 0..DELETIONS {
-        let there = api.get(name).await?;
-        let preconditions =
-            Preconditions { resource_version: there.resource_version(), uid: there.metadata.uid };
-        let asked = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
-        last = api.delete(name, &asked).await.map(drop);
-        if !matches!(&last, Err(kube::Error::Api(status)) if status.code == 409) {
-            break;
-        }
-    }
-    last
 }

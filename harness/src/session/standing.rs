@@ -57,8 +57,7 @@ impl Drop for Standing {
 
 impl Standing {
     /// Begins to look at the cluster that is served, the management cluster where there is one, and the cloud. All answer at
-    /// this moment. `journal` is absent where the cloud keeps none: it is asked what it holds
-    /// then.
+    /// this moment. `journal` is absent where the cloud keeps none: it is asked what it holds then.
     pub(super) fn watch(
         [served, management]: [Option<Client>; 2],
         cloud: Cloud,
@@ -253,6 +252,8 @@ impl Part {
     }
 
     fn silent_about(&self, at: Instant, time: Duration) -> Option<String> {
+        // For so long after an answer nothing is asked.
+        let time = EVERY + time;
         self.silent(|from, until| from <= at && until + OUTLIVED >= at && until - from >= time)
     }
 
@@ -371,6 +372,8 @@ mod tests {
             "whoever lost its Lease then may end a moment later"
         );
         assert_eq!((after(1), after(60)), (None, None));
+        let longer = came_back.silent_about(began + Duration::from_secs(10), Duration::from_secs(17));
+        assert_eq!(longer, None, "it was asked after a second, and silent from then on");
     }
 
     #[tokio::test(start_paused = true)]

@@ -311,10 +311,12 @@ impl Benches<'_> {
         let mut first = None;
         while !self.cancel.is_cancelled() {
             let Some((work, large)) = self.next() else { break };
-            self.handle.spawn(async move {
-                pause(BURST).await;
-                drop(large);
-            });
+            if let Some(large) = large {
+                self.handle.spawn(async move {
+                    pause(BURST).await;
+                    drop(large);
+                });
+            }
             if work.checks.is_empty() {
                 judged.push(self.told(Judged::of(work.subject, &work.expected, &[], Duration::ZERO)));
                 continue;

@@ -3,7 +3,7 @@
 //! What the manifests say is taken, what they suggest is guessed and marked so, what they cannot say is listed.
 
 use crate::ccm::{Manifests, WorkloadHint, key_of, pod_spec};
-use crate::config::yaml;
+use crate::config::{OWN_PLACEHOLDERS, yaml};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -341,8 +341,8 @@ fn set_image(manifests: &mut Manifests) {
     spec["containers"][manifests.container]["image"] = json!("${IMAGE}");
 }
 
-/// What the harness fills in by itself.
-const FILLED_IN: [&str; 5] = ["IMAGE", "CLOUD_ENDPOINT", "CLOUD_TOKEN", "CLUSTER_CIDR", "KUBECONFIG"];
+/// What the harness fills in by itself, though a profile may say it.
+const CLUSTER_CIDR: &str = "CLUSTER_CIDR";
 
 /// Names between `${` and `}` that are written as variables of a template are.
 fn placeholders(documents: &[Value]) -> BTreeSet<String> {
@@ -351,7 +351,8 @@ fn placeholders(documents: &[Value]) -> BTreeSet<String> {
         !name.is_empty() && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
     };
     let names = text.split("${").skip(1).filter_map(|rest| rest.split_once('}')).map(|(name, _)| name);
-    names.filter(is_name).filter(|name| !FILLED_IN.contains(name)).map(str::to_owned).collect()
+    let is_left = |name: &&str| *name != CLUSTER_CIDR && !OWN_PLACEHOLDERS.contains(name);
+    names.filter(is_name).filter(is_left).map(str::to_owned).collect()
 }
 
 #[cfg(test)]
