@@ -33,7 +33,7 @@ impl Going {
         let mut child = Command::new("env")
             .args(["--default-signal=HUP", PROGRAM])
             .args(arguments)
-            .args(if arguments[0] == "run" {
+            .args(if ["run", "controls"].contains(&arguments[0]) {
                 vec!["--out".into(), folder.path().join("out")]
             } else {
                 Vec::new()
@@ -134,6 +134,17 @@ fn what_was_not_judged_for_a_signal_has_not_failed() {
     let ended = going.end();
     assert_eq!((ended.code, ended.left), (Some(130), Vec::new()), "{}", ended.said);
     assert!(said.contains("... ignored (interrupted)") && !said.contains("FAILED"), "{said}");
+}
+
+#[test]
+fn a_mutant_that_a_signal_kept_from_being_judged_is_not_missed() {
+    let mut going =
+        Going::begin(&["controls", "--cluster", "embedded", "--mutant", "M-NI-02"], Stdio::null());
+    going.until("nodes known to the cloud");
+    going.signal("INT");
+    let ended = going.end();
+    assert_eq!((ended.code, ended.left), (Some(130), Vec::new()), "{}", ended.said);
+    assert!(ended.said.contains("\n0 of 0 mutants noticed"), "{}", ended.said);
 }
 
 #[test]

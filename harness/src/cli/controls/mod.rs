@@ -338,8 +338,12 @@ impl Benches<'_> {
                 Some(first) if !work.is_apart() => self.judge_one(first, work.clone())?,
                 _ => self.judge_apart(work.clone())?,
             };
+            if self.cancel.is_cancelled() {
+                // What was not judged to its end is neither noticed nor missed.
+                break;
+            }
             let outcome = Judged { part: work.part, ..outcome };
-            if outcome.hindered && !work.again && !self.cancel.is_cancelled() {
+            if outcome.hindered && !work.again {
                 self.events.say(format!("  again   {}: the environment was in the way", work.subject));
                 let plan = RunPlan { output: work.plan.output.join("again"), ..work.plan };
                 self.queue().push_back(Work { again: true, alone: true, plan, ..work });
