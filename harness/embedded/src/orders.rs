@@ -95,6 +95,8 @@ pub enum OutOfReach {
     ServiceAccounts,
     /// The programs of these Pods.
     Pods(Vec<String>),
+    /// Whoever has these tokens, by their ids, as `authentication.kubernetes.io/credential-id` has them.
+    Credentials(Vec<String>),
 }
 
 impl From<OutOfReach> for Partition {
@@ -103,6 +105,7 @@ impl From<OutOfReach> for Partition {
             OutOfReach::Nobody => Partition::None,
             OutOfReach::ServiceAccounts => Partition::ServiceAccounts,
             OutOfReach::Pods(names) => Partition::Pods(names.into_iter().collect()),
+            OutOfReach::Credentials(ids) => Partition::Credentials(ids.into_iter().collect()),
         }
     }
 }

@@ -5,11 +5,13 @@ use crate::check::chain;
 use crate::config::yaml;
 use crate::probe::{ReadError, poll};
 use crate::secrets;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::Client;
 use kube::api::{Api, PostParams};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::Duration;
 
 /// Placeholder of the kubeconfig in manifests.
@@ -36,6 +38,15 @@ pub(super) struct AccountKey {
     pub(super) name: String,
 }
 
+/// A kubeconfig, and by what the API server tells who comes with it.
+#[derive(Clone, Debug)]
+pub(super) struct Given {
+    /// The kubeconfig as text.
+    pub(super) kubeconfig: String,
+    /// The id of its token.
+    pub(super) token_id: String,
+}
+
 /// A kubeconfig with a token of that account, which is made for it. Token and kubeconfig are known to the redactor.
 ///
 /// # Errors
@@ -44,12 +55,12 @@ pub(super) async fn kubeconfig_of(
     served: &Client,
     server: &ServerAddress,
     account: &AccountKey,
-) -> Result<String, CcmError> {
+) -> Result<Given, CcmError> {
     let token = token_of(served, account).await?;
     secrets::know(&token);
-    let text = rendered(server, &token, &account.namespace);
-    secrets::know_kubeconfig(&text);
-    Ok(text)
+    let kubeconfig = rendered(server, &token, &account.namespace);
+    secrets::know_kubeconfig(&kubeconfig);
+    Ok(Given { kubeconfig, token_id: id_of(&token).unwrap_or_default() })
 }
 
 async fn token_of(served: &Client, account: &AccountKey) -> Result<String, CcmError> {
@@ -68,6 +79,13 @@ async fn token_of(served: &Client, account: &AccountKey) -> Result<String, CcmEr
     })
 }
 
+/// The id of a service account's token as the API server says it (`authentication.kubernetes.io/credential-id`).
+fn id_of(token: &str) -> Option<String> {
+    let claims = URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?).ok()?;
+    let claims: Value = serde_json::from_slice(&claims).ok()?;
+    Some(format!("JTI={}", claims["jti"].as_str()?))
+}
+
 /// A kubeconfig as text.
 fn rendered(server: &ServerAddress, token: &str, namespace: &str) -> String {
     let name = "served";
@@ -84,6 +102,15 @@ fn rendered(server: &ServerAddress, token: &str, namespace: &str) -> String {
 mod tests {
     use super::*;
     use kube::config::Kubeconfig;
+
+    #[test]
+    fn a_token_says_which_one_it_is() {
+        let token = |claims: &str| format!("head.{}.signature", URL_SAFE_NO_PAD.encode(claims));
+        assert_eq!(id_of(&token(r#"{"jti": "4711", "sub": "x"}"#)).as_deref(), Some("JTI=4711"));
+        for other in [token("{}"), token("not JSON"), "opaque".to_owned()] {
+            assert_eq!(id_of(&other), None, "{other}");
+        }
+    }
 
     #[test]
     fn what_is_rendered_is_a_kubeconfig_whose_token_no_output_shows() {

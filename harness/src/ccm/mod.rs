@@ -20,7 +20,7 @@ pub use arguments::Flag;
 pub(crate) use deploy::Applier;
 pub use deploy::{CcmError, FIELD_MANAGER, crash_loops, last_lines, pods_gone, pods_of, unrecoverable};
 pub use handle::{Ccm, Form, LeaseKey};
-pub use hosting::Hosting;
+pub use hosting::{Hosting, TOKEN_ID};
 pub use kubeconfig::{KUBECONFIG, ServerAddress};
 pub use logs::{LOG_BYTES, LogEnd, log_end};
 pub use manifests::{ManifestError, Manifests, ObjectKey, WorkloadHint, fingerprint, key_of, pod_spec};

@@ -5,6 +5,7 @@
 //! cloud's journal tells the replicas apart even on one node (contract CLOUD-09) and each can be stopped alone.
 
 use super::arguments::{Flag, set_flag};
+use super::kubeconfig::KUBECONFIG;
 use super::manifests::{Manifests, ObjectKey, array_at, key_of, mentions, pod_spec_mut, substitute};
 use super::metadata::{self, Metadata};
 use super::trust;
@@ -123,11 +124,17 @@ pub fn replicas(manifests: &Manifests, replicas: &[Replica], around: &Surroundin
         changes.push(Setting::of_manifests(format!("{flag}, as the {by} asks for"), flag.from));
     }
     let is_apart = replicas.iter().any(|replica| replica.endpoint != replicas[0].endpoint);
-    let is_own = |document: &Value| mentions(document, TOKEN) || is_apart && mentions(document, ENDPOINT);
+    let is_own = |document: &Value| {
+        mentions(document, TOKEN)
+            || mentions(document, KUBECONFIG)
+            || is_apart && mentions(document, ENDPOINT)
+    };
+    let is_hosted = manifests.documents.iter().any(|document| mentions(document, KUBECONFIG));
     changes.push(by_us(format!(
-        "{} single-replica copies of the workload, each with its own cloud credential{}{}",
+        "{} single-replica copies of the workload, each with its own cloud credential{}{}{}",
         replicas.len(),
         if is_apart { " and endpoint" } else { "" },
+        if is_hosted { " and kubeconfig" } else { "" },
         if around.takes_secure_port { " and secure port" } else { "" },
     )));
 
@@ -159,6 +166,7 @@ pub fn replicas(manifests: &Manifests, replicas: &[Replica], around: &Surroundin
             let renamed = format!("{}-{}", key.name, replica.name);
             let mut document = (*document).clone();
             document["metadata"]["name"] = json!(renamed);
+            document["metadata"]["labels"][REPLICA_LABEL] = json!(replica.name);
             substitute(&mut document, &table);
             documents.push(document);
             refer_to(&mut copy["spec"]["template"]["spec"], &key.kind, &key.name, &renamed);

@@ -112,7 +112,7 @@ impl Facility {
     ];
 
     /// Those that rest on the CCM's Pods being on the cluster that it serves.
-    pub const OF_PODS_INSIDE: &[Facility] = &[Facility::BootsInside, Facility::ApiControl];
+    pub const OF_PODS_INSIDE: &[Facility] = &[Facility::BootsInside];
 
     /// Those of the cloud, which its driver has or lacks.
     pub const OF_THE_CLOUD: &[Facility] = &[

@@ -146,6 +146,8 @@ pub enum ApiReach<'a> {
     None,
     /// All but the Pods of these names.
     AllBut(&'a [String]),
+    /// All but who has these tokens, by their ids: Pods of another cluster.
+    AllButTokens(&'a [String]),
 }
 
 /// Whether there is a pod network.
@@ -222,6 +224,9 @@ impl fmt::Display for Operation<'_> {
             Operation::ApiServer(ApiReach::None) => f.write_str("cutting all Pods off from the API server"),
             Operation::ApiServer(ApiReach::AllBut(pods)) => {
                 write!(f, "cutting Pods {} off from the API server", pods.join(", "))
+            }
+            Operation::ApiServer(ApiReach::AllButTokens(ids)) => {
+                write!(f, "cutting whoever has token {} off from the API server", ids.join(", "))
             }
             Operation::PodNetwork(PodNetwork::Present(_)) => f.write_str("setting the pod network up"),
             Operation::PodNetwork(PodNetwork::Absent) => f.write_str("taking the pod network away"),

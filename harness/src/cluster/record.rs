@@ -31,6 +31,9 @@ pub struct ClusterRecord {
     /// Where Pods on the hosts' network reach the API server when its Service address does not answer because no
     /// kube-proxy runs; `None` where it does.
     pub api_server_for_pods: Option<(String, u16)>,
+    /// Where Pods of a cluster beside it reach its API server, as a URL that fits its certificate; `None` where they do as
+    /// this machine does, by what the kubeconfig says.
+    pub api_server_from_beside: Option<String>,
     /// Where a cloud has to be for its machines to reach it.
     pub cloud_site: CloudSite,
     /// What the report says of it.

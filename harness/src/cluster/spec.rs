@@ -8,7 +8,7 @@ use std::path::PathBuf;
 /// A cluster to be brought up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterSpec {
-    /// The run, or its lane, that it is for. What is made gets the name [`RunId::name`].
+    /// The run, or its lane, that it is for.
     pub run: RunId,
     /// What it is for.
     pub purpose: Purpose,
@@ -25,6 +25,15 @@ pub struct ClusterSpec {
 }
 
 impl ClusterSpec {
+    /// The cluster's name, with which those of its machines begin: that of the lane, [`RunId::name`], for the one that is
+    /// served.
+    pub(super) fn name(&self) -> String {
+        match self.purpose {
+            Purpose::Served => self.run.name(),
+            Purpose::Management => self.run.name_of("management"),
+        }
+    }
+
     /// What is asked of a cluster that the harness makes.
     ///
     /// # Panics

@@ -3,10 +3,13 @@
 use super::CheckCx;
 use super::made::Undo;
 use super::replicas::Replica;
+use crate::ccm::TOKEN_ID;
 use crate::check::{Stop, Verdict, chain};
 use crate::cluster::{ApiReach, ContainerOp, Operation, PowerOp};
 use crate::probe::{ReadError, poll};
+use k8s_openapi::api::apps::v1::Deployment;
 use kube::ResourceExt;
+use kube::api::Api;
 use std::time::Duration;
 
 /// How long until an API server that is coming up is asked again.
@@ -56,9 +59,27 @@ impl<'a> Replica<'a> {
     /// When the cluster cannot do it.
     pub async fn is_cut_off(&self) -> Result<Partition<'a>, Stop> {
         let pods: Vec<String> = self.pods().iter().map(|pod| pod.name_any()).collect();
+        let tokens = self.tokens().await?;
+        let without = tokens.as_deref().map_or(ApiReach::AllBut(&pods), ApiReach::AllButTokens);
         self.cx.on_end(Undo::Reach);
-        self.cx.session.cluster().operate(Operation::ApiServer(ApiReach::AllBut(&pods))).await?;
+        self.cx.session.cluster().operate(Operation::ApiServer(without)).await?;
         Ok(Partition { cx: self.cx })
+    }
+
+    /// The ids of the tokens by which the API server knows a hosted one, whose Pods it does not; `None` of any other.
+    async fn tokens(&self) -> Result<Option<Vec<String>>, Stop> {
+        let session = &self.cx.session;
+        if session.state().management.is_none() {
+            return Ok(None);
+        }
+        let workload = session.ccm().workload_of(self.name());
+        let workload =
+            workload.ok_or_else(|| Stop::Error(format!("no workload of replica {}", self.name())))?;
+        let api: Api<Deployment> = Api::namespaced(self.cx.pods_client(), &workload.namespace);
+        match api.get(&workload.name).await?.annotations().get(TOKEN_ID) {
+            Some(id) => Ok(Some(vec![id.clone()])),
+            None => Err(Stop::Error(format!("{workload} has no annotation {TOKEN_ID}"))),
+        }
     }
 
     /// Freezes its process, as a machine that is short of everything does.

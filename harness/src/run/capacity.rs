@@ -4,7 +4,8 @@ use super::planned::{Planned, arranged, selected};
 use crate::cluster::{cores, facts, memory_mib, planned_machines};
 use crate::config::{BackendKind, RunPlan};
 
-/// Embedded clusters: they cost next to nothing, and with eight those that must be alone end when those that share do.
+/// Lanes of embedded clusters: those cost next to nothing, and with eight lanes the checks that must be alone end when those
+/// that share do.
 const EMBEDDED: u32 = 8;
 /// What each further node of a kind cluster takes of a machine's memory, GiB.
 const MEMORY_OF_NODE: u64 = 2;
@@ -21,7 +22,7 @@ pub(super) fn lane_count(plan: &RunPlan, planned: &[Planned]) -> u32 {
         // What a kubelet makes of a plugin takes seconds, and a further cluster more than all of it.
         _ if !plan.profile.has_ccm() => 1,
         BackendKind::Embedded => EMBEDDED,
-        BackendKind::Kind => by_machine(cores(), memory_mib().unwrap_or(0) >> 10, nodes(plan)),
+        BackendKind::Kind => by_machine(cores(), memory_mib().unwrap_or(0) >> 10, &clusters(plan)),
         BackendKind::Existing | BackendKind::Absent => 1,
     });
     match plan.cluster.backend() {
@@ -34,33 +35,54 @@ pub(super) fn lane_count(plan: &RunPlan, planned: &[Planned]) -> u32 {
     }
 }
 
-/// kind clusters of so many nodes that a machine with so many cores and so much memory has room for, at least one. Checks
-/// mostly wait, and so does a cluster: two cores carry three clusters of one node.
-fn by_machine(cores: usize, memory_gib: u64, nodes: usize) -> u32 {
-    let nodes = nodes.max(1);
-    let by_cores = u32::try_from((cores + 1) / nodes).unwrap_or(u32::MAX);
-    let memory = facts(BackendKind::Kind).memory_gib + MEMORY_OF_NODE * (nodes as u64 - 1);
-    let by_memory = u32::try_from(memory_gib / memory).unwrap_or(u32::MAX);
-    by_cores.min(by_memory).clamp(1, KIND_AT_MOST)
+/// Lanes, each with kind clusters of so many nodes, that a machine with so many cores and so much memory has room for, at
+/// least one. Checks mostly wait, and so does a cluster: two cores carry three clusters of one node.
+fn by_machine(cores: usize, memory_gib: u64, clusters: &[usize]) -> u32 {
+    let nodes: usize = clusters.iter().map(|nodes| nodes.max(&1)).sum();
+    let by_cores = u32::try_from((cores + 1) / nodes.max(1)).unwrap_or(u32::MAX);
+    let first_nodes = clusters.len() as u64;
+    let memory =
+        facts(BackendKind::Kind).memory_gib * first_nodes + MEMORY_OF_NODE * (nodes as u64 - first_nodes);
+    let by_memory = u32::try_from(memory_gib / memory.max(1)).unwrap_or(u32::MAX);
+    by_cores.min(by_memory).clamp(1, KIND_AT_MOST / u32::try_from(clusters.len()).unwrap_or(1).max(1))
 }
 
-/// How many nodes the plan's cluster has; one where its topology does not say, which is told elsewhere.
-fn nodes(plan: &RunPlan) -> usize {
+/// How many nodes each cluster of a lane has; one where the topology does not say, which is told elsewhere.
+fn clusters(plan: &RunPlan) -> Vec<usize> {
     let own = plan.cluster.desired().own();
-    own.and_then(|own| planned_machines(&own.topology).ok()).map_or(1, |machines| machines.len())
+    let served =
+        own.and_then(|own| planned_machines(&own.topology).ok()).map_or(1, |machines| machines.len());
+    // A hosted CCM's Pods are on a cluster of one node.
+    std::iter::once(served).chain(plan.profile.is_hosted().then_some(1)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{RunFile, Source, plan};
 
     #[test]
     fn the_more_nodes_a_cluster_has_the_fewer_fit() {
-        assert_eq!(by_machine(1, 0, 1), 1);
-        assert_eq!(by_machine(2, 7, 1), 1);
-        assert_eq!(by_machine(2, 24, 1), 3);
-        assert_eq!(by_machine(2, 24, 3), 1);
-        assert_eq!(by_machine(8, 32, 3), 3);
-        assert_eq!(by_machine(64, 256, 1), 4);
+        assert_eq!(by_machine(1, 0, &[1]), 1);
+        assert_eq!(by_machine(2, 7, &[1]), 1);
+        assert_eq!(by_machine(2, 24, &[1]), 3);
+        assert_eq!(by_machine(2, 24, &[3]), 1);
+        assert_eq!(by_machine(8, 32, &[3]), 3);
+        assert_eq!(by_machine(64, 256, &[1]), 4);
+    }
+
+    #[test]
+    fn a_lane_of_a_hosted_ccm_is_two_clusters() {
+        let of = |profile: &str| {
+            let file = RunFile { profile: Some(profile.to_owned()), ..RunFile::default() };
+            let wanted = plan(&Source::Defaults, file).expect("a plan");
+            let kind = wanted.cluster.clone().settled(BackendKind::Kind);
+            clusters(&wanted.on(kind))
+        };
+        assert_eq!((of("reference"), of("reference-hosted")), (vec![1], vec![1, 1]));
+        assert_eq!(by_machine(2, 24, &[1, 1]), 1);
+        assert_eq!(by_machine(8, 24, &[1, 1]), 2);
+        assert_eq!(by_machine(8, 15, &[1, 1]), 1);
+        assert_eq!(by_machine(64, 256, &[1, 1]), 2);
     }
 }

@@ -41,9 +41,6 @@ fn needs(plan: &RunPlan<WantedCluster>, own: &OwnCluster) -> Option<(BackendKind
     if !profile.deploys_nothing() && !matches!(profile.image, Some(Image::Build(_) | Image::Command(_))) {
         return Some((BackendKind::Kind, "the CCM is an image".to_owned()));
     }
-    if profile.is_hosted() {
-        return Some((BackendKind::Embedded, "the CCM is hosted".to_owned()));
-    }
     None
 }
 
@@ -58,7 +55,7 @@ pub(super) fn check_hosting(plan: &RunPlan) -> Result<(), SessionError> {
     }
     Err(SessionError::Usage(format!(
         "{}: deployment: 'hosted' needs a management cluster for the CCM's Pods, which backend '{backend}' does not make; use \
-         '--cluster embedded' (with '--binary' where the CCM is an image)",
+         '--cluster kind', or '--cluster embedded' (with '--binary' where the CCM is an image)",
         profile.file.display()
     )))
 }
@@ -78,24 +75,24 @@ mod tests {
     use super::*;
     use crate::config::{RunFile, Source, plan};
 
-    #[tokio::test]
-    async fn a_hosted_ccm_gets_an_embedded_cluster_unless_another_was_asked_for_and_then_it_is_refused() {
+    #[test]
+    fn a_hosted_ccm_is_refused_where_no_cluster_for_its_pods_can_be_made() {
         let wanted = || {
             let profile = Some("reference-hosted".to_owned());
             plan(&Source::Defaults, RunFile { profile, ..RunFile::default() }).expect("a plan")
         };
-        let (settled, why) = settle(wanted()).await;
-        assert_eq!(settled.cluster.backend(), BackendKind::Embedded);
-        assert!(why.is_some_and(|why| why.ends_with("as the CCM is hosted")));
-        assert!(check_hosting(&settled).is_ok());
-        for backend in [BackendKind::Kind, BackendKind::Existing] {
+        let on = |backend: BackendKind| {
             let wanted = wanted();
             let cluster = wanted.cluster.clone().settled(backend);
-            let error = check_hosting(&wanted.on(cluster)).expect_err("it makes no management cluster");
-            assert!(
-                error.is_usage() && error.to_string().contains("profile.yaml: deployment: 'hosted' needs"),
-                "{error}"
-            );
+            check_hosting(&wanted.on(cluster))
+        };
+        for backend in [BackendKind::Embedded, BackendKind::Kind] {
+            assert!(on(backend).is_ok(), "{backend}");
         }
+        let error = on(BackendKind::Existing).expect_err("nobody makes a second one");
+        assert!(
+            error.is_usage() && error.to_string().contains("profile.yaml: deployment: 'hosted' needs"),
+            "{error}"
+        );
     }
 }

@@ -14,9 +14,9 @@ impl Session {
     pub fn facilities(&self) -> BTreeSet<Facility> {
         let mut all = self.cluster.facilities();
         if self.state.management.is_some() {
-            // What is done to its Pods is done where they are; whom the API server is cut off from is told by them, too.
+            // What is done to its Pods is done where they are.
             let there = self.ccm_site.cluster().facilities();
-            all.retain(|one| !OF_PODS.contains(one) && !Facility::OF_PODS_INSIDE.contains(one));
+            all.retain(|one| !OF_PODS.contains(one));
             all.extend(there.into_iter().filter(|one| OF_PODS.contains(one)));
         }
         all.extend(self.cloud.facilities());

@@ -63,15 +63,15 @@ impl Site {
     }
 }
 
-/// Where the Pods of a management cluster reach the API server of that cluster: where this machine does, as its backend
-/// answers for ([`Facts::manages`](crate::cluster::Facts::manages)).
+/// Where the Pods of a management cluster reach the API server of that cluster.
 fn address_of(served: &ClusterRecord) -> Result<ServerAddress, SessionError> {
     let file = &served.kubeconfig;
     let broken = |why: String| SessionError::Precondition(format!("kubeconfig {}: {why}", file.display()));
     let read = Kubeconfig::read_from(file).map_err(|error| broken(crate::check::chain(&error)))?;
     let cluster = read.clusters.into_iter().find_map(|named| named.cluster);
     let cluster = cluster.ok_or_else(|| broken("it names no cluster".to_owned()))?;
-    match (cluster.server, cluster.certificate_authority_data) {
+    let url = served.api_server_from_beside.clone().or(cluster.server);
+    match (url, cluster.certificate_authority_data) {
         (Some(url), Some(ca_data)) => Ok(ServerAddress { url, ca_data }),
         _ => Err(broken("it does not say where its API server is, and by which CA it is known".to_owned())),
     }

@@ -5,7 +5,7 @@
 use super::needs::{COLD, INSIDE, INSTANCES, MACHINES, SEED};
 use crate::joining::joined;
 use harness::check::{Capability, Facility, Verdict};
-use harness::cloud::Effect;
+use harness::cloud::{Effect, Op};
 use harness::cx::matchers::initialised;
 use harness::cx::{
     Check, CheckCx, Network, Subject, is_placed, is_unplaced, machine, started, still_runs, uninitialised,
@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 const NO_CLOUD: Duration = Duration::from_secs(35);
 /// For how long it finds no API server: longer than the framework waits for it before it ends, 10 s.
 const NO_API_SERVER: Duration = Duration::from_secs(20);
+/// How a CCM looks for the machines of Nodes.
+const LOOK_UPS: &[Op] = &[Op::InstanceGet, Op::InstanceList];
 /// For how long the cloud does not know the machine of a Node that has joined.
 const NO_MACHINE: Duration = Duration::from_secs(5);
 
@@ -56,8 +58,19 @@ pub(super) const CHECKS: &[Check] = &[
     .needs(INSTANCES)
     .of_the_cloud(MACHINES)
     .with(COLD)
-    .with(INSIDE)
     .with(&[Facility::NodeControl])
+    .cold()
+    .takes(30),
+    Check::must(
+        "BOOT-DYN-06.underway",
+        "a power failure while Nodes are being initialised leaves none of them behind",
+        SEED,
+        |cx| Box::pin(boots_after_a_power_failure_on_the_way(cx)),
+    )
+    .needs(INSTANCES)
+    .of_the_cloud(MACHINES)
+    .with(COLD)
+    .with(&[Facility::NodeControl, Facility::Barriers])
     .cold()
     .takes(30),
     Check::must(
@@ -80,7 +93,6 @@ pub(super) const CHECKS: &[Check] = &[
     .needs(INSTANCES)
     .of_the_cloud(MACHINES)
     .with(COLD)
-    .with(INSIDE)
     .with(&[Facility::ApiControl])
     .cold()
     .takes(40),
@@ -143,6 +155,18 @@ async fn boots_after_a_power_failure(cx: &CheckCx) -> Verdict {
     cx.all_initialised(&cold).await?;
     cx.power_fails().await?;
     cx.all_tainted_again(&cold).await?;
+    // Whoever led has left a Lease that has to run out.
+    cx.all_initialised_after(&cold, cx.limits().failover(), "power").await
+}
+
+async fn boots_after_a_power_failure_on_the_way(cx: &CheckCx) -> Verdict {
+    let cold = cx.cold_cluster(Network::Present).await?;
+    let look_ups = cx.cloud().anything().holds(LOOK_UPS).await?;
+    cx.apply_as_shipped().await?;
+    cx.boot(&cold).becomes(started()).within(cx.limits().start()).await?;
+    look_ups.is_reached().await?;
+    cx.power_fails().await?;
+    look_ups.release().await?;
     // Whoever led has left a Lease that has to run out.
     cx.all_initialised_after(&cold, cx.limits().failover(), "power").await
 }

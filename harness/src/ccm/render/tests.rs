@@ -117,6 +117,39 @@ fn copies_are_told_apart_by_name_label_credential_and_port() {
 }
 
 #[test]
+fn each_copy_that_runs_elsewhere_has_a_kubeconfig_of_its_own() {
+    let mut documents = manifests().documents;
+    let kubeconfig = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "served"},
+        "stringData": {"kubeconfig": "${KUBECONFIG}"}});
+    documents.push(kubeconfig);
+    pod_spec_mut(&mut documents[0])["volumes"] = json!([{"name": "k", "secret": {"secretName": "served"}}]);
+    let hosted = Manifests::new(documents, &WorkloadHint::default()).expect("a fine set");
+    let replica = |name: &str| Replica {
+        name: name.to_owned(),
+        token: "t".to_owned(),
+        secure_port: 10258,
+        endpoint: String::new(),
+    };
+    let rendered = replicas(&hosted, &[replica("a"), replica("b")], &around());
+    for name in ["a", "b"] {
+        let own = |kind: &str| {
+            let is_own = |document: &&Value| {
+                document["kind"] == kind && document["metadata"]["labels"][REPLICA_LABEL] == name
+            };
+            rendered.documents.iter().filter(is_own).cloned().collect::<Vec<Value>>()
+        };
+        let secrets: Vec<Value> =
+            own("Secret").iter().map(|secret| secret["metadata"]["name"].clone()).collect();
+        assert_eq!(secrets, [format!("cloud-{name}"), format!("served-{name}")]);
+        let volumes = &pod_spec(&own("Deployment")[0])["volumes"];
+        assert!(volumes.to_string().contains(&format!("served-{name}")), "{volumes}");
+    }
+    let said =
+        |change: &Setting| change.to_string().contains("cloud credential and kubeconfig and secure port");
+    assert!(rendered.changes.iter().any(said), "{:?}", rendered.changes);
+}
+
+#[test]
 fn whoever_asks_for_more_than_the_usual_limit_has_it_as_limit() {
     let mut workload = json!({"kind": "Deployment", "spec": {"template": {"spec": {"containers": [
         {"resources": {"requests": {"memory": "3Gi", "cpu": 2}}}]}}}});

@@ -164,13 +164,14 @@ impl Embedded {
         let possible = |facility: &Facility| named || *facility != Facility::CloudName;
         Ok(ClusterRecord {
             backend: BackendKind::Embedded,
-            name: spec.run.name(),
+            name: spec.name(),
             kubeconfig,
             ownership: Ownership::Ours,
             machines: records,
             facilities: FACILITIES.iter().copied().filter(possible).collect(),
             pod_network: Some(layout.pod_network),
             api_server_for_pods: None,
+            api_server_from_beside: None,
             cloud_site: CloudSite::ThisMachine {
                 address: Ipv4Addr::LOCALHOST,
                 name: Some(CLOUD_NAME.to_owned()),
@@ -288,6 +289,7 @@ async fn operate(remote: &Remote, operation: Operation<'_>) -> Result<(), Cluste
                 ApiReach::All => OutOfReach::Nobody,
                 ApiReach::None => OutOfReach::ServiceAccounts,
                 ApiReach::AllBut(pods) => OutOfReach::Pods(pods.to_vec()),
+                ApiReach::AllButTokens(ids) => OutOfReach::Credentials(ids.to_vec()),
             };
             remote.part(without).await
         }

@@ -43,11 +43,11 @@ pub(super) fn check_registrations(layout: &Layout) -> Result<(), ClusterError> {
 }
 
 /// The machines of a run with their roles, control planes first, named as kind names its own. Those of a management cluster
-/// wait for no cloud, and are named after it.
+/// wait for no cloud.
 pub(super) fn machines(spec: &ClusterSpec, layout: &Layout) -> Vec<(Role, MachineSpec)> {
-    let (infix, cloud) = match spec.purpose {
-        Purpose::Served => ("", CloudProvider::External),
-        Purpose::Management => ("management-", CloudProvider::None),
+    let cloud = match spec.purpose {
+        Purpose::Served => CloudProvider::External,
+        Purpose::Management => CloudProvider::None,
     };
     let (mut control_planes, mut workers) = (0, 0);
     let machine = |PlannedMachine { role, registration }: &PlannedMachine| {
@@ -57,7 +57,7 @@ pub(super) fn machines(spec: &ClusterSpec, layout: &Layout) -> Vec<(Role, Machin
         };
         *count += 1;
         let number = if *count == 1 { String::new() } else { count.to_string() };
-        let name = format!("{}-{infix}{role}{number}", spec.run.name());
+        let name = format!("{}-{role}{number}", spec.name());
         let machine = MachineSpec {
             node_ip: match spec.own().node_ip {
                 NodeIp::Kept => embedded_cluster::NodeIp::Announced,

@@ -1,9 +1,11 @@
 //! Making a cluster: the run of kind, and a look at what it has made.
 
+use super::KindMachines;
 use super::command::{self, Creation};
 use super::exec::{Stdin, exec_ok};
 use super::logs::{collect, kubelet_tail};
 use super::machines::machines;
+use super::management;
 use super::node_image::{self, NodeImage};
 use super::preflight::preflight;
 use super::record::{KindRecord, KubeProxy};
@@ -13,12 +15,13 @@ use crate::cluster::error::ClusterError;
 use crate::cluster::leftovers::remove_cluster;
 use crate::cluster::network::{self, ensure_network};
 use crate::cluster::record::{API_SERVER_PORT, About, CloudSite, ClusterRecord, Machine, Ownership, Role};
-use crate::cluster::spec::ClusterSpec;
+use crate::cluster::spec::{ClusterSpec, Purpose};
 use crate::cluster::topology::{self, Layout};
 use crate::config::{BackendKind, NodeIp};
 use crate::images::{Engine, settled};
 use futures::future::try_join_all;
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -41,9 +44,10 @@ pub(super) async fn create(engine: &Engine, spec: &ClusterSpec) -> Result<Cluste
     let layout = topology::load(&own.topology)?;
     let found = preflight(engine).await?;
     let image = node_image::choose(engine, &own.kubernetes).await?;
-    let name = spec.run.name();
+    let name = spec.name();
     let facts = Facts {
         cluster: &name,
+        purpose: spec.purpose,
         kubernetes: image.version.as_ref(),
         kind: &found.kind,
         cgroups: found.cgroups,
@@ -54,11 +58,16 @@ pub(super) async fn create(engine: &Engine, spec: &ClusterSpec) -> Result<Cluste
     };
     let config = spec.folder.join("kind.yaml");
     tokio::fs::write(&config, render(&layout, &facts)).await.map_err(ClusterError::file("write", &config))?;
-    ensure_network(engine, &spec.run, layout.families).await?;
-    let making = Making { engine, spec, layout: &layout, image: &image, config, name: &name };
+    let network = ensure_network(engine, &spec.run, layout.families).await?;
+    let making =
+        Making { engine, spec, layout: &layout, image: &image, config, name: &name, network: &network };
     let made = async {
         making.run_kind().await?;
-        making.look(found.kind.to_string()).await
+        let record = making.look(found.kind.to_string()).await?;
+        if spec.purpose == Purpose::Management {
+            management::ready(&KindMachines::attach(&record)?).await?;
+        }
+        Ok::<_, ClusterError>(record)
     };
     match made.await {
         Ok(record) => Ok(record),
@@ -77,6 +86,7 @@ struct Making<'a> {
     image: &'a NodeImage,
     config: PathBuf,
     name: &'a str,
+    network: &'a str,
 }
 
 impl Making<'_> {
@@ -89,7 +99,7 @@ impl Making<'_> {
         let kubeconfig = self.kubeconfig();
         let creation = Creation {
             name: self.name,
-            network: self.name,
+            network: self.network,
             config: &self.config,
             kubeconfig: &kubeconfig,
             image: self.image.reference.as_deref(),
@@ -112,7 +122,7 @@ impl Making<'_> {
 
     /// A failure with the machines' logs, and the end of the first kubelet's, whose words usually name the fault.
     async fn failed(&self, what: String) -> ClusterError {
-        let machines = machines(self.engine, self.name).await.unwrap_or_default();
+        let machines = machines(self.engine, self.name, self.network).await.unwrap_or_default();
         let evidence = (!machines.is_empty()).then(|| self.spec.evidence.clone());
         if let Some(folder) = &evidence {
             collect(self.engine, &machines, folder).await;
@@ -126,7 +136,7 @@ impl Making<'_> {
 
     /// Looks at what kind has made.
     async fn look(&self, kind_version: String) -> Result<ClusterRecord, ClusterError> {
-        let machines = machines(self.engine, self.name).await?;
+        let machines = machines(self.engine, self.name, self.network).await?;
         let looks = try_join_all(machines.iter().map(|machine| self.look_into(machine))).await?;
         let Some(first) = looks.first() else {
             return Err(ClusterError::Gone { what: format!("every machine of cluster {}", self.name) });
@@ -139,10 +149,11 @@ impl Making<'_> {
         let (programs, cni_plugins) = (common(|look| &look.programs), common(|look| &look.cni_plugins));
         let kube_proxy_serves = self.image.kube_proxy == KubeProxy::Present;
         let control_plane = machines.iter().find(|machine| machine.role == Role::ControlPlane);
-        let beside_proxy = control_plane.and_then(Machine::ip).filter(|_| !kube_proxy_serves);
+        let beside = control_plane.and_then(Machine::ip);
+        let beside_proxy = beside.filter(|_| !kube_proxy_serves);
         let own = KindRecord {
             engine: self.engine.record(),
-            network: self.name.to_owned(),
+            network: self.network.to_owned(),
             cni_plugins: cni_plugins.clone(),
             mtu: first.mtu,
         };
@@ -154,7 +165,10 @@ impl Making<'_> {
             facilities: facilities(&programs, &cni_plugins),
             pod_network: Some(self.layout.pod_network),
             api_server_for_pods: beside_proxy.map(|ip| (ip.to_string(), API_SERVER_PORT)),
-            cloud_site: CloudSite::Network(self.name.to_owned()),
+            // Its address is in the API server's certificate, and another cluster's Pods have no name for it.
+            api_server_from_beside: beside
+                .map(|ip| format!("https://{}", SocketAddr::new(ip, API_SERVER_PORT))),
+            cloud_site: CloudSite::Network(self.network.to_owned()),
             about: About {
                 topology: self.layout.name.clone(),
                 kubernetes: Some(first.kubernetes.clone()),
@@ -197,9 +211,9 @@ impl Making<'_> {
         if let Err(error) = removal.await {
             tracing::warn!(%error, cluster = self.name, "a failed cluster was not removed");
         }
-        // A cloud that was started meanwhile may still be on the network; then its owner removes both.
-        if let Err(error) = network::remove(self.engine, self.name).await {
-            tracing::debug!(%error, network = self.name, "the network stays");
+        // A cloud or another cluster that was started meanwhile may still be on the network; then its owner removes both.
+        if let Err(error) = network::remove(self.engine, self.network).await {
+            tracing::debug!(%error, network = self.network, "the network stays");
         }
     }
 }
@@ -240,16 +254,18 @@ impl Look {
         look
     }
 
-    /// Contract ENV-01, ENV-03 and ENV-04: our arguments arrived and kind's own survived.
+    /// Contract ENV-01, ENV-03 and ENV-04: our arguments arrived and kind's own survived. A management cluster waits for no
+    /// cloud, and its provider ids are nobody's concern.
     fn check(&self, machine: &Machine, spec: &ClusterSpec) -> Result<(), ClusterError> {
         let provider_id =
             format!("--provider-id={} ", spec.provider_ids.of(&machine.name).unwrap_or_default());
         // Quotes are the file's, and a last argument has no blank after it.
         let flags = format!("{} ", self.flags.replace(['"', '\''], " "));
         let dropped = spec.own().node_ip == NodeIp::Dropped;
-        for (argument, wanted) in
-            [("--cloud-provider=external ", true), (provider_id.as_str(), true), ("--node-ip=", !dropped)]
-        {
+        let served = spec.purpose == Purpose::Served;
+        let mut expected = vec![("--cloud-provider=external ", served), ("--node-ip=", !dropped)];
+        expected.extend(served.then_some((provider_id.as_str(), true)));
+        for (argument, wanted) in expected {
             if flags.contains(argument) != wanted {
                 let sense = if wanted { "" } else { "no " };
                 return Err(ClusterError::NotAsConfigured {

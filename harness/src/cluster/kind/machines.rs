@@ -15,8 +15,12 @@ const ROLE_LABEL: &str = "io.x-k8s.kind.role";
 /// How long a question to the engine may take.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// The machines of a cluster: control planes first, otherwise by name.
-pub(super) async fn machines(engine: &Engine, cluster: &str) -> Result<Vec<Machine>, ClusterError> {
+/// The machines of a cluster, on that network: control planes first, otherwise by name.
+pub(super) async fn machines(
+    engine: &Engine,
+    cluster: &str,
+    network: &str,
+) -> Result<Vec<Machine>, ClusterError> {
     let filters = HashMap::from([("label", vec![format!("{CLUSTER_LABEL}={cluster}")])]);
     let options = ListContainersOptionsBuilder::new().all(true).filters(&filters).build();
     let listed = engine
@@ -27,7 +31,7 @@ pub(super) async fn machines(engine: &Engine, cluster: &str) -> Result<Vec<Machi
         .filter_map(|container| container.id.as_deref())
         .map(|id| engine.call("inspect container", id, LIMIT, engine.docker().inspect_container(id, None)));
     let mut machines: Vec<Machine> =
-        try_join_all(looks).await?.into_iter().filter_map(|container| machine(container, cluster)).collect();
+        try_join_all(looks).await?.into_iter().filter_map(|container| machine(container, network)).collect();
     let order =
         |machine: &Machine| (machine.role != Role::ControlPlane, machine.name.len(), machine.name.clone());
     machines.sort_by_key(order);

@@ -8,6 +8,7 @@ mod exec;
 mod family;
 mod logs;
 mod machines;
+mod management;
 mod metadata;
 mod node_image;
 mod operations;
@@ -42,7 +43,7 @@ pub(super) const BACKEND: BackendEntry = BackendEntry {
         fidelity: Fidelity::Real,
         runs: Runs::Images,
         lifetime: Lifetime::UntilRemoved,
-        manages: false,
+        manages: true,
         // One takes most of a small machine.
         side_by_side: 1,
         memory_gib: survey::MEMORY_GIB,

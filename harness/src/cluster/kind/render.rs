@@ -1,12 +1,12 @@
 //! The kind configuration of a cluster, from its topology and what is known of image and machine.
 //!
-//! Pure. What is added to a topology: kubelets that wait for a cloud provider (contract ENV-01 to ENV-04), no pod
-//! network of kind's, no kube-proxy where the image has none, and what old control groups or old Kubernetes need.
+//! Pure. What is added to a topology: kubelets that wait for a cloud provider, unless the cluster is a management cluster
+//! (contract ENV-01 to ENV-04), no pod network of kind's, no kube-proxy where the image has none, and what old control groups or old Kubernetes need.
 
 use super::preflight::Cgroups;
 use super::record::KubeProxy;
 use crate::cluster::record::Role;
-use crate::cluster::spec::ProviderIds;
+use crate::cluster::spec::{ProviderIds, Purpose};
 use crate::cluster::topology::Layout;
 use crate::cluster::version::Version;
 use crate::config::{NodeIp, ServingCertificates, yaml};
@@ -17,6 +17,8 @@ use serde_json::{Map, Value, json};
 pub(super) struct Facts<'a> {
     /// The cluster's name.
     pub(super) cluster: &'a str,
+    /// What it is for.
+    pub(super) purpose: Purpose,
     /// Version of Kubernetes in the node image; `None` when kind chooses the image.
     pub(super) kubernetes: Option<&'a Version>,
     /// Version of kind.
@@ -95,22 +97,9 @@ pub(super) fn machine_names(cluster: &str, roles: &[Role]) -> Vec<String> {
 
 /// Patches for every machine.
 fn cluster_patches(facts: &Facts<'_>) -> Vec<Value> {
-    let mut kubelet: Vec<Argument<'_>> = vec![("cloud-provider", Some("external".to_owned()))];
-    if *facts.provider_id == ProviderIds::Empty {
-        kubelet.push(("provider-id", Some(String::new())));
-    }
-    if facts.node_ip == NodeIp::Dropped {
-        kubelet.push(("node-ip", None));
-    }
     let mut patches = Vec::new();
-    for dialect in dialects(facts) {
-        patches.extend(kubelet_patches(dialect, &kubelet));
-        // From 1.31 on the controller manager has no cloud loops left to switch off (contract ENV-02).
-        if facts.kubernetes.is_some_and(|version| !version.is_at_least(1, 31)) {
-            let arguments = extra_arguments(dialect, &[("cloud-provider", Some("external".to_owned()))]);
-            let body = json!({ "controllerManager": { "extraArgs": arguments } });
-            patches.push(patch(dialect, "ClusterConfiguration", body));
-        }
+    if facts.purpose == Purpose::Served {
+        patches.extend(cloud_patches(facts));
     }
     // From 1.35 on a kubelet refuses to start on old control groups unless told otherwise; older ones do not know the
     // setting, and warn of it at most.
@@ -125,6 +114,29 @@ fn cluster_patches(facts: &Facts<'_>) -> Vec<Value> {
             "nodeStatusUpdateFrequency": "2s",
             "nodeStatusReportFrequency": "2s",
         }));
+    }
+    patches
+}
+
+/// What has machines wait for a cloud controller manager.
+fn cloud_patches(facts: &Facts<'_>) -> Vec<Value> {
+    let external = ("cloud-provider", Some("external".to_owned()));
+    let mut kubelet: Vec<Argument<'_>> = vec![external.clone()];
+    if *facts.provider_id == ProviderIds::Empty {
+        kubelet.push(("provider-id", Some(String::new())));
+    }
+    if facts.node_ip == NodeIp::Dropped {
+        kubelet.push(("node-ip", None));
+    }
+    let mut patches = Vec::new();
+    for dialect in dialects(facts) {
+        patches.extend(kubelet_patches(dialect, &kubelet));
+        // From 1.31 on the controller manager has no cloud loops left to switch off (contract ENV-02).
+        if facts.kubernetes.is_some_and(|version| !version.is_at_least(1, 31)) {
+            let arguments = extra_arguments(dialect, std::slice::from_ref(&external));
+            let body = json!({ "controllerManager": { "extraArgs": arguments } });
+            patches.push(patch(dialect, "ClusterConfiguration", body));
+        }
     }
     patches
 }

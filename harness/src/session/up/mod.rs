@@ -38,7 +38,7 @@ use cloud::WantedCloud;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, ListParams};
 use prepared::Artifacts;
-use raise::{Raised, manage, raise};
+use raise::{Backends, Raised, raise};
 use stage::stage;
 use std::sync::Arc;
 use teardown::Teardown;
@@ -157,7 +157,7 @@ impl Environment {
         };
         // The programs are where the CCM's Pods are.
         let programs = if management.is_some() { Vec::new() } else { programs };
-        let backend = begin(kind, self.spec(programs));
+        let backends = Backends { served: begin(kind, self.spec(programs)), management };
         let made = async {
             match early {
                 Some(artifacts) => Ok(artifacts),
@@ -173,9 +173,8 @@ impl Environment {
         let early = async |teardown: &mut Teardown, site: CloudSite, artifacts: &Artifacts| {
             wanted.start(teardown, &site, &[], artifacts).await
         };
-        let hosting = manage(management, &mut self.teardown, events);
-        let raised = raise(backend, &mut self.teardown, events, made, early);
-        let (Raised { cluster, artifacts, beside }, management) = tokio::try_join!(raised, hosting)?;
+        let raised = raise(backends, &mut self.teardown, events, made, early);
+        let Raised { cluster, management, artifacts, beside } = raised.await?;
         let (served_minor, nodes) = inspect(&cluster).await?;
         foreign::spare(&cluster, &nodes, self.plan(), events).await?;
         let cloud = match beside {
@@ -187,8 +186,14 @@ impl Environment {
             let own = cloud.endpoints.get(&replica.name);
             replica.endpoint = own.unwrap_or(&cloud.endpoint).clone();
         }
-        let hosted = management.as_ref().map(|_| {
-            let what = "the workload runs on a management cluster, and serves this one by a kubeconfig";
+        let hosted = management.as_ref().map(|there| {
+            let (backend, of) = (there.backend, &there.about);
+            let version = of.kubernetes.as_deref().unwrap_or("unknown");
+            let what = format!(
+                "the workload runs on a management cluster (backend {backend}, topology {}, Kubernetes {version}), and serves \
+                 this one by a kubeconfig",
+                of.topology
+            );
             Setting::of_manifests(what, SetBy::Profile)
         });
         let profile = &self.plan().profile;

@@ -13,33 +13,52 @@ use std::sync::Arc;
 /// What has been brought up.
 pub(super) struct Raised<'a, C> {
     pub(super) cluster: ClusterRecord,
+    /// The management cluster, where there is one.
+    pub(super) management: Option<ClusterRecord>,
     pub(super) artifacts: &'a Artifacts,
     /// What was begun beside the cluster, where that was possible.
     pub(super) beside: Option<C>,
 }
 
-/// Brings the cluster up while `artifacts` are made, and `beside` of these where the cluster's place is known before it
-/// is up; then puts the artifacts into its nodes. The first failure ends all. The backend is on the teardown before
-/// anything is begun.
+/// The backends of a lane.
+pub(super) struct Backends {
+    /// Of the cluster that is served.
+    pub(super) served: Arc<dyn Backend>,
+    /// Of the management cluster of a hosted CCM.
+    pub(super) management: Option<Arc<dyn Backend>>,
+}
+
+/// Brings the clusters up side by side while `artifacts` are made, and `beside` of these where the served cluster's place is
+/// known before it is up; then puts the artifacts into their nodes. The first failure ends all. The backends are on the
+/// teardown before anything is begun.
 ///
 /// # Errors
 /// What is missing on this machine, said before anything is compiled; or what failed.
 pub(super) async fn raise<'a, C>(
-    backend: Arc<dyn Backend>,
+    Backends { served, management }: Backends,
     teardown: &mut Teardown,
     events: &Events,
     artifacts: impl Future<Output = Result<&'a Artifacts, SessionError>>,
     beside: impl AsyncFnOnce(&mut Teardown, CloudSite, &'a Artifacts) -> Result<C, SessionError>,
 ) -> Result<Raised<'a, C>, SessionError> {
-    let going = backend.clone();
-    teardown.push("cluster", move || {
-        async move { going.down().await.map_err(|error| chain(&error)) }.boxed_local()
-    });
-    for warning in backend.preflight().await? {
+    for (what, going) in [("management cluster", management.clone()), ("cluster", Some(served.clone()))] {
+        let Some(going) = going else { continue };
+        teardown.push(what, move || {
+            async move { going.down().await.map_err(|error| chain(&error)) }.boxed_local()
+        });
+    }
+    for warning in served.preflight().await? {
         events.say(format!("warning: {warning}"));
     }
-    let site = backend.cloud_site().await?;
-    let up = async { Ok(stage(events, "cluster", backend.up()).await?) };
+    // What both clusters are on is made by now.
+    let site = served.cloud_site().await?;
+    let up = async { Ok(stage(events, "cluster", served.up()).await?) };
+    let managed = async {
+        match &management {
+            Some(backend) => Ok(Some(stage(events, "management cluster", backend.up()).await?)),
+            None => Ok(None),
+        }
+    };
     let rest = async {
         let artifacts = artifacts.await?;
         let beside = match site {
@@ -48,32 +67,19 @@ pub(super) async fn raise<'a, C>(
         };
         Ok::<_, SessionError>((artifacts, beside))
     };
-    let (cluster, (artifacts, beside)) = tokio::try_join!(up, rest)?;
+    let (cluster, (artifacts, beside), managed) = tokio::try_join!(up, rest, managed)?;
     let archives = artifacts.archives();
     if !archives.is_empty() {
-        stage(events, "images into the nodes", backend.load(&cluster, &archives)).await?;
+        let there = async {
+            match (&management, &managed) {
+                (Some(backend), Some(managed)) => backend.load(managed, &archives).await,
+                _ => Ok(()),
+            }
+        };
+        let load = async { tokio::try_join!(served.load(&cluster, &archives), there) };
+        stage(events, "images into the nodes", load).await?;
     }
-    Ok(Raised { cluster, artifacts, beside })
-}
-
-/// Puts a management cluster on the teardown, and brings it up; `None` where there is none.
-pub(super) fn manage(
-    backend: Option<Arc<dyn Backend>>,
-    teardown: &mut Teardown,
-    events: &Events,
-) -> impl Future<Output = Result<Option<ClusterRecord>, SessionError>> + use<> {
-    if let Some(going) = backend.clone() {
-        teardown.push("management cluster", move || {
-            async move { going.down().await.map_err(|error| chain(&error)) }.boxed_local()
-        });
-    }
-    let events = events.clone();
-    async move {
-        match backend {
-            Some(backend) => Ok(Some(stage(&events, "management cluster", backend.up()).await?)),
-            None => Ok(None),
-        }
-    }
+    Ok(Raised { cluster, management: managed, artifacts, beside })
 }
 
 #[cfg(test)]
@@ -104,6 +110,14 @@ mod tests {
     }
 
     impl Scripted {
+        fn of(script: Script) -> Arc<Scripted> {
+            Arc::new(Scripted { script, asked: Mutex::default() })
+        }
+
+        fn was_asked(&self) -> Vec<&'static str> {
+            self.asked.lock().expect("no holder of this lock panics").clone()
+        }
+
         fn note(&self, what: &'static str) {
             self.asked.lock().expect("no holder of this lock panics").push(what);
         }
@@ -156,6 +170,7 @@ mod tests {
             facilities: Default::default(),
             pod_network: None,
             api_server_for_pods: None,
+            api_server_from_beside: None,
             cloud_site: CloudSite::BesideNodes,
             about: About::default(),
             own: serde_json::Value::Null,
@@ -168,7 +183,7 @@ mod tests {
         script: Script,
         artifacts: Result<(), &str>,
     ) -> (Vec<&'static str>, Option<Result<(), String>>, Result<(), String>) {
-        let backend = Arc::new(Scripted { script, asked: Mutex::default() });
+        let backend = Scripted::of(script);
         let (mut teardown, events) = (Teardown::default(), Events::unrecorded(Vec::new()));
         let made = Artifacts::default();
         let making = async {
@@ -186,14 +201,14 @@ mod tests {
             backend.note("cloud");
             Ok(())
         };
-        let raised = raise(backend.clone(), &mut teardown, &events, making, cloud);
+        let backends = Backends { served: backend.clone(), management: None };
+        let raised = raise(backends, &mut teardown, &events, making, cloud);
         let ended = tokio::select! {
             ended = raised => Some(ended.map(drop).map_err(|error| chain(&error))),
             () = crate::probe::pause(std::time::Duration::from_secs(3600)) => None,
         };
         let down = teardown.run().await;
-        let asked = backend.asked.lock().expect("no holder of this lock panics").clone();
-        (asked, ended, down)
+        (backend.was_asked(), ended, down)
     }
 
     #[tokio::test(start_paused = true)]
@@ -223,5 +238,27 @@ mod tests {
         let (asked, ended, down) = through(Script::LacksSomething, Err("never asked for")).await;
         assert_eq!(asked, ["preflight", "down"]);
         assert_eq!((ended, down), (Some(Err("no kind".to_owned())), Ok(())));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_management_cluster_comes_up_beside_the_other_and_whatever_ends_it_both_are_taken_down() {
+        for (served, hosting, ends) in [
+            (Script::Comes, Script::Comes, Ok(true)),
+            (Script::Comes, Script::Fails, Err("no disk".to_owned())),
+            (Script::NeverComes, Script::Fails, Err("no disk".to_owned())),
+            (Script::Fails, Script::NeverComes, Err("no disk".to_owned())),
+        ] {
+            let (served, hosting) = (Scripted::of(served), Scripted::of(hosting));
+            let (mut teardown, events, made) =
+                (Teardown::default(), Events::unrecorded(Vec::new()), Artifacts::default());
+            let backends = Backends { served: served.clone(), management: Some(hosting.clone()) };
+            let cloud = async |_: &mut Teardown, _: CloudSite, _: &Artifacts| Ok(());
+            let raised = raise(backends, &mut teardown, &events, async { Ok(&made) }, cloud).await;
+            let raised = raised.map(|raised| raised.management.is_some()).map_err(|error| chain(&error));
+            assert_eq!(raised, ends, "{served:?} {hosting:?}");
+            assert_eq!(teardown.run().await, Ok(()));
+            assert_eq!(hosting.was_asked().last(), Some(&"down"), "{hosting:?}");
+            assert_eq!(served.was_asked(), ["preflight", "up", "down"], "{served:?}");
+        }
     }
 }

@@ -9,6 +9,8 @@ use crate::auth::user::User;
 
 /// The key under which a service account's token says which Pod it is bound to.
 const POD: &str = "authentication.kubernetes.io/pod-name";
+/// The key under which a token says which one it is.
+const CREDENTIAL: &str = "authentication.kubernetes.io/credential-id";
 
 /// Who is out of reach.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,6 +22,8 @@ pub enum Partition {
     ServiceAccounts,
     /// The programs of these Pods, by the token that is bound to each.
     Pods(BTreeSet<String>),
+    /// Whoever has these tokens, by their ids (`JTI=...`).
+    Credentials(BTreeSet<String>),
 }
 
 /// The partition in force.
@@ -32,11 +36,14 @@ impl Partition {
         match self {
             Partition::None => false,
             Partition::ServiceAccounts => user.as_service_account().is_some(),
-            Partition::Pods(names) => {
-                user.extra.get(POD).is_some_and(|pods| pods.iter().any(|pod| names.contains(pod)))
-            }
+            Partition::Pods(names) => says_one_of(user, POD, names),
+            Partition::Credentials(ids) => says_one_of(user, CREDENTIAL, ids),
         }
     }
+}
+
+fn says_one_of(user: &User, key: &str, values: &BTreeSet<String>) -> bool {
+    user.extra.get(key).is_some_and(|said| said.iter().any(|one| values.contains(one)))
 }
 
 impl Reach {
@@ -61,11 +68,15 @@ mod tests {
         let mut of_a = User::service_account("kube-system", "ccm", "");
         of_a.extra.insert(POD.to_owned(), vec!["ccm-a".to_owned()]);
         let only_a = Partition::Pods(BTreeSet::from(["ccm-a".to_owned()]));
+        of_a.extra.insert(CREDENTIAL.to_owned(), vec!["JTI=1".to_owned()]);
         let unbound = User::service_account("kube-system", "ccm", "");
         assert!(only_a.holds(&of_a) && !only_a.holds(&unbound) && !only_a.holds(&User::admin()));
         assert!(
             Partition::ServiceAccounts.holds(&unbound) && !Partition::ServiceAccounts.holds(&User::admin())
         );
+        let first = Partition::Credentials(BTreeSet::from(["JTI=1".to_owned()]));
+        let second = Partition::Credentials(BTreeSet::from(["JTI=2".to_owned()]));
+        assert!(first.holds(&of_a) && !first.holds(&unbound) && !second.holds(&of_a));
         assert!(!Partition::None.holds(&of_a));
     }
 

@@ -9,6 +9,7 @@ static KIND: Version = Version::release(0, 33, 0);
 fn facts<'a>(kubernetes: &'a Version, kube_proxy: KubeProxy) -> Facts<'a> {
     Facts {
         cluster: "ccm-conformance-abcdefgh",
+        purpose: Purpose::Served,
         kubernetes: Some(kubernetes),
         kind: &KIND,
         cgroups: Cgroups::V2,
@@ -46,6 +47,17 @@ fn a_chosen_provider_id_and_a_dropped_node_ip() {
         let facts =
             Facts { provider_id: &chosen, node_ip: NodeIp::Dropped, ..facts(&version, KubeProxy::Present) };
         insta::assert_snapshot!(format!("chosen-1.{minor}"), render(&layout(Topology::ThreeNode), &facts));
+    }
+}
+
+#[test]
+fn the_machine_of_a_management_cluster_waits_for_nobody() {
+    for minor in [20, 36] {
+        let version = Version::release(1, minor, 0);
+        let facts = Facts { purpose: Purpose::Management, ..facts(&version, KubeProxy::Present) };
+        let text = render(&layout(Topology::Single), &facts);
+        assert!(text.contains("disableDefaultCNI: true") && !text.contains("cloud-provider"), "{text}");
+        assert!(!text.contains("provider-id"), "{text}");
     }
 }
 
