@@ -221,7 +221,7 @@ fn a_driver_in_a_container_carries_a_run_and_goes_with_it() {
             "--no-such-flag",
             "ended with status 2 before it answered; its last lines:\nerror: unexpected argument",
         ),
-        ("version", "ended with status 0 before it answered; its last lines:\nccm-conformance "),
+        ("--version", "ended with status 0 before it answered; its last lines:\nccm-conformance "),
     ] {
         let other =
             program(folder.path(), &["driver", "check", "--image", &image.0, "--arguments", argument]);
