@@ -53,7 +53,8 @@ pub async fn take(cx: &CheckCx, verdict: &str, began: &str, folder: &Path) -> Re
             pods.push(pod);
         }
     }
-    let traces = Traces { since: began, lines: told.lines().collect(), journal: &calls };
+    let webhooks = session.ccm().in_the_way().await;
+    let traces = Traces { since: began, lines: told.lines().collect(), journal: &calls, webhooks };
     Ok(causes(&traces, &pods, &session.world().nodes.all()))
 }
 

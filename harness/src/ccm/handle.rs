@@ -8,6 +8,7 @@ use super::render::{Rendered, Replica, Surroundings, as_shipped, replicas};
 use super::side::Side;
 use super::trial::trial;
 use crate::cloud::Credential;
+use crate::k8s::webhooks_in_the_way;
 use crate::ledger::SetBy;
 use crate::probe::{Observed, ReadError, poll};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -181,6 +182,15 @@ impl Ccm {
         Some(if self.surroundings.takes_secure_port { own } else { self.surroundings.secure_port })
     }
 
+    /// Webhooks that stand in its way, where its Pods are and where it works; see [`webhooks_in_the_way`].
+    pub async fn in_the_way(&self) -> Vec<String> {
+        let mut all = webhooks_in_the_way(&self.served.client).await;
+        if let Some(hosting) = &self.hosting {
+            all.extend(webhooks_in_the_way(&hosting.side.client).await);
+        }
+        all
+    }
+
     /// The Lease as it is now.
     pub fn find_lease(&self) -> Option<Arc<Lease>> {
         let key = self.lease.as_ref()?;
@@ -342,6 +352,10 @@ impl Ccm {
         let pods = self.pods(form);
         for pod in &pods {
             text.push_str(&last_lines(&self.pods_side().client, pod, 12).await);
+        }
+        for why in self.in_the_way().await {
+            text.push('\n');
+            text.push_str(&why);
         }
         let expected = if form == Form::Replicas { self.replicas.len() } else { 1 };
         Err(not_up(&pods, expected, self.lease.is_some(), text))

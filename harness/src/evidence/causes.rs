@@ -17,6 +17,8 @@ pub(super) struct Traces<'a> {
     pub(super) lines: Vec<&'a str>,
     /// The cloud's journal from the check's beginning on; calls about its own objects are marked.
     pub(super) journal: &'a str,
+    /// Webhooks that refuse what the CCM does, each in a sentence.
+    pub(super) webhooks: Vec<String>,
 }
 
 /// The likely causes, the surest first, each in a line.
@@ -24,7 +26,8 @@ pub(super) fn causes(traces: &Traces<'_>, pods: &[Arc<Pod>], nodes: &[Arc<Node>]
     let recent = || traces.lines.iter().copied().filter(|line| is_since(line, traces.since));
     let refused: BTreeSet<String> = recent().filter_map(refused_right).collect();
     let nameless: BTreeSet<String> = recent().filter_map(unresolved_name).collect();
-    let mut all = untolerated(pods, nodes);
+    let mut all = traces.webhooks.clone();
+    all.extend(untolerated(pods, nodes));
     all.extend(refused.into_iter().map(|right| format!("the API server refuses the CCM: {right}")));
     all.extend(nameless.into_iter().map(|name| format!("the CCM cannot resolve the name {name}")));
     all.extend(refused_credential(traces.journal));
@@ -125,8 +128,8 @@ mod tests {
     use serde_json::json;
 
     fn of(lines: &[&str], journal: &str) -> Vec<String> {
-        let traces = Traces { since: "2026-03-01T12:00:42Z", lines: lines.to_vec(), journal };
-        causes(&traces, &[], &[])
+        let (since, webhooks) = ("2026-03-01T12:00:42Z", Vec::new());
+        causes(&Traces { since, lines: lines.to_vec(), journal, webhooks }, &[], &[])
     }
 
     #[test]
@@ -146,6 +149,15 @@ mod tests {
         );
         let rust = "2026-03-01T12:00:50Z failed to lookup address information: Name or service not known";
         assert_eq!(of(&[rust], ""), ["the CCM cannot resolve the name of the cloud or the API server"]);
+    }
+
+    #[test]
+    fn a_webhook_in_the_way_is_the_first_cause() {
+        let (webhooks, journal) =
+            (vec!["webhook x stands before Pods".to_owned()], "* #2 0.2s a: GET /v1/x -> 401\n");
+        let traces = Traces { since: "", lines: Vec::new(), journal, webhooks };
+        let named = causes(&traces, &[], &[]);
+        assert_eq!((named.len(), named[0].as_str()), (2, "webhook x stands before Pods"));
     }
 
     #[test]

@@ -141,7 +141,7 @@ fn each_copy_that_runs_elsewhere_has_a_kubeconfig_of_its_own() {
         let secrets: Vec<Value> =
             own("Secret").iter().map(|secret| secret["metadata"]["name"].clone()).collect();
         assert_eq!(secrets, [format!("cloud-{name}"), format!("served-{name}")]);
-        let volumes = &pod_spec(&own("Deployment")[0])["volumes"];
+        let volumes = pod_spec(&own("Deployment")[0])["volumes"].clone();
         assert!(volumes.to_string().contains(&format!("served-{name}")), "{volumes}");
     }
     let said =
