@@ -41,7 +41,8 @@ impl KindMachines {
                 why: "a real API server forgets in its own time".to_owned(),
             }),
             Operation::PodNetwork(wanted) => self.set_pod_network(wanted).await,
-            Operation::ApiServer(_) | Operation::PodCidrs { .. } => Err(ClusterError::NotObservable {
+            Operation::ApiServer(reach) => self.set_api_reach(reach).await,
+            Operation::PodCidrs { .. } => Err(ClusterError::NotObservable {
                 what: operation.to_string(),
                 why: BACKEND.facts.lacks_because.to_owned(),
             }),
