@@ -18,7 +18,8 @@ pub struct Capabilities {
     pub shutdown: bool,
     /// It reports zone and region. Needs `instances`.
     pub zones: bool,
-    /// It reports the region, of a cloud without zones too; as `zones` where it is not said. Needs `instances`.
+    /// It reports the region, of a cloud without zones too. Needs `instances`.
+    #[schemars(extend("x-default" = "as `zones`"))]
     pub regions: Option<bool>,
     /// It provisions load balancers.
     pub load_balancer: bool,
