@@ -12,6 +12,7 @@ use harness::cloud::{
     self, Address, Cloud, CloudRecord, CloudSpec, Credential, Instance, InstanceState, Place,
 };
 use harness::config::CloudSource;
+use harness::images::RunId;
 use k8s_openapi::api::core::v1::{NodeAddress, NodeSpec};
 use kube::api::{Request, WatchEvent, WatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -74,10 +75,16 @@ struct Took {
 async fn measure(count: u32) -> Result<Took> {
     let folder = tempfile::tempdir()?;
     let (native, told): (_, cloud::Told) = (CloudSource::Dialect("native".to_owned()), Arc::new(|_| ()));
-    let place = Place::LOOPBACK;
-    let cloud =
-        cloud::start(CloudSpec { cloud: &native, place, replicas: &[], folder: folder.path(), told: &told })
-            .await?;
+    let (run, place) = (&RunId::fresh(), Place::LOOPBACK);
+    let cloud = cloud::start(CloudSpec {
+        run,
+        cloud: &native,
+        place,
+        replicas: &[],
+        folder: folder.path(),
+        told: &told,
+    })
+    .await?;
     fill(&cloud.attach()?, count).await?;
     let cpu = used("self")?;
     let begin = Instant::now();

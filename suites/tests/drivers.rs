@@ -124,3 +124,113 @@ fn a_driver_that_is_none_ends_the_run_with_its_words_and_nothing_is_left() {
         nothing_is_left(folder.path());
     }
 }
+
+/// The folder's profile with a container of `image` as its driver.
+fn driven_by(made: &Path, image: &str, arguments: &[&str]) {
+    let profile = std::fs::read_to_string(made.join("profile.yaml")).expect("a profile");
+    let line = profile.lines().find(|line| line.trim().starts_with("command: [python3")).expect("a command");
+    let container = format!("image: {image}\n    arguments: {arguments:?}");
+    std::fs::write(made.join("profile.yaml"), profile.replace(line.trim(), &container)).expect("written");
+}
+
+#[test]
+fn without_an_engine_a_driver_in_a_container_is_refused_before_anything_is_started() {
+    let (folder, made) = made();
+    driven_by(&made, "acme/driver:v1", &["--verbose"]);
+    let mut command = Command::new(PROGRAM);
+    command.args(["run", "--cluster", "embedded", "--profile", "./acme", "--out", "results"]);
+    command.current_dir(folder.path()).env("TMPDIR", folder.path());
+    command.env("DOCKER_HOST", format!("unix://{}/none.sock", folder.path().display()));
+    let ran = command.output().expect("the program can be run");
+    assert_eq!(ran.status.code(), Some(2), "{}", words(&ran));
+    for part in [
+        "acme/profile.yaml: cloud.driver.image: on backend 'embedded' the container of acme/driver:v1 is on this machine's own \
+         network, and no Docker engine: the socket ",
+        "or start the driver as a program, with 'cloud.driver.command'",
+    ] {
+        assert!(words(&ran).contains(part), "{part} is not in {}", words(&ran));
+    }
+    assert!(!words(&ran).contains("done in"), "{}", words(&ran));
+    nothing_is_left(folder.path());
+}
+
+/// An image of this program, which goes with its owner.
+struct Image(String);
+
+impl Image {
+    fn of_this_program(folder: &Path) -> Image {
+        let image = Image(format!("ccm-conformance.invalid/a-driver:{}", std::process::id()));
+        let root = folder.join("root");
+        std::fs::create_dir(&root).expect("a folder");
+        std::fs::copy(PROGRAM, root.join("program")).expect("copied");
+        let (root, name) = (root.display().to_string(), &image.0);
+        let import = format!(
+            r#"tar -C {root} -c program | docker import --change 'ENTRYPOINT ["/program"]' - {name}"#
+        );
+        let made = Command::new("sh").args(["-c", &import]).output().expect("there is a shell");
+        assert!(made.status.success(), "{}", words(&made));
+        std::fs::remove_dir_all(root).expect("removed");
+        image
+    }
+}
+
+impl Drop for Image {
+    fn drop(&mut self) {
+        let _ = Command::new("docker").args(["image", "rm", "--force", &self.0]).output();
+    }
+}
+
+/// What a fake cloud is told that is the driver of a container.
+const SERVES: [&str; 10] = [
+    "fake-cloud",
+    "serve",
+    "--dialect",
+    "native",
+    "--listen",
+    "127.0.0.1:0",
+    "--driver-listen",
+    "${DRIVER_LISTEN}",
+    "--driver-token-file",
+    "${DRIVER_TOKEN_FILE}",
+];
+
+#[test]
+#[ignore = "needs Docker, and a program without shared libraries"]
+fn a_driver_in_a_container_carries_a_run_and_goes_with_it() {
+    let (folder, made) = made();
+    let image = Image::of_this_program(folder.path());
+    let containers = || {
+        let filter = format!("ancestor={}", image.0);
+        let listed = Command::new("docker").args(["ps", "-aq", "--filter", &filter]).output();
+        words(&listed.expect("docker is there"))
+    };
+    let checked = program(
+        folder.path(),
+        &[&["driver", "check", "--image", &image.0, "--arguments"][..], &SERVES].concat(),
+    );
+    assert_eq!(checked.status.code(), Some(0), "{}", words(&checked));
+    assert_eq!(containers(), "");
+    driven_by(&made, &image.0, &SERVES);
+    let ran = run(folder.path());
+    assert_eq!(ran.status.code(), Some(0), "{}", words(&ran));
+    assert!(words(&ran).contains("6 passed; 0 failed"), "{}", words(&ran));
+    assert_eq!(containers(), "");
+    nothing_is_left(folder.path());
+    for (argument, said) in [
+        (
+            "--no-such-flag",
+            "ended with status 2 before it answered; its last lines:\nerror: unexpected argument",
+        ),
+        ("--version", "ended with status 0 before it answered; its last lines:\nccm-conformance "),
+    ] {
+        let other =
+            program(folder.path(), &["driver", "check", "--image", &image.0, "--arguments", argument]);
+        assert_eq!(other.status.code(), Some(3), "{}", words(&other));
+        assert!(words(&other).contains(said), "{said} is not in {}", words(&other));
+        assert_eq!(containers(), "");
+    }
+    let none = "ccm-conformance.invalid/none:v1";
+    let missing = program(folder.path(), &["driver", "check", "--image", none]);
+    assert_eq!(missing.status.code(), Some(3), "{}", words(&missing));
+    assert!(words(&missing).contains(&format!("image {none} is not there")), "{}", words(&missing));
+}

@@ -15,6 +15,7 @@ use harness::cloud::{
     Op, Place, fresh_id,
 };
 use harness::config::CloudSource;
+use harness::images::RunId;
 use harness::probe::{ReadError, poll};
 use k8s_openapi::api::core::v1::{Node, Service};
 use kube::Api;
@@ -180,8 +181,8 @@ struct World {
 async fn live(cell: &Cell, hits: &mut u64, left: &mut Option<String>) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let (native, told): (_, cloud::Told) = (CloudSource::Dialect("native".to_owned()), Arc::new(|_| ()));
-    let place = Place::LOOPBACK;
-    let spec = CloudSpec { cloud: &native, place, replicas: &[], folder: folder.path(), told: &told };
+    let (run, place) = (&RunId::fresh(), Place::LOOPBACK);
+    let spec = CloudSpec { run, cloud: &native, place, replicas: &[], folder: folder.path(), told: &told };
     let running = cloud::start(spec).await?;
     let cluster = Cluster::start(ClusterSpec::api_server()).await?;
     let kubeconfig = folder.path().join("kubeconfig");

@@ -3,10 +3,11 @@
 use super::arguments::{DriverCommand, DriverOptions};
 use crate::check::{Facility, chain};
 use crate::cloud::{CloudSpec, Found, Place, StartError, check_running, facility_of, start};
-use crate::config::CloudSource;
+use crate::config::{CloudSource, usual_arguments};
 use crate::cx::Suite;
 use crate::images::RunId;
 use crate::output;
+use crate::reaper;
 use crate::report::exit;
 use crate::run::start_reaper;
 use crate::session::RunDir;
@@ -31,16 +32,25 @@ fn check(suites: &'static [Suite], options: &DriverOptions) -> ExitCode {
         output::err(&format!("error: {why}"));
         ExitCode::from(code)
     };
-    let cloud = match (&options.url, &options.token_file) {
-        (Some(url), Some(file)) if !file.is_file() => {
+    let cloud = match (&options.url, &options.token_file, &options.image) {
+        (Some(url), Some(file), _) if !file.is_file() => {
             return fail(exit::USAGE, &format!("{url}: there is no token file {}", file.display()));
         }
-        (Some(url), Some(file)) => CloudSource::DriverAt { url: url.clone(), token_file: file.clone() },
+        (Some(url), Some(file), _) => CloudSource::DriverAt { url: url.clone(), token_file: file.clone() },
+        (_, _, Some(image)) => {
+            let given = options.arguments.clone();
+            let arguments = if given.is_empty() { usual_arguments() } else { given };
+            CloudSource::DriverImage { image: image.clone(), arguments }
+        }
         _ => CloudSource::DriverCommand { line: options.command.clone(), folder: PathBuf::from(".") },
     };
     start_reaper();
+    if cloud.driver_image().is_some() {
+        reaper::uses_engine();
+    }
+    let run = RunId::fresh();
     // By this folder 'clean' finds what a check has left that was killed.
-    let dir = match RunDir::create(RunId::fresh().as_str()) {
+    let dir = match RunDir::create(run.as_str()) {
         Ok(dir) => dir,
         Err(error) => return fail(exit::ENVIRONMENT, &chain(&error)),
     };
@@ -48,7 +58,7 @@ fn check(suites: &'static [Suite], options: &DriverOptions) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return fail(exit::ENVIRONMENT, &format!("no runtime: {error}")),
     };
-    let found = runtime.block_on(tried(&cloud, dir.path()));
+    let found = runtime.block_on(tried(&run, &cloud, dir.path()));
     let removed = dir.remove();
     let found = match (found, removed) {
         (Ok(found), Ok(())) => found,
@@ -60,9 +70,9 @@ fn check(suites: &'static [Suite], options: &DriverOptions) -> ExitCode {
     if broken { ExitCode::from(exit::NOT_CONFORMANT) } else { ExitCode::SUCCESS }
 }
 
-async fn tried(cloud: &CloudSource, folder: &Path) -> Result<Found, StartError> {
+async fn tried(run: &RunId, cloud: &CloudSource, folder: &Path) -> Result<Found, StartError> {
     let told = Arc::new(|what: String| output::err(&what));
-    let spec = CloudSpec { cloud, place: Place::LOOPBACK, replicas: &[], folder, told: &(told as _) };
+    let spec = CloudSpec { run, cloud, place: Place::LOOPBACK, replicas: &[], folder, told: &(told as _) };
     let running = start(spec).await?;
     let found = check_running(&running).await;
     running.stop().await?;

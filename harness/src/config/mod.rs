@@ -5,6 +5,8 @@
 //! is here; nothing in this module knows Docker, a cluster or the environment's variables.
 
 mod capabilities;
+mod cloud_reading;
+mod cloud_source;
 mod cluster;
 mod duration;
 mod flags;
@@ -30,6 +32,8 @@ mod words;
 pub mod yaml;
 
 pub use capabilities::Capabilities;
+pub use cloud_source::{CloudSource, Proxying};
+pub(crate) use cloud_source::{DRIVER_LISTEN, DRIVER_TOKEN_FILE, usual_arguments};
 pub use cluster::{
     DesiredCluster, ExistingCluster, Kubernetes, OwnCluster, ServingCertificates, SettledCluster, Topology,
     WantedCluster,
@@ -43,10 +47,7 @@ pub use limits::Limits;
 pub use plan::{Completeness, Given, RunPlan, Source, plan};
 pub(crate) use problem::did_you_mean;
 pub use problem::{Origin, Problem, Problems};
-pub use profile::{
-    Build, CloudSource, Framework, Image, NULL_PROFILE, Profile, ProviderIdFormat, Proxying,
-    REFERENCE_PROFILE,
-};
+pub use profile::{Build, Framework, Image, NULL_PROFILE, Profile, ProviderIdFormat, REFERENCE_PROFILE};
 pub use profile_file::{Deviation, Lease, Location, Workload};
 pub use promises::{PROMISES, Promise, declared_not_judged};
 pub use route_file::Routes;

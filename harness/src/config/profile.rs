@@ -3,12 +3,12 @@
 //! Reads the profile and lists its manifests; does not read those, and starts nothing.
 
 use super::capabilities::Capabilities;
+use super::cloud_source::CloudSource;
 use super::flags::{FAST_FLAGS, FAST_ROUTES, FRAMEWORK_FLAGS, LeaseTiming};
 use super::image_credentials::ImageCredentials;
 use super::paths::looks_like_path;
 use super::problem::did_you_mean;
 use super::profile_file::{Deviation, Lease, Location, Workload};
-use super::route_file::Routes;
 use super::words::{AddressType, Budget, CcmCommand, Deployment, Ownership, ProfileKind, RouteTrigger};
 use crate::check::{Capability, Party};
 use crate::files;
@@ -88,78 +88,6 @@ pub struct Profile {
     pub kind: ProfileKind,
     /// Its image credential provider.
     pub image_credentials: Option<ImageCredentials>,
-}
-
-/// Where the cloud of a CCM comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CloudSource {
-    /// The fake cloud in this dialect.
-    Dialect(String),
-    /// A driver that runs already.
-    DriverAt {
-        /// Where it listens.
-        url: String,
-        /// The file that holds its token.
-        token_file: PathBuf,
-    },
-    /// A driver that is started and ended with each cloud of the run.
-    DriverCommand {
-        /// The program and its arguments; they may hold `${DRIVER_LISTEN}` and `${DRIVER_TOKEN_FILE}`.
-        line: Vec<String>,
-        /// The folder in which it runs.
-        folder: PathBuf,
-    },
-    /// One of these behind a recording proxy.
-    Proxied {
-        /// The cloud.
-        behind: Box<CloudSource>,
-        /// The proxy.
-        proxy: Proxying,
-    },
-}
-
-/// A recording proxy before a cloud.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Proxying {
-    /// What the calls of the cloud's API mean.
-    pub routes: Routes,
-    /// URL of the cloud's API; `None` where its driver says it.
-    pub upstream: Option<String>,
-    /// Certificates by which the cloud is known, beside those that this machine trusts.
-    pub upstream_ca: Option<PathBuf>,
-    /// Whether the CCM speaks TLS to it.
-    pub tls: bool,
-}
-
-impl CloudSource {
-    /// The fake cloud's dialect, where it is the fake cloud.
-    pub fn dialect(&self) -> Option<&str> {
-        match self {
-            CloudSource::Dialect(name) => Some(name),
-            CloudSource::DriverAt { .. } | CloudSource::DriverCommand { .. } => None,
-            CloudSource::Proxied { behind, .. } => behind.dialect(),
-        }
-    }
-
-    /// Whether each cluster of a run can have a cloud of its own.
-    pub fn is_many(&self) -> bool {
-        match self {
-            CloudSource::DriverAt { .. } => false,
-            CloudSource::Dialect(_) | CloudSource::DriverCommand { .. } => true,
-            CloudSource::Proxied { behind, .. } => behind.is_many(),
-        }
-    }
-}
-
-impl fmt::Display for CloudSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CloudSource::Dialect(name) => f.write_str(name),
-            CloudSource::DriverAt { url, .. } => write!(f, "driver at {url}"),
-            CloudSource::DriverCommand { line, .. } => write!(f, "driver '{}'", line.join(" ")),
-            CloudSource::Proxied { behind, .. } => write!(f, "{behind} behind a proxy"),
-        }
-    }
 }
 
 /// What a CCM declares about the shared framework `k8s.io/cloud-provider`.

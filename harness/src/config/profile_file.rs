@@ -216,7 +216,7 @@ pub(crate) struct CloudKeys {
     #[schemars(extend("enum" = DIALECTS))]
     pub(crate) dialect: Option<String>,
     /// A cloud or simulator of your own behind a driver, which speaks the driver protocol (`docs/driver/openapi.json`): `url`
-    /// with `tokenFile`, or `command`.
+    /// with `tokenFile`, `command`, or `image`.
     pub(crate) driver: Option<DriverKeys>,
     /// A recording proxy between the CCM and this cloud, of which journal, faults and barriers then are. Each replica of the
     /// CCM has a port of its own, so that its calls are known without its credential.
@@ -258,6 +258,14 @@ pub(crate) struct DriverKeys {
     /// Once it answers it prints one line, `{"ready": true, "driver": "ADDRESS:PORT"}`.
     #[schemars(example = ["python3", "driver.py", "--listen", "${DRIVER_LISTEN}", "--token-file", "${DRIVER_TOKEN_FILE}"])]
     pub(crate) command: Option<Vec<String>>,
+    /// An image whose container is the driver, started and removed with each cloud of the run: on the network of the cluster's
+    /// machines, or on this machine's own where the cluster is embedded, which then needs Docker, too. It says that it
+    /// answers as a `command` does.
+    #[schemars(with = "ImageReference", example = &"registry.example/acme-driver:v1")]
+    pub(crate) image: Option<String>,
+    /// What the image's entry point is told.
+    #[schemars(extend("x-default" = "`[--listen, ${DRIVER_LISTEN}, --token-file, ${DRIVER_TOKEN_FILE}]`"))]
+    pub(crate) arguments: Option<Vec<String>>,
 }
 
 /// The workload that runs a CCM.

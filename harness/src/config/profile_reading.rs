@@ -6,15 +6,13 @@ use super::flags::{FAST_FLAGS, FAST_ROUTES};
 use super::forms::framework_minor;
 use super::image_credentials;
 use super::problem::{Origin, Problem, Problems};
-use super::profile::{Build, CloudSource, Framework, Image, Profile, ProviderIdFormat, Proxying, find};
-use super::profile_file::{CloudKeys, Deviation, DriverKeys, ImageKeys, ProfileFile, ProxyKeys};
-use super::route_file;
+use super::profile::{Build, Framework, Image, Profile, ProviderIdFormat, find};
+use super::profile_file::{Deviation, ImageKeys, ProfileFile};
 use super::schema::{self, keys};
 use super::walk::{Places, walk};
 use super::words::{Instances, ProfileKind, RouteTrigger, Targets};
 use super::yaml::{self, Tree};
 use crate::files;
-use fake_cloud::dialects::NAMES as DIALECTS;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -72,16 +70,16 @@ fn given(tree: &Tree) -> BTreeSet<String> {
     given.map(|(key, _)| key.clone()).collect()
 }
 
-struct Reading<'a> {
-    file: &'a Path,
-    places: Places,
-    problems: &'a mut Problems,
+pub(super) struct Reading<'a> {
+    pub(super) file: &'a Path,
+    pub(super) places: Places,
+    pub(super) problems: &'a mut Problems,
     /// The keys of the file that have a value.
     given: BTreeSet<String>,
 }
 
 impl Reading<'_> {
-    fn problem(&mut self, key: &str, what: impl Into<String>) {
+    pub(super) fn problem(&mut self, key: &str, what: impl Into<String>) {
         self.problems.0.push(Problem {
             origin: Origin::File { path: self.file.to_owned(), line: self.places.line(key) },
             key: key.to_owned(),
@@ -228,98 +226,8 @@ impl Reading<'_> {
     }
 
     /// The folder that paths are relative to.
-    fn folder(&self) -> PathBuf {
+    pub(super) fn folder(&self) -> PathBuf {
         self.file.parent().unwrap_or(Path::new("")).to_owned()
-    }
-
-    fn cloud(&mut self, cloud: CloudKeys) -> CloudSource {
-        let usual = || CloudSource::Dialect(DIALECTS[0].to_owned());
-        let source = match (cloud.dialect, cloud.driver) {
-            (Some(_), Some(_)) => {
-                self.problem("cloud", "has both 'dialect' and 'driver'; keep one");
-                usual()
-            }
-            (Some(dialect), None) => CloudSource::Dialect(dialect),
-            (None, Some(driver)) => self.driver(driver).unwrap_or_else(usual),
-            (None, None) => usual(),
-        };
-        match cloud.proxy.and_then(|proxy| self.proxy(proxy)) {
-            Some(proxy) => CloudSource::Proxied { behind: Box::new(source), proxy },
-            None => source,
-        }
-    }
-
-    fn proxy(&mut self, proxy: ProxyKeys) -> Option<Proxying> {
-        // What is missing was reported already.
-        if proxy.routes.is_empty() {
-            return None;
-        }
-        if let Some(url) = &proxy.upstream {
-            let uri = url.parse::<http::Uri>().ok();
-            let sound = uri.is_some_and(|uri| {
-                uri.host().is_some()
-                    && matches!(uri.scheme_str(), Some("http" | "https"))
-                    && uri.query().is_none()
-            });
-            if !sound {
-                let why = format!("'{url}' is not of the form http://HOST:PORT/PATH or https://..");
-                self.problem("cloud.proxy.upstream", why);
-            }
-        }
-        let upstream_ca = proxy.upstream_ca.map(|file| self.folder().join(file));
-        if let Some(file) = upstream_ca.as_ref().filter(|file| !file.is_file()) {
-            self.problem("cloud.proxy.upstreamCa", format!("there is no file {}", file.display()));
-        }
-        let file = self.folder().join(proxy.routes);
-        if !files::is_file(&file) {
-            self.problem("cloud.proxy.routes", format!("there is no file {}", file.display()));
-            return None;
-        }
-        let routes = route_file::read(&file, self.problems)?;
-        Some(Proxying { routes, upstream: proxy.upstream, upstream_ca, tls: proxy.tls })
-    }
-
-    fn driver(&mut self, driver: DriverKeys) -> Option<CloudSource> {
-        match (driver.url, driver.token_file, driver.command) {
-            (Some(url), Some(file), None) => {
-                let token_file = self.folder().join(file);
-                if !token_file.is_file() {
-                    self.problem(
-                        "cloud.driver.tokenFile",
-                        format!("there is no file {}", token_file.display()),
-                    );
-                }
-                let sound = url.parse::<http::Uri>().is_ok_and(|uri| uri.scheme_str() == Some("http"));
-                if !sound {
-                    self.problem("cloud.driver.url", format!("'{url}' is not of the form http://HOST:PORT"));
-                }
-                Some(CloudSource::DriverAt { url, token_file })
-            }
-            (None, None, Some(line)) if line.first().is_some_and(|program| !program.is_empty()) => {
-                let folder = self.folder();
-                let folder = if folder == Path::new("") { PathBuf::from(".") } else { folder };
-                Some(CloudSource::DriverCommand { line, folder })
-            }
-            (None, None, Some(_)) => {
-                self.problem("cloud.driver.command", "is empty; write the program and its arguments");
-                None
-            }
-            (Some(_), None, None) => {
-                self.problem(
-                    "cloud.driver.tokenFile",
-                    "is missing; name the file that holds the driver's token",
-                );
-                None
-            }
-            (None, _, None) => {
-                self.problem("cloud.driver", "names no driver; write 'url' with 'tokenFile', or 'command'");
-                None
-            }
-            (_, _, Some(_)) => {
-                self.problem("cloud.driver", "has 'command' beside 'url' or 'tokenFile'; keep one");
-                None
-            }
-        }
     }
 
     fn manifests(&mut self, listed: &[String]) -> Vec<PathBuf> {

@@ -12,7 +12,7 @@ use crate::cloud::{
     Address, CloudSpec, Credential, Instance, InstanceState, Place, RunningCloud, fresh_token, start,
 };
 use crate::cluster::CLOUD_NAME;
-use crate::images::IMAGE_REGISTRY;
+use crate::images::{IMAGE_REGISTRY, RunId};
 use crate::k8s::World;
 use crate::probe::{Pulse, poll};
 use bootstrap::{CloudEndpoint, Cni, KubeProxy, Topology, YesNo};
@@ -63,8 +63,8 @@ impl<'a> Bench<'a> {
         let folder = tempfile::tempdir().map_err(|error| format!("a folder for a kubeconfig: {error}"))?;
         let told: crate::cloud::Told = std::sync::Arc::new(|what| tracing::warn!(what, "the cloud"));
         let cloud = &means.profile.cloud;
-        let spec =
-            CloudSpec { cloud, place: Place::LOOPBACK, replicas: &[], folder: folder.path(), told: &told };
+        let (run, place) = (&RunId::fresh(), Place::LOOPBACK);
+        let spec = CloudSpec { run, cloud, place, replicas: &[], folder: folder.path(), told: &told };
         let cloud = start(spec).await.map_err(|error| chain(&error))?;
         let token = fresh_token().map_err(|error| chain(&error))?;
         let hosted = cell.topology == Topology::Hosted;

@@ -22,18 +22,25 @@ Exit codes:
 Example: ccm-conformance driver check --command python3 driver.py --listen '${DRIVER_LISTEN}' --token-file '${DRIVER_TOKEN_FILE}'";
 
 #[derive(Debug, Args)]
-#[command(group(clap::ArgGroup::new("which").required(true).args(["url", "command"])))]
+#[command(group(clap::ArgGroup::new("which").required(true).args(["url", "command", "image"])))]
 pub(in crate::cli) struct DriverOptions {
     /// Where a driver listens that runs already: http://HOST:PORT.
     #[arg(value_name = "URL", requires = "token_file")]
     pub(in crate::cli) url: Option<String>,
     /// The file that holds its token.
-    #[arg(long, value_name = "FILE", conflicts_with = "command")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "image"])]
     pub(in crate::cli) token_file: Option<PathBuf>,
     /// A driver to start: program and arguments, to the end of the line. ${DRIVER_LISTEN} is where it is to listen,
     /// ${DRIVER_TOKEN_FILE} the file that holds its token.
     #[arg(long, value_name = "LINE", num_args = 1.., allow_hyphen_values = true)]
     pub(in crate::cli) command: Vec<String>,
+    /// A driver to start in a container of this image, on this machine's own network.
+    #[arg(long, value_name = "REFERENCE")]
+    pub(in crate::cli) image: Option<String>,
+    /// What the image's entry point is told, to the end of the line; without it --listen '${DRIVER_LISTEN}' --token-file
+    /// '${DRIVER_TOKEN_FILE}'.
+    #[arg(long, value_name = "LINE", num_args = 1.., allow_hyphen_values = true, requires = "image")]
+    pub(in crate::cli) arguments: Vec<String>,
 }
 
 #[derive(Clone, Debug, Subcommand)]

@@ -4,15 +4,15 @@
 
 use super::at_url::address;
 use super::protocol::{self, Access};
+use super::ready::ready_line;
 use super::spec::{CloudSpec, Host, Kind, Place, RunningCloud, StartError, Told};
 use crate::cloud::fresh_token;
-use crate::config::CloudSource;
+use crate::config::{CloudSource, DRIVER_LISTEN, DRIVER_TOKEN_FILE};
 use crate::files;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use ipnet::Ipv4Net;
 use rustix::process::{Pid, Signal, kill_process_group};
-use serde_json::Value;
 use std::collections::VecDeque;
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -30,10 +30,6 @@ use tokio::time::timeout;
 
 /// Its name in records.
 const NAME: &str = "driver-command";
-/// The placeholder for where it is to listen.
-pub(crate) const LISTEN: &str = "${DRIVER_LISTEN}";
-/// The placeholder for the file that holds its token.
-pub(crate) const TOKEN_FILE: &str = "${DRIVER_TOKEN_FILE}";
 /// How long it may take until it answers.
 const READY_LIMIT: Duration = Duration::from_secs(30);
 /// How long it may take to end when it is told to; then it is made to.
@@ -128,7 +124,9 @@ async fn start(spec: CloudSpec<'_>) -> Result<RunningCloud, StartError> {
     let listen = format!("{}:0", reachable(&spec.place).await?);
     let filled: Vec<String> = line
         .iter()
-        .map(|part| part.replace(LISTEN, &listen).replace(TOKEN_FILE, &token_file.to_string_lossy()))
+        .map(|part| {
+            part.replace(DRIVER_LISTEN, &listen).replace(DRIVER_TOKEN_FILE, &token_file.to_string_lossy())
+        })
         .collect();
     let (filled, folder) = on_this_machine(filled, folder, spec.folder)
         .map_err(|cause| StartError::Program { line: line.join(" "), folder: folder.clone(), cause })?;
@@ -263,12 +261,6 @@ async fn watch(mut child: Child, ending: oneshot::Receiver<()>, shown: String, t
 
 fn ended(status: Option<ExitStatus>) -> String {
     status.map_or_else(|| "an unknown status".to_owned(), |status| status.to_string())
-}
-
-/// Where it listens, when a line says that it answers; `Some(None)` when it says so and not where.
-fn ready_line(line: &str) -> Option<Option<String>> {
-    let said: Value = serde_json::from_str(line).ok()?;
-    (said["ready"] == true).then(|| said["driver"].as_str().map(str::to_owned))
 }
 
 /// Remembers what is written as long as somebody writes, and hands it on.

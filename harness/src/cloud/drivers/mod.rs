@@ -3,9 +3,12 @@
 mod at_url;
 mod command;
 mod container;
+mod engine;
+mod image;
 mod in_process;
 mod protocol;
 mod proxied;
+mod ready;
 mod spec;
 
 pub(super) use protocol::{problem, reached};
@@ -17,7 +20,7 @@ use spec::Kind;
 use std::sync::Arc;
 
 /// The drivers. A cloud is started by the first that can be where it is wanted.
-const ALL: &[&Kind] = &[&in_process::KIND, &container::KIND, &at_url::KIND, &command::KIND];
+const ALL: &[&Kind] = &[&in_process::KIND, &container::KIND, &at_url::KIND, &command::KIND, &image::KIND];
 
 /// Starts a cloud and waits until it answers. What a failed start has made is removed.
 ///
@@ -45,7 +48,8 @@ async fn start_bare(spec: CloudSpec<'_>) -> Result<RunningCloud, StartError> {
 pub(crate) async fn start_here(dialect: &str) -> RunningCloud {
     let cloud = CloudSource::Dialect(dialect.to_owned());
     let (folder, told): (_, Told) = (std::path::Path::new(""), Arc::new(|_| ()));
-    let spec = CloudSpec { cloud: &cloud, place: Place::LOOPBACK, replicas: &[], folder, told: &told };
+    let run = &crate::images::RunId::fresh();
+    let spec = CloudSpec { run, cloud: &cloud, place: Place::LOOPBACK, replicas: &[], folder, told: &told };
     start(spec).await.expect("it starts")
 }
 

@@ -25,6 +25,8 @@ pub(super) struct Kind {
 /// A cloud to start.
 #[derive(Clone, Copy)]
 pub struct CloudSpec<'a> {
+    /// The run it is for, lane included: its containers bear that name.
+    pub run: &'a RunId,
     /// Which one.
     pub cloud: &'a CloudSource,
     /// Where it is to be.
@@ -52,8 +54,6 @@ pub enum Place<'a> {
     },
     /// In a container beside the machines.
     BesideMachines {
-        /// The run it is for.
-        run: &'a RunId,
         /// The engine.
         engine: &'a Engine,
         /// Name of the network of the machines, which exists.
@@ -124,7 +124,9 @@ pub enum StartError {
         cause: String,
     },
     /// It ended instead of answering.
-    #[error("the fake cloud {name} ended with status {status} before it answered; its last lines:\n{lines}")]
+    #[error(
+        "the cloud's container {name} ended with status {status} before it answered; its last lines:\n{lines}"
+    )]
     Crashed {
         /// The container.
         name: String,
@@ -134,7 +136,9 @@ pub enum StartError {
         lines: String,
     },
     /// It did not answer.
-    #[error("the fake cloud {name} did not say within {limit:?} that it is ready; its last lines:\n{lines}")]
+    #[error(
+        "the cloud's container {name} did not say within {limit:?} that it is ready; its last lines:\n{lines}"
+    )]
     Silent {
         /// The container.
         name: String,
@@ -144,7 +148,7 @@ pub enum StartError {
         lines: String,
     },
     /// Docker gave it no address or port.
-    #[error("the fake cloud {name} has no {what}; is the network there and the port free?")]
+    #[error("the cloud's container {name} has no {what}; is the network there and the port free?")]
     Unreachable {
         /// The container.
         name: String,
@@ -184,13 +188,26 @@ pub enum StartError {
         /// What it wrote last.
         lines: String,
     },
-    /// A driver's program did not say where it listens.
+    /// A driver did not say where it listens.
     #[error("the cloud's driver '{line}' is ready, but its line names no address under 'driver':\n{lines}")]
     NoAddress {
         /// Program and arguments.
         line: String,
         /// What it wrote last.
         lines: String,
+    },
+    /// A driver in a container listens where nobody reaches it.
+    #[error(
+        "the cloud's driver '{line}' says that it listens at {at}; on the cluster's network it has to listen at {told}, which is \
+         what ${{DRIVER_LISTEN}} stands for: that port is published"
+    )]
+    OtherPort {
+        /// The image.
+        line: String,
+        /// Where it listens.
+        at: String,
+        /// Where it was told to.
+        told: String,
     },
     /// A driver's program was started and answers otherwise than a driver does.
     #[error("{}; its last lines:\n{lines}", crate::check::chain(.error))]

@@ -20,7 +20,8 @@ async fn start_from(cloud: &CloudSource, folder: &Path) -> (Result<RunningCloud,
     let heard = Heard::default();
     let noted = heard.clone();
     let told: Told = Arc::new(move |what| noted.lock().expect("fine").push(what));
-    let spec = CloudSpec { cloud, place: Place::LOOPBACK, replicas: &[], folder, told: &told };
+    let run = &crate::images::RunId::fresh();
+    let spec = CloudSpec { run, cloud, place: Place::LOOPBACK, replicas: &[], folder, told: &told };
     (start(spec).await, heard)
 }
 
@@ -194,7 +195,8 @@ fn a_record_of_no_driver_is_refused_by_name() {
     assert_eq!(
         chain(&error),
         "cloud driver 'moto', attaching: what is recorded of it cannot be used: this program has no such driver; it \
-         has fake-cloud-in-process, fake-cloud-container, driver-at-url, driver-command, recording-proxy"
+         has fake-cloud-in-process, fake-cloud-container, driver-at-url, driver-command, driver-image, \
+         recording-proxy"
     );
     let known = CloudRecord { driver: in_process::KIND.name.into(), ..record };
     let error = Cloud::attach(&known).expect_err("it lacks everything");

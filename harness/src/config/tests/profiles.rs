@@ -47,15 +47,21 @@ fn faults_of_form() {
     check("cloud: {dialect: nativ}", &refused);
     for (cloud, why) in [
         ("{dialect: native, driver: {command: [a]}}", "cloud: has both 'dialect' and 'driver'; keep one"),
-        ("{driver: {}}", "cloud.driver: names no driver; write 'url' with 'tokenFile', or 'command'"),
+        (
+            "{driver: {}}",
+            "cloud.driver: names no driver; write 'url' with 'tokenFile', 'command', or 'image'",
+        ),
         ("{driver: {command: []}}", "cloud.driver.command: is empty; write the program and its arguments"),
         (
             "{driver: {url: \"http://h:1\"}}",
             "cloud.driver.tokenFile: is missing; name the file that holds the driver's token",
         ),
+        ("{driver: {command: [a], url: \"http://h:1\"}}", "cloud.driver: has 'url' and 'command'; keep one"),
+        ("{driver: {image: a, command: [b]}}", "cloud.driver: has 'command' and 'image'; keep one"),
+        ("{driver: {command: [a], tokenFile: t}}", "cloud.driver.tokenFile: has no meaning without 'url'"),
         (
-            "{driver: {command: [a], url: \"http://h:1\"}}",
-            "cloud.driver: has 'command' beside 'url' or 'tokenFile'; keep one",
+            "{driver: {command: [a], arguments: [--b]}}",
+            "cloud.driver.arguments: has no meaning without 'image'",
         ),
     ] {
         check(&format!("cloud: {cloud}"), &format!("profile.yaml:6: {why}"));

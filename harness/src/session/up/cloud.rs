@@ -5,8 +5,8 @@ use super::stage::stage;
 use super::teardown::Teardown;
 use crate::check::chain;
 use crate::cloud::{CloudRecord, CloudSpec, Place, RunningCloud, Told, network_of, start};
-use crate::cluster::CloudSite;
-use crate::config::CloudSource;
+use crate::cluster::{CloudSite, cleanup};
+use crate::config::{CloudSource, RunPlan};
 use crate::events::Events;
 use crate::images::{Engine, ImageError, RunId};
 use crate::k8s::addresses;
@@ -43,13 +43,15 @@ impl WantedCloud<'_> {
     ) -> Result<CloudRecord, SessionError> {
         let running: Arc<Mutex<Option<RunningCloud>>> = Arc::default();
         let held = running.clone();
+        let contained = self.cloud.driver_image().map(|_| self.run.clone());
         teardown.push("cloud", move || {
             async move {
                 let cloud = held.lock().expect("no holder of this lock panics").take();
-                match cloud {
-                    Some(cloud) => cloud.stop().await.map_err(|error| chain(&error)),
+                match (cloud, contained) {
+                    (Some(cloud), _) => cloud.stop().await.map_err(|error| chain(&error)),
+                    (None, Some(run)) => by_label(&run).await,
                     // The container of one that did not come up goes with the cluster: by the lane's label.
-                    None => Ok(()),
+                    (None, None) => Ok(()),
                 }
             }
             .boxed_local()
@@ -69,7 +71,7 @@ impl WantedCloud<'_> {
         let WantedCloud { run, cloud, replicas, folder, events } = self;
         let events = events.clone();
         let told: Told = Arc::new(move |what| events.say(what));
-        let here = CloudSpec { cloud, place: Place::LOOPBACK, replicas, folder, told: &told };
+        let here = CloudSpec { run, cloud, place: Place::LOOPBACK, replicas, folder, told: &told };
         let network = match site {
             // A driver that runs already is where it is.
             _ if !cloud.is_many() => return Ok(start(here).await?),
@@ -86,9 +88,38 @@ impl WantedCloud<'_> {
             )));
         };
         let engine = Engine::connect().await.map_err(ImageError::from)?;
-        let place = Place::BesideMachines { run, engine: &engine, network: &network, image: &images.cloud };
+        let place = Place::BesideMachines { engine: &engine, network: &network, image: &images.cloud };
         Ok(start(CloudSpec { place, ..here }).await?)
     }
+}
+
+/// Takes away what a driver's container has left that did not come up: no cluster may do that.
+async fn by_label(run: &RunId) -> Result<(), String> {
+    let engine = match Engine::connect().await {
+        Ok(engine) => engine,
+        // It was not there then, either.
+        Err(_) => return Ok(()),
+    };
+    cleanup(&engine, run).await.map(drop).map_err(|error| chain(&error))
+}
+
+/// That the driver of the plan's cloud can be a container, where its cluster needs no engine and so nobody else asks.
+///
+/// # Errors
+/// [`SessionError::Usage`]: there is no engine, or it is not this machine's.
+pub(super) async fn check_engine(plan: &RunPlan) -> Result<(), SessionError> {
+    let Some(image) = plan.profile.cloud.driver_image() else { return Ok(()) };
+    let why = match Engine::connect().await {
+        Ok(engine) if engine.is_local() => return Ok(()),
+        Ok(engine) => format!("the Docker engine at {} is not this machine's", engine.host()),
+        Err(error) => chain(&error),
+    };
+    Err(SessionError::Usage(format!(
+        "{}: cloud.driver.image: on backend '{}' the container of {image} is on this machine's own network, and {why}; or start \
+         the driver as a program, with 'cloud.driver.command'",
+        plan.profile.file.display(),
+        plan.cluster.backend()
+    )))
 }
 
 /// Where the fake cloud has to be so that the Nodes of a cluster that was there before can reach it.

@@ -34,7 +34,7 @@ use crate::images::RunId;
 use crate::k8s::client_for;
 use crate::ledger::{SetBy, Setting};
 use crate::reaper;
-use cloud::WantedCloud;
+use cloud::{WantedCloud, check_engine};
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, ListParams};
 use prepared::Artifacts;
@@ -107,6 +107,9 @@ impl Environment {
         // What is wrong with the manifests is said before anything is started.
         load_manifests(self.plan())?;
         check_hosting(self.plan())?;
+        if !self.prepared.uses_engine() {
+            check_engine(self.plan()).await?;
+        }
         let dir = RunDir::create(self.id.as_str())?;
         let place = dir.path().to_owned();
         self.dir = Some(dir);
@@ -138,7 +141,7 @@ impl Environment {
         let prepared = self.prepared.clone();
         let folder = self.dir.as_ref().expect("made before").path().to_owned();
         let kind = self.plan().cluster.backend();
-        if prepared.uses_engine() {
+        if prepared.uses_engine() || self.plan().profile.cloud.driver_image().is_some() {
             reaper::uses_engine();
         }
         // Where there is no cluster nothing is to be told of it.
