@@ -1,24 +1,15 @@
-//! Who reaches the API server from machines of kind: what is not to pass is refused by the machine's own packet filter.
+//! Who reaches the API server from machines of kind: what is not to pass is refused by the machine's own packet filter. Pure.
 //!
 //! Pods on the pod network are known by their addresses. One on its machine's network has its machine's, and is known by a
 //! supplementary group of its processes, which replicas of the CCM are given for that.
 
-use super::KindMachines;
-use super::exec::{Stdin, exec_ok};
-use crate::cluster::error::ClusterError;
-use crate::cluster::operation::{ApiReach, Operation, PodTraffic};
-use crate::cluster::record::{API_SERVER_PORT, Machine};
-use futures::future::try_join_all;
+use crate::cluster::operation::{ApiReach, PodTraffic};
 use std::net::IpAddr;
-use std::time::Duration;
 
 /// The first group of replicas.
 pub(super) const FIRST_GROUP: u32 = 61_000;
 /// The last one.
 const LAST_GROUP: u32 = FIRST_GROUP + 63;
-
-/// How long a machine may take.
-const LIMIT: Duration = Duration::from_secs(60);
 
 /// Rules that an iptables takes which tells packets by groups (Linux 5.3, iptables 1.8.4).
 pub(super) const GROUPS_ARE_TOLD: &str = "*filter
@@ -29,7 +20,7 @@ COMMIT
 
 /// Puts the rules of the standard input in the place of those before, all at once, and has packets to the API server come by
 /// them. `$1` is the program, `$2` the port.
-const SCRIPT: &str = r#"
+pub(super) const SCRIPT: &str = r#"
 set -e
 program=$1 port=$2
 $program-restore -w 10 --noflush
@@ -39,33 +30,9 @@ for chain in OUTPUT FORWARD INPUT; do
 done
 "#;
 
-impl KindMachines {
-    /// Has every machine let those pass, and refuse the others with a reset, on connections that stand as well.
-    pub(super) async fn set_api_reach(&self, reach: ApiReach<'_>) -> Result<(), ClusterError> {
-        if let ApiReach::AllBut(pods) = reach
-            && let Some(pod) =
-                pods.iter().find(|pod| pod.addresses.is_empty() && own_groups(pod).next().is_none())
-        {
-            return Err(ClusterError::NotObservable {
-                what: Operation::ApiServer(reach).to_string(),
-                why: format!("nothing tells packets of Pod {} from those of its machine", pod.name),
-            });
-        }
-        let mut all = Vec::new();
-        for machine in &self.machines {
-            all.push(self.filter_api(machine, "iptables", rules(reach, IpAddr::is_ipv4)));
-            if machine.ipv6.is_some() {
-                all.push(self.filter_api(machine, "ip6tables", rules(reach, IpAddr::is_ipv6)));
-            }
-        }
-        try_join_all(all).await.map(drop)
-    }
-
-    async fn filter_api(&self, machine: &Machine, program: &str, rules: String) -> Result<(), ClusterError> {
-        let port = API_SERVER_PORT.to_string();
-        let command = ["sh", "-c", SCRIPT, "sh", program, &port];
-        exec_ok(&self.engine, machine, &command, Stdin::Text(&rules), LIMIT).await.map(drop)
-    }
+/// Whether packets of a Pod can be told from those of its machine.
+pub(super) fn is_told(pod: &PodTraffic) -> bool {
+    !pod.addresses.is_empty() || own_groups(pod).next().is_some()
 }
 
 /// The groups of a Pod that are its own.
@@ -74,7 +41,7 @@ fn own_groups(pod: &PodTraffic) -> impl Iterator<Item = u32> + '_ {
 }
 
 /// The chains of one family of addresses. What is no packet to the API server does not come by.
-fn rules(reach: ApiReach<'_>, is_of_the_family: fn(&IpAddr) -> bool) -> String {
+pub(super) fn rules(reach: ApiReach<'_>, is_of_the_family: fn(&IpAddr) -> bool) -> String {
     const REFUSED: &str = "-p tcp -j REJECT --reject-with tcp-reset";
     let of_group = |groups: &str| {
         format!(
