@@ -34,6 +34,9 @@ pub struct ClusterRecord {
     /// Where Pods of a cluster beside it reach its API server, as a URL that fits its certificate; `None` where they do as
     /// this machine does, by what the kubeconfig says.
     pub api_server_from_beside: Option<String>,
+    /// The first of the supplementary groups by which packets of the CCM's replicas are told from those of their machines;
+    /// `None` where nothing is to be told by groups.
+    pub replica_group: Option<u32>,
     /// Where a cloud has to be for its machines to reach it.
     pub cloud_site: CloudSite,
     /// What the report says of it.

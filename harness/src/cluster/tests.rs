@@ -18,6 +18,7 @@ fn record(backend: BackendKind, facilities: &[Facility]) -> ClusterRecord {
         pod_network: None,
         api_server_for_pods: None,
         api_server_from_beside: None,
+        replica_group: None,
         cloud_site: CloudSite::BesideNodes,
         about: About::default(),
         own: serde_json::Value::Null,

@@ -5,7 +5,7 @@ use super::made::Undo;
 use super::replicas::Replica;
 use crate::ccm::TOKEN_ID;
 use crate::check::{Stop, Verdict, chain};
-use crate::cluster::{ApiReach, ContainerOp, Operation, PowerOp};
+use crate::cluster::{ApiReach, ClusterError, ContainerOp, Operation, PodTraffic, PowerOp};
 use crate::probe::{ReadError, poll};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::ResourceExt;
@@ -52,22 +52,22 @@ impl Frozen<'_> {
 }
 
 impl<'a> Replica<'a> {
-    /// Cuts it off from the API server: its watches end, and what it asks is not heard before that is mended. It reaches the
-    /// cloud as ever.
+    /// Cuts it off from the API server: its watches tell it nothing, and what it asks is not heard before that is mended. It
+    /// reaches the cloud as ever.
     ///
     /// # Errors
     /// When the cluster cannot do it.
     pub async fn is_cut_off(&self) -> Result<Partition<'a>, Stop> {
-        let pods: Vec<String> = self.pods().iter().map(|pod| pod.name_any()).collect();
-        let tokens = self.tokens().await?;
-        let without = tokens.as_deref().map_or(ApiReach::AllBut(&pods), ApiReach::AllButTokens);
+        let token = self.token_id().await?;
+        let traffic = |pod| PodTraffic { token: token.clone(), ..PodTraffic::of(pod) };
+        let pods: Vec<PodTraffic> = self.pods().iter().map(|pod| traffic(pod)).collect();
         self.cx.on_end(Undo::Reach);
-        self.cx.session.cluster().operate(Operation::ApiServer(without)).await?;
+        self.cx.reach(ApiReach::AllBut(&pods)).await?;
         Ok(Partition { cx: self.cx })
     }
 
-    /// The ids of the tokens by which the API server knows a hosted one, whose Pods it does not; `None` of any other.
-    async fn tokens(&self) -> Result<Option<Vec<String>>, Stop> {
+    /// The id of the token by which the API server knows a hosted one, whose Pods it does not; `None` of any other.
+    async fn token_id(&self) -> Result<Option<String>, Stop> {
         let session = &self.cx.session;
         if session.state().management.is_none() {
             return Ok(None);
@@ -77,7 +77,7 @@ impl<'a> Replica<'a> {
             workload.ok_or_else(|| Stop::Error(format!("no workload of replica {}", self.name())))?;
         let api: Api<Deployment> = Api::namespaced(self.cx.pods_client(), &workload.namespace);
         match api.get(&workload.name).await?.annotations().get(TOKEN_ID) {
-            Some(id) => Ok(Some(vec![id.clone()])),
+            Some(id) => Ok(Some(id.clone())),
             None => Err(Stop::Error(format!("{workload} has no annotation {TOKEN_ID}"))),
         }
     }
@@ -95,13 +95,13 @@ impl<'a> Replica<'a> {
 }
 
 impl CheckCx {
-    /// The API server is out of reach of every Pod.
+    /// The API server is out of reach of the CCM.
     ///
     /// # Errors
     /// When the cluster cannot do it.
     pub async fn api_server_is_away(&self) -> Result<Partition<'_>, Stop> {
         self.on_end(Undo::Reach);
-        self.session.cluster().operate(Operation::ApiServer(ApiReach::None)).await?;
+        self.reach(ApiReach::None).await?;
         Ok(Partition { cx: self })
     }
 
@@ -133,9 +133,16 @@ impl CheckCx {
         futures::future::try_join_all(named.map(change)).await.map(drop).map_err(|error| chain(&error))
     }
 
+    /// Who reaches the API server that is served: decided where packets of a hosted CCM's Pods leave, if these are told by
+    /// their packets, else where they arrive.
+    async fn reach(&self, reach: ApiReach<'_>) -> Result<(), ClusterError> {
+        let by_packets = self.session.state().cluster.replica_group.is_some();
+        let place = if by_packets { self.session.ccm_site().cluster() } else { self.session.cluster() };
+        place.operate(Operation::ApiServer(reach)).await
+    }
+
     pub(super) async fn undo_reach(&self) -> Result<(), String> {
-        let all = Operation::ApiServer(ApiReach::All);
-        self.session.cluster().operate(all).await.map_err(|error| chain(&error))
+        self.reach(ApiReach::All).await.map_err(|error| chain(&error))
     }
 
     /// Wakes what may still stand still; what has gone meanwhile needs no waking.

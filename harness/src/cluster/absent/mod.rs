@@ -62,6 +62,7 @@ impl Backend for Absent {
             pod_network: None,
             api_server_for_pods: None,
             api_server_from_beside: None,
+            replica_group: None,
             cloud_site: SITE,
             about: About { kubernetes: Some(String::new()), ..About::default() },
             own: serde_json::Value::Null,

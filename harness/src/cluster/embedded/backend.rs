@@ -7,7 +7,9 @@ use crate::check::{Facility, chain};
 use crate::cluster::audit::{Asked, AuditQuery};
 use crate::cluster::backend::{Backend, BackendEntry, Facts, Fidelity, Lifetime, Machines, Runs};
 use crate::cluster::error::ClusterError;
-use crate::cluster::operation::{ApiReach, ContainerOp, KubeletOp, Operation, PodNetwork, PowerOp, WatchOp};
+use crate::cluster::operation::{
+    ApiReach, ContainerOp, KubeletOp, Operation, PodNetwork, PodTraffic, PowerOp, WatchOp,
+};
 use crate::cluster::record::{About, CloudSite, ClusterRecord, Ownership};
 use crate::cluster::spec::{ClusterSpec, ProgramImage, Purpose};
 use crate::cluster::topology;
@@ -172,6 +174,7 @@ impl Embedded {
             pod_network: Some(layout.pod_network),
             api_server_for_pods: None,
             api_server_from_beside: None,
+            replica_group: None,
             cloud_site: CloudSite::ThisMachine {
                 address: Ipv4Addr::LOCALHOST,
                 name: Some(CLOUD_NAME.to_owned()),
@@ -288,8 +291,7 @@ async fn operate(remote: &Remote, operation: Operation<'_>) -> Result<(), Cluste
             let without = match reach {
                 ApiReach::All => OutOfReach::Nobody,
                 ApiReach::None => OutOfReach::ServiceAccounts,
-                ApiReach::AllBut(pods) => OutOfReach::Pods(pods.to_vec()),
-                ApiReach::AllButTokens(ids) => OutOfReach::Credentials(ids.to_vec()),
+                ApiReach::AllBut(pods) => out_of_reach(pods),
             };
             remote.part(without).await
         }
@@ -303,6 +305,15 @@ async fn operate(remote: &Remote, operation: Operation<'_>) -> Result<(), Cluste
         Operation::PodCidrs { withheld } => remote.withhold_pod_cidrs(withheld).await,
     };
     done.map_err(failed)
+}
+
+/// Those Pods: by their own tokens, or by those that they were given for this cluster from outside.
+fn out_of_reach(pods: &[PodTraffic]) -> OutOfReach {
+    let tokens: Vec<String> = pods.iter().filter_map(|pod| pod.token.clone()).collect();
+    match tokens.is_empty() {
+        true => OutOfReach::Pods(pods.iter().map(|pod| pod.name.clone()).collect()),
+        false => OutOfReach::Credentials(tokens),
+    }
 }
 
 fn failed(error: RemoteError) -> ClusterError {

@@ -151,6 +151,7 @@ fn of_kubeconfig(kubeconfig: PathBuf) -> ClusterRecord {
         pod_network: None,
         api_server_for_pods: None,
         api_server_from_beside: None,
+        replica_group: None,
         cloud_site: CloudSite::BesideNodes,
         about: About::default(),
         own: serde_json::Value::Null,
