@@ -80,11 +80,17 @@ mod tests {
     #[test]
     fn pods_are_known_by_their_addresses_and_replicas_on_the_hosts_network_by_their_group() {
         let pods = [
-            PodTraffic { name: "a".to_owned(), addresses: Vec::new(), groups: vec![7, FIRST_GROUP + 1] },
+            PodTraffic {
+                name: "a".to_owned(),
+                addresses: Vec::new(),
+                groups: vec![7, FIRST_GROUP + 1],
+                token: None,
+            },
             PodTraffic {
                 name: "b".to_owned(),
                 addresses: ["10.244.0.7", "fd00::7"].map(|ip| ip.parse().expect("an address")).into(),
                 groups: Vec::new(),
+                token: None,
             },
         ];
         assert_eq!(
