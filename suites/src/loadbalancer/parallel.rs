@@ -20,7 +20,7 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(works_side_by_side(cx)),
     )
     .should()
-    .needs(LB)
+    .without_machines().needs(LB)
     .with(&[Facility::Faults])
     .alone()
     .takes(4),
@@ -31,7 +31,7 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(works_once_on_each(cx)),
     )
     .should()
-    .needs(LB)
+    .without_machines().needs(LB)
     .with(&[Facility::Barriers])
     .takes(3),
 ];
