@@ -6,7 +6,7 @@ use flate2::read::GzDecoder;
 use harness::config::yaml::from_str_multi;
 use harness::ledger::{Ledger, Outcome};
 use harness::probe::{ReadError, poll};
-use k8s_openapi::api::core::v1::{Namespace, Pod, ServiceAccount};
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::Resource;
 use kube::api::{Api, LogParams, PostParams};
@@ -150,6 +150,13 @@ impl Around {
         create(self.pods.clone(), &json!({"metadata": {"name": "plugin"}, "spec": spec})).await;
     }
 
+    /// The address of the cluster's machine.
+    async fn address(&self) -> String {
+        let node = Api::<Node>::all(self.cluster.client()).get("node-0").await.expect("its Node");
+        let mut annotations = node.metadata.annotations.unwrap_or_default();
+        annotations.remove("alpha.kubernetes.io/provided-node-ip").expect("its kubelet announces one")
+    }
+
     /// What the Pod has written so far.
     async fn log(&self) -> String {
         self.pods.logs("plugin", &LogParams::default()).await.unwrap_or_else(|error| error.to_string())
@@ -223,8 +230,8 @@ import driver
 put, seen = driver.DriverApi.call, []
 def call(self, method, path, query, body):
     if not self.cloud.instances:
-        self.cloud.instances["i-1"] = dict(self.INSTANCE, id="i-1", name="control-plane", provider_id="native://i-1",
-            addresses=[{"type": "InternalIP", "address": "10.0.0.9"}])
+        self.cloud.instances["i-1"] = dict(self.INSTANCE, id="i-1", name="node-0", provider_id="native://i-1",
+            addresses=[{"type": "InternalIP", "address": open("address").read()}])
     if method != "GET":
         raise driver.Refused(403, "forbidden", "nobody puts anything into this cloud")
     status, answer = put(self, method, path, query, body)
@@ -249,11 +256,14 @@ async fn a_real_cloud_is_looked_at_and_its_ccm_has_the_users_credential() {
     assert!(written.expect("the program runs").status.success());
     std::fs::write(made.join("real.py"), REAL).expect("written");
     std::fs::write(made.join("credential"), CREDENTIAL).expect("written");
+    std::fs::write(made.join("address"), around.address().await).expect("written");
     let profile = std::fs::read_to_string(made.join("profile.yaml")).expect("a profile");
     let (before, after) = profile.split_once("  driver:\n").expect("a driver");
     let (command, after) = after.split_once('\n').expect("its command");
     let command = command.replace("driver.py", "real.py");
-    let real = format!("  real:\n    credentials: {{CLOUD_TOKEN: {{file: credential}}}}\n    driver:\n  {command}\n");
+    let real = format!(
+        "  real:\n    credentials: {{CLOUD_TOKEN: {{file: credential}}}}\n    driver:\n  {command}\n"
+    );
     std::fs::write(made.join("profile.yaml"), format!("{before}{real}{after}")).expect("written");
     let made_path = made.display().to_string();
     let only = ["--only", "NODE-INIT-01", "--only", "SVC-CREATE-02", "--only", "SVC-DEL-03"];

@@ -134,10 +134,7 @@ impl Reading<'_> {
                 Some(CloudSource::DriverImage { image, arguments })
             }
             (None, None, None) => {
-                self.problem(
-                    at,
-                    "names no driver; write 'url' with 'tokenFile', 'command', or 'image'",
-                );
+                self.problem(at, "names no driver; write 'url' with 'tokenFile', 'command', or 'image'");
                 None
             }
         }
@@ -145,7 +142,10 @@ impl Reading<'_> {
 
     fn driver_at(&mut self, at: &str, url: String, token_file: Option<String>) -> Option<CloudSource> {
         let Some(file) = token_file else {
-            self.problem(&format!("{at}.tokenFile"), "is missing; name the file that holds the driver's token");
+            self.problem(
+                &format!("{at}.tokenFile"),
+                "is missing; name the file that holds the driver's token",
+            );
             return None;
         };
         let token_file = self.folder().join(file);

@@ -27,7 +27,8 @@ pub(super) const CHECKS: &[Check] = &[
     )
     .by_calls()
     .should()
-    .without_machines().needs(LB)
+    .without_machines()
+    .needs(LB)
     .takes(46),
     Check::must(
         "SVC-NODES-07.alone",
@@ -36,7 +37,8 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(leaves_condemned_nodes_for_later(cx)),
     )
     .by_calls()
-    .without_machines().needs(NODES_BEHIND_LB)
+    .without_machines()
+    .needs(NODES_BEHIND_LB)
     .since(27, STABLE, Before::NotJudged)
     .takes(46),
     Check::must(
@@ -47,7 +49,8 @@ pub(super) const CHECKS: &[Check] = &[
     )
     .by_calls()
     .should()
-    .without_machines().needs(NODES_BEHIND_LB)
+    .without_machines()
+    .needs(NODES_BEHIND_LB)
     .since(27, STABLE, Before::NotJudged)
     .takes(46),
     Check::must(
@@ -57,7 +60,8 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(rests_when_all_is_done(cx)),
     )
     .by_calls()
-    .without_machines().needs(LB)
+    .without_machines()
+    .needs(LB)
     .takes(46),
 ];
 

@@ -21,7 +21,8 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(deletes_nothing_unseen(cx)),
     )
     .by_calls()
-    .without_machines().needs(LB)
+    .without_machines()
+    .needs(LB)
     .with(&[Facility::Faults])
     // Lists name no Service: whoever asks is not answered.
     .alone()
@@ -32,7 +33,8 @@ pub(super) const CHECKS: &[Check] = &[
         "k8s.io/cloud-provider cloud.go EnsureLoadBalancerDeleted",
         |cx| Box::pin(leaves_nothing_half_made(cx)),
     )
-    .without_machines().needs(LB)
+    .without_machines()
+    .needs(LB)
     .with(&[Facility::Barriers]),
     Check::must(
         "SVC-DEL-08",
@@ -40,7 +42,8 @@ pub(super) const CHECKS: &[Check] = &[
         SYNC,
         |cx| Box::pin(goes_with_the_namespace(cx)),
     )
-    .without_machines().needs(LB),
+    .without_machines()
+    .needs(LB),
     Check::must(
         "SVC-ERR-09",
         "a Service that vanishes while its load balancer is being made disturbs no other",
@@ -49,7 +52,8 @@ pub(super) const CHECKS: &[Check] = &[
     )
     .on_objects()
     .by_calls()
-    .without_machines().needs(LB)
+    .without_machines()
+    .needs(LB)
     .with(&[Facility::Barriers]),
 ];
 

@@ -17,7 +17,8 @@ pub(super) const CHECKS: &[Check] = &[
         IDEMPOTENT,
         |cx| Box::pin(creates_only_one_when_an_answer_is_lost(cx)),
     )
-    .without_machines().needs(LB)
+    .without_machines()
+    .needs(LB)
     .with(&[Facility::Faults])
     .takes(5),
     Check::must(
@@ -26,7 +27,8 @@ pub(super) const CHECKS: &[Check] = &[
         IDEMPOTENT,
         |cx| Box::pin(creates_only_one_when_the_leader_dies(cx)),
     )
-    .without_machines().needs(&[Capability::LoadBalancer, Capability::LeaderElection])
+    .without_machines()
+    .needs(&[Capability::LoadBalancer, Capability::LeaderElection])
     .with(&[Facility::Faults, Facility::Settings, Facility::ProcessControl])
     .at_the_crash()
     .takes(15),
@@ -36,7 +38,8 @@ pub(super) const CHECKS: &[Check] = &[
         "k8s.io/cloud-provider cloud.go DefaultLoadBalancerName",
         |cx| Box::pin(shares_no_balancer(cx)),
     )
-    .without_machines().needs(LB),
+    .without_machines()
+    .needs(LB),
 ];
 
 async fn creates_only_one_when_an_answer_is_lost(cx: &CheckCx) -> Verdict {

@@ -20,7 +20,8 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(works_side_by_side(cx)),
     )
     .should()
-    .without_machines().needs(LB)
+    .without_machines()
+    .needs(LB)
     .with(&[Facility::Faults])
     .alone()
     .takes(4),
@@ -31,7 +32,8 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(works_once_on_each(cx)),
     )
     .should()
-    .without_machines().needs(LB)
+    .without_machines()
+    .needs(LB)
     .with(&[Facility::Barriers])
     .takes(3),
 ];

@@ -24,7 +24,8 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(completes_what_was_begun(cx)),
     )
     .by_calls()
-    .without_machines().needs(LB)
+    .without_machines()
+    .needs(LB)
     .with(&[Facility::Faults])
     .takes(6),
     BACK_OFF,
@@ -35,7 +36,8 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(forgets_old_failures(cx)),
     )
     .by_calls()
-    .without_machines().needs(LB)
+    .without_machines()
+    .needs(LB)
     .with(&[Facility::Faults])
     .takes(21),
     Check::must(
@@ -44,7 +46,8 @@ pub(super) const CHECKS: &[Check] = &[
         CONTROLLER,
         |cx| Box::pin(one_failure_starves_no_other(cx)),
     )
-    .without_machines().needs(LB)
+    .without_machines()
+    .needs(LB)
     .with(&[Facility::Faults]),
     Check::must(
         "SVC-ERR-06.announced",
@@ -53,7 +56,8 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(honours_retry_after(cx)),
     )
     .by_calls()
-    .without_machines().needs(LB)
+    .without_machines()
+    .needs(LB)
     .with(&[Facility::Faults])
     .in_calm()
     .takes(5),
@@ -68,7 +72,8 @@ const BACK_OFF: Check = Check::must(
     |cx| Box::pin(retries_with_backoff(cx)),
 )
 .by_calls()
-.without_machines().needs(LB)
+.without_machines()
+.needs(LB)
 .with(&[Facility::Faults])
 // Nodes of other checks would each allow an attempt more.
 .alone()

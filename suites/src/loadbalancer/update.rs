@@ -130,7 +130,8 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(follows_node_port(cx)),
     )
     .by_calls()
-    .without_machines().needs(LB),
+    .without_machines()
+    .needs(LB),
     Check::must(
         "SVC-UPD-01.protocol",
         "the load balancer follows an edit of a protocol",
@@ -138,7 +139,8 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(follows_protocol(cx)),
     )
     .by_calls()
-    .without_machines().needs(LB_UDP),
+    .without_machines()
+    .needs(LB_UDP),
     Check::must(
         "SVC-UPD-01.annotation",
         "an edit of an annotation has the load balancer made anew that is gone from the cloud",
@@ -147,16 +149,19 @@ pub(super) const CHECKS: &[Check] = &[
     )
     .on_objects()
     .by_calls()
-    .without_machines().needs(LB),
+    .without_machines()
+    .needs(LB),
     Check::must("SVC-UPD-05.cluster-ip", TO_CLUSTER_IP, TYPE, |cx| {
         Box::pin(cleans_up_on_type_change(cx, "ClusterIP"))
     })
-    .without_machines().needs(LB)
+    .without_machines()
+    .needs(LB)
     .with(&[Facility::Barriers]),
     Check::must("SVC-UPD-05.node-port", TO_NODE_PORT, TYPE, |cx| {
         Box::pin(cleans_up_on_type_change(cx, "NodePort"))
     })
-    .without_machines().needs(LB)
+    .without_machines()
+    .needs(LB)
     .with(&[Facility::Barriers]),
 ];
 

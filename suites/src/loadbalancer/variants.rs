@@ -25,21 +25,24 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(checks_health(cx)),
     )
     .should()
-    .without_machines().needs(LB_TO_NODES),
+    .without_machines()
+    .needs(LB_TO_NODES),
     Check::must(
         "SVC-CREATE-10.annotation",
         "source ranges of the annotation restrict the load balancer where the spec has none",
         HELPERS,
         |cx| Box::pin(restricts_by_annotation(cx)),
     )
-    .without_machines().needs(RANGES),
+    .without_machines()
+    .needs(RANGES),
     Check::must(
         "SVC-CREATE-10.none",
         "without source ranges the load balancer admits everybody",
         HELPERS,
         |cx| Box::pin(admits_everybody(cx)),
     )
-    .without_machines().needs(RANGES),
+    .without_machines()
+    .needs(RANGES),
     Check::must(
         "SVC-CREATE-11",
         "session affinity is configured, or a warning says that it is not",
@@ -47,7 +50,8 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(honours_affinity_or_warns(cx)),
     )
     .in_calm()
-    .without_machines().needs(LB),
+    .without_machines()
+    .needs(LB),
     Check::must(
         "SVC-CREATE-12",
         "a Service without node ports works or is visibly refused, and gets its load balancer with them",
@@ -55,7 +59,8 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(does_without_node_ports(cx)),
     )
     .in_calm()
-    .without_machines().needs(LB)
+    .without_machines()
+    .needs(LB)
     .served_since(22, "Service spec.allocateLoadBalancerNodePorts"),
     Check::must(
         "SVC-CREATE-16",
@@ -63,7 +68,8 @@ pub(super) const CHECKS: &[Check] = &[
         "k8s.io/cloud-provider cloud.go: the Service is read only; service/helpers/helper.go PatchService",
         |cx| Box::pin(leaves_the_users_fields_alone(cx)),
     )
-    .without_machines().needs(LB),
+    .without_machines()
+    .needs(LB),
     Check::must(
         "SVC-CREATE-18",
         "ports of two protocols are all carried, or it is told that they are not",
@@ -72,7 +78,8 @@ pub(super) const CHECKS: &[Check] = &[
     )
     .should()
     .in_calm()
-    .without_machines().needs(LB)
+    .without_machines()
+    .needs(LB)
     .served_since(26, "load balancer Services of two protocols"),
 ];
 

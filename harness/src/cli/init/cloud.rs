@@ -81,7 +81,9 @@ pub(super) fn make(options: &InitCloudOptions) -> Result<String, String> {
     let (shown, path) = (folder.display(), if folder.is_absolute() { "" } else { "./" });
     text.push_str("\nNext:\n");
     if options.driver == Language::Rust {
-        let line = format!("  cargo build --release --manifest-path {shown}/Cargo.toml --target-dir {shown}/target\n");
+        let line = format!(
+            "  cargo build --release --manifest-path {shown}/Cargo.toml --target-dir {shown}/target\n"
+        );
         text.push_str(&line);
     }
     let (program, first) = skeleton.line.split_last().expect("a program");

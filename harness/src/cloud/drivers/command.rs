@@ -99,7 +99,10 @@ impl Host for Program {
             }
             if let Some(took) = self.group.and_then(processor_time) {
                 let took = took.as_secs_f64();
-                (self.told)(format!("  the cloud's driver '{}' took {took:.1} s of processor time", self.shown));
+                (self.told)(format!(
+                    "  the cloud's driver '{}' took {took:.1} s of processor time",
+                    self.shown
+                ));
             }
             signal(self.group, Signal::TERM);
             if let Some(mut watcher) = self.watcher.take()

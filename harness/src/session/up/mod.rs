@@ -283,7 +283,10 @@ impl Environment {
     }
 
     /// The replicas, and those that come beside them when a check wants more.
-    fn replicas(&self, credentials: &Credentials) -> Result<(Vec<ReplicaRecord>, Vec<ReplicaRecord>), SessionError> {
+    fn replicas(
+        &self,
+        credentials: &Credentials,
+    ) -> Result<(Vec<ReplicaRecord>, Vec<ReplicaRecord>), SessionError> {
         let profile = &self.plan().profile;
         if !profile.has_ccm() {
             return Ok(Default::default());
