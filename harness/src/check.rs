@@ -334,6 +334,12 @@ impl<Cx: 'static> Check<Cx> {
         self.with(&[Facility::Objects])
     }
 
+    /// Makes no machine: the Nodes that the cluster has will do.
+    pub const fn without_machines(mut self) -> Check<Cx> {
+        self.facilities = self.facilities.without(&[Facility::Machines]);
+        self
+    }
+
     /// Needs these facilities of the cloud and no other: not the machines and inventory that most checks need.
     pub const fn of_the_cloud(mut self, facilities: &[Facility]) -> Check<Cx> {
         self.facilities = self.facilities.without(Facility::OF_THE_CLOUD).and(facilities);

@@ -163,7 +163,11 @@ fn provider_id(text: &str) -> Result<(), String> {
     )
 }
 
-fn placeholder(text: &str) -> Result<(), String> {
+/// Whether it can be the name of a placeholder that the harness does not fill in itself.
+///
+/// # Errors
+/// Why not.
+pub(crate) fn placeholder(text: &str) -> Result<(), String> {
     if OWN_PLACEHOLDERS.contains(&text) {
         return Err(String::from("the harness fills this one in itself"));
     }

@@ -32,7 +32,7 @@ mod words;
 pub mod yaml;
 
 pub use capabilities::Capabilities;
-pub use cloud_source::{CloudSource, Proxying};
+pub use cloud_source::{CloudSource, CredentialFrom, Proxying};
 pub(crate) use cloud_source::{DRIVER_LISTEN, DRIVER_TOKEN_FILE, usual_arguments};
 pub use cluster::{
     DesiredCluster, ExistingCluster, Kubernetes, OwnCluster, ServingCertificates, SettledCluster, Topology,

@@ -46,7 +46,7 @@ fn faults_of_form() {
         format!("profile.yaml:6: cloud.dialect: 'nativ' is none of {dialects}; did you mean 'native'?");
     check("cloud: {dialect: nativ}", &refused);
     for (cloud, why) in [
-        ("{dialect: native, driver: {command: [a]}}", "cloud: has both 'dialect' and 'driver'; keep one"),
+        ("{dialect: native, driver: {command: [a]}}", "cloud: has 'dialect' and 'driver'; keep one"),
         (
             "{driver: {}}",
             "cloud.driver: names no driver; write 'url' with 'tokenFile', 'command', or 'image'",
@@ -59,6 +59,27 @@ fn faults_of_form() {
         ("{driver: {command: [a], url: \"http://h:1\"}}", "cloud.driver: has 'url' and 'command'; keep one"),
         ("{driver: {image: a, command: [b]}}", "cloud.driver: has 'command' and 'image'; keep one"),
         ("{driver: {command: [a], tokenFile: t}}", "cloud.driver.tokenFile: has no meaning without 'url'"),
+        ("{dialect: native, real: {driver: {command: [a]}}}", "cloud: has 'dialect' and 'real'; keep one"),
+        (
+            "{real: {driver: {}}}",
+            "cloud.real.driver: names no driver; write 'url' with 'tokenFile', 'command', or 'image'",
+        ),
+        (
+            "{real: {credentials: {}}}",
+            "cloud.real.driver: is missing; name the driver that reads the cloud's inventory",
+        ),
+        (
+            "{real: {driver: {command: [a]}, credentials: {A: {env: B, file: c}}}}",
+            "cloud.real.credentials.A: has 'env' and 'file'; keep one",
+        ),
+        (
+            "{real: {driver: {command: [a]}, credentials: {A: {}}}}",
+            "cloud.real.credentials.A: is empty; write 'env' or 'file'",
+        ),
+        (
+            "{real: {driver: {command: [a]}, credentials: {IMAGE: {env: B}}}}",
+            "cloud.real.credentials.IMAGE: the harness fills this one in itself",
+        ),
         (
             "{driver: {command: [a], arguments: [--b]}}",
             "cloud.driver.arguments: has no meaning without 'image'",
