@@ -1,7 +1,6 @@
 //! From the keys of a profile's `cloud` to what they mean.
 
 use super::cloud_source::{CloudSource, CredentialFrom, Proxying, usual_arguments};
-use super::forms;
 use super::profile_file::{CloudKeys, CredentialKeys, DriverKeys, ProxyKeys, RealKeys};
 use super::profile_reading::Reading;
 use super::route_file;
@@ -9,9 +8,6 @@ use crate::files;
 use fake_cloud::dialects::NAMES as DIALECTS;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-
-/// The placeholder for the credential of a replica.
-const TOKEN: &str = "CLOUD_TOKEN";
 
 impl Reading<'_> {
     pub(super) fn cloud(&mut self, cloud: CloudKeys) -> CloudSource {
@@ -80,12 +76,6 @@ impl Reading<'_> {
         let mut credentials = BTreeMap::new();
         for (name, CredentialKeys { env, file }) in real.credentials {
             let key = format!("cloud.real.credentials.{name}");
-            if name != TOKEN
-                && let Err(why) = forms::placeholder(&name)
-            {
-                self.problem(&key, why);
-                continue;
-            }
             if !self.only_one(&key, &[("env", env.is_some()), ("file", file.is_some())]) {
                 continue;
             }
@@ -98,7 +88,8 @@ impl Reading<'_> {
                 None => self.problem(&key, "is empty; write 'env' or 'file'"),
             }
         }
-        let driver = Box::new(self.driver("cloud.real.driver", real.driver)?);
+        // What is missing was reported already.
+        let driver = Box::new(self.driver("cloud.real.driver", real.driver?)?);
         Some(CloudSource::Real { driver, credentials })
     }
 

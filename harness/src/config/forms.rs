@@ -56,6 +56,8 @@ forms! {
     ProviderIdText = "provider-id", provider_id;
     /// The name of a placeholder in manifests.
     Placeholder = "placeholder", placeholder;
+    /// The name of a placeholder for a credential.
+    CredentialName = "credential-name", credential_name;
     /// The name of an environment variable.
     Variable = "variable", variable;
     /// The key of an annotation.
@@ -163,11 +165,14 @@ fn provider_id(text: &str) -> Result<(), String> {
     )
 }
 
-/// Whether it can be the name of a placeholder that the harness does not fill in itself.
-///
-/// # Errors
-/// Why not.
-pub(crate) fn placeholder(text: &str) -> Result<(), String> {
+/// The placeholder for the credential of a replica, which a profile fills in where the cloud is a real one.
+pub(crate) const CLOUD_TOKEN: &str = "CLOUD_TOKEN";
+
+fn credential_name(text: &str) -> Result<(), String> {
+    if text == CLOUD_TOKEN { Ok(()) } else { placeholder(text) }
+}
+
+fn placeholder(text: &str) -> Result<(), String> {
     if OWN_PLACEHOLDERS.contains(&text) {
         return Err(String::from("the harness fills this one in itself"));
     }

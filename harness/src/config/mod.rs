@@ -41,6 +41,7 @@ pub use cluster::{
 pub use duration::{BadDuration, HumanDuration};
 pub(crate) use fake_cloud::dialects::NAMES as DIALECTS;
 pub use flags::{FAST_FLAGS, LeaseTiming};
+pub(crate) use forms::CLOUD_TOKEN;
 pub use forms::OWN_PLACEHOLDERS;
 pub use image_credentials::{ImageCredentials, PROGRAM, PluginProgram};
 pub use limits::Limits;

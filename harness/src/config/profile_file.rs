@@ -6,8 +6,8 @@ use super::capabilities::Capabilities;
 use super::duration::{HumanDuration, in_words};
 use super::flags::LeaseTiming;
 use super::forms::{
-    AnnotationKey, Argument, CheckId, FlagName, FrameworkVersion, ImageReference, Name, Placeholder,
-    ProviderIdText, Span, Variable, Zone,
+    AnnotationKey, Argument, CheckId, CredentialName, FlagName, FrameworkVersion, ImageReference, Name,
+    Placeholder, ProviderIdText, Span, Variable, Zone,
 };
 use super::image_credentials::ImageCredentialKeys;
 use super::limits::Limits;
@@ -233,9 +233,10 @@ pub(crate) struct CloudKeys {
 pub(crate) struct RealKeys {
     /// By whose eyes it is seen: a driver as above, of which the inventory is asked.
     #[schemars(extend("x-missing" = "name the driver that reads the cloud's inventory"))]
-    pub(crate) driver: DriverKeys,
+    pub(crate) driver: Option<DriverKeys>,
     /// What the CCM needs to be let in, for `${NAME}` in the manifests and in `environment`; `CLOUD_TOKEN` is every replica's. Each is
-    /// taken from a variable of the harness's or from a file, and stands in no output.
+    /// taken from a variable of the harness's (`env`) or from a file (`file`), and stands in no output.
+    #[schemars(with = "Keyed<CredentialName, CredentialKeys>")]
     #[schemars(example = BTreeMap::from([("ACME_TOKEN", BTreeMap::from([("env", "ACME_TOKEN")]))]))]
     pub(crate) credentials: BTreeMap<String, CredentialKeys>,
 }

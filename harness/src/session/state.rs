@@ -4,6 +4,7 @@ use crate::ccm::{Form, LeaseKey, Metadata, Replica};
 use crate::check::Blocker;
 use crate::cloud::CloudRecord;
 use crate::cluster::ClusterRecord;
+use crate::config::CLOUD_TOKEN;
 use crate::ledger::Setting;
 use crate::secrets;
 use serde::{Deserialize, Serialize};
@@ -57,7 +58,7 @@ pub struct Credentials(pub(super) BTreeMap<String, String>);
 impl Credentials {
     /// That of every replica, where there is one.
     pub(super) fn token(&self) -> Option<String> {
-        self.0.get("CLOUD_TOKEN").cloned()
+        self.0.get(CLOUD_TOKEN).cloned()
     }
 }
 

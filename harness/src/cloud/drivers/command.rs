@@ -15,6 +15,7 @@ use ipnet::Ipv4Net;
 use rustix::param::clock_ticks_per_second;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::VecDeque;
+use std::fmt;
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::net::Ipv4Addr;
@@ -72,7 +73,6 @@ impl Tail {
 }
 
 /// A driver's process and what is known of it.
-#[derive(Debug)]
 struct Program {
     /// How it is called in messages.
     shown: String,
@@ -82,6 +82,15 @@ struct Program {
     end: Option<oneshot::Sender<()>>,
     watcher: Option<JoinHandle<()>>,
     token_file: PathBuf,
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Program")
+            .field("shown", &self.shown)
+            .field("group", &self.group)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Drop for Program {
