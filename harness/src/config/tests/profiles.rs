@@ -69,23 +69,20 @@ fn faults_of_form() {
             "cloud.real.driver: is missing; name the driver that reads the cloud's inventory",
         ),
         (
-            "{real: {driver: {command: [a]}, credentials: {A: {env: B, file: c}}}}",
-            "cloud.real.credentials.A: has 'env' and 'file'; keep one",
-        ),
-        (
-            "{real: {driver: {command: [a]}, credentials: {A: {}}}}",
-            "cloud.real.credentials.A: is empty; write 'env' or 'file'",
-        ),
-        (
-            "{real: {driver: {command: [a]}, credentials: {IMAGE: {env: B}}}}",
-            "cloud.real.credentials.IMAGE: the harness fills this one in itself",
-        ),
-        (
             "{driver: {command: [a], arguments: [--b]}}",
             "cloud.driver.arguments: has no meaning without 'image'",
         ),
     ] {
         check(&format!("cloud: {cloud}"), &format!("profile.yaml:6: {why}"));
+    }
+    for (credentials, why) in [
+        ("{A: {env: B, file: c}}", "A: has 'env' and 'file'; keep one"),
+        ("{A: {}}", "A: is empty; write 'env' or 'file'"),
+        ("{IMAGE: {env: B}}", "IMAGE: the harness fills this one in itself"),
+    ] {
+        let cloud = format!("cloud: {{real: {{driver: {{command: [a]}}, credentials: {credentials}}}}}");
+        let said = format!("profile.yaml:6: cloud.real.credentials.{why}");
+        check(&format!("{cloud}\nproviderId: {{format: 'acme://{{id}}'}}"), &said);
     }
     check(
         "securePort: 65536",
