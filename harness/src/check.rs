@@ -36,6 +36,8 @@ pub enum Capability {
     Shutdown,
     /// Zones and regions are reported.
     Zones,
+    /// Regions are reported, of a cloud without zones too.
+    Regions,
     /// It provisions load balancers.
     LoadBalancer,
     /// Its load balancers send traffic to Nodes.
@@ -79,6 +81,7 @@ impl Capability {
         Capability::InstancesV2,
         Capability::Shutdown,
         Capability::Zones,
+        Capability::Regions,
         Capability::LoadBalancer,
         Capability::NodeTargets,
         Capability::Routes,
@@ -106,6 +109,7 @@ impl fmt::Display for Capability {
             Capability::InstancesV2 => "instances-v2",
             Capability::Shutdown => "shutdown",
             Capability::Zones => "zones",
+            Capability::Regions => "regions",
             Capability::LoadBalancer => "load-balancer",
             Capability::NodeTargets => "node-targets",
             Capability::Routes => "routes",

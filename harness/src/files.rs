@@ -47,13 +47,13 @@ pub fn read(path: &Path) -> Result<String> {
     }
 }
 
-/// The bytes of a file of this machine: of one that has an end, so that no pipe is waited for and no device read for ever.
+/// A file of this machine that has an end, so that no pipe is waited for and no device read for ever.
 ///
 /// # Errors
-/// It is not there, is no file, is larger than `largest` bytes, or cannot be read.
-pub fn bytes(path: &Path, largest: u64) -> Result<Vec<u8>> {
-    let wrong = |why: String| Error::new(ErrorKind::InvalidInput, why);
-    let kind = std::fs::metadata(path)?.file_type();
+/// It is not there, is no file, is larger than `largest` bytes, or cannot be opened.
+pub fn open(path: &Path, largest: u64) -> Result<File> {
+    let about = std::fs::metadata(path)?;
+    let kind = about.file_type();
     if !kind.is_file() {
         let what = match () {
             () if kind.is_dir() => "a folder",
@@ -63,12 +63,31 @@ pub fn bytes(path: &Path, largest: u64) -> Result<Vec<u8>> {
         };
         return Err(wrong(format!("is {what}, no file; name a file, into which it can be written first")));
     }
+    if about.len() > largest {
+        return Err(too_large(largest));
+    }
+    File::open(path)
+}
+
+/// The bytes of such a file.
+///
+/// # Errors
+/// As those of [`open`]; it cannot be read, or grows meanwhile.
+pub fn bytes(path: &Path, largest: u64) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    File::open(path)?.take(largest + 1).read_to_end(&mut bytes)?;
+    open(path, largest)?.take(largest + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > largest {
-        return Err(wrong(format!("is larger than {} MiB, the most that is read", largest >> 20)));
+        return Err(too_large(largest));
     }
     Ok(bytes)
+}
+
+fn too_large(largest: u64) -> Error {
+    wrong(format!("is larger than {} MiB, the most that is read", largest >> 20))
+}
+
+fn wrong(why: String) -> Error {
+    Error::new(ErrorKind::InvalidInput, why)
 }
 
 /// Whether there is a file at that path.

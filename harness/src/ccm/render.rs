@@ -64,6 +64,8 @@ pub struct Surroundings {
     pub command: Vec<String>,
     /// Host and port of the API server, set when the cluster has no kube-proxy and its Service address is dead.
     pub api_server: Option<(String, u16)>,
+    /// The first of the supplementary groups by which the cluster tells replicas' packets from others', where it does.
+    pub group: Option<u32>,
     /// Variables of the CCM's container, as the profile asks for; values may hold placeholders.
     pub environment: BTreeMap<String, String>,
     /// How the cloud's metadata service is reached, where it has one.
@@ -85,6 +87,11 @@ pub fn as_shipped(manifests: &Manifests, first: Option<&Replica>, around: &Surro
     reach_api_server(&mut documents[manifests.workload], around, &mut changes);
     use_local_image(&mut documents[manifests.workload], manifests.container, &mut changes);
     set_command(&mut documents[manifests.workload], manifests.container, around, &mut changes);
+    if let Some(group) = around.group {
+        join_group(&mut documents[manifests.workload], group);
+        changes
+            .push(by_us(format!("supplementary group {group}, by which it is cut off from the API server")));
+    }
     let mut table = around.placeholders.clone();
     reach_metadata(&mut documents[manifests.workload], manifests.container, around, &mut table, &mut changes);
     set_environment(&mut documents[manifests.workload], manifests.container, around, &mut changes);
@@ -130,6 +137,11 @@ pub fn replicas(manifests: &Manifests, replicas: &[Replica], around: &Surroundin
         if is_apart { " and endpoint" } else { "" },
         if around.takes_secure_port { " and secure port" } else { "" },
     )));
+    if let Some(group) = around.group {
+        changes.push(by_us(format!(
+            "a supplementary group for each copy, from {group} on, by which it is cut off from the API server"
+        )));
+    }
 
     let per_replica: Vec<&Value> = manifests
         .documents
@@ -150,10 +162,13 @@ pub fn replicas(manifests: &Manifests, replicas: &[Replica], around: &Surroundin
         }
     }
     let mut workloads = Vec::new();
-    for replica in replicas {
+    for (index, replica) in (0_u32..).zip(replicas) {
         let mut table = common.clone();
         replica.fill_in(&mut table);
         let mut copy = template.clone();
+        if let Some(group) = around.group {
+            join_group(&mut copy, group + index);
+        }
         for document in &per_replica {
             let key = key_of(document);
             let renamed = format!("{}-{}", key.name, replica.name);
@@ -219,6 +234,15 @@ fn use_local_image(workload: &mut Value, container: usize, changes: &mut Vec<Set
         container["imagePullPolicy"] = json!("IfNotPresent");
         changes.push(by_us("imagePullPolicy IfNotPresent, as the image is loaded into the nodes"));
     }
+}
+
+/// Has the Pods' processes be of a group that nobody else is of.
+fn join_group(workload: &mut Value, group: u32) {
+    let spec = pod_spec_mut(workload);
+    if !spec["securityContext"].is_object() {
+        spec["securityContext"] = json!({});
+    }
+    array_at(&mut spec["securityContext"], "supplementalGroups").push(json!(group));
 }
 
 /// Says which program of its image the CCM is, where the manifests leave it to the image.

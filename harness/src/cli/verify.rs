@@ -13,6 +13,7 @@ use crate::report::{
 };
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -29,12 +30,7 @@ struct Run {
 impl Run {
     /// Reads a report and its stream, which is beside it unless named.
     fn read(report: &Path, events: Option<&Path>) -> Result<Run, String> {
-        let file = |path: &Path| {
-            files::bytes(path, LARGEST_STREAM).map_err(|error| format!("{}: {error}", path.display()))
-        };
-        let bytes = file(report)?;
-        let text =
-            String::from_utf8(bytes.clone()).map_err(|_| format!("{}: not UTF-8", report.display()))?;
+        let text = files::read(report).map_err(|error| format!("{}: {error}", report.display()))?;
         let ledger = parse(&text, report).map_err(|error| chain(&error))?;
         let beside = || report.parent().unwrap_or(Path::new("")).join(EVENTS_FILE);
         let stream = events.map_or_else(beside, PathBuf::from);
@@ -42,7 +38,7 @@ impl Run {
             Some(_) => chain(&error),
             None => format!("{}; name the stream of the report's run with '--events FILE'", chain(&error)),
         })?;
-        let digests = Digests { report: sha256(&bytes), events: sha256(&file(&stream)?) };
+        let digests = Digests { report: sha256(text.as_bytes()), events: sha256_of(&stream)? };
         let golden = Golden::of(&ledger.subject.harness_version).map_err(|error| chain(&error))?;
         Ok(Run { text, report: ledger, events: list, golden, digests })
     }
@@ -174,7 +170,27 @@ fn bytes_of(file: &Path) -> Result<Vec<u8>, String> {
 }
 
 fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    hexadecimal(&Sha256::digest(bytes))
+}
+
+/// That of a stream, however long.
+fn sha256_of(stream: &Path) -> Result<String, String> {
+    let named = |error| format!("{}: {error}", stream.display());
+    let mut hasher = Sha256::new();
+    let mut file = BufReader::new(files::open(stream, LARGEST_STREAM).map_err(named)?);
+    loop {
+        let piece = file.fill_buf().map_err(named)?;
+        if piece.is_empty() {
+            return Ok(hexadecimal(&hasher.finalize()));
+        }
+        hasher.update(piece);
+        let length = piece.len();
+        file.consume(length);
+    }
+}
+
+fn hexadecimal(digest: &[u8]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn usage(why: &str) -> ExitCode {

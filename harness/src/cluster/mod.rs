@@ -31,7 +31,8 @@ pub use kind::at_hand as kind_at_hand;
 pub(crate) use leftovers::cleanup;
 pub use leftovers::{LeftBehind, Leftover, LeftoverKind, RemovalError, list_leftovers, remove_leftovers};
 pub use operation::{
-    ApiReach, ContainerOp, KubeletOp, LinkOp, Operation, PodNetwork, PowerOp, SetupOp, Target, WatchOp,
+    ApiReach, ContainerOp, KubeletOp, LinkOp, Operation, PodNetwork, PodTraffic, PowerOp, SetupOp, Target,
+    WatchOp,
 };
 pub use record::{
     API_SERVER_PORT, About, CloudSite, ClusterRecord, Machine, Ownership, PodNetworkPlan, Role,

@@ -4,6 +4,7 @@
 use super::record::Machine;
 use crate::check::Facility;
 use crate::image_credentials::NodeSetup;
+use k8s_openapi::api::core::v1::Pod;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
@@ -136,16 +137,43 @@ pub enum WatchOp {
     Expire,
 }
 
-/// Who reaches the API server. Watches of Pods end when that changes, and what those out of reach ask is heard when they are
-/// within reach again.
+/// Who reaches the API server. What those out of reach ask changes nothing, and their watches tell them nothing, until they are
+/// within reach again; whether they are refused or hear nothing is the backend's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApiReach<'a> {
     /// All Pods.
     All,
-    /// None.
+    /// No Pod of the CCM, nor any other but those of machines' own networks that nothing tells apart.
     None,
-    /// All but the Pods of these names.
-    AllBut(&'a [String]),
+    /// All but these.
+    AllBut(&'a [PodTraffic]),
+}
+
+/// A Pod, and what tells its packets from others'.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PodTraffic {
+    /// Its name.
+    pub name: String,
+    /// Its addresses on the pod network; none of a Pod on its machine's network.
+    pub addresses: Vec<IpAddr>,
+    /// The supplementary groups of its processes.
+    pub groups: Vec<u32>,
+}
+
+impl PodTraffic {
+    /// That of a Pod.
+    pub fn of(pod: &Pod) -> PodTraffic {
+        let spec = pod.spec.clone().unwrap_or_default();
+        let apart = spec.host_network != Some(true);
+        let ips = pod.status.iter().flat_map(|status| status.pod_ips.iter().flatten()).filter(|_| apart);
+        let groups =
+            spec.security_context.and_then(|context| context.supplemental_groups).unwrap_or_default();
+        PodTraffic {
+            name: pod.metadata.name.clone().unwrap_or_default(),
+            addresses: ips.filter_map(|ip| ip.ip.parse().ok()).collect(),
+            groups: groups.into_iter().filter_map(|group| u32::try_from(group).ok()).collect(),
+        }
+    }
 }
 
 /// Whether there is a pod network.
@@ -221,7 +249,8 @@ impl fmt::Display for Operation<'_> {
             Operation::ApiServer(ApiReach::All) => f.write_str("letting all Pods reach the API server"),
             Operation::ApiServer(ApiReach::None) => f.write_str("cutting all Pods off from the API server"),
             Operation::ApiServer(ApiReach::AllBut(pods)) => {
-                write!(f, "cutting Pods {} off from the API server", pods.join(", "))
+                let names: Vec<&str> = pods.iter().map(|pod| pod.name.as_str()).collect();
+                write!(f, "cutting Pods {} off from the API server", names.join(", "))
             }
             Operation::PodNetwork(PodNetwork::Present(_)) => f.write_str("setting the pod network up"),
             Operation::PodNetwork(PodNetwork::Absent) => f.write_str("taking the pod network away"),

@@ -31,6 +31,9 @@ pub struct ClusterRecord {
     /// Where Pods on the hosts' network reach the API server when its Service address does not answer because no
     /// kube-proxy runs; `None` where it does.
     pub api_server_for_pods: Option<(String, u16)>,
+    /// The first of the supplementary groups by which packets of the CCM's replicas are told from those of their machines;
+    /// `None` where nothing is to be told by groups.
+    pub replica_group: Option<u32>,
     /// Where a cloud has to be for its machines to reach it.
     pub cloud_site: CloudSite,
     /// What the report says of it.

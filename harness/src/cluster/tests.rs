@@ -17,6 +17,7 @@ fn record(backend: BackendKind, facilities: &[Facility]) -> ClusterRecord {
         facilities: facilities.iter().copied().collect(),
         pod_network: None,
         api_server_for_pods: None,
+        replica_group: None,
         cloud_site: CloudSite::BesideNodes,
         about: About::default(),
         own: serde_json::Value::Null,

@@ -18,6 +18,9 @@ pub struct Capabilities {
     pub shutdown: bool,
     /// It reports zone and region. Needs `instances`.
     pub zones: bool,
+    /// It reports the region, of a cloud without zones too. Needs `instances`.
+    #[schemars(extend("x-default" = "as `zones`"))]
+    pub regions: Option<bool>,
     /// It provisions load balancers.
     pub load_balancer: bool,
     /// What its load balancers send traffic to.
@@ -53,6 +56,7 @@ impl Default for Capabilities {
             instances: Instances::None,
             shutdown: true,
             zones: false,
+            regions: None,
             load_balancer: false,
             targets: Targets::NodePorts,
             routes: false,
@@ -71,6 +75,11 @@ impl Default for Capabilities {
 }
 
 impl Capabilities {
+    /// Whether it reports the region.
+    pub fn reports_regions(&self) -> bool {
+        self.regions.unwrap_or(self.zones)
+    }
+
     /// The needs of checks that these meet; [`super::Profile::declares`] knows those of other keys, too.
     pub(super) fn met(&self) -> BTreeSet<Capability> {
         [
@@ -78,6 +87,7 @@ impl Capabilities {
             (Capability::InstancesV2, self.instances == Instances::V2),
             (Capability::Shutdown, self.instances != Instances::None && self.shutdown),
             (Capability::Zones, self.zones),
+            (Capability::Regions, self.reports_regions()),
             (Capability::LoadBalancer, self.load_balancer),
             (Capability::NodeTargets, self.load_balancer && self.targets != Targets::Pods),
             (Capability::Routes, self.routes),
@@ -102,6 +112,7 @@ impl Capabilities {
         let mut words = vec![format!("instances={}", self.instances)];
         let flags = [
             ("zones", self.zones),
+            ("regions", self.reports_regions() && !self.zones),
             ("loadBalancer", self.load_balancer),
             ("routes", self.routes),
             ("clusters", self.clusters),

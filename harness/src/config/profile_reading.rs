@@ -283,7 +283,11 @@ impl Reading<'_> {
             let why = "InstancesV2 has to tell it; only interface 'v1' may leave it out";
             self.problem("capabilities.shutdown", why);
         }
-        for (key, given) in [("zones", declared.zones), ("additionalLabels", declared.additional_labels)] {
+        for (key, given) in [
+            ("zones", declared.zones),
+            ("regions", declared.regions == Some(true)),
+            ("additionalLabels", declared.additional_labels),
+        ] {
             if given && declared.instances == Instances::None {
                 self.problem(&format!("capabilities.{key}"), "has no meaning without 'instances'");
             }

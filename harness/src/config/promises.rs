@@ -35,6 +35,7 @@ pub const PROMISES: &[(&str, Promise)] = &[
     ("capabilities.instances", Promise::OfEach(&[Capability::Instances, Capability::InstancesV2])),
     ("capabilities.shutdown", Promise::Of(Capability::Shutdown)),
     ("capabilities.zones", Promise::Of(Capability::Zones)),
+    ("capabilities.regions", Promise::Of(Capability::Regions)),
     ("capabilities.loadBalancer", Promise::Of(Capability::LoadBalancer)),
     ("capabilities.targets", Promise::Of(Capability::NodeTargets)),
     ("capabilities.routes", Promise::Of(Capability::Routes)),

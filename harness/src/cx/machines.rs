@@ -66,12 +66,15 @@ impl<'a> Machine<'a> {
     pub fn as_reported(&self) -> Instance {
         let profile = &self.cx.session.plan().profile;
         let mut instance = self.instance();
-        if !profile.capabilities.zones {
-            instance.zone.clear();
-            instance.region.clear();
-        } else if profile.location.fixed {
+        if profile.location.fixed {
             instance.zone.clone_from(&profile.location.zone);
             instance.region.clone_from(&profile.location.region);
+        }
+        if !profile.capabilities.zones {
+            instance.zone.clear();
+        }
+        if !profile.capabilities.reports_regions() {
+            instance.region.clear();
         }
         instance
     }

@@ -4,9 +4,8 @@ use super::CheckCx;
 use super::made::Undo;
 use super::replicas::Replica;
 use crate::check::{Stop, Verdict, chain};
-use crate::cluster::{ApiReach, ContainerOp, Operation, PowerOp};
+use crate::cluster::{ApiReach, ContainerOp, Operation, PodTraffic, PowerOp};
 use crate::probe::{ReadError, poll};
-use kube::ResourceExt;
 use std::time::Duration;
 
 /// How long until an API server that is coming up is asked again.
@@ -49,13 +48,13 @@ impl Frozen<'_> {
 }
 
 impl<'a> Replica<'a> {
-    /// Cuts it off from the API server: its watches end, and what it asks is not heard before that is mended. It reaches the
-    /// cloud as ever.
+    /// Cuts it off from the API server: its watches tell it nothing, and what it asks is not heard before that is mended. It
+    /// reaches the cloud as ever.
     ///
     /// # Errors
     /// When the cluster cannot do it.
     pub async fn is_cut_off(&self) -> Result<Partition<'a>, Stop> {
-        let pods: Vec<String> = self.pods().iter().map(|pod| pod.name_any()).collect();
+        let pods: Vec<PodTraffic> = self.pods().iter().map(|pod| PodTraffic::of(pod)).collect();
         self.cx.on_end(Undo::Reach);
         self.cx.session.cluster().operate(Operation::ApiServer(ApiReach::AllBut(&pods))).await?;
         Ok(Partition { cx: self.cx })
@@ -74,7 +73,7 @@ impl<'a> Replica<'a> {
 }
 
 impl CheckCx {
-    /// The API server is out of reach of every Pod.
+    /// The API server is out of reach of the CCM.
     ///
     /// # Errors
     /// When the cluster cannot do it.

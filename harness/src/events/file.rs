@@ -2,6 +2,7 @@
 
 use super::event::{Event, Payload, SCHEMA};
 use crate::files;
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 /// Name of the stream's file in the output folder.
@@ -11,7 +12,7 @@ pub const EVENTS_FILE: &str = "events.jsonl";
 pub const LARGEST_STREAM: u64 = 1 << 30;
 
 /// The largest line a reader takes, bytes; far above what any event needs.
-const LONGEST_LINE: usize = 4 << 20;
+const LONGEST_LINE: u64 = 4 << 20;
 
 /// A file that is no stream of events of this version.
 #[derive(Debug, thiserror::Error)]
@@ -58,27 +59,27 @@ pub enum StreamError {
 /// # Errors
 /// The file cannot be read, is no stream of this version, or a line before the last is no event.
 pub fn read(path: &Path) -> Result<Vec<Event>, StreamError> {
-    let bytes = files::bytes(path, LARGEST_STREAM)
-        .map_err(|cause| StreamError::Unreadable { path: path.to_owned(), cause })?;
-    parse(&bytes, path)
+    let unreadable = |cause| StreamError::Unreadable { path: path.to_owned(), cause };
+    parse(BufReader::new(files::open(path, LARGEST_STREAM).map_err(unreadable)?), path)
 }
 
-fn parse(bytes: &[u8], path: &Path) -> Result<Vec<Event>, StreamError> {
+fn parse(mut stream: impl BufRead, path: &Path) -> Result<Vec<Event>, StreamError> {
     let not_a_stream = |why: String| StreamError::NotAStream { path: path.to_owned(), why };
     let mut events = Vec::new();
-    let lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
-    for (at, line) in lines.iter().enumerate() {
-        let whole = line.ends_with(b"\n") && line.len() <= LONGEST_LINE;
-        match serde_json::from_slice::<Event>(line) {
+    let mut line = Vec::new();
+    for at in 1.. {
+        line.clear();
+        // One line at a time, so that what is no stream takes no memory.
+        let length = stream.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line);
+        if length.map_err(|cause| StreamError::Unreadable { path: path.to_owned(), cause })? == 0 {
+            break;
+        }
+        match serde_json::from_slice::<Event>(&line) {
             Ok(event) => events.push(event),
-            Err(_) if at + 1 == lines.len() && !whole && at > 0 => break,
-            Err(error) if at == 0 => return Err(head(line, path).unwrap_or(not_a_stream(error.to_string()))),
+            Err(error) if at == 1 => return Err(head(&line, path).unwrap_or(not_a_stream(error.to_string()))),
+            Err(_) if !line.ends_with(b"\n") && (line.len() as u64) < LONGEST_LINE => break,
             Err(error) => {
-                return Err(StreamError::Broken {
-                    path: path.to_owned(),
-                    line: at + 1,
-                    why: error.to_string(),
-                });
+                return Err(StreamError::Broken { path: path.to_owned(), line: at, why: error.to_string() });
             }
         }
     }
@@ -143,5 +144,8 @@ mod tests {
         assert!(refused("{\"a\":1}\n").contains("not a stream"));
         let edited = refused(&(begin(SCHEMA) + "{\"at_ms\":1}\n" + &said("two")));
         assert!(edited.contains("e.jsonl:2: not an event"), "{edited}");
+        let longest = usize::try_from(LONGEST_LINE).expect("a length");
+        let endless = refused(&(begin(SCHEMA) + &"x".repeat(longest + 1) + "\n" + &said("two")));
+        assert!(endless.contains("e.jsonl:2: not an event"), "{endless}");
     }
 }

@@ -71,6 +71,7 @@ pub(super) fn surroundings(plan: &RunPlan, state: &RunState) -> Surroundings {
         placeholders,
         command: state.ccm_command.clone(),
         api_server: pods_on.api_server_for_pods.clone(),
+        group: pods_on.replica_group,
         environment: plan.profile.environment.clone(),
         metadata: state.metadata.clone(),
         flags,

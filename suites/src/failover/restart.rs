@@ -30,7 +30,7 @@ pub(super) const CHECKS: &[Check] = &[
         "k8s.io/cloud-provider cloud.go Zone",
         |cx| Box::pin(keeps_zones(cx)),
     )
-    .needs(&[Capability::Instances, Capability::Zones, Capability::LeaderElection])
+    .needs(&[Capability::Instances, Capability::Regions, Capability::LeaderElection])
     .with(KILL)
     .at_the_crash()
     .takes(10),

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 const INSTANCES: &[Capability] = &[Capability::Instances];
 const ZONES: &[Capability] = &[Capability::Instances, Capability::Zones];
+const REGIONS: &[Capability] = &[Capability::Instances, Capability::Regions];
 const ADDITIONAL: &[Capability] = &[Capability::Instances, Capability::AdditionalLabels];
 const MODIFIERS: &str = "k8s.io/cloud-provider node_controller.go getNodeModifiersFromCloudProvider";
 const RECONCILE: &str = "k8s.io/cloud-provider node_controller.go reconcileNodeLabels";
@@ -23,7 +24,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check::must("NODE-LBL-02", "a region appears under both region labels", MODIFIERS, |cx| {
         Box::pin(writes_labels(cx, &[L_REGION, B_REGION]))
     })
-    .needs(ZONES),
+    .needs(REGIONS),
     Check::must("NODE-LBL-03", "an instance type appears under both type labels", MODIFIERS, |cx| {
         Box::pin(writes_labels(cx, &[L_TYPE, B_TYPE]))
     })
@@ -31,7 +32,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check::must("NODE-LBL-04", "what the cloud leaves empty produces no label", MODIFIERS, |cx| {
         Box::pin(omits_empty_values(cx))
     })
-    .needs(ZONES),
+    .needs(INSTANCES),
     Check::must("NODE-LBL-05", "initialisation overwrites labels the kubelet had set", MODIFIERS, |cx| {
         Box::pin(overwrites_at_initialisation(cx))
     })
@@ -97,7 +98,28 @@ fn lacks_labels(keys: &'static [&'static str]) -> Matcher<Option<Arc<Node>>> {
     .expecting(format!("no label {}", keys.join(", ")))
 }
 
+/// None of the labels that it carries of the six is empty.
+fn no_empty_label() -> Matcher<Option<Arc<Node>>> {
+    matcher("has no empty label of zone, region or type", |node: &Option<Arc<Node>>| {
+        let Some(node) = node else { return Seen::NotYet("no such Node".to_owned()) };
+        let empty: Vec<&str> =
+            supplied(node).into_iter().filter(|(_, value)| value.is_empty()).map(|(key, _)| key).collect();
+        match empty.is_empty() {
+            true => Seen::Yes(()),
+            false => Seen::NotYet(format!("{} are empty", empty.join(", "))),
+        }
+    })
+    .expecting("each of them with a value, or not there".to_owned())
+}
+
 async fn omits_empty_values(cx: &CheckCx) -> Verdict {
+    let (_, node) = registered(cx, machine("usual")).await?;
+    let seen = node.becomes(initialised()).await?;
+    node.has_shown(&Some(seen), no_empty_label())?;
+    // What a cloud has of all its machines none can be without.
+    if !cx.declares(Capability::Zones) {
+        return Ok(());
+    }
     if !cx.reports_the_machines_location() {
         let why = "its zone and region are the same for every machine, so there is none without";
         return Err(Stop::NotObservable(why.to_owned()));

@@ -41,6 +41,26 @@ fn around() -> Surroundings {
 }
 
 #[test]
+fn copies_are_told_apart_by_groups_where_the_cluster_asks_for_it() {
+    let list: Vec<Replica> = ["a", "b"]
+        .map(|name| Replica {
+            name: name.into(),
+            token: "t".into(),
+            secure_port: 10258,
+            endpoint: String::new(),
+        })
+        .into();
+    let groups = |rendered: &Rendered| -> Vec<Value> {
+        let pods = rendered.documents.iter().filter(|document| !document["spec"]["template"].is_null());
+        pods.map(|pod| pod_spec(pod)["securityContext"]["supplementalGroups"].clone()).collect()
+    };
+    let told = Surroundings { group: Some(61_000), ..around() };
+    assert_eq!(groups(&replicas(&manifests(), &list, &told)), [json!([61_000]), json!([61_001])]);
+    assert_eq!(groups(&as_shipped(&manifests(), list.first(), &told)), [json!([61_000])]);
+    assert_eq!(groups(&replicas(&manifests(), &list, &around())), [Value::Null, Value::Null]);
+}
+
+#[test]
 fn the_harness_own_image_is_told_which_of_its_programs_it_is() {
     let own = Surroundings { command: vec!["/ccm-conformance".into(), "reference-ccm".into()], ..around() };
     let list = [Replica { name: "a".into(), token: "t".into(), secure_port: 10258, endpoint: String::new() }];

@@ -195,6 +195,9 @@ fn capabilities(draft: &Draft, put: &mut impl FnMut(&str, &str), unknown: &mut V
         true => put("  zones: true", "guess: it reports zone and region"),
         false => put("  zones: false", "as its source has it"),
     }
+    if known.is_some_and(|known| !known.zones && known.region.is_some()) {
+        put("  regions: true", "as its source has it");
+    }
     let balancers = can("loadBalancer").or_else(|| draft.may("services/status", &["patch", "update"]));
     let why = match (can("loadBalancer"), balancers) {
         (Some(_), _) => "as its source has it",

@@ -61,6 +61,7 @@ impl Backend for Absent {
             facilities: BTreeSet::new(),
             pod_network: None,
             api_server_for_pods: None,
+            replica_group: None,
             cloud_site: SITE,
             about: About { kubernetes: Some(String::new()), ..About::default() },
             own: serde_json::Value::Null,

@@ -171,6 +171,7 @@ impl Embedded {
             facilities: FACILITIES.iter().copied().filter(possible).collect(),
             pod_network: Some(layout.pod_network),
             api_server_for_pods: None,
+            replica_group: None,
             cloud_site: CloudSite::ThisMachine {
                 address: Ipv4Addr::LOCALHOST,
                 name: Some(CLOUD_NAME.to_owned()),
@@ -287,7 +288,7 @@ async fn operate(remote: &Remote, operation: Operation<'_>) -> Result<(), Cluste
             let without = match reach {
                 ApiReach::All => OutOfReach::Nobody,
                 ApiReach::None => OutOfReach::ServiceAccounts,
-                ApiReach::AllBut(pods) => OutOfReach::Pods(pods.to_vec()),
+                ApiReach::AllBut(pods) => OutOfReach::Pods(pods.iter().map(|pod| pod.name.clone()).collect()),
             };
             remote.part(without).await
         }

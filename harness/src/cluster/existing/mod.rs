@@ -150,6 +150,7 @@ fn of_kubeconfig(kubeconfig: PathBuf) -> ClusterRecord {
         facilities: BTreeSet::new(),
         pod_network: None,
         api_server_for_pods: None,
+        replica_group: None,
         cloud_site: CloudSite::BesideNodes,
         about: About::default(),
         own: serde_json::Value::Null,

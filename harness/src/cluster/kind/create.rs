@@ -1,5 +1,6 @@
 //! Making a cluster: the run of kind, and a look at what it has made.
 
+use super::api_reach::{FIRST_GROUP, GROUPS_ARE_TOLD};
 use super::command::{self, Creation};
 use super::exec::{Stdin, exec_ok};
 use super::logs::{collect, kubelet_tail};
@@ -153,6 +154,7 @@ impl Making<'_> {
             ownership: Ownership::Ours,
             facilities: facilities(&programs, &cni_plugins),
             pod_network: Some(self.layout.pod_network),
+            replica_group: programs.contains(OWNER_GROUPS).then_some(FIRST_GROUP),
             api_server_for_pods: beside_proxy.map(|ip| (ip.to_string(), API_SERVER_PORT)),
             cloud_site: CloudSite::Network(self.name.to_owned()),
             about: About {
@@ -180,7 +182,9 @@ impl Making<'_> {
     }
 
     async fn look_into(&self, machine: &Machine) -> Result<Look, ClusterError> {
-        let output = exec_ok(self.engine, machine, &["sh", "-c", LOOK], Stdin::Empty, LIMIT).await?;
+        let command = ["sh", "-c", LOOK, "sh", OWNER_GROUPS];
+        let rules = Stdin::Text(GROUPS_ARE_TOLD);
+        let output = exec_ok(self.engine, machine, &command, rules, LIMIT).await?;
         let look = Look::parse(&output.stdout);
         look.check(machine, self.spec)?;
         Ok(look)
@@ -204,12 +208,17 @@ impl Making<'_> {
     }
 }
 
-/// What a machine says of itself. Each line is a word and a value.
+/// What a machine's iptables is called that tells packets by groups of their sender.
+const OWNER_GROUPS: &str = "iptables-owner-groups";
+
+/// What a machine says of itself. Each line is a word and a value. `$1` is the word for an iptables that takes the rules of the
+/// standard input.
 const LOOK: &str = r#"
 echo "kubernetes $(cat /kind/version)"
 echo "flags $(cat /var/lib/kubelet/kubeadm-flags.env)"
 echo "mtu $(cat /sys/class/net/eth0/mtu)"
 for program in systemctl ctr iptables; do command -v $program > /dev/null && echo "program $program"; done
+iptables-restore --noflush --test > /dev/null 2>&1 && echo "program $1"
 for plugin in ptp host-local loopback portmap; do test -x /opt/cni/bin/$plugin && echo "plugin $plugin"; done
 true
 "#;
@@ -272,6 +281,7 @@ pub(super) const FACILITIES: &[Facility] = &[
     Facility::KubeletControl,
     Facility::ProcessControl,
     Facility::PodNetworkControl,
+    Facility::ApiControl,
     Facility::CloudName,
     Facility::ImageCredentials,
 ];
@@ -281,6 +291,7 @@ fn facilities(programs: &BTreeSet<String>, cni_plugins: &BTreeSet<String>) -> BT
     let plugins = ["ptp", "host-local", "loopback"].iter().all(|plugin| cni_plugins.contains(*plugin));
     let possible = |facility: &Facility| match facility {
         Facility::LinkControl => programs.contains("iptables"),
+        Facility::ApiControl => programs.contains(OWNER_GROUPS),
         Facility::KubeletControl => programs.contains("systemctl"),
         Facility::ProcessControl => programs.contains("ctr"),
         Facility::PodNetworkControl => plugins,

@@ -1,5 +1,6 @@
 //! Clusters made with kind: one container of the local Docker engine for each machine.
 
+mod api_reach;
 mod command;
 mod condense;
 mod create;

@@ -1,15 +1,19 @@
 //! What is done to machines of kind: kubelets, whole machines, connections, and processes of containers.
 
+use super::api_reach::{SCRIPT, is_told, rules};
 use super::exec::{Stdin, exec_ok};
 use super::machines::machine;
 use super::{BACKEND, KindMachines};
 use crate::cluster::error::ClusterError;
 use crate::cluster::network;
-use crate::cluster::operation::{ContainerOp, KubeletOp, LinkOp, Operation, PowerOp, SetupOp, Target};
+use crate::cluster::operation::{
+    ApiReach, ContainerOp, KubeletOp, LinkOp, Operation, PowerOp, SetupOp, Target,
+};
 use crate::cluster::record::{API_SERVER_PORT, Machine};
 use bollard::query_parameters::{KillContainerOptionsBuilder, LogsOptionsBuilder};
 use futures::StreamExt;
 use futures::future::try_join_all;
+use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -41,7 +45,8 @@ impl KindMachines {
                 why: "a real API server forgets in its own time".to_owned(),
             }),
             Operation::PodNetwork(wanted) => self.set_pod_network(wanted).await,
-            Operation::ApiServer(_) | Operation::PodCidrs { .. } => Err(ClusterError::NotObservable {
+            Operation::ApiServer(reach) => self.set_api_reach(reach).await,
+            Operation::PodCidrs { .. } => Err(ClusterError::NotObservable {
                 what: operation.to_string(),
                 why: BACKEND.facts.lacks_because.to_owned(),
             }),
@@ -162,6 +167,32 @@ impl KindMachines {
             }),
             other => other,
         }
+    }
+
+    /// Has every machine let those pass, and refuse the others with a reset, on connections that stand as well.
+    async fn set_api_reach(&self, reach: ApiReach<'_>) -> Result<(), ClusterError> {
+        if let ApiReach::AllBut(pods) = reach
+            && let Some(pod) = pods.iter().find(|pod| !is_told(pod))
+        {
+            return Err(ClusterError::NotObservable {
+                what: Operation::ApiServer(reach).to_string(),
+                why: format!("nothing tells packets of Pod {} from those of its machine", pod.name),
+            });
+        }
+        let mut all = Vec::new();
+        for machine in &self.machines {
+            all.push(self.filter_api(machine, "iptables", rules(reach, IpAddr::is_ipv4)));
+            if machine.ipv6.is_some() {
+                all.push(self.filter_api(machine, "ip6tables", rules(reach, IpAddr::is_ipv6)));
+            }
+        }
+        try_join_all(all).await.map(drop)
+    }
+
+    async fn filter_api(&self, machine: &Machine, program: &str, rules: String) -> Result<(), ClusterError> {
+        let port = API_SERVER_PORT.to_string();
+        let command = ["sh", "-c", SCRIPT, "sh", program, &port];
+        exec_ok(&self.engine, machine, &command, Stdin::Text(&rules), LIMIT).await.map(drop)
     }
 
     async fn do_in(&self, machine: &Machine, argv: &[&str]) -> Result<(), ClusterError> {

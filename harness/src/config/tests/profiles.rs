@@ -154,7 +154,7 @@ fn unknown_capabilities() {
     );
     check_whole(
         &format!("{base}capabilities: {{instances: v2, snapshots: true}}\n"),
-        "profile.yaml:5: capabilities.snapshots: unknown key; known here: instances, shutdown, zones, loadBalancer, targets, routes, routeTrigger, \
+        "profile.yaml:5: capabilities.snapshots: unknown key; known here: instances, shutdown, zones, regions, loadBalancer, targets, routes, routeTrigger, \
          clusters, additionalLabels, ipMode, dualStack, protocols, affinity, sourceRanges, sharedLB, leaderElection",
     );
     check_whole(
@@ -270,6 +270,7 @@ fn what_a_short_profile_means() {
             Capability::InstancesV2,
             Capability::Shutdown,
             Capability::Zones,
+            Capability::Regions,
             Capability::LoadBalancer,
             Capability::NodeTargets,
             Capability::LeaderElection,

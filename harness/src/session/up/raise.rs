@@ -156,6 +156,7 @@ mod tests {
             facilities: Default::default(),
             pod_network: None,
             api_server_for_pods: None,
+            replica_group: None,
             cloud_site: CloudSite::BesideNodes,
             about: About::default(),
             own: serde_json::Value::Null,
