@@ -6,26 +6,31 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Folders of the workspace, and what the names of their files begin with inside the program.
-const FOLDERS: &[(&str, &str)] = &[
-    ("fixtures/ccms", ""),
-    ("fixtures/image-credentials", ""),
-    ("fixtures/drivers", "drivers/"),
-    ("fixtures/routes", "routes/"),
-    ("kind-configs", "kind-configs/"),
-    ("fixtures/bootstrap", "bootstrap/"),
-    ("harness/golden", "golden/"),
-    ("docs/contract", "contract/"),
+/// How the names of files end that are taken.
+const DATA: &[&str] = &["yaml"];
+/// The same where programs for others are.
+const SOURCES: &[&str] = &["py", "rs", "toml"];
+
+/// Folders of the workspace, what the names of their files begin with inside the program, and which files are taken.
+const FOLDERS: &[(&str, &str, &[&str])] = &[
+    ("fixtures/ccms", "", DATA),
+    ("fixtures/image-credentials", "", DATA),
+    ("fixtures/drivers", "drivers/", SOURCES),
+    ("fixtures/routes", "routes/", DATA),
+    ("kind-configs", "kind-configs/", DATA),
+    ("fixtures/bootstrap", "bootstrap/", DATA),
+    ("harness/golden", "golden/", DATA),
+    ("docs/contract", "contract/", DATA),
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let here = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR")?);
     let workspace = here.parent().ok_or("the package is a folder of the workspace")?;
     let mut table = String::from("&[\n");
-    for (folder, inside) in FOLDERS {
+    for (folder, inside, ends) in FOLDERS {
         let root = workspace.join(folder);
         let mut files = Vec::new();
-        collect(&root, &mut files)?;
+        collect(&root, ends, &mut files)?;
         files.sort();
         for file in files {
             let name = file.strip_prefix(&root)?.to_str().ok_or("file names are UTF-8")?;
@@ -38,17 +43,18 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Every YAML file and Python program below a folder, but not what belongs to sources. A folder that gains or loses one is read again.
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Box<dyn Error>> {
+/// Every file below a folder that ends so, but not what is made of sources, or belongs to them where those are not taken. A folder
+/// that gains or loses one is read again.
+fn collect(folder: &Path, ends: &[&str], files: &mut Vec<PathBuf>) -> Result<(), Box<dyn Error>> {
     rerun_if_changed(folder);
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default();
         if path.is_dir() {
-            if name != "src" && name != "tests" {
-                collect(&path, files)?;
+            if name != "target" && name != "tests" && (name != "src" || ends.contains(&"rs")) {
+                collect(&path, ends, files)?;
             }
-        } else if path.extension().is_some_and(|end| end == "yaml" || end == "py") {
+        } else if path.extension().and_then(|end| end.to_str()).is_some_and(|end| ends.contains(&end)) {
             files.push(path);
         }
     }

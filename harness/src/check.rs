@@ -5,6 +5,7 @@
 mod facility;
 mod id;
 mod level;
+mod of_the_cloud;
 mod party;
 mod since;
 mod suite;
@@ -325,22 +326,6 @@ impl<Cx: 'static> Check<Cx> {
     /// Needs this machinery as well.
     pub const fn with(mut self, more: &[Facility]) -> Check<Cx> {
         self.facilities = self.facilities.and(more);
-        self
-    }
-
-    /// Looks at the calls that the CCM makes to the cloud as well.
-    pub const fn by_calls(self) -> Check<Cx> {
-        self.with(&[Facility::Journal])
-    }
-
-    /// Puts or removes load balancers or routes behind the CCM's back.
-    pub const fn on_objects(self) -> Check<Cx> {
-        self.with(&[Facility::Objects])
-    }
-
-    /// Needs these facilities of the cloud and no other: not the machines and inventory that most checks need.
-    pub const fn of_the_cloud(mut self, facilities: &[Facility]) -> Check<Cx> {
-        self.facilities = self.facilities.without(Facility::OF_THE_CLOUD).and(facilities);
         self
     }
 

@@ -21,8 +21,12 @@ fn words(output: &Output) -> String {
 
 /// What `init cloud` writes, in a folder of its own.
 fn made() -> (tempfile::TempDir, PathBuf) {
+    made_in("python")
+}
+
+fn made_in(language: &str) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().expect("a folder");
-    let output = program(folder.path(), &["init", "cloud", "acme", "--driver", "python"]);
+    let output = program(folder.path(), &["init", "cloud", "acme", "--driver", language]);
     assert_eq!(output.status.code(), Some(0), "{}", words(&output));
     let made = folder.path().join("acme");
     (folder, made)
@@ -65,6 +69,30 @@ fn the_skeleton_passes_its_check_and_carries_a_run() {
     let report = std::fs::read_to_string(folder.path().join("results/report.yaml")).expect("a report");
     assert!(report.contains(r#"driver: "acme: machines, objects, inventory""#), "by whose eyes it was");
     assert!(report.contains("the cloud's driver acme lacks journal"));
+    assert!(words(&ran).contains("5 passed; 0 failed"), "{}", words(&ran));
+    nothing_is_left(folder.path());
+}
+
+#[test]
+#[ignore = "compiles a project of its own"]
+fn the_skeleton_in_rust_passes_its_check_and_carries_a_run() {
+    let (folder, _made) = made_in("rust");
+    let built = Command::new(env!("CARGO"))
+        .args(["build", "--release", "--offline", "--manifest-path", "acme/Cargo.toml"])
+        .args(["--target-dir", "acme/target"])
+        .env("RUSTFLAGS", "-Dwarnings")
+        .current_dir(folder.path())
+        .output()
+        .expect("cargo is there");
+    assert_eq!(built.status.code(), Some(0), "{}", words(&built));
+    let line = ["--listen", "${DRIVER_LISTEN}", "--token-file", "${DRIVER_TOKEN_FILE}"];
+    let line = [&["driver", "check", "--command", "./acme/target/release/driver"][..], &line].concat();
+    let check = program(folder.path(), &line);
+    let said = words(&check);
+    assert_eq!(check.status.code(), Some(0), "{said}");
+    assert!(said.contains("driver acme") && said.contains("15 of 15 promises kept"), "{said}");
+    let ran = run(folder.path());
+    assert_eq!(ran.status.code(), Some(0), "{}", words(&ran));
     assert!(words(&ran).contains("5 passed; 0 failed"), "{}", words(&ran));
     nothing_is_left(folder.path());
 }

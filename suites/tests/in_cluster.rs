@@ -6,7 +6,7 @@ use flate2::read::GzDecoder;
 use harness::config::yaml::from_str_multi;
 use harness::ledger::{Ledger, Outcome};
 use harness::probe::{ReadError, poll};
-use k8s_openapi::api::core::v1::{Namespace, Pod, ServiceAccount};
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::Resource;
 use kube::api::{Api, LogParams, PostParams};
@@ -150,6 +150,13 @@ impl Around {
         create(self.pods.clone(), &json!({"metadata": {"name": "plugin"}, "spec": spec})).await;
     }
 
+    /// The address of the cluster's machine.
+    async fn address(&self) -> String {
+        let node = Api::<Node>::all(self.cluster.client()).get("node-0").await.expect("its Node");
+        let mut annotations = node.metadata.annotations.unwrap_or_default();
+        annotations.remove("alpha.kubernetes.io/provided-node-ip").expect("its kubelet announces one")
+    }
+
     /// What the Pod has written so far.
     async fn log(&self) -> String {
         self.pods.logs("plugin", &LogParams::default()).await.unwrap_or_else(|error| error.to_string())
@@ -214,6 +221,65 @@ async fn in_a_pod_a_run_judges_the_cluster_around_it_without_docker() {
     assert!(files["events.jsonl"].contains("run-ended") && files["report.html"].starts_with("<!"));
     let token = "eyJhbGciOi";
     assert!(files.values().all(|text| !text.contains(token)), "the account's token was given away");
+    around.cluster.stop().await;
+}
+
+/// A cloud that knows the cluster's machine already, and whose driver lets nobody put anything there.
+const REAL: &str = r#"
+import driver
+put, seen = driver.DriverApi.call, []
+def call(self, method, path, query, body):
+    if not self.cloud.instances:
+        self.cloud.instances["i-1"] = dict(self.INSTANCE, id="i-1", name="node-0", provider_id="native://i-1",
+            addresses=[{"type": "InternalIP", "address": open("address").read()}])
+    if method != "GET":
+        raise driver.Refused(403, "forbidden", "nobody puts anything into this cloud")
+    status, answer = put(self, method, path, query, body)
+    return status, dict(answer, machines=False, facilities=[]) if path == ["capabilities"] else answer
+driver.DriverApi.call = call
+page = driver.Handler.answer
+def answer(self):
+    if not self.path.startswith("/driver/"):
+        open("callers", "a").write(self.headers.get("Authorization", "") + "\n")
+    page(self)
+driver.Handler.do_GET = driver.Handler.do_POST = driver.Handler.do_PUT = driver.Handler.do_DELETE = answer
+driver.main()
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_real_cloud_is_looked_at_and_its_ccm_has_the_users_credential() {
+    const CREDENTIAL: &str = "users-own-credential-0451";
+    let around = Around::begin().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let made = folder.path().join("acme");
+    let written = Command::new(PROGRAM).args(["init", "cloud", "acme", "--out"]).arg(&made).output();
+    assert!(written.expect("the program runs").status.success());
+    std::fs::write(made.join("real.py"), REAL).expect("written");
+    std::fs::write(made.join("credential"), CREDENTIAL).expect("written");
+    std::fs::write(made.join("address"), around.address().await).expect("written");
+    let profile = std::fs::read_to_string(made.join("profile.yaml")).expect("a profile");
+    let (before, after) = profile.split_once("  driver:\n").expect("a driver");
+    let (command, after) = after.split_once('\n').expect("its command");
+    let command = command.replace("driver.py", "real.py");
+    let real = format!(
+        "  real:\n    credentials: {{CLOUD_TOKEN: {{file: credential}}}}\n    driver:\n  {command}\n"
+    );
+    std::fs::write(made.join("profile.yaml"), format!("{before}{real}{after}")).expect("written");
+    let made_path = made.display().to_string();
+    let only = ["--only", "NODE-INIT-01", "--only", "SVC-CREATE-02", "--only", "SVC-DEL-03"];
+    around.run_plugin(&[&["--profile", &made_path][..], &only].concat()).await;
+    let files = around.handed_over(300).await;
+    let (log, ledger) = (around.log().await, ledger(&files));
+    let of = |id: &str| &ledger.entries.iter().find(|entry| entry.id == id).expect("a check").outcome;
+    assert_eq!(of("SVC-CREATE-02"), &Outcome::Pass, "{log}");
+    assert!(format!("{:?}", of("NODE-INIT-01")).contains("lacks machines"), "{:?}", of("NODE-INIT-01"));
+    assert!(format!("{:?}", of("SVC-DEL-03")).contains("lacks "), "{:?}", of("SVC-DEL-03"));
+    assert_eq!(ledger.subject.driver, "acme before a real cloud: inventory");
+    let callers = std::fs::read_to_string(made.join("callers")).expect("somebody called");
+    let bearer = format!("Bearer {CREDENTIAL}");
+    assert!(callers.lines().count() > 0 && callers.lines().all(|line| line == bearer), "{callers}");
+    assert!(files.values().all(|text| !text.contains(CREDENTIAL)), "the credential was given away");
+    assert!(!log.contains(CREDENTIAL), "{log}");
     around.cluster.stop().await;
 }
 

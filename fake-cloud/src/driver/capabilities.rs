@@ -20,7 +20,10 @@ pub struct Capabilities {
     /// The driver's name, as errors and reports use it.
     #[schemars(length(min = 1, max = 80))]
     pub name: String,
-    /// What it can do beyond machines and inventory, which every driver has.
+    /// Whether machines can be put, changed and removed. Before a real cloud they cannot: those are there already.
+    #[serde(default = "usual")]
+    pub machines: bool,
+    /// What it can do beyond machines and inventory.
     #[serde(default)]
     pub facilities: BTreeSet<DriverFacility>,
     /// Which ids machines may have: the harness chooses them.
@@ -38,6 +41,10 @@ pub struct Capabilities {
     /// `Authorization: Basic`, which then counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<String>,
+}
+
+fn usual() -> bool {
+    true
 }
 
 /// What a driver may be able to do beyond machines and inventory.

@@ -129,6 +129,7 @@ async fn capabilities(State(shared): Cloud) -> axum::Json<Capabilities> {
     axum::Json(Capabilities {
         protocol: PROTOCOL,
         name: format!("fake-cloud ({})", shared.info.name),
+        machines: true,
         facilities: DriverFacility::ALL.iter().copied().collect(),
         ids: shared.info.instance_ids,
         shows: shared.info.shown,

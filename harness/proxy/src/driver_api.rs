@@ -135,6 +135,7 @@ async fn capabilities(State(shared): Own) -> Reply<Capabilities> {
         None => Capabilities {
             protocol: PROTOCOL,
             name: "recording proxy".to_owned(),
+            machines: false,
             facilities: Default::default(),
             ids: InstanceIds::Text,
             shows: Shown::PLAIN,

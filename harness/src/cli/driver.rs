@@ -94,22 +94,22 @@ fn as_text(suites: &[Suite], found: &Found) -> String {
     let optional = DriverFacility::ALL.iter().filter(|one| facility_of(**one).is_some());
     let has = |one: &DriverFacility| found.capabilities.facilities.contains(one);
     let _ = writeln!(text, "{:<12}  there", "facility");
-    for (name, facility) in [("machines", Facility::Machines), ("inventory", Facility::Inventory)] {
-        let _ = writeln!(text, "{name:<12}  yes, {} checks need it", needing(facility).len());
-    }
-    for one in optional.clone() {
-        let need = facility_of(*one).map(needing).unwrap_or_default();
-        let _ = match has(one) {
-            true => writeln!(text, "{one:<12}  yes, {} checks need it", need.len()),
+    let own = [(Facility::Machines, found.capabilities.machines), (Facility::Inventory, true)];
+    let all = optional.filter_map(|one| Some((facility_of(*one)?, has(one))));
+    let all: Vec<(Facility, bool)> = own.into_iter().chain(all).collect();
+    for (facility, has) in &all {
+        let (name, need) = (facility.to_string(), needing(*facility));
+        let _ = match has {
+            true => writeln!(text, "{name:<12}  yes, {} checks need it", need.len()),
             false => writeln!(
                 text,
-                "{one:<12}  no, not observable without it: {} checks ({})",
+                "{name:<12}  no, not observable without it: {} checks ({})",
                 need.len(),
                 need.join(", ")
             ),
         };
     }
-    let lacks: Vec<Facility> = optional.filter(|one| !has(one)).filter_map(|one| facility_of(*one)).collect();
+    let lacks: Vec<Facility> = all.iter().filter(|(_, has)| !has).map(|(facility, _)| *facility).collect();
     let judged =
         checks.iter().filter(|check| !lacks.iter().any(|one| check.facilities.contains(*one))).count();
     let _ = writeln!(

@@ -1,6 +1,7 @@
 //! Where the cloud of a CCM comes from, as its profile means it.
 
 use super::route_file::Routes;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -35,6 +36,13 @@ pub enum CloudSource {
         /// What its entry point is told; it may hold `${DRIVER_LISTEN}` and `${DRIVER_TOKEN_FILE}`.
         arguments: Vec<String>,
     },
+    /// A real cloud, seen by one of these drivers.
+    Real {
+        /// The driver.
+        driver: Box<CloudSource>,
+        /// Where the CCM's credentials come from, by placeholder.
+        credentials: BTreeMap<String, CredentialFrom>,
+    },
     /// One of these behind a recording proxy.
     Proxied {
         /// The cloud.
@@ -42,6 +50,15 @@ pub enum CloudSource {
         /// The proxy.
         proxy: Proxying,
     },
+}
+
+/// Where a credential comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CredentialFrom {
+    /// This variable of the harness's environment.
+    Variable(String),
+    /// This file.
+    File(PathBuf),
 }
 
 /// A recording proxy before a cloud.
@@ -64,7 +81,8 @@ impl CloudSource {
             CloudSource::Dialect(name) => Some(name),
             CloudSource::DriverAt { .. }
             | CloudSource::DriverCommand { .. }
-            | CloudSource::DriverImage { .. } => None,
+            | CloudSource::DriverImage { .. }
+            | CloudSource::Real { .. } => None,
             CloudSource::Proxied { behind, .. } => behind.dialect(),
         }
     }
@@ -72,7 +90,7 @@ impl CloudSource {
     /// Whether each cluster of a run can have a cloud of its own.
     pub fn is_many(&self) -> bool {
         match self {
-            CloudSource::DriverAt { .. } => false,
+            CloudSource::DriverAt { .. } | CloudSource::Real { .. } => false,
             CloudSource::Dialect(_) | CloudSource::DriverCommand { .. } | CloudSource::DriverImage { .. } => {
                 true
             }
@@ -80,10 +98,23 @@ impl CloudSource {
         }
     }
 
+    /// Where the credentials of a real cloud's CCM come from; `None` where the cloud is made for the run.
+    pub fn real(&self) -> Option<&BTreeMap<String, CredentialFrom>> {
+        match self {
+            CloudSource::Real { credentials, .. } => Some(credentials),
+            CloudSource::Proxied { behind, .. } => behind.real(),
+            CloudSource::Dialect(_)
+            | CloudSource::DriverAt { .. }
+            | CloudSource::DriverCommand { .. }
+            | CloudSource::DriverImage { .. } => None,
+        }
+    }
+
     /// The image of its driver, where that is a container wherever the cluster is.
     pub fn driver_image(&self) -> Option<&str> {
         match self {
             CloudSource::DriverImage { image, .. } => Some(image),
+            CloudSource::Real { driver, .. } => driver.driver_image(),
             CloudSource::Proxied { behind, .. } => behind.driver_image(),
             CloudSource::Dialect(_) | CloudSource::DriverAt { .. } | CloudSource::DriverCommand { .. } => {
                 None
@@ -99,6 +130,7 @@ impl fmt::Display for CloudSource {
             CloudSource::DriverAt { url, .. } => write!(f, "driver at {url}"),
             CloudSource::DriverCommand { line, .. } => write!(f, "driver '{}'", line.join(" ")),
             CloudSource::DriverImage { image, .. } => write!(f, "driver in image {image}"),
+            CloudSource::Real { driver, .. } => write!(f, "real cloud behind {driver}"),
             CloudSource::Proxied { behind, .. } => write!(f, "{behind} behind a proxy"),
         }
     }

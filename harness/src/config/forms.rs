@@ -56,6 +56,8 @@ forms! {
     ProviderIdText = "provider-id", provider_id;
     /// The name of a placeholder in manifests.
     Placeholder = "placeholder", placeholder;
+    /// The name of a placeholder for a credential.
+    CredentialName = "credential-name", credential_name;
     /// The name of an environment variable.
     Variable = "variable", variable;
     /// The key of an annotation.
@@ -161,6 +163,13 @@ fn provider_id(text: &str) -> Result<(), String> {
         text.contains("://") && !text.contains(char::is_whitespace),
         "must have the form '<provider>://...{id}'",
     )
+}
+
+/// The placeholder for the credential of a replica, which a profile fills in where the cloud is a real one.
+pub(crate) const CLOUD_TOKEN: &str = "CLOUD_TOKEN";
+
+fn credential_name(text: &str) -> Result<(), String> {
+    if text == CLOUD_TOKEN { Ok(()) } else { placeholder(text) }
 }
 
 fn placeholder(text: &str) -> Result<(), String> {

@@ -32,7 +32,7 @@ mod words;
 pub mod yaml;
 
 pub use capabilities::Capabilities;
-pub use cloud_source::{CloudSource, Proxying};
+pub use cloud_source::{CloudSource, CredentialFrom, Proxying};
 pub(crate) use cloud_source::{DRIVER_LISTEN, DRIVER_TOKEN_FILE, usual_arguments};
 pub use cluster::{
     DesiredCluster, ExistingCluster, Kubernetes, OwnCluster, ServingCertificates, SettledCluster, Topology,
@@ -41,6 +41,7 @@ pub use cluster::{
 pub use duration::{BadDuration, HumanDuration};
 pub(crate) use fake_cloud::dialects::NAMES as DIALECTS;
 pub use flags::{FAST_FLAGS, LeaseTiming};
+pub(crate) use forms::CLOUD_TOKEN;
 pub use forms::OWN_PLACEHOLDERS;
 pub use image_credentials::{ImageCredentials, PROGRAM, PluginProgram};
 pub use limits::Limits;

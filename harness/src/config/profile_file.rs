@@ -6,8 +6,8 @@ use super::capabilities::Capabilities;
 use super::duration::{HumanDuration, in_words};
 use super::flags::LeaseTiming;
 use super::forms::{
-    AnnotationKey, Argument, CheckId, FlagName, FrameworkVersion, ImageReference, Name, Placeholder,
-    ProviderIdText, Span, Variable, Zone,
+    AnnotationKey, Argument, CheckId, CredentialName, FlagName, FrameworkVersion, ImageReference, Name,
+    Placeholder, ProviderIdText, Span, Variable, Zone,
 };
 use super::image_credentials::ImageCredentialKeys;
 use super::limits::Limits;
@@ -56,7 +56,7 @@ pub(crate) struct ProfileFile {
     /// The CCM's Deployment or DaemonSet among the manifests.
     #[schemars(extend("x-default" = "the only one there"))]
     pub(crate) workload: Option<Workload>,
-    /// The cloud it is run against: one of the next two, and perhaps a proxy before it.
+    /// The cloud it is run against: one of the next three, and perhaps a proxy before it.
     #[schemars(extend("x-default" = "`{dialect: native}`"))]
     pub(crate) cloud: CloudKeys,
     /// What it can do. Checks of what is not declared do not apply.
@@ -207,7 +207,7 @@ pub(crate) struct BuildKeys {
     pub(crate) features: BTreeSet<String>,
 }
 
-/// `cloud` of a profile: one of the first two.
+/// `cloud` of a profile: one of the first three.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[schemars(transform = ordered::<Self>)]
@@ -218,9 +218,38 @@ pub(crate) struct CloudKeys {
     /// A cloud or simulator of your own behind a driver, which speaks the driver protocol (`docs/driver/openapi.json`): `url`
     /// with `tokenFile`, `command`, or `image`.
     pub(crate) driver: Option<DriverKeys>,
+    /// A real cloud, on whose machines the cluster already runs (`--cluster existing`). It is looked at and nothing is put into it
+    /// but what the CCM makes; checks that need more are 'not observable'.
+    pub(crate) real: Option<RealKeys>,
     /// A recording proxy between the CCM and this cloud, of which journal, faults and barriers then are. Each replica of the
     /// CCM has a port of its own, so that its calls are known without its credential.
     pub(crate) proxy: Option<ProxyKeys>,
+}
+
+/// `cloud.real` of a profile.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schemars(transform = ordered::<Self>, extend("required" = ["driver"]))]
+pub(crate) struct RealKeys {
+    /// By whose eyes it is seen: a driver as above, of which the inventory is asked.
+    #[schemars(extend("x-missing" = "name the driver that reads the cloud's inventory"))]
+    pub(crate) driver: Option<DriverKeys>,
+    /// What the CCM needs to be let in, for `${NAME}` in the manifests and in `environment`; `CLOUD_TOKEN` is every replica's. Each is
+    /// taken from a variable of the harness's (`env`) or from a file (`file`), and stands in no output.
+    #[schemars(with = "Keyed<CredentialName, CredentialKeys>")]
+    #[schemars(example = BTreeMap::from([("ACME_TOKEN", BTreeMap::from([("env", "ACME_TOKEN")]))]))]
+    pub(crate) credentials: BTreeMap<String, CredentialKeys>,
+}
+
+/// A credential of `cloud.real`: one of the two.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schemars(transform = ordered::<Self>)]
+pub(crate) struct CredentialKeys {
+    /// The variable of the harness's environment that holds it.
+    pub(crate) env: Option<String>,
+    /// The file that holds it.
+    pub(crate) file: Option<String>,
 }
 
 /// `cloud.proxy` of a profile.

@@ -63,7 +63,8 @@ pub(super) fn subject(
         if plan.profile.cloud.dialect().is_none() {
             let cloud = session.cloud();
             let has: Vec<String> = cloud.facilities().iter().map(ToString::to_string).collect();
-            subject.driver = format!("{}: {}", cloud.driver(), has.join(", "));
+            let real = if plan.profile.cloud.real().is_some() { " before a real cloud" } else { "" };
+            subject.driver = format!("{}{real}: {}", cloud.driver(), has.join(", "));
         }
         subject.settings.extend(rendered.map(|rendered| rendered.changes).unwrap_or_default());
         subject.settings.extend(state.changes.iter().cloned());

@@ -60,6 +60,23 @@ pub(super) fn check_hosting(plan: &RunPlan) -> Result<(), SessionError> {
     )))
 }
 
+/// Whether a real cloud's machines can be where the run's Nodes are.
+///
+/// # Errors
+/// [`SessionError::Usage`]: the run makes its machines itself.
+pub(super) fn check_real(plan: &RunPlan) -> Result<(), SessionError> {
+    let (profile, backend) = (&plan.profile, plan.cluster.backend());
+    if profile.cloud.real().is_none() || backend == BackendKind::Existing {
+        return Ok(());
+    }
+    Err(SessionError::Usage(format!(
+        "{}: cloud.real: the machines of a real cloud are there already, and backend '{backend}' makes its own; use '--cluster \
+         existing' with a cluster whose Nodes are machines of that cloud, or name the driver under 'cloud.driver' where it can make \
+         machines",
+        profile.file.display()
+    )))
+}
+
 /// Whether kind can make this cluster with what is on this machine.
 async fn at_hand(own: &OwnCluster) -> Result<String, String> {
     let image = kind_at_hand(&own.kubernetes).await.map_err(|error| first_line(&chain(&error)))?;
@@ -74,6 +91,27 @@ fn first_line(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::config::{RunFile, Source, plan};
+
+    #[test]
+    fn a_real_cloud_is_for_a_cluster_that_is_there_already() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let text = "apiVersion: ccm-conformance/v1\nkind: Profile\nname: acme\nmanifests: []\ncapabilities: {}\n\
+                    providerId: {format: 'acme://{id}'}\ncloud: {real: {driver: {command: [./driver]}}}\n";
+        std::fs::write(folder.path().join("profile.yaml"), text).expect("written");
+        let on = |backend| {
+            let profile = Some(folder.path().display().to_string());
+            let wanted = plan(&Source::Defaults, RunFile { profile, ..RunFile::default() }).expect("a plan");
+            let cluster = wanted.cluster.clone().settled(backend);
+            check_real(&wanted.on(cluster))
+        };
+        assert!(on(BackendKind::Existing).is_ok());
+        for backend in [BackendKind::Kind, BackendKind::Embedded] {
+            let error = on(backend).expect_err("it makes its machines itself");
+            let said = error.to_string();
+            assert!(error.is_usage() && said.contains("profile.yaml: cloud.real: the machines of"), "{said}");
+            assert!(said.contains("use '--cluster existing'"), "{said}");
+        }
+    }
 
     #[test]
     fn a_hosted_ccm_is_refused_where_no_cluster_for_its_pods_can_be_made() {

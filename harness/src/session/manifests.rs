@@ -63,6 +63,7 @@ pub fn load_manifests<C>(plan: &RunPlan<C>) -> Result<Option<Manifests>, Session
 pub(super) fn surroundings(plan: &RunPlan, state: &RunState) -> Surroundings {
     let mut placeholders: BTreeMap<String, String> = plan.profile.placeholders.clone();
     placeholders.entry("CLUSTER_CIDR".to_owned()).or_insert_with(|| POD_NETWORKS.join(","));
+    placeholders.extend(state.credentials.0.clone());
     placeholders.insert("IMAGE".to_owned(), state.ccm_image.clone());
     let pods_on = state.management.as_ref().unwrap_or(&state.cluster);
     let flags = plan.ccm_arguments().iter().map(|(argument, from)| Flag::of(argument, *from)).collect();

@@ -4,9 +4,11 @@ use crate::ccm::{Form, LeaseKey, Metadata, Replica};
 use crate::check::Blocker;
 use crate::cloud::CloudRecord;
 use crate::cluster::ClusterRecord;
+use crate::config::CLOUD_TOKEN;
 use crate::ledger::Setting;
 use crate::secrets;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// One replica, as the state file keeps it. The token is a secret; the file is 0600.
 #[derive(Clone, Serialize, Deserialize)]
@@ -49,13 +51,30 @@ impl std::fmt::Debug for Replaced {
     }
 }
 
+/// What lets the CCM in to a real cloud, by placeholder. Secrets, as the tokens of replicas.
+#[derive(Clone, Default, Serialize, Deserialize)]
+pub struct Credentials(pub(super) BTreeMap<String, String>);
+
+impl Credentials {
+    /// That of every replica, where there is one.
+    pub(super) fn token(&self) -> Option<String> {
+        self.0.get(CLOUD_TOKEN).cloned()
+    }
+}
+
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
 /// What kubeadm gave a Node and a kubelet does not: lost when the Node object is deleted, put back when it returns.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct NodeRole {
     /// Node name.
     pub name: String,
     /// Role and exclusion labels.
-    pub labels: std::collections::BTreeMap<String, String>,
+    pub labels: BTreeMap<String, String>,
     /// Taints but the cloud provider's and the node lifecycle's.
     pub taints: Vec<k8s_openapi::api::core::v1::Taint>,
 }
@@ -119,6 +138,9 @@ pub struct RunState {
     /// Tokens for the CCM whose credential a check replaces, one after the other; none where there is no CCM. Secrets, as
     /// those of the replicas.
     pub replaced: Option<Replaced>,
+    /// What lets the CCM in to a real cloud; empty where the cloud is the run's.
+    #[serde(default)]
+    pub credentials: Credentials,
     /// The Lease, when the CCM elects leaders.
     pub lease: Option<LeaseKey>,
     /// Minor version the API server reports.
@@ -139,7 +161,8 @@ impl RunState {
     pub(crate) fn keep_secret(&self) {
         let tokens = self.callers().map(|replica| &replica.token);
         let replaced = self.replaced.iter().flat_map(|tokens| [&tokens.first, &tokens.then]);
-        tokens.chain(replaced).chain(&self.cloud.secrets).for_each(|token| secrets::know(token));
+        let of_the_cloud = self.cloud.secrets.iter().chain(self.credentials.0.values());
+        tokens.chain(replaced).chain(of_the_cloud).for_each(|token| secrets::know(token));
         // One that cannot be read is told when it is used.
         for cluster in std::iter::once(&self.cluster).chain(&self.management) {
             let kubeconfig = std::fs::read_to_string(&cluster.kubeconfig).unwrap_or_default();

@@ -26,7 +26,7 @@ pub(super) const CHECKS: &[Check] = &[
         "k8s.io/cloud-provider service/controller.go syncLoadBalancerIfNeeded",
         |cx| Box::pin(persists_the_finalizer_first(cx)),
     )
-    .needs(LB)
+    .without_machines().needs(LB)
     .with(&[Facility::Barriers]),
     Check::must(
         "SVC-CREATE-02",
@@ -34,24 +34,24 @@ pub(super) const CHECKS: &[Check] = &[
         "k8s.io/cloud-provider service/controller.go patchStatus; kubernetes test/e2e/network/loadbalancer.go",
         |cx| Box::pin(publishes_addresses(cx)),
     )
-    .needs(LB),
+    .without_machines().needs(LB),
     Check::must(
         "SVC-CREATE-03",
         "no address is published before the load balancer has one, and the Service converges by itself",
         PROVIDER,
         |cx| Box::pin(waits_for_an_address(cx)),
     )
-    .needs(LB)
+    .without_machines().needs(LB)
     .with(&[Facility::Faults, Facility::Settings])
     .takes(8),
     Check::must("SVC-CREATE-05", "every Service port is a frontend with its protocol and what it targets", PROVIDER, |cx| {
         Box::pin(has_every_port(cx))
     })
-    .needs(LB),
+    .without_machines().needs(LB),
     Check::must("SVC-CREATE-05.udp", "a UDP port is a UDP frontend on its node port", PROVIDER, |cx| {
         Box::pin(has_udp_port(cx))
     })
-    .needs(LB_UDP),
+    .without_machines().needs(LB_UDP),
     Check::must("SVC-CREATE-06", "the backends are the eligible Nodes", ENSURE, |cx| {
         Box::pin(has_eligible_backends(cx))
     })
@@ -67,7 +67,7 @@ pub(super) const CHECKS: &[Check] = &[
         "k8s.io/cloud-provider service/helpers/helper.go GetServiceHealthCheckPathPort",
         |cx| Box::pin(checks_local_health(cx)),
     )
-    .needs(LB_TO_NODES),
+    .without_machines().needs(LB_TO_NODES),
 ];
 
 async fn persists_the_finalizer_first(cx: &CheckCx) -> Verdict {

@@ -24,7 +24,7 @@ pub(super) const CHECKS: &[Check] = &[
         SYNC,
         |cx| Box::pin(waits_for_the_cloud(cx)),
     )
-    .needs(LB)
+    .without_machines().needs(LB)
     .with(&[Facility::Barriers]),
     Check::must(
         "SVC-DEL-01.client-timeout",
@@ -32,7 +32,7 @@ pub(super) const CHECKS: &[Check] = &[
         SYNC,
         |cx| Box::pin(outlasts_client_timeouts(cx)),
     )
-    .needs(LB)
+    .without_machines().needs(LB)
     .with(&[Facility::Barriers])
     .hanging()
     .takes(36),
@@ -42,7 +42,7 @@ pub(super) const CHECKS: &[Check] = &[
         SYNC,
         |cx| Box::pin(waits_for_auxiliaries(cx)),
     ).by_calls()
-    .needs(LB)
+    .without_machines().needs(LB)
     .with(&[Facility::Barriers]),
     Check::must(
         "SVC-DEL-01.slow-cloud",
@@ -50,7 +50,7 @@ pub(super) const CHECKS: &[Check] = &[
         SYNC,
         |cx| Box::pin(waits_for_a_slow_cloud(cx)),
     )
-    .needs(LB)
+    .without_machines().needs(LB)
     .with(&[Facility::Faults, Facility::Settings])
     .takes(7),
     Check::must(
@@ -59,13 +59,13 @@ pub(super) const CHECKS: &[Check] = &[
         "k8s.io/client-go tools/cache/reflector.go: a watch that is too old is followed by a list",
         |cx| Box::pin(cleans_up_after_missed_deletions(cx)),
     ).by_calls()
-    .needs(LB)
+    .without_machines().needs(LB)
     .with(&[Facility::WatchControl])
     .alone(),
     Check::must("SVC-DEL-02", "a failed deletion keeps the finalizer and is tried again", SYNC, |cx| {
         Box::pin(retries_deletion(cx))
     })
-    .needs(LB)
+    .without_machines().needs(LB)
     .with(&[Facility::Faults])
     .takes(16),
     Check::must(
@@ -74,35 +74,35 @@ pub(super) const CHECKS: &[Check] = &[
         SYNC,
         |cx| Box::pin(accepts_absence(cx)),
     ).on_objects()
-    .needs(LB),
+    .without_machines().needs(LB),
     Check::must(
         "SVC-DEL-07",
         "somebody else's finalizers are kept",
         "k8s.io/cloud-provider service/controller.go removeFinalizer; service/helpers/helper.go",
         |cx| Box::pin(keeps_foreign_finalizers(cx)),
     )
-    .needs(LB),
+    .without_machines().needs(LB),
     Check::must(
         "SVC-DEL-12",
         "the deletion of a Service touches no other's load balancer, nor one that is nobody's",
         "k8s.io/cloud-provider cloud.go EnsureLoadBalancerDeleted",
         |cx| Box::pin(touches_no_other_balancer(cx)),
     ).on_objects()
-    .needs(LB),
+    .without_machines().needs(LB),
     Check::must(
         "SVC-DEL-09",
         "auxiliary objects go with the load balancer",
         "k8s.io/cloud-provider cloud.go EnsureLoadBalancerDeleted",
         |cx| Box::pin(leaves_nothing(cx)),
     ).by_calls()
-    .needs(LB),
+    .without_machines().needs(LB),
     Check::must(
         "SVC-DEL-09.whole-run",
         "after the whole run the cloud holds what it held before, whatever was made for whom",
         "k8s.io/cloud-provider cloud.go EnsureLoadBalancerDeleted",
         |cx| Box::pin(leaves_the_cloud_as_it_was(cx)),
     )
-    .needs(LB)
+    .without_machines().needs(LB)
     .at_the_end(),
 ];
 

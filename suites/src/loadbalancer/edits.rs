@@ -18,39 +18,39 @@ pub(super) const CHECKS: &[Check] = &[
         SAME,
         |cx| Box::pin(provisions_after_an_edit_of_the_type(cx, "ClusterIP")),
     )
-    .needs(LB),
+    .without_machines().needs(LB),
     Check::must(
         "SVC-UPD-04.node-port",
         "a Service of type NodePort that becomes one of type LoadBalancer is provisioned and keeps its node ports",
         SAME,
         |cx| Box::pin(provisions_after_an_edit_of_the_type(cx, "NodePort")),
     )
-    .needs(LB),
+    .without_machines().needs(LB),
     Check::must(
         "SVC-UPD-06",
         "a Service that was of another type for a while gets finalizer and load balancer again",
         NEEDS_UPDATE,
         |cx| Box::pin(comes_back(cx)),
     )
-    .needs(LB),
+    .without_machines().needs(LB),
     Check::must(
         "SVC-UPD-08",
         "after many edits in a row the load balancer is as the last one says",
         "k8s.io/cloud-provider service/controller.go: a queue of keys",
         |cx| Box::pin(ends_with_the_last_edit(cx)),
     )
-    .needs(LB),
+    .without_machines().needs(LB),
     Check::must("SVC-UPD-09.port", "a port that is removed leaves the load balancer, which stays", PROVIDER, |cx| {
         Box::pin(removes_a_port(cx))
     }).by_calls()
-    .needs(LB),
+    .without_machines().needs(LB),
     Check::must(
         "SVC-UPD-09.source-range",
         "a source range that is removed is let in no longer",
         PROVIDER,
         |cx| Box::pin(removes_a_range(cx)),
     ).by_calls()
-    .needs(RANGES),
+    .without_machines().needs(RANGES),
 ];
 
 const PROVIDER: &str =

@@ -21,7 +21,7 @@ pub(super) const CHECKS: &[Check] = &[
         DEFAULTS,
         |cx| Box::pin(leaves_the_mode_to_the_api_server(cx)),
     )
-    .needs(LB)
+    .without_machines().needs(LB)
     .lacks(&[Capability::IpMode])
     .served_since(30, IP_MODE),
     Check::must(
@@ -30,7 +30,7 @@ pub(super) const CHECKS: &[Check] = &[
         DEFAULTS,
         |cx| Box::pin(keeps_the_mode(cx)),
     )
-    .needs(&[Capability::LoadBalancer, Capability::IpMode])
+    .without_machines().needs(&[Capability::LoadBalancer, Capability::IpMode])
     .served_since(30, IP_MODE),
     Check::must(
         "SVC-CREATE-13",
@@ -39,7 +39,7 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(serves_both_families_or_tells(cx)),
     )
     .should()
-    .needs(LB)
+    .without_machines().needs(LB)
     .with(&[Facility::Settings])
     .alone()
     .served_since(23, "dual-stack Services"),
@@ -49,7 +49,7 @@ pub(super) const CHECKS: &[Check] = &[
         "k8s.io/cloud-provider service/controller.go; cloud.go ImplementedElsewhere",
         |cx| Box::pin(leaves_to_others(cx)),
     ).by_calls()
-    .needs(&[Capability::LoadBalancer, Capability::ImplementedElsewhere])
+    .without_machines().needs(&[Capability::LoadBalancer, Capability::ImplementedElsewhere])
     .takes(46),
 ];
 

@@ -27,6 +27,7 @@ pub(super) const CHECKS: &[Check] = &[
     )
     .by_calls()
     .should()
+    .without_machines()
     .needs(LB)
     .takes(46),
     Check::must(
@@ -36,6 +37,7 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(leaves_condemned_nodes_for_later(cx)),
     )
     .by_calls()
+    .without_machines()
     .needs(NODES_BEHIND_LB)
     .since(27, STABLE, Before::NotJudged)
     .takes(46),
@@ -47,6 +49,7 @@ pub(super) const CHECKS: &[Check] = &[
     )
     .by_calls()
     .should()
+    .without_machines()
     .needs(NODES_BEHIND_LB)
     .since(27, STABLE, Before::NotJudged)
     .takes(46),
@@ -57,6 +60,7 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(rests_when_all_is_done(cx)),
     )
     .by_calls()
+    .without_machines()
     .needs(LB)
     .takes(46),
 ];

@@ -21,6 +21,7 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(deletes_nothing_unseen(cx)),
     )
     .by_calls()
+    .without_machines()
     .needs(LB)
     .with(&[Facility::Faults])
     // Lists name no Service: whoever asks is not answered.
@@ -32,6 +33,7 @@ pub(super) const CHECKS: &[Check] = &[
         "k8s.io/cloud-provider cloud.go EnsureLoadBalancerDeleted",
         |cx| Box::pin(leaves_nothing_half_made(cx)),
     )
+    .without_machines()
     .needs(LB)
     .with(&[Facility::Barriers]),
     Check::must(
@@ -40,6 +42,7 @@ pub(super) const CHECKS: &[Check] = &[
         SYNC,
         |cx| Box::pin(goes_with_the_namespace(cx)),
     )
+    .without_machines()
     .needs(LB),
     Check::must(
         "SVC-ERR-09",
@@ -49,6 +52,7 @@ pub(super) const CHECKS: &[Check] = &[
     )
     .on_objects()
     .by_calls()
+    .without_machines()
     .needs(LB)
     .with(&[Facility::Barriers]),
 ];

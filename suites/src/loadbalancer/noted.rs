@@ -23,7 +23,7 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(notes_cleanup_of_other_classes(cx)),
     )
     .recorded()
-    .needs(LB)
+    .without_machines().needs(LB)
     .served_since(21, "Service spec.loadBalancerClass"),
     Check::must(
         "SVC-UPD-10",
@@ -32,7 +32,7 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(notes_repair(cx)),
     ).on_objects().by_calls()
     .recorded()
-    .needs(LB)
+    .without_machines().needs(LB)
     .takes(46),
     Check::must(
         "SVC-NODES-14",
@@ -41,7 +41,7 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(notes_updates(cx)),
     ).by_calls()
     .recorded()
-    .needs(NODES_BEHIND_LB)
+    .without_machines().needs(NODES_BEHIND_LB)
     .takes(3),
     Check::must(
         "SVC-DEL-11",
@@ -50,7 +50,7 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(notes_a_leak(cx)),
     ).on_objects().by_calls()
     .recorded()
-    .needs(LB)
+    .without_machines().needs(LB)
     .takes(10),
     Check::must(
         "SVC-ERR-02",
@@ -59,7 +59,7 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(notes_polls(cx)),
     ).by_calls()
     .recorded()
-    .needs(LB)
+    .without_machines().needs(LB)
     .with(&[Facility::Faults, Facility::Settings])
     .takes(12),
 ];

@@ -17,6 +17,7 @@ pub(super) const CHECKS: &[Check] = &[
         IDEMPOTENT,
         |cx| Box::pin(creates_only_one_when_an_answer_is_lost(cx)),
     )
+    .without_machines()
     .needs(LB)
     .with(&[Facility::Faults])
     .takes(5),
@@ -26,6 +27,7 @@ pub(super) const CHECKS: &[Check] = &[
         IDEMPOTENT,
         |cx| Box::pin(creates_only_one_when_the_leader_dies(cx)),
     )
+    .without_machines()
     .needs(&[Capability::LoadBalancer, Capability::LeaderElection])
     .with(&[Facility::Faults, Facility::Settings, Facility::ProcessControl])
     .at_the_crash()
@@ -36,6 +38,7 @@ pub(super) const CHECKS: &[Check] = &[
         "k8s.io/cloud-provider cloud.go DefaultLoadBalancerName",
         |cx| Box::pin(shares_no_balancer(cx)),
     )
+    .without_machines()
     .needs(LB),
 ];
 

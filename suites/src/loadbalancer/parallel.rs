@@ -20,6 +20,7 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(works_side_by_side(cx)),
     )
     .should()
+    .without_machines()
     .needs(LB)
     .with(&[Facility::Faults])
     .alone()
@@ -31,6 +32,7 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(works_once_on_each(cx)),
     )
     .should()
+    .without_machines()
     .needs(LB)
     .with(&[Facility::Barriers])
     .takes(3),

@@ -24,6 +24,7 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(completes_what_was_begun(cx)),
     )
     .by_calls()
+    .without_machines()
     .needs(LB)
     .with(&[Facility::Faults])
     .takes(6),
@@ -35,6 +36,7 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(forgets_old_failures(cx)),
     )
     .by_calls()
+    .without_machines()
     .needs(LB)
     .with(&[Facility::Faults])
     .takes(21),
@@ -44,6 +46,7 @@ pub(super) const CHECKS: &[Check] = &[
         CONTROLLER,
         |cx| Box::pin(one_failure_starves_no_other(cx)),
     )
+    .without_machines()
     .needs(LB)
     .with(&[Facility::Faults]),
     Check::must(
@@ -53,6 +56,7 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(honours_retry_after(cx)),
     )
     .by_calls()
+    .without_machines()
     .needs(LB)
     .with(&[Facility::Faults])
     .in_calm()
@@ -68,6 +72,7 @@ const BACK_OFF: Check = Check::must(
     |cx| Box::pin(retries_with_backoff(cx)),
 )
 .by_calls()
+.without_machines()
 .needs(LB)
 .with(&[Facility::Faults])
 // Nodes of other checks would each allow an attempt more.

@@ -22,6 +22,7 @@ pub(super) const CHECKS: &[Check] = &[
     .should()
     .in_calm()
     .of_the_framework()
+    .without_machines()
     .needs(LB),
     Check::must("SVC-NODES-12.updated", "an Event tells that a load balancer has new backends", SC, |cx| {
         Box::pin(tells_of_an_update(cx))
@@ -30,6 +31,7 @@ pub(super) const CHECKS: &[Check] = &[
     .should()
     .in_calm()
     .of_the_framework()
+    .without_machines()
     .needs(NODES_BEHIND_LB)
     .since(28, RESYNC, Before::NotJudged),
     Check::must("SVC-NODES-12.failed", "a warning tells that an update of backends failed", SC, |cx| {
@@ -39,6 +41,7 @@ pub(super) const CHECKS: &[Check] = &[
     .should()
     .in_calm()
     .of_the_framework()
+    .without_machines()
     .needs(NODES_BEHIND_LB)
     .since(28, RESYNC, Before::NotJudged)
     .with(&[Facility::Faults]),
@@ -51,6 +54,7 @@ pub(super) const CHECKS: &[Check] = &[
     .should()
     .in_calm()
     .of_the_framework()
+    .without_machines()
     .needs(LB),
     Check::must("SVC-ERR-01.event", "a warning tells that a load balancer could not be made", SC, |cx| {
         Box::pin(warns_of_a_failed_creation(cx))
@@ -58,6 +62,7 @@ pub(super) const CHECKS: &[Check] = &[
     .should()
     .in_calm()
     .of_the_framework()
+    .without_machines()
     .needs(LB)
     .with(&[Facility::Faults]),
 ];

@@ -103,7 +103,7 @@ const fn follows(at: usize) -> Check {
     let id = CheckId::of_claim("SVC-UPD-01", EDITS[at].name);
     let check =
         Check::row(id, EDITS[at].arrives, NEEDS_UPDATE, |cx, at| Box::pin(follows_edit(cx, &EDITS[at])), at);
-    check.needs(EDITS[at].needs).by_calls()
+    check.without_machines().needs(EDITS[at].needs).by_calls()
 }
 
 /// A check for each edit: it keeps the load balancer.
@@ -119,7 +119,7 @@ pub(super) const KEEPS: [Check; EDITS.len()] = {
 const fn keeps(at: usize) -> Check {
     let id = CheckId::of_claim("SVC-UPD-02", EDITS[at].name);
     let check = Check::row(id, EDITS[at].keeps, SAME, |cx, at| Box::pin(keeps_identity(cx, &EDITS[at])), at);
-    check.needs(EDITS[at].needs).by_calls()
+    check.without_machines().needs(EDITS[at].needs).by_calls()
 }
 
 pub(super) const CHECKS: &[Check] = &[
@@ -130,6 +130,7 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(follows_node_port(cx)),
     )
     .by_calls()
+    .without_machines()
     .needs(LB),
     Check::must(
         "SVC-UPD-01.protocol",
@@ -138,6 +139,7 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(follows_protocol(cx)),
     )
     .by_calls()
+    .without_machines()
     .needs(LB_UDP),
     Check::must(
         "SVC-UPD-01.annotation",
@@ -147,15 +149,18 @@ pub(super) const CHECKS: &[Check] = &[
     )
     .on_objects()
     .by_calls()
+    .without_machines()
     .needs(LB),
     Check::must("SVC-UPD-05.cluster-ip", TO_CLUSTER_IP, TYPE, |cx| {
         Box::pin(cleans_up_on_type_change(cx, "ClusterIP"))
     })
+    .without_machines()
     .needs(LB)
     .with(&[Facility::Barriers]),
     Check::must("SVC-UPD-05.node-port", TO_NODE_PORT, TYPE, |cx| {
         Box::pin(cleans_up_on_type_change(cx, "NodePort"))
     })
+    .without_machines()
     .needs(LB)
     .with(&[Facility::Barriers]),
 ];

@@ -25,6 +25,7 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(checks_health(cx)),
     )
     .should()
+    .without_machines()
     .needs(LB_TO_NODES),
     Check::must(
         "SVC-CREATE-10.annotation",
@@ -32,6 +33,7 @@ pub(super) const CHECKS: &[Check] = &[
         HELPERS,
         |cx| Box::pin(restricts_by_annotation(cx)),
     )
+    .without_machines()
     .needs(RANGES),
     Check::must(
         "SVC-CREATE-10.none",
@@ -39,6 +41,7 @@ pub(super) const CHECKS: &[Check] = &[
         HELPERS,
         |cx| Box::pin(admits_everybody(cx)),
     )
+    .without_machines()
     .needs(RANGES),
     Check::must(
         "SVC-CREATE-11",
@@ -47,6 +50,7 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(honours_affinity_or_warns(cx)),
     )
     .in_calm()
+    .without_machines()
     .needs(LB),
     Check::must(
         "SVC-CREATE-12",
@@ -55,6 +59,7 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(does_without_node_ports(cx)),
     )
     .in_calm()
+    .without_machines()
     .needs(LB)
     .served_since(22, "Service spec.allocateLoadBalancerNodePorts"),
     Check::must(
@@ -63,6 +68,7 @@ pub(super) const CHECKS: &[Check] = &[
         "k8s.io/cloud-provider cloud.go: the Service is read only; service/helpers/helper.go PatchService",
         |cx| Box::pin(leaves_the_users_fields_alone(cx)),
     )
+    .without_machines()
     .needs(LB),
     Check::must(
         "SVC-CREATE-18",
@@ -72,6 +78,7 @@ pub(super) const CHECKS: &[Check] = &[
     )
     .should()
     .in_calm()
+    .without_machines()
     .needs(LB)
     .served_since(26, "load balancer Services of two protocols"),
 ];

@@ -52,14 +52,17 @@ pub(in crate::cli) enum InitCommand {
 /// What a driver can be written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(in crate::cli) enum Language {
+    /// Python 3.10 or later and its standard library, nothing else.
     Python,
+    /// Rust: a project of its own, with axum, tokio and serde_json.
+    Rust,
 }
 
 #[derive(Clone, Debug, Args)]
 pub(in crate::cli) struct InitCloudOptions {
     /// The cloud's name; the folder is called so.
     pub(in crate::cli) name: String,
-    /// What the driver is written in; Python's has 3.10 or later and its standard library, nothing else.
+    /// What the driver is written in.
     #[arg(long, value_enum, default_value = "python")]
     pub(in crate::cli) driver: Language,
     /// The folder to write, which is not there yet; without it the cloud's name.

@@ -6,8 +6,36 @@ use crate::config::REFERENCE_PROFILE;
 use crate::files;
 use std::path::PathBuf;
 
-/// The built-in driver in Python.
-const PYTHON: &str = "drivers/python/driver.py";
+/// A built-in driver to begin with.
+struct Skeleton {
+    /// The built-in folder of its files.
+    folder: &'static str,
+    /// Its files.
+    files: &'static [&'static str],
+    /// What it calls itself there.
+    name: &'static str,
+    /// The program and its first arguments, from the folder that is written.
+    line: &'static [&'static str],
+    /// What stands for the simulator, which the user's takes the place of.
+    simulator: &'static str,
+}
+
+const PYTHON: Skeleton = Skeleton {
+    folder: "drivers/python",
+    files: &["driver.py"],
+    name: "python-simulator",
+    line: &["python3", "driver.py"],
+    simulator: "VendorApi and Cloud",
+};
+
+/// A project of its own.
+const RUST: Skeleton = Skeleton {
+    folder: "drivers/rust",
+    files: &["Cargo.toml", "src/main.rs", "src/cloud.rs", "src/driver.rs", "src/vendor.rs"],
+    name: "rust-simulator",
+    line: &["target/release/driver"],
+    simulator: "src/vendor.rs and src/cloud.rs",
+};
 
 /// The built-in file that says what the calls of its simulator mean, for a recording proxy before it.
 const ROUTES: &str = "routes/native.yaml";
@@ -26,15 +54,21 @@ pub(super) fn make(options: &InitCloudOptions) -> Result<String, String> {
     if folder.exists() {
         return Err(format!("{} is there already; choose another folder with --out", folder.display()));
     }
-    let (program, driver) = match options.driver {
-        Language::Python => ("driver.py", PYTHON),
+    let skeleton = match options.driver {
+        Language::Python => PYTHON,
+        Language::Rust => RUST,
     };
-    let text = |file| files::read(&files::built_in(file)).map_err(|error| error.to_string());
-    let mut written = vec![
-        (program.to_owned(), text(driver)?.replace("python-simulator", name)),
-        ("profile.yaml".to_owned(), profile(name, program)?),
-        ("routes.yaml".to_owned(), text(ROUTES)?),
-    ];
+    let text = |file: &str| files::read(&files::built_in(file)).map_err(|error| error.to_string());
+    let mut written = Vec::new();
+    for file in skeleton.files {
+        let text = text(&format!("{}/{file}", skeleton.folder))?;
+        written.push(((*file).to_owned(), text.replace(skeleton.name, name)));
+    }
+    written.push(("profile.yaml".to_owned(), profile(name, &skeleton)?));
+    written.push(("routes.yaml".to_owned(), text(ROUTES)?));
+    if options.driver == Language::Rust {
+        written.push((".gitignore".to_owned(), "/target\n".to_owned()));
+    }
     let manifests = files::list(&files::built_in(&format!("{REFERENCE_PROFILE}/manifests")));
     for file in manifests.map_err(|error| error.to_string())? {
         let text = files::read(&file).map_err(|error| error.to_string())?;
@@ -45,20 +79,32 @@ pub(super) fn make(options: &InitCloudOptions) -> Result<String, String> {
     let mut text = String::new();
     written.iter().for_each(|(file, _)| text.push_str(&format!("wrote {}\n", folder.join(file).display())));
     let (shown, path) = (folder.display(), if folder.is_absolute() { "" } else { "./" });
+    text.push_str("\nNext:\n");
+    if options.driver == Language::Rust {
+        let line = format!(
+            "  cargo build --release --manifest-path {shown}/Cargo.toml --target-dir {shown}/target\n"
+        );
+        text.push_str(&line);
+    }
+    let (program, first) = skeleton.line.split_last().expect("a program");
+    let first: String = first.iter().map(|part| format!("{part} ")).collect();
     text.push_str(&format!(
-        "\nNext:\n  ccm-conformance driver check --command python3 {shown}/{program} --listen '${{DRIVER_LISTEN}}' --token-file \
+        "  ccm-conformance driver check --command {first}{path}{shown}/{program} --listen '${{DRIVER_LISTEN}}' --token-file \
          '${{DRIVER_TOKEN_FILE}}'\n  ccm-conformance run --cluster embedded --profile {path}{shown}\nThen put your simulator in the \
-         place of VendorApi and Cloud, and your CCM's manifests in those of the reference CCM.\n"
+         place of {}, and your CCM's manifests in those of the reference CCM.\n",
+        skeleton.simulator
     ));
     Ok(text)
 }
 
 /// The reference CCM's profile, with the driver as its cloud.
-fn profile(name: &str, program: &str) -> Result<String, String> {
+fn profile(name: &str, skeleton: &Skeleton) -> Result<String, String> {
     let file = files::built_in(&format!("{REFERENCE_PROFILE}/profile.yaml"));
     let reference = files::read(&file).map_err(|error| error.to_string())?;
+    // What is no program of the system is found beside the profile.
+    let line = skeleton.line.join(", ");
     let driver = format!(
-        "cloud:\n  driver:\n    command: [python3, {program}, --listen, \"${{DRIVER_LISTEN}}\", --token-file, \
+        "cloud:\n  driver:\n    command: [{line}, --listen, \"${{DRIVER_LISTEN}}\", --token-file, \
          \"${{DRIVER_TOKEN_FILE}}\"]\n  # A recording proxy before it gives journal, faults and barriers; routes.yaml says what calls \
          mean.\n  # proxy: {{routes: routes.yaml}}\n"
     );

@@ -47,7 +47,7 @@ pub async fn check_driver(url: &str, token: &str) -> Result<Found, CloudError> {
     trial.note(format!("capabilities: it speaks version {PROTOCOL} of the protocol"), right);
     let named = if capabilities.name.trim().is_empty() { Err("it has none".to_owned()) } else { Ok(()) };
     trial.note("capabilities: it has a name", named);
-    let token = refuses_other_tokens(url).await;
+    let token = refuses_other_tokens(url, capabilities.machines).await;
     trial.note("token: without the right one every call is refused with 401", token);
     if let Some(metadata) = &capabilities.metadata {
         trial.note("metadata: the service answers where the driver says", answers(metadata).await);
@@ -58,7 +58,9 @@ pub async fn check_driver(url: &str, token: &str) -> Result<Found, CloudError> {
         "inventory: ids are unique and not empty, and what serves a load balancer names one that is there",
         sound,
     );
-    machines::try_all(&mut trial).await;
+    if capabilities.machines {
+        machines::try_all(&mut trial).await;
+    }
     for facility in &capabilities.facilities {
         facilities::try_one(&mut trial, *facility).await;
     }
@@ -82,14 +84,16 @@ pub async fn check_running(running: &RunningCloud) -> Result<Found, CloudError> 
     check_driver(&url, &token).await
 }
 
-async fn refuses_other_tokens(url: &str) -> Result<(), Broken> {
+async fn refuses_other_tokens(url: &str, machines: bool) -> Result<(), Broken> {
     let stranger = Client::new(url, "not-the-token").map_err(words)?;
-    let answers = [
+    let mut answers = vec![
         ("GET /capabilities", stranger.capabilities().await.map(drop)),
         ("GET /inventory", stranger.inventory().await.map(drop)),
-        ("POST /instances", stranger.put_instances(&[]).await),
-        ("DELETE /instances/{id}", stranger.delete_instance(OURS).await),
     ];
+    if machines {
+        answers.push(("POST /instances", stranger.put_instances(&[]).await));
+        answers.push(("DELETE /instances/{id}", stranger.delete_instance(OURS).await));
+    }
     answers
         .into_iter()
         .try_for_each(|(call, answer)| refused(answer, 401).map_err(|why| format!("{call}: {why}")))

@@ -12,8 +12,10 @@ use crate::files;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use ipnet::Ipv4Net;
+use rustix::param::clock_ticks_per_second;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::VecDeque;
+use std::fmt;
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::net::Ipv4Addr;
@@ -71,13 +73,24 @@ impl Tail {
 }
 
 /// A driver's process and what is known of it.
-#[derive(Debug)]
 struct Program {
+    /// How it is called in messages.
+    shown: String,
+    told: Told,
     group: Option<Pid>,
     /// Told that it is to end by our will.
     end: Option<oneshot::Sender<()>>,
     watcher: Option<JoinHandle<()>>,
     token_file: PathBuf,
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Program")
+            .field("shown", &self.shown)
+            .field("group", &self.group)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Drop for Program {
@@ -93,6 +106,13 @@ impl Host for Program {
             if let Some(end) = self.end.take() {
                 let _ = end.send(());
             }
+            if let Some(took) = self.group.and_then(processor_time) {
+                let took = took.as_secs_f64();
+                (self.told)(format!(
+                    "  the cloud's driver '{}' took {took:.1} s of processor time",
+                    self.shown
+                ));
+            }
             signal(self.group, Signal::TERM);
             if let Some(mut watcher) = self.watcher.take()
                 && timeout(END_LIMIT, &mut watcher).await.is_err()
@@ -104,6 +124,18 @@ impl Host for Program {
         }
         .boxed()
     }
+}
+
+/// What a process and those that it has waited for have had of processors; `None` where the system does not say.
+fn processor_time(process: Pid) -> Option<Duration> {
+    let told = std::fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero())).ok()?;
+    // Its name, in parentheses, may hold anything.
+    let (_, numbers) = told.rsplit_once(')')?;
+    let ticks = numbers.split_whitespace().skip(11).take(4).filter_map(|ticks| ticks.parse::<u32>().ok());
+    let ticks: f64 = ticks.map(f64::from).sum();
+    #[expect(clippy::cast_precision_loss, reason = "ticks in a second are a hundred or a thousand")]
+    let in_a_second = clock_ticks_per_second() as f64;
+    Some(Duration::from_secs_f64(ticks / in_a_second))
 }
 
 /// That it has ended already is fine.
@@ -130,7 +162,8 @@ async fn start(spec: CloudSpec<'_>) -> Result<RunningCloud, StartError> {
         .collect();
     let (filled, folder) = on_this_machine(filled, folder, spec.folder)
         .map_err(|cause| StartError::Program { line: line.join(" "), folder: folder.clone(), cause })?;
-    let mut program = Program { group: None, end: None, watcher: None, token_file };
+    let (shown, told) = (line.join(" "), spec.told.clone());
+    let mut program = Program { shown, told, group: None, end: None, watcher: None, token_file };
     let (url, tail) = bring_up(&mut program, &filled, &folder, spec.told).await?;
     let access = Access::of(&format!("'{}'", line.join(" ")), url.clone(), token)
         .await

@@ -27,16 +27,27 @@ const ALL: &[&Kind] = &[&in_process::KIND, &container::KIND, &at_url::KIND, &com
 /// # Errors
 /// There is no such dialect, no port, no image; or it crashed (with its last lines) or stayed silent.
 pub async fn start(spec: CloudSpec<'_>) -> Result<RunningCloud, StartError> {
-    match spec.cloud {
+    let mut running = match spec.cloud {
         CloudSource::Proxied { behind, proxy } => {
             let cloud = start_bare(CloudSpec { cloud: behind, ..spec }).await?;
-            proxied::before(cloud, proxy, spec).await
+            proxied::before(cloud, proxy, spec).await?
         }
-        _ => start_bare(spec).await,
+        _ => start_bare(spec).await?,
+    };
+    if spec.cloud.real().is_some()
+        && let Err(error) = protocol::only_look(&mut running.record)
+    {
+        running.stop().await?;
+        return Err(error.into());
     }
+    Ok(running)
 }
 
 async fn start_bare(spec: CloudSpec<'_>) -> Result<RunningCloud, StartError> {
+    let spec = match spec.cloud {
+        CloudSource::Real { driver, .. } => CloudSpec { cloud: driver, ..spec },
+        _ => spec,
+    };
     match ALL.iter().find(|kind| (kind.suits)(&spec)) {
         Some(kind) => (kind.start)(spec).await,
         None => Err(StartError::NoDriver { cloud: spec.cloud.to_string(), names: names() }),

@@ -60,6 +60,23 @@ impl Access {
     }
 }
 
+/// Leaves a recorded driver what only looks at its cloud, or at calls on their way to it: nothing is put into a real cloud past
+/// its CCM.
+///
+/// # Errors
+/// The record is not one of this program's drivers'.
+pub(super) fn only_look(record: &mut CloudRecord) -> Result<(), CloudError> {
+    let unusable = || CloudError::new(&record.driver, "attaching", Problem::Unusable);
+    let mut access = Access::deserialize(&record.access).map_err(|error| unusable().caused_by(error))?;
+    access.capabilities.machines = false;
+    access.capabilities.facilities.retain(|one| match one {
+        DriverFacility::Journal | DriverFacility::Faults | DriverFacility::Barriers => true,
+        DriverFacility::Objects | DriverFacility::Settings | DriverFacility::Credentials => false,
+    });
+    record.access = serde_json::json!(access);
+    Ok(())
+}
+
 /// URL and token of a driver that is recorded.
 ///
 /// # Errors
@@ -146,7 +163,7 @@ impl Driver for Remote {
     }
 
     fn machines(&self) -> Option<&dyn Machines> {
-        Some(self)
+        self.capabilities.machines.then_some(self as _)
     }
 
     fn objects(&self) -> Option<&dyn Objects> {

@@ -156,7 +156,11 @@ async fn the_driver_in_python_keeps_every_promise_and_ends_with_its_cloud() {
     assert_eq!(broken, [""; 0]);
     running.stop().await.expect("stopped");
     assert!(cloud.inventory().await.is_err());
-    assert_eq!(heard.lock().expect("fine").len(), 0, "it ended because it was told to");
+    let said = heard.lock().expect("fine").join("\n");
+    assert!(said.starts_with("  the cloud's driver 'python3 driver.py --listen ${DRIVER_LISTEN} "), "{said}");
+    assert!(said.ends_with(" s of processor time") && said.lines().count() == 1, "{said}");
+    let took = said.rsplit(" took ").next().and_then(|took| took.split(' ').next()?.parse::<f64>().ok());
+    assert!(took.is_some_and(|took| took > 0.0 && took < 60.0), "{said}");
     assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0);
 }
 

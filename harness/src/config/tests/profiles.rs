@@ -46,7 +46,7 @@ fn faults_of_form() {
         format!("profile.yaml:6: cloud.dialect: 'nativ' is none of {dialects}; did you mean 'native'?");
     check("cloud: {dialect: nativ}", &refused);
     for (cloud, why) in [
-        ("{dialect: native, driver: {command: [a]}}", "cloud: has both 'dialect' and 'driver'; keep one"),
+        ("{dialect: native, driver: {command: [a]}}", "cloud: has 'dialect' and 'driver'; keep one"),
         (
             "{driver: {}}",
             "cloud.driver: names no driver; write 'url' with 'tokenFile', 'command', or 'image'",
@@ -59,12 +59,30 @@ fn faults_of_form() {
         ("{driver: {command: [a], url: \"http://h:1\"}}", "cloud.driver: has 'url' and 'command'; keep one"),
         ("{driver: {image: a, command: [b]}}", "cloud.driver: has 'command' and 'image'; keep one"),
         ("{driver: {command: [a], tokenFile: t}}", "cloud.driver.tokenFile: has no meaning without 'url'"),
+        ("{dialect: native, real: {driver: {command: [a]}}}", "cloud: has 'dialect' and 'real'; keep one"),
+        (
+            "{real: {driver: {}}}",
+            "cloud.real.driver: names no driver; write 'url' with 'tokenFile', 'command', or 'image'",
+        ),
+        (
+            "{real: {credentials: {}}}",
+            "cloud.real.driver: is missing; name the driver that reads the cloud's inventory",
+        ),
         (
             "{driver: {command: [a], arguments: [--b]}}",
             "cloud.driver.arguments: has no meaning without 'image'",
         ),
     ] {
         check(&format!("cloud: {cloud}"), &format!("profile.yaml:6: {why}"));
+    }
+    for (credentials, why) in [
+        ("{A: {env: B, file: c}}", "A: has 'env' and 'file'; keep one"),
+        ("{A: {}}", "A: is empty; write 'env' or 'file'"),
+        ("{IMAGE: {env: B}}", "IMAGE: the harness fills this one in itself"),
+    ] {
+        let cloud = format!("cloud: {{real: {{driver: {{command: [a]}}, credentials: {credentials}}}}}");
+        let said = format!("profile.yaml:6: cloud.real.credentials.{why}");
+        check(&format!("{cloud}\nproviderId: {{format: 'acme://{{id}}'}}"), &said);
     }
     check(
         "securePort: 65536",

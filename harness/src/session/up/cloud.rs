@@ -73,11 +73,13 @@ impl WantedCloud<'_> {
         let told: Told = Arc::new(move |what| events.say(what));
         let here = CloudSpec { run, cloud, place: Place::LOOPBACK, replicas, folder, told: &told };
         let network = match site {
-            // A driver that runs already is where it is.
-            _ if !cloud.is_many() => return Ok(start(here).await?),
             CloudSite::ThisMachine { address, name } => {
                 let place = Place::ThisProcess { address: *address, name: name.as_deref() };
                 return Ok(start(CloudSpec { place, ..here }).await?);
+            }
+            // A cloud that is there already is where it is; a proxy before it has to be where the CCM reaches it.
+            _ if !cloud.is_many() && !matches!(cloud, CloudSource::Proxied { .. }) => {
+                return Ok(start(here).await?);
             }
             CloudSite::Network(network) => network.clone(),
             CloudSite::BesideNodes => network_beside(nodes).await?,

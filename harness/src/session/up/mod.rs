@@ -6,6 +6,7 @@
 //! deployed by the first check that needs it: bootstrap checks need a cluster without one.
 
 mod cloud;
+mod credentials;
 mod foreign;
 mod metadata;
 mod own_image;
@@ -16,9 +17,9 @@ mod teardown;
 
 pub use prepared::Prepared;
 
-use super::choose::check_hosting;
+use super::choose::{check_hosting, check_real};
 use super::folder::RunDir;
-use super::state::{Replaced, ReplicaRecord, RunState};
+use super::state::{Credentials, Replaced, ReplicaRecord, RunState};
 use super::uninitialised::roles_of;
 use super::{Session, SessionError, load_manifests};
 use crate::ccm::LeaseKey;
@@ -107,6 +108,8 @@ impl Environment {
         // What is wrong with the manifests is said before anything is started.
         load_manifests(self.plan())?;
         check_hosting(self.plan())?;
+        check_real(self.plan())?;
+        let credentials = credentials::read(self.plan())?;
         if !self.prepared.uses_engine() {
             check_engine(self.plan()).await?;
         }
@@ -116,7 +119,7 @@ impl Environment {
         let state = tokio::select! {
             biased;
             () = cancel.cancelled() => return Err(SessionError::Interrupted),
-            state = self.bring_up(events) => state?,
+            state = self.bring_up(events, credentials) => state?,
         };
         RunDir::join(&place).write("state.json", &state)?;
         let joined = async {
@@ -137,7 +140,11 @@ impl Environment {
         Ok(Arc::new(session))
     }
 
-    async fn bring_up(&mut self, events: &Events) -> Result<RunState, SessionError> {
+    async fn bring_up(
+        &mut self,
+        events: &Events,
+        credentials: Credentials,
+    ) -> Result<RunState, SessionError> {
         let prepared = self.prepared.clone();
         let folder = self.dir.as_ref().expect("made before").path().to_owned();
         let kind = self.plan().cluster.backend();
@@ -167,7 +174,7 @@ impl Environment {
                 None => prepared.artifacts(events).await,
             }
         };
-        let ((mut replicas, mut newcomers), mut plugin) = (self.replicas()?, self.plugin()?);
+        let ((mut replicas, mut newcomers), mut plugin) = (self.replicas(&credentials)?, self.plugin()?);
         let callers = replicas.iter().chain(&newcomers).chain(&plugin);
         let names: Vec<String> = callers.map(|replica| replica.name.clone()).collect();
         let source = &prepared.plan.profile.cloud;
@@ -223,6 +230,7 @@ impl Environment {
                 name: profile.lease.name.clone(),
             }),
             served_minor,
+            credentials,
             changes: artifacts.changes.iter().cloned().chain(hosted).collect(),
         })
     }
@@ -280,7 +288,10 @@ impl Environment {
     }
 
     /// The replicas, and those that come beside them when a check wants more.
-    fn replicas(&self) -> Result<(Vec<ReplicaRecord>, Vec<ReplicaRecord>), SessionError> {
+    fn replicas(
+        &self,
+        credentials: &Credentials,
+    ) -> Result<(Vec<ReplicaRecord>, Vec<ReplicaRecord>), SessionError> {
         let profile = &self.plan().profile;
         if !profile.has_ccm() {
             return Ok(Default::default());
@@ -298,7 +309,8 @@ impl Environment {
                     0 => 0,
                     first => first.saturating_add(offset * 100),
                 };
-                let (name, token) = (letter.to_string(), fresh_token()?);
+                let token = credentials.token().map_or_else(fresh_token, Ok)?;
+                let name = letter.to_string();
                 // Where the cloud is shows once it runs.
                 Ok(ReplicaRecord { name, token, secure_port, endpoint: String::new() })
             })

@@ -1,4 +1,5 @@
 """The driver of AWS (fixtures/drivers/aws): what the harness puts is what boto3 sees, and what boto3 makes is in the inventory."""
+import base64
 import json
 import os
 import pathlib
@@ -76,6 +77,35 @@ class Driver(unittest.TestCase):
         made = self.ec2.create_security_group(GroupName=name, Description=name, VpcId=VPC)["GroupId"]
         self.addCleanup(self.ec2.delete_security_group, GroupId=made)
         return made
+
+    def about(self, name, path, method="GET", **headers):
+        own = {"Authorization": "Basic " + base64.b64encode(f"{name}:".encode()).decode()}
+        url = self.ask("GET", "capabilities")["metadata"]
+        try:
+            with urlopen(Request(f"{url}/latest/{path}", None, own | headers, method=method)) as answer:
+                return answer.status, answer.read().decode()
+        except HTTPError as error:
+            error.close()
+            return error.code, ""
+
+    def test_a_machine_is_told_about_itself_who_has_a_token(self):
+        id = self.put("n8", [("InternalIP", "10.64.0.8")])
+        lives = {"X-aws-ec2-metadata-token-ttl-seconds": "60"}
+        self.assertEqual(self.about("n8", "api/token", "PUT")[0], 400)
+        self.assertEqual(self.about("n8", "meta-data/instance-id")[0], 401)
+        self.assertEqual(self.about("n8", "meta-data/instance-id", **{"X-aws-ec2-metadata-token": "other"})[0], 401)
+        status, token = self.about("n8", "api/token", "PUT", **lives)
+        self.assertEqual(status, 200)
+        told = lambda path, name="n8": self.about(name, path, **{"X-aws-ec2-metadata-token": token})
+        self.assertEqual(told("meta-data/instance-id"), (200, id))
+        self.assertEqual(told("meta-data/placement/availability-zone"), (200, "us-east-1a"))
+        self.assertEqual(told("meta-data/local-hostname"), (200, "n8"))
+        (mac, _) = told("meta-data/network/interfaces/macs/")[1].split("/")
+        self.assertEqual(told(f"meta-data/network/interfaces/macs/{mac}/vpc-id"), (200, VPC))
+        document = json.loads(told("dynamic/instance-identity/document")[1])
+        self.assertEqual((document["instanceId"], document["privateIp"]), (id, "10.64.0.8"))
+        self.assertEqual(told("meta-data/nothing")[0], 404)
+        self.assertEqual(told("meta-data/instance-id", "nobody")[0], 404)
 
     def test_a_machine_is_found_by_its_name_with_its_addresses_type_zone_and_tag(self):
         id = self.put("n1", [("InternalIP", "10.64.0.1"), ("InternalIP", "10.64.0.2"), ("ExternalIP", "100.96.0.1")])
