@@ -3,6 +3,7 @@
 //! Repairs nothing and judges nothing.
 
 mod arguments;
+mod bounds;
 mod deal;
 mod deploy;
 mod handle;

@@ -5,6 +5,7 @@
 //! cloud's journal tells the replicas apart even on one node (contract CLOUD-09) and each can be stopped alone.
 
 use super::arguments::{Flag, set_flag};
+use super::bounds;
 use super::kubeconfig::KUBECONFIG;
 use super::manifests::{Manifests, ObjectKey, array_at, key_of, mentions, pod_spec_mut, substitute};
 use super::metadata::{self, Metadata};
@@ -124,7 +125,7 @@ pub fn replicas(manifests: &Manifests, replicas: &[Replica], around: &Surroundin
     drop_anti_affinity(&mut template, &mut changes);
     let certificates = trust_the_cloud(&mut template, manifests.container, around, &mut common, &mut changes);
     drop_other_ports(&mut template, around.secure_port, &mut changes);
-    bound(&mut template, manifests.container, &mut changes);
+    changes.extend(bounds::set(&mut template, manifests.container).map(by_us));
     for flag in &around.flags {
         set_flag(&mut template, manifests.container, flag);
         let by = if flag.from == SetBy::Profile { "profile" } else { "timing" };
@@ -362,41 +363,6 @@ fn drop_other_ports(workload: &mut Value, secure_port: u16, changes: &mut Vec<Se
     }
     if dropped {
         changes.push(by_us("declared ports but the secure one left out, so that copies can share a node"));
-    }
-}
-
-/// What a copy may take of its machine, where its manifests do not say: one that runs away fails, and the machine stays. What
-/// it asks for stays as it was, as a limit alone is taken for a request, too; who asks for more than that has what it asks for.
-fn bound(workload: &mut Value, container: usize, changes: &mut Vec<Setting>) {
-    let container = &mut pod_spec_mut(workload)["containers"][container];
-    if !container["resources"].is_object() {
-        container["resources"] = json!({});
-    }
-    let resources = &mut container["resources"];
-    let mut told = Vec::new();
-    for (what, most, asked) in [("memory", "2Gi", "16Mi"), ("cpu", "1", "10m")] {
-        if resources["limits"].get(what).is_some() {
-            continue;
-        }
-        let own = resources["requests"].get(what).map(|own| match own {
-            Value::String(text) => text.clone(),
-            number => number.to_string(),
-        });
-        let most = match &own {
-            Some(own) if bootstrap::billionths(own) > bootstrap::billionths(most) => own.as_str(),
-            _ => most,
-        };
-        resources["limits"][what] = json!(most);
-        if own.is_none() {
-            resources["requests"][what] = json!(asked);
-        }
-        told.push(format!("{what} {most}"));
-    }
-    if !told.is_empty() {
-        let told = told.join(" and ");
-        changes.push(by_us(format!(
-            "limits of {told}, so that one that runs away leaves the machine to others"
-        )));
     }
 }
 

@@ -170,18 +170,6 @@ fn each_copy_that_runs_elsewhere_has_a_kubeconfig_of_its_own() {
 }
 
 #[test]
-fn whoever_asks_for_more_than_the_usual_limit_has_it_as_limit() {
-    let mut workload = json!({"kind": "Deployment", "spec": {"template": {"spec": {"containers": [
-        {"resources": {"requests": {"memory": "3Gi", "cpu": 2}}}]}}}});
-    let mut changes = Vec::new();
-    bound(&mut workload, 0, &mut changes);
-    let resources = &workload["spec"]["template"]["spec"]["containers"][0]["resources"];
-    let expected = json!({"requests": {"memory": "3Gi", "cpu": 2}, "limits": {"memory": "3Gi", "cpu": "2"}});
-    assert_eq!(*resources, expected);
-    assert!(changes[0].value.contains("memory 3Gi and cpu 2"), "{changes:?}");
-}
-
-#[test]
 fn as_shipped_changes_nothing_but_what_it_says() {
     let around = Surroundings { api_server: None, cloud_ca: None, ..around() };
     let rendered = as_shipped(&manifests(), None, &around);

@@ -1,6 +1,6 @@
 //! Making a cluster: the run of kind, and a look at what it has made.
 
-use super::KindMachines;
+use super::access::KindMachines;
 use super::api_reach::{FIRST_GROUP, GROUPS_ARE_TOLD};
 use super::command::{self, Creation};
 use super::exec::{Stdin, exec_ok};

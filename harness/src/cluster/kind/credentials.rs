@@ -1,7 +1,7 @@
 //! An image credential provider on a machine of kind: files, the registry beside the container runtime, and the flags of its
 //! kubelet.
 
-use super::KindMachines;
+use super::access::KindMachines;
 use super::exec::{Stdin, exec_ok};
 use crate::cluster::error::ClusterError;
 use crate::cluster::record::Machine;

@@ -1,6 +1,6 @@
 //! A management cluster of kind: its machine gets its pod network, and takes Pods before anybody else hears of it.
 
-use super::KindMachines;
+use super::access::KindMachines;
 use super::exec::{Stdin, exec_ok};
 use crate::check::chain;
 use crate::cluster::error::ClusterError;

@@ -1,5 +1,6 @@
 //! Clusters made with kind: one container of the local Docker engine for each machine.
 
+mod access;
 mod api_reach;
 mod command;
 mod condense;
@@ -24,16 +25,16 @@ use super::error::ClusterError;
 use super::leftovers::cleanup;
 use super::network::ensure_network;
 use super::operation::Operation;
-use super::record::{CloudSite, ClusterRecord, Machine};
+use super::record::{CloudSite, ClusterRecord};
 use super::spec::ClusterSpec;
 use super::topology;
 use crate::check::chain;
 use crate::config::Kubernetes;
 use crate::images::Engine;
+use access::KindMachines;
 use futures::FutureExt;
 use futures::future::{BoxFuture, LocalBoxFuture};
 use preflight::preflight;
-use record::KindRecord;
 use std::net::SocketAddrV4;
 use std::path::Path;
 use std::sync::Arc;
@@ -127,22 +128,6 @@ impl Backend for Kind {
             removed.map(drop).map_err(|error| ClusterError::NotRemoved { what: chain(&error) })
         }
         .boxed_local()
-    }
-}
-
-/// The machines of a cluster that kind has made.
-#[derive(Debug)]
-struct KindMachines {
-    engine: Engine,
-    kind: KindRecord,
-    machines: Vec<Machine>,
-}
-
-impl KindMachines {
-    fn attach(record: &ClusterRecord) -> Result<KindMachines, ClusterError> {
-        let kind = KindRecord::of(record)?;
-        let engine = Engine::attach(&kind.engine)?;
-        Ok(KindMachines { engine, kind, machines: record.machines.clone() })
     }
 }
 

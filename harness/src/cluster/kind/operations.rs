@@ -1,9 +1,10 @@
 //! What is done to machines of kind: kubelets, whole machines, connections, and processes of containers.
 
+use super::BACKEND;
+use super::access::KindMachines;
 use super::api_reach::{SCRIPT, is_told, rules};
 use super::exec::{Stdin, exec_ok};
 use super::machines::machine;
-use super::{BACKEND, KindMachines};
 use crate::cluster::error::ClusterError;
 use crate::cluster::network;
 use crate::cluster::operation::{

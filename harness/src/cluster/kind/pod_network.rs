@@ -2,7 +2,7 @@
 //!
 //! Each machine hands out addresses of its Node's pod CIDRs; machines reach each other's Pods by static routes.
 
-use super::KindMachines;
+use super::access::KindMachines;
 use super::exec::{Stdin, exec_ok};
 use crate::cluster::error::ClusterError;
 use crate::cluster::operation::PodNetwork;
