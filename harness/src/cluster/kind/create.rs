@@ -297,7 +297,6 @@ pub(super) const FACILITIES: &[Facility] = &[
     Facility::KubeletControl,
     Facility::ProcessControl,
     Facility::PodNetworkControl,
-    Facility::ApiControl,
     Facility::CloudName,
     Facility::ImageCredentials,
 ];
@@ -307,7 +306,6 @@ fn facilities(programs: &BTreeSet<String>, cni_plugins: &BTreeSet<String>) -> BT
     let plugins = ["ptp", "host-local", "loopback"].iter().all(|plugin| cni_plugins.contains(*plugin));
     let possible = |facility: &Facility| match facility {
         Facility::LinkControl => programs.contains("iptables"),
-        Facility::ApiControl => programs.contains(OWNER_GROUPS),
         Facility::KubeletControl => programs.contains("systemctl"),
         Facility::ProcessControl => programs.contains("ctr"),
         Facility::PodNetworkControl => plugins,
