@@ -11,19 +11,18 @@ pub(super) const FIRST_GROUP: u32 = 61_000;
 /// The last one.
 const LAST_GROUP: u32 = FIRST_GROUP + 63;
 
-/// Rules that an iptables takes which tells packets by groups (Linux 5.3, iptables 1.8.4).
-pub(super) const GROUPS_ARE_TOLD: &str = "*filter
-:CCM-API-OUTPUT - [0:0]
--A CCM-API-OUTPUT -p tcp -m owner --gid-owner 61000-61063 --suppl-groups -j REJECT --reject-with tcp-reset
-COMMIT
-";
+/// Stands in the rules for the device that has the machine's address. Docker gives it another name when a machine that was
+/// switched off comes back.
+const DEVICE: &str = "MACHINE-DEVICE";
 
 /// Puts the rules of the standard input in the place of those before, all at once, and has packets to the API server come by
-/// them. `$1` is the program, `$2` the port.
+/// them. `$1` is the program, `$2` the port, `$3` the machine's address.
 pub(super) const SCRIPT: &str = r#"
 set -e
 program=$1 port=$2
-$program-restore -w 10 --noflush
+device=$(ip -o addr show to "$3" | { read -r _ name _; echo "${name%@*}"; })
+[ -n "$device" ] || { echo "no device of this machine has the address $3" >&2; exit 1; }
+sed "s/MACHINE-DEVICE/$device/" | $program-restore -w 10 --noflush
 for chain in OUTPUT FORWARD INPUT; do
   rule="$chain -p tcp --dport $port -j CCM-API-$chain"
   $program -w 10 -C $rule 2> /dev/null || $program -w 10 -I $rule
@@ -40,7 +39,8 @@ fn own_groups(pod: &PodTraffic) -> impl Iterator<Item = u32> + '_ {
     pod.groups.iter().copied().filter(|group| (FIRST_GROUP..=LAST_GROUP).contains(group))
 }
 
-/// The chains of one family of addresses. What is no packet to the API server does not come by.
+/// The chains of one family of addresses. What is no packet to the API server does not come by. To tell packets by groups takes
+/// Linux 5.3 and iptables 1.8.4.
 pub(super) fn rules(reach: ApiReach<'_>, is_of_the_family: fn(&IpAddr) -> bool) -> String {
     const REFUSED: &str = "-p tcp -j REJECT --reject-with tcp-reset";
     let of_group = |groups: &str| {
@@ -56,7 +56,7 @@ pub(super) fn rules(reach: ApiReach<'_>, is_of_the_family: fn(&IpAddr) -> bool) 
             lines.push(of_group(&format!("{FIRST_GROUP}-{LAST_GROUP}")));
             // What machines forward is their Pods'; what comes in is, too, but for other machines' and their own.
             lines.push(format!("-A CCM-API-FORWARD {REFUSED}"));
-            lines.extend(["lo", "eth0"].map(|known| format!("-A CCM-API-INPUT -i {known} -j RETURN")));
+            lines.extend(["lo", DEVICE].map(|known| format!("-A CCM-API-INPUT -i {known} -j RETURN")));
             lines.push(format!("-A CCM-API-INPUT {REFUSED}"));
         }
         ApiReach::AllBut(pods) => {
@@ -103,6 +103,10 @@ mod tests {
         );
         assert!(rules(ApiReach::AllBut(&pods), IpAddr::is_ipv6).contains("-s fd00::7 "));
         assert!(!rules(ApiReach::All, IpAddr::is_ipv4).contains("REJECT"), "what was refused passes again");
-        assert!(GROUPS_ARE_TOLD.contains(&format!("{FIRST_GROUP}-{LAST_GROUP} ")));
+        let none = rules(ApiReach::None, IpAddr::is_ipv4);
+        assert!(
+            none.contains("--gid-owner 61000-61063 ") && none.contains("-i MACHINE-DEVICE -j RETURN"),
+            "{none}"
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! Making a cluster: the run of kind, and a look at what it has made.
 
 use super::access::KindMachines;
-use super::api_reach::{FIRST_GROUP, GROUPS_ARE_TOLD};
+use super::api_reach::{FIRST_GROUP, rules};
 use super::command::{self, Creation};
 use super::exec::{Stdin, exec_ok};
 use super::logs::{collect, kubelet_tail};
@@ -15,6 +15,7 @@ use crate::check::Facility;
 use crate::cluster::error::ClusterError;
 use crate::cluster::leftovers::remove_cluster;
 use crate::cluster::network::{self, ensure_network};
+use crate::cluster::operation::ApiReach;
 use crate::cluster::record::{API_SERVER_PORT, About, CloudSite, ClusterRecord, Machine, Ownership, Role};
 use crate::cluster::spec::{ClusterSpec, Purpose};
 use crate::cluster::topology::{self, Layout};
@@ -22,7 +23,7 @@ use crate::config::{BackendKind, NodeIp};
 use crate::images::{Engine, settled};
 use futures::future::try_join_all;
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -197,8 +198,8 @@ impl Making<'_> {
 
     async fn look_into(&self, machine: &Machine) -> Result<Look, ClusterError> {
         let command = ["sh", "-c", LOOK, "sh", OWNER_GROUPS];
-        let rules = Stdin::Text(GROUPS_ARE_TOLD);
-        let output = exec_ok(self.engine, machine, &command, rules, LIMIT).await?;
+        let tried = rules(ApiReach::None, IpAddr::is_ipv4);
+        let output = exec_ok(self.engine, machine, &command, Stdin::Text(&tried), LIMIT).await?;
         let look = Look::parse(&output.stdout);
         look.check(machine, self.spec)?;
         Ok(look)
@@ -297,6 +298,7 @@ pub(super) const FACILITIES: &[Facility] = &[
     Facility::KubeletControl,
     Facility::ProcessControl,
     Facility::PodNetworkControl,
+    Facility::ApiControl,
     Facility::CloudName,
     Facility::ImageCredentials,
 ];
@@ -306,6 +308,7 @@ fn facilities(programs: &BTreeSet<String>, cni_plugins: &BTreeSet<String>) -> BT
     let plugins = ["ptp", "host-local", "loopback"].iter().all(|plugin| cni_plugins.contains(*plugin));
     let possible = |facility: &Facility| match facility {
         Facility::LinkControl => programs.contains("iptables"),
+        Facility::ApiControl => programs.contains(OWNER_GROUPS),
         Facility::KubeletControl => programs.contains("systemctl"),
         Facility::ProcessControl => programs.contains("ctr"),
         Facility::PodNetworkControl => plugins,

@@ -182,18 +182,14 @@ impl KindMachines {
         }
         let mut all = Vec::new();
         for machine in &self.machines {
-            all.push(self.filter_api(machine, "iptables", rules(reach, IpAddr::is_ipv4)));
-            if machine.ipv6.is_some() {
-                all.push(self.filter_api(machine, "ip6tables", rules(reach, IpAddr::is_ipv6)));
-            }
+            let of_v4 = machine.ipv4.map(|ip| ("iptables", ip.to_string(), rules(reach, IpAddr::is_ipv4)));
+            let of_v6 = machine.ipv6.map(|ip| ("ip6tables", ip.to_string(), rules(reach, IpAddr::is_ipv6)));
+            all.extend([of_v4, of_v6].into_iter().flatten().map(async |(program, address, rules)| {
+                let command = ["sh", "-c", SCRIPT, "sh", program, &API_SERVER_PORT.to_string(), &address];
+                exec_ok(&self.engine, machine, &command, Stdin::Text(&rules), LIMIT).await
+            }));
         }
         try_join_all(all).await.map(drop)
-    }
-
-    async fn filter_api(&self, machine: &Machine, program: &str, rules: String) -> Result<(), ClusterError> {
-        let port = API_SERVER_PORT.to_string();
-        let command = ["sh", "-c", SCRIPT, "sh", program, &port];
-        exec_ok(&self.engine, machine, &command, Stdin::Text(&rules), LIMIT).await.map(drop)
     }
 
     async fn do_in(&self, machine: &Machine, argv: &[&str]) -> Result<(), ClusterError> {
