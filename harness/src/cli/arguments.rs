@@ -3,10 +3,12 @@
 mod driver;
 mod proxy;
 mod run;
+mod submission;
 
 pub(super) use driver::{DriverCommand, DriverOptions, InitCloudOptions, InitCommand, Language};
 pub(super) use proxy::ProxyOptions;
 pub(super) use run::RunOptions;
+pub(super) use submission::{PackOptions, SubmissionCommand};
 
 use crate::config::{BackendChoice, BackendKind, ClusterKeys, Keep, OutputKeys, RunFile};
 use crate::ledger::Share;
@@ -60,6 +62,9 @@ pub(super) enum Command {
     Verify(VerifyOptions),
     /// Print an in-toto statement of a report, in a signed envelope where there is a key.
     Attest(AttestOptions),
+    /// Reports for others to see: pack one, check what was submitted, list it.
+    #[command(subcommand)]
+    Submission(SubmissionCommand),
     /// Print the JSON Schema of a file: for editors, and for programs that read or write one.
     Schema {
         /// Which file.

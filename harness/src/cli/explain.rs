@@ -239,7 +239,7 @@ mod tests {
     fn told(id: &str) -> Result<String, String> {
         let contract = Contract::built_in().expect("a contract");
         let mutants = mutants(&[], Share::WHOLE).expect("mutants");
-        let of_kind = [Facility::WatchControl];
+        let of_kind = [Facility::LinkControl];
         let (list, gone) = (check("NODE-INIT-10.list"), check("NODE-INIT-10.gone").with(&of_kind));
         explanation(&contract, &[&list, &gone, &check("NODE-INIT-01")], &mutants, id)
     }
@@ -260,8 +260,8 @@ mod tests {
             "check NODE-INIT-10.list",
             "check NODE-INIT-10.gone",
             "docs/contract/node-init.md",
-            "embedded yes",
-            "kind no (watch-control not possible",
+            "kind yes",
+            "embedded no (link-control not possible",
             " ccm-conformance run --only NODE-INIT-10\n",
         ] {
             assert!(row.contains(part), "{part}:\n{row}");

@@ -27,6 +27,7 @@ mod run;
 mod schema;
 mod shell;
 mod sonobuoy;
+mod submission;
 mod test;
 mod verify;
 mod version;
@@ -111,6 +112,7 @@ fn obey(suites: &'static [Suite], command: Command, line: clap::Command) -> Exit
         Command::Replay(options) => replay::replay(&options),
         Command::Verify(options) => verify::verify(&options),
         Command::Attest(options) => verify::attest(&options),
+        Command::Submission(command) => submission::submission(&command),
         Command::Schema { file } => schema::print(&file),
         Command::Reap { run } => reap::reap(run),
         Command::Clean(options) => clean::clean(&options),

@@ -3,7 +3,7 @@
 use super::arguments::{AttestOptions, VerifyOptions};
 use crate::check::chain;
 use crate::config::Completeness;
-use crate::events::{EVENTS_FILE, Event, LARGEST_STREAM, read};
+use crate::events::{EVENTS_FILE, Event, PACKED_EVENTS_FILE, open_stream, read};
 use crate::files;
 use crate::ledger::Ledger;
 use crate::output;
@@ -13,15 +13,15 @@ use crate::report::{
 };
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use std::io::{BufRead, BufReader};
+use std::io::BufRead;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// A report and what belongs to it.
-struct Run {
+pub(super) struct Run {
     text: String,
-    report: Ledger,
+    pub(super) report: Ledger,
     events: Vec<Event>,
     golden: Option<Golden>,
     digests: Digests,
@@ -29,10 +29,14 @@ struct Run {
 
 impl Run {
     /// Reads a report and its stream, which is beside it unless named.
-    fn read(report: &Path, events: Option<&Path>) -> Result<Run, String> {
+    pub(super) fn read(report: &Path, events: Option<&Path>) -> Result<Run, String> {
         let text = files::read(report).map_err(|error| format!("{}: {error}", report.display()))?;
         let ledger = parse(&text, report).map_err(|error| chain(&error))?;
-        let beside = || report.parent().unwrap_or(Path::new("")).join(EVENTS_FILE);
+        let beside = || {
+            let of = |name: &str| report.parent().unwrap_or(Path::new("")).join(name);
+            let (plain, packed) = (of(EVENTS_FILE), of(PACKED_EVENTS_FILE));
+            if !plain.exists() && packed.exists() { packed } else { plain }
+        };
         let stream = events.map_or_else(beside, PathBuf::from);
         let list = read(&stream).map_err(|error| match events {
             Some(_) => chain(&error),
@@ -44,7 +48,7 @@ impl Run {
     }
 
     /// What does not hold.
-    fn findings(&self, image: Option<&str>) -> Vec<Finding> {
+    pub(super) fn findings(&self, image: Option<&str>) -> Vec<Finding> {
         let Run { text, report, events, golden, .. } = self;
         findings_of(&Material { text, report, events, golden: golden.as_ref(), image })
     }
@@ -177,7 +181,7 @@ fn sha256(bytes: &[u8]) -> String {
 fn sha256_of(stream: &Path) -> Result<String, String> {
     let named = |error| format!("{}: {error}", stream.display());
     let mut hasher = Sha256::new();
-    let mut file = BufReader::new(files::open(stream, LARGEST_STREAM).map_err(named)?);
+    let mut file = open_stream(stream).map_err(named)?;
     loop {
         let piece = file.fill_buf().map_err(named)?;
         if piece.is_empty() {
@@ -193,7 +197,7 @@ fn hexadecimal(digest: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn usage(why: &str) -> ExitCode {
+pub(super) fn usage(why: &str) -> ExitCode {
     output::err(&format!("error: {why}"));
     ExitCode::from(exit::USAGE)
 }

@@ -131,7 +131,8 @@ pub enum ContainerOp {
 /// What is done to watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WatchOp {
-    /// They end, and none begins until they are expired: what changes meanwhile nobody is told.
+    /// They end, and none begins until they are expired: what changes meanwhile nobody is told. The API server may be away for
+    /// some seconds for it.
     Interrupt,
     /// They may begin again, and one that missed a change is answered with 410: it is too old to go on.
     Expire,

@@ -73,7 +73,7 @@ async fn what_a_cluster_has_no_facility_for_is_not_observable_and_reaches_no_mac
     assert_eq!(
         error.to_string(),
         "switching w off is not possible here: this cluster of backend 'kind' has no node-control, because its node \
-         image lacks the programs for it, or its control plane a switch"
+         image lacks the programs for it, or its Kubernetes is too old"
     );
     assert_eq!(*scripted.0.lock().expect("sound"), ["stopping the kubelet of w"]);
 }

@@ -193,6 +193,17 @@ impl CheckCx {
         self.started(rendered, pod, arguments, None).await
     }
 
+    /// As [`CheckCx::ccm_alone`], not elected where the CCM takes flags for that: it holds no Lease that it could lose while the
+    /// API server is out of its reach, and makes no routes.
+    ///
+    /// # Errors
+    /// As [`CheckCx::ccm_alone`].
+    pub async fn ccm_without_election(&self) -> Result<Trial<'_>, Stop> {
+        let takes = self.declares(Capability::LeaderElection) && self.declares(Capability::FrameworkFlags);
+        let unelected: &[&str] = if takes { &["--leader-elect=false"] } else { &[] };
+        self.ccm_alone(&self.without_routes(unelected)).await
+    }
+
     /// As [`CheckCx::ccm_alone`], as a service account of its own that may do what `grants` makes of what the manifests
     /// grant the CCM, and nothing else.
     ///

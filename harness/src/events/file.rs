@@ -2,13 +2,17 @@
 
 use super::event::{Event, Payload, SCHEMA};
 use crate::files;
-use std::io::{BufRead, BufReader, Read};
+use flate2::bufread::MultiGzDecoder;
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 /// Name of the stream's file in the output folder.
 pub const EVENTS_FILE: &str = "events.jsonl";
 
-/// The largest stream that is read, bytes.
+/// Name of the stream's file where it is packed (gzip), as submitted reports have it.
+pub const PACKED_EVENTS_FILE: &str = "events.jsonl.gz";
+
+/// The largest stream that is read, bytes; of a packed one what comes out of it.
 pub const LARGEST_STREAM: u64 = 1 << 30;
 
 /// The largest line a reader takes, bytes; far above what any event needs.
@@ -23,7 +27,7 @@ pub enum StreamError {
         /// The file.
         path: PathBuf,
         /// Why.
-        cause: std::io::Error,
+        cause: io::Error,
     },
     /// It does not begin as a stream does.
     #[error("{path}: not a stream of events: {why}; it is the events.jsonl of a run's output folder")]
@@ -60,8 +64,23 @@ pub enum StreamError {
 /// The file cannot be read, is no stream of this version, or a line before the last is no event.
 pub fn read(path: &Path) -> Result<Vec<Event>, StreamError> {
     let unreadable = |cause| StreamError::Unreadable { path: path.to_owned(), cause };
-    parse(BufReader::new(files::open(path, LARGEST_STREAM).map_err(unreadable)?), path)
+    parse(open_stream(path).map_err(unreadable)?, path)
 }
+
+/// The lines of a stream, unpacked where the file is packed, whatever its name.
+///
+/// # Errors
+/// It is not there, is no file, or is too large. What comes out of a packed one beyond [`LARGEST_STREAM`] is cut, and no stream then.
+pub fn open_stream(path: &Path) -> io::Result<Box<dyn BufRead>> {
+    let mut file = BufReader::new(files::open(path, LARGEST_STREAM)?);
+    if file.fill_buf()?.starts_with(&GZIP) {
+        return Ok(Box::new(BufReader::new(MultiGzDecoder::new(file).take(LARGEST_STREAM))));
+    }
+    Ok(Box::new(file))
+}
+
+/// How packed files begin (RFC 1952).
+const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 fn parse(mut stream: impl BufRead, path: &Path) -> Result<Vec<Event>, StreamError> {
     let not_a_stream = |why: String| StreamError::NotAStream { path: path.to_owned(), why };

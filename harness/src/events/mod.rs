@@ -19,7 +19,7 @@ pub use event::{
     CloudCall, Event, ObjectChanged, Payload, PlannedCheck, PromiseBegan, PromiseBroken, RunBegan, SCHEMA,
     Skipped,
 };
-pub use file::{EVENTS_FILE, LARGEST_STREAM, StreamError, read};
+pub use file::{EVENTS_FILE, LARGEST_STREAM, PACKED_EVENTS_FILE, StreamError, open_stream, read};
 pub use fold::Fold;
 pub use merge::{Merging, Part, merge};
 pub use stream::{CheckEvents, Cost, Events, Sink, StageGuard};

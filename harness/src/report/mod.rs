@@ -15,6 +15,7 @@ mod page;
 mod sonobuoy;
 mod standing;
 mod statement;
+mod submission;
 mod summary;
 #[cfg(test)]
 mod tests;
@@ -34,6 +35,7 @@ pub use page::{
 };
 pub use sonobuoy::{SONOBUOY_RESULTS, to_sonobuoy};
 pub use statement::{Digests, statement};
+pub use submission::{ABOUT_FILE, About, MadeBy, Row, broken_rules, minor_folder, table};
 pub use summary::{CHECKS_STAGE, summary};
 pub use verify::{Finding, Material, is_digest, verify};
 pub use wording::{because, outcome_word, verdict_word};

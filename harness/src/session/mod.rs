@@ -302,6 +302,11 @@ impl Session {
         self.standing.unless_gone(future).await
     }
 
+    /// Runs a future that has the API server be away for a while, which is then nobody's excuse.
+    pub(crate) async fn through_absence<T>(&self, future: impl Future<Output = T>) -> T {
+        self.standing.through_absence(future).await
+    }
+
     /// Runs a future until it ends, the run is interrupted, or the environment is gone.
     ///
     /// # Errors

@@ -60,8 +60,8 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(cleans_up_after_missed_deletions(cx)),
     ).by_calls()
     .without_machines().needs(LB)
-    .with(&[Facility::WatchControl])
-    .alone(),
+    .with(&[Facility::CcmControl, Facility::WatchControl])
+    .cold(),
     Check::must("SVC-DEL-02", "a failed deletion keeps the finalizer and is tried again", SYNC, |cx| {
         Box::pin(retries_deletion(cx))
     })
@@ -210,12 +210,14 @@ fn holds_untouched(foreign: LoadBalancer) -> Matcher<Inventory> {
 }
 
 async fn cleans_up_after_missed_deletions(cx: &CheckCx) -> Verdict {
-    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
+    let alone = cx.ccm_without_election().await?;
+    let web = cx.service(load_balancer("web").port(80)).await?;
+    let web = alone.explained(web.provisioned().await).await?;
     web.rests().await?;
     let interruption = cx.interrupt_watches().await?;
     web.delete().await?;
-    interruption.expire().await?;
-    goes(cx, &web, cx.limits().watch()).await
+    let pauses = interruption.expire().await?;
+    goes(cx, &web, cx.limits().watch() + pauses).await
 }
 
 async fn retries_deletion(cx: &CheckCx) -> Verdict {

@@ -1,6 +1,6 @@
 //! A Node that the CCM is not told of, as its watch was away and has expired meanwhile (NODE-INIT-02).
 
-use crate::joining::{joined, registered};
+use crate::joining::registered;
 use harness::check::{Capability, Facility, Verdict};
 use harness::cx::matchers::initialised;
 use harness::cx::{Check, CheckCx, Subject, machine};
@@ -14,21 +14,26 @@ pub(super) const CHECKS: &[Check] = &[Check::must(
     |cx| Box::pin(initialises_missed_nodes(cx)),
 )
 .needs(&[Capability::Instances])
-.with(&[Facility::WatchControl])
-.alone()
+.with(&[Facility::CcmControl, Facility::WatchControl])
+.cold()
 .takes(5)];
 
 /// How long the cluster itself writes to a Node that has just joined.
 const SETTLES: Duration = Duration::from_secs(2);
 
 async fn initialises_missed_nodes(cx: &CheckCx) -> Verdict {
+    let alone = cx.ccm_without_election().await?;
     // Its watch is open, and is the one that is interrupted.
-    joined(cx, machine("before")).await?;
+    let (_, before) = registered(cx, machine("before")).await?;
+    let worked =
+        before.becomes(initialised()).within(cx.limits().start()).when("before any watch is interrupted");
+    alone.explained(worked.await).await?;
     let interruption = cx.interrupt_watches().await?;
     let (_, missed) = registered(cx, machine("missed")).await?;
     // Whatever is written to it later would be told of by the next watch.
     missed.keeps(present()).within(SETTLES).when("while it settles").await?;
-    interruption.expire().await?;
-    missed.becomes(initialised()).when("though the watch that would have told of it has expired").await?;
+    let pauses = interruption.expire().await?;
+    let told = missed.becomes(initialised()).within(cx.limits().start() + pauses);
+    told.when("though the watch that would have told of it has expired").await?;
     Ok(())
 }

@@ -2,7 +2,9 @@
 
 use super::access::KindMachines;
 use super::api_reach::{FIRST_GROUP, rules};
+use super::audit;
 use super::command::{self, Creation};
+use super::control_plane::withholds_pod_cidrs;
 use super::exec::{Stdin, exec_ok};
 use super::logs::{collect, kubelet_tail};
 use super::machines::machines;
@@ -108,7 +110,16 @@ impl Making<'_> {
             limit: CREATE_LIMIT + CREATE_LIMIT_EACH * further,
         };
         for attempt in 1.. {
-            let Err(failure) = command::create(self.engine, creation).await? else { break };
+            // From before its first container starts.
+            let starts = audit::starts(self.engine, self.name);
+            let ended = tokio::select! {
+                ended = command::create(self.engine, creation) => ended?,
+                () = audit::provide(self.engine, self.name, starts) => {
+                    let what = "the Docker engine's events ended while the cluster was made".to_owned();
+                    return Err(self.failed(what).await);
+                }
+            };
+            let Err(failure) = ended else { break };
             if failure.is_openapi_race() && attempt < ATTEMPTS {
                 tracing::info!("starting over: the API server described its objects too late");
                 remove_cluster(self.engine, self.name).await?;
@@ -164,7 +175,7 @@ impl Making<'_> {
             name: self.name.to_owned(),
             kubeconfig: self.kubeconfig(),
             ownership: Ownership::Ours,
-            facilities: facilities(&programs, &cni_plugins),
+            facilities: facilities(&programs, &cni_plugins, &first.kubernetes),
             pod_network: Some(self.layout.pod_network),
             replica_group: programs.contains(OWNER_GROUPS).then_some(FIRST_GROUP),
             api_server_for_pods: beside_proxy.map(|ip| (ip.to_string(), API_SERVER_PORT)),
@@ -232,7 +243,7 @@ const LOOK: &str = r#"
 echo "kubernetes $(cat /kind/version)"
 echo "flags $(cat /var/lib/kubelet/kubeadm-flags.env)"
 echo "mtu $(cat /sys/class/net/eth0/mtu)"
-for program in systemctl ctr iptables; do command -v $program > /dev/null && echo "program $program"; done
+for program in systemctl ctr iptables pkill; do command -v $program > /dev/null && echo "program $program"; done
 iptables-restore --noflush --test > /dev/null 2>&1 && echo "program $1"
 for plugin in ptp host-local loopback portmap; do test -x /opt/cni/bin/$plugin && echo "plugin $plugin"; done
 true
@@ -298,17 +309,26 @@ pub(super) const FACILITIES: &[Facility] = &[
     Facility::KubeletControl,
     Facility::ProcessControl,
     Facility::PodNetworkControl,
+    Facility::PodCidrControl,
+    Facility::WatchControl,
     Facility::ApiControl,
+    Facility::AuditLog,
     Facility::CloudName,
     Facility::ImageCredentials,
 ];
 
-/// What can be done to machines that have these programs and plugins.
-fn facilities(programs: &BTreeSet<String>, cni_plugins: &BTreeSet<String>) -> BTreeSet<Facility> {
+/// What can be done to machines that have these programs and plugins, and that Kubernetes.
+fn facilities(
+    programs: &BTreeSet<String>,
+    cni_plugins: &BTreeSet<String>,
+    kubernetes: &str,
+) -> BTreeSet<Facility> {
     let plugins = ["ptp", "host-local", "loopback"].iter().all(|plugin| cni_plugins.contains(*plugin));
     let possible = |facility: &Facility| match facility {
         Facility::LinkControl => programs.contains("iptables"),
         Facility::ApiControl => programs.contains(OWNER_GROUPS),
+        Facility::WatchControl => programs.contains(OWNER_GROUPS) && programs.contains("pkill"),
+        Facility::PodCidrControl => withholds_pod_cidrs(kubernetes),
         Facility::KubeletControl => programs.contains("systemctl"),
         Facility::ProcessControl => programs.contains("ctr"),
         Facility::PodNetworkControl => plugins,

@@ -2,8 +2,10 @@
 
 mod access;
 mod api_reach;
+mod audit;
 mod command;
 mod condense;
+mod control_plane;
 mod create;
 mod credentials;
 mod exec;
@@ -20,6 +22,7 @@ mod record;
 mod render;
 mod survey;
 
+use super::audit::{Asked, AuditQuery};
 use super::backend::{Backend, BackendEntry, Facts, Fidelity, Lifetime, Machines, Runs};
 use super::error::ClusterError;
 use super::leftovers::cleanup;
@@ -50,7 +53,7 @@ pub(super) const BACKEND: BackendEntry = BackendEntry {
         side_by_side: 1,
         memory_gib: survey::MEMORY_GIB,
         facilities: create::FACILITIES,
-        lacks_because: "its node image lacks the programs for it, or its control plane a switch",
+        lacks_because: "its node image lacks the programs for it, or its Kubernetes is too old",
     },
     requirements: || survey::requirements().boxed_local(),
     begin: |spec| Arc::new(Kind { spec, engine: OnceCell::new() }),
@@ -138,5 +141,9 @@ impl Machines for KindMachines {
 
     fn serve_metadata(&self, at: SocketAddrV4) -> BoxFuture<'_, Result<bool, ClusterError>> {
         metadata::serve(&self.engine, &self.machines, at).boxed()
+    }
+
+    fn asked<'a>(&'a self, query: &'a AuditQuery) -> BoxFuture<'a, Result<Vec<Asked>, ClusterError>> {
+        self.read_audit_log(query).boxed()
     }
 }

@@ -1,6 +1,5 @@
 //! What is done to machines of kind: kubelets, whole machines, connections, and processes of containers.
 
-use super::BACKEND;
 use super::access::KindMachines;
 use super::api_reach::{SCRIPT, is_told, rules};
 use super::exec::{Stdin, exec_ok};
@@ -40,17 +39,10 @@ impl KindMachines {
             Operation::Link { machine, to, op: LinkOp::Cut } => self.cut(machine, to).await,
             Operation::Link { machine, to, op: LinkOp::Mend } => self.mend(machine, to).await,
             Operation::Container { machine, id, op } => self.container(machine, id, op).await,
-            // A real API server forgets in its own time: after five minutes.
-            Operation::Watches(_) => Err(ClusterError::NotObservable {
-                what: operation.to_string(),
-                why: "a real API server forgets in its own time".to_owned(),
-            }),
+            Operation::Watches(op) => self.set_watches(op).await,
             Operation::PodNetwork(wanted) => self.set_pod_network(wanted).await,
             Operation::ApiServer(reach) => self.set_api_reach(reach).await,
-            Operation::PodCidrs { .. } => Err(ClusterError::NotObservable {
-                what: operation.to_string(),
-                why: BACKEND.facts.lacks_because.to_owned(),
-            }),
+            Operation::PodCidrs { withheld } => self.withhold_pod_cidrs(withheld).await,
         }
     }
 
@@ -171,7 +163,7 @@ impl KindMachines {
     }
 
     /// Has every machine let those pass, and refuse the others with a reset, on connections that stand as well.
-    async fn set_api_reach(&self, reach: ApiReach<'_>) -> Result<(), ClusterError> {
+    pub(super) async fn set_api_reach(&self, reach: ApiReach<'_>) -> Result<(), ClusterError> {
         if let ApiReach::AllBut(pods) = reach
             && let Some(pod) = pods.iter().find(|pod| !is_told(pod))
         {

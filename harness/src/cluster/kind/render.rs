@@ -1,8 +1,10 @@
 //! The kind configuration of a cluster, from its topology and what is known of image and machine.
 //!
 //! Pure. What is added to a topology: kubelets that wait for a cloud provider, unless the cluster is a management cluster
-//! (contract ENV-01 to ENV-04), no pod network of kind's, no kube-proxy where the image has none, and what old control groups or old Kubernetes need.
+//! (contract ENV-01 to ENV-04), an audit log of what service accounts ask, no pod network of kind's, no kube-proxy where the image has none, and what
+//! old control groups or old Kubernetes need.
 
+use super::audit;
 use super::preflight::Cgroups;
 use super::record::KubeProxy;
 use crate::cluster::record::Role;
@@ -100,6 +102,7 @@ fn cluster_patches(facts: &Facts<'_>) -> Vec<Value> {
     let mut patches = Vec::new();
     if facts.purpose == Purpose::Served {
         patches.extend(cloud_patches(facts));
+        patches.extend(dialects(facts).into_iter().map(audit_patch));
     }
     // From 1.35 on a kubelet refuses to start on old control groups unless told otherwise; older ones do not know the
     // setting, and warn of it at most.
@@ -139,6 +142,15 @@ fn cloud_patches(facts: &Facts<'_>) -> Vec<Value> {
         }
     }
     patches
+}
+
+/// What has the API server keep its audit log. Volumes are written alike in all versions.
+fn audit_patch(dialect: Dialect) -> Value {
+    let api_server = json!({
+        "extraArgs": extra_arguments(dialect, &audit::arguments()),
+        "extraVolumes": [audit::volume()],
+    });
+    patch(dialect, "ClusterConfiguration", json!({ "apiServer": api_server }))
 }
 
 /// Which kubeadm configuration versions may be in play; kind has known v1beta4 since 0.32.

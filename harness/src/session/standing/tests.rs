@@ -1,0 +1,122 @@
+//! Who is gone, who was away, and whom nobody blames.
+
+use super::*;
+use std::future::ready;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+#[tokio::test(start_paused = true)]
+async fn who_is_silent_for_long_is_gone_and_who_comes_back_is_not() {
+    let asked = AtomicU32::new(0);
+    let began = Instant::now();
+    // Silent for 27 s, then there once, then silent for good.
+    let answers = || match asked.fetch_add(1, Ordering::Relaxed) {
+        27 => ready(Ok(())),
+        _ => ready(Err("connection refused".to_owned())),
+    };
+    let part = Part::new("the API server", None);
+    let why = part.lost(answers).await;
+    assert_eq!(why, "the API server has not answered for 30 s: connection refused");
+    assert_eq!(began.elapsed(), Duration::from_secs(57));
+    let away = part.away_since(began).expect("it was away");
+    assert!(
+        away.starts_with("the API server did not answer for 27 s meanwhile (connection refused)"),
+        "{away}"
+    );
+    assert_eq!(part.away_since(began + Duration::from_secs(28)), None, "it was back then");
+}
+
+/// A standing that is looked at by `answers`.
+fn standing<F>(answers: impl Fn() -> F + Send + Sync + 'static) -> Standing
+where
+    F: Future<Output = Result<(), String>> + Send,
+{
+    let (gone, why, part) =
+        (CancellationToken::new(), Arc::new(OnceLock::new()), Part::new("the cloud", None));
+    let (told, reason, looked) = (gone.clone(), why.clone(), part.clone());
+    let task = tokio::spawn(async move {
+        let _ = reason.set(looked.lost(answers).await);
+        told.cancel();
+    });
+    Standing { gone, why, parts: vec![part], task }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_stands_only_where_all_were_there() {
+    let there = standing(|| ready(Ok(())));
+    let began = Instant::now();
+    assert_eq!(there.throughout(began).await, Ok(()));
+    assert_eq!(began.elapsed(), Duration::ZERO, "it is asked at once");
+    let gone = standing(|| ready(Err("refused".to_owned())));
+    let why = "the cloud has not answered for 30 s: refused".to_owned();
+    assert_eq!(gone.throughout(began).await, Err(Excuse::Away(why.clone())), "nobody answers");
+    // What needs it is given up, however long it would take.
+    let endless = std::future::pending::<Result<(), String>>();
+    assert_eq!(gone.unless_gone(endless).await, Err(why));
+    assert_eq!(there.unless_gone(ready(Err::<(), _>("own".to_owned()))).await, Err("own".to_owned()));
+    // Away from the fourth second on, and back after a while.
+    let began = Instant::now();
+    let came_back = standing(move || {
+        let away = (4..20).contains(&began.elapsed().as_secs());
+        ready(if away { Err("frozen".to_owned()) } else { Ok(()) })
+    });
+    pause(Duration::from_secs(5)).await;
+    let away = came_back.throughout(began).await;
+    assert!(
+        matches!(&away, Err(Excuse::Away(why)) if why.starts_with("the cloud did not answer for")),
+        "{away:?}"
+    );
+    assert_eq!(came_back.throughout(Instant::now()).await, Ok(()), "what began later is not concerned");
+    let after =
+        |seconds| came_back.silent_about(began + Duration::from_secs(seconds), Duration::from_secs(10));
+    assert!(after(10).is_some() && after(30).is_some(), "whoever lost its Lease then may end a moment later");
+    assert_eq!((after(1), after(60)), (None, None));
+    let longer = came_back.silent_about(began + Duration::from_secs(10), Duration::from_secs(17));
+    assert_eq!(longer, None, "it was asked after a second, and silent from then on");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_fails_while_every_answer_is_slow_is_not_judged() {
+    let part = Part::new("the API server", Some(SLOW_FROM));
+    let (waits, looked) = (AtomicU32::new(20), part.clone());
+    // Fast for a minute, then for a minute as slow as a machine with ten times the work it can do.
+    let looking = async {
+        let answers = || async {
+            pause(Duration::from_millis(waits.load(Ordering::Relaxed).into())).await;
+            Ok(())
+        };
+        looked.lost(answers).await
+    };
+    let check = async {
+        let began = Instant::now();
+        pause(Duration::from_secs(60)).await;
+        assert_eq!(part.slow_since(began), None);
+        waits.store(700, Ordering::Relaxed);
+        let began = Instant::now();
+        pause(Duration::from_secs(2)).await;
+        assert_eq!(part.slow_since(began), None, "one slow answer is none");
+        pause(Duration::from_secs(58)).await;
+        let why = part.slow_since(began).expect("it was slow");
+        assert!(why.contains("the API server took 0.7 s for an answer meanwhile, 0.7 s at worst"), "{why}");
+    };
+    tokio::select! {
+        why = looking => panic!("{why}"),
+        () = check => {}
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_absence_that_is_meant_is_neither_the_end_nor_an_excuse() {
+    let began = Instant::now();
+    let standing = standing(move || {
+        let away = (2..50).contains(&began.elapsed().as_secs());
+        ready(if away { Err("refused".to_owned()) } else { Ok(()) })
+    });
+    let restarted = standing.through_absence(pause(Duration::from_secs(50)));
+    restarted.await;
+    assert_eq!(standing.gone(), None, "longer than who is gone");
+    assert_eq!(standing.throughout(began).await, Ok(()), "whoever fails then fails");
+    // One that is given up in the middle is over, too.
+    let given_up = timeout(Duration::from_secs(1), standing.through_absence(std::future::pending::<()>()));
+    given_up.await.expect_err("it never ends");
+    assert!(standing.parts.iter().all(|part| !part.is_meant_to_be_away()));
+}
