@@ -1,5 +1,6 @@
 //! A Node that the CCM is not told of, as its watch was away and has expired meanwhile (NODE-INIT-02).
 
+use super::{looked_at, nobody_looks};
 use crate::joining::registered;
 use harness::check::{Capability, Facility, Verdict};
 use harness::cx::matchers::initialised;
@@ -30,7 +31,8 @@ async fn initialises_missed_nodes(cx: &CheckCx) -> Verdict {
     alone.explained(worked.await).await?;
     let interruption = cx.interrupt_watches().await?;
     let (_, missed) = registered(cx, machine("missed")).await?;
-    // Whatever is written to it later would be told of by the next watch.
+    // Whatever is written to it later would be told of by the next watch. The cluster's controllers may have been away, too.
+    missed.becomes(looked_at()).within(cx.limits().start()).await.map_err(nobody_looks)?;
     missed.keeps(present()).within(SETTLES).when("while it settles").await?;
     let pauses = interruption.expire().await?;
     let told = missed.becomes(initialised()).within(cx.limits().start() + pauses);

@@ -229,17 +229,24 @@ fn keeps_what_others_wrote() -> Matcher<Option<Arc<Node>>> {
     .expecting("label example.com/x=1, annotation example.com/y=1 and taint example.com/z=1:NoSchedule")
 }
 
+/// The cluster's node lifecycle controller has seen that it is Ready.
+fn looked_at() -> Matcher<Option<Arc<Node>>> {
+    holds("is seen to be Ready", |node: &Option<Arc<Node>>| {
+        node.as_ref().is_some_and(|node| !has_taint(node, T_NOT_READY))
+    })
+}
+
+fn nobody_looks(_: Stop) -> Stop {
+    Stop::Error(format!("nobody takes {T_NOT_READY} off a Ready Node"))
+}
+
 async fn overwrites_nobody(cx: &CheckCx) -> Verdict {
     let machine = cx.machine(machine("a")).await?;
     let look_up = machine.cloud().holds(&[Op::InstanceGet]).await?;
     let node = cx.node(machine.node()).await?;
     look_up.is_reached().await.map_err(|stop| unless_it_lists(cx, stop))?;
     // The node lifecycle controller of Kubernetes 1.20 takes every taint along that came since it last looked.
-    let looked = holds("is seen to be Ready", |node: &Option<Arc<Node>>| {
-        node.as_ref().is_some_and(|node| !has_taint(node, T_NOT_READY))
-    });
-    let cluster = |_| Stop::Error(format!("nobody takes {T_NOT_READY} off a Ready Node"));
-    node.becomes(looked).await.map_err(cluster)?;
+    node.becomes(looked_at()).await.map_err(nobody_looks)?;
     let labels = json!({"labels": {"example.com/x": "1"}, "annotations": {"example.com/y": "1"}});
     node.patch(&json!({"metadata": labels})).await?;
     node.adds_taint(taint("example.com/z", "1", "NoSchedule")).await?;
