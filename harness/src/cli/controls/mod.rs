@@ -48,6 +48,13 @@ const NO_PLUGIN: &str = "/dev/null";
 /// The command of this program that is the same plugin, able to be broken.
 const ODD_PLUGIN: &str = "reference-credential-provider-mutant";
 
+/// The profile of the network proxy, and the command of this program that is it.
+const PROXY: &str = "reference-network-proxy";
+/// The command that is the same proxy, able to be broken.
+const ODD_PROXY: &str = "reference-network-proxy-mutant";
+/// The variable that makes it a mutant.
+const PROXY_VARIABLE: &str = "REFERENCE_NETWORK_PROXY_MUTANT";
+
 /// On how many clusters at once no CCM at all is judged: it fails each check only when its time is up.
 const NOBODY_ON: usize = 4;
 
@@ -178,6 +185,20 @@ fn work(
         let planned = plan_checks(suites, &plan, &Offer::declared(&plan.profile))?;
         Ok::<_, Problems>((plan, planned))
     };
+    // The same of a network proxy, which is this program, or one that cannot be executed.
+    let proxy_with = |program: Value, mutant: Option<&str>, mut over_profile: Map<String, Value>| {
+        let keys = over_profile.entry("networkProxy").or_insert_with(|| json!({}));
+        keys["program"] = program;
+        if let Some(id) = mutant {
+            keys["environment"] = json!({PROXY_VARIABLE: id});
+            over_profile.insert("image".to_owned(), json!({"command": ODD_PROXY}));
+        }
+        let typed = RunFile { cluster: ClusterKeys::default(), ..overrides(options, PROXY) };
+        let plan = plan(&Source::Defaults, Given { typed, over_profile, ..Given::default() })?;
+        let plan = plan.clone().on(plan.cluster.clone().settled(BackendKind::Absent));
+        let planned = plan_checks(suites, &plan, &Offer::declared(&plan.profile))?;
+        Ok::<_, Problems>((plan, planned))
+    };
     let odd_plugin = |flag: &str, id: &str| json!([PROGRAM, ODD_PLUGIN, format!("--{flag}={id}")]);
     let share = options.share.unwrap_or(Share::WHOLE);
     let mut work = Vec::new();
@@ -188,6 +209,9 @@ fn work(
             let (plan, planned) = match one.of {
                 ProfileKind::ImageCredentials => {
                     plugin_with(odd_plugin("stranger", &one.stranger), over, true)
+                }
+                ProfileKind::NetworkProxy => {
+                    proxy_with(json!([PROGRAM, ODD_PROXY]), Some(&one.stranger), over)
                 }
                 ProfileKind::Profile => {
                     if !one.as_is {
@@ -224,6 +248,10 @@ fn work(
                     let command = if control.as_is { json!([PROGRAM, PLUGIN]) } else { odd };
                     plugin_with(command, over, control.checks.iter().any(|id| by_a_kubelet(everything, id)))
                 }
+                ProfileKind::NetworkProxy => match control.as_is {
+                    true => proxy_with(json!([PROGRAM, PROXY]), None, over),
+                    false => proxy_with(json!([PROGRAM, ODD_PROXY]), Some(&control.mutant), over),
+                },
                 ProfileKind::Profile => {
                     if !control.as_is {
                         over.insert("environment".to_owned(), json!({MUTANT_VARIABLE: control.mutant}));

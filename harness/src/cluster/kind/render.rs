@@ -3,6 +3,7 @@
 //! Pure. What is added to a topology: kubelets that wait for a cloud provider, unless the cluster is a management cluster
 //! (contract ENV-01 to ENV-04), no pod network of kind's, no kube-proxy where the image has none, and what old control groups or old Kubernetes need.
 
+use super::network_proxy::ProxyFolders;
 use super::preflight::Cgroups;
 use super::record::KubeProxy;
 use crate::cluster::record::Role;
@@ -33,6 +34,8 @@ pub(super) struct Facts<'a> {
     pub(super) node_ip: NodeIp,
     /// Where kubelets have the certificates from that they serve with.
     pub(super) serving: ServingCertificates,
+    /// What machines have of a network proxy, where one is under test.
+    pub(super) network_proxy: Option<&'a ProxyFolders>,
 }
 
 /// How kubeadm wants extra arguments written (contract ENV-04).
@@ -71,9 +74,13 @@ pub(super) fn render(layout: &Layout, facts: &Facts<'_>) -> String {
     }
     let patches = list(&mut config, "kubeadmConfigPatches");
     patches.extend(cluster_patches(facts).iter().map(patch_text));
-    let names = machine_names(facts.cluster, &layout.roles());
+    let roles = layout.roles();
+    let names = machine_names(facts.cluster, &roles);
     let nodes = config.get_mut("nodes").and_then(Value::as_array_mut).into_iter().flatten();
-    for (node, name) in nodes.filter_map(Value::as_object_mut).zip(names) {
+    for ((node, name), role) in nodes.filter_map(Value::as_object_mut).zip(names).zip(roles) {
+        if let Some(folders) = facts.network_proxy {
+            list(node, "extraMounts").push(folders.mount(role));
+        }
         let Some(provider_id) = facts.provider_id.of(&name) else { continue };
         let arguments = [("provider-id", Some(provider_id))];
         let patches = dialects(facts).into_iter().flat_map(|dialect| kubelet_patches(dialect, &arguments));
@@ -100,6 +107,12 @@ fn cluster_patches(facts: &Facts<'_>) -> Vec<Value> {
     let mut patches = Vec::new();
     if facts.purpose == Purpose::Served {
         patches.extend(cloud_patches(facts));
+    }
+    if facts.network_proxy.is_some() {
+        patches.extend(dialects(facts).into_iter().map(|dialect| {
+            let arguments = extra_arguments(dialect, &ProxyFolders::arguments());
+            patch(dialect, "ClusterConfiguration", ProxyFolders::api_server(arguments))
+        }));
     }
     // From 1.35 on a kubelet refuses to start on old control groups unless told otherwise; older ones do not know the
     // setting, and warn of it at most.
