@@ -29,7 +29,7 @@ use std::time::Duration;
 #[schemars(extend("required" = ["apiVersion", "kind", "name"]))]
 #[schemars(extend("if" = json!({"properties": {"kind": {"const": "Profile"}}})))]
 #[schemars(extend("then" = json!({"required": ["manifests", "capabilities"]})))]
-#[schemars(extend("else" = json!({"required": ["imageCredentials"]})))]
+#[schemars(extend("else" = json!({"if": {"properties": {"kind": {"const": "network-proxy"}}}, "then": {"required": ["networkProxy"]}, "else": {"required": ["imageCredentials"]}})))]
 pub(crate) struct ProfileFile {
     /// Version of this format.
     #[schemars(extend("const" = API_VERSION))]

@@ -130,7 +130,7 @@ impl<'a> ProxiedCluster<'a> {
             "apiVersion": "v1", "kind": "Service", "metadata": meta(PEER),
             "spec": {
                 "selector": {"app": PEER}, "publishNotReadyAddresses": true,
-                "ports": [{"port": 443, "targetPort": PORTS[0]}],
+                "ports": [{"port": 443, "targetPort": PORTS[0], "protocol": "TCP"}],
             },
         });
         let to_service = json!({"namespace": namespace, "name": PEER, "port": 443, "path": "/admit"});

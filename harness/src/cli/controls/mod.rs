@@ -48,7 +48,7 @@ const NO_PLUGIN: &str = "/dev/null";
 /// The command of this program that is the same plugin, able to be broken.
 const ODD_PLUGIN: &str = "reference-credential-provider-mutant";
 
-/// The profile of the network proxy, and the command of this program that is it.
+/// The profile of the network proxy.
 const PROXY: &str = "reference-network-proxy";
 /// The command that is the same proxy, able to be broken.
 const ODD_PROXY: &str = "reference-network-proxy-mutant";
@@ -185,17 +185,22 @@ fn work(
         let planned = plan_checks(suites, &plan, &Offer::declared(&plan.profile))?;
         Ok::<_, Problems>((plan, planned))
     };
-    // The same of a network proxy, which is this program, or one that cannot be executed.
-    let proxy_with = |program: Value, mutant: Option<&str>, mut over_profile: Map<String, Value>| {
+    // The same of a network proxy, which is this program; on a cluster for what an API server makes of it.
+    let proxy_with = |mutant: Option<&str>, mut over_profile: Map<String, Value>, by_a_server: bool| {
         let keys = over_profile.entry("networkProxy").or_insert_with(|| json!({}));
-        keys["program"] = program;
         if let Some(id) = mutant {
+            keys["program"] = json!([PROGRAM, ODD_PROXY]);
             keys["environment"] = json!({PROXY_VARIABLE: id});
             over_profile.insert("image".to_owned(), json!({"command": ODD_PROXY}));
         }
         let typed = RunFile { cluster: ClusterKeys::default(), ..overrides(options, PROXY) };
         let plan = plan(&Source::Defaults, Given { typed, over_profile, ..Given::default() })?;
-        let plan = plan.clone().on(plan.cluster.clone().settled(BackendKind::Absent));
+        let real = facts(with_mutants.cluster.backend()).facilities.contains(&Facility::NetworkProxy);
+        let cluster = match by_a_server && real {
+            true => with_mutants.cluster.clone(),
+            false => plan.cluster.clone().settled(BackendKind::Absent),
+        };
+        let plan = plan.on(cluster);
         let planned = plan_checks(suites, &plan, &Offer::declared(&plan.profile))?;
         Ok::<_, Problems>((plan, planned))
     };
@@ -211,7 +216,7 @@ fn work(
                     plugin_with(odd_plugin("stranger", &one.stranger), over, true)
                 }
                 ProfileKind::NetworkProxy => {
-                    proxy_with(json!([PROGRAM, ODD_PROXY]), Some(&one.stranger), over)
+                    proxy_with((!one.as_is).then_some(one.stranger.as_str()), over, true)
                 }
                 ProfileKind::Profile => {
                     if !one.as_is {
@@ -248,10 +253,11 @@ fn work(
                     let command = if control.as_is { json!([PROGRAM, PLUGIN]) } else { odd };
                     plugin_with(command, over, control.checks.iter().any(|id| by_a_kubelet(everything, id)))
                 }
-                ProfileKind::NetworkProxy => match control.as_is {
-                    true => proxy_with(json!([PROGRAM, PROXY]), None, over),
-                    false => proxy_with(json!([PROGRAM, ODD_PROXY]), Some(&control.mutant), over),
-                },
+                ProfileKind::NetworkProxy => {
+                    let by_a_server = |id: &String| needs(everything, id, Facility::NetworkProxy);
+                    let mutant = (!control.as_is).then_some(control.mutant.as_str());
+                    proxy_with(mutant, over, control.checks.iter().any(by_a_server))
+                }
                 ProfileKind::Profile => {
                     if !control.as_is {
                         over.insert("environment".to_owned(), json!({MUTANT_VARIABLE: control.mutant}));
@@ -270,8 +276,12 @@ fn work(
 
 /// Whether the check of that id needs a kubelet that runs the plugin.
 fn by_a_kubelet(everything: &[Planned], id: &str) -> bool {
-    let needs = |one: &Planned| one.check.facilities.contains(Facility::ImageCredentials);
-    everything.iter().any(|one| one.check.id == *id && needs(one))
+    needs(everything, id, Facility::ImageCredentials)
+}
+
+/// Whether the check of that id needs a cluster with that facility.
+fn needs(everything: &[Planned], id: &str, facility: Facility) -> bool {
+    everything.iter().any(|one| one.check.id == *id && one.check.facilities.contains(facility))
 }
 
 /// The same, soaking for so long.

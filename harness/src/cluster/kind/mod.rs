@@ -12,6 +12,7 @@ mod logs;
 mod machines;
 mod management;
 mod metadata;
+mod names;
 mod network_proxy;
 mod node_image;
 mod operations;

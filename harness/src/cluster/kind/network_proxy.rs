@@ -2,7 +2,7 @@
 
 use super::access::KindMachines;
 use super::exec::{Stdin, exec_ok};
-use super::render::machine_names;
+use super::names::machine_names;
 use crate::cluster::error::ClusterError;
 use crate::cluster::operation::LinkOp;
 use crate::cluster::record::{Machine, Role};

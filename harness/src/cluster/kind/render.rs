@@ -3,10 +3,10 @@
 //! Pure. What is added to a topology: kubelets that wait for a cloud provider, unless the cluster is a management cluster
 //! (contract ENV-01 to ENV-04), no pod network of kind's, no kube-proxy where the image has none, and what old control groups or old Kubernetes need.
 
+use super::names::machine_names;
 use super::network_proxy::ProxyFolders;
 use super::preflight::Cgroups;
 use super::record::KubeProxy;
-use crate::cluster::record::Role;
 use crate::cluster::spec::{ProviderIds, Purpose};
 use crate::cluster::topology::Layout;
 use crate::cluster::version::Version;
@@ -87,19 +87,6 @@ pub(super) fn render(layout: &Layout, facts: &Facts<'_>) -> String {
         list(node, "kubeadmConfigPatches").extend(patches.map(|patch| patch_text(&patch)));
     }
     yaml::to_string(&config).expect("a kind configuration is plain data")
-}
-
-/// The names kind gives to machines, in the order of the topology.
-pub(super) fn machine_names(cluster: &str, roles: &[Role]) -> Vec<String> {
-    let mut counts = [0_u32; 2];
-    roles
-        .iter()
-        .map(|role| {
-            let count = &mut counts[usize::from(*role == Role::Worker)];
-            *count += 1;
-            if *count == 1 { format!("{cluster}-{role}") } else { format!("{cluster}-{role}{count}") }
-        })
-        .collect()
 }
 
 /// Patches for every machine.

@@ -1,6 +1,7 @@
 //! Golden configurations: old, middle and new Kubernetes on each built-in topology.
 
 use super::*;
+use crate::cluster::record::Role;
 use crate::cluster::topology::load;
 use crate::config::{ServingCertificates, Topology};
 
