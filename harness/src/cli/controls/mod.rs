@@ -14,7 +14,7 @@ use crate::check::Facility;
 use crate::cluster::facts;
 use crate::config::{
     BackendKind, ClusterKeys, Given, HumanDuration, Offer, PROGRAM, Problems, ProfileKind, RunFile, RunPlan,
-    Source, plan,
+    Source, Topology, plan,
 };
 use crate::cx::Suite;
 use crate::ledger::Share;
@@ -197,7 +197,12 @@ fn work(
         let plan = plan(&Source::Defaults, Given { typed, over_profile, ..Given::default() })?;
         let real = facts(with_mutants.cluster.backend()).facilities.contains(&Facility::NetworkProxy);
         let cluster = match by_a_server && real {
-            true => with_mutants.cluster.clone(),
+            // Agents are on other machines than the API server.
+            true => with_mutants.cluster.clone().with(|own| {
+                if own.topology == Topology::Single {
+                    own.topology = Topology::ThreeNode;
+                }
+            }),
             false => plan.cluster.clone().settled(BackendKind::Absent),
         };
         let plan = plan.on(cluster);
