@@ -1,4 +1,4 @@
-//! Collects the files that are part of the program: profiles and manifests of CCMs, profiles of plugins, drivers and routes of their clouds,
+//! Collects the files that are part of the program: profiles and manifests of CCMs, profiles of plugins and network proxies, drivers and routes of their clouds,
 //! topologies, manifest variants, the checks of each version, the contract.
 
 use std::error::Error;
@@ -15,6 +15,7 @@ const SOURCES: &[&str] = &["py", "rs", "toml"];
 const FOLDERS: &[(&str, &str, &[&str])] = &[
     ("fixtures/ccms", "", DATA),
     ("fixtures/image-credentials", "", DATA),
+    ("fixtures/network-proxy", "", DATA),
     ("fixtures/drivers", "drivers/", SOURCES),
     ("fixtures/routes", "routes/", DATA),
     ("kind-configs", "kind-configs/", DATA),

@@ -343,6 +343,13 @@ impl<Cx: 'static> Check<Cx> {
         self
     }
 
+    /// Needs an API server that reaches its Nodes by the network proxy under test, and no CCM; runs alone.
+    pub const fn through_the_proxy(mut self) -> Check<Cx> {
+        self.sharing = Sharing::Cold;
+        self.facilities = Facilities::of(&[Facility::NetworkProxy]);
+        self
+    }
+
     /// Runs in an environment that is made for it: such a cluster, which no CCM has touched, and a cloud.
     pub const fn in_its_own(mut self, environment: Environment) -> Check<Cx> {
         self.sharing = Sharing::Own;

@@ -22,6 +22,7 @@ pub mod image_credentials;
 pub mod images;
 pub mod k8s;
 pub mod ledger;
+pub mod network_proxy;
 pub mod output;
 pub mod owner;
 pub mod probe;

@@ -9,6 +9,7 @@ pub mod failover;
 pub mod image_credentials;
 pub mod lifecycle;
 pub mod loadbalancer;
+pub mod network_proxy;
 pub mod operation;
 pub mod population;
 pub mod routes;
@@ -36,6 +37,7 @@ pub const ALL: &[Suite] = &[
     scalability::SUITE,
     soak::SUITE,
     image_credentials::SUITE,
+    network_proxy::SUITE,
 ];
 
 const _: () = harness::check::assert_unique_ids(ALL);

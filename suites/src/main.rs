@@ -5,6 +5,7 @@
 
 use harness::cli::SubProgram;
 use harness::image_credentials::{RECORDER, REGISTRY, recorder_main, registry_main};
+use harness::network_proxy::tunnel;
 use std::process::ExitCode;
 
 /// The commands that are programs of their own.
@@ -38,6 +39,24 @@ const PROGRAMS: &[SubProgram] = &[
         about: "The same plugin, able to be broken with '--mutant ID'; for 'controls'",
         shown: false,
         main: |arguments| reference_credential_provider::mutant(arguments.into_iter()),
+    },
+    SubProgram {
+        name: "reference-network-proxy",
+        about: "The network proxy that passes every check, server and agents; the harness starts it by itself",
+        shown: true,
+        main: |arguments| tunnel::reference_main(arguments.into_iter()),
+    },
+    SubProgram {
+        name: "reference-network-proxy-mutant",
+        about: "The same proxy, able to be broken with REFERENCE_NETWORK_PROXY_MUTANT; for 'controls'",
+        shown: false,
+        main: |arguments| tunnel::mutant_main(arguments.into_iter()),
+    },
+    SubProgram {
+        name: tunnel::PEER,
+        about: "A Pod that an API server reaches through a proxy; the harness starts it on a node",
+        shown: false,
+        main: |arguments| tunnel::peer_main(arguments.into_iter()),
     },
     SubProgram {
         name: REGISTRY,

@@ -17,6 +17,7 @@ const LAYERS: &[&str] = &[
     "events",
     "config",
     "image_credentials",
+    "network_proxy",
     "contract",
     "images",
     "reaper",

@@ -58,6 +58,20 @@ impl Authority {
         self.0.pem()
     }
 
+    /// A certificate for these names and addresses, for a server or a client, and its key, in PEM.
+    pub(crate) fn pair(&self, names: &[String]) -> Result<(String, String), AuthorityError> {
+        let failed = |source| AuthorityError::Certificate { names: names.join(", "), source };
+        let mut params = CertificateParams::new(names.to_vec()).map_err(failed)?;
+        params.distinguished_name.push(DnType::CommonName, names.first().cloned().unwrap_or_default());
+        params.extended_key_usages =
+            vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        validity(&mut params);
+        let key = KeyPair::generate().map_err(failed)?;
+        let certificate = params.signed_by(&key, &self.0).map_err(failed)?;
+        Ok((certificate.pem(), key.serialize_pem()))
+    }
+
     /// What accepts connections for these names and addresses.
     pub(crate) fn acceptor(&self, names: &[String]) -> Result<TlsAcceptor, AuthorityError> {
         let failed = |source| AuthorityError::Certificate { names: names.join(", "), source };

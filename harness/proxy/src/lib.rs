@@ -20,6 +20,7 @@ mod shared;
 mod source;
 mod start;
 mod table;
+pub mod tunnel;
 mod upstream;
 mod xpath;
 

@@ -59,6 +59,8 @@ pub enum Facility {
     OwnEnvironment,
     /// A kubelet can be made to run an image credential provider, and to pull images of a registry of ours.
     ImageCredentials,
+    /// The API server has the network proxy under test, and the direct way to Nodes and Pods can be closed to it.
+    NetworkProxy,
     /// The manifests as shipped ask for more than one Pod of the CCM.
     ShippedReplicas,
 }
@@ -92,6 +94,7 @@ impl Facility {
         Facility::CloudName,
         Facility::OwnEnvironment,
         Facility::ImageCredentials,
+        Facility::NetworkProxy,
         Facility::ShippedReplicas,
     ];
 
@@ -156,6 +159,7 @@ impl fmt::Display for Facility {
             Facility::CloudName => "cloud-name",
             Facility::OwnEnvironment => "own-environment",
             Facility::ImageCredentials => "image-credentials",
+            Facility::NetworkProxy => "network-proxy",
             Facility::ShippedReplicas => "shipped-replicas",
         })
     }

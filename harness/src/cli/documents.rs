@@ -13,6 +13,8 @@ const PROGRAMS: &[&str] = &[
     "reference-ccm-mutant",
     "reference-credential-provider",
     "reference-credential-provider-mutant",
+    "reference-network-proxy",
+    "reference-network-proxy-mutant",
 ];
 
 /// What of the workspace holds no documents of ours, and what tells of commands that have gone.

@@ -86,7 +86,8 @@ fn labelled(label: &str, text: &str) -> String {
 fn profile_for(party: Party) -> &'static str {
     match party {
         Party::ImageCredentials => "--profile reference-credential-provider ",
-        Party::Ccm | Party::Harness | Party::NetworkProxy | Party::CsiMigration => "",
+        Party::NetworkProxy => "--profile reference-network-proxy ",
+        Party::Ccm | Party::Harness | Party::CsiMigration => "",
     }
 }
 
@@ -95,7 +96,8 @@ fn whose(party: Party) -> &'static str {
     match party {
         Party::Ccm => "a CCM",
         Party::ImageCredentials => "an image credential provider",
-        Party::Harness | Party::NetworkProxy | Party::CsiMigration => "one",
+        Party::NetworkProxy => "a network proxy",
+        Party::Harness | Party::CsiMigration => "one",
     }
 }
 

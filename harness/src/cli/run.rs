@@ -87,6 +87,9 @@ pub(super) fn plan(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
     if let Some(plugin) = &plan.profile.image_credentials {
         text.push_str(&format!("plugin     {plugin}\n"));
     }
+    if let Some(proxy) = &plan.profile.network_proxy {
+        text.push_str(&format!("proxy      {proxy}\n"));
+    }
     if let Some(manifests) = &manifests {
         text.push_str(&format!(
             "workload   {}, {} objects\n",

@@ -29,6 +29,13 @@ pub enum Operation<'a> {
         /// What.
         op: SetupOp,
     },
+    /// To the direct way from the machines of the control plane to Nodes and Pods: connections that begin there are refused.
+    DirectWay {
+        /// The other ends, as a packet filter takes them.
+        to: &'a [String],
+        /// What.
+        op: LinkOp,
+    },
     /// To a machine's power.
     Power {
         /// The machine.
@@ -196,6 +203,7 @@ impl Operation<'_> {
         match self {
             Operation::Kubelet { .. } => Facility::KubeletControl,
             Operation::ImageCredentials { .. } => Facility::ImageCredentials,
+            Operation::DirectWay { .. } => Facility::NetworkProxy,
             Operation::Power { .. } => Facility::NodeControl,
             Operation::Link { .. } => Facility::LinkControl,
             Operation::Container { .. } => Facility::ProcessControl,
@@ -224,6 +232,10 @@ impl fmt::Display for Operation<'_> {
                     SetupOp::Remove => "taking an image credential provider from",
                 };
                 write!(f, "{done} {}", machine.name)
+            }
+            Operation::DirectWay { to, op } => {
+                let done = if *op == LinkOp::Cut { "closing" } else { "opening" };
+                write!(f, "{done} the direct way from the control plane to {}", to.join(", "))
             }
             Operation::Power { machine, op: PowerOp::Off } => write!(f, "switching {} off", machine.name),
             Operation::Power { machine, op: PowerOp::On } => write!(f, "switching {} on", machine.name),

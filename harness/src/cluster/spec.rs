@@ -16,6 +16,9 @@ pub struct ClusterSpec {
     pub desired: DesiredCluster,
     /// What kubelets write into `spec.providerID`.
     pub provider_ids: ProviderIds,
+    /// The egress configuration of its API servers, where a network proxy is under test; only a backend of real clusters looks
+    /// at it.
+    pub network_proxy: Option<String>,
     /// Which images are programs of this machine; only a backend that runs programs looks at them.
     pub programs: Vec<ProgramImage>,
     /// The lane's own folder, for the kubeconfig (0600) and whatever else the backend keeps in files.

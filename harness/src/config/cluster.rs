@@ -31,6 +31,15 @@ impl WantedCluster {
         WantedCluster { backend: Some(BackendKind::Absent), desired: DesiredCluster::Absent }
     }
 
+    /// The same with other machines, where the harness makes it.
+    #[must_use]
+    pub(super) fn on_topology(mut self, topology: Topology) -> WantedCluster {
+        if let DesiredCluster::Own(own) = &mut self.desired {
+            own.topology = topology;
+        }
+        self
+    }
+
     /// The backend that was asked for; `None` when it is left to the harness.
     pub fn backend(&self) -> Option<BackendKind> {
         self.backend

@@ -362,7 +362,13 @@ impl Planning {
         let asked = matches!(self.set_by(BACKEND), SetBy::Option | SetBy::RunFile);
         match wanted.backend() {
             // For what a real kubelet makes of a plugin.
-            Some(BackendKind::Kind) if asked => return Some(wanted.clone()),
+            Some(BackendKind::Kind) if asked => {
+                // Agents are on other machines than the API server.
+                let default = self.set_by("cluster.topology") == SetBy::Default;
+                let workers = profile.network_proxy.is_some() && default;
+                let wanted = wanted.clone();
+                return Some(if workers { wanted.on_topology(Topology::ThreeNode) } else { wanted });
+            }
             Some(_) if asked && !absent => {
                 let what = format!(
                     "profile '{}' describes no CCM, and only on 'kind' a kubelet can run what it describes; write \

@@ -6,6 +6,7 @@ use super::capabilities::Capabilities;
 use super::cloud_source::CloudSource;
 use super::flags::{FAST_FLAGS, FAST_ROUTES, FRAMEWORK_FLAGS, LeaseTiming};
 use super::image_credentials::ImageCredentials;
+use super::network_proxy::NetworkProxy;
 use super::paths::looks_like_path;
 use super::problem::did_you_mean;
 use super::profile_file::{Deviation, Lease, Location, Workload};
@@ -88,6 +89,8 @@ pub struct Profile {
     pub kind: ProfileKind,
     /// Its image credential provider.
     pub image_credentials: Option<ImageCredentials>,
+    /// Its network proxy, where that is judged.
+    pub network_proxy: Option<NetworkProxy>,
 }
 
 /// What a CCM declares about the shared framework `k8s.io/cloud-provider`.
@@ -208,13 +211,16 @@ impl Profile {
     /// Whose promises are judged.
     pub fn subjects(&self) -> BTreeSet<Party> {
         let ccm = self.has_ccm().then_some(Party::Ccm);
-        ccm.into_iter().chain(self.image_credentials.as_ref().map(|_| Party::ImageCredentials)).collect()
+        let plugin = self.image_credentials.as_ref().map(|_| Party::ImageCredentials);
+        let proxy = self.network_proxy.as_ref().map(|_| Party::NetworkProxy);
+        ccm.into_iter().chain(plugin).chain(proxy).collect()
     }
 
     /// Everything it declares, in words, for the report.
     pub fn declared_words(&self) -> Vec<String> {
         let mut words = if self.has_ccm() { self.capabilities.declared() } else { Vec::new() };
         words.extend(self.image_credentials.as_ref().map(|_| "imageCredentials".to_owned()));
+        words.extend(self.network_proxy.as_ref().map(|_| "networkProxy".to_owned()));
         words
     }
 

@@ -11,6 +11,7 @@ use super::forms::{
 };
 use super::image_credentials::ImageCredentialKeys;
 use super::limits::Limits;
+use super::network_proxy::NetworkProxyKeys;
 use super::schema::{Keyed, ordered};
 use super::words::{API_VERSION, AddressType, Budget, CcmCommand, Deployment, Ownership, ProfileKind};
 use fake_cloud::dialects::NAMES as DIALECTS;
@@ -28,7 +29,7 @@ use std::time::Duration;
 #[schemars(extend("required" = ["apiVersion", "kind", "name"]))]
 #[schemars(extend("if" = json!({"properties": {"kind": {"const": "Profile"}}})))]
 #[schemars(extend("then" = json!({"required": ["manifests", "capabilities"]})))]
-#[schemars(extend("else" = json!({"required": ["imageCredentials"]})))]
+#[schemars(extend("else" = json!({"if": {"properties": {"kind": {"const": "network-proxy"}}}, "then": {"required": ["networkProxy"]}, "else": {"required": ["imageCredentials"]}})))]
 pub(crate) struct ProfileFile {
     /// Version of this format.
     #[schemars(extend("const" = API_VERSION))]
@@ -115,6 +116,8 @@ pub(crate) struct ProfileFile {
     pub(crate) environment: BTreeMap<String, String>,
     /// Its image credential provider, which the suite `image-credentials` judges.
     pub(crate) image_credentials: Option<ImageCredentialKeys>,
+    /// Its network proxy for API servers, which the suite `network-proxy` judges.
+    pub(crate) network_proxy: Option<NetworkProxyKeys>,
     /// Wait budgets of its own by name: how long it may take for what others do faster. A run file wins over it. One
     /// that is looser than the contract makes the result at most partial.
     #[schemars(with = "Keyed<Budget, Span>", example = BTreeMap::from([("life", "60s")]))]
@@ -155,6 +158,7 @@ impl Default for ProfileFile {
             placeholders: BTreeMap::new(),
             environment: BTreeMap::new(),
             image_credentials: None,
+            network_proxy: None,
             budgets: BTreeMap::new(),
             declared: Vec::new(),
             deployment: Deployment::InCluster,

@@ -5,6 +5,7 @@ use super::duration::HumanDuration;
 use super::flags::{FAST_FLAGS, FAST_ROUTES};
 use super::forms::framework_minor;
 use super::image_credentials;
+use super::network_proxy;
 use super::problem::{Origin, Problem, Problems};
 use super::profile::{Build, Framework, Image, Profile, ProviderIdFormat, find};
 use super::profile_file::{Deviation, ImageKeys, ProfileFile};
@@ -60,9 +61,8 @@ pub(crate) fn read(file: &Path, over: &Map<String, Value>, problems: &mut Proble
     Some(Reading { file, places, problems, given }.profile(written))
 }
 
-/// The keys that a profile of a plugin alone may have.
-const OF_PLUGINS: &[&str] =
-    &["apiVersion", "kind", "name", "description", "cloud", "imageCredentials", "budgets", "declared"];
+/// The keys that a profile without a CCM may have, beside its own.
+const OF_ALL: &[&str] = &["apiVersion", "kind", "name", "description", "cloud", "budgets", "declared"];
 
 fn given(tree: &Tree) -> BTreeSet<String> {
     let Tree::Map(entries) = tree else { return BTreeSet::new() };
@@ -93,12 +93,16 @@ impl Reading<'_> {
             let folder = self.folder();
             image_credentials::read(keys, &folder, |key, what| self.problem(key, what))
         });
+        let network_proxy = written.network_proxy.and_then(|keys| {
+            let (folder, listed) = (self.folder(), self.manifests("networkProxy.manifests", &keys.manifests));
+            network_proxy::read(keys, listed, &folder, |key, what| self.problem(key, what))
+        });
         let framework = self.framework(written.framework.profile, written.framework.version.as_deref());
         let image = written.image.and_then(|image| self.image(image));
-        if image.is_some() && written.manifests.is_empty() {
+        if has_ccm && image.is_some() && written.manifests.is_empty() {
             self.problem("image", "has no use without manifests");
         }
-        let manifests = self.manifests(&written.manifests);
+        let manifests = self.manifests("manifests", &written.manifests);
         let mut capabilities = written.capabilities;
         capabilities.leader_election &= has_ccm;
         self.capabilities(&capabilities);
@@ -155,6 +159,7 @@ impl Reading<'_> {
             deployment: written.deployment,
             kind: written.kind,
             image_credentials,
+            network_proxy,
         }
     }
 
@@ -176,15 +181,26 @@ impl Reading<'_> {
                 if written.image_credentials.is_none() {
                     self.problem("imageCredentials", "is missing; describe the plugin");
                 }
-                let of_others = |key: &&str| !OF_PLUGINS.contains(key);
-                for key in keys(&SCHEMA).map(|(key, _)| key).filter(of_others) {
-                    if self.places.has(key) {
-                        self.problem(key, "has no meaning with 'kind: image-credentials'; it is of a CCM");
-                    }
+                self.of_no_ccm(written.kind, "imageCredentials", &[])
+            }
+            ProfileKind::NetworkProxy => {
+                if written.network_proxy.is_none() {
+                    self.problem("networkProxy", "is missing; describe server and agents");
                 }
-                false
+                self.of_no_ccm(written.kind, "networkProxy", &["image"])
             }
         }
+    }
+
+    /// Keys that have no meaning without a CCM; false.
+    fn of_no_ccm(&mut self, kind: ProfileKind, own: &str, more: &[&str]) -> bool {
+        let of_others = |key: &&str| !OF_ALL.contains(key) && *key != own && !more.contains(key);
+        for key in keys(&SCHEMA).map(|(key, _)| key).filter(of_others) {
+            if self.places.has(key) {
+                self.problem(key, format!("has no meaning with 'kind: {kind}'; it is of a CCM"));
+            }
+        }
+        false
     }
 
     fn framework(&mut self, profile: Option<bool>, version: Option<&str>) -> Framework {
@@ -230,11 +246,11 @@ impl Reading<'_> {
         self.file.parent().unwrap_or(Path::new("")).to_owned()
     }
 
-    fn manifests(&mut self, listed: &[String]) -> Vec<PathBuf> {
+    fn manifests(&mut self, under: &str, listed: &[String]) -> Vec<PathBuf> {
         let folder = self.folder();
         let mut manifests = Vec::new();
         for (at, text) in listed.iter().enumerate() {
-            let (key, path) = (format!("manifests[{at}]"), folder.join(text));
+            let (key, path) = (format!("{under}[{at}]"), folder.join(text));
             if files::is_file(&path) {
                 manifests.push(path);
                 continue;

@@ -72,6 +72,7 @@ pub const PROMISES: &[(&str, Promise)] = &[
     ("placeholders", Promise::Nothing),
     ("environment", Promise::Nothing),
     ("imageCredentials", Promise::Of(Capability::ServiceAccountTokens)),
+    ("networkProxy", Promise::Nothing),
     ("budgets", Promise::Nothing),
     ("declared", Promise::Nothing),
     ("deployment", Promise::Nothing),

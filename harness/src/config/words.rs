@@ -87,16 +87,22 @@ words! {
         Profile = "Profile",
         /// An image credential provider and no CCM: no cluster is made unless `cluster.backend` is `kind`, and keys of a CCM have no meaning.
         ImageCredentials = "image-credentials",
+        /// A network proxy of the API server and no CCM: no cluster is made unless `cluster.backend` is `kind`, and keys of a CCM have no meaning.
+        NetworkProxy = "network-proxy",
     }
 }
 
 words! {
-    /// A command of this program that is a CCM.
+    /// A command of this program that is a CCM or a network proxy.
     CcmCommand, "command" {
         /// The reference CCM.
         ReferenceCcm = "reference-ccm",
         /// The reference CCM, able to be broken on purpose; for `controls`.
         ReferenceCcmMutant = "reference-ccm-mutant",
+        /// The reference network proxy, server and agents.
+        ReferenceNetworkProxy = "reference-network-proxy",
+        /// The same, able to be broken on purpose; for `controls`.
+        ReferenceNetworkProxyMutant = "reference-network-proxy-mutant",
     }
 }
 

@@ -58,9 +58,9 @@ fn section(contract: &Contract, area: &Area, row: &Row) -> String {
 /// What leads to how a row is shown.
 pub(super) fn provoked(subject: Party) -> &'static str {
     match subject {
-        Party::Ccm | Party::ImageCredentials => "Provoked",
+        Party::Ccm | Party::ImageCredentials | Party::NetworkProxy => "Provoked",
         Party::Harness => "Kept",
-        Party::NetworkProxy | Party::CsiMigration => "To be shown",
+        Party::CsiMigration => "To be shown",
     }
 }
 

@@ -77,6 +77,12 @@ pub(super) enum Undo {
     Reach,
     /// Take an image credential provider from a machine's kubelet.
     ImageCredentials { machine: String, setup: NodeSetup },
+    /// Open the direct way from the control plane to these again.
+    DirectWay(Vec<String>),
+    /// Let server or agents of a network proxy come again.
+    Proxy(Vec<Value>),
+    /// Take objects away that a check has applied.
+    Applied(Vec<Value>),
     /// Let a machine reach the cloud again.
     Cloudless(String),
     /// Give machines their power again.

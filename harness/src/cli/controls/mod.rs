@@ -14,7 +14,7 @@ use crate::check::Facility;
 use crate::cluster::facts;
 use crate::config::{
     BackendKind, ClusterKeys, Given, HumanDuration, Offer, PROGRAM, Problems, ProfileKind, RunFile, RunPlan,
-    Source, plan,
+    Source, Topology, plan,
 };
 use crate::cx::Suite;
 use crate::ledger::Share;
@@ -47,6 +47,13 @@ const PLUGIN: &str = "reference-credential-provider";
 const NO_PLUGIN: &str = "/dev/null";
 /// The command of this program that is the same plugin, able to be broken.
 const ODD_PLUGIN: &str = "reference-credential-provider-mutant";
+
+/// The profile of the network proxy.
+const PROXY: &str = "reference-network-proxy";
+/// The command that is the same proxy, able to be broken.
+const ODD_PROXY: &str = "reference-network-proxy-mutant";
+/// The variable that makes it a mutant.
+const PROXY_VARIABLE: &str = "REFERENCE_NETWORK_PROXY_MUTANT";
 
 /// On how many clusters at once no CCM at all is judged: it fails each check only when its time is up.
 const NOBODY_ON: usize = 4;
@@ -178,6 +185,30 @@ fn work(
         let planned = plan_checks(suites, &plan, &Offer::declared(&plan.profile))?;
         Ok::<_, Problems>((plan, planned))
     };
+    // The same of a network proxy, which is this program; on a cluster for what an API server makes of it.
+    let proxy_with = |mutant: Option<&str>, mut over_profile: Map<String, Value>, by_a_server: bool| {
+        let keys = over_profile.entry("networkProxy").or_insert_with(|| json!({}));
+        if let Some(id) = mutant {
+            keys["program"] = json!([PROGRAM, ODD_PROXY]);
+            keys["environment"] = json!({PROXY_VARIABLE: id});
+            over_profile.insert("image".to_owned(), json!({"command": ODD_PROXY}));
+        }
+        let typed = RunFile { cluster: ClusterKeys::default(), ..overrides(options, PROXY) };
+        let plan = plan(&Source::Defaults, Given { typed, over_profile, ..Given::default() })?;
+        let real = facts(with_mutants.cluster.backend()).facilities.contains(&Facility::NetworkProxy);
+        let cluster = match by_a_server && real {
+            // Agents are on other machines than the API server.
+            true => with_mutants.cluster.clone().with(|own| {
+                if own.topology == Topology::Single {
+                    own.topology = Topology::ThreeNode;
+                }
+            }),
+            false => plan.cluster.clone().settled(BackendKind::Absent),
+        };
+        let plan = plan.on(cluster);
+        let planned = plan_checks(suites, &plan, &Offer::declared(&plan.profile))?;
+        Ok::<_, Problems>((plan, planned))
+    };
     let odd_plugin = |flag: &str, id: &str| json!([PROGRAM, ODD_PLUGIN, format!("--{flag}={id}")]);
     let share = options.share.unwrap_or(Share::WHOLE);
     let mut work = Vec::new();
@@ -188,6 +219,9 @@ fn work(
             let (plan, planned) = match one.of {
                 ProfileKind::ImageCredentials => {
                     plugin_with(odd_plugin("stranger", &one.stranger), over, true)
+                }
+                ProfileKind::NetworkProxy => {
+                    proxy_with((!one.as_is).then_some(one.stranger.as_str()), over, true)
                 }
                 ProfileKind::Profile => {
                     if !one.as_is {
@@ -224,6 +258,11 @@ fn work(
                     let command = if control.as_is { json!([PROGRAM, PLUGIN]) } else { odd };
                     plugin_with(command, over, control.checks.iter().any(|id| by_a_kubelet(everything, id)))
                 }
+                ProfileKind::NetworkProxy => {
+                    let by_a_server = |id: &String| needs(everything, id, Facility::NetworkProxy);
+                    let mutant = (!control.as_is).then_some(control.mutant.as_str());
+                    proxy_with(mutant, over, control.checks.iter().any(by_a_server))
+                }
                 ProfileKind::Profile => {
                     if !control.as_is {
                         over.insert("environment".to_owned(), json!({MUTANT_VARIABLE: control.mutant}));
@@ -242,8 +281,12 @@ fn work(
 
 /// Whether the check of that id needs a kubelet that runs the plugin.
 fn by_a_kubelet(everything: &[Planned], id: &str) -> bool {
-    let needs = |one: &Planned| one.check.facilities.contains(Facility::ImageCredentials);
-    everything.iter().any(|one| one.check.id == *id && needs(one))
+    needs(everything, id, Facility::ImageCredentials)
+}
+
+/// Whether the check of that id needs a cluster with that facility.
+fn needs(everything: &[Planned], id: &str, facility: Facility) -> bool {
+    everything.iter().any(|one| one.check.id == *id && one.check.facilities.contains(facility))
 }
 
 /// The same, soaking for so long.

@@ -39,7 +39,9 @@ fn standing(one: &Examined) -> String {
     match facts(one.cluster).fidelity {
         Fidelity::Simulated => "works (a simulation: a result is at most partial)".to_owned(),
         Fidelity::Real => "works".to_owned(),
-        Fidelity::Absent => "works (for profiles of 'kind: image-credentials')".to_owned(),
+        Fidelity::Absent => {
+            "works (for profiles of 'kind: image-credentials' and 'network-proxy')".to_owned()
+        }
     }
 }
 

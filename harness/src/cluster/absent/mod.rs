@@ -35,7 +35,7 @@ pub(super) const BACKEND: BackendEntry = BackendEntry {
 fn nothing() -> Requirement {
     Requirement::fine(
         "nothing",
-        "a profile of 'kind: image-credentials' is judged without a cluster",
+        "a profile of 'kind: image-credentials' or 'network-proxy' is judged without a cluster",
         "no cluster is made".to_owned(),
     )
 }

@@ -265,7 +265,7 @@ async fn operate(remote: &Remote, operation: Operation<'_>) -> Result<(), Cluste
         Operation::Power { machine, op: PowerOp::On } => {
             remote.machine(&machine.name, MachineOperation::PowerOn).await
         }
-        Operation::Link { .. } | Operation::ImageCredentials { .. } => {
+        Operation::Link { .. } | Operation::ImageCredentials { .. } | Operation::DirectWay { .. } => {
             return Err(ClusterError::NotObservable {
                 what: operation.to_string(),
                 why: BACKEND.facts.lacks_because.to_owned(),

@@ -9,6 +9,7 @@ use super::exec::{Stdin, exec_ok};
 use super::logs::{collect, kubelet_tail};
 use super::machines::machines;
 use super::management;
+use super::network_proxy::ProxyFolders;
 use super::node_image::{self, NodeImage};
 use super::preflight::preflight;
 use super::record::{KindRecord, KubeProxy};
@@ -49,6 +50,11 @@ pub(super) async fn create(engine: &Engine, spec: &ClusterSpec) -> Result<Cluste
     let found = preflight(engine).await?;
     let image = node_image::choose(engine, &own.kubernetes).await?;
     let name = spec.name();
+    let proxy = spec.network_proxy.as_ref().map(|egress| (ProxyFolders::of(&spec.folder), egress));
+    if let Some((folders, egress)) = &proxy {
+        let written = folders.write(egress, &name, &layout.roles());
+        written.map_err(ClusterError::file("write", &spec.folder))?;
+    }
     let facts = Facts {
         cluster: &name,
         purpose: spec.purpose,
@@ -59,6 +65,7 @@ pub(super) async fn create(engine: &Engine, spec: &ClusterSpec) -> Result<Cluste
         provider_id: &spec.provider_ids,
         node_ip: own.node_ip,
         serving: own.serving,
+        network_proxy: proxy.as_ref().map(|(folders, _)| folders),
     };
     let config = spec.folder.join("kind.yaml");
     tokio::fs::write(&config, render(&layout, &facts)).await.map_err(ClusterError::file("write", &config))?;
@@ -175,7 +182,7 @@ impl Making<'_> {
             name: self.name.to_owned(),
             kubeconfig: self.kubeconfig(),
             ownership: Ownership::Ours,
-            facilities: facilities(&programs, &cni_plugins, &first.kubernetes),
+            facilities: facilities(&programs, &cni_plugins, &first.kubernetes, self.spec),
             pod_network: Some(self.layout.pod_network),
             replica_group: programs.contains(OWNER_GROUPS).then_some(FIRST_GROUP),
             api_server_for_pods: beside_proxy.map(|ip| (ip.to_string(), API_SERVER_PORT)),
@@ -315,6 +322,7 @@ pub(super) const FACILITIES: &[Facility] = &[
     Facility::AuditLog,
     Facility::CloudName,
     Facility::ImageCredentials,
+    Facility::NetworkProxy,
 ];
 
 /// What can be done to machines that have these programs and plugins, and that Kubernetes.
@@ -322,10 +330,12 @@ fn facilities(
     programs: &BTreeSet<String>,
     cni_plugins: &BTreeSet<String>,
     kubernetes: &str,
+    spec: &ClusterSpec,
 ) -> BTreeSet<Facility> {
     let plugins = ["ptp", "host-local", "loopback"].iter().all(|plugin| cni_plugins.contains(*plugin));
     let possible = |facility: &Facility| match facility {
         Facility::LinkControl => programs.contains("iptables"),
+        Facility::NetworkProxy => spec.network_proxy.is_some() && programs.contains("iptables"),
         Facility::ApiControl => programs.contains(OWNER_GROUPS),
         Facility::WatchControl => programs.contains(OWNER_GROUPS) && programs.contains("pkill"),
         Facility::PodCidrControl => withholds_pod_cidrs(kubernetes),

@@ -14,6 +14,8 @@ mod logs;
 mod machines;
 mod management;
 mod metadata;
+mod names;
+mod network_proxy;
 mod node_image;
 mod operations;
 mod pod_network;

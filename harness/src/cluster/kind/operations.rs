@@ -34,6 +34,7 @@ impl KindMachines {
             Operation::ImageCredentials { machine, setup, op: SetupOp::Remove } => {
                 self.uninstall(machine, setup).await
             }
+            Operation::DirectWay { to, op } => self.set_direct_way(to, op).await,
             Operation::Power { machine, op: PowerOp::Off } => self.power_off(machine).await,
             Operation::Power { machine, op: PowerOp::On } => self.power_on(machine).await,
             Operation::Link { machine, to, op: LinkOp::Cut } => self.cut(machine, to).await,

@@ -5,9 +5,10 @@
 //! old control groups or old Kubernetes need.
 
 use super::audit;
+use super::names::machine_names;
+use super::network_proxy::ProxyFolders;
 use super::preflight::Cgroups;
 use super::record::KubeProxy;
-use crate::cluster::record::Role;
 use crate::cluster::spec::{ProviderIds, Purpose};
 use crate::cluster::topology::Layout;
 use crate::cluster::version::Version;
@@ -35,6 +36,8 @@ pub(super) struct Facts<'a> {
     pub(super) node_ip: NodeIp,
     /// Where kubelets have the certificates from that they serve with.
     pub(super) serving: ServingCertificates,
+    /// What machines have of a network proxy, where one is under test.
+    pub(super) network_proxy: Option<&'a ProxyFolders>,
 }
 
 /// How kubeadm wants extra arguments written (contract ENV-04).
@@ -73,9 +76,13 @@ pub(super) fn render(layout: &Layout, facts: &Facts<'_>) -> String {
     }
     let patches = list(&mut config, "kubeadmConfigPatches");
     patches.extend(cluster_patches(facts).iter().map(patch_text));
-    let names = machine_names(facts.cluster, &layout.roles());
+    let roles = layout.roles();
+    let names = machine_names(facts.cluster, &roles);
     let nodes = config.get_mut("nodes").and_then(Value::as_array_mut).into_iter().flatten();
-    for (node, name) in nodes.filter_map(Value::as_object_mut).zip(names) {
+    for ((node, name), role) in nodes.filter_map(Value::as_object_mut).zip(names).zip(roles) {
+        if let Some(folders) = facts.network_proxy {
+            list(node, "extraMounts").push(folders.mount(role));
+        }
         let Some(provider_id) = facts.provider_id.of(&name) else { continue };
         let arguments = [("provider-id", Some(provider_id))];
         let patches = dialects(facts).into_iter().flat_map(|dialect| kubelet_patches(dialect, &arguments));
@@ -84,26 +91,13 @@ pub(super) fn render(layout: &Layout, facts: &Facts<'_>) -> String {
     yaml::to_string(&config).expect("a kind configuration is plain data")
 }
 
-/// The names kind gives to machines, in the order of the topology.
-pub(super) fn machine_names(cluster: &str, roles: &[Role]) -> Vec<String> {
-    let mut counts = [0_u32; 2];
-    roles
-        .iter()
-        .map(|role| {
-            let count = &mut counts[usize::from(*role == Role::Worker)];
-            *count += 1;
-            if *count == 1 { format!("{cluster}-{role}") } else { format!("{cluster}-{role}{count}") }
-        })
-        .collect()
-}
-
 /// Patches for every machine.
 fn cluster_patches(facts: &Facts<'_>) -> Vec<Value> {
     let mut patches = Vec::new();
     if facts.purpose == Purpose::Served {
         patches.extend(cloud_patches(facts));
-        patches.extend(dialects(facts).into_iter().map(audit_patch));
     }
+    patches.extend(api_server_patches(facts));
     // From 1.35 on a kubelet refuses to start on old control groups unless told otherwise; older ones do not know the
     // setting, and warn of it at most.
     if facts.cgroups == Cgroups::V1 && facts.kubernetes.is_none_or(|version| version.is_at_least(1, 35)) {
@@ -144,13 +138,27 @@ fn cloud_patches(facts: &Facts<'_>) -> Vec<Value> {
     patches
 }
 
-/// What has the API server keep its audit log. Volumes are written alike in all versions.
-fn audit_patch(dialect: Dialect) -> Value {
-    let api_server = json!({
-        "extraArgs": extra_arguments(dialect, &audit::arguments()),
-        "extraVolumes": [audit::volume()],
-    });
-    patch(dialect, "ClusterConfiguration", json!({ "apiServer": api_server }))
+/// What API servers are told, and what they have of their machine: for their audit log, and for a network proxy. One patch, as
+/// a later one's volumes would take the place of these.
+fn api_server_patches(facts: &Facts<'_>) -> Vec<Value> {
+    let (mut arguments, mut volumes) = (Vec::new(), Vec::new());
+    if facts.purpose == Purpose::Served {
+        arguments.extend(audit::arguments());
+        volumes.push(audit::volume());
+    }
+    if facts.network_proxy.is_some() {
+        arguments.extend(ProxyFolders::arguments());
+        volumes.push(ProxyFolders::volume());
+    }
+    if arguments.is_empty() {
+        return Vec::new();
+    }
+    let patched = |dialect: Dialect| {
+        let arguments = extra_arguments(dialect, &arguments);
+        let api_server = json!({ "extraArgs": arguments, "extraVolumes": volumes });
+        patch(dialect, "ClusterConfiguration", json!({ "apiServer": api_server }))
+    };
+    dialects(facts).into_iter().map(patched).collect()
 }
 
 /// Which kubeadm configuration versions may be in play; kind has known v1beta4 since 0.32.

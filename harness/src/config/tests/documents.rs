@@ -161,7 +161,10 @@ fn run_files_and_profiles_in_documents_fit_the_printed_schemas() {
         for file in text.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next()) {
             let (schema, count) = match file {
                 file if file.contains("kind: Conformance\n") => (&run_file::SCHEMA, &mut run_files),
-                file if file.contains("kind: Profile\n") || file.contains("kind: image-credentials") => {
+                file if file.contains("kind: Profile\n")
+                    || file.contains("kind: image-credentials")
+                    || file.contains("kind: network-proxy") =>
+                {
                     (&profile_reading::SCHEMA, &mut profiles)
                 }
                 _ => continue,

@@ -200,7 +200,8 @@ fn faults_that_show_when_keys_are_seen_together() {
     check("image: {}", "profile.yaml:6: image: is empty; write 'reference', 'command' or 'build'");
     check(
         "image: {command: fake-cloud}",
-        "profile.yaml:6: image.command: 'fake-cloud' is none of reference-ccm, reference-ccm-mutant",
+        "profile.yaml:6: image.command: 'fake-cloud' is none of reference-ccm, reference-ccm-mutant, \
+         reference-network-proxy, reference-network-proxy-mutant",
     );
     check(
         "image: {build: {binary: a}}",

@@ -31,6 +31,7 @@ use crate::cluster::{
 };
 use crate::config::{NodeIp, ProviderId, RunPlan, ServingCertificates, Topology};
 use crate::events::Events;
+use crate::files;
 use crate::images::RunId;
 use crate::k8s::client_for;
 use crate::ledger::{SetBy, Setting};
@@ -238,6 +239,7 @@ impl Environment {
     fn spec(&self, programs: Vec<ProgramImage>) -> ClusterSpec {
         let plan = self.plan();
         let chosen = plan.cluster.desired().own().map(|own| own.provider_id);
+        let egress = plan.profile.network_proxy.as_ref().map(|proxy| files::read(&proxy.egress));
         ClusterSpec {
             run: self.id.clone(),
             purpose: Purpose::Served,
@@ -249,6 +251,8 @@ impl Environment {
                     ids: plan.profile.instance_ids(),
                 },
             },
+            // What cannot be read is judged, and no API server is to start with it.
+            network_proxy: egress.and_then(Result::ok),
             programs,
             folder: self.dir.as_ref().expect("made before").path().to_owned(),
             evidence: plan.output.join("evidence/cluster"),
@@ -267,6 +271,7 @@ impl Environment {
             purpose: Purpose::Management,
             desired: cluster.desired().clone(),
             provider_ids: ProviderIds::Empty,
+            network_proxy: None,
             folder: self.dir.as_ref().expect("made before").folder("management")?,
             evidence: plan.output.join("evidence/management"),
             ..self.spec(programs)

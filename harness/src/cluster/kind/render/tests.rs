@@ -1,6 +1,7 @@
 //! Golden configurations: old, middle and new Kubernetes on each built-in topology.
 
 use super::*;
+use crate::cluster::record::Role;
 use crate::cluster::topology::load;
 use crate::config::{ServingCertificates, Topology};
 
@@ -17,6 +18,7 @@ fn facts<'a>(kubernetes: &'a Version, kube_proxy: KubeProxy) -> Facts<'a> {
         provider_id: &ProviderIds::Empty,
         node_ip: NodeIp::Kept,
         serving: ServingCertificates::SelfSigned,
+        network_proxy: None,
     }
 }
 
@@ -71,6 +73,21 @@ fn kubelets_that_ask_for_certificates_say_often_how_they_are() {
     let asking = text(ServingCertificates::Requested);
     assert!(asking.contains("serverTLSBootstrap: true") && asking.contains("nodeStatusReportFrequency: 2s"));
     assert!(!text(ServingCertificates::SelfSigned).contains("KubeletConfiguration"));
+}
+
+#[test]
+fn a_network_proxy_is_told_to_the_api_server_and_mounted_into_every_machine() {
+    let folders = ProxyFolders::of(std::path::Path::new("/run/lane"));
+    for (minor, argument) in
+        [(20, "egress-selector-config-file: /etc"), (36, "name: egress-selector-config-file")]
+    {
+        let version = Version::release(1, minor, 0);
+        let facts = Facts { network_proxy: Some(&folders), ..facts(&version, KubeProxy::Present) };
+        let text = render(&layout(Topology::ThreeNode), &facts);
+        assert!(text.contains(argument), "{text}");
+        assert_eq!(text.matches("containerPath: /etc/kubernetes/network-proxy").count(), 3, "{text}");
+        assert_eq!(text.matches("hostPath: /run/lane/network-proxy-agent").count(), 2, "{text}");
+    }
 }
 
 #[test]

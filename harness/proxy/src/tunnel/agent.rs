@@ -1,0 +1,107 @@
+//! The agent: connections that wait at the server, each of which becomes a tunnel.
+
+use super::odd::Odd;
+use super::tls::{TunnelTls, connect};
+use super::{Stream, line};
+use fake_cloud::faults::pause;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncWriteExt, copy_bidirectional};
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+/// How long a dial may take: the server waits a little longer.
+const DIAL_LIMIT: Duration = Duration::from_secs(4);
+/// How long until it connects again to a server that was not there.
+const AGAIN: Duration = Duration::from_millis(250);
+/// How long connecting to the server may take.
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+/// Where kubelets listen.
+const KUBELET: &str = ":10250";
+
+/// An agent.
+#[derive(Clone, Debug)]
+pub(super) struct Agent {
+    /// Where the server is.
+    pub(super) server: String,
+    /// The name in the server's certificate.
+    pub(super) server_name: String,
+    /// Its own name.
+    pub(super) name: String,
+    /// What tells this process from an earlier one of the name.
+    pub(super) number: u64,
+    /// How many of its connections wait.
+    pub(super) waiting: usize,
+    /// Its certificates.
+    pub(super) tls: TunnelTls,
+    /// What is wrong with it.
+    pub(super) odd: Odd,
+}
+
+impl Agent {
+    /// Works until it is dropped.
+    pub(super) async fn run(self) {
+        let places = Arc::new(Semaphore::new(self.waiting));
+        while let Ok(place) = places.clone().acquire_owned().await {
+            match timeout(CONNECT_LIMIT, self.wait_at_server()).await {
+                Ok(Ok(stream)) => {
+                    let agent = self.clone();
+                    tokio::spawn(async move {
+                        let mut stream = stream;
+                        let Ok(asked) = line(&mut stream).await else { return };
+                        // Its place is another's from now on.
+                        drop(place);
+                        if let Err(error) = agent.tunnel(stream, &asked).await {
+                            tracing::debug!(%error, asked, "a tunnel ended");
+                        }
+                    });
+                }
+                failed => {
+                    let why = failed.map_or_else(
+                        |_| "no answer".to_owned(),
+                        |it| it.err().map(|e| e.to_string()).unwrap_or_default(),
+                    );
+                    tracing::info!(server = self.server, why, "the server cannot be reached");
+                    pause(AGAIN).await;
+                }
+            }
+        }
+    }
+
+    async fn wait_at_server(&self) -> io::Result<impl Stream + use<>> {
+        let mut stream = connect(&self.tls, &self.server, &self.server_name).await?;
+        stream.write_all(format!("AGENT {} {}\n", self.name, self.number).as_bytes()).await?;
+        stream.flush().await?;
+        Ok(stream)
+    }
+
+    async fn tunnel(&self, mut server: impl Stream, asked: &str) -> io::Result<()> {
+        let target = asked
+            .strip_prefix("DIAL ")
+            .ok_or_else(|| io::Error::other("it was asked for nothing it knows"))?;
+        let refused =
+            (self.odd.is("M-NP-03") && !target.ends_with(KUBELET)).then(|| "not a kubelet".to_owned());
+        let dialled = match refused {
+            Some(why) => Err(why),
+            None => match timeout(DIAL_LIMIT, TcpStream::connect(target)).await {
+                Ok(Ok(peer)) => Ok(peer),
+                Ok(Err(error)) => Err(error.to_string()),
+                Err(_) => Err(format!("no answer in {} s", DIAL_LIMIT.as_secs())),
+            },
+        };
+        match dialled {
+            Ok(mut peer) => {
+                peer.set_nodelay(true)?;
+                server.write_all(b"OK\n").await?;
+                server.flush().await?;
+                copy_bidirectional(&mut server, &mut peer).await.map(drop)
+            }
+            Err(why) => {
+                server.write_all(format!("FAIL {}\n", why.replace('\n', " ")).as_bytes()).await?;
+                server.shutdown().await
+            }
+        }
+    }
+}

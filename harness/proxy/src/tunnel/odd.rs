@@ -1,0 +1,31 @@
+//! Network proxies that are wrong, to prove that checks bite. Only [`super::mutant_main`] can switch them on.
+
+/// What is wrong, by id.
+pub const MUTANTS: &[(&str, &str)] = &[
+    ("M-NP-03", "its agents dial kubelets only"),
+    ("M-NP-05", "knows an agent of a name only the first time that it comes"),
+    ("M-NP-07", "sends a greeting of its own before the tunnel"),
+    ("M-NP-07b", "answers 200 before anybody was reached"),
+    ("M-NP-07c", "has a body in its 200"),
+    ("M-NP-07d", "ends a tunnel after 64 KiB"),
+    ("M-NP-08", "has the agent that came first dial, and no other"),
+    ("M-NP-08b", "gives a tunnel up when its agent is lost"),
+    ("M-NP-10", "waits for agents for ever"),
+];
+
+/// Which of them it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Odd(&'static str);
+
+impl Odd {
+    /// The one of that id.
+    pub(crate) fn of(id: &str) -> Result<Odd, String> {
+        let known = MUTANTS.iter().find(|(known, _)| *known == id);
+        known.map(|(known, _)| Odd(known)).ok_or_else(|| format!("there is no mutant {id}"))
+    }
+
+    /// Whether it is the one of that id.
+    pub(crate) fn is(self, id: &str) -> bool {
+        self.0 == id
+    }
+}

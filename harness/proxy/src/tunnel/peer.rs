@@ -1,0 +1,148 @@
+//! A Pod that an API server reaches through a proxy: it says a line each second, and serves a webhook and an aggregated API
+//! over TLS, and a greeting without.
+
+use super::certificates::SERVER_FILES;
+use super::tls::acceptor_for_all;
+use bytes::Bytes;
+use fake_cloud::faults::pause;
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use std::convert::Infallible;
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
+
+/// The command: where it serves with TLS, where without, and the folder of its certificate.
+pub const PEER: &str = "network-proxy-peer";
+/// What it says.
+pub const GREETING: &str = "hello from behind the proxy";
+/// The group of its API.
+pub const GROUP: &str = "peer.ccm-conformance.example";
+/// How often it says something.
+const EVERY: Duration = Duration::from_secs(1);
+/// The largest request, bytes.
+const LARGEST: usize = 4 << 20;
+
+/// The command, until it is ended. Told `say` it says its line once.
+pub fn peer_main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let words: Vec<String> = arguments.skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let said = match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["say"] => say(),
+        [tls, plain, folder] => tokio::runtime::Runtime::new()
+            .and_then(|runtime| runtime.block_on(serve(tls, plain, Path::new(folder)))),
+        _ => Err(io::Error::other("its arguments are 'say', or two addresses and a folder")),
+    };
+    match said {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "{PEER}: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn say() -> io::Result<()> {
+    let mut out = io::stdout();
+    writeln!(out, "{GREETING}")?;
+    out.flush()
+}
+
+async fn serve(tls: &str, plain: &str, folder: &Path) -> io::Result<()> {
+    let (secure, open) = (TcpListener::bind(tls).await?, TcpListener::bind(plain).await?);
+    let acceptor = acceptor_for_all(folder, SERVER_FILES)?;
+    let mut term = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    let secure = async {
+        while let Ok((stream, _)) = secure.accept().await {
+            let acceptor = acceptor.clone();
+            tokio::spawn(async move {
+                if let Ok(stream) = acceptor.accept(stream).await {
+                    speak(stream).await;
+                }
+            });
+        }
+    };
+    let open = async {
+        while let Ok((stream, _)) = open.accept().await {
+            tokio::spawn(speak(stream));
+        }
+    };
+    let talk = async {
+        while say().is_ok() {
+            pause(EVERY).await;
+        }
+    };
+    tokio::select! {
+        () = secure => {}
+        () = open => {}
+        () = talk => {}
+        _ = term.recv() => {}
+    }
+    Ok(())
+}
+
+async fn speak(stream: impl AsyncRead + AsyncWrite + Unpin + Send) {
+    let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(answered)).await;
+}
+
+async fn answered(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let body = Limited::new(request.into_body(), LARGEST).collect().await.map(|body| body.to_bytes());
+    let (status, answer) = answer(&method, &path, &body.unwrap_or_default());
+    let mut response = Response::new(Full::from(answer.to_string()));
+    *response.status_mut() = status;
+    let json = http::HeaderValue::from_static("application/json");
+    response.headers_mut().insert(http::header::CONTENT_TYPE, json);
+    Ok(response)
+}
+
+/// What is answered: a webhook refuses everything with its greeting, the API knows itself, everybody else is greeted.
+fn answer(method: &Method, path: &str, body: &[u8]) -> (StatusCode, Value) {
+    let version = format!("{GROUP}/v1");
+    if *method == Method::POST {
+        let review: Value = serde_json::from_slice(body).unwrap_or_default();
+        let answer = json!({
+            "apiVersion": review["apiVersion"], "kind": "AdmissionReview",
+            "response": {"uid": review["request"]["uid"], "allowed": false, "status": {"message": GREETING, "code": 418}},
+        });
+        return (StatusCode::OK, answer);
+    }
+    if path.trim_end_matches('/') == format!("/apis/{version}") {
+        let answer = json!({
+            "apiVersion": "v1", "kind": "APIResourceList", "groupVersion": version,
+            "resources": [{"name": "greetings", "singularName": "greeting", "namespaced": false, "kind": "Greeting", "verbs": ["get", "list"]}],
+        });
+        return (StatusCode::OK, answer);
+    }
+    if path.starts_with("/apis") && !path.contains("greetings") {
+        let answer = json!({"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 404});
+        return (StatusCode::NOT_FOUND, answer);
+    }
+    (StatusCode::OK, json!({"apiVersion": version, "kind": "Greeting", "said": GREETING}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_webhook_refuses_with_the_greeting_and_the_api_knows_itself() {
+        let review = json!({"apiVersion": "admission.k8s.io/v1", "request": {"uid": "u"}}).to_string();
+        let (_, refused) = answer(&Method::POST, "/admit", review.as_bytes());
+        assert_eq!(refused["response"]["uid"], "u");
+        assert_eq!(refused["response"]["status"]["message"], GREETING);
+        let (_, known) = answer(&Method::GET, &format!("/apis/{GROUP}/v1"), b"");
+        assert_eq!(known["resources"][0]["name"], "greetings");
+        assert_eq!(answer(&Method::GET, "/apis", b"").0, StatusCode::NOT_FOUND);
+        let (_, said) = answer(&Method::GET, &format!("/apis/{GROUP}/v1/greetings"), b"");
+        assert_eq!(said["said"], GREETING);
+    }
+}

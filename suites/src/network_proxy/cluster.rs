@@ -1,0 +1,225 @@
+//! What an API server makes of a proxy, with the direct way closed (contract ANP-03 to -06, -08, -10). Needs a cluster whose
+//! API server has an egress selector: kind.
+
+use super::sources::{KEP, METRICS, SELECTOR};
+use harness::check::Verdict;
+use harness::cx::{Check, CheckCx, DIAL_LIMIT, Way};
+use std::time::Duration;
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::must("ANP-03.logs", "logs of a Pod come through the proxy", SELECTOR, |cx| {
+        Box::pin(goes_through(cx, Way::Logs))
+    })
+    .through_the_proxy(),
+    Check::must("ANP-03.exec", "a program is executed in a Pod through the proxy", SELECTOR, |cx| {
+        Box::pin(goes_through(cx, Way::Exec))
+    })
+    .through_the_proxy(),
+    Check::must("ANP-03.attach", "a Pod is attached to through the proxy", SELECTOR, |cx| {
+        Box::pin(goes_through(cx, Way::Attach))
+    })
+    .through_the_proxy(),
+    Check::must("ANP-03.port-forward", "a port of a Pod is forwarded through the proxy", SELECTOR, |cx| {
+        Box::pin(goes_through(cx, Way::PortForward))
+    })
+    .through_the_proxy(),
+    Check::must("ANP-03.metrics", "metrics of a kubelet come through the proxy", SELECTOR, |cx| {
+        Box::pin(goes_through(cx, Way::Metrics))
+    })
+    .through_the_proxy(),
+    Check::must("ANP-03.webhook", "a webhook is called through the proxy", SELECTOR, |cx| {
+        Box::pin(goes_through(cx, Way::Webhook))
+    })
+    .through_the_proxy(),
+    Check::must("ANP-03.aggregated", "an aggregated API answers through the proxy", SELECTOR, |cx| {
+        Box::pin(goes_through(cx, Way::Aggregated))
+    })
+    .through_the_proxy(),
+    Check::must("ANP-04", "without agents objects are read and written, and no logs", SELECTOR, |cx| {
+        Box::pin(does_without_agents(cx))
+    })
+    .through_the_proxy(),
+    Check::must(
+        "ANP-05",
+        "agents that are back serve everything, and the API server runs on",
+        SELECTOR,
+        |cx| Box::pin(takes_agents_back(cx)),
+    )
+    .through_the_proxy(),
+    Check::must("ANP-06", "the API server counts dials, and failed ones by their stage", METRICS, |cx| {
+        Box::pin(is_counted(cx))
+    })
+    .should()
+    .through_the_proxy(),
+    Check::must("ANP-08", "with one of two agents killed no execution fails", KEP, |cx| {
+        Box::pin(does_with_one_of_two(cx))
+    })
+    .should()
+    .through_the_proxy(),
+    Check::must(
+        "ANP-10",
+        "without a server a request fails within 30 s with a status of 5xx",
+        SELECTOR,
+        |cx| Box::pin(fails_without_server(cx)),
+    )
+    .should()
+    .through_the_proxy(),
+];
+
+/// How long a way may take to open once everything runs (B-WATCH), and an API server a try before it is made again.
+const OPENS: Duration = Duration::from_secs(40);
+/// How long agents may take to be back (contract ANP-05).
+const BACK: Duration = Duration::from_secs(120);
+/// How many programs are executed while an agent is killed.
+const TIMES: usize = 20;
+/// Since when an API server runs.
+const STARTED: &str = "process_start_time_seconds";
+const STARTS: &str = "apiserver_egress_dialer_dial_start_total";
+const TAKEN: &str = "apiserver_egress_dialer_dial_duration_seconds_count";
+const FAILURES: &str = "apiserver_egress_dialer_dial_failure_count";
+
+async fn goes_through(cx: &CheckCx, way: Way) -> Verdict {
+    let proxy = cx.network_proxy()?;
+    let cluster = proxy.on_a_cluster().await?;
+    let peer = cluster.peer().await?;
+    let promise = format!("{way} works with the direct way closed");
+    peer.is_reached(way, &promise, OPENS).await?;
+    if let Ok(took) = peer.tried(way).await? {
+        cx.record("took_ms", took.as_millis());
+    }
+    Ok(())
+}
+
+/// That logs cannot be read, in how long.
+async fn has_no_logs(cx: &CheckCx, peer: &harness::cx::Peer<'_>, without: &str) -> Verdict {
+    match peer.tried(Way::Logs).await? {
+        Err(astray) => {
+            cx.record("said", &astray);
+            Ok(())
+        }
+        Ok(_) => {
+            let promise = format!("{without} nothing reaches a Node");
+            Err(cx.network_proxy()?.unmet(
+                &promise,
+                "no logs",
+                "logs, so there is another way than the proxy",
+            ))
+        }
+    }
+}
+
+async fn does_without_agents(cx: &CheckCx) -> Verdict {
+    let proxy = cx.network_proxy()?;
+    let cluster = proxy.on_a_cluster().await?;
+    let peer = cluster.peer().await?;
+    peer.is_reached(Way::Logs, "logs can be read before", OPENS).await?;
+    cluster.agents_go().await?;
+    has_no_logs(cx, &peer, "without agents").await?;
+    let took = cx.reads_and_writes().await;
+    let took = took.map_err(|why| {
+        proxy.unmet("without agents objects are read and written", "Nodes listed, a ConfigMap made", why)
+    })?;
+    cx.record("read_and_written_ms", took.as_millis());
+    cluster.agents_come().await
+}
+
+async fn takes_agents_back(cx: &CheckCx) -> Verdict {
+    let proxy = cx.network_proxy()?;
+    let cluster = proxy.on_a_cluster().await?;
+    let peer = cluster.peer().await?;
+    peer.is_reached(Way::Logs, "logs can be read before", OPENS).await?;
+    let since = cx.api_server_counts(STARTED).await?;
+    cluster.agents_go().await?;
+    has_no_logs(cx, &peer, "without agents").await?;
+    cluster.agents_come().await?;
+    for way in Way::ALL {
+        peer.is_reached(way, "agents that are back serve everything", BACK).await?;
+    }
+    let now = cx.api_server_counts(STARTED).await?;
+    if now != since {
+        let promise = "the API server need not be started again";
+        return Err(proxy.unmet(promise, &format!("{since:?}"), format!("{now:?}")));
+    }
+    Ok(())
+}
+
+async fn is_counted(cx: &CheckCx) -> Verdict {
+    let proxy = cx.network_proxy()?;
+    let cluster = proxy.on_a_cluster().await?;
+    let peer = cluster.peer().await?;
+    peer.is_reached(Way::Logs, "logs can be read before", OPENS).await?;
+    let taken = cx.api_server_counts(TAKEN).await?;
+    let (started, before) = (cx.api_server_counts(STARTS).await?, cx.api_server_counts(FAILURES).await?);
+    let ours = |all: &std::collections::BTreeMap<String, f64>| {
+        let ours = all.iter().filter(|(series, _)| {
+            let by =
+                ["http_connect", "grpc"].iter().any(|one| series.contains(&format!("protocol=\"{one}\"")));
+            by && ["tcp", "uds"].iter().any(|one| series.contains(&format!("transport=\"{one}\"")))
+        });
+        ours.map(|(_, count)| *count).sum::<f64>()
+    };
+    cx.record("dials", ours(&taken));
+    cx.record(
+        "started",
+        if started.is_empty() { "not counted".to_owned() } else { ours(&started).to_string() },
+    );
+    if ours(&taken) < 1.0 {
+        let seen = format!("{taken:?}");
+        return Err(proxy.unmet(
+            "dials are counted by protocol and transport",
+            &format!("{TAKEN} above 0"),
+            seen,
+        ));
+    }
+    cluster.agents_go().await?;
+    has_no_logs(cx, &peer, "without agents").await?;
+    let after = cx.api_server_counts(FAILURES).await?;
+    let staged =
+        after.keys().any(|series| series.contains("stage=\"proxy\"") || series.contains("stage=\"connect\""));
+    cx.record("failures", format!("{} before, {} after", ours(&before), ours(&after)));
+    if ours(&after) <= ours(&before) || !staged {
+        let seen = format!("{before:?}, then {after:?}");
+        return Err(proxy.unmet(
+            "failed dials are counted by their stage",
+            &format!("{FAILURES} rises"),
+            seen,
+        ));
+    }
+    cluster.agents_come().await
+}
+
+async fn does_with_one_of_two(cx: &CheckCx) -> Verdict {
+    let proxy = cx.network_proxy()?;
+    let cluster = proxy.on_a_cluster().await?;
+    let peer = cluster.peer().await?;
+    peer.is_reached(Way::Exec, "programs can be executed before", OPENS).await?;
+    let node = cluster.one_agent_is_killed().await?;
+    for time in 1..=TIMES {
+        if let Err(astray) = peer.tried(Way::Exec).await? {
+            let promise = format!("with the agent on {node} killed every execution succeeds");
+            return Err(proxy.unmet(&promise, "an answer", format!("execution {time} of {TIMES}: {astray}")));
+        }
+    }
+    Ok(())
+}
+
+async fn fails_without_server(cx: &CheckCx) -> Verdict {
+    let proxy = cx.network_proxy()?;
+    let cluster = proxy.on_a_cluster().await?;
+    let peer = cluster.peer().await?;
+    peer.is_reached(Way::Logs, "logs can be read before", OPENS).await?;
+    cluster.server_goes().await?;
+    let promise = "without a server a request for logs fails within 30 s with a status of 5xx";
+    match peer.tried(Way::Logs).await? {
+        Ok(_) => Err(proxy.unmet(promise, "a failure", "logs, so there is another way than the proxy")),
+        Err(astray) => {
+            cx.record("said", &astray);
+            let in_time = astray.took <= DIAL_LIMIT && astray.status.is_some_and(|status| status >= 500);
+            if in_time {
+                Ok(())
+            } else {
+                Err(proxy.unmet(promise, "a status of 5xx in time", astray.to_string()))
+            }
+        }
+    }
+}

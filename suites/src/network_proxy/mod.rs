@@ -1,0 +1,18 @@
+//! The API server's network proxy: its configuration, its protocol, and what becomes of it when agents are lost (contract
+//! ANP).
+
+mod cluster;
+mod processes;
+mod sources;
+mod written;
+
+use harness::check::Party;
+use harness::cx::Suite;
+
+/// The suite.
+pub const SUITE: Suite = Suite {
+    name: "network-proxy",
+    proves: "an API server reaches Nodes and Pods through a network proxy, and through nothing else",
+    judges: Party::NetworkProxy,
+    tables: &[written::CHECKS, processes::CHECKS, cluster::CHECKS],
+};

@@ -1,0 +1,185 @@
+//! Server and agents as processes beside the harness, asked by HTTP CONNECT as an API server asks (contract ANP-05, -07, -08,
+//! -10).
+
+use super::sources::{KEP, SELECTOR};
+use harness::check::Verdict;
+use harness::cx::{Check, CheckCx, DIAL_LIMIT, ProxyProcesses};
+use harness::network_proxy::Asked;
+use std::time::Duration;
+use tokio::net::TcpListener;
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::must("ANP-07", "a CONNECT is answered with 200 and nothing before the tunnel", SELECTOR, |cx| {
+        Box::pin(says_nothing_of_its_own(cx))
+    })
+    .apart(),
+    Check::must(
+        "ANP-07.refused",
+        "a CONNECT to where nobody listens is not answered with 200",
+        SELECTOR,
+        |cx| Box::pin(refuses(cx)),
+    )
+    .apart(),
+    Check::must("ANP-07.carried", "what is sent through a tunnel arrives, all of it", SELECTOR, |cx| {
+        Box::pin(carries(cx))
+    })
+    .apart(),
+    Check::must(
+        "ANP-05.agent",
+        "an agent that was killed and started again serves new tunnels",
+        SELECTOR,
+        |cx| Box::pin(takes_an_agent_back(cx)),
+    )
+    .apart(),
+    Check::must("ANP-08.agent", "with one of two agents killed every new tunnel is served", KEP, |cx| {
+        Box::pin(does_with_one_of_two(cx))
+    })
+    .should()
+    .apart(),
+    Check::must("ANP-10.no-agent", "without an agent a dial fails within 30 s", SELECTOR, |cx| {
+        Box::pin(fails_without_agents(cx))
+    })
+    .should()
+    .apart(),
+    Check::must(
+        "ANP-10.silent-agent",
+        "with an agent that is silent a dial fails within 30 s",
+        SELECTOR,
+        |cx| Box::pin(fails_with_silent_agents(cx)),
+    )
+    .should()
+    .apart(),
+];
+
+/// How long agents may take to reach a server that listens.
+const FIRST: Duration = Duration::from_secs(20);
+/// How long agents may take to be back (contract ANP-05).
+const BACK: Duration = Duration::from_secs(120);
+/// So long nothing is said before the tunnel.
+const QUIET: Duration = Duration::from_millis(500);
+/// How long agents that have started are given to connect.
+const CONNECTS: Duration = Duration::from_secs(3);
+/// How many tunnels are asked for while an agent is lost.
+const TUNNELS: usize = 20;
+/// As much as no buffer on the way holds, bytes.
+const MUCH: usize = 4 << 20;
+/// How long that may take.
+const CARRIED: Duration = Duration::from_secs(30);
+
+const WORKS: &str = "it makes a tunnel by an agent that is there";
+
+/// Starts an agent and waits until it serves.
+async fn serves(proxy: &mut ProxyProcesses<'_>, agent: &str) -> Verdict {
+    proxy.start_agent(agent)?;
+    proxy.tunnel_within(WORKS, FIRST).await.map(drop)
+}
+
+async fn says_nothing_of_its_own(cx: &CheckCx) -> Verdict {
+    let proxy = cx.network_proxy()?;
+    let mut proxy = proxy.as_processes().await?;
+    serves(&mut proxy, "first").await?;
+    let mut tunnel = proxy.tunnel(WORKS).await?;
+    cx.record("took_ms", tunnel.took.as_millis());
+    let promise = "nothing comes before what the peer says";
+    let said = tunnel.unasked(QUIET).await;
+    if !said.is_empty() {
+        let seen = format!("{} bytes: {:?}", said.len(), String::from_utf8_lossy(&said));
+        return Err(proxy.broken(promise, "a head and no byte behind it", &seen));
+    }
+    let echoed = tunnel.echoed(b"are you there?", CARRIED).await;
+    echoed.map_err(|why| proxy.broken(promise, "what the peer sends back", &why))
+}
+
+async fn refuses(cx: &CheckCx) -> Verdict {
+    let proxy = cx.network_proxy()?;
+    let mut proxy = proxy.as_processes().await?;
+    serves(&mut proxy, "first").await?;
+    let nobody = {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        listener.local_addr()?
+    };
+    let asked = proxy.asked(nobody, DIAL_LIMIT).await?;
+    cx.record("answer", &asked);
+    match asked {
+        Asked::Refused(..) | Asked::Ended(..) => Ok(()),
+        Asked::Tunnel(_) | Asked::Silent(_) => {
+            let promise = format!("asked for {nobody}, where nobody listens, it refuses");
+            Err(proxy.broken(&promise, "another status than 200, or the end", &asked.to_string()))
+        }
+    }
+}
+
+async fn carries(cx: &CheckCx) -> Verdict {
+    let proxy = cx.network_proxy()?;
+    let mut proxy = proxy.as_processes().await?;
+    serves(&mut proxy, "first").await?;
+    let content: Vec<u8> = (0..MUCH).map(|at| u8::try_from(at % 251).unwrap_or_default()).collect();
+    let echoed = proxy.tunnel(WORKS).await?.echoed(&content, CARRIED).await;
+    let expected = format!("{MUCH} bytes there and back");
+    echoed.map_err(|why| proxy.broken("what is sent through a tunnel arrives", &expected, &why))
+}
+
+async fn takes_an_agent_back(cx: &CheckCx) -> Verdict {
+    let proxy = cx.network_proxy()?;
+    let mut proxy = proxy.as_processes().await?;
+    serves(&mut proxy, "first").await?;
+    proxy.kill_agent("first").await?;
+    proxy.start_agent("first")?;
+    let tunnel = proxy.tunnel_within("an agent that is back serves new tunnels", BACK).await?;
+    let echoed = tunnel.echoed(b"are you there?", CARRIED).await;
+    echoed.map_err(|why| {
+        proxy.broken("an agent that is back serves new tunnels", "what the peer sends back", &why)
+    })
+}
+
+/// Every tunnel of many is served.
+async fn all_are_served(proxy: &ProxyProcesses<'_>, promise: &str) -> Verdict {
+    for _ in 0..TUNNELS {
+        let echoed = proxy.tunnel(promise).await?.echoed(b"are you there?", CARRIED).await;
+        echoed.map_err(|why| proxy.broken(promise, "what the peer sends back", &why))?;
+    }
+    Ok(())
+}
+
+async fn does_with_one_of_two(cx: &CheckCx) -> Verdict {
+    let proxy = cx.network_proxy()?;
+    let mut proxy = proxy.as_processes().await?;
+    serves(&mut proxy, "first").await?;
+    let one = proxy.connections();
+    proxy.start_agent("second")?;
+    let both = proxy.has_more_connections_than(one, CONNECTS).await?;
+    cx.record("connections", format!("{one} of one agent, {both} of two"));
+    proxy.kill_agent("second").await?;
+    all_are_served(&proxy, "with the second of two agents killed every new tunnel is served").await?;
+    proxy.start_agent("second")?;
+    proxy.has_more_connections_than(one, CONNECTS).await?;
+    proxy.kill_agent("first").await?;
+    let promise = "with the first of two agents killed every new tunnel is served";
+    all_are_served(&proxy, promise).await
+}
+
+/// A dial fails, and does so in time.
+async fn fails_in_time(cx: &CheckCx, proxy: &ProxyProcesses<'_>, promise: &str) -> Verdict {
+    let asked = proxy.asked(proxy.peer(), DIAL_LIMIT).await?;
+    cx.record("answer", &asked);
+    match asked {
+        Asked::Refused(..) | Asked::Ended(..) => Ok(()),
+        Asked::Tunnel(_) | Asked::Silent(_) => {
+            Err(proxy.broken(promise, "another status than 200, or the end, within 30 s", &asked.to_string()))
+        }
+    }
+}
+
+async fn fails_without_agents(cx: &CheckCx) -> Verdict {
+    let proxy = cx.network_proxy()?;
+    let proxy = proxy.as_processes().await?;
+    fails_in_time(cx, &proxy, "without an agent a dial fails").await
+}
+
+async fn fails_with_silent_agents(cx: &CheckCx) -> Verdict {
+    let proxy = cx.network_proxy()?;
+    let mut proxy = proxy.as_processes().await?;
+    serves(&mut proxy, "first").await?;
+    proxy.freeze_agent("first")?;
+    fails_in_time(cx, &proxy, "with an agent that is silent a dial fails").await
+}
