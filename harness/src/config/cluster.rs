@@ -31,10 +31,10 @@ impl WantedCluster {
         WantedCluster { backend: Some(BackendKind::Absent), desired: DesiredCluster::Absent }
     }
 
-    /// The same with other machines, where the harness makes it.
+    /// The same, with other machines where some are named and the harness makes it.
     #[must_use]
-    pub(super) fn on_topology(mut self, topology: Topology) -> WantedCluster {
-        if let DesiredCluster::Own(own) = &mut self.desired {
+    pub(super) fn on_topology(mut self, topology: Option<Topology>) -> WantedCluster {
+        if let (DesiredCluster::Own(own), Some(topology)) = (&mut self.desired, topology) {
             own.topology = topology;
         }
         self

@@ -365,9 +365,8 @@ impl Planning {
             Some(BackendKind::Kind) if asked => {
                 // Agents are on other machines than the API server.
                 let default = self.set_by("cluster.topology") == SetBy::Default;
-                let workers = profile.network_proxy.is_some() && default;
-                let wanted = wanted.clone();
-                return Some(if workers { wanted.on_topology(Topology::ThreeNode) } else { wanted });
+                let workers = (profile.network_proxy.is_some() && default).then_some(Topology::ThreeNode);
+                return Some(wanted.clone().on_topology(workers));
             }
             Some(_) if asked && !absent => {
                 let what = format!(
