@@ -213,7 +213,9 @@ impl CheckCx {
     pub fn types_differ(&self) -> Verdict {
         match self.reports_the_machines_type() {
             true => Ok(()),
-            false => Err(Stop::NotObservable("the type that it reports is the same for every machine".to_owned())),
+            false => {
+                Err(Stop::NotObservable("the type that it reports is the same for every machine".to_owned()))
+            }
         }
     }
 
