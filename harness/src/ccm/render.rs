@@ -21,6 +21,9 @@ pub const REPLICA_LABEL: &str = "ccm-conformance.io/replica";
 pub const TOKEN: &str = "CLOUD_TOKEN";
 /// Placeholder of the URL of the cloud's API.
 const ENDPOINT: &str = "CLOUD_ENDPOINT";
+/// Placeholders of the parts of it, for a CCM that is told host and port apart.
+const HOST: &str = "CLOUD_HOST";
+const PORT: &str = "CLOUD_PORT";
 
 /// One replica: what sets it apart.
 #[derive(Clone, Debug)]
@@ -42,8 +45,24 @@ impl Replica {
         // A driver may leave it to the profile where its cloud is.
         if !self.endpoint.is_empty() {
             table.insert(ENDPOINT.to_owned(), self.endpoint.clone());
+            if let Some((host, port)) = host_and_port(&self.endpoint) {
+                table.insert(HOST.to_owned(), host);
+                table.insert(PORT.to_owned(), port);
+            }
         }
     }
+}
+
+/// Host and port of a URL; the host without brackets.
+fn host_and_port(url: &str) -> Option<(String, String)> {
+    let (scheme, rest) = url.split_once("://")?;
+    let authority = rest.split('/').next()?;
+    let usual = if scheme == "https" { "443" } else { "80" };
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if !port.contains(']') => (host, port),
+        _ => (authority, usual),
+    };
+    Some((host.trim_start_matches('[').trim_end_matches(']').to_owned(), port.to_owned()))
 }
 
 /// What is applied.
@@ -135,7 +154,7 @@ pub fn replicas(manifests: &Manifests, replicas: &[Replica], around: &Surroundin
     let is_own = |document: &Value| {
         mentions(document, TOKEN)
             || mentions(document, KUBECONFIG)
-            || is_apart && mentions(document, ENDPOINT)
+            || is_apart && [ENDPOINT, HOST, PORT].iter().any(|part| mentions(document, part))
     };
     let is_hosted = manifests.documents.iter().any(|document| mentions(document, KUBECONFIG));
     changes.push(by_us(format!(

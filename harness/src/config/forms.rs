@@ -73,8 +73,17 @@ forms! {
 }
 
 /// Placeholders in manifests that the harness fills in itself; a profile cannot set them.
-pub const OWN_PLACEHOLDERS: &[&str] =
-    &["CLOUD_CA", "CLOUD_CA_BUNDLE", "CLOUD_ENDPOINT", "CLOUD_TOKEN", "IMAGE", "KUBECONFIG", "METADATA"];
+pub const OWN_PLACEHOLDERS: &[&str] = &[
+    "CLOUD_CA",
+    "CLOUD_CA_BUNDLE",
+    "CLOUD_ENDPOINT",
+    "CLOUD_HOST",
+    "CLOUD_PORT",
+    "CLOUD_TOKEN",
+    "IMAGE",
+    "KUBECONFIG",
+    "METADATA",
+];
 
 /// The minor version in `1.<minor>`.
 ///

@@ -63,6 +63,8 @@ pub struct Profile {
     pub provider_id: ProviderIdFormat,
     /// Where its machines are, unless a check says otherwise.
     pub location: Location,
+    /// The type that it reports of every machine, where that is not the cloud's word for it.
+    pub instance_type: Option<String>,
     /// How old what it knows of a machine may be.
     pub instance_cache: Duration,
     /// The types of addresses in the order in which it reports them; empty when that is the cloud's order.

@@ -82,6 +82,10 @@ pub(crate) struct ProfileFile {
     pub(crate) provider_id: ProviderIdKeys,
     /// Where its machines are, in the cloud's words: real Nodes, and those of checks that do not care.
     pub(crate) location: Location,
+    /// The type that it reports of every machine, where it makes that of something else than the cloud's own word for it: of
+    /// processors and memory, say, which are the same for all machines of a run.
+    #[schemars(with = "Option<Name>", example = &"acme.cpu-1.mem-1gb", extend("x-default" = "what the cloud says"))]
+    pub(crate) instance_type: Option<String>,
     /// How old what it knows of a machine may be: it keeps what it has looked up for so long. Limits of checks that change a
     /// machine are longer by this.
     #[serde(with = "in_words")]
@@ -149,6 +153,7 @@ impl Default for ProfileFile {
             flags: FlagKeys::default(),
             provider_id: ProviderIdKeys::default(),
             location: Location::default(),
+            instance_type: None,
             instance_cache: Limits::INSTANCE_CACHE,
             address_order: Vec::new(),
             load_balancer_owner: Ownership::Uid,

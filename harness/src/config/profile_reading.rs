@@ -142,6 +142,7 @@ impl Reading<'_> {
             accepted_flags: Profile::flag_names(&written.flags.accepted),
             extra_arguments: written.flags.extra,
             location: written.location,
+            instance_type: written.instance_type,
             instance_cache: written.instance_cache,
             address_order: written.address_order,
             load_balancer_owner: written.load_balancer_owner,

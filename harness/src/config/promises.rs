@@ -64,6 +64,7 @@ pub const PROMISES: &[(&str, Promise)] = &[
     ("location", Promise::Of(Capability::Instances)),
     // Asks for patience.
     ("instanceCache", Promise::Nothing),
+    ("instanceType", Promise::Of(Capability::Instances)),
     ("addressOrder", Promise::Of(Capability::Instances)),
     ("loadBalancerOwner", Promise::Of(Capability::LoadBalancer)),
     ("serviceAnnotations", Promise::Nothing),

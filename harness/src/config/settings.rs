@@ -124,6 +124,7 @@ impl Making<'_> {
         all.extend((!order.is_empty()).then(|| told("addressOrder", order.join(", "))));
         let fixed = self.profile.location.fixed;
         all.extend(fixed.then(|| Setting::told("location.fixed", true, SetBy::Profile)));
+        all.extend(self.profile.instance_type.clone().map(|kind| told("instanceType", kind)));
         all
     }
 

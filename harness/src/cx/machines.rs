@@ -3,7 +3,7 @@
 use super::cloud::absent_is_fine;
 use super::made::Undo;
 use super::{CheckCx, NodePlan, Target};
-use crate::check::{Stop, SubjectName};
+use crate::check::{Stop, SubjectName, Verdict};
 use crate::cloud::{Address, Instance, InstanceState};
 use crate::config::{AddressType, Instances};
 use std::cell::RefCell;
@@ -61,11 +61,14 @@ impl<'a> Machine<'a> {
         self.instance.borrow().clone()
     }
 
-    /// What the CCM is to report of it: as the cloud was told, zone and region as far as the profile says that it reports
-    /// them.
+    /// What the CCM is to report of it: as the cloud was told, type, zone and region as far as the profile says that it
+    /// reports them.
     pub fn as_reported(&self) -> Instance {
         let profile = &self.cx.session.plan().profile;
         let mut instance = self.instance();
+        if let Some(kind) = &profile.instance_type {
+            instance.instance_type.clone_from(kind);
+        }
         if profile.location.fixed {
             instance.zone.clone_from(&profile.location.zone);
             instance.region.clone_from(&profile.location.region);
@@ -196,6 +199,24 @@ impl CheckCx {
     /// Whether the CCM takes zone and region from the machine it looks up.
     pub fn reports_the_machines_location(&self) -> bool {
         !self.session.plan().profile.location.fixed
+    }
+
+    /// Whether the CCM takes the type of a machine from the cloud's own word for it, so that machines of a run differ in it.
+    pub fn reports_the_machines_type(&self) -> bool {
+        self.session.plan().profile.instance_type.is_none()
+    }
+
+    /// What a check of types needs.
+    ///
+    /// # Errors
+    /// [`Stop::NotObservable`] where all machines have one type.
+    pub fn types_differ(&self) -> Verdict {
+        match self.reports_the_machines_type() {
+            true => Ok(()),
+            false => {
+                Err(Stop::NotObservable("the type that it reports is the same for every machine".to_owned()))
+            }
+        }
     }
 
     /// Whether the CCM may initialise a Node without a providerID: it looks machines up by interface v1, which can say that

@@ -148,7 +148,7 @@ async fn overwrites_at_initialisation(cx: &CheckCx) -> Verdict {
     let plan = labels.iter().fold(machine.node(), |plan, (key, _)| plan.label(key, "wrong"));
     let node = cx.node(plan).await?;
     let seen = node.becomes(initialised()).await?;
-    let kind = machine.instance().instance_type;
+    let kind = machine.as_reported().instance_type;
     node.has_shown(&Some(seen.clone()), has_labels(vec![(L_TYPE, kind.clone()), (B_TYPE, kind)]))?;
     node.has_shown(&Some(seen), has_labels(supplied(&bare)))
 }
@@ -157,7 +157,7 @@ async fn repairs_drift(cx: &CheckCx) -> Verdict {
     let (machine, node) = registered(cx, machine("a")).await?;
     let limit = if cx.framework_has(30) { cx.limits().watch() } else { cx.limits().refresh() };
     let seen = node.becomes(initialised()).await?;
-    let kind = machine.instance().instance_type;
+    let kind = machine.as_reported().instance_type;
     node.has_shown(&Some(seen.clone()), has_labels(vec![(B_TYPE, kind)]))?;
     let wanted = supplied(&seen);
     for (key, beta) in [(L_ZONE, B_ZONE), (L_REGION, B_REGION), (L_TYPE, B_TYPE)] {

@@ -75,6 +75,7 @@ async fn notes_which_label_counts(cx: &CheckCx) -> Verdict {
 }
 
 async fn notes_whether_types_are_followed(cx: &CheckCx) -> Verdict {
+    cx.types_differ()?;
     cx.addresses_are_refreshed_often()?;
     let (machine, node) = joined(cx, machine("a")).await?;
     let resized = cx.name("resized");

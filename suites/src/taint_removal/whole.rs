@@ -48,6 +48,9 @@ async fn picks_up_what_has_changed(cx: &CheckCx) -> Verdict {
     let (machine, node) = joined(cx, machine("a")).await?;
     let [zone, region, kind] = ["zone-2", "region-2", "type-2"].map(|what| cx.name(what));
     let elsewhere = cx.reports_the_machines_location();
+    if !elsewhere || !cx.declares(Capability::Zones) {
+        cx.types_differ()?;
+    }
     machine
         .change(|instance| {
             instance.instance_type = kind;

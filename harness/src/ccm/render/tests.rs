@@ -222,3 +222,26 @@ fn the_metadata_service_is_reached_by_variables_where_its_address_leads_nowhere(
     assert_eq!(value(&found, "HTTP_PROXY"), None);
     assert_eq!(value(&found, "WHERE"), Some(json!("http://169.254.169.254/v1")));
 }
+
+#[test]
+fn host_and_port_of_the_cloud_are_told_apart() {
+    let found = |url: &str| host_and_port(url);
+    let both = |host: &str, port: &str| Some((host.to_owned(), port.to_owned()));
+    assert_eq!(found("https://172.18.0.1:8443"), both("172.18.0.1", "8443"));
+    assert_eq!(found("https://cloud.example/v2"), both("cloud.example", "443"));
+    assert_eq!(found("http://[fd00::1]:80/v2"), both("fd00::1", "80"));
+    assert_eq!(found("http://[fd00::1]"), both("fd00::1", "80"));
+    assert_eq!(found("cloud"), None);
+    let replica = Replica {
+        name: "a".into(),
+        token: "t".into(),
+        secure_port: 10258,
+        endpoint: "https://172.18.0.1:8443".into(),
+    };
+    let mut written = manifests();
+    let whole = written.documents.iter_mut().find(|document| document["data"]["url"].is_string());
+    whole.expect("one says where the cloud is")["data"]["url"] = json!("${CLOUD_HOST} ${CLOUD_PORT}");
+    let shipped = as_shipped(&written, Some(&replica), &around());
+    let told = shipped.documents.iter().find_map(|document| document["data"]["url"].as_str());
+    assert_eq!(told, Some("172.18.0.1 8443"));
+}

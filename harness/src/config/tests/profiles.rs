@@ -313,6 +313,7 @@ fn what_a_full_profile_means() {
          flags: {accepted: [--v, node-status-update-frequency], extra: [--cluster-cidr=10.244.0.0/16]}\n\
          providerId: {format: 'acme:///{id}/eu'}\n\
          location: {region: eu, zone: eu-1}\n\
+         instanceType: acme.cpu-1\n\
          addressOrder: [Hostname, InternalIP]\n\
          replicas: 1\n\
          placeholders: {CLUSTER_ID: 0012}\n\
@@ -334,6 +335,7 @@ fn what_a_full_profile_means() {
     assert_eq!(profile.declared[0].id, "SVC-DEL-01");
     assert_eq!(profile.address_order, [AddressType::Hostname, AddressType::InternalIp]);
     assert_eq!((profile.location.region.as_str(), profile.location.zone.as_str()), ("eu", "eu-1"));
+    assert_eq!(profile.instance_type.as_deref(), Some("acme.cpu-1"));
     assert_eq!(profile.deployment, Deployment::Hosted);
 }
 
