@@ -108,8 +108,7 @@ fn the_reference_ccm_passes_every_check_and_the_result_is_partial() {
     let (of_plugins, left): (Vec<&str>, Vec<&str>) =
         left.into_iter().partition(|id| id.starts_with("CREDP-"));
     assert_eq!(of_plugins.len(), 29, "its profile names no plugin");
-    let (of_proxies, left): (Vec<&str>, Vec<&str>) =
-        left.into_iter().partition(|id| id.starts_with("ANP-"));
+    let (of_proxies, left): (Vec<&str>, Vec<&str>) = left.into_iter().partition(|id| id.starts_with("ANP-"));
     assert_eq!(of_proxies.len(), 22, "its profile names no network proxy");
     assert_eq!(
         left,
