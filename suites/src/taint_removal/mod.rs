@@ -2,6 +2,7 @@
 //! the machine (contract NODE-INIT).
 
 mod held;
+mod looked_at;
 mod missed;
 mod pace;
 mod told;
@@ -19,6 +20,7 @@ use harness::k8s::{
 use harness::probe::{Matcher, Seen, holds, matcher, pause};
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
+use looked_at::{looked_at, nobody_looks};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -228,17 +230,6 @@ fn keeps_what_others_wrote() -> Matcher<Option<Arc<Node>>> {
         })
     })
     .expecting("label example.com/x=1, annotation example.com/y=1 and taint example.com/z=1:NoSchedule")
-}
-
-/// The cluster's node lifecycle controller has seen that it is Ready.
-fn looked_at() -> Matcher<Option<Arc<Node>>> {
-    holds("is seen to be Ready", |node: &Option<Arc<Node>>| {
-        node.as_ref().is_some_and(|node| !has_taint(node, T_NOT_READY))
-    })
-}
-
-fn nobody_looks(_: Stop) -> Stop {
-    Stop::Error(format!("nobody takes {T_NOT_READY} off a Ready Node"))
 }
 
 async fn overwrites_nobody(cx: &CheckCx) -> Verdict {
