@@ -1,7 +1,9 @@
 //! The certificates of a network proxy, as files: a CA, and one each for server, agents and API server.
 
 use super::super::authority::Authority;
-use std::io;
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// Files of the server: CA, certificate, key.
@@ -28,7 +30,13 @@ pub fn write_certificates(folder: &Path, names: &[String]) -> io::Result<()> {
     for ([_, certificate, key], names) in all {
         let (certificate_pem, key_pem) = authority.pair(&names).map_err(io::Error::other)?;
         std::fs::write(folder.join(certificate), certificate_pem)?;
-        std::fs::write(folder.join(key), key_pem)?;
+        write_key(&folder.join(key), &key_pem)?;
     }
     Ok(())
+}
+
+/// Writes a key that only its owner reads.
+fn write_key(file: &Path, key_pem: &str) -> io::Result<()> {
+    let mut made = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(file)?;
+    made.write_all(key_pem.as_bytes())
 }

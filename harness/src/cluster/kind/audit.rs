@@ -6,6 +6,7 @@
 
 use super::access::KindMachines;
 use super::exec::{Stdin, exec_ok};
+use crate::check::chain;
 use crate::cluster::audit::{Asked, AuditQuery};
 use crate::cluster::error::ClusterError;
 use crate::cluster::record::{Machine, Role};
@@ -74,9 +75,13 @@ pub(super) fn volume() -> Value {
     })
 }
 
-/// Writes the policy into each control plane of a cluster that is about to be made, as its container starts; ends with the
-/// engine's events, which is never before it is dropped.
-pub(super) async fn provide(engine: &Engine, cluster: &str, events: impl Stream<Item = EventMessage>) {
+/// Writes the policy into each control plane of a cluster that is about to be made, as its container starts; ends with
+/// why that cannot go on: an API server without its policy does not start.
+pub(super) async fn provide(
+    engine: &Engine,
+    cluster: &str,
+    events: impl Stream<Item = EventMessage>,
+) -> String {
     let mut events = std::pin::pin!(events);
     while let Some(event) = events.next().await {
         let actor = event.actor.unwrap_or_default();
@@ -84,9 +89,10 @@ pub(super) async fn provide(engine: &Engine, cluster: &str, events: impl Stream<
         let Some(machine) = control_plane(cluster, actor.id.unwrap_or_default(), &labels) else { continue };
         let command = ["sh", "-c", WRITE, "sh", FOLDER];
         if let Err(error) = exec_ok(engine, &machine, &command, Stdin::Text(POLICY), WRITE_LIMIT).await {
-            tracing::warn!(%error, machine = machine.name, "the audit policy was not written; its API server will not start");
+            return format!("the audit policy of {} was not written: {}", machine.name, chain(&error));
         }
     }
+    "the Docker engine's events ended while the cluster was made".to_owned()
 }
 
 /// Containers of the cluster that start from now on.

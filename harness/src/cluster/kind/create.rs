@@ -121,10 +121,7 @@ impl Making<'_> {
             let starts = audit::starts(self.engine, self.name);
             let ended = tokio::select! {
                 ended = command::create(self.engine, creation) => ended?,
-                () = audit::provide(self.engine, self.name, starts) => {
-                    let what = "the Docker engine's events ended while the cluster was made".to_owned();
-                    return Err(self.failed(what).await);
-                }
+                what = audit::provide(self.engine, self.name, starts) => return Err(self.failed(what).await),
             };
             let Err(failure) = ended else { break };
             if failure.is_openapi_race() && attempt < ATTEMPTS {
