@@ -237,6 +237,9 @@ pub struct Check<Cx: 'static> {
     pub takes_s: u32,
     /// Whether it takes as long as the run is told to soak, and is no part of a run that is not.
     pub soaks: bool,
+    /// Whether it rests on what is written: neither a slow machine nor a CCM that restarts excuses what it finds there
+    /// without waiting.
+    pub timeless: bool,
     /// The code.
     pub run: Run<Cx>,
 }
@@ -289,6 +292,7 @@ impl<Cx: 'static> Check<Cx> {
             source,
             takes_s: 0,
             soaks: false,
+            timeless: false,
             run,
         }
     }
@@ -427,6 +431,12 @@ impl<Cx: 'static> Check<Cx> {
     /// Goes on for as long as a run is told to soak; one that is not does without it.
     pub const fn soaks(mut self) -> Check<Cx> {
         self.soaks = true;
+        self
+    }
+
+    /// Rests on what is written, and not on when anything happens.
+    pub const fn timeless(mut self) -> Check<Cx> {
+        self.timeless = true;
         self
     }
 

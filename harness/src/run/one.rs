@@ -147,9 +147,11 @@ async fn judge(
         (verdict, _) => verdict,
     };
     let about_an_end = matches!(&verdict, Err(Stop::Unmet(unmet)) if unmet.subject.as_ref().is_some_and(|s| s.kind == REPLICA));
+    let is_read =
+        planned.check.timeless && matches!(&verdict, Err(Stop::Unmet(unmet)) if unmet.waited.is_none());
     entry.outcome = outcome_of(id, verdict);
-    // Who needs neither cluster nor CCM is not hindered by them.
-    let hindered = planned.check.sharing != Sharing::Apart;
+    // Who needs neither cluster nor CCM is not hindered by them, nor who has read what is written.
+    let hindered = planned.check.sharing != Sharing::Apart && !is_read;
     if matches!(entry.outcome, Outcome::Fail { .. })
         && hindered
         && let Err(message) = session.stood_since(looked_from).await

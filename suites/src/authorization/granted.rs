@@ -16,6 +16,7 @@ pub(super) const CHECKS: &[Check] = &[
     })
     .should()
     .of_the_cloud(&[])
+    .timeless()
     .with(&[Facility::CcmControl]),
     Check::must(
         "AUTH-21",
@@ -25,6 +26,7 @@ pub(super) const CHECKS: &[Check] = &[
     )
     .should()
     .of_the_cloud(&[])
+    .timeless()
     .with(&[Facility::CcmControl]),
     Check::must(
         "AUTH-21.least",

@@ -15,17 +15,20 @@ pub(super) const CHECKS: &[Check] = &[
         Box::pin(ready(cx.manifests_follow("BOOT-LINT-10", false)))
     })
     .of_the_cloud(&[])
+    .timeless()
     .cold(),
     Check::must("BOOT-LINT-13", "the CCM has a critical priority", SEED, |cx| {
         Box::pin(ready(cx.manifests_follow("BOOT-LINT-13", true)))
     })
     .should()
     .of_the_cloud(&[])
+    .timeless()
     .cold(),
     Check::must("BOOT-LINT-16", "probes ask for what the CCM serves", "contract OBS-01 to -03", |cx| {
         Box::pin(ready(cx.manifests_follow("BOOT-LINT-16", false)))
     })
     .of_the_cloud(&[])
+    .timeless()
     .cold(),
     Check::must(
         "BOOT-LINT-17",
@@ -34,12 +37,14 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(ready(cx.manifests_follow("BOOT-LINT-17", false))),
     )
     .of_the_cloud(&[])
+    .timeless()
     .cold(),
     Check::must("BOOT-LINT-18", "requests are set and the image is pinned", SEED, |cx| {
         Box::pin(ready(cx.manifests_follow("BOOT-LINT-18", true)))
     })
     .should()
     .of_the_cloud(&[])
+    .timeless()
     .cold(),
     Check::must(
         "BOOT-LINT-20",
@@ -49,11 +54,13 @@ pub(super) const CHECKS: &[Check] = &[
     )
     .should()
     .of_the_cloud(&[])
+    .timeless()
     .cold(),
     Check::must("BOOT-LINT-22", "roles grant what the CCM needs", "contract section 14", |cx| {
         Box::pin(ready(cx.manifests_follow("BOOT-LINT-22", false)))
     })
     .of_the_cloud(&[])
+    .timeless()
     .cold(),
     Check::must(
         "BOOT-DYN-15.provider",
