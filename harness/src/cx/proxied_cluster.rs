@@ -203,22 +203,41 @@ impl ProxiedCluster<'_> {
         self.goes(&self.server).await
     }
 
-    /// Kills the program of one agent; its kubelet starts it again. Yields its Node.
+    /// The agents' Pods.
     ///
     /// # Errors
     /// Not observable with one agent alone.
-    pub async fn one_agent_is_killed(&self) -> Result<String, Stop> {
-        let pods = self.pods(&self.agents);
-        if pods.len() < 2 {
-            return Err(Stop::NotObservable(format!("there are {} agents, and two are needed", pods.len())));
+    pub fn several_agents(&self) -> Result<Vec<String>, Stop> {
+        let names: Vec<String> = self.pods(&self.agents).iter().map(|pod| pod.name_any()).collect();
+        match names.len() {
+            0 | 1 => {
+                Err(Stop::NotObservable(format!("there are {} agents, and two are needed", names.len())))
+            }
+            _ => Ok(names),
         }
-        let status = pods[0].status.as_ref().and_then(|status| status.container_statuses.as_ref()?.first());
+    }
+
+    /// Kills the program of the agent in this Pod; its kubelet starts it again.
+    ///
+    /// # Errors
+    /// It cannot be told or reached.
+    pub async fn agent_is_killed(&self, name: &str) -> Verdict {
+        let pods = self.pods(&self.agents);
+        let pod = pods.iter().find(|pod| pod.name_any() == name);
+        let status = pod.and_then(|pod| pod.status.as_ref()?.container_statuses.as_ref()?.first());
         let id = status.and_then(|status| status.container_id.clone());
-        let id = id.ok_or_else(|| Stop::Error(format!("Pod {} has no container", pods[0].name_any())))?;
-        let node = pods[0].spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default();
+        let id = id.ok_or_else(|| Stop::Error(format!("Pod {name} of an agent has no container")))?;
+        let node = pod.and_then(|pod| pod.spec.as_ref()?.node_name.clone()).unwrap_or_default();
         let session = &self.cx().session;
-        session.signal_container(&node, &id, ContainerOp::Kill).await.map_err(Stop::Error)?;
-        Ok(node)
+        session.signal_container(&node, &id, ContainerOp::Kill).await.map_err(Stop::Error)
+    }
+
+    /// Waits until every agent is ready, one that was killed too.
+    ///
+    /// # Errors
+    /// One is not.
+    pub async fn agents_run(&self) -> Verdict {
+        self.runs(&self.agents).await
     }
 }
 

@@ -51,7 +51,7 @@ pub(super) const CHECKS: &[Check] = &[
     })
     .should()
     .through_the_proxy(),
-    Check::must("ANP-08", "with one of two agents killed no execution fails", KEP, |cx| {
+    Check::must("ANP-08", "with any one of the agents killed no execution fails", KEP, |cx| {
         Box::pin(does_with_one_of_two(cx))
     })
     .should()
@@ -66,12 +66,12 @@ pub(super) const CHECKS: &[Check] = &[
     .through_the_proxy(),
 ];
 
-/// How long a way may take to open once everything runs (B-WATCH), and an API server a try before it is made again.
+/// How long logs may take to come before anything is taken away: an API server may dial for 30 s before it dials anew.
 const OPENS: Duration = Duration::from_secs(40);
 /// How long agents may take to be back (contract ANP-05).
 const BACK: Duration = Duration::from_secs(120);
-/// How many programs are executed while an agent is killed.
-const TIMES: usize = 20;
+/// How many programs are executed after an agent was killed.
+const TIMES: usize = 10;
 /// Since when an API server runs.
 const STARTED: &str = "process_start_time_seconds";
 const STARTS: &str = "apiserver_egress_dialer_dial_start_total";
@@ -83,7 +83,7 @@ async fn goes_through(cx: &CheckCx, way: Way) -> Verdict {
     let cluster = proxy.on_a_cluster().await?;
     let peer = cluster.peer().await?;
     let promise = format!("{way} works with the direct way closed");
-    peer.is_reached(way, &promise, OPENS).await?;
+    peer.is_reached(way, &promise, cx.limits().watch()).await?;
     if let Ok(took) = peer.tried(way).await? {
         cx.record("took_ms", took.as_millis());
     }
@@ -193,12 +193,17 @@ async fn does_with_one_of_two(cx: &CheckCx) -> Verdict {
     let cluster = proxy.on_a_cluster().await?;
     let peer = cluster.peer().await?;
     peer.is_reached(Way::Exec, "programs can be executed before", OPENS).await?;
-    let node = cluster.one_agent_is_killed().await?;
-    for time in 1..=TIMES {
-        if let Err(astray) = peer.tried(Way::Exec).await? {
-            let promise = format!("with the agent on {node} killed every execution succeeds");
-            return Err(proxy.unmet(&promise, "an answer", format!("execution {time} of {TIMES}: {astray}")));
+    // One of them is the one that dials.
+    for agent in cluster.several_agents()? {
+        cluster.agent_is_killed(&agent).await?;
+        for time in 1..=TIMES {
+            if let Err(astray) = peer.tried(Way::Exec).await? {
+                let promise = format!("with the agent {agent} killed every execution succeeds");
+                let seen = format!("execution {time} of {TIMES}: {astray}");
+                return Err(proxy.unmet(&promise, "an answer", seen));
+            }
         }
+        cluster.agents_run().await?;
     }
     Ok(())
 }
