@@ -113,6 +113,21 @@ impl fmt::Display for ImageCredentials {
     }
 }
 
+impl ImageCredentials {
+    /// Takes a program in the place of its own, with the same first arguments; nothing of it is left to others then.
+    pub(super) fn by_program(&mut self, program: Option<PathBuf>) -> Option<PathBuf> {
+        let program = program?;
+        // It is executed elsewhere than here.
+        let program = program.canonicalize().unwrap_or(program).to_string_lossy().into_owned();
+        let arguments = match &self.program {
+            PluginProgram::In(_) => &[],
+            PluginProgram::Line(line) => line.get(1..).unwrap_or_default(),
+        };
+        self.program = PluginProgram::Line([&[program], arguments].concat());
+        None
+    }
+}
+
 /// What stands in a command for this program.
 pub const PROGRAM: &str = "${PROGRAM}";
 

@@ -229,9 +229,13 @@ impl Planning {
         if let (Some(profile), Some(image)) = (&mut profile, run.image) {
             self.replace_image(profile, image);
         }
-        let binary = run.binary.map(PathBuf::from);
+        let mut binary = run.binary.map(PathBuf::from);
         if let Some(binary) = &binary {
             self.check_binary(binary, &cluster, profile.as_ref());
+        }
+        // Who describes no CCM means the program that is described.
+        if let Some(plugin) = profile.as_mut().and_then(Profile::plugin_alone) {
+            binary = plugin.by_program(binary);
         }
         let cluster =
             profile.as_ref().map_or(Some(cluster.clone()), |profile| self.cluster_for(profile, &cluster));
@@ -334,6 +338,9 @@ impl Planning {
             }
             Ok(_) => {}
             Err(error) => self.problem("binary", format!("{}: {error}", binary.display())),
+        }
+        if profile.is_some_and(|profile| !profile.has_ccm() && profile.image_credentials.is_some()) {
+            return;
         }
         if cluster.backend().is_some_and(|backend| backend != BackendKind::Embedded) {
             self.problem(

@@ -210,6 +210,11 @@ impl Profile {
         self.kind == ProfileKind::Profile
     }
 
+    /// Its image credential provider, where it describes no CCM.
+    pub(super) fn plugin_alone(&mut self) -> Option<&mut ImageCredentials> {
+        if self.has_ccm() { None } else { self.image_credentials.as_mut() }
+    }
+
     /// Whose promises are judged.
     pub fn subjects(&self) -> BTreeSet<Party> {
         let ccm = self.has_ccm().then_some(Party::Ccm);

@@ -38,7 +38,8 @@ pub struct RunFile {
     #[schemars(with = "Option<ImageReference>", extend("x-default" = "the profile's"))]
     #[schemars(example = &"registry.example/acme-ccm:v1.2.4")]
     pub image: Option<String>,
-    /// A program of this machine that is the CCM, in place of the profile's image; only the embedded cluster runs it.
+    /// A program of this machine that is the CCM, in place of the profile's image; only the embedded cluster runs it. Of a
+    /// profile of `kind: image-credentials` it is the plugin.
     #[schemars(example = &"./ccm")]
     pub binary: Option<String>,
     /// The cluster.

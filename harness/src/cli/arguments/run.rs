@@ -38,7 +38,8 @@ pub(in crate::cli) struct RunOptions {
     /// The CCM's image, instead of the profile's.
     #[arg(long, value_name = "REFERENCE")]
     image: Option<String>,
-    /// The CCM as a program of this machine, instead of an image; only the embedded cluster runs it.
+    /// The CCM as a program of this machine, instead of an image; only the embedded cluster runs it. Or the plugin of a profile of
+    /// image credentials
     #[arg(long, value_name = "PATH", conflicts_with = "image")]
     binary: Option<String>,
     /// Where the checks run: on a kind cluster (real kubelets), in this process without Docker, or on an existing
