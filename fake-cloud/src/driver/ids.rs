@@ -12,6 +12,11 @@ pub enum InstanceIds {
     Text,
     /// Whole numbers from 1 to 2^53 - 1, the greatest that every reader of JSON keeps exactly.
     Number,
+    /// UUIDs in small letters. The machine's firmware has the same, so it is the `systemUUID` of its Node.
+    Uuid,
+    /// The same, but a kubelet reads the bytes of the first three parts of its machine's UUID in the other order, as those of
+    /// vSphere's do: SMBIOS stores them so.
+    UuidSwapped,
 }
 
 /// Greatest number that is an id.
@@ -27,7 +32,29 @@ impl InstanceIds {
         match self {
             InstanceIds::Text => format!("i-{name}"),
             InstanceIds::Number => (MADE_FROM + hash(name) % (GREATEST - MADE_FROM)).to_string(),
+            InstanceIds::Uuid | InstanceIds::UuidSwapped => uuid(name),
         }
+    }
+
+    /// What the kubelet of the machine with that id reads from its firmware (`status.nodeInfo.systemUUID`); where the cloud
+    /// says nothing of it, a UUID that is made of the id.
+    pub fn system_uuid(self, id: &str) -> String {
+        match self {
+            InstanceIds::Text | InstanceIds::Number => uuid(id),
+            InstanceIds::Uuid => id.to_owned(),
+            InstanceIds::UuidSwapped => swapped(id),
+        }
+    }
+
+    /// The id of the machine whose kubelet reads that, where the cloud has both the same.
+    pub fn of_system_uuid(self, system_uuid: &str) -> Option<String> {
+        let read = system_uuid.to_ascii_lowercase();
+        let id = match self {
+            InstanceIds::Text | InstanceIds::Number => return None,
+            InstanceIds::Uuid => read,
+            InstanceIds::UuidSwapped => swapped(&read),
+        };
+        self.allow(&id).then_some(id)
     }
 
     /// Whether an instance may have that id.
@@ -38,8 +65,40 @@ impl InstanceIds {
             InstanceIds::Number => {
                 !id.starts_with(['+', '0']) && id.parse().is_ok_and(|number: u64| number <= GREATEST)
             }
+            InstanceIds::Uuid | InstanceIds::UuidSwapped => {
+                let hex = |part: &str| part.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+                id.split('-').map(str::len).eq(PARTS) && id.split('-').all(hex)
+            }
         }
     }
+}
+
+/// How many digits each part of a UUID has.
+const PARTS: [usize; 5] = [8, 4, 4, 4, 12];
+
+/// A UUID made of a text (RFC 9562, version 8: made up by its maker).
+fn uuid(text: &str) -> String {
+    let (high, low) = (hash(text), hash(&format!("{text}/")));
+    format!(
+        "{:08x}-{:04x}-8{:03x}-{:04x}-{:012x}",
+        high >> 32,
+        high >> 16 & 0xFFFF,
+        high & 0xFFF,
+        low >> 48 & 0x3FFF | 0x8000,
+        low & 0xFFFF_FFFF_FFFF
+    )
+}
+
+/// A UUID with the bytes of its first three parts in the other order; any other text as it is.
+fn swapped(uuid: &str) -> String {
+    if !InstanceIds::Uuid.allow(uuid) {
+        return uuid.to_owned();
+    }
+    let turned = |part: &str| (0..part.len()).step_by(2).rev().map(|at| &part[at..at + 2]).collect();
+    let parts = uuid.split('-').enumerate();
+    let parts: Vec<String> =
+        parts.map(|(at, part)| if at < 3 { turned(part) } else { part.to_owned() }).collect();
+    parts.join("-")
 }
 
 /// FNV-1a, 64 bits (Fowler, Noll, Vo): the same on every machine and in every version of this program.
@@ -60,6 +119,23 @@ mod tests {
         assert_eq!(made.len(), 10_000);
         assert!(made.iter().all(|id| id.len() == 16 && InstanceIds::Number.allow(id)));
         assert_eq!(InstanceIds::Number.make("node-1"), InstanceIds::Number.make("node-1"));
+        let uuids: std::collections::BTreeSet<String> =
+            (0..10_000).map(|n| InstanceIds::Uuid.make(&format!("node-{n}"))).collect();
+        assert_eq!(uuids.len(), 10_000);
+        assert!(uuids.iter().all(|id| InstanceIds::Uuid.allow(id) && id.as_bytes()[14] == b'8'));
+    }
+
+    #[test]
+    fn a_kubelet_reads_its_machines_uuid() {
+        let (id, turned) = ("422e4956-ad22-1139-6d72-59cc8f26bc90", "56492e42-22ad-3911-6d72-59cc8f26bc90");
+        for (ids, read) in [(InstanceIds::Uuid, id), (InstanceIds::UuidSwapped, turned)] {
+            assert_eq!(ids.system_uuid(id), read);
+            assert_eq!(ids.of_system_uuid(&read.to_uppercase()).as_deref(), Some(id));
+            assert_eq!(ids.of_system_uuid("422e4956ad2211396d7259cc8f26bc90"), None);
+        }
+        let made_up = InstanceIds::Text.system_uuid("i-node-1");
+        assert!(InstanceIds::Uuid.allow(&made_up), "{made_up}");
+        assert_eq!(InstanceIds::Text.of_system_uuid(&made_up), None);
     }
 
     #[test]
@@ -71,5 +147,10 @@ mod tests {
             assert!(!InstanceIds::Number.allow(bad), "{bad}");
         }
         assert!(InstanceIds::Text.allow("i-1") && !InstanceIds::Text.allow(".."));
+        for bad in
+            ["", "i-1", "422E4956-ad22-1139-6d72-59cc8f26bc90", "422e4956ad2211396d7259cc8f26bc90", "-----"]
+        {
+            assert!(!InstanceIds::UuidSwapped.allow(bad), "{bad}");
+        }
     }
 }

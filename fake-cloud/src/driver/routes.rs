@@ -151,6 +151,7 @@ fn check_instance_id(shared: &Shared, id: &str) -> Result<(), ErrorReply> {
     let form = match shared.info.instance_ids {
         InstanceIds::Text => "a text that can stand in a path",
         InstanceIds::Number => "a number from 1 to 2^53 - 1, written plainly",
+        InstanceIds::Uuid | InstanceIds::UuidSwapped => "a UUID in small letters",
     };
     Err(ErrorReply::invalid(format!("instance id {id:.80?}: in dialect {dialect} an id is {form}")))
 }

@@ -59,6 +59,18 @@ impl Shown {
     pub const PLAIN: Shown =
         Shown { deletions: false, retry_after: false, provider_ids: false, ..Shown::ALL };
 
+    /// Those of a machine's addresses that the API shows, in their order.
+    pub fn part_of(&self, addresses: impl IntoIterator<Item = Address>) -> Vec<Address> {
+        let mut part = Vec::new();
+        for address in addresses {
+            part.push(address);
+            if self.lacks(&part).is_some() {
+                part.pop();
+            }
+        }
+        part
+    }
+
     /// The first sort of which there are more than the API shows, in words; `None` when it shows them all.
     pub fn lacks(&self, addresses: &[Address]) -> Option<String> {
         let count = |wanted: fn(&str, Option<IpAddr>) -> bool| {
@@ -129,5 +141,13 @@ mod tests {
             assert!(lack.ends_with(why), "{lack}");
             assert_eq!(Shown::ALL.lacks(&addresses(list)), None);
         }
+        // What a node of a kind cluster has.
+        let node =
+            addresses(&[(INTERNAL, "192.0.2.10"), (INTERNAL, "2001:db8::a"), (EXTERNAL, "198.51.100.10")]);
+        assert_eq!(
+            droplet.part_of(node.clone()),
+            addresses(&[(INTERNAL, "192.0.2.10"), (EXTERNAL, "198.51.100.10")])
+        );
+        assert_eq!(Shown::ALL.part_of(node.clone()), node);
     }
 }

@@ -99,12 +99,12 @@ impl<'a> Machine<'a> {
 
     /// A Node of its name, not registered yet.
     pub fn node(&self) -> NodePlan {
-        NodePlan::of(&self.instance())
+        NodePlan::of(&self.instance(), self.cx.cloud.ids())
     }
 
     /// Its Node as it is once a CCM has initialised it.
     pub fn initialised_node(&self) -> NodePlan {
-        NodePlan::initialised(&self.instance(), self.provider_id())
+        NodePlan::initialised(&self.instance(), self.cx.cloud.ids(), self.provider_id())
     }
 
     /// Faults and barriers for calls about it.

@@ -1,8 +1,10 @@
 //! What a synthetic Node is to be when it is created (contract ENV-07).
 
-use crate::cloud::{Address, Instance};
+use crate::cloud::{Address, Instance, InstanceIds};
 use crate::k8s::{L_EXCL, T_UNINIT};
-use k8s_openapi::api::core::v1::{self as core, NodeAddress, NodeCondition, NodeSpec, NodeStatus, Taint};
+use k8s_openapi::api::core::v1::{
+    self as core, NodeAddress, NodeCondition, NodeSpec, NodeStatus, NodeSystemInfo, Taint,
+};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use k8s_openapi::jiff::Timestamp;
@@ -62,6 +64,8 @@ pub struct NodePlan {
     addresses: Vec<NodeAddress>,
     /// Whether Pods have room on it.
     room: bool,
+    /// What its kubelet reads from the machine's firmware.
+    system_uuid: String,
     /// Names the cloud has for its machine.
     pub(super) machine: Vec<String>,
 }
@@ -88,7 +92,7 @@ impl NodePlan {
     /// An uninitialised, Ready Node of a machine, with its host name, as a kubelet would register it. It is excluded
     /// from load balancers: one whose machine is gone from the cloud would stop those of all other checks (see
     /// [`NodePlan::backend`]).
-    pub(super) fn of(instance: &Instance) -> NodePlan {
+    pub(super) fn of(instance: &Instance, ids: InstanceIds) -> NodePlan {
         let Instance { id, name, provider_id, .. } = instance;
         let machine = [id, name].into_iter().chain(provider_id).cloned().collect();
         NodePlan {
@@ -106,19 +110,20 @@ impl NodePlan {
             conditions: Vec::new(),
             addresses: Vec::new(),
             room: false,
+            system_uuid: ids.system_uuid(id),
             machine,
         }
     }
 
     /// The Node of a machine as a CCM leaves it: without the taint, with that providerID and the machine's addresses. There
     /// are CCMs that tell by a Node's addresses where a route leads.
-    pub(super) fn initialised(instance: &Instance, provider_id: String) -> NodePlan {
+    pub(super) fn initialised(instance: &Instance, ids: InstanceIds, provider_id: String) -> NodePlan {
         let address = |a: &Address| NodeAddress { type_: a.kind.clone(), address: a.address.clone() };
         NodePlan {
             taints: Vec::new(),
             provider_id: Some(provider_id),
             addresses: instance.addresses.iter().map(address).collect(),
-            ..NodePlan::of(instance)
+            ..NodePlan::of(instance, ids)
         }
     }
 
@@ -219,6 +224,10 @@ impl NodePlan {
                 conditions: (!conditions.is_empty()).then_some(conditions),
                 capacity: room.clone(),
                 allocatable: room,
+                node_info: Some(NodeSystemInfo {
+                    system_uuid: self.system_uuid,
+                    ..NodeSystemInfo::default()
+                }),
                 ..NodeStatus::default()
             }),
         }

@@ -63,8 +63,16 @@ impl Session {
     /// A real node's machine as the cloud sees it: its own addresses, and one that only the cloud can know.
     fn instance_of(&self, machine: &Machine, index: usize) -> Instance {
         let own = [machine.ipv4.map(|ip| ip.to_string()), machine.ipv6.map(|ip| ip.to_string())];
-        let provider_id = self.provider_id_of(&machine.name);
+        let provider_id = self.profile_provider_id(&self.id_of(machine));
         self.real_instance(&machine.name, provider_id, own.into_iter().flatten(), index)
+    }
+
+    /// The id of a real node's machine: what its kubelet reads from the firmware, where the cloud has the same.
+    fn id_of(&self, machine: &Machine) -> String {
+        let node = self.world.nodes.find("", &machine.name);
+        let read = node.as_ref().and_then(|node| node.status.as_ref()?.node_info.as_ref());
+        let id = read.and_then(|info| self.cloud.ids().of_system_uuid(&info.system_uuid));
+        id.unwrap_or_else(|| self.profile_instance_id(&machine.name))
     }
 
     /// The machine of a Node that was there before the harness.
@@ -99,7 +107,7 @@ impl Session {
             instance_type: "m1.large".to_owned(),
             zone: self.profile_location().zone.clone(),
             region: self.profile_location().region.clone(),
-            addresses: internal.chain(std::iter::once(external)).collect(),
+            addresses: self.cloud.shown().part_of(internal.chain(std::iter::once(external))),
             labels: BTreeMap::new(),
             state: InstanceState::Running,
         }
