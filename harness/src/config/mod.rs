@@ -14,6 +14,7 @@ mod forms;
 mod image_credentials;
 mod limits;
 mod network_proxy;
+mod own_program;
 mod paths;
 mod plan;
 mod problem;

@@ -7,7 +7,7 @@ use super::duration::HumanDuration;
 use super::flags::{FAST_FLAGS, FAST_ROUTE_PERIOD, FAST_ROUTES, FAST_STATUS_PERIOD, LeaseTiming};
 use super::limits::Limits;
 use super::problem::{Origin, Problem, Problems};
-use super::profile::{self, Image, Profile};
+use super::profile::{self, Profile};
 use super::profile_reading;
 use super::run_file::{
     ClusterKeys, DEFAULT_BACKEND, DEFAULT_KEEP, DEFAULT_NODE_IP, DEFAULT_OUTPUT, DEFAULT_PROFILE,
@@ -21,7 +21,6 @@ use super::yaml::{Node, Tree};
 use crate::files;
 use crate::ledger::{SetBy, Setting};
 use serde_json::{Map, Value};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -173,7 +172,7 @@ pub fn plan(source: &Source, given: impl Into<Given>) -> Result<RunPlan<WantedCl
         .plan(written.merge(environment).merge(typed))
 }
 
-struct Planning {
+pub(super) struct Planning {
     file: Option<PathBuf>,
     places: Places,
     /// What the environment says.
@@ -208,7 +207,7 @@ impl Planning {
         }
     }
 
-    fn problem(&mut self, key: &str, what: impl Into<String>) {
+    pub(super) fn problem(&mut self, key: &str, what: impl Into<String>) {
         let origin = self.origin(key);
         self.problems.0.push(Problem { origin, key: key.to_owned(), what: what.into() });
     }
@@ -312,45 +311,6 @@ impl Planning {
             timing,
             settings,
         })
-    }
-
-    /// Puts the image the user names in the place of the profile's.
-    fn replace_image(&mut self, profile: &mut Profile, image: String) {
-        if profile.deploys_nothing() {
-            self.problem("image", format!("profile '{}' deploys nothing", profile.name));
-        } else if profile.image.is_none() {
-            let say =
-                "its manifests name the image; put '${IMAGE}' there and 'image.reference' into the profile";
-            self.problem("image", format!("cannot be chosen for profile '{}': {say}", profile.name));
-        } else {
-            profile.image = Some(Image::Reference(image));
-        }
-    }
-
-    /// The program must be there, and the cluster one that runs programs.
-    fn check_binary(&mut self, binary: &Path, cluster: &WantedCluster, profile: Option<&Profile>) {
-        match std::fs::metadata(binary) {
-            Ok(file) if !file.is_file() => {
-                self.problem("binary", format!("{} is no file", binary.display()));
-            }
-            Ok(file) if file.permissions().mode() & 0o111 == 0 => {
-                self.problem("binary", format!("{} is not executable", binary.display()));
-            }
-            Ok(_) => {}
-            Err(error) => self.problem("binary", format!("{}: {error}", binary.display())),
-        }
-        if profile.is_some_and(|profile| !profile.has_ccm() && profile.image_credentials.is_some()) {
-            return;
-        }
-        if cluster.backend().is_some_and(|backend| backend != BackendKind::Embedded) {
-            self.problem(
-                "binary",
-                "has a meaning only with 'backend: embedded'; on other clusters the CCM is an image",
-            );
-        }
-        if let Some(profile) = profile.filter(|profile| profile.deploys_nothing()) {
-            self.problem("binary", format!("profile '{}' deploys nothing", profile.name));
-        }
     }
 
     /// The cluster that a profile is judged on; `None` for none. Who describes no CCM needs none, and whoever does needs one.
