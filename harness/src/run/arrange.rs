@@ -24,7 +24,8 @@ pub struct Declared<'a> {
     pub holds_up: bool,
     /// Whether it does so for longer than a client waits.
     pub hangs: bool,
-    /// Whether it makes an environment of its own that crowds the machine: real kubelets beside those of all lanes.
+    /// Whether the environment of its own that it makes crowds the machine: real kubelets beside those of all lanes. A lane
+    /// makes one at a time, and has nothing else to do meanwhile.
     pub crowds: bool,
     /// The least time a passing run takes, seconds.
     pub takes_s: u32,
@@ -33,13 +34,13 @@ pub struct Declared<'a> {
 /// Which lane takes a step, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// Begins on a cluster no CCM works on: a lane that has none goes on with those.
+    /// Begins on a cluster no CCM works on, or makes its own: a lane that has no CCM goes on with those.
     Cold,
     /// Those that share: the first lane's first, once no cold one is left to a single lane.
     Shared,
     /// Everybody's.
     Apart,
-    /// Judges the whole run, or crowds the machine: when all others have ended.
+    /// Judges the whole run: when all others have ended.
     Last,
 }
 
@@ -75,7 +76,7 @@ pub fn arrange(checks: &[Declared<'_>], lanes: usize, workers: u32) -> Arrangeme
         *longest = (*longest).max(check.takes_s);
     }
     let mut order: Vec<Group<'_>> = time.keys().copied().collect();
-    order.sort_by_key(|group| (group.rank(), Reverse(time[group]), *group));
+    order.sort_by_key(|group| (group.rank(), Reverse(time[group] + group.comes_with_s()), *group));
     let steps = order
         .iter()
         .map(|group| Step { kind: group.kind(), takes_s: time[group] + group.comes_with_s() })
@@ -119,6 +120,8 @@ impl Arrangement {
 
 /// What making a cluster uninitialised and deploying the CCM adds to a check, about, in seconds.
 const COLD_S: u32 = 4;
+/// What an environment of real kubelets adds to the check that makes it, about, in seconds.
+const OWN_S: u32 = 45;
 /// What each further step costs, about, in seconds.
 const EACH_S: u32 = 2;
 
@@ -133,7 +136,7 @@ pub(super) enum Group<'a> {
     /// They keep nobody busy.
     Calm,
     Exclusive(&'a str),
-    /// Makes an environment of its own on a machine that has no room for it before.
+    /// Makes an environment of its own that is no lane's.
     Crowding(&'a str),
     /// Judges the whole run.
     Standing,
@@ -159,28 +162,28 @@ impl<'a> Group<'a> {
 
     fn rank(&self) -> u8 {
         match self {
-            Group::Cold(_) => 0,
+            Group::Cold(_) | Group::Crowding(_) => 0,
             Group::Shared => 1,
             Group::Joint | Group::Disturbing(_) => 2,
             Group::Calm | Group::Exclusive(_) => 3,
-            Group::Crowding(_) => 4,
-            Group::Standing => 5,
+            Group::Standing => 4,
         }
     }
 
     fn kind(&self) -> Kind {
         match self {
-            Group::Cold(_) => Kind::Cold,
+            Group::Cold(_) | Group::Crowding(_) => Kind::Cold,
             Group::Shared => Kind::Shared,
             Group::Joint | Group::Disturbing(_) | Group::Calm | Group::Exclusive(_) => Kind::Apart,
-            Group::Crowding(_) | Group::Standing => Kind::Last,
+            Group::Standing => Kind::Last,
         }
     }
 
     pub(super) fn comes_with_s(&self) -> u32 {
-        match self.kind() {
-            Kind::Cold => COLD_S,
-            Kind::Shared | Kind::Apart | Kind::Last => EACH_S,
+        match self {
+            Group::Crowding(_) => OWN_S,
+            _ if self.kind() == Kind::Cold => COLD_S,
+            _ => EACH_S,
         }
     }
 }
@@ -289,14 +292,14 @@ mod tests {
     }
 
     #[test]
-    fn an_environment_of_its_own_waits_for_all_others_where_it_crowds_the_machine() {
+    fn a_lane_has_nothing_else_to_do_while_an_environment_of_its_own_crowds_the_machine() {
         let of = |crowds| {
             let own = Declared { crowds, ..check("BOOT-09", Sharing::Own, false, 50) };
             let arranged = arrange(&[own, CHECKS[2], CHECKS[8]], 2, ENOUGH_WORKERS);
             arranged.of.iter().map(|step| arranged.steps[*step].kind).collect::<Vec<_>>()
         };
         assert_eq!(of(false), [Kind::Shared, Kind::Shared, Kind::Last]);
-        assert_eq!(of(true), [Kind::Last, Kind::Shared, Kind::Last]);
+        assert_eq!(of(true), [Kind::Cold, Kind::Shared, Kind::Last]);
     }
 
     #[test]

@@ -11,14 +11,19 @@ use crate::session::{Session, SessionError};
 use std::fs::File;
 use std::sync::Arc;
 
-/// The number by which the stream knows the lanes that are one check's; no run has so many others.
-const LANE: u32 = 100;
+/// What the stream knows the environment of one check by: so much more than the lane that has it. No run has so many lanes.
+const BESIDE: u32 = 100;
 /// How many machines it has beside those of its control plane, at least.
 const WORKERS: usize = 2;
 
 /// The events of such a check and its environment.
 pub(super) fn events_of(session: &Session) -> Events {
-    session.events().of_lane(LANE)
+    session.events().of_lane(lane_of(session))
+}
+
+/// The number of such a check's environment in the run.
+fn lane_of(session: &Session) -> u32 {
+    BESIDE + session.events().lane().unwrap_or_default()
 }
 
 /// The same run on a cluster as a check wants it.
@@ -57,7 +62,7 @@ pub(super) async fn judge_apart(
     judge: impl AsyncFnOnce(Arc<Session>, File, &mut Entry),
 ) {
     let plan = Arc::new(wanted(session.plan().clone(), environment));
-    let mut environment = Environment::new(Prepared::new(plan.clone()), LANE);
+    let mut environment = Environment::new(Prepared::new(plan.clone()), lane_of(session));
     let judged = async {
         let untold = events_of(session).without_stages();
         let own = environment.up(&untold, session.interruption()).await?;

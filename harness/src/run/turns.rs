@@ -89,7 +89,6 @@ impl State {
             true => [Kind::Cold, Kind::Apart],
             false => [Kind::Apart, Kind::Cold],
         };
-        // One after another: what judges the whole run comes after what crowds the machine.
         let last = || next(Kind::Last).filter(|at| self.steps[..*at].iter().all(|step| step.left == 0));
         shared.or_else(|| kinds.into_iter().find_map(next)).or_else(last)
     }
