@@ -116,7 +116,7 @@ pub enum LinkOp {
 /// What a machine is cut off from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// Everything at this address, e.g. the cloud's API.
+    /// Everything at this address, e.g. the cloud's API, as far as the machine begins to speak.
     Cloud(IpAddr),
     /// The API server on this machine, port 6443; what else the machine offers stays within reach.
     ApiServer(IpAddr),

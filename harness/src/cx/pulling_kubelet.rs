@@ -247,7 +247,8 @@ impl<'a> PullingKubelet<'a> {
             },
         }))?;
         let pods: Api<Pod> = Api::namespaced(self.cx.client.clone(), &self.namespace);
-        pods.create(&PostParams::default(), &pod).await?;
+        let session = &self.cx.session;
+        session.unless_interrupted(async { Ok(pods.create(&PostParams::default(), &pod).await?) }).await?;
         let looks = async |seen: &mut String| {
             let pod = pods.get(&name).await.map_err(|error| ReadError::passing(chain(&error)))?;
             let state = pod.status.and_then(|status| status.container_statuses?.into_iter().next()?.state);
@@ -255,13 +256,11 @@ impl<'a> PullingKubelet<'a> {
             Ok(state.and_then(|state| became(&state, seen)))
         };
         let what = format!("image {image} is pulled, or is not");
-        let pull = self
-            .cx
-            .session
-            .unless_interrupted(async { Ok(poll(&what, PULL_LIMIT, AGAIN, looks).await?) })
-            .await?;
+        let pull =
+            session.unless_interrupted(async { Ok(poll(&what, PULL_LIMIT, AGAIN, looks).await?) }).await?;
         // A kubelet tries again as long as there is a Pod.
-        pods.delete(&name, &DeleteParams::default().grace_period(0)).await?;
+        let at_once = DeleteParams::default().grace_period(0);
+        session.unless_interrupted(async { Ok(pods.delete(&name, &at_once).await.map(drop)?) }).await?;
         Ok(pull)
     }
 

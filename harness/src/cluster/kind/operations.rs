@@ -139,9 +139,11 @@ impl KindMachines {
 
     /// Applies `rule` to both ways packets leave a machine: its own and those of Pods on its pod network.
     async fn filter(&self, machine: &Machine, target: Target, rule: &str) -> Result<(), ClusterError> {
-        let (ip, port) = match target {
-            Target::Cloud(ip) => (ip, None),
-            Target::ApiServer(ip) => (ip, Some(API_SERVER_PORT.to_string())),
+        let port = API_SERVER_PORT.to_string();
+        let (ip, which) = match target {
+            // Whoever asks the machine from there is answered: a cloud that is a process has the address of this host.
+            Target::Cloud(ip) => (ip, ["-m", "conntrack", "--ctdir", "ORIGINAL"]),
+            Target::ApiServer(ip) => (ip, ["-p", "tcp", "--dport", &port]),
         };
         let program = if ip.is_ipv6() { "ip6tables" } else { "iptables" };
         let script = format!(
@@ -150,9 +152,7 @@ impl KindMachines {
         );
         let ip = ip.to_string();
         let mut command = vec!["sh", "-c", &script, "sh", "-d", &ip];
-        if let Some(port) = &port {
-            command.extend(["-p", "tcp", "--dport", port]);
-        }
+        command.extend(which);
         command.extend(["-j", "DROP"]);
         match self.do_in(machine, &command).await {
             Err(ClusterError::Command { status: 127, .. }) => Err(ClusterError::NotObservable {
