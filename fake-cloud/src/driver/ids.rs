@@ -12,7 +12,8 @@ pub enum InstanceIds {
     Text,
     /// Whole numbers from 1 to 2^53 - 1, the greatest that every reader of JSON keeps exactly.
     Number,
-    /// UUIDs in small letters. The machine's firmware has the same, so it is the `systemUUID` of its Node.
+    /// UUIDs in small letters. The machine's firmware has the same, so it is the `systemUUID` of its Node. That of a machine
+    /// without firmware tables, as a container is one, has no hyphens: kubelets read `/etc/machine-id` there.
     Uuid,
     /// The same, but a kubelet reads the bytes of the first three parts of its machine's UUID in the other order, as those of
     /// vSphere's do: SMBIOS stores them so.
@@ -65,10 +66,7 @@ impl InstanceIds {
             InstanceIds::Number => {
                 !id.starts_with(['+', '0']) && id.parse().is_ok_and(|number: u64| number <= GREATEST)
             }
-            InstanceIds::Uuid | InstanceIds::UuidSwapped => {
-                let hex = |part: &str| part.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
-                id.split('-').map(str::len).eq(PARTS) && id.split('-').all(hex)
-            }
+            InstanceIds::Uuid | InstanceIds::UuidSwapped => is_uuid(id) || (id.len() == 32 && is_hex(id)),
         }
     }
 }
@@ -89,9 +87,17 @@ fn uuid(text: &str) -> String {
     )
 }
 
+fn is_hex(text: &str) -> bool {
+    text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+fn is_uuid(text: &str) -> bool {
+    text.split('-').map(str::len).eq(PARTS) && text.split('-').all(is_hex)
+}
+
 /// A UUID with the bytes of its first three parts in the other order; any other text as it is.
 fn swapped(uuid: &str) -> String {
-    if !InstanceIds::Uuid.allow(uuid) {
+    if !is_uuid(uuid) {
         return uuid.to_owned();
     }
     let turned = |part: &str| (0..part.len()).step_by(2).rev().map(|at| &part[at..at + 2]).collect();
@@ -131,7 +137,10 @@ mod tests {
         for (ids, read) in [(InstanceIds::Uuid, id), (InstanceIds::UuidSwapped, turned)] {
             assert_eq!(ids.system_uuid(id), read);
             assert_eq!(ids.of_system_uuid(&read.to_uppercase()).as_deref(), Some(id));
-            assert_eq!(ids.of_system_uuid("422e4956ad2211396d7259cc8f26bc90"), None);
+            let container = "422e4956ad2211396d7259cc8f26bc90";
+            assert_eq!(ids.of_system_uuid(container).as_deref(), Some(container));
+            assert_eq!(ids.system_uuid(container), container);
+            assert_eq!(ids.of_system_uuid(""), None);
         }
         let made_up = InstanceIds::Text.system_uuid("i-node-1");
         assert!(InstanceIds::Uuid.allow(&made_up), "{made_up}");
@@ -148,7 +157,7 @@ mod tests {
         }
         assert!(InstanceIds::Text.allow("i-1") && !InstanceIds::Text.allow(".."));
         for bad in
-            ["", "i-1", "422E4956-ad22-1139-6d72-59cc8f26bc90", "422e4956ad2211396d7259cc8f26bc90", "-----"]
+            ["", "i-1", "422E4956-ad22-1139-6d72-59cc8f26bc90", "422e4956ad2211396d7259cc8f26bc9", "-----"]
         {
             assert!(!InstanceIds::UuidSwapped.allow(bad), "{bad}");
         }
