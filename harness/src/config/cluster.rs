@@ -27,8 +27,17 @@ impl WantedCluster {
     }
 
     /// None at all.
-    pub(super) fn absent() -> WantedCluster {
+    pub(crate) fn absent() -> WantedCluster {
         WantedCluster { backend: Some(BackendKind::Absent), desired: DesiredCluster::Absent }
+    }
+
+    /// The same, of kind where the harness makes it.
+    #[must_use]
+    pub(super) fn of_kind(mut self) -> WantedCluster {
+        if let DesiredCluster::Own(_) = &self.desired {
+            self.backend = Some(BackendKind::Kind);
+        }
+        self
     }
 
     /// The same, with other machines where some are named and the harness makes it.

@@ -8,6 +8,7 @@ mod capabilities;
 mod cloud_reading;
 mod cloud_source;
 mod cluster;
+mod csi_migration;
 mod duration;
 mod flags;
 mod forms;
@@ -46,6 +47,7 @@ pub(crate) use forms::CLOUD_TOKEN;
 pub use forms::OWN_PLACEHOLDERS;
 pub use image_credentials::{ImageCredentials, PROGRAM, PluginProgram};
 pub use limits::Limits;
+pub use csi_migration::CsiMigration;
 pub use network_proxy::NetworkProxy;
 pub use plan::{Completeness, Given, RunPlan, Source, plan};
 pub(crate) use problem::did_you_mean;
@@ -58,7 +60,7 @@ pub use run_file::{ClusterKeys, LimitKeys, OutputKeys, RunFile, SelectKeys};
 pub use select::{Candidate, Choice, LONG_S, Offer, Selection, select, unknown_deviations};
 pub use settings::{BACKEND, CLUSTERS, SEED, SELECT, SHARD, TEST_FILTER, untrue_limits};
 pub use words::{
-    API_VERSION, AddressType, BackendChoice, BackendKind, Budget, CcmCommand, Deployment, Instances, Keep,
+    API_VERSION, AddressType, BackendChoice, BackendKind, Budget, CcmCommand, CsiDriver, Deployment, Instances, Keep,
     NodeIp, Ownership, ProfileKind, Protocol, ProviderId, RouteTrigger, Targets, Timing,
 };
 

@@ -360,11 +360,16 @@ impl Planning {
             return Some(wanted.clone());
         }
         let asked = matches!(self.set_by(BACKEND), SetBy::Option | SetBy::RunFile);
+        let default = self.set_by("cluster.topology") == SetBy::Default;
+        if profile.csi_migration.is_some() && (!asked || wanted.backend() == Some(BackendKind::Kind)) {
+            // There is nothing to judge without kubelets; drivers are on other machines than the API server.
+            let workers = default.then_some(Topology::ThreeNode);
+            return Some(wanted.clone().of_kind().on_topology(workers));
+        }
         match wanted.backend() {
             // For what a real kubelet makes of a plugin.
             Some(BackendKind::Kind) if asked => {
                 // Agents are on other machines than the API server.
-                let default = self.set_by("cluster.topology") == SetBy::Default;
                 let workers = (profile.network_proxy.is_some() && default).then_some(Topology::ThreeNode);
                 return Some(wanted.clone().on_topology(workers));
             }

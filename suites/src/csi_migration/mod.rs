@@ -1,0 +1,31 @@
+//! Volumes that moved to CSI: a cluster hands in-tree volumes to drivers as the translation library says, and stores them as
+//! they were written (contract CSIM). What a CCM does with volumes is judged with its rights.
+
+mod annotations;
+mod classes;
+mod handles;
+mod stored;
+mod topology;
+mod without;
+
+use harness::check::Party;
+use harness::cx::Suite;
+
+/// The suite.
+pub const SUITE: Suite = Suite {
+    name: "csi-migration",
+    proves: "a cluster hands in-tree volumes to the CSI drivers that they moved to, and stores them as they were written",
+    judges: Party::CsiMigration,
+    tables: &[
+        annotations::CHECKS,
+        stored::CHECKS,
+        handles::CHECKS,
+        topology::CHECKS,
+        classes::CHECKS,
+        without::CHECKS,
+    ],
+};
+
+const LIBRARY: &str = "k8s.io/csi-translation-lib plugins/";
+const CONTROLLER: &str = "kubernetes pkg/controller/volume/persistentvolume";
+const KUBELET: &str = "kubernetes pkg/volume/csi";
