@@ -27,7 +27,7 @@ fn its_cluster_is_of_kind_and_has_workers() {
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         let lines = |start: &str| said.lines().filter(|line| line.starts_with(start)).count();
         assert!(said.contains("cluster    kind, topology three-node"), "{said}");
-        assert_eq!(lines("run   CSIM-"), 16, "{said}");
+        assert_eq!(lines("run   CSIM-"), 17, "{said}");
         // That is of CCMs.
         assert_eq!(lines("skip  CSIM-09"), 1, "{said}");
     }

@@ -40,6 +40,7 @@ pub use cluster::{
     DesiredCluster, ExistingCluster, Kubernetes, OwnCluster, ServingCertificates, SettledCluster, Topology,
     WantedCluster,
 };
+pub use csi_migration::CsiMigration;
 pub use duration::{BadDuration, HumanDuration};
 pub(crate) use fake_cloud::dialects::NAMES as DIALECTS;
 pub use flags::{FAST_FLAGS, LeaseTiming};
@@ -47,7 +48,6 @@ pub(crate) use forms::CLOUD_TOKEN;
 pub use forms::OWN_PLACEHOLDERS;
 pub use image_credentials::{ImageCredentials, PROGRAM, PluginProgram};
 pub use limits::Limits;
-pub use csi_migration::CsiMigration;
 pub use network_proxy::NetworkProxy;
 pub use plan::{Completeness, Given, RunPlan, Source, plan};
 pub(crate) use problem::did_you_mean;
@@ -60,8 +60,8 @@ pub use run_file::{ClusterKeys, LimitKeys, OutputKeys, RunFile, SelectKeys};
 pub use select::{Candidate, Choice, LONG_S, Offer, Selection, select, unknown_deviations};
 pub use settings::{BACKEND, CLUSTERS, SEED, SELECT, SHARD, TEST_FILTER, untrue_limits};
 pub use words::{
-    API_VERSION, AddressType, BackendChoice, BackendKind, Budget, CcmCommand, CsiDriver, Deployment, Instances, Keep,
-    NodeIp, Ownership, ProfileKind, Protocol, ProviderId, RouteTrigger, Targets, Timing,
+    API_VERSION, AddressType, BackendChoice, BackendKind, Budget, CcmCommand, CsiDriver, Deployment,
+    Instances, Keep, NodeIp, Ownership, ProfileKind, Protocol, ProviderId, RouteTrigger, Targets, Timing,
 };
 
 /// The JSON Schema of a profile.

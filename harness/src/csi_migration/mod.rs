@@ -4,5 +4,5 @@ mod moved;
 mod vectors;
 
 pub(crate) use moved::AZURE_SECRET;
-pub use moved::{MIGRATED_PLUGINS, MIGRATED_TO, PROVISIONED_BY, STORAGE_PROVISIONER, ZONE, Moved, moved};
+pub use moved::{MIGRATED_PLUGINS, MIGRATED_TO, Moved, PROVISIONED_BY, STORAGE_PROVISIONER, ZONE, moved};
 pub use vectors::{Place, Vector, vectors};

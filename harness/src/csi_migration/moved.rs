@@ -33,14 +33,7 @@ pub struct Moved {
 
 /// What moved to that driver.
 pub fn moved(driver: CsiDriver) -> Moved {
-    let of = |in_tree, source| Moved {
-        driver,
-        in_tree,
-        source,
-        zone: None,
-        fs_type: false,
-        zones: false,
-    };
+    let of = |in_tree, source| Moved { driver, in_tree, source, zone: None, fs_type: false, zones: false };
     match driver {
         CsiDriver::Ebs => Moved {
             zone: Some("topology.ebs.csi.aws.com/zone"),
@@ -69,6 +62,12 @@ pub fn moved(driver: CsiDriver) -> Moved {
 impl Moved {
     /// The source of a volume of that name: of one that is stored, or of one inline in a Pod.
     pub fn source_of(&self, id: &str) -> Value {
+        // API servers take no other form of it.
+        let disk = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/disks/";
+        let id = match self.driver {
+            CsiDriver::AzureDisk if !id.starts_with('/') => &format!("{disk}{id}"),
+            _ => id,
+        };
         match self.driver {
             CsiDriver::Ebs | CsiDriver::Cinder => json!({"volumeID": id, "fsType": "ext4"}),
             CsiDriver::GcePd => json!({"pdName": id, "fsType": "ext4"}),

@@ -61,7 +61,12 @@ pub fn vectors(driver: CsiDriver) -> Vec<Vector> {
         ],
         CsiDriver::GcePd => vec![
             of("a disk without zone", "{id}", &[], "projects/UNSPECIFIED/zones/UNSPECIFIED/disks/{id}"),
-            of("a disk with a zone", "{id}", &[(ZONE, "{here}")], "projects/UNSPECIFIED/zones/{here}/disks/{id}"),
+            of(
+                "a disk with a zone",
+                "{id}",
+                &[(ZONE, "{here}")],
+                "projects/UNSPECIFIED/zones/{here}/disks/{id}",
+            ),
             of(
                 "a disk with another zone by the beta label",
                 "{id}",
@@ -93,9 +98,11 @@ mod tests {
 
     #[test]
     fn handles_are_filled_in() {
-        let [id, here, there, volume, namespace] = ["i", "us-east-1a", "us-east-1b", "v", "n"].map(str::to_owned);
+        let [id, here, there, volume, namespace] =
+            ["i", "us-east-1a", "us-east-1b", "v", "n"].map(str::to_owned);
         let place = Place { id, here, there, volume, namespace };
-        let all: Vec<String> = CsiDriver::ALL.iter().flat_map(|one| vectors(*one)).map(|one| place.fill(one.handle)).collect();
+        let all: Vec<String> =
+            CsiDriver::ALL.iter().flat_map(|one| vectors(*one)).map(|one| place.fill(one.handle)).collect();
         assert!(all.contains(&"projects/UNSPECIFIED/zones/us-east-1b/disks/i".to_owned()), "{all:?}");
         assert!(all.contains(&"projects/UNSPECIFIED/regions/us-east/disks/i".to_owned()), "{all:?}");
         assert!(all.contains(&"#account#i#v#n".to_owned()), "{all:?}");

@@ -112,7 +112,8 @@ impl<'a> CsiMigration<'a> {
         let workers: Vec<Placed> =
             of(Role::Worker).zip(ZONES).map(|(machine, zone)| placed(&machine.name, zone)).collect();
         let Some(plane) = of(Role::ControlPlane).next().filter(|_| workers.len() == ZONES.len()) else {
-            let why = "the cluster has no two workers, so there are no two zones with the drivers and one without";
+            let why =
+                "the cluster has no two workers, so there are no two zones with the drivers and one without";
             return Err(Stop::NotObservable(why.to_owned()));
         };
         let plane = placed(&plane.name, ZONE_OF_PLANE);
@@ -192,7 +193,8 @@ impl CsiCluster<'_> {
         let Written { controller_workload, .. } = self.csi.written;
         let up = async |seen: &mut String| {
             for worker in &self.workers {
-                let node = self.cx().read(&format!("/apis/storage.k8s.io/v1/csinodes/{}", worker.node)).await?;
+                let node =
+                    self.cx().read(&format!("/apis/storage.k8s.io/v1/csinodes/{}", worker.node)).await?;
                 let lacking = self.csi.lacks(&node);
                 if !lacking.is_empty() {
                     let names: Vec<&str> = lacking.iter().map(|driver| driver.as_str()).collect();
@@ -230,7 +232,8 @@ impl CsiCluster<'_> {
     pub async fn attached(&self) -> Result<Vec<Moved>, Stop> {
         let mut all = Vec::new();
         for moved in self.csi.moved() {
-            let driver = self.cx().read(&format!("/apis/storage.k8s.io/v1/csidrivers/{}", moved.driver)).await?;
+            let driver =
+                self.cx().read(&format!("/apis/storage.k8s.io/v1/csidrivers/{}", moved.driver)).await?;
             if driver["spec"]["attachRequired"] != false {
                 all.push(moved);
             }
@@ -271,7 +274,8 @@ impl CsiCluster<'_> {
         let text = async { Ok(self.cx().client.request_text(request).await?) };
         let text = self.cx().session.unless_interrupted(text).await?;
         let started = text.lines().find_map(|line| line.strip_prefix("process_start_time_seconds "));
-        let started = started.ok_or_else(|| Stop::Error(format!("the kubelet of {node} does not say since when it runs")))?;
+        let started = started
+            .ok_or_else(|| Stop::Error(format!("the kubelet of {node} does not say since when it runs")))?;
         let mut all = BTreeMap::from([(format!("kubelet of {node}"), started.to_owned())]);
         for pod in self.cx().session.world().pods.all() {
             let name = pod.metadata.name.as_deref().unwrap_or_default();
@@ -279,7 +283,8 @@ impl CsiCluster<'_> {
                 continue;
             }
             let statuses = pod.status.as_ref().and_then(|status| status.container_statuses.as_ref());
-            let ids: Vec<&str> = statuses.into_iter().flatten().filter_map(|one| one.container_id.as_deref()).collect();
+            let ids: Vec<&str> =
+                statuses.into_iter().flatten().filter_map(|one| one.container_id.as_deref()).collect();
             all.insert(name.to_owned(), ids.join(", "));
         }
         Ok(all)

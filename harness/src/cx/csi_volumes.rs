@@ -4,8 +4,8 @@ use super::csi_migration::{CsiCluster, Placed, shown};
 use super::made::Undo;
 use crate::ccm::log_end;
 use crate::check::{Stop, chain};
-use crate::csi_migration::{AZURE_SECRET, Moved};
 use crate::config::CsiDriver;
+use crate::csi_migration::{AZURE_SECRET, Moved};
 use crate::probe::{ReadError, poll};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::Api;
@@ -16,7 +16,7 @@ use std::time::Duration;
 /// How long a Pod may take to have its volumes and to run.
 const RUNS: Duration = Duration::from_secs(75);
 /// How long a call may take to be told of, once it must have come.
-const TOLD: Duration = Duration::from_secs(15);
+const TOLD: Duration = Duration::from_secs(45);
 /// Between two looks, and between two looks into logs.
 const AGAIN: Duration = Duration::from_millis(100);
 const LOOKS: Duration = Duration::from_millis(700);
@@ -27,11 +27,11 @@ const CALL: &str = "csiCall";
 
 /// A stored volume, with a claim for it and a Pod that has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoredVolume<'a> {
+pub struct StoredVolume {
     /// Its driver.
     pub moved: Moved,
     /// A short name of its own.
-    pub name: &'a str,
+    pub name: String,
     /// Its name in its source.
     pub id: String,
     /// Labels of the stored volume.
@@ -62,11 +62,11 @@ impl CsiCall {
     }
 }
 
-impl<'a> StoredVolume<'a> {
+impl StoredVolume {
     /// One that says nothing of zones, for a Pod on that Node.
-    pub fn on(moved: Moved, name: &'a str, id: String, place: &Placed) -> StoredVolume<'a> {
+    pub fn on(moved: Moved, name: &str, id: String, place: &Placed) -> StoredVolume {
         let node = Some(place.node.clone());
-        StoredVolume { moved, name, id, labels: BTreeMap::new(), affinity: Vec::new(), node }
+        StoredVolume { moved, name: name.to_owned(), id, labels: BTreeMap::new(), affinity: Vec::new(), node }
     }
 }
 
@@ -92,7 +92,7 @@ impl CsiCluster<'_> {
     }
 
     /// A stored volume as it is to be written.
-    pub fn volume(&self, wanted: &StoredVolume<'_>) -> Value {
+    pub fn volume(&self, wanted: &StoredVolume) -> Value {
         let StoredVolume { moved, name, id, labels, affinity, .. } = wanted;
         let mut spec = json!({
             "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "",
@@ -103,8 +103,7 @@ impl CsiCluster<'_> {
             spec[moved.source]["secretNamespace"] = json!(self.namespace);
         }
         if !affinity.is_empty() {
-            let expression =
-                json!({"key": crate::csi_migration::ZONE, "operator": "In", "values": affinity});
+            let expression = json!({"key": crate::csi_migration::ZONE, "operator": "In", "values": affinity});
             let terms = json!([{"matchExpressions": [expression]}]);
             spec["nodeAffinity"] = json!({"required": {"nodeSelectorTerms": terms}});
         }
@@ -134,11 +133,12 @@ impl CsiCluster<'_> {
         self.applies(&documents).await
     }
 
-    /// Makes stored volumes, and for each a claim and a Pod of its name.
+    /// Makes stored volumes, and for each a claim and, once that has it, a Pod of its name: kubelets and controllers look at a
+    /// claim again late that was not bound.
     ///
     /// # Errors
-    /// The API server refuses one.
-    pub async fn makes_with_pods(&self, wanted: &[StoredVolume<'_>]) -> Result<(), Stop> {
+    /// The API server refuses one, or a claim does not get its volume.
+    pub async fn makes_with_pods(&self, wanted: &[StoredVolume]) -> Result<(), Stop> {
         self.makes(wanted.iter().map(|one| self.volume(one)).collect()).await?;
         let mut inside = vec![json!({
             "apiVersion": "v1", "kind": "Secret", "metadata": {"name": AZURE_SECRET},
@@ -148,14 +148,24 @@ impl CsiCluster<'_> {
             inside.push(json!({
                 "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": one.name},
                 "spec": {
-                    "accessModes": ["ReadWriteOnce"], "storageClassName": "", "volumeName": self.named(one.name),
+                    "accessModes": ["ReadWriteOnce"], "storageClassName": "", "volumeName": self.named(&one.name),
                     "resources": {"requests": {"storage": "1Gi"}},
                 },
             }));
-            let volume = json!({"name": "v", "persistentVolumeClaim": {"claimName": one.name}});
-            inside.push(self.pod(one.name, &volume, one.node.as_deref()));
         }
-        self.makes_inside(inside).await
+        self.makes_inside(inside).await?;
+        let bound = |claims: &Value| {
+            let items = claims["items"].as_array().into_iter().flatten();
+            let count = items.filter(|claim| claim["status"]["phase"] == "Bound").count();
+            if count >= wanted.len() { Ok(()) } else { Err(format!("{count} of {} are bound", wanted.len())) }
+        };
+        let path = format!("/api/v1/namespaces/{}/persistentvolumeclaims", self.namespace);
+        self.sees(("claims get the volumes that they name", "phase Bound"), RUNS, &path, bound).await?;
+        let pods = wanted.iter().map(|one| {
+            let volume = json!({"name": "v", "persistentVolumeClaim": {"claimName": one.name}});
+            self.pod(&one.name, &volume, one.node.as_deref())
+        });
+        self.makes_inside(pods.collect()).await
     }
 
     /// A Pod with a volume, on that Node or wherever the scheduler puts it.
@@ -287,7 +297,8 @@ mod tests {
 
     #[test]
     fn a_line_tells_of_a_call_or_it_does_not() {
-        let line = r#"{"csiCall":{"driver":"d","node":"n","method":"NodeStageVolume","request":{"volume_id":"v"}}}"#;
+        let line =
+            r#"{"csiCall":{"driver":"d","node":"n","method":"NodeStageVolume","request":{"volume_id":"v"}}}"#;
         let told = call(line).expect("a call");
         assert_eq!((told.driver.as_str(), told.volume()), ("d", "v"));
         assert_eq!(call("watch: {broken"), None);

@@ -19,5 +19,12 @@ pub const SUITE: Suite = Suite {
     name: "authorization",
     proves: "it works with the least rights, a right that is missing does no more harm than it must, and none is granted that it does not need",
     judges: Party::Ccm,
-    tables: &[granted::CHECKS, refused::CHECKS, start::CHECKS, serving::CHECKS, credentials::CHECKS, volumes::CHECKS],
+    tables: &[
+        granted::CHECKS,
+        refused::CHECKS,
+        start::CHECKS,
+        serving::CHECKS,
+        credentials::CHECKS,
+        volumes::CHECKS,
+    ],
 };

@@ -3,7 +3,9 @@
 use super::{CONTROLLER, KUBELET};
 use harness::check::Verdict;
 use harness::config::CsiDriver;
-use harness::csi_migration::{MIGRATED_PLUGINS, MIGRATED_TO, Moved, PROVISIONED_BY, STORAGE_PROVISIONER, moved};
+use harness::csi_migration::{
+    MIGRATED_PLUGINS, MIGRATED_TO, Moved, PROVISIONED_BY, STORAGE_PROVISIONER, moved,
+};
 use harness::cx::{Check, CheckCx, CsiCluster, StoredVolume};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -15,9 +17,16 @@ pub(super) const CHECKS: &[Check] = &[
     .with_csi_drivers(),
     Check::must(
         "CSIM-02.claim",
-        "a claim of an in-tree class names its provisioner and the driver it moved to",
+        "a claim of an in-tree class names the driver that its plugin moved to",
         CONTROLLER,
         |cx| Box::pin(marks_claims(cx)),
+    )
+    .with_csi_drivers(),
+    Check::must(
+        "CSIM-02.claim-of-before",
+        "a claim that names an in-tree plugin, as those of before do, names the driver it moved to",
+        CONTROLLER,
+        |cx| Box::pin(marks_claims_of_before(cx)),
     )
     .with_csi_drivers(),
     Check::must(
@@ -102,12 +111,44 @@ async fn marks_claims(cx: &CheckCx) -> Verdict {
     claims(&cluster, &all).await?;
     for moved in all {
         let (name, driver) = (short(&moved), moved.driver.as_str());
-        let promise = format!("a claim of a class of {} names it and {driver}", moved.in_tree);
-        let expected = format!("{STORAGE_PROVISIONER}: {}, {MIGRATED_TO}: {driver}", moved.in_tree);
-        let marked =
-            |claim: &Value| annotated(claim, &[(STORAGE_PROVISIONER, moved.in_tree), (MIGRATED_TO, driver)]);
+        let promise = format!("a claim of a class of {} names {driver}", moved.in_tree);
+        let expected =
+            format!("{STORAGE_PROVISIONER}: {driver}; or {}, and {MIGRATED_TO}: {driver}", moved.in_tree);
+        let marked = |claim: &Value| {
+            let of_before = [(STORAGE_PROVISIONER, moved.in_tree), (MIGRATED_TO, driver)];
+            annotated(claim, &[(STORAGE_PROVISIONER, driver)]).or_else(|_| annotated(claim, &of_before))
+        };
         let path = cluster.path("persistentvolumeclaims", name);
         cluster.sees((&promise, &expected), cx.limits().watch(), &path, marked).await?;
+    }
+    Ok(())
+}
+
+async fn marks_claims_of_before(cx: &CheckCx) -> Verdict {
+    let csi = cx.csi_migration()?;
+    let cluster = csi.on_a_cluster().await?;
+    let all = csi.moved();
+    let volumes = all.iter().map(|moved| {
+        let id = format!("{}-{}", cx.prefix(), short(moved));
+        cluster.volume(&StoredVolume::on(*moved, short(moved), id, &cluster.workers[0]))
+    });
+    cluster.makes(volumes.collect()).await?;
+    // A claim that has its volume is not provisioned anew.
+    let claims = all.iter().map(|moved| {
+        let mut claim = claim(&cluster, short(moved));
+        claim["metadata"]["annotations"] = json!({STORAGE_PROVISIONER: moved.in_tree});
+        claim["spec"]["storageClassName"] = json!("");
+        claim["spec"]["volumeName"] = json!(cluster.named(short(moved)));
+        claim
+    });
+    cluster.makes_inside(claims.collect()).await?;
+    for moved in all {
+        let driver = moved.driver.as_str();
+        let promise = format!("a claim that names {} names {driver}, too", moved.in_tree);
+        let expected = format!("{MIGRATED_TO}: {driver}");
+        let marked = |claim: &Value| annotated(claim, &[(MIGRATED_TO, driver)]);
+        let path = cluster.path("persistentvolumeclaims", short(&moved));
+        cluster.sees((&promise, &expected), cluster.limit(), &path, marked).await?;
     }
     Ok(())
 }
@@ -120,17 +161,19 @@ async fn marks_provisioned(cx: &CheckCx) -> Verdict {
     claims(&cluster, &all).await?;
     for moved in all {
         let (name, driver) = (short(&moved), moved.driver.as_str());
-        let bound = |claim: &Value| match (claim["status"]["phase"].as_str(), claim["spec"]["volumeName"].as_str()) {
-            (Some("Bound"), Some(volume)) => Ok(volume.to_owned()),
-            _ => Err(format!("the claim: {}", claim["status"])),
-        };
+        let bound =
+            |claim: &Value| match (claim["status"]["phase"].as_str(), claim["spec"]["volumeName"].as_str()) {
+                (Some("Bound"), Some(volume)) => Ok(volume.to_owned()),
+                _ => Err(format!("the claim: {}", claim["status"])),
+            };
         let promise = format!("a claim of a class of {} gets a volume", moved.in_tree);
         let path = cluster.path("persistentvolumeclaims", name);
         let limit = cx.limits().watch() + cx.limits().event();
         let volume = cluster.sees((&promise, "a claim that is bound"), limit, &path, bound).await?;
         let promise = format!("a volume provisioned for {} names it and {driver}", moved.in_tree);
         let expected = format!("{PROVISIONED_BY}: {}, {MIGRATED_TO}: {driver}", moved.in_tree);
-        let marked = |volume: &Value| annotated(volume, &[(PROVISIONED_BY, moved.in_tree), (MIGRATED_TO, driver)]);
+        let marked =
+            |volume: &Value| annotated(volume, &[(PROVISIONED_BY, moved.in_tree), (MIGRATED_TO, driver)]);
         let path = format!("/api/v1/persistentvolumes/{volume}");
         cluster.sees((&promise, &expected), cx.limits().watch(), &path, marked).await?;
     }

@@ -27,12 +27,9 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(allows_topologies(cx)),
     )
     .with_csi_drivers(),
-    Check::must(
-        "CSIM-06.both",
-        "a class with zones and allowed topologies gets no volume",
-        LIBRARY,
-        |cx| Box::pin(refuses_both(cx)),
-    )
+    Check::must("CSIM-06.both", "a class with zones and allowed topologies gets no volume", LIBRARY, |cx| {
+        Box::pin(refuses_both(cx))
+    })
     .with_csi_drivers(),
 ];
 
@@ -60,7 +57,8 @@ async fn created(
     for moved in drivers {
         let uid = uid_of(cluster, short(moved)).await?;
         let ours = |call: &CsiCall| {
-            call.driver == moved.driver.as_str() && call.request["name"].as_str().is_some_and(|name| name.contains(&uid))
+            call.driver == moved.driver.as_str()
+                && call.request["name"].as_str().is_some_and(|name| name.contains(&uid))
         };
         let promise = format!("{} of {}", about.0, moved.driver);
         calls.push(cluster.is_called((&promise, about.1), CREATE, ours, ours).await?);
@@ -69,7 +67,8 @@ async fn created(
 }
 
 async fn uid_of(cluster: &CsiCluster<'_>, claim: &str) -> Result<String, Stop> {
-    let uid = |claim: &Value| claim["metadata"]["uid"].as_str().map(str::to_owned).ok_or("no claim".to_owned());
+    let uid =
+        |claim: &Value| claim["metadata"]["uid"].as_str().map(str::to_owned).ok_or("no claim".to_owned());
     let path = cluster.path("persistentvolumeclaims", claim);
     cluster.sees(("a claim is there", "a uid"), cluster.limit(), &path, uid).await
 }
@@ -78,7 +77,8 @@ async fn names_the_file_system(cx: &CheckCx) -> Verdict {
     let csi = cx.csi_migration()?;
     let drivers = drivers(&csi, |moved| moved.fs_type)?;
     let cluster = csi.on_a_cluster().await?;
-    let about = ("a class with fstype and another parameter asks for a volume", "a CreateVolume for the claim");
+    let about =
+        ("a class with fstype and another parameter asks for a volume", "a CreateVolume for the claim");
     let more = |_: &Moved| json!({"parameters": {"fstype": "xfs", "type": "fast"}});
     for call in created(&cluster, &drivers, about, more).await? {
         let request = &call.request;
@@ -141,7 +141,8 @@ async fn refuses_both(cx: &CheckCx) -> Verdict {
     let csi = cx.csi_migration()?;
     let drivers = drivers(&csi, |moved| moved.zones)?;
     let cluster = csi.on_a_cluster().await?;
-    let both = |_: &Moved| json!({"parameters": {"zone": "us-east-1a"}, "allowedTopologies": allowed("us-east-1a")});
+    let both =
+        |_: &Moved| json!({"parameters": {"zone": "us-east-1a"}, "allowedTopologies": allowed("us-east-1a")});
     let classes = drivers.iter().map(|moved| class(&cluster, moved, short(moved), both(moved)));
     cluster.makes(classes.collect()).await?;
     cluster.makes_inside(drivers.iter().map(|moved| claim(&cluster, short(moved))).collect()).await?;
@@ -151,7 +152,8 @@ async fn refuses_both(cx: &CheckCx) -> Verdict {
             true => Ok(()),
             false => Err(format!("status {}", claim["status"])),
         };
-        let promise = format!("a claim of a class of {} with zones and allowed topologies waits", moved.in_tree);
+        let promise =
+            format!("a claim of a class of {} with zones and allowed topologies waits", moved.in_tree);
         let path = cluster.path("persistentvolumeclaims", short(moved));
         let window = if at == 0 { cx.limits().settle() } else { std::time::Duration::ZERO };
         cluster.keeps((&promise, "phase Pending"), window, &path, pending).await?;

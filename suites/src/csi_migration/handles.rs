@@ -42,7 +42,7 @@ fn cases(cluster: &CsiCluster<'_>, drivers: Vec<Moved>) -> Vec<Case> {
 }
 
 async fn have_pods(cluster: &CsiCluster<'_>, cases: &[Case]) -> Verdict {
-    let volumes: Vec<StoredVolume<'_>> = cases
+    let volumes: Vec<StoredVolume> = cases
         .iter()
         .map(|Case { vector, name, place }| {
             let labels = vector.labels.iter().map(|(key, value)| ((*key).to_owned(), place.fill(value)));
@@ -57,7 +57,12 @@ async fn have_pods(cluster: &CsiCluster<'_>, cases: &[Case]) -> Verdict {
 }
 
 /// That a call of each method came with the handle of each vector.
-async fn are_called(cx: &CheckCx, cluster: &CsiCluster<'_>, cases: &[Case], methods: &[&str]) -> Result<(), Stop> {
+async fn are_called(
+    cx: &CheckCx,
+    cluster: &CsiCluster<'_>,
+    cases: &[Case],
+    methods: &[&str],
+) -> Result<(), Stop> {
     for Case { vector, place, .. } in cases {
         let handle = place.fill(vector.handle);
         for method in methods {
@@ -65,7 +70,8 @@ async fn are_called(cx: &CheckCx, cluster: &CsiCluster<'_>, cases: &[Case], meth
             let expected = format!("volume_id '{handle}'");
             let driver = vector.driver.as_str();
             let fits = |call: &harness::cx::CsiCall| call.driver == driver && call.volume() == handle;
-            let about = |call: &harness::cx::CsiCall| call.driver == driver && call.volume().contains(&place.id);
+            let about =
+                |call: &harness::cx::CsiCall| call.driver == driver && call.volume().contains(&place.id);
             cluster.is_called((&promise, &expected), method, fits, about).await?;
         }
     }

@@ -31,7 +31,7 @@ async fn stays_as_written(cx: &CheckCx) -> Verdict {
     let csi = cx.csi_migration()?;
     let cluster = csi.on_a_cluster().await?;
     let all = csi.moved();
-    let volumes: Vec<StoredVolume<'_>> = all
+    let volumes: Vec<StoredVolume> = all
         .iter()
         .map(|moved| {
             let id = format!("vol-{}-{}", cx.prefix(), short(moved));
@@ -44,7 +44,7 @@ async fn stays_as_written(cx: &CheckCx) -> Verdict {
     for (moved, volume) in all.iter().zip(&volumes) {
         let written = cluster.volume(volume)["spec"][moved.source].clone();
         let promise = format!("a volume of {} stays as it was written", moved.in_tree);
-        let path = cluster.path_of_volume(volume.name);
+        let path = cluster.path_of_volume(&volume.name);
         let same = |stored: &Value| {
             let spec = &stored["spec"];
             let kept = written.as_object().into_iter().flatten().all(|(key, value)| {
@@ -87,7 +87,8 @@ async fn is_attached_by_the_driver(cx: &CheckCx) -> Verdict {
     let (name, driver) = (cluster.named("v"), moved.driver.as_str());
     let promise = format!("a volume of {} is attached by {driver}", moved.in_tree);
     let expected = format!("a VolumeAttachment with spec.attacher {driver}, attached");
-    let judge = |item: &Value| match item["spec"]["attacher"] == driver && item["status"]["attached"] == true {
+    let judge = |item: &Value| match item["spec"]["attacher"] == driver && item["status"]["attached"] == true
+    {
         true => Ok(()),
         false => Err(format!("spec {}, status {}", item["spec"], item["status"])),
     };

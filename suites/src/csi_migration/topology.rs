@@ -35,14 +35,13 @@ enum By {
     Affinity,
 }
 
-fn volume(cx: &CheckCx, moved: Moved, name: &str, zone: &str, by: By) -> StoredVolume<'static> {
+fn volume(cx: &CheckCx, moved: Moved, name: &str, zone: &str, by: By) -> StoredVolume {
     let id = format!("vol-{}-{name}", cx.prefix());
     let (labels, affinity) = match by {
         By::Label => (BTreeMap::from([(ZONE.to_owned(), zone.to_owned())]), Vec::new()),
         By::Affinity => (BTreeMap::new(), vec![zone.to_owned()]),
     };
-    // A volume of a check is there as long as the program.
-    StoredVolume { moved, name: Box::leak(name.to_owned().into_boxed_str()), id, labels, affinity, node: None }
+    StoredVolume { moved, name: name.to_owned(), id, labels, affinity, node: None }
 }
 
 async fn lands(cx: &CheckCx) -> Verdict {
@@ -56,13 +55,14 @@ async fn lands(cx: &CheckCx) -> Verdict {
             wanted.push((place, volume(cx, moved, &name, &place.zone, by)));
         }
     }
-    let volumes: Vec<StoredVolume<'_>> = wanted.iter().map(|(_, volume)| volume.clone()).collect();
+    let volumes: Vec<StoredVolume> = wanted.iter().map(|(_, volume)| volume.clone()).collect();
     cluster.makes_with_pods(&volumes).await?;
-    let names: Vec<&str> = volumes.iter().map(|volume| volume.name).collect();
+    let names: Vec<&str> = volumes.iter().map(|volume| volume.name.as_str()).collect();
     let nodes = cluster.pods_run(&names, "Pods run in the zones of their volumes").await?;
     for ((place, volume), node) in wanted.iter().zip(nodes) {
         if node != place.node {
-            let promise = format!("a Pod with a volume of {} in {} lands there", volume.moved.in_tree, place.zone);
+            let promise =
+                format!("a Pod with a volume of {} in {} lands there", volume.moved.in_tree, place.zone);
             return Err(csi.unmet(&promise, &format!("Node {}", place.node), format!("Node {node}")));
         }
     }

@@ -7,12 +7,13 @@ use harness::csi_migration::{Moved, moved};
 use harness::cx::{Check, CheckCx, CsiCluster, StoredVolume};
 use serde_json::Value;
 
-pub(super) const CHECKS: &[Check] = &[
-    Check::must("CSIM-08", "without the driver a Pod waits, and an Event names the driver", KUBELET, |cx| {
-        Box::pin(waits(cx))
-    })
-    .with_csi_drivers(),
-];
+pub(super) const CHECKS: &[Check] = &[Check::must(
+    "CSIM-08",
+    "without the driver a Pod waits, and an Event names the driver",
+    KUBELET,
+    |cx| Box::pin(waits(cx)),
+)
+.with_csi_drivers()];
 
 /// A volume whose driver is not where its Pod is put: a driver that nobody has, or else a Node that has none.
 async fn lacking(cluster: &CsiCluster<'_>, drivers: &[Moved]) -> Result<(Moved, String), Stop> {
@@ -23,7 +24,9 @@ async fn lacking(cluster: &CsiCluster<'_>, drivers: &[Moved]) -> Result<(Moved, 
     let there = cluster.drivers_of(&cluster.plane.node).await?;
     let absent = drivers.iter().find(|moved| !there.iter().any(|name| name == moved.driver.as_str()));
     let absent = absent.ok_or_else(|| {
-        Stop::NotObservable("all seven drivers are on every machine, so nothing is without its driver".to_owned())
+        Stop::NotObservable(
+            "all seven drivers are on every machine, so nothing is without its driver".to_owned(),
+        )
     })?;
     Ok((*absent, cluster.plane.node.clone()))
 }
@@ -35,13 +38,15 @@ async fn waits(cx: &CheckCx) -> Verdict {
     let driver = moved.driver.as_str();
     let since = cluster.processes(&node).await?;
     let id = format!("vol-{}", cx.prefix());
-    let wanted = StoredVolume { node: Some(node.clone()), ..StoredVolume::on(moved, "v", id, &cluster.plane) };
+    let wanted =
+        StoredVolume { node: Some(node.clone()), ..StoredVolume::on(moved, "v", id, &cluster.plane) };
     cluster.makes_with_pods(&[wanted]).await?;
     let promise = format!("an Event of a Pod that waits names {driver}");
     let expected = format!("a warning about Pod v with {driver}");
     let names = |events: &Value| {
         let items = events["items"].as_array().into_iter().flatten();
-        let of_it = items.filter(|event| event["involvedObject"]["name"] == "v" && event["type"] == "Warning");
+        let of_it =
+            items.filter(|event| event["involvedObject"]["name"] == "v" && event["type"] == "Warning");
         let told: Vec<&str> = of_it.filter_map(|event| event["message"].as_str()).collect();
         match told.iter().find(|message| message.contains(driver)) {
             Some(message) => Ok((*message).to_owned()),

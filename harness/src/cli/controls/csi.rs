@@ -27,7 +27,8 @@ pub(super) fn drivers_with(
     mut over_profile: Map<String, Value>,
 ) -> Result<(RunPlan, Vec<Planned>), Problems> {
     if let Some(id) = mutant {
-        over_profile.entry("csiMigration").or_insert_with(|| json!({}))["environment"] = json!({VARIABLE: id});
+        over_profile.entry("csiMigration").or_insert_with(|| json!({}))["environment"] =
+            json!({VARIABLE: id});
         over_profile.insert("image".to_owned(), json!({"command": ODD_DRIVERS}));
     }
     let typed = RunFile { cluster: ClusterKeys::default(), ..overrides(options, DRIVERS) };
