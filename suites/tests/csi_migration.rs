@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-const PROFILE: &str = "apiVersion: ccm-conformance/v1\nkind: csi-migration\nname: acme\ncsiMigration:\n  drivers: [ebs.csi.aws.com]\n  manifests: [driver.yaml]\n";
+const PROFILE: &str = "apiVersion: ccm-conformance/v1\nkind: csi-migration\nname: acme\ncsiMigration:\n  drivers: [pxd.portworx.com]\n  manifests: [driver.yaml]\n";
 const DRIVER: &str =
-    "apiVersion: storage.k8s.io/v1\nkind: CSIDriver\nmetadata: {name: ebs.csi.aws.com}\nspec: {}\n";
+    "apiVersion: storage.k8s.io/v1\nkind: CSIDriver\nmetadata: {name: pxd.portworx.com}\nspec: {}\n";
 
 fn asked(command: &str, profile: &Path, more: &[&str]) -> Output {
     let mut asked = Command::new(env!("CARGO_BIN_EXE_ccm-conformance"));
@@ -45,7 +45,7 @@ fn a_profile_that_is_wrong_is_refused_with_its_key() {
     for (profile, expected) in [
         (format!("{PROFILE}replicas: 3\n"), "replicas: has no meaning with 'kind: csi-migration'"),
         (PROFILE.replace("driver.yaml", "none"), "csiMigration.manifests[0]: there is no file or folder"),
-        (PROFILE.replace("ebs.csi.aws.com", "ebs"), "csiMigration.drivers[0]"),
+        (PROFILE.replace("pxd.portworx.com", "pxd"), "csiMigration.drivers[0]"),
         (
             "apiVersion: ccm-conformance/v1\nkind: csi-migration\nname: acme\n".to_owned(),
             "csiMigration: is missing",

@@ -31,20 +31,12 @@ impl WantedCluster {
         WantedCluster { backend: Some(BackendKind::Absent), desired: DesiredCluster::Absent }
     }
 
-    /// The same, of kind where the harness makes it.
+    /// The same, of kind where the harness makes it, with other machines where some are named.
     #[must_use]
-    pub(super) fn of_kind(mut self) -> WantedCluster {
-        if let DesiredCluster::Own(_) = &self.desired {
+    pub(super) fn of_kind(mut self, topology: Option<Topology>) -> WantedCluster {
+        if let DesiredCluster::Own(own) = &mut self.desired {
             self.backend = Some(BackendKind::Kind);
-        }
-        self
-    }
-
-    /// The same, with other machines where some are named and the harness makes it.
-    #[must_use]
-    pub(super) fn on_topology(mut self, topology: Option<Topology>) -> WantedCluster {
-        if let (DesiredCluster::Own(own), Some(topology)) = (&mut self.desired, topology) {
-            own.topology = topology;
+            own.topology = topology.unwrap_or_else(|| own.topology.clone());
         }
         self
     }

@@ -1,6 +1,6 @@
 //! What a cluster notes on CSINodes, claims and volumes (contract CSIM-01, -02).
 
-use super::{CONTROLLER, KUBELET};
+use super::sources::{CONTROLLER, KUBELET};
 use harness::check::Verdict;
 use harness::config::CsiDriver;
 use harness::csi_migration::{

@@ -1,7 +1,7 @@
 //! What classes ask of drivers (contract CSIM-06).
 
-use super::LIBRARY;
 use super::annotations::{claim, class, short};
+use super::sources::LIBRARY;
 use harness::check::{Stop, Verdict};
 use harness::csi_migration::{Moved, ZONE};
 use harness::cx::{Check, CheckCx, CsiCall, CsiCluster, CsiMigration};

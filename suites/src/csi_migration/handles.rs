@@ -1,6 +1,6 @@
 //! The handles by which drivers know volumes (contract CSIM-04).
 
-use super::LIBRARY;
+use super::sources::LIBRARY;
 use harness::check::{Stop, Verdict};
 use harness::csi_migration::{Moved, Place, Vector, moved, vectors};
 use harness::cx::{Check, CheckCx, CsiCluster, StoredVolume};

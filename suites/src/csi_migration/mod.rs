@@ -4,6 +4,7 @@
 mod annotations;
 mod classes;
 mod handles;
+mod sources;
 mod stored;
 mod topology;
 mod without;
@@ -25,7 +26,3 @@ pub const SUITE: Suite = Suite {
         without::CHECKS,
     ],
 };
-
-const LIBRARY: &str = "k8s.io/csi-translation-lib plugins/";
-const CONTROLLER: &str = "kubernetes pkg/controller/volume/persistentvolume";
-const KUBELET: &str = "kubernetes pkg/volume/csi";

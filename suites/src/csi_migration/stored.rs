@@ -1,12 +1,11 @@
 //! What is stored and what shows of the translation: attachments and calls (contract CSIM-03, -07).
 
-use super::LIBRARY;
 use super::annotations::short;
+use super::sources::{LIBRARY, MIGRATION};
 use harness::check::{Stop, Verdict};
 use harness::cx::{Check, CheckCx, CsiCluster, StoredVolume};
 use serde_json::{Value, json};
 
-const MIGRATION: &str = "kubernetes pkg/volume/csimigration";
 const ATTACHMENTS: &str = "/apis/storage.k8s.io/v1/volumeattachments";
 
 pub(super) const CHECKS: &[Check] = &[

@@ -1,6 +1,6 @@
 //! Zones of volumes, and where Pods land (contract CSIM-05).
 
-use super::LIBRARY;
+use super::sources::LIBRARY;
 use harness::check::{Stop, Verdict};
 use harness::csi_migration::{Moved, ZONE};
 use harness::cx::{Check, CheckCx, CsiMigration, StoredVolume};

@@ -1,6 +1,6 @@
 //! What becomes of Pods where the driver is not (contract CSIM-08).
 
-use super::KUBELET;
+use super::sources::KUBELET;
 use harness::check::{Stop, Verdict};
 use harness::config::CsiDriver;
 use harness::csi_migration::{Moved, moved};

@@ -1,8 +1,6 @@
 //! CSI drivers among what is judged: the reference, or a mutant of it, on kubelets or on nothing.
 
-use super::overrides;
 use crate::check::Facility;
-use crate::cli::arguments::ControlOptions;
 use crate::cluster::facts;
 use crate::config::{
     BackendKind, ClusterKeys, Given, Offer, Problems, RunFile, RunPlan, Source, Topology, WantedCluster, plan,
@@ -12,16 +10,16 @@ use crate::run::{Planned, plan_checks};
 use serde_json::{Map, Value, json};
 
 /// The profile of the drivers.
-const DRIVERS: &str = "reference-csi-driver";
+pub(super) const DRIVERS: &str = "reference-csi-driver";
 /// The command that is the same drivers, able to be broken.
 const ODD_DRIVERS: &str = "reference-csi-driver-mutant";
 /// The variable that makes it a mutant.
 const VARIABLE: &str = "REFERENCE_CSI_DRIVER_MUTANT";
 
-/// The plan and the checks of the reference, or of the mutant of that id, with something laid over its profile.
+/// The plan and the checks of the reference with what was typed, or of the mutant of that id, with something laid over its profile.
 pub(super) fn drivers_with(
     suites: &'static [Suite],
-    options: &ControlOptions,
+    typed: RunFile,
     with_mutants: &RunPlan,
     mutant: Option<&str>,
     mut over_profile: Map<String, Value>,
@@ -31,7 +29,7 @@ pub(super) fn drivers_with(
             json!({VARIABLE: id});
         over_profile.insert("image".to_owned(), json!({"command": ODD_DRIVERS}));
     }
-    let typed = RunFile { cluster: ClusterKeys::default(), ..overrides(options, DRIVERS) };
+    let typed = RunFile { cluster: ClusterKeys::default(), ..typed };
     let plan = plan(&Source::Defaults, Given { typed, over_profile, ..Given::default() })?;
     let real = facts(with_mutants.cluster.backend()).facilities.contains(&Facility::CsiDrivers);
     let cluster = match real {

@@ -226,7 +226,8 @@ fn work(
                 }
                 ProfileKind::CsiMigration => {
                     let odd = (!one.as_is).then_some(one.stranger.as_str());
-                    csi::drivers_with(suites, options, with_mutants, odd, over)
+                    let typed = overrides(options, csi::DRIVERS);
+                    csi::drivers_with(suites, typed, with_mutants, odd, over)
                 }
                 ProfileKind::Profile => {
                     if !one.as_is {
@@ -270,7 +271,8 @@ fn work(
                 }
                 ProfileKind::CsiMigration => {
                     let mutant = (!control.as_is).then_some(control.mutant.as_str());
-                    csi::drivers_with(suites, options, with_mutants, mutant, over)
+                    let typed = overrides(options, csi::DRIVERS);
+                    csi::drivers_with(suites, typed, with_mutants, mutant, over)
                 }
                 ProfileKind::Profile => {
                     if !control.as_is {
