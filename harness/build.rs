@@ -1,4 +1,4 @@
-//! Collects the files that are part of the program: profiles and manifests of CCMs, profiles of plugins and network proxies, drivers and routes of their clouds,
+//! Collects the files that are part of the program: profiles and manifests of CCMs, profiles of plugins, network proxies and CSI drivers, drivers and routes of their clouds,
 //! topologies, manifest variants, the checks of each version, the contract.
 
 use std::error::Error;
@@ -16,6 +16,7 @@ const FOLDERS: &[(&str, &str, &[&str])] = &[
     ("fixtures/ccms", "", DATA),
     ("fixtures/image-credentials", "", DATA),
     ("fixtures/network-proxy", "", DATA),
+    ("fixtures/csi-migration", "", DATA),
     ("fixtures/drivers", "drivers/", SOURCES),
     ("fixtures/routes", "routes/", DATA),
     ("kind-configs", "kind-configs/", DATA),

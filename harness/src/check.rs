@@ -354,6 +354,13 @@ impl<Cx: 'static> Check<Cx> {
         self
     }
 
+    /// Needs kubelets that have the CSI drivers under test, and no CCM; runs beside others that do.
+    pub const fn with_csi_drivers(mut self) -> Check<Cx> {
+        self.sharing = Sharing::Apart;
+        self.facilities = Facilities::of(&[Facility::CsiDrivers]);
+        self.served_since(33, "the migration of all seven in-tree plugins")
+    }
+
     /// Runs in an environment that is made for it: such a cluster, which no CCM has touched, and a cloud.
     pub const fn in_its_own(mut self, environment: Environment) -> Check<Cx> {
         self.sharing = Sharing::Own;

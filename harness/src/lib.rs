@@ -13,6 +13,7 @@ pub mod cloud;
 pub mod cluster;
 pub mod config;
 pub mod contract;
+pub mod csi_migration;
 pub mod cx;
 pub mod events;
 pub mod evidence;

@@ -5,6 +5,7 @@
 
 pub mod authorization;
 pub mod bootstrap;
+pub mod csi_migration;
 pub mod failover;
 pub mod image_credentials;
 pub mod lifecycle;
@@ -38,6 +39,7 @@ pub const ALL: &[Suite] = &[
     soak::SUITE,
     image_credentials::SUITE,
     network_proxy::SUITE,
+    csi_migration::SUITE,
 ];
 
 const _: () = harness::check::assert_unique_ids(ALL);

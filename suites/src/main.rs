@@ -53,6 +53,18 @@ const PROGRAMS: &[SubProgram] = &[
         main: |arguments| tunnel::mutant_main(arguments.into_iter()),
     },
     SubProgram {
+        name: "reference-csi-driver",
+        about: "A CSI driver that stores nothing, under the names of clouds' drivers; the harness starts it by itself",
+        shown: true,
+        main: |arguments| reference_csi_driver::reference(arguments.into_iter()),
+    },
+    SubProgram {
+        name: "reference-csi-driver-mutant",
+        about: "The same driver, able to be broken with REFERENCE_CSI_DRIVER_MUTANT; for 'controls'",
+        shown: false,
+        main: |arguments| reference_csi_driver::mutant(arguments.into_iter()),
+    },
+    SubProgram {
         name: tunnel::PEER,
         about: "A Pod that an API server reaches through a proxy; the harness starts it on a node",
         shown: false,

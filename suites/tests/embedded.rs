@@ -110,6 +110,8 @@ fn the_reference_ccm_passes_every_check_and_the_result_is_partial() {
     assert_eq!(of_plugins.len(), 29, "its profile names no plugin");
     let (of_proxies, left): (Vec<&str>, Vec<&str>) = left.into_iter().partition(|id| id.starts_with("ANP-"));
     assert_eq!(of_proxies.len(), 22, "its profile names no network proxy");
+    let (of_drivers, left): (Vec<&str>, Vec<&str>) = left.into_iter().partition(|id| id.starts_with("CSIM-"));
+    assert_eq!(of_drivers.len(), 17, "its profile names no CSI driver");
     assert_eq!(
         left,
         [

@@ -18,6 +18,7 @@ const LAYERS: &[&str] = &[
     "config",
     "image_credentials",
     "network_proxy",
+    "csi_migration",
     "contract",
     "images",
     "reaper",

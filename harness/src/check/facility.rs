@@ -61,6 +61,8 @@ pub enum Facility {
     ImageCredentials,
     /// The API server has the network proxy under test, and the direct way to Nodes and Pods can be closed to it.
     NetworkProxy,
+    /// Kubelets are real ones, and can be given a CSI driver under the name of a cloud's.
+    CsiDrivers,
     /// The manifests as shipped ask for more than one Pod of the CCM.
     ShippedReplicas,
 }
@@ -95,6 +97,7 @@ impl Facility {
         Facility::OwnEnvironment,
         Facility::ImageCredentials,
         Facility::NetworkProxy,
+        Facility::CsiDrivers,
         Facility::ShippedReplicas,
     ];
 
@@ -160,6 +163,7 @@ impl fmt::Display for Facility {
             Facility::OwnEnvironment => "own-environment",
             Facility::ImageCredentials => "image-credentials",
             Facility::NetworkProxy => "network-proxy",
+            Facility::CsiDrivers => "csi-drivers",
             Facility::ShippedReplicas => "shipped-replicas",
         })
     }

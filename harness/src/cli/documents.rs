@@ -15,6 +15,8 @@ const PROGRAMS: &[&str] = &[
     "reference-credential-provider-mutant",
     "reference-network-proxy",
     "reference-network-proxy-mutant",
+    "reference-csi-driver",
+    "reference-csi-driver-mutant",
 ];
 
 /// What of the workspace holds no documents of ours, and what tells of commands that have gone.

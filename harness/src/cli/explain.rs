@@ -2,7 +2,7 @@
 
 use super::controls::list::{Mutant, mutants};
 use super::list::{needs, print};
-use crate::check::{CheckId, Sharing};
+use crate::check::{CheckId, Facility, Sharing};
 use crate::cluster::facts;
 use crate::config::{BackendKind, did_you_mean};
 use crate::contract::{Area, Contract, Party, Row, bugs_of};
@@ -87,7 +87,8 @@ fn profile_for(party: Party) -> &'static str {
     match party {
         Party::ImageCredentials => "--profile reference-credential-provider ",
         Party::NetworkProxy => "--profile reference-network-proxy ",
-        Party::Ccm | Party::Harness | Party::CsiMigration => "",
+        Party::CsiMigration => "--profile reference-csi-driver ",
+        Party::Ccm | Party::Harness => "",
     }
 }
 
@@ -97,7 +98,8 @@ fn whose(party: Party) -> &'static str {
         Party::Ccm => "a CCM",
         Party::ImageCredentials => "an image credential provider",
         Party::NetworkProxy => "a network proxy",
-        Party::Harness | Party::CsiMigration => "one",
+        Party::CsiMigration => "a cluster",
+        Party::Harness => "one",
     }
 }
 
@@ -160,6 +162,7 @@ fn of_check(check: &Check, mutants: &[Mutant], all: &[CheckId]) -> String {
         Sharing::Shared if check.disturbs() => {
             "beside others where the CCM has workers for all, else with the claims of its row alone"
         }
+        Sharing::Apart if check.facilities.contains(Facility::CsiDrivers) => "beside others, without a CCM",
         Sharing::Apart => "beside everything: it needs neither cluster nor CCM",
         Sharing::Own => {
             "in an environment that is made for it: beside everything, with real kubelets when all others have ended"
@@ -200,7 +203,9 @@ fn of_check(check: &Check, mutants: &[Mutant], all: &[CheckId]) -> String {
         }
     };
     let shown = match check.sharing {
-        Sharing::Apart => "anywhere, without a cluster".to_owned(),
+        Sharing::Apart if !check.facilities.contains(Facility::CsiDrivers) => {
+            "anywhere, without a cluster".to_owned()
+        }
         _ => OURS.iter().map(shown).collect::<Vec<_>>().join("; "),
     };
     text.push_str(&labelled("  observable:", &shown));
@@ -232,7 +237,6 @@ fn ending(contract: &Contract, area: &Area, row: &Row, name: Option<&str>) -> St
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::Facility;
 
     fn check(id: &'static str) -> Check {
         Check::must(id, "it holds", "somewhere", |_| Box::pin(async { Ok(()) }))

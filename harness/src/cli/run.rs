@@ -90,6 +90,9 @@ pub(super) fn plan(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
     if let Some(proxy) = &plan.profile.network_proxy {
         text.push_str(&format!("proxy      {proxy}\n"));
     }
+    if let Some(drivers) = &plan.profile.csi_migration {
+        text.push_str(&format!("drivers    {drivers}\n"));
+    }
     if let Some(manifests) = &manifests {
         text.push_str(&format!(
             "workload   {}, {} objects\n",

@@ -27,15 +27,16 @@ impl WantedCluster {
     }
 
     /// None at all.
-    pub(super) fn absent() -> WantedCluster {
+    pub(crate) fn absent() -> WantedCluster {
         WantedCluster { backend: Some(BackendKind::Absent), desired: DesiredCluster::Absent }
     }
 
-    /// The same, with other machines where some are named and the harness makes it.
+    /// The same, of kind where the harness makes it, with other machines where some are named.
     #[must_use]
-    pub(super) fn on_topology(mut self, topology: Option<Topology>) -> WantedCluster {
-        if let (DesiredCluster::Own(own), Some(topology)) = (&mut self.desired, topology) {
-            own.topology = topology;
+    pub(super) fn of_kind(mut self, topology: Option<Topology>) -> WantedCluster {
+        if let DesiredCluster::Own(own) = &mut self.desired {
+            self.backend = Some(BackendKind::Kind);
+            own.topology = topology.unwrap_or_else(|| own.topology.clone());
         }
         self
     }

@@ -8,6 +8,7 @@ mod capabilities;
 mod cloud_reading;
 mod cloud_source;
 mod cluster;
+mod csi_migration;
 mod duration;
 mod flags;
 mod forms;
@@ -40,6 +41,7 @@ pub use cluster::{
     DesiredCluster, ExistingCluster, Kubernetes, OwnCluster, ServingCertificates, SettledCluster, Topology,
     WantedCluster,
 };
+pub use csi_migration::CsiMigration;
 pub use duration::{BadDuration, HumanDuration};
 pub(crate) use fake_cloud::dialects::NAMES as DIALECTS;
 pub use flags::{FAST_FLAGS, LeaseTiming};
@@ -59,8 +61,8 @@ pub use run_file::{ClusterKeys, LimitKeys, OutputKeys, RunFile, SelectKeys};
 pub use select::{Candidate, Choice, LONG_S, Offer, Selection, select, unknown_deviations};
 pub use settings::{BACKEND, CLUSTERS, SEED, SELECT, SHARD, TEST_FILTER, untrue_limits};
 pub use words::{
-    API_VERSION, AddressType, BackendChoice, BackendKind, Budget, CcmCommand, Deployment, Instances, Keep,
-    NodeIp, Ownership, ProfileKind, Protocol, ProviderId, RouteTrigger, Targets, Timing,
+    API_VERSION, AddressType, BackendChoice, BackendKind, Budget, CcmCommand, CsiDriver, Deployment,
+    Instances, Keep, NodeIp, Ownership, ProfileKind, Protocol, ProviderId, RouteTrigger, Targets, Timing,
 };
 
 /// The JSON Schema of a profile.

@@ -327,14 +327,14 @@ impl Planning {
             return Some(wanted.clone());
         }
         let asked = matches!(self.set_by(BACKEND), SetBy::Option | SetBy::RunFile);
+        // Agents and drivers are on other machines than the API server.
+        let others = profile.network_proxy.is_some() || profile.csi_migration.is_some();
+        let others = others && self.set_by("cluster.topology") == SetBy::Default;
+        let with_kubelets = || Some(wanted.clone().of_kind(others.then_some(Topology::ThreeNode)));
         match wanted.backend() {
             // For what a real kubelet makes of a plugin.
-            Some(BackendKind::Kind) if asked => {
-                // Agents are on other machines than the API server.
-                let default = self.set_by("cluster.topology") == SetBy::Default;
-                let workers = (profile.network_proxy.is_some() && default).then_some(Topology::ThreeNode);
-                return Some(wanted.clone().on_topology(workers));
-            }
+            Some(BackendKind::Kind) if asked => return with_kubelets(),
+            _ if !asked && profile.csi_migration.is_some() => return with_kubelets(),
             Some(_) if asked && !absent => {
                 let what = format!(
                     "profile '{}' describes no CCM, and only on 'kind' a kubelet can run what it describes; write \

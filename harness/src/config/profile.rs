@@ -4,6 +4,7 @@
 
 use super::capabilities::Capabilities;
 use super::cloud_source::CloudSource;
+use super::csi_migration::CsiMigration;
 use super::flags::{FAST_FLAGS, FAST_ROUTES, FRAMEWORK_FLAGS, LeaseTiming};
 use super::image_credentials::ImageCredentials;
 use super::network_proxy::NetworkProxy;
@@ -93,6 +94,8 @@ pub struct Profile {
     pub image_credentials: Option<ImageCredentials>,
     /// Its network proxy, where that is judged.
     pub network_proxy: Option<NetworkProxy>,
+    /// The drivers that in-tree volumes moved to, where a cluster is judged by them.
+    pub csi_migration: Option<CsiMigration>,
 }
 
 /// What a CCM declares about the shared framework `k8s.io/cloud-provider`.
@@ -220,7 +223,8 @@ impl Profile {
         let ccm = self.has_ccm().then_some(Party::Ccm);
         let plugin = self.image_credentials.as_ref().map(|_| Party::ImageCredentials);
         let proxy = self.network_proxy.as_ref().map(|_| Party::NetworkProxy);
-        ccm.into_iter().chain(plugin).chain(proxy).collect()
+        let drivers = self.csi_migration.as_ref().map(|_| Party::CsiMigration);
+        ccm.into_iter().chain(plugin).chain(proxy).chain(drivers).collect()
     }
 
     /// Everything it declares, in words, for the report.
@@ -228,6 +232,7 @@ impl Profile {
         let mut words = if self.has_ccm() { self.capabilities.declared() } else { Vec::new() };
         words.extend(self.image_credentials.as_ref().map(|_| "imageCredentials".to_owned()));
         words.extend(self.network_proxy.as_ref().map(|_| "networkProxy".to_owned()));
+        words.extend(self.csi_migration.as_ref().map(|_| "csiMigration".to_owned()));
         words
     }
 

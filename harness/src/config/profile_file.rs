@@ -3,6 +3,7 @@
 //! a profile means.
 
 use super::capabilities::Capabilities;
+use super::csi_migration::CsiMigrationKeys;
 use super::duration::{HumanDuration, in_words};
 use super::flags::LeaseTiming;
 use super::forms::{
@@ -29,7 +30,7 @@ use std::time::Duration;
 #[schemars(extend("required" = ["apiVersion", "kind", "name"]))]
 #[schemars(extend("if" = json!({"properties": {"kind": {"const": "Profile"}}})))]
 #[schemars(extend("then" = json!({"required": ["manifests", "capabilities"]})))]
-#[schemars(extend("else" = json!({"if": {"properties": {"kind": {"const": "network-proxy"}}}, "then": {"required": ["networkProxy"]}, "else": {"required": ["imageCredentials"]}})))]
+#[schemars(extend("else" = json!({"if": {"properties": {"kind": {"const": "network-proxy"}}}, "then": {"required": ["networkProxy"]}, "else": {"if": {"properties": {"kind": {"const": "csi-migration"}}}, "then": {"required": ["csiMigration"]}, "else": {"required": ["imageCredentials"]}}})))]
 pub(crate) struct ProfileFile {
     /// Version of this format.
     #[schemars(extend("const" = API_VERSION))]
@@ -122,6 +123,8 @@ pub(crate) struct ProfileFile {
     pub(crate) image_credentials: Option<ImageCredentialKeys>,
     /// Its network proxy for API servers, which the suite `network-proxy` judges.
     pub(crate) network_proxy: Option<NetworkProxyKeys>,
+    /// Drivers that in-tree volumes moved to, by which the suite `csi-migration` judges a cluster; of `kind: csi-migration` alone.
+    pub(crate) csi_migration: Option<CsiMigrationKeys>,
     /// Wait budgets of its own by name: how long it may take for what others do faster. A run file wins over it. One
     /// that is looser than the contract makes the result at most partial.
     #[schemars(with = "Keyed<Budget, Span>", example = BTreeMap::from([("life", "60s")]))]
@@ -164,6 +167,7 @@ impl Default for ProfileFile {
             environment: BTreeMap::new(),
             image_credentials: None,
             network_proxy: None,
+            csi_migration: None,
             budgets: BTreeMap::new(),
             declared: Vec::new(),
             deployment: Deployment::InCluster,

@@ -1,6 +1,7 @@
 //! From a profile's text to its meaning: defaults, files, and what only shows when keys are seen together.
 
 use super::capabilities::Capabilities;
+use super::csi_migration;
 use super::duration::HumanDuration;
 use super::flags::{FAST_FLAGS, FAST_ROUTES};
 use super::forms::framework_minor;
@@ -97,6 +98,10 @@ impl Reading<'_> {
             let (folder, listed) = (self.folder(), self.manifests("networkProxy.manifests", &keys.manifests));
             network_proxy::read(keys, listed, &folder, |key, what| self.problem(key, what))
         });
+        let csi_migration = written.csi_migration.and_then(|keys| {
+            let listed = self.manifests("csiMigration.manifests", &keys.manifests);
+            csi_migration::read(keys, listed)
+        });
         let framework = self.framework(written.framework.profile, written.framework.version.as_deref());
         let image = written.image.and_then(|image| self.image(image));
         if has_ccm && image.is_some() && written.manifests.is_empty() {
@@ -161,6 +166,7 @@ impl Reading<'_> {
             kind: written.kind,
             image_credentials,
             network_proxy,
+            csi_migration,
         }
     }
 
@@ -176,6 +182,9 @@ impl Reading<'_> {
                         self.problem(key, format!("is missing; {say}"));
                     }
                 }
+                if written.csi_migration.is_some() {
+                    self.problem("csiMigration", "has a meaning only with 'kind: csi-migration'");
+                }
                 true
             }
             ProfileKind::ImageCredentials => {
@@ -189,6 +198,12 @@ impl Reading<'_> {
                     self.problem("networkProxy", "is missing; describe server and agents");
                 }
                 self.of_no_ccm(written.kind, "networkProxy", &["image"])
+            }
+            ProfileKind::CsiMigration => {
+                if written.csi_migration.is_none() {
+                    self.problem("csiMigration", "is missing; name drivers and their manifests");
+                }
+                self.of_no_ccm(written.kind, "csiMigration", &["image"])
             }
         }
     }

@@ -74,6 +74,7 @@ pub const PROMISES: &[(&str, Promise)] = &[
     ("environment", Promise::Nothing),
     ("imageCredentials", Promise::Of(Capability::ServiceAccountTokens)),
     ("networkProxy", Promise::Nothing),
+    ("csiMigration", Promise::Nothing),
     ("budgets", Promise::Nothing),
     ("declared", Promise::Nothing),
     ("deployment", Promise::Nothing),

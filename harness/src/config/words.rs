@@ -89,11 +89,33 @@ words! {
         ImageCredentials = "image-credentials",
         /// A network proxy of the API server and no CCM: no cluster is made unless `cluster.backend` is `kind`, and keys of a CCM have no meaning.
         NetworkProxy = "network-proxy",
+        /// Drivers that in-tree volumes moved to, and no CCM: their cluster is of kind, and keys of a CCM have no meaning.
+        CsiMigration = "csi-migration",
     }
 }
 
 words! {
-    /// A command of this program that is a CCM or a network proxy.
+    /// A driver that in-tree volumes of a cloud moved to.
+    CsiDriver, "driver" {
+        /// Of `kubernetes.io/aws-ebs`.
+        Ebs = "ebs.csi.aws.com",
+        /// Of `kubernetes.io/gce-pd`.
+        GcePd = "pd.csi.storage.gke.io",
+        /// Of `kubernetes.io/azure-disk`.
+        AzureDisk = "disk.csi.azure.com",
+        /// Of `kubernetes.io/azure-file`.
+        AzureFile = "file.csi.azure.com",
+        /// Of `kubernetes.io/cinder`.
+        Cinder = "cinder.csi.openstack.org",
+        /// Of `kubernetes.io/vsphere-volume`.
+        Vsphere = "csi.vsphere.vmware.com",
+        /// Of `kubernetes.io/portworx-volume`.
+        Portworx = "pxd.portworx.com",
+    }
+}
+
+words! {
+    /// A command of this program that is a CCM, a network proxy or a CSI driver.
     CcmCommand, "command" {
         /// The reference CCM.
         ReferenceCcm = "reference-ccm",
@@ -103,6 +125,10 @@ words! {
         ReferenceNetworkProxy = "reference-network-proxy",
         /// The same, able to be broken on purpose; for `controls`.
         ReferenceNetworkProxyMutant = "reference-network-proxy-mutant",
+        /// The reference CSI driver, with provisioner and attacher.
+        ReferenceCsiDriver = "reference-csi-driver",
+        /// The same, able to be broken on purpose; for `controls`.
+        ReferenceCsiDriverMutant = "reference-csi-driver-mutant",
     }
 }
 

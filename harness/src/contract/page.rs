@@ -58,9 +58,8 @@ fn section(contract: &Contract, area: &Area, row: &Row) -> String {
 /// What leads to how a row is shown.
 pub(super) fn provoked(subject: Party) -> &'static str {
     match subject {
-        Party::Ccm | Party::ImageCredentials | Party::NetworkProxy => "Provoked",
+        Party::Ccm | Party::ImageCredentials | Party::NetworkProxy | Party::CsiMigration => "Provoked",
         Party::Harness => "Kept",
-        Party::CsiMigration => "To be shown",
     }
 }
 

@@ -137,7 +137,7 @@ impl CheckCx {
 
     /// Pods are refused in a namespace whose default service account the controller manager has not made yet; on a
     /// cluster that has just come up that takes some seconds.
-    async fn service_account_made(&self, namespace: &str) -> Verdict {
+    pub(super) async fn service_account_made(&self, namespace: &str) -> Verdict {
         let api: Api<ServiceAccount> = Api::namespaced(self.client.clone(), namespace);
         let made = async |seen: &mut String| {
             *seen = "no service account 'default'".to_owned();

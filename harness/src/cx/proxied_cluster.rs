@@ -100,7 +100,7 @@ impl<'a> NetworkProxy<'a> {
 }
 
 /// Gives each container of a workload further variables.
-fn with_variables(document: &mut Value, variables: &BTreeMap<String, String>) {
+pub(super) fn with_variables(document: &mut Value, variables: &BTreeMap<String, String>) {
     let containers = document["spec"]["template"]["spec"]["containers"].as_array_mut();
     for container in containers.into_iter().flatten() {
         let own = container["env"].as_array().cloned().unwrap_or_default();

@@ -7,6 +7,7 @@ mod least;
 mod refused;
 mod serving;
 mod start;
+mod volumes;
 
 pub(crate) use least::least_rights;
 
@@ -18,5 +19,12 @@ pub const SUITE: Suite = Suite {
     name: "authorization",
     proves: "it works with the least rights, a right that is missing does no more harm than it must, and none is granted that it does not need",
     judges: Party::Ccm,
-    tables: &[granted::CHECKS, refused::CHECKS, start::CHECKS, serving::CHECKS, credentials::CHECKS],
+    tables: &[
+        granted::CHECKS,
+        refused::CHECKS,
+        start::CHECKS,
+        serving::CHECKS,
+        credentials::CHECKS,
+        volumes::CHECKS,
+    ],
 };

@@ -3,6 +3,7 @@
 //! that is right in an unusual way, and an adversary, a CCM that is hostile, fails what it breaks and harms nothing else.
 
 mod benches;
+mod csi;
 mod judged;
 pub(super) mod list;
 mod results;
@@ -223,6 +224,11 @@ fn work(
                 ProfileKind::NetworkProxy => {
                     proxy_with((!one.as_is).then_some(one.stranger.as_str()), over, true)
                 }
+                ProfileKind::CsiMigration => {
+                    let odd = (!one.as_is).then_some(one.stranger.as_str());
+                    let typed = overrides(options, csi::DRIVERS);
+                    csi::drivers_with(suites, typed, with_mutants, odd, over)
+                }
                 ProfileKind::Profile => {
                     if !one.as_is {
                         over.insert("environment".to_owned(), json!({STRANGER_VARIABLE: one.stranger}));
@@ -262,6 +268,11 @@ fn work(
                     let by_a_server = |id: &String| needs(everything, id, Facility::NetworkProxy);
                     let mutant = (!control.as_is).then_some(control.mutant.as_str());
                     proxy_with(mutant, over, control.checks.iter().any(by_a_server))
+                }
+                ProfileKind::CsiMigration => {
+                    let mutant = (!control.as_is).then_some(control.mutant.as_str());
+                    let typed = overrides(options, csi::DRIVERS);
+                    csi::drivers_with(suites, typed, with_mutants, mutant, over)
                 }
                 ProfileKind::Profile => {
                     if !control.as_is {

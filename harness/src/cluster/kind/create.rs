@@ -320,6 +320,7 @@ pub(super) const FACILITIES: &[Facility] = &[
     Facility::CloudName,
     Facility::ImageCredentials,
     Facility::NetworkProxy,
+    Facility::CsiDrivers,
 ];
 
 /// What can be done to machines that have these programs and plugins, and that Kubernetes.

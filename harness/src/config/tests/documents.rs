@@ -163,7 +163,8 @@ fn run_files_and_profiles_in_documents_fit_the_printed_schemas() {
                 file if file.contains("kind: Conformance\n") => (&run_file::SCHEMA, &mut run_files),
                 file if file.contains("kind: Profile\n")
                     || file.contains("kind: image-credentials")
-                    || file.contains("kind: network-proxy") =>
+                    || file.contains("kind: network-proxy")
+                    || file.contains("kind: csi-migration") =>
                 {
                     (&profile_reading::SCHEMA, &mut profiles)
                 }

@@ -201,7 +201,7 @@ fn faults_that_show_when_keys_are_seen_together() {
     check(
         "image: {command: fake-cloud}",
         "profile.yaml:6: image.command: 'fake-cloud' is none of reference-ccm, reference-ccm-mutant, \
-         reference-network-proxy, reference-network-proxy-mutant",
+         reference-network-proxy, reference-network-proxy-mutant, reference-csi-driver, reference-csi-driver-mutant",
     );
     check(
         "image: {build: {binary: a}}",

@@ -1,0 +1,42 @@
+//! What a CCM does with volumes: nothing (contract CSIM-09).
+
+use harness::check::{Facility, Stop, Verdict};
+use harness::cluster::Asked;
+use harness::cx::{Check, CheckCx};
+use std::collections::BTreeSet;
+
+pub(super) const CHECKS: &[Check] = &[Check::must(
+    "CSIM-09",
+    "volumes are neither made nor attached nor labelled by the CCM, as long as the run lasts",
+    "k8s.io/cloud-provider cloud.go PVLabeler",
+    |cx| Box::pin(keeps_off_volumes(cx)),
+)
+.should()
+.of_the_cloud(&[])
+.with(&[Facility::CcmControl, Facility::AuditLog])
+.at_the_end()];
+
+/// What volumes, claims and attachments are called, and where they are.
+const RESOURCES: &[(&str, &str)] =
+    &[("", "persistentvolumes"), ("", "persistentvolumeclaims"), ("storage.k8s.io", "volumeattachments")];
+const READS: &[&str] = &["get", "list", "watch"];
+
+/// A request to write one of them, in words.
+fn written(asked: &Asked) -> Option<String> {
+    let resource = asked.resource.split('/').next().unwrap_or_default();
+    let ours = RESOURCES.contains(&(asked.group.as_str(), resource)) && !READS.contains(&asked.verb.as_str());
+    ours.then(|| format!("{} {} (answer {})", asked.verb, asked.resource, asked.code))
+}
+
+async fn keeps_off_volumes(cx: &CheckCx) -> Verdict {
+    let account = cx.ccm_account()?;
+    cx.ccm_runs().await?;
+    let asked = cx.asked_by(&account, false).await?;
+    let written: BTreeSet<String> = asked.iter().filter_map(written).collect();
+    if written.is_empty() {
+        return Ok(());
+    }
+    let promise = format!("{} writes no volume, claim or attachment", account.user());
+    let written: Vec<String> = written.into_iter().collect();
+    Err(Stop::unmet(promise, "reads alone", written.join("; ")))
+}

@@ -1,0 +1,216 @@
+//! What a cluster notes on CSINodes, claims and volumes (contract CSIM-01, -02).
+
+use super::sources::{CONTROLLER, KUBELET};
+use harness::check::Verdict;
+use harness::config::CsiDriver;
+use harness::csi_migration::{
+    MIGRATED_PLUGINS, MIGRATED_TO, Moved, PROVISIONED_BY, STORAGE_PROVISIONER, moved,
+};
+use harness::cx::{Check, CheckCx, CsiCluster, StoredVolume};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::must("CSIM-01", "each kubelet's CSINode lists all seven in-tree plugins", KUBELET, |cx| {
+        Box::pin(lists_all_seven(cx))
+    })
+    .with_csi_drivers(),
+    Check::must(
+        "CSIM-02.claim",
+        "a claim of an in-tree class names the driver that its plugin moved to",
+        CONTROLLER,
+        |cx| Box::pin(marks_claims(cx)),
+    )
+    .with_csi_drivers(),
+    Check::must(
+        "CSIM-02.claim-of-before",
+        "a claim that names an in-tree plugin, as those of before do, names the driver it moved to",
+        CONTROLLER,
+        |cx| Box::pin(marks_claims_of_before(cx)),
+    )
+    .with_csi_drivers(),
+    Check::must(
+        "CSIM-02.provisioned",
+        "a volume that was provisioned for an in-tree class names the driver it moved to",
+        CONTROLLER,
+        |cx| Box::pin(marks_provisioned(cx)),
+    )
+    .with_csi_drivers(),
+    Check::must("CSIM-02.by-hand", "a volume that was made by hand names no driver", CONTROLLER, |cx| {
+        Box::pin(marks_none_by_hand(cx))
+    })
+    .with_csi_drivers(),
+];
+
+async fn lists_all_seven(cx: &CheckCx) -> Verdict {
+    let csi = cx.csi_migration()?;
+    let cluster = csi.on_a_cluster().await?;
+    let all: BTreeSet<&str> = CsiDriver::ALL.iter().map(|driver| moved(*driver).in_tree).collect();
+    for place in cluster.workers.iter().chain([&cluster.plane]) {
+        let promise = format!("the CSINode of {} lists all seven in-tree plugins", place.node);
+        let expected = format!("{MIGRATED_PLUGINS} with all of {all:?}");
+        let path = format!("/apis/storage.k8s.io/v1/csinodes/{}", place.node);
+        let lists = |node: &Value| {
+            let listed = node["metadata"]["annotations"][MIGRATED_PLUGINS].as_str().unwrap_or_default();
+            let has: BTreeSet<&str> = listed.split(',').collect();
+            if has.is_superset(&all) { Ok(()) } else { Err(format!("'{listed}'")) }
+        };
+        cluster.sees((&promise, &expected), cx.limits().watch(), &path, lists).await?;
+    }
+    Ok(())
+}
+
+/// A short name of a driver's, for objects.
+pub(super) fn short(moved: &Moved) -> &'static str {
+    moved.in_tree.rsplit('/').next().unwrap_or_default()
+}
+
+/// A class of an in-tree plugin, as it is to be written.
+pub(super) fn class(cluster: &CsiCluster<'_>, moved: &Moved, name: &str, more: Value) -> Value {
+    let mut class = json!({
+        "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": cluster.named(name)},
+        "provisioner": moved.in_tree, "reclaimPolicy": "Delete", "volumeBindingMode": "Immediate",
+    });
+    for (key, value) in more.as_object().into_iter().flatten() {
+        class[key] = value.clone();
+    }
+    class
+}
+
+/// A claim of the class of that name.
+pub(super) fn claim(cluster: &CsiCluster<'_>, name: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"], "storageClassName": cluster.named(name),
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    })
+}
+
+/// A class and a claim for each driver.
+async fn claims(cluster: &CsiCluster<'_>, all: &[Moved]) -> Verdict {
+    let classes = all.iter().map(|moved| class(cluster, moved, short(moved), json!({})));
+    cluster.makes(classes.collect()).await?;
+    cluster.makes_inside(all.iter().map(|moved| claim(cluster, short(moved))).collect()).await
+}
+
+/// Whether annotations are those, or what they are.
+fn annotated(object: &Value, expected: &[(&str, &str)]) -> Result<(), String> {
+    let annotations = &object["metadata"]["annotations"];
+    match expected.iter().all(|(key, value)| annotations[key] == *value) {
+        true => Ok(()),
+        false => Err(format!("annotations {annotations}")),
+    }
+}
+
+async fn marks_claims(cx: &CheckCx) -> Verdict {
+    let csi = cx.csi_migration()?;
+    let cluster = csi.on_a_cluster().await?;
+    let all = csi.moved();
+    claims(&cluster, &all).await?;
+    for moved in all {
+        let (name, driver) = (short(&moved), moved.driver.as_str());
+        let promise = format!("a claim of a class of {} names {driver}", moved.in_tree);
+        let expected =
+            format!("{STORAGE_PROVISIONER}: {driver}; or {}, and {MIGRATED_TO}: {driver}", moved.in_tree);
+        let marked = |claim: &Value| {
+            let of_before = [(STORAGE_PROVISIONER, moved.in_tree), (MIGRATED_TO, driver)];
+            annotated(claim, &[(STORAGE_PROVISIONER, driver)]).or_else(|_| annotated(claim, &of_before))
+        };
+        let path = cluster.path("persistentvolumeclaims", name);
+        cluster.sees((&promise, &expected), cx.limits().watch(), &path, marked).await?;
+    }
+    Ok(())
+}
+
+async fn marks_claims_of_before(cx: &CheckCx) -> Verdict {
+    let csi = cx.csi_migration()?;
+    let cluster = csi.on_a_cluster().await?;
+    let all = csi.moved();
+    let volumes = all.iter().map(|moved| {
+        let id = format!("{}-{}", cx.prefix(), short(moved));
+        cluster.volume(&StoredVolume::on(*moved, short(moved), id, &cluster.workers[0]))
+    });
+    cluster.makes(volumes.collect()).await?;
+    // A claim that has its volume is not provisioned anew.
+    let claims = all.iter().map(|moved| {
+        let mut claim = claim(&cluster, short(moved));
+        claim["metadata"]["annotations"] = json!({STORAGE_PROVISIONER: moved.in_tree});
+        claim["spec"]["storageClassName"] = json!("");
+        claim["spec"]["volumeName"] = json!(cluster.named(short(moved)));
+        claim
+    });
+    cluster.makes_inside(claims.collect()).await?;
+    for moved in all {
+        let driver = moved.driver.as_str();
+        let promise = format!("a claim that names {} names {driver}, too", moved.in_tree);
+        let expected = format!("{MIGRATED_TO}: {driver}");
+        let marked = |claim: &Value| annotated(claim, &[(MIGRATED_TO, driver)]);
+        let path = cluster.path("persistentvolumeclaims", short(&moved));
+        cluster.sees((&promise, &expected), cluster.limit(), &path, marked).await?;
+    }
+    Ok(())
+}
+
+async fn marks_provisioned(cx: &CheckCx) -> Verdict {
+    let csi = cx.csi_migration()?;
+    csi.has_provisioner()?;
+    let cluster = csi.on_a_cluster().await?;
+    let all = csi.moved();
+    claims(&cluster, &all).await?;
+    for moved in all {
+        let (name, driver) = (short(&moved), moved.driver.as_str());
+        let bound =
+            |claim: &Value| match (claim["status"]["phase"].as_str(), claim["spec"]["volumeName"].as_str()) {
+                (Some("Bound"), Some(volume)) => Ok(volume.to_owned()),
+                _ => Err(format!("the claim: {}", claim["status"])),
+            };
+        let promise = format!("a claim of a class of {} gets a volume", moved.in_tree);
+        let path = cluster.path("persistentvolumeclaims", name);
+        let limit = cx.limits().watch() + cx.limits().event();
+        let volume = cluster.sees((&promise, "a claim that is bound"), limit, &path, bound).await?;
+        let promise = format!("a volume provisioned for {} names it and {driver}", moved.in_tree);
+        let expected = format!("{PROVISIONED_BY}: {}, {MIGRATED_TO}: {driver}", moved.in_tree);
+        let marked =
+            |volume: &Value| annotated(volume, &[(PROVISIONED_BY, moved.in_tree), (MIGRATED_TO, driver)]);
+        let path = format!("/api/v1/persistentvolumes/{volume}");
+        cluster.sees((&promise, &expected), cx.limits().watch(), &path, marked).await?;
+    }
+    Ok(())
+}
+
+async fn marks_none_by_hand(cx: &CheckCx) -> Verdict {
+    let csi = cx.csi_migration()?;
+    let cluster = csi.on_a_cluster().await?;
+    let all = csi.moved();
+    let volumes = all.iter().map(|moved| {
+        let id = format!("{}-{}", cx.prefix(), short(moved));
+        cluster.volume(&StoredVolume::on(*moved, short(moved), id, &cluster.workers[0]))
+    });
+    cluster.makes(volumes.collect()).await?;
+    for moved in &all {
+        let phase = |volume: &Value| match volume["status"]["phase"].as_str() {
+            Some("Available" | "Bound") => Ok(()),
+            _ => Err(format!("status {}", volume["status"])),
+        };
+        let about = ("a volume made by hand can be claimed", "phase Available");
+        let path = cluster.path_of_volume(short(moved));
+        cluster.sees(about, cx.limits().watch(), &path, phase).await?;
+    }
+    let names = |volume: &Value| {
+        let annotations = &volume["metadata"]["annotations"];
+        match annotations[MIGRATED_TO].is_null() && annotations[PROVISIONED_BY].is_null() {
+            true => Ok(()),
+            false => Err(format!("annotations {annotations}")),
+        }
+    };
+    let about = ("a volume made by hand names no driver", "neither annotation");
+    let last = all.len().saturating_sub(1);
+    for (at, moved) in all.iter().enumerate() {
+        // They have all been there for as long as the last is watched.
+        let window = if at == last { cx.limits().settle() } else { std::time::Duration::ZERO };
+        cluster.keeps(about, window, &cluster.path_of_volume(short(moved)), names).await?;
+    }
+    Ok(())
+}

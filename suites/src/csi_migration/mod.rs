@@ -1,0 +1,28 @@
+//! Volumes that moved to CSI: a cluster hands in-tree volumes to drivers as the translation library says, and stores them as
+//! they were written (contract CSIM). What a CCM does with volumes is judged with its rights.
+
+mod annotations;
+mod classes;
+mod handles;
+mod sources;
+mod stored;
+mod topology;
+mod without;
+
+use harness::check::Party;
+use harness::cx::Suite;
+
+/// The suite.
+pub const SUITE: Suite = Suite {
+    name: "csi-migration",
+    proves: "a cluster hands in-tree volumes to the CSI drivers that they moved to, and stores them as they were written",
+    judges: Party::CsiMigration,
+    tables: &[
+        annotations::CHECKS,
+        stored::CHECKS,
+        handles::CHECKS,
+        topology::CHECKS,
+        classes::CHECKS,
+        without::CHECKS,
+    ],
+};

@@ -1,0 +1,100 @@
+//! Zones of volumes, and where Pods land (contract CSIM-05).
+
+use super::sources::LIBRARY;
+use harness::check::{Stop, Verdict};
+use harness::csi_migration::{Moved, ZONE};
+use harness::cx::{Check, CheckCx, CsiMigration, StoredVolume};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::must("CSIM-05", "a Pod lands in the zone of its volume", LIBRARY, |cx| Box::pin(lands(cx)))
+        .with_csi_drivers(),
+    Check::must(
+        "CSIM-05.no-driver",
+        "a Pod waits whose volume's zone no Node has by the driver's label",
+        LIBRARY,
+        |cx| Box::pin(waits(cx)),
+    )
+    .with_csi_drivers(),
+];
+
+/// The drivers whose volumes have zones.
+fn zoned(csi: &CsiMigration<'_>) -> Result<Vec<Moved>, Stop> {
+    let found: Vec<Moved> = csi.moved().into_iter().filter(|moved| moved.zone.is_some()).collect();
+    match found.is_empty() {
+        true => Err(Stop::NotObservable("none of the drivers has zones".to_owned())),
+        false => Ok(found),
+    }
+}
+
+/// How a volume says where it is.
+#[derive(Clone, Copy)]
+enum By {
+    Label,
+    Affinity,
+}
+
+fn volume(cx: &CheckCx, moved: Moved, name: &str, zone: &str, by: By) -> StoredVolume {
+    let id = format!("vol-{}-{name}", cx.prefix());
+    let (labels, affinity) = match by {
+        By::Label => (BTreeMap::from([(ZONE.to_owned(), zone.to_owned())]), Vec::new()),
+        By::Affinity => (BTreeMap::new(), vec![zone.to_owned()]),
+    };
+    StoredVolume { moved, name: name.to_owned(), id, labels, affinity, node: None }
+}
+
+async fn lands(cx: &CheckCx) -> Verdict {
+    let csi = cx.csi_migration()?;
+    let drivers = zoned(&csi)?;
+    let cluster = csi.on_a_cluster().await?;
+    let mut wanted = Vec::new();
+    for (at, moved) in drivers.into_iter().enumerate() {
+        for (place, by) in cluster.workers.iter().zip([By::Label, By::Affinity]) {
+            let name = format!("v{at}-{}", place.zone);
+            wanted.push((place, volume(cx, moved, &name, &place.zone, by)));
+        }
+    }
+    let volumes: Vec<StoredVolume> = wanted.iter().map(|(_, volume)| volume.clone()).collect();
+    cluster.makes_with_pods(&volumes).await?;
+    let names: Vec<&str> = volumes.iter().map(|volume| volume.name.as_str()).collect();
+    let nodes = cluster.pods_run(&names, "Pods run in the zones of their volumes").await?;
+    for ((place, volume), node) in wanted.iter().zip(nodes) {
+        if node != place.node {
+            let promise =
+                format!("a Pod with a volume of {} in {} lands there", volume.moved.in_tree, place.zone);
+            return Err(csi.unmet(&promise, &format!("Node {}", place.node), format!("Node {node}")));
+        }
+    }
+    Ok(())
+}
+
+async fn waits(cx: &CheckCx) -> Verdict {
+    let csi = cx.csi_migration()?;
+    let drivers = zoned(&csi)?;
+    let cluster = csi.on_a_cluster().await?;
+    let moved = drivers[0];
+    let plane = &cluster.plane;
+    let key = moved.zone.unwrap_or_default();
+    let labels = cluster.labels_of(&plane.node).await?;
+    if labels.contains_key(key) {
+        let why = format!("Node {} has the label {key}, so no zone is without the driver", plane.node);
+        return Err(Stop::NotObservable(why));
+    }
+    cluster.makes_with_pods(&[volume(cx, moved, "v", &plane.zone, By::Affinity)]).await?;
+    let placed = |pod: &Value| pod["spec"]["nodeName"].as_str().map(str::to_owned);
+    let waiting = |pod: &Value| {
+        let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
+        let refused = conditions.filter(|one| one["type"] == "PodScheduled" && one["status"] == "False");
+        match (placed(pod), refused.count()) {
+            (Some(node), _) => Err(format!("it is on Node {node}")),
+            (None, 0) => Err(format!("status {}", pod["status"])),
+            (None, _) => Ok(()),
+        }
+    };
+    let promise = format!("a Pod waits whose volume is in {}, where no Node has {key}", plane.zone);
+    let about = (promise.as_str(), "condition PodScheduled False");
+    let path = cluster.path("pods", "v");
+    cluster.sees(about, cluster.limit(), &path, waiting).await?;
+    cluster.keeps((&promise, "no Node"), cx.limits().settle(), &path, waiting).await
+}

@@ -1,0 +1,72 @@
+//! What becomes of Pods where the driver is not (contract CSIM-08).
+
+use super::sources::KUBELET;
+use harness::check::{Stop, Verdict};
+use harness::config::CsiDriver;
+use harness::csi_migration::{Moved, moved};
+use harness::cx::{Check, CheckCx, CsiCluster, StoredVolume};
+use serde_json::Value;
+
+pub(super) const CHECKS: &[Check] = &[Check::must(
+    "CSIM-08",
+    "without the driver a Pod waits, and an Event names the driver",
+    KUBELET,
+    |cx| Box::pin(waits(cx)),
+)
+.with_csi_drivers()];
+
+/// A volume whose driver is not where its Pod is put: a driver that nobody has, or else a Node that has none.
+async fn lacking(cluster: &CsiCluster<'_>, drivers: &[Moved]) -> Result<(Moved, String), Stop> {
+    let nobodys = CsiDriver::ALL.iter().find(|driver| drivers.iter().all(|moved| moved.driver != **driver));
+    if let Some(driver) = nobodys {
+        return Ok((moved(*driver), cluster.workers[0].node.clone()));
+    }
+    let there = cluster.drivers_of(&cluster.plane.node).await?;
+    let absent = drivers.iter().find(|moved| !there.iter().any(|name| name == moved.driver.as_str()));
+    let absent = absent.ok_or_else(|| {
+        Stop::NotObservable(
+            "all seven drivers are on every machine, so nothing is without its driver".to_owned(),
+        )
+    })?;
+    Ok((*absent, cluster.plane.node.clone()))
+}
+
+async fn waits(cx: &CheckCx) -> Verdict {
+    let csi = cx.csi_migration()?;
+    let cluster = csi.on_a_cluster().await?;
+    let (moved, node) = lacking(&cluster, &csi.moved()).await?;
+    let driver = moved.driver.as_str();
+    let since = cluster.processes(&node).await?;
+    let id = format!("vol-{}", cx.prefix());
+    let wanted =
+        StoredVolume { node: Some(node.clone()), ..StoredVolume::on(moved, "v", id, &cluster.plane) };
+    cluster.makes_with_pods(&[wanted]).await?;
+    let promise = format!("an Event of a Pod that waits names {driver}");
+    let expected = format!("a warning about Pod v with {driver}");
+    let names = |events: &Value| {
+        let items = events["items"].as_array().into_iter().flatten();
+        let of_it =
+            items.filter(|event| event["involvedObject"]["name"] == "v" && event["type"] == "Warning");
+        let told: Vec<&str> = of_it.filter_map(|event| event["message"].as_str()).collect();
+        match told.iter().find(|message| message.contains(driver)) {
+            Some(message) => Ok((*message).to_owned()),
+            None => Err(format!("{told:?}")),
+        }
+    };
+    let path = format!("/api/v1/namespaces/{}/events", cluster.namespace());
+    let message = cluster.sees((&promise, &expected), cx.limits().event(), &path, names).await?;
+    cx.record("said", message);
+    let waiting = |pod: &Value| match pod["status"]["phase"].as_str() {
+        Some("Pending") => Ok(()),
+        phase => Err(format!("phase {phase:?}")),
+    };
+    let promise = format!("a Pod waits on {node}, where {driver} is not");
+    let path = cluster.path("pods", "v");
+    cluster.keeps((&promise, "phase Pending"), cx.limits().settle(), &path, waiting).await?;
+    let now = cluster.processes(&node).await?;
+    if now != since {
+        let promise = "kubelet and kube-controller-manager run on";
+        return Err(csi.unmet(promise, &format!("{since:?}"), format!("{now:?}")));
+    }
+    Ok(())
+}
