@@ -1,8 +1,10 @@
 //! What a CCM does with volumes: nothing (contract CSIM-09).
 
-use harness::check::{Facility, Stop, Verdict};
+use crate::joining::registered;
+use harness::check::{Capability, Facility, Stop, Verdict};
 use harness::cluster::Asked;
-use harness::cx::{Check, CheckCx};
+use harness::cx::matchers::initialised;
+use harness::cx::{Check, CheckCx, Subject, machine};
 use std::collections::BTreeSet;
 
 pub(super) const CHECKS: &[Check] = &[Check::must(
@@ -31,6 +33,14 @@ fn written(asked: &Asked) -> Option<String> {
 async fn keeps_off_volumes(cx: &CheckCx) -> Verdict {
     let account = cx.ccm_account()?;
     cx.ccm_runs().await?;
+    if cx.declares(Capability::Instances) {
+        // However short the run is, it has worked. Whether it can is judged by others.
+        let (_, node) = registered(cx, machine("volumes")).await?;
+        match node.becomes(initialised()).within(cx.limits().start()).when("by a CCM that works").await {
+            Ok(_) | Err(Stop::Unmet(_)) => {}
+            Err(stop) => return Err(stop),
+        }
+    }
     let asked = cx.asked_by(&account, false).await?;
     let written: BTreeSet<String> = asked.iter().filter_map(written).collect();
     if written.is_empty() {
