@@ -10,6 +10,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 const DIGEST: &str = "sha256:aaaabbbbcccc";
+/// One whose profiles of conformance are known.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 fn golden() -> Golden {
     let check = |id: &str, level, framework| GoldenCheck {
@@ -26,7 +28,7 @@ fn golden() -> Golden {
         check("B-01", Level::Should, false),
         check("C-01", Level::Must, false),
     ];
-    Golden { version: "0.0.0".to_owned(), profiles: Vec::new(), checks }
+    Golden { version: VERSION.to_owned(), profiles: Vec::new(), checks }
 }
 
 fn subject() -> Subject {
@@ -35,7 +37,7 @@ fn subject() -> Subject {
         image: "registry.example/acme:v1".to_owned(),
         image_digest: DIGEST.to_owned(),
         framework_version: Some("1.36".to_owned()),
-        harness_version: "0.0.0".to_owned(),
+        harness_version: VERSION.to_owned(),
         check_set: golden().check_set(),
         settings: plan(&Source::Defaults, RunFile::default()).expect("a plan").settings,
         ..Subject::default()
@@ -56,7 +58,7 @@ fn stream_of(subject: Subject) -> Vec<Event> {
     let run = RunBegan {
         schema: SCHEMA.to_owned(),
         started: "2026-03-01T12:00:00Z".to_owned(),
-        harness_version: "0.0.0".to_owned(),
+        harness_version: VERSION.to_owned(),
     };
     let ended = |ended: Outcome| Payload::CheckEnded {
         ended,
@@ -105,7 +107,7 @@ fn report_of(events: &[Event]) -> String {
 /// What is said of a report beside a stream.
 fn said(text: &str, events: &[Event], image: Option<&str>) -> Vec<String> {
     let report: Ledger = parse(text, Path::new("report.yaml")).expect("the form of a report");
-    let golden = (report.subject.harness_version == "0.0.0").then(golden);
+    let golden = (report.subject.harness_version == VERSION).then(golden);
     let material = Material { text, report: &report, events, golden: golden.as_ref(), image };
     verify(&material).iter().map(ToString::to_string).collect()
 }
@@ -159,7 +161,10 @@ fn a_check_taken_out() {
     let mut ledger = Fold::of(&stream()).ledger();
     ledger.entries.remove(1);
     let text = to_yaml(&ledger).expect("YAML");
-    refused(&said(&text, &stream(), None), "check A-02 is missing: version 0.0.0 of the harness has it");
+    refused(
+        &said(&text, &stream(), None),
+        &format!("check A-02 is missing: version {VERSION} of the harness has it"),
+    );
 }
 
 #[test]
@@ -181,7 +186,7 @@ fn a_check_put_in() {
     let text = to_yaml(&ledger).expect("YAML");
     refused(
         &said(&text, &stream(), None),
-        "check Z-99 was added: version 0.0.0 of the harness has no such check",
+        &format!("check Z-99 was added: version {VERSION} of the harness has no such check"),
     );
 }
 
@@ -235,7 +240,7 @@ fn a_version_that_is_not_known() {
     let events = stream_of(Subject { harness_version: "9.9.9".to_owned(), ..subject() });
     let said = said(&report_of(&events), &events, None);
     refused(&said, "version '9.9.9' of the harness is not known to this program");
-    refused(&said, "it was begun by version 0.0.0 and speaks of version 9.9.9");
+    refused(&said, &format!("it was begun by version {VERSION} and speaks of version 9.9.9"));
 }
 
 #[test]
