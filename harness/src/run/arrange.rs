@@ -34,10 +34,12 @@ pub struct Declared<'a> {
 /// Which lane takes a step, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// Begins on a cluster no CCM works on, or makes its own: a lane that has no CCM goes on with those.
+    /// Begins on a cluster no CCM works on: a lane that has none goes on with those.
     Cold,
     /// Those that share: the first lane's first, once no cold one is left to a single lane.
     Shared,
+    /// Everybody's, when those that share have ended: the machine has room for real kubelets beside those of all lanes.
+    Crowding,
     /// Everybody's.
     Apart,
     /// Judges the whole run: when all others have ended.
@@ -94,7 +96,7 @@ impl Arrangement {
         let mut taken = vec![0_u32; lanes];
         let mut lane_of = |step: &Step| match step.kind {
             Kind::Shared | Kind::Last => 0,
-            Kind::Cold | Kind::Apart => {
+            Kind::Cold | Kind::Crowding | Kind::Apart => {
                 let lane = others.clone().min_by_key(|lane| taken[*lane]).unwrap_or(0);
                 taken[lane] += step.takes_s;
                 lane
@@ -113,7 +115,7 @@ impl Arrangement {
         let time = |kind: Kind| -> usize {
             self.steps.iter().filter(|step| step.kind == kind).map(|step| step.takes_s as usize).sum()
         };
-        let (cold, apart) = (time(Kind::Cold), time(Kind::Apart));
+        let (cold, apart) = (time(Kind::Cold), time(Kind::Apart) + time(Kind::Crowding));
         if cold == 0 { 0 } else { (lanes * cold).div_ceil(cold + apart) }
     }
 }
@@ -162,17 +164,19 @@ impl<'a> Group<'a> {
 
     fn rank(&self) -> u8 {
         match self {
-            Group::Cold(_) | Group::Crowding(_) => 0,
+            Group::Cold(_) => 0,
             Group::Shared => 1,
-            Group::Joint | Group::Disturbing(_) => 2,
-            Group::Calm | Group::Exclusive(_) => 3,
-            Group::Standing => 4,
+            Group::Crowding(_) => 2,
+            Group::Joint | Group::Disturbing(_) => 3,
+            Group::Calm | Group::Exclusive(_) => 4,
+            Group::Standing => 5,
         }
     }
 
     fn kind(&self) -> Kind {
         match self {
-            Group::Cold(_) | Group::Crowding(_) => Kind::Cold,
+            Group::Cold(_) => Kind::Cold,
+            Group::Crowding(_) => Kind::Crowding,
             Group::Shared => Kind::Shared,
             Group::Joint | Group::Disturbing(_) | Group::Calm | Group::Exclusive(_) => Kind::Apart,
             Group::Standing => Kind::Last,
@@ -292,14 +296,14 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_has_nothing_else_to_do_while_an_environment_of_its_own_crowds_the_machine() {
+    fn an_environment_of_its_own_has_a_step_where_it_crowds_the_machine() {
         let of = |crowds| {
             let own = Declared { crowds, ..check("BOOT-09", Sharing::Own, false, 50) };
             let arranged = arrange(&[own, CHECKS[2], CHECKS[8]], 2, ENOUGH_WORKERS);
             arranged.of.iter().map(|step| arranged.steps[*step].kind).collect::<Vec<_>>()
         };
         assert_eq!(of(false), [Kind::Shared, Kind::Shared, Kind::Last]);
-        assert_eq!(of(true), [Kind::Cold, Kind::Shared, Kind::Last]);
+        assert_eq!(of(true), [Kind::Crowding, Kind::Shared, Kind::Last]);
     }
 
     #[test]

@@ -86,9 +86,12 @@ impl State {
         let first_of_all = self.lanes.len() == 1 && next(Kind::Cold).is_some();
         let shared = next(Kind::Shared).filter(|_| lane == 0 && !first_of_all);
         let kinds = match self.lanes[lane].cold {
-            true => [Kind::Cold, Kind::Apart],
-            false => [Kind::Apart, Kind::Cold],
+            true => [Kind::Cold, Kind::Crowding, Kind::Apart],
+            false => [Kind::Crowding, Kind::Apart, Kind::Cold],
         };
+        // Who shares is many, and late where the machine is crowded.
+        let share = self.steps.iter().any(|step| step.kind == Kind::Shared && step.left > 0);
+        let next = |kind: Kind| next(kind).filter(|_| kind != Kind::Crowding || !share);
         let last = || next(Kind::Last).filter(|at| self.steps[..*at].iter().all(|step| step.left == 0));
         shared.or_else(|| kinds.into_iter().find_map(next)).or_else(last)
     }
@@ -196,6 +199,22 @@ mod tests {
             assert!(ran.iter().filter(|(step, _)| *step == 2).all(|(_, lane)| *lane == 0));
             let ends: Vec<usize> = ran[ran.len() - 3..].iter().map(|(step, _)| *step).collect();
             assert_eq!(ends, [6, 6, 7], "{ran:?}");
+        }
+    }
+
+    #[test]
+    fn the_machine_is_not_crowded_while_checks_share() {
+        use Kind::{Apart, Crowding, Shared};
+        let arranged = arranged(&[(Shared, 2), (Crowding, 1), (Crowding, 1), (Apart, 1)]);
+        let turns = Turns::of(&arranged, 3, 1);
+        let shared = turns.wait_for(0);
+        let at = |turns: &Turns| turns.lock().lanes.iter().map(|lane| lane.at).collect::<Vec<_>>();
+        assert_eq!(at(&turns), [Some(0), Some(3), None]);
+        drop(shared);
+        drop(turns.wait_for(0));
+        assert_eq!(at(&turns), [Some(1), Some(3), Some(2)]);
+        for step in [1, 2, 3] {
+            drop(turns.wait_for(step));
         }
     }
 
