@@ -6,6 +6,7 @@ use harness::config::CsiDriver;
 use harness::csi_migration::{Moved, moved};
 use harness::cx::{Check, CheckCx, CsiCluster, StoredVolume};
 use serde_json::Value;
+use std::time::Duration;
 
 pub(super) const CHECKS: &[Check] = &[Check::must(
     "CSIM-08",
@@ -15,26 +16,35 @@ pub(super) const CHECKS: &[Check] = &[Check::must(
 )
 .with_csi_drivers()];
 
-/// A volume whose driver is not where its Pod is put: a driver that nobody has, or else a Node that has none.
-async fn lacking(cluster: &CsiCluster<'_>, drivers: &[Moved]) -> Result<(Moved, String), Stop> {
-    let nobodys = CsiDriver::ALL.iter().find(|driver| drivers.iter().all(|moved| moved.driver != **driver));
-    if let Some(driver) = nobodys {
-        return Ok((moved(*driver), cluster.workers[0].node.clone()));
-    }
+/// How long a kube-controller-manager waits for the attacher of a driver that nobody has (kubernetes pkg/volume/csi, 2 min),
+/// with the time for its Event.
+const ATTACHED: Duration = Duration::from_secs(150);
+
+/// A volume whose driver is not where its Pod is put, on a Node that has none or else a driver that nobody has; and how long
+/// that may take to be told.
+async fn lacking(
+    cx: &CheckCx,
+    cluster: &CsiCluster<'_>,
+    drivers: &[Moved],
+) -> Result<(Moved, String, Duration), Stop> {
     let there = cluster.drivers_of(&cluster.plane.node).await?;
-    let absent = drivers.iter().find(|moved| !there.iter().any(|name| name == moved.driver.as_str()));
-    let absent = absent.ok_or_else(|| {
+    if let Some(absent) = drivers.iter().find(|moved| !there.iter().any(|name| name == moved.driver.as_str()))
+    {
+        return Ok((*absent, cluster.plane.node.clone(), cx.limits().event()));
+    }
+    let nobodys = CsiDriver::ALL.iter().find(|driver| drivers.iter().all(|moved| moved.driver != **driver));
+    let driver = nobodys.ok_or_else(|| {
         Stop::NotObservable(
             "all seven drivers are on every machine, so nothing is without its driver".to_owned(),
         )
     })?;
-    Ok((*absent, cluster.plane.node.clone()))
+    Ok((moved(*driver), cluster.workers[0].node.clone(), ATTACHED))
 }
 
 async fn waits(cx: &CheckCx) -> Verdict {
     let csi = cx.csi_migration()?;
     let cluster = csi.on_a_cluster().await?;
-    let (moved, node) = lacking(&cluster, &csi.moved()).await?;
+    let (moved, node, limit) = lacking(cx, &cluster, &csi.moved()).await?;
     let driver = moved.driver.as_str();
     let since = cluster.processes(&node).await?;
     let id = format!("vol-{}", cx.prefix());
@@ -54,7 +64,7 @@ async fn waits(cx: &CheckCx) -> Verdict {
         }
     };
     let path = format!("/api/v1/namespaces/{}/events", cluster.namespace());
-    let message = cluster.sees((&promise, &expected), cx.limits().event(), &path, names).await?;
+    let message = cluster.sees((&promise, &expected), limit, &path, names).await?;
     cx.record("said", message);
     let waiting = |pod: &Value| match pod["status"]["phase"].as_str() {
         Some("Pending") => Ok(()),
