@@ -166,6 +166,11 @@ impl CheckCx {
         }
     }
 
+    /// Whether the cloud lets machines be put there; nobody makes any in a real one.
+    pub fn makes_machines(&self) -> bool {
+        self.session.cloud().facilities().contains(&Facility::Machines)
+    }
+
     /// The cloud's journal, for what a check judges by.
     pub(super) fn heard(&self) -> &Journal {
         if !self.session.cloud().facilities().contains(&Facility::Journal) {

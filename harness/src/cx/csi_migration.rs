@@ -1,13 +1,12 @@
 //! The drivers that in-tree volumes moved to, on a cluster of kubelets that need them.
 
 use super::CheckCx;
-use super::proxied_cluster::with_variables;
+use super::proxied_cluster::{documents_in, with_variables};
 use crate::ccm::{Applier, key_of, substitute};
 use crate::check::{Stop, SubjectName, Unmet, chain};
 use crate::cluster::Role;
-use crate::config::{CsiDriver, CsiMigration as Written, yaml};
+use crate::config::{CsiDriver, CsiMigration as Written};
 use crate::csi_migration::{Moved, ZONE, moved};
-use crate::files;
 use crate::probe::{Observed, ReadError, poll};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -140,11 +139,7 @@ impl<'a> CsiMigration<'a> {
             variables.insert("KUBERNETES_SERVICE_HOST".to_owned(), host.clone());
             variables.insert("KUBERNETES_SERVICE_PORT".to_owned(), port.to_string());
         }
-        let mut all = Vec::new();
-        for file in &self.written.manifests {
-            let read: Vec<Value> = yaml::from_str_multi(&files::read(file)?, file)?;
-            all.extend(read.into_iter().filter(|document| !document.is_null()));
-        }
+        let mut all = documents_in(&self.written.manifests)?;
         for document in &mut all {
             substitute(document, &values);
             let key = key_of(document);

@@ -14,6 +14,7 @@ use kube::ResourceExt;
 use kube::api::{Api, ListParams};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -83,11 +84,7 @@ impl<'a> NetworkProxy<'a> {
         }
         let image = self.cx.session.state().ccm_image.clone();
         let values = BTreeMap::from([("IMAGE".to_owned(), image), ("SERVER".to_owned(), server.to_owned())]);
-        let mut all = Vec::new();
-        for file in &self.written.manifests {
-            let read: Vec<Value> = yaml::from_str_multi(&files::read(file)?, file)?;
-            all.extend(read.into_iter().filter(|document| !document.is_null()));
-        }
+        let mut all = documents_in(&self.written.manifests)?;
         for document in &mut all {
             substitute(document, &values);
             let name = document["metadata"]["name"].as_str().unwrap_or_default().to_owned();
@@ -97,6 +94,16 @@ impl<'a> NetworkProxy<'a> {
         }
         Ok(all)
     }
+}
+
+/// What is written in these manifests.
+pub(super) fn documents_in(manifests: &[PathBuf]) -> Result<Vec<Value>, Stop> {
+    let mut all = Vec::new();
+    for file in manifests {
+        let read: Vec<Value> = yaml::from_str_multi(&files::read(file)?, file)?;
+        all.extend(read.into_iter().filter(|document| !document.is_null()));
+    }
+    Ok(all)
 }
 
 /// Gives each container of a workload further variables.

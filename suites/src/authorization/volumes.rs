@@ -33,7 +33,7 @@ fn written(asked: &Asked) -> Option<String> {
 async fn keeps_off_volumes(cx: &CheckCx) -> Verdict {
     let account = cx.ccm_account()?;
     cx.ccm_runs().await?;
-    if cx.declares(Capability::Instances) {
+    if cx.declares(Capability::Instances) && cx.makes_machines() {
         // However short the run is, it has worked. Whether it can is judged by others.
         let (_, node) = registered(cx, machine("volumes")).await?;
         match node.becomes(initialised()).within(cx.limits().start()).when("by a CCM that works").await {
