@@ -24,8 +24,8 @@ pub struct Declared<'a> {
     pub holds_up: bool,
     /// Whether it does so for longer than a client waits.
     pub hangs: bool,
-    /// Whether the environment of its own that it makes crowds the machine: real kubelets beside those of all lanes. A lane
-    /// makes one at a time, and has nothing else to do meanwhile.
+    /// Whether the environment of its own that it makes crowds the machine: real kubelets beside those of all lanes. One is
+    /// made at a time.
     pub crowds: bool,
     /// The least time a passing run takes, seconds.
     pub takes_s: u32,
@@ -38,7 +38,8 @@ pub enum Kind {
     Cold,
     /// Those that share: the first lane's first, once no cold one is left to a single lane.
     Shared,
-    /// Everybody's, when those that share have ended: the machine has room for real kubelets beside those of all lanes.
+    /// Nobody's: one at a time beside the steps of all lanes, when those that share have ended and the machine has room for
+    /// real kubelets beside those of the lanes.
     Crowding,
     /// Everybody's.
     Apart,
@@ -107,7 +108,7 @@ impl Arrangement {
 
     /// How many lanes these steps can make use of.
     pub fn useful_lanes(&self) -> usize {
-        self.steps.iter().filter(|step| step.kind != Kind::Last).count().max(1)
+        self.steps.iter().filter(|step| !matches!(step.kind, Kind::Crowding | Kind::Last)).count().max(1)
     }
 
     /// How many of so many lanes begin with what is cold: as large a part of them as it has of the time.
@@ -115,7 +116,7 @@ impl Arrangement {
         let time = |kind: Kind| -> usize {
             self.steps.iter().filter(|step| step.kind == kind).map(|step| step.takes_s as usize).sum()
         };
-        let (cold, apart) = (time(Kind::Cold), time(Kind::Apart) + time(Kind::Crowding));
+        let (cold, apart) = (time(Kind::Cold), time(Kind::Apart));
         if cold == 0 { 0 } else { (lanes * cold).div_ceil(cold + apart) }
     }
 }

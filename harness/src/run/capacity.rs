@@ -36,10 +36,10 @@ pub(super) fn lane_count(plan: &RunPlan, planned: &[Planned]) -> u32 {
 }
 
 /// Lanes, each with kind clusters of so many nodes, that a machine with so many cores and so much memory has room for, at
-/// least one. Checks mostly wait, and so does a cluster: two cores carry three clusters of one node.
+/// least one. Checks mostly wait, and so does a cluster: a core carries two clusters of one node.
 fn by_machine(cores: usize, memory_gib: u64, clusters: &[usize]) -> u32 {
     let nodes: usize = clusters.iter().map(|nodes| nodes.max(&1)).sum();
-    let by_cores = u32::try_from((cores + 1) / nodes.max(1)).unwrap_or(u32::MAX);
+    let by_cores = u32::try_from(2 * cores / nodes.max(1)).unwrap_or(u32::MAX);
     let first_nodes = clusters.len() as u64;
     let memory =
         facts(BackendKind::Kind).memory_gib * first_nodes + MEMORY_OF_NODE * (nodes as u64 - first_nodes);
@@ -65,9 +65,9 @@ mod tests {
     fn the_more_nodes_a_cluster_has_the_fewer_fit() {
         assert_eq!(by_machine(1, 0, &[1]), 1);
         assert_eq!(by_machine(2, 7, &[1]), 1);
-        assert_eq!(by_machine(2, 24, &[1]), 3);
+        assert_eq!(by_machine(2, 24, &[1]), 4);
         assert_eq!(by_machine(2, 24, &[3]), 1);
-        assert_eq!(by_machine(8, 32, &[3]), 3);
+        assert_eq!(by_machine(8, 24, &[3]), 3);
         assert_eq!(by_machine(64, 256, &[1]), 4);
     }
 
@@ -80,7 +80,7 @@ mod tests {
             clusters(&wanted.on(kind))
         };
         assert_eq!((of("reference"), of("reference-hosted")), (vec![1], vec![1, 1]));
-        assert_eq!(by_machine(2, 24, &[1, 1]), 1);
+        assert_eq!(by_machine(2, 24, &[1, 1]), 2);
         assert_eq!(by_machine(8, 24, &[1, 1]), 2);
         assert_eq!(by_machine(8, 15, &[1, 1]), 1);
         assert_eq!(by_machine(64, 256, &[1, 1]), 2);

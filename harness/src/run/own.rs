@@ -2,6 +2,7 @@
 
 use super::stand::{is_trouble, leave_after, say_kept};
 use crate::check::{Environment as Wanted, Facility, chain};
+use crate::cloud::Settings;
 use crate::cluster::{Lifetime, Role, facts, planned_machines};
 use crate::config::{NodeIp, OwnCluster, RunPlan, ServingCertificates, Topology};
 use crate::events::Events;
@@ -53,6 +54,16 @@ pub(super) fn leave_after_check(plan: &RunPlan, outcome: &Outcome) -> Leave {
     }
 }
 
+/// What every check of the lane finds its cloud set to; a driver that has no settings starts every cloud alike.
+async fn usual_settings(session: &Session) -> Result<Option<Settings>, SessionError> {
+    if !session.cloud().facilities().contains(&Facility::Settings) {
+        return Ok(None);
+    }
+    // Who sets anything else has the lane's cluster alone meanwhile.
+    let _turn = session.dir().hold_cluster(false)?;
+    Ok(Some(session.cloud().settings().await?))
+}
+
 /// Makes the environment, judges the check in it by `judge`, which holds its cluster, and takes it away, whatever became of
 /// the check. Its cloud is as that of the lane is, whose `session` this is; nothing else of the lane is touched.
 pub(super) async fn judge_apart(
@@ -65,10 +76,10 @@ pub(super) async fn judge_apart(
     let mut environment = Environment::new(Prepared::new(plan.clone()), lane_of(session));
     let judged = async {
         let untold = events_of(session).without_stages();
+        let usual = usual_settings(session).await?;
         let own = environment.up(&untold, session.interruption()).await?;
-        // A driver that has none starts every cloud alike.
-        if session.cloud().facilities().contains(&Facility::Settings) {
-            own.cloud().change_settings(&session.cloud().settings().await?).await?;
+        if let Some(usual) = usual {
+            own.cloud().change_settings(&usual).await?;
         }
         let turn = own.dir().hold_cluster(true)?;
         judge(own, turn, entry).await;

@@ -30,6 +30,8 @@ struct Waiting {
 struct Lane {
     /// The step it is at.
     at: Option<usize>,
+    /// The step that has an environment of its own, and runs beside that one.
+    beside: Option<usize>,
     /// Whether it takes cold steps before others.
     cold: bool,
     /// How many more checks may work in it.
@@ -58,7 +60,9 @@ impl Drop for Turn<'_> {
         *free = free.saturating_add(1);
         state.steps[self.step].left -= 1;
         if state.steps[self.step].left == 0 {
-            state.lanes[self.lane].at = None;
+            let lane = &mut state.lanes[self.lane];
+            let ended = if lane.beside == Some(self.step) { &mut lane.beside } else { &mut lane.at };
+            *ended = None;
             state.take_steps();
         }
         drop(state);
@@ -77,21 +81,29 @@ impl State {
             self.steps[step].lane = Some(lane);
             self.lanes[lane].at = Some(step);
         }
+        // Who shares is many, and late where the machine is crowded; so is everybody where two crowd it.
+        let share = self.steps.iter().any(|step| step.kind == Kind::Shared && step.left > 0);
+        let crowded = self.lanes.iter().any(|lane| lane.beside.is_some());
+        if let Some(step) = self.next(Kind::Crowding).filter(|_| !share && !crowded) {
+            self.steps[step].lane = Some(0);
+            self.lanes[0].beside = Some(step);
+        }
+    }
+
+    /// The first step of this kind that nobody has taken.
+    fn next(&self, kind: Kind) -> Option<usize> {
+        self.steps.iter().position(|step| step.kind == kind && step.lane.is_none() && step.left > 0)
     }
 
     /// The step a lane takes next, if one is left for it.
     fn next_for(&self, lane: usize) -> Option<usize> {
-        let open = |step: &Waiting| step.lane.is_none() && step.left > 0;
-        let next = |kind: Kind| self.steps.iter().position(|step| step.kind == kind && open(step));
+        let next = |kind: Kind| self.next(kind);
         let first_of_all = self.lanes.len() == 1 && next(Kind::Cold).is_some();
         let shared = next(Kind::Shared).filter(|_| lane == 0 && !first_of_all);
         let kinds = match self.lanes[lane].cold {
-            true => [Kind::Cold, Kind::Crowding, Kind::Apart],
-            false => [Kind::Crowding, Kind::Apart, Kind::Cold],
+            true => [Kind::Cold, Kind::Apart],
+            false => [Kind::Apart, Kind::Cold],
         };
-        // Who shares is many, and late where the machine is crowded.
-        let share = self.steps.iter().any(|step| step.kind == Kind::Shared && step.left > 0);
-        let next = |kind: Kind| next(kind).filter(|_| kind != Kind::Crowding || !share);
         let last = || next(Kind::Last).filter(|at| self.steps[..*at].iter().all(|step| step.left == 0));
         shared.or_else(|| kinds.into_iter().find_map(next)).or_else(last)
     }
@@ -113,7 +125,12 @@ impl Turns {
         let others = lanes - usize::from(shares);
         // The first lane has been used by then.
         let cold = lanes - others..lanes - others + arranged.cold_lanes(others);
-        let lane = |number: usize| Lane { at: None, cold: cold.contains(&number), free: at_once.max(1) };
+        let lane = |number: usize| Lane {
+            at: None,
+            beside: None,
+            cold: cold.contains(&number),
+            free: at_once.max(1),
+        };
         let mut state = State { steps, lanes: (0..lanes).map(lane).collect() };
         state.take_steps();
         Turns { state: Mutex::new(state), changed: Condvar::new() }
@@ -206,16 +223,24 @@ mod tests {
     fn the_machine_is_not_crowded_while_checks_share() {
         use Kind::{Apart, Crowding, Shared};
         let arranged = arranged(&[(Shared, 2), (Crowding, 1), (Crowding, 1), (Apart, 1)]);
-        let turns = Turns::of(&arranged, 3, 1);
+        let turns = Turns::of(&arranged, 2, 1);
         let shared = turns.wait_for(0);
-        let at = |turns: &Turns| turns.lock().lanes.iter().map(|lane| lane.at).collect::<Vec<_>>();
-        assert_eq!(at(&turns), [Some(0), Some(3), None]);
+        let at =
+            |turns: &Turns| turns.lock().lanes.iter().map(|lane| (lane.at, lane.beside)).collect::<Vec<_>>();
+        assert_eq!(at(&turns), [(Some(0), None), (Some(3), None)]);
         drop(shared);
         drop(turns.wait_for(0));
-        assert_eq!(at(&turns), [Some(1), Some(3), Some(2)]);
-        for step in [1, 2, 3] {
+        assert_eq!(
+            at(&turns),
+            [(None, Some(1)), (Some(3), None)],
+            "one at a time, and lanes go on beside it"
+        );
+        drop(turns.wait_for(1));
+        assert_eq!(at(&turns), [(None, Some(2)), (Some(3), None)]);
+        for step in [2, 3] {
             drop(turns.wait_for(step));
         }
+        assert_eq!(at(&turns), [(None, None); 2]);
     }
 
     #[test]

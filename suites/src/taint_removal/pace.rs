@@ -2,6 +2,7 @@
 
 use crate::failures::unless_it_lists;
 use crate::joining::{joined, registered};
+use futures::future::try_join_all;
 use harness::check::{Capability, Facility, Stop, Verdict};
 use harness::cloud::Op;
 use harness::cx::matchers::{initialised, untouched};
@@ -108,10 +109,8 @@ async fn keeps_up_with_many(cx: &CheckCx) -> Verdict {
     let (_, first) = joined(cx, machine("first")).await?;
     let calls = u32::try_from(first.calls().list().await?.len()).unwrap_or(u32::MAX).max(1);
     cx.cloud().answers_after(LATENCY).await?;
-    let (mut nodes, joining) = (Vec::new(), Instant::now());
-    for n in 0..MANY {
-        nodes.push(registered(cx, machine(&format!("n-{n}"))).await?.1);
-    }
+    let joining = Instant::now();
+    let nodes = try_join_all((0..MANY).map(|n| registered(cx, machine(&format!("n-{n}"))))).await?;
     // Of Nodes that come one by one the last is all there is to keep up with.
     if joining.elapsed() > AT_ONCE {
         return Err(Stop::Error(format!(
@@ -123,7 +122,7 @@ async fn keeps_up_with_many(cx: &CheckCx) -> Verdict {
     let limit = MANY * calls * LATENCY / cx.workers().max(1)
         + Duration::from_secs(u64::from(2 * MANY / QPS))
         + cx.limits().watch();
-    for node in &nodes {
+    for (_, node) in &nodes {
         let joins = node.becomes(initialised()).within(limit.saturating_sub(began.elapsed()));
         joins.when(format!("as one of {MANY} that join at once")).await?;
     }
