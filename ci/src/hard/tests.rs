@@ -1,4 +1,5 @@
-//! Parts that are tests of the workspace, too: with more cases here than there, and for their figures.
+//! Parts that are tests of the workspace, too: with more cases here than there, and for their figures. They are built with the
+//! whole workspace, whose libraries have other features than those of a package alone and would be compiled once more.
 
 use crate::process::{TestProgram, root, say, test_programs};
 use anyhow::{Context, Result, bail};
@@ -25,8 +26,7 @@ const ACCESS: [(&str, &[&str]); 2] = [
 ];
 
 pub(super) fn access() -> Result<Vec<String>> {
-    let of = ["--package", "embedded-apiserver", "--package", "fake-cloud", "--test", "it"];
-    let programs = test_programs(&of)?;
+    let programs = test_programs(&["--workspace", "--test", "it"])?;
     let mut wrong = Vec::new();
     for (package, tests) in ACCESS {
         for test in tests {
@@ -38,7 +38,7 @@ pub(super) fn access() -> Result<Vec<String>> {
 
 /// So many cells of faults and operations, or all.
 pub(super) fn faults(cells: Option<usize>, seed: u64) -> Result<Vec<String>> {
-    let programs = test_programs(&["--package", "suites", "--test", "faults"])?;
+    let programs = test_programs(&["--workspace", "--test", "faults"])?;
     let (cells, seed) = (cells.map_or("all".to_owned(), |cells| cells.to_string()), seed.to_string());
     let test = "a_cloud_that_fails_is_recovered_from_and_nothing_is_left_in_it";
     one(&programs, "suites", test, &[("HARD_CELLS", &cells), ("HARD_SEED", &seed)])

@@ -112,8 +112,12 @@ impl CheckCx {
     pub async fn power_fails(&self) -> Verdict {
         let all = self.session.real_nodes();
         self.on_end(Undo::Power(all.clone()));
-        self.power(&all, PowerOp::Off).await.map_err(Stop::Error)?;
-        self.power(&all, PowerOp::On).await.map_err(Stop::Error)?;
+        self.session.through_absence(self.loses_power(&all)).await
+    }
+
+    async fn loses_power(&self, all: &[String]) -> Verdict {
+        self.power(all, PowerOp::Off).await.map_err(Stop::Error)?;
+        self.power(all, PowerOp::On).await.map_err(Stop::Error)?;
         let answers = async |seen: &mut String| {
             let version = self.client.apiserver_version().await;
             version.map(Some).map_err(|error| {

@@ -125,8 +125,10 @@ impl Standing {
     /// the environment, nor an excuse for what fails then or failed before.
     pub(super) async fn through_absence<T>(&self, future: impl Future<Output = T>) -> T {
         self.parts.iter().for_each(|part| _ = part.meant.fetch_add(1, Ordering::SeqCst));
-        let _meant = Meant(&self.parts);
+        let meant = Meant(&self.parts);
         let outcome = future.await;
+        // Who does not come back is gone.
+        drop(meant);
         for part in &self.parts {
             tokio::select! {
                 biased;

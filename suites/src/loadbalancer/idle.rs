@@ -67,13 +67,48 @@ pub(super) const CHECKS: &[Check] = &[
 
 /// For how long after a change of the Nodes that load balancers may use a write may still come from it.
 const LATE: Duration = Duration::from_secs(15);
+/// How much later than of a write this program may hear of the change that it came from: it watches Nodes as the CCM does, and
+/// may be told of one after the CCM.
+const HEARD: Duration = Duration::from_secs(3);
 
 /// Calls that change what the cloud holds for a Service and that no change of Nodes explains: those of other checks come and
 /// go, and each may be a reason to write to every load balancer.
 struct Unexplained<'a> {
     writes: Calls<'a>,
-    /// How many writes were looked at, and those of them that nothing explains.
-    seen: RefCell<(usize, Vec<Entry>)>,
+    seen: RefCell<Writes>,
+}
+
+/// Writes that were seen.
+#[derive(Debug, Default)]
+struct Writes {
+    count: usize,
+    /// Those that may still be explained, with when they were first seen.
+    open: Vec<(Instant, Entry)>,
+    /// Those that nothing explains.
+    unexplained: Vec<Entry>,
+}
+
+impl Writes {
+    /// Takes in all that there are by now. `changed` says whether Nodes changed after a moment.
+    fn look(
+        &mut self,
+        all: &[Entry],
+        now: Instant,
+        changed: impl Fn(Instant) -> Result<bool, ReadError>,
+    ) -> Result<(), ReadError> {
+        self.open.extend(all.iter().skip(self.count).map(|write| (now, write.clone())));
+        self.count = all.len();
+        let explained = |(at, _): &(Instant, Entry)| changed(at.checked_sub(LATE).unwrap_or(*at));
+        let explained: Vec<bool> = self.open.iter().map(explained).collect::<Result<_, _>>()?;
+        let rest = std::mem::take(&mut self.open).into_iter().zip(explained).filter(|(_, is)| !is);
+        for ((at, write), _) in rest {
+            match now - at < HEARD {
+                true => self.open.push((at, write)),
+                false => self.unexplained.push(write),
+            }
+        }
+        Ok(())
+    }
 }
 
 impl<'a> Unexplained<'a> {
@@ -105,16 +140,10 @@ impl Subject for Unexplained<'_> {
 
     async fn read(&self, reach: Reach) -> Result<Vec<Entry>, ReadError> {
         let writes = self.writes.read(reach).await?;
-        let now = Instant::now();
-        let since = now.checked_sub(LATE).unwrap_or(now);
-        let explained = self.cx().node_changes_since(since, reasons)? > 0;
+        let changed = |since| Ok(self.cx().node_changes_since(since, reasons)? > 0);
         let mut seen = self.seen.borrow_mut();
-        let fresh: Vec<Entry> = writes.iter().skip(seen.0).cloned().collect();
-        seen.0 = writes.len();
-        if !explained {
-            seen.1.extend(fresh);
-        }
-        Ok(seen.1.clone())
+        seen.look(&writes, Instant::now(), changed)?;
+        Ok(seen.unexplained.clone())
     }
 
     fn concerns(&self, call: &Entry) -> bool {
@@ -232,5 +261,30 @@ mod tests {
         ] {
             assert!(reasons(&noise) == plain(), "{noise:?}");
         }
+    }
+
+    #[test]
+    fn a_write_is_unexplained_once_its_reason_would_have_been_heard() {
+        let entry = serde_json::from_value(json!({
+            "seq": 1, "at_ms": 0, "took_ms": 1, "peer": "127.0.0.1", "credential": "a", "op": "lb.update", "write": true,
+            "resource": "lb-1", "owner": "uid", "request": "PUT /v1/load-balancers/lb-1/backends",
+            "outcome": {"kind": "answered", "status": 200},
+        }));
+        let write: [Entry; 1] = [entry.expect("an entry")];
+        let began = Instant::now() + LATE;
+        // What the program knows at each of these moments of when Nodes changed last, milliseconds.
+        let unexplained = |looks: [(u64, Option<u64>); 2]| {
+            let mut writes = Writes::default();
+            for (at, changed) in looks {
+                let after = |since| Ok(changed.is_some_and(|at| began + Duration::from_millis(at) > since));
+                writes.look(&write, began + Duration::from_millis(at), after).expect("nothing fails");
+            }
+            writes.unexplained.len()
+        };
+        assert_eq!(unexplained([(20_000, None), (22_000, None)]), 0, "one may come yet");
+        assert_eq!(unexplained([(20_000, None), (23_000, None)]), 1);
+        assert_eq!(unexplained([(20_000, None), (23_000, Some(20_004))]), 0, "heard of late");
+        assert_eq!(unexplained([(20_000, Some(6_000)), (23_000, Some(6_000))]), 0, "it was late");
+        assert_eq!(unexplained([(20_000, Some(4_000)), (23_000, Some(4_000))]), 1, "nobody is so late");
     }
 }

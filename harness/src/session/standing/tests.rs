@@ -115,6 +115,15 @@ async fn an_absence_that_is_meant_is_neither_the_end_nor_an_excuse() {
     restarted.await;
     assert_eq!(standing.gone(), None, "longer than who is gone");
     assert_eq!(standing.throughout(began).await, Ok(()), "whoever fails then fails");
+    let began = Instant::now();
+    let lost = self::standing(move || {
+        ready(if began.elapsed() < Duration::from_secs(2) { Ok(()) } else { Err("refused".to_owned()) })
+    });
+    lost.through_absence(pause(Duration::from_secs(50))).await;
+    assert!(
+        lost.gone().is_some() && began.elapsed() < Duration::from_secs(90),
+        "who does not come back is gone"
+    );
     // One that is given up in the middle is over, too.
     let given_up = timeout(Duration::from_secs(1), standing.through_absence(std::future::pending::<()>()));
     given_up.await.expect_err("it never ends");
