@@ -1,6 +1,7 @@
 //! What the repair of labels touches, what it costs, and what it leaves to the initialisation (contract NODE-LBL-10, -11).
 
 use crate::joining::ccm_initialises_others;
+use crate::taint_removal::{looked_at, nobody_looks};
 use harness::check::{Before, Capability, Stop, Verdict};
 use harness::config::Limits;
 use harness::cx::matchers::{has_labels, initialised};
@@ -54,6 +55,8 @@ async fn repairs_nothing_else(cx: &CheckCx) -> Verdict {
     }
     let machine = cx.machine(machine("a")).await?;
     let node = cx.node(machine.node().label(OWN, "kept").annotation(OWN, "kept")).await?;
+    // Who takes a taint off writes all of them: that of an uninitialised Node may be back for a moment, and with it work.
+    node.becomes(looked_at()).await.map_err(nobody_looks)?;
     let seen = node.becomes(initialised()).await?;
     // What the initialisation has cost is what a refresh of addresses may cost, too.
     let each = node.calls().list().await?.len().max(1);

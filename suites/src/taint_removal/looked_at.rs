@@ -7,12 +7,12 @@ use k8s_openapi::api::core::v1::Node;
 use std::sync::Arc;
 
 /// The cluster's node lifecycle controller has seen that it is Ready.
-pub(super) fn looked_at() -> Matcher<Option<Arc<Node>>> {
+pub(crate) fn looked_at() -> Matcher<Option<Arc<Node>>> {
     holds("is seen to be Ready", |node: &Option<Arc<Node>>| {
         node.as_ref().is_some_and(|node| !has_taint(node, T_NOT_READY))
     })
 }
 
-pub(super) fn nobody_looks(_: Stop) -> Stop {
+pub(crate) fn nobody_looks(_: Stop) -> Stop {
     Stop::Error(format!("nobody takes {T_NOT_READY} off a Ready Node"))
 }

@@ -20,7 +20,7 @@ use harness::k8s::{
 use harness::probe::{Matcher, Seen, holds, matcher, pause};
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
-use looked_at::{looked_at, nobody_looks};
+pub(crate) use looked_at::{looked_at, nobody_looks};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
