@@ -70,8 +70,9 @@ impl CcmError {
     }
 }
 
-/// For how long, and how often, an object is applied again that the API server wants to be sent once more.
-const AGAIN_FOR: Duration = Duration::from_secs(10);
+/// For how long, and how often, an object is applied again that the API server wants to be sent once more: on a busy machine
+/// kube-controller-manager makes the token of an account late, without which old API servers take no Pod of it.
+const AGAIN_FOR: Duration = Duration::from_secs(30);
 const AGAIN_EVERY: Duration = Duration::from_millis(200);
 
 /// Whether the API server says itself that the same request may be taken in a moment: before Kubernetes 1.24 it does so of a
