@@ -68,7 +68,7 @@ pub(super) const CHECKS: &[Check] = &[
 /// For how long after a change of the Nodes that load balancers may use a write may still come from it.
 const LATE: Duration = Duration::from_secs(15);
 /// How much later than of a write this program may hear of the change that it came from: it watches Nodes as the CCM does, and
-/// may be told of one after the CCM.
+/// may be told of one after the CCM. So the last writes of a window are not judged.
 const HEARD: Duration = Duration::from_secs(3);
 
 /// Calls that change what the cloud holds for a Service and that no change of Nodes explains: those of other checks come and
