@@ -236,6 +236,8 @@ pub struct Check<Cx: 'static> {
     /// The least wall time a passing run takes, seconds, where a quiet window or back-off dictates one; else 0.
     /// Long checks are started first.
     pub takes_s: u32,
+    /// The same where machines are real and that is more: an API server begins anew, kubelets start a CCM again.
+    pub takes_on_machines_s: u32,
     /// Whether it takes as long as the run is told to soak, and is no part of a run that is not.
     pub soaks: bool,
     /// Whether it rests on what is written: neither a slow machine nor a CCM that restarts excuses what it finds there
@@ -292,6 +294,7 @@ impl<Cx: 'static> Check<Cx> {
             holds_up: false,
             source,
             takes_s: 0,
+            takes_on_machines_s: 0,
             soaks: false,
             timeless: false,
             run,

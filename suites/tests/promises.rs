@@ -6,7 +6,7 @@ use harness::run::{judged, plan_checks};
 use std::collections::BTreeSet;
 
 /// Capabilities that no check judges yet: reports show them as declared and not judged. This list may only shrink.
-const UNJUDGED: &[Capability] = &[Capability::Clusters, Capability::SharedLb, Capability::Sctp];
+const UNJUDGED: &[Capability] = &[Capability::Clusters, Capability::SharedLb];
 
 #[test]
 fn every_promise_of_a_profile_has_a_check_that_reads_it_or_is_told_as_unjudged() {

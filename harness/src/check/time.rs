@@ -21,6 +21,12 @@ impl<Cx> Check<Cx> {
         self
     }
 
+    /// Takes at least so many seconds where machines are real, and that is more than [`Check::takes`] says.
+    pub const fn takes_on_machines(mut self, seconds: u32) -> Check<Cx> {
+        self.takes_on_machines_s = seconds;
+        self
+    }
+
     /// Goes on for as long as a run is told to soak; one that is not does without it.
     pub const fn soaks(mut self) -> Check<Cx> {
         self.soaks = true;

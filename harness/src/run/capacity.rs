@@ -4,13 +4,15 @@ use super::planned::{Planned, arranged, selected};
 use crate::cluster::{cores, facts, memory_mib, planned_machines};
 use crate::config::{BackendKind, RunPlan};
 
-/// Lanes of embedded clusters: those cost next to nothing, and with eight lanes the checks that must be alone end when those
-/// that share do.
-const EMBEDDED: u32 = 8;
+/// Lanes of embedded clusters: those cost next to nothing, and with so many lanes the checks that must be alone end soon after
+/// those that share.
+const EMBEDDED: u32 = 12;
 /// What each further node of a kind cluster takes of a machine's memory, GiB.
 const MEMORY_OF_NODE: u64 = 2;
 /// The most kind clusters that are started unasked.
-const KIND_AT_MOST: u32 = 4;
+const KIND_AT_MOST: u32 = 5;
+/// How many of one node two cores carry: most of the time a check waits, and so does a cluster.
+const ON_TWO_CORES: usize = 5;
 
 /// Lanes of a run: as many as the plan wants or the machine allows, and never more than the checks can make use of.
 pub(super) fn lane_count(plan: &RunPlan, planned: &[Planned]) -> u32 {
@@ -36,10 +38,10 @@ pub(super) fn lane_count(plan: &RunPlan, planned: &[Planned]) -> u32 {
 }
 
 /// Lanes, each with kind clusters of so many nodes, that a machine with so many cores and so much memory has room for, at
-/// least one. Checks mostly wait, and so does a cluster: a core carries two clusters of one node.
+/// least one.
 fn by_machine(cores: usize, memory_gib: u64, clusters: &[usize]) -> u32 {
     let nodes: usize = clusters.iter().map(|nodes| nodes.max(&1)).sum();
-    let by_cores = u32::try_from(2 * cores / nodes.max(1)).unwrap_or(u32::MAX);
+    let by_cores = u32::try_from(ON_TWO_CORES * cores / (2 * nodes.max(1))).unwrap_or(u32::MAX);
     let first_nodes = clusters.len() as u64;
     let memory =
         facts(BackendKind::Kind).memory_gib * first_nodes + MEMORY_OF_NODE * (nodes as u64 - first_nodes);
@@ -65,10 +67,11 @@ mod tests {
     fn the_more_nodes_a_cluster_has_the_fewer_fit() {
         assert_eq!(by_machine(1, 0, &[1]), 1);
         assert_eq!(by_machine(2, 7, &[1]), 1);
-        assert_eq!(by_machine(2, 24, &[1]), 4);
+        assert_eq!(by_machine(2, 24, &[1]), 5);
+        assert_eq!(by_machine(2, 16, &[1]), 4);
         assert_eq!(by_machine(2, 24, &[3]), 1);
         assert_eq!(by_machine(8, 24, &[3]), 3);
-        assert_eq!(by_machine(64, 256, &[1]), 4);
+        assert_eq!(by_machine(64, 256, &[1]), 5);
     }
 
     #[test]

@@ -14,6 +14,7 @@ use crate::secrets;
 use crate::session::up::Leave;
 use crate::session::{Participant, Session};
 use futures::FutureExt;
+use futures::future::join_all;
 use std::fs::File;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -119,9 +120,8 @@ async fn judge(
         // A lane whose last step was a trial has nobody who tidies up what that left. A CCM that does not come up is judged by
         // others.
         Sharing::Standing => {
-            for lane in lanes {
-                let _ = session.unless_interrupted(lane.ensure_ccm(Form::Replicas)).await;
-            }
+            let all = lanes.iter().map(|lane| session.unless_interrupted(lane.ensure_ccm(Form::Replicas)));
+            join_all(all).await;
         }
         Sharing::Shared | Sharing::Joint | Sharing::Calm | Sharing::Exclusive => {
             if let Err(stop) = session.unless_interrupted(session.ensure_ccm(Form::Replicas)).await {

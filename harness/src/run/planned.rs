@@ -148,7 +148,10 @@ pub fn selected(planned: &[Planned]) -> Vec<Planned> {
 pub fn arranged(checks: &[Planned], lanes: usize, workers: u32, backend: BackendKind) -> Arrangement {
     let real = facts(backend).lifetime == Lifetime::UntilRemoved;
     let mut declared = declared(checks);
-    declared.iter_mut().for_each(|one| one.crowds = real && one.sharing == Sharing::Own);
+    for (one, of) in declared.iter_mut().zip(checks).filter(|_| real) {
+        one.crowds = one.sharing == Sharing::Own;
+        one.takes_s = one.takes_s.max(of.check.takes_on_machines_s);
+    }
     arrange(&declared, lanes, workers)
 }
 
@@ -181,5 +184,27 @@ mod tests {
         assert_eq!((takes_s(&PLAIN, None), takes_s(&SOAKS, None)), (600, 600));
         let ages = Some(Duration::MAX);
         assert_eq!(takes_s(&SOAKS, ages), LONGEST_S, "sums of it stay numbers");
+    }
+
+    #[test]
+    fn on_real_machines_a_check_may_take_longer_and_never_less() {
+        const FIRST: Check =
+            Check::must("A-01", "a claim", "a source", |_| Box::pin(async { Ok(()) })).alone();
+        const SLOWER: Check = FIRST.takes(5).takes_on_machines(15);
+        const FASTER: Check = FIRST.takes(20).takes_on_machines(15);
+        let planned = |check: &'static Check| Planned {
+            suite: "suite",
+            check,
+            level: Level::Must,
+            choice: Choice::Selected,
+            elsewhere: false,
+            takes_s: check.takes_s,
+        };
+        let steps = |check, backend| arranged(&[planned(check)], 1, 1, backend).steps[0].takes_s;
+        let each = |check| [BackendKind::Embedded, BackendKind::Kind].map(|backend| steps(check, backend));
+        let [embedded, kind] = each(&SLOWER);
+        assert_eq!(kind, embedded + 10);
+        let [embedded, kind] = each(&FASTER);
+        assert_eq!(kind, embedded);
     }
 }

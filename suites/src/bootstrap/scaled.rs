@@ -19,7 +19,8 @@ pub(super) const CHECKS: &[Check] = &[Check::must(
 .needs(&[Capability::LeaderElection, Capability::Instances])
 .with(&[Facility::CcmControl, Facility::Standby])
 .alone()
-.takes(5)];
+.takes(5)
+.takes_on_machines(10)];
 
 /// What it is given to do, each time.
 const NODES: usize = 10;

@@ -1,6 +1,6 @@
 //! Creation and status (contract SVC-CREATE).
 
-use super::needs::{LB, LB_TO_NODES, LB_UDP, NODES_BEHIND_LB, STABLE};
+use super::needs::{LB, LB_SCTP, LB_TO_NODES, LB_UDP, NODES_BEHIND_LB, STABLE};
 use harness::check::{Before, Facility, SubjectName, Verdict};
 use harness::cloud::{Entry, Frontend, Instance, Inventory, Op};
 use harness::cx::matchers::{
@@ -52,6 +52,10 @@ pub(super) const CHECKS: &[Check] = &[
         Box::pin(has_udp_port(cx))
     })
     .without_machines().needs(LB_UDP),
+    Check::must("SVC-CREATE-05.sctp", "an SCTP port is an SCTP frontend on its node port", PROVIDER, |cx| {
+        Box::pin(has_sctp_port(cx))
+    })
+    .without_machines().needs(LB_SCTP),
     Check::must("SVC-CREATE-06", "the backends are the eligible Nodes", ENSURE, |cx| {
         Box::pin(has_eligible_backends(cx))
     })
@@ -118,6 +122,10 @@ async fn has_every_port(cx: &CheckCx) -> Verdict {
 
 async fn has_udp_port(cx: &CheckCx) -> Verdict {
     has_all(cx, &[("dns", 53, "UDP")]).await
+}
+
+async fn has_sctp_port(cx: &CheckCx) -> Verdict {
+    has_all(cx, &[("signals", 2905, "SCTP")]).await
 }
 
 async fn has_all(cx: &CheckCx, ports: &[(&str, u16, &str)]) -> Verdict {

@@ -61,7 +61,8 @@ pub(super) const CHECKS: &[Check] = &[
     ).by_calls()
     .without_machines().needs(LB)
     .with(&[Facility::CcmControl, Facility::WatchControl])
-    .cold(),
+    .cold()
+    .takes_on_machines(12),
     Check::must("SVC-DEL-02", "a failed deletion keeps the finalizer and is tried again", SYNC, |cx| {
         Box::pin(retries_deletion(cx))
     })

@@ -26,7 +26,7 @@ pub(super) const CHECKS: &[Check] = &[
     .with(&[Facility::Faults])
     // Lists name no Service: whoever asks is not answered.
     .alone()
-    .takes(8),
+    .takes(14),
     Check::must(
         "SVC-DEL-06",
         "a Service that is deleted while its load balancer is being made leaves nothing",

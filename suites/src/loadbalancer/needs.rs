@@ -8,6 +8,8 @@ pub(super) const LB: &[Capability] = &[Capability::LoadBalancer];
 pub(super) const RANGES: &[Capability] = &[Capability::LoadBalancer, Capability::SourceRanges];
 /// It does so, UDP included.
 pub(super) const LB_UDP: &[Capability] = &[Capability::LoadBalancer, Capability::Udp];
+/// It does so, SCTP included.
+pub(super) const LB_SCTP: &[Capability] = &[Capability::LoadBalancer, Capability::Sctp];
 /// It does so, and they send traffic to Nodes.
 pub(super) const LB_TO_NODES: &[Capability] = &[Capability::LoadBalancer, Capability::NodeTargets];
 /// Such ones, and it initialises Nodes.

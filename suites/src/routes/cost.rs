@@ -2,6 +2,7 @@
 
 use super::needs::{RECONCILE, ROUTES};
 use super::routed::{ccm_routes_others, prompt, routed, with_networks};
+use futures::{StreamExt, TryStreamExt, stream};
 use harness::check::{Facility, SubjectName, Verdict};
 use harness::cloud::{Entry, Op};
 use harness::cx::{Check, CheckCx, Ready, RouteTrigger, Subject, machine, met_by, no_calls};
@@ -20,7 +21,8 @@ pub(super) const CHECKS: &[Check] = &[
     .needs(ROUTES)
     .with(&[Facility::Faults, Facility::Barriers])
     .alone()
-    .takes(5),
+    .takes(12)
+    .takes_on_machines(20),
     Check::must(
         "ROUTE-15",
         "while no Node changes, routes are listed once a period, and none is made or deleted",
@@ -36,6 +38,8 @@ pub(super) const CHECKS: &[Check] = &[
 
 /// More Nodes than there may be routes in the making.
 const NODES: u32 = 220;
+/// How many of them are registered at a time.
+const JOIN_AT_ONCE: usize = 10;
 /// So many routes may be in the making.
 const MOST_AT_ONCE: u64 = 200;
 
@@ -48,11 +52,12 @@ async fn makes_few_at_once(cx: &CheckCx) -> Verdict {
     prompt(cx).await?;
     lists.becomes(met_by(1)).within(cx.limits().route()).await?;
     let creations = cloud.anything().holds(&[Op::RouteCreate]).await?;
-    for number in 0..NODES {
+    let joined = (0..NODES).map(async |number| {
         let machine = cx.machine(machine(&format!("m{number}"))).await?;
         let plan = with_networks(&machine, &[&cx.pod_network(number)?]);
-        cx.node(plan.ready(Ready::Absent)).await?;
-    }
+        cx.node(plan.ready(Ready::Absent)).await
+    });
+    stream::iter(joined).buffer_unordered(JOIN_AT_ONCE).try_for_each(async |_| Ok(())).await?;
     lists.clear().await?;
     let some = holds("holds a call", |waiting: &u64| *waiting > 0);
     creations.becomes(some).within(cx.limits().route()).await?;

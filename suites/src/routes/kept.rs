@@ -126,7 +126,7 @@ static TROUBLES: [Trouble; 2] = [
 const fn of_trouble(at: usize) -> Check {
     let Trouble { id, title, .. } = &TROUBLES[at];
     let check = Check::row(*id, title, RECONCILE, |cx, at| Box::pin(changes_nothing(cx, &TROUBLES[at])), at);
-    check.needs(ROUTES).by_calls().with(&[Facility::Faults, Facility::Settings]).alone().takes(8)
+    check.needs(ROUTES).by_calls().with(&[Facility::Faults, Facility::Settings]).alone().takes(12)
 }
 
 async fn changes_nothing(cx: &CheckCx, trouble: &Trouble) -> Verdict {

@@ -21,7 +21,8 @@ pub(super) const CHECKS: &[Check] = &[
     .should()
     .needs(INSTANCES)
     .with(ALONE)
-    .cold(),
+    .cold()
+    .takes_on_machines(9),
     Check::must(
         "SCALE-02",
         "a refresh of all Nodes costs at most a call for each, and does not list all machines for each",

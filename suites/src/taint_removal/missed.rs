@@ -17,7 +17,8 @@ pub(super) const CHECKS: &[Check] = &[Check::must(
 .needs(&[Capability::Instances])
 .with(&[Facility::CcmControl, Facility::WatchControl])
 .cold()
-.takes(5)];
+.takes(5)
+.takes_on_machines(16)];
 
 /// How long the cluster itself writes to a Node that has just joined.
 const SETTLES: Duration = Duration::from_secs(2);
