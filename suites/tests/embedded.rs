@@ -115,6 +115,7 @@ fn the_reference_ccm_passes_every_check_and_the_result_is_partial() {
     assert_eq!(
         left,
         [
+            "SVC-CREATE-05.sctp",
             "SVC-CREATE-07.declared",
             "CAP-02",
             "CAP-03",

@@ -98,17 +98,32 @@ impl ServicePlan {
 pub struct Service<'a> {
     cx: &'a CheckCx,
     key: ServiceKey,
+    made: Arc<core::Service>,
 }
 
 impl<'a> Service<'a> {
+    /// As the API server made it, before anybody could touch it.
+    pub fn as_made(&self) -> &core::Service {
+        &self.made
+    }
+
     /// Merges `patch` into it.
     ///
     /// # Errors
     /// When the API server refuses.
     pub async fn patch(&self, patch: &Value) -> Result<(), Stop> {
+        self.patched(patch).await.map(drop)
+    }
+
+    /// Merges `patch` into it, and tells what the API server made of that, before anybody could touch it.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub async fn patched(&self, patch: &Value) -> Result<core::Service, Stop> {
         let api = self.cx.services_api(&self.key);
         let patched = api.patch(&self.key.name, &PatchParams::default(), &Patch::Merge(patch)).await?;
-        self.cx.caught_up_service(&self.key, &patched).await
+        self.cx.caught_up_service(&self.key, &patched).await?;
+        Ok(patched)
     }
 
     /// Makes it one of type LoadBalancer.
@@ -329,7 +344,7 @@ impl CheckCx {
         let key = ServiceKey { namespace, name: created.name_any(), uid, owner };
         self.on_end(Undo::Service(key.clone()));
         self.caught_up_service(&key, &created).await?;
-        Ok(Service { cx: self, key })
+        Ok(Service { cx: self, key, made: Arc::new(created) })
     }
 
     /// What the CCM's load balancers send traffic to.

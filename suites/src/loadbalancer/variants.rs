@@ -1,10 +1,10 @@
 //! What a Service can ask of its load balancer, one wish each: honoured, or visibly refused (contract SVC-CREATE, CAP-08).
 
 use super::needs::{FOREIGN, LB, LB_TO_NODES, RANGES};
-use harness::check::{Stop, Verdict};
+use harness::check::Verdict;
 use harness::cloud::Inventory;
 use harness::cx::matchers::{no_other_than, one_active, one_balancer};
-use harness::cx::{Check, CheckCx, EventsOf, Service, Subject, Targets, load_balancer, warns};
+use harness::cx::{Check, CheckCx, EventsOf, Subject, Targets, load_balancer, warns};
 use harness::k8s::F_LB;
 use harness::probe::{Matcher, Reach, Seen, holds, matcher};
 use k8s_openapi::api::core::v1 as core;
@@ -230,21 +230,14 @@ fn of_the_user(service: &core::Service) -> Users {
 
 async fn leaves_the_users_fields_alone(cx: &CheckCx) -> Verdict {
     let plan = load_balancer("web").port(80).label(MARK, "1").annotation(MARK, "1").finalizer(FOREIGN);
-    let web = cx.service(plan).await?;
-    let made = stored(&web).await?;
-    let web = web.provisioned().await?;
-    web.keeps(unchanged(&made)).when("once it is provisioned").await?;
-    web.patch(&json!({"spec": {"ports": [{"name": "alt", "port": 8080, "protocol": "TCP"}]}})).await?;
-    let edited = stored(&web).await?;
+    let web = cx.service(plan).await?.provisioned().await?;
+    web.keeps(unchanged(web.as_made())).when("once it is provisioned").await?;
+    let edit = json!({"spec": {"ports": [{"name": "alt", "port": 8080, "protocol": "TCP"}]}});
+    let edited = web.patched(&edit).await?;
     let followed = one_balancer("follows an edit", |lb| lb.frontends.iter().any(|f| f.port == 8080));
     web.balancer().becomes(followed).await?;
     web.keeps(unchanged(&edited)).when("once an edit is followed").await?;
     web.patch(&json!({"metadata": {"finalizers": [F_LB]}})).await
-}
-
-async fn stored(web: &Service<'_>) -> Result<Arc<core::Service>, Stop> {
-    let stored = web.read(Reach::Origin).await?;
-    stored.ok_or_else(|| web.breaks("nobody but the user deletes it", "the Service", "nothing"))
 }
 
 fn unchanged(made: &core::Service) -> Matcher<Option<Arc<core::Service>>> {
