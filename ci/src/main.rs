@@ -30,7 +30,8 @@ enum Task {
     Lint,
     /// Rules of the project that no other tool knows.
     Tidy,
-    /// Which rows of the contract the checks judge; fails where a MUST has neither check nor reason.
+    /// Which rows of the contract the checks judge; fails where a MUST has neither check nor reason, or a check that binds
+    /// no mutant that it has to notice.
     Coverage,
     /// The book of the documents, by mdbook, into `target/book`.
     Book(book::Options),

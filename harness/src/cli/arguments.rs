@@ -50,7 +50,8 @@ pub(super) enum Command {
     List(ListOptions),
     /// Explain a row of the contract, or a check: what is required and why, and how to see it by hand.
     Explain(ExplainOptions),
-    /// Which rows of the contract the checks judge; exit code 1 where a MUST has neither check nor reason.
+    /// Which rows of the contract the checks judge; exit code 1 where a MUST has neither check nor reason, or where no
+    /// mutant is to fail a check that binds.
     Coverage(ListOptions),
     /// Which checks ended otherwise in one report than in another: two releases of a CCM, or two clusters.
     Compare(CompareOptions),

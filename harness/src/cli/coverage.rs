@@ -1,10 +1,12 @@
 //! `coverage`: which rows of the contract the checks judge.
 
 use super::arguments::ListOutput;
+use super::controls::list::{mutants, unproven};
 use super::explain::OURS;
 use super::list::print;
 use crate::contract::{Contract, Coverage, Missing, Party, coverage as held};
 use crate::cx::Suite;
+use crate::ledger::Share;
 use crate::report::exit;
 use crate::run::seen;
 use std::collections::BTreeMap;
@@ -21,7 +23,17 @@ pub(super) fn coverage(suites: &'static [Suite], output: ListOutput) -> ExitCode
     };
     let checks: Vec<_> = suites.iter().flat_map(Suite::checks).map(|check| seen(check, OURS)).collect();
     let backends: Vec<String> = OURS.iter().map(ToString::to_string).collect();
-    let found = held(&contract, &checks, &backends);
+    let mut found = held(&contract, &checks, &backends);
+    let mutants = match mutants(&[], Share::WHOLE) {
+        Ok(mutants) => mutants,
+        Err(error) => {
+            crate::output::err(&error);
+            return ExitCode::from(exit::USAGE);
+        }
+    };
+    let binding: Vec<_> = checks.iter().map(|check| (check.id, check.level)).collect();
+    let unproven = unproven(&mutants, &binding).into_iter();
+    found.objections.extend(unproven.map(|id| format!("{id}: no mutant shows that this check can fail")));
     print(&match output {
         ListOutput::Text => as_text(&found, &backends),
         ListOutput::Json => serde_json::to_string_pretty(&found).unwrap_or_default() + "\n",

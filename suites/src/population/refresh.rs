@@ -80,7 +80,7 @@ pub(super) const CHECKS: &[Check] = &[
     )
     .by_calls()
     .needs(INSTANCES)
-    .takes(31),
+    .takes(41),
 ];
 
 /// What a Node without a provided IP shows of its machine.
@@ -218,6 +218,9 @@ async fn costs_no_more_than_a_look(cx: &CheckCx) -> Verdict {
     let (_, node) = addressed(cx, "a").await?;
     let (_, other) = addressed(cx, "b").await?;
     let cost = node.calls().list().await?.len().min(other.calls().list().await?.len()).max(1);
+    // A new Node makes work for others, too: who makes its route or brings it to load balancers looks its machine up.
+    let settled = node.keeps(initialised()).within(Limits::STATUS_PERIOD);
+    settled.when("until what a new Node brings about is over").await?;
     let mark = cx.cloud().mark_now().await?;
     // A Ready Node that nobody touches: nothing but the refresh has reason to look its machine up.
     let window = cx.limits().quiet_addresses();

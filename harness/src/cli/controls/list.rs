@@ -1,6 +1,6 @@
 //! The lists of mutants, strangers and adversaries, as they are written.
 
-use crate::check::{CheckId, row_of};
+use crate::check::{CheckId, Level, row_of};
 use crate::cloud::Settings;
 use crate::config::{HumanDuration, ProfileKind, yaml};
 use crate::files;
@@ -124,6 +124,13 @@ impl Stranger {
     }
 }
 
+/// Checks that bind and that no mutant is for: nobody has shown that they can fail (contract, section 20).
+pub(in crate::cli) fn unproven(mutants: &[Mutant], checks: &[(CheckId, Level)]) -> Vec<CheckId> {
+    let all: Vec<CheckId> = checks.iter().map(|(id, _)| *id).collect();
+    let binding = checks.iter().filter(|(_, level)| *level != Level::Info).map(|(id, _)| *id);
+    binding.filter(|id| !mutants.iter().any(|one| one.is_for(*id, &all))).collect()
+}
+
 /// The choice of a whole list.
 pub(super) const ALL: &str = "all";
 
@@ -194,6 +201,24 @@ mod tests {
         assert_eq!(all.len(), strangers.len());
         let one = super::strangers(&[strangers[0].stranger.clone()], Share::WHOLE).expect("strangers");
         assert_eq!(one.len(), 1);
+    }
+
+    #[test]
+    fn a_check_is_proven_by_a_mutant_that_names_it_or_its_row_where_no_check_has_that_name() {
+        let text = "- {mutant: M-1, checks: [SVC-UPD-01]}\n- {mutant: M-2, checks: [SVC-DEL-01.held, SVC-ERR-01]}";
+        let list: Vec<Mutant> = yaml::from_str(text, "m.yaml".as_ref()).expect("mutants");
+        let check = |row, claim, level| (CheckId::of_claim(row, claim), level);
+        let checks = [
+            check("SVC-UPD-01", "port", Level::Must),
+            check("SVC-DEL-01", "held", Level::Must),
+            check("SVC-DEL-01", "slow-cloud", Level::Should),
+            (CheckId::new("SVC-ERR-01"), Level::Must),
+            check("SVC-ERR-01", "event", Level::Must),
+            check("SVC-ERR-02", "told", Level::Info),
+        ];
+        let found = unproven(&list, &checks);
+        let found: Vec<&str> = found.iter().map(CheckId::as_str).collect();
+        assert_eq!(found, ["SVC-DEL-01.slow-cloud", "SVC-ERR-01.event"]);
     }
 
     #[test]
