@@ -205,7 +205,8 @@ mod tests {
 
     #[test]
     fn a_check_is_proven_by_a_mutant_that_names_it_or_its_row_where_no_check_has_that_name() {
-        let text = "- {mutant: M-1, checks: [SVC-UPD-01]}\n- {mutant: M-2, checks: [SVC-DEL-01.held, SVC-ERR-01]}";
+        let text =
+            "- {mutant: M-1, checks: [SVC-UPD-01]}\n- {mutant: M-2, checks: [SVC-DEL-01.held, SVC-ERR-01]}";
         let list: Vec<Mutant> = yaml::from_str(text, "m.yaml".as_ref()).expect("mutants");
         let check = |row, claim, level| (CheckId::of_claim(row, claim), level);
         let checks = [
