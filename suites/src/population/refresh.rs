@@ -11,7 +11,7 @@ use harness::cx::{
     Check, CheckCx, Machine, Node, Ready, Subject, address, machine, met_by, no_calls, taint, uninitialized,
 };
 use harness::k8s::{A_NODEIP, T_UNINIT, addresses, has_taint, show_addresses};
-use harness::probe::{Matcher, holds};
+use harness::probe::{Matcher, holds, present};
 use k8s_openapi::api::core::v1 as core;
 use std::sync::Arc;
 
@@ -219,7 +219,7 @@ async fn costs_no_more_than_a_look(cx: &CheckCx) -> Verdict {
     let (_, other) = addressed(cx, "b").await?;
     let cost = node.calls().list().await?.len().min(other.calls().list().await?.len()).max(1);
     // A new Node makes work for others, too: who makes its route or brings it to load balancers looks its machine up.
-    let settled = node.keeps(initialised()).within(Limits::STATUS_PERIOD);
+    let settled = node.keeps(present()).within(Limits::STATUS_PERIOD);
     settled.when("until what a new Node brings about is over").await?;
     let mark = cx.cloud().mark_now().await?;
     // A Ready Node that nobody touches: nothing but the refresh has reason to look its machine up.
