@@ -22,7 +22,8 @@ fn folder(profile: &str) -> tempfile::TempDir {
 
 #[test]
 fn its_cluster_is_of_kind_and_has_workers() {
-    for profile in ["reference-csi-driver".into(), folder(PROFILE).keep().join("profile.yaml")] {
+    let acme = folder(PROFILE);
+    for profile in ["reference-csi-driver".into(), acme.path().join("profile.yaml")] {
         let output = asked("plan", &profile, &[]);
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         let lines = |start: &str| said.lines().filter(|line| line.starts_with(start)).count();
