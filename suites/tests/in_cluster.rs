@@ -31,9 +31,18 @@ const CCM: &str = "ccm:test";
 const PLUGINS: &str = "/tmp/sonobuoy/results";
 
 /// Checks that make, change, watch and take away whatever a run does: Nodes, a Service, roles and accounts, the CCM as it is
-/// shipped and by itself, its logs.
-const SELECTED: &[&str] =
-    &["NODE-INIT-01", "NODE-INIT-04", "SVC-CREATE-01", "AUTH-01", "AUTH-02", "BOOT-LINT-17", "SVC-DEL-03"];
+/// shipped and by itself, its logs; and what looks at all Nodes.
+const SELECTED: &[&str] = &[
+    "NODE-INIT-01",
+    "NODE-INIT-04",
+    "SVC-CREATE-01",
+    "SVC-CREATE-06",
+    "AUTH-01",
+    "AUTH-02",
+    "BOOT-LINT-17",
+    "SVC-DEL-03",
+    "ROUTE-15",
+];
 
 fn manifests(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../ci/in-cluster").join(name)
@@ -129,6 +138,13 @@ impl Around {
         Around { pods: Api::namespaced(client, NAMESPACE), cluster, results }
     }
 
+    /// A Node that the cloud of the run has no machine for, with a pod network, as one of kind's own.
+    async fn add_node_of_another_cloud(&self) {
+        let spec = json!({"providerID": "kind://docker/other/node", "podCIDR": "10.199.0.0/24", "podCIDRs": ["10.199.0.0/24"]});
+        let node = json!({"metadata": {"name": "of-another-cloud"}, "spec": spec});
+        create(Api::<Node>::all(self.cluster.client()), &node).await;
+    }
+
     /// Runs the plugin as Sonobuoy would, with more arguments, under the account of `base.yaml`.
     async fn run_plugin(&self, more: &[&str]) {
         let text = std::fs::read_to_string(manifests("sonobuoy-plugin.yaml")).expect("a manifest");
@@ -200,6 +216,7 @@ fn ledger(files: &BTreeMap<String, String>) -> Ledger {
 #[tokio::test(flavor = "multi_thread")]
 async fn in_a_pod_a_run_judges_the_cluster_around_it_without_docker() {
     let around = Around::begin().await;
+    around.add_node_of_another_cloud().await;
     let selected: Vec<&str> = SELECTED.iter().flat_map(|id| ["--only", id]).collect();
     around.run_plugin(&selected).await;
     let files = around.handed_over(300).await;

@@ -6,7 +6,7 @@ use super::{Calls, CheckCx, Subject};
 use crate::check::{Stop, SubjectName};
 use crate::cloud::{Entry, Op};
 use crate::config::Timing;
-use crate::k8s::Version;
+use crate::k8s::{Version, provider_id};
 use crate::probe::{Reach, ReadError};
 use k8s_openapi::api::core::v1::{self as core, NodeCondition, Taint};
 use kube::ResourceExt;
@@ -222,6 +222,12 @@ impl CheckCx {
     /// When the watch on Nodes is broken or behind.
     pub fn all_nodes(&self) -> Result<Vec<Arc<core::Node>>, ReadError> {
         Ok(self.session.world().nodes.current()?.all())
+    }
+
+    /// Whether a Node has a providerID of another form than the CCM's, as those of a cluster that was there before the run
+    /// may have: a CCM can only find its machine by name, and need not.
+    pub fn is_of_another_cloud(&self, node: &core::Node) -> bool {
+        provider_id(node).is_some_and(|id| !self.session.profile_gives(&id))
     }
 
     /// One of the cluster's own Nodes, which may be registered anew.

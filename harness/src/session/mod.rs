@@ -245,6 +245,11 @@ impl Session {
         self.cloud.ids().make(machine)
     }
 
+    /// Whether a providerID has the profile's format.
+    pub fn profile_gives(&self, provider_id: &str) -> bool {
+        self.plan.profile.provider_id.instance(provider_id).is_some()
+    }
+
     /// The providerID the profile's format gives an instance.
     pub fn profile_provider_id(&self, instance_id: &str) -> String {
         self.plan.profile.provider_id.render(instance_id)

@@ -8,7 +8,9 @@ use harness::cloud::{Entry, Op};
 use harness::cx::{Check, CheckCx, Ready, RouteTrigger, Subject, machine, met_by, no_calls};
 use harness::k8s::pod_cidrs;
 use harness::probe::{Matcher, Reach, ReadError, Seen, holds, matcher};
+use k8s_openapi::api::core::v1::Node;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub(super) const CHECKS: &[Check] = &[
@@ -67,7 +69,8 @@ async fn makes_few_at_once(cx: &CheckCx) -> Verdict {
     creations.release().await
 }
 
-/// Routes that lead to no pod network of a Node, and such networks without a route.
+/// Routes that lead to no pod network of a Node, and such networks without a route. Whether a Node of another cloud has one
+/// is left to the CCM.
 struct Unsettled<'a> {
     cx: &'a CheckCx,
 }
@@ -86,9 +89,12 @@ impl Subject for Unsettled<'_> {
     async fn read(&self, reach: Reach) -> Result<Vec<String>, ReadError> {
         let routes = self.cx.cloud().read(reach).await?.routes;
         let routes: BTreeSet<String> = routes.into_iter().map(|route| route.destination).collect();
-        let nodes = self.cx.all_nodes()?;
-        let networks: BTreeSet<String> = nodes.iter().flat_map(|node| pod_cidrs(node)).collect();
-        Ok(routes.symmetric_difference(&networks).cloned().collect())
+        let (others, own): (Vec<_>, Vec<_>) =
+            self.cx.all_nodes()?.into_iter().partition(|node| self.cx.is_of_another_cloud(node));
+        let networks =
+            |nodes: &[Arc<Node>]| nodes.iter().flat_map(|node| pod_cidrs(node)).collect::<BTreeSet<_>>();
+        let (others, own) = (networks(&others), networks(&own));
+        Ok(routes.symmetric_difference(&own).filter(|network| !others.contains(*network)).cloned().collect())
     }
 
     fn concerns(&self, call: &Entry) -> bool {
