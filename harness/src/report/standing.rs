@@ -113,9 +113,9 @@ pub(super) fn lines(ledger: &Ledger) -> Vec<String> {
         let mut line = format!("{profile:<width$}  {standing:<14}");
         if standing != NOT_DECLARED {
             line.push_str(&format!("  {passed} of {musts} MUSTs passed"));
-        }
-        if *left_out > 0 {
-            line.push_str(&format!(", {left_out} left out"));
+            if *left_out > 0 {
+                line.push_str(&format!(", {left_out} left out"));
+            }
         }
         match because.as_slice() {
             [] => {}

@@ -13,6 +13,7 @@ mod folder;
 mod journal;
 mod manifests;
 mod offer;
+mod out_of_reach;
 mod record;
 mod reported;
 mod seed;
@@ -359,9 +360,10 @@ impl Session {
                 let why = format!("the CCM under test does not come up: {}", chain(&error));
                 // Without Nodes nothing runs; a hosted one has others.
                 let lost = if self.state.management.is_some() { None } else { self.lost_nodes()? };
-                let (why, by) = match lost {
-                    Some(lost) => (format!("{lost}; {why}"), Some(Blocker::KeepsNodes)),
-                    None => (why, error.blocker()),
+                let (why, by) = match (lost, self.out_of_reach(wanted)) {
+                    (Some(lost), _) => (format!("{lost}; {why}"), Some(Blocker::KeepsNodes)),
+                    (None, Some(missed)) => (format!("{missed}; {why}"), None),
+                    (None, None) => (why, error.blocker()),
                 };
                 self.dir.write("ccm.json", &CcmState::Broken { why: why.clone(), by })?;
                 Err(broken(why, by))

@@ -68,7 +68,7 @@ pub(super) struct Draft {
     pub(super) workload: Option<(String, String, Option<String>)>,
     /// The flags of its command line.
     pub(super) flags: BTreeMap<String, String>,
-    /// The value of `--cloud-provider`, or the provider that the workload is named after.
+    /// The value of `--cloud-provider`, or the provider that the workload is named after, or its image.
     pub(super) provider: Option<String>,
     /// What is known of that provider.
     pub(super) known: Option<Known>,
@@ -78,6 +78,8 @@ pub(super) struct Draft {
     pub(super) placeholders: BTreeSet<String>,
     /// Secrets that it uses and the manifests lack, with the keys that it names.
     pub(super) secrets: BTreeMap<String, BTreeSet<String>>,
+    /// Secrets that it uses and the manifests hold without the harness's credential, with their keys.
+    pub(super) held: BTreeMap<String, BTreeSet<String>>,
     /// ConfigMaps that it uses and the manifests lack.
     pub(super) config_maps: BTreeSet<String>,
     /// Its namespace.
@@ -109,11 +111,10 @@ impl Draft {
         let flags = flags(&container);
         let short = key.name.trim_end_matches("-cloud-controller-manager").trim_end_matches("-ccm");
         let told = flags.get("cloud-provider").filter(|value| *value != "external").cloned();
-        // Some have their provider's name built in.
-        let provider =
-            told.or_else(|| known().into_iter().map(|one| one.provider).find(|name| name == short));
-        let named = name.map(str::to_owned).or_else(|| provider.clone()).unwrap_or_else(|| short.to_owned());
         let image = manifests.image().map(str::to_owned);
+        // Some have their provider's name built in.
+        let provider = told.or_else(|| named_after(&key.name)).or_else(|| named_after(image.as_deref()?));
+        let named = name.map(str::to_owned).or_else(|| provider.clone()).unwrap_or_else(|| short.to_owned());
         let container_name = container["name"].as_str().map(str::to_owned);
         let told = (several || containers > 1)
             .then(|| (namespace.clone(), key.name.clone(), container_name.filter(|_| containers > 1)));
@@ -126,6 +127,7 @@ impl Draft {
             let there = there(kind);
             all.into_iter().filter(|(name, _)| !there.contains(name)).collect::<BTreeMap<_, _>>()
         };
+        let held = held(&manifests.documents, &secrets);
         let (secrets, config_maps) = (lacks(secrets, "Secret"), lacks(config_maps, "ConfigMap"));
         let rights = rights(&manifests.documents);
         let known = provider.as_ref().and_then(|name| known().into_iter().find(|one| one.provider == *name));
@@ -141,6 +143,7 @@ impl Draft {
             rights,
             placeholders,
             secrets,
+            held,
             config_maps: config_maps.into_keys().collect(),
             namespace,
             documents: manifests.documents,
@@ -154,6 +157,13 @@ impl Draft {
         let may = |verb: &&str| ["*", resource].iter().any(|of| has(of, verb) || has(of, "*"));
         Some(verbs.iter().any(may))
     }
+}
+
+/// The known provider whose name is a word of this one, if it is the only one.
+fn named_after(name: &str) -> Option<String> {
+    let words: BTreeSet<&str> = name.split(|c: char| !c.is_ascii_alphanumeric()).collect();
+    let mut named = known().into_iter().map(|one| one.provider).filter(|one| words.contains(one.as_str()));
+    named.next().filter(|_| named.next().is_none())
 }
 
 /// Objects with Lists unfolded.
@@ -310,6 +320,18 @@ fn used(spec: &Value, container: &Value) -> (Used, Used) {
     (secrets, config_maps)
 }
 
+/// Those of the Secrets that the manifests hold and in which nothing is filled in, with their keys.
+fn held(documents: &[Value], used: &Used) -> Used {
+    let is_one =
+        |document: &&Value| document["kind"] == "Secret" && used.contains_key(&key_of(document).name);
+    let left = documents.iter().filter(is_one).filter(|document| !document.to_string().contains("${"));
+    let keys = |document: &Value| {
+        let fields = ["data", "stringData"].into_iter().filter_map(|field| document[field].as_object());
+        fields.flat_map(|map| map.keys().cloned()).collect()
+    };
+    left.map(|document| (key_of(document).name, keys(document))).collect()
+}
+
 /// What the roles among the manifests grant.
 fn rights(documents: &[Value]) -> Option<BTreeSet<String>> {
     let roles: Vec<&Value> = documents
@@ -379,6 +401,22 @@ mod tests {
             all,
             [("cloud-provider", "acme"), ("leader-elect", "true"), ("secure-port", "1234"), ("v", "2")]
         );
+    }
+
+    #[test]
+    fn a_provider_is_known_by_the_name_of_the_workload_or_of_the_image() {
+        let of = |name: &str, image: &str| {
+            let draft = Draft::of(vec![deployment(name, image)], &WorkloadHint::default(), Some("ours"));
+            draft.expect("one workload").provider
+        };
+        assert_eq!(of("ccm-linode", "x/y:1").as_deref(), Some("linode"));
+        assert_eq!(
+            of("ccm", "registry.example/linode/linode-cloud-controller-manager:v1").as_deref(),
+            Some("linode")
+        );
+        assert_eq!(of("cloud-controller-manager", "r.k8s.io/provider-aws/ccm:v1").as_deref(), Some("aws"));
+        assert_eq!(of("ccm", "registry.example/linodes/ccm:v1"), None);
+        assert_eq!(of("ccm", "aws.example/openstack/ccm:v1"), None, "either may be meant");
     }
 
     fn deployment(name: &str, image: &str) -> Value {

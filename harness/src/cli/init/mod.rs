@@ -88,11 +88,16 @@ fn make(options: &InitOptions) -> Result<String, String> {
     Ok(text)
 }
 
+/// Said of what is no YAML and has braces of a template in it.
+const TEMPLATE: &str = "; '{{' is of a template: render it first, a chart with --helm CHART";
+
 /// The manifests, from wherever they come.
 fn documents(options: &InitOptions) -> Result<Vec<Value>, String> {
     let mut documents = Vec::new();
     let mut take = |text: &str, of: &Path| {
-        documents.extend(yaml::from_str_multi(text, of).map_err(|error| chain(&error))?);
+        let template = if text.contains("{{") { TEMPLATE } else { "" };
+        let read = yaml::from_str_multi(text, of).map_err(|error| format!("{}{template}", chain(&error)))?;
+        documents.extend(read);
         Ok::<_, String>(())
     };
     for path in &options.manifests {

@@ -105,6 +105,15 @@ spec:
     assert_eq!(profile.placeholders.keys().collect::<Vec<_>>(), ["REGION"]);
     assert!(said.contains("secrets.yaml, Secret acme: what belongs into token"), "{said}");
     assert!(said.contains("cloud: the fake cloud does not speak its API"), "{said}");
+    let file = folder.path().join("whole.yaml");
+    let secret = "\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: acme, namespace: kube-system}\n";
+    for (data, asked) in
+        [("data: {token: eA==, url: eA==}", true), ("stringData: {token: \"${CLOUD_TOKEN}\"}", false)]
+    {
+        std::fs::write(&file, format!("{text}{secret}{data}\n")).expect("a file");
+        let (said, ..) = described(std::slice::from_ref(&file));
+        assert_eq!(said.contains("Secret acme: which of token, url is the credential"), asked, "{said}");
+    }
 }
 
 #[test]
@@ -126,4 +135,13 @@ fn what_is_no_ccms_manifests_is_refused() {
     std::fs::create_dir(folder.path().join("new")).expect("a folder");
     let there = make(&options(&[manifests("hcloud")], &folder)).expect_err("refused");
     assert!(there.contains("is there already"), "{there}");
+}
+
+#[test]
+fn a_template_is_called_one() {
+    let folder = TempDir::new().expect("a folder");
+    let file = folder.path().join("ccm.yaml");
+    std::fs::write(&file, "kind: Secret\ndata:\n  token: {{ .Values.token }}\n").expect("written");
+    let why = make(&options(&[file], &folder)).expect_err("no YAML");
+    assert!(why.contains("ccm.yaml:3:") && why.contains("render it first, a chart with --helm"), "{why}");
 }

@@ -34,6 +34,13 @@ pub(super) fn written(draft: &Draft, manifests: String) -> Written {
     if let Some(secrets) = secrets(draft, &mut unknown) {
         files.push(("manifests/secrets.yaml".to_owned(), secrets));
     }
+    for (name, keys) in &draft.held {
+        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        unknown.push(format!(
+            "manifests/ccm.yaml, Secret {name}: which of {} is the credential; put ${{CLOUD_TOKEN}} there, under stringData",
+            keys.join(", ")
+        ));
+    }
     for name in &draft.config_maps {
         unknown
             .push(format!("the manifests use ConfigMap {name} and do not hold it: put it into manifests/"));

@@ -30,9 +30,11 @@ pub(super) async fn requirements() -> Vec<Requirement> {
                 .advised()
                 .but(
                     State::Missing,
-                    "allow user namespaces (sysctl kernel.unprivileged_userns_clone=1 or user.max_user_namespaces), and \
-                     install util-linux (unshare, setpriv, mount) and a shell; without, mount paths are rewritten in \
-                     arguments and environment, and a CCM works that is told all its paths there, as the reference CCM is",
+                    "allow user namespaces (sysctl kernel.unprivileged_userns_clone=1 or user.max_user_namespaces; in a \
+                     container, start that with --security-opt seccomp=unconfined), and install util-linux (unshare, \
+                     setpriv, mount) and a shell; without, mount paths are rewritten in arguments and environment, and \
+                     a CCM works that is told all its paths there, as the reference CCM is, but none that looks for its \
+                     service account where Pods have it",
                 ),
         },
     ]

@@ -1,0 +1,63 @@
+//! What a Pod mounts where its program may look for it unasked. Pure.
+
+use k8s_openapi::api::core::v1::{Container, Pod, Volume};
+use std::collections::BTreeSet;
+
+/// The folders of a Pod's volumes whose files come from the cluster and of which a container's command line and environment say
+/// nothing: the paths are built into its program.
+pub(crate) fn untold_mounts(pod: &Pod) -> BTreeSet<String> {
+    let Some(spec) = &pod.spec else { return BTreeSet::new() };
+    let from_cluster = |volume: &&Volume| {
+        volume.secret.is_some()
+            || volume.config_map.is_some()
+            || volume.projected.is_some()
+            || volume.downward_api.is_some()
+    };
+    let volumes: BTreeSet<&str> =
+        spec.volumes.iter().flatten().filter(from_cluster).map(|volume| volume.name.as_str()).collect();
+    let untold = |container: &Container| {
+        let told: Vec<String> = words(container).collect();
+        let mounts = container.volume_mounts.clone().unwrap_or_default().into_iter();
+        let mounts =
+            mounts.filter(|mount| volumes.contains(mount.name.as_str())).map(|mount| mount.mount_path);
+        mounts
+            .filter(|path| !told.iter().any(|word| word.contains(path.trim_end_matches('/'))))
+            .collect::<Vec<String>>()
+    };
+    spec.containers.iter().flat_map(untold).collect()
+}
+
+/// Its command line, and the values of its environment.
+fn words(container: &Container) -> impl Iterator<Item = String> {
+    let line = container.command.iter().chain(&container.args).flatten().cloned();
+    line.chain(container.env.iter().flatten().filter_map(|variable| variable.value.clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_path_is_untold_where_neither_arguments_nor_environment_have_it() {
+        let account = "/var/run/secrets/kubernetes.io/serviceaccount";
+        let mounts = [
+            json!({"name": "token", "mountPath": account}),
+            json!({"name": "config", "mountPath": "/etc/acme/"}),
+            json!({"name": "host", "mountPath": "/etc/ssl/certs"}),
+        ];
+        let volumes = [
+            json!({"name": "token", "projected": {"sources": []}}),
+            json!({"name": "config", "configMap": {"name": "acme"}}),
+            json!({"name": "host", "hostPath": {"path": "/etc/ssl/certs"}}),
+        ];
+        let untold = |environment: serde_json::Value| {
+            let container = json!({"name": "ccm", "args": ["--cloud-config=/etc/acme/cloud.conf"], "env": environment, "volumeMounts": mounts});
+            let pod = json!({"spec": {"containers": [container], "volumes": volumes}});
+            untold_mounts(&serde_json::from_value(pod).expect("a Pod"))
+        };
+        assert_eq!(untold(json!([])), BTreeSet::from([account.to_owned()]));
+        assert_eq!(untold(json!([{"name": "FOLDER", "value": account}])), BTreeSet::new());
+        assert_eq!(untold_mounts(&Pod::default()), BTreeSet::new());
+    }
+}
