@@ -138,7 +138,7 @@ impl Around {
         Around { pods: Api::namespaced(client, NAMESPACE), cluster, results }
     }
 
-    /// A Node that the cloud of the run has no machine for, with a pod network, as one of kind's own.
+    /// A Node whose providerID has the form of another cloud, with a pod network, as one of kind's own.
     async fn add_node_of_another_cloud(&self) {
         let spec = json!({"providerID": "kind://docker/other/node", "podCIDR": "10.199.0.0/24", "podCIDRs": ["10.199.0.0/24"]});
         let node = json!({"metadata": {"name": "of-another-cloud"}, "spec": spec});

@@ -30,6 +30,15 @@ impl Stop {
     pub fn unmet(promise: impl Into<String>, expected: impl Into<String>, seen: impl Into<String>) -> Stop {
         Stop::Unmet(Box::new(Unmet::new(promise, expected, seen)))
     }
+
+    /// What there is to say of it where nobody is judged.
+    pub(crate) fn in_words(self) -> String {
+        match self {
+            Stop::Unmet(unmet) => unmet.to_string(),
+            Stop::Blocked { by, seen } => by.broken(seen).to_string(),
+            Stop::Error(text) | Stop::NotObservable(text) => text,
+        }
+    }
 }
 
 /// A promise without which nothing else can be judged. It has a check of its own, which fails; the others are blocked by it.

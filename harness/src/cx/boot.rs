@@ -274,7 +274,7 @@ impl CheckCx {
 
     pub(super) async fn undo_unavailable(&self, node: &str) -> Result<(), String> {
         let mended = self.real_node(node).says_network_is_unavailable("False").await;
-        mended.map_err(super::cold::in_words)
+        mended.map_err(Stop::in_words)
     }
 
     /// What the boot model says of the manifests on this cluster.

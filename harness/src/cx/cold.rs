@@ -158,15 +158,7 @@ impl CheckCx {
 
     /// Takes the CCM as shipped away again and gives the nodes their pod network back.
     pub(super) async fn undo_cold(&self) -> Result<(), String> {
-        self.session.ensure_ccm(Form::Absent).await.map_err(in_words)?;
+        self.session.ensure_ccm(Form::Absent).await.map_err(Stop::in_words)?;
         self.session.set_network(Network::Present).await.map_err(|error| chain(&error))
-    }
-}
-
-pub(super) fn in_words(stop: Stop) -> String {
-    match stop {
-        Stop::Unmet(unmet) => unmet.to_string(),
-        Stop::Blocked { by, seen } => by.broken(seen).to_string(),
-        Stop::Error(text) | Stop::NotObservable(text) => text,
     }
 }

@@ -1,7 +1,6 @@
 //! Machines that the CCM's Pods are placed on: which these are, what runs there, and how one of them is lost.
 
 use super::boot::{Boot, is_running};
-use super::cold::in_words;
 use super::made::Undo;
 use super::{CheckCx, Cold, Subject};
 use crate::ccm::Form;
@@ -197,11 +196,11 @@ impl CheckCx {
         before: &BTreeMap<String, Option<String>>,
     ) -> Result<(), String> {
         let labels = json!({"metadata": {"labels": before}});
-        self.real_node(node).patch(&labels).await.map_err(in_words)
+        self.real_node(node).patch(&labels).await.map_err(Stop::in_words)
     }
 
     pub(super) async fn undo_cordon(&self, node: &str) -> Result<(), String> {
-        self.real_node(node).patch(&json!({"spec": {"unschedulable": null}})).await.map_err(in_words)
+        self.real_node(node).patch(&json!({"spec": {"unschedulable": null}})).await.map_err(Stop::in_words)
     }
 }
 

@@ -1,6 +1,5 @@
 //! Taints on the cluster's own Nodes, which go when the check ends.
 
-use super::cold::in_words;
 use super::made::Undo;
 use super::node_plan::taint;
 use super::{CheckCx, Cold, Subject};
@@ -45,6 +44,6 @@ impl CheckCx {
     }
 
     pub(super) async fn undo_taint(&self, node: &str, key: &str) -> Result<(), String> {
-        self.real_node(node).removes_taint(key).await.map_err(in_words)
+        self.real_node(node).removes_taint(key).await.map_err(Stop::in_words)
     }
 }

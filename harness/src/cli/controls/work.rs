@@ -254,7 +254,10 @@ impl Work {
         let jobs = Some(one.jobs.unwrap_or(plan.jobs));
         let subject = format!("{} ({})", one.stranger, one.what);
         let whole = Work::by(&[], plan, subject, Expected::NoFailure);
-        let whole = Work { jobs, cloud: one.cloud.clone(), ..whole };
+        // A plugin is asked once, and may give the cloud a few seconds: what it says of a busy machine is chance.
+        let profile = &whole.plan.profile;
+        let alone = !profile.has_ccm() && profile.image_credentials.is_some();
+        let whole = Work { jobs, alone, cloud: one.cloud.clone(), ..whole };
         Ok(Work::on_clusters(&met, one.clusters.unwrap_or(1), &whole))
     }
 }

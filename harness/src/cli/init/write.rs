@@ -36,9 +36,12 @@ pub(super) fn written(draft: &Draft, manifests: String) -> Written {
     }
     for (name, keys) in &draft.held {
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        let asked = match keys.as_slice() {
+            [] => "under which key the CCM reads its credential".to_owned(),
+            keys => format!("which of {} is the credential", keys.join(", ")),
+        };
         unknown.push(format!(
-            "manifests/ccm.yaml, Secret {name}: which of {} is the credential; put ${{CLOUD_TOKEN}} there, under stringData",
-            keys.join(", ")
+            "manifests/ccm.yaml, Secret {name}: {asked}; put ${{CLOUD_TOKEN}} there, under stringData"
         ));
     }
     for name in &draft.config_maps {

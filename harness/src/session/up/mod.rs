@@ -138,6 +138,15 @@ impl Environment {
             () = cancel.cancelled() => return Err(SessionError::Interrupted),
             session = stage(events, stage_of, joined) => session?,
         };
+        // The machine and the manifests are the same for every lane.
+        if self.lane == 0 && session.has_no_mounts() {
+            let came_up = session.comes_up_without_mounts();
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => return Err(SessionError::Interrupted),
+                came_up = stage(events, "CCM without mounts", came_up) => came_up?,
+            }
+        }
         Ok(Arc::new(session))
     }
 
