@@ -191,7 +191,7 @@ pub(super) struct ControlOptions {
     /// Kubernetes by its version, or by the node image's name; without it the newest at hand.
     #[arg(long, value_name = "VERSION|IMAGE")]
     kubernetes: Option<String>,
-    /// How many clusters judge side by side. Default: 1 with kind, 8 embedded.
+    /// How many clusters judge side by side. Default: 1 with kind, 16 embedded.
     #[arg(long, value_name = "N")]
     pub(super) side_by_side: Option<usize>,
     /// Folder for evidence, one below it for each CCM.

@@ -363,7 +363,7 @@ impl fmt::Display for Lease {
 #[schemars(transform = ordered::<Self>)]
 pub(crate) struct FlagKeys {
     /// Flags it accepts, without values; dashes may be left out. `framework` stands for all flags of the framework. With
-    /// the four speed-up flags among them, runs use `timing: fast`.
+    /// the four flags of `timing: fast` among them, runs use that.
     #[schemars(with = "Vec<FlagName>", example = ["framework", "acme-region"])]
     pub(crate) accepted: Vec<String>,
     /// Arguments it always gets beyond those in its manifests.

@@ -53,7 +53,7 @@ macro_rules! backend_words {
         words! {
             /// Where the cluster comes from, as it is asked for.
             BackendChoice, "backend" {
-                /// kind where this machine has all it takes, else embedded.
+                /// What fits CCM and machine: embedded for a program of this machine, kind for an image, else kind where this machine has all it takes and embedded where not.
                 Auto = "auto",
                 $($(#[$doc])* $item = $word,)+
             }
@@ -147,8 +147,8 @@ words! {
 words! {
     /// Which timing flags the CCM gets.
     Timing, "timing" {
-        /// The contract's speed-up flags (section 21), with a shorter lease and node status every 10 s; routes every 2 s where
-        /// that flag is accepted.
+        /// `--leader-elect-lease-duration=6s`, `--leader-elect-renew-deadline=4s`, `--leader-elect-retry-period=1s` and
+        /// `--node-status-update-frequency=10s`, and `--route-reconciliation-period=2s` where that flag is accepted.
         Fast = "fast",
         /// The CCM's own defaults, as in production.
         Default = "default",

@@ -171,6 +171,16 @@ impl CheckCx {
         self.session.cloud().facilities().contains(&Facility::Machines)
     }
 
+    /// Whether nobody but the harness, the CCM and the cluster's own controllers has reason to write to its objects.
+    pub fn owns_the_cluster(&self) -> bool {
+        self.session.state().cluster.is_ours()
+    }
+
+    /// Whether the cloud can be told to answer otherwise than it would.
+    pub fn makes_faults(&self) -> bool {
+        self.session.cloud().facilities().contains(&Facility::Faults)
+    }
+
     /// The cloud's journal, for what a check judges by.
     pub(super) fn heard(&self) -> &Journal {
         if !self.session.cloud().facilities().contains(&Facility::Journal) {

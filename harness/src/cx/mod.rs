@@ -78,7 +78,7 @@ pub use namespaces::OwnNamespace;
 pub use network_proxy::{DIAL_LIMIT, NetworkProxy, ProxyProcesses};
 pub use node_plan::{NodePlan, Ready, taint, uninitialized};
 pub use nodes::Node;
-pub use port::{Answer, Page, SecurePort, answers, refused, says, serves, shows};
+pub use port::{Answer, Page, SecurePort, answers, refused, serves, shows, shows_nothing};
 pub use proxied_cluster::ProxiedCluster;
 pub use proxied_peer::{Astray, Peer, Way};
 pub use pulling_kubelet::{Pull, PullingKubelet, WithoutCloud};

@@ -75,19 +75,20 @@ pub fn answers(status: u16) -> Matcher<Answer, String> {
     })
 }
 
-/// It is answered with this status and nothing but this text.
-pub fn says(status: u16, text: &'static str) -> Matcher<Answer> {
-    holds(
-        format!("says {text:?} with status {status}"),
-        move |answer: &Answer| matches!(answer, Answer::Given { status: given, body } if *given == status && body.trim_end() == text),
-    )
-}
-
 /// It is refused: whoever asks is not known, or may not. Where the CCM cannot find out who asks, that is an error of its
 /// own and a refusal, too.
 pub fn refused() -> Matcher<Answer> {
     holds("is refused", |answer: &Answer| matches!(answer, Answer::Given { status: 401 | 403 | 500, .. }))
         .expecting("status 401 or 403, or 500 where it cannot find out who asks")
+}
+
+/// The same, or there is nothing.
+pub fn shows_nothing() -> Matcher<Answer> {
+    let refused = refused();
+    holds("is refused, or not there", move |answer: &Answer| {
+        matches!(answer, Answer::Given { status: 404, .. }) || refused.matches(answer) == Seen::Yes(())
+    })
+    .expecting("status 401 or 403, 500 where it cannot find out who asks, or 404")
 }
 
 /// It is shown, and `lacks` misses nothing in it; what it misses are words.
@@ -244,8 +245,6 @@ mod tests {
         assert_eq!(serves().matches(&given(403, "no")), Seen::Yes((403, "no".to_owned())));
         assert_eq!(serves().matches(&refused), Seen::NotYet(String::new()));
         assert_eq!(answers(200).matches(&given(200, "ok")), Seen::Yes("ok".to_owned()));
-        assert_eq!(says(200, "ok").matches(&given(200, "ok\n")), Seen::Yes(()));
-        assert_eq!(says(200, "ok").matches(&given(200, "okay")), Seen::when(false));
         for other in [given(403, "ok"), refused] {
             assert_eq!(answers(200).matches(&other), Seen::NotYet(String::new()));
         }
@@ -258,6 +257,10 @@ mod tests {
         assert_eq!(shows("a and b", all).matches(&given(200, "a")), Seen::NotYet("without b".to_owned()));
         assert_eq!(shows("a and b", all).matches(&given(403, "b")), Seen::NotYet(String::new()));
         assert_eq!(refused().matches(&given(401, "")), Seen::Yes(()));
+        assert_eq!(refused().matches(&given(404, "")), Seen::when(false));
+        for (status, expected) in [(200, false), (403, true), (404, true)] {
+            assert_eq!(shows_nothing().matches(&given(status, "")), Seen::when(expected), "{status}");
+        }
         assert_eq!(refused().matches(&given(200, "")), Seen::when(false));
     }
 

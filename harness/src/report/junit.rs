@@ -1,8 +1,9 @@
 //! `junit.xml` in the form nextest writes: one `testsuite` per suite, one `testcase` per check under the name that
 //! the test list shows.
 //!
-//! A failed check is a `failure` (the CCM's fault), trouble of the environment an `error`, a check that was blocked or not
-//! judged `skipped` with its reason: what blocked it is a failure of its own. A failed check below MUST is a failure too; its type says that it binds less.
+//! A failed check is a `failure` (the CCM's fault), and so is a MUST that what the CCM did elsewhere has blocked; trouble of the
+//! environment is an `error`, and a check that was not judged is `skipped` with its reason. A failed check below MUST is a failure
+//! too; its type says that it binds less.
 
 use super::standing::{Standing, standings};
 use super::wording::{one_line, outcome_word, printable as text};
@@ -105,7 +106,13 @@ fn status(entry: &Entry) -> TestCaseStatus {
             trouble(NonSuccessKind::Failure, what, message)
         }
         Outcome::Error { message } => trouble(NonSuccessKind::Error, "environment error", message),
-        Outcome::Blocked { by, message } => skipped(&format!("blocked by {by}: {}", one_line(message))),
+        Outcome::Blocked { by, message } => {
+            let why = format!("blocked by {by}: {}", one_line(message));
+            match entry.level {
+                Level::Must => trouble(NonSuccessKind::Failure, "blocked", &why),
+                Level::Should | Level::Info => skipped(&why),
+            }
+        }
         Outcome::Skip { detail, .. } => {
             skipped(&format!("{}: {}", outcome_word(&entry.outcome), one_line(detail)))
         }

@@ -3,6 +3,7 @@
 use super::one::{Hold, run_one};
 use super::planned::Planned;
 use super::stand::{Judging, Stand};
+use crate::check::Level;
 use crate::config::Choice;
 use crate::ledger::{Entry, INTERRUPTED, Outcome, SkipReason};
 use crate::output::{self, Broken, plain};
@@ -107,7 +108,7 @@ fn in_a_whole_run(entry: &Entry) -> Result<Completion, Failed> {
 /// What libtest is told of an entry.
 ///
 /// # Errors
-/// The text of a failed check.
+/// The text of a check that failed, or of a MUST that was blocked.
 pub fn completion(entry: &Entry) -> Result<Completion, Failed> {
     match &entry.outcome {
         Outcome::Pass => Ok(Completion::Completed),
@@ -119,10 +120,16 @@ pub fn completion(entry: &Entry) -> Result<Completion, Failed> {
                 format!("{} {}: {}\n{message}{evidence}\n{explain}", entry.id, entry.level, entry.title);
             Err(plain(&told).into_owned().into())
         }
-        Outcome::Blocked { by, message } => Ok(Completion::ignored_with(format!(
-            "blocked by {by}: {}",
-            message.lines().next().unwrap_or_default()
-        ))),
+        Outcome::Blocked { by, message } => {
+            let why = format!("blocked by {by}: {}", message.lines().next().unwrap_or_default());
+            match entry.level {
+                Level::Must => {
+                    let explain = format!("explain:   ccm-conformance explain {by}");
+                    Err(plain(&format!("{} {}\n{explain}", entry.id, why)).into_owned().into())
+                }
+                Level::Should | Level::Info => Ok(Completion::ignored_with(why)),
+            }
+        }
         Outcome::Error { message } => {
             Err(plain(&format!("{} environment error\n{message}", entry.id)).into_owned().into())
         }

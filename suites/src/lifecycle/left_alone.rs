@@ -5,7 +5,7 @@ use super::known::{INSTANCES, LOOKUP, MONITOR, SHUTDOWN, known, marked, sees_del
 use crate::failures::unless_it_lists;
 use harness::check::{Facility, Verdict};
 use harness::cloud::{Effect, Op};
-use harness::cx::{Check, CheckCx, Ready, Subject, machine, met_by, taint};
+use harness::cx::{Check, CheckCx, Machine, Ready, Subject, machine, met_by, taint};
 use harness::probe::{both, gone, present};
 
 pub(super) const CHECKS: &[Check] = &[
@@ -88,17 +88,28 @@ async fn leaves_ready_nodes(cx: &CheckCx) -> Verdict {
     quiet.when("though the cloud says that its machine is shut down").await
 }
 
-/// The Node of a stopped machine that no look-up finds out about.
+/// How often a look-up is answered and the next one fails.
+const HALVES: usize = 20;
+
+/// The Node of a stopped machine that no look-up finds out about, and that of a running one of which every other look-up
+/// fails: who asks whether it exists is told so, and who asks then whether it is shut down is told nothing.
 async fn marks_nothing_on_errors(cx: &CheckCx) -> Verdict {
-    let machine = cx.machine(machine("never")).await?;
-    machine.stop().await?;
+    let (stopped, running) = (cx.machine(machine("never")).await?, cx.machine(machine("half")).await?);
+    stopped.stop().await?;
     let failure = Effect::Status { status: 503, retry_after_s: None };
-    let fault = machine.cloud().meets("failing look-ups", &[failure]).to(&[Op::InstanceGet]).await?;
-    let plan = machine.node().provider_id(&machine.provider_id()).ready(Ready::False);
-    let node = cx.node(plan.taints(vec![taint("example.com/kept", "1", "NoSchedule")])).await?;
+    let fault = stopped.cloud().meets("failing look-ups", &[failure.clone()]).to(&[Op::InstanceGet]).await?;
+    let halves =
+        [Effect::Latency { ms: 0 }, failure].into_iter().cycle().take(2 * HALVES).collect::<Vec<_>>();
+    running.cloud().meets("every other look-up fails", &halves).to(&[Op::InstanceGet]).await?;
+    let not_ready = |machine: &Machine<'_>| {
+        let plan = machine.node().provider_id(&machine.provider_id()).ready(Ready::False);
+        plan.taints(vec![taint("example.com/kept", "1", "NoSchedule")])
+    };
+    let (node, half) = (cx.node(not_ready(&stopped)).await?, cx.node(not_ready(&running)).await?);
     let limit = cx.limits().life() + cx.limits().watch();
     fault.becomes(met_by(1)).within(limit).await.map_err(|stop| unless_it_lists(cx, stop))?;
-    let kept = node.keeps(unmarked()).within(cx.limits().quiet_life());
+    let nodes = (&node, &half);
+    let kept = nodes.keeps(both(unmarked(), unmarked())).within(cx.limits().quiet_life());
     kept.when("while it cannot be learnt whether its machine is shut down").await?;
     // It is at work, and marks the Node once it learns.
     fault.clear().await?;

@@ -157,7 +157,7 @@ async fn has_all(cx: &CheckCx, ports: &[(&str, u16, &str)]) -> Verdict {
             };
             lb.frontends.iter().map(seen).collect::<BTreeSet<_>>() == wanted
         });
-    web.balancer().becomes(every_port.expecting(expected)).await
+    web.balancer().becomes(every_port.expecting(expected)).within(cx.limits().load_balancer()).await
 }
 
 /// The ids of all machines whose Nodes load balancers may use.
@@ -194,7 +194,7 @@ async fn has_eligible_backends(cx: &CheckCx) -> Verdict {
     let eligible = one_balancer("has the eligible Nodes as backends", move |lb| {
         targets(lb, &yes) && (!stable || targets(lb, &also)) && !targets(lb, &no)
     });
-    web.balancer().becomes(eligible.expecting(expected)).await?;
+    web.balancer().becomes(eligible.expecting(expected)).within(cx.limits().load_balancer()).await?;
     let strays = Strays { balancer: web.balancer() };
     let none = holds("has no other backends", |strays: &Vec<String>| strays.is_empty());
     strays.becomes(none.expecting("machines of eligible Nodes and nothing else")).await
@@ -242,7 +242,8 @@ async fn checks_local_health(cx: &CheckCx) -> Verdict {
             .as_ref()
             .is_some_and(|h| h.protocol == "HTTP" && h.path == "/healthz" && h.port == port)
     });
-    web.balancer().becomes(asks.expecting(format!("health check HTTP /healthz on port {port}"))).await
+    let asks = asks.expecting(format!("health check HTTP /healthz on port {port}"));
+    web.balancer().becomes(asks).within(cx.limits().load_balancer()).await
 }
 
 #[cfg(test)]

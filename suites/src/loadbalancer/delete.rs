@@ -1,6 +1,8 @@
 //! Deletion (contract SVC-DEL).
 
 use super::needs::{FOREIGN, LB};
+use super::retry::{Attempts, backed_off};
+use futures::future::try_join;
 use harness::check::{Capability, Facility, Verdict};
 use harness::cloud::{Inventory, LbState, LoadBalancer, Op};
 use harness::cx::matchers::{
@@ -63,9 +65,9 @@ pub(super) const CHECKS: &[Check] = &[
     .with(&[Facility::CcmControl, Facility::WatchControl])
     .cold()
     .takes_on_machines(12),
-    Check::must("SVC-DEL-02", "a failed deletion keeps the finalizer and is tried again", SYNC, |cx| {
+    Check::must("SVC-DEL-02", "a failed deletion keeps the finalizer and is tried again, after a pause", SYNC, |cx| {
         Box::pin(retries_deletion(cx))
-    })
+    }).by_calls()
     .without_machines().needs(LB)
     .with(&[Facility::Faults])
     .takes(16),
@@ -192,7 +194,8 @@ async fn keeps_foreign_finalizers(cx: &CheckCx) -> Verdict {
 
 async fn touches_no_other_balancer(cx: &CheckCx) -> Verdict {
     let foreign = cx.foreign_balancer("foreign").await?;
-    let bystander = cx.service(load_balancer("bystander").port(80)).await?;
+    // Its name begins as that of the one that goes.
+    let bystander = cx.service(load_balancer("web-2").port(80)).await?;
     let before = bystander.gets_published().await?;
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
     web.delete().await?;
@@ -221,6 +224,9 @@ async fn cleans_up_after_missed_deletions(cx: &CheckCx) -> Verdict {
     goes(cx, &web, cx.limits().watch() + pauses).await
 }
 
+/// For how long the attempts to delete are watched: the second comes after 5 s, and who has no pauses is known sooner.
+const PACED: Duration = Duration::from_secs(7);
+
 async fn retries_deletion(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
     // For as long as it takes to see a second try: how often a client repeats a call within one is its own choice.
@@ -228,7 +234,11 @@ async fn retries_deletion(cx: &CheckCx) -> Verdict {
     let began = Instant::now();
     web.delete().await?;
     refusals.hits(1).await?;
-    web.keeps(keeps_finalizer()).when("after a failed deletion").await?;
+    let calls = web.calls().of(&[Op::LbDelete]);
+    let paced = Attempts::of(&calls);
+    let paced = paced.keeps(backed_off()).within(PACED).when("while its deletion fails");
+    let held = web.keeps(keeps_finalizer()).within(PACED).when("after a failed deletion");
+    try_join(paced.into_future(), held.into_future()).await?;
     refusals
         .clone()
         .becomes(met_by(2))

@@ -1,11 +1,14 @@
-//! When nothing happens that concerns a load balancer, nobody writes to it (contract SVC-UPD-03, SVC-NODES-07, -10,
-//! SCALE-03).
+//! When nothing happens that concerns a load balancer, nobody writes to it (contract SVC-UPD-03, SVC-NODES-05, -06, -07,
+//! -10, SCALE-03). Where Nodes come and go all the while, as beside other checks, a write could always have a reason: these
+//! checks run in calm.
 
 use super::needs::{LB, NODES_BEHIND_LB, STABLE};
 use super::nodes::{eligible, has_backend};
-use harness::check::{Before, SubjectName, Verdict};
+use harness::check::{Before, Stop, SubjectName, Verdict};
 use harness::cloud::Entry;
-use harness::cx::{Calls, Check, CheckCx, Node, Service, Subject, load_balancer, no_calls, taint};
+use harness::cx::{
+    Calls, Check, CheckCx, Machine, Node, Ready, Service, Subject, load_balancer, no_calls, taint,
+};
 use harness::k8s::{L_EXCL, T_TO_BE_DELETED, T_UNINIT, addresses, has_taint, provider_id};
 use harness::probe::{Reach, ReadError, pause};
 use k8s_openapi::api::core::v1 as core;
@@ -26,6 +29,7 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(ignores_what_says_nothing(cx)),
     )
     .by_calls()
+    .in_calm()
     .should()
     .without_machines()
     .needs(LB)
@@ -37,10 +41,11 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(leaves_condemned_nodes_for_later(cx)),
     )
     .by_calls()
+    .in_calm()
     .without_machines()
     .needs(NODES_BEHIND_LB)
     .since(27, STABLE, Before::NotJudged)
-    .takes(46),
+    .takes(62),
     Check::must(
         "SVC-NODES-10",
         "changes of a Node that say nothing about load balancers cause no write to any",
@@ -48,11 +53,34 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(ignores_the_noise_of_nodes(cx)),
     )
     .by_calls()
+    .in_calm()
     .should()
     .without_machines()
     .needs(NODES_BEHIND_LB)
     .since(27, STABLE, Before::NotJudged)
-    .takes(46),
+    .takes(62),
+    Check::must(
+        "SVC-NODES-05",
+        "a Node that is not Ready any more stays a backend, and nothing is written for it",
+        "k8s.io/cloud-provider service/controller.go stableNodeSetPredicates; KEP-3458",
+        |cx| Box::pin(keeps_unready_nodes(cx)),
+    )
+    .by_calls()
+    .in_calm()
+    .needs(NODES_BEHIND_LB)
+    .since(27, STABLE, Before::NotJudged)
+    .takes(62),
+    Check::must(
+        "SVC-NODES-06",
+        "a Node that is cordoned stays a backend, and nothing is written for it",
+        "k8s.io/cloud-provider service/controller.go stableNodeSetPredicates",
+        |cx| Box::pin(keeps_cordoned_nodes(cx)),
+    )
+    .by_calls()
+    .in_calm()
+    .needs(NODES_BEHIND_LB)
+    .since(27, STABLE, Before::NotJudged)
+    .takes(62),
     Check::must(
         "SCALE-03",
         "nobody writes to a load balancer that is as it should be",
@@ -60,6 +88,7 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(rests_when_all_is_done(cx)),
     )
     .by_calls()
+    .in_calm()
     .without_machines()
     .needs(LB)
     .takes(46),
@@ -70,6 +99,9 @@ const LATE: Duration = Duration::from_secs(15);
 /// How much later than of a write this program may hear of the change that it came from: it watches Nodes as the CCM does, and
 /// may be told of one after the CCM. So the last writes of a window are not judged.
 const HEARD: Duration = Duration::from_secs(3);
+
+/// For how long at least nothing may have explained a write, so that the absence of one means something.
+const LEAST: Duration = Duration::from_secs(10);
 
 /// Calls that change what the cloud holds for a Service and that no change of Nodes explains: those of other checks come and
 /// go, and each may be a reason to write to every load balancer.
@@ -86,6 +118,9 @@ struct Writes {
     open: Vec<(Instant, Entry)>,
     /// Those that nothing explains.
     unexplained: Vec<Entry>,
+    /// When it was looked last, and for how long nothing would have explained a write.
+    looked: Option<Instant>,
+    judged: Duration,
 }
 
 impl Writes {
@@ -98,6 +133,10 @@ impl Writes {
     ) -> Result<(), ReadError> {
         self.open.extend(all.iter().skip(self.count).map(|write| (now, write.clone())));
         self.count = all.len();
+        if !changed(now.checked_sub(LATE).unwrap_or(now))? {
+            self.judged += self.looked.map_or(Duration::ZERO, |before| now - before);
+        }
+        self.looked = Some(now);
         let explained = |(at, _): &(Instant, Entry)| changed(at.checked_sub(LATE).unwrap_or(*at));
         let explained: Vec<bool> = self.open.iter().map(explained).collect::<Result<_, _>>()?;
         let rest = std::mem::take(&mut self.open).into_iter().zip(explained).filter(|(_, is)| !is);
@@ -159,7 +198,17 @@ async fn nothing_is_written(
 ) -> Verdict {
     let unexplained = Unexplained::of(web)?;
     let quiet = unexplained.keeps(no_calls()).within(web.cx().limits().quiet_services()).when(when);
-    futures::future::try_join(noise, quiet.into_future()).await.map(drop)
+    futures::future::try_join(noise, quiet.into_future()).await?;
+    let judged = unexplained.seen.borrow().judged;
+    web.cx().record("judged_ms", judged.as_millis());
+    if judged < LEAST {
+        let why = format!(
+            "Nodes came and went all the while, each a reason to write: {judged:.1?} are left of {:.1?}",
+            web.cx().limits().quiet_services()
+        );
+        return Err(Stop::NotObservable(why));
+    }
+    Ok(())
 }
 
 async fn ignores_what_says_nothing(cx: &CheckCx) -> Verdict {
@@ -178,13 +227,18 @@ async fn ignores_what_says_nothing(cx: &CheckCx) -> Verdict {
 }
 
 /// A load balancer with a Node of this check's own behind it, and the CCM done with both.
-async fn with_a_backend<'a>(
-    cx: &'a CheckCx,
-    suffix: &str,
-) -> Result<(Service<'a>, Node<'a>), harness::check::Stop> {
+async fn with_a_backend<'a>(cx: &'a CheckCx, suffix: &str) -> Result<(Service<'a>, Node<'a>), Stop> {
     let (machine, node) = eligible(cx, suffix).await?;
+    behind_a_balancer(cx, &machine, node).await
+}
+
+async fn behind_a_balancer<'a>(
+    cx: &'a CheckCx,
+    machine: &Machine<'a>,
+    node: Node<'a>,
+) -> Result<(Service<'a>, Node<'a>), Stop> {
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
-    web.balancer().becomes(has_backend(&machine)).await?;
+    web.balancer().becomes(has_backend(machine)).await?;
     web.rests().await?;
     // What its own coming may still explain is over.
     let settled = Unexplained::of(&web)?;
@@ -202,6 +256,33 @@ async fn leaves_condemned_nodes_for_later(cx: &CheckCx) -> Verdict {
         "that changes its load balancer while a Node has the autoscaler's taint",
     )
     .await
+}
+
+/// A Node of this check's own stays behind its load balancer and nothing is written, whatever `change` makes of it.
+async fn keeps_its_backend<'a>(
+    cx: &'a CheckCx,
+    suffix: &str,
+    change: impl AsyncFnOnce(Node<'a>) -> Verdict,
+    when: &'static str,
+) -> Verdict {
+    let (machine, node) = eligible(cx, suffix).await?;
+    let (web, node) = behind_a_balancer(cx, &machine, node).await?;
+    let noise = async {
+        change(node).await?;
+        let balancer = web.balancer();
+        balancer.keeps(has_backend(&machine)).within(cx.limits().quiet_services()).when(when).await
+    };
+    nothing_is_written(&web, noise, when).await
+}
+
+async fn keeps_unready_nodes(cx: &CheckCx) -> Verdict {
+    let change = async |node: Node<'_>| node.set_ready(Ready::False).await;
+    keeps_its_backend(cx, "unready", change, "though the Node is not Ready").await
+}
+
+async fn keeps_cordoned_nodes(cx: &CheckCx) -> Verdict {
+    let change = async |node: Node<'_>| node.patch(&json!({"spec": {"unschedulable": true}})).await;
+    keeps_its_backend(cx, "cordoned", change, "though the Node is cordoned").await
 }
 
 async fn ignores_the_noise_of_nodes(cx: &CheckCx) -> Verdict {

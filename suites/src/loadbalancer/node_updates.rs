@@ -34,7 +34,7 @@ pub(super) const CHECKS: &[Check] = &[
     .alone(),
     Check::must(
         "SVC-NODES-09",
-        "a Node that the cloud does not know keeps no other from becoming a backend",
+        "a Node that the cloud does not know, and one whose machine is gone, keep no other from becoming a backend",
         "k8s.io/cloud-provider cloud.go UpdateLoadBalancer",
         |cx| Box::pin(follows_beside_an_unknown_node(cx)),
     )
@@ -52,6 +52,8 @@ pub(super) const CHECKS: &[Check] = &[
     .needs(NODES_BEHIND_LB)
     .since(28, RESYNC, Before::NotJudged)
     .with(&[Facility::Faults])
+    // Another Node would have it repeated for that one's sake.
+    .alone()
     .takes(6),
     Check::must(
         "SVC-NODES-13",
@@ -62,7 +64,8 @@ pub(super) const CHECKS: &[Check] = &[
     .by_calls()
     .needs(NODES_BEHIND_LB)
     .since(28, RESYNC, Before::NotJudged)
-    .with(&[Facility::Faults]),
+    .with(&[Facility::Faults])
+    .alone(),
     Check::must(
         "SVC-NODES-15",
         "a control-plane Node with the exclusion label is no backend",
@@ -111,10 +114,13 @@ async fn follows_a_late_provider_id(cx: &CheckCx) -> Verdict {
 async fn follows_beside_an_unknown_node(cx: &CheckCx) -> Verdict {
     let unknown = cx.absent_machine(machine("unknown"));
     cx.node(unknown.node().backend()).await?;
+    // It has been initialised, and its kubelet has not noticed yet.
+    let gone = cx.absent_machine(machine("gone"));
+    cx.node(gone.initialised_node().backend()).await?;
     let (machine, node) = kept_out(cx, "known").await?;
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
     node.label(L_EXCL, None).await?;
-    web.balancer().becomes(has_backend(&machine)).when("beside a Node that the cloud does not know").await
+    web.balancer().becomes(has_backend(&machine)).when("beside Nodes that the cloud does not know").await
 }
 
 /// Calls by which a provider changes the backends of a load balancer.

@@ -1,13 +1,13 @@
 //! The node set behind load balancers (contract SVC-NODES).
 
-use super::needs::{NODES_BEHIND_LB, RESYNC, STABLE};
+use super::needs::{NODES_BEHIND_LB, RESYNC};
+use futures::future::try_join_all;
 use harness::check::{Before, Stop, Verdict};
-use harness::cloud::Inventory;
+use harness::cloud::{Effect, Inventory, Op};
 use harness::cx::matchers::{addressed, initialised, one_balancer, targets};
-use harness::cx::{Check, CheckCx, Machine, Node, Ready, Subject, load_balancer, machine};
+use harness::cx::{Check, CheckCx, Machine, Node, Subject, load_balancer, machine};
 use harness::k8s::L_EXCL;
 use harness::probe::Matcher;
-use serde_json::json;
 
 const HANDLERS: &str = "k8s.io/cloud-provider service/controller.go node handlers";
 
@@ -20,13 +20,14 @@ pub(super) const CHECKS: &[Check] = &[
     )
     .needs(NODES_BEHIND_LB)
     .since(28, RESYNC, BEFORE)
-    // Any other Node that came would be a reason to look once more.
+    // Any other Node that came would be a reason to look once more; so in what follows.
     .alone(),
     Check::must("SVC-NODES-02", "a deleted Node leaves every load balancer", HANDLERS, |cx| {
         Box::pin(removes_deleted_nodes(cx))
     })
     .needs(NODES_BEHIND_LB)
-    .since(28, RESYNC, BEFORE),
+    .since(28, RESYNC, BEFORE)
+    .alone(),
     Check::must(
         "SVC-NODES-03",
         "the exclusion label takes a Node out, and its removal brings it back",
@@ -34,7 +35,8 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(honours_the_exclusion_label(cx)),
     )
     .needs(NODES_BEHIND_LB)
-    .since(28, RESYNC, BEFORE),
+    .since(28, RESYNC, BEFORE)
+    .alone(),
     Check::must(
         "SVC-NODES-04",
         "an exclusion label that reads as false does not exclude",
@@ -42,25 +44,8 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(includes_what_is_not_excluded(cx)),
     )
     .needs(NODES_BEHIND_LB)
-    .since(34, "an exclusion label that reads as false includes", Before::NotJudged),
-    Check::must(
-        "SVC-NODES-05",
-        "a Node that is not Ready any more stays a backend",
-        "k8s.io/cloud-provider service/controller.go stableNodeSetPredicates; KEP-3458",
-        |cx| Box::pin(keeps_unready_nodes(cx)),
-    )
-    .needs(NODES_BEHIND_LB)
-    .since(27, STABLE, Before::NotJudged)
-    .takes(46),
-    Check::must(
-        "SVC-NODES-06",
-        "a Node that is cordoned stays a backend",
-        "k8s.io/cloud-provider service/controller.go stableNodeSetPredicates",
-        |cx| Box::pin(keeps_cordoned_nodes(cx)),
-    )
-    .needs(NODES_BEHIND_LB)
-    .since(27, STABLE, Before::NotJudged)
-    .takes(46),
+    .since(34, "an exclusion label that reads as false includes", Before::NotJudged)
+    .alone(),
 ];
 
 const BEFORE: Before = Before::Otherwise("a Node is excluded by its label until it is initialised");
@@ -79,6 +64,25 @@ pub(super) async fn eligible<'a>(cx: &'a CheckCx, suffix: &str) -> Result<(Machi
     let (machine, node) = excluded(cx, machine).await?;
     node.label(L_EXCL, None).await?;
     Ok((machine, node))
+}
+
+/// As many, all of which join at the same moment.
+async fn eligible_at_once<'a>(cx: &'a CheckCx, suffixes: &[&str]) -> Result<Vec<Machine<'a>>, Stop> {
+    let mut machines = Vec::new();
+    for suffix in suffixes {
+        machines.push(cx.machine(machine(suffix)).await?);
+    }
+    let at_once = cx.framework_has(28);
+    let plan = |machine: &Machine<'a>| if at_once { machine.node().backend() } else { machine.node() };
+    let nodes = try_join_all(machines.iter().map(|machine| cx.node(plan(machine)))).await?;
+    for node in &nodes {
+        node.becomes(initialised()).await?;
+        node.becomes(addressed()).await?;
+    }
+    if !at_once {
+        try_join_all(nodes.iter().map(|node| node.label(L_EXCL, None))).await?;
+    }
+    Ok(machines)
 }
 
 /// A Node that load balancers may use once its exclusion label is removed, for claims that are not about Nodes that join.
@@ -114,10 +118,15 @@ async fn adds_new_nodes(cx: &CheckCx) -> Verdict {
         first.balancer().becomes(has_backend(&machine)).when("after it joined alone").await?;
         second.balancer().becomes(has_backend(&machine)).when("after it joined alone").await?;
     }
-    // Several at once: of events that come close together none may be lost.
-    let mut machines = Vec::new();
-    for suffix in ["new-1", "new-2", "new-3", "new-4", "new-5"] {
-        machines.push(eligible(cx, suffix).await?.0);
+    // Several at once: of events that come close together none may be lost, nor any while backends are written.
+    let slow = Effect::Latency { ms: 1_000 };
+    let slow = match cx.makes_faults() {
+        true => Some(first.cloud().meets("updates that take 1 s", &[slow]).to(&[Op::LbUpdate]).await?),
+        false => None,
+    };
+    let machines = eligible_at_once(cx, &["new-1", "new-2", "new-3", "new-4", "new-5"]).await?;
+    if let Some(slow) = slow {
+        slow.clear().await?;
     }
     for machine in &machines {
         first.balancer().becomes(has_backend(machine)).when("after five Nodes joined").await?;
@@ -137,26 +146,6 @@ async fn includes_what_is_not_excluded(cx: &CheckCx) -> Verdict {
         balancer.becomes(has_backend(&machine)).when(format!("once the label says {value:?}")).await?;
     }
     Ok(())
-}
-
-async fn keeps_unready_nodes(cx: &CheckCx) -> Verdict {
-    let (machine, node) = eligible(cx, "unready").await?;
-    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
-    web.balancer().becomes(has_backend(&machine)).when("while the Node is Ready").await?;
-    node.set_ready(Ready::False).await?;
-    let balancer = web.balancer();
-    let kept = balancer.keeps(has_backend(&machine)).within(cx.limits().quiet_services());
-    kept.when("though the Node is not Ready").await
-}
-
-async fn keeps_cordoned_nodes(cx: &CheckCx) -> Verdict {
-    let (machine, node) = eligible(cx, "cordoned").await?;
-    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
-    web.balancer().becomes(has_backend(&machine)).when("before the Node is cordoned").await?;
-    node.patch(&json!({"spec": {"unschedulable": true}})).await?;
-    let balancer = web.balancer();
-    let kept = balancer.keeps(has_backend(&machine)).within(cx.limits().quiet_services());
-    kept.when("though the Node is cordoned").await
 }
 
 async fn removes_deleted_nodes(cx: &CheckCx) -> Verdict {

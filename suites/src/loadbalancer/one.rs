@@ -84,6 +84,8 @@ async fn shares_no_balancer(cx: &CheckCx) -> Verdict {
     // A Service of the same name that comes later inherits nothing.
     there.delete().await?;
     there.becomes(gone()).within(cx.limits().load_balancer()).await?;
+    let same = no_other_than(&first, "is there though its namesake's is gone", |_| true);
+    here.balancer().keeps(same).await?;
     let again = cx.service(load_balancer("web").port(80).elsewhere()).await?;
     let third = again.gets_published().await?;
     if third.id == second.id || third.id == first.id {

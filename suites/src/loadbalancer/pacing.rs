@@ -25,8 +25,7 @@ struct Attempt {
     calls: usize,
 }
 
-/// The pause between two attempts that was too short with nothing to excuse it, and when it began; the first there is.
-pub(super) fn hurry(calls: &[Call]) -> Option<(u64, u64)> {
+fn grouped(calls: &[Call]) -> Vec<Attempt> {
     let mut attempts: Vec<Attempt> = Vec::new();
     for call in calls {
         match attempts.last_mut() {
@@ -37,6 +36,17 @@ pub(super) fn hurry(calls: &[Call]) -> Option<(u64, u64)> {
             _ => attempts.push(Attempt { first: *call, last_ms: call.at_ms, calls: 1 }),
         }
     }
+    attempts
+}
+
+/// How many attempts these calls are.
+pub(super) fn attempts(calls: &[Call]) -> usize {
+    grouped(calls).len()
+}
+
+/// The pause between two attempts that was too short with nothing to excuse it, and when it began; the first there is.
+pub(super) fn hurry(calls: &[Call]) -> Option<(u64, u64)> {
+    let attempts = grouped(calls);
     // A worker may be late: what changed before the last attempt may have brought this one forward.
     let known = |at: usize| attempts[at.saturating_sub(2)].first.changes;
     (1..attempts.len()).find_map(|at| {
@@ -92,6 +102,21 @@ mod tests {
         // A change that was seen together with the first call may have been waiting.
         assert_eq!(too_early(&calls(&[(100, 1), (151, 1)]), 4_000), None);
         assert_eq!(too_early(&calls(&[(100, 1), (151, 1), (900, 1)]), 4_000), Some(800));
+    }
+
+    #[test]
+    fn what_a_client_repeats_by_itself_is_one_attempt() {
+        for (calls, expected) in [
+            (&[][..], 0),
+            (&[0], 1),
+            (&[0, 1_349, 4_939, 9_983], 2),
+            (&[0, 5_000, 15_000], 2),
+            (&[0, 300, 900, 1_800, 6_800], 2),
+        ] {
+            assert_eq!(attempts(&quiet(calls)), expected, "{calls:?}");
+        }
+        let each_second: Vec<u64> = (0..30).map(|n| n * 1_000).collect();
+        assert_eq!(attempts(&quiet(&each_second)), 8);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Failed creations (contract SVC-ERR).
 
 use super::needs::LB;
-use super::pacing::{Call, hurry, too_early};
+use super::pacing::{Call, attempts, hurry, too_early};
 use harness::check::{Facility, Stop, SubjectName, Verdict};
 use harness::cloud::{Effect, Entry, Inventory, LoadBalancer, Op};
 use harness::cx::matchers::{keeps_finalizer, one_active, one_balancer, publishes};
@@ -61,6 +61,18 @@ pub(super) const CHECKS: &[Check] = &[
     .with(&[Facility::Faults])
     .in_calm()
     .takes(5),
+    Check::must(
+        "SVC-ERR-06.unannounced",
+        "after 429 without Retry-After a Service is tried at most five times in 30 s",
+        "k8s.io/cloud-provider service/controller.go minRetryDelay, maxRetryDelay",
+        |cx| Box::pin(spares_who_throttles(cx)),
+    )
+    .by_calls()
+    .without_machines()
+    .needs(LB)
+    .with(&[Facility::Faults])
+    .in_calm()
+    .takes(36),
 ];
 
 const CONTROLLER: &str = "k8s.io/cloud-provider service/controller.go minRetryDelay, maxRetryDelay";
@@ -82,11 +94,18 @@ const BACK_OFF: Check = Check::must(
 /// For how long attempts are watched: retries come after 5, 10 and 20 s.
 const WINDOW: Duration = Duration::from_secs(16);
 
-/// Calls that create, each with what had become of the Nodes when it was seen.
-struct Attempts<'a> {
+/// Calls that are tried again, each with what had become of the Nodes when it was seen.
+pub(super) struct Attempts<'a> {
     calls: &'a Calls<'a>,
     since: Instant,
     seen: RefCell<Vec<Call>>,
+}
+
+impl<'a> Attempts<'a> {
+    /// From now on.
+    pub(super) fn of(calls: &'a Calls<'a>) -> Attempts<'a> {
+        Attempts { calls, since: Instant::now(), seen: RefCell::default() }
+    }
 }
 
 impl Subject for Attempts<'_> {
@@ -127,7 +146,7 @@ impl Observed for Call {
     }
 }
 
-fn backed_off() -> Matcher<Vec<Call>> {
+pub(super) fn backed_off() -> Matcher<Vec<Call>> {
     matcher("are paced by a back-off", |calls: &Vec<Call>| match hurry(calls) {
         None => Seen::Yes(()),
         Some((at, pause)) => {
@@ -145,12 +164,13 @@ async fn retries_with_backoff(cx: &CheckCx) -> Verdict {
     web.becomes(keeps_finalizer()).when("while its creation fails").await?;
     let watched = Instant::now();
     let attempts = web.calls().of(&[Op::LbCreate]);
-    let paced = Attempts { calls: &attempts, since: watched, seen: RefCell::default() };
+    let paced = Attempts::of(&attempts);
     paced.keeps(backed_off()).within(WINDOW).await?;
     fault.clear().await?;
     // Its next try may be as far away as the last pause was long, and each change of Nodes has added a try to that.
     let tries = u32::try_from(attempts.list().await?.len()).unwrap_or(u32::MAX).min(5);
     let limit = cx.limits().services_after(watched.elapsed()).max(cx.limits().service_after(tries));
+    let limit = limit + cx.limits().load_balancer_work();
     web.balancer().becomes(one_active()).within(limit).when("after the failures, without a restart").await?;
     let at: Vec<u64> = attempts.list().await?.iter().map(|call| call.at_ms).collect();
     cx.record("attempts_after_ms", format!("{:?}", at.iter().map(|t| t - at[0]).collect::<Vec<_>>()));
@@ -221,14 +241,49 @@ async fn honours_retry_after(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
     let limited = Effect::Status { status: 429, retry_after_s: Some(RETRY_AFTER_S) };
     let refusals = web.cloud().meets("answers 429 with Retry-After", &[limited]).to(&[Op::LbCreate]).await?;
-    let watched = Instant::now();
+    let calls = web.calls().of(&[Op::LbCreate]);
+    let paced = Attempts::of(&calls);
     web.wants_a_balancer().await?;
     refusals.hits(1).await?;
-    let calls = web.calls().of(&[Op::LbCreate]);
-    let paced = Attempts { calls: &calls, since: watched, seen: RefCell::default() };
     paced.keeps(waited_as_told()).within(Duration::from_secs(RETRY_AFTER_S)).await?;
     refusals.clear().await?;
-    let limit = cx.limits().service_after(2);
+    let limit = cx.limits().service_after(2) + cx.limits().load_balancer_work();
+    web.balancer().becomes(one_active()).within(limit).when("once it is let in again").await.map(drop)
+}
+
+/// For how long attempts are counted, and how many there may be.
+const THROTTLED: Duration = Duration::from_secs(30);
+const TRIES: usize = 5;
+
+/// They are few, but for what changes of Nodes excuse.
+fn few() -> Matcher<Vec<Call>> {
+    matcher("are few", |calls: &Vec<Call>| {
+        let (tries, changes) = (attempts(calls), calls.last().map_or(0, |last| last.changes));
+        match tries <= TRIES + changes {
+            true => Seen::Yes(()),
+            false => Seen::NotYet(format!("{tries} attempts, and {changes} changes of Nodes")),
+        }
+    })
+    .expecting(format!(
+        "at most {TRIES} attempts in {THROTTLED:?}, each with what a client repeats of it by itself"
+    ))
+}
+
+async fn spares_who_throttles(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
+    let refusals = web.cloud().answers(429).to(&[Op::LbCreate]).await?;
+    let (began, calls) = (Instant::now(), web.calls().of(&[Op::LbCreate]));
+    let paced = Attempts::of(&calls);
+    web.wants_a_balancer().await?;
+    refusals.hits(1).await?;
+    paced
+        .keeps(few())
+        .within(THROTTLED)
+        .when("while the cloud answers 429 and does not say for how long")
+        .await?;
+    cx.record("attempts", attempts(&paced.read(Reach::Origin).await?));
+    refusals.clear().await?;
+    let limit = cx.limits().services_after(began.elapsed()) + cx.limits().load_balancer_work();
     web.balancer().becomes(one_active()).within(limit).when("once it is let in again").await.map(drop)
 }
 
@@ -238,8 +293,9 @@ async fn completes_what_was_begun(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
     let fault = web.cloud().answers(503).to(&[Op::AuxCreate, Op::LbUpdate]).times(2).await?;
     web.wants_a_balancer().await?;
-    let lb = web.balancer().becomes(one_active()).within(cx.limits().service_after(2)).await?;
-    let published = web.becomes(publishes(&lb)).within(cx.limits().service_after(2));
+    let limit = cx.limits().service_after(2) + cx.limits().load_balancer_work();
+    let lb = web.balancer().becomes(one_active()).within(limit).await?;
+    let published = web.becomes(publishes(&lb)).within(limit);
     published.when("though a part of its load balancer failed twice").await?;
     web.rests().await?;
     cx.record("failures", fault.read(Reach::Origin).await?);

@@ -1,7 +1,7 @@
 //! What each replica serves on its secure port (OBS-01 to -03).
 
 use harness::check::{Capability, Facility, Stop, Verdict};
-use harness::cx::{Check, CheckCx, SecurePort, Subject, runs, says, serves};
+use harness::cx::{Check, CheckCx, SecurePort, Subject, answers, runs, serves};
 
 /// It serves on a port.
 pub(super) const PORT: &[Capability] = &[Capability::SecurePort];
@@ -21,7 +21,7 @@ pub(super) const CHECKS: &[Check] = &[
     .of_the_framework(),
     Check::must(
         "OBS-02",
-        "/healthz says ok to everybody, of the leader and of a standby",
+        "/healthz answers everybody with 200, of the leader and of a standby",
         "k8s.io/apiserver pkg/server/options/authorization.go; k8s.io/controller-manager app/serve.go",
         |cx| Box::pin(says_that_it_is_well(cx)),
     )
@@ -59,7 +59,7 @@ async fn serves_https(cx: &CheckCx) -> Verdict {
 
 async fn says_that_it_is_well(cx: &CheckCx) -> Verdict {
     for port in ports(cx).await? {
-        port.get("/healthz").becomes(says(200, "ok")).when("asked by nobody in particular").await?;
+        port.get("/healthz").becomes(answers(200)).when("asked by nobody in particular").await?;
     }
     Ok(())
 }

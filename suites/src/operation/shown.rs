@@ -3,8 +3,8 @@
 use super::serving::{PORT, REACHED, ports};
 use harness::check::{Before, Capability, Stop, Verdict};
 use harness::cx::{
-    Check, CheckCx, Reader, SecurePort, Subject, answers, held, holder_of, load_balancer, refused, shows,
-    tells_of,
+    Check, CheckCx, Reader, SecurePort, Subject, answers, held, holder_of, load_balancer, shows,
+    shows_nothing, tells_of,
 };
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ pub(super) const ELECTED_PORT: &[Capability] = &[Capability::LeaderElection, Cap
 pub(super) const CHECKS: &[Check] = &[
     Check::must(
         "AUTH-26",
-        "/metrics and /configz are refused to whom nobody knows",
+        "/metrics, /configz and /debug/pprof/ are refused to whom nobody knows, or not there",
         "k8s.io/apiserver pkg/server/options/authorization.go",
         |cx| Box::pin(refuses_strangers(cx)),
     )
@@ -78,8 +78,8 @@ pub(super) const CHECKS: &[Check] = &[
 
 async fn refuses_strangers(cx: &CheckCx) -> Verdict {
     for port in ports(cx).await? {
-        for path in ["/metrics", "/configz"] {
-            port.get(path).becomes(refused()).when("asked by nobody in particular").await?;
+        for path in ["/metrics", "/configz", "/debug/pprof/", "/debug/pprof/heap"] {
+            port.get(path).becomes(shows_nothing()).when("asked by nobody in particular").await?;
         }
     }
     Ok(())

@@ -3,6 +3,7 @@
 use crate::failures::unless_it_lists;
 use crate::joining::{joined, node_with};
 use crate::taint_removal::{looked_at, nobody_looks};
+use futures::future::try_join_all;
 use harness::check::{Capability, Facility, Stop, Verdict};
 use harness::cloud::{Address, Effect, Op};
 use harness::config::Limits;
@@ -11,7 +12,7 @@ use harness::cx::{
     Check, CheckCx, Machine, Node, Ready, Subject, address, machine, met_by, no_calls, taint, uninitialized,
 };
 use harness::k8s::{A_NODEIP, T_UNINIT, addresses, has_taint, show_addresses};
-use harness::probe::{Matcher, holds, present};
+use harness::probe::{Matcher, Seen, holds, matcher, present};
 use k8s_openapi::api::core::v1 as core;
 use std::sync::Arc;
 
@@ -153,22 +154,54 @@ async fn keeps_addresses_on_errors(cx: &CheckCx) -> Verdict {
     kept.when("while its machine cannot be looked up").await
 }
 
+/// A Node that shows two addresses of one type, in whatever order; yields it and what it shows. `None` where the cloud's
+/// machines have no two.
+async fn of_two_alike(cx: &CheckCx) -> Result<Option<(Node<'_>, Vec<(String, String)>)>, Stop> {
+    let [one, two, public] = ["192.0.2.21", "192.0.2.22", "198.51.100.21"].map(|ip| cx.own_address(ip));
+    let all = vec![address("InternalIP", &one), address("InternalIP", &two), address("ExternalIP", &public)];
+    let (machine, node) = match joined(cx, machine("two").addresses(all)).await {
+        Err(Stop::NotObservable(_)) => return Ok(None),
+        joined => joined?,
+    };
+    let sorted = |mut addresses: Vec<(String, String)>| {
+        addresses.sort();
+        addresses
+    };
+    let whole = sorted(shown(cx, &machine));
+    let all_there = matcher("has all addresses of its machine", move |node: &Option<Arc<core::Node>>| {
+        match node.as_ref().map(|node| addresses(node)) {
+            Some(seen) if sorted(seen.clone()) == whole => Seen::Yes(seen),
+            _ => Seen::NotYet(String::new()),
+        }
+    });
+    let before = node.becomes(all_there).within(cx.limits().addresses_after_taint()).await?;
+    Ok(Some((node, before)))
+}
+
 async fn writes_nothing_unchanged(cx: &CheckCx) -> Verdict {
     let (machine, node) = addressed(cx, "a").await?;
-    let before = shown(cx, &machine);
-    let versions = node.history()?.len();
-    node.keeps(has_addresses(before.clone())).within(cx.limits().quiet_addresses()).await?;
+    let mut nodes = vec![(node, shown(cx, &machine))];
+    nodes.extend(of_two_alike(cx).await?);
+    cx.record("two_of_a_type", nodes.len() > 1);
+    let versions =
+        nodes.iter().map(|(node, _)| Ok(node.history()?.len())).collect::<Result<Vec<_>, Stop>>()?;
+    try_join_all(nodes.iter().map(async |(node, before)| {
+        node.keeps(has_addresses(before.clone())).within(cx.limits().quiet_addresses()).await
+    }))
+    .await?;
     // A change that was taken back at once is a change.
-    let history = node.history()?;
-    let other = history.iter().skip(versions).find(|version| addresses(&version.object) != before);
-    match other {
-        None => Ok(()),
-        Some(version) => Err(node.breaks(
-            "the addresses are written only when they have changed",
-            &show_addresses(&before),
-            &show_addresses(&addresses(&version.object)),
-        )),
+    for ((node, before), versions) in nodes.iter().zip(versions) {
+        let history = node.history()?;
+        let other = history.iter().skip(versions).find(|version| addresses(&version.object) != *before);
+        if let Some(version) = other {
+            return Err(node.breaks(
+                "the addresses are written only when they have changed",
+                &show_addresses(before),
+                &show_addresses(&addresses(&version.object)),
+            ));
+        }
     }
+    Ok(())
 }
 
 async fn lists_addresses_once(cx: &CheckCx) -> Verdict {

@@ -7,6 +7,7 @@ use harness::config::Limits;
 use harness::cx::matchers::{has_labels, initialised};
 use harness::cx::{Check, CheckCx, Subject, address, machine};
 use harness::k8s::{A_NODEIP, B_REGION, B_TYPE, B_ZONE, L_REGION, L_TYPE, L_ZONE, label};
+use harness::probe::present;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ pub(super) const CHECKS: &[Check] = &[
     )
     .by_calls()
     .needs(INSTANCES)
+    .takes(13)
     .since(30, EVENTS, Before::NotJudged),
     Check::must(
         "NODE-LBL-11",
@@ -60,6 +62,9 @@ async fn repairs_nothing_else(cx: &CheckCx) -> Verdict {
     let seen = node.becomes(initialised()).await?;
     // What the initialisation has cost is what a refresh of addresses may cost, too.
     let each = node.calls().list().await?.len().max(1);
+    // A new Node makes work for others, too: who makes its route looks its machine up.
+    let settled = node.keeps(present()).within(Limits::STATUS_PERIOD);
+    settled.when("until what a new Node brings about is over").await?;
     let before = others(&seen);
     let kind = label(&seen, B_TYPE).unwrap_or_default();
     let (mark, began) = (cx.cloud().mark_now().await?, Instant::now());

@@ -2,8 +2,9 @@
 
 use super::needs::{RECONCILE, ROUTES};
 use super::routed::{ccm_routes_others, prompt, routed, with_networks};
+use futures::future::try_join_all;
 use futures::{StreamExt, TryStreamExt, stream};
-use harness::check::{Facility, SubjectName, Verdict};
+use harness::check::{Facility, Stop, SubjectName, Verdict};
 use harness::cloud::{Entry, Op};
 use harness::cx::{Check, CheckCx, Ready, RouteTrigger, Subject, machine, met_by, no_calls};
 use harness::k8s::pod_cidrs;
@@ -27,7 +28,7 @@ pub(super) const CHECKS: &[Check] = &[
     .takes_on_machines(20),
     Check::must(
         "ROUTE-15",
-        "while no Node changes, routes are listed once a period, and none is made or deleted",
+        "while no Node changes, routes are listed once a period, none is made or deleted, and no machine is looked up for it",
         RECONCILE,
         |cx| Box::pin(lists_once_a_period(cx)),
     )
@@ -35,7 +36,7 @@ pub(super) const CHECKS: &[Check] = &[
     .needs(ROUTES)
     .with(&[Facility::Settings])
     .alone()
-    .takes(14),
+    .takes(15),
 ];
 
 /// More Nodes than there may be routes in the making.
@@ -124,9 +125,28 @@ fn once_a_period(period: Duration, pages: usize, trigger: RouteTrigger) -> Match
     .expecting(format!("{least} lists or more, one in {period:?}, on {pages} page(s) each"))
 }
 
+/// How many Nodes have routes: enough that a look-up for each is told from one for all.
+const ROUTED: u32 = 8;
+/// For how long after a list of routes a look-up is taken for what the list has led to.
+const AFTER_MS: u64 = 1_000;
+
+/// Whether so many machines were looked up, each by a call of its own, after every list of routes but one at most. Addresses
+/// are refreshed much more seldom, and may be by such calls.
+fn are_looked_up_each_time(lists: &[Entry], look_ups: &[Entry], nodes: usize) -> bool {
+    let mut passes: Vec<u64> = lists.iter().map(|list| list.at_ms).collect();
+    // Pages of one list.
+    passes.dedup_by(|next, before| *next < *before + AFTER_MS / 2);
+    let after = |at: &&u64| {
+        look_ups.iter().filter(|call| (**at..**at + AFTER_MS).contains(&call.at_ms)).count() >= nodes
+    };
+    passes.len() > 2 && passes.iter().filter(after).count() + 1 >= passes.len()
+}
+
 async fn lists_once_a_period(cx: &CheckCx) -> Verdict {
     const PERIODS: u32 = 6;
-    routed(cx, "a", &cx.pod_network(0)?).await?;
+    let networks = (0..ROUTED).map(|number| cx.pod_network(number)).collect::<Result<Vec<_>, Stop>>()?;
+    let suffixes: Vec<String> = (0..ROUTED).map(|number| format!("n{number}")).collect();
+    try_join_all(suffixes.iter().zip(&networks).map(|(suffix, network)| routed(cx, suffix, network))).await?;
     let settled =
         holds("are those to its Nodes' pod networks", Vec::is_empty).expecting("no other, and none missing");
     // What checks before this one have left goes first.
@@ -137,7 +157,22 @@ async fn lists_once_a_period(cx: &CheckCx) -> Verdict {
     changes.keeps(no_calls()).within(PERIODS * period).when("while no Node changes").await?;
     let pages = cloud.pages_of(cloud.read(Reach::Origin).await?.routes.len()).await?;
     let lists = cloud.calls().of(&[Op::RouteList]).since(mark);
-    lists.is(once_a_period(period, pages, cx.route_trigger())).await
+    lists.is(once_a_period(period, pages, cx.route_trigger())).await?;
+    let one = |call: &Entry| match call.op {
+        Op::InstanceGet | Op::Other => true,
+        Op::InstanceList => call.resource.is_some(),
+        _ => false,
+    };
+    let (lists, look_ups) = (lists.list().await?, cloud.calls().since(mark).that(one).list().await?);
+    cx.record("look_ups", look_ups.len());
+    match are_looked_up_each_time(&lists, &look_ups, networks.len()) {
+        false => Ok(()),
+        true => Err(cloud.breaks(
+            "no machine is looked up for a reconciliation in which nothing changes",
+            "a list of the routes, and nothing else",
+            &format!("{} look-ups of machines beside {} lists", look_ups.len(), lists.len()),
+        )),
+    }
 }
 
 #[cfg(test)]
@@ -163,6 +198,22 @@ mod tests {
             unknown: None,
         };
         (1..=count).map(call).collect()
+    }
+
+    #[test]
+    fn look_ups_for_each_route_come_after_every_list() {
+        let lists = lists(6);
+        let look_ups = |at: &[u64]| -> Vec<Entry> {
+            let one = |at_ms: u64| Entry { at_ms, ..lists[0].clone() };
+            at.iter().flat_map(|at_ms| (0..8).map(|n| one(at_ms + 10 * n)).collect::<Vec<_>>()).collect()
+        };
+        let each = |at: &[u64], nodes| are_looked_up_each_time(&lists, &look_ups(at), nodes);
+        assert!(each(&[0, 2_000, 4_000, 6_000, 8_000, 10_000], 8));
+        assert!(each(&[0, 2_000, 4_000, 6_000, 8_000], 8), "the last may be cut off");
+        assert!(!each(&[100, 10_100], 8), "addresses are refreshed");
+        assert!(!each(&[100, 5_100, 10_100], 8), "Nodes that are not Ready are looked after");
+        assert!(!each(&[0, 2_000, 4_000, 6_000, 8_000, 10_000], 9), "not one for each");
+        assert!(!are_looked_up_each_time(&lists[..2], &look_ups(&[0, 2_000]), 8), "too few lists to tell");
     }
 
     #[test]

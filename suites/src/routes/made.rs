@@ -86,7 +86,7 @@ async fn routes_to_nodes_that_are_not_ready(cx: &CheckCx) -> Verdict {
 
 async fn says_that_routes_are_there(cx: &CheckCx) -> Verdict {
     let (_, node, _) = routed(cx, "a", &cx.pod_network(0)?).await?;
-    node.becomes(is_reachable()).when("once its route is there").await
+    node.becomes(is_reachable()).within(cx.limits().route()).when("once its route is there").await
 }
 
 async fn takes_the_condition_over(cx: &CheckCx) -> Verdict {
@@ -104,7 +104,7 @@ async fn routes_to_both_families(cx: &CheckCx) -> Verdict {
     for network in &networks {
         network.becomes(leads_to(&machine.instance())).within(cx.limits().route()).await?;
     }
-    node.becomes(is_reachable()).when("once both its routes are there").await
+    node.becomes(is_reachable()).within(cx.limits().route()).when("once both its routes are there").await
 }
 
 async fn follows_addresses(cx: &CheckCx) -> Verdict {

@@ -91,6 +91,7 @@ async fn tells_users(cx: &CheckCx) -> Verdict {
     let Refused { node, .. } = refused(cx).await?;
     node.events()
         .becomes(tells("Warning", "FailedToCreateRoute"))
+        .within(cx.limits().event())
         .when("while no route to it can be made")
         .await
 }

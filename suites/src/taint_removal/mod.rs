@@ -12,6 +12,7 @@ use crate::failures::unless_it_lists;
 use crate::joining::{joined, node_with, registered};
 use harness::check::{Capability, Facility, Party, Stop, Verdict};
 use harness::cloud::{Instance, Op};
+use harness::config::Limits;
 use harness::cx::matchers::{has_addresses, has_labels, initialised, initialised_as};
 use harness::cx::{Check, CheckCx, Ready, Subject, Suite, machine, taint, uninitialized};
 use harness::k8s::{
@@ -96,7 +97,8 @@ const CHECKS: &[Check] = &[
         "k8s.io/cloud-provider cloud.go InstancesV2",
         |cx| Box::pin(prefers_provider_id(cx)),
     )
-    .needs(INSTANCES),
+    .needs(INSTANCES)
+    .takes(13),
     Check::must(
         "NODE-INIT-15",
         "re-initialising an unchanged Node changes no label, address or providerID",
@@ -338,16 +340,20 @@ async fn prefers_provider_id(cx: &CheckCx) -> Verdict {
     cx.machine(decoy).await?;
     let node = cx.node(right.node().named(&name).provider_id(&right.provider_id())).await?;
     let instance = right.as_reported();
-    if !cx.reports_the_machines_type() {
-        // Nothing but the addresses tells the two apart.
-        let mut wanted = node_with(&instance.addresses, &instance.name);
-        cx.in_reported_order(&mut wanted, &[]);
-        let limit = cx.limits().watch() + cx.limits().addresses_after_taint();
-        return node.becomes(settled(wanted)).within(limit).await.map(|_| ());
+    if cx.reports_the_machines_type() {
+        let seen = node.becomes(initialised()).await?;
+        let claim = "is initialised from the machine its providerID names";
+        node.has_shown(&Some(seen), initialised_as(claim, &instance))?;
     }
-    let seen = node.becomes(initialised()).await?;
-    let claim = "is initialised from the machine its providerID names";
-    node.has_shown(&Some(seen), initialised_as(claim, &instance))
+    // A machine's host name takes the place of the kubelet's.
+    let host = if cx.reports_host_names() { &instance.name } else { &name };
+    let mut wanted = node_with(&instance.addresses, host);
+    cx.in_reported_order(&mut wanted, &[]);
+    let limit = cx.limits().watch() + cx.limits().addresses_after_taint();
+    node.becomes(settled(wanted.clone())).within(limit).await?;
+    // What looks for them later may look otherwise.
+    let kept = node.keeps(has_addresses(wanted)).within(Limits::STATUS_PERIOD + Duration::from_secs(2));
+    kept.when("when they have been refreshed, too").await
 }
 
 /// No taint and all of these addresses; yields the Node.

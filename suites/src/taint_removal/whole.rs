@@ -4,9 +4,9 @@ use crate::joining::joined;
 use harness::check::{Capability, Verdict};
 use harness::cloud::Op;
 use harness::cx::matchers::{initialised, initialised_as};
-use harness::cx::{Check, CheckCx, Ready, Subject, machine, no_calls};
+use harness::cx::{Check, CheckCx, Machine, Ready, Subject, machine, no_calls};
 use harness::k8s::{Change, L_TYPE, T_UNINIT, Version, has_taint, label, pod_cidrs};
-use harness::probe::{pause, present};
+use harness::probe::{both, pause, present};
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 use std::collections::BTreeSet;
@@ -115,26 +115,37 @@ fn altered(history: &[Version<Node>]) -> Option<(String, String)> {
     })
 }
 
-/// One Node, and in turn all that gives a CCM reason to write to it.
+/// A Node that is cordoned and one that is not, and in turn all that gives a CCM reason to write to them.
 async fn leaves_the_rest_alone(cx: &CheckCx) -> Verdict {
-    let machine = cx.machine(machine("a")).await?;
-    let plan = machine.node().unschedulable().label(OWN, "kept").annotation(OWN, "kept");
-    let node = cx.node(plan).await?;
-    node.becomes(initialised()).await?;
-    node.label(L_TYPE, Some("edited")).await?;
-    machine.change(|instance| instance.addresses.truncate(1)).await?;
-    let loops = cx.limits().life();
-    node.keeps(present()).within(loops).when("with labels and addresses that are others").await?;
-    machine.stop().await?;
-    node.set_ready(Ready::False).await?;
-    node.keeps(present()).within(loops).when("stopped and not Ready").await?;
-    machine.start().await?;
-    node.set_ready(Ready::True).await?;
-    node.keeps(present()).within(loops).when("Ready again").await?;
-    match altered(&node.history()?) {
-        None => Ok(()),
-        Some((before, after)) => Err(node.breaks("what is not the CCM's stays as it is", &before, &after)),
+    let machines = [cx.machine(machine("cordoned")).await?, cx.machine(machine("open")).await?];
+    let plan = |machine: &Machine<'_>| machine.node().label(OWN, "kept").annotation(OWN, "kept");
+    let nodes = [cx.node(plan(&machines[0]).unschedulable()).await?, cx.node(plan(&machines[1])).await?];
+    let both_stay = async |when: &'static str| {
+        let both_of_them = (&nodes[0], &nodes[1]);
+        both_of_them.keeps(both(present(), present())).within(cx.limits().life()).when(when).await
+    };
+    for (machine, node) in machines.iter().zip(&nodes) {
+        node.becomes(initialised()).await?;
+        node.label(L_TYPE, Some("edited")).await?;
+        machine.change(|instance| instance.addresses.truncate(1)).await?;
     }
+    both_stay("with labels and addresses that are others").await?;
+    for (machine, node) in machines.iter().zip(&nodes) {
+        machine.stop().await?;
+        node.set_ready(Ready::False).await?;
+    }
+    both_stay("stopped and not Ready").await?;
+    for (machine, node) in machines.iter().zip(&nodes) {
+        machine.start().await?;
+        node.set_ready(Ready::True).await?;
+    }
+    both_stay("Ready again").await?;
+    for node in &nodes {
+        if let Some((before, after)) = altered(&node.history()?) {
+            return Err(node.breaks("what is not the CCM's stays as it is", &before, &after));
+        }
+    }
+    Ok(())
 }
 
 async fn only_reads_the_cloud(cx: &CheckCx) -> Verdict {
