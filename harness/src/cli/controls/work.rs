@@ -157,7 +157,7 @@ impl Work {
             }
             let (subject, expected) = (whole.subject.clone(), whole.expected.clone());
             let by = Work::by(checks, plan, subject, expected);
-            Work { part, jobs: whole.jobs, cloud: whole.cloud.clone(), ..by }
+            Work { part, jobs: whole.jobs, alone: whole.alone, cloud: whole.cloud.clone(), ..by }
         });
         work.collect()
     }
@@ -316,20 +316,32 @@ impl Expected {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::config::{BackendKind, RunFile, Source};
     use crate::cx::Check;
+
+    const SHARED: Check = Check::must("A-01", "t", "s", |_| Box::pin(async { Ok(()) }));
+    const ALONE: Check = Check::must("A-02", "t", "s", |_| Box::pin(async { Ok(()) })).alone();
+
+    fn planned(check: &'static Check, takes_s: u32) -> Planned {
+        let (level, choice) = (Level::Must, Choice::Selected);
+        Planned { suite: "suite", check, level, choice, elsewhere: false, takes_s }
+    }
+
+    #[test]
+    fn parts_of_what_is_judged_alone_are_judged_alone() {
+        let wanted = crate::config::plan(&Source::Defaults, RunFile::default()).expect("a plan");
+        let cluster = wanted.cluster.clone().settled(BackendKind::Embedded);
+        let whole = Work::by(&[], wanted.on(cluster), "S".to_owned(), Expected::NoFailure);
+        let whole = Work { alone: true, jobs: Some(3), ..whole };
+        let all = [planned(&ALONE, 4), planned(&ALONE, 3)];
+        let parts = Work::on_clusters(&all.iter().collect::<Vec<_>>(), 2, &whole);
+        assert_eq!(parts.len(), 2);
+        assert!(parts.iter().all(|part| part.alone && part.jobs == Some(3)));
+    }
 
     #[test]
     fn checks_that_run_alone_are_dealt_out_and_the_others_stay_together() {
-        const SHARED: Check = Check::must("A-01", "t", "s", |_| Box::pin(async { Ok(()) }));
-        const ALONE: Check = Check::must("A-02", "t", "s", |_| Box::pin(async { Ok(()) })).alone();
-        let of = |check: &'static Check, takes_s| Planned {
-            suite: "suite",
-            check,
-            level: Level::Must,
-            choice: Choice::Selected,
-            elsewhere: false,
-            takes_s,
-        };
+        let of = planned;
         let all: Vec<Planned> =
             [of(&SHARED, 9), of(&SHARED, 7), of(&ALONE, 4), of(&ALONE, 3), of(&ALONE, 8)].into();
         let all: Vec<&Planned> = all.iter().collect();
