@@ -190,12 +190,31 @@ impl Subject for Unexplained<'_> {
     }
 }
 
+/// How long it may take until no Node has changed for a while, and how often is looked.
+const UNREST: Duration = Duration::from_secs(45);
+const LOOK: Duration = Duration::from_millis(250);
+
+/// Waits until a write can have no reason any more, for as long as that is worth it: what is done then is judged.
+async fn nodes_are_still(cx: &CheckCx) -> Verdict {
+    let began = Instant::now();
+    while began.elapsed() < UNREST {
+        let now = Instant::now();
+        if cx.node_changes_since(now.checked_sub(LATE).unwrap_or(now), reasons)? == 0 {
+            break;
+        }
+        pause(LOOK).await;
+    }
+    cx.record("still_after_ms", began.elapsed().as_millis());
+    Ok(())
+}
+
 /// Nothing is written while `noise` is made, nor after it until the window is over.
 async fn nothing_is_written(
     web: &Service<'_>,
     noise: impl Future<Output = Verdict>,
     when: &'static str,
 ) -> Verdict {
+    nodes_are_still(web.cx()).await?;
     let unexplained = Unexplained::of(web)?;
     let quiet = unexplained.keeps(no_calls()).within(web.cx().limits().quiet_services()).when(when);
     futures::future::try_join(noise, quiet.into_future()).await?;
@@ -240,10 +259,6 @@ async fn behind_a_balancer<'a>(
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
     web.balancer().becomes(has_backend(machine)).await?;
     web.rests().await?;
-    // What its own coming may still explain is over.
-    let settled = Unexplained::of(&web)?;
-    pause(LATE).await;
-    settled.read(Reach::Origin).await?;
     Ok((web, node))
 }
 
