@@ -97,7 +97,11 @@ async fn marks_nothing_on_errors(cx: &CheckCx) -> Verdict {
     let (stopped, running) = (cx.machine(machine("never")).await?, cx.machine(machine("half")).await?);
     stopped.stop().await?;
     let failure = Effect::Status { status: 503, retry_after_s: None };
-    let fault = stopped.cloud().meets("failing look-ups", &[failure.clone()]).to(&[Op::InstanceGet]).await?;
+    let fault = stopped
+        .cloud()
+        .meets("failing look-ups", std::slice::from_ref(&failure))
+        .to(&[Op::InstanceGet])
+        .await?;
     let halves =
         [Effect::Latency { ms: 0 }, failure].into_iter().cycle().take(2 * HALVES).collect::<Vec<_>>();
     running.cloud().meets("every other look-up fails", &halves).to(&[Op::InstanceGet]).await?;
