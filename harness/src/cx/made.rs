@@ -97,8 +97,9 @@ pub(super) enum Undo {
     Cold,
 }
 
-/// How long the API server may fail by itself before what is to go is given up.
-const LIMIT: Duration = Duration::from_secs(5);
+/// How long the API server may fail by itself before what is to go is given up: as long as it may be silent in a run. On a busy
+/// machine deletions of many objects have taken more than 5 s.
+const LIMIT: Duration = Duration::from_secs(30);
 /// How long until it is asked again.
 const AGAIN: Duration = Duration::from_millis(200);
 
