@@ -27,6 +27,15 @@ fn total_kib(meminfo: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
+/// Where Docker keeps what it makes, unless it is told otherwise.
+const DOCKER: &str = "/var/lib/docker";
+
+/// What Docker may still write, MiB; `None` where it is not here, or keeps things elsewhere.
+pub fn docker_disk_mib() -> Option<u64> {
+    let elsewhere = std::env::var_os("DOCKER_HOST").is_some();
+    free_bytes(Path::new(DOCKER)).filter(|_| !elsewhere).map(|bytes| bytes >> 20)
+}
+
 /// What this user may still write in a folder, bytes; `None` when it cannot be told.
 pub(super) fn free_bytes(folder: &Path) -> Option<u64> {
     let status = rustix::fs::statvfs(folder).ok()?;

@@ -26,7 +26,7 @@ pub use backend::{Backend, BackendEntry, Facts, Fidelity, Lifetime, METADATA_ADD
 pub use embedded::CLOUD_NAME;
 pub use error::ClusterError;
 pub use existing::InsideCluster;
-pub use host::{cores, memory_mib};
+pub use host::{cores, docker_disk_mib, memory_mib};
 pub use kind::at_hand as kind_at_hand;
 pub(crate) use leftovers::cleanup;
 pub use leftovers::{LeftBehind, Leftover, LeftoverKind, RemovalError, list_leftovers, remove_leftovers};

@@ -59,7 +59,7 @@ pub struct RunFile {
     /// Clusters side by side, each with a cloud and a CCM of its own, among which the checks are spread; never more than
     /// the checks can make use of.
     #[schemars(range(min = 1, max = 16))]
-    #[schemars(extend("x-default" = "`12` embedded ones, as many of kind as cores and memory allow, `1` existing one"))]
+    #[schemars(extend("x-default" = "`12` embedded ones, as many of kind as cores, memory and disk allow, `1` existing one"))]
     pub clusters: Option<u32>,
     /// For how long Nodes, Services, the cloud and leaders are disturbed at random, and an idle CCM is watched, beside the
     /// other checks: `HA-08.soak`, `HA-10.soak` and `SCALE-03.soak`, each for so long. `cluster.seed` decides what happens.

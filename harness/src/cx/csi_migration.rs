@@ -1,13 +1,14 @@
 //! The drivers that in-tree volumes moved to, on a cluster of kubelets that need them.
 
 use super::CheckCx;
+use super::csi_judged::Judged;
 use super::proxied_cluster::{documents_in, with_variables};
 use crate::ccm::{Applier, key_of, substitute};
 use crate::check::{Stop, SubjectName, Unmet, chain};
 use crate::cluster::Role;
 use crate::config::{CsiDriver, CsiMigration as Written};
 use crate::csi_migration::{Moved, ZONE, moved};
-use crate::probe::{Observed, ReadError, poll};
+use crate::probe::{Observed, Promise, ReadError, Span, poll};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -78,9 +79,12 @@ impl CheckCx {
 impl<'a> CsiMigration<'a> {
     /// A promise that is broken.
     pub fn unmet(&self, promise: &str, expected: &str, seen: impl Into<String>) -> Stop {
-        let name = self.cx.session().plan().profile.name.clone();
-        let subject = Some(SubjectName { kind: "cluster with", name, uid: None });
-        Stop::Unmet(Box::new(Unmet { subject, ..Unmet::new(promise, expected, seen) }))
+        Stop::Unmet(Box::new(Unmet { subject: Some(self.subject()), ..Unmet::new(promise, expected, seen) }))
+    }
+
+    /// What promises are about.
+    fn subject(&self) -> SubjectName {
+        SubjectName { kind: "cluster with", name: self.cx.session().plan().profile.name.clone(), uid: None }
     }
 
     /// What moved to the drivers.
@@ -314,7 +318,7 @@ impl CsiCluster<'_> {
     /// That an object stays as it is to be for that time.
     ///
     /// # Errors
-    /// The first moment when it was not.
+    /// The first moment when it was not; or it could not be read, so that nobody knows.
     pub async fn keeps(
         &self,
         (promise, expected): (&str, &str),
@@ -322,17 +326,14 @@ impl CsiCluster<'_> {
         path: &str,
         judge: impl Fn(&Value) -> Result<(), String>,
     ) -> Result<(), Stop> {
-        let broken = async |seen: &mut String| {
-            let judged = judge(&self.cx().read(path).await?);
-            *seen = expected.to_owned();
-            Ok::<_, ReadError>(judged.err())
+        let promise = Promise {
+            text: promise.to_owned(),
+            subject: Some(self.csi.subject()),
+            expected: expected.to_owned(),
+            span: Span::Throughout(window),
         };
-        let waited = async { Ok(poll(promise, window, AGAIN, broken).await) };
-        match self.cx().session.unless_interrupted(waited).await? {
-            Ok(seen) => Err(self.csi.unmet(promise, expected, seen)),
-            // It did not break in all that time.
-            Err(_) => Ok(()),
-        }
+        let mut judged = Judged::new(async || self.cx().read(path).await, judge);
+        self.cx().session.unless_interrupted(self.cx().probe.wait(&promise, &mut judged)).await
     }
 
     /// What was seen, with the warnings in the check's namespace.

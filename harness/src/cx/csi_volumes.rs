@@ -40,6 +40,8 @@ pub struct StoredVolume {
     pub affinity: Vec<String>,
     /// The Node that its Pod is put on; `None`: the scheduler decides.
     pub node: Option<String>,
+    /// The Node that its Pod would rather be on, where the scheduler decides and nothing else does.
+    pub rather: Option<String>,
 }
 
 /// A call that a driver got.
@@ -65,8 +67,15 @@ impl CsiCall {
 impl StoredVolume {
     /// One that says nothing of zones, for a Pod on that Node.
     pub fn on(moved: Moved, name: &str, id: String, place: &Placed) -> StoredVolume {
-        let node = Some(place.node.clone());
-        StoredVolume { moved, name: name.to_owned(), id, labels: BTreeMap::new(), affinity: Vec::new(), node }
+        StoredVolume {
+            moved,
+            name: name.to_owned(),
+            id,
+            labels: BTreeMap::new(),
+            affinity: Vec::new(),
+            node: Some(place.node.clone()),
+            rather: None,
+        }
     }
 }
 
@@ -163,7 +172,11 @@ impl CsiCluster<'_> {
         self.sees(("claims get the volumes that they name", "phase Bound"), RUNS, &path, bound).await?;
         let pods = wanted.iter().map(|one| {
             let volume = json!({"name": "v", "persistentVolumeClaim": {"claimName": one.name}});
-            self.pod(&one.name, &volume, one.node.as_deref())
+            let mut pod = self.pod(&one.name, &volume, one.node.as_deref());
+            if let Some(node) = &one.rather {
+                pod["spec"]["affinity"] = rather(node);
+            }
+            pod
         });
         self.makes_inside(pods.collect()).await
     }
@@ -279,6 +292,13 @@ impl CsiCluster<'_> {
             (Err(error), None) => Err(self.csi.unmet(promise, expected, error.text)),
         }
     }
+}
+
+/// The affinity of a Pod that would rather be on that Node.
+fn rather(node: &str) -> Value {
+    let field = json!({"key": "metadata.name", "operator": "In", "values": [node]});
+    let preferred = json!([{"weight": 100, "preference": {"matchFields": [field]}}]);
+    json!({"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}})
 }
 
 /// The call that a line tells of.

@@ -43,8 +43,19 @@ pub struct Ask<'a> {
     version: String,
     input: Option<Vec<u8>>,
     pieces: usize,
-    home: bool,
+    home: Home,
     cloud: Option<String>,
+}
+
+/// What an execution has for a home.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Home {
+    /// The run's, which keeps what other executions left there.
+    Shared,
+    /// An empty one of its own.
+    Fresh,
+    /// None.
+    Without,
 }
 
 impl CheckCx {
@@ -148,7 +159,7 @@ impl<'a> ImageCredentialProvider<'a> {
             version: self.provider.api_version.clone(),
             input: None,
             pieces: 1,
-            home: true,
+            home: Home::Shared,
             cloud: None,
         }
     }
@@ -194,7 +205,7 @@ impl<'a> ImageCredentialProvider<'a> {
 
     /// What must not stand in its log: the tokens that it is given, and variables that are named as secrets are.
     pub fn secrets(&self) -> Vec<(String, String)> {
-        let variables = self.environment(None, true);
+        let variables = self.environment(None, None);
         let last = |name: &str| name.to_ascii_uppercase().rsplit('_').next().unwrap_or_default().to_owned();
         let named = |name: &str| SECRET_NAMES.contains(&last(name).as_str());
         let all = variables.into_iter().filter(|(name, value)| named(name) && value.len() >= SHORTEST_SECRET);
@@ -221,10 +232,10 @@ impl<'a> ImageCredentialProvider<'a> {
         self.written.environment.iter().map(|(name, value)| (name.clone(), filled(value))).collect()
     }
 
-    fn environment(&self, cloud: Option<&str>, home: bool) -> BTreeMap<String, String> {
+    fn environment(&self, cloud: Option<&str>, home: Option<&Path>) -> BTreeMap<String, String> {
         let mut all = BTreeMap::new();
         all.extend(std::env::var("PATH").ok().map(|path| ("PATH".to_owned(), path)));
-        all.extend(home.then(|| ("HOME".to_owned(), self.home.display().to_string())));
+        all.extend(home.map(|home| ("HOME".to_owned(), home.display().to_string())));
         all.extend(self.provider.env.iter().map(|one| (one.name.clone(), one.value.clone())));
         all.extend(self.own_environment(cloud));
         all
@@ -287,15 +298,22 @@ impl Ask<'_> {
     /// Without a home.
     #[must_use]
     pub fn without_home(mut self) -> Self {
-        self.home = false;
+        self.home = Home::Without;
         self
     }
 
-    /// While its cloud fails.
+    /// While its cloud fails, and with an empty home: nothing of what it had from its cloud before is left there.
     #[must_use]
     pub fn before(mut self, cloud: &StandIn) -> Self {
         self.cloud = Some(cloud.url().to_owned());
+        self.home = Home::Fresh;
         self
+    }
+
+    /// The request that it is asked with.
+    pub fn request(&self) -> String {
+        let plugin = self.plugin;
+        request(&self.version, &self.image, plugin.token.as_deref(), &plugin.written.annotations)
     }
 
     /// Executes it.
@@ -304,12 +322,20 @@ impl Ask<'_> {
     /// It is not known what is to be executed, or the run is interrupted.
     pub async fn executed(self) -> Result<Execution, Stop> {
         let plugin = self.plugin;
-        let token = plugin.token.as_deref();
-        let asked = || request(&self.version, &self.image, token, &plugin.written.annotations).into_bytes();
-        let input = self.input.clone().unwrap_or_else(asked);
+        let input = self.input.clone().unwrap_or_else(|| self.request().into_bytes());
         let size = input.len().div_ceil(self.pieces).max(1);
         let pieces: Vec<&[u8]> = input.chunks(size).collect();
-        let environment = plugin.environment(self.cloud.as_deref(), self.home);
+        let fresh = match self.home {
+            Home::Fresh => Some(tempfile::tempdir_in(plugin.cx.session().dir().path())?),
+            Home::Shared | Home::Without => None,
+        };
+        let home = match self.home {
+            Home::Without => None,
+            Home::Shared | Home::Fresh => {
+                Some(fresh.as_ref().map_or(plugin.home.as_path(), |home| home.path()))
+            }
+        };
+        let environment = plugin.environment(self.cloud.as_deref(), home);
         let program = Plugin { line: plugin.line()?, environment };
         let executed = async { Ok(program.execute(&pieces, KUBELET_LIMIT).await) };
         let execution = plugin.cx.session().unless_interrupted(executed).await?;

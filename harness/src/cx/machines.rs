@@ -1,14 +1,21 @@
 //! Machines: instances of the cloud, each for a Node of the check's own.
 
-use super::cloud::absent_is_fine;
+use super::cloud::{absent_is_fine, passing};
 use super::made::Undo;
 use super::{CheckCx, NodePlan, Target};
 use crate::check::{Stop, SubjectName, Verdict};
 use crate::cloud::{Address, Instance, InstanceState};
 use crate::config::{AddressType, Instances};
+use crate::probe::poll;
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// How long a CCM gets at a check's end to take machines out of its load balancers whose Nodes are gone.
+const LEAVES: Duration = Duration::from_secs(1);
+/// How long until it is looked again.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// An address of a machine.
 pub fn address(kind: &str, address: &str) -> Address {
@@ -251,6 +258,32 @@ impl CheckCx {
         }
         cloud.put_instance(instance).await?;
         Ok(())
+    }
+
+    /// Waits until no load balancer sends traffic to machines whose Nodes are gone, for as long as [`LEAVES`] says. A cloud
+    /// refuses to change backends of which one has gone, a CCM then looks at the whole Service again, and a check that runs
+    /// beside this one sees an edit followed that was never noticed.
+    pub(super) async fn are_no_backends(&self, machines: &[Undo]) {
+        let id = |undo: &Undo| match undo {
+            Undo::Instance(id) => Some(id.clone()),
+            _ => None,
+        };
+        let ids: BTreeSet<String> = machines.iter().filter_map(id).collect();
+        if ids.is_empty() || !self.session.plan().profile.capabilities.load_balancer {
+            return;
+        }
+        let left = async |seen: &mut String| {
+            let held = self.cloud.inventory().await.map_err(passing)?;
+            let mut backends = held.load_balancers.iter().flat_map(|lb| &lb.backends);
+            Ok(match backends.find(|backend| ids.contains(*backend)) {
+                Some(backend) => {
+                    backend.clone_into(seen);
+                    None
+                }
+                None => Some(()),
+            })
+        };
+        let _ = poll("machines that are no backends any more", LEAVES, LOOK, left).await;
     }
 
     pub(super) async fn undo_instance(&self, id: &str) -> Result<(), String> {

@@ -11,6 +11,7 @@ mod cold;
 mod context;
 mod crash;
 mod credential;
+mod csi_judged;
 mod csi_migration;
 mod csi_volumes;
 mod deadlock;

@@ -6,14 +6,17 @@ use crate::config::{NetworkProxy as Written, PROGRAM};
 use crate::files;
 use crate::images::own_program;
 use crate::network_proxy::{Asked, Bench, Echo, Programs, Tunnel, faults};
-use crate::probe::{ReadError, poll};
+use crate::probe::{ReadError, pause, poll};
 use bootstrap::{Cluster, Cni, Source, Topology, expect};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long an API server waits for a dial by itself (`k8s.io/apiserver` `pkg/server/egressselector`).
-pub const DIAL_LIMIT: Duration = Duration::from_secs(30);
+/// How long a dial may take that an API server ends by itself after 30 s (`k8s.io/apiserver` `pkg/server/egressselector`): its
+/// answer comes a little later.
+pub const DIAL_LIMIT: Duration = Duration::from_secs(30 + 3);
+/// How long a server may take to know an agent that has connected.
+const KNOWN: Duration = Duration::from_secs(3);
 /// Between two tries.
 const AGAIN: Duration = Duration::from_millis(200);
 /// Rows of the lint that are about whoever has to run before Nodes are initialised, and not about CCMs alone.
@@ -167,25 +170,21 @@ impl ProxyProcesses<'_> {
             .map_err(|error| self.broken("its agents run", "a process", &error.to_string()))
     }
 
-    /// Waits until the agents have more connections to the server than so many; they may need no more, so it is no fault where
-    /// they do not.
+    /// Waits until the server knows the agent of that name: a moment after it has connected, or all that time where its
+    /// connections cannot be seen. Whether they were.
     ///
     /// # Errors
     /// The run is interrupted.
-    pub async fn has_more_connections_than(&self, before: usize, limit: Duration) -> Result<usize, Stop> {
-        let more = async |seen: &mut String| {
-            let now = self.connections();
-            *seen = format!("{now}");
-            Ok::<_, ReadError>((now > before).then_some(now))
+    pub async fn agent_connects(&self, name: &str, limit: Duration) -> Result<bool, Stop> {
+        let connected =
+            async |_: &mut String| Ok::<_, ReadError>(self.bench.is_connected(name).then_some(()));
+        let what = format!("agent {name} is connected");
+        let waited = async {
+            let seen = poll(&what, limit, AGAIN, connected).await.is_ok();
+            pause(KNOWN).await;
+            Ok(seen)
         };
-        let what = format!("agents have more than {before} connections");
-        let waited = async { Ok(poll(&what, limit, AGAIN, more).await) };
-        Ok(self.proxy.cx.session().unless_interrupted(waited).await?.unwrap_or(before))
-    }
-
-    /// How many connections agents have to the server.
-    pub fn connections(&self) -> usize {
-        self.bench.connections().unwrap_or_default()
+        self.proxy.cx.session().unless_interrupted(waited).await
     }
 
     /// Where a peer is that sends back whatever it gets.

@@ -116,10 +116,20 @@ pub(super) fn with_variables(document: &mut Value, variables: &BTreeMap<String, 
     }
 }
 
+/// The container that is running in a Pod, or ran last.
+fn container_of(pod: &Pod) -> Option<&String> {
+    pod.status.as_ref()?.container_statuses.as_ref()?.first()?.container_id.as_ref()
+}
+
 fn is_ready(pod: &Pod) -> bool {
     let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
     let ready = conditions.into_iter().flatten().any(|one| one.type_ == "Ready" && one.status == "True");
     ready && pod.metadata.deletion_timestamp.is_none()
+}
+
+/// Whether a Pod is ready with another container than that one.
+fn runs_anew(pod: &Pod, killed: &str) -> bool {
+    is_ready(pod) && container_of(pod).is_some_and(|id| id != killed)
 }
 
 impl ProxiedCluster<'_> {
@@ -224,27 +234,38 @@ impl ProxiedCluster<'_> {
         }
     }
 
-    /// Kills the program of the agent in this Pod; its kubelet starts it again.
+    /// Kills the program of the agent in this Pod, and yields its container; its kubelet starts another.
     ///
     /// # Errors
     /// It cannot be told or reached.
-    pub async fn agent_is_killed(&self, name: &str) -> Verdict {
+    pub async fn agent_is_killed(&self, name: &str) -> Result<String, Stop> {
         let pods = self.pods(&self.agents);
         let pod = pods.iter().find(|pod| pod.name_any() == name);
-        let status = pod.and_then(|pod| pod.status.as_ref()?.container_statuses.as_ref()?.first());
-        let id = status.and_then(|status| status.container_id.clone());
+        let id = pod.and_then(|pod| container_of(pod).cloned());
         let id = id.ok_or_else(|| Stop::Error(format!("Pod {name} of an agent has no container")))?;
         let node = pod.and_then(|pod| pod.spec.as_ref()?.node_name.clone()).unwrap_or_default();
         let session = &self.cx().session;
-        session.signal_container(&node, &id, ContainerOp::Kill).await.map_err(Stop::Error)
+        session.signal_container(&node, &id, ContainerOp::Kill).await.map_err(Stop::Error)?;
+        Ok(id)
     }
 
-    /// Waits until every agent is ready, one that was killed too.
+    /// Waits until this Pod of an agent is ready with another container than the one that was killed: that it is ready alone may
+    /// be said from before.
     ///
     /// # Errors
-    /// One is not.
-    pub async fn agents_run(&self) -> Verdict {
-        self.runs(&self.agents).await
+    /// It is not.
+    pub async fn agent_is_back(&self, name: &str, killed: &str) -> Verdict {
+        let back = async |seen: &mut String| {
+            let pods = self.pods(&self.agents);
+            *seen = pods.observed();
+            let pod = pods.iter().find(|pod| pod.name_any() == name);
+            Ok(pod.is_some_and(|pod| runs_anew(pod, killed)).then_some(()))
+        };
+        let what = format!("agent {name} runs again");
+        let waited = async { Ok(poll(&what, UP, AGAIN, back).await) };
+        let waited = self.cx().session.unless_interrupted(waited).await?;
+        let promise = "an agent that was killed runs again";
+        waited.map_err(|error| self.proxy.unmet(promise, "a ready Pod with another container", error.text))
     }
 }
 
@@ -287,5 +308,18 @@ mod tests {
         let containers = &document["spec"]["template"]["spec"]["containers"];
         assert_eq!(containers[0]["env"][1]["name"], "Y");
         assert_eq!(containers[1]["env"][0]["value"], "2");
+    }
+
+    #[test]
+    fn who_was_killed_runs_anew_when_another_container_is_ready() {
+        let pod = |id: &str, ready: &str| -> Pod {
+            let containers = json!([{"name": "agent", "containerID": id, "image": "i", "imageID": "i", "ready": true, "restartCount": 0}]);
+            let conditions = json!([{"type": "Ready", "status": ready}]);
+            let status = json!({"conditions": conditions, "containerStatuses": containers});
+            serde_json::from_value(json!({"status": status})).expect("a Pod")
+        };
+        assert!(!runs_anew(&pod("old", "True"), "old"), "said from before");
+        assert!(!runs_anew(&pod("new", "False"), "old"));
+        assert!(runs_anew(&pod("new", "True"), "old"));
     }
 }

@@ -6,6 +6,7 @@ use super::{Calls, CheckCx, Subject, Target};
 use crate::check::{Stop, SubjectName};
 use crate::cloud::{Entry, Inventory, LoadBalancer, Op};
 use crate::config::Targets;
+use crate::k8s::Version;
 use crate::probe::{Reach, ReadError, poll};
 use k8s_openapi::api::core::v1::{self as core, ServicePort, ServiceSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -159,6 +160,17 @@ impl<'a> Service<'a> {
     pub async fn spec(&self) -> Result<ServiceSpec, Stop> {
         let stored = self.cx.services_api(&self.key).get(&self.key.name).await?;
         Ok(stored.spec.unwrap_or_default())
+    }
+
+    /// Its recent versions as a watch showed them, oldest first.
+    ///
+    /// # Errors
+    /// When the watch is broken or behind.
+    pub fn history(&self) -> Result<Vec<Version<core::Service>>, Stop> {
+        let mut versions =
+            self.cx.session.world().services.current()?.history(&self.key.namespace, &self.key.name);
+        versions.retain(|version| version.object.metadata.uid.as_ref() == Some(&self.key.uid));
+        Ok(versions)
     }
 
     /// The check that made it.

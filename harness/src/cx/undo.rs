@@ -10,7 +10,8 @@ use tokio::task::AbortHandle;
 ///
 /// Last first, but for: faults, barriers and settings, which go before anything else, since a check that failed with one still in
 /// force must not jam its own cleanup; the CCM, which comes back before Services need it to let go of them; and
-/// Services, which go together where the last of them stands, since they wait for the same CCM.
+/// Services, which go together where the last of them stands, since they wait for the same CCM. Machines go last of all
+/// ([`CheckCx::clean_up`]).
 fn steps(made: Vec<Undo>) -> Vec<Vec<Undo>> {
     let turn = |undo: &Undo| match undo {
         Undo::Fault(_) | Undo::Barrier(_) | Undo::Settings(_) | Undo::Watches | Undo::Reach => 0,
@@ -67,7 +68,14 @@ impl CheckCx {
     pub async fn clean_up(&self) -> Result<(), String> {
         let made = std::mem::take(&mut *self.undo.lock().expect("no holder of this lock panics"));
         let needs_a_ccm = made.iter().any(|undo| matches!(undo, Undo::Service(_)));
-        undo_all(steps(made), async |undo| self.undo_one(undo, needs_a_ccm).await).await
+        let (machines, others): (Vec<Undo>, Vec<Undo>) =
+            made.into_iter().partition(|undo| matches!(undo, Undo::Instance(_)));
+        let undo = async |undo| self.undo_one(undo, needs_a_ccm).await;
+        let before = undo_all(steps(others), undo).await;
+        self.are_no_backends(&machines).await;
+        let failures = [before, undo_all(vec![machines], undo).await].into_iter().filter_map(Result::err);
+        let failures: Vec<String> = failures.collect();
+        if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
     }
 
     /// Undoes nothing, as what the check made goes with its environment; what it does all the time ends.
@@ -135,8 +143,8 @@ mod tests {
 
     #[test]
     fn what_was_made_last_goes_first() {
-        let made = vec![Undo::Instance("i".into()), node("a"), node("b")];
-        assert_eq!(steps(made), [[node("b")], [node("a")], [Undo::Instance("i".into())]]);
+        let made = vec![node("a"), node("b")];
+        assert_eq!(steps(made), [[node("b")], [node("a")]]);
         assert!(steps(Vec::new()).is_empty());
     }
 

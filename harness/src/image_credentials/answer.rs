@@ -39,6 +39,16 @@ pub enum CacheKeyType {
 }
 
 impl CacheKeyType {
+    /// Its name, spelt as a kubelet spells it.
+    pub(super) fn of(name: &str) -> Option<CacheKeyType> {
+        match name {
+            "Image" => Some(CacheKeyType::Image),
+            "Registry" => Some(CacheKeyType::Registry),
+            "Global" => Some(CacheKeyType::Global),
+            _ => None,
+        }
+    }
+
     /// Whether an answer for one image is used for the other.
     pub fn joins(self, one: &str, other: &str) -> bool {
         let registry = |image: &str| image.split('/').next().unwrap_or_default().to_owned();
@@ -149,17 +159,13 @@ impl Answer {
                 (unknown, _) => self.faults.push(Fault::Field(format!("there is no field '{unknown}'"))),
             }
         }
-        self.cache_key_type = match key_type.as_ref().map(|value| value.as_str()) {
-            Some(Some("Image")) => Some(CacheKeyType::Image),
-            Some(Some("Registry")) => Some(CacheKeyType::Registry),
-            Some(Some("Global")) => Some(CacheKeyType::Global),
-            said => {
-                let said = shown(said.flatten());
-                self.faults
-                    .push(Fault::KeyType(format!("cacheKeyType is {said}, none of Image, Registry, Global")));
-                None
-            }
-        };
+        let said = key_type.as_ref().and_then(Value::as_str);
+        self.cache_key_type = said.and_then(CacheKeyType::of);
+        if self.cache_key_type.is_none() {
+            let said = shown(said);
+            self.faults
+                .push(Fault::KeyType(format!("cacheKeyType is {said}, none of Image, Registry, Global")));
+        }
     }
 
     fn duration(&mut self, value: &Value) {

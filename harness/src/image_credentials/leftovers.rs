@@ -1,18 +1,32 @@
-//! What a plugin has started and left behind. Whatever it starts has its environment, however detached it is; a mark there
+//! What a vendor's program has started and left behind. Whatever it starts has its environment, however detached it is; a mark there
 //! tells it from everything else on this machine.
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-/// The variable that marks a plugin and all that it starts.
-pub(super) const MARK: &str = "CCM_CONFORMANCE_PLUGIN";
+/// The variable that marks a program and all that it starts.
+pub(crate) const MARK: &str = "CCM_CONFORMANCE_PLUGIN";
 /// Who starts others faster than they can be ended is given up after so many rounds.
 const ROUNDS: usize = 200;
 
-/// Ends, when dropped, the group of a plugin and every process with its mark.
+/// Ends, when dropped, the group of a program and every process with its mark.
 #[derive(Debug)]
-pub(super) struct Leash {
-    pub(super) group: Option<Pid>,
-    pub(super) mark: String,
+pub(crate) struct Leash {
+    pub(crate) group: Option<Pid>,
+    pub(crate) mark: String,
+}
+
+impl Leash {
+    /// The processes with its mark.
+    pub(crate) fn processes(&self) -> Vec<Pid> {
+        marked(&self.mark)
+    }
+
+    /// Has the group and all with its mark stand still; whether there was one.
+    pub(crate) fn freeze(&self) -> bool {
+        let group = self.group.map(|group| kill_process_group(group, Signal::STOP));
+        let marked = self.processes().into_iter().map(|one| kill_process(one, Signal::STOP));
+        group.into_iter().chain(marked).fold(false, |any, one| any | one.is_ok())
+    }
 }
 
 impl Drop for Leash {
@@ -30,7 +44,7 @@ impl Drop for Leash {
                 let _ = kill_process(one, Signal::KILL);
             }
         }
-        tracing::warn!(mark = self.mark, "processes of a plugin stay: it starts them faster than they end");
+        tracing::warn!(mark = self.mark, "processes of a program stay: it starts them faster than they end");
     }
 }
 

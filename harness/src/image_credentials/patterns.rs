@@ -3,6 +3,12 @@
 
 use crate::glob::fits;
 use std::fmt;
+use std::net::IpAddr;
+
+/// A label of a host that nobody has registered.
+const NOBODY: &str = "belongs-to-nobody";
+/// Labels before that of a country below which names are registered.
+const BELOW_COUNTRIES: &[&str] = &["ac", "co", "com", "edu", "gov", "net", "org"];
 
 /// A pattern of `matchImages` or of an answer's `auth`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,6 +92,30 @@ impl fmt::Display for Pattern {
     }
 }
 
+/// The image of the same name in registries of others: where what somebody has registered is another's, and nothing else
+/// differs. None where nothing of the host is registered.
+pub fn foreign_to(image: &str) -> Vec<String> {
+    let (registry, path) = image.split_once('/').unwrap_or((image, ""));
+    let (host, port) = registry.split_once(':').map_or((registry, None), |(host, port)| (host, Some(port)));
+    let labels: Vec<&str> = host.split('.').collect();
+    if host.parse::<IpAddr>().is_ok() {
+        return Vec::new();
+    }
+    let below_country = match labels.as_slice() {
+        [.., before, last] => last.len() == 2 && BELOW_COUNTRIES.contains(before),
+        _ => false,
+    };
+    let registered = if below_country { vec![2, 3] } else { vec![2] };
+    let places = registered.into_iter().filter_map(|from_end| labels.len().checked_sub(from_end));
+    let elsewhere = |at: usize| {
+        let mut labels = labels.clone();
+        labels[at] = NOBODY;
+        let port = port.map_or_else(String::new, |port| format!(":{port}"));
+        format!("{}{port}/{path}", labels.join("."))
+    };
+    places.map(elsewhere).collect()
+}
+
 /// Which signs Go's `net/url` allows in a host.
 fn belongs_to_a_host(sign: char) -> bool {
     sign.is_ascii_alphanumeric() || "-_.~!$&'()*+,;=:[]<>\"%".contains(sign)
@@ -108,6 +138,41 @@ mod tests {
     use crate::config::yaml;
     use crate::files;
     use serde::Deserialize;
+
+    #[test]
+    fn an_image_of_another_has_the_same_port_and_path_and_another_owner() {
+        assert_eq!(
+            foreign_to("eu.registry.example:5000/team/app"),
+            ["eu.belongs-to-nobody.example:5000/team/app"]
+        );
+        assert_eq!(
+            foreign_to("eu.acme.co.uk/app"),
+            ["eu.acme.belongs-to-nobody.uk/app", "eu.belongs-to-nobody.co.uk/app"]
+        );
+        for of_nobody in ["localhost/app", "registry:5000/app", "10.0.0.1:5000/app"] {
+            assert!(foreign_to(of_nobody).is_empty(), "{of_nobody}");
+        }
+    }
+
+    #[test]
+    fn wildcards_for_what_is_not_registered_match_nobody_else() {
+        for (pattern, image, too_wide) in [
+            ("*.dkr.ecr.*.amazonaws.com", "1234.dkr.ecr.eu-west-1.amazonaws.com/app", false),
+            ("*.dkr.ecr.*.amazonaws.com.cn", "1234.dkr.ecr.cn-north-1.amazonaws.com.cn/app", false),
+            ("*-docker.pkg.dev", "europe-docker.pkg.dev/app", false),
+            ("*.on.aws", "1234.on.aws/app", false),
+            ("*.*.example", "eu.registry.example/app", true),
+            ("*.io", "registry.io/app", true),
+            ("*.*.co.uk", "eu.acme.co.uk/app", true),
+            ("*.*.*:5000", "eu.registry.example:5000/app", true),
+            ("*.*.example/team", "eu.registry.example/team/app", true),
+        ] {
+            let parsed = Pattern::of_auth(pattern).expect("a pattern");
+            assert!(parsed.matches(image), "{pattern} does not match {image}");
+            let found = foreign_to(image).iter().any(|foreign| parsed.matches(foreign));
+            assert_eq!(found, too_wide, "{pattern}");
+        }
+    }
 
     /// A line of `patterns.yaml`.
     #[derive(Deserialize)]

@@ -1,7 +1,8 @@
 //! One execution of a plugin: as a kubelet executes it, but bounded in what it may write, and with nothing left of it.
 
 use super::leftovers::{Leash, MARK};
-use crate::probe::pause;
+use crate::probe::{pause, poll};
+use rustix::io::ioctl_fionread;
 use rustix::process::Pid;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,8 +23,12 @@ pub const KUBELET_LIMIT: Duration = Duration::from_secs(60);
 const MOST_ANSWERED: usize = 1 << 20;
 /// Who writes more to standard error fills the disk of a node, bytes.
 const MOST_LOGGED: usize = 16 << 20;
-/// Between two pieces of a request.
+/// From when a piece of a request has been read until the next.
 const BETWEEN_PIECES: Duration = Duration::from_millis(50);
+/// Who has not read a piece by then gets the next one all the same.
+const UNREAD_LIMIT: Duration = Duration::from_secs(20);
+/// Between two looks whether a piece has been read.
+const UNREAD_AGAIN: Duration = Duration::from_millis(5);
 /// What of standard error is shown.
 const SHOWN: usize = 600;
 
@@ -157,7 +162,15 @@ impl Plugin {
                         collect(err, stderr, "standard error", MOST_LOGGED)
                     )
                 };
-                tokio::join!(write(stdin, pieces), reading).1
+                let writing = async {
+                    write(stdin, pieces).await;
+                    std::future::pending().await
+                };
+                // Who has closed its output says nothing more, whatever it were told.
+                tokio::select! {
+                    read = reading => read,
+                    never = writing => never,
+                }
             };
             let waited = async {
                 code = child.wait().await.ok();
@@ -198,11 +211,13 @@ fn no_program(file: &Path) -> Option<&'static str> {
     }
 }
 
-/// Who does not read its request need not.
+/// Writes one piece when the one before it has been read. Who does not read its request need not.
 async fn write(stdin: Option<ChildStdin>, pieces: &[&[u8]]) {
     let Some(mut stdin) = stdin else { return };
     for (at, piece) in pieces.iter().enumerate() {
         if at > 0 {
+            let read = async |_: &mut String| Ok((ioctl_fionread(&stdin).unwrap_or(0) == 0).then_some(()));
+            let _ = poll("the piece before is read", UNREAD_LIMIT, UNREAD_AGAIN, read).await;
             pause(BETWEEN_PIECES).await;
         }
         if stdin.write_all(piece).await.is_err() || stdin.flush().await.is_err() {
@@ -248,6 +263,16 @@ mod tests {
             echo.shown()
         );
         assert_eq!(ended("exit 0", KUBELET_LIMIT).await, Ended::Code(0), "it need not read");
+    }
+
+    #[tokio::test]
+    async fn a_piece_comes_when_the_one_before_it_has_been_read() {
+        let once = "sleep 0.3; dd bs=4096 count=1 2>/dev/null";
+        let execution = shell(once).execute(&[b"one ", b"two"], KUBELET_LIMIT).await;
+        assert_eq!(execution.stdout, b"one ");
+        let deaf = shell("sleep 0.3; echo done").execute(&[b"one ", b"two"], KUBELET_LIMIT).await;
+        assert_eq!((deaf.ended.clone(), deaf.stdout.as_slice()), (Ended::Code(0), b"done\n".as_slice()));
+        assert!(deaf.took < UNREAD_LIMIT / 2, "{}", deaf.shown());
     }
 
     #[tokio::test]

@@ -1,6 +1,7 @@
 //! What is seen of a real kubelet that runs a plugin: each execution of it, and each look of the node's container runtime into
 //! the registry. Of credentials and tokens nothing but what tells them apart.
 
+use super::answer::CacheKeyType;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
@@ -52,6 +53,8 @@ pub struct Claims {
     pub service_account: String,
     /// The Pod that it is bound to; empty for none.
     pub pod: String,
+    /// What tells it from other tokens, and nothing of it.
+    pub digest: String,
 }
 
 /// Somebody asked for an image's manifest.
@@ -70,11 +73,22 @@ pub struct Look {
 
 /// What tells a user's password from others, and nothing of it.
 pub(super) fn digest(user: &str, password: &str) -> String {
-    let hash = Sha256::digest(format!("{user}:{password}"));
-    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+    digest_of(&format!("{user}:{password}"))
+}
+
+fn digest_of(secret: &str) -> String {
+    Sha256::digest(secret).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl Seen {
+    /// Whether its answer is kept for what a later execution was asked, where answers are kept by token or are not.
+    pub fn serves(&self, later: &Seen, by_token: bool) -> bool {
+        let token = |of: &Seen| of.token.as_ref().map(|token| token.digest.clone());
+        let key = CacheKeyType::of(&self.cache_key_type);
+        key.is_some_and(|key| key.joins(&self.image, &later.image))
+            && (!by_token || token(self) == token(later))
+    }
+
     /// What can be said of a request and the answer to it, whatever they are.
     pub fn of(request: &[u8], answer: &[u8]) -> Seen {
         let read = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).unwrap_or_default();
@@ -110,7 +124,7 @@ impl Claims {
             _ => Vec::new(),
         };
         let service_account = format!("{}/{}", text(&own["namespace"]), text(&own["serviceaccount"]["name"]));
-        Claims { audiences, service_account, pod: text(&own["pod"]["name"]) }
+        Claims { audiences, service_account, pod: text(&own["pod"]["name"]), digest: digest_of(token) }
     }
 }
 
@@ -136,10 +150,25 @@ mod tests {
             audiences: vec!["registry".into()],
             service_account: "team/puller".into(),
             pod: "app".into(),
+            digest: digest_of(&token),
         };
         assert_eq!(seen.token, Some(expected));
         let text = serde_json::to_string(&Sighting::Execution(seen)).expect("plain data");
         assert!(!text.contains("acme-password-1") && !text.contains(&token), "{text}");
         assert_eq!(Seen::of(b"nonsense", b""), Seen::default());
+    }
+
+    #[test]
+    fn an_answer_that_is_kept_by_token_serves_that_alone() {
+        let of = |image: &str, token: &str| {
+            let request = json!({"image": image, "serviceAccountToken": token});
+            Seen::of(request.to_string().as_bytes(), br#"{"cacheKeyType": "Registry"}"#)
+        };
+        let first = of("registry.example/app", "one");
+        assert!(first.serves(&of("registry.example/tool", "one"), true));
+        assert!(!first.serves(&of("registry.example/app", "two"), true));
+        assert!(first.serves(&of("registry.example/app", "two"), false));
+        assert!(!first.serves(&of("other.example/app", "one"), false));
+        assert!(!Seen::default().serves(&first, false), "what has no kind of key is not kept");
     }
 }

@@ -3,6 +3,8 @@
 use crate::probe::pause;
 use std::io;
 use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -27,6 +29,7 @@ const NEVER: Duration = Duration::from_secs(600);
 pub struct StandIn {
     url: String,
     task: Option<JoinHandle<()>>,
+    connections: Arc<AtomicUsize>,
 }
 
 impl Drop for StandIn {
@@ -45,25 +48,33 @@ impl StandIn {
     pub async fn begin(behaviour: Behaviour) -> io::Result<StandIn> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let url = format!("http://{}", listener.local_addr()?);
+        let connections = Arc::default();
+        let served = |status| tokio::spawn(serve(listener, status, Arc::clone(&connections)));
         let task = match behaviour {
             Behaviour::Refuses => None,
-            Behaviour::IsSilent => Some(tokio::spawn(serve(listener, None))),
-            Behaviour::Answers(status) => Some(tokio::spawn(serve(listener, Some(status)))),
+            Behaviour::IsSilent => Some(served(None)),
+            Behaviour::Answers(status) => Some(served(Some(status))),
         };
-        Ok(StandIn { url, task })
+        Ok(StandIn { url, task, connections })
     }
 
     /// Where it is.
     pub fn url(&self) -> &str {
         &self.url
     }
+
+    /// Whether anybody has connected to it; `None` where nobody listens who could tell.
+    pub fn was_asked(&self) -> Option<bool> {
+        self.task.as_ref().map(|_| self.connections.load(Ordering::Relaxed) > 0)
+    }
 }
 
-async fn serve(listener: TcpListener, status: Option<u16>) {
-    let mut connections = JoinSet::new();
+async fn serve(listener: TcpListener, status: Option<u16>, connections: Arc<AtomicUsize>) {
+    let mut answers = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
-        connections.spawn(answer(stream, status));
-        while connections.try_join_next().is_some() {}
+        connections.fetch_add(1, Ordering::Relaxed);
+        answers.spawn(answer(stream, status));
+        while answers.try_join_next().is_some() {}
     }
 }
 
@@ -96,10 +107,14 @@ mod tests {
         };
         let _ = rustls::crypto::ring::default_provider().install_default();
         let failing = StandIn::begin(Behaviour::Answers(503)).await.expect("a port");
+        assert_eq!(failing.was_asked(), Some(false));
         assert_eq!(get(&failing).await.expect("an answer").status(), 503);
+        assert_eq!(failing.was_asked(), Some(true));
         let silent = StandIn::begin(Behaviour::IsSilent).await.expect("a port");
         assert!(get(&silent).await.expect_err("no answer").is_timeout());
+        assert_eq!(silent.was_asked(), Some(true));
         let absent = StandIn::begin(Behaviour::Refuses).await.expect("a port");
         assert!(get(&absent).await.expect_err("nobody").is_connect());
+        assert_eq!(absent.was_asked(), None);
     }
 }

@@ -1,15 +1,19 @@
 //! A server and its agents as processes of this machine, with certificates made for them.
 
 use super::probe::{Asked, ask};
+use super::sockets::is_connected_to;
+use crate::image_credentials::{Leash, MARK};
 use crate::probe::{ReadError, poll};
 use recording_proxy::tunnel::{CLIENT_FILES, TunnelTls, connect, write_certificates};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Pid;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::process::{Child, Command};
 
@@ -19,6 +23,12 @@ const NAME: &str = "localhost";
 const START_LIMIT: Duration = Duration::from_secs(20);
 /// Between two looks.
 const AGAIN: Duration = Duration::from_millis(50);
+/// Ports that machines give to nobody who did not ask for them.
+const PORTS: Range<u16> = 20_000..30_000;
+/// Between the first ports of two processes that were started one after the other.
+const BETWEEN: u32 = 31;
+/// How many ports were tried.
+static PORT: AtomicU32 = AtomicU32::new(0);
 /// What is shown of a log, bytes.
 const SHOWN: usize = 300;
 
@@ -41,11 +51,31 @@ pub struct Bench {
     callers: SocketAddr,
     agents: SocketAddr,
     tls: TunnelTls,
-    running: BTreeMap<String, Child>,
+    running: BTreeMap<String, Running>,
 }
 
+/// One of them, with all that it has started.
+#[derive(Debug)]
+struct Running {
+    child: Child,
+    leash: Leash,
+}
+
+/// A number that no other of this process's has.
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+/// A port that nobody has. One that the machine gave would be one that it gives to others until the server listens there.
 fn free_port() -> io::Result<SocketAddr> {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
+    let many = u32::from(PORTS.end - PORTS.start);
+    for _ in 0..many {
+        let own = std::process::id().wrapping_mul(BETWEEN);
+        let next = own.wrapping_add(PORT.fetch_add(1, Ordering::Relaxed));
+        let port = u16::try_from(next % many).unwrap_or_default() + PORTS.start;
+        if let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
+            return listener.local_addr();
+        }
+    }
+    Err(io::Error::other(format!("no port of {PORTS:?} is free")))
 }
 
 impl Bench {
@@ -105,10 +135,13 @@ impl Bench {
             line.split_first().ok_or_else(|| io::Error::other("there is no program"))?;
         let log = File::options().create(true).append(true).open(self.log(name))?;
         let mut command = Command::new(program);
-        command.args(arguments).current_dir("/").env_clear().envs(&self.programs.environment);
-        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).kill_on_drop(true);
+        let mark = format!("proxy-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        command.args(arguments).current_dir("/").process_group(0).kill_on_drop(true);
+        command.env_clear().envs(&self.programs.environment).env(MARK, &mark);
+        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         let child = command.spawn().map_err(|error| io::Error::other(format!("{program}: {error}")))?;
-        self.running.insert(name.to_owned(), child);
+        let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        self.running.insert(name.to_owned(), Running { child, leash: Leash { group, mark } });
         Ok(())
     }
 
@@ -116,26 +149,29 @@ impl Bench {
         self.folder.join(format!("{name}.log"))
     }
 
-    /// Kills one, and waits for its end.
+    /// Kills one with all that it has started, and waits for its end.
     ///
     /// # Errors
     /// It cannot be killed.
     pub async fn kill(&mut self, name: &str) -> io::Result<()> {
         match self.running.remove(name) {
-            Some(mut child) => child.kill().await,
+            Some(Running { mut child, leash }) => {
+                drop(leash);
+                child.wait().await.map(drop)
+            }
             None => Ok(()),
         }
     }
 
-    /// Has one stand still.
+    /// Has one stand still, with all that it has started.
     ///
     /// # Errors
-    /// It cannot be stopped.
+    /// It does not run any more.
     pub fn freeze(&self, name: &str) -> io::Result<()> {
-        let id =
-            self.running.get(name).and_then(Child::id).and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-        let id = id.ok_or_else(|| io::Error::other(format!("{name} does not run")))?;
-        Ok(kill_process(id, Signal::STOP)?)
+        match self.running.get(name).is_some_and(|one| one.leash.freeze()) {
+            true => Ok(()),
+            false => Err(io::Error::other(format!("{name} does not run"))),
+        }
     }
 
     /// Asks the server for a tunnel.
@@ -143,17 +179,10 @@ impl Bench {
         ask(connect(&self.tls, &self.callers.to_string(), NAME), &target.to_string(), limit).await
     }
 
-    /// How many connections agents have to the server.
-    ///
-    /// # Errors
-    /// This machine does not say.
-    pub fn connections(&self) -> io::Result<usize> {
-        let port = format!(":{:04X}", self.agents.port());
-        let established = |line: &&str| {
-            let mut words = line.split_ascii_whitespace().skip(1);
-            words.next().is_some_and(|local| local.ends_with(&port)) && words.nth(1) == Some("01")
-        };
-        Ok(std::fs::read_to_string("/proc/net/tcp")?.lines().filter(established).count())
+    /// Whether an agent has a connection to the server; `false`, too, where this machine does not say.
+    pub fn is_connected(&self, agent: &str) -> bool {
+        let processes = self.running.get(agent).map(|one| one.leash.processes()).unwrap_or_default();
+        processes.into_iter().any(|process| is_connected_to(self.agents.port(), process))
     }
 
     /// The last words of each that was started.
@@ -170,5 +199,41 @@ impl Bench {
             }
         }
         if said.is_empty() { "neither server nor agents said anything".to_owned() } else { said.join("; ") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The states of the processes of an agent.
+    fn states(bench: &Bench, name: &str) -> Vec<char> {
+        let processes = bench.running[name].leash.processes();
+        let stat = |one: Pid| std::fs::read_to_string(format!("/proc/{}/stat", one.as_raw_nonzero())).ok();
+        let state = |stat: String| stat.rsplit_once(") ")?.1.chars().next();
+        processes.into_iter().filter_map(stat).filter_map(state).collect()
+    }
+
+    async fn become_so(what: &str, fact: impl Fn() -> bool) {
+        let read = async |_: &mut String| Ok(fact().then_some(()));
+        poll(what, START_LIMIT, AGAIN, read).await.expect("it does");
+    }
+
+    #[tokio::test]
+    async fn what_an_agent_has_started_stands_still_and_ends_with_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let agent = ["/bin/sh", "-c", "/bin/sleep 60; :"].map(str::to_owned).to_vec();
+        let programs = Programs { server: Vec::new(), agent, environment: BTreeMap::new() };
+        let mut bench = Bench::new(programs, folder.path()).expect("a bench");
+        bench.start_agent("a").expect("it starts");
+        become_so("the shell has started another", || states(&bench, "a").len() == 2).await;
+        assert!(!bench.is_connected("a"));
+        bench.freeze("a").expect("it runs");
+        become_so("both stand still", || states(&bench, "a") == ['T', 'T']).await;
+        let mark = bench.running["a"].leash.mark.clone();
+        bench.kill("a").await.expect("it ends");
+        let left = Leash { group: None, mark };
+        become_so("both are gone", || left.processes().is_empty()).await;
+        assert!(bench.freeze("a").is_err());
     }
 }

@@ -5,6 +5,7 @@
 mod bench;
 mod egress;
 mod probe;
+mod sockets;
 
 pub use bench::{Bench, Programs};
 pub use egress::{EgressFault, FOLDER, faults};

@@ -109,15 +109,20 @@ impl Tunnel {
     }
 }
 
-/// Asks for a tunnel on a connection that is being made.
+/// Asks for a tunnel on a connection that is being made, which may take as long as the answer may.
 pub(super) async fn ask<S: Stream + 'static>(
     connecting: impl Future<Output = io::Result<S>>,
     target: &str,
     limit: Duration,
 ) -> Asked {
     let began = Instant::now();
+    let mut stream = match timeout(limit, connecting).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => return Asked::Ended(error.to_string(), began.elapsed()),
+        Err(_) => return Asked::Silent(limit),
+    };
+    let began = Instant::now();
     let asked = async {
-        let mut stream = connecting.await?;
         stream.write_all(format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n").as_bytes()).await?;
         stream.flush().await?;
         let (mut read, mut part) = (Vec::new(), [0; 1024]);

@@ -1,7 +1,7 @@
 //! How many clusters a run has side by side.
 
 use super::planned::{Planned, arranged, selected};
-use crate::cluster::{cores, facts, memory_mib, planned_machines};
+use crate::cluster::{cores, docker_disk_mib, facts, memory_mib, planned_machines};
 use crate::config::{BackendKind, RunPlan};
 
 /// Lanes of embedded clusters: those cost next to nothing, and with so many lanes the checks that must be alone end soon after
@@ -9,6 +9,10 @@ use crate::config::{BackendKind, RunPlan};
 const EMBEDDED: u32 = 12;
 /// What each further node of a kind cluster takes of a machine's memory, GiB.
 const MEMORY_OF_NODE: u64 = 2;
+/// What a node of a kind cluster writes, MiB: the CCM's image twice, etcd and logs.
+const DISK_OF_NODE: u64 = 1536;
+/// What is left to others of a disk, and to the images of a run, MiB.
+const DISK_OF_OTHERS: u64 = 2048;
 /// The most kind clusters that are started unasked.
 const KIND_AT_MOST: u32 = 5;
 /// How many of one node two cores carry: most of the time a check waits, and so does a cluster.
@@ -24,7 +28,11 @@ pub(super) fn lane_count(plan: &RunPlan, planned: &[Planned]) -> u32 {
         // What a kubelet makes of a plugin takes seconds, and a further cluster more than all of it.
         _ if !plan.profile.has_ccm() => 1,
         BackendKind::Embedded => EMBEDDED,
-        BackendKind::Kind => by_machine(cores(), memory_mib().unwrap_or(0) >> 10, &clusters(plan)),
+        BackendKind::Kind => {
+            let clusters = clusters(plan);
+            by_machine(cores(), memory_mib().unwrap_or(0) >> 10, &clusters)
+                .min(by_disk(docker_disk_mib(), &clusters))
+        }
         BackendKind::Existing | BackendKind::Absent => 1,
     });
     match plan.cluster.backend() {
@@ -47,6 +55,13 @@ fn by_machine(cores: usize, memory_gib: u64, clusters: &[usize]) -> u32 {
         facts(BackendKind::Kind).memory_gib * first_nodes + MEMORY_OF_NODE * (nodes as u64 - first_nodes);
     let by_memory = u32::try_from(memory_gib / memory.max(1)).unwrap_or(u32::MAX);
     by_cores.min(by_memory).clamp(1, KIND_AT_MOST / u32::try_from(clusters.len()).unwrap_or(1).max(1))
+}
+
+/// Lanes that a disk with so much free has room for, at least one.
+fn by_disk(free_mib: Option<u64>, clusters: &[usize]) -> u32 {
+    let lane = DISK_OF_NODE * clusters.iter().map(|nodes| *nodes.max(&1) as u64).sum::<u64>();
+    let fit = free_mib.map(|free| free.saturating_sub(DISK_OF_OTHERS) / lane.max(1));
+    fit.map_or(u32::MAX, |fit| u32::try_from(fit).unwrap_or(u32::MAX)).max(1)
 }
 
 /// How many nodes each cluster of a lane has; one where the topology does not say, which is told elsewhere.
@@ -72,6 +87,15 @@ mod tests {
         assert_eq!(by_machine(2, 24, &[3]), 1);
         assert_eq!(by_machine(8, 24, &[3]), 3);
         assert_eq!(by_machine(64, 256, &[1]), 5);
+    }
+
+    #[test]
+    fn a_disk_that_is_nearly_full_has_room_for_fewer() {
+        assert_eq!(by_disk(None, &[1]), u32::MAX);
+        assert_eq!(by_disk(Some(1000), &[1]), 1);
+        assert_eq!(by_disk(Some(6000), &[1]), 2);
+        assert_eq!(by_disk(Some(6000), &[1, 1]), 1);
+        assert_eq!(by_disk(Some(80_000), &[3]), 16);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What a cluster notes on CSINodes, claims and volumes (contract CSIM-01, -02).
 
 use super::sources::{CONTROLLER, KUBELET};
+use futures::future::try_join_all;
 use harness::check::Verdict;
 use harness::config::CsiDriver;
 use harness::csi_migration::{
@@ -104,6 +105,13 @@ fn annotated(object: &Value, expected: &[(&str, &str)]) -> Result<(), String> {
     }
 }
 
+/// Whether a claim of a class of the plugin names the driver that it moved to, or what it says.
+pub(super) fn names_driver(claim: &Value, moved: &Moved) -> Result<(), String> {
+    let driver = moved.driver.as_str();
+    let of_before = [(STORAGE_PROVISIONER, moved.in_tree), (MIGRATED_TO, driver)];
+    annotated(claim, &[(STORAGE_PROVISIONER, driver)]).or_else(|_| annotated(claim, &of_before))
+}
+
 async fn marks_claims(cx: &CheckCx) -> Verdict {
     let csi = cx.csi_migration()?;
     let cluster = csi.on_a_cluster().await?;
@@ -114,10 +122,7 @@ async fn marks_claims(cx: &CheckCx) -> Verdict {
         let promise = format!("a claim of a class of {} names {driver}", moved.in_tree);
         let expected =
             format!("{STORAGE_PROVISIONER}: {driver}; or {}, and {MIGRATED_TO}: {driver}", moved.in_tree);
-        let marked = |claim: &Value| {
-            let of_before = [(STORAGE_PROVISIONER, moved.in_tree), (MIGRATED_TO, driver)];
-            annotated(claim, &[(STORAGE_PROVISIONER, driver)]).or_else(|_| annotated(claim, &of_before))
-        };
+        let marked = |claim: &Value| names_driver(claim, &moved);
         let path = cluster.path("persistentvolumeclaims", name);
         cluster.sees((&promise, &expected), cx.limits().watch(), &path, marked).await?;
     }
@@ -205,12 +210,10 @@ async fn marks_none_by_hand(cx: &CheckCx) -> Verdict {
             false => Err(format!("annotations {annotations}")),
         }
     };
-    let about = ("a volume made by hand names no driver", "neither annotation");
-    let last = all.len().saturating_sub(1);
-    for (at, moved) in all.iter().enumerate() {
-        // They have all been there for as long as the last is watched.
-        let window = if at == last { cx.limits().settle() } else { std::time::Duration::ZERO };
-        cluster.keeps(about, window, &cluster.path_of_volume(short(moved)), names).await?;
-    }
-    Ok(())
+    let kept = all.iter().map(async |moved| {
+        let promise = format!("a volume of {} made by hand names no driver", moved.in_tree);
+        let about = (promise.as_str(), "neither annotation");
+        cluster.keeps(about, cx.limits().settle(), &cluster.path_of_volume(short(moved)), names).await
+    });
+    try_join_all(kept).await.map(drop)
 }

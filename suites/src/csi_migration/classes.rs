@@ -1,7 +1,8 @@
 //! What classes ask of drivers (contract CSIM-06).
 
-use super::annotations::{claim, class, short};
+use super::annotations::{claim, class, names_driver, short};
 use super::sources::LIBRARY;
+use futures::future::try_join_all;
 use harness::check::{Stop, Verdict};
 use harness::csi_migration::{Moved, ZONE};
 use harness::cx::{Check, CheckCx, CsiCall, CsiCluster, CsiMigration};
@@ -43,6 +44,73 @@ fn drivers(csi: &CsiMigration<'_>, applies: impl Fn(&Moved) -> bool) -> Result<V
     }
 }
 
+/// A claim, as calls for its volume tell of it.
+struct Claimed {
+    driver: &'static str,
+    namespace: String,
+    name: String,
+    uid: String,
+}
+
+impl Claimed {
+    /// By how many signs of a claim's uid the name of its volume is known: provisioners may leave out the rest
+    /// (`--volume-name-uuid-length`).
+    const OF_UID: usize = 8;
+
+    /// The claim of that name for that driver.
+    async fn of(cluster: &CsiCluster<'_>, moved: &Moved, name: &str) -> Result<Claimed, Stop> {
+        let uid =
+            |claim: &Value| claim["metadata"]["uid"].as_str().map(str::to_owned).ok_or("no claim".to_owned());
+        let path = cluster.path("persistentvolumeclaims", name);
+        let uid = cluster.sees(("a claim is there", "a uid"), cluster.limit(), &path, uid).await?;
+        let (namespace, name) = (cluster.namespace().to_owned(), name.to_owned());
+        Ok(Claimed { driver: moved.driver.as_str(), namespace, name, uid })
+    }
+
+    /// Whether that call is to make its volume: one that is named for it, or whose parameters say which claim it is for
+    /// (`--extra-create-metadata`).
+    fn is_asked_by(&self, call: &CsiCall) -> bool {
+        let parameters = &call.request["parameters"];
+        let told = parameters["csi.storage.k8s.io/pvc/name"] == self.name.as_str()
+            && parameters["csi.storage.k8s.io/pvc/namespace"] == self.namespace.as_str();
+        let uid = self.uid.get(..Self::OF_UID).unwrap_or(&self.uid);
+        let named = call.request["name"].as_str().is_some_and(|name| name.contains(uid));
+        call.driver == self.driver && call.method == CREATE && (told || named)
+    }
+}
+
+/// Makes a class and a claim for each driver.
+async fn claimed(
+    cluster: &CsiCluster<'_>,
+    drivers: &[Moved],
+    name: impl Fn(&Moved) -> String,
+    more: impl Fn(&Moved) -> Value,
+) -> Result<Vec<Claimed>, Stop> {
+    let classes = drivers.iter().map(|moved| class(cluster, moved, &name(moved), more(moved)));
+    cluster.makes(classes.collect()).await?;
+    cluster.makes_inside(drivers.iter().map(|moved| claim(cluster, &name(moved))).collect()).await?;
+    let mut all = Vec::new();
+    for moved in drivers {
+        all.push(Claimed::of(cluster, moved, &name(moved)).await?);
+    }
+    Ok(all)
+}
+
+/// The calls that ask for a volume for each.
+async fn asked(
+    cluster: &CsiCluster<'_>,
+    claims: &[Claimed],
+    about: (&str, &str),
+) -> Result<Vec<CsiCall>, Stop> {
+    let mut calls = Vec::new();
+    for claim in claims {
+        let ours = |call: &CsiCall| claim.is_asked_by(call);
+        let promise = format!("{} of {}", about.0, claim.driver);
+        calls.push(cluster.is_called((&promise, about.1), CREATE, ours, ours).await?);
+    }
+    Ok(calls)
+}
+
 /// Makes a class and a claim for each driver; the calls for them.
 async fn created(
     cluster: &CsiCluster<'_>,
@@ -50,27 +118,8 @@ async fn created(
     about: (&str, &str),
     more: impl Fn(&Moved) -> Value,
 ) -> Result<Vec<CsiCall>, Stop> {
-    let classes = drivers.iter().map(|moved| class(cluster, moved, short(moved), more(moved)));
-    cluster.makes(classes.collect()).await?;
-    cluster.makes_inside(drivers.iter().map(|moved| claim(cluster, short(moved))).collect()).await?;
-    let mut calls = Vec::new();
-    for moved in drivers {
-        let uid = uid_of(cluster, short(moved)).await?;
-        let ours = |call: &CsiCall| {
-            call.driver == moved.driver.as_str()
-                && call.request["name"].as_str().is_some_and(|name| name.contains(&uid))
-        };
-        let promise = format!("{} of {}", about.0, moved.driver);
-        calls.push(cluster.is_called((&promise, about.1), CREATE, ours, ours).await?);
-    }
-    Ok(calls)
-}
-
-async fn uid_of(cluster: &CsiCluster<'_>, claim: &str) -> Result<String, Stop> {
-    let uid =
-        |claim: &Value| claim["metadata"]["uid"].as_str().map(str::to_owned).ok_or("no claim".to_owned());
-    let path = cluster.path("persistentvolumeclaims", claim);
-    cluster.sees(("a claim is there", "a uid"), cluster.limit(), &path, uid).await
+    let claims = claimed(cluster, drivers, |moved| short(moved).to_owned(), more).await?;
+    asked(cluster, &claims, about).await
 }
 
 async fn names_the_file_system(cx: &CheckCx) -> Verdict {
@@ -143,27 +192,71 @@ async fn refuses_both(cx: &CheckCx) -> Verdict {
     let cluster = csi.on_a_cluster().await?;
     let both =
         |_: &Moved| json!({"parameters": {"zone": "us-east-1a"}, "allowedTopologies": allowed("us-east-1a")});
-    let classes = drivers.iter().map(|moved| class(&cluster, moved, short(moved), both(moved)));
-    cluster.makes(classes.collect()).await?;
-    cluster.makes_inside(drivers.iter().map(|moved| claim(&cluster, short(moved))).collect()).await?;
-    for (at, moved) in drivers.iter().enumerate() {
-        let uid = uid_of(&cluster, short(moved)).await?;
-        let pending = |claim: &Value| match claim["status"]["phase"] == "Pending" {
-            true => Ok(()),
-            false => Err(format!("status {}", claim["status"])),
-        };
-        let promise =
-            format!("a claim of a class of {} with zones and allowed topologies waits", moved.in_tree);
-        let path = cluster.path("persistentvolumeclaims", short(moved));
-        let window = if at == 0 { cx.limits().settle() } else { std::time::Duration::ZERO };
-        cluster.keeps((&promise, "phase Pending"), window, &path, pending).await?;
-        let calls = cluster.calls().await?;
-        let made = calls.iter().find(|call| {
-            call.method == CREATE && call.request["name"].as_str().is_some_and(|name| name.contains(&uid))
-        });
-        if let Some(call) = made {
-            return Err(csi.unmet(&promise, "no CreateVolume", call.request.to_string()));
+    let refused = claimed(&cluster, &drivers, |moved| short(moved).to_owned(), both).await?;
+    for (moved, claim) in drivers.iter().zip(&refused) {
+        let promise = format!("a claim of a class of {} is handed to {}", moved.in_tree, moved.driver);
+        let named = |claim: &Value| names_driver(claim, moved);
+        let path = cluster.path("persistentvolumeclaims", &claim.name);
+        cluster.sees((&promise, "a claim that names it"), cluster.limit(), &path, named).await?;
+    }
+    // Whoever comes to these has been at those, and tells of what it does.
+    let plain = claimed(&cluster, &drivers, |moved| format!("plain-{}", short(moved)), |_| json!({})).await?;
+    asked(&cluster, &plain, ("a class that says no zones asks for a volume", "a CreateVolume for the claim"))
+        .await?;
+    let promises: Vec<String> = drivers
+        .iter()
+        .map(|moved| {
+            format!("a claim of a class of {} with zones and allowed topologies waits", moved.in_tree)
+        })
+        .collect();
+    let pending = |claim: &Value| match claim["status"]["phase"] == "Pending" {
+        true => Ok(()),
+        false => Err(format!("status {}", claim["status"])),
+    };
+    let kept = promises.iter().zip(&refused).map(async |(promise, claim)| {
+        let path = cluster.path("persistentvolumeclaims", &claim.name);
+        cluster.keeps((promise, "phase Pending"), cx.limits().settle(), &path, pending).await
+    });
+    try_join_all(kept).await?;
+    let calls = cluster.calls().await?;
+    for (promise, claim) in promises.iter().zip(&refused) {
+        if let Some(call) = calls.iter().find(|call| claim.is_asked_by(call)) {
+            return Err(csi.unmet(promise, "no CreateVolume", call.request.to_string()));
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_for_a_claim_are_known_by_its_uid_and_by_its_name() {
+        let [namespace, name, uid] =
+            ["ns", "cinder", "01234567-89ab-cdef-0123-456789abcdef"].map(str::to_owned);
+        let claim = Claimed { driver: "cinder.csi.openstack.org", namespace, name, uid };
+        let call = |driver: &str, name: &str, parameters: Value| CsiCall {
+            driver: driver.to_owned(),
+            node: String::new(),
+            method: CREATE.to_owned(),
+            request: json!({"name": name, "parameters": parameters}),
+        };
+        let of = |namespace: &str, name: &str| json!({"csi.storage.k8s.io/pvc/namespace": namespace, "csi.storage.k8s.io/pvc/name": name});
+        let driver = claim.driver;
+        for name in ["pvc-01234567-89ab-cdef-0123-456789abcdef", "pvc-0123456789", "acme-01234567"] {
+            assert!(claim.is_asked_by(&call(driver, name, json!({}))), "{name}");
+        }
+        assert!(claim.is_asked_by(&call(driver, "pvc-0123", of("ns", "cinder"))));
+        for (name, parameters) in
+            [("pvc-0123", json!({})), ("pvc-1", of("other", "cinder")), ("pvc-1", of("ns", "other"))]
+        {
+            let other = call(driver, name, parameters);
+            assert!(!claim.is_asked_by(&other), "{other:?}");
+        }
+        assert!(!claim.is_asked_by(&call("ebs.csi.aws.com", "pvc-01234567", json!({}))));
+        let deleted =
+            CsiCall { method: "DeleteVolume".to_owned(), ..call(driver, "pvc-01234567", json!({})) };
+        assert!(!claim.is_asked_by(&deleted));
+    }
 }

@@ -3,6 +3,7 @@
 use super::annotations::short;
 use super::sources::{LIBRARY, MIGRATION};
 use harness::check::{Stop, Verdict};
+use harness::csi_migration::Moved;
 use harness::cx::{Check, CheckCx, CsiCluster, StoredVolume};
 use serde_json::{Value, json};
 
@@ -79,46 +80,57 @@ async fn attachment(
 async fn is_attached_by_the_driver(cx: &CheckCx) -> Verdict {
     let csi = cx.csi_migration()?;
     let cluster = csi.on_a_cluster().await?;
-    let moved = cluster.attached().await?[0];
-    let id = format!("vol-{}", cx.prefix());
-    let volume = StoredVolume::on(moved, "v", id, &cluster.workers[0]);
-    cluster.makes_with_pods(&[volume]).await?;
-    let (name, driver) = (cluster.named("v"), moved.driver.as_str());
-    let promise = format!("a volume of {} is attached by {driver}", moved.in_tree);
-    let expected = format!("a VolumeAttachment with spec.attacher {driver}, attached");
-    let judge = |item: &Value| match item["spec"]["attacher"] == driver && item["status"]["attached"] == true
-    {
-        true => Ok(()),
-        false => Err(format!("spec {}, status {}", item["spec"], item["status"])),
-    };
-    let fits = |source: &Value| source["persistentVolumeName"] == name.as_str();
-    attachment(&cluster, (&promise, &expected), fits, judge).await?;
-    cluster.pods_run(&["v"], "a Pod with a volume that is attached runs").await.map(drop)
+    let all = cluster.attached().await?;
+    let volumes = all.iter().map(|moved| {
+        let id = format!("vol-{}-{}", cx.prefix(), short(moved));
+        StoredVolume::on(*moved, short(moved), id, &cluster.workers[0])
+    });
+    cluster.makes_with_pods(&volumes.collect::<Vec<_>>()).await?;
+    for moved in &all {
+        let (name, driver) = (cluster.named(short(moved)), moved.driver.as_str());
+        let promise = format!("a volume of {} is attached by {driver}", moved.in_tree);
+        let expected = format!("a VolumeAttachment with spec.attacher {driver}, attached");
+        let judge =
+            |item: &Value| match item["spec"]["attacher"] == driver && item["status"]["attached"] == true {
+                true => Ok(()),
+                false => Err(format!("spec {}, status {}", item["spec"], item["status"])),
+            };
+        let fits = |source: &Value| source["persistentVolumeName"] == name.as_str();
+        attachment(&cluster, (&promise, &expected), fits, judge).await?;
+    }
+    let names: Vec<&str> = all.iter().map(short).collect();
+    cluster.pods_run(&names, "Pods with volumes that are attached run").await.map(drop)
 }
 
 async fn attaches_inline(cx: &CheckCx) -> Verdict {
     let csi = cx.csi_migration()?;
     let cluster = csi.on_a_cluster().await?;
-    let moved = cluster.attached().await?[0];
-    let id = format!("vol-{}", cx.prefix());
-    let volume = json!({"name": "v", moved.source: moved.source_of(&id)});
-    cluster.makes_inside(vec![cluster.pod("v", &volume, Some(&cluster.workers[0].node))]).await?;
-    let driver = moved.driver.as_str();
-    let promise = format!("a volume of {} inline in a Pod is attached by {driver}", moved.in_tree);
-    let expected = "a VolumeAttachment with spec.source.inlineVolumeSpec of the driver, attached";
-    let ours = |source: &Value| {
-        let handle = source["inlineVolumeSpec"]["csi"]["volumeHandle"].as_str();
-        handle.is_some_and(|handle| handle.contains(cx.prefix()))
-    };
-    let judge = |item: &Value| {
-        let (spec, source) = (&item["spec"], &item["spec"]["source"]);
-        let named = source["persistentVolumeName"].is_null() && spec["attacher"] == driver;
-        let by_driver = source["inlineVolumeSpec"]["csi"]["driver"] == driver;
-        match named && by_driver && item["status"]["attached"] == true {
-            true => Ok(()),
-            false => Err(format!("spec {spec}, status {}", item["status"])),
-        }
-    };
-    attachment(&cluster, (&promise, expected), ours, judge).await?;
-    cluster.pods_run(&["v"], "a Pod with an inline volume runs").await.map(drop)
+    let all = cluster.attached().await?;
+    let id = |moved: &Moved| format!("vol-{}-{}", cx.prefix(), short(moved));
+    let pods = all.iter().map(|moved| {
+        let volume = json!({"name": "v", moved.source: moved.source_of(&id(moved))});
+        cluster.pod(short(moved), &volume, Some(&cluster.workers[0].node))
+    });
+    cluster.makes_inside(pods.collect()).await?;
+    for moved in &all {
+        let (id, driver) = (id(moved), moved.driver.as_str());
+        let promise = format!("a volume of {} inline in a Pod is attached by {driver}", moved.in_tree);
+        let expected = "a VolumeAttachment with spec.source.inlineVolumeSpec of the driver, attached";
+        let ours = |source: &Value| {
+            let handle = source["inlineVolumeSpec"]["csi"]["volumeHandle"].as_str();
+            handle.is_some_and(|handle| handle.contains(&id))
+        };
+        let judge = |item: &Value| {
+            let (spec, source) = (&item["spec"], &item["spec"]["source"]);
+            let named = source["persistentVolumeName"].is_null() && spec["attacher"] == driver;
+            let by_driver = source["inlineVolumeSpec"]["csi"]["driver"] == driver;
+            match named && by_driver && item["status"]["attached"] == true {
+                true => Ok(()),
+                false => Err(format!("spec {spec}, status {}", item["status"])),
+            }
+        };
+        attachment(&cluster, (&promise, expected), ours, judge).await?;
+    }
+    let names: Vec<&str> = all.iter().map(short).collect();
+    cluster.pods_run(&names, "Pods with inline volumes run").await.map(drop)
 }

@@ -29,7 +29,7 @@ fn zoned(csi: &CsiMigration<'_>) -> Result<Vec<Moved>, Stop> {
 }
 
 /// How a volume says where it is.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 enum By {
     Label,
     Affinity,
@@ -41,7 +41,7 @@ fn volume(cx: &CheckCx, moved: Moved, name: &str, zone: &str, by: By) -> StoredV
         By::Label => (BTreeMap::from([(ZONE.to_owned(), zone.to_owned())]), Vec::new()),
         By::Affinity => (BTreeMap::new(), vec![zone.to_owned()]),
     };
-    StoredVolume { moved, name: name.to_owned(), id, labels, affinity, node: None }
+    StoredVolume { moved, name: name.to_owned(), id, labels, affinity, node: None, rather: None }
 }
 
 async fn lands(cx: &CheckCx) -> Verdict {
@@ -50,9 +50,14 @@ async fn lands(cx: &CheckCx) -> Verdict {
     let cluster = csi.on_a_cluster().await?;
     let mut wanted = Vec::new();
     for (at, moved) in drivers.into_iter().enumerate() {
-        for (place, by) in cluster.workers.iter().zip([By::Label, By::Affinity]) {
-            let name = format!("v{at}-{}", place.zone);
-            wanted.push((place, volume(cx, moved, &name, &place.zone, by)));
+        for (place, other) in cluster.workers.iter().zip(cluster.workers.iter().rev()) {
+            for by in [By::Label, By::Affinity] {
+                let name = format!("v{at}-{}-{by:?}", place.zone).to_lowercase();
+                // Nothing but the volume keeps the Pod from the other machine.
+                let rather = Some(other.node.clone());
+                let volume = StoredVolume { rather, ..volume(cx, moved, &name, &place.zone, by) };
+                wanted.push((place, volume));
+            }
         }
     }
     let volumes: Vec<StoredVolume> = wanted.iter().map(|(_, volume)| volume.clone()).collect();
@@ -61,8 +66,8 @@ async fn lands(cx: &CheckCx) -> Verdict {
     let nodes = cluster.pods_run(&names, "Pods run in the zones of their volumes").await?;
     for ((place, volume), node) in wanted.iter().zip(nodes) {
         if node != place.node {
-            let promise =
-                format!("a Pod with a volume of {} in {} lands there", volume.moved.in_tree, place.zone);
+            let (name, plugin, zone) = (&volume.name, volume.moved.in_tree, &place.zone);
+            let promise = format!("a Pod with volume {name} of {plugin}, which is in {zone}, lands there");
             return Err(csi.unmet(&promise, &format!("Node {}", place.node), format!("Node {node}")));
         }
     }

@@ -7,10 +7,10 @@ use harness::check::{Facility, Stop, Verdict};
 use harness::cloud::Entry;
 use harness::cx::matchers::{no_other_than, one_active, publishes};
 use harness::cx::{
-    Check, CheckCx, Frozen, Replica, Service, Subject, held, load_balancer, some_calls, taken_over,
+    Check, CheckCx, Frozen, Replica, Service, Subject, ends, held, load_balancer, some_calls, taken_over,
     transitions_of,
 };
-use harness::probe::pause;
+use harness::probe::{Reach, Seen, pause};
 use std::time::Duration;
 
 const SOURCE: &str = "k8s.io/client-go tools/leaderelection: old stops before new starts";
@@ -52,6 +52,10 @@ async fn never_overlaps(cx: &CheckCx) -> Verdict {
     stands_once(cx, &web).await
 }
 
+/// For how long a leader that has not ended is watched once it is back: its watches come after a pause that has grown
+/// (k8s.io/client-go tools/cache reflector.go), and only by them it hears of edits.
+const BACK: Duration = Duration::from_secs(15);
+
 /// The leader writes, is cut off until another replica writes, and is back for a while.
 async fn cut_off(cx: &CheckCx, leader: &Replica<'_>, mark: u64) -> Verdict {
     let lease = cx.lease();
@@ -64,7 +68,8 @@ async fn cut_off(cx: &CheckCx, leader: &Replica<'_>, mark: u64) -> Verdict {
     lease.becomes(taken_over(before)).within(cx.limits().failover()).await?;
     another_writes(cx, leader.name(), mark).await?;
     partition.mend().await?;
-    pause(cx.limits().settle()).await;
+    let ended = matches!(ends().matches(&leader.read(Reach::Nearest).await?), Seen::Yes(_));
+    pause(if ended { cx.limits().settle() } else { BACK }).await;
     Ok(())
 }
 

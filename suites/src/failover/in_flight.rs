@@ -184,5 +184,6 @@ async fn survives_a_partition(cx: &CheckCx) -> Verdict {
     in_order(cx, work.mark, work.leader.name()).await?;
     partition.mend().await?;
     pause(cx.limits().settle()).await;
-    work.stands().await
+    work.stands().await?;
+    in_order(cx, work.mark, work.leader.name()).await
 }

@@ -2,10 +2,13 @@
 
 use super::needs::ELECTION;
 use crate::joining::registered;
-use harness::check::{Facility, Verdict};
+use harness::check::{Facility, Stop, Verdict};
 use harness::cx::matchers::initialised;
-use harness::cx::{Check, CheckCx, Subject, ends, held, is_back, machine, stays_up};
+use harness::cx::{
+    Check, CheckCx, Subject, ends, held, is_back, machine, stays_up, taken_over, transitions_of,
+};
 use harness::probe::pause;
+use std::time::Instant;
 
 const SOURCE: &str =
     "k8s.io/client-go tools/leaderelection; k8s.io/cloud-provider app/controllermanager.go OnStoppedLeading";
@@ -39,10 +42,19 @@ pub(super) const CHECKS: &[Check] = &[
 async fn outlives_a_short_one(cx: &CheckCx) -> Verdict {
     let leader = cx.active_replica().await?;
     let (deadline, retry) = (cx.limits().lease().renew_deadline, cx.limits().lease().retry_period);
+    let began = Instant::now();
     let outage = cx.api_server_is_away().await?;
     // The leader may have renewed a retry period before, and tries again a retry period later.
-    pause(deadline.saturating_sub(2 * retry).max(deadline / 4)).await;
+    let lasts = deadline.saturating_sub(2 * retry);
+    pause(lasts.saturating_sub(began.elapsed()).max(deadline / 4)).await;
     outage.mend().await?;
+    let lasted = began.elapsed();
+    if lasted + retry > deadline {
+        return Err(Stop::Error(format!(
+            "this machine took {lasted:.1?} for an outage of {lasts:.1?}, and leaders end after {deadline:.1?}; run with \
+             nothing beside it"
+        )));
+    }
     for replica in cx.replicas() {
         replica
             .keeps(stays_up())
@@ -70,5 +82,12 @@ async fn recovers_from_a_long_one(cx: &CheckCx) -> Verdict {
     cx.lease().becomes(held()).within(limit).when("after the outage").await?;
     let (_, node) = registered(cx, machine("after")).await?;
     node.becomes(initialised()).within(limit).when("after the outage").await?;
-    leader.becomes(is_back()).within(cx.limits().start()).when("as a standby").await
+    leader.becomes(is_back()).within(cx.limits().start()).when("as a standby").await?;
+    // Whoever leads now has another behind it.
+    let lease = cx.lease();
+    let led = lease.becomes(held()).await?;
+    let before = transitions_of(&led);
+    cx.active_replica().await?.terminate().await?;
+    let next = lease.becomes(taken_over(before)).within(cx.limits().failover());
+    next.when("when the leader after the outage ends").await.map(drop)
 }

@@ -9,8 +9,9 @@ use harness::cx::matchers::{initialised, no_other_than, publishes};
 use harness::cx::{
     Check, CheckCx, Crash, MachinePlan, Subject, load_balancer, machine, no_calls, some_calls, taken_over,
 };
-use harness::k8s::{B_REGION, B_ZONE, L_REGION, L_ZONE, label};
-use k8s_openapi::api::core::v1::Node;
+use harness::k8s::{B_REGION, B_ZONE, L_REGION, L_ZONE, Version, label};
+use harness::probe::{Observed, Seen};
+use k8s_openapi::api::core::v1::{Node, Service};
 use std::time::Duration;
 
 pub(super) const CHECKS: &[Check] = &[
@@ -39,7 +40,7 @@ pub(super) const CHECKS: &[Check] = &[
 async fn survives_a_restart(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80)).await?;
     let before = web.gets_published().await?;
-    let Crash { transitions, mark, .. } = cx.leader_crash().await?;
+    let Crash { transitions, mark, at, .. } = cx.leader_crash().await?;
     cx.lease().becomes(taken_over(transitions)).within(cx.limits().failover()).await?;
     // The new leader ensures every Service once at its start: wait until it has looked at this one.
     web.looks()
@@ -52,7 +53,17 @@ async fn survives_a_restart(cx: &CheckCx) -> Verdict {
     web.balancer().keeps(same).within(Duration::from_secs(3)).await?;
     let replaced = web.calls().of(&[Op::LbCreate, Op::LbDelete]).since(mark);
     replaced.is(no_calls()).await?;
-    web.is(publishes(&before)).await
+    web.is(publishes(&before)).await?;
+    let published = publishes(&before);
+    let left = |version: &Version<Service>| published.matches(&Some(version.object.clone())) == Seen::Yes(());
+    match web.history()?.iter().find(|version| version.at.into_std() > at && !left(version)) {
+        None => Ok(()),
+        Some(version) => Err(web.breaks(
+            "its status is left as it is by a restart",
+            "the addresses from before in every version",
+            &Some(version.object.clone()).observed(),
+        )),
+    }
 }
 
 /// A machine in one of the zones that the check has to itself; where all are in one place, in that.

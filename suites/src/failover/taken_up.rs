@@ -11,7 +11,7 @@ use harness::cx::matchers::{
     at_least_one, initialised, lacks_finalizer, nothing_left, one_active, one_balancer, publishes,
 };
 use harness::cx::{Check, CheckCx, Service, Subject, load_balancer, machine, taken_over};
-use harness::probe::gone;
+use harness::probe::{Reach, Seen, gone};
 use serde_json::json;
 use std::time::Duration;
 
@@ -102,9 +102,20 @@ pub(super) const CHECKS: &[Check] = &[
     .takes(10),
 ];
 
-/// The leader dies; what is done next is done while nobody leads, unless the Lease has changed hands already.
+/// The leader dies; what is done next is done while nobody leads, which [`nobody_led`] is to find.
 pub(super) async fn nobody_leads(cx: &CheckCx) -> Result<i32, Stop> {
     Ok(cx.leader_crash().await?.transitions)
+}
+
+/// The Lease has not changed hands yet: what was done since the crash was done while nobody led.
+async fn nobody_led(cx: &CheckCx, before: i32) -> Verdict {
+    match taken_over(before).matches(&cx.lease().read(Reach::Origin).await?) {
+        Seen::Yes(_) => Err(Stop::Error(
+            "the next leader was there before this machine had done what it was to find; run with nothing beside it"
+                .to_owned(),
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Another replica leads.
@@ -116,6 +127,7 @@ async fn initialises_what_joined_meanwhile(cx: &CheckCx) -> Verdict {
     let before = nobody_leads(cx).await?;
     let (_, one) = registered(cx, machine("one")).await?;
     let (_, other) = registered(cx, machine("other")).await?;
+    nobody_led(cx, before).await?;
     somebody_leads(cx, before).await?;
     for node in [one, other] {
         let joins = node.becomes(initialised()).within(2 * cx.limits().watch());
@@ -129,6 +141,7 @@ async fn provisions_what_came_meanwhile(cx: &CheckCx) -> Verdict {
     cx.service(load_balancer("before").port(80).not_yet()).await?;
     let before = nobody_leads(cx).await?;
     let web = cx.service(load_balancer("web").port(80)).await?;
+    nobody_led(cx, before).await?;
     somebody_leads(cx, before).await?;
     let lb =
         web.balancer().becomes(one_active()).within(time_to_take_up(cx)).when("by the new leader").await?;
@@ -139,6 +152,7 @@ async fn cleans_up_what_went_meanwhile(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
     let before = nobody_leads(cx).await?;
     web.delete().await?;
+    nobody_led(cx, before).await?;
     somebody_leads(cx, before).await?;
     goes(cx, &web).await
 }
@@ -152,30 +166,50 @@ async fn follows_a_type_that_was_edited_meanwhile(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
     let before = nobody_leads(cx).await?;
     web.patch(&json!({"spec": {"type": "ClusterIP"}})).await?;
+    nobody_led(cx, before).await?;
     somebody_leads(cx, before).await?;
     web.balancer().becomes(nothing_left()).within(time_to_take_up(cx)).when("by the new leader").await?;
     web.becomes(lacks_finalizer()).within(time_to_take_up(cx)).when("by the new leader").await
 }
 
-/// The leader dies between the creation and its answer.
+/// What may be asked for a load balancer.
+const ANYTHING: &[Op] = &[
+    Op::LbGet,
+    Op::LbList,
+    Op::LbCreate,
+    Op::LbUpdate,
+    Op::LbDelete,
+    Op::AuxRead,
+    Op::AuxCreate,
+    Op::AuxUpdate,
+    Op::AuxDelete,
+];
+
+/// The leader dies between the creation and its answer: until then it learns nothing more of what it has made.
 async fn finds_what_was_never_answered(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
     cx.crash_is_near().await?;
     web.cloud().loses_the_answer().to(&[Op::LbCreate]).times(1).await?;
     web.wants_a_balancer().await?;
     web.balancer().becomes(at_least_one()).await?;
+    let refusals = web.cloud().answers(503).to(ANYTHING).await?;
     let before = nobody_leads(cx).await?;
+    refusals.clear().await?;
     ends_as_one(cx, &web, before).await
 }
 
 /// The leader dies with the load balancer made, and the making of what belongs to it held. A provider may need nothing
-/// beside the load balancer; then that just has to survive.
+/// beside the load balancer; then that just has to survive. One that makes the rest first has made nothing yet.
 async fn completes_what_was_half_made(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
     cx.crash_is_near().await?;
     let held = web.cloud().holds(&[Op::AuxCreate]).await?;
     web.wants_a_balancer().await?;
-    web.balancer().becomes(at_least_one()).await?;
+    let balancer = web.balancer();
+    tokio::select! {
+        made = balancer.becomes(at_least_one()) => made.map(drop)?,
+        reached = held.is_reached() => reached.map(drop)?,
+    }
     let before = nobody_leads(cx).await?;
     held.release().await?;
     ends_as_one(cx, &web, before).await

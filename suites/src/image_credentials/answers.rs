@@ -1,5 +1,6 @@
 //! What a plugin reads and what it answers (contract CREDP-01 to -04, -11).
 
+use super::scope::shown;
 use super::sources::{CONFIG, PLUGIN};
 use harness::check::{Stop, Verdict};
 use harness::cx::{Check, CheckCx, ImageCredentialProvider};
@@ -59,18 +60,17 @@ async fn answers_each_image(cx: &CheckCx) -> Verdict {
 async fn reads_to_the_end(cx: &CheckCx) -> Verdict {
     const PIECES: usize = 3;
     let plugin = cx.image_credential_provider()?;
-    plugin.asked().answered().await?;
-    match plugin.asked().in_pieces(PIECES).answered().await {
-        Err(Stop::Unmet(unmet)) => {
-            let seen = format!("the same request in {PIECES} pieces: {}", unmet.seen);
-            Err(plugin.unmet(
-                "it reads its request to the end",
-                "the answer that it gives to the request in one piece",
-                seen,
-            ))
-        }
-        other => other.map(drop),
-    }
+    let whole = plugin.asked().answered().await?;
+    let seen = match plugin.asked().in_pieces(PIECES).answered().await {
+        Err(Stop::Unmet(unmet)) => unmet.seen,
+        Ok(answer) if !answer.auth.keys().eq(whole.auth.keys()) => shown(&answer),
+        other => return other.map(drop),
+    };
+    Err(plugin.unmet(
+        "it reads its request to the end",
+        &format!("the answer that it gives to the request in one piece: {}", shown(&whole)),
+        format!("the same request in {PIECES} pieces: {seen}"),
+    ))
 }
 
 async fn writes_one_answer(cx: &CheckCx) -> Verdict {

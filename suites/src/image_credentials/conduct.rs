@@ -1,9 +1,10 @@
 //! How a plugin ends, how long it takes, and what it keeps to itself (contract CREDP-08, -09, -10, -16).
 
+use super::scope::{matching, shown};
 use super::sources::PLUGIN;
 use harness::check::{Stop, Verdict};
 use harness::cx::{Check, CheckCx, ImageCredentialProvider};
-use harness::image_credentials::{Answer, Behaviour, Ended, Execution};
+use harness::image_credentials::{Answer, Behaviour, Ended, Execution, StandIn};
 use harness::secrets;
 use std::time::Duration;
 
@@ -57,6 +58,8 @@ pub(super) const CHECKS: &[Check] = &[
 
 /// As many as Pods that start together.
 const AT_ONCE: usize = 10;
+/// The kind of what it is asked.
+const REQUEST: &str = "CredentialProviderRequest";
 /// What is expected of it, and of its cloud's client.
 const PROMPT: Duration = Duration::from_secs(10);
 
@@ -101,8 +104,11 @@ async fn fails_with(cx: &CheckCx, behaviour: Behaviour) -> Verdict {
     let cloud = plugin.cloud_that(behaviour).await?;
     let usual = plugin.asked().answered().await?;
     let execution = plugin.asked().before(&cloud).executed().await?;
-    if fails_well(&execution) || has_all_the_same(&plugin, &execution, &usual) {
+    if fails_well(&execution) {
         return Ok(());
+    }
+    if has_all_the_same(&plugin, &execution, &usual) {
+        return shows(&cloud, &execution);
     }
     let how = match behaviour {
         Behaviour::Refuses => "is not there".to_owned(),
@@ -112,6 +118,15 @@ async fn fails_with(cx: &CheckCx, behaviour: Behaviour) -> Verdict {
     let promise = format!("when its cloud {how} it fails with a reason");
     let expected = "another exit code than 0 and a reason on standard error within 60 s, or the credentials all the same";
     Err(plugin.unmet(&promise, expected, execution.shown()))
+}
+
+/// Whether an execution shows what a plugin does while that cloud fails: one that succeeds without a call to it does not.
+fn shows(cloud: &StandIn, execution: &Execution) -> Verdict {
+    if execution.succeeded() && cloud.was_asked() == Some(false) {
+        let why = "it succeeds and asks nobody, so nothing shows what it does when its cloud fails";
+        return Err(Stop::NotObservable(why.to_owned()));
+    }
+    Ok(())
 }
 
 fn has_all_the_same(plugin: &ImageCredentialProvider<'_>, execution: &Execution, usual: &Answer) -> bool {
@@ -132,42 +147,47 @@ async fn ends_by_itself(cx: &CheckCx) -> Verdict {
 async fn is_prompt(cx: &CheckCx) -> Verdict {
     let plugin = cx.image_credential_provider()?;
     let usual = plugin.asked().executed().await?;
-    let silent = match plugin.cloud_that(Behaviour::IsSilent).await {
-        Ok(cloud) => Some(plugin.asked().before(&cloud).executed().await?),
-        Err(Stop::NotObservable(_)) => None,
+    let mut executions = vec![("usually", usual)];
+    let mut observed = Ok(());
+    match plugin.cloud_that(Behaviour::IsSilent).await {
+        Ok(cloud) => {
+            let silent = plugin.asked().before(&cloud).executed().await?;
+            observed = shows(&cloud, &silent);
+            executions.push(("with a silent cloud", silent));
+        }
+        Err(Stop::NotObservable(_)) => {}
         Err(other) => return Err(other),
-    };
-    for (when, execution) in [("usually", Some(usual)), ("with a silent cloud", silent)] {
-        let Some(execution) = execution else { continue };
+    }
+    for (when, execution) in executions {
         let ended = matches!(execution.ended, Ended::Code(_));
         if !ended || execution.took > PROMPT {
             let promise = format!("{when} it ends within {} s", PROMPT.as_secs());
             return Err(plugin.unmet(&promise, "an end by itself in that time", execution.shown()));
         }
     }
-    Ok(())
+    observed
 }
 
 async fn works_ten_times(cx: &CheckCx) -> Verdict {
     let plugin = cx.image_credential_provider()?;
-    let images = plugin.images().iter().cycle().take(AT_ONCE);
-    let all = images.map(|image| plugin.asked_for(image).answered());
+    let images: Vec<&String> = plugin.images().iter().cycle().take(AT_ONCE).collect();
+    let all = images.iter().map(|image| plugin.asked_for(image).answered());
     let answers = futures::future::join_all(all).await;
     let failed: Vec<&Stop> = answers.iter().filter_map(|answer| answer.as_ref().err()).collect();
-    let works = || answers.iter().flatten().filter(|answer| !answer.auth.is_empty()).count();
+    let promise = "executed ten times at once it answers each";
     match failed.first() {
         Some(Stop::Unmet(unmet)) => {
             let seen = format!("{} of {AT_ONCE} did not; the first: {}", failed.len(), unmet.seen);
-            Err(plugin.unmet("executed ten times at once it answers each", "ten answers", seen))
+            return Err(plugin.unmet(promise, "ten answers", seen));
         }
-        Some(other) => Err((*other).clone()),
-        None if works() < AT_ONCE => {
-            let seen = format!("{} answers have credentials", works());
-            Err(plugin.unmet(
-                "executed ten times at once it answers each",
-                "ten answers with credentials",
-                seen,
-            ))
+        Some(other) => return Err((*other).clone()),
+        None => {}
+    }
+    let mut asked = images.iter().zip(answers.iter().flatten());
+    match asked.find(|(image, answer)| matching(answer, image).is_none()) {
+        Some((image, answer)) => {
+            let seen = format!("asked for {image} it has {}", shown(answer));
+            Err(plugin.unmet(promise, "a password for the image that each is asked for", seen))
         }
         None => Ok(()),
     }
@@ -176,9 +196,10 @@ async fn works_ten_times(cx: &CheckCx) -> Verdict {
 async fn needs_no_home(cx: &CheckCx) -> Verdict {
     let plugin = cx.image_credential_provider()?;
     let answer = plugin.asked().without_home().answered().await?;
-    if answer.auth.is_empty() {
-        let promise = "without HOME it has the credentials that it has with it";
-        return Err(plugin.unmet(promise, "credentials", "an answer without any"));
+    let image = &plugin.images()[0];
+    if matching(&answer, image).is_none() {
+        let promise = format!("without HOME it has credentials for {image}");
+        return Err(plugin.unmet(&promise, "a password under a pattern that matches it", shown(&answer)));
     }
     Ok(())
 }
@@ -191,13 +212,28 @@ async fn keeps_its_secrets(cx: &CheckCx) -> Verdict {
         usual.auth.iter().map(|(key, one)| (format!("the password for {key}"), one.password.clone())),
     );
     let mut executions = vec![("usually", plugin.asked().executed().await?)];
-    executions.push(("asked what it cannot read", plugin.asked().with_input(b"{}").executed().await?));
+    // Each with all that is secret in a request.
+    let request = plugin.asked().request();
+    let of_another_kind = request.replacen(REQUEST, "CredentialProviderQuestion", 1);
+    let without_end = request.trim_end().trim_end_matches('}');
+    for (when, input) in [
+        ("asked for nothing", "{}"),
+        ("asked what is of another kind", of_another_kind.as_str()),
+        ("asked without the request's end", without_end),
+    ] {
+        executions.push((when, plugin.asked().with_input(input.as_bytes()).executed().await?));
+    }
+    let mut observed = Ok(());
     for (when, behaviour) in [
         ("when its cloud fails", Behaviour::Answers(503)),
         ("when its cloud is not there", Behaviour::Refuses),
     ] {
         match plugin.cloud_that(behaviour).await {
-            Ok(cloud) => executions.push((when, plugin.asked().before(&cloud).executed().await?)),
+            Ok(cloud) => {
+                let execution = plugin.asked().before(&cloud).executed().await?;
+                observed = observed.and(shows(&cloud, &execution));
+                executions.push((when, execution));
+            }
             Err(Stop::NotObservable(_)) => {}
             Err(other) => return Err(other),
         }
@@ -218,5 +254,5 @@ async fn keeps_its_secrets(cx: &CheckCx) -> Verdict {
             }
         }
     }
-    Ok(())
+    observed
 }

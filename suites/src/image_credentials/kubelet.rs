@@ -1,11 +1,11 @@
 //! What a real kubelet makes of a plugin (contract CREDP-06, -08, -12, -13, -15). Needs a cluster whose kubelets can be given
 //! one: kind.
 
-use super::scope::FOREIGN;
+use super::scope::foreign;
 use super::sources::{API, METRICS, PLUGIN};
 use harness::check::{Capability, Facility, Stop, Verdict};
 use harness::cx::{Check, CheckCx, ImageCredentialProvider, Pull};
-use harness::image_credentials::{CacheKeyType, PUBLIC, Seen, go_duration};
+use harness::image_credentials::{PUBLIC, Seen, go_duration};
 use std::collections::BTreeSet;
 use std::time::Instant;
 
@@ -40,16 +40,10 @@ pub(super) const CHECKS: &[Check] = &[
 /// So many Pods pull the same image one after the other.
 const PULLS: usize = 3;
 
-/// For how long a kubelet keeps an answer, seconds, and for which images.
-fn kept(plugin: &ImageCredentialProvider<'_>, seen: &Seen) -> (f64, Option<CacheKeyType>) {
+/// For how long a kubelet keeps an answer, seconds.
+fn kept(plugin: &ImageCredentialProvider<'_>, seen: &Seen) -> f64 {
     let said = seen.cache_duration.as_deref().map(|text| go_duration(text).unwrap_or_default());
-    let key = match seen.cache_key_type.as_str() {
-        "Image" => Some(CacheKeyType::Image),
-        "Registry" => Some(CacheKeyType::Registry),
-        "Global" => Some(CacheKeyType::Global),
-        _ => None,
-    };
-    (said.or(plugin.default_cache_duration()).unwrap_or_default(), key)
+    said.or(plugin.default_cache_duration()).unwrap_or_default()
 }
 
 async fn is_run_as_often_as_it_says(cx: &CheckCx) -> Verdict {
@@ -69,10 +63,10 @@ async fn is_run_as_often_as_it_says(cx: &CheckCx) -> Verdict {
     cx.record("executions", runs.len());
     cx.record("took_ms", runs.iter().map(|run| run.took_ms).max().unwrap_or_default());
     let kept: Vec<_> = runs.iter().map(|run| (run, kept(&plugin, run))).collect();
-    // Within its time an answer serves every image that it is kept for.
-    for (at, (run, (seconds, key))) in kept.iter().enumerate() {
-        let joined = |later: &&Seen| key.is_some_and(|key| key.joins(&run.image, &later.image));
-        let again = runs[at + 1..].iter().find(joined);
+    let by_token = plugin.token().is_some_and(|(_, by_token)| by_token);
+    // Within its time an answer serves all that it is kept for.
+    for (at, (run, seconds)) in kept.iter().enumerate() {
+        let again = runs[at + 1..].iter().find(|later| run.serves(later, by_token));
         if let Some(again) = again.filter(|_| *seconds > began.elapsed().as_secs_f64()) {
             let promise = "a kubelet runs it as often as its answers say";
             let expected = format!("one execution for {} in {seconds} s, as its answer says", run.image);
@@ -81,7 +75,7 @@ async fn is_run_as_often_as_it_says(cx: &CheckCx) -> Verdict {
             return Err(plugin.unmet(promise, &expected, seen));
         }
     }
-    let unkept = kept.iter().filter(|(_, (seconds, _))| *seconds <= 0.0).count();
+    let unkept = kept.iter().filter(|(_, seconds)| *seconds <= 0.0).count();
     if unkept == runs.len() && runs.len() < pulls {
         let promise = "a kubelet runs it for each pull where its answers are not kept";
         return Err(plugin.unmet(promise, &format!("{pulls} executions"), runs.len().to_string()));
@@ -112,9 +106,10 @@ async fn costs_no_other_image(cx: &CheckCx) -> Verdict {
 
 async fn is_not_run_for_others(cx: &CheckCx) -> Verdict {
     let plugin = cx.image_credential_provider()?;
-    let foreign: BTreeSet<String> = FOREIGN.iter().map(|image| public_beside(image)).collect();
-    let foreign: Vec<&str> =
-        foreign.iter().map(String::as_str).filter(|image| image.contains(".invalid/")).collect();
+    // What a node calls itself is no registry.
+    let registries = foreign(&plugin).into_iter().filter(|image| !image.starts_with("localhost/"));
+    let foreign: BTreeSet<String> = registries.map(|image| public_beside(&image)).collect();
+    let foreign: Vec<&str> = foreign.iter().map(String::as_str).collect();
     let kubelet = cx.kubelet_with(&plugin, &foreign).await?;
     // It is run at all.
     kubelet.has_pulled(&plugin.images()[0], " with its credentials").await?;

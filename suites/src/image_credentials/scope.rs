@@ -4,7 +4,7 @@ use super::answers::without;
 use super::sources::{API, KEYRING, PLUGIN};
 use harness::check::{Capability, Stop, Verdict};
 use harness::cx::{Check, CheckCx, ImageCredentialProvider};
-use harness::image_credentials::{Answer, Fault, Pattern};
+use harness::image_credentials::{Answer, CacheKeyType, Fault, Pattern, foreign_to};
 
 pub(super) const CHECKS: &[Check] = &[
     Check::must("CREDP-05", "the kind of its cache key is one that there is", API, |cx| {
@@ -46,7 +46,7 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 /// Images of registries that belong to nobody, with as many labels as registries have.
-pub(super) const FOREIGN: &[&str] = &[
+const FOREIGN: &[&str] = &[
     "localhost/team/app",
     "registry.invalid/team/app",
     "team.registry.invalid/team/app",
@@ -55,6 +55,12 @@ pub(super) const FOREIGN: &[&str] = &[
     "c.b.a.team.registry.invalid/team/app",
     "registry.invalid:5000/team/app",
 ];
+
+/// Images of registries that are not the plugin's.
+pub(super) fn foreign(plugin: &ImageCredentialProvider<'_>) -> Vec<String> {
+    let beside = plugin.images().iter().flat_map(|image| foreign_to(image));
+    FOREIGN.iter().map(|image| (*image).to_owned()).chain(beside).collect()
+}
 
 async fn names_a_key_type(cx: &CheckCx) -> Verdict {
     let plugin = cx.image_credential_provider()?;
@@ -70,7 +76,7 @@ async fn names_a_key_type(cx: &CheckCx) -> Verdict {
 async fn serves_what_it_is_cached_for(cx: &CheckCx) -> Verdict {
     let plugin = cx.image_credential_provider()?;
     let all = plugin.images();
-    let mut shared = false;
+    let (mut shared, mut widest) = (false, None);
     // What is kept of an image without credentials is kept from others, too.
     for image in all.iter().chain(plugin.without()) {
         let answer = plugin.asked_for(image).answered().await?;
@@ -83,6 +89,14 @@ async fn serves_what_it_is_cached_for(cx: &CheckCx) -> Verdict {
                 |fault| matches!(fault, Fault::KeyType(_)),
             );
         };
+        cx.record("cache_key_type", format!("{kind:?}"));
+        // What is kept for no time is used for no other.
+        if answer.cache_duration.or(plugin.default_cache_duration()) == Some(0.0) {
+            continue;
+        }
+        if all.contains(image) && kind != CacheKeyType::Image {
+            widest = Some(kind);
+        }
         for other in all.iter().filter(|other| *other != image && kind.joins(image, other)) {
             shared = true;
             if matching(&answer, other).is_none() {
@@ -90,14 +104,16 @@ async fn serves_what_it_is_cached_for(cx: &CheckCx) -> Verdict {
                 return Err(plugin.unmet(&promise, "a pattern that matches it", shown(&answer)));
             }
         }
-        cx.record("cache_key_type", format!("{kind:?}"));
     }
     // An answer that is cached for its image alone serves that, whichever images there are.
-    match (shared, all.len()) {
-        (false, 1) => Err(Stop::NotObservable(
+    match (shared, widest, all.len()) {
+        (false, None, 1) => Err(Stop::NotObservable(
             "imageCredentials.images has one image, so no other can show for what its answer is cached"
                 .to_owned(),
         )),
+        (false, Some(kind), _) => Err(Stop::NotObservable(format!(
+            "answers are cached by {kind:?}, and imageCredentials.images has no other image that one would serve"
+        ))),
         _ => Ok(()),
     }
 }
@@ -141,13 +157,13 @@ async fn outlives_its_cache(cx: &CheckCx) -> Verdict {
 }
 
 /// The first pattern of an answer that matches an image and has a password.
-fn matching<'a>(answer: &'a Answer, image: &str) -> Option<&'a str> {
+pub(super) fn matching<'a>(answer: &'a Answer, image: &str) -> Option<&'a str> {
     let fits = |key: &str| Pattern::of_auth(key).is_ok_and(|pattern| pattern.matches(image));
     let usable = answer.auth.iter().filter(|(_, credential)| !credential.password.is_empty());
     usable.map(|(key, _)| key.as_str()).find(|key| fits(key))
 }
 
-fn shown(answer: &Answer) -> String {
+pub(super) fn shown(answer: &Answer) -> String {
     match answer.auth.is_empty() {
         true => "no credentials at all".to_owned(),
         false => format!("credentials for {}", answer.auth.keys().cloned().collect::<Vec<_>>().join(", ")),
@@ -192,7 +208,7 @@ fn sound(plugin: &ImageCredentialProvider<'_>, image: &str, key: &str) -> Verdic
         );
         return Err(plugin.unmet(&promise, "globs in labels of the host alone", seen));
     }
-    match FOREIGN.iter().find(|foreign| pattern.matches(foreign)) {
+    match foreign(plugin).iter().find(|foreign| pattern.matches(foreign)) {
         Some(foreign) => {
             let seen = format!("the pattern '{key}' matches {foreign}, too");
             Err(plugin.unmet(&promise, "patterns that match no foreign registry", seen))

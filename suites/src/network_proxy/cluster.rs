@@ -4,6 +4,7 @@
 use super::sources::{KEP, METRICS, SELECTOR};
 use harness::check::Verdict;
 use harness::cx::{Check, CheckCx, DIAL_LIMIT, Way};
+use harness::probe::pause;
 use std::time::Duration;
 
 pub(super) const CHECKS: &[Check] = &[
@@ -55,7 +56,8 @@ pub(super) const CHECKS: &[Check] = &[
         Box::pin(does_with_one_of_two(cx))
     })
     .should()
-    .through_the_proxy(),
+    .through_the_proxy()
+    .takes(60),
     Check::must(
         "ANP-10",
         "without a server a request fails within 30 s with a status of 5xx",
@@ -66,10 +68,12 @@ pub(super) const CHECKS: &[Check] = &[
     .through_the_proxy(),
 ];
 
-/// How long logs may take to come before anything is taken away: an API server may dial for 30 s before it dials anew.
+/// How long a way may take to lead there where nothing was taken away: an API server may dial for 30 s before it dials anew.
 const OPENS: Duration = Duration::from_secs(40);
 /// How long agents may take to be back (contract ANP-05).
 const BACK: Duration = Duration::from_secs(120);
+/// How long agents that run are given to connect.
+const CONNECTS: Duration = Duration::from_secs(20);
 /// How many programs are executed after an agent was killed.
 const TIMES: usize = 10;
 /// Since when an API server runs.
@@ -83,7 +87,7 @@ async fn goes_through(cx: &CheckCx, way: Way) -> Verdict {
     let cluster = proxy.on_a_cluster().await?;
     let peer = cluster.peer().await?;
     let promise = format!("{way} works with the direct way closed");
-    peer.is_reached(way, &promise, cx.limits().watch()).await?;
+    peer.is_reached(way, &promise, OPENS).await?;
     if let Ok(took) = peer.tried(way).await? {
         cx.record("took_ms", took.as_millis());
     }
@@ -195,7 +199,9 @@ async fn does_with_one_of_two(cx: &CheckCx) -> Verdict {
     peer.is_reached(Way::Exec, "programs can be executed before", OPENS).await?;
     // One of them is the one that dials.
     for agent in cluster.several_agents()? {
-        cluster.agent_is_killed(&agent).await?;
+        // That the others are ready does not say that the server knows them.
+        pause(CONNECTS).await;
+        let killed = cluster.agent_is_killed(&agent).await?;
         for time in 1..=TIMES {
             if let Err(astray) = peer.tried(Way::Exec).await? {
                 let promise = format!("with the agent {agent} killed every execution succeeds");
@@ -203,7 +209,7 @@ async fn does_with_one_of_two(cx: &CheckCx) -> Verdict {
                 return Err(proxy.unmet(&promise, "an answer", seen));
             }
         }
-        cluster.agents_run().await?;
+        cluster.agent_is_back(&agent, &killed).await?;
     }
     Ok(())
 }

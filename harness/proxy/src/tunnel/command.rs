@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// The variable that names a mutant.
+/// The variable that names a mutant or a stranger.
 const MUTANT: &str = "REFERENCE_NETWORK_PROXY_MUTANT";
 /// Exit code when an argument is unknown.
 const USAGE: u8 = 2;
@@ -34,7 +34,7 @@ pub fn reference_main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     main(arguments, Odd::default())
 }
 
-/// The same, broken as the variable `REFERENCE_NETWORK_PROXY_MUTANT` says. A command of its own, so that nothing changes the
+/// The same, broken or strange as the variable `REFERENCE_NETWORK_PROXY_MUTANT` says. A command of its own, so that nothing changes the
 /// one that is judged.
 pub fn mutant_main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     match std::env::var(MUTANT).map_or(Ok(Odd::default()), |id| Odd::of(&id)) {

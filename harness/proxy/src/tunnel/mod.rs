@@ -18,7 +18,7 @@ mod tests;
 
 pub use certificates::{AGENT_FILES, CLIENT_FILES, SERVER_FILES, write_certificates};
 pub use command::{mutant_main, reference_main};
-pub use odd::MUTANTS;
+pub use odd::{MUTANTS, STRANGERS};
 pub use peer::{GREETING, GROUP, PEER, peer_main};
 pub use tls::{TunnelTls, connect};
 

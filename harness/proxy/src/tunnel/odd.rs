@@ -1,4 +1,5 @@
-//! Network proxies that are wrong, to prove that checks bite. Only [`super::mutant_main`] can switch them on.
+//! Network proxies that are wrong, to prove that checks bite, and some that are right and unlike the reference, to prove that
+//! they bite nobody else. Only [`super::mutant_main`] can switch them on.
 
 /// What is wrong, by id.
 pub const MUTANTS: &[(&str, &str)] = &[
@@ -8,9 +9,18 @@ pub const MUTANTS: &[(&str, &str)] = &[
     ("M-NP-07b", "answers 200 before anybody was reached"),
     ("M-NP-07c", "has a body in its 200"),
     ("M-NP-07d", "ends a tunnel after 64 KiB"),
+    ("M-NP-07e", "has an agent end when a dial is refused"),
     ("M-NP-08", "has the agent that came first dial, and no other"),
     ("M-NP-08b", "gives a tunnel up when its agent is lost"),
     ("M-NP-10", "waits for agents for ever"),
+    ("M-NP-10b", "ends when no agent is there"),
+];
+
+/// What is unusual and right, by id.
+pub const STRANGERS: &[(&str, &str)] = &[
+    ("S-NP-02", "its agents connect 12 s after they have started"),
+    ("S-NP-03", "waits for agents for all of the 30 s that an API server waits"),
+    ("S-NP-04", "its agents connect 5 s after they have started, and its server hardly waits for them"),
 ];
 
 /// Which of them it is.
@@ -20,12 +30,18 @@ pub(crate) struct Odd(&'static str);
 impl Odd {
     /// The one of that id.
     pub(crate) fn of(id: &str) -> Result<Odd, String> {
-        let known = MUTANTS.iter().find(|(known, _)| *known == id);
-        known.map(|(known, _)| Odd(known)).ok_or_else(|| format!("there is no mutant {id}"))
+        let known = MUTANTS.iter().chain(STRANGERS).find(|(known, _)| *known == id);
+        known.map(|(known, _)| Odd(known)).ok_or_else(|| format!("there is neither mutant nor stranger {id}"))
     }
 
     /// Whether it is the one of that id.
     pub(crate) fn is(self, id: &str) -> bool {
         self.0 == id
+    }
+
+    /// Ends the process.
+    #[expect(clippy::disallowed_methods, reason = "what is wrong with it is that it ends")]
+    pub(crate) fn ends(self) -> ! {
+        std::process::exit(1)
     }
 }

@@ -16,6 +16,10 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 const AGENT_LIMIT: Duration = Duration::from_secs(3);
 /// The same all together: an API server gives up after 30 s.
 const TUNNEL_LIMIT: Duration = Duration::from_secs(20);
+/// The same two for S-NP-03: as long as an API server waits.
+const LONGEST_LIMIT: Duration = Duration::from_secs(30);
+/// How long a tunnel of S-NP-04 may wait for an agent: until one has its next connection.
+const SHORT_LIMIT: Duration = Duration::from_secs(1);
 /// How long a caller may take to say what it wants.
 const HEAD_LIMIT: Duration = Duration::from_secs(10);
 /// The longest head of a request, bytes.
@@ -153,11 +157,20 @@ impl Server {
     /// A tunnel to a target, by the first agent that answers.
     async fn tunnel(&self, target: &str) -> Result<Tunnel, Refusal> {
         let patient = self.odd.is("M-NP-10");
-        let end = Instant::now() + if patient { FOR_EVER } else { TUNNEL_LIMIT };
+        let (whole, each) = match self.odd {
+            _ if patient => (FOR_EVER, FOR_EVER),
+            odd if odd.is("S-NP-03") => (LONGEST_LIMIT, LONGEST_LIMIT),
+            odd if odd.is("S-NP-04") => (TUNNEL_LIMIT, SHORT_LIMIT),
+            _ => (TUNNEL_LIMIT, AGENT_LIMIT),
+        };
+        let end = Instant::now() + whole;
         let mut lost = BTreeSet::new();
         loop {
-            let until = if patient { end } else { end.min(Instant::now() + AGENT_LIMIT) };
+            let until = end.min(Instant::now() + each);
             let idle = timeout_at(until, self.idle(&lost)).await.map_err(|_| {
+                if self.odd.is("M-NP-10b") {
+                    self.odd.ends();
+                }
                 let why = if lost.is_empty() { "no agent is there" } else { "no agent answers" };
                 ("503 Service Unavailable", why.to_owned())
             })?;

@@ -173,3 +173,17 @@ async fn mutants_are_wrong_as_they_are_said_to_be() {
     assert!(bench.connected(&peer).await.contains("not a kubelet"));
     assert!(Odd::of("M-NP-00").is_err());
 }
+
+#[tokio::test]
+async fn strangers_serve_all_the_same() {
+    let peer = greeter().await;
+    let bench = Bench::new(Some("S-NP-04")).await;
+    let began = Instant::now();
+    assert!(bench.connected(&peer).await.starts_with("HTTP/1.1 503 "));
+    let _agent = bench.agent("a", 1, Some("S-NP-04"));
+    assert!(bench.connected(&peer).await.starts_with("HTTP/1.1 503 "));
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    let bench = Bench::new(Some("S-NP-03")).await;
+    let _agent = bench.agent("a", 1, Some("S-NP-04"));
+    assert_eq!(bench.connected(&peer).await, GOOD, "it waits until the agent has come");
+}
