@@ -70,7 +70,8 @@ pub(super) fn flag_of(container: &Value, flag: &str) -> Option<String> {
         Some(value) => Some(value.to_owned()),
         None if *word == bare => {
             let next = words.get(at + 1).filter(|next| !next.starts_with('-'));
-            next.map(|value| (*value).to_owned())
+            // A switch.
+            Some(next.map_or("true", |value| value).to_owned())
         }
         None => None,
     };

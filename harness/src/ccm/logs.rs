@@ -43,6 +43,19 @@ pub async fn log_end(
     .await
 }
 
+/// The first [`LOG_BYTES`] of that log: what a CCM says when it starts.
+///
+/// # Errors
+/// As [`log_end`].
+pub async fn log_beginning(api: &Api<Pod>, pod: &str, previous: bool) -> kube::Result<String> {
+    let params = LogParams { limit_bytes: Some(LOG_BYTES), previous, ..LogParams::default() };
+    let stream = api.log_stream(pod, &params).await?;
+    let mut bytes = Vec::new();
+    let read = std::pin::pin!(stream).take(LOG_BYTES.unsigned_abs()).read_to_end(&mut bytes).await;
+    read.map_err(kube::Error::ReadEvents)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
 /// Asks for fewer lines as long as the answer is cut: it is cut at its end, and the end is what is wanted.
 async fn end_of(mut lines: i64, read: impl AsyncFn(i64) -> kube::Result<Vec<u8>>) -> kube::Result<LogEnd> {
     loop {

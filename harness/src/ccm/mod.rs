@@ -24,7 +24,7 @@ pub use deploy::{CcmError, FIELD_MANAGER, crash_loops, last_lines, pods_gone, po
 pub use handle::{Ccm, Form, LeaseKey};
 pub use hosting::{Hosting, TOKEN_ID};
 pub use kubeconfig::{KUBECONFIG, ServerAddress};
-pub use logs::{LOG_BYTES, LogEnd, log_end};
+pub use logs::{LOG_BYTES, LogEnd, log_beginning, log_end};
 pub use manifests::{ManifestError, Manifests, ObjectKey, WorkloadHint, fingerprint, key_of, pod_spec};
 pub(crate) use manifests::{mentions, substitute};
 pub use metadata::Metadata;

@@ -202,9 +202,11 @@ impl Limits {
         (2 * Self::STATUS_PERIOD + secs(5)).mul_f64(self.scale.max(1.0)) + kept
     }
 
-    /// Nothing happens to a Node's addresses: three of these periods.
+    /// Nothing happens to a Node's addresses: three of these periods, and for as long as what the CCM knows of a machine may
+    /// be older than they allow for.
     pub fn quiet_addresses(&self) -> Duration {
-        (3 * Self::STATUS_PERIOD).mul_f64(self.scale.max(1.0))
+        let kept = self.instance_cache.saturating_sub(Self::INSTANCE_CACHE);
+        (3 * Self::STATUS_PERIOD).mul_f64(self.scale.max(1.0)) + kept
     }
 
     /// Something held back stays held back while nobody lets it go: 2 s, far longer than a CCM needs to do it wrong.

@@ -62,6 +62,11 @@ struct Binding {
 }
 
 impl CheckCx {
+    /// Whether the CCM makes accounts of their own for its controllers (contract AUTH-13).
+    pub fn makes_accounts(&self) -> bool {
+        self.session.ccm().flag("use-service-account-credentials").is_some_and(|said| said != "false")
+    }
+
     /// The service account that the CCM runs as.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use super::account::Account;
 use super::{CheckCx, Subject};
-use crate::ccm::log_end;
+use crate::ccm::{log_beginning, log_end};
 use crate::check::{Capability, Stop, chain};
 use crate::cluster::{Asked, AuditQuery};
 use crate::probe::Reach;
@@ -106,12 +106,21 @@ async fn disclosed_in(lane: &Session, told: &mut Vec<String>) -> Result<(), Stop
         for pod in lane.ccm().pods_of_replica(&replica.name) {
             let api: Api<Pod> = Api::namespaced(pods_client.clone(), &pod.namespace().unwrap_or_default());
             for previous in [true, false] {
-                match log_end(&api, &pod.name_any(), LINES, previous, false).await {
-                    Ok(log) => search(format!("the log of {}", pod.name_any()), &log.text),
+                let name = pod.name_any();
+                let (first, last) = futures::join!(
+                    log_beginning(&api, &name, previous),
+                    log_end(&api, &name, LINES, previous, false)
+                );
+                match first.and_then(|first| Ok([first, last?.text])) {
+                    // The first that has it: of a short log both are the same.
+                    Ok(texts) => {
+                        let text = texts.iter().find(|text| tokens.shown_in(text).is_some());
+                        text.iter().for_each(|text| search(format!("the log of {name}"), text));
+                    }
                     // Most have no run before.
                     Err(_) if previous => {}
                     Err(error) => {
-                        return Err(Stop::Error(format!("the log of {}: {}", pod.name_any(), chain(&error))));
+                        return Err(Stop::Error(format!("the log of {name}: {}", chain(&error))));
                     }
                 }
             }

@@ -78,7 +78,7 @@ async fn grants_no_wildcard(cx: &CheckCx) -> Verdict {
 
 async fn grants_no_more(cx: &CheckCx) -> Verdict {
     let (account, grants) = granted(cx).await?;
-    let more = beyond(&grants);
+    let more = beyond(&grants, cx.makes_accounts());
     match more.is_empty() {
         true => Ok(()),
         false => {

@@ -124,9 +124,9 @@ fn nothing(within: Option<String>) -> Grant {
 pub(super) fn least(granted: &[Grant], without: &[&str], lease_namespace: &str) -> Vec<Grant> {
     let of_table =
         TABLE.iter().filter(|row| !without.contains(&row.id)).map(|row| row.grant(lease_namespace));
-    let others = granted
-        .iter()
-        .filter_map(|grant| Some(Grant { rule: other(&grant.rule, without)?, ..grant.clone() }));
+    let others = granted.iter().flat_map(|grant| {
+        others(&grant.rule, without).into_iter().map(|rule| Grant { rule, ..grant.clone() })
+    });
     of_table.chain(others).collect()
 }
 
@@ -136,14 +136,15 @@ pub(crate) fn least_rights(cx: &CheckCx) -> impl FnOnce(&[Grant]) -> Vec<Grant> 
     move |granted| least(granted, &[], &namespace)
 }
 
-/// The part of a rule that the table does not speak of, or that is one of the known extras.
-fn other(rule: &PolicyRule, without: &[&str]) -> Option<PolicyRule> {
+/// The parts of a rule that the table does not speak of, or that are one of the known extras.
+fn others(rule: &PolicyRule, without: &[&str]) -> Vec<PolicyRule> {
     if rule.non_resource_urls.as_ref().is_some_and(|urls| !urls.is_empty()) {
-        return Some(rule.clone());
+        return vec![rule.clone()];
     }
-    let (groups, resources) = (rule.api_groups.clone()?, rule.resources.clone()?);
+    let (groups, resources) =
+        (rule.api_groups.clone().unwrap_or_default(), rule.resources.clone().unwrap_or_default());
     if groups.iter().chain(&resources).any(|text| text.contains('*')) {
-        return None;
+        return Vec::new();
     }
     let told = |resource: &String| {
         // These rows are about one object each, or about a flag: others may be needed for something else.
@@ -151,11 +152,16 @@ fn other(rule: &PolicyRule, without: &[&str]) -> Option<PolicyRule> {
         let mut rows = TABLE.iter().chain(&OF_A_FLAG).filter(about);
         rows.any(|row| row.resources.contains(&resource.as_str()))
     };
-    if resources == ["services"] && rule.verbs.iter().any(|verb| verb == "patch") {
-        return Some(PolicyRule { verbs: vec!["patch".to_owned()], ..rule.clone() });
-    }
+    let patches =
+        rule.verbs.iter().any(|verb| verb == "patch") && resources.iter().any(|one| one == "services");
+    let patched = patches.then(|| PolicyRule {
+        resources: Some(vec!["services".to_owned()]),
+        verbs: vec!["patch".to_owned()],
+        ..rule.clone()
+    });
     let left: Vec<String> = resources.into_iter().filter(|resource| !told(resource)).collect();
-    (!left.is_empty()).then(|| PolicyRule { resources: Some(left), ..rule.clone() })
+    let left = (!left.is_empty()).then(|| PolicyRule { resources: Some(left), ..rule.clone() });
+    patched.into_iter().chain(left).collect()
 }
 
 /// What is granted with a wildcard, in words.
@@ -170,8 +176,9 @@ pub(super) fn wildcards(granted: &[Grant]) -> Vec<String> {
 }
 
 /// What is granted beyond the table and the extras that the contract knows, in words: verb, resource, role. What a wildcard
-/// grants is [`wildcards`]' to tell.
-pub(super) fn beyond(granted: &[Grant]) -> Vec<String> {
+/// grants is [`wildcards`]' to tell. `accounts`: whether it makes accounts for its controllers
+/// (`--use-service-account-credentials`), for which alone it needs the rights of those.
+pub(super) fn beyond(granted: &[Grant], accounts: bool) -> Vec<String> {
     let mut beyond = Vec::new();
     for grant in granted {
         let rule = &grant.rule;
@@ -181,7 +188,7 @@ pub(super) fn beyond(granted: &[Grant]) -> Vec<String> {
         let (groups, resources) =
             (rule.api_groups.clone().unwrap_or_default(), rule.resources.clone().unwrap_or_default());
         for (group, resource) in groups.iter().flat_map(|group| resources.iter().map(move |r| (group, r))) {
-            let more = rule.verbs.iter().filter(|verb| !is_needed(grant, group, resource, verb));
+            let more = rule.verbs.iter().filter(|verb| !is_needed(grant, group, resource, verb, accounts));
             let more: Vec<&str> = more.map(String::as_str).collect();
             if !more.is_empty() {
                 let of = if group.is_empty() { String::new() } else { format!(".{group}") };
@@ -194,7 +201,7 @@ pub(super) fn beyond(granted: &[Grant]) -> Vec<String> {
     beyond
 }
 
-fn is_needed(grant: &Grant, group: &str, resource: &str, verb: &str) -> bool {
+fn is_needed(grant: &Grant, group: &str, resource: &str, verb: &str, accounts: bool) -> bool {
     // Kinds of the provider's own.
     let is_own = group.contains('.') && !group.ends_with(".k8s.io") && group != "k8s.io";
     let is_named = grant.rule.resource_names.as_ref().is_some_and(|names| !names.is_empty());
@@ -202,7 +209,8 @@ fn is_needed(grant: &Grant, group: &str, resource: &str, verb: &str) -> bool {
         is_named && matches!(resource, "secrets" | "configmaps") && matches!(verb, "get" | "list" | "watch");
     let in_namespace =
         grant.within.is_some() && resource == "configmaps" && matches!(verb, "get" | "list" | "watch");
-    let rows = TABLE.iter().chain(&OF_A_FLAG).chain(&EXTRAS).filter(|row| row.id != "AUTH-11");
+    let of_a_flag = OF_A_FLAG.iter().filter(|_| accounts);
+    let rows = TABLE.iter().chain(of_a_flag).chain(&EXTRAS).filter(|row| row.id != "AUTH-11");
     is_own || by_name || in_namespace || rows.into_iter().any(|row| row.covers(group, resource, verb))
 }
 
@@ -291,12 +299,14 @@ mod tests {
             rule(&["*"], &["*"], &["*"]),
             rule(&["acme.example"], &["pools"], &["*"]),
             rule(&[""], &["services"], &["get", "patch"]),
+            rule(&[""], &["services", "services/status", "pods"], &["list", "patch"]),
         ];
         let kept: Vec<_> = least(&granted, &[], "ns").into_iter().skip(TABLE.len()).collect();
         let resources: Vec<_> =
             kept.iter().map(|grant| grant.rule.resources.clone().unwrap_or_default()).collect();
-        assert_eq!(resources, [["secrets"], ["pools"], ["services"]]);
-        assert_eq!(kept[2].rule.verbs, ["patch"]);
+        assert_eq!(resources, [["secrets"], ["pools"], ["services"], ["services"], ["pods"]]);
+        let verbs: Vec<&[String]> = kept.iter().map(|grant| grant.rule.verbs.as_slice()).collect();
+        assert_eq!(verbs[2..], [vec!["patch"], vec!["patch"], vec!["list", "patch"]]);
     }
 
     #[test]
@@ -309,9 +319,15 @@ mod tests {
                 json!({"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["a"], "verbs": ["get"]}),
             ),
         ];
-        assert!(beyond(&fine).is_empty(), "{:?}", beyond(&fine));
+        assert!(beyond(&fine, false).is_empty(), "{:?}", beyond(&fine, false));
         let more = [rule(&[""], &["secrets", "nodes"], &["get", "create"]), rule(&[""], &["*"], &["get"])];
-        assert_eq!(beyond(&more), ["create nodes (ClusterRole ccm)", "get,create secrets (ClusterRole ccm)"]);
+        let account = [rule(&[""], &["serviceaccounts/token"], &["create"])];
+        assert!(beyond(&account, true).is_empty());
+        assert_eq!(beyond(&account, false), ["create serviceaccounts/token (ClusterRole ccm)"]);
+        assert_eq!(
+            beyond(&more, false),
+            ["create nodes (ClusterRole ccm)", "get,create secrets (ClusterRole ccm)"]
+        );
         assert_eq!(wildcards(&more), ["get * of groups \"\" (ClusterRole ccm)"]);
     }
 

@@ -58,18 +58,25 @@ impl Tries {
     ///
     /// What one try costs is the CCM's affair, and so is what its client repeats: more calls than tries are allowed are fine
     /// where the pauses grow. Who doubles them makes one that is a good part of the outage; a change of the Node may come in
-    /// the midst of that, and where several do nothing can be told.
+    /// the midst of that, and where several do, it is a good part of the time between two of them.
     fn too_many(&self) -> Option<(usize, usize)> {
         let doublings = (self.outage / FIRST_PAUSE_MS + 1).ilog2() as usize;
         let allowed = doublings + 1 + self.changes.len().min(self.others);
-        let ends = self.calls.iter().copied().chain([self.outage]);
-        let pauses = ends.clone().skip(1).zip(ends).map(|(end, begin)| end.saturating_sub(begin));
-        let longest = pauses.max().unwrap_or_default();
-        let late = self.changes.iter().filter(|at| **at > self.outage / 4).count();
-        let disturbed = late > 2 && self.changes.len() <= self.others;
-        let pauses_grow = longest >= self.outage / GOOD_PART || disturbed;
+        let late: Vec<u64> = self.changes.iter().copied().filter(|at| *at > self.outage / 4).collect();
+        let disturbed = late.len() > 2 && self.changes.len() <= self.others;
+        let changes = [self.outage / 4].into_iter().chain(late).chain([self.outage]);
+        let (begin, end) = longest(changes).filter(|_| disturbed).unwrap_or((0, self.outage));
+        let calls = self.calls.iter().copied().filter(|at| (begin..end).contains(at));
+        let from = Some(begin).filter(|_| disturbed);
+        let pause = longest(from.into_iter().chain(calls).chain([end])).map_or(0, |(from, to)| to - from);
+        let pauses_grow = pause >= (end - begin) / GOOD_PART;
         (self.calls.len() > allowed && !pauses_grow).then_some((self.calls.len(), allowed))
     }
+}
+
+/// The longest stretch between two moments that follow one another.
+fn longest(moments: impl Iterator<Item = u64> + Clone) -> Option<(u64, u64)> {
+    moments.clone().zip(moments.skip(1)).max_by_key(|(from, to)| to.saturating_sub(*from))
 }
 
 /// The share of an outage that the longest of pauses that double lasts, at least: a third, and half of that where a change
@@ -160,6 +167,12 @@ mod tests {
         let mut touched: Vec<u64> = doubling(3).into_iter().chain([30_000, 30_001, 30_002]).collect();
         touched.sort_unstable();
         assert_eq!(tries(touched, &[30_000]), None);
+        // Others change the Node now and then, and it tries at once each time.
+        let changes = [13_000, 20_000, 31_000, 40_000];
+        let at_changes = changes.iter().flat_map(|at| [*at, at + 1, at + 2, at + 3]);
+        let mut disturbed: Vec<u64> = doubling(3).into_iter().chain(at_changes).collect();
+        disturbed.sort_unstable();
+        assert_eq!(tries(disturbed, &changes), None);
         // Its client repeats each call three times within 2 s, and that takes the time.
         let repeating = (0..13).scan(0, |at, n| {
             let begin = *at;
@@ -180,6 +193,8 @@ mod tests {
         // It writes to the Node at each try, and takes that for a change.
         let noted: Vec<u64> = (0..900).map(|n| n * 50).collect();
         assert_eq!(tries(noted.clone(), &noted), Some((900, 26)));
+        // It writes to the Node now and then.
+        assert_eq!(tries((0..45).map(|n| n * 1_000), &[15_000, 30_000, 44_000]), Some((45, 17)));
         // It backs off at first, and no longer from 5 s on.
         let capped = (0..10).map(|n| 5 * ((1 << n) - 1)).chain((1..9).map(|n| n * 5_000));
         assert_eq!(tries(capped, &[]), Some((18, 14)));

@@ -5,11 +5,14 @@ use harness::check::{Capability, Verdict};
 use harness::cloud::Op;
 use harness::cx::matchers::{initialised, initialised_as};
 use harness::cx::{Check, CheckCx, Machine, Ready, Subject, machine, no_calls};
-use harness::k8s::{Change, L_TYPE, T_UNINIT, Version, has_taint, label, pod_cidrs};
+use harness::k8s::{
+    B_REGION, B_TYPE, B_ZONE, Change, L_REGION, L_TYPE, L_ZONE, T_UNINIT, Version, has_taint, label,
+    pod_cidrs,
+};
 use harness::probe::{both, pause, present};
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -75,12 +78,19 @@ async fn picks_up_what_has_changed(cx: &CheckCx) -> Verdict {
 /// A label and an annotation of somebody else's.
 const OWN: &str = "example.com/own";
 
-/// What a CCM has no business with, in words.
-fn facts(node: &Node) -> String {
+/// What a CCM writes anew.
+const OF_THE_CLOUD: [&str; 6] = [L_ZONE, B_ZONE, L_REGION, B_REGION, L_TYPE, B_TYPE];
+
+/// What a CCM has no business with, in words; `own` are the labels the Node had from the start.
+fn facts(node: &Node, own: &BTreeSet<&String>) -> String {
     let cordoned = node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or_default();
-    let hostname = label(node, "kubernetes.io/hostname");
-    let (own, note) = (label(node, OWN), node.annotations().get(OWN));
-    format!("unschedulable {cordoned}, hostname {hostname:?}, label {own:?}, annotation {note:?}")
+    let labels: Vec<String> =
+        own.iter().filter_map(|key| Some(format!("{key}={}", label(node, key)?))).collect();
+    format!(
+        "unschedulable {cordoned}, labels {}, annotation {:?}",
+        labels.join(" "),
+        node.annotations().get(OWN)
+    )
 }
 
 /// The taints that the cluster's own controllers set and remove.
@@ -97,6 +107,12 @@ fn altered(history: &[Version<Node>]) -> Option<(String, String)> {
         .filter(|version| version.change == Change::Applied)
         .map(|version| version.object.as_ref())
         .collect();
+    let first = versions.first().map(|node| node.labels());
+    let own = first
+        .into_iter()
+        .flat_map(BTreeMap::keys)
+        .filter(|key| !OF_THE_CLOUD.contains(&key.as_str()))
+        .collect();
     versions.windows(2).find_map(|pair| {
         let (before, after) = (pair[0], pair[1]);
         // A write that changes the cluster's own taints as well is not the CCM's: older node lifecycle controllers write all
@@ -110,7 +126,10 @@ fn altered(history: &[Version<Node>]) -> Option<(String, String)> {
         } else if moved {
             Some((pod_cidrs(before).join(", "), pod_cidrs(after).join(", ")))
         } else {
-            (facts(before) != facts(after)).then(|| (facts(before), facts(after)))
+            {
+                let (before, after) = (facts(before, &own), facts(after, &own));
+                (before != after).then_some((before, after))
+            }
         }
     })
 }
@@ -120,26 +139,27 @@ async fn leaves_the_rest_alone(cx: &CheckCx) -> Verdict {
     let machines = [cx.machine(machine("cordoned")).await?, cx.machine(machine("open")).await?];
     let plan = |machine: &Machine<'_>| machine.node().label(OWN, "kept").annotation(OWN, "kept");
     let nodes = [cx.node(plan(&machines[0]).unschedulable()).await?, cx.node(plan(&machines[1])).await?];
-    let both_stay = async |when: &'static str| {
+    let both_stay = async |window: Duration, when: &'static str| {
         let both_of_them = (&nodes[0], &nodes[1]);
-        both_of_them.keeps(both(present(), present())).within(cx.limits().life()).when(when).await
+        both_of_them.keeps(both(present(), present())).within(window).when(when).await
     };
     for (machine, node) in machines.iter().zip(&nodes) {
         node.becomes(initialised()).await?;
         node.label(L_TYPE, Some("edited")).await?;
         machine.change(|instance| instance.addresses.truncate(1)).await?;
     }
-    both_stay("with labels and addresses that are others").await?;
+    let life = cx.limits().life();
+    both_stay(life, "with labels and addresses that are others").await?;
     for (machine, node) in machines.iter().zip(&nodes) {
         machine.stop().await?;
         node.set_ready(Ready::False).await?;
     }
-    both_stay("stopped and not Ready").await?;
+    both_stay(cx.limits().life_of_machine(), "stopped and not Ready").await?;
     for (machine, node) in machines.iter().zip(&nodes) {
         machine.start().await?;
         node.set_ready(Ready::True).await?;
     }
-    both_stay("Ready again").await?;
+    both_stay(life, "Ready again").await?;
     for node in &nodes {
         if let Some((before, after)) = altered(&node.history()?) {
             return Err(node.breaks("what is not the CCM's stays as it is", &before, &after));
