@@ -20,6 +20,9 @@ const fn status(status: u16) -> Effect {
     Effect::Status { status, retry_after_s: None }
 }
 
+/// No answer at first, and then a gateway's word that there is none.
+pub(crate) const SILENCE: &[Effect] = &[Effect::Hang { ms: Some(SILENCE_MS) }, status(504)];
+
 /// Everything that can go wrong with a look-up but that the machine is gone.
 pub(crate) const FAILURES: [Failure; 8] = [
     Failure { name: "401", effects: &[status(401)] },
@@ -29,7 +32,7 @@ pub(crate) const FAILURES: [Failure; 8] = [
     Failure { name: "503", effects: &[status(503)] },
     Failure { name: "refused", effects: &[Effect::Refuse] },
     Failure { name: "malformed", effects: &[Effect::Malformed] },
-    Failure { name: "silence", effects: &[Effect::Hang { ms: Some(SILENCE_MS) }, status(504)] },
+    Failure { name: "silence", effects: SILENCE },
 ];
 
 /// A check for each failure, all of them claims of one contract row; `run` is given the failure's place.
@@ -79,7 +82,7 @@ const fn of_failure(
 pub(crate) fn unless_it_lists(cx: &CheckCx, stop: Stop) -> Stop {
     match cx.cloud().calls().of(&[Op::InstanceList]).now() {
         Ok(lists) if !lists.is_empty() => Stop::NotObservable(
-            "the CCM lists instances instead of looking one up; NODE-INIT-10.list and NODE-LIFE-11 are for it"
+            "the CCM lists instances instead of looking one up; NODE-INIT-10.list, the lists of NODE-LIFE-03 and NODE-LIFE-11 are for it"
                 .to_owned(),
         ),
         _ => stop,

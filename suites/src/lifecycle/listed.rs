@@ -1,6 +1,7 @@
 //! Machines looked up in lists that come in pages, and of which a part is lost (contract NODE-LIFE-11, NODE-LIFE-03).
 
 use super::known::{INSTANCES, LOOKUP, known};
+use crate::failures::SILENCE;
 use harness::check::{CheckId, Facility, Stop, Verdict};
 use harness::cloud::{Effect, Entry, Op};
 use harness::cx::{Check, CheckCx, Ready, Subject};
@@ -21,7 +22,7 @@ const fn status(status: u16) -> Effect {
     Effect::Status { status, retry_after_s: None }
 }
 
-static TROUBLES: [Trouble; 4] = [
+static TROUBLES: [Trouble; 8] = [
     Trouble {
         id: CheckId::of_claim("NODE-LIFE-11", "pages"),
         title: "a machine exists on whichever page of a list it is",
@@ -49,6 +50,34 @@ static TROUBLES: [Trouble; 4] = [
         effects: &[status(503), Effect::Malformed, status(404)],
         from_page: 1,
         when: "while machines cannot be listed",
+    },
+    Trouble {
+        id: CheckId::of_claim("NODE-LIFE-03", "list-403"),
+        title: "a list of machines that the CCM may not read is never taken for an empty one",
+        effects: &[status(403)],
+        from_page: 1,
+        when: "while the CCM may not list machines",
+    },
+    Trouble {
+        id: CheckId::of_claim("NODE-LIFE-03", "list-429"),
+        title: "a list of machines that is asked for too often is never taken for an empty one",
+        effects: &[Effect::Status { status: 429, retry_after_s: Some(1) }],
+        from_page: 1,
+        when: "while machines are listed too often for the cloud",
+    },
+    Trouble {
+        id: CheckId::of_claim("NODE-LIFE-03", "list-refused"),
+        title: "a refused connection is never taken for an empty list of machines",
+        effects: &[Effect::Refuse],
+        from_page: 1,
+        when: "while connections for lists of machines are refused",
+    },
+    Trouble {
+        id: CheckId::of_claim("NODE-LIFE-03", "list-silence"),
+        title: "a list of machines that does not come is never taken for an empty one",
+        effects: SILENCE,
+        from_page: 1,
+        when: "while lists of machines are not answered",
     },
 ];
 

@@ -130,7 +130,9 @@ async fn waits_out_silence(cx: &CheckCx) -> Verdict {
 /// no list is any of its business.
 async fn waits_out_failed_lists(cx: &CheckCx) -> Verdict {
     let machine = cx.machine(machine("a")).await?;
-    let failures = [Effect::Status { status: 503, retry_after_s: None }];
+    let refusal = |status| Effect::Status { status, retry_after_s: None };
+    let late = Effect::Status { status: 429, retry_after_s: Some(1) };
+    let failures = [refusal(403), Effect::Refuse, Effect::Malformed, late, refusal(503)];
     let fault = cx.cloud().anything().meets("lists that fail", &failures).to(&[Op::InstanceList]).await?;
     let node = cx.node(machine.node()).await?;
     let lists = cx.cloud().calls().of(&[Op::InstanceList]);
