@@ -1,5 +1,5 @@
 //! Nodes that are neither deleted nor marked as shut down, and what else is about one Node is about no other (contract
-//! NODE-LIFE-08, -09, -10, -13, -14, -17).
+//! NODE-LIFE-08, -09, -10, -13, -14, -17, NODE-INIT-08).
 
 use super::known::{INSTANCES, LOOKUP, MONITOR, SHUTDOWN, known, marked, sees_deletion, unmarked};
 use crate::failures::unless_it_lists;
@@ -43,6 +43,14 @@ pub(super) const CHECKS: &[Check] = &[
     )
     .needs(INSTANCES)
     .takes(20),
+    Check::must(
+        "NODE-INIT-08.fate",
+        "a NotReady Node shares the fate of the machine that its providerID names, not of one of its name",
+        LOOKUP,
+        |cx| Box::pin(shares_the_fate_of_its_machine(cx)),
+    )
+    .needs(INSTANCES)
+    .takes(30),
     Check::must(
         "NODE-LIFE-14",
         "a NotReady Node without providerID stays, as its machine is known by its name",
@@ -133,6 +141,24 @@ async fn deletes_no_namesake(cx: &CheckCx) -> Verdict {
         .when("as its machine is there")
         .await?;
     node.is(gone()).await
+}
+
+/// A Node whose machine runs under another name, and no machine has the Node's; and one whose machine is gone while another
+/// one has the Node's name.
+async fn shares_the_fate_of_its_machine(cx: &CheckCx) -> Verdict {
+    let (kept, dead) = (cx.name("kept"), cx.name("dead"));
+    let running = cx.machine(machine("other")).await?;
+    let lost = cx.machine(machine("lost")).await?;
+    cx.machine(machine("decoy").named(&dead)).await?;
+    let not_ready = |machine: &Machine<'_>, name: &str| {
+        let plan = machine.node().named(name).provider_id(&machine.provider_id()).ready(Ready::False);
+        plan.taints(vec![taint("example.com/kept", "1", "NoSchedule")])
+    };
+    let stays = cx.node(not_ready(&running, &kept)).await?;
+    let goes = cx.node(not_ready(&lost, &dead)).await?;
+    sees_deletion(cx, &lost, &goes).await?;
+    let quiet = stays.keeps(unmarked()).within(cx.limits().quiet_life());
+    quiet.when("as the machine of its providerID runs, whatever that is called").await
 }
 
 async fn keeps_nodes_without_provider_id(cx: &CheckCx) -> Verdict {
