@@ -79,7 +79,7 @@ Check::must(
 .takes(40),
 Check::must(
     "NODE-INIT-10.list",
-    "a failed list of machines leaves the Node untouched, and it is initialised once lists are whole again",
+    "a failed list of machines leaves the Node untouched but for a CCM that finds its machine otherwise, and it is initialised",
     "k8s.io/cloud-provider node_controller.go syncNode, processNextWorkItem",
     |cx| Box::pin(waits_out_failed_lists(cx)),
 ).by_calls()
@@ -126,8 +126,22 @@ async fn waits_out_silence(cx: &CheckCx) -> Verdict {
     recovers(cx, &machine, &node, 2 * SILENCE).await
 }
 
+/// It is not touched yet, or has all that the cloud supplies of its machine.
+fn untouched_or_whole(machine: &Machine<'_>) -> Matcher<Option<Arc<core::Node>>> {
+    let (untouched, whole) = (untouched(), initialised_as("is whole", &machine.as_reported()));
+    let expected = format!("{}; or {}, and no taint {T_UNINIT}", untouched.expected(), whole.expected());
+    matcher("is not touched, or has everything the cloud supplies", move |node| {
+        match (untouched.matches(node), initialised().matches(node)) {
+            (Seen::NotYet(_), Seen::Yes(_)) => whole.matches(node),
+            (untouched, _) => untouched,
+        }
+    })
+    .expecting(expected)
+}
+
 /// As [`waits_out_a_cloud_error`] for a CCM that lists machines. One that does not is initialising Nodes all the while, as
-/// no list is any of its business.
+/// no list is any of its business; and so may be one that lists them for something else, or looks for a machine in another
+/// way where a list fails.
 async fn waits_out_failed_lists(cx: &CheckCx) -> Verdict {
     let machine = cx.machine(machine("a")).await?;
     let refusal = |status| Effect::Status { status, retry_after_s: None };
@@ -150,7 +164,8 @@ async fn waits_out_failed_lists(cx: &CheckCx) -> Verdict {
         return Ok(());
     }
     let outage = cx.limits().quiet_nodes();
-    node.keeps(untouched()).within(outage).when("while machines cannot be listed").await?;
+    let kept = node.keeps(untouched_or_whole(&machine)).within(outage);
+    kept.when("while machines cannot be listed").await?;
     fault.clear().await?;
     recovers(cx, &machine, &node, outage).await
 }
