@@ -8,6 +8,14 @@ use harness::cx::{Check, CheckCx};
 /// itself. It is short because a CCM with one worker does nothing else meanwhile, for no other check either.
 const SILENCE_MS: u64 = 3_000;
 
+/// How often a look-up is answered and the next one fails.
+const HALVES: usize = 20;
+
+/// Every other look-up is answered; the others fail, and in the end all of them.
+pub(crate) fn every_other_fails() -> Vec<Effect> {
+    [Effect::Latency { ms: 0 }, status(503)].into_iter().cycle().take(2 * HALVES).collect()
+}
+
 /// One way to fail.
 pub(crate) struct Failure {
     /// Its name, in ids and texts.

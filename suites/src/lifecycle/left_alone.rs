@@ -2,7 +2,7 @@
 //! NODE-LIFE-08, -09, -10, -13, -14, -17, NODE-INIT-08).
 
 use super::known::{INSTANCES, LOOKUP, MONITOR, SHUTDOWN, known, marked, sees_deletion, unmarked};
-use crate::failures::unless_it_lists;
+use crate::failures::{every_other_fails, unless_it_lists};
 use harness::check::{Facility, Verdict};
 use harness::cloud::{Effect, Op};
 use harness::cx::{Check, CheckCx, Machine, Ready, Subject, machine, met_by, taint};
@@ -96,9 +96,6 @@ async fn leaves_ready_nodes(cx: &CheckCx) -> Verdict {
     quiet.when("though the cloud says that its machine is shut down").await
 }
 
-/// How often a look-up is answered and the next one fails.
-const HALVES: usize = 20;
-
 /// The Node of a stopped machine that no look-up finds out about, and that of a running one of which every other look-up
 /// fails: who asks whether it exists is told so, and who asks then whether it is shut down is told nothing.
 async fn marks_nothing_on_errors(cx: &CheckCx) -> Verdict {
@@ -107,12 +104,10 @@ async fn marks_nothing_on_errors(cx: &CheckCx) -> Verdict {
     let failure = Effect::Status { status: 503, retry_after_s: None };
     let fault = stopped
         .cloud()
-        .meets("failing look-ups", std::slice::from_ref(&failure))
+        .meets("failing look-ups", &[failure])
         .to(&[Op::InstanceGet])
         .await?;
-    let halves =
-        [Effect::Latency { ms: 0 }, failure].into_iter().cycle().take(2 * HALVES).collect::<Vec<_>>();
-    running.cloud().meets("every other look-up fails", &halves).to(&[Op::InstanceGet]).await?;
+    running.cloud().meets("every other look-up fails", &every_other_fails()).to(&[Op::InstanceGet]).await?;
     let not_ready = |machine: &Machine<'_>| {
         let plan = machine.node().provider_id(&machine.provider_id()).ready(Ready::False);
         plan.taints(vec![taint("example.com/kept", "1", "NoSchedule")])

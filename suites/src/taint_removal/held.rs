@@ -1,6 +1,7 @@
 //! Nodes that have to stay tainted for a while: the cloud fails, or does not know the Node's address.
 
-use crate::failures::{FAILURES, for_each_failure, holding_up_a_loop, unless_it_lists};
+use super::versions::has_had_everything;
+use crate::failures::{FAILURES, every_other_fails, for_each_failure, holding_up_a_loop, unless_it_lists};
 use crate::joining::{ccm_initialises_others, joined, recovers};
 use harness::check::{Before, Capability, Facility, Stop, Verdict};
 use harness::cloud::{Effect, Op};
@@ -78,6 +79,16 @@ Check::must(
 .holds_up_a_loop()
 .takes(40),
 Check::must(
+    "NODE-INIT-10.half",
+    "of a Node that half of the look-ups tell of nothing is written until all is known, and then all of it",
+    "k8s.io/cloud-provider node_controller.go getInstanceMetadata, getNodeModifiersFromCloudProvider",
+    |cx| Box::pin(waits_for_the_other_half(cx)),
+)
+.needs(&[Capability::Instances])
+.with(&[Facility::Faults])
+.holds_up_a_loop()
+.takes(12),
+Check::must(
     "NODE-INIT-10.list",
     "a failed list of machines leaves the Node untouched but for a CCM that finds its machine otherwise, and it is initialised",
     "k8s.io/cloud-provider node_controller.go syncNode, processNextWorkItem",
@@ -124,6 +135,25 @@ async fn waits_out_silence(cx: &CheckCx) -> Verdict {
     fault.clear().await?;
     // The look-up under way may wait as long again.
     recovers(cx, &machine, &node, 2 * SILENCE).await
+}
+
+/// How long every other look-up fails: a Node is tried some ten times.
+const HALF: Duration = Duration::from_secs(5);
+
+/// Who needs one call has all of it at once; who needs more gets an answer and then none, and may not take that for one.
+async fn waits_for_the_other_half(cx: &CheckCx) -> Verdict {
+    let machine = cx.machine(machine("a")).await?;
+    let began = Instant::now();
+    let fault =
+        machine.cloud().meets("every other look-up fails", &every_other_fails()).to(&[Op::InstanceGet]).await?;
+    let node = cx.node(machine.node()).await?;
+    fault.hits(1).await.map_err(|stop| unless_it_lists(cx, stop))?;
+    let kept = node.keeps(untouched_or_whole(&machine)).within(HALF);
+    kept.when("while every other look-up of its machine fails").await?;
+    fault.clear().await?;
+    recovers(cx, &machine, &node, began.elapsed()).await?;
+    // A label that came after the taint went was late, whoever repaired it.
+    has_had_everything(&machine, &node)
 }
 
 /// It is not touched yet, or has all that the cloud supplies of its machine.

@@ -6,6 +6,7 @@ mod looked_at;
 mod missed;
 mod pace;
 mod told;
+mod versions;
 mod whole;
 
 use crate::failures::unless_it_lists;
@@ -26,6 +27,7 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
+use versions::{first_version, has_had_everything};
 
 /// The suite.
 pub const SUITE: Suite = Suite {
@@ -260,19 +262,9 @@ async fn initialises_earlier_nodes(cx: &CheckCx) -> Verdict {
     Ok(())
 }
 
-/// The first version of a Node, in the order of the watch, of which `fits` holds.
-fn first_version(history: &[Version<Node>], fits: impl Fn(&Node) -> bool) -> Option<&Version<Node>> {
-    history.iter().find(|version| version.change == Change::Applied && fits(&version.object))
-}
-
 async fn initialises_atomically(cx: &CheckCx) -> Verdict {
     let (machine, node) = joined(cx, machine("a")).await?;
-    let history = node.history()?;
-    let Some(version) = first_version(&history, |node| !has_taint(node, T_UNINIT)) else {
-        return Err(Stop::Error("the watch's history lost the version without the taint".to_owned()));
-    };
-    let claim = "has everything the cloud supplies in the first version without the taint";
-    node.has_shown(&Some(version.object.clone()), initialised_as(claim, &machine.as_reported()))
+    has_had_everything(&machine, &node)
 }
 
 /// Between two Nodes that join, so that of three one joins early in whichever period of ten seconds: addresses that come

@@ -1,0 +1,25 @@
+//! What was to be seen of a Node on its way, version by version (contract NODE-INIT-04, -05, -10).
+
+use harness::check::{Stop, Verdict};
+use harness::cx::matchers::initialised_as;
+use harness::cx::{Machine, Node, Subject};
+use harness::k8s::{Change, T_UNINIT, Version, has_taint};
+use k8s_openapi::api::core::v1 as core;
+
+/// The first version of a Node, in the order of the watch, of which `fits` holds.
+pub(super) fn first_version(
+    history: &[Version<core::Node>],
+    fits: impl Fn(&core::Node) -> bool,
+) -> Option<&Version<core::Node>> {
+    history.iter().find(|version| version.change == Change::Applied && fits(&version.object))
+}
+
+/// In the first version without the taint it had all that the cloud supplies of its machine.
+pub(super) fn has_had_everything(machine: &Machine<'_>, node: &Node<'_>) -> Verdict {
+    let history = node.history()?;
+    let Some(version) = first_version(&history, |node| !has_taint(node, T_UNINIT)) else {
+        return Err(Stop::Error("the watch's history lost the version without the taint".to_owned()));
+    };
+    let claim = "has everything the cloud supplies in the first version without the taint";
+    node.has_shown(&Some(version.object.clone()), initialised_as(claim, &machine.as_reported()))
+}
