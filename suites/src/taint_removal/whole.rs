@@ -1,7 +1,7 @@
 //! What an initialisation takes up anew, and what of Node and cloud it leaves as it is (contract NODE-INIT-16, -20, -26).
 
 use crate::joining::joined;
-use harness::check::{Capability, Verdict};
+use harness::check::{Capability, Stop, Verdict};
 use harness::cloud::Op;
 use harness::cx::matchers::{initialised, initialised_as};
 use harness::cx::{Check, CheckCx, Machine, Ready, Subject, machine, no_calls};
@@ -170,13 +170,29 @@ async fn leaves_the_rest_alone(cx: &CheckCx) -> Verdict {
 
 async fn only_reads_the_cloud(cx: &CheckCx) -> Verdict {
     let mark = cx.cloud().mark()?;
-    for suffix in ["a", "b"] {
-        joined(cx, machine(suffix)).await?;
-    }
+    let (_, a) = joined(cx, machine("a")).await?;
+    let (_, b) = joined(cx, machine("b")).await?;
     // Whoever provoked them: nothing else that happens in a cluster gives reason for one.
-    let writes = cx.cloud().calls().of(&[Op::InstanceWrite, Op::Other]).writes().since(mark);
-    writes.keeps(no_calls()).when("that change machines, or what belongs to them").await
+    let writes = cx.cloud().calls().of(&[Op::InstanceWrite]).since(mark);
+    writes.keeps(no_calls()).when("that change machines").await?;
+    let mut tags = 0;
+    for node in [a, b] {
+        let about = |ops: &'static [Op]| node.calls().of(ops).since(mark);
+        about(MADE_OR_DELETED).is(no_calls()).await?;
+        tags += about(&[Op::AuxUpdate]).list().await?.len();
+    }
+    cx.record("changes_that_may_be_tags", tags);
+    if tags == 0 {
+        return Ok(());
+    }
+    let why = format!(
+        "{tags} calls changed something about the machines that may be tags, which a provider that documents them may set"
+    );
+    Err(Stop::NotObservable(why))
 }
+
+/// What belongs to a machine and is no tag of it. Its routes and its place behind load balancers are other rows' affair.
+const MADE_OR_DELETED: &[Op] = &[Op::AuxCreate, Op::AuxDelete];
 
 #[cfg(test)]
 mod tests {
