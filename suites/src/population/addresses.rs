@@ -2,12 +2,15 @@
 
 use crate::joining::{ccm_initialises_others, recovers};
 use harness::check::{Before, Capability, CheckId, Verdict};
+use harness::config::Limits;
 use harness::cx::matchers::{has_addresses, initialised, untouched};
 use harness::cx::{Check, CheckCx, Machine, Node, Subject, address, machine};
 use harness::k8s::A_NODEIP;
 use harness::probe::pause;
 use std::time::{Duration, Instant};
 
+/// How much longer than a refresh period a Node is watched, so that one refresh is over.
+const ONE_MORE: Duration = Duration::from_secs(2);
 /// How often a Node is looked at that may be initialised or not.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
@@ -230,8 +233,13 @@ const fn of_vector(at: usize) -> Check {
     let Vector { id, title, source, expected, .. } = &VECTORS[at];
     let check =
         Check::row(CheckId::new(id), title, source, |cx, at| Box::pin(holds_vector(cx, &VECTORS[at])), at);
-    // A Node that has to stay tainted is watched for the quiet time.
-    let check = check.needs(&[Capability::Instances]).takes(if expected.is_none() { 31 } else { 0 });
+    // A Node that has to stay tainted is watched for the quiet time, and one with provided IPs until it was refreshed.
+    let takes = match (expected.is_none(), VECTORS[at].provided.is_some()) {
+        (true, _) => 31,
+        (false, true) => 13,
+        (false, false) => 0,
+    };
+    let check = check.needs(&[Capability::Instances]).takes(takes);
     // Before, no pair was read at all, and the Node stayed tainted.
     match expected.is_some() && pair_of_ips(VECTORS[at].provided) {
         true => check.since(29, "a provided node IP of each family", Before::NotJudged),
@@ -311,6 +319,12 @@ async fn holds_vector(cx: &CheckCx, vector: &Vector) -> Verdict {
     cx.in_reported_order(&mut wanted, &provided);
     let limit = cx.limits().addresses_after_taint();
     node.becomes(has_addresses(wanted.clone())).within(limit).when("in this order").await?;
-    // What the kubelet wrote may be right from the start, and has to stay so.
-    node.keeps(has_addresses(wanted)).when("in this order").await
+    // What the kubelet wrote may be right from the start, and has to stay so. What refreshes addresses later may choose
+    // otherwise.
+    let refreshed = vector.provided.is_some() && cx.addresses_are_refreshed_often().is_ok();
+    let kept = node.keeps(has_addresses(wanted)).when("in this order");
+    match refreshed {
+        true => kept.within(Limits::STATUS_PERIOD + ONE_MORE).await,
+        false => kept.await,
+    }
 }
