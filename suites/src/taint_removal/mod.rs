@@ -2,6 +2,7 @@
 //! the machine (contract NODE-INIT).
 
 mod held;
+mod ids;
 mod looked_at;
 mod missed;
 mod pace;
@@ -36,6 +37,7 @@ pub const SUITE: Suite = Suite {
     judges: Party::Ccm,
     tables: &[
         CHECKS,
+        ids::CHECKS,
         missed::CHECKS,
         held::CHECKS,
         pace::CHECKS,
@@ -79,20 +81,6 @@ const CHECKS: &[Check] = &[
     )
     .needs(INSTANCES)
     .takes(8),
-    Check::must(
-        "NODE-INIT-06",
-        "an empty providerID is set from the cloud and stays the same over re-initialisation",
-        "k8s.io/cloud-provider node_controller.go getNodeModifiersFromCloudProvider; cloud.go InstanceMetadata",
-        |cx| Box::pin(sets_provider_id(cx)),
-    )
-    .needs(INSTANCES),
-    Check::must(
-        "NODE-INIT-07",
-        "a providerID already on the Node is kept, and initialisation succeeds",
-        "k8s.io/cloud-provider node_controller.go; kubernetes validation.go ValidateNodeUpdate",
-        |cx| Box::pin(keeps_provider_id(cx)),
-    )
-    .needs(INSTANCES),
     Check::must(
         "NODE-INIT-08",
         "the machine is looked up by providerID before name",
@@ -296,33 +284,6 @@ async fn addresses_follow_the_taint(cx: &CheckCx) -> Verdict {
     Ok(())
 }
 
-/// Its providerID is this one.
-fn has_provider_id(wanted: String) -> Matcher<Option<Arc<Node>>> {
-    let expected = format!("providerID {wanted}");
-    holds("has its machine's providerID", move |node: &Option<Arc<Node>>| {
-        node.as_ref().and_then(|node| provider_id(node)).as_deref() == Some(&wanted)
-    })
-    .expecting(expected)
-}
-
-async fn sets_provider_id(cx: &CheckCx) -> Verdict {
-    let (machine, node) = joined(cx, machine("a")).await?;
-    node.is(has_provider_id(machine.provider_id())).await?;
-    for _ in 0..2 {
-        node.retaint().await?;
-        let again = node.becomes(initialised()).when("again").await?;
-        node.has_shown(&Some(again), has_provider_id(machine.provider_id()))?;
-    }
-    Ok(())
-}
-
-async fn keeps_provider_id(cx: &CheckCx) -> Verdict {
-    let machine = cx.machine(machine("a")).await?;
-    let node = cx.node(machine.node().provider_id(&machine.provider_id())).await?;
-    let seen = node.becomes(initialised()).await?;
-    node.has_shown(&Some(seen), has_provider_id(machine.provider_id()))
-}
-
 async fn prefers_provider_id(cx: &CheckCx) -> Verdict {
     let name = cx.name("n");
     let right = machine("other-name").with(|instance| instance.instance_type = "type-right".to_owned());
@@ -426,16 +387,6 @@ mod tests {
         assert!(untainting(&history[..2]).is_none() && untainting(&history[2..]).is_none());
         for other in [of(&["example.com/b", "example.com/a"]), of(&["example.com/a"]), None] {
             assert_eq!(kept().matches(&other), Seen::when(false));
-        }
-    }
-
-    #[test]
-    fn a_provider_id_is_the_machines_own() {
-        let of = |id: &str| node(json!({"spec": {"providerID": id}}));
-        let own = || has_provider_id("p://1".to_owned());
-        assert_eq!(own().matches(&of("p://1")), Seen::Yes(()));
-        for other in [of("p://2"), of(""), None] {
-            assert_eq!(own().matches(&other), Seen::when(false));
         }
     }
 }

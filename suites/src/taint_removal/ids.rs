@@ -1,0 +1,105 @@
+//! The providerID: set once, kept, and of the machine that is there now (contract NODE-INIT-06, -07).
+
+use super::INSTANCES;
+use crate::joining::{joined, node_with};
+use harness::check::Verdict;
+use harness::cx::matchers::{has_addresses, initialised};
+use harness::cx::{Check, CheckCx, Machine, Subject, machine};
+use harness::k8s::provider_id;
+use harness::probe::{Matcher, gone, holds, pause};
+use k8s_openapi::api::core::v1::Node;
+use std::sync::Arc;
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::must(
+        "NODE-INIT-06",
+        "an empty providerID is set from the cloud and stays the same over re-initialisation",
+        "k8s.io/cloud-provider node_controller.go getNodeModifiersFromCloudProvider; cloud.go InstanceMetadata",
+        |cx| Box::pin(sets_provider_id(cx)),
+    )
+    .needs(INSTANCES),
+    Check::must(
+        "NODE-INIT-07",
+        "a providerID already on the Node is kept, and initialisation succeeds",
+        "k8s.io/cloud-provider node_controller.go; kubernetes validation.go ValidateNodeUpdate",
+        |cx| Box::pin(keeps_provider_id(cx)),
+    )
+    .needs(INSTANCES),
+    Check::must(
+        "NODE-INIT-06.again",
+        "a Node that registers anew gets the addresses of its machine, and the providerID of the one that has its name by then",
+        "k8s.io/cloud-provider node_controller.go syncNode, updateNodeAddress; cloud.go InstanceMetadata",
+        |cx| Box::pin(knows_no_earlier_node(cx)),
+    )
+    .needs(INSTANCES)
+    .takes(12),
+];
+
+/// Its providerID is this one.
+fn has_provider_id(wanted: String) -> Matcher<Option<Arc<Node>>> {
+    let expected = format!("providerID {wanted}");
+    holds("has its machine's providerID", move |node: &Option<Arc<Node>>| {
+        node.as_ref().and_then(|node| provider_id(node)).as_deref() == Some(&wanted)
+    })
+    .expecting(expected)
+}
+
+async fn sets_provider_id(cx: &CheckCx) -> Verdict {
+    let (machine, node) = joined(cx, machine("a")).await?;
+    node.is(has_provider_id(machine.provider_id())).await?;
+    for _ in 0..2 {
+        node.retaint().await?;
+        let again = node.becomes(initialised()).when("again").await?;
+        node.has_shown(&Some(again), has_provider_id(machine.provider_id()))?;
+    }
+    Ok(())
+}
+
+async fn keeps_provider_id(cx: &CheckCx) -> Verdict {
+    let machine = cx.machine(machine("a")).await?;
+    let node = cx.node(machine.node().provider_id(&machine.provider_id())).await?;
+    let seen = node.becomes(initialised()).await?;
+    node.has_shown(&Some(seen), has_provider_id(machine.provider_id()))
+}
+
+/// A Node of a machine that comes for the first time, or comes again: it has the machine's providerID and addresses.
+async fn is_the_node_of(cx: &CheckCx, machine: &Machine<'_>, when: &'static str) -> Verdict {
+    let node = cx.node(machine.node()).await?;
+    let seen = node.becomes(initialised()).when(when).await?;
+    node.has_shown(&Some(seen), has_provider_id(machine.provider_id()))?;
+    let mut whole = node_with(&machine.instance().addresses, &machine.name());
+    cx.in_reported_order(&mut whole, &[]);
+    let addressed = node.becomes(has_addresses(whole)).within(cx.limits().addresses_after_taint());
+    addressed.when(when).await?;
+    node.delete().await?;
+    node.becomes(gone()).when("as it was deleted").await
+}
+
+/// A Node that is deleted and registers again, as kubelets do: of the same machine, and of another one of that name.
+async fn knows_no_earlier_node(cx: &CheckCx) -> Verdict {
+    let first = cx.machine(machine("a")).await?;
+    is_the_node_of(cx, &first, "for the first time").await?;
+    is_the_node_of(cx, &first, "again, and its machine is the same").await?;
+    first.delete().await?;
+    let second = cx.machine(machine("a-2").named(&first.name())).await?;
+    // What the CCM knows of the first may be as old.
+    pause(cx.limits().instance_cache()).await;
+    is_the_node_of(cx, &second, "again, and another machine has its name").await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use harness::probe::Seen;
+    use serde_json::json;
+
+    #[test]
+    fn a_provider_id_is_the_machines_own() {
+        let of = |id: &str| serde_json::from_value(json!({"spec": {"providerID": id}})).ok().map(Arc::new);
+        let own = || has_provider_id("p://1".to_owned());
+        assert_eq!(own().matches(&of("p://1")), Seen::Yes(()));
+        for other in [of("p://2"), of(""), None] {
+            assert_eq!(own().matches(&other), Seen::when(false));
+        }
+    }
+}
