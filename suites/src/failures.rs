@@ -3,6 +3,7 @@
 use harness::check::{Body, Capability, CheckId, Facility, Stop};
 use harness::cloud::{Effect, Op};
 use harness::cx::{Check, CheckCx};
+use std::time::Duration;
 
 /// How long a look-up meets silence before its connection is closed. A client with a shorter deadline times out by
 /// itself. It is short because a CCM with one worker does nothing else meanwhile, for no other check either.
@@ -26,6 +27,14 @@ pub(crate) struct Failure {
 
 const fn status(status: u16) -> Effect {
     Effect::Status { status, retry_after_s: None }
+}
+
+/// How long a look-up is not answered at all: longer than any client waits.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(35);
+
+/// No call is answered for that long.
+pub(crate) fn no_answer() -> [Effect; 1] {
+    [Effect::Hang { ms: Some(u64::try_from(PATIENCE.as_millis()).unwrap_or(u64::MAX)) }]
 }
 
 /// No answer at first, and then a gateway's word that there is none.

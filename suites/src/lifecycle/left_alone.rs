@@ -1,8 +1,8 @@
 //! Nodes that are neither deleted nor marked as shut down, and what else is about one Node is about no other (contract
-//! NODE-LIFE-08, -09, -10, -13, -14, -17, NODE-INIT-08).
+//! NODE-LIFE-03, -08, -09, -10, -13, -14, -17, NODE-INIT-08).
 
-use super::known::{INSTANCES, LOOKUP, MONITOR, SHUTDOWN, known, marked, sees_deletion, unmarked};
-use crate::failures::{every_other_fails, unless_it_lists};
+use super::known::{INSTANCES, LOOKUP, MONITOR, SHUTDOWN, known, marked, register, sees_deletion, unmarked};
+use crate::failures::{PATIENCE, every_other_fails, no_answer, unless_it_lists};
 use harness::check::{Facility, Verdict};
 use harness::cloud::{Effect, Op};
 use harness::cx::{Check, CheckCx, Machine, Ready, Subject, machine, met_by, taint};
@@ -35,6 +35,17 @@ pub(super) const CHECKS: &[Check] = &[
     .with(&[Facility::Faults])
     .holds_up_a_loop()
     .takes(25),
+    Check::must(
+        "NODE-LIFE-03.client-timeout",
+        "a look-up that is not answered for longer than a client waits says of no machine that it is gone",
+        LOOKUP,
+        |cx| Box::pin(keeps_nodes_in_silence(cx)),
+    )
+    .needs(INSTANCES)
+    .with(&[Facility::Faults])
+    .hanging()
+    .holds_up_a_loop()
+    .takes(60),
     Check::must(
         "NODE-LIFE-13",
         "of several Nodes that one is deleted whose machine is gone",
@@ -102,11 +113,7 @@ async fn marks_nothing_on_errors(cx: &CheckCx) -> Verdict {
     let (stopped, running) = (cx.machine(machine("never")).await?, cx.machine(machine("half")).await?);
     stopped.stop().await?;
     let failure = Effect::Status { status: 503, retry_after_s: None };
-    let fault = stopped
-        .cloud()
-        .meets("failing look-ups", &[failure])
-        .to(&[Op::InstanceGet])
-        .await?;
+    let fault = stopped.cloud().meets("failing look-ups", &[failure]).to(&[Op::InstanceGet]).await?;
     running.cloud().meets("every other look-up fails", &every_other_fails()).to(&[Op::InstanceGet]).await?;
     let not_ready = |machine: &Machine<'_>| {
         let plan = machine.node().provider_id(&machine.provider_id()).ready(Ready::False);
@@ -121,6 +128,23 @@ async fn marks_nothing_on_errors(cx: &CheckCx) -> Verdict {
     // It is at work, and marks the Node once it learns.
     fault.clear().await?;
     node.becomes(marked()).within(cx.limits().life_of_machine()).when("once the cloud says so").await
+}
+
+/// Until every client has given its first look-up up, and what it takes for the answer has been acted on.
+async fn keeps_nodes_in_silence(cx: &CheckCx) -> Verdict {
+    let machine = cx.machine(machine("a")).await?;
+    let fault = machine.cloud().meets("look-ups without an answer", &no_answer()).to(&[Op::InstanceGet]);
+    let fault = fault.await?;
+    let node = register(cx, &machine, Ready::False).await?;
+    let limit = cx.limits().life() + cx.limits().watch();
+    fault.becomes(met_by(1)).within(limit).await.map_err(|stop| unless_it_lists(cx, stop))?;
+    let quiet = node.keeps(present()).within(PATIENCE + cx.limits().life());
+    quiet.when("while no look-up of its machine is answered").await?;
+    fault.clear().await?;
+    // It is the lifecycle loop that has waited, and it is at work: the look-up under way may wait as long again.
+    machine.delete().await?;
+    let goes = node.becomes(gone()).within(PATIENCE + cx.limits().life_of_machine());
+    goes.when("after its machine, once look-ups are answered").await
 }
 
 /// Names that begin alike, none of them Ready, and one machine gone.

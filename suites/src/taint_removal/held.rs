@@ -1,7 +1,9 @@
 //! Nodes that have to stay tainted for a while: the cloud fails, or does not know the Node's address.
 
 use super::versions::has_had_everything;
-use crate::failures::{FAILURES, every_other_fails, for_each_failure, holding_up_a_loop, unless_it_lists};
+use crate::failures::{
+    FAILURES, PATIENCE, every_other_fails, for_each_failure, holding_up_a_loop, no_answer, unless_it_lists,
+};
 use crate::joining::{ccm_initialises_others, joined, recovers};
 use harness::check::{Before, Capability, Facility, Stop, Verdict};
 use harness::cloud::{Effect, Op};
@@ -121,20 +123,16 @@ async fn waits_out_a_cloud_error(cx: &CheckCx, failure: usize) -> Verdict {
     recovers(cx, &machine, &node, began.elapsed()).await
 }
 
-/// How long a look-up is not answered: longer than any client waits.
-const SILENCE: Duration = Duration::from_secs(35);
-
 async fn waits_out_silence(cx: &CheckCx) -> Verdict {
     let machine = cx.machine(machine("a")).await?;
-    let ms = u64::try_from(SILENCE.as_millis()).unwrap_or(u64::MAX);
-    let hang = [Effect::Hang { ms: Some(ms) }];
-    let fault = machine.cloud().meets("look-ups without an answer", &hang).to(&[Op::InstanceGet]).await?;
+    let fault =
+        machine.cloud().meets("look-ups without an answer", &no_answer()).to(&[Op::InstanceGet]).await?;
     let node = cx.node(machine.node()).await?;
     fault.hits(1).await.map_err(|stop| unless_it_lists(cx, stop))?;
-    node.keeps(untouched()).within(SILENCE).when("while no look-up of its machine is answered").await?;
+    node.keeps(untouched()).within(PATIENCE).when("while no look-up of its machine is answered").await?;
     fault.clear().await?;
     // The look-up under way may wait as long again.
-    recovers(cx, &machine, &node, 2 * SILENCE).await
+    recovers(cx, &machine, &node, 2 * PATIENCE).await
 }
 
 /// How long every other look-up fails: a Node is tried some ten times.
@@ -144,8 +142,11 @@ const HALF: Duration = Duration::from_secs(5);
 async fn waits_for_the_other_half(cx: &CheckCx) -> Verdict {
     let machine = cx.machine(machine("a")).await?;
     let began = Instant::now();
-    let fault =
-        machine.cloud().meets("every other look-up fails", &every_other_fails()).to(&[Op::InstanceGet]).await?;
+    let fault = machine
+        .cloud()
+        .meets("every other look-up fails", &every_other_fails())
+        .to(&[Op::InstanceGet])
+        .await?;
     let node = cx.node(machine.node()).await?;
     fault.hits(1).await.map_err(|stop| unless_it_lists(cx, stop))?;
     let kept = node.keeps(untouched_or_whole(&machine)).within(HALF);
