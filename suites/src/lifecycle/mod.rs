@@ -7,11 +7,14 @@ mod noted;
 mod told;
 
 use crate::failures::{FAILURES, for_each_failure, holding_up_a_loop, unless_it_lists};
-use harness::check::{Blocker, Facility, Party, Verdict};
+use harness::check::{Blocker, Facility, Party, Stop, Verdict};
 use harness::cloud::Op;
-use harness::cx::{Check, CheckCx, Ready, Subject, Suite, all_stay, machine, met_by, no_calls};
-use harness::probe::{gone, present};
+use harness::cx::{Check, CheckCx, Ready, Subject, Suite, all_stay, machine, met_by, no_calls, taint};
+use harness::k8s::{Change, T_SHUT, Version, taints};
+use harness::probe::{gone, holds, pause, present};
+use k8s_openapi::api::core::v1 as core;
 use known::{INSTANCES, LOOKUP, MONITOR, SHUTDOWN, known, marked, register, sees_deletion, unmarked};
+use std::time::Duration;
 
 /// The suite.
 pub const SUITE: Suite = Suite {
@@ -70,6 +73,16 @@ const CHECKS: &[Check] = &[
     )
     .needs(SHUTDOWN)
     .takes(15),
+    Check::must(
+        "NODE-LIFE-05.meanwhile",
+        "the shutdown taint takes no taint along that others have set while its machine was looked up",
+        "k8s.io/cloud-provider node_lifecycle_controller.go; node/helpers/taints.go AddOrUpdateTaintOnNode",
+        |cx| Box::pin(marks_beside_others(cx)),
+    )
+    .needs(SHUTDOWN)
+    .with(&[Facility::Barriers])
+    .holds_up_a_loop()
+    .takes(20),
     Check::must("NODE-LIFE-06", "the shutdown taint goes when the Node is Ready again", MONITOR, |cx| {
         Box::pin(unmarks_ready_nodes(cx))
     })
@@ -161,6 +174,48 @@ async fn marks_stopped_nodes(cx: &CheckCx) -> Verdict {
     node.becomes(marked()).within(cx.limits().life_of_machine()).await?;
     // Two more passes of the loop must not add it again.
     node.keeps(marked()).within(cx.limits().life()).await
+}
+
+/// How much longer than one period of the lifecycle loop a look-up is held, so that it is that loop that waits.
+const ARRIVES: Duration = Duration::from_secs(1);
+
+async fn marks_beside_others(cx: &CheckCx) -> Verdict {
+    let (machine, node) = known(cx, "a", Ready::False).await?;
+    let look_up = machine.cloud().holds(&[Op::InstanceGet]).await?;
+    machine.stop().await?;
+    let limit = cx.limits().life() + cx.limits().watch();
+    let held = look_up.becomes(holds("holds a call", |waiting: &u64| *waiting > 0)).within(limit);
+    held.await.map_err(|stop| unless_it_lists(cx, stop))?;
+    // What refreshes addresses may have come first. The cluster's own controllers have set their taints by then.
+    pause(cx.limits().life() / 2 + ARRIVES).await;
+    node.adds_taint(taint("example.com/z", "1", "NoSchedule")).await?;
+    look_up.release().await?;
+    let limit = cx.limits().life_of_machine();
+    node.becomes(marked()).within(limit).when("though others tainted it meanwhile").await?;
+    let history = node.history()?;
+    let Some((before, after)) = marking(&history) else {
+        return Err(Stop::Error("the watch's history lost the write that marked the Node".to_owned()));
+    };
+    match (before.iter().any(|taint| taint == OTHERS), after.iter().any(|taint| taint == OTHERS)) {
+        (true, true) => Ok(()),
+        (true, false) => {
+            let promise = "the write that marks it as shut down leaves all other taints as they are";
+            Err(node.breaks(promise, &before.join(", "), &after.join(", ")))
+        }
+        (false, _) => Err(Stop::Error(format!("{OTHERS} was gone before the Node was marked"))),
+    }
+}
+
+/// A taint that somebody sets while the loop waits.
+const OTHERS: &str = "example.com/z=1:NoSchedule";
+
+/// The taints before and after the write that marked a Node as shut down. What is lost there may come back with a next one.
+fn marking(history: &[Version<core::Node>]) -> Option<(Vec<String>, Vec<String>)> {
+    let applied = history.iter().filter(|version| version.change == Change::Applied);
+    let all: Vec<Vec<String>> = applied.map(|version| taints(&version.object)).collect();
+    let is_marked = |taints: &[String]| taints.iter().any(|taint| taint.starts_with(T_SHUT));
+    let pair = all.windows(2).find(|pair| !is_marked(&pair[0]) && is_marked(&pair[1]))?;
+    Some((pair[0].clone(), pair[1].clone()))
 }
 
 async fn unmarks_ready_nodes(cx: &CheckCx) -> Verdict {
