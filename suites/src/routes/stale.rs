@@ -28,7 +28,7 @@ pub(super) const CHECKS: &[Check] = &[
     .needs(ROUTES),
     Check::must(
         "ROUTE-04.black-hole",
-        "a route to a Node's pod network that leads nowhere is replaced",
+        "a route to a pod network that leads nowhere is replaced where the network is a Node's, and goes where it is nobody's",
         DELETES,
         |cx| Box::pin(replaces_black_holes(cx)),
     )
@@ -69,11 +69,20 @@ async fn removes_stale_routes(cx: &CheckCx) -> Verdict {
 }
 
 async fn replaces_black_holes(cx: &CheckCx) -> Verdict {
-    let (network, machine) = (cx.pod_network(0)?, cx.machine(machine("a")).await?);
+    let (network, nobodys, lost) = (cx.pod_network(0)?, cx.pod_network(1)?, cx.pod_network(2)?);
+    let (gone, machine) = (cx.machine(machine("gone")).await?, cx.machine(machine("a")).await?);
     network.is_routed(None).await?;
+    nobodys.is_routed(None).await?;
+    lost.is_routed(Some(&gone)).await?;
+    gone.delete().await?;
     cx.node(with_networks(&machine, &[&network])).await?;
     let leads = network.becomes(leads_to(&machine.instance())).within(cx.limits().route());
-    leads.when("though a route led nowhere before").await.map(drop)
+    leads.when("though a route led nowhere before").await?;
+    for stray in [&nobodys, &lost] {
+        let goes = stray.becomes(has_no_route()).within(cx.limits().route());
+        goes.when("as its route leads nowhere and no Node has it").await?;
+    }
+    Ok(())
 }
 
 async fn keeps_foreign_routes(cx: &CheckCx) -> Verdict {
