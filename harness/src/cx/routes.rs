@@ -10,6 +10,7 @@ use crate::config::RouteTrigger;
 use crate::probe::{Matcher, Observed, Reach, ReadError, Seen, holds, matcher};
 use crate::session::POD_NETWORKS;
 use ipnet::IpNet;
+use std::net::IpAddr;
 
 /// How much longer the prefix of a check's own pod network is than that of the pod networks it is a part of.
 const PART: u8 = 12;
@@ -131,6 +132,17 @@ impl CheckCx {
         Ok(Destination { cx: self, network: network.trunc() })
     }
 
+    /// The smallest network around the first of those that the CCM keeps routes for that neither begins nor ends in one of
+    /// them, if there is one.
+    ///
+    /// # Errors
+    /// When the CCM's arguments name none.
+    pub fn around_pod_networks(&self) -> Result<Option<Destination<'_>>, Stop> {
+        let all = self.cluster_networks()?;
+        let around = all.first().and_then(|first| around(*first, &all));
+        Ok(around.map(|network| Destination { cx: self, network }))
+    }
+
     /// A pod network of this check's own, counted from 0 up: a part of the first of those that the CCM keeps routes for,
     /// which the cluster gives to no Node. The first 4 are its own; one that runs alone has 512 more, apart from the first
     /// ones of those that run after it: the CCM may still be removing their routes.
@@ -216,6 +228,14 @@ fn part(whole: IpNet, number: u32) -> Option<IpNet> {
     whole.subnets(prefix).ok()?.nth((half + number % half) as usize)
 }
 
+/// The smallest network around that one whose first and last address are in none of these.
+fn around(one: IpNet, all: &[IpNet]) -> Option<IpNet> {
+    let is_within = |end: IpAddr| all.iter().any(|network| network.contains(&end));
+    std::iter::successors(one.supernet(), IpNet::supernet)
+        .take_while(|wide| wide.prefix_len() > 0)
+        .find(|wide| !is_within(wide.network()) && !is_within(wide.broadcast()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -236,6 +256,15 @@ mod tests {
         }
         assert_eq!(part(net("10.244.0.0/16"), 0), Some(net("10.244.128.0/28")));
         assert_eq!(part(net("10.244.0.0/24"), 0), None);
+    }
+
+    #[test]
+    fn what_is_around_a_network_neither_begins_nor_ends_in_it() {
+        let all = ["10.244.0.0/16", "fd00:10:244::/56"].map(net);
+        assert_eq!(around(all[0], &all), Some(net("10.240.0.0/13")));
+        assert_eq!(around(all[1], &all), Some(net("fd00:10:240::/45")));
+        assert_eq!(around(net("10.0.0.0/8"), &[net("10.0.0.0/8")]), Some(net("8.0.0.0/6")));
+        assert_eq!(around(net("0.0.0.0/8"), &[net("0.0.0.0/8")]), None);
     }
 
     fn route(to: Option<&str>, blackhole: bool) -> Route {

@@ -2,9 +2,9 @@
 
 use super::needs::ROUTES;
 use super::routed::{ccm_routes_others, prompt, routed, with_networks};
+use futures::future::try_join_all;
 use harness::check::Verdict;
 use harness::cx::{Check, CheckCx, Subject, has_no_route, keeps_route, leads_to, machine};
-use harness::probe::both;
 
 const DELETES: &str = "k8s.io/cloud-provider route_controller.go shouldDeleteRoute";
 
@@ -86,14 +86,25 @@ async fn replaces_black_holes(cx: &CheckCx) -> Verdict {
 }
 
 async fn keeps_foreign_routes(cx: &CheckCx) -> Verdict {
+    let (gateway, ..) = routed(cx, "gateway", &cx.pod_network(0)?).await?;
     let machine = cx.machine(machine("no-node")).await?;
-    let led = cx.destination(&format!("{}/32", cx.own_address("192.0.2.240")))?;
-    let lost = cx.destination(&format!("{}/32", cx.own_address("192.0.2.241")))?;
-    let (route, hole) = (led.is_routed(Some(&machine)).await?, lost.is_routed(None).await?);
+    let host = |written| cx.destination(&format!("{}/32", cx.own_address(written)));
+    let mut foreign = vec![
+        (host("192.0.2.240")?, Some(&machine)),
+        (host("192.0.2.241")?, None),
+        (host("192.0.2.242")?, Some(&gateway)),
+    ];
+    foreign.extend(cx.around_pod_networks()?.map(|around| (around, Some(&machine))));
+    let mut put = Vec::new();
+    for (network, to) in &foreign {
+        put.push((network, network.is_routed(*to).await?));
+    }
     prompt(cx).await?;
-    let routes = (&led, &lost);
-    let untouched = routes.keeps(both(keeps_route(&route), keeps_route(&hole)));
-    untouched.within(cx.limits().quiet_routes()).when("as it is no Node's").await?;
+    let untouched = put.iter().map(|(network, route)| async move {
+        let kept = network.keeps(keeps_route(route)).within(cx.limits().quiet_routes());
+        kept.when("as it is no pod network").await
+    });
+    try_join_all(untouched).await?;
     ccm_routes_others(cx).await?;
-    routes.is(both(keeps_route(&route), keeps_route(&hole))).await
+    try_join_all(put.iter().map(|(network, route)| network.is(keeps_route(route)))).await.map(drop)
 }
