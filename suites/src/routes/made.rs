@@ -1,10 +1,12 @@
 //! Every pod network of a Node gets its route, and the Node says so (contract ROUTE-01, -02, -09, -10).
 
 use super::needs::{NODES_AND_ROUTES, RECONCILE, ROUTES, ROUTES_OF_BOTH_FAMILIES};
-use super::routed::{is_reachable, is_reachable_by_the_framework, prompt, routed, with_networks};
+use super::routed::{
+    is_reachable, is_reachable_by_the_framework, is_unreachable, prompt, routed, with_networks,
+};
 use crate::joining::joined;
-use harness::check::{Before, Verdict};
-use harness::cloud::{Address, Route};
+use harness::check::{Before, Facility, Stop, Verdict};
+use harness::cloud::{Address, Op, Route};
 use harness::cx::{Check, CheckCx, Ready, Subject, leads_to, machine};
 use harness::k8s::{C_NET, addresses, pod_cidrs};
 use harness::probe::{Matcher, Seen, holds, matcher};
@@ -45,6 +47,15 @@ pub(super) const CHECKS: &[Check] = &[
         Box::pin(routes_to_both_families(cx))
     })
     .needs(ROUTES_OF_BOTH_FAMILIES)
+    .served_since(21, "Nodes with pod networks of both IP families"),
+    Check::must(
+        "ROUTE-09.half",
+        "a Node one of whose two routes cannot be made says that its network is not there until both are",
+        CONDITION,
+        |cx| Box::pin(says_that_one_route_is_missing(cx)),
+    )
+    .needs(ROUTES_OF_BOTH_FAMILIES)
+    .with(&[Facility::Faults])
     .served_since(21, "Nodes with pod networks of both IP families"),
     Check::must(
         "ROUTE-10",
@@ -104,6 +115,23 @@ async fn routes_to_both_families(cx: &CheckCx) -> Verdict {
     for network in &networks {
         network.becomes(leads_to(&machine.instance())).within(cx.limits().route()).await?;
     }
+    node.becomes(is_reachable()).within(cx.limits().route()).when("once both its routes are there").await
+}
+
+async fn says_that_one_route_is_missing(cx: &CheckCx) -> Verdict {
+    let (networks, machine) = (cx.pod_networks_of_both_families()?, cx.machine(machine("a")).await?);
+    let [made, refused] = networks.as_slice() else {
+        return Err(Stop::NotObservable("--cluster-cidr of the CCM names more than two networks".to_owned()));
+    };
+    let fault = refused.cloud().answers(503).to(&[Op::RouteCreate]).await?;
+    let node = cx.node(with_networks(&machine, &[made, refused])).await?;
+    made.becomes(leads_to(&machine.instance())).within(cx.limits().route()).await?;
+    let said = node.becomes(is_unreachable()).within(cx.limits().route());
+    said.when("while one of its two routes cannot be made").await?;
+    node.keeps(is_unreachable()).within(cx.limits().route_period()).when("while that lasts").await?;
+    fault.clear().await?;
+    prompt(cx).await?;
+    refused.becomes(leads_to(&machine.instance())).within(cx.limits().route()).await?;
     node.becomes(is_reachable()).within(cx.limits().route()).when("once both its routes are there").await
 }
 
