@@ -5,6 +5,7 @@ use super::routed::{
     ccm_routes_others, is_reachable, is_unreachable, prompt, routed, says_nothing_of_its_network,
     with_networks,
 };
+use futures::future::try_join;
 use harness::check::{CheckId, Facility, Stop, Verdict};
 use harness::cloud::{Effect, Entry, Inventory, Op};
 use harness::cx::matchers::initialised;
@@ -12,6 +13,7 @@ use harness::cx::{
     Check, CheckCx, Machine, Subject, has_no_route, keeps_route, leads_to, machine, met_by, no_calls,
 };
 use harness::probe::{Matcher, Reach, both, holds};
+use std::future::IntoFuture;
 
 pub(super) const CHECKS: &[Check] = &[
     Check::must(
@@ -141,11 +143,12 @@ async fn changes_nothing(cx: &CheckCx, trouble: &Trouble) -> Verdict {
     // A pass that listed before the fault may still be under way.
     fault.becomes(met_by(1)).within(cx.limits().route()).await.map_err(|stop| one_page(trouble, stop))?;
     let mark = cloud.mark_now().await?;
-    cx.node(with_networks(&newcomer, &[&later])).await?;
+    let new = cx.node(with_networks(&newcomer, &[&later])).await?;
     let as_before = both(keeps_route(&route), is_reachable());
-    let both_of_them = (&network, &node);
-    let kept = both_of_them.keeps(as_before).within(cx.limits().quiet_routes());
-    kept.when(trouble.when).await?;
+    let (both_of_them, window) = ((&network, &node), cx.limits().quiet_routes());
+    let kept = both_of_them.keeps(as_before).within(window).when(trouble.when);
+    let silent = new.keeps(says_nothing_of_its_network()).within(window).when(trouble.when);
+    try_join(kept.into_future(), silent.into_future()).await?;
     later.is(has_no_route()).await?;
     cloud.calls().of(&[Op::RouteCreate, Op::RouteDelete]).since(mark).is(no_calls()).await?;
     cx.record("failed_lists", fault.read(Reach::Origin).await?);
