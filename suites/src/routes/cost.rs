@@ -1,12 +1,11 @@
-//! What routes cost (contract ROUTE-14, -15).
+//! What routes cost (contract ROUTE-15).
 
 use super::needs::{RECONCILE, ROUTES};
-use super::routed::{ccm_routes_others, prompt, routed, with_networks};
+use super::routed::routed;
 use futures::future::try_join_all;
-use futures::{StreamExt, TryStreamExt, stream};
 use harness::check::{Facility, Stop, SubjectName, Verdict};
 use harness::cloud::{Entry, Op};
-use harness::cx::{Check, CheckCx, Ready, RouteTrigger, Subject, machine, met_by, no_calls};
+use harness::cx::{Check, CheckCx, RouteTrigger, Subject, no_calls};
 use harness::k8s::pod_cidrs;
 use harness::probe::{Matcher, Reach, ReadError, Seen, holds, matcher};
 use k8s_openapi::api::core::v1::Node;
@@ -15,17 +14,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "ROUTE-14",
-        "at most 200 routes are being made at once",
-        "k8s.io/cloud-provider route_controller.go maxConcurrentRouteOperations",
-        |cx| Box::pin(makes_few_at_once(cx)),
-    )
-    .needs(ROUTES)
-    .with(&[Facility::Faults, Facility::Barriers])
-    .alone()
-    .takes(12)
-    .takes_on_machines(20),
     Check::must(
         "ROUTE-15",
         "while no Node changes, routes are listed once a period, none is made or deleted, and no machine is looked up for it",
@@ -38,37 +26,6 @@ pub(super) const CHECKS: &[Check] = &[
     .alone()
     .takes(15),
 ];
-
-/// More Nodes than there may be routes in the making.
-const NODES: u32 = 220;
-/// How many of them are registered at a time.
-const JOIN_AT_ONCE: usize = 10;
-/// So many routes may be in the making.
-const MOST_AT_ONCE: u64 = 200;
-
-async fn makes_few_at_once(cx: &CheckCx) -> Verdict {
-    // One that has only just begun may do without routes for good where its first look fails.
-    ccm_routes_others(cx).await?;
-    let cloud = cx.cloud();
-    // The CCM sees all Nodes at once when it can list routes again.
-    let lists = cloud.anything().answers(503).to(&[Op::RouteList]).await?;
-    prompt(cx).await?;
-    lists.becomes(met_by(1)).within(cx.limits().route()).await?;
-    let creations = cloud.anything().holds(&[Op::RouteCreate]).await?;
-    let joined = (0..NODES).map(async |number| {
-        let machine = cx.machine(machine(&format!("m{number}"))).await?;
-        let plan = with_networks(&machine, &[&cx.pod_network(number)?]);
-        cx.node(plan.ready(Ready::Absent)).await
-    });
-    stream::iter(joined).buffer_unordered(JOIN_AT_ONCE).try_for_each(async |_| Ok(())).await?;
-    lists.clear().await?;
-    let some = holds("holds a call", |waiting: &u64| *waiting > 0);
-    creations.becomes(some).within(cx.limits().route()).await?;
-    let few = holds("holds few calls", |waiting: &u64| *waiting <= MOST_AT_ONCE);
-    creations.keeps(few.expecting(format!("at most {MOST_AT_ONCE} of {NODES} routes in the making"))).await?;
-    cx.record("at_once", creations.read(Reach::Origin).await?);
-    creations.release().await
-}
 
 /// Routes that lead to no pod network of a Node, and such networks without a route. Whether a Node of another cloud has one
 /// is left to the CCM.

@@ -1,5 +1,6 @@
 //! Routes: the cloud's network leads to every Node's pods, and to nothing that is no Node's any more (contract ROUTE).
 
+mod at_once;
 mod cost;
 mod kept;
 mod made;
@@ -25,6 +26,7 @@ pub const SUITE: Suite = Suite {
         refused::CHECKS,
         stale::CHECKS,
         kept::CHECKS,
+        at_once::CHECKS,
         cost::CHECKS,
         off::CHECKS,
         noted::CHECKS,
