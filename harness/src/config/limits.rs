@@ -172,6 +172,11 @@ impl Limits {
         }
     }
 
+    /// How often all Nodes are refreshed.
+    pub fn status_period(&self) -> Duration {
+        self.status_period
+    }
+
     /// How often routes are reconciled.
     pub fn route_period(&self) -> Duration {
         self.route_period

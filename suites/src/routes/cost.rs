@@ -84,19 +84,45 @@ fn once_a_period(period: Duration, pages: usize, trigger: RouteTrigger) -> Match
 
 /// How many Nodes have routes: enough that a look-up for each is told from one for all.
 const ROUTED: u32 = 8;
-/// For how long after a list of routes a look-up is taken for what the list has led to.
+/// For how long after a list of routes a look-up is taken for what the list has led to, whatever else may be looked up.
 const AFTER_MS: u64 = 1_000;
 
-/// Whether so many machines were looked up, each by a call of its own, after every list of routes but one at most. Addresses
-/// are refreshed much more seldom, and may be by such calls.
-fn are_looked_up_each_time(lists: &[Entry], look_ups: &[Entry], nodes: usize) -> bool {
+/// More than so many machines are looked up by calls of their own: calls that name no machine are about one each.
+fn are_many(look_ups: &[&Entry], most: usize) -> bool {
+    let (of_one, of_any): (Vec<&Entry>, Vec<&Entry>) =
+        look_ups.iter().partition(|call| call.op != Op::Other && call.resource.is_some());
+    let machines: BTreeSet<_> = of_one.iter().map(|call: &&Entry| &call.resource).collect();
+    machines.len() + of_any.len() > most
+}
+
+/// How all Nodes' addresses are refreshed, by look-ups as well.
+#[derive(Clone, Copy)]
+struct Refresh {
+    pause: Duration,
+    nodes: usize,
+}
+
+/// Whether more than `most` machines were looked up after every list of routes but one at most: soon after it, or by the next
+/// one, where refreshes, however slow, do not explain so many such times.
+fn are_looked_up_each_time(lists: &[Entry], look_ups: &[Entry], most: usize, refresh: Refresh) -> bool {
     let mut passes: Vec<u64> = lists.iter().map(|list| list.at_ms).collect();
     // Pages of one list.
     passes.dedup_by(|next, before| *next < *before + AFTER_MS / 2);
-    let after = |at: &&u64| {
-        look_ups.iter().filter(|call| (**at..**at + AFTER_MS).contains(&call.at_ms)).count() >= nodes
+    let nexts = passes.iter().skip(1).copied().chain([u64::MAX]);
+    let spans: Vec<(u64, u64)> = passes.iter().copied().zip(nexts).collect();
+    let times = |until: &dyn Fn(u64, u64, Op) -> u64| {
+        let of = |(at, next): &(u64, u64)| -> Vec<&Entry> {
+            look_ups.iter().filter(|call| (*at..until(*at, *next, call.op)).contains(&call.at_ms)).collect()
+        };
+        spans.iter().filter(|span| are_many(&of(span), most)).count()
     };
-    passes.len() > 2 && passes.iter().filter(after).count() + 1 >= passes.len()
+    let soon = times(&|at, _, _| at + AFTER_MS);
+    // What is no call about machines may be about anything.
+    let ever = times(&|at, next, op| if op == Op::Other { at + AFTER_MS } else { next });
+    let span = passes.last().zip(passes.first()).map_or(0, |(last, first)| last - first);
+    let refreshes = u128::from(span) / refresh.pause.as_millis().max(1) + 1;
+    let explained = refreshes * (refresh.nodes / (most + 1) + 1) as u128;
+    passes.len() > 2 && (soon + 1 >= passes.len() || ever + 1 >= passes.len() && ever as u128 > explained)
 }
 
 async fn lists_once_a_period(cx: &CheckCx) -> Verdict {
@@ -115,14 +141,14 @@ async fn lists_once_a_period(cx: &CheckCx) -> Verdict {
     let pages = cloud.pages_of(cloud.read(Reach::Origin).await?.routes.len()).await?;
     let lists = cloud.calls().of(&[Op::RouteList]).since(mark);
     lists.is(once_a_period(period, pages, cx.route_trigger())).await?;
-    let one = |call: &Entry| match call.op {
-        Op::InstanceGet | Op::Other => true,
-        Op::InstanceList => call.resource.is_some(),
-        _ => false,
-    };
+    let one = |call: &Entry| matches!(call.op, Op::InstanceGet | Op::InstanceList | Op::Other);
     let (lists, look_ups) = (lists.list().await?, cloud.calls().since(mark).that(one).list().await?);
     cx.record("look_ups", look_ups.len());
-    match are_looked_up_each_time(&lists, &look_ups, networks.len()) {
+    // One list of all machines is fewer calls than one for each of them.
+    let pages = cloud.pages_of(cloud.read(Reach::Origin).await?.instances.len()).await?;
+    let most = networks.len() - 2 + pages;
+    let refresh = Refresh { pause: cx.limits().status_period(), nodes: cx.all_nodes()?.len() };
+    match are_looked_up_each_time(&lists, &look_ups, most, refresh) {
         false => Ok(()),
         true => Err(cloud.breaks(
             "no machine is looked up for a reconciliation in which nothing changes",
@@ -161,16 +187,32 @@ mod tests {
     fn look_ups_for_each_route_come_after_every_list() {
         let lists = lists(6);
         let look_ups = |at: &[u64]| -> Vec<Entry> {
-            let one = |at_ms: u64| Entry { at_ms, ..lists[0].clone() };
+            let one = |at_ms: u64| Entry { at_ms, op: Op::InstanceGet, ..lists[0].clone() };
             at.iter().flat_map(|at_ms| (0..8).map(|n| one(at_ms + 10 * n)).collect::<Vec<_>>()).collect()
         };
-        let each = |at: &[u64], nodes| are_looked_up_each_time(&lists, &look_ups(at), nodes);
+        let refresh = |seconds, nodes| Refresh { pause: Duration::from_secs(seconds), nodes };
+        let (often, refresh) = (refresh(2, 11), refresh(10, 11));
+        let each =
+            |at: &[u64], nodes: usize| are_looked_up_each_time(&lists, &look_ups(at), nodes - 1, refresh);
         assert!(each(&[0, 2_000, 4_000, 6_000, 8_000, 10_000], 8));
         assert!(each(&[0, 2_000, 4_000, 6_000, 8_000], 8), "the last may be cut off");
         assert!(!each(&[100, 10_100], 8), "addresses are refreshed");
         assert!(!each(&[100, 5_100, 10_100], 8), "Nodes that are not Ready are looked after");
         assert!(!each(&[0, 2_000, 4_000, 6_000, 8_000, 10_000], 9), "not one for each");
-        assert!(!are_looked_up_each_time(&lists[..2], &look_ups(&[0, 2_000]), 8), "too few lists to tell");
+        let late = look_ups(&[1_900, 3_900, 5_900, 7_900, 9_900, 11_900]);
+        assert!(are_looked_up_each_time(&lists, &late, 7, refresh), "up to the next list");
+        assert!(!are_looked_up_each_time(&lists, &late, 7, often), "addresses are refreshed as often");
+        let many = Refresh { nodes: 100, ..refresh };
+        assert!(!are_looked_up_each_time(&lists, &late, 7, many), "a refresh goes on up to the next one");
+        let one = |call: &Entry| Entry { resource: Some("i-1".to_owned()), ..call.clone() };
+        let again: Vec<Entry> = late.iter().map(one).collect();
+        assert!(!are_looked_up_each_time(&lists, &again, 7, refresh), "one machine again and again");
+        let others: Vec<Entry> = late.into_iter().map(|call| Entry { op: Op::Other, ..call }).collect();
+        assert!(!are_looked_up_each_time(&lists, &others, 7, refresh), "whatever these are about");
+        assert!(
+            !are_looked_up_each_time(&lists[..2], &look_ups(&[0, 2_000]), 7, refresh),
+            "too few lists to tell"
+        );
     }
 
     #[test]
