@@ -104,7 +104,7 @@ async fn ends_with_the_last_edit(cx: &CheckCx) -> Verdict {
     balancer.keeps(arrived("stays as the last edit says")).await
 }
 
-fn ports_of(lb: &LoadBalancer) -> BTreeSet<u16> {
+pub(super) fn ports_of(lb: &LoadBalancer) -> BTreeSet<u16> {
     lb.frontends.iter().map(|f| f.port).collect()
 }
 

@@ -16,6 +16,7 @@ mod one;
 mod pacing;
 mod parallel;
 mod retry;
+mod reversed;
 mod told;
 mod update;
 mod variants;
@@ -39,6 +40,7 @@ pub const SUITE: Suite = Suite {
         &update::FOLLOWS,
         &update::KEEPS,
         update::CHECKS,
+        reversed::CHECKS,
         edits::CHECKS,
         nodes::CHECKS,
         node_updates::CHECKS,

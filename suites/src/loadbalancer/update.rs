@@ -67,14 +67,17 @@ static EDITS: [Edit; 4] = [
         keeps: "an edit of the traffic policy keeps the load balancer and its address",
         patch: || json!({"spec": {"externalTrafficPolicy": "Local"}}),
         shows: |held, spec| {
-            let asked = only(held).and_then(|lb| lb.health_check.as_ref()).map(|h| i32::from(h.port));
-            asked.is_some() && asked == spec.health_check_node_port
+            let check = only(held).and_then(|lb| lb.health_check.as_ref());
+            check.is_some_and(|h| {
+                (h.protocol.as_str(), h.path.as_str()) == ("HTTP", "/healthz")
+                    && Some(i32::from(h.port)) == spec.health_check_node_port
+            })
         },
-        expected: "a health check on the Service's healthCheckNodePort",
+        expected: "health check HTTP /healthz on the Service's healthCheckNodePort",
     },
 ];
 
-const RANGE: &str = "192.0.2.0/24";
+pub(super) const RANGE: &str = "192.0.2.0/24";
 
 fn only(held: &Inventory) -> Option<&LoadBalancer> {
     match held.load_balancers.as_slice() {
@@ -84,7 +87,7 @@ fn only(held: &Inventory) -> Option<&LoadBalancer> {
 }
 
 /// The ranges stand on the balancer itself or on a firewall of its own, as the provider does it.
-fn restricted(held: &Inventory, _: &ServiceSpec) -> bool {
+pub(super) fn restricted(held: &Inventory, _: &ServiceSpec) -> bool {
     let on_balancer = held.load_balancers.iter().any(|lb| lb.source_ranges == [RANGE]);
     on_balancer || held.auxiliaries.iter().any(|aux| aux.spec["source_ranges"] == json!([RANGE]))
 }
@@ -325,6 +328,8 @@ mod tests {
             assert!(!(edit.shows)(&held(no), &spec), "{name}");
             assert!(!(edit.shows)(&held(json!({})), &spec), "{name}");
         }
+        let connects = json!({"health_check": {"protocol": "TCP", "path": "", "port": 30_001}});
+        assert!(!(EDITS[3].shows)(&held(connects), &spec), "any process answers that");
         let firewall =
             json!({"id": "f", "kind": "firewall", "name": "f", "spec": {"source_ranges": [RANGE]}});
         let mut on_firewall = held(json!({}));

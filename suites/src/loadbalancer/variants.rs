@@ -97,7 +97,7 @@ const ANNOTATION: &str = "service.beta.kubernetes.io/load-balancer-source-ranges
 
 /// The ranges that may reach what the cloud holds: the firewall's where there is one, else the balancer's own; `None`
 /// where nothing restricts.
-fn admitted(held: &Inventory) -> Option<BTreeSet<String>> {
+pub(super) fn admitted(held: &Inventory) -> Option<BTreeSet<String>> {
     let of_firewalls = held.auxiliaries.iter().filter_map(|aux| aux.spec["source_ranges"].as_array());
     let words = of_firewalls.flatten().filter_map(|range| range.as_str().map(str::to_owned));
     let of_balancers = held.load_balancers.iter().flat_map(|lb| lb.source_ranges.iter().cloned());
