@@ -4,15 +4,16 @@ use super::needs::{FOREIGN, LB};
 use super::retry::{Attempts, backed_off};
 use futures::future::try_join;
 use harness::check::{Capability, Facility, Verdict};
-use harness::cloud::{Inventory, LbState, LoadBalancer, Op};
+use harness::cloud::{Auxiliary, Frontend, HealthCheck, Inventory, LbState, LoadBalancer, Op};
 use harness::cx::matchers::{
-    keeps_finalizer, no_other_than, nothing_left, one_balancer, publishes, waits_to_be_deleted,
+    keeps_finalizer, no_other_than, nothing_left, one_active, one_balancer, publishes, waits_to_be_deleted,
 };
-use harness::cx::{Check, CheckCx, Service, Subject, as_before, load_balancer, met_by};
+use harness::cx::{Check, CheckCx, Service, ServicePlan, Subject, as_before, load_balancer, met_by};
 use harness::probe::{Matcher, Observed, Reach, gone, holds};
 use k8s_openapi::api::core::v1 as core;
 use kube::ResourceExt;
-use serde_json::json;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -90,7 +91,7 @@ pub(super) const CHECKS: &[Check] = &[
         "the deletion of a Service touches no other's load balancer, nor one that is nobody's",
         "k8s.io/cloud-provider cloud.go EnsureLoadBalancerDeleted",
         |cx| Box::pin(touches_no_other_balancer(cx)),
-    ).on_objects()
+    ).on_objects().by_calls()
     .without_machines().needs(LB),
     Check::must(
         "SVC-DEL-09",
@@ -195,15 +196,53 @@ async fn keeps_foreign_finalizers(cx: &CheckCx) -> Verdict {
 async fn touches_no_other_balancer(cx: &CheckCx) -> Verdict {
     let foreign = cx.foreign_balancer("foreign").await?;
     // Its name begins as that of the one that goes.
-    let bystander = cx.service(load_balancer("web-2").port(80)).await?;
-    let before = bystander.gets_published().await?;
-    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
+    let bystander = cx.service(restricted(cx, load_balancer("web-2").port(80))).await?.provisioned().await?;
+    let web = cx.service(restricted(cx, load_balancer("web").port(80))).await?.provisioned().await?;
+    bystander.rests().await?;
+    let held = bystander.balancer().read(Reach::Origin).await?;
+    let before = bystander.balancer().has_shown(&held, one_active())?;
     web.delete().await?;
     goes(cx, &web, cx.limits().watch()).await?;
-    let same = no_other_than(&before, "is there with its address", |_| true);
+    let as_it_was = facts(&held);
+    let same =
+        no_other_than(&before, "is there with all that belongs to it", move |held| facts(held) == as_it_was);
+    let same = same.expecting(format!("as it was, whatever Nodes are behind it: {}", held.observed()));
     bystander.balancer().keeps(same).when("after the deletion of another Service").await?;
     bystander.is(publishes(&before)).await?;
     cx.cloud().is(holds_untouched(foreign)).await
+}
+
+/// With source ranges where they are declared, so that there may be a firewall of its own.
+fn restricted(cx: &CheckCx, plan: ServicePlan) -> ServicePlan {
+    match cx.declares(Capability::SourceRanges) {
+        true => plan.with(|s| s.load_balancer_source_ranges = Some(vec!["192.0.2.0/24".to_owned()])),
+        false => plan,
+    }
+}
+
+/// What of a Service's load balancer stays as it is unless the Service changes, and who is let in by what belongs to it;
+/// not the Nodes behind it, which come and go, wherever they stand.
+#[derive(Debug, PartialEq)]
+struct Facts {
+    balancers: Vec<(Vec<Frontend>, Option<HealthCheck>, Vec<String>)>,
+    auxiliaries: BTreeMap<String, (String, [Value; 2])>,
+}
+
+fn facts(held: &Inventory) -> Facts {
+    let of_balancer = |lb: &LoadBalancer| {
+        let (mut frontends, mut ranges) = (lb.frontends.clone(), lb.source_ranges.clone());
+        frontends.sort();
+        ranges.sort();
+        (frontends, lb.health_check.clone(), ranges)
+    };
+    let of_auxiliary = |aux: &Auxiliary| {
+        let lets_in = ["source_ranges", "ports"].map(|key| aux.spec[key].clone());
+        (aux.id.clone(), (aux.kind.clone(), lets_in))
+    };
+    Facts {
+        balancers: held.load_balancers.iter().map(of_balancer).collect(),
+        auxiliaries: held.auxiliaries.iter().map(of_auxiliary).collect(),
+    }
 }
 
 /// The cloud has a load balancer just as it was put there.
@@ -258,12 +297,8 @@ async fn accepts_absence(cx: &CheckCx) -> Verdict {
 }
 
 async fn leaves_nothing(cx: &CheckCx) -> Verdict {
-    let mut plan = load_balancer("web").port(80).port(443);
-    // Where they are declared, so that there may be a firewall of its own.
-    if cx.declares(Capability::SourceRanges) {
-        plan = plan.with(|s| s.load_balancer_source_ranges = Some(vec!["192.0.2.0/24".to_owned()]));
-    }
-    let web = cx.service(plan).await?.provisioned().await?;
+    let web =
+        cx.service(restricted(cx, load_balancer("web").port(80).port(443))).await?.provisioned().await?;
     web.rests().await?;
     cx.record("auxiliaries", web.balancer().read(Reach::Origin).await?.auxiliaries.len());
     web.delete().await?;
@@ -284,6 +319,31 @@ mod tests {
     use super::*;
     use harness::k8s::F_LB;
     use harness::probe::Seen;
+
+    #[test]
+    fn a_bystander_keeps_what_lets_clients_in_whatever_nodes_do() {
+        let held = |change: &dyn Fn(&mut Value)| -> Inventory {
+            let lb = json!({"id": "a", "name": "a", "frontends": [{"port": 80, "protocol": "TCP", "node_port": 30080}],
+                            "backends": ["i-1"], "addresses": [], "state": "active", "source_ranges": ["192.0.2.0/24"]});
+            let firewall = json!({"id": "f", "kind": "firewall", "name": "f",
+                                  "spec": {"source_ranges": ["192.0.2.0/24"], "targets": ["i-1"]}});
+            let mut all =
+                json!({"instances": [], "load_balancers": [lb], "auxiliaries": [firewall], "routes": []});
+            change(&mut all);
+            serde_json::from_value(all).expect("an inventory")
+        };
+        let before = facts(&held(&|_| ()));
+        for nodes in ["/load_balancers/0/backends", "/auxiliaries/0/spec/targets"] {
+            let changed = held(&|all| *all.pointer_mut(nodes).expect(nodes) = json!(["i-1", "i-2"]));
+            assert_eq!(facts(&changed), before, "{nodes}");
+        }
+        for gone in ["/load_balancers/0/frontends", "/load_balancers/0/source_ranges", "/auxiliaries"] {
+            let changed = held(&|all| *all.pointer_mut(gone).expect(gone) = json!([]));
+            assert_ne!(facts(&changed), before, "{gone}");
+        }
+        let opened = held(&|all| all["auxiliaries"][0]["spec"]["source_ranges"] = json!(["0.0.0.0/0"]));
+        assert_ne!(facts(&opened), before);
+    }
 
     #[test]
     fn only_somebody_elses_finalizer_is_left() {
