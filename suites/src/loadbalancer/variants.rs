@@ -36,6 +36,15 @@ pub(super) const CHECKS: &[Check] = &[
     .without_machines()
     .needs(RANGES),
     Check::must(
+        "SVC-CREATE-10.spec",
+        "source ranges of the spec restrict the load balancer, whatever the annotation says",
+        HELPERS,
+        |cx| Box::pin(restricts_by_spec(cx)),
+    )
+    .by_calls()
+    .without_machines()
+    .needs(RANGES),
+    Check::must(
         "SVC-CREATE-10.none",
         "without source ranges the load balancer admits everybody",
         HELPERS,
@@ -108,17 +117,34 @@ pub(super) fn admitted(held: &Inventory) -> Option<BTreeSet<String>> {
 
 async fn restricts_by_annotation(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80).annotation(ANNOTATION, RANGES_WRITTEN)).await?;
-    let meant: BTreeSet<String> = RANGES_MEANT.iter().map(|range| (*range).to_owned()).collect();
-    let restricted = holds("is restricted as the annotation says", move |held: &Inventory| {
-        admitted(held).is_some_and(|ranges| ranges == meant)
-    });
+    let restricted = admits_only("is restricted as the annotation says", &RANGES_MEANT);
     let limit = cx.limits().load_balancer();
-    web.balancer()
-        .becomes(restricted.expecting(format!("{RANGES_MEANT:?} and no other")))
-        .within(limit)
-        .await?;
+    web.balancer().becomes(restricted).within(limit).await?;
     web.provisioned().await?;
     Ok(())
+}
+
+/// These ranges may reach what the cloud holds, and no other.
+fn admits_only(claim: &str, meant: &[&str]) -> Matcher<Inventory> {
+    let expected = format!("{meant:?} and no other");
+    let meant: BTreeSet<String> = meant.iter().map(|range| (*range).to_owned()).collect();
+    holds(claim, move |held: &Inventory| admitted(held).is_some_and(|ranges| ranges == meant))
+        .expecting(expected)
+}
+
+/// A range that the annotation does not name.
+const OF_THE_SPEC: &str = "203.0.113.0/24";
+
+async fn restricts_by_spec(cx: &CheckCx) -> Verdict {
+    let plan = load_balancer("web").port(80).annotation(ANNOTATION, RANGES_WRITTEN);
+    let plan = plan.with(|s| s.load_balancer_source_ranges = Some(vec![OF_THE_SPEC.to_owned()]));
+    let web = cx.service(plan).await?;
+    let restricted = || admits_only("is restricted as the spec says", &[OF_THE_SPEC]);
+    let limit = cx.limits().load_balancer();
+    web.balancer().becomes(restricted()).within(limit).when("beside an annotation").await?;
+    let web = web.provisioned().await?;
+    web.rests().await?;
+    web.balancer().keeps(restricted()).when("beside an annotation").await
 }
 
 async fn admits_everybody(cx: &CheckCx) -> Verdict {
@@ -306,6 +332,10 @@ mod tests {
             let held = held(ranges, firewall);
             assert_eq!(admitted(&held).is_none(), open, "{held:?}");
         }
+        let only = admits_only("", &["192.0.2.0/24"]);
+        assert_eq!(only.matches(&held(one(), Some(one()))), Seen::Yes(()));
+        assert_eq!(only.matches(&held(one(), Some(json!([OF_THE_SPEC])))), Seen::when(false));
+        assert_eq!(only.matches(&held(json!([]), None)), Seen::when(false));
     }
 
     #[test]
