@@ -202,7 +202,10 @@ async fn keeps_identity(cx: &CheckCx, edit: &'static Edit) -> Verdict {
     web.keeps(publishes(&before)).when("as before the edit").await?;
     // Once more, as what is wrong at every second time was right at one of two.
     looks_again(cx, &web).await?;
-    web.keeps(publishes(&before)).when("as before both edits").await
+    web.keeps(publishes(&before)).when("as before both edits").await?;
+    // Nor is there another one, whose address is yet to come.
+    web.rests().await?;
+    web.balancer().keeps(no_other_than(&before, "is the same after both edits", |_| true)).await
 }
 
 /// Has the CCM look at a Service again, by an annotation that nobody knows.
