@@ -60,6 +60,14 @@ impl<'a> Node<'a> {
         self.has_conditions(vec![condition("NetworkUnavailable", status, "NoRouteCreated")]).await
     }
 
+    /// Reports a condition as its kubelet does, with a heartbeat of now.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub async fn reports(&self, type_: &str, status: &str) -> Result<(), Stop> {
+        self.has_conditions(vec![condition(type_, status, "Synthetic")]).await
+    }
+
     async fn has_conditions(&self, conditions: Vec<NodeCondition>) -> Result<(), Stop> {
         let patch = Patch::Strategic(json!({"status": {"conditions": conditions}}));
         let patched = self.api().patch_status(&self.name, &PatchParams::default(), &patch).await?;

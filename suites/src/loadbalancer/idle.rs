@@ -1,5 +1,5 @@
 //! When nothing happens that concerns a load balancer, nobody writes to it (contract SVC-UPD-03, SVC-NODES-05, -06, -07,
-//! -10, SCALE-03). Where Nodes come and go all the while, as beside other checks, a write could always have a reason: these
+//! SCALE-03; for -10 see [`super::noise`]). Where Nodes come and go all the while, as beside other checks, a write could always have a reason: these
 //! checks run in calm.
 
 use super::needs::{LB, NODES_BEHIND_LB, STABLE};
@@ -47,19 +47,6 @@ pub(super) const CHECKS: &[Check] = &[
     .since(27, STABLE, Before::NotJudged)
     .takes(62),
     Check::must(
-        "SVC-NODES-10",
-        "changes of a Node that say nothing about load balancers cause no write to any",
-        SHOULD_SYNC,
-        |cx| Box::pin(ignores_the_noise_of_nodes(cx)),
-    )
-    .by_calls()
-    .in_calm()
-    .should()
-    .without_machines()
-    .needs(NODES_BEHIND_LB)
-    .since(27, STABLE, Before::NotJudged)
-    .takes(62),
-    Check::must(
         "SVC-NODES-05",
         "a Node that is not Ready any more stays a backend, and nothing is written for it",
         "k8s.io/cloud-provider service/controller.go stableNodeSetPredicates; KEP-3458",
@@ -95,7 +82,7 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 /// For how long after a change of the Nodes that load balancers may use a write may still come from it.
-const LATE: Duration = Duration::from_secs(15);
+pub(super) const LATE: Duration = Duration::from_secs(15);
 /// How much later than of a write this program may hear of the change that it came from: it watches Nodes as the CCM does, and
 /// may be told of one after the CCM. So the last writes of a window are not judged.
 const HEARD: Duration = Duration::from_secs(3);
@@ -160,7 +147,7 @@ impl<'a> Unexplained<'a> {
 
 /// What of a Node decides whether load balancers may use it, and how they reach it (k8s.io/cloud-provider
 /// service/controller.go, predicates); without the autoscaler's taint, which alone is no reason to look.
-fn reasons(node: &core::Node) -> impl PartialEq + use<> {
+pub(super) fn reasons(node: &core::Node) -> impl PartialEq + use<> {
     let excluded = node.labels().get(L_EXCL).cloned();
     let going = node.metadata.deletion_timestamp.is_some();
     (has_taint(node, T_UNINIT), excluded, provider_id(node), addresses(node), going)
@@ -209,7 +196,7 @@ async fn nodes_are_still(cx: &CheckCx) -> Verdict {
 }
 
 /// Nothing is written while `noise` is made, nor after it until the window is over.
-async fn nothing_is_written(
+pub(super) async fn nothing_is_written(
     web: &Service<'_>,
     noise: impl Future<Output = Verdict>,
     when: &'static str,
@@ -246,7 +233,10 @@ async fn ignores_what_says_nothing(cx: &CheckCx) -> Verdict {
 }
 
 /// A load balancer with a Node of this check's own behind it, and the CCM done with both.
-async fn with_a_backend<'a>(cx: &'a CheckCx, suffix: &str) -> Result<(Service<'a>, Node<'a>), Stop> {
+pub(super) async fn with_a_backend<'a>(
+    cx: &'a CheckCx,
+    suffix: &str,
+) -> Result<(Service<'a>, Node<'a>), Stop> {
     let (machine, node) = eligible(cx, suffix).await?;
     behind_a_balancer(cx, &machine, node).await
 }
@@ -298,26 +288,6 @@ async fn keeps_unready_nodes(cx: &CheckCx) -> Verdict {
 async fn keeps_cordoned_nodes(cx: &CheckCx) -> Verdict {
     let change = async |node: Node<'_>| node.patch(&json!({"spec": {"unschedulable": true}})).await;
     keeps_its_backend(cx, "cordoned", change, "though the Node is cordoned").await
-}
-
-async fn ignores_the_noise_of_nodes(cx: &CheckCx) -> Verdict {
-    let (web, node) = with_a_backend(cx, "noisy").await?;
-    let noise = async {
-        for round in 1..=3 {
-            let value = round.to_string();
-            node.label("example.com/edited", Some(&value)).await?;
-            node.patch(&json!({"metadata": {"annotations": {"example.com/edited": value}}})).await?;
-            node.adds_taint(taint(&format!("example.com/round-{value}"), "", "PreferNoSchedule")).await?;
-            node.patch(&json!({"spec": {"unschedulable": round % 2 == 1}})).await?;
-        }
-        Ok(())
-    };
-    nothing_is_written(
-        &web,
-        noise,
-        "that changes its load balancer after changes of a Node that say nothing about it",
-    )
-    .await
 }
 
 async fn rests_when_all_is_done(cx: &CheckCx) -> Verdict {

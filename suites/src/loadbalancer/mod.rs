@@ -11,6 +11,7 @@ mod interrupted;
 mod needs;
 mod node_updates;
 mod nodes;
+mod noise;
 mod noted;
 mod one;
 mod pacing;
@@ -45,6 +46,7 @@ pub const SUITE: Suite = Suite {
         nodes::CHECKS,
         node_updates::CHECKS,
         idle::CHECKS,
+        noise::CHECKS,
         delete::CHECKS,
         interrupted::CHECKS,
         elsewhere::CHECKS,

@@ -1,0 +1,108 @@
+//! Nodes report all day: nobody writes to a load balancer for that, nor looks at it each time (contract SVC-NODES-10).
+
+use super::idle::{LATE, nothing_is_written, reasons, with_a_backend};
+use super::needs::{NODES_BEHIND_LB, STABLE};
+use harness::check::{Before, Stop, Verdict};
+use harness::cloud::Entry;
+use harness::cx::{Check, CheckCx, Node, Service, Subject, taint};
+use harness::probe::{Matcher, Seen, matcher};
+use serde_json::json;
+use std::time::Duration;
+use tokio::time::Instant;
+
+pub(super) const CHECKS: &[Check] = &[Check::must(
+    "SVC-NODES-10",
+    "changes of a Node that say nothing about load balancers cause no call about any",
+    "k8s.io/cloud-provider service/controller.go shouldSyncUpdatedNode",
+    |cx| Box::pin(ignores_the_noise_of_nodes(cx)),
+)
+.by_calls()
+.in_calm()
+.should()
+.without_machines()
+.needs(NODES_BEHIND_LB)
+.since(27, STABLE, Before::NotJudged)
+.takes(62)];
+
+/// How often a Node changes, and how soon the calls have come that a change brings about.
+const ROUNDS: u32 = 3;
+const ROUND: Duration = Duration::from_secs(3);
+
+/// How many calls about a Service came while nothing happened, for as long as all rounds take, and after each round.
+#[derive(Debug, Default)]
+struct Looks {
+    before: usize,
+    after: Vec<usize>,
+}
+
+impl Looks {
+    /// Whether it was each round that was answered: where calls come all the while, they may be about anything.
+    fn answer(&self) -> bool {
+        self.before == 0 && self.after.len() == ROUNDS as usize && self.after.iter().all(|calls| *calls > 0)
+    }
+}
+
+/// How many calls about a Service come in this window, from what is done before it on.
+async fn calls_within(
+    web: &Service<'_>,
+    window: Duration,
+    doing: impl Future<Output = Verdict>,
+) -> Result<usize, Stop> {
+    let calls = web.calls().since(web.cx().cloud().mark()?);
+    doing.await?;
+    calls.keeps(counted()).within(window).await
+}
+
+/// However many there are.
+fn counted() -> Matcher<Vec<Entry>, usize> {
+    matcher("are counted", |calls: &Vec<Entry>| Seen::Yes(calls.len()))
+}
+
+/// What a kubelet reports, and what users and other controllers write to a Node.
+async fn changes(node: &Node<'_>, round: u32) -> Verdict {
+    let value = round.to_string();
+    node.reports("Ready", "True").await?;
+    node.reports("example.com/Noisy", if round % 2 == 1 { "True" } else { "False" }).await?;
+    node.label("example.com/edited", Some(&value)).await?;
+    node.patch(&json!({"metadata": {"annotations": {"example.com/edited": value}}})).await?;
+    node.adds_taint(taint(&format!("example.com/round-{value}"), "", "PreferNoSchedule")).await?;
+    node.patch(&json!({"spec": {"unschedulable": round % 2 == 1}})).await
+}
+
+async fn ignores_the_noise_of_nodes(cx: &CheckCx) -> Verdict {
+    let (web, node) = with_a_backend(cx, "noisy").await?;
+    let (mut looks, mut explained) = (Looks::default(), false);
+    let noise = async {
+        let began = Instant::now();
+        looks.before = calls_within(&web, ROUND * ROUNDS, async { Ok(()) }).await?;
+        for round in 1..=ROUNDS {
+            looks.after.push(calls_within(&web, ROUND, changes(&node, round)).await?);
+        }
+        explained = cx.node_changes_since(began.checked_sub(LATE).unwrap_or(began), reasons)? > 0;
+        Ok(())
+    };
+    let when = "that changes its load balancer after changes of a Node that say nothing about it";
+    nothing_is_written(&web, noise, when).await?;
+    cx.record("calls", format!("{looks:?}"));
+    // A Node that came or went meanwhile is a reason to look.
+    if !looks.answer() || explained {
+        return Ok(());
+    }
+    let promise = "no change of a Node that says nothing about load balancers has it looked at";
+    let expected = format!("no call about it, as in the {:?} before the changes", ROUND * ROUNDS);
+    Err(web.breaks(promise, &expected, &format!("{:?} calls, each in {ROUND:?} after a change", looks.after)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_look_after_each_change_and_none_before_is_an_answer() {
+        let answer = |before, after: &[usize]| Looks { before, after: after.to_vec() }.answer();
+        assert!(answer(0, &[1, 2, 1]));
+        assert!(!answer(0, &[1, 0, 1]), "one change was not answered");
+        assert!(!answer(1, &[1, 2, 1]), "it looks by itself");
+        assert!(!answer(0, &[]), "nothing has happened");
+    }
+}
