@@ -7,7 +7,7 @@ use harness::cx::matchers::{
     keeps_finalizer, lacks_finalizer, no_other_than, nothing_left, one_active, one_balancer, publishes,
 };
 use harness::cx::{Check, CheckCx, Service, Subject, Targets, load_balancer, some_calls};
-use harness::probe::{Matcher, Seen, holds};
+use harness::probe::{Matcher, Reach, Seen, holds};
 use k8s_openapi::api::core::v1::ServiceSpec;
 use serde_json::{Value, json};
 
@@ -166,6 +166,16 @@ pub(super) const CHECKS: &[Check] = &[
     .without_machines()
     .needs(LB)
     .with(&[Facility::Barriers]),
+    Check::must(
+        "SVC-UPD-05.auxiliaries",
+        "a Service of another type keeps its finalizer until what belongs to its load balancer is gone from the cloud",
+        TYPE,
+        |cx| Box::pin(keeps_the_finalizer_for_auxiliaries(cx)),
+    )
+    .by_calls()
+    .without_machines()
+    .needs(LB)
+    .with(&[Facility::Barriers]),
 ];
 
 const TO_CLUSTER_IP: &str =
@@ -283,6 +293,26 @@ async fn cleans_up_on_type_change(cx: &CheckCx, to: &str) -> Verdict {
     deletion.is_reached().await?;
     web.keeps(keeps_finalizer()).when("while the cloud has the load balancer").await?;
     deletion.release().await?;
+    is_let_go(cx, &web).await
+}
+
+async fn keeps_the_finalizer_for_auxiliaries(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
+    web.rests().await?;
+    let made = web.balancer().read(Reach::Origin).await?.auxiliaries.len();
+    cx.record("auxiliaries", made);
+    let deletion = web.cloud().holds(&[Op::AuxDelete]).await?;
+    web.patch(&json!({"spec": {"type": "ClusterIP"}})).await?;
+    if made > 0 {
+        deletion.is_reached().await?;
+        web.keeps(keeps_finalizer()).when("while the cloud has what belongs to its load balancer").await?;
+    }
+    deletion.release().await?;
+    is_let_go(cx, &web).await
+}
+
+/// The cloud loses everything of a Service that is of another type by now; then the finalizer goes.
+async fn is_let_go(cx: &CheckCx, web: &Service<'_>) -> Verdict {
     let limit = cx.limits().load_balancer();
     web.balancer().becomes(nothing_left()).within(limit).await?;
     web.becomes(lacks_finalizer()).within(limit).when("once the cloud holds nothing for it").await
