@@ -139,7 +139,7 @@ async fn includes_what_is_not_excluded(cx: &CheckCx) -> Verdict {
     let (machine, node) = eligible(cx, "labelled").await?;
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
     let balancer = web.balancer();
-    for value in ["false", "0", "f"] {
+    for value in ["false", "0", "f", "F", "False", "FALSE"] {
         node.label(L_EXCL, Some("")).await?;
         balancer.becomes(lacks_backend(&machine)).when("while it is excluded").await?;
         node.label(L_EXCL, Some(value)).await?;
