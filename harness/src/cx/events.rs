@@ -93,6 +93,13 @@ pub fn tells_of(kind: &'static str, reason: &'static str, named: String) -> Matc
     })
 }
 
+/// All of them were recorded by these components.
+pub fn told_by_none_but(components: &'static [&'static str]) -> Matcher<Vec<Event>> {
+    let known = |event: &Event| components.contains(&source_of(event));
+    holds("are others' alone", move |events: &Vec<Event>| events.iter().all(known))
+        .expecting(format!("no Event but of {}", components.join(", ")))
+}
+
 /// One of them is a warning, of whatever reason.
 pub fn warns() -> Matcher<Vec<Event>> {
     has_one("are a warning".to_owned(), "an Event of type Warning".to_owned(), |event| {
@@ -162,6 +169,8 @@ mod tests {
         one.source = Some(serde_json::from_value(json!({"component": "older"})).expect("a source"));
         assert_eq!(source_of(&one), "older");
         assert_eq!(tells_by("Normal", "Synced", "older").matches(&vec![one.clone()]), Seen::Yes(()));
-        assert_eq!(tells_by("Normal", "Synced", "newer").matches(&vec![one]), Seen::when(false));
+        assert_eq!(tells_by("Normal", "Synced", "newer").matches(&vec![one.clone()]), Seen::when(false));
+        assert_eq!(told_by_none_but(&["older"]).matches(&vec![one.clone()]), Seen::Yes(()));
+        assert_eq!(told_by_none_but(&["newer"]).matches(&vec![one]), Seen::when(false));
     }
 }

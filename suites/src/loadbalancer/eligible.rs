@@ -1,12 +1,15 @@
 //! Which Services get a load balancer (contract SVC-ELIG).
 
 use super::needs::LB;
-use harness::check::{Before, Verdict};
+use crate::observing::whether;
+use harness::check::{Before, Stop, Verdict};
 use harness::cloud::Entry;
 use harness::cx::matchers::{lacks_finalizer, publishes_nothing};
-use harness::cx::{Check, CheckCx, Subject, load_balancer, no_calls};
+use harness::cx::{
+    Check, CheckCx, Service, ServicePlan, Subject, load_balancer, no_calls, tells, told_by_none_but,
+};
 use harness::probe::{Matcher, Seen, both, gone, matcher};
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::core::v1 as core;
 use serde_json::json;
 use std::sync::Arc;
 
@@ -32,6 +35,18 @@ pub(super) const CHECKS: &[Check] = &[
     .since(21, "loadBalancerClass is honoured", Before::NotJudged)
     .takes(46),
     Check::must(
+        "SVC-ELIG-02.event",
+        "no Event is recorded about a Service with a loadBalancerClass",
+        WANTS,
+        |cx| Box::pin(tells_nothing_of_classed_services(cx)),
+    )
+    .of_the_framework()
+    .in_calm()
+    .without_machines()
+    .needs(LB)
+    .served_since(21, "Service spec.loadBalancerClass")
+    .since(21, "loadBalancerClass is honoured", Before::NotJudged),
+    Check::must(
         "SVC-ELIG-04",
         "Services of type ClusterIP, NodePort and ExternalName get no finalizer and no cloud request",
         "k8s.io/cloud-provider service/controller.go",
@@ -40,6 +55,16 @@ pub(super) const CHECKS: &[Check] = &[
     .by_calls()
     .needs(LB)
     .takes(46),
+    Check::must(
+        "SVC-ELIG-04.event",
+        "no Event is recorded about Services of type ClusterIP, NodePort and ExternalName",
+        "k8s.io/cloud-provider service/controller.go",
+        |cx| Box::pin(tells_nothing_of_other_types(cx)),
+    )
+    .of_the_framework()
+    .in_calm()
+    .without_machines()
+    .needs(LB),
     Check::must(
         "SVC-ELIG-05",
         "labels that are meant for kube-proxy exempt no Service",
@@ -57,21 +82,24 @@ async fn provisions_without_endpoints(cx: &CheckCx) -> Verdict {
 }
 
 /// Neither finalizer nor address, and no call about it.
-pub(crate) fn left_alone() -> Matcher<(Option<Arc<Service>>, Vec<Entry>)> {
+pub(crate) fn left_alone() -> Matcher<(Option<Arc<core::Service>>, Vec<Entry>)> {
     let clean = both(lacks_finalizer(), no_calls());
     let empty = publishes_nothing();
-    matcher("is not touched", move |seen: &(Option<Arc<Service>>, Vec<Entry>)| match empty.matches(&seen.0) {
-        Seen::Yes(()) => clean.matches(seen),
-        other => other,
+    matcher("is not touched", move |seen: &(Option<Arc<core::Service>>, Vec<Entry>)| {
+        match empty.matches(&seen.0) {
+            Seen::Yes(()) => clean.matches(seen),
+            other => other,
+        }
     })
     .expecting("no finalizer, no ingress, no call about it")
 }
 
+fn of_another_class() -> ServicePlan {
+    load_balancer("classed").port(80).with(|s| s.load_balancer_class = Some("example.com/other".to_owned()))
+}
+
 async fn leaves_classed_services_alone(cx: &CheckCx) -> Verdict {
-    let classed = load_balancer("classed")
-        .port(80)
-        .with(|s| s.load_balancer_class = Some("example.com/other".to_owned()));
-    let classed = cx.service(classed).await?;
+    let classed = cx.service(of_another_class()).await?;
     // A Service of the same kind without a class proves that the service loop is at work all the while.
     cx.service(load_balancer("plain").port(80)).await?.provisioned().await?;
     classed.patch(&json!({"metadata": {"annotations": {"example.com/edited": "1"}}})).await?;
@@ -82,7 +110,8 @@ async fn leaves_classed_services_alone(cx: &CheckCx) -> Verdict {
     calls.keeps(no_calls()).when("after its deletion either").await
 }
 
-async fn leaves_other_types_alone(cx: &CheckCx) -> Verdict {
+/// One Service of each other type.
+async fn of_other_types(cx: &CheckCx) -> Result<Vec<Service<'_>>, Stop> {
     let mut others = Vec::new();
     for (name, type_) in [("inside", "ClusterIP"), ("on-nodes", "NodePort"), ("elsewhere", "ExternalName")] {
         let plan = load_balancer(name).port(80).with(|spec| {
@@ -91,11 +120,53 @@ async fn leaves_other_types_alone(cx: &CheckCx) -> Verdict {
         });
         others.push(cx.service(plan).await?);
     }
+    Ok(others)
+}
+
+async fn leaves_other_types_alone(cx: &CheckCx) -> Verdict {
+    let others = of_other_types(cx).await?;
     // One that does want a load balancer proves that the service loop is at work all the while.
     cx.service(load_balancer("plain").port(80)).await?.provisioned().await?;
     let window = cx.limits().quiet_services();
     let left = others.iter().map(async |one| (one, &one.calls()).keeps(left_alone()).within(window).await);
     futures::future::try_join_all(left).await.map(drop)
+}
+
+/// Components of a control plane that may have something to say of any Service.
+const OTHERS: &[&str] = &[
+    "endpoint-controller",
+    "endpoint-slice-controller",
+    "endpoint-slice-mirroring-controller",
+    "ipallocator-repair-controller",
+    "kube-proxy",
+    "portallocator-repair-controller",
+];
+
+/// None of these Services is told anything of by whoever tells of its own. A recorder writes one Event after the other: when
+/// one about a later Service is there, those about earlier ones would be.
+async fn tells_nothing_of(cx: &CheckCx, others: &[Service<'_>]) -> Verdict {
+    let plain = cx.service(load_balancer("plain").port(80)).await?.provisioned().await?;
+    let events = plain.events();
+    let told = events.becomes(tells("Normal", "EnsuredLoadBalancer")).within(cx.limits().event());
+    if !whether(told.when("beside Services that are not for the CCM").await)? {
+        let why = "the CCM records no Events about its own Services: see SVC-CREATE-17";
+        return Err(Stop::NotObservable(why.to_owned()));
+    }
+    for other in others {
+        other.events().is(told_by_none_but(OTHERS)).await?;
+    }
+    Ok(())
+}
+
+async fn tells_nothing_of_classed_services(cx: &CheckCx) -> Verdict {
+    let classed = cx.service(of_another_class()).await?;
+    classed.patch(&json!({"metadata": {"annotations": {"example.com/edited": "1"}}})).await?;
+    tells_nothing_of(cx, &[classed]).await
+}
+
+async fn tells_nothing_of_other_types(cx: &CheckCx) -> Verdict {
+    let others = of_other_types(cx).await?;
+    tells_nothing_of(cx, &others).await
 }
 
 async fn provisions_in_spite_of_labels(cx: &CheckCx) -> Verdict {
@@ -114,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_finalizer_or_an_address_is_a_touch() {
-        let of = |value| serde_json::from_value::<Service>(value).ok().map(Arc::new);
+        let of = |value| serde_json::from_value::<core::Service>(value).ok().map(Arc::new);
         assert_eq!(left_alone().matches(&(of(json!({})), Vec::new())), Seen::Yes(()));
         let ingress = json!({"status": {"loadBalancer": {"ingress": [{"ip": "203.0.113.1"}]}}});
         for touched in [of(json!({"metadata": {"finalizers": [F_LB]}})), of(ingress), None] {
