@@ -1,13 +1,13 @@
 //! How many Services a CCM works on at the same time, and that it never does twice on one (contract SVC-ERR-08).
 
 use super::needs::LB;
-use harness::check::{Facility, Verdict};
-use harness::cloud::{Effect, Op};
+use futures::future::try_join_all;
+use harness::check::{Facility, SubjectName, Verdict};
+use harness::cloud::{Entry, Op};
 use harness::cx::matchers::one_active;
-use harness::cx::{Check, CheckCx, Subject, load_balancer};
-use harness::probe::holds;
+use harness::cx::{Barrier, Check, CheckCx, Service, Subject, load_balancer};
+use harness::probe::{Reach, ReadError, holds};
 use serde_json::json;
-use std::time::Duration;
 use tokio::time::Instant;
 
 const SC: &str = "k8s.io/cloud-provider service/controller.go Run";
@@ -22,9 +22,8 @@ pub(super) const CHECKS: &[Check] = &[
     .should()
     .without_machines()
     .needs(LB)
-    .with(&[Facility::Faults])
-    .alone()
-    .takes(4),
+    .with(&[Facility::Barriers])
+    .alone(),
     Check::must(
         "SVC-ERR-08.one-at-a-time",
         "a Service is never worked on twice at the same time",
@@ -40,30 +39,60 @@ pub(super) const CHECKS: &[Check] = &[
 
 /// How many Services come at once.
 const SERVICES: u32 = 8;
-/// How long the cloud takes to make a load balancer.
-const LATENCY: Duration = Duration::from_secs(2);
+
+/// The barriers before several Services' load balancers, read as the number of calls that wait at any of them.
+struct Held<'a> {
+    cx: &'a CheckCx,
+    barriers: Vec<Barrier<'a>>,
+}
+
+impl Subject for Held<'_> {
+    type Seen = u64;
+
+    fn cx(&self) -> &CheckCx {
+        self.cx
+    }
+
+    fn name(&self) -> SubjectName {
+        let name = format!("before the load balancers of {} Services", self.barriers.len());
+        SubjectName { kind: "the barriers", name, uid: None }
+    }
+
+    async fn read(&self, reach: Reach) -> Result<u64, ReadError> {
+        let waiting = try_join_all(self.barriers.iter().map(|barrier| barrier.read(reach))).await?;
+        Ok(waiting.into_iter().sum())
+    }
+
+    fn concerns(&self, call: &Entry) -> bool {
+        self.barriers.iter().any(|barrier| barrier.concerns(call))
+    }
+}
 
 async fn works_side_by_side(cx: &CheckCx) -> Verdict {
-    let slow = [Effect::Latency { ms: u64::try_from(LATENCY.as_millis()).unwrap_or(u64::MAX) }];
-    let mut services = Vec::new();
+    let (mut services, mut held) = (Vec::new(), Held { cx, barriers: Vec::new() });
     for n in 0..SERVICES {
         let web = cx.service(load_balancer(&format!("web-{n}")).port(80).not_yet()).await?;
-        web.cloud().meets(format!("creation that takes {LATENCY:?}"), &slow).to(&[Op::LbCreate]).await?;
+        held.barriers.push(web.cloud().holds(&[Op::LbCreate]).await?);
         services.push(web);
     }
-    for web in &services {
-        web.wants_a_balancer().await?;
-    }
+    try_join_all(services.iter().map(Service::wants_a_balancer)).await?;
     let began = Instant::now();
-    let rounds = SERVICES.div_ceil(cx.workers().max(1));
-    let limit = rounds * LATENCY + cx.limits().load_balancer();
-    for web in &services {
-        let left = limit.saturating_sub(began.elapsed());
-        let balancer = web.balancer();
-        let made = balancer.becomes(one_active()).within(left);
-        made.when(format!("as one of {SERVICES}, by {} workers", cx.workers())).await?;
+    let workers = u64::from(cx.workers().clamp(1, SERVICES));
+    let side_by_side = holds(format!("hold {workers} calls"), move |waiting: &u64| *waiting >= workers);
+    let side_by_side = side_by_side.expecting(format!("{workers} calls at the same time"));
+    // Who makes few calls in a second takes its time.
+    let reached = held.becomes(side_by_side).within(cx.limits().service_after(1));
+    reached.when(format!("as there are {} workers", cx.workers())).await?;
+    cx.record("reached_ms", began.elapsed().as_millis());
+    for barrier in held.barriers {
+        barrier.release().await?;
     }
-    cx.record("provisioned_ms", began.elapsed().as_millis());
+    let rounds = SERVICES.div_ceil(cx.workers().max(1));
+    let limit = rounds * cx.limits().load_balancer() + cx.limits().service_after(1);
+    for web in &services {
+        let made = web.balancer();
+        made.becomes(one_active()).within(limit).when(format!("as one of {SERVICES}")).await?;
+    }
     Ok(())
 }
 
