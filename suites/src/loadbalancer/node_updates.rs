@@ -3,10 +3,12 @@
 
 use super::needs::{LB_TO_NODES, NODES_BEHIND_LB, RESYNC};
 use super::nodes::{eligible, has_backend, kept_out, lacks_backend};
-use harness::check::{Before, Facility, Verdict};
-use harness::cloud::Op;
-use harness::cx::matchers::{initialised, one_active, publishes};
-use harness::cx::{Check, CheckCx, Subject, load_balancer, machine, met_by, taint};
+use super::retry::{HELD, broken_names, fails_for};
+use futures::future::try_join_all;
+use harness::check::{Before, Facility, Stop, Verdict};
+use harness::cloud::{Inventory, Op};
+use harness::cx::matchers::{initialised, one_active, one_balancer, publishes, targets};
+use harness::cx::{Check, CheckCx, Machine, Service, Subject, load_balancer, machine, met_by, taint};
 use harness::k8s::{L_EXCL, T_TO_BE_DELETED};
 use serde_json::json;
 use std::time::Instant;
@@ -54,7 +56,7 @@ pub(super) const CHECKS: &[Check] = &[
     .with(&[Facility::Faults])
     // Another Node would have it repeated for that one's sake.
     .alone()
-    .takes(6),
+    .takes(7),
     Check::must(
         "SVC-NODES-13",
         "a Service whose load balancer cannot be updated keeps no other from following the Nodes",
@@ -130,9 +132,10 @@ async fn repeats_a_failed_update(cx: &CheckCx) -> Verdict {
     let (machine, node) = kept_out(cx, "admitted").await?;
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
     web.rests().await?;
-    let refusals = web.cloud().answers(503).to(UPDATE).times(3).await?;
+    let refusals = web.cloud().answers(503).to(UPDATE).await?;
     node.label(L_EXCL, None).await?;
-    refusals.hits(1).await?;
+    fails_for(&web, &refusals, UPDATE, 3, HELD).await?;
+    refusals.clear().await?;
     let limit = cx.limits().service_after(3);
     web.balancer().becomes(has_backend(&machine)).within(limit).when("though its update failed").await
 }

@@ -72,6 +72,15 @@ mod tests {
     use super::*;
 
     fn quiet(at_ms: &[u64]) -> Vec<Call> {
+/// How many attempts have failed for certain, of calls in their order of which some failed: a client that repeats a call by
+/// itself does so with no other in between, so whatever comes after the first that failed ends an attempt, and the others
+/// are taken to be as long.
+pub(super) fn failed(calls: impl IntoIterator<Item = bool>) -> usize {
+    let calls: Vec<bool> = calls.into_iter().skip_while(|failed| !failed).collect();
+    let first = calls.iter().position(|failed| !failed);
+    first.map_or(0, |first| calls.iter().filter(|failed| **failed).count() / first)
+}
+
         at_ms.iter().map(|at_ms| Call { at_ms: *at_ms, changes: 7 }).collect()
     }
 

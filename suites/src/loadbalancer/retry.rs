@@ -1,18 +1,20 @@
 //! Failed creations (contract SVC-ERR).
 
 use super::needs::LB;
-use super::pacing::{Call, attempts, hurry, too_early};
+use super::pacing::{Call, attempts, failed, hurry, too_early};
+use futures::future::try_join_all;
 use harness::check::{Facility, Stop, SubjectName, Verdict};
-use harness::cloud::{Effect, Entry, Inventory, LoadBalancer, Op};
+use harness::cloud::{Effect, Entry, Inventory, LoadBalancer, Op, Outcome};
 use harness::cx::matchers::{keeps_finalizer, one_active, one_balancer, publishes};
-use harness::cx::{Calls, Check, CheckCx, Subject, load_balancer, met_by};
-use harness::k8s::{L_EXCL, T_TO_BE_DELETED, T_UNINIT, addresses, has_taint, provider_id, ready};
+use harness::cx::{Calls, Check, CheckCx, Fault, Service, Subject, load_balancer, met_by};
+use harness::k8s::{L_EXCL, T_TO_BE_DELETED, T_UNINIT, addresses, has_taint, ingress, provider_id, ready};
 use harness::probe::{Matcher, Observed, Reach, ReadError, Seen, holds, matcher};
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{self as core, Node};
 use kube::ResourceExt;
 use serde_json::json;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -39,7 +41,7 @@ pub(super) const CHECKS: &[Check] = &[
     .without_machines()
     .needs(LB)
     .with(&[Facility::Faults])
-    .takes(21),
+    .takes(46),
     Check::must(
         "SVC-ERR-04",
         "a Service whose load balancer can never be made keeps no other waiting",
@@ -177,30 +179,71 @@ async fn retries_with_backoff(cx: &CheckCx) -> Verdict {
     Ok(())
 }
 
-/// How often a creation fails before it succeeds: the pauses after are 5 and 10 s, and a next one would be 20 s.
-const FAILURES: u64 = 2;
+/// For how long calls fail so that an attempt has failed whatever its client repeats by itself.
+pub(super) const HELD: Duration = Duration::from_secs(7);
+
+/// Waits until so many attempts have failed by a fault, or for as long as that takes where nobody sees where one ends.
+pub(super) async fn fails_for(
+    web: &Service<'_>,
+    fault: &Fault<'_>,
+    ops: &'static [Op],
+    tries: usize,
+    most: Duration,
+) -> Verdict {
+    fault.hits(1).await?;
+    let since = Instant::now();
+    let looks = web.looks();
+    let over = holds(format!("show {tries} failed attempts"), move |calls: &Vec<Entry>| {
+        let faulted =
+            |call: &Entry| ops.contains(&call.op) && matches!(call.outcome, Outcome::Faulted { .. });
+        since.elapsed() >= most || failed(calls.iter().map(faulted)) >= tries
+    });
+    looks.becomes(over).within(most + web.cx().limits().watch()).when("while they fail").await
+}
+
+/// Within which time what has failed is tried again and succeeds: by as many tries as there were calls, since a change of
+/// Nodes may have added some, and no fewer than three.
+async fn limit_after(web: &Service<'_>, ops: &'static [Op]) -> Result<Duration, Stop> {
+    let tries = web.calls().of(ops).list().await?.len();
+    let limits = web.cx().limits();
+    let tries = u32::try_from(tries).unwrap_or(u32::MAX).clamp(FAILURES, 5);
+    Ok(limits.service_after(tries) + limits.load_balancer_work())
+}
+
+/// How often a creation fails before it succeeds: the pauses after are 5, 10 and 20 s, and a next one would be 40 s.
+const FAILURES: u32 = 3;
+/// How long that takes, by 503s that a client may repeat by itself: they end between the third attempt and the fourth.
+const FAILING: Duration = Duration::from_secs(24);
 
 async fn forgets_old_failures(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
     let first = web.cloud().answers(503).to(&[Op::LbCreate]).await?;
     web.wants_a_balancer().await?;
-    let tried_twice = cx.limits().service_after(1);
-    first.clone().becomes(met_by(FAILURES)).within(tried_twice).when("as it is tried again").await?;
+    fails_for(&web, &first, &[Op::LbCreate], 3, FAILING).await?;
     let waited = Instant::now();
     first.clear().await?;
-    let limit = cx.limits().service_after(2) + cx.limits().load_balancer_work();
+    let limit = limit_after(&web, &[Op::LbCreate]).await?;
     let lb = web.balancer().becomes(one_active()).within(limit).await?;
-    web.becomes(publishes(&lb)).within(limit).when("after two failures").await?;
+    web.becomes(publishes(&lb)).within(limit).when("after three failures").await?;
     web.rests().await?;
     cx.record("recovered_after_ms", waited.elapsed().as_millis());
-    // One failure more, of an edit.
-    let second = web.cloud().answers(503).to(&[Op::LbUpdate, Op::AuxUpdate]).times(1).await?;
+    // One failure more, of an edit; a second one where it is repeated while calls fail.
+    let second = web.cloud().answers(503).to(EDITS).await?;
     web.patch(&json!({"spec": {"ports": [{"name": "alt", "port": 8080, "protocol": "TCP"}]}})).await?;
-    second.hits(1).await?;
+    fails_for(&web, &second, EDITS, 1, HELD).await?;
+    second.clear().await?;
     let followed =
         one_balancer("follows the edit", |lb| matches!(lb.frontends.as_slice(), [f] if f.port == 8080));
-    let limit = cx.limits().service_after(1);
-    web.balancer().becomes(followed).within(limit).when("after one failure that followed a success").await
+    let limit = cx.limits().service_after(2);
+    web.balancer().becomes(followed).within(limit).when("after a failure that followed a success").await
+}
+
+/// Calls by which an edit arrives.
+const EDITS: &[Op] = &[Op::LbUpdate, Op::AuxUpdate];
+
+/// As many Services as workers, so that whoever keeps a worker with what fails has none left.
+pub(super) fn broken_names(cx: &CheckCx) -> Vec<String> {
+    (0..cx.workers().clamp(1, 16)).map(|n| format!("broken-{n}")).collect()
 }
 
 async fn one_failure_starves_no_other(cx: &CheckCx) -> Verdict {
@@ -287,18 +330,35 @@ async fn spares_who_throttles(cx: &CheckCx) -> Verdict {
     web.balancer().becomes(one_active()).within(limit).when("once it is let in again").await.map(drop)
 }
 
-/// What follows the creation of a load balancer fails twice: what belongs to it, or its frontends and backends where a
-/// cloud takes them by calls of their own. A CCM that makes all of it by one call meets nothing.
+/// A call has met the fault, or the Service publishes an address with none having done so.
+fn met_or_published() -> Matcher<(u64, Option<Arc<core::Service>>), bool> {
+    matcher(
+        "is met by a call, or by none until the Service has its load balancer",
+        |seen: &(u64, Option<Arc<core::Service>>)| match seen {
+            (1.., _) => Seen::Yes(true),
+            (0, Some(service)) if !ingress(service).is_empty() => Seen::Yes(false),
+            _ => Seen::NotYet(String::new()),
+        },
+    )
+}
+
+/// What follows the creation of a load balancer fails for two attempts: what belongs to it, or its frontends and backends
+/// where a cloud takes them by calls of their own. A CCM that makes all of it by one call meets nothing.
 async fn completes_what_was_begun(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
-    let fault = web.cloud().answers(503).to(&[Op::AuxCreate, Op::LbUpdate]).times(2).await?;
+    let fault = web.cloud().answers(503).to(PARTS).await?;
     web.wants_a_balancer().await?;
-    let limit = cx.limits().service_after(2) + cx.limits().load_balancer_work();
+    if (&fault, &web).becomes(met_or_published()).within(cx.limits().load_balancer()).await? {
+        fails_for(&web, &fault, PARTS, 2, HELD).await?;
+    }
+    cx.record("failures", fault.read(Reach::Origin).await?);
+    fault.clear().await?;
+    let limit = limit_after(&web, PARTS).await?;
+    let limit = limit.max(limit_after(&web, &[Op::LbCreate]).await?);
     let lb = web.balancer().becomes(one_active()).within(limit).await?;
     let published = web.becomes(publishes(&lb)).within(limit);
     published.when("though a part of its load balancer failed twice").await?;
     web.rests().await?;
-    cx.record("failures", fault.read(Reach::Origin).await?);
     web.balancer().is(whole(&lb)).await
 }
 
@@ -312,5 +372,8 @@ fn whole(lb: &LoadBalancer) -> Matcher<Inventory> {
         own && kinds.len() == held.auxiliaries.len()
             && matches!(held.load_balancers.as_slice(), [lb] if lb.id == id)
     })
+/// Calls by which a load balancer gets what is not in its creation.
+const PARTS: &[Op] = &[Op::AuxCreate, Op::LbUpdate];
+
     .expecting(format!("load balancer {}, and nothing twice or of another", lb.id))
 }
