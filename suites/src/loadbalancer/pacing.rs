@@ -23,6 +23,8 @@ struct Attempt {
     first: Call,
     last_ms: u64,
     calls: usize,
+    /// The longest pause between two of them.
+    longest_ms: u64,
 }
 
 fn grouped(calls: &[Call]) -> Vec<Attempt> {
@@ -30,30 +32,53 @@ fn grouped(calls: &[Call]) -> Vec<Attempt> {
     for call in calls {
         match attempts.last_mut() {
             Some(one) if one.calls < REPEATS && call.at_ms - one.first.at_ms <= REPEATS_MS => {
+                one.longest_ms = one.longest_ms.max(call.at_ms - one.last_ms);
                 one.last_ms = call.at_ms;
                 one.calls += 1;
             }
-            _ => attempts.push(Attempt { first: *call, last_ms: call.at_ms, calls: 1 }),
+            _ => attempts.push(Attempt { first: *call, last_ms: call.at_ms, calls: 1, longest_ms: 0 }),
         }
     }
     attempts
 }
 
-/// How many attempts these calls are.
+/// How many attempts these calls are. Who pauses no longer between two attempts than within one keeps a pace, and what looks
+/// like a client's repeats are attempts of their own, each.
 pub(super) fn attempts(calls: &[Call]) -> usize {
-    grouped(calls).len()
+    let attempts = grouped(calls);
+    // Pauses that are meant to be the same differ by a little.
+    let paced = |at: usize| {
+        let longest = attempts[at - 1].longest_ms;
+        unprompted(&attempts, at).is_some_and(|pause| pause <= longest + longest / 10)
+    };
+    let singly = |at: usize| (at > 0 && paced(at)) || (at + 1 < attempts.len() && paced(at + 1));
+    (0..attempts.len()).map(|at| if singly(at) { attempts[at].calls } else { 1 }).sum()
+}
+
+/// The pause before an attempt that no change of Nodes excuses. A worker may be late: what changed before the last attempt may
+/// have brought this one forward.
+fn unprompted(attempts: &[Attempt], at: usize) -> Option<u64> {
+    let (before, after) = (&attempts[at - 1], &attempts[at]);
+    let known = attempts[at.saturating_sub(2)].first.changes;
+    (after.first.changes == known).then_some(after.first.at_ms - before.last_ms)
 }
 
 /// The pause between two attempts that was too short with nothing to excuse it, and when it began; the first there is.
 pub(super) fn hurry(calls: &[Call]) -> Option<(u64, u64)> {
     let attempts = grouped(calls);
-    // A worker may be late: what changed before the last attempt may have brought this one forward.
-    let known = |at: usize| attempts[at.saturating_sub(2)].first.changes;
     (1..attempts.len()).find_map(|at| {
-        let (before, after) = (&attempts[at - 1], &attempts[at]);
-        let pause = after.first.at_ms - before.last_ms;
-        (pause < PAUSE_MS && after.first.changes == known(at)).then_some((before.last_ms, pause))
+        let pause = unprompted(&attempts, at).filter(|pause| *pause < PAUSE_MS)?;
+        Some((attempts[at - 1].last_ms, pause))
     })
+}
+
+/// How many attempts have failed for certain, of calls in their order of which some failed: a client that repeats a call by
+/// itself does so with no other in between, so whatever comes after the first that failed ends an attempt, and the others
+/// are taken to be as long.
+pub(super) fn failed(calls: impl IntoIterator<Item = bool>) -> usize {
+    let calls: Vec<bool> = calls.into_iter().skip_while(|failed| !failed).collect();
+    let first = calls.iter().position(|failed| !failed);
+    first.map_or(0, |first| calls.iter().filter(|failed| **failed).count() / first)
 }
 
 /// How long after the first call somebody came back before the time that it was told, with nothing to excuse it. Each change
@@ -72,15 +97,6 @@ mod tests {
     use super::*;
 
     fn quiet(at_ms: &[u64]) -> Vec<Call> {
-/// How many attempts have failed for certain, of calls in their order of which some failed: a client that repeats a call by
-/// itself does so with no other in between, so whatever comes after the first that failed ends an attempt, and the others
-/// are taken to be as long.
-pub(super) fn failed(calls: impl IntoIterator<Item = bool>) -> usize {
-    let calls: Vec<bool> = calls.into_iter().skip_while(|failed| !failed).collect();
-    let first = calls.iter().position(|failed| !failed);
-    first.map_or(0, |first| calls.iter().filter(|failed| **failed).count() / first)
-}
-
         at_ms.iter().map(|at_ms| Call { at_ms: *at_ms, changes: 7 }).collect()
     }
 
@@ -125,7 +141,34 @@ pub(super) fn failed(calls: impl IntoIterator<Item = bool>) -> usize {
             assert_eq!(attempts(&quiet(calls)), expected, "{calls:?}");
         }
         let each_second: Vec<u64> = (0..30).map(|n| n * 1_000).collect();
-        assert_eq!(attempts(&quiet(&each_second)), 8);
+        assert_eq!(attempts(&quiet(&each_second)), 30);
+    }
+
+    #[test]
+    fn who_keeps_a_pace_repeats_nothing() {
+        let every = |ms: u64| (0..=30_000 / ms).map(|n| n * ms).collect::<Vec<u64>>();
+        for (ms, expected) in [(1_500, 21), (2_000, 16), (5_000, 7), (7_000, 5), (10_000, 4)] {
+            assert_eq!(attempts(&quiet(&every(ms))), expected, "{ms}");
+        }
+        // A client's repeats after 2 and 4 s, and the controller's own pauses.
+        let right = [0, 2_000, 6_000, 11_000, 13_000, 17_000, 27_000, 29_000];
+        assert_eq!(attempts(&quiet(&right)), 3);
+        // A change of Nodes brings the second attempt forward.
+        let calls: Vec<Call> =
+            [(0, 7), (300, 7), (900, 7), (1_800, 7), (2_000, 8), (2_300, 8), (2_900, 8), (3_800, 8)]
+                .map(|(at_ms, changes)| Call { at_ms, changes })
+                .into();
+        assert_eq!(attempts(&calls), 2);
+    }
+
+    #[test]
+    fn an_attempt_has_failed_once_something_else_is_called() {
+        for (calls, expected) in [("", 0), (".", 0), ("..xxx", 0), (".x.", 1), (".x.x", 2)] {
+            assert_eq!(failed(calls.chars().map(|call| call == 'x')), expected, "{calls}");
+        }
+        for (calls, expected) in [(".xxxx.", 1), (".xxxx.xxx", 1), (".xxxx.xxxx.xxxx", 3)] {
+            assert_eq!(failed(calls.chars().map(|call| call == 'x')), expected, "{calls}");
+        }
     }
 
     #[test]

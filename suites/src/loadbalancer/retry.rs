@@ -308,7 +308,7 @@ fn few() -> Matcher<Vec<Call>> {
         }
     })
     .expecting(format!(
-        "at most {TRIES} attempts in {THROTTLED:?}, each with what a client repeats of it by itself"
+        "at most {TRIES} attempts in {THROTTLED:?}, each with what a client repeats of it by itself after shorter pauses"
     ))
 }
 
