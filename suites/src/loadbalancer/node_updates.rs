@@ -10,6 +10,7 @@ use harness::cloud::{Inventory, Op};
 use harness::cx::matchers::{initialised, one_active, one_balancer, publishes, targets};
 use harness::cx::{Check, CheckCx, Machine, Service, Subject, load_balancer, machine, met_by, taint};
 use harness::k8s::{L_EXCL, T_TO_BE_DELETED};
+use harness::probe::{Matcher, Reach};
 use serde_json::json;
 use std::time::Instant;
 
@@ -77,7 +78,7 @@ pub(super) const CHECKS: &[Check] = &[
     .needs(NODES_BEHIND_LB),
     Check::must(
         "SVC-CREATE-15",
-        "a load balancer is made though there is no Node that it may use",
+        "a load balancer is made though there is no Node that it may use, and serves by the first that comes",
         "k8s.io/cloud-provider service/controller.go ensureLoadBalancer",
         |cx| Box::pin(provisions_without_nodes(cx)),
     )
@@ -169,12 +170,27 @@ async fn leaves_control_planes_out(cx: &CheckCx) -> Verdict {
 
 async fn provisions_without_nodes(cx: &CheckCx) -> Verdict {
     cx.condemn_all_nodes().await?;
-    let web = cx.service(load_balancer("web").port(80)).await?;
-    let lb = web
-        .balancer()
-        .becomes(one_active())
-        .within(cx.limits().load_balancer())
-        .when("with no Node behind it")
-        .await?;
-    web.becomes(publishes(&lb)).await
+    let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
+    // Whoever watches Nodes and Services may hear of these first.
+    web.rests().await?;
+    web.wants_a_balancer().await?;
+    let balancer = web.balancer();
+    let limit = cx.limits().load_balancer();
+    let lb = balancer.becomes(one_active()).within(limit).when("with no Node behind it").await?;
+    web.becomes(publishes(&lb)).await?;
+    if balancer.read(Reach::Origin).await?.load_balancers.iter().any(|lb| !lb.backends.is_empty()) {
+        let why = "the CCM has a use for Nodes that the autoscaler has condemned: see SVC-NODES-07";
+        return Err(Stop::NotObservable(why.to_owned()));
+    }
+    let machine = cx.machine(machine("first")).await?;
+    cx.node(machine.initialised_node().backend()).await?;
+    balancer.becomes(serves_by(&machine)).when("once there is a Node").await
+}
+
+/// It has a port, and sends what comes to this machine.
+fn serves_by(machine: &Machine<'_>) -> Matcher<Inventory> {
+    let instance = machine.instance();
+    one_balancer(format!("has ports, and {} among its backends", instance.id), move |lb| {
+        !lb.frontends.is_empty() && targets(lb, &instance)
+    })
 }
