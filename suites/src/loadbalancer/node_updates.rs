@@ -60,7 +60,7 @@ pub(super) const CHECKS: &[Check] = &[
     .takes(7),
     Check::must(
         "SVC-NODES-13",
-        "a Service whose load balancer cannot be updated keeps no other from following the Nodes",
+        "Services whose load balancers cannot be updated, one for each worker, keep no other from following the Nodes",
         UPDATES,
         |cx| Box::pin(one_failure_stops_no_other(cx)),
     )
@@ -143,16 +143,24 @@ async fn repeats_a_failed_update(cx: &CheckCx) -> Verdict {
 
 async fn one_failure_stops_no_other(cx: &CheckCx) -> Verdict {
     let nodes = [kept_out(cx, "first").await?, kept_out(cx, "second").await?];
-    let broken = cx.service(load_balancer("broken").port(80)).await?.provisioned().await?;
+    let names = broken_names(cx);
+    let broken = try_join_all(names.iter().map(|name| cx.service(load_balancer(name).port(80)))).await?;
+    for one in &broken {
+        one.gets_published().await?;
+    }
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
-    broken.rests().await?;
-    web.rests().await?;
-    let refusals = broken.cloud().answers(503).to(UPDATE).await?;
+    try_join_all(broken.iter().chain([&web]).map(Service::rests)).await?;
+    let refusals = broken.iter().map(async |one| one.cloud().answers(503).to(UPDATE).await);
+    let refusals = try_join_all(refusals).await?;
+    // All of them may come before it, each with what its client repeats by itself.
+    let limit = cx.limits().watch() + HELD;
     for (machine, node) in &nodes {
         node.label(L_EXCL, None).await?;
-        // The second comes when the failure of the other Service is known.
-        refusals.clone().becomes(met_by(1)).await?;
-        web.balancer().becomes(has_backend(machine)).when("while another one cannot be updated").await?;
+        // The second comes when the failures of the other Services are known.
+        try_join_all(refusals.iter().map(async |one| one.becomes(met_by(1)).within(limit).await)).await?;
+        let follows = web.balancer();
+        let follows = follows.becomes(has_backend(machine)).within(limit);
+        follows.when("while others cannot be updated").await?;
     }
     Ok(())
 }

@@ -44,13 +44,16 @@ pub(super) const CHECKS: &[Check] = &[
     .takes(46),
     Check::must(
         "SVC-ERR-04",
-        "a Service whose load balancer can never be made keeps no other waiting",
+        "Services whose load balancers can never be made, one for each worker, keep no other waiting",
         CONTROLLER,
         |cx| Box::pin(one_failure_starves_no_other(cx)),
     )
     .without_machines()
     .needs(LB)
-    .with(&[Facility::Faults]),
+    .with(&[Facility::Faults])
+    // All workers meet what fails.
+    .alone()
+    .takes(3),
     Check::must(
         "SVC-ERR-06.announced",
         "after 429 with Retry-After nobody comes back before that time",
@@ -247,16 +250,23 @@ pub(super) fn broken_names(cx: &CheckCx) -> Vec<String> {
 }
 
 async fn one_failure_starves_no_other(cx: &CheckCx) -> Verdict {
-    let broken = cx.service(load_balancer("broken").port(80).not_yet()).await?;
-    let refusals = broken.cloud().answers(503).to(&[Op::LbCreate]).await?;
-    broken.wants_a_balancer().await?;
-    refusals.hits(1).await?;
+    let names = broken_names(cx);
+    let broken = names.iter().map(|name| cx.service(load_balancer(name).port(80).not_yet()));
+    let broken = try_join_all(broken).await?;
+    let refusals = broken.iter().map(async |one| one.cloud().answers(503).to(&[Op::LbCreate]).await);
+    let refusals = try_join_all(refusals).await?;
+    let began = Instant::now();
+    try_join_all(broken.iter().map(Service::wants_a_balancer)).await?;
+    // Who makes few calls in a second takes its time.
+    let limit = cx.limits().service_after(2);
+    try_join_all(refusals.iter().map(async |one| one.becomes(met_by(1)).within(limit).await)).await?;
+    let limit = cx.limits().load_balancer() + HELD + 3 * began.elapsed();
     for name in ["first", "second"] {
         let other = cx.service(load_balancer(name).port(80)).await?;
-        let lb = other.balancer().becomes(one_active()).within(cx.limits().load_balancer()).await?;
-        other.becomes(publishes(&lb)).when("while another one fails for ever").await?;
+        let lb = other.balancer().becomes(one_active()).within(limit).await?;
+        other.becomes(publishes(&lb)).within(limit).when("while others fail for ever").await?;
     }
-    broken.is(keeps_finalizer()).await
+    try_join_all(broken.iter().map(|one| one.is(keeps_finalizer()))).await.map(drop)
 }
 
 /// What is announced, in seconds: less than the controller's first pause, so that who backs off anyway waits long enough,
@@ -327,6 +337,7 @@ async fn spares_who_throttles(cx: &CheckCx) -> Verdict {
     cx.record("attempts", attempts(&paced.read(Reach::Origin).await?));
     refusals.clear().await?;
     let limit = cx.limits().services_after(began.elapsed()) + cx.limits().load_balancer_work();
+    let limit = limit.max(limit_after(&web, &[Op::LbCreate]).await?);
     web.balancer().becomes(one_active()).within(limit).when("once it is let in again").await.map(drop)
 }
 
@@ -354,13 +365,15 @@ async fn completes_what_was_begun(cx: &CheckCx) -> Verdict {
     cx.record("failures", fault.read(Reach::Origin).await?);
     fault.clear().await?;
     let limit = limit_after(&web, PARTS).await?;
-    let limit = limit.max(limit_after(&web, &[Op::LbCreate]).await?);
     let lb = web.balancer().becomes(one_active()).within(limit).await?;
     let published = web.becomes(publishes(&lb)).within(limit);
     published.when("though a part of its load balancer failed twice").await?;
     web.rests().await?;
     web.balancer().is(whole(&lb)).await
 }
+
+/// Calls by which a load balancer gets what is not in its creation.
+const PARTS: &[Op] = &[Op::AuxCreate, Op::LbUpdate];
 
 /// One load balancer, and whatever belongs to it there once and for it.
 fn whole(lb: &LoadBalancer) -> Matcher<Inventory> {
@@ -372,8 +385,5 @@ fn whole(lb: &LoadBalancer) -> Matcher<Inventory> {
         own && kinds.len() == held.auxiliaries.len()
             && matches!(held.load_balancers.as_slice(), [lb] if lb.id == id)
     })
-/// Calls by which a load balancer gets what is not in its creation.
-const PARTS: &[Op] = &[Op::AuxCreate, Op::LbUpdate];
-
     .expecting(format!("load balancer {}, and nothing twice or of another", lb.id))
 }
