@@ -41,7 +41,7 @@ pub(super) const CHECKS: &[Check] = &[
     .without_machines()
     .needs(LB)
     .with(&[Facility::Faults])
-    .takes(46),
+    .takes(31),
     Check::must(
         "SVC-ERR-04",
         "Services whose load balancers can never be made, one for each worker, keep no other waiting",
