@@ -3,6 +3,7 @@
 //!
 //! A run and its checks know [`Cloud`] alone. A further driver is a file or folder in `drivers` and a line in its table.
 
+mod callers;
 mod conformance;
 mod driver;
 mod drivers;
@@ -12,6 +13,7 @@ mod network;
 mod record;
 mod token;
 
+pub use callers::is_nameless;
 pub use conformance::{Found, Tried, check_driver, check_running, facility_of};
 pub use driver::{
     Admission, Answer, Barriers, Driver, Faults, Journalled, Machines, Objects, Stock, Tunable,

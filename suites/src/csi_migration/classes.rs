@@ -233,9 +233,8 @@ mod tests {
 
     #[test]
     fn calls_for_a_claim_are_known_by_its_uid_and_by_its_name() {
-        let [namespace, name, uid] =
-            ["ns", "cinder", "01234567-89ab-cdef-0123-456789abcdef"].map(str::to_owned);
-        let claim = Claimed { driver: "cinder.csi.openstack.org", namespace, name, uid };
+        let [namespace, name, uid] = ["ns", "one", "01234567-89ab-cdef-0123-456789abcdef"].map(str::to_owned);
+        let claim = Claimed { driver: "one.csi.example", namespace, name, uid };
         let call = |driver: &str, name: &str, parameters: Value| CsiCall {
             driver: driver.to_owned(),
             node: String::new(),
@@ -247,14 +246,14 @@ mod tests {
         for name in ["pvc-01234567-89ab-cdef-0123-456789abcdef", "pvc-0123456789", "acme-01234567"] {
             assert!(claim.is_asked_by(&call(driver, name, json!({}))), "{name}");
         }
-        assert!(claim.is_asked_by(&call(driver, "pvc-0123", of("ns", "cinder"))));
+        assert!(claim.is_asked_by(&call(driver, "pvc-0123", of("ns", "one"))));
         for (name, parameters) in
-            [("pvc-0123", json!({})), ("pvc-1", of("other", "cinder")), ("pvc-1", of("ns", "other"))]
+            [("pvc-0123", json!({})), ("pvc-1", of("other", "one")), ("pvc-1", of("ns", "other"))]
         {
             let other = call(driver, name, parameters);
             assert!(!claim.is_asked_by(&other), "{other:?}");
         }
-        assert!(!claim.is_asked_by(&call("ebs.csi.aws.com", "pvc-01234567", json!({}))));
+        assert!(!claim.is_asked_by(&call("other.csi.example", "pvc-01234567", json!({}))));
         let deleted =
             CsiCall { method: "DeleteVolume".to_owned(), ..call(driver, "pvc-01234567", json!({})) };
         assert!(!claim.is_asked_by(&deleted));

@@ -1,6 +1,5 @@
 //! What a plugin reads and what it answers (contract CREDP-01 to -04, -11).
 
-use super::scope::shown;
 use super::sources::{CONFIG, PLUGIN};
 use harness::check::{Stop, Verdict};
 use harness::cx::{Check, CheckCx, ImageCredentialProvider};
@@ -47,6 +46,14 @@ pub(super) fn without(
     let found: Vec<String> =
         answer.faults.iter().filter(|fault| is(fault)).map(ToString::to_string).collect();
     if found.is_empty() { Ok(()) } else { Err(plugin.unmet(promise, expected, found.join("; "))) }
+}
+
+/// For which images it has credentials, in words.
+pub(super) fn shown(answer: &Answer) -> String {
+    match answer.auth.is_empty() {
+        true => "no credentials at all".to_owned(),
+        false => format!("credentials for {}", answer.auth.keys().cloned().collect::<Vec<_>>().join(", ")),
+    }
 }
 
 async fn answers_each_image(cx: &CheckCx) -> Verdict {

@@ -1,6 +1,7 @@
 //! How a plugin ends, how long it takes, and what it keeps to itself (contract CREDP-08, -09, -10, -16).
 
-use super::scope::{matching, shown};
+use super::answers::shown;
+use super::scope::matching;
 use super::sources::PLUGIN;
 use harness::check::{Stop, Verdict};
 use harness::cx::{Check, CheckCx, ImageCredentialProvider};

@@ -1,6 +1,6 @@
 //! For which images and how long an answer is good (contract CREDP-05, -06, -07, -14).
 
-use super::answers::without;
+use super::answers::{shown, without};
 use super::sources::{API, KEYRING, PLUGIN};
 use harness::check::{Capability, Stop, Verdict};
 use harness::cx::{Check, CheckCx, ImageCredentialProvider};
@@ -161,13 +161,6 @@ pub(super) fn matching<'a>(answer: &'a Answer, image: &str) -> Option<&'a str> {
     let fits = |key: &str| Pattern::of_auth(key).is_ok_and(|pattern| pattern.matches(image));
     let usable = answer.auth.iter().filter(|(_, credential)| !credential.password.is_empty());
     usable.map(|(key, _)| key.as_str()).find(|key| fits(key))
-}
-
-pub(super) fn shown(answer: &Answer) -> String {
-    match answer.auth.is_empty() {
-        true => "no credentials at all".to_owned(),
-        false => format!("credentials for {}", answer.auth.keys().cloned().collect::<Vec<_>>().join(", ")),
-    }
 }
 
 async fn has_credentials(cx: &CheckCx) -> Verdict {

@@ -2,7 +2,7 @@
 
 use crate::joining::joined;
 use harness::check::{Capability, Verdict};
-use harness::cloud::Entry;
+use harness::cloud::{Entry, is_nameless};
 use harness::cx::{Check, CheckCx, Subject, machine};
 use harness::probe::{Matcher, Seen, matcher};
 use k8s_openapi::api::core::v1::Node;
@@ -27,43 +27,6 @@ pub(super) const CHECKS: &[Check] = &[
     .should()
     .needs(INSTANCES),
 ];
-
-/// What clients call themselves that nobody has given a name; their versions follow.
-const NAMELESS: &[&str] = &[
-    "",
-    "unknown",
-    "go-http-client",
-    "go-resty",
-    "reqwest",
-    "hyper",
-    "kube-rs",
-    "python-requests",
-    "python-urllib",
-    "okhttp",
-    "java",
-    "node-fetch",
-    "axios",
-    "curl",
-    "aws-sdk-go",
-    "aws-sdk-go-v2",
-    "azsdk-go-armcompute",
-    "godo",
-    "gophercloud",
-    "google-api-go-client",
-    "hcloud-go",
-    "linodego",
-    "scaleway-sdk-go",
-];
-/// What SDKs add to their names: languages, systems, and what they were called for.
-const ADDED: &[&str] = &["api", "app", "cfg", "exec-env", "ft", "lang", "m", "md", "os", "ua"];
-
-/// Whether a user agent, or a field manager made of one, says no more than which libraries it is made of.
-fn is_nameless(agent: &str) -> bool {
-    let products = agent.split('(').flat_map(|part| part.rsplit(')').next()).flat_map(str::split_whitespace);
-    let name = |product: &str| product.split('/').next().unwrap_or_default().to_ascii_lowercase();
-    let says_nothing = |name: String| NAMELESS.contains(&name.as_str()) || ADDED.contains(&name.as_str());
-    products.map(name).all(says_nothing)
-}
 
 fn named() -> Matcher<Vec<Entry>> {
     matcher("name their caller", |calls: &Vec<Entry>| {
@@ -113,23 +76,6 @@ async fn is_named_to_kubernetes(cx: &CheckCx) -> Verdict {
 mod tests {
     use super::*;
     use serde_json::json;
-
-    const AWS: &str =
-        "aws-sdk-go-v2/1.24.0 os/linux lang/go#1.22 md/GOARCH#amd64 api/ec2#1.1 (go1.22; linux; x)";
-
-    #[test]
-    fn a_library_s_own_name_is_none() {
-        for nameless in
-            ["", "Go-http-client/2.0", "reqwest/0.13", "unknown", "Java/17", AWS, "hcloud-go/2.1.0"]
-        {
-            assert!(is_nameless(nameless), "{nameless}");
-        }
-        for named in
-            ["acme-ccm/v1.2 acme-go/1.0", "acme-cloud-controller/v1", "cloud-controller-manager", "a"]
-        {
-            assert!(!is_nameless(named), "{named}");
-        }
-    }
 
     #[test]
     fn who_wrote_the_provider_id_is_the_ccm() {

@@ -1,14 +1,15 @@
 //! The providerID: set once, kept, and of the machine that is there now (contract NODE-INIT-06, -07).
 
-use super::INSTANCES;
 use crate::joining::{joined, node_with};
-use harness::check::Verdict;
+use harness::check::{Capability, Verdict};
 use harness::cx::matchers::{has_addresses, initialised};
 use harness::cx::{Check, CheckCx, Machine, Subject, machine};
 use harness::k8s::provider_id;
 use harness::probe::{Matcher, gone, holds, pause};
 use k8s_openapi::api::core::v1::Node;
 use std::sync::Arc;
+
+const INSTANCES: &[Capability] = &[Capability::Instances];
 
 pub(super) const CHECKS: &[Check] = &[
     Check::must(
