@@ -127,7 +127,7 @@ fn copies_are_told_apart_by_name_label_credential_and_port() {
     assert_eq!(container["resources"], resources);
     assert_eq!(rendered.workloads[1].name, "ccm-b");
     let flag = |name: &str| flag_of(container, name);
-    assert_eq!((flag("secure-port"), flag("leader-elect")), (Some("10259".into()), None));
+    assert_eq!((flag("secure-port"), flag("leader-elect")), (Some("10259".into()), Some("true".into())));
     assert_eq!((flag("leader-elect-lease-duration"), flag("port")), (Some("6s".into()), None));
     let by = |what: &str| rendered.changes.iter().find(|c| c.value.contains(what)).map(|c| c.from);
     assert_eq!(by("DaemonSet"), Some(SetBy::Harness), "{:?}", rendered.changes);
