@@ -173,13 +173,13 @@ pub(super) struct EmbeddedOptions {
 pub(super) struct ControlOptions {
     /// Only these mutants; may be repeated, and 'all' are all of them and no CCM at all. Without this, --stranger and
     /// --adversary all of all three are judged.
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_delimiter = ',')]
     pub(super) mutant: Vec<String>,
     /// Only these strangers, CCMs that are right in an unusual way; may be repeated, and 'all' are all of them.
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_delimiter = ',')]
     pub(super) stranger: Vec<String>,
     /// Only these adversaries, CCMs that are hostile; may be repeated, and 'all' are all of them.
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_delimiter = ',')]
     pub(super) adversary: Vec<String>,
     /// Of what 'all' stands for only the Kth of N shares, so that machines can share the work, or a short run takes a sample.
     #[arg(long, value_name = "K/N", value_parser = Share::from_str)]

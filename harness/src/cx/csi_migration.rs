@@ -292,7 +292,7 @@ impl CsiCluster<'_> {
     /// Waits until an object is as it is to be; `judge` says what it sees in place of it.
     ///
     /// # Errors
-    /// It is not, in time.
+    /// It is not, in time; an error where it could not be read in the end.
     pub async fn sees<T>(
         &self,
         (promise, expected): (&str, &str),
@@ -300,17 +300,23 @@ impl CsiCluster<'_> {
         path: &str,
         judge: impl Fn(&Value) -> Result<T, String>,
     ) -> Result<T, Stop> {
-        let look = async |seen: &mut String| match judge(&self.cx().read(path).await?) {
-            Ok(found) => Ok(Some(found)),
-            Err(other) => {
-                *seen = other;
-                Ok::<_, ReadError>(None)
+        let mut is_read = true;
+        let look = async |seen: &mut String| {
+            let read = self.cx().read(path).await;
+            is_read = read.is_ok();
+            match judge(&read?) {
+                Ok(found) => Ok(Some(found)),
+                Err(other) => {
+                    *seen = other;
+                    Ok::<_, ReadError>(None)
+                }
             }
         };
         let waited = async { Ok(poll(promise, limit, AGAIN, look).await) };
         let waited = self.cx().session.unless_interrupted(waited).await?;
         match waited {
             Ok(found) => Ok(found),
+            Err(error) if !is_read => Err(Stop::Error(error.text)),
             Err(error) => Err(self.csi.unmet(promise, expected, self.explained(error.text).await)),
         }
     }

@@ -208,11 +208,14 @@ impl CsiCluster<'_> {
     /// Waits until Pods run; the Node of each.
     ///
     /// # Errors
-    /// One does not.
+    /// One does not; an error where Pods cannot be watched.
     pub async fn pods_run(&self, names: &[&str], promise: &str) -> Result<Vec<String>, Stop> {
+        let mut is_read = true;
         let running = async |seen: &mut String| {
             let mut nodes = Vec::new();
-            let pods = self.cx().session.world().pods.current()?;
+            let pods = self.cx().session.world().pods.current();
+            is_read = pods.is_ok();
+            let pods = pods?;
             for name in names {
                 let pod = pods.find(&self.namespace, name);
                 let phase = pod.as_ref().and_then(|pod| pod.status.as_ref()?.phase.as_deref());
@@ -227,6 +230,7 @@ impl CsiCluster<'_> {
         let waited = async { Ok(poll(promise, RUNS, AGAIN, running).await) };
         match self.cx().session.unless_interrupted(waited).await? {
             Ok(nodes) => Ok(nodes),
+            Err(error) if !is_read => Err(Stop::Error(error.text)),
             Err(error) => Err(self.csi.unmet(promise, "running Pods", self.explained(error.text).await)),
         }
     }

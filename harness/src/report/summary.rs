@@ -126,7 +126,7 @@ fn explanations(ledger: &Ledger, text: &mut String) {
 
 /// What the rows that only record have seen, and what is more or other than declared.
 fn noted(ledger: &Ledger, text: &mut String) {
-    const TOLD: &[&str] = &["more-than-declared", "other-defaults"];
+    const TOLD: &[&str] = &["more-than-declared", "other-defaults", "first-try"];
     let facts = ledger.entries.iter().flat_map(|entry| entry.facts.iter().map(move |fact| (entry, fact)));
     let told: Vec<_> = facts
         .filter(|(entry, (name, _))| entry.level == Level::Info || TOLD.contains(&name.as_str()))

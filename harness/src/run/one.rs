@@ -20,6 +20,9 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 
+/// The fact by which a report tells that a check was judged twice, and why.
+const FIRST_TRY: &str = "first-try";
+
 /// How a check holds its lane's cluster, between threads and processes alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
@@ -64,30 +67,21 @@ pub async fn run_one(lanes: &[Arc<Session>], session: Arc<Session>, planned: &Pl
     let is_own = planned.check.sharing == Sharing::Own;
     let stream = if is_own { events_of(&session) } else { session.events().clone() };
     let events = stream.of_check(planned.check.id.as_str());
-    let participant = (planned.check.sharing == Sharing::Joint).then(|| session.crashes().participant());
-    // Who has an environment of its own keeps nobody off the lane's.
-    let held = (!is_own).then(|| session.dir().hold_cluster(hold == Hold::Alone)).transpose();
-    let mut entry = planned.entry(Outcome::Pass);
-    entry.started = jiff::Timestamp::now().to_string();
-    events.emit(Payload::CheckBegan { started: entry.started.clone() });
+    let started = jiff::Timestamp::now().to_string();
+    events.emit(Payload::CheckBegan { started: started.clone() });
     let began = Instant::now();
-    match held {
-        Err(error) => entry.outcome = Outcome::Error { message: crate::check::chain(&error) },
-        Ok(_) if session.is_interrupted() => {
-            entry.outcome = Outcome::Error { message: INTERRUPTED.to_owned() }
-        }
-        Ok(_) if session.gone().is_some() => {
-            let message = session.gone().unwrap_or_default().to_owned();
-            entry.outcome = Outcome::Error { message };
-        }
-        Ok(Some(turn)) => judge(lanes, session, planned, &mut entry, turn, participant, &events).await,
-        Ok(None) => {
-            let in_it = async |own: Arc<Session>, turn: File, entry: &mut Entry| {
-                judge(&[], own, planned, entry, turn, None, &events).await;
-            };
-            judge_apart(&session, planned.check.environment, &mut entry, in_it).await;
-        }
+    let mut entry = attempt(lanes, session.clone(), planned, hold, &events).await;
+    if let Outcome::Error { message } = &entry.outcome
+        && may_be_judged_again(&session, planned)
+    {
+        let first = message.lines().next().unwrap_or_default().to_owned();
+        let evidence = entry.evidence.take();
+        entry = attempt(lanes, session, planned, hold, &events).await;
+        entry.evidence = entry.evidence.or(evidence);
+        let told = format!("the environment failed it: {}", secrets::redact(first));
+        entry.facts.insert(FIRST_TRY.to_owned(), told);
     }
+    entry.started = started;
     // A CCM's own words may stand in a message: its last log lines when it does not come up.
     if let Outcome::Fail { message } | Outcome::Blocked { message, .. } | Outcome::Error { message } =
         &mut entry.outcome
@@ -101,6 +95,47 @@ pub async fn run_one(lanes: &[Arc<Session>], session: Arc<Session>, planned: &Pl
         budget_used_percent: entry.budget_used_percent,
         facts: entry.facts.clone(),
     });
+    entry
+}
+
+/// Whether a check that met an error of the environment is judged once more: what hindered it may have been a moment. Not where
+/// the error stays, nor where others take part in what it does, or what it judges is over.
+fn may_be_judged_again(session: &Session, planned: &Planned) -> bool {
+    let alone = !matches!(planned.check.sharing, Sharing::Joint | Sharing::Standing);
+    alone && !planned.check.soaks && !session.is_interrupted() && session.gone().is_none()
+}
+
+/// One try at judging a check, which holds the cluster for as long.
+async fn attempt(
+    lanes: &[Arc<Session>],
+    session: Arc<Session>,
+    planned: &Planned,
+    hold: Hold,
+    events: &CheckEvents,
+) -> Entry {
+    let participant = (planned.check.sharing == Sharing::Joint).then(|| session.crashes().participant());
+    // Who has an environment of its own keeps nobody off the lane's.
+    let is_own = planned.check.sharing == Sharing::Own;
+    let held = (!is_own).then(|| session.dir().hold_cluster(hold == Hold::Alone)).transpose();
+    let mut entry = planned.entry(Outcome::Pass);
+    entry.started = jiff::Timestamp::now().to_string();
+    match held {
+        Err(error) => entry.outcome = Outcome::Error { message: crate::check::chain(&error) },
+        Ok(_) if session.is_interrupted() => {
+            entry.outcome = Outcome::Error { message: INTERRUPTED.to_owned() }
+        }
+        Ok(_) if session.gone().is_some() => {
+            let message = session.gone().unwrap_or_default().to_owned();
+            entry.outcome = Outcome::Error { message };
+        }
+        Ok(Some(turn)) => judge(lanes, session, planned, &mut entry, turn, participant, events).await,
+        Ok(None) => {
+            let in_it = async |own: Arc<Session>, turn: File, entry: &mut Entry| {
+                judge(&[], own, planned, entry, turn, None, events).await;
+            };
+            judge_apart(&session, planned.check.environment, &mut entry, in_it).await;
+        }
+    }
     entry
 }
 

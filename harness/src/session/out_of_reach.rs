@@ -1,10 +1,19 @@
 //! Files of its Pod that the CCM's program cannot find, for which it is not to blame.
 
 use super::{Session, SessionError};
-use crate::ccm::{Form, untold_mounts};
-use crate::check::Facility;
+use crate::ccm::{Form, last_lines, untold_mounts};
+use crate::check::{Facility, Stop};
 use crate::config::BackendKind;
+use crate::probe::{Observed, poll};
+use k8s_openapi::api::core::v1::Pod;
 use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// How often a CCM that lacks files has to have been started again until it is taken not to do without them. The cluster was
+/// there before it was.
+const STARTED_AGAIN: i32 = 2;
+/// How many of its last lines are told.
+const LINES: i64 = 10;
 
 impl Session {
     /// Whether the CCM's programs have no files of their own here, and so none of what their Pods mount at paths that nobody tells
@@ -38,11 +47,39 @@ impl Session {
     /// # Errors
     /// When it does not come up and something is out of reach: both.
     pub(super) async fn comes_up_without_mounts(&self) -> Result<(), SessionError> {
-        match self.ensure_ccm(Form::Replicas).await {
+        let came_up = tokio::select! {
+            came_up = self.ensure_ccm(Form::Replicas) => came_up,
+            why = self.ends_again(Form::Replicas) => Err(Stop::Error(why)),
+        };
+        match came_up {
             Err(stop) if self.out_of_reach(Form::Replicas).is_some() => {
                 Err(SessionError::Precondition(stop.in_words()))
             }
             Ok(()) | Err(_) => Ok(()),
         }
     }
+
+    /// What is out of reach, once a Pod that lacks it has ended again and again, with the last that its program said. Never, where
+    /// none does.
+    async fn ends_again(&self, form: Form) -> String {
+        let ends = async |seen: &mut String| {
+            let pods = self.ccm.pods(form);
+            *seen = pods.observed();
+            let ended = pods.iter().find(|pod| restarts(pod) >= STARTED_AGAIN).cloned();
+            Ok(ended.zip(self.out_of_reach(form)))
+        };
+        let ended = poll("the CCM ends", self.limits().start(), Duration::from_millis(200), ends).await;
+        match ended {
+            Ok((pod, missed)) => {
+                format!("{missed}; {}", last_lines(self.ccm_site().client(), &pod, LINES).await)
+            }
+            Err(_) => std::future::pending().await,
+        }
+    }
+}
+
+/// How often its programs were started again.
+fn restarts(pod: &Pod) -> i32 {
+    let statuses = pod.status.iter().flat_map(|status| status.container_statuses.iter().flatten());
+    statuses.map(|status| status.restart_count).sum()
 }

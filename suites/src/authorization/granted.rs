@@ -20,7 +20,7 @@ pub(super) const CHECKS: &[Check] = &[
     .with(&[Facility::CcmControl]),
     Check::must(
         "AUTH-21",
-        "nothing is granted beyond what a CCM needs and the extras that the contract knows",
+        "nothing is granted beyond what a CCM needs, where it needs it, and the extras that the contract knows",
         MANIFEST,
         |cx| Box::pin(grants_no_more(cx)),
     )
@@ -78,7 +78,7 @@ async fn grants_no_wildcard(cx: &CheckCx) -> Verdict {
 
 async fn grants_no_more(cx: &CheckCx) -> Verdict {
     let (account, grants) = granted(cx).await?;
-    let more = beyond(&grants, cx.makes_accounts());
+    let more = beyond(&grants, cx.makes_accounts(), &cx.lease_namespace());
     match more.is_empty() {
         true => Ok(()),
         false => {

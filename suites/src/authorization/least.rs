@@ -100,6 +100,15 @@ impl Row {
     fn covers(&self, group: &str, resource: &str, verb: &str) -> bool {
         self.groups.contains(&group) && self.resources.contains(&resource) && self.verbs.contains(&verb)
     }
+
+    /// Whether a grant for this namespace, or for all without one, reaches no farther than the row has to.
+    fn is_place_of(&self, within: Option<&str>, lease_namespace: &str) -> bool {
+        match self.place {
+            Place::Everywhere => true,
+            Place::OfTheLease => within == Some(lease_namespace),
+            Place::KubeSystem => within == Some("kube-system"),
+        }
+    }
 }
 
 /// The rights of a row that a review asks about: its first verb of its first resource.
@@ -177,8 +186,9 @@ pub(super) fn wildcards(granted: &[Grant]) -> Vec<String> {
 
 /// What is granted beyond the table and the extras that the contract knows, in words: verb, resource, role. What a wildcard
 /// grants is [`wildcards`]' to tell. `accounts`: whether it makes accounts for its controllers
-/// (`--use-service-account-credentials`), for which alone it needs the rights of those.
-pub(super) fn beyond(granted: &[Grant], accounts: bool) -> Vec<String> {
+/// (`--use-service-account-credentials`), for which alone it needs the rights of those. What it needs in one namespace is too
+/// much in all of them: who may write every Lease may have any Node taken for dead, or alive.
+pub(super) fn beyond(granted: &[Grant], accounts: bool, lease_namespace: &str) -> Vec<String> {
     let mut beyond = Vec::new();
     for grant in granted {
         let rule = &grant.rule;
@@ -188,7 +198,9 @@ pub(super) fn beyond(granted: &[Grant], accounts: bool) -> Vec<String> {
         let (groups, resources) =
             (rule.api_groups.clone().unwrap_or_default(), rule.resources.clone().unwrap_or_default());
         for (group, resource) in groups.iter().flat_map(|group| resources.iter().map(move |r| (group, r))) {
-            let more = rule.verbs.iter().filter(|verb| !is_needed(grant, group, resource, verb, accounts));
+            let needed =
+                |verb: &&String| is_needed(grant, (group, resource, verb), accounts, lease_namespace);
+            let more = rule.verbs.iter().filter(|verb| !needed(verb));
             let more: Vec<&str> = more.map(String::as_str).collect();
             if !more.is_empty() {
                 let of = if group.is_empty() { String::new() } else { format!(".{group}") };
@@ -201,7 +213,12 @@ pub(super) fn beyond(granted: &[Grant], accounts: bool) -> Vec<String> {
     beyond
 }
 
-fn is_needed(grant: &Grant, group: &str, resource: &str, verb: &str, accounts: bool) -> bool {
+fn is_needed(
+    grant: &Grant,
+    (group, resource, verb): (&str, &str, &str),
+    accounts: bool,
+    lease_namespace: &str,
+) -> bool {
     // Kinds of the provider's own.
     let is_own = group.contains('.') && !group.ends_with(".k8s.io") && group != "k8s.io";
     let is_named = grant.rule.resource_names.as_ref().is_some_and(|names| !names.is_empty());
@@ -211,7 +228,9 @@ fn is_needed(grant: &Grant, group: &str, resource: &str, verb: &str, accounts: b
         grant.within.is_some() && resource == "configmaps" && matches!(verb, "get" | "list" | "watch");
     let of_a_flag = OF_A_FLAG.iter().filter(|_| accounts);
     let rows = TABLE.iter().chain(of_a_flag).chain(&EXTRAS).filter(|row| row.id != "AUTH-11");
-    is_own || by_name || in_namespace || rows.into_iter().any(|row| row.covers(group, resource, verb))
+    let is_of = |row: &Row| row.is_place_of(grant.within.as_deref(), lease_namespace);
+    let mut rows = rows.filter(|row| is_of(row));
+    is_own || by_name || in_namespace || rows.any(|row| row.covers(group, resource, verb))
 }
 
 fn place(grant: &Grant) -> String {
@@ -311,6 +330,7 @@ mod tests {
 
     #[test]
     fn what_is_beyond_the_table_is_told_by_name() {
+        let told = |granted: &[Grant], accounts| beyond(granted, accounts, "kube-system");
         let fine = [
             rule(&[""], &["nodes"], &["get", "list", "watch", "update", "patch", "delete"]),
             rule(&[""], &["services"], &["list", "patch", "watch", "get"]),
@@ -319,13 +339,20 @@ mod tests {
                 json!({"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["a"], "verbs": ["get"]}),
             ),
         ];
-        assert!(beyond(&fine, false).is_empty(), "{:?}", beyond(&fine, false));
+        assert!(told(&fine, false).is_empty(), "{:?}", told(&fine, false));
+        let leases = rule(&["coordination.k8s.io"], &["leases"], &["get", "update"]);
+        let of_the_lease = |within: &str| [Grant { within: Some(within.to_owned()), ..leases.clone() }];
+        assert!(told(&of_the_lease("kube-system"), false).is_empty());
+        let (elsewhere, everywhere) = (of_the_lease("kube-node-lease"), [leases.clone()]);
+        let why = "get,update leases.coordination.k8s.io (ClusterRole ccm";
+        assert_eq!(told(&elsewhere, false), [format!("{why} in kube-node-lease)")]);
+        assert_eq!(told(&everywhere, false), [format!("{why})")]);
         let more = [rule(&[""], &["secrets", "nodes"], &["get", "create"]), rule(&[""], &["*"], &["get"])];
         let account = [rule(&[""], &["serviceaccounts/token"], &["create"])];
-        assert!(beyond(&account, true).is_empty());
-        assert_eq!(beyond(&account, false), ["create serviceaccounts/token (ClusterRole ccm)"]);
+        assert!(told(&account, true).is_empty());
+        assert_eq!(told(&account, false), ["create serviceaccounts/token (ClusterRole ccm)"]);
         assert_eq!(
-            beyond(&more, false),
+            told(&more, false),
             ["create nodes (ClusterRole ccm)", "get,create secrets (ClusterRole ccm)"]
         );
         assert_eq!(wildcards(&more), ["get * of groups \"\" (ClusterRole ccm)"]);

@@ -1,7 +1,7 @@
 //! The Events by which the framework's service controller tells users what it does (contract SVC-CREATE-17, SVC-NODES-12,
 //! SVC-DEL-10, SVC-ERR-01).
 
-use super::needs::{LB, NODES_BEHIND_LB, RESYNC};
+use super::needs::{LB, LB_TO_NODES, NODES_BEHIND_LB, RESYNC};
 use super::nodes::{has_backend, kept_out};
 use harness::check::{Before, Facility, Verdict};
 use harness::cloud::Op;
@@ -45,6 +45,16 @@ pub(super) const CHECKS: &[Check] = &[
     .needs(NODES_BEHIND_LB)
     .since(28, RESYNC, Before::NotJudged)
     .with(&[Facility::Faults]),
+    Check::must(
+        "SVC-NODES-12.none",
+        "a warning tells that there is no Node for a load balancer to use",
+        SC,
+        |cx| Box::pin(warns_of_no_nodes(cx)),
+    )
+    .should()
+    .of_the_framework()
+    .needs(LB_TO_NODES)
+    .alone(),
     Check::must(
         "SVC-DEL-10",
         "Events tell that a load balancer is being deleted and that it is gone",
@@ -92,6 +102,14 @@ async fn warns_of_a_failed_update(cx: &CheckCx) -> Verdict {
     node.label(L_EXCL, None).await?;
     refusals.hits(1).await?;
     web.events().becomes(tells("Warning", "UpdateLoadBalancerFailed")).within(cx.limits().event()).await
+}
+
+async fn warns_of_no_nodes(cx: &CheckCx) -> Verdict {
+    cx.condemn_all_nodes().await?;
+    let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
+    web.rests().await?;
+    web.wants_a_balancer().await?;
+    web.events().becomes(tells("Warning", "UnAvailableLoadBalancer")).within(cx.limits().event()).await
 }
 
 async fn tells_of_a_deletion(cx: &CheckCx) -> Verdict {

@@ -70,14 +70,14 @@ pub(in crate::cli) struct RunOptions {
     /// names that of its run.
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u32>,
-    /// Only these suites; may be repeated.
-    #[arg(long, value_name = "SUITE")]
+    /// Only these suites; several with commas, or repeated.
+    #[arg(long, value_name = "SUITE", value_delimiter = ',')]
     suite: Vec<String>,
-    /// Only these checks, by id or pattern with *; may be repeated.
-    #[arg(long, value_name = "ID")]
+    /// Only these checks, by id or pattern with *; several with commas, or repeated.
+    #[arg(long, value_name = "ID", value_delimiter = ',')]
     only: Vec<String>,
-    /// Without these checks, by id or pattern with *; may be repeated.
-    #[arg(long, value_name = "ID")]
+    /// Without these checks, by id or pattern with *; several with commas, or repeated.
+    #[arg(long, value_name = "ID", value_delimiter = ',')]
     skip: Vec<String>,
     /// Only the checks that failed, were blocked or met an environment error in this report.
     #[arg(long, value_name = "REPORT", conflicts_with = "only")]
