@@ -45,6 +45,7 @@ pub const ALL: &[DialectInfo] = &[
             retry_after: true,
             provider_ids: false,
             provisioning: true,
+            nested_routes: true,
         },
         metadata: true,
         #[cfg(feature = "server")]
@@ -64,6 +65,7 @@ pub const ALL: &[DialectInfo] = &[
             retry_after: false,
             provider_ids: false,
             provisioning: true,
+            nested_routes: false,
         },
         metadata: true,
         #[cfg(feature = "server")]
@@ -83,6 +85,7 @@ pub const ALL: &[DialectInfo] = &[
             retry_after: true,
             provider_ids: false,
             provisioning: false,
+            nested_routes: true,
         },
         metadata: false,
         #[cfg(feature = "server")]
@@ -102,6 +105,7 @@ pub const ALL: &[DialectInfo] = &[
             retry_after: true,
             provider_ids: false,
             provisioning: true,
+            nested_routes: true,
         },
         metadata: false,
         #[cfg(feature = "server")]

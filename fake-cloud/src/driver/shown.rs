@@ -33,6 +33,8 @@ pub struct Shown {
     pub provider_ids: bool,
     /// Whether a load balancer can be seen before it has an address; else the call that makes one is answered when it has.
     pub provisioning: bool,
+    /// Whether routes may lie within one another; else none is made to a network that overlaps with that of another.
+    pub nested_routes: bool,
 }
 
 impl Default for Shown {
@@ -53,6 +55,7 @@ impl Shown {
         retry_after: true,
         provider_ids: true,
         provisioning: true,
+        nested_routes: true,
     };
 
     /// Any address, and what may be absent is: what is meant where nothing is said.

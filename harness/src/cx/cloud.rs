@@ -44,6 +44,11 @@ impl<'a> Cloud<'a> {
     pub fn tells_when_to_come_back(&self) -> bool {
         self.cx.cloud.shown().retry_after
     }
+
+    /// Whether there may be a route to a network within that of another.
+    pub fn has_nested_routes(&self) -> bool {
+        self.cx.cloud.shown().nested_routes
+    }
 }
 
 impl Subject for Cloud<'_> {

@@ -162,7 +162,8 @@ impl<'a> Replica<'a> {
 
     /// Tells the run that an end of it is this check's doing.
     fn disturbed(&self) {
-        self.cx.session.events().emit(Payload::ReplicaDisturbed { replica: self.name.clone() });
+        let events = self.cx.session.events().of_check(self.cx.id().as_str());
+        events.emit(Payload::ReplicaDisturbed { replica: self.name.clone() });
     }
 
     /// Kills its process as a crash would: SIGKILL, no chance to say goodbye. It stays down until the CCM is brought

@@ -30,10 +30,21 @@ struct Process {
     containers: String,
     /// How often its process has ended.
     ends: u64,
-    /// Whether the CCM has led since the Pod came, and nobody has disturbed the replica since.
+    /// Whether the CCM has led since the Pod came.
     steady: bool,
+    /// The check that has disturbed the replica and goes on; empty where nobody knows which.
+    disturbed_by: Option<String>,
+    /// Since when it runs undisturbed again, or will, in milliseconds since the run began; `None` where it always has.
+    recovered_ms: Option<u64>,
     leaving: bool,
 }
+
+/// For how long after a check has disturbed a replica what becomes of its process may be that check's doing: a Lease that was
+/// lost, a process that has to find the cluster first. Milliseconds.
+const RECOVERS_MS: u64 = 30_000;
+/// Exit codes of a program that does not end by a decision of its own, whoever was silent: a panic of Go or Rust, an abort, a
+/// fault of memory.
+const CRASHES: [i32; 4] = [2, 101, 134, 139];
 
 /// An end of a replica's process that no check made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +55,15 @@ pub struct End {
     pub replica: String,
     /// When it was seen, in milliseconds since the run began.
     pub at_ms: u64,
+    /// What its process ended with, where its kubelet told.
+    pub code: Option<i32>,
+}
+
+impl End {
+    /// Whether it was a crash, which nobody else's silence explains.
+    pub fn is_crash(&self) -> bool {
+        self.code.is_some_and(|code| CRASHES.contains(&code))
+    }
 }
 
 /// A Node that went, and the harness had not said that it takes it away. Checks delete the Nodes that they have made, too:
@@ -76,10 +96,22 @@ impl Conduct {
         let Some(lane) = event.lane else { return };
         match &event.event {
             Payload::CcmLeads => {
-                self.pods_of(lane).for_each(|pod| pod.steady = true);
+                self.pods_of(lane).for_each(|pod| {
+                    (pod.steady, pod.disturbed_by, pod.recovered_ms) = (true, None, None);
+                });
             }
             Payload::ReplicaDisturbed { replica } => {
-                self.pods_of(lane).filter(|pod| pod.replica == *replica).for_each(|pod| pod.steady = false);
+                let by = event.check.clone().unwrap_or_default();
+                let disturbed = self.pods_of(lane).filter(|pod| pod.replica == *replica);
+                disturbed.for_each(|pod| pod.disturbed_by = Some(by.clone()));
+            }
+            Payload::CheckEnded { .. } => {
+                let theirs = self
+                    .pods_of(lane)
+                    .filter(|pod| pod.disturbed_by.is_some() && pod.disturbed_by == event.check);
+                theirs.for_each(|pod| {
+                    (pod.disturbed_by, pod.recovered_ms) = (None, Some(event.at_ms + RECOVERS_MS));
+                });
             }
             Payload::ObjectChanged(change) if change.kind == "Pod" => self.pod(lane, event.at_ms, change),
             Payload::NodesWithdrawn { nodes } => {
@@ -104,7 +136,7 @@ impl Conduct {
     }
 
     /// The ends of its process that no check made, in order: not counted are those before it first led, those of a replica
-    /// that a check has disturbed since it last led, and those of a Pod that was told to go.
+    /// that a check disturbs or has just disturbed, and those of a Pod that was told to go.
     pub fn ends(&self) -> &[End] {
         &self.ends
     }
@@ -171,8 +203,11 @@ impl Conduct {
         }
         let down = pod.containers.contains("ended with") || pod.containers.contains("CrashLoopBackOff");
         let ends = pod.restarts + u64::from(down);
-        if ends > pod.ends && pod.steady && !pod.leaving {
-            let end = End { lane, replica: pod.replica.clone(), at_ms };
+        let recovers = pod.disturbed_by.is_some() || pod.recovered_ms.is_some_and(|since| at_ms < since);
+        if ends > pod.ends && pod.steady && !recovers && !pod.leaving {
+            let code = pod.containers.split("ended with ").nth(1);
+            let code = code.and_then(|text| text.split(',').next()?.parse().ok());
+            let end = End { lane, replica: pod.replica.clone(), at_ms, code };
             self.ends.extend(std::iter::repeat_n(end, usize::try_from(ends - pod.ends).unwrap_or(1)));
         }
         pod.ends = pod.ends.max(ends);
@@ -238,6 +273,17 @@ mod tests {
     }
 
     #[test]
+    fn a_crash_is_told_from_an_end_that_it_decided() {
+        let ended = |text: &str| {
+            let events = vec![begins("u"), Payload::CcmLeads, pod("u", &[("containers", text)])];
+            conduct(events).ends().iter().map(|end| (end.code, end.is_crash())).collect::<Vec<_>>()
+        };
+        assert_eq!(ended("ended with 2"), [(Some(2), true)]);
+        assert_eq!(ended("ended with 1, running"), [(Some(1), false)]);
+        assert_eq!(ended("CrashLoopBackOff"), [(None, false)]);
+    }
+
+    #[test]
     fn an_end_that_a_check_made_or_a_deletion_does_not_count() {
         let disturbed = || Payload::ReplicaDisturbed { replica: "a".to_owned() };
         let ended = |uid: &str| pod(uid, &[("containers", "ended with 137")]);
@@ -246,6 +292,34 @@ mod tests {
         assert!(conduct(vec![begins("u"), Payload::CcmLeads, leaving, ended("u")]).ends().is_empty());
         let again = vec![begins("u"), Payload::CcmLeads, disturbed(), Payload::CcmLeads, ended("u")];
         assert_eq!(seconds(&conduct(again)), [4], "it has led again");
+        // Once who has disturbed it has ended, and what that led to is over.
+        let told = |events: Vec<(u64, Option<&str>, Payload)>| {
+            let mut conduct = Conduct::default();
+            for (at_s, check, event) in events {
+                let check = check.map(str::to_owned);
+                conduct.take(&Event { at_ms: at_s * 1000, lane: Some(0), check, event });
+            }
+            seconds(&conduct)
+        };
+        let check_ended = || Payload::CheckEnded {
+            ended: crate::ledger::Outcome::Pass,
+            duration_ms: 1,
+            budget_used_percent: None,
+            facts: BTreeMap::new(),
+        };
+        let begun = || {
+            let leads = (1, None, Payload::CcmLeads);
+            vec![
+                (0, None, begins("u")),
+                leads,
+                (2, Some("HA-03"), disturbed()),
+                (3, Some("SVC-01"), check_ended()),
+            ]
+        };
+        let then = |at_s| [(9, Some("HA-03"), check_ended()), (at_s, None, ended("u"))];
+        assert_eq!(told(begun().into_iter().chain([(50, None, ended("u"))]).collect()), [0; 0], "it goes on");
+        assert_eq!(told(begun().into_iter().chain(then(20)).collect()), [0; 0], "its Lease was lost");
+        assert_eq!(told(begun().into_iter().chain(then(50)).collect()), [50]);
         assert!(conduct(vec![Payload::CcmLeads, pod("x", &[("restarts", "3")])]).ends().is_empty());
     }
 

@@ -21,8 +21,12 @@ impl Session {
     }
 
     /// Who was silent when the CCM's process ended, or shortly before, in words: a CCM that elects ends when it cannot renew its
-    /// Lease, and has no more than half of the time for it where it is not answered in the other half.
+    /// Lease, and has no more than half of the time for it where it is not answered in the other half. A crash nobody's silence
+    /// excuses.
     pub(crate) fn excuse_of(&self, end: &End) -> Option<String> {
+        if end.is_crash() {
+            return None;
+        }
         let ago = Duration::from_millis(self.events.now_ms().saturating_sub(end.at_ms));
         self.standing.silent_about(Instant::now().checked_sub(ago)?, self.limits().lease().renew_deadline / 2)
     }

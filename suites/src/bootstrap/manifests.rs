@@ -90,7 +90,8 @@ pub(super) const CHECKS: &[Check] = &[
     .cold(),
 ];
 
-/// The row itself asks for the line in the log. A CCM that makes its cloud without asking for it works as ever.
+/// The row itself asks for the line in the log: who reads it looks at the setting, be it named by what was given or by its
+/// flag. A CCM that makes its cloud without asking for it works as ever.
 async fn names_what_it_lacks(cx: &CheckCx, flag: &str, lacking: &str) -> Verdict {
     let alone = cx.ccm_alone(&[flag]).await?;
     let ended = if cx.declares(Capability::Instances) {
@@ -108,9 +109,11 @@ async fn names_what_it_lacks(cx: &CheckCx, flag: &str, lacking: &str) -> Verdict
     }
     // k8s.io/component-base cli/flag PrintFlags: what it was told, whether or not that is at fault.
     let log = alone.log().await?;
-    if log.lines().any(|line| line.contains(lacking) && !line.contains("FLAG: --")) {
+    let setting = flag.split('=').next().unwrap_or(flag);
+    let names = |line: &str| line.contains(lacking) || line.contains(setting);
+    if log.lines().any(|line| names(line) && !line.contains("FLAG: --")) {
         return Ok(());
     }
-    let expected = format!("a line with {lacking}");
+    let expected = format!("a line with {lacking} or {setting}");
     alone.explained(Err(alone.breaks("its log says what is missing", &expected, "no such line"))).await
 }

@@ -2,6 +2,7 @@
 
 use super::known::{INSTANCES, LOOKUP, known};
 use crate::failures::SILENCE;
+use crate::joining::ccm_initialises_others;
 use harness::check::{CheckId, Facility, Stop, Verdict};
 use harness::cloud::{Effect, Entry, Op};
 use harness::cx::{Check, CheckCx, Ready, Subject};
@@ -130,6 +131,8 @@ fn show_the_way(machines: Vec<[String; 3]>) -> Matcher<Vec<Entry>, Way> {
 /// machines meets no trouble, and is right: no page decides what it does.
 async fn keeps_all(cx: &CheckCx, trouble: &Trouble) -> Verdict {
     let cloud = cx.cloud();
+    // What a CCM asks of its cloud as it starts, it may ask once.
+    ccm_initialises_others(cx).await?;
     cloud.comes_in_pages_of(1).await?;
     let fault = cloud.anything().meets(trouble.when, trouble.effects).to(&[Op::InstanceList]);
     let fault = fault.from_page(trouble.from_page).await?;

@@ -2,10 +2,10 @@
 //! with them (contract SVC-DEL, SVC-ERR-09).
 
 use super::needs::LB;
-use harness::check::{Facility, Verdict};
+use harness::check::{Facility, Stop, Verdict};
 use harness::cloud::Op;
 use harness::cx::matchers::{at_least_one, keeps_finalizer, nothing_left};
-use harness::cx::{Check, CheckCx, Service, Subject, load_balancer};
+use harness::cx::{Check, CheckCx, Fault, Service, Subject, load_balancer, met_by};
 use harness::probe::{Matcher, Reach, Seen, gone, matcher};
 use k8s_openapi::api::core::v1 as core;
 use std::sync::Arc;
@@ -25,6 +25,18 @@ pub(super) const CHECKS: &[Check] = &[
     .needs(LB)
     .with(&[Facility::Faults])
     // Lists name no Service: whoever asks is not answered.
+    .alone()
+    .takes(14),
+    Check::must(
+        "SVC-DEL-04.unrecorded",
+        "the same of a load balancer of which the CCM has heard nothing, as the answer to its creation was lost",
+        SYNC,
+        |cx| Box::pin(deletes_nothing_unrecorded(cx)),
+    )
+    .by_calls()
+    .without_machines()
+    .needs(LB)
+    .with(&[Facility::Faults, Facility::Barriers])
     .alone()
     .takes(14),
     Check::must(
@@ -75,9 +87,31 @@ fn asked_or_gone() -> Matcher<(u64, Option<Arc<core::Service>>), bool> {
 async fn deletes_nothing_unseen(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
     web.rests().await?;
-    let blind = cx.cloud().anything().answers(503).to(&[Op::LbGet, Op::LbList]).await?;
+    let blind = nobody_sees(cx).await?;
+    keeps_what_it_cannot_see(cx, &web, blind).await
+}
+
+async fn deletes_nothing_unrecorded(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
+    let lost = web.cloud().loses_the_answer().to(&[Op::LbCreate]).times(1).await?;
+    // A CCM may look at once for what it was not told of.
+    let creation = web.cloud().holds(&[Op::LbCreate]).await?;
+    web.wants_a_balancer().await?;
+    creation.is_reached().await?;
+    let blind = nobody_sees(cx).await?;
+    creation.release().await?;
+    lost.becomes(met_by(1)).await?;
+    keeps_what_it_cannot_see(cx, &web, blind).await
+}
+
+async fn nobody_sees(cx: &CheckCx) -> Result<Fault<'_>, Stop> {
+    cx.cloud().anything().answers(503).to(&[Op::LbGet, Op::LbList]).await
+}
+
+/// Deletes the Service while nobody is told what the cloud has for it.
+async fn keeps_what_it_cannot_see(cx: &CheckCx, web: &Service<'_>, blind: Fault<'_>) -> Verdict {
     web.delete().await?;
-    if (&blind, &web).becomes(asked_or_gone()).await? {
+    if (&blind, web).becomes(asked_or_gone()).await? {
         web.keeps(keeps_finalizer()).within(UNKNOWN).when("while nobody can tell what the cloud has").await?;
         web.balancer().is(at_least_one()).await?;
     } else {
@@ -87,7 +121,7 @@ async fn deletes_nothing_unseen(cx: &CheckCx) -> Verdict {
     // Each failure has doubled the pause, and a change of the Service or of Nodes may have brought one forward.
     let failures = u32::try_from(blind.read(Reach::Origin).await?).unwrap_or(u32::MAX).min(4);
     blind.clear().await?;
-    goes(&web, cx.limits().services_after(UNKNOWN).max(cx.limits().service_after(failures))).await
+    goes(web, cx.limits().services_after(UNKNOWN).max(cx.limits().service_after(failures))).await
 }
 
 async fn goes(web: &Service<'_>, limit: Duration) -> Verdict {

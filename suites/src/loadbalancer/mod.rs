@@ -6,6 +6,7 @@ mod delete;
 mod edits;
 mod eligible;
 mod elsewhere;
+mod forgotten;
 mod idle;
 mod interrupted;
 mod needs;
@@ -46,6 +47,7 @@ pub const SUITE: Suite = Suite {
         nodes::CHECKS,
         node_updates::CHECKS,
         idle::CHECKS,
+        forgotten::CHECKS,
         noise::CHECKS,
         delete::CHECKS,
         interrupted::CHECKS,

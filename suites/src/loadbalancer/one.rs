@@ -3,7 +3,9 @@
 use super::needs::LB;
 use harness::check::{Capability, Facility, Stop, Verdict};
 use harness::cloud::{LbState, Op};
-use harness::cx::matchers::{at_least_one, no_other_than, one_active, one_balancer, publishes};
+use harness::cx::matchers::{
+    at_least_one, no_other_than, one_active, one_balancer, publishes, publishes_something,
+};
 use harness::cx::{Check, CheckCx, Service, Subject, load_balancer, met_by, some_calls};
 use harness::probe::{Observed, Reach, gone};
 use std::time::Duration;
@@ -40,6 +42,16 @@ pub(super) const CHECKS: &[Check] = &[
     )
     .without_machines()
     .needs(LB),
+    Check::must(
+        "SVC-CREATE-14.stripped",
+        "a Service gets a load balancer though one of its name lost its finalizer and went before",
+        "k8s.io/cloud-provider service/controller.go processServiceCreateOrUpdate",
+        |cx| Box::pin(follows_a_stripped_namesake(cx)),
+    )
+    .on_objects()
+    .without_machines()
+    .needs(LB)
+    .with(&[Facility::Barriers]),
 ];
 
 async fn creates_only_one_when_an_answer_is_lost(cx: &CheckCx) -> Verdict {
@@ -93,6 +105,29 @@ async fn shares_no_balancer(cx: &CheckCx) -> Verdict {
         return Err(again.breaks("a Service inherits no load balancer", &wanted, &seen));
     }
     Ok(())
+}
+
+async fn follows_a_stripped_namesake(cx: &CheckCx) -> Verdict {
+    let stripped = cx.service(load_balancer("web").port(80).not_yet()).await?;
+    // Whoever works on it hears of nothing else that has its name, and next of the Service that has it then.
+    let creation = stripped.cloud().holds(&[Op::LbCreate]).await?;
+    stripped.wants_a_balancer().await?;
+    creation.is_reached().await?;
+    stripped.vanishes().await?;
+    stripped.becomes(gone()).await?;
+    let web = cx.service(load_balancer("web").port(80)).await?;
+    creation.release().await?;
+    // The old one may have to go first.
+    let limit = cx.limits().service_after(2) + 2 * cx.limits().load_balancer_work();
+    let served =
+        web.becomes(publishes_something()).within(limit).when("though one of its name vanished").await;
+    // What that has left is nobody's to clean up (contract SVC-DEL-11), and so this check's.
+    let mine = web.balancer().read(Reach::Origin).await?.load_balancers;
+    let left = stripped.balancer();
+    if left.read(Reach::Origin).await?.load_balancers.iter().all(|lb| mine.iter().all(|my| my.id != lb.id)) {
+        left.vanishes().await?;
+    }
+    served
 }
 
 async fn stays_the_only_one(web: &Service<'_>, limit: Duration) -> Verdict {

@@ -208,7 +208,7 @@ async fn does_without_node_ports(cx: &CheckCx) -> Verdict {
         warns(),
     );
     (&balancer, &events)
-        .becomes(told.expecting("a load balancer, or an Event of type Warning"))
+        .becomes(told.expecting("a load balancer with ports, none of them 0, or an Event of type Warning"))
         .within(limit)
         .await?;
     if cx.balancers_target() != Targets::Pods {

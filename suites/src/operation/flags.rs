@@ -2,10 +2,11 @@
 
 use crate::joining::registered;
 use crate::loadbalancer::left_alone;
-use harness::check::{Capability, Facility, Verdict};
+use harness::check::{Before, Capability, Facility, Verdict};
 use harness::cx::matchers::initialised;
 use harness::cx::{Check, CheckCx, Subject, has_ended, load_balancer, machine, refuses};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// The CCM can be run by itself.
 pub(super) const TRIAL: &[Facility] = &[Facility::CcmControl];
@@ -45,6 +46,16 @@ pub(super) const CHECKS: &[Check] = &[
     .with(TRIAL)
     .cold()
     .takes(46),
+    Check::must(
+        "CAP-07.alias",
+        "--controllers also knows a controller by the name that it had before framework 1.28",
+        SELECTION,
+        |cx| Box::pin(knows_old_names(cx)),
+    )
+    .needs(&[Capability::FrameworkFlags, Capability::Instances, Capability::LoadBalancer])
+    .since(28, "new names of controllers", Before::NotJudged)
+    .with(TRIAL)
+    .cold(),
 ];
 
 /// A flag that no CCM has.
@@ -166,14 +177,24 @@ async fn refuses_unknown_controllers(cx: &CheckCx) -> Verdict {
 }
 
 async fn leaves_out_controllers(cx: &CheckCx) -> Verdict {
-    // The name of framework 1.27 and before, which later ones take for another.
-    let alone = cx.ccm_alone(&["--controllers=*,-service"]).await?;
+    let name = if cx.framework_has(28) { "service-lb-controller" } else { "service" };
+    without_services(cx, name, cx.limits().quiet_services()).await
+}
+
+async fn knows_old_names(cx: &CheckCx) -> Verdict {
+    // Whoever does not know the name refuses it, or serves.
+    without_services(cx, "service", cx.limits().watch()).await
+}
+
+/// Without the controller of this name it works, and leaves Services alone.
+async fn without_services(cx: &CheckCx, name: &str, window: Duration) -> Verdict {
+    let alone = cx.ccm_alone(&[&format!("--controllers=*,-{name}")]).await?;
     let unserved = cx.service(load_balancer("unserved").port(80)).await?;
     let calls = unserved.calls();
     let (_, witness) = registered(cx, machine("witness")).await?;
     let works = witness.becomes(initialised()).within(cx.limits().start());
     alone.explained(works.when("by the controllers that are left").await).await?;
-    (&unserved, &calls).keeps(left_alone()).within(cx.limits().quiet_services()).await
+    (&unserved, &calls).keeps(left_alone()).within(window).await
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ const H: &str = "Hostname";
 /// Stands for the kubelet's own host name: the Node's name.
 const KUBELET: &str = "n1";
 
-static VECTORS: [Vector; 20] = [
+static VECTORS: [Vector; 21] = [
     Vector {
         id: "NODE-ADDR-V01",
         title: "without a provided IP the Node has the cloud's list and the kubelet's host name (NODE-ADDR-01, -02)",
@@ -216,6 +216,15 @@ static VECTORS: [Vector; 20] = [
         provided: Some("192.0.2.10, 2001:db8::a"),
         cloud: &[(I, "192.0.2.10"), (I, "2001:db8::a")],
         expected: None,
+    },
+    // No vector of the contract's: those with a public IPv6 address have a private one, too, which many clouds have not.
+    Vector {
+        id: "NODE-ADDR-01.public-v6",
+        title: "a public IPv6 address is the Node's as the public IPv4 one is",
+        source: NODE_ADDRESS,
+        provided: None,
+        cloud: &[(I, "192.0.2.10"), (E, "198.51.100.10"), (E, "2001:db8:1::1")],
+        expected: Some(&[(I, "192.0.2.10"), (E, "198.51.100.10"), (E, "2001:db8:1::1"), (H, KUBELET)]),
     },
 ];
 

@@ -59,12 +59,13 @@ async fn repairs_nothing_else(cx: &CheckCx) -> Verdict {
     let node = cx.node(machine.node().label(OWN, "kept").annotation(OWN, "kept")).await?;
     // Who takes a taint off writes all of them: that of an uninitialised Node may be back for a moment, and with it work.
     node.becomes(looked_at()).await.map_err(nobody_looks)?;
-    let seen = node.becomes(initialised()).await?;
+    node.becomes(initialised()).await?;
     // What the initialisation has cost is what a refresh of addresses may cost, too.
     let each = node.calls().list().await?.len().max(1);
     // A new Node makes work for others, too: who makes its route looks its machine up.
     let settled = node.keeps(present()).within(Limits::STATUS_PERIOD);
     settled.when("until what a new Node brings about is over").await?;
+    let seen = node.becomes(initialised()).await?;
     let before = others(&seen);
     let kind = label(&seen, B_TYPE).unwrap_or_default();
     let (mark, began) = (cx.cloud().mark_now().await?, Instant::now());

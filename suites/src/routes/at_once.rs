@@ -5,8 +5,9 @@ use super::routed::{ccm_routes_others, prompt, with_networks};
 use futures::{StreamExt, TryStreamExt, stream};
 use harness::check::{Facility, Stop, Verdict};
 use harness::cloud::Op;
-use harness::cx::{Barrier, Check, CheckCx, Fault, Ready, Subject, machine, met_by};
-use harness::probe::{Reach, holds};
+use harness::cx::{Barrier, Check, CheckCx, Fault, Node, Ready, Subject, machine, met_by};
+use harness::probe::{Reach, ReadError, holds, poll};
+use std::time::Duration;
 
 const SOURCE: &str = "k8s.io/cloud-provider route_controller.go maxConcurrentRouteOperations";
 
@@ -40,6 +41,8 @@ const MOST_AT_ONCE: u64 = 200;
 const FIRST_STRAY: u32 = 100;
 /// How often it is looked whether more calls have come, until none has; a client that limits its rate sends them one by one.
 const LOOKS: u32 = 10;
+/// How often it is looked whether routes are gone.
+const AGAIN: Duration = Duration::from_millis(200);
 
 /// Routes cannot be listed until that fault is cleared: what is prepared meanwhile the CCM sees at once.
 async fn lists_nothing(cx: &CheckCx) -> Result<Fault<'_>, Stop> {
@@ -68,7 +71,24 @@ async fn holds_few(cx: &CheckCx, held: &Barrier<'_>) -> Verdict {
     Ok(())
 }
 
+/// How many routes there are.
+async fn routes(cx: &CheckCx) -> Result<usize, ReadError> {
+    Ok(cx.cloud().read(Reach::Origin).await?.routes.len())
+}
+
+/// Waits until there are no more routes than before, for as long as a CCM may take for them: whoever is judged next would have
+/// them in every list. One that removes none is judged by others.
+async fn leaves_none(cx: &CheckCx, before: usize) {
+    let gone = async |seen: &mut String| {
+        let now = routes(cx).await?;
+        *seen = format!("{now} routes, {before} before");
+        Ok((now <= before).then_some(()))
+    };
+    let _ = poll("the CCM has removed its routes", 2 * cx.limits().route(), AGAIN, gone).await;
+}
+
 async fn makes_few_at_once(cx: &CheckCx) -> Verdict {
+    let before = routes(cx).await?;
     let lists = lists_nothing(cx).await?;
     let creations = cx.cloud().anything().holds(&[Op::RouteCreate]).await?;
     let joined = (0..ROUTES_AT_ALL).map(async |number| {
@@ -76,13 +96,18 @@ async fn makes_few_at_once(cx: &CheckCx) -> Verdict {
         let plan = with_networks(&machine, &[&cx.pod_network(number)?]);
         cx.node(plan.ready(Ready::Absent)).await
     });
-    stream::iter(joined).buffer_unordered(AT_A_TIME).try_for_each(async |_| Ok(())).await?;
+    let nodes: Vec<Node<'_>> = stream::iter(joined).buffer_unordered(AT_A_TIME).try_collect().await?;
     lists.clear().await?;
     holds_few(cx, &creations).await?;
-    creations.release().await
+    creations.release().await?;
+    let deleted = nodes.iter().map(async |node| node.delete().await);
+    stream::iter(deleted).buffer_unordered(AT_A_TIME).try_for_each(async |()| Ok(())).await?;
+    leaves_none(cx, before).await;
+    Ok(())
 }
 
 async fn deletes_few_at_once(cx: &CheckCx) -> Verdict {
+    let before = routes(cx).await?;
     let lists = lists_nothing(cx).await?;
     let deletions = cx.cloud().anything().holds(&[Op::RouteDelete]).await?;
     let machine = cx.machine(machine("no-node")).await?;
@@ -92,5 +117,7 @@ async fn deletes_few_at_once(cx: &CheckCx) -> Verdict {
     lists.clear().await?;
     prompt(cx).await?;
     holds_few(cx, &deletions).await?;
-    deletions.release().await
+    deletions.release().await?;
+    leaves_none(cx, before).await;
+    Ok(())
 }

@@ -91,7 +91,9 @@ pub(super) fn fixed(request: &Request, many: &'static str, filters: &[&str]) -> 
             let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             found.retain(|item| text(&item[key.as_str()]).eq_ignore_ascii_case(wanted));
         }
-        Ok(query::page(query, many, cloud.page_size(), found.into_iter()))
+        // Neutron lists its extensions whole.
+        let limit = if many == "extensions" { u32::MAX } else { cloud.page_size() };
+        Ok(query::page(query, many, limit, found.into_iter()))
     })
 }
 

@@ -1,0 +1,75 @@
+//! Services of the past: what a leader has deleted it forgets (contract SVC-DEL-01.forgotten).
+
+use super::needs::{NODES_BEHIND_LB, RESYNC};
+use super::nodes::{has_backend, kept_out};
+use futures::future::try_join_all;
+use harness::check::{Before, Verdict};
+use harness::cloud::Entry;
+use harness::cx::{Check, CheckCx, Subject, load_balancer, no_calls};
+use harness::k8s::L_EXCL;
+use harness::probe::gone;
+
+pub(super) const CHECKS: &[Check] = &[Check::must(
+    "SVC-DEL-01.forgotten",
+    "nobody asks the cloud about the load balancers of Services that are gone",
+    "k8s.io/cloud-provider service/controller.go serviceCache",
+    |cx| Box::pin(forgets_what_is_gone(cx)),
+)
+.should()
+.by_calls()
+.needs(NODES_BEHIND_LB)
+.since(28, RESYNC, Before::NotJudged)
+.alone()];
+
+/// Whether the path of a call leads through a load balancer: of one that is gone the cloud may say no more.
+fn leads_through(request: &str, id: &str) -> bool {
+    request.split(['/', ' ', '?']).any(|part| part == id)
+}
+
+async fn forgets_what_is_gone(cx: &CheckCx) -> Verdict {
+    let (machine, node) = kept_out(cx, "admitted").await?;
+    let stays = cx.service(load_balancer("stays").port(80)).await?.provisioned().await?;
+    let mut past = Vec::new();
+    for name in ["one", "two", "three"] {
+        let web = cx.service(load_balancer(name).port(80)).await?;
+        let id = web.gets_published().await?.id;
+        past.push((web, id));
+    }
+    for (web, _) in &past {
+        web.rests().await?;
+        web.delete().await?;
+    }
+    let limit = cx.limits().load_balancer() + cx.limits().load_balancer_work();
+    try_join_all(past.iter().map(|(web, _)| web.becomes(gone()).within(limit).into_future())).await?;
+    stays.rests().await?;
+    let mark = cx.cloud().mark_now().await?;
+    node.label(L_EXCL, None).await?;
+    stays.balancer().becomes(has_backend(&machine)).await?;
+    // Whoever is asked about with the same change is so by then.
+    stays.rests().await?;
+    for (web, _) in &past {
+        web.calls().since(mark).is(no_calls()).await?;
+    }
+    let ids: Vec<String> = past.into_iter().map(|(_, id)| id).collect();
+    let is_about =
+        |call: &Entry, id: &String| call.resource.as_ref() == Some(id) || leads_through(&call.request, id);
+    let about = cx.cloud().calls().since(mark).that(move |call| ids.iter().any(|id| is_about(call, id)));
+    about.is(no_calls()).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_that_leads_through_a_load_balancer_is_about_it() {
+        for (request, leads) in [
+            ("GET /v2/load_balancers/17", true),
+            ("GET /v2/load_balancers/17/droplets?page=2", true),
+            ("GET /v2/load_balancers?page=17", false),
+            ("GET /v2/load_balancers/170", false),
+        ] {
+            assert_eq!(leads_through(request, "17"), leads, "{request}");
+        }
+    }
+}
