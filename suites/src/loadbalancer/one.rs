@@ -2,15 +2,19 @@
 
 use super::needs::LB;
 use harness::check::{Capability, Facility, Stop, Verdict};
-use harness::cloud::{LbState, Op};
-use harness::cx::matchers::{
-    at_least_one, no_other_than, one_active, one_balancer, publishes, publishes_something,
-};
+use harness::cloud::{Inventory, LbState, LoadBalancer, Op};
+use harness::cx::matchers::{at_least_one, no_other_than, one_active, one_balancer, publishes};
 use harness::cx::{Check, CheckCx, Service, Subject, load_balancer, met_by, some_calls};
-use harness::probe::{Observed, Reach, gone};
+use harness::probe::{Matcher, Observed, Reach, Seen, gone, holds};
+use k8s_openapi::api::core::v1 as core;
+use serde_json::json;
+use std::sync::Arc;
 use std::time::Duration;
 
 const IDEMPOTENT: &str = "k8s.io/cloud-provider cloud.go EnsureLoadBalancer: must be idempotent";
+
+/// The calls by which a load balancer may get another port.
+const EDITS: &[Op] = &[Op::LbUpdate, Op::LbCreate, Op::LbDelete];
 
 pub(super) const CHECKS: &[Check] = &[
     Check::must(
@@ -107,22 +111,36 @@ async fn shares_no_balancer(cx: &CheckCx) -> Verdict {
     Ok(())
 }
 
+/// It publishes a load balancer of its own: what is written to a name may be meant for who had it before.
+fn is_served() -> Matcher<(Inventory, Option<Arc<core::Service>>)> {
+    holds(
+        "publishes a load balancer of its own",
+        |(held, service): &(Inventory, Option<Arc<core::Service>>)| {
+            let publishes = |lb: &LoadBalancer| matches!(publishes(lb).matches(service), Seen::Yes(()));
+            held.load_balancers.iter().any(|lb| lb.state == LbState::Active && publishes(lb))
+        },
+    )
+    .expecting("an active load balancer, and its address in the Service")
+}
+
 async fn follows_a_stripped_namesake(cx: &CheckCx) -> Verdict {
-    let stripped = cx.service(load_balancer("web").port(80).not_yet()).await?;
+    let stripped = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
+    stripped.rests().await?;
     // Whoever works on it hears of nothing else that has its name, and next of the Service that has it then.
-    let creation = stripped.cloud().holds(&[Op::LbCreate]).await?;
-    stripped.wants_a_balancer().await?;
-    creation.is_reached().await?;
+    let edit = stripped.cloud().holds(EDITS).await?;
+    stripped.patch(&json!({"spec": {"ports": [{"port": 8080, "protocol": "TCP"}]}})).await?;
+    edit.is_reached().await?;
     stripped.vanishes().await?;
     stripped.becomes(gone()).await?;
     let web = cx.service(load_balancer("web").port(80)).await?;
-    creation.release().await?;
+    edit.release().await?;
     // The old one may have to go first.
     let limit = cx.limits().service_after(2) + 2 * cx.limits().load_balancer_work();
+    let own = web.balancer();
     let served =
-        web.becomes(publishes_something()).within(limit).when("though one of its name vanished").await;
+        (&own, &web).becomes(is_served()).within(limit).when("though one of its name vanished").await;
     // What that has left is nobody's to clean up (contract SVC-DEL-11), and so this check's.
-    let mine = web.balancer().read(Reach::Origin).await?.load_balancers;
+    let mine = own.read(Reach::Origin).await?.load_balancers;
     let left = stripped.balancer();
     if left.read(Reach::Origin).await?.load_balancers.iter().all(|lb| mine.iter().all(|my| my.id != lb.id)) {
         left.vanishes().await?;

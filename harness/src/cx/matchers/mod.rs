@@ -11,6 +11,4 @@ pub use nodes::{
     addressed, expected_labels, has_addresses, has_labels, initialised, initialised_as, missing_metadata,
     untouched,
 };
-pub use services::{
-    keeps_finalizer, lacks_finalizer, publishes, publishes_nothing, publishes_something, waits_to_be_deleted,
-};
+pub use services::{keeps_finalizer, lacks_finalizer, publishes, publishes_nothing, waits_to_be_deleted};

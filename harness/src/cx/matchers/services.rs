@@ -51,11 +51,6 @@ pub fn publishes(lb: &LoadBalancer) -> Matcher<MaybeService> {
     .expecting(expected)
 }
 
-/// It is there and its ingress has an entry.
-pub fn publishes_something() -> Matcher<MaybeService> {
-    is("publishes an address", |s| !ingress(s).is_empty()).expecting("an ingress")
-}
-
 /// It is there and its ingress is empty.
 pub fn publishes_nothing() -> Matcher<MaybeService> {
     is("publishes no address", |s| ingress(s).is_empty())
