@@ -130,6 +130,7 @@ mod tests {
             deletions: false,
             retry_after: true,
             provider_ids: false,
+            nested_routes: true,
             provisioning: true,
         };
         let usual =
