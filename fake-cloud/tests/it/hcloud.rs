@@ -305,7 +305,7 @@ async fn routes_can_be_put_there_and_calls_about_them_fail_or_wait() {
         network["network"]["routes"],
         json!([
             {"destination": "10.244.8.0/24", "gateway": "10.0.0.1"},
-            {"destination": "100.64.0.1/32", "gateway": "0.0.0.0"},
+            {"destination": "100.64.0.1/32", "gateway": "10.255.0.1"},
         ])
     );
     let route = |destination: &str| json!({"destination": destination, "gateway": "10.0.0.1"});
