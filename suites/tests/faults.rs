@@ -75,7 +75,7 @@ fn effects() -> Vec<(&'static str, Effect, bool)> {
         ("refused", Effect::Refuse, false),
         ("silence", Effect::Hang { ms: Some(2_000) }, false),
         ("late", Effect::Latency { ms: 2_000 }, false),
-        ("answer-lost", Effect::LoseAnswer, false),
+        ("answer-lost", Effect::LoseAnswer { ms: None }, false),
         ("slow-provisioning", Effect::SlowProvisioning { ms: 2_000 }, false),
         ("slow-deletion", Effect::SlowDeletion { ms: 2_000 }, false),
         ("empty", Effect::Empty, true),

@@ -100,7 +100,11 @@ pub enum Effect {
         ms: u64,
     },
     /// Takes effect in the model, then the connection is closed without an answer.
-    LoseAnswer,
+    LoseAnswer {
+        /// So much later, milliseconds, unless the caller gives up before; `None`: at once.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ms: Option<u64>,
+    },
     /// Takes effect and is answered, but a load balancer that it creates stays without an address for so long, whatever
     /// the settings say.
     SlowProvisioning {

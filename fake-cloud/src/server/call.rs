@@ -270,12 +270,12 @@ impl InFlight {
         let (answer, fault) = match self.twist.take() {
             None => (run(&mut state.cloud, now), None),
             Some((fault, twist)) => {
-                let loses_answer = matches!(twist, Twist::LoseAnswer);
+                let lost = if let Twist::LoseAnswer(after) = twist { Some(after) } else { None };
                 let (answer, seen) = twist.carry_out(run, &mut state.cloud, now);
-                if loses_answer {
+                if let Some(after) = lost {
                     self.created(state, &answer);
-                    self.close(state, now, Outcome::Faulted { status: None, fault });
-                    return Step::Close;
+                    state.journal.mark(self.seq, Outcome::Faulted { status: None, fault });
+                    return after.map_or(Step::Close, |time| Step::Hang(Some(time)));
                 }
                 (answer, seen.then_some(fault))
             }

@@ -9,8 +9,8 @@ use std::time::Duration;
 /// How a call takes effect, when not as usual.
 #[derive(Debug)]
 pub(super) enum Twist {
-    /// Its answer is lost.
-    LoseAnswer,
+    /// Its answer is lost, and the caller learns that after so long.
+    LoseAnswer(Option<Duration>),
     /// What it creates takes so long.
     Provisioning(Duration),
     /// What it deletes takes so long.
@@ -25,7 +25,7 @@ impl Twist {
     /// That of a fault, if it has one: all others put something in the answer's place, or just take time.
     pub(super) fn of(hit: &Hit) -> Option<Twist> {
         Some(match &hit.effect {
-            Effect::LoseAnswer => Twist::LoseAnswer,
+            Effect::LoseAnswer { ms } => Twist::LoseAnswer(ms.map(Duration::from_millis)),
             Effect::SlowProvisioning { ms } => Twist::Provisioning(Duration::from_millis(*ms)),
             Effect::SlowDeletion { ms } => Twist::Deletion(Duration::from_millis(*ms)),
             Effect::FailAction { code } => Twist::FailAction(code.clone()),
@@ -44,7 +44,7 @@ impl Twist {
     /// Carries the call out; whether the caller could see something of the fault in the answer.
     pub(super) fn carry_out(self, run: Run, cloud: &mut Cloud, now: Duration) -> (Answer, bool) {
         match self {
-            Twist::LoseAnswer => (run(cloud, now), true),
+            Twist::LoseAnswer(_) => (run(cloud, now), true),
             Twist::Provisioning(time) => (cloud.with_provisioning(time, |cloud| run(cloud, now)), false),
             Twist::Deletion(time) => (cloud.with_deletion(time, |cloud| run(cloud, now)), false),
             Twist::View(view) => (cloud.with_view(view, |cloud| run(cloud, now)), true),

@@ -110,7 +110,7 @@ async fn faults_come_before_barriers() {
     cloud.driver.clear_fault(fault).await.expect("cleared");
     // A slow call comes to the barrier after its delay, and one whose answer will be lost waits as well.
     cloud.inject(about("b"), Effect::Latency { ms: 1 }).await;
-    let fault = cloud.inject(about("c"), Effect::LoseAnswer).await;
+    let fault = cloud.inject(about("c"), Effect::LoseAnswer { ms: None }).await;
     let (slow, lost) = (create(&cloud, "b"), create(&cloud, "c"));
     let waiting = async || cloud.driver.barriers().await.expect("barriers")[0].waiting;
     crate::support::until(async || (waiting().await == 2).then_some(())).await;

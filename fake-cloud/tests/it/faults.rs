@@ -70,13 +70,27 @@ async fn refusing_closes_the_connection_without_effect() {
 #[tokio::test]
 async fn losing_the_answer_takes_effect_first() {
     let cloud = TestCloud::start().await;
-    let fault = cloud.inject(on(Op::LbCreate), Effect::LoseAnswer).await;
+    let fault = cloud.inject(on(Op::LbCreate), Effect::LoseAnswer { ms: None }).await;
     let request = cloud.request(Method::POST, "/v1/load-balancers").json(&load_balancer("a", "u-1"));
     request.send().await.expect_err("no answer");
     let entry = cloud.journal().await.pop().expect("an entry");
     assert_eq!(entry.outcome, Outcome::Faulted { status: None, fault });
     assert_eq!(entry.resource.as_deref(), Some("lb-1"));
     assert_eq!(cloud.driver.inventory().await.expect("inventory").load_balancers.len(), 1);
+}
+
+#[tokio::test]
+async fn an_answer_that_is_withheld_takes_effect_first() {
+    let cloud = TestCloud::start().await;
+    let fault = cloud.inject(on(Op::LbCreate), Effect::LoseAnswer { ms: Some(3_600_000) }).await;
+    let request = cloud.request(Method::POST, "/v1/load-balancers").json(&load_balancer("a", "u-1"));
+    let call = tokio::spawn(request.send());
+    let entry = cloud.arrival(0).await;
+    assert_eq!((entry.outcome, entry.took_ms), (Outcome::Faulted { status: None, fault }, None));
+    assert_eq!(entry.resource.as_deref(), Some("lb-1"));
+    assert_eq!(cloud.driver.inventory().await.expect("inventory").load_balancers.len(), 1);
+    call.abort();
+    assert_eq!(cloud.ended(entry.seq).await.outcome, Outcome::Faulted { status: None, fault });
 }
 
 #[tokio::test]

@@ -110,7 +110,7 @@ async fn faults_hit_whichever_way_an_object_is_named() {
     refused(cloud.get("/v1/servers/2").await, 500, "server_error");
     refused(cloud.get("/v1/servers?name=node-2").await, 500, "server_error");
     cloud.get("/v1/servers/1").await.answers(200);
-    cloud.inject(Match { ops: vec![Op::LbUpdate], ..about("4be1") }, Effect::LoseAnswer).await;
+    cloud.inject(Match { ops: vec![Op::LbUpdate], ..about("4be1") }, Effect::LoseAnswer { ms: None }).await;
     let change = cloud.request(Method::POST, &format!("/v1/load_balancers/{id}/actions/change_algorithm"));
     change.json(&json!({"type": "least_connections"})).send().await.expect_err("no answer");
     let lb = cloud.get(&format!("/v1/load_balancers/{id}")).await.answers(200);

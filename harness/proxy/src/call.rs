@@ -51,7 +51,7 @@ struct Flight {
     /// The barrier it waits at.
     waits_at: Option<u64>,
     /// The fault that loses its answer.
-    loses: Option<u64>,
+    loses: Option<(u64, Duration)>,
     /// Whether its caller takes too long for its body.
     late: Arc<AtomicBool>,
 }
@@ -204,8 +204,8 @@ impl Flight {
                 return Step::Hang(ms.map(Duration::from_millis));
             }
             Effect::Latency { ms } => return Step::Wait(Duration::from_millis(ms)),
-            Effect::LoseAnswer => {
-                self.loses = Some(fault);
+            Effect::LoseAnswer { ms } => {
+                self.loses = Some((fault, Duration::from_millis(ms.unwrap_or(0))));
                 return self.proceed(&mut state);
             }
             // Whatever else there is was refused when it was asked for.
@@ -279,8 +279,9 @@ impl Flight {
                 }
             },
         };
-        if let Some(fault) = self.loses {
-            shared.close(self.seq, Outcome::Faulted { status: None, fault });
+        if let Some((fault, after)) = self.loses {
+            shared.state().journal.mark(self.seq, Outcome::Faulted { status: None, fault });
+            pause(after).await;
             return Err(Closed);
         }
         shared.close(self.seq, Outcome::Answered { status });

@@ -185,7 +185,7 @@ impl Recorded for Shared {
             | Effect::Refuse
             | Effect::Hang { .. }
             | Effect::Latency { .. }
-            | Effect::LoseAnswer => {
+            | Effect::LoseAnswer { .. } => {
                 let mut state = self.state();
                 Ok(state.faults.inject(id, fault, self.now(), Inventory::default)?)
             }

@@ -1,6 +1,7 @@
 //! What runs have left in the Docker engine: found by label and name, removed whatever state it is in.
 
 use super::error::ClusterError;
+use super::frozen;
 use super::network;
 use crate::images::{
     COMPONENT_LABEL, Engine, EngineError, NAME_PREFIX, OWNER_LABEL, RUN_LABEL, RunId, settled,
@@ -237,14 +238,14 @@ async fn remove(engine: &Engine, thing: &Leftover) -> Result<(), EngineError> {
     let outcome = match thing.kind {
         LeftoverKind::Container => {
             let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
-            engine
-                .call(
-                    "remove container",
-                    &thing.name,
-                    LIMIT,
-                    docker.remove_container(&thing.id, Some(options)),
-                )
-                .await
+            let removal = async || {
+                let removed = docker.remove_container(&thing.id, Some(options.clone()));
+                engine.call("remove container", &thing.name, LIMIT, removed).await
+            };
+            match removal().await {
+                Err(error) if !error.is_not_found() && frozen::thaw(&thing.id) > 0 => removal().await,
+                other => other,
+            }
         }
         LeftoverKind::Network => network::remove(engine, &thing.id).await,
         LeftoverKind::Image => {

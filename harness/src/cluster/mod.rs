@@ -9,6 +9,7 @@ mod backend;
 mod embedded;
 mod error;
 mod existing;
+mod frozen;
 mod host;
 mod kind;
 mod leftovers;

@@ -28,7 +28,13 @@ impl<'a> Target<'a> {
 
     /// Calls take effect, but their answer never arrives.
     pub fn loses_the_answer(&self) -> FaultPlan<'a> {
-        self.meets("answers that are lost", &[Effect::LoseAnswer])
+        self.meets("answers that are lost", &[Effect::LoseAnswer { ms: None }])
+    }
+
+    /// Calls take effect, but their answer never arrives, which the caller learns after so long.
+    pub fn withholds_the_answer(&self, time: Duration) -> FaultPlan<'a> {
+        let ms = u64::try_from(time.as_millis()).ok();
+        self.meets(format!("answers that are lost after {time:?}"), &[Effect::LoseAnswer { ms }])
     }
 
     /// What a call creates stays without an address for so long. Needs a cloud that has settings as well.

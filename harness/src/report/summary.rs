@@ -5,7 +5,7 @@ use super::wording::{
     self, is_blocked, one_line, outcome_text, outcome_word, printable, seconds, verdict_word,
 };
 use crate::check::{Level, row_of};
-use crate::ledger::{Conformance, Entry, Ledger, Outcome};
+use crate::ledger::{Conformance, Entry, Ledger, Outcome, StageTime};
 use std::fmt::Write as _;
 
 /// The name of the stage in which the checks run. Stages before it brought the environment up, those after it took
@@ -248,7 +248,10 @@ fn speed(ledger: &Ledger, text: &mut String) {
     let (checks, down) = rest.split_at(rest.len().min(1));
     let ran: Vec<&Entry> = ledger.entries.iter().filter(|e| e.duration_ms > 0).collect();
     let one_by_one: u64 = ran.iter().map(|e| e.duration_ms).sum();
-    let mut rows = vec![(String::from("environment up"), up.iter().map(|s| s.took_ms).sum(), String::new())];
+    let sum = |stages: &[StageTime]| stages.iter().map(|s| s.took_ms).sum::<u64>();
+    // Stages overlap.
+    let all_up = sum(up).min(ledger.duration_ms.saturating_sub(sum(rest)));
+    let mut rows = vec![(String::from("environment up"), all_up, String::new())];
     rows.extend(up.iter().map(|s| (format!("  {}", s.stage), s.took_ms, String::new())));
     if !ran.is_empty() {
         let took = checks.first().map_or(one_by_one, |s| s.took_ms);

@@ -1,11 +1,13 @@
 //! The leader crashes: another replica takes over, and the two never work at once (HA-03, -04).
 
-use super::busy::{another_writes, edits, in_order};
+use super::busy::{another_writes, edits, in_order, time_to_take_up};
+use super::in_flight::EDITS;
 use super::needs::{ELECTION, ELECTION_AND_LB, KILL};
 use harness::check::{Stop, Verdict};
+use harness::cloud::{Effect, Entry};
 use harness::cx::matchers::initialised;
 use harness::cx::{
-    Check, CheckCx, Crash, Subject, holder_of, load_balancer, machine, some_calls, taken_over, transitions_of,
+    Check, CheckCx, Crash, Subject, holder_of, load_balancer, machine, taken_over, transitions_of,
 };
 use harness::probe::{Matcher, holds};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -81,10 +83,22 @@ async fn fails_over(cx: &CheckCx) -> Verdict {
     Ok(())
 }
 
+/// How many writes there are before the crash: two of each of two replicas that do not wait for one another, so that either's
+/// come between the other's.
+const WRITES: usize = 4;
+/// How long a write of the edited Service takes: longer than any replica needs to find it still due.
+const SLOWNESS: Duration = Duration::from_millis(300);
+
+/// There are so many calls.
+fn as_many_as(count: usize) -> Matcher<Vec<Entry>> {
+    holds("are enough", move |calls: &Vec<Entry>| calls.len() >= count)
+        .expecting(format!("at least {count} calls"))
+}
+
 /// The leader writes, crashes, and another replica writes; yields who led.
 async fn change_of_leader(cx: &CheckCx, mark: u64) -> Result<String, Stop> {
     let writes = cx.cloud().calls().writes().since(mark);
-    writes.becomes(some_calls()).when("by the leader").await?;
+    writes.becomes(as_many_as(WRITES)).within(time_to_take_up(cx)).when("by the leader").await?;
     let Crash { replica, transitions, .. } = cx.leader_crash().await?;
     cx.lease().becomes(taken_over(transitions)).within(cx.limits().failover()).await?;
     another_writes(cx, &replica, mark).await?;
@@ -94,6 +108,10 @@ async fn change_of_leader(cx: &CheckCx, mark: u64) -> Result<String, Stop> {
 async fn never_overlaps(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("busy").port(80)).await?.provisioned().await?;
     cx.crash_is_near().await?;
+    if cx.makes_faults() {
+        let slow = Effect::Latency { ms: u64::try_from(SLOWNESS.as_millis()).unwrap_or(u64::MAX) };
+        web.cloud().meets(format!("writes that take {SLOWNESS:?}"), &[slow]).to(EDITS).await?;
+    }
     let mark = cx.cloud().mark()?;
     // Steady work before, during and after the crash.
     let leader = tokio::select! {

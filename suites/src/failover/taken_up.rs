@@ -185,11 +185,15 @@ const ANYTHING: &[Op] = &[
     Op::AuxDelete,
 ];
 
-/// The leader dies between the creation and its answer: until then it learns nothing more of what it has made.
+/// For how long a leader that lives hears nothing of what it has created.
+const UNANSWERED: Duration = Duration::from_secs(10);
+
+/// The leader dies between the creation and its answer: until then it learns nothing more of what it has made, nor does one
+/// that gives the call up.
 async fn finds_what_was_never_answered(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
     cx.crash_is_near().await?;
-    web.cloud().loses_the_answer().to(&[Op::LbCreate]).times(1).await?;
+    web.cloud().withholds_the_answer(UNANSWERED).to(&[Op::LbCreate]).times(1).await?;
     web.wants_a_balancer().await?;
     web.balancer().becomes(at_least_one()).await?;
     let refusals = web.cloud().answers(503).to(ANYTHING).await?;

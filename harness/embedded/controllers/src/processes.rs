@@ -1,7 +1,7 @@
 //! The processes of this machine, as far as `/proc` tells.
 //! Format: <https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html>.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A process that has not ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,10 +32,18 @@ impl Process {
 
     /// All that can be seen, and those that have ended and nobody has waited for.
     pub fn living_and_ended() -> (Vec<Process>, Vec<Process>) {
+        Process::living_and_ended_but(&BTreeSet::new())
+    }
+
+    /// The same without these numbers.
+    fn living_and_ended_but(left_out: &BTreeSet<i32>) -> (Vec<Process>, Vec<Process>) {
         let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
         let (mut living, mut ended) = (Vec::new(), Vec::new());
         for entry in entries {
             let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+            if left_out.contains(&pid) {
+                continue;
+            }
             let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { continue };
             match Process::read(pid, &stat) {
                 Some((one, false)) => living.push(one),
@@ -80,17 +88,44 @@ pub struct Offspring {
     root: i32,
     /// Start by number.
     known: BTreeMap<i32, u64>,
+    /// Numbers that are others': a machine has hundreds of them, and to read them all each time costs more than the rest.
+    others: BTreeSet<i32>,
+    /// How many more looks pass by those.
+    passing: u32,
 }
+
+/// How many looks pass by the numbers that were others' before they are read anew: a number is given again.
+const PASSING: u32 = 9;
 
 impl Offspring {
     /// Of that process, which may have ended.
     pub fn of(root: i32) -> Offspring {
-        Offspring { root, known: BTreeMap::new() }
+        Offspring { root, known: BTreeMap::new(), others: BTreeSet::new(), passing: 0 }
     }
 
     /// Looks who has come and who has gone.
     pub fn look(&mut self) {
-        self.take_in(&Process::all());
+        match self.passing.checked_sub(1) {
+            Some(left) => self.passing = left,
+            None => {
+                self.others.clear();
+                self.passing = PASSING;
+            }
+        }
+        let (seen, _) = Process::living_and_ended_but(&self.others);
+        self.take_in(&seen);
+        self.note_others(&seen);
+    }
+
+    /// Whoever has a parent that is another's is another's, too. Of one whose parent came while the others were read that is
+    /// not known yet.
+    fn note_others(&mut self, seen: &[Process]) {
+        let ours = |pid: i32| pid == self.root || self.known.contains_key(&pid);
+        let there: BTreeSet<i32> = seen.iter().map(|one| one.pid).chain([0]).collect();
+        let known_parent = |one: &&Process| there.contains(&one.parent) || self.others.contains(&one.parent);
+        let new: Vec<i32> =
+            seen.iter().filter(known_parent).map(|one| one.pid).filter(|pid| !ours(*pid)).collect();
+        self.others.extend(new);
     }
 
     /// The same, where all processes were looked at already; those there are then.
@@ -187,6 +222,19 @@ mod tests {
         let other = Process { start: 9, ..one(13, 1) };
         offspring.take_in(&[other]);
         assert!(offspring.known.is_empty());
+    }
+
+    #[test]
+    fn others_are_passed_by_unless_their_parent_is_unknown() {
+        let one = |pid, parent| Process { pid, parent, group: 1, start: 5, used: 0 };
+        let mut offspring = Offspring::of(10);
+        // The parent of 31 came after its own place had been read.
+        let seen = [one(1, 0), one(10, 1), one(11, 10), one(20, 1), one(21, 20), one(31, 30)];
+        offspring.take_in(&seen);
+        offspring.note_others(&seen);
+        assert_eq!(offspring.others.iter().copied().collect::<Vec<_>>(), [1, 20, 21]);
+        let (seen, _) = Process::living_and_ended_but(&offspring.others);
+        assert!(seen.iter().all(|one| one.pid != 1), "{seen:?}");
     }
 
     #[test]

@@ -54,7 +54,11 @@ async fn answers_are_refused_lost_or_never_given() {
     proxied.driver.inject(&fault(&[Op::InstanceGet], None, Effect::Refuse)).await.expect("injected");
     let ask = |path: &str| proxied.ask(proxied.http.get(proxied.url("a", path)));
     assert!(ask("/v1/instances/i-1").await.is_err());
-    proxied.driver.inject(&fault(&[Op::LbCreate], None, Effect::LoseAnswer)).await.expect("injected");
+    proxied
+        .driver
+        .inject(&fault(&[Op::LbCreate], None, Effect::LoseAnswer { ms: None }))
+        .await
+        .expect("injected");
     let wanted = serde_json::json!({"name": "web", "frontends": [], "backends": []});
     let url = proxied.url("a", "/v1/load-balancers");
     assert!(proxied.ask(proxied.http.post(url).json(&wanted)).await.is_err());
@@ -63,6 +67,13 @@ async fn answers_are_refused_lost_or_never_given() {
     let lost = proxied.journal().await.pop().expect("a call");
     assert_eq!((held.len(), lost.resource), (1, Some(held[0].id.clone())));
     assert!(matches!(lost.outcome, Outcome::Faulted { status: None, .. }));
+    let withheld = fault(&[Op::LbDelete], None, Effect::LoseAnswer { ms: Some(50) });
+    proxied.driver.inject(&withheld).await.expect("injected");
+    let url = proxied.url("a", &format!("/v1/load-balancers/{}", held[0].id));
+    assert!(proxied.ask(proxied.http.delete(url)).await.is_err());
+    assert!(proxied.driver.inventory().await.expect("an inventory").load_balancers.is_empty());
+    let withheld = proxied.journal().await.pop().expect("a call");
+    assert!(withheld.took_ms >= Some(50), "{withheld:?}");
     proxied.driver.inject(&fault(&[], None, Effect::Hang { ms: Some(50) })).await.expect("injected");
     assert!(ask("/v1/instances/i-1").await.is_err());
     proxied.driver.inject(&fault(&[], None, Effect::Hang { ms: None })).await.expect("injected");
