@@ -231,6 +231,8 @@ pub struct Check<Cx: 'static> {
     /// Whether it holds up a loop of the CCM that works through all objects one after the other, whatever number of workers
     /// there is.
     pub holds_up: bool,
+    /// The row beside whose claims it runs where it may not run beside strangers; `None`: its own.
+    pub beside: Option<&'static str>,
     /// Where the requirement comes from.
     pub source: &'static str,
     /// The least wall time a passing run takes, seconds, where a quiet window or back-off dictates one; else 0.
@@ -292,6 +294,7 @@ impl<Cx: 'static> Check<Cx> {
             served: Served::Always,
             since: None,
             holds_up: false,
+            beside: None,
             source,
             takes_s: 0,
             takes_on_machines_s: 0,
@@ -396,8 +399,14 @@ impl<Cx: 'static> Check<Cx> {
         self
     }
 
-    /// Lets calls wait for longer than a client does: not even claims of the same row run beside it where the CCM has no
-    /// workers to spare.
+    /// Runs beside the claims of another row where it may not run beside strangers: they hold up the same loop in the same way.
+    pub const fn beside_claims_of(mut self, row: &'static str) -> Check<Cx> {
+        self.beside = Some(row);
+        self
+    }
+
+    /// Lets calls wait for longer than a client does: where the CCM has no workers to spare, not even claims of the same row run
+    /// beside it, and where it has, others that hang.
     pub const fn hanging(mut self) -> Check<Cx> {
         self.hangs = true;
         self

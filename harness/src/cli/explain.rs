@@ -156,8 +156,11 @@ fn of_row(contract: &Contract, area: &Area, row: &Row) -> String {
 
 fn of_check(check: &Check, mutants: &[Mutant], all: &[CheckId]) -> String {
     let sharing = match check.sharing {
+        Sharing::Shared if check.holds_up && check.hangs => {
+            "alone, or beside others that hang where the CCM has workers for all: it holds up a loop of the CCM"
+        }
         Sharing::Shared if check.holds_up => {
-            "with the claims of its row alone: it holds up a loop of the CCM"
+            "with the claims of its row, or of one like it, alone: it holds up a loop of the CCM"
         }
         Sharing::Shared if check.disturbs() => {
             "beside others where the CCM has workers for all, else with the claims of its row alone"

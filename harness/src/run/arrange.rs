@@ -24,6 +24,8 @@ pub struct Declared<'a> {
     pub holds_up: bool,
     /// Whether it does so for longer than a client waits.
     pub hangs: bool,
+    /// The row beside whose claims it runs where it may not run beside strangers, when that is not its own.
+    pub beside: Option<&'a str>,
     /// Whether the environment of its own that it makes crowds the machine: real kubelets beside those of all lanes. One is
     /// made at a time.
     pub crowds: bool,
@@ -136,6 +138,8 @@ pub(super) enum Group<'a> {
     Joint,
     /// By contract row: its claims are no strangers to one another.
     Disturbing(&'a str),
+    /// They hold up different loops of a CCM that has workers to spare.
+    Hanging,
     /// They keep nobody busy.
     Calm,
     Exclusive(&'a str),
@@ -156,7 +160,11 @@ impl<'a> Group<'a> {
             Sharing::Joint => Group::Joint,
             Sharing::Standing => Group::Standing,
             Sharing::Shared if check.holds_up || (check.disturbs && workers < ENOUGH_WORKERS) => {
-                Group::Disturbing(if check.hangs { check.id } else { row_of(check.id) })
+                match check.hangs {
+                    true if workers < ENOUGH_WORKERS => Group::Disturbing(check.id),
+                    true => Group::Hanging,
+                    false => Group::Disturbing(check.beside.unwrap_or_else(|| row_of(check.id))),
+                }
             }
             Sharing::Own if check.crowds => Group::Crowding(check.id),
             Sharing::Shared | Sharing::Apart | Sharing::Own => Group::Shared,
@@ -168,7 +176,7 @@ impl<'a> Group<'a> {
             Group::Cold(_) => 0,
             Group::Shared => 1,
             Group::Crowding(_) => 2,
-            Group::Joint | Group::Disturbing(_) => 3,
+            Group::Joint | Group::Disturbing(_) | Group::Hanging => 3,
             Group::Calm | Group::Exclusive(_) => 4,
             Group::Standing => 5,
         }
@@ -179,7 +187,9 @@ impl<'a> Group<'a> {
             Group::Cold(_) => Kind::Cold,
             Group::Crowding(_) => Kind::Crowding,
             Group::Shared => Kind::Shared,
-            Group::Joint | Group::Disturbing(_) | Group::Calm | Group::Exclusive(_) => Kind::Apart,
+            Group::Joint | Group::Disturbing(_) | Group::Hanging | Group::Calm | Group::Exclusive(_) => {
+                Kind::Apart
+            }
             Group::Standing => Kind::Last,
         }
     }
@@ -199,7 +209,16 @@ mod tests {
     use std::collections::BTreeSet;
 
     const fn check(id: &'static str, sharing: Sharing, disturbs: bool, takes_s: u32) -> Declared<'static> {
-        Declared { id, sharing, disturbs, holds_up: false, hangs: false, crowds: false, takes_s }
+        Declared {
+            id,
+            sharing,
+            disturbs,
+            holds_up: false,
+            hangs: false,
+            beside: None,
+            crowds: false,
+            takes_s,
+        }
     }
 
     const CHECKS: [Declared<'static>; 9] = [
@@ -235,6 +254,10 @@ mod tests {
         let row = [row[0], row[1], Declared { hangs: true, ..row[2] }];
         let steps = |workers| arrange(&row, 1, workers).steps.len();
         assert_eq!((steps(1), steps(ENOUGH_WORKERS)), (2, 1));
+        let loops = ["NODE-10.hang", "LIFE-03.hang"].map(|id| check(id, Sharing::Shared, true, 40));
+        let loops = loops.map(|one| Declared { holds_up: true, hangs: true, ..one });
+        let steps = |workers| arrange(&loops, 1, workers).steps.len();
+        assert_eq!((steps(1), steps(ENOUGH_WORKERS)), (2, 1), "each holds up a loop of its own");
     }
 
     #[test]
@@ -253,6 +276,10 @@ mod tests {
         ];
         let of = arrange(&checks, 1, ENOUGH_WORKERS).of;
         assert_eq!(of, [0, 1, 1], "claims of a row are no strangers");
+        let guest = check("LIFE-10", Sharing::Shared, true, 30);
+        let guest = Declared { holds_up: true, beside: Some("LIFE-03"), ..guest };
+        let of = arrange(&[checks[0], checks[1], guest], 1, 1).of;
+        assert_eq!(of, [0, 1, 1], "nor is who says so");
     }
 
     #[test]

@@ -163,6 +163,7 @@ pub(super) fn declared(checks: &[Planned]) -> Vec<Declared<'_>> {
         disturbs: one.check.disturbs(),
         holds_up: one.check.holds_up,
         hangs: one.check.hangs,
+        beside: one.check.beside,
         crowds: false,
         takes_s: one.takes_s,
     };

@@ -54,9 +54,12 @@ fn cost((group, (longest, sum)): (&Group<'_>, &(u32, u32))) -> u32 {
         Group::Standing => 0,
         // Others run beside them.
         Group::Shared | Group::Calm => *sum,
-        Group::Cold(_) | Group::Joint | Group::Disturbing(_) | Group::Exclusive(_) | Group::Crowding(_) => {
-            (longest + group.comes_with_s()) * SIDE_BY_SIDE
-        }
+        Group::Cold(_)
+        | Group::Joint
+        | Group::Disturbing(_)
+        | Group::Hanging
+        | Group::Exclusive(_)
+        | Group::Crowding(_) => (longest + group.comes_with_s()) * SIDE_BY_SIDE,
     }
 }
 
@@ -66,7 +69,16 @@ mod tests {
     use crate::check::Sharing;
 
     const fn check(id: &'static str, sharing: Sharing, takes_s: u32) -> Declared<'static> {
-        Declared { id, sharing, disturbs: false, holds_up: false, hangs: false, crowds: false, takes_s }
+        Declared {
+            id,
+            sharing,
+            disturbs: false,
+            holds_up: false,
+            hangs: false,
+            beside: None,
+            crowds: false,
+            takes_s,
+        }
     }
 
     const CHECKS: [Declared<'static>; 9] = [

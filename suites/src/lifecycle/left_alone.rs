@@ -34,6 +34,7 @@ pub(super) const CHECKS: &[Check] = &[
     .needs(SHUTDOWN)
     .with(&[Facility::Faults])
     .holds_up_a_loop()
+    .beside_claims_of("NODE-LIFE-03")
     .takes(25),
     Check::must(
         "NODE-LIFE-03.client-timeout",

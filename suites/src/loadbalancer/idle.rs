@@ -181,16 +181,23 @@ impl Subject for Unexplained<'_> {
 const UNREST: Duration = Duration::from_secs(45);
 const LOOK: Duration = Duration::from_millis(250);
 
-/// Waits until a write can have no reason any more, for as long as that is worth it: what is done then is judged.
-async fn nodes_are_still(cx: &CheckCx) -> Verdict {
+/// Waits until no Node has changed for so long that load balancers would have to know of it, for as long as that is worth it.
+pub(super) async fn nodes_are_still_for(cx: &CheckCx, still: Duration) -> Verdict {
     let began = Instant::now();
     while began.elapsed() < UNREST {
         let now = Instant::now();
-        if cx.node_changes_since(now.checked_sub(LATE).unwrap_or(now), reasons)? == 0 {
+        if cx.node_changes_since(now.checked_sub(still).unwrap_or(now), reasons)? == 0 {
             break;
         }
         pause(LOOK).await;
     }
+    Ok(())
+}
+
+/// Waits until a write can have no reason any more: what is done then is judged.
+async fn nodes_are_still(cx: &CheckCx) -> Verdict {
+    let began = Instant::now();
+    nodes_are_still_for(cx, LATE).await?;
     cx.record("still_after_ms", began.elapsed().as_millis());
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Failed creations (contract SVC-ERR).
 
+use super::idle::nodes_are_still_for;
 use super::needs::LB;
 use super::pacing::{Call, attempts, failed, hurry, too_early};
 use futures::future::try_join_all;
@@ -93,9 +94,11 @@ const BACK_OFF: Check = Check::must(
 .needs(LB)
 .with(&[Facility::Faults])
 // Nodes of other checks would each allow an attempt more.
-.alone()
+.in_calm()
 .takes(36);
 
+/// For how long no Node has changed when creations begin to fail.
+const STILL: Duration = Duration::from_secs(5);
 /// For how long attempts are watched: retries come after 5, 10 and 20 s.
 const WINDOW: Duration = Duration::from_secs(16);
 
@@ -162,6 +165,7 @@ pub(super) fn backed_off() -> Matcher<Vec<Call>> {
 }
 
 async fn retries_with_backoff(cx: &CheckCx) -> Verdict {
+    nodes_are_still_for(cx, STILL).await?;
     let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
     let fault = web.cloud().answers(503).to(&[Op::LbCreate]).await?;
     web.wants_a_balancer().await?;

@@ -13,10 +13,9 @@ use tokio::time::Instant;
 
 /// How long a short command may take.
 const LIMIT: Duration = Duration::from_secs(30);
-/// How long an API server may take until it does what it was told, after its end included: a kubelet waits up to a minute and a
-/// half before it starts a container again that has ended a few times.
+/// How long an API server may take until it does what it was told, its start included.
 const TAKES: Duration = Duration::from_secs(150);
-const AGAIN: Duration = Duration::from_millis(200);
+const AGAIN: Duration = Duration::from_millis(400);
 /// How often in a row an API server says that it is ready until it is believed.
 const IN_A_ROW: u32 = 3;
 const KUBECTL: [&str; 2] = ["kubectl", "--kubeconfig=/etc/kubernetes/admin.conf"];
@@ -119,9 +118,11 @@ impl KindMachines {
         Ok(())
     }
 
+    /// The kubelet begins anew, too: it remembers how long to wait until it starts a container again that has ended before, and
+    /// until it asks an API server again that did not answer.
     async fn begin_api_server_anew(&self, machine: &Machine) -> Result<(), ClusterError> {
-        let kill = ["pkill", "-KILL", "-x", "kube-apiserver"];
-        exec_ok(&self.engine, machine, &kill, Stdin::Empty, LIMIT).await?;
+        let anew = ["sh", "-c", "pkill -KILL -x kube-apiserver && systemctl restart kubelet.service"];
+        exec_ok(&self.engine, machine, &anew, Stdin::Empty, LIMIT).await?;
         let what = format!("the API server of {} to be ready again", machine.name);
         let ask = [&KUBECTL[..], &["--request-timeout=5s", "get", "--raw", "/readyz"]].concat();
         self.says(machine, &ask, "", &what, IN_A_ROW, |said| said.status == 0).await
