@@ -10,7 +10,8 @@ use harness::check::{CheckId, Facility, Stop, Verdict};
 use harness::cloud::{Effect, Entry, Inventory, Op};
 use harness::cx::matchers::initialised;
 use harness::cx::{
-    Check, CheckCx, Machine, Subject, has_no_route, keeps_route, leads_to, machine, met_by, no_calls,
+    Check, CheckCx, Machine, RouteTrigger, Subject, has_no_route, keeps_route, leads_to, machine, met_by,
+    no_calls,
 };
 use harness::probe::{Matcher, Reach, both, holds};
 use std::future::IntoFuture;
@@ -27,6 +28,17 @@ pub(super) const CHECKS: &[Check] = &[
     .takes(6),
     of_trouble(0),
     of_trouble(1),
+    Check::must(
+        "ROUTE-07.machines",
+        "a failed list of machines takes no route away from the Nodes that have one",
+        RECONCILE,
+        |cx| Box::pin(keeps_routes_to_machines_unseen(cx)),
+    )
+    .by_calls()
+    .needs(ROUTES)
+    .with(&[Facility::Faults])
+    .alone()
+    .takes(12),
     Check::must(
         "ROUTE-08",
         "a Node without pod network gets no route, and says nothing of its network",
@@ -177,6 +189,45 @@ async fn changes_nothing(cx: &CheckCx, trouble: &Trouble) -> Verdict {
     leads.when("once routes can be listed").await?;
     network.is(keeps_route(&route)).await?;
     ccm_routes_others(cx).await
+}
+
+/// Whoever remembers for a while which machines there are, reconciles once more when that is over.
+async fn keeps_routes_to_machines_unseen(cx: &CheckCx) -> Verdict {
+    let (cloud, limits) = (cx.cloud(), cx.limits());
+    let (first, second, later) = (cx.pod_network(0)?, cx.pod_network(1)?, cx.pod_network(2)?);
+    let ((_, a, route), (_, b, younger)) = (routed(cx, "a", &first).await?, routed(cx, "b", &second).await?);
+    for node in [&a, &b] {
+        node.becomes(is_reachable()).within(limits.route()).await?;
+    }
+    let newcomer = cx.machine(machine("later")).await?;
+    let effects = [Effect::Malformed, Effect::Status { status: 503, retry_after_s: None }];
+    let fault =
+        cloud.anything().meets("lists of machines that fail", &effects).to(&[Op::InstanceList]).await?;
+    let mark = cloud.mark_now().await?;
+    cx.node(with_networks(&newcomer, &[&later])).await?;
+    let rounds = match cx.route_trigger() {
+        RouteTrigger::Period => 1,
+        RouteTrigger::NodeChanges => 2,
+    };
+    let window = limits.quiet_routes().max(limits.instance_cache() + limits.route_period());
+    for round in 0..rounds {
+        if round > 0 {
+            prompt(cx).await?;
+        }
+        let (of_a, of_b) = ((&first, &a), (&second, &b));
+        let kept = of_a.keeps(both(keeps_route(&route), is_reachable())).within(window);
+        let younger = of_b.keeps(both(keeps_route(&younger), is_reachable())).within(window);
+        let when = "while machines cannot be listed";
+        try_join(kept.when(when).into_future(), younger.when(when).into_future()).await?;
+    }
+    let ids = [route.id.clone(), younger.id.clone()];
+    let theirs = move |call: &Entry| call.resource.as_ref().is_some_and(|name| ids.contains(name));
+    cloud.calls().of(&[Op::RouteDelete]).since(mark).that(theirs).is(no_calls()).await?;
+    cx.record("failed_lists", fault.read(Reach::Origin).await?);
+    fault.clear().await?;
+    prompt(cx).await?;
+    let leads = later.becomes(leads_to(&newcomer.instance())).within(limits.route());
+    leads.when("once machines can be listed").await.map(drop)
 }
 
 /// Why a fault of later pages met nothing: the cloud shows all routes at once.

@@ -9,9 +9,11 @@ use harness::check::{Before, Facility, Stop, Verdict};
 use harness::cloud::{Address, Op, Route};
 use harness::cx::{Check, CheckCx, Ready, Subject, leads_to, machine};
 use harness::k8s::{C_NET, addresses, pod_cidrs};
-use harness::probe::{Matcher, Seen, holds, matcher};
+use harness::probe::{Matcher, Seen, holds, matcher, present};
 use k8s_openapi::api::core::v1 as core;
+use serde_json::json;
 use std::sync::Arc;
+use std::time::Duration;
 
 const CONDITION: &str = "k8s.io/cloud-provider route_controller.go updateNetworkingCondition";
 
@@ -23,6 +25,17 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(routes_to_nodes(cx)),
     )
     .needs(NODES_AND_ROUTES),
+    Check::must(
+        "ROUTE-01.late",
+        "a Node that gets its pod network long after it joined gets its route, though no other Node changes",
+        RECONCILE,
+        |cx| Box::pin(routes_to_late_networks(cx)),
+    )
+    .on_objects()
+    .needs(ROUTES)
+    .with(&[Facility::PodCidrControl])
+    .alone()
+    .takes(6),
     Check::must("ROUTE-01.not-ready", "Nodes that are not Ready get their route, too", RECONCILE, |cx| {
         Box::pin(routes_to_nodes_that_are_not_ready(cx))
     })
@@ -86,6 +99,24 @@ async fn routes_to_nodes(cx: &CheckCx) -> Verdict {
         network.becomes(leads_to(&machine.instance())).within(cx.limits().route()).await?;
     }
     Ok(())
+}
+
+/// How long a CCM may take to be told of a Node, and to act on it.
+const SETTLES: Duration = Duration::from_secs(2);
+
+async fn routes_to_late_networks(cx: &CheckCx) -> Verdict {
+    cx.pod_networks_are_withheld().await?;
+    let (network, machine) = (cx.pod_network(0)?, cx.machine(machine("a")).await?);
+    let node = cx.node(with_networks(&machine, &[])).await?;
+    // What it prompts as it joins is over by then.
+    node.keeps(present())
+        .within(cx.limits().route_period() + SETTLES)
+        .when("before it has a pod network")
+        .await?;
+    node.patch(&json!({"spec": {"podCIDR": network.cidr(), "podCIDRs": [network.cidr()]}})).await?;
+    let leads = network.becomes(leads_to(&machine.instance())).within(cx.limits().route());
+    leads.when("once its Node has it").await?;
+    node.becomes(is_reachable()).within(cx.limits().route()).when("once its route is there").await
 }
 
 async fn routes_to_nodes_that_are_not_ready(cx: &CheckCx) -> Verdict {

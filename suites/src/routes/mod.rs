@@ -9,6 +9,7 @@ mod noted;
 mod off;
 mod refused;
 mod routed;
+mod said;
 mod stale;
 
 pub(crate) use routed::{is_reachable, routed, with_networks};
@@ -24,6 +25,7 @@ pub const SUITE: Suite = Suite {
     tables: &[
         made::CHECKS,
         refused::CHECKS,
+        said::CHECKS,
         stale::CHECKS,
         kept::CHECKS,
         at_once::CHECKS,

@@ -2,8 +2,8 @@
 
 use super::needs::{RECONCILE, ROUTES};
 use super::routed::{
-    is_not_said_to_be_reachable, is_reachable, is_unreachable, is_unreachable_by_the_framework, prompt,
-    with_networks,
+    is_not_said_to_be_reachable, is_reachable, is_settled, is_unreachable, is_unreachable_by_the_framework,
+    prompt, with_networks,
 };
 use harness::check::{Facility, Stop, Verdict};
 use harness::cloud::Op;
@@ -48,6 +48,26 @@ pub(super) const CHECKS: &[Check] = &[
     )
     .needs(ROUTES)
     .with(&[Facility::Faults]),
+    Check::must(
+        "ROUTE-03.unprompted",
+        "a route that could not be made once is tried again though no Node changes",
+        RECONCILE,
+        |cx| Box::pin(tries_again_by_itself(cx, 503)),
+    )
+    .should()
+    .needs(ROUTES)
+    .with(&[Facility::Faults])
+    .alone(),
+    Check::must(
+        "ROUTE-03.locked",
+        "a route that could not be made as the cloud was at work on another (423) is tried again though no Node changes",
+        "k8s.io/cloud-provider route_controller.go reconcile, RetryOnConflict",
+        |cx| Box::pin(tries_again_by_itself(cx, 423)),
+    )
+    .should()
+    .needs(ROUTES)
+    .with(&[Facility::Faults])
+    .alone(),
     Check::must(
         "ROUTE-03.held",
         "a Node does not say that its network is there before its route is",
@@ -103,6 +123,17 @@ async fn tries_again(cx: &CheckCx) -> Verdict {
     prompt(cx).await?;
     let leads = network.becomes(leads_to(&machine.instance())).within(cx.limits().route());
     leads.when("once it can be made").await?;
+    node.becomes(is_reachable()).within(cx.limits().route()).when("once its route is there").await
+}
+
+async fn tries_again_by_itself(cx: &CheckCx, status: u16) -> Verdict {
+    is_settled(cx).await?;
+    let (network, machine) = (cx.pod_network(0)?, cx.machine(machine("a")).await?);
+    let fault = network.cloud().answers(status).to(&[Op::RouteCreate]).times(1).await?;
+    let node = cx.node(with_networks(&machine, &[&network])).await?;
+    fault.becomes(met_by(1)).within(cx.limits().route()).await?;
+    let leads = network.becomes(leads_to(&machine.instance())).within(cx.limits().route());
+    leads.when("after one refusal, though no Node changes").await?;
     node.becomes(is_reachable()).within(cx.limits().route()).when("once its route is there").await
 }
 

@@ -4,9 +4,10 @@ use harness::check::{Stop, Verdict};
 use harness::cloud::Route;
 use harness::cx::{CheckCx, Destination, Machine, Node, NodePlan, RouteTrigger, Subject, leads_to, machine};
 use harness::k8s::{C_NET, condition};
-use harness::probe::{Matcher, Seen, holds, matcher};
+use harness::probe::{Matcher, Seen, holds, matcher, present};
 use k8s_openapi::api::core::v1 as core;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A Node of that machine as it is once it is initialised, with these pod networks.
 pub(crate) fn with_networks(machine: &Machine<'_>, networks: &[&Destination<'_>]) -> NodePlan {
@@ -42,6 +43,15 @@ pub(super) async fn prompt(cx: &CheckCx) -> Verdict {
 /// Sees a route made for another Node: the CCM is at work, and what it does not do it leaves undone.
 pub(super) async fn ccm_routes_others(cx: &CheckCx) -> Verdict {
     routed(cx, &cx.fresh("witness"), &cx.pod_network(3)?).await.map(drop)
+}
+
+/// How long replicas may take that have just started.
+const STARTS: Duration = Duration::from_secs(2);
+
+/// Sees a route made for another Node, and waits until nobody reads any more what is read at a start.
+pub(super) async fn is_settled(cx: &CheckCx) -> Verdict {
+    let (_, other, _) = routed(cx, &cx.fresh("settled"), &cx.pod_network(3)?).await?;
+    other.keeps(present()).within(STARTS).await
 }
 
 type MaybeNode = Option<Arc<core::Node>>;
