@@ -31,7 +31,6 @@ pub(super) const CHECKS: &[Check] = &[
         RECONCILE,
         |cx| Box::pin(routes_to_late_networks(cx)),
     )
-    .on_objects()
     .needs(ROUTES)
     .with(&[Facility::PodCidrControl])
     .alone()
@@ -92,11 +91,14 @@ fn has_pod_networks() -> Matcher<Option<Arc<core::Node>>, Vec<String>> {
     .expecting("spec.podCIDRs, by the controller manager of the cluster")
 }
 
+/// The second Node joins a CCM that has made routes before.
 async fn routes_to_nodes(cx: &CheckCx) -> Verdict {
-    let (machine, node) = joined(cx, machine("a")).await?;
-    for cidr in node.becomes(has_pod_networks()).await? {
-        let network = cx.destination(&cidr)?;
-        network.becomes(leads_to(&machine.instance())).within(cx.limits().route()).await?;
+    for suffix in ["a", "later"] {
+        let (machine, node) = joined(cx, machine(suffix)).await?;
+        for cidr in node.becomes(has_pod_networks()).await? {
+            let network = cx.destination(&cidr)?;
+            network.becomes(leads_to(&machine.instance())).within(cx.limits().route()).await?;
+        }
     }
     Ok(())
 }
