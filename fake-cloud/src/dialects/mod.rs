@@ -46,6 +46,7 @@ pub const ALL: &[DialectInfo] = &[
             provider_ids: false,
             provisioning: true,
             nested_routes: true,
+            actions: false,
         },
         metadata: true,
         #[cfg(feature = "server")]
@@ -66,6 +67,7 @@ pub const ALL: &[DialectInfo] = &[
             provider_ids: false,
             provisioning: true,
             nested_routes: false,
+            actions: true,
         },
         metadata: true,
         #[cfg(feature = "server")]
@@ -86,6 +88,7 @@ pub const ALL: &[DialectInfo] = &[
             provider_ids: false,
             provisioning: false,
             nested_routes: true,
+            actions: false,
         },
         metadata: false,
         #[cfg(feature = "server")]
@@ -106,6 +109,7 @@ pub const ALL: &[DialectInfo] = &[
             provider_ids: false,
             provisioning: true,
             nested_routes: true,
+            actions: false,
         },
         metadata: false,
         #[cfg(feature = "server")]

@@ -108,7 +108,7 @@ impl Recorded for Shared {
     }
 
     async fn inject(&self, id: u64, fault: Fault) -> Result<ActiveFault, ErrorReply> {
-        if matches!(fault.effect, Effect::FailAction { .. }) && !self.dialect.has_actions() {
+        if matches!(fault.effect, Effect::FailAction { .. }) && !self.info.shown.actions {
             let dialect = self.info.name;
             return Err(ErrorReply::invalid(format!("dialect {dialect} has no actions that could fail")));
         }

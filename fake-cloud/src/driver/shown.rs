@@ -35,6 +35,8 @@ pub struct Shown {
     pub provisioning: bool,
     /// Whether routes may lie within one another; else none is made to a network that overlaps with that of another.
     pub nested_routes: bool,
+    /// Whether a call may be accepted and what it has begun fail later, as the API tells who asks.
+    pub actions: bool,
 }
 
 impl Default for Shown {
@@ -56,11 +58,12 @@ impl Shown {
         provider_ids: true,
         provisioning: true,
         nested_routes: true,
+        actions: true,
     };
 
     /// Any address, and what may be absent is: what is meant where nothing is said.
     pub const PLAIN: Shown =
-        Shown { deletions: false, retry_after: false, provider_ids: false, ..Shown::ALL };
+        Shown { deletions: false, retry_after: false, provider_ids: false, actions: false, ..Shown::ALL };
 
     /// Those of a machine's addresses that the API shows, in their order.
     pub fn part_of(&self, addresses: impl IntoIterator<Item = Address>) -> Vec<Address> {
@@ -132,6 +135,7 @@ mod tests {
             provider_ids: false,
             nested_routes: true,
             provisioning: true,
+            actions: false,
         };
         let usual =
             addresses(&[(INTERNAL, "192.0.2.10"), (EXTERNAL, "198.51.100.10"), (EXTERNAL, "2001:db8::1")]);

@@ -1,8 +1,9 @@
 //! Faults: every effect, and which calls they hit.
 
 use crate::support::{OTHER_TOKEN, Reply, TestCloud, about, answered, load_balancer, on, until};
-use fake_cloud::driver::{Effect, Fault, Match, Op, Outcome};
+use fake_cloud::driver::{Effect, Fault, Match, Op, Outcome, Settings};
 use reqwest::Method;
+use serde_json::Value;
 use std::time::Duration;
 
 fn status(status: u16) -> Effect {
@@ -52,6 +53,33 @@ async fn a_malformed_answer_is_a_200_that_is_no_json() {
     assert!(serde_json::from_str::<serde_json::Value>(&reply.text).is_err());
     let entry = cloud.journal().await.pop().expect("an entry");
     assert_eq!(entry.outcome, Outcome::Faulted { status: Some(200), fault });
+}
+
+#[tokio::test]
+async fn what_is_accepted_and_fails_is_told_by_its_operation() {
+    let cloud = TestCloud::start().await;
+    let id = cloud.load_balancer("web", "u-1").await;
+    let fault = cloud.inject(Match::default(), Effect::FailAction { code: "server_error".into() }).await;
+    cloud.set(Settings { action_ms: Some(400), ..Settings::default() }).await;
+    let path = format!("/v1/load-balancers/{id}");
+    let begun = cloud.delete(&path).await.answers(202);
+    assert_eq!(
+        (&begun["operation"]["state"], &begun["operation"]["error"]),
+        (&"running".into(), &Value::Null)
+    );
+    let operation = format!("/v1/operations/{}", begun["operation"]["id"].as_str().expect("an id"));
+    let failed = until(async || {
+        let seen = cloud.get(&operation).await.answers(200);
+        (seen["operation"]["state"] == "failed").then_some(seen)
+    });
+    assert_eq!(failed.await["operation"]["error"]["code"], "server_error");
+    assert_eq!(cloud.get(&path).await.answers(200)["state"], "active", "nothing was changed");
+    let outcomes: Vec<Outcome> = cloud.journal().await.into_iter().map(|entry| entry.outcome).collect();
+    assert_eq!(outcomes[1], Outcome::Faulted { status: Some(202), fault });
+    assert_eq!(outcomes[2], answered(200), "a call that begins nothing is carried out as usual");
+    cloud.driver.clear_fault(fault).await.expect("cleared");
+    cloud.delete(&path).await.answers(204);
+    cloud.get("/v1/operations/action-99").await.fails(404, "not_found");
 }
 
 #[tokio::test]

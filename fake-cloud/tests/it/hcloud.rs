@@ -155,11 +155,11 @@ async fn an_action_that_fails_is_a_fault_that_has_hit() {
 
 #[tokio::test]
 async fn a_dialect_without_actions_has_none_to_fail() {
-    let cloud = TestCloud::start().await;
+    let cloud = TestCloud::speaking("linode", Unknown::Refused, &[]).await;
     let effect = Effect::FailAction { code: "x".to_owned() };
     let fault = Fault { matching: Match::default(), effect, calls: None, for_ms: None };
     let error = cloud.driver.inject(&fault).await.expect_err("refused");
-    assert!(error.to_string().contains("dialect native has no actions that could fail"), "{error}");
+    assert!(error.to_string().contains("dialect linode has no actions that could fail"), "{error}");
 }
 
 #[tokio::test]

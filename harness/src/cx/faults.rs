@@ -43,6 +43,12 @@ impl<'a> Target<'a> {
         self.meets(format!("provisioning that takes {time:?}"), &[Effect::SlowProvisioning { ms }])
     }
 
+    /// Calls are accepted, and what they begin fails. Needs a cloud whose API tells so.
+    pub fn fails_actions(&self) -> FaultPlan<'a> {
+        let code = "server_error".to_owned();
+        self.meets("actions that fail", &[Effect::FailAction { code }])
+    }
+
     /// Calls meet these effects, each but the last once and the last from then on; `what` is for failures.
     pub fn meets(&self, what: impl Into<String>, effects: &[Effect]) -> FaultPlan<'a> {
         let (what, effects) = (what.into(), effects.to_vec());
@@ -123,12 +129,15 @@ impl FaultPlan<'_> {
 }
 
 impl CheckCx {
-    /// The state of a load balancer that an effect would prolong and the cloud's API does not have.
+    /// What an effect needs and the cloud's API does not have.
     fn never_seen(&self, effect: &Effect) -> Option<&'static str> {
         let shown = self.cloud.shown();
         match effect {
-            Effect::SlowProvisioning { .. } if !shown.provisioning => Some("has no address yet"),
-            Effect::SlowDeletion { .. } if !shown.deletions => Some("is being deleted"),
+            Effect::SlowProvisioning { .. } if !shown.provisioning => {
+                Some("load balancer that has no address yet")
+            }
+            Effect::SlowDeletion { .. } if !shown.deletions => Some("load balancer that is being deleted"),
+            Effect::FailAction { .. } if !shown.actions => Some("call that is accepted and fails later"),
             _ => None,
         }
     }
@@ -142,9 +151,7 @@ impl<'a> IntoFuture for FaultPlan<'a> {
         Box::pin(async move {
             let FaultPlan { target, what, effects, ops, from_page, times } = self;
             if let Some(what) = effects.iter().find_map(|effect| target.cx.never_seen(effect)) {
-                return Err(Stop::NotObservable(format!(
-                    "the cloud's API shows no load balancer that {what}"
-                )));
+                return Err(Stop::NotObservable(format!("the cloud's API shows no {what}")));
             }
             let matching = Match { from_page, ..target.matching(&ops) };
             let mut ids = Vec::new();

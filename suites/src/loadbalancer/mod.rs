@@ -1,6 +1,7 @@
 //! LoadBalancer provisioning: Services of type LoadBalancer get a balancer in the cloud, it follows them, and nothing
 //! of it is left when they go (contract SVC).
 
+mod accepted;
 mod create;
 mod delete;
 mod edits;
@@ -39,6 +40,7 @@ pub const SUITE: Suite = Suite {
         variants::CHECKS,
         one::CHECKS,
         retry::CHECKS,
+        accepted::CHECKS,
         &update::FOLLOWS,
         &update::KEEPS,
         update::CHECKS,

@@ -8,7 +8,9 @@ use futures::future::try_join_all;
 use harness::check::{Before, Facility, Stop, Verdict};
 use harness::cloud::{Inventory, Op};
 use harness::cx::matchers::{initialised, one_active, one_balancer, publishes, targets};
-use harness::cx::{Check, CheckCx, Machine, Service, Subject, load_balancer, machine, met_by, taint};
+use harness::cx::{
+    Check, CheckCx, FaultPlan, Machine, Service, Subject, load_balancer, machine, met_by, taint,
+};
 use harness::k8s::{L_EXCL, T_TO_BE_DELETED};
 use harness::probe::{Matcher, Reach};
 use serde_json::json;
@@ -49,13 +51,25 @@ pub(super) const CHECKS: &[Check] = &[
         "SVC-NODES-11",
         "an update of backends that fails is repeated until they are right",
         UPDATES,
-        |cx| Box::pin(repeats_a_failed_update(cx)),
+        |cx| Box::pin(repeats_a_failed_update(cx, |web| web.cloud().answers(503))),
     )
     .by_calls()
     .needs(NODES_BEHIND_LB)
     .since(28, RESYNC, Before::NotJudged)
     .with(&[Facility::Faults])
     // Another Node would have it repeated for that one's sake.
+    .alone()
+    .takes(7),
+    Check::must(
+        "SVC-NODES-11.action",
+        "an update of backends that the cloud accepts, and does not carry out, is repeated until they are right",
+        UPDATES,
+        |cx| Box::pin(repeats_a_failed_update(cx, |web| web.cloud().fails_actions())),
+    )
+    .by_calls()
+    .needs(NODES_BEHIND_LB)
+    .since(28, RESYNC, Before::NotJudged)
+    .with(&[Facility::Faults])
     .alone()
     .takes(7),
     Check::must(
@@ -129,11 +143,14 @@ async fn follows_beside_an_unknown_node(cx: &CheckCx) -> Verdict {
 /// Calls by which a provider changes the backends of a load balancer.
 const UPDATE: &[Op] = &[Op::LbUpdate];
 
-async fn repeats_a_failed_update(cx: &CheckCx) -> Verdict {
+/// What calls about a load balancer meet.
+type Trouble = for<'a> fn(&Service<'a>) -> FaultPlan<'a>;
+
+async fn repeats_a_failed_update(cx: &CheckCx, trouble: Trouble) -> Verdict {
     let (machine, node) = kept_out(cx, "admitted").await?;
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
     web.rests().await?;
-    let refusals = web.cloud().answers(503).to(UPDATE).await?;
+    let refusals = trouble(&web).to(UPDATE).await?;
     node.label(L_EXCL, None).await?;
     fails_for(&web, &refusals, UPDATE, 3, HELD).await?;
     refusals.clear().await?;

@@ -6,7 +6,7 @@ use futures::future::try_join;
 use harness::check::{Facility, Stop, Verdict};
 use harness::cloud::{Instance, Op, Route};
 use harness::cx::{
-    Barrier, Check, CheckCx, Destination, Machine, Node, RouteTrigger, Subject, leads_to, machine,
+    Barrier, Check, CheckCx, Destination, Machine, Node, RouteTrigger, Subject, leads_to, machine, met_by,
 };
 use harness::probe::{Matcher, Seen, holds, matcher, present};
 use k8s_openapi::api::core::v1 as core;
@@ -19,6 +19,15 @@ pub(super) const CHECKS: &[Check] = &[
         "a Node whose machine cannot be looked up says that its network is there only where a route leads to it",
         RECONCILE,
         |cx| Box::pin(says_so_though_its_machine_is_unknown(cx)),
+    )
+    .needs(ROUTES)
+    .with(&[Facility::Faults])
+    .takes(6),
+    Check::must(
+        "ROUTE-02.action",
+        "a Node whose route the cloud accepts to make, and does not, says that its network is there only once it is made",
+        RECONCILE,
+        |cx| Box::pin(says_so_though_it_is_accepted_alone(cx)),
     )
     .needs(ROUTES)
     .with(&[Facility::Faults])
@@ -113,6 +122,17 @@ async fn says_so_though_its_machine_is_unknown(cx: &CheckCx) -> Verdict {
     is_so(&joined, "while its machine cannot be looked up").await?;
     fault.clear().await?;
     gets_its_route(&joined, "once its machine can be looked up").await
+}
+
+async fn says_so_though_it_is_accepted_alone(cx: &CheckCx) -> Verdict {
+    let (network, machine) = (cx.pod_network(0)?, cx.machine(machine("a")).await?);
+    let fault = network.cloud().fails_actions().to(&[Op::RouteCreate]).await?;
+    let node = cx.node(with_networks(&machine, &[&network])).await?;
+    fault.becomes(met_by(1)).within(cx.limits().route()).await?;
+    let joined = (machine, network, node);
+    is_so(&joined, "while its route is accepted, and not made").await?;
+    fault.clear().await?;
+    gets_its_route(&joined, "once it can be made").await
 }
 
 async fn says_so_though_it_is_taken(cx: &CheckCx) -> Verdict {

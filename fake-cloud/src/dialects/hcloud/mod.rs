@@ -56,10 +56,6 @@ impl Dialect for Hcloud {
         GoneBackends::Dropped
     }
 
-    fn has_actions(&self) -> bool {
-        true
-    }
-
     fn with_headers(&self, answer: Answer, now: Duration) -> Answer {
         self.limit.count(answer, self.clock, now)
     }

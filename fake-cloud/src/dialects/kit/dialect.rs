@@ -41,11 +41,6 @@ pub(crate) trait Dialect: Send + Sync {
         Naming::Unique
     }
 
-    /// Whether it has actions that can fail after the call that began them was answered.
-    fn has_actions(&self) -> bool {
-        false
-    }
-
     /// The same answer with the headers that every answer has. Gets the time.
     fn with_headers(&self, answer: Answer, _now: Duration) -> Answer {
         answer

@@ -1,6 +1,8 @@
 //! The fake cloud's own API, described in the README beside this file: the plainest example of a dialect.
 
 mod errors;
+mod operations;
+mod queries;
 mod routes;
 mod wire;
 

@@ -2,6 +2,8 @@
 
 use super::super::kit::{Answer, Call, Error, Plan, Query, Request, Voice, planned};
 use super::errors::Native;
+use super::operations::{self, changing};
+use super::queries::{none, query};
 use super::wire::{self, Backends, LoadBalancerUpdate, NewFirewall, NewLoadBalancer, NewRoute};
 use crate::driver::Op;
 use crate::model::{AuxSpec, Deleted, Dependents, Families, RouteTarget};
@@ -33,6 +35,7 @@ pub(super) fn plan(request: &Request) -> Plan {
         (&Method::GET, ["v1", "routes"]) => list_routes(request),
         (&Method::POST, ["v1", "routes"]) => create_route(request),
         (&Method::DELETE, ["v1", "routes", id]) => delete_route(request, id),
+        (&Method::GET, ["v1", "operations", id]) => operations::get(request, id),
         _ => Plan::unknown(request),
     }
 }
@@ -95,7 +98,7 @@ fn create_load_balancer(request: &Request) -> Plan {
         Ok(new) => Call::new(Op::LbCreate).keyed("name", &new.name).owned_by(&new.owner),
         Err(_) => Call::new(Op::LbCreate),
     };
-    planned(&Native, call, none(request), move |_, _, cloud, now| {
+    changing(request, call, move |cloud, now| {
         let lb = cloud.create_load_balancer(body?.into(), Families::V4, now)?;
         Ok(Answer::json(201, &wire::LoadBalancer::from(lb)).creating(&lb.id))
     })
@@ -109,7 +112,7 @@ fn update_load_balancer(request: &Request, id: &str) -> Plan {
         call = call.naming(update.name.as_deref().unwrap_or_default());
         call = call.owned_by(update.owner.as_deref().unwrap_or_default());
     }
-    planned(&Native, call, none(request), move |_, _, cloud, now| {
+    changing(request, call, move |cloud, now| {
         let update = body?;
         let lb = cloud.update_load_balancer(&id, now, |old| update.over(old))?;
         Ok(Answer::json(200, &wire::LoadBalancer::from(lb)))
@@ -119,7 +122,7 @@ fn update_load_balancer(request: &Request, id: &str) -> Plan {
 fn update_backends(request: &Request, id: &str) -> Plan {
     let id = id.to_owned();
     let body = request.body::<Backends>();
-    planned(&Native, Call::on(Op::LbUpdate, &id), none(request), move |_, _, cloud, now| {
+    changing(request, Call::on(Op::LbUpdate, &id), move |cloud, now| {
         let Backends { backends } = body?;
         let lb = cloud.update_load_balancer(&id, now, |old| crate::model::LbSpec { backends, ..old })?;
         Ok(Answer::json(200, &wire::LoadBalancer::from(lb)))
@@ -128,7 +131,7 @@ fn update_backends(request: &Request, id: &str) -> Plan {
 
 fn delete_load_balancer(request: &Request, id: &str) -> Plan {
     let id = id.to_owned();
-    planned(&Native, Call::on(Op::LbDelete, &id), none(request), move |_, _, cloud, now| {
+    changing(request, Call::on(Op::LbDelete, &id), move |cloud, now| {
         Ok(match cloud.delete_load_balancer(&id, Dependents::Forbid, now)? {
             Deleted::Gone => Answer::empty(204),
             Deleted::Deleting(lb) => Answer::json(202, &wire::LoadBalancer::from(lb)),
@@ -159,7 +162,7 @@ fn create_firewall(request: &Request) -> Plan {
         }
         Err(_) => Call::new(Op::AuxCreate),
     };
-    planned(&Native, call, none(request), move |_, _, cloud, now| {
+    changing(request, call, move |cloud, now| {
         let aux = cloud.create_auxiliary(FIREWALL.0, FIREWALL.1, AuxSpec::try_from(body?)?, now)?;
         Ok(Answer::json(201, &wire::Firewall::from(aux)).creating(&aux.id))
     })
@@ -173,7 +176,7 @@ fn update_firewall(request: &Request, id: &str) -> Plan {
         call = call.naming(&new.name).naming(new.load_balancer.as_deref().unwrap_or_default());
         call = call.owned_by(&new.owner);
     }
-    planned(&Native, call, none(request), move |_, _, cloud, now| {
+    changing(request, call, move |cloud, now| {
         let aux = cloud.update_auxiliary(FIREWALL.0, &id, AuxSpec::try_from(body?)?, now)?;
         Ok(Answer::json(200, &wire::Firewall::from(aux)))
     })
@@ -181,7 +184,7 @@ fn update_firewall(request: &Request, id: &str) -> Plan {
 
 fn delete_firewall(request: &Request, id: &str) -> Plan {
     let id = id.to_owned();
-    planned(&Native, Call::on(Op::AuxDelete, &id), none(request), move |_, _, cloud, _| {
+    changing(request, Call::on(Op::AuxDelete, &id), move |cloud, _| {
         cloud.delete_auxiliary(FIREWALL.0, &id)?;
         Ok(Answer::empty(204))
     })
@@ -204,7 +207,7 @@ fn create_route(request: &Request) -> Plan {
         }
         Err(_) => Call::new(Op::RouteCreate),
     };
-    planned(&Native, call, none(request), move |_, _, cloud, _| {
+    changing(request, call, move |cloud, _| {
         let new = body?;
         let route = cloud.create_route(&new.destination, RouteTarget::Instance(&new.target_instance))?;
         Ok(Answer::json(201, &wire::Route::from(&route)).creating(&route.id))
@@ -213,31 +216,10 @@ fn create_route(request: &Request) -> Plan {
 
 fn delete_route(request: &Request, id: &str) -> Plan {
     let id = id.to_owned();
-    planned(&Native, Call::on(Op::RouteDelete, &id), none(request), move |_, _, cloud, _| {
+    changing(request, Call::on(Op::RouteDelete, &id), move |cloud, _| {
         cloud.delete_route(&id)?;
         Ok(Answer::empty(204))
     })
-}
-
-/// The query of a list that can be filtered by these keys, each once. This API refuses what it does not know itself.
-fn query(request: &Request, filters: &[&str]) -> Query {
-    strict(Query::list(request, filters, None, ()))
-}
-
-/// The query of a call that has none.
-fn none(request: &Request) -> Query {
-    strict(Query::none(request, ()))
-}
-
-fn strict(mut query: Query) -> Query {
-    let twice = |(at, (key, _)): (usize, &(String, String))| {
-        query.filters()[..at].iter().any(|(earlier, _)| earlier == key).then(|| key.clone())
-    };
-    let second = query.filters().iter().enumerate().find_map(twice);
-    if let Some(key) = query.take_unknown().or(second) {
-        query.refuse(Error::new(422, format!("the query has an unknown or second {key:.40}")));
-    }
-    query
 }
 
 /// What a list with these filters is about.

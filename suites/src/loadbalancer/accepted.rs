@@ -1,0 +1,63 @@
+//! Work that the cloud accepts and does not carry out (contract SVC-ERR-01, SVC-UPD-01).
+
+use super::needs::LB;
+use super::retry::{HELD, fails_for};
+use harness::check::{Facility, Verdict};
+use harness::cloud::Op;
+use harness::cx::matchers::{one_active, one_balancer, publishes};
+use harness::cx::{Check, CheckCx, Subject, load_balancer};
+use serde_json::json;
+
+const IDEMPOTENT: &str =
+    "k8s.io/cloud-provider cloud.go EnsureLoadBalancer; service/controller.go minRetryDelay, maxRetryDelay";
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::must(
+        "SVC-ERR-01.action",
+        "a load balancer that the cloud accepts to make, and does not, is tried again and comes without a restart",
+        IDEMPOTENT,
+        |cx| Box::pin(is_made_after_all(cx)),
+    )
+    .by_calls()
+    .without_machines()
+    .needs(LB)
+    .with(&[Facility::Faults])
+    .takes(6),
+    Check::must(
+        "SVC-UPD-01.action",
+        "the load balancer follows an edit though the cloud accepts it, and does not carry it out",
+        IDEMPOTENT,
+        |cx| Box::pin(follows_after_all(cx)),
+    )
+    .by_calls()
+    .without_machines()
+    .needs(LB)
+    .with(&[Facility::Faults])
+    .takes(7),
+];
+
+async fn is_made_after_all(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
+    let fault = web.cloud().fails_actions().to(&[Op::LbCreate]).times(1).await?;
+    web.wants_a_balancer().await?;
+    fault.hits(1).await?;
+    let limit = cx.limits().service_after(2) + cx.limits().load_balancer_work();
+    let lb = web.balancer().becomes(one_active()).within(limit).await?;
+    web.becomes(publishes(&lb)).within(limit).when("after its creation was accepted, and failed").await
+}
+
+/// Calls by which an edit arrives.
+const EDITS: &[Op] = &[Op::LbUpdate, Op::AuxUpdate];
+
+async fn follows_after_all(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
+    web.rests().await?;
+    let fault = web.cloud().fails_actions().to(EDITS).await?;
+    web.patch(&json!({"spec": {"ports": [{"name": "alt", "port": 8080, "protocol": "TCP"}]}})).await?;
+    fails_for(&web, &fault, EDITS, 1, HELD).await?;
+    fault.clear().await?;
+    let followed =
+        one_balancer("follows the edit", |lb| matches!(lb.frontends.as_slice(), [f] if f.port == 8080));
+    let limit = cx.limits().service_after(2);
+    web.balancer().becomes(followed).within(limit).when("after its edit was accepted, and failed").await
+}
