@@ -26,6 +26,13 @@ impl<'a> Target<'a> {
         self.meets(format!("answers {status}"), &[Effect::Status { status, retry_after_s: None }])
     }
 
+    /// Calls fail: the first with 503, which many a client repeats by itself without a word, those after it with 500, which the
+    /// CCM is told of sooner or later.
+    pub fn fails(&self) -> FaultPlan<'a> {
+        let [first, others] = [503, 500].map(|status| Effect::Status { status, retry_after_s: None });
+        self.meets("fails with 503 and 500", &[first, others])
+    }
+
     /// Calls take effect, but their answer never arrives.
     pub fn loses_the_answer(&self) -> FaultPlan<'a> {
         self.meets("answers that are lost", &[Effect::LoseAnswer { ms: None }])

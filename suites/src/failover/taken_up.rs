@@ -233,7 +233,7 @@ async fn ends_as_one(cx: &CheckCx, web: &Service<'_>, before: i32) -> Verdict {
 async fn finishes_a_begun_deletion(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
     cx.crash_is_near().await?;
-    let refusals = web.cloud().answers(503).to(&[Op::LbDelete]).await?;
+    let refusals = web.cloud().fails().to(&[Op::LbDelete]).await?;
     web.delete().await?;
     refusals.hits(1).await?;
     let before = nobody_leads(cx).await?;
@@ -246,7 +246,7 @@ async fn finishes_a_begun_deletion(cx: &CheckCx) -> Verdict {
 async fn follows_a_begun_edit(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
     cx.crash_is_near().await?;
-    let refusals = web.cloud().answers(503).to(EDITS).await?;
+    let refusals = web.cloud().fails().to(EDITS).await?;
     web.patch(&json!({"spec": {"ports": [{"port": 8080, "protocol": "TCP"}]}})).await?;
     refusals.hits(1).await?;
     let before = nobody_leads(cx).await?;

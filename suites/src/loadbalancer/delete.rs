@@ -111,7 +111,7 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 /// The cloud loses everything of a Service within the limit, and what the cloud takes itself; then the Service goes.
-async fn goes(cx: &CheckCx, web: &Service<'_>, limit: Duration) -> Verdict {
+pub(super) async fn goes(cx: &CheckCx, web: &Service<'_>, limit: Duration) -> Verdict {
     let limit = limit + cx.limits().load_balancer_work();
     web.balancer().becomes(nothing_left()).within(limit).await?;
     web.becomes(gone()).within(cx.limits().load_balancer()).when("once the cloud holds nothing for it").await
@@ -228,7 +228,7 @@ async fn touches_no_other_balancer(cx: &CheckCx) -> Verdict {
 }
 
 /// With source ranges where they are declared, so that there may be a firewall of its own.
-fn restricted(cx: &CheckCx, plan: ServicePlan) -> ServicePlan {
+pub(super) fn restricted(cx: &CheckCx, plan: ServicePlan) -> ServicePlan {
     match cx.declares(Capability::SourceRanges) {
         true => plan.with(|s| s.load_balancer_source_ranges = Some(vec!["192.0.2.0/24".to_owned()])),
         false => plan,
@@ -284,7 +284,7 @@ const PACED: Duration = Duration::from_secs(7);
 async fn retries_deletion(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
     // For as long as it takes to see a second try: how often a client repeats a call within one is its own choice.
-    let refusals = web.cloud().answers(503).to(&[Op::LbDelete]).await?;
+    let refusals = web.cloud().fails().to(&[Op::LbDelete]).await?;
     let began = Instant::now();
     web.delete().await?;
     refusals.hits(1).await?;

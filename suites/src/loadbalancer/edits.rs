@@ -1,10 +1,13 @@
 //! Edits of a Service that are more than a value: its type, many at once, and parts that go (contract SVC-UPD).
 
 use super::needs::{LB, RANGES};
-use harness::check::Verdict;
-use harness::cloud::{Inventory, LoadBalancer};
+use super::variants::admitted;
+use futures::future::try_join;
+use harness::check::{Capability, Facility, Verdict};
+use harness::cloud::{Effect, HealthCheck, Inventory, LoadBalancer, Op};
 use harness::cx::matchers::{lacks_finalizer, no_other_than, nothing_left, one_balancer};
-use harness::cx::{Check, CheckCx, Subject, load_balancer};
+use harness::cx::{Check, CheckCx, Service, Subject, load_balancer};
+use harness::probe::{Matcher, Observed, Reach};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -40,10 +43,35 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(ends_with_the_last_edit(cx)),
     )
     .without_machines().needs(LB),
-    Check::must("SVC-UPD-09.port", "a port that is removed leaves the load balancer, which stays", PROVIDER, |cx| {
-        Box::pin(removes_a_port(cx))
-    }).by_calls()
-    .without_machines().needs(LB),
+    Check::must(
+        "SVC-UPD-09.port",
+        "ports that are removed leave the load balancer, which stays",
+        PROVIDER,
+        |cx| Box::pin(removes_ports(cx)),
+    )
+    .by_calls()
+    .without_machines()
+    .needs(LB),
+    Check::must(
+        "SVC-UPD-02.rest",
+        "an edit of the port keeps source ranges, session affinity and health check as they are",
+        PROVIDER,
+        |cx| Box::pin(keeps_the_rest(cx)),
+    )
+    .by_calls()
+    .without_machines()
+    .needs(LB),
+    Check::must(
+        "SVC-UPD-09.failed",
+        "a port that is removed leaves the load balancer though one call for that fails, the first or the second",
+        PROVIDER,
+        |cx| Box::pin(removes_a_port_at_the_second_try(cx)),
+    )
+    .by_calls()
+    .without_machines()
+    .needs(LB)
+    .with(&[Facility::Faults])
+    .takes(6),
     Check::must(
         "SVC-UPD-09.source-range",
         "a source range that is removed is let in no longer",
@@ -108,26 +136,89 @@ pub(super) fn ports_of(lb: &LoadBalancer) -> BTreeSet<u16> {
     lb.frontends.iter().map(|f| f.port).collect()
 }
 
-async fn removes_a_port(cx: &CheckCx) -> Verdict {
-    let web = cx.service(load_balancer("web").port(80).port(443)).await?;
-    let before = web.gets_published().await?;
-    web.rests().await?;
-    let kept: Vec<Value> = web
-        .spec()
-        .await?
-        .ports
-        .unwrap_or_default()
-        .into_iter()
-        .filter(|port| port.port == 443)
-        .map(|port| json!({"name": port.name, "port": 443, "protocol": "TCP", "nodePort": port.node_port}))
+/// Leaves of all ports only this one.
+async fn keeps_only(web: &Service<'_>, port: i32) -> Verdict {
+    let ports = web.spec().await?.ports.unwrap_or_default().into_iter().filter(|one| one.port == port);
+    let kept: Vec<Value> = ports
+        .map(|one| json!({"name": one.name, "port": port, "protocol": "TCP", "nodePort": one.node_port}))
         .collect();
-    web.patch(&json!({"spec": {"ports": kept}})).await?;
-    let only = no_other_than(
-        &before,
+    web.patch(&json!({"spec": {"ports": kept}})).await
+}
+
+/// It is the load balancer that there was, and has port 443 alone.
+fn serves_443_alone(before: &LoadBalancer) -> Matcher<Inventory> {
+    no_other_than(
+        before,
         "has the port that is left and no other",
         |held| matches!(held.load_balancers.as_slice(), [lb] if ports_of(lb) == BTreeSet::from([443])),
-    );
-    web.balancer().becomes(only).await
+    )
+}
+
+/// Three at once: who removes one after the other may end too soon.
+async fn removes_ports(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80).port(443).port(8080).port(8443)).await?;
+    let before = web.gets_published().await?;
+    web.rests().await?;
+    keeps_only(&web, 443).await?;
+    web.balancer().becomes(serves_443_alone(&before)).await
+}
+
+/// All that a Service may say of its load balancer beside the ports, as far as it is declared.
+async fn keeps_the_rest(cx: &CheckCx) -> Verdict {
+    let declared = [Capability::SourceRanges, Capability::Affinity, Capability::NodeTargets];
+    let [ranges, affinity, to_nodes] = declared.map(|capability| cx.declares(capability));
+    let plan = load_balancer("web").port(80).with(move |spec| {
+        spec.load_balancer_source_ranges = ranges.then(|| vec![STAYS.to_owned()]);
+        spec.session_affinity = affinity.then(|| "ClientIP".to_owned());
+        spec.external_traffic_policy = to_nodes.then(|| "Local".to_owned());
+    });
+    let web = cx.service(plan).await?;
+    let before = web.gets_published().await?;
+    web.rests().await?;
+    let held = web.balancer().read(Reach::Origin).await?;
+    let (had, rest) = (rest_of(&held), held.load_balancers.first().map(Observed::observed));
+    let node_port = web.spec().await?.ports.unwrap_or_default().into_iter().find_map(|port| port.node_port);
+    let ports = json!([{"name": "alt", "port": 8080, "protocol": "TCP", "nodePort": node_port}]);
+    web.patch(&json!({"spec": {"ports": ports}})).await?;
+    let whole = no_other_than(&before, "has the new port, and all else as before", move |held| {
+        matches!(held.load_balancers.as_slice(), [lb] if ports_of(lb) == BTreeSet::from([8080]))
+            && rest_of(held) == had
+    });
+    let whole = whole.expecting(format!("port 8080, and all else as in {}", rest.unwrap_or_default()));
+    web.balancer().becomes(whole).within(cx.limits().load_balancer()).await
+}
+
+/// Who is let in, whether clients keep their Node, and how Nodes are asked.
+fn rest_of(held: &Inventory) -> (Option<BTreeSet<String>>, Vec<(bool, Option<HealthCheck>)>) {
+    let of = |lb: &LoadBalancer| (lb.session_affinity == "ClientIP", lb.health_check.clone());
+    (admitted(held), held.load_balancers.iter().map(of).collect())
+}
+
+/// Calls by which a port goes.
+const REMOVALS: &[Op] = &[Op::LbUpdate, Op::AuxUpdate];
+
+/// A permanent failure would have all of it done once more, and so would hide that a part was forgotten.
+async fn removes_a_port_at_the_second_try(cx: &CheckCx) -> Verdict {
+    let (carried_out, fails) =
+        (Effect::Latency { ms: 0 }, Effect::Status { status: 500, retry_after_s: None });
+    let removed = |(name, effects): (&'static str, &'static str), met: Vec<Effect>| async move {
+        let web = cx.service(load_balancer(name).port(80).port(443)).await?;
+        let before = web.gets_published().await?;
+        web.rests().await?;
+        web.cloud().meets(effects, &met).to(REMOVALS).times(1).await?;
+        keeps_only(&web, 443).await?;
+        let limit = cx.limits().service_after(2);
+        web.balancer().becomes(serves_443_alone(&before)).within(limit).when(effects).await
+    };
+    try_join(
+        removed(("first", "though its first call failed"), vec![fails.clone()]),
+        removed(
+            ("second", "though its second call failed, if it made one"),
+            vec![carried_out, fails.clone()],
+        ),
+    )
+    .await
+    .map(drop)
 }
 
 /// Whether a range is let in by what the cloud holds.

@@ -105,7 +105,7 @@ async fn deletes_nothing_unrecorded(cx: &CheckCx) -> Verdict {
 }
 
 async fn nobody_sees(cx: &CheckCx) -> Result<Fault<'_>, Stop> {
-    cx.cloud().anything().answers(503).to(&[Op::LbGet, Op::LbList]).await
+    cx.cloud().anything().fails().to(&[Op::LbGet, Op::LbList]).await
 }
 
 /// Deletes the Service while nobody is told what the cloud has for it.

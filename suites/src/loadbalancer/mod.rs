@@ -20,6 +20,7 @@ mod pacing;
 mod parallel;
 mod retry;
 mod reversed;
+mod step_fails;
 mod told;
 mod update;
 mod variants;
@@ -53,6 +54,7 @@ pub const SUITE: Suite = Suite {
         noise::CHECKS,
         delete::CHECKS,
         interrupted::CHECKS,
+        step_fails::CHECKS,
         elsewhere::CHECKS,
         parallel::CHECKS,
         noted::CHECKS,

@@ -51,7 +51,7 @@ pub(super) const CHECKS: &[Check] = &[
         "SVC-NODES-11",
         "an update of backends that fails is repeated until they are right",
         UPDATES,
-        |cx| Box::pin(repeats_a_failed_update(cx, |web| web.cloud().answers(503))),
+        |cx| Box::pin(repeats_a_failed_update(cx, |web| web.cloud().fails())),
     )
     .by_calls()
     .needs(NODES_BEHIND_LB)
@@ -167,7 +167,7 @@ async fn one_failure_stops_no_other(cx: &CheckCx) -> Verdict {
     }
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
     try_join_all(broken.iter().chain([&web]).map(Service::rests)).await?;
-    let refusals = broken.iter().map(async |one| one.cloud().answers(503).to(UPDATE).await);
+    let refusals = broken.iter().map(async |one| one.cloud().fails().to(UPDATE).await);
     let refusals = try_join_all(refusals).await?;
     // All of them may come before it, each with what its client repeats by itself.
     let limit = cx.limits().watch() + HELD;

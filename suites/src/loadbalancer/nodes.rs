@@ -2,7 +2,7 @@
 
 use super::needs::{NODES_BEHIND_LB, RESYNC};
 use futures::future::try_join_all;
-use harness::check::{Before, Stop, Verdict};
+use harness::check::{Before, Facility, Stop, Verdict};
 use harness::cloud::{Effect, Inventory, Op};
 use harness::cx::matchers::{addressed, initialised, one_balancer, targets};
 use harness::cx::{Check, CheckCx, Machine, Node, Subject, load_balancer, machine};
@@ -36,6 +36,17 @@ pub(super) const CHECKS: &[Check] = &[
     )
     .needs(NODES_BEHIND_LB)
     .since(28, RESYNC, BEFORE)
+    .alone(),
+    Check::must(
+        "SVC-NODES-03.pages",
+        "a Node that is excluded leaves every load balancer, by every port, though lists come in pages of one",
+        "k8s.io/cloud-provider cloud.go UpdateLoadBalancer",
+        |cx| Box::pin(leaves_them_on_any_page(cx)),
+    )
+    .by_calls()
+    .needs(NODES_BEHIND_LB)
+    .since(28, RESYNC, BEFORE)
+    .with(&[Facility::Settings])
     .alone(),
     Check::must(
         "SVC-NODES-04",
@@ -150,15 +161,34 @@ async fn includes_what_is_not_excluded(cx: &CheckCx) -> Verdict {
 
 async fn removes_deleted_nodes(cx: &CheckCx) -> Verdict {
     let (machine, node) = eligible(cx, "leaving").await?;
-    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
+    let web = cx.service(load_balancer("web").port(80).port(443)).await?.provisioned().await?;
     web.balancer().becomes(has_backend(&machine)).when("while the Node is there").await?;
     node.delete().await?;
     web.balancer().becomes(lacks_backend(&machine)).when("after the Node's deletion").await
 }
 
+async fn leaves_them_on_any_page(cx: &CheckCx) -> Verdict {
+    let (machine, node) = eligible(cx, "labelled").await?;
+    let names = ["first", "second"];
+    let all = names.map(|name| cx.service(load_balancer(name).port(80).port(443)));
+    let all = try_join_all(try_join_all(all).await?.into_iter().map(|web| web.provisioned())).await?;
+    for web in &all {
+        web.balancer().becomes(has_backend(&machine)).when("while the Node has no label").await?;
+        web.rests().await?;
+    }
+    cx.cloud().comes_in_pages_of(1).await?;
+    node.label(L_EXCL, Some("")).await?;
+    for web in &all {
+        let left = web.balancer();
+        let left = left.becomes(lacks_backend(&machine)).within(cx.limits().service_after(1));
+        left.when("once it is excluded, while lists come in pages of one").await?;
+    }
+    Ok(())
+}
+
 async fn honours_the_exclusion_label(cx: &CheckCx) -> Verdict {
     let (machine, node) = eligible(cx, "labelled").await?;
-    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
+    let web = cx.service(load_balancer("web").port(80).port(443)).await?.provisioned().await?;
     let balancer = web.balancer();
     balancer.becomes(has_backend(&machine)).when("while the Node has no label").await?;
     for value in ["", "true", "1", "yes"] {

@@ -1,9 +1,13 @@
 //! At most one load balancer a Service (contract SVC-CREATE-04): when an answer is lost, and when the leader dies.
 
 use super::needs::LB;
+use super::step_fails::FAILING;
+use futures::future::try_join_all;
 use harness::check::{Capability, Facility, Stop, Verdict};
 use harness::cloud::{Inventory, LbState, LoadBalancer, Op};
-use harness::cx::matchers::{at_least_one, no_other_than, one_active, one_balancer, publishes};
+use harness::cx::matchers::{
+    at_least_one, keeps_finalizer, no_other_than, nothing_left, one_active, one_balancer, publishes,
+};
 use harness::cx::{Check, CheckCx, Service, Subject, load_balancer, met_by, some_calls};
 use harness::probe::{Matcher, Observed, Reach, Seen, gone, holds};
 use k8s_openapi::api::core::v1 as core;
@@ -38,6 +42,42 @@ pub(super) const CHECKS: &[Check] = &[
     .with(&[Facility::Faults, Facility::Settings, Facility::ProcessControl])
     .at_the_crash()
     .takes(15),
+    Check::must(
+        "SVC-CREATE-04.look-up",
+        "a Service that is edited while its load balancer cannot be looked up gets no second one",
+        IDEMPOTENT,
+        |cx| Box::pin(makes_no_second_one_unseen(cx)),
+    )
+    .by_calls()
+    .without_machines()
+    .needs(LB)
+    .with(&[Facility::Faults])
+    // Lists name no Service: whoever asks is not answered.
+    .alone()
+    .takes(7),
+    Check::must(
+        "SVC-CREATE-04.edited",
+        "Services that are edited while their load balancers are being made get one each, as the edit says",
+        IDEMPOTENT,
+        |cx| Box::pin(makes_no_second_one_for_an_edit(cx)),
+    )
+    .without_machines()
+    .needs(LB)
+    .with(&[Facility::Barriers])
+    .takes(6),
+    Check::must(
+        "SVC-CREATE-04.pages",
+        "Services keep their load balancers over edits, and take them along when they go, though lists come in pages of one",
+        IDEMPOTENT,
+        |cx| Box::pin(finds_them_on_any_page(cx)),
+    )
+    .by_calls()
+    .without_machines()
+    .needs(LB)
+    .with(&[Facility::Settings])
+    // Every list is so.
+    .alone()
+    .takes(6),
     Check::must(
         "SVC-CREATE-14",
         "Services of one name share no load balancer and inherit none",
@@ -87,6 +127,94 @@ async fn creates_only_one_when_the_leader_dies(cx: &CheckCx) -> Verdict {
     by_others.becomes(some_calls()).within(limit).when("by the new leader").await?;
     // As long as it takes, the new leader looks again after a back-off or a time of the provider's own (contract SVC-ERR-02).
     stays_the_only_one(&web, provisioning + cx.limits().service_after(3)).await
+}
+
+fn follows_the_edit(before: &LoadBalancer) -> Matcher<Inventory> {
+    no_other_than(before, "has the port of the edit alone", serves_8080)
+}
+
+fn serves_8080(held: &Inventory) -> bool {
+    matches!(held.load_balancers.as_slice(), [lb] if matches!(lb.frontends.as_slice(), [f] if f.port == 8080))
+}
+
+async fn edited(web: &Service<'_>) -> Verdict {
+    web.patch(&json!({"spec": {"ports": [{"name": "alt", "port": 8080, "protocol": "TCP"}]}})).await
+}
+
+async fn makes_no_second_one_unseen(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80)).await?;
+    let before = web.gets_published().await?;
+    web.rests().await?;
+    let blind = cx.cloud().anything().fails().to(&[Op::LbGet, Op::LbList]).await?;
+    edited(&web).await?;
+    let only = one_balancer("is the only one", |_| true).expecting("exactly one load balancer");
+    web.balancer().keeps(only).within(FAILING).when("while nobody can tell what the cloud has").await?;
+    cx.record("failed_look_ups", blind.read(Reach::Origin).await?);
+    blind.clear().await?;
+    let limit = cx.limits().service_after(3) + cx.limits().load_balancer_work();
+    let balancer = web.balancer();
+    let follows = balancer.becomes(follows_the_edit(&before)).within(limit);
+    follows.when("once it can be looked up").await?;
+    web.becomes(publishes(&before)).within(limit).when("as before the edit").await
+}
+
+/// How many Services are edited so at once: who knows by its own cache alone whether there is a load balancer may be told in
+/// time of one or the other.
+const EDITED: usize = 4;
+
+async fn makes_no_second_one_for_an_edit(cx: &CheckCx) -> Verdict {
+    let names: Vec<String> = (0..EDITED).map(|number| format!("web-{number}")).collect();
+    try_join_all(names.iter().map(|name| is_made_once(cx, name))).await.map(drop)
+}
+
+async fn is_made_once(cx: &CheckCx, name: &str) -> Verdict {
+    let web = cx.service(load_balancer(name).port(80).not_yet()).await?;
+    let creation = web.cloud().holds(&[Op::LbCreate]).await?;
+    web.wants_a_balancer().await?;
+    // One worker makes them one after the other.
+    let workers = cx.limits().service_after(1) + cx.limits().load_balancer_work();
+    creation.becomes(holds("holds a call", |waiting: &u64| *waiting > 0)).within(workers).await?;
+    edited(&web).await?;
+    web.keeps(keeps_finalizer()).within(SEEN).when("while its load balancer is being made").await?;
+    creation.release().await?;
+    let follows = one_balancer("is one, and follows the edit", |lb| {
+        lb.state == LbState::Active && matches!(lb.frontends.as_slice(), [f] if f.port == 8080)
+    });
+    let limit = cx.limits().service_after(2) + 2 * cx.limits().load_balancer_work();
+    let follows = follows.expecting("one active load balancer with one frontend, on port 8080");
+    web.balancer().becomes(follows).within(limit).await?;
+    let lb = web.balancer().becomes(one_active()).await?;
+    web.becomes(publishes(&lb)).within(limit).await?;
+    web.rests().await?;
+    let only = one_balancer("is the only one", |_| true).expecting("exactly one load balancer");
+    web.balancer().keeps(only).when("once it is published").await
+}
+
+/// How long a CCM may take to be told of an edit.
+const SEEN: Duration = Duration::from_secs(1);
+
+async fn finds_them_on_any_page(cx: &CheckCx) -> Verdict {
+    let names = ["one", "two", "three"];
+    let all = try_join_all(names.map(|name| cx.service(load_balancer(name).port(80).port(443)))).await?;
+    let before = try_join_all(all.iter().map(Service::gets_published)).await?;
+    try_join_all(all.iter().map(Service::rests)).await?;
+    cx.cloud().comes_in_pages_of(1).await?;
+    let limit = cx.limits().service_after(1) + cx.limits().load_balancer_work();
+    let when = "while lists come in pages of one";
+    for (web, before) in all.iter().zip(&before) {
+        edited(web).await?;
+        web.balancer().becomes(follows_the_edit(before)).within(limit).when(when).await?;
+        web.keeps(publishes(before)).when(when).await?;
+    }
+    for (web, before) in all.iter().zip(&before) {
+        web.balancer().is(follows_the_edit(before)).await?;
+        web.delete().await?;
+    }
+    for web in &all {
+        web.becomes(gone()).within(limit).when(when).await?;
+        web.balancer().is(nothing_left()).await?;
+    }
+    Ok(())
 }
 
 async fn shares_no_balancer(cx: &CheckCx) -> Verdict {

@@ -167,7 +167,7 @@ pub(super) fn backed_off() -> Matcher<Vec<Call>> {
 async fn retries_with_backoff(cx: &CheckCx) -> Verdict {
     nodes_are_still_for(cx, STILL).await?;
     let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
-    let fault = web.cloud().answers(503).to(&[Op::LbCreate]).await?;
+    let fault = web.cloud().fails().to(&[Op::LbCreate]).await?;
     web.wants_a_balancer().await?;
     fault.hits(1).await?;
     web.becomes(keeps_finalizer()).when("while its creation fails").await?;
@@ -224,7 +224,7 @@ const FAILING: Duration = Duration::from_secs(24);
 
 async fn forgets_old_failures(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
-    let first = web.cloud().answers(503).to(&[Op::LbCreate]).await?;
+    let first = web.cloud().fails().to(&[Op::LbCreate]).await?;
     web.wants_a_balancer().await?;
     fails_for(&web, &first, &[Op::LbCreate], 3, FAILING).await?;
     let waited = Instant::now();
@@ -235,7 +235,7 @@ async fn forgets_old_failures(cx: &CheckCx) -> Verdict {
     web.rests().await?;
     cx.record("recovered_after_ms", waited.elapsed().as_millis());
     // One failure more, of an edit; a second one where it is repeated while calls fail.
-    let second = web.cloud().answers(503).to(EDITS).await?;
+    let second = web.cloud().fails().to(EDITS).await?;
     web.patch(&json!({"spec": {"ports": [{"name": "alt", "port": 8080, "protocol": "TCP"}]}})).await?;
     fails_for(&web, &second, EDITS, 1, HELD).await?;
     second.clear().await?;
@@ -257,7 +257,7 @@ async fn one_failure_starves_no_other(cx: &CheckCx) -> Verdict {
     let names = broken_names(cx);
     let broken = names.iter().map(|name| cx.service(load_balancer(name).port(80).not_yet()));
     let broken = try_join_all(broken).await?;
-    let refusals = broken.iter().map(async |one| one.cloud().answers(503).to(&[Op::LbCreate]).await);
+    let refusals = broken.iter().map(async |one| one.cloud().fails().to(&[Op::LbCreate]).await);
     let refusals = try_join_all(refusals).await?;
     let began = Instant::now();
     try_join_all(broken.iter().map(Service::wants_a_balancer)).await?;
@@ -361,7 +361,7 @@ fn met_or_published() -> Matcher<(u64, Option<Arc<core::Service>>), bool> {
 /// where a cloud takes them by calls of their own. A CCM that makes all of it by one call meets nothing.
 async fn completes_what_was_begun(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
-    let fault = web.cloud().answers(503).to(PARTS).await?;
+    let fault = web.cloud().fails().to(PARTS).await?;
     web.wants_a_balancer().await?;
     if (&fault, &web).becomes(met_or_published()).within(cx.limits().load_balancer()).await? {
         fails_for(&web, &fault, PARTS, 2, HELD).await?;

@@ -98,7 +98,7 @@ async fn warns_of_a_failed_update(cx: &CheckCx) -> Verdict {
     let (_, node) = kept_out(cx, "admitted").await?;
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
     web.rests().await?;
-    let refusals = web.cloud().answers(503).to(&[Op::LbUpdate]).await?;
+    let refusals = web.cloud().fails().to(&[Op::LbUpdate]).await?;
     node.label(L_EXCL, None).await?;
     refusals.hits(1).await?;
     web.events().becomes(tells("Warning", "UpdateLoadBalancerFailed")).within(cx.limits().event()).await
@@ -123,7 +123,7 @@ async fn tells_of_a_deletion(cx: &CheckCx) -> Verdict {
 
 async fn warns_of_a_failed_creation(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
-    let refusals = web.cloud().answers(503).to(&[Op::LbCreate]).await?;
+    let refusals = web.cloud().fails().to(&[Op::LbCreate]).await?;
     web.wants_a_balancer().await?;
     refusals.hits(1).await?;
     web.events().becomes(tells("Warning", "SyncLoadBalancerFailed")).within(cx.limits().event()).await

@@ -4,7 +4,8 @@ use super::needs::{RECONCILE, ROUTES};
 use super::routed::{is_reachable, is_settled, prompt, with_networks};
 use futures::future::try_join;
 use harness::check::{Facility, Stop, Verdict};
-use harness::cloud::{Instance, Op, Route};
+use harness::cloud::{Effect, Instance, Op, Route};
+use harness::cx::matchers::initialised;
 use harness::cx::{
     Barrier, Check, CheckCx, Destination, Machine, Node, RouteTrigger, Subject, leads_to, machine, met_by,
 };
@@ -12,6 +13,7 @@ use harness::probe::{Matcher, Seen, holds, matcher, present};
 use k8s_openapi::api::core::v1 as core;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
 
 pub(super) const CHECKS: &[Check] = &[
     Check::must(
@@ -19,6 +21,15 @@ pub(super) const CHECKS: &[Check] = &[
         "a Node whose machine cannot be looked up says that its network is there only where a route leads to it",
         RECONCILE,
         |cx| Box::pin(says_so_though_its_machine_is_unknown(cx)),
+    )
+    .needs(ROUTES)
+    .with(&[Facility::Faults])
+    .takes(6),
+    Check::must(
+        "ROUTE-02.new",
+        "a Node that cannot be initialised says that its network is there only where a route leads to it",
+        RECONCILE,
+        |cx| Box::pin(says_so_though_it_is_not_initialised(cx)),
     )
     .needs(ROUTES)
     .with(&[Facility::Faults])
@@ -122,6 +133,28 @@ async fn says_so_though_its_machine_is_unknown(cx: &CheckCx) -> Verdict {
     is_so(&joined, "while its machine cannot be looked up").await?;
     fault.clear().await?;
     gets_its_route(&joined, "once its machine can be looked up").await
+}
+
+/// It has neither providerID nor addresses.
+async fn says_so_though_it_is_not_initialised(cx: &CheckCx) -> Verdict {
+    let (network, machine) = (cx.pod_network(0)?, cx.machine(machine("a")).await?);
+    let began = Instant::now();
+    let fault = machine.cloud().fails().to(&[Op::InstanceGet]).await?;
+    let lists =
+        cx.cloud().anything().meets("a list without it", &[without(&machine)]).to(&[Op::InstanceList]);
+    let lists = lists.await?;
+    let node = cx.node(machine.node().pod_cidrs(&[&network.cidr()])).await?;
+    let joined = (machine, network, node);
+    is_so(&joined, "while it cannot be initialised").await?;
+    fault.clear().await?;
+    lists.clear().await?;
+    joined.2.becomes(initialised()).within(cx.limits().nodes_after(began.elapsed())).await?;
+    gets_its_route(&joined, "once it can be initialised").await
+}
+
+/// Lists lack it.
+fn without(machine: &Machine<'_>) -> Effect {
+    Effect::Without { names: vec![machine.id(), machine.name(), machine.provider_id()] }
 }
 
 async fn says_so_though_it_is_accepted_alone(cx: &CheckCx) -> Verdict {

@@ -1,6 +1,7 @@
 //! The providerID: set once, kept, and of the machine that is there now (contract NODE-INIT-06, -07).
 
 use crate::joining::{joined, node_with};
+use futures::future::try_join_all;
 use harness::check::{Capability, Verdict};
 use harness::cx::matchers::{has_addresses, initialised};
 use harness::cx::{Check, CheckCx, Machine, Subject, machine};
@@ -17,6 +18,13 @@ pub(super) const CHECKS: &[Check] = &[
         "an empty providerID is set from the cloud and stays the same over re-initialisation",
         "k8s.io/cloud-provider node_controller.go getNodeModifiersFromCloudProvider; cloud.go InstanceMetadata",
         |cx| Box::pin(sets_provider_id(cx)),
+    )
+    .needs(INSTANCES),
+    Check::must(
+        "NODE-INIT-06.alike",
+        "a Node gets providerID and addresses of the machine of its name, and of none whose name begins or ends so",
+        "k8s.io/cloud-provider cloud.go InstanceMetadata; node_controller.go getNodeModifiersFromCloudProvider",
+        |cx| Box::pin(knows_names_that_are_alike(cx)),
     )
     .needs(INSTANCES),
     Check::must(
@@ -74,6 +82,21 @@ async fn is_the_node_of(cx: &CheckCx, machine: &Machine<'_>, when: &'static str)
     addressed.when(when).await?;
     node.delete().await?;
     node.becomes(gone()).when("as it was deleted").await
+}
+
+/// How many machines have names alike: who takes any of them is right by chance seldom.
+const ALIKE: usize = 8;
+
+async fn knows_names_that_are_alike(cx: &CheckCx) -> Verdict {
+    let name = cx.absent_machine(machine("n-1")).name();
+    let alike = (0..ALIKE).map(|number| format!("{name}{number}")).chain([format!("x-{name}")]);
+    let alike: Vec<String> = alike.collect();
+    // Some come before the machine itself, and in lists, others after it.
+    let ids = (0..).map(|at| if at % 2 == 0 { format!("a-{at}") } else { format!("z-{at}") });
+    let plans: Vec<_> = ids.zip(&alike).map(|(id, name)| machine(&id).named(name)).collect();
+    let _others = try_join_all(plans.into_iter().map(|plan| cx.machine(plan))).await?;
+    let own = cx.machine(machine("n-1")).await?;
+    is_the_node_of(cx, &own, "beside machines with names alike").await
 }
 
 /// A Node that is deleted and registers again, as kubelets do: of the same machine, and of another one of that name.

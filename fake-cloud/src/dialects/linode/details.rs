@@ -85,6 +85,12 @@ pub(super) struct Node {
 }
 
 impl Node {
+    /// Whether it takes new connections: all others it only ends, refuses, or stands in for.
+    fn is_served(&self) -> bool {
+        // UDP knows no modes.
+        matches!(self.mode.as_str(), "accept" | "none")
+    }
+
     /// The address, which was checked when the node was made.
     fn socket(&self) -> Option<SocketAddr> {
         self.address.parse().ok()
@@ -134,7 +140,7 @@ impl Details {
     /// # Errors
     /// When the details cannot be written, which they always can.
     pub(super) fn into_spec(self, name: String) -> Result<LbSpec, Error> {
-        let nodes = self.configs.iter().flat_map(|config| &config.nodes);
+        let nodes = self.configs.iter().flat_map(|config| &config.nodes).filter(|node| node.is_served());
         let backends: BTreeSet<String> =
             nodes.filter_map(Node::socket).map(|socket| socket.ip().to_string()).collect();
         let by_client = self.configs.iter().any(|config| config.settings.algorithm == "source");
