@@ -50,7 +50,7 @@ async fn a_malformed_answer_is_a_200_that_is_no_json() {
     let fault = cloud.inject(on(Op::InstanceGet), Effect::Malformed).await;
     let reply = cloud.get("/v1/instances/i-1").await;
     assert_eq!((reply.status, reply.content_type.as_str()), (200, "application/json"));
-    assert!(serde_json::from_str::<serde_json::Value>(&reply.text).is_err());
+    assert!(serde_json::from_str::<Value>(&reply.text).is_err());
     let entry = cloud.journal().await.pop().expect("an entry");
     assert_eq!(entry.outcome, Outcome::Faulted { status: Some(200), fault });
 }

@@ -188,10 +188,20 @@ async fn keeps_the_rest(cx: &CheckCx) -> Verdict {
     web.balancer().becomes(whole).within(cx.limits().load_balancer()).await
 }
 
-/// Who is let in, whether clients keep their Node, and how Nodes are asked.
-fn rest_of(held: &Inventory) -> (Option<BTreeSet<String>>, Vec<(bool, Option<HealthCheck>)>) {
-    let of = |lb: &LoadBalancer| (lb.session_affinity == "ClientIP", lb.health_check.clone());
-    (admitted(held), held.load_balancers.iter().map(of).collect())
+/// What an edit of the ports leaves as it is.
+#[derive(PartialEq)]
+struct Rest {
+    admitted: Option<BTreeSet<String>>,
+    keeps_clients: Vec<bool>,
+    health_checks: Vec<Option<HealthCheck>>,
+}
+
+fn rest_of(held: &Inventory) -> Rest {
+    Rest {
+        admitted: admitted(held),
+        keeps_clients: held.load_balancers.iter().map(|lb| lb.session_affinity == "ClientIP").collect(),
+        health_checks: held.load_balancers.iter().map(|lb| lb.health_check.clone()).collect(),
+    }
 }
 
 /// Calls by which a port goes.
@@ -199,26 +209,25 @@ const REMOVALS: &[Op] = &[Op::LbUpdate, Op::AuxUpdate];
 
 /// A permanent failure would have all of it done once more, and so would hide that a part was forgotten.
 async fn removes_a_port_at_the_second_try(cx: &CheckCx) -> Verdict {
-    let (carried_out, fails) =
-        (Effect::Latency { ms: 0 }, Effect::Status { status: 500, retry_after_s: None });
-    let removed = |(name, effects): (&'static str, &'static str), met: Vec<Effect>| async move {
-        let web = cx.service(load_balancer(name).port(80).port(443)).await?;
-        let before = web.gets_published().await?;
-        web.rests().await?;
-        web.cloud().meets(effects, &met).to(REMOVALS).times(1).await?;
-        keeps_only(&web, 443).await?;
-        let limit = cx.limits().service_after(2);
-        web.balancer().becomes(serves_443_alone(&before)).within(limit).when(effects).await
-    };
+    let (answered, fails) = (Effect::Latency { ms: 0 }, Effect::Status { status: 500, retry_after_s: None });
+    let (first, second) = ([fails.clone()], [answered, fails]);
     try_join(
-        removed(("first", "though its first call failed"), vec![fails.clone()]),
-        removed(
-            ("second", "though its second call failed, if it made one"),
-            vec![carried_out, fails.clone()],
-        ),
+        removes_a_port(cx, "first", "though its first call failed", &first),
+        removes_a_port(cx, "second", "though its second call failed, if it made one", &second),
     )
     .await
     .map(drop)
+}
+
+/// Of two ports of a Service of that name one goes, while calls for that meet these effects, each once.
+async fn removes_a_port(cx: &CheckCx, name: &str, when: &'static str, effects: &[Effect]) -> Verdict {
+    let web = cx.service(load_balancer(name).port(80).port(443)).await?;
+    let before = web.gets_published().await?;
+    web.rests().await?;
+    web.cloud().meets(when, effects).to(REMOVALS).times(1).await?;
+    keeps_only(&web, 443).await?;
+    let limit = cx.limits().service_after(2);
+    web.balancer().becomes(serves_443_alone(&before)).within(limit).when(when).await
 }
 
 /// Whether a range is let in by what the cloud holds.

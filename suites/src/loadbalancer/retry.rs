@@ -9,7 +9,7 @@ use harness::cloud::{Effect, Entry, Inventory, LoadBalancer, Op, Outcome};
 use harness::cx::matchers::{keeps_finalizer, one_active, one_balancer, publishes};
 use harness::cx::{Calls, Check, CheckCx, Fault, Service, Subject, load_balancer, met_by};
 use harness::k8s::{L_EXCL, T_TO_BE_DELETED, T_UNINIT, addresses, has_taint, ingress, provider_id, ready};
-use harness::probe::{Matcher, Observed, Reach, ReadError, Seen, holds, matcher};
+use harness::probe::{Matcher, Observed, Reach, ReadError, Seen, holds, matcher, pause};
 use k8s_openapi::api::core::v1::{self as core, Node};
 use kube::ResourceExt;
 use serde_json::json;
@@ -165,6 +165,8 @@ pub(super) fn backed_off() -> Matcher<Vec<Call>> {
 }
 
 async fn retries_with_backoff(cx: &CheckCx) -> Verdict {
+    // Checks that begin with this one join their Nodes meanwhile.
+    pause(STILL).await;
     nodes_are_still_for(cx, STILL).await?;
     let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
     let fault = web.cloud().fails().to(&[Op::LbCreate]).await?;
@@ -213,10 +215,12 @@ pub(super) async fn fails_for(
 async fn limit_after(web: &Service<'_>, ops: &'static [Op]) -> Result<Duration, Stop> {
     let tries = web.calls().of(ops).list().await?.len();
     let limits = web.cx().limits();
-    let tries = u32::try_from(tries).unwrap_or(u32::MAX).clamp(FAILURES, 5);
+    let tries = u32::try_from(tries).unwrap_or(u32::MAX).clamp(FAILURES, MOST);
     Ok(limits.service_after(tries) + limits.load_balancer_work())
 }
 
+/// More failures than these make no pause longer.
+const MOST: u32 = 6;
 /// How often a creation fails before it succeeds: the pauses after are 5, 10 and 20 s, and a next one would be 40 s.
 const FAILURES: u32 = 3;
 /// How long that takes, by 503s that a client may repeat by itself: they end between the third attempt and the fourth.
