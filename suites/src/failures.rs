@@ -12,9 +12,9 @@ const SILENCE_MS: u64 = 3_000;
 /// How often a look-up is answered and the next one fails.
 const HALVES: usize = 20;
 
-/// Every other look-up is answered; the others fail, and in the end all of them.
-pub(crate) fn every_other_fails() -> Vec<Effect> {
-    [Effect::Latency { ms: 0 }, status(503)].into_iter().cycle().take(2 * HALVES).collect()
+/// Every other call is answered; the others fail with this status, and in the end all of them.
+pub(crate) fn every_other_fails(with: u16) -> Vec<Effect> {
+    [Effect::Latency { ms: 0 }, status(with)].into_iter().cycle().take(2 * HALVES).collect()
 }
 
 /// One way to fail.

@@ -50,7 +50,7 @@ impl<'a> Target<'a> {
         self.meets(format!("provisioning that takes {time:?}"), &[Effect::SlowProvisioning { ms }])
     }
 
-    /// Calls are accepted, and what they begin fails. Needs a cloud whose API tells so.
+    /// Calls are accepted, and what they begin fails. Needs a cloud that has settings as well, and whose API tells so.
     pub fn fails_actions(&self) -> FaultPlan<'a> {
         let code = "server_error".to_owned();
         self.meets("actions that fail", &[Effect::FailAction { code }])

@@ -115,7 +115,11 @@ async fn marks_nothing_on_errors(cx: &CheckCx) -> Verdict {
     stopped.stop().await?;
     let failure = Effect::Status { status: 503, retry_after_s: None };
     let fault = stopped.cloud().meets("failing look-ups", &[failure]).to(&[Op::InstanceGet]).await?;
-    running.cloud().meets("every other look-up fails", &every_other_fails()).to(&[Op::InstanceGet]).await?;
+    running
+        .cloud()
+        .meets("every other look-up fails", &every_other_fails(503))
+        .to(&[Op::InstanceGet])
+        .await?;
     let not_ready = |machine: &Machine<'_>| {
         let plan = machine.node().provider_id(&machine.provider_id()).ready(Ready::False);
         plan.taints(vec![taint("example.com/kept", "1", "NoSchedule")])

@@ -1,12 +1,11 @@
 //! Work that the cloud accepts and does not carry out (contract SVC-ERR-01, SVC-UPD-01).
 
 use super::needs::LB;
-use super::retry::{HELD, fails_for};
+use super::retry::follows_an_edit_in;
 use harness::check::{Facility, Verdict};
 use harness::cloud::Op;
-use harness::cx::matchers::{one_active, one_balancer, publishes};
+use harness::cx::matchers::{one_active, publishes};
 use harness::cx::{Check, CheckCx, Subject, load_balancer};
-use serde_json::json;
 
 const IDEMPOTENT: &str =
     "k8s.io/cloud-provider cloud.go EnsureLoadBalancer; service/controller.go minRetryDelay, maxRetryDelay";
@@ -21,7 +20,7 @@ pub(super) const CHECKS: &[Check] = &[
     .by_calls()
     .without_machines()
     .needs(LB)
-    .with(&[Facility::Faults])
+    .with(&[Facility::Faults, Facility::Settings])
     .takes(6),
     Check::must(
         "SVC-UPD-01.action",
@@ -32,7 +31,7 @@ pub(super) const CHECKS: &[Check] = &[
     .by_calls()
     .without_machines()
     .needs(LB)
-    .with(&[Facility::Faults])
+    .with(&[Facility::Faults, Facility::Settings])
     .takes(7),
 ];
 
@@ -46,18 +45,8 @@ async fn is_made_after_all(cx: &CheckCx) -> Verdict {
     web.becomes(publishes(&lb)).within(limit).when("after its creation was accepted, and failed").await
 }
 
-/// Calls by which an edit arrives.
-const EDITS: &[Op] = &[Op::LbUpdate, Op::AuxUpdate];
-
 async fn follows_after_all(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
     web.rests().await?;
-    let fault = web.cloud().fails_actions().to(EDITS).await?;
-    web.patch(&json!({"spec": {"ports": [{"name": "alt", "port": 8080, "protocol": "TCP"}]}})).await?;
-    fails_for(&web, &fault, EDITS, 1, HELD).await?;
-    fault.clear().await?;
-    let followed =
-        one_balancer("follows the edit", |lb| matches!(lb.frontends.as_slice(), [f] if f.port == 8080));
-    let limit = cx.limits().service_after(2);
-    web.balancer().becomes(followed).within(limit).when("after its edit was accepted, and failed").await
+    follows_an_edit_in(&web, web.cloud().fails_actions(), "after its edit was accepted, and failed").await
 }

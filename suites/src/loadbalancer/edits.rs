@@ -132,6 +132,19 @@ async fn ends_with_the_last_edit(cx: &CheckCx) -> Verdict {
     balancer.keeps(arrived("stays as the last edit says")).await
 }
 
+/// Calls by which an edit arrives.
+pub(super) const EDIT_CALLS: &[Op] = &[Op::LbUpdate, Op::AuxUpdate];
+
+/// Edits its ports: there is 8080 and no other.
+pub(super) async fn moves_to_8080(web: &Service<'_>) -> Verdict {
+    web.patch(&json!({"spec": {"ports": [{"name": "alt", "port": 8080, "protocol": "TCP"}]}})).await
+}
+
+/// Whether it follows that edit.
+pub(super) fn serves_8080(lb: &LoadBalancer) -> bool {
+    matches!(lb.frontends.as_slice(), [only] if only.port == 8080)
+}
+
 pub(super) fn ports_of(lb: &LoadBalancer) -> BTreeSet<u16> {
     lb.frontends.iter().map(|f| f.port).collect()
 }
@@ -204,9 +217,6 @@ fn rest_of(held: &Inventory) -> Rest {
     }
 }
 
-/// Calls by which a port goes.
-const REMOVALS: &[Op] = &[Op::LbUpdate, Op::AuxUpdate];
-
 /// A permanent failure would have all of it done once more, and so would hide that a part was forgotten.
 async fn removes_a_port_at_the_second_try(cx: &CheckCx) -> Verdict {
     let (answered, fails) = (Effect::Latency { ms: 0 }, Effect::Status { status: 500, retry_after_s: None });
@@ -224,7 +234,7 @@ async fn removes_a_port(cx: &CheckCx, name: &str, when: &'static str, effects: &
     let web = cx.service(load_balancer(name).port(80).port(443)).await?;
     let before = web.gets_published().await?;
     web.rests().await?;
-    web.cloud().meets(when, effects).to(REMOVALS).times(1).await?;
+    web.cloud().meets(when, effects).to(EDIT_CALLS).times(1).await?;
     keeps_only(&web, 443).await?;
     let limit = cx.limits().service_after(2);
     web.balancer().becomes(serves_443_alone(&before)).within(limit).when(when).await

@@ -69,7 +69,7 @@ pub(super) const CHECKS: &[Check] = &[
     .by_calls()
     .needs(NODES_BEHIND_LB)
     .since(28, RESYNC, Before::NotJudged)
-    .with(&[Facility::Faults])
+    .with(&[Facility::Faults, Facility::Settings])
     .alone()
     .takes(7),
     Check::must(

@@ -1,5 +1,6 @@
 //! At most one load balancer a Service (contract SVC-CREATE-04): when an answer is lost, and when the leader dies.
 
+use super::edits::{moves_to_8080, serves_8080};
 use super::needs::LB;
 use super::step_fails::FAILING;
 use futures::future::try_join_all;
@@ -130,15 +131,11 @@ async fn creates_only_one_when_the_leader_dies(cx: &CheckCx) -> Verdict {
 }
 
 fn follows_the_edit(before: &LoadBalancer) -> Matcher<Inventory> {
-    no_other_than(before, "has the port of the edit alone", serves_8080)
-}
-
-fn serves_8080(held: &Inventory) -> bool {
-    matches!(held.load_balancers.as_slice(), [lb] if matches!(lb.frontends.as_slice(), [f] if f.port == 8080))
-}
-
-async fn edited(web: &Service<'_>) -> Verdict {
-    web.patch(&json!({"spec": {"ports": [{"name": "alt", "port": 8080, "protocol": "TCP"}]}})).await
+    no_other_than(
+        before,
+        "has the port of the edit alone",
+        |held| matches!(held.load_balancers.as_slice(), [lb] if serves_8080(lb)),
+    )
 }
 
 async fn makes_no_second_one_unseen(cx: &CheckCx) -> Verdict {
@@ -146,7 +143,7 @@ async fn makes_no_second_one_unseen(cx: &CheckCx) -> Verdict {
     let before = web.gets_published().await?;
     web.rests().await?;
     let blind = cx.cloud().anything().fails().to(&[Op::LbGet, Op::LbList]).await?;
-    edited(&web).await?;
+    moves_to_8080(&web).await?;
     let only = one_balancer("is the only one", |_| true).expecting("exactly one load balancer");
     web.balancer().keeps(only).within(FAILING).when("while nobody can tell what the cloud has").await?;
     cx.record("failed_look_ups", blind.read(Reach::Origin).await?);
@@ -174,12 +171,11 @@ async fn is_made_once(cx: &CheckCx, name: &str) -> Verdict {
     // One worker makes them one after the other.
     let workers = cx.limits().service_after(1) + cx.limits().load_balancer_work();
     creation.becomes(holds("holds a call", |waiting: &u64| *waiting > 0)).within(workers).await?;
-    edited(&web).await?;
+    moves_to_8080(&web).await?;
     web.keeps(keeps_finalizer()).within(SEEN).when("while its load balancer is being made").await?;
     creation.release().await?;
-    let follows = one_balancer("is one, and follows the edit", |lb| {
-        lb.state == LbState::Active && matches!(lb.frontends.as_slice(), [f] if f.port == 8080)
-    });
+    let follows =
+        one_balancer("is one, and follows the edit", |lb| lb.state == LbState::Active && serves_8080(lb));
     let limit = cx.limits().service_after(2) + 2 * cx.limits().load_balancer_work();
     let follows = follows.expecting("one active load balancer with one frontend, on port 8080");
     web.balancer().becomes(follows).within(limit).await?;
@@ -202,7 +198,7 @@ async fn finds_them_on_any_page(cx: &CheckCx) -> Verdict {
     let limit = cx.limits().service_after(1) + cx.limits().load_balancer_work();
     let when = "while lists come in pages of one";
     for (web, before) in all.iter().zip(&before) {
-        edited(web).await?;
+        moves_to_8080(web).await?;
         web.balancer().becomes(follows_the_edit(before)).within(limit).when(when).await?;
         web.keeps(publishes(before)).when(when).await?;
     }

@@ -1,5 +1,6 @@
 //! Failed creations (contract SVC-ERR).
 
+use super::edits::{EDIT_CALLS, moves_to_8080, serves_8080};
 use super::idle::nodes_are_still_for;
 use super::needs::LB;
 use super::pacing::{Call, attempts, failed, hurry, too_early};
@@ -7,12 +8,11 @@ use futures::future::try_join_all;
 use harness::check::{Facility, Stop, SubjectName, Verdict};
 use harness::cloud::{Effect, Entry, Inventory, LoadBalancer, Op, Outcome};
 use harness::cx::matchers::{keeps_finalizer, one_active, one_balancer, publishes};
-use harness::cx::{Calls, Check, CheckCx, Fault, Service, Subject, load_balancer, met_by};
+use harness::cx::{Calls, Check, CheckCx, Fault, FaultPlan, Service, Subject, load_balancer, met_by};
 use harness::k8s::{L_EXCL, T_TO_BE_DELETED, T_UNINIT, addresses, has_taint, ingress, provider_id, ready};
 use harness::probe::{Matcher, Observed, Reach, ReadError, Seen, holds, matcher, pause};
 use k8s_openapi::api::core::v1::{self as core, Node};
 use kube::ResourceExt;
-use serde_json::json;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -219,11 +219,11 @@ async fn limit_after(web: &Service<'_>, ops: &'static [Op]) -> Result<Duration, 
     Ok(limits.service_after(tries) + limits.load_balancer_work())
 }
 
-/// More failures than these make no pause longer.
+/// How many failures a time to recover allows for: the pause after so many is 160 s.
 const MOST: u32 = 6;
 /// How often a creation fails before it succeeds: the pauses after are 5, 10 and 20 s, and a next one would be 40 s.
 const FAILURES: u32 = 3;
-/// How long that takes, by 503s that a client may repeat by itself: they end between the third attempt and the fourth.
+/// How long that takes, by failures that a client may repeat by itself: they end between the third attempt and the fourth.
 const FAILING: Duration = Duration::from_secs(24);
 
 async fn forgets_old_failures(cx: &CheckCx) -> Verdict {
@@ -239,18 +239,22 @@ async fn forgets_old_failures(cx: &CheckCx) -> Verdict {
     web.rests().await?;
     cx.record("recovered_after_ms", waited.elapsed().as_millis());
     // One failure more, of an edit; a second one where it is repeated while calls fail.
-    let second = web.cloud().fails().to(EDITS).await?;
-    web.patch(&json!({"spec": {"ports": [{"name": "alt", "port": 8080, "protocol": "TCP"}]}})).await?;
-    fails_for(&web, &second, EDITS, 1, HELD).await?;
-    second.clear().await?;
-    let followed =
-        one_balancer("follows the edit", |lb| matches!(lb.frontends.as_slice(), [f] if f.port == 8080));
-    let limit = cx.limits().service_after(2);
-    web.balancer().becomes(followed).within(limit).when("after a failure that followed a success").await
+    follows_an_edit_in(&web, web.cloud().fails(), "after a failure that followed a success").await
 }
 
-/// Calls by which an edit arrives.
-const EDITS: &[Op] = &[Op::LbUpdate, Op::AuxUpdate];
+/// An edit is followed though calls for that meet this for a while.
+pub(super) async fn follows_an_edit_in(
+    web: &Service<'_>,
+    trouble: FaultPlan<'_>,
+    when: &'static str,
+) -> Verdict {
+    let fault = trouble.to(EDIT_CALLS).await?;
+    moves_to_8080(web).await?;
+    fails_for(web, &fault, EDIT_CALLS, 1, HELD).await?;
+    fault.clear().await?;
+    let followed = one_balancer("follows the edit", serves_8080).expecting("one frontend, on port 8080");
+    web.balancer().becomes(followed).within(web.cx().limits().service_after(2)).when(when).await
+}
 
 /// As many Services as workers, so that whoever keeps a worker with what fails has none left.
 pub(super) fn broken_names(cx: &CheckCx) -> Vec<String> {

@@ -3,8 +3,9 @@
 use super::delete::{goes, restricted};
 use super::needs::{LB, NODES_BEHIND_LB, RESYNC};
 use super::nodes::{has_backend, kept_out};
+use crate::failures::every_other_fails;
 use harness::check::{Before, Facility, Verdict};
-use harness::cloud::{Effect, Inventory, LbState, Op};
+use harness::cloud::{Inventory, LbState, Op};
 use harness::cx::matchers::{keeps_finalizer, one_balancer, waits_to_be_deleted};
 use harness::cx::{Check, CheckCx, Fault, Service, Subject, load_balancer};
 use harness::k8s::L_EXCL;
@@ -115,13 +116,6 @@ async fn waits_for_auxiliaries_that_stay(cx: &CheckCx) -> Verdict {
     goes_after(cx, &web, fault).await
 }
 
-/// Every other call is answered.
-fn half() -> Vec<Effect> {
-    const TIMES: usize = 20;
-    let fails = Effect::Status { status: 500, retry_after_s: None };
-    [Effect::Latency { ms: 0 }, fails].into_iter().cycle().take(2 * TIMES).collect()
-}
-
 async fn waits_though_half_is_unseen(cx: &CheckCx) -> Verdict {
     let look_ups: [(&'static str, &'static str, &[Op]); 2] = [
         ("balancers", "while every other look-up of load balancers fails", &[Op::LbGet, Op::LbList]),
@@ -130,7 +124,7 @@ async fn waits_though_half_is_unseen(cx: &CheckCx) -> Verdict {
     for (name, when, ops) in look_ups {
         let web = cx.service(restricted(cx, load_balancer(name).port(80))).await?.provisioned().await?;
         web.rests().await?;
-        let fault = cx.cloud().anything().meets(when, &half()).to(ops).await?;
+        let fault = cx.cloud().anything().meets(when, &every_other_fails(500)).to(ops).await?;
         is_deleted(&web).await?;
         let balancer = web.balancer();
         (&web, &balancer).keeps(outlasts_all_of_it()).within(FAILING).when(when).await?;

@@ -32,7 +32,7 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(says_so_though_it_is_not_initialised(cx)),
     )
     .needs(ROUTES)
-    .with(&[Facility::Faults])
+    .with(&[Facility::Faults, Facility::Settings])
     .takes(6),
     Check::must(
         "ROUTE-02.action",
@@ -41,7 +41,7 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(says_so_though_it_is_accepted_alone(cx)),
     )
     .needs(ROUTES)
-    .with(&[Facility::Faults])
+    .with(&[Facility::Faults, Facility::Settings])
     .takes(6),
     Check::must(
         "ROUTE-02.taken",

@@ -144,7 +144,7 @@ async fn waits_for_the_other_half(cx: &CheckCx) -> Verdict {
     let began = Instant::now();
     let fault = machine
         .cloud()
-        .meets("every other look-up fails", &every_other_fails())
+        .meets("every other look-up fails", &every_other_fails(503))
         .to(&[Op::InstanceGet])
         .await?;
     let node = cx.node(machine.node()).await?;
