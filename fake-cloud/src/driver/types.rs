@@ -104,6 +104,17 @@ pub struct Frontend {
     pub protocol: String,
     /// Port on the backends.
     pub node_port: u16,
+    /// The backends of this port alone, sorted, where a cloud has some for each; where it has not, all ports have those of the
+    /// load balancer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backends: Option<Vec<String>>,
+}
+
+impl Frontend {
+    /// One with the load balancer's backends.
+    pub fn new(port: u16, protocol: impl Into<String>, node_port: u16) -> Frontend {
+        Frontend { port, protocol: protocol.into(), node_port, backends: None }
+    }
 }
 
 /// How a load balancer probes its backends.

@@ -36,7 +36,7 @@ fn spec(name: &str) -> LbSpec {
     LbSpec {
         name: name.to_owned(),
         owner: format!("owner-of-{name}"),
-        frontends: vec![Frontend { port: 80, protocol: "TCP".to_owned(), node_port: 30080 }],
+        frontends: vec![Frontend::new(80, "TCP", 30080)],
         ..LbSpec::default()
     }
 }
@@ -136,8 +136,7 @@ fn removal_can_take_dependents_along() {
 #[test]
 fn load_balancers_make_sense_or_are_refused() {
     let mut cloud = cloud();
-    let frontend =
-        |port, protocol: &str, node_port| Frontend { port, protocol: protocol.to_owned(), node_port };
+    let frontend = |port, protocol: &str, node_port| Frontend::new(port, protocol, node_port);
     let check = |protocol: &str, path: &str, port| {
         Some(HealthCheck { protocol: protocol.to_owned(), path: path.to_owned(), port })
     };

@@ -51,7 +51,7 @@ async fn a_load_balancer_is_what_was_asked_for() {
 
     let lb = only(&cloud).await;
     assert_eq!((lb.id.as_str(), lb.name.as_str(), lb.owner.as_str()), (id, "a1", "a1"));
-    assert_eq!(lb.frontends, [Frontend { port: 80, protocol: "TCP".to_owned(), node_port: 80 }]);
+    assert_eq!(lb.frontends, [Frontend::new(80, "TCP", 80)]);
     let check = HealthCheck { protocol: "HTTP".to_owned(), path: "/healthz".to_owned(), port: 10256 };
     assert_eq!((lb.backends, lb.health_check), (vec!["101".to_owned(), "102".to_owned()], Some(check)));
 }
@@ -124,7 +124,7 @@ async fn put_replaces_all_but_what_stays_for_ever() {
     }
     assert_eq!((&after["name"], &after["droplet_ids"]), (&json!("b"), &json!([102])));
     let lb = only(&cloud).await;
-    assert_eq!(lb.frontends, [Frontend { port: 53, protocol: "UDP".to_owned(), node_port: 53 }]);
+    assert_eq!(lb.frontends, [Frontend::new(53, "UDP", 53)]);
     assert_eq!(lb.source_ranges, ["192.0.2.0/24", "192.0.2.7/32", "2001:db8::1/128"]);
     assert_eq!(lb.owner, "b");
     for (field, value) in [
@@ -242,7 +242,7 @@ async fn rules_and_checks_follow_what_a_test_has_changed() {
     let cloud = start().await;
     let id = created(&cloud, "a").await;
     let mut lb = only(&cloud).await;
-    lb.frontends = vec![Frontend { port: 81, protocol: "UDP".to_owned(), node_port: 30081 }];
+    lb.frontends = vec![Frontend::new(81, "UDP", 30081)];
     lb.health_check = Some(HealthCheck { protocol: "TCP".to_owned(), path: String::new(), port: 9 });
     cloud.driver.put_load_balancer(&lb).await.expect("put");
     let shown = cloud.call("GET", &format!("/v2/load_balancers/{id}"), None).await.answers(200);

@@ -195,7 +195,7 @@ async fn what_is_put_there_by_hand_is_shown() {
     let cloud = start(Unknown::Refused).await;
     let id = created(&cloud, "4be1").await;
     let mut lb = cloud.driver.inventory().await.expect("inventory").load_balancers.remove(0);
-    lb.frontends = vec![fake_cloud::driver::Frontend { port: 9, protocol: "TCP".to_owned(), node_port: 99 }];
+    lb.frontends = vec![fake_cloud::driver::Frontend::new(9, "TCP", 99)];
     lb.backends = vec!["2".to_owned()];
     lb.details = Value::Null;
     cloud.driver.put_load_balancer(&lb).await.expect("put");

@@ -331,12 +331,15 @@ pub async fn last_lines(client: &Client, pod: &Pod, lines: i64) -> String {
         }
         let when = if previous { "before its restart" } else { "now" };
         text.push_str(&format!("\n  {} {when}:", pod.name_any()));
-        // Before anything is cut: of what is left of a secret then too little might be known.
-        for line in secrets::redact(log.text).lines() {
-            text.push_str(&format!("\n    {}", beginning(line)));
-        }
+        text.extend(shown_lines(log.text).iter().map(|line| format!("\n    {line}")));
     }
     if text.is_empty() { format!("\n  {} wrote no log", pod.name_any()) } else { text }
+}
+
+/// The lines of a log as they are shown: without secrets, and each at a bearable length.
+pub fn shown_lines(log: String) -> Vec<String> {
+    // Before anything is cut: of what is left of a secret then too little might be known.
+    secrets::redact(log).lines().map(beginning).collect()
 }
 
 /// The beginning of a line, which may be as long as its writer likes.

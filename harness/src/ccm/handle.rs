@@ -13,7 +13,8 @@ use crate::ledger::SetBy;
 use crate::probe::{Observed, ReadError, poll};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{Api, DeleteParams};
+use kube::ResourceExt;
+use kube::api::{Api, DeleteParams, Preconditions};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -252,7 +253,7 @@ impl Ccm {
     /// What could not be removed, or which Pods did not go.
     pub async fn remove_rendered(&self, rendered: Rendered) -> Result<(), CcmError> {
         self.remove_beside(rendered).await?;
-        self.forget_lease().await
+        self.forget_lease(None).await
     }
 
     /// The same beside replicas that stay, and with them the Lease.
@@ -298,12 +299,29 @@ impl Ccm {
         }
     }
 
-    async fn forget_lease(&self) -> Result<(), CcmError> {
+    /// Removes the Lease of a leader that has ended while no replica runs: the next one need not wait for it to expire, as
+    /// after [`Ccm::remove`]. A Lease that somebody takes meanwhile stays.
+    ///
+    /// # Errors
+    /// What the API server refused.
+    pub async fn forget_ended_leader(&self) -> Result<(), CcmError> {
+        match self.find_lease().and_then(|lease| lease.resource_version()) {
+            Some(seen) if !self.pods(Form::Replicas).iter().any(|pod| is_running(pod)) => {
+                self.forget_lease(Some(seen)).await
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Removes the Lease, where it is still that version.
+    async fn forget_lease(&self, version: Option<String>) -> Result<(), CcmError> {
         let Some(key) = &self.lease else { return Ok(()) };
         let api: Api<Lease> = Api::namespaced(self.served.client.clone(), &key.namespace);
-        match api.delete(&key.name, &DeleteParams::default()).await {
+        let preconditions = Preconditions { resource_version: version, uid: None };
+        let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+        match api.delete(&key.name, &params).await {
             Ok(_) => Ok(()),
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
             Err(error) => Err(CcmError::Remove {
                 object: format!("Lease {}/{}", key.namespace, key.name),
                 cause: crate::check::chain(&error),

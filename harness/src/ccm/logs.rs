@@ -30,7 +30,7 @@ pub async fn log_end(
     previous: bool,
     timestamps: bool,
 ) -> kube::Result<LogEnd> {
-    end_of(lines, async |lines| {
+    end_of(lines, |lines| async move {
         let (tail_lines, limit_bytes) = (Some(lines), Some(LOG_BYTES));
         let params = LogParams { tail_lines, limit_bytes, previous, timestamps, ..LogParams::default() };
         let stream = api.log_stream(pod, &params).await?;
@@ -57,7 +57,10 @@ pub async fn log_beginning(api: &Api<Pod>, pod: &str, previous: bool) -> kube::R
 }
 
 /// Asks for fewer lines as long as the answer is cut: it is cut at its end, and the end is what is wanted.
-async fn end_of(mut lines: i64, read: impl AsyncFn(i64) -> kube::Result<Vec<u8>>) -> kube::Result<LogEnd> {
+async fn end_of<R>(mut lines: i64, read: impl Fn(i64) -> R) -> kube::Result<LogEnd>
+where
+    R: Future<Output = kube::Result<Vec<u8>>>,
+{
     loop {
         let bytes = read(lines).await?;
         let cut = bytes.len() >= usize::try_from(LOG_BYTES).unwrap_or(usize::MAX);
@@ -71,6 +74,7 @@ async fn end_of(mut lines: i64, read: impl AsyncFn(i64) -> kube::Result<Vec<u8>>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::future::ready;
 
     /// What a server answers that has these lines.
     fn answer(log: &[String], lines: i64) -> Vec<u8> {
@@ -83,15 +87,15 @@ mod tests {
     #[tokio::test]
     async fn a_log_is_read_to_its_end_and_within_bounds() {
         let short: Vec<String> = (0..9).map(|n| format!("line {n}")).collect();
-        let end = end_of(4, async |lines| Ok(answer(&short, lines))).await.expect("read");
+        let end = end_of(4, |lines| ready(Ok(answer(&short, lines)))).await.expect("read");
         assert_eq!(end, LogEnd { text: "line 5\nline 6\nline 7\nline 8".into(), lines: 4, cut: false });
         // Lines of 100 kB: ten of them fit.
         let long: Vec<String> = (0..99).map(|n| format!("{}{n}", "x".repeat(99_990))).collect();
-        let end = end_of(40, async |lines| Ok(answer(&long, lines))).await.expect("read");
+        let end = end_of(40, |lines| ready(Ok(answer(&long, lines)))).await.expect("read");
         assert_eq!((end.lines, end.cut), (10, false));
         assert!(end.text.ends_with("98"));
         let endless = ["ü".repeat(3 << 20)];
-        let end = end_of(2000, async |lines| Ok(answer(&endless, lines))).await.expect("read");
+        let end = end_of(2000, |lines| ready(Ok(answer(&endless, lines)))).await.expect("read");
         assert_eq!((end.lines, end.cut, end.text.len()), (1, true, 1 << 20));
     }
 }

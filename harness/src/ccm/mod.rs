@@ -20,7 +20,9 @@ mod trust;
 
 pub use arguments::Flag;
 pub(crate) use deploy::Applier;
-pub use deploy::{CcmError, FIELD_MANAGER, crash_loops, last_lines, pods_gone, pods_of, unrecoverable};
+pub use deploy::{
+    CcmError, FIELD_MANAGER, crash_loops, last_lines, pods_gone, pods_of, shown_lines, unrecoverable,
+};
 pub use handle::{Ccm, Form, LeaseKey};
 pub use hosting::{Hosting, TOKEN_ID};
 pub use kubeconfig::{KUBECONFIG, ServerAddress};

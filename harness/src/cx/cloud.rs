@@ -96,8 +96,15 @@ impl CheckCx {
 
 impl Observed for LoadBalancer {
     fn observed(&self) -> String {
-        let frontends: Vec<String> =
-            self.frontends.iter().map(|f| format!("{}/{} to {}", f.port, f.protocol, f.node_port)).collect();
+        let frontends: Vec<String> = self
+            .frontends
+            .iter()
+            .map(|f| {
+                let to =
+                    f.backends.as_ref().map(|own| format!(" of [{}]", own.join(", "))).unwrap_or_default();
+                format!("{}/{} to {}{to}", f.port, f.protocol, f.node_port)
+            })
+            .collect();
         let addresses: Vec<String> = self
             .addresses
             .iter()

@@ -22,7 +22,7 @@ impl CheckCx {
             id: self.cloud.ids().make(&name),
             owner: format!("somebody-elses-{name}"),
             name,
-            frontends: vec![Frontend { port: 80, protocol: "TCP".to_owned(), node_port: 30_080 }],
+            frontends: vec![Frontend::new(80, "TCP", 30_080)],
             backends: Vec::new(),
             health_check: None,
             source_ranges: Vec::new(),

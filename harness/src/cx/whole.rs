@@ -44,7 +44,10 @@ impl Observed for Left {
 
 impl Observed for End {
     fn observed(&self) -> String {
-        self.to_string()
+        match self.last_lines.is_empty() {
+            true => self.to_string(),
+            false => format!("{self}, its last lines:\n  {}\n", self.last_lines.join("\n  ")),
+        }
     }
 }
 

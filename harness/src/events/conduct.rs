@@ -7,6 +7,8 @@ use std::fmt;
 
 /// Fact of a Pod: the replica of the CCM it is.
 pub const REPLICA: &str = "replica";
+/// Fact of a Pod: what the process before the present one ended with.
+pub const LAST_EXIT_CODE: &str = "lastExitCode";
 
 /// What the events so far say of the CCM's processes, and of what the cloud was asked to make.
 #[derive(Clone, Debug, Default)]
@@ -57,6 +59,8 @@ pub struct End {
     pub at_ms: u64,
     /// What its process ended with, where its kubelet told.
     pub code: Option<i32>,
+    /// The last lines that it wrote, oldest first, where they could be read.
+    pub last_lines: Vec<String>,
 }
 
 impl End {
@@ -86,7 +90,11 @@ impl fmt::Display for LostNode {
 
 impl fmt::Display for End {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "replica {} of lane {} at {:.1} s", self.replica, self.lane, self.at_ms as f64 / 1000.0)
+        write!(f, "replica {} of lane {} at {:.1} s", self.replica, self.lane, self.at_ms as f64 / 1000.0)?;
+        match self.code {
+            Some(code) => write!(f, " with exit code {code}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -104,6 +112,13 @@ impl Conduct {
                 let by = event.check.clone().unwrap_or_default();
                 let disturbed = self.pods_of(lane).filter(|pod| pod.replica == *replica);
                 disturbed.for_each(|pod| pod.disturbed_by = Some(by.clone()));
+            }
+            Payload::ReplicaEnded { replica, last_lines } => {
+                let of_it =
+                    |end: &&mut End| end.lane == lane && end.replica == *replica && end.last_lines.is_empty();
+                if let Some(end) = self.ends.iter_mut().find(of_it) {
+                    end.last_lines.clone_from(last_lines);
+                }
             }
             Payload::CheckEnded { .. } => {
                 let theirs = self
@@ -205,9 +220,9 @@ impl Conduct {
         let ends = pod.restarts + u64::from(down);
         let recovers = pod.disturbed_by.is_some() || pod.recovered_ms.is_some_and(|since| at_ms < since);
         if ends > pod.ends && pod.steady && !recovers && !pod.leaving {
-            let code = pod.containers.split("ended with ").nth(1);
-            let code = code.and_then(|text| text.split(',').next()?.parse().ok());
-            let end = End { lane, replica: pod.replica.clone(), at_ms, code };
+            let code = pod.containers.split("ended with ").nth(1).and_then(|text| text.split(',').next());
+            let code = code.or(says(LAST_EXIT_CODE).map(String::as_str)).and_then(|code| code.parse().ok());
+            let end = End { lane, replica: pod.replica.clone(), at_ms, code, last_lines: Vec::new() };
             self.ends.extend(std::iter::repeat_n(end, usize::try_from(ends - pod.ends).unwrap_or(1)));
         }
         pod.ends = pod.ends.max(ends);
@@ -281,6 +296,35 @@ mod tests {
         assert_eq!(ended("ended with 2"), [(Some(2), true)]);
         assert_eq!(ended("ended with 1, running"), [(Some(1), false)]);
         assert_eq!(ended("CrashLoopBackOff"), [(None, false)]);
+        let restarted = pod("u", &[("containers", "running"), ("restarts", "1"), (LAST_EXIT_CODE, "139")]);
+        assert!(conduct(vec![begins("u"), Payload::CcmLeads, restarted]).ends()[0].is_crash());
+    }
+
+    #[test]
+    fn an_end_is_told_with_what_was_written_last_and_each_with_its_own() {
+        let ended = |text: &str| pod("u", &[("containers", text)]);
+        let said =
+            |line: &str| Payload::ReplicaEnded { replica: "a".to_owned(), last_lines: vec![line.to_owned()] };
+        let all = conduct(vec![
+            begins("u"),
+            Payload::CcmLeads,
+            ended("ended with 1"),
+            said("the Lease is lost"),
+            pod("u", &[("containers", "running"), ("restarts", "1")]),
+            ended("ended with 255"),
+            said("no such cloud"),
+            said("of nobody"),
+        ]);
+        let told: Vec<String> = all.ends().iter().map(ToString::to_string).collect();
+        assert_eq!(
+            told,
+            [
+                "replica a of lane 0 at 2.0 s with exit code 1",
+                "replica a of lane 0 at 5.0 s with exit code 255"
+            ]
+        );
+        let lines: Vec<&[String]> = all.ends().iter().map(|end| &*end.last_lines).collect();
+        assert_eq!(lines, [["the Lease is lost"], ["no such cloud"]]);
     }
 
     #[test]

@@ -110,6 +110,13 @@ pub enum Payload {
         /// The replica.
         replica: String,
     },
+    /// A replica's process has ended, and no check made it.
+    ReplicaEnded {
+        /// The replica.
+        replica: String,
+        /// The last lines that it wrote, oldest first.
+        last_lines: Vec<String>,
+    },
     /// The harness is about to delete Nodes of real machines, whose kubelets will register them anew.
     NodesWithdrawn {
         /// Their names.

@@ -94,6 +94,7 @@ impl Fold {
             | Payload::PromiseBroken(_)
             | Payload::CcmLeads
             | Payload::ReplicaDisturbed { .. }
+            | Payload::ReplicaEnded { .. }
             | Payload::NodesWithdrawn { .. }
             | Payload::ObjectChanged(_)
             | Payload::CloudCall(_)

@@ -14,7 +14,7 @@ mod merge;
 mod promises;
 mod stream;
 
-pub use conduct::{Conduct, End, LostNode, REPLICA};
+pub use conduct::{Conduct, End, LAST_EXIT_CODE, LostNode, REPLICA};
 pub use event::{
     CloudCall, Event, ObjectChanged, Payload, PlannedCheck, PromiseBegan, PromiseBroken, RunBegan, SCHEMA,
     Skipped,

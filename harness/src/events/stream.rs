@@ -183,6 +183,11 @@ impl Events {
         self.lock().fold.clone()
     }
 
+    /// How often a replica of the CCM in this lane has ended so far though no check made it.
+    pub fn unmade_ends(&self) -> usize {
+        self.lock().fold.conduct().ends_since(self.lane.unwrap_or_default(), 0).count()
+    }
+
     /// The present moment as events tell it: milliseconds since the run began.
     pub fn now_ms(&self) -> u64 {
         u64::try_from(Timestamp::now().duration_since(self.inner.began).as_millis()).unwrap_or(0)

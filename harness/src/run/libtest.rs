@@ -3,6 +3,7 @@
 use super::one::{Hold, run_one};
 use super::planned::Planned;
 use super::stand::{Judging, Stand};
+use crate::ccm::Form;
 use crate::check::Level;
 use crate::config::Choice;
 use crate::ledger::{Entry, INTERRUPTED, Outcome, SkipReason};
@@ -42,7 +43,13 @@ impl Judging for Libtest {
                     let turn = turns.wait_for(step);
                     let session = lanes[turn.lane()].clone();
                     let hold = Hold::in_order(one.check.sharing);
-                    in_a_whole_run(&handle.block_on(run_one(&lanes, session, &one, hold)))
+                    let entry = handle.block_on(run_one(&lanes, session.clone(), &one, hold));
+                    if turn.is_the_last_of_its_lane() {
+                        // What judges the whole run finds its CCM there. One that does not come up is told of then.
+                        let returns = session.unless_interrupted(session.ensure_ccm(Form::Replicas));
+                        let _ = handle.block_on(returns);
+                    }
+                    in_a_whole_run(&entry)
                 })
             })
             .collect();

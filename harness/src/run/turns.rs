@@ -51,6 +51,15 @@ impl Turn<'_> {
     pub(super) fn lane(&self) -> usize {
         self.lane
     }
+
+    /// Ends it. Whether nothing is left for its lane then but what judges the whole run, and others still work.
+    pub(super) fn is_the_last_of_its_lane(self) -> bool {
+        let (turns, lane) = (self.turns, self.lane);
+        drop(self);
+        let state = turns.lock();
+        // Who takes no step now takes none of another kind any more.
+        state.lanes[lane].at.is_none() && state.next(Kind::Last).is_some()
+    }
 }
 
 impl Drop for Turn<'_> {
@@ -217,6 +226,26 @@ mod tests {
             let ends: Vec<usize> = ran[ran.len() - 3..].iter().map(|(step, _)| *step).collect();
             assert_eq!(ends, [6, 6, 7], "{ran:?}");
         }
+    }
+
+    #[test]
+    fn a_lane_is_told_when_only_the_end_is_left_for_it() {
+        use Kind::{Apart, Last};
+        let ends = |lanes, steps: &[(Kind, usize)]| {
+            let turns = Turns::of(&arranged(steps), lanes, 1);
+            let one = turns.wait_for(0);
+            let other = (lanes > 1).then(|| turns.wait_for(1));
+            let first = one.is_the_last_of_its_lane();
+            (first, other.map(Turn::is_the_last_of_its_lane))
+        };
+        assert_eq!(
+            ends(2, &[(Apart, 1), (Apart, 1), (Last, 1)]),
+            (true, Some(false)),
+            "the other one ends the run"
+        );
+        assert_eq!(ends(2, &[(Apart, 1), (Apart, 1)]), (false, Some(false)), "nothing judges the whole run");
+        assert_eq!(ends(2, &[(Apart, 1), (Apart, 1), (Apart, 1), (Last, 1)]).0, false, "it has another step");
+        assert_eq!(ends(1, &[(Apart, 1), (Last, 1)]), (false, None));
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod server;
 mod site;
 mod standing;
 mod state;
+mod told;
 mod uninitialised;
 pub mod up;
 
@@ -42,7 +43,7 @@ use crate::cloud::{Cloud, Inventory};
 use crate::cluster::{Cluster, ContainerOp, Machine, Operation};
 use crate::config::{Limits, Location, RunPlan};
 use crate::events::{Events, Payload};
-use crate::k8s::{ChangeObserver, World};
+use crate::k8s::World;
 use crate::ledger::INTERRUPTED;
 use crate::probe::Pulse;
 use kube::Client;
@@ -54,6 +55,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio_util::sync::CancellationToken;
+use told::{tells, tells_of_ends};
 
 /// A process's view of the running environment.
 pub struct Session {
@@ -114,8 +116,10 @@ impl Session {
             }
             world.nodes.observe(tells(&events));
             world.services.observe(tells(&events));
-            world.pods.observe(tells(&events));
-            management.iter().for_each(|site| site.world().pods.observe(tells(&events)));
+            world.pods.observe(tells_of_ends(&events, &client));
+            if let Some(site) = &management {
+                site.world().pods.observe(tells_of_ends(&events, site.client()));
+            }
             world.leases.observe(tells(&events));
             let (told, before) = (events.clone(), journal.position());
             journal.observe(Box::new(move |call| {
@@ -392,6 +396,7 @@ impl Session {
     }
 
     async fn bring_back(&self, form: Form) -> Result<(), CcmError> {
+        self.ccm.forget_ended_leader().await?;
         self.ccm.start().await?;
         self.ccm.leading(form, self.limits().start()).await
     }
@@ -433,14 +438,4 @@ fn broken(why: String, by: Option<Blocker>) -> Stop {
         Some(by) => Stop::Blocked { by, seen: why },
         None => Stop::Error(why),
     }
-}
-
-/// Tells the stream of each change of a watched object.
-fn tells<K: record::Facts>(events: &Events) -> ChangeObserver<K> {
-    let events = events.clone();
-    Box::new(move |old, new| {
-        if let Some(change) = record::object_changed(old, new) {
-            events.emit(change);
-        }
-    })
 }

@@ -3,7 +3,7 @@
 use super::journal::show_outcome;
 use crate::ccm::REPLICA_LABEL;
 use crate::cloud::{ActiveFault, BarrierStatus, Disturbance, Effect, Entry, Match, Op};
-use crate::events::{CloudCall, ObjectChanged, Payload, REPLICA};
+use crate::events::{CloudCall, LAST_EXIT_CODE, ObjectChanged, Payload, REPLICA};
 use crate::k8s::{
     B_REGION, B_TYPE, B_ZONE, L_EXCL, L_REGION, L_TYPE, L_ZONE, addresses, ingress, provider_id, ready,
     show_addresses, taints,
@@ -84,9 +84,11 @@ impl Facts for Pod {
             let ended = state.terminated.as_ref().map(|t| format!("ended with {}", t.exit_code));
             waiting.or(ended).or_else(|| state.running.as_ref().map(|_| "running".to_owned()))
         };
+        let last = containers.iter().find_map(|container| container.last_state.as_ref()?.terminated.as_ref());
         let states: Vec<String> = containers.iter().filter_map(state).collect();
         let mut facts = BTreeMap::from([("restarts", restarts.to_string())]);
         facts.extend(self.labels().get(REPLICA_LABEL).map(|replica| (REPLICA, replica.clone())));
+        facts.extend(last.map(|end| (LAST_EXIT_CODE, end.exit_code.to_string())));
         facts.extend(status.phase.map(|phase| ("phase", phase)));
         facts.extend(self.spec.as_ref().and_then(|s| s.node_name.clone()).map(|node| ("node", node)));
         facts.extend((!states.is_empty()).then(|| ("containers", states.join(", "))));

@@ -122,10 +122,10 @@ impl Standing {
     }
 
     /// Runs a future that has the API server be away for a while, and waits until all answer again: that is neither the end of
-    /// the environment, nor an excuse for what fails then or failed before.
+    /// the environment, nor an excuse for what fails then. What was silent before it stays an excuse.
     pub(super) async fn through_absence<T>(&self, future: impl Future<Output = T>) -> T {
         self.parts.iter().for_each(|part| _ = part.meant.fetch_add(1, Ordering::SeqCst));
-        let meant = Meant(&self.parts);
+        let (meant, since) = (Meant(&self.parts), Instant::now());
         let outcome = future.await;
         // Who does not come back is gone.
         drop(meant);
@@ -133,7 +133,7 @@ impl Standing {
             tokio::select! {
                 biased;
                 _ = self.until_gone() => {}
-                () = part.answers_again() => part.forget(),
+                () = part.answers_again() => part.forget(since),
             }
         }
         outcome
@@ -257,10 +257,12 @@ impl Part {
         self.meant.load(Ordering::SeqCst) > 0
     }
 
-    /// As if it had always answered, and fast.
-    fn forget(&self) {
-        self.silences.lock().expect("no holder of this lock panics").clear();
-        self.answers.lock().expect("no holder of this lock panics").clear();
+    /// As if it had always answered since then, and fast.
+    fn forget(&self, since: Instant) {
+        let mut silences = self.silences.lock().expect("no holder of this lock panics");
+        silences.retain(|(_, until, _)| *until <= since);
+        let mut answers = self.answers.lock().expect("no holder of this lock panics");
+        answers.retain(|(at, _)| *at <= since);
     }
 
     fn answered(&self, now: Instant, after: Duration) {

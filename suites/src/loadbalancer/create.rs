@@ -5,7 +5,7 @@ use harness::check::{Before, Facility, SubjectName, Verdict};
 use harness::cloud::{Entry, Frontend, Instance, Inventory, Op};
 use harness::cx::matchers::{
     at_least_one, initialised, keeps_finalizer, one_active, one_balancer, publishes, publishes_nothing,
-    targets,
+    reaches, targets,
 };
 use harness::cx::{Balancer, Check, CheckCx, Ready, Subject, Targets, load_balancer, machine};
 use harness::k8s::{L_EXCL, T_TO_BE_DELETED, has_taint, provider_id};
@@ -192,7 +192,7 @@ async fn has_eligible_backends(cx: &CheckCx) -> Verdict {
     let (yes, also, no) = (usual.instance(), cordoned.instance(), excluded.instance());
     let expected = format!("backends with {} and {}, without {}", yes.id, also.id, no.id);
     let eligible = one_balancer("has the eligible Nodes as backends", move |lb| {
-        targets(lb, &yes) && (!stable || targets(lb, &also)) && !targets(lb, &no)
+        targets(lb, &yes) && (!stable || targets(lb, &also)) && !reaches(lb, &no)
     });
     web.balancer().becomes(eligible.expecting(expected)).within(cx.limits().load_balancer()).await?;
     let strays = Strays { balancer: web.balancer() };

@@ -245,7 +245,10 @@ struct Facts {
 
 fn facts(held: &Inventory) -> Facts {
     let of_balancer = |lb: &LoadBalancer| {
-        let (mut frontends, mut ranges) = (lb.frontends.clone(), lb.source_ranges.clone());
+        // Nodes come and go with other checks.
+        let port = |port: &Frontend| Frontend::new(port.port, &*port.protocol, port.node_port);
+        let mut frontends: Vec<Frontend> = lb.frontends.iter().map(port).collect();
+        let mut ranges = lb.source_ranges.clone();
         frontends.sort();
         ranges.sort();
         (frontends, lb.health_check.clone(), ranges)

@@ -2,6 +2,7 @@
 //! with them (contract SVC-DEL, SVC-ERR-09).
 
 use super::needs::LB;
+use super::step_fails::FAILING;
 use harness::check::{Facility, Stop, Verdict};
 use harness::cloud::Op;
 use harness::cx::matchers::{at_least_one, keeps_finalizer, nothing_left};
@@ -26,7 +27,7 @@ pub(super) const CHECKS: &[Check] = &[
     .with(&[Facility::Faults])
     // Lists name no Service: whoever asks is not answered.
     .alone()
-    .takes(14),
+    .takes(9),
     Check::must(
         "SVC-DEL-04.unrecorded",
         "the same of a load balancer of which the CCM has heard nothing, as the answer to its creation was lost",
@@ -69,7 +70,8 @@ pub(super) const CHECKS: &[Check] = &[
     .with(&[Facility::Barriers]),
 ];
 
-/// For how long nobody can tell: longer than the controller's first back-off.
+/// For how long nobody can tell of a load balancer that the CCM has not heard of: longer than the controller's first back-off,
+/// so that a second attempt fails as well.
 const UNKNOWN: Duration = Duration::from_secs(7);
 
 /// Somebody has asked and was not answered, or the Service went without a question.
@@ -88,7 +90,7 @@ async fn deletes_nothing_unseen(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
     web.rests().await?;
     let blind = nobody_sees(cx).await?;
-    keeps_what_it_cannot_see(cx, &web, blind).await
+    keeps_what_it_cannot_see(cx, &web, blind, FAILING).await
 }
 
 async fn deletes_nothing_unrecorded(cx: &CheckCx) -> Verdict {
@@ -101,18 +103,23 @@ async fn deletes_nothing_unrecorded(cx: &CheckCx) -> Verdict {
     let blind = nobody_sees(cx).await?;
     creation.release().await?;
     lost.becomes(met_by(1)).await?;
-    keeps_what_it_cannot_see(cx, &web, blind).await
+    keeps_what_it_cannot_see(cx, &web, blind, UNKNOWN).await
 }
 
 async fn nobody_sees(cx: &CheckCx) -> Result<Fault<'_>, Stop> {
     cx.cloud().anything().fails().to(&[Op::LbGet, Op::LbList]).await
 }
 
-/// Deletes the Service while nobody is told what the cloud has for it.
-async fn keeps_what_it_cannot_see(cx: &CheckCx, web: &Service<'_>, blind: Fault<'_>) -> Verdict {
+/// Deletes the Service while nobody is told what the cloud has for it, for so long.
+async fn keeps_what_it_cannot_see(
+    cx: &CheckCx,
+    web: &Service<'_>,
+    blind: Fault<'_>,
+    unknown: Duration,
+) -> Verdict {
     web.delete().await?;
     if (&blind, web).becomes(asked_or_gone()).await? {
-        web.keeps(keeps_finalizer()).within(UNKNOWN).when("while nobody can tell what the cloud has").await?;
+        web.keeps(keeps_finalizer()).within(unknown).when("while nobody can tell what the cloud has").await?;
         web.balancer().is(at_least_one()).await?;
     } else {
         // It knew without asking; whether it was right shows below.
@@ -121,7 +128,7 @@ async fn keeps_what_it_cannot_see(cx: &CheckCx, web: &Service<'_>, blind: Fault<
     // Each failure has doubled the pause, and a change of the Service or of Nodes may have brought one forward.
     let failures = u32::try_from(blind.read(Reach::Origin).await?).unwrap_or(u32::MAX).min(4);
     blind.clear().await?;
-    goes(web, cx.limits().services_after(UNKNOWN).max(cx.limits().service_after(failures))).await
+    goes(web, cx.limits().services_after(unknown).max(cx.limits().service_after(failures))).await
 }
 
 async fn goes(web: &Service<'_>, limit: Duration) -> Verdict {

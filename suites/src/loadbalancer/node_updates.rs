@@ -4,7 +4,7 @@
 use super::needs::{LB_TO_NODES, NODES_BEHIND_LB, RESYNC};
 use super::nodes::{eligible, has_backend, kept_out, lacks_backend};
 use super::retry::{HELD, broken_names, fails_for};
-use futures::future::try_join_all;
+use futures::future::{try_join, try_join_all};
 use harness::check::{Before, Facility, Stop, Verdict};
 use harness::cloud::{Inventory, Op};
 use harness::cx::matchers::{initialised, one_active, one_balancer, publishes, targets};
@@ -146,16 +146,20 @@ const UPDATE: &[Op] = &[Op::LbUpdate];
 /// What calls about a load balancer meet.
 type Trouble = for<'a> fn(&Service<'a>) -> FaultPlan<'a>;
 
+/// One Node takes another's place, so that there are as many backends as before and others.
 async fn repeats_a_failed_update(cx: &CheckCx, trouble: Trouble) -> Verdict {
+    let (old_machine, old) = eligible(cx, "replaced").await?;
     let (machine, node) = kept_out(cx, "admitted").await?;
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
     web.rests().await?;
+    web.balancer().becomes(has_backend(&old_machine)).await?;
     let refusals = trouble(&web).to(UPDATE).await?;
-    node.label(L_EXCL, None).await?;
+    try_join(node.label(L_EXCL, None), old.label(L_EXCL, Some(""))).await?;
     fails_for(&web, &refusals, UPDATE, 3, HELD).await?;
     refusals.clear().await?;
     let limit = cx.limits().service_after(3);
-    web.balancer().becomes(has_backend(&machine)).within(limit).when("though its update failed").await
+    web.balancer().becomes(has_backend(&machine)).within(limit).when("though its update failed").await?;
+    web.balancer().becomes(lacks_backend(&old_machine)).when("though its update failed").await
 }
 
 async fn one_failure_stops_no_other(cx: &CheckCx) -> Verdict {

@@ -4,7 +4,7 @@ use super::needs::{NODES_BEHIND_LB, RESYNC};
 use futures::future::try_join_all;
 use harness::check::{Before, Facility, Stop, Verdict};
 use harness::cloud::{Effect, Inventory, Op};
-use harness::cx::matchers::{addressed, initialised, one_balancer, targets};
+use harness::cx::matchers::{addressed, initialised, one_balancer, reaches, targets};
 use harness::cx::{Check, CheckCx, Machine, Node, Subject, load_balancer, machine};
 use harness::k8s::L_EXCL;
 use harness::probe::Matcher;
@@ -116,7 +116,7 @@ pub(super) fn has_backend(machine: &Machine<'_>) -> Matcher<Inventory> {
 pub(super) fn lacks_backend(machine: &Machine<'_>) -> Matcher<Inventory> {
     let instance = machine.instance();
     one_balancer(format!("does not have {} among its backends", instance.id), move |lb| {
-        !targets(lb, &instance)
+        !reaches(lb, &instance)
     })
 }
 

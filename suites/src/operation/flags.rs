@@ -55,7 +55,8 @@ pub(super) const CHECKS: &[Check] = &[
     .needs(&[Capability::FrameworkFlags, Capability::Instances, Capability::LoadBalancer])
     .since(28, "new names of controllers", Before::NotJudged)
     .with(TRIAL)
-    .cold(),
+    .cold()
+    .takes(12),
 ];
 
 /// A flag that no CCM has.

@@ -88,8 +88,8 @@ async fn leaves_none(cx: &CheckCx, before: usize) {
 }
 
 async fn makes_few_at_once(cx: &CheckCx) -> Verdict {
-    let before = routes(cx).await?;
     let lists = lists_nothing(cx).await?;
+    let before = routes(cx).await?;
     let creations = cx.cloud().anything().holds(&[Op::RouteCreate]).await?;
     let joined = (0..ROUTES_AT_ALL).map(async |number| {
         let machine = cx.machine(machine(&format!("m{number}"))).await?;
@@ -107,8 +107,8 @@ async fn makes_few_at_once(cx: &CheckCx) -> Verdict {
 }
 
 async fn deletes_few_at_once(cx: &CheckCx) -> Verdict {
-    let before = routes(cx).await?;
     let lists = lists_nothing(cx).await?;
+    let before = routes(cx).await?;
     let deletions = cx.cloud().anything().holds(&[Op::RouteDelete]).await?;
     let machine = cx.machine(machine("no-node")).await?;
     let strays = (0..ROUTES_AT_ALL)

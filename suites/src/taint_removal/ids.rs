@@ -1,7 +1,7 @@
 //! The providerID: set once, kept, and of the machine that is there now (contract NODE-INIT-06, -07).
 
 use crate::joining::{joined, node_with};
-use futures::future::try_join_all;
+use futures::future::{try_join_all, try_join3};
 use harness::check::{Capability, Verdict};
 use harness::cx::matchers::{has_addresses, initialised};
 use harness::cx::{Check, CheckCx, Machine, Subject, machine};
@@ -22,7 +22,7 @@ pub(super) const CHECKS: &[Check] = &[
     .needs(INSTANCES),
     Check::must(
         "NODE-INIT-06.alike",
-        "a Node gets providerID and addresses of the machine of its name, and of none whose name begins or ends so",
+        "a Node gets providerID and addresses of the machine of its name, a dot in it or not, and of none whose name is alike",
         "k8s.io/cloud-provider cloud.go InstanceMetadata; node_controller.go getNodeModifiersFromCloudProvider",
         |cx| Box::pin(knows_names_that_are_alike(cx)),
     )
@@ -96,7 +96,12 @@ async fn knows_names_that_are_alike(cx: &CheckCx) -> Verdict {
     let plans: Vec<_> = ids.zip(&alike).map(|(id, name)| machine(&id).named(name)).collect();
     let _others = try_join_all(plans.into_iter().map(|plan| cx.machine(plan))).await?;
     let own = cx.machine(machine("n-1")).await?;
-    is_the_node_of(cx, &own, "beside machines with names alike").await
+    // The name of a host within its domain is one as well.
+    let [dash, dot, letter] = [("b-1", "-"), ("b-2", "."), ("b-3", "x")]
+        .map(|(id, dot)| machine(id).named(&format!("{name}{dot}example")));
+    let (_dash, dotted, _letter) = try_join3(cx.machine(dash), cx.machine(dot), cx.machine(letter)).await?;
+    is_the_node_of(cx, &own, "beside machines with names alike").await?;
+    is_the_node_of(cx, &dotted, "whose name has a dot").await
 }
 
 /// A Node that is deleted and registers again, as kubelets do: of the same machine, and of another one of that name.

@@ -345,7 +345,7 @@ impl Rule {
     /// What the model calls it. HTTP/3 comes over UDP.
     pub(super) fn frontend(&self) -> Frontend {
         let protocol = if matches!(self.entry_protocol.as_str(), "udp" | "http3") { "UDP" } else { "TCP" };
-        Frontend { port: self.entry_port, protocol: protocol.to_owned(), node_port: self.target_port }
+        Frontend::new(self.entry_port, protocol, self.target_port)
     }
 }
 

@@ -175,7 +175,7 @@ impl Draft {
     /// A service that listens on that port, instead of the one there was.
     pub(super) fn put_service(&mut self, (port, node_port): (u16, u16), service: Service) {
         self.take_service(port);
-        self.spec.frontends.push(Frontend { port, protocol: "TCP".to_owned(), node_port });
+        self.spec.frontends.push(Frontend::new(port, "TCP", node_port));
         self.spec.frontends.sort_unstable();
         self.details.services.insert(port, service);
     }

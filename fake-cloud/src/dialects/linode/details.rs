@@ -110,7 +110,14 @@ impl Config {
 
     fn frontend(&self) -> Option<Frontend> {
         let node_port = self.node_port()?;
-        Some(Frontend { port: self.settings.port, protocol: self.protocol().to_owned(), node_port })
+        let backends = Some(self.backends().into_iter().collect());
+        Some(Frontend { backends, ..Frontend::new(self.settings.port, self.protocol(), node_port) })
+    }
+
+    /// The addresses that new connections go to.
+    fn backends(&self) -> BTreeSet<String> {
+        let served = self.nodes.iter().filter(|node| node.is_served());
+        served.filter_map(Node::socket).map(|socket| socket.ip().to_string()).collect()
     }
 
     fn health_check(&self) -> Option<HealthCheck> {
@@ -140,9 +147,7 @@ impl Details {
     /// # Errors
     /// When the details cannot be written, which they always can.
     pub(super) fn into_spec(self, name: String) -> Result<LbSpec, Error> {
-        let nodes = self.configs.iter().flat_map(|config| &config.nodes).filter(|node| node.is_served());
-        let backends: BTreeSet<String> =
-            nodes.filter_map(Node::socket).map(|socket| socket.ip().to_string()).collect();
+        let backends: BTreeSet<String> = self.configs.iter().flat_map(Config::backends).collect();
         let by_client = self.configs.iter().any(|config| config.settings.algorithm == "source");
         Ok(LbSpec {
             name,

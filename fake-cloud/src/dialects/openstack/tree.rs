@@ -240,9 +240,11 @@ impl Tree {
     }
 
     fn frontend(&self, listener: &Fields) -> Option<Frontend> {
-        let member = self.pool_behind(listener)?.members.first()?;
-        let (port, node_port) = (port(listener, "protocol_port").ok()?, port(member, "protocol_port").ok()?);
-        Some(Frontend { port, protocol: protocol_of(listener).ok()?.to_owned(), node_port })
+        let members = &self.pool_behind(listener)?.members;
+        let node_port = port(members.first()?, "protocol_port").ok()?;
+        let backends = Some(addresses(members).into_iter().collect());
+        let port = port(listener, "protocol_port").ok()?;
+        Some(Frontend { backends, ..Frontend::new(port, protocol_of(listener).ok()?, node_port) })
     }
 
     /// What the model is told. Its one health check is that of the first pool with a member.
@@ -250,8 +252,7 @@ impl Tree {
     /// # Errors
     /// When the details cannot be written, which they always can.
     pub(super) fn into_spec(self) -> Result<LbSpec, Error> {
-        let members = self.pools.iter().flat_map(|pool| &pool.members);
-        let backends: BTreeSet<String> = members.map(|member| text(member, "address").to_owned()).collect();
+        let backends = addresses(self.pools.iter().flat_map(|pool| &pool.members));
         let ranges: BTreeSet<String> = self.listeners.iter().flat_map(ranges).collect();
         let by_client = |pool: &Pool| pool.own["session_persistence"]["type"] == "SOURCE_IP";
         Ok(LbSpec {
@@ -265,6 +266,11 @@ impl Tree {
             details: serde_json::to_value(&self)?,
         })
     }
+}
+
+/// The addresses of members of pools.
+fn addresses<'a>(members: impl IntoIterator<Item = &'a Fields>) -> BTreeSet<String> {
+    members.into_iter().map(|member| text(member, "address").to_owned()).collect()
 }
 
 /// Whose a load balancer or a floating IP is, by its description: the CCM writes there whose Service it is for.

@@ -26,6 +26,13 @@ pub(super) enum Became {
     Harmed,
 }
 
+impl Became {
+    /// Whether it is not what it should have become.
+    pub(super) fn is_amiss(self) -> bool {
+        matches!(self, Became::Missed | Became::FalseAlarm | Became::Harmed)
+    }
+}
+
 /// A subject that was judged, as `controls.yaml` has it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Judged {

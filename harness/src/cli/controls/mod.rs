@@ -131,6 +131,10 @@ pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> Ex
     }
     let cluster = with_mutants.cluster.backend().to_string();
     let results = Results::of(cluster, judged, began.elapsed());
+    let amiss = results.amiss();
+    if !amiss.is_empty() {
+        events.say(format!("not as it should be:\n{}", amiss.join("\n")));
+    }
     match results.write(&with_mutants.output) {
         Ok(file) => events.say(format!("{results}; {}", file.display())),
         Err(why) => {

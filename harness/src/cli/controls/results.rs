@@ -64,7 +64,13 @@ impl Results {
 
     /// Whether every mutant was noticed, every stranger passed and every adversary was endured.
     pub(super) fn are_good(&self) -> bool {
-        self.noticed == self.mutants && self.passed == self.strangers && self.endured == self.adversaries
+        !self.judged.iter().any(|one| one.result.is_amiss())
+    }
+
+    /// Those that became what they should not, a few lines each: what was said of them when they were judged is far above.
+    pub(super) fn amiss(&self) -> Vec<String> {
+        let amiss = self.judged.iter().filter(|one| one.result.is_amiss());
+        amiss.map(ToString::to_string).collect()
     }
 
     /// Writes them into a folder.
@@ -119,6 +125,7 @@ mod tests {
             "1 of 1 mutants noticed, 1 of 1 strangers passed, 1 of 1 adversaries endured in 5 s"
         );
         assert!(good.are_good());
+        assert!(good.amiss().is_empty());
         let twice = [all.clone(), vec![one("S-A", Became::Passed)]].concat();
         assert_eq!(
             Results::of("embedded".to_owned(), twice, Duration::from_secs(5)).to_string(),
@@ -126,7 +133,10 @@ mod tests {
         );
         for slip in [Became::Missed, Became::FalseAlarm, Became::Harmed] {
             let all = [all.clone(), vec![one("X", slip)]].concat();
-            assert!(!Results::of("embedded".to_owned(), all, Duration::ZERO).are_good());
+            let results = Results::of("embedded".to_owned(), all, Duration::ZERO);
+            assert!(!results.are_good());
+            let [amiss] = &results.amiss()[..] else { panic!("{:?}", results.amiss()) };
+            assert!(amiss.contains(" X"), "{amiss}");
         }
     }
 

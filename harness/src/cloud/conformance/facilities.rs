@@ -73,7 +73,7 @@ async fn load_balancers(trial: &Trial<'_>) -> Result<(), Broken> {
         id: trial.capabilities.ids.make(OURS),
         name: OURS.to_owned(),
         owner: format!("nobody-{OURS}"),
-        frontends: vec![Frontend { port: 80, protocol: "TCP".to_owned(), node_port: 30_080 }],
+        frontends: vec![Frontend::new(80, "TCP", 30_080)],
         backends: Vec::new(),
         health_check: None,
         source_ranges: Vec::new(),
@@ -82,10 +82,7 @@ async fn load_balancers(trial: &Trial<'_>) -> Result<(), Broken> {
         state: LbState::Active,
         details: serde_json::Value::Null,
     };
-    let moved = LoadBalancer {
-        frontends: vec![Frontend { port: 81, protocol: "TCP".to_owned(), node_port: 30_081 }],
-        ..lb.clone()
-    };
+    let moved = LoadBalancer { frontends: vec![Frontend::new(81, "TCP", 30_081)], ..lb.clone() };
     for wanted in [&lb, &moved] {
         trial.client.put_load_balancer(wanted).await.map_err(words)?;
         let inventory = trial.inventory().await?;

@@ -46,12 +46,29 @@ pub fn no_other_than(
     .expecting(expected)
 }
 
-/// Whether a load balancer sends traffic to a machine: by its id, or by an address of it.
+/// Whether a load balancer sends traffic to a machine by each of its ports: by its id, or by an address of it.
 pub fn targets(lb: &LoadBalancer, machine: &Instance) -> bool {
-    let names = |backend: &String| {
+    behind(lb).iter().all(|backends| name(backends, machine))
+}
+
+/// Whether it does so by any of them.
+pub fn reaches(lb: &LoadBalancer, machine: &Instance) -> bool {
+    name(&lb.backends, machine) || behind(lb).iter().any(|backends| name(backends, machine))
+}
+
+/// The backends of each port, or those of all.
+fn behind(lb: &LoadBalancer) -> Vec<&[String]> {
+    let of_ports = lb.frontends.iter().map(|port| port.backends.as_deref().unwrap_or(&lb.backends));
+    match of_ports.len() {
+        0 => vec![&lb.backends],
+        _ => of_ports.collect(),
+    }
+}
+
+fn name(backends: &[String], machine: &Instance) -> bool {
+    backends.iter().any(|backend| {
         *backend == machine.id || machine.addresses.iter().any(|address| address.address == *backend)
-    };
-    lb.backends.iter().any(names)
+    })
 }
 
 /// Nothing at all.

@@ -6,7 +6,7 @@ mod services;
 #[cfg(test)]
 pub(super) mod tests;
 
-pub use balancers::{at_least_one, no_other_than, nothing_left, one_active, one_balancer, targets};
+pub use balancers::{at_least_one, no_other_than, nothing_left, one_active, one_balancer, reaches, targets};
 pub use nodes::{
     addressed, expected_labels, has_addresses, has_labels, initialised, initialised_as, missing_metadata,
     untouched,

@@ -1,7 +1,9 @@
 //! Each matcher on literals, both ways.
 
 use super::*;
-use crate::cloud::{Auxiliary, Instance, InstanceState, Inventory, LbAddress, LbState, LoadBalancer};
+use crate::cloud::{
+    Auxiliary, Frontend, Instance, InstanceState, Inventory, LbAddress, LbState, LoadBalancer,
+};
 use crate::k8s::{F_LB, L_ZONE};
 use crate::probe::{Matcher, Seen};
 use k8s_openapi::api::core::v1::{Node, Service};
@@ -89,6 +91,23 @@ fn a_balancer_targets_a_machine_by_its_id_or_by_an_address() {
     assert!(targets(&with("i-1"), &machine) && targets(&with("100.64.0.1"), &machine));
     assert!(!targets(&with("i-2"), &machine) && !targets(&with("100.64.0.2"), &machine));
     assert!(!targets(&balancer("a", "u"), &machine));
+}
+
+#[test]
+fn a_balancer_whose_ports_have_backends_of_their_own_targets_what_is_behind_each() {
+    let machine = instance();
+    let with = |ports: &[&str]| {
+        let port = |own: &&str| Frontend {
+            backends: Some(vec![(*own).to_owned()]),
+            ..Frontend::new(80, "TCP", 30080)
+        };
+        let all = ports.iter().map(|own| (*own).to_owned()).collect();
+        LoadBalancer { frontends: ports.iter().map(port).collect(), backends: all, ..balancer("a", "u") }
+    };
+    let seen = |ports: &[&str]| (targets(&with(ports), &machine), reaches(&with(ports), &machine));
+    assert_eq!(seen(&["i-1", "i-1"]), (true, true));
+    assert_eq!(seen(&["i-1", "i-2"]), (false, true), "behind one of two ports it is neither in nor out");
+    assert_eq!(seen(&["i-2", "i-2"]), (false, false));
 }
 
 #[test]

@@ -155,6 +155,8 @@ class Run {
         return mark("leader", "a replica leads");
       case "replica-disturbed":
         return mark("leader", `replica ${event.replica} is disturbed by a check`);
+      case "replica-ended":
+        return mark("leader", `replica ${event.replica} has ended: ${event.last_lines.at(-1) ?? "it wrote nothing"}`, { failed: true });
       case "nodes-withdrawn":
         return mark("leader", `Nodes withdrawn: ${event.nodes.join(", ")}`);
     }

@@ -129,3 +129,19 @@ async fn an_absence_that_is_meant_is_neither_the_end_nor_an_excuse() {
     given_up.await.expect_err("it never ends");
     assert!(standing.parts.iter().all(|part| !part.is_meant_to_be_away()));
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_was_silent_before_an_absence_that_is_meant_stays_an_excuse() {
+    let began = Instant::now();
+    let standing = standing(move || {
+        let away = [3..9, 62..80].iter().any(|silent| silent.contains(&began.elapsed().as_secs()));
+        ready(if away { Err("refused".to_owned()) } else { Ok(()) })
+    });
+    pause(Duration::from_secs(60)).await;
+    let excuse =
+        |after_s| standing.silent_about(began + Duration::from_secs(after_s), Duration::from_secs(2));
+    assert!(excuse(8).is_some(), "its end of then is judged at the end of the run");
+    standing.through_absence(pause(Duration::from_secs(25))).await;
+    assert!(excuse(8).is_some());
+    assert_eq!(excuse(70), None, "that silence was made");
+}
