@@ -44,7 +44,7 @@ impl Judging for Libtest {
                     let session = lanes[turn.lane()].clone();
                     let hold = Hold::in_order(one.check.sharing);
                     let entry = handle.block_on(run_one(&lanes, session.clone(), &one, hold));
-                    if turn.is_the_last_of_its_lane() {
+                    if turn.ends_the_work_of_its_lane() {
                         // What judges the whole run finds its CCM there. One that does not come up is told of then.
                         let returns = session.unless_interrupted(session.ensure_ccm(Form::Replicas));
                         let _ = handle.block_on(returns);

@@ -52,8 +52,8 @@ impl Turn<'_> {
         self.lane
     }
 
-    /// Ends it. Whether nothing is left for its lane then but what judges the whole run, and others still work.
-    pub(super) fn is_the_last_of_its_lane(self) -> bool {
+    /// Ends it. Whether nothing is left for its lane then but what judges the whole run, while others still work.
+    pub(super) fn ends_the_work_of_its_lane(self) -> bool {
         let (turns, lane) = (self.turns, self.lane);
         drop(self);
         let state = turns.lock();
@@ -235,8 +235,8 @@ mod tests {
             let turns = Turns::of(&arranged(steps), lanes, 1);
             let one = turns.wait_for(0);
             let other = (lanes > 1).then(|| turns.wait_for(1));
-            let first = one.is_the_last_of_its_lane();
-            (first, other.map(Turn::is_the_last_of_its_lane))
+            let first = one.ends_the_work_of_its_lane();
+            (first, other.map(Turn::ends_the_work_of_its_lane))
         };
         assert_eq!(
             ends(2, &[(Apart, 1), (Apart, 1), (Last, 1)]),
@@ -244,7 +244,7 @@ mod tests {
             "the other one ends the run"
         );
         assert_eq!(ends(2, &[(Apart, 1), (Apart, 1)]), (false, Some(false)), "nothing judges the whole run");
-        assert_eq!(ends(2, &[(Apart, 1), (Apart, 1), (Apart, 1), (Last, 1)]).0, false, "it has another step");
+        assert!(!ends(2, &[(Apart, 1), (Apart, 1), (Apart, 1), (Last, 1)]).0, "it has another step");
         assert_eq!(ends(1, &[(Apart, 1), (Last, 1)]), (false, None));
     }
 

@@ -9,6 +9,7 @@ use super::names::machine_names;
 use super::network_proxy::ProxyFolders;
 use super::preflight::Cgroups;
 use super::record::KubeProxy;
+use crate::cluster::record::Role;
 use crate::cluster::spec::{ProviderIds, Purpose};
 use crate::cluster::topology::Layout;
 use crate::cluster::version::Version;
@@ -74,9 +75,11 @@ pub(super) fn render(layout: &Layout, facts: &Facts<'_>) -> String {
     if facts.kubernetes.is_some_and(|version| !version.is_at_least(1, 22)) {
         object(&mut config, "featureGates").insert("LocalStorageCapacityIsolation".into(), json!(false));
     }
+    let roles = layout.roles();
+    let control_planes = roles.iter().filter(|role| **role == Role::ControlPlane).count();
     let patches = list(&mut config, "kubeadmConfigPatches");
     patches.extend(cluster_patches(facts).iter().map(patch_text));
-    let roles = layout.roles();
+    patches.extend(controller_patches(facts, control_planes).iter().map(patch_text));
     let names = machine_names(facts.cluster, &roles);
     let nodes = config.get_mut("nodes").and_then(Value::as_array_mut).into_iter().flatten();
     for ((node, name), role) in nodes.filter_map(Value::as_object_mut).zip(names).zip(roles) {
@@ -118,7 +121,7 @@ fn cluster_patches(facts: &Facts<'_>) -> Vec<Value> {
 /// What has machines wait for a cloud controller manager.
 fn cloud_patches(facts: &Facts<'_>) -> Vec<Value> {
     let external = ("cloud-provider", Some("external".to_owned()));
-    let mut kubelet: Vec<Argument<'_>> = vec![external.clone()];
+    let mut kubelet: Vec<Argument<'_>> = vec![external];
     if *facts.provider_id == ProviderIds::Empty {
         kubelet.push(("provider-id", Some(String::new())));
     }
@@ -128,14 +131,43 @@ fn cloud_patches(facts: &Facts<'_>) -> Vec<Value> {
     let mut patches = Vec::new();
     for dialect in dialects(facts) {
         patches.extend(kubelet_patches(dialect, &kubelet));
-        // From 1.31 on the controller manager has no cloud loops left to switch off (contract ENV-02).
-        if facts.kubernetes.is_some_and(|version| !version.is_at_least(1, 31)) {
-            let arguments = extra_arguments(dialect, std::slice::from_ref(&external));
-            let body = json!({ "controllerManager": { "extraArgs": arguments } });
-            patches.push(patch(dialect, "ClusterConfiguration", body));
-        }
     }
     patches
+}
+
+/// What the control plane's own controllers are told.
+fn controller_patches(facts: &Facts<'_>, control_planes: usize) -> Vec<Value> {
+    let (mut manager, mut scheduler): (Vec<Argument<'_>>, Vec<Argument<'_>>) = (Vec::new(), Vec::new());
+    // From 1.31 on the controller manager has no cloud loops left to switch off (contract ENV-02).
+    let has_loops = facts.kubernetes.is_some_and(|version| !version.is_at_least(1, 31));
+    if facts.purpose == Purpose::Served && has_loops {
+        manager.push(("cloud-provider", Some("external".to_owned())));
+    }
+    // Who competes with nobody need not end when the API server has been away, nor write a Lease every two seconds.
+    if control_planes == 1 {
+        let alone = ("leader-elect", Some("false".to_owned()));
+        manager.push(alone.clone());
+        scheduler.push(alone);
+    }
+    let told = |dialect: Dialect, arguments: &[Argument<'_>]| {
+        let mut arguments = arguments.to_vec();
+        if dialect.form == Form::List {
+            // A list takes the place of kind's own.
+            arguments.push(("enable-hostpath-provisioner", Some("true".to_owned())));
+        }
+        json!({ "extraArgs": extra_arguments(dialect, &arguments) })
+    };
+    let patched = |dialect: Dialect| {
+        let mut body = Map::new();
+        if !manager.is_empty() {
+            body.insert("controllerManager".into(), told(dialect, &manager));
+        }
+        if !scheduler.is_empty() {
+            body.insert("scheduler".into(), json!({ "extraArgs": extra_arguments(dialect, &scheduler) }));
+        }
+        (!body.is_empty()).then(|| patch(dialect, "ClusterConfiguration", Value::Object(body)))
+    };
+    dialects(facts).into_iter().filter_map(patched).collect()
 }
 
 /// What API servers are told, and what they have of their machine: for their audit log, and for a network proxy. One patch, as
