@@ -122,7 +122,7 @@ impl Selection {
 }
 
 /// From how many seconds on a check is too long for a quick run: those with a quiet window, an outage or a failover.
-pub const LONG_S: u32 = 10;
+pub const LONG_S: u32 = 5;
 
 /// Decides on every check, in their order. First match: what the CCM does not declare is not its business, so it
 /// counts as that even when it was left out as well; then what the user left out; then what cannot be observed.

@@ -39,7 +39,7 @@ pub(super) const CHECKS: &[Check] = &[
     .needs(LB)
     .with(&[Facility::Faults, Facility::Barriers])
     .alone()
-    .takes(14),
+    .takes(25),
     Check::must(
         "SVC-DEL-06",
         "a Service that is deleted while its load balancer is being made leaves nothing",

@@ -59,7 +59,7 @@ pub(super) const CHECKS: &[Check] = &[
     .with(&[Facility::Faults])
     // Another Node would have it repeated for that one's sake.
     .alone()
-    .takes(7),
+    .takes(17),
     Check::must(
         "SVC-NODES-11.action",
         "an update of backends that the cloud accepts, and does not carry out, is repeated until they are right",
@@ -71,7 +71,7 @@ pub(super) const CHECKS: &[Check] = &[
     .since(28, RESYNC, Before::NotJudged)
     .with(&[Facility::Faults, Facility::Settings])
     .alone()
-    .takes(7),
+    .takes(17),
     Check::must(
         "SVC-NODES-13",
         "Services whose load balancers cannot be updated, one for each worker, keep no other from following the Nodes",

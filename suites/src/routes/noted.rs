@@ -19,7 +19,7 @@ pub(super) const CHECKS: &[Check] = &[Check::must(
 .recorded()
 .needs(ROUTES)
 .alone()
-.takes(12)];
+.takes(20)];
 
 /// For how long nothing changes: longer than the least pause of a CCM that Nodes prompt.
 const REST: Duration = Duration::from_secs(12);

@@ -57,7 +57,8 @@ pub(super) const CHECKS: &[Check] = &[
     .should()
     .needs(ROUTES)
     .with(&[Facility::Faults])
-    .alone(),
+    .alone()
+    .takes(8),
     Check::must(
         "ROUTE-03.locked",
         "a route that could not be made as the cloud was at work on another (423) is tried again though no Node changes",

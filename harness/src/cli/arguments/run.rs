@@ -82,7 +82,7 @@ pub(in crate::cli) struct RunOptions {
     /// Only the checks that failed, were blocked or met an environment error in this report.
     #[arg(long, value_name = "REPORT", conflicts_with = "only")]
     pub(in crate::cli) failed_from: Option<PathBuf>,
-    /// Without checks that take ten seconds or more when they pass: an answer while you work, not a verdict.
+    /// Without checks that take five seconds or more when they pass: an answer while you work, not a verdict.
     #[arg(long)]
     quick: bool,
     /// Only the Kth of N parts of the checks, so that machines can share a run; 'merge' makes one report of all parts. In a Pod
