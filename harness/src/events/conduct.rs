@@ -30,6 +30,8 @@ struct Process {
     replica: String,
     restarts: u64,
     containers: String,
+    /// What the process before the present one ended with.
+    last_exit_code: Option<String>,
     /// How often its process has ended.
     ends: u64,
     /// Whether the CCM has led since the Pod came.
@@ -216,12 +218,15 @@ impl Conduct {
         if let Some(containers) = change.changed.get("containers") {
             pod.containers = containers.clone().unwrap_or_default();
         }
+        if let Some(code) = change.changed.get(LAST_EXIT_CODE) {
+            pod.last_exit_code.clone_from(code);
+        }
         let down = pod.containers.contains("ended with") || pod.containers.contains("CrashLoopBackOff");
         let ends = pod.restarts + u64::from(down);
         let recovers = pod.disturbed_by.is_some() || pod.recovered_ms.is_some_and(|since| at_ms < since);
         if ends > pod.ends && pod.steady && !recovers && !pod.leaving {
             let code = pod.containers.split("ended with ").nth(1).and_then(|text| text.split(',').next());
-            let code = code.or(says(LAST_EXIT_CODE).map(String::as_str)).and_then(|code| code.parse().ok());
+            let code = code.or(pod.last_exit_code.as_deref()).and_then(|code| code.parse().ok());
             let end = End { lane, replica: pod.replica.clone(), at_ms, code, last_lines: Vec::new() };
             self.ends.extend(std::iter::repeat_n(end, usize::try_from(ends - pod.ends).unwrap_or(1)));
         }
@@ -297,7 +302,10 @@ mod tests {
         assert_eq!(ended("ended with 1, running"), [(Some(1), false)]);
         assert_eq!(ended("CrashLoopBackOff"), [(None, false)]);
         let restarted = pod("u", &[("containers", "running"), ("restarts", "1"), (LAST_EXIT_CODE, "139")]);
-        assert!(conduct(vec![begins("u"), Payload::CcmLeads, restarted]).ends()[0].is_crash());
+        // The second end with the same code changes nothing but the count.
+        let again = pod("u", &[("restarts", "2")]);
+        let all = conduct(vec![begins("u"), Payload::CcmLeads, restarted, again]);
+        assert_eq!(all.ends().iter().map(End::is_crash).collect::<Vec<_>>(), [true, true]);
     }
 
     #[test]
