@@ -3,10 +3,12 @@
 use super::{CheckCx, Subject};
 use crate::check::{Stop, SubjectName, chain};
 use crate::cloud::{Entry, Instance, Inventory};
+use crate::config::BackendKind;
 use crate::events::{End, Fold, LostNode};
 use crate::probe::{Matcher, Observed, Reach, ReadError, holds};
 use crate::session::Session;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What the clouds hold that was not there before the run, or no longer is as it was.
 #[derive(Clone, Copy)]
@@ -28,6 +30,21 @@ pub struct Ends<'a> {
 #[derive(Clone, Copy)]
 pub struct OwnNodes<'a> {
     cx: &'a CheckCx,
+}
+
+impl Ends<'_> {
+    /// How long it takes at most until an end is told: as [`Limits::kubelet_report`] where kubelets tell, and 1 s where the
+    /// CCM's processes are the harness's own.
+    ///
+    /// [`Limits::kubelet_report`]: crate::config::Limits::kubelet_report
+    pub fn told_within(&self) -> Duration {
+        match self.cx.session.state().cluster.backend {
+            BackendKind::Embedded => self.cx.limits().kubelet_report() / 5,
+            BackendKind::Kind | BackendKind::Existing | BackendKind::Absent => {
+                self.cx.limits().kubelet_report()
+            }
+        }
+    }
 }
 
 impl Observed for LostNode {

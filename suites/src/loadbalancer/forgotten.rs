@@ -19,7 +19,8 @@ pub(super) const CHECKS: &[Check] = &[Check::must(
 .by_calls()
 .needs(NODES_BEHIND_LB)
 .since(28, RESYNC, Before::NotJudged)
-.alone()];
+.alone()
+.takes(6)];
 
 /// Whether the path of a call leads through a load balancer: of one that is gone the cloud may say no more.
 fn leads_through(request: &str, id: &str) -> bool {

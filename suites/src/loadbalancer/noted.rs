@@ -42,7 +42,7 @@ pub(super) const CHECKS: &[Check] = &[
     ).by_calls()
     .recorded()
     .without_machines().needs(NODES_BEHIND_LB)
-    .takes(3),
+    .takes(8),
     Check::must(
         "SVC-DEL-11",
         "the load balancer of a Service that vanished without its finalizer stays in the cloud, or goes",

@@ -43,5 +43,5 @@ const CHECKS: &[Check] = &[Check::must(
 async fn stays_up(cx: &CheckCx) -> Verdict {
     cx.ccm_runs().await?;
     // An end of a moment ago is told by then.
-    cx.ends().keeps(none()).within(cx.limits().kubelet_report()).when("by themselves").await
+    cx.ends().keeps(none()).within(cx.ends().told_within()).when("by themselves").await
 }

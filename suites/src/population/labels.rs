@@ -60,6 +60,7 @@ pub(super) const CHECKS: &[Check] = &[
         |cx| Box::pin(repairs_drift(cx)),
     )
     .needs(INSTANCES)
+    .takes(6)
     .since(
         30,
         "label repair on every event",

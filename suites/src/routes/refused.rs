@@ -68,7 +68,8 @@ pub(super) const CHECKS: &[Check] = &[
     .should()
     .needs(ROUTES)
     .with(&[Facility::Faults])
-    .alone(),
+    .alone()
+    .takes(7),
     Check::must(
         "ROUTE-03.held",
         "a Node does not say that its network is there before its route is",
@@ -77,7 +78,8 @@ pub(super) const CHECKS: &[Check] = &[
     )
     .needs(ROUTES)
     .with(&[Facility::Barriers])
-    .holds_up_a_loop(),
+    .holds_up_a_loop()
+    .takes(5),
 ];
 
 /// A Node to whose network no route can be made, once that was tried.

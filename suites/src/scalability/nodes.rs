@@ -22,6 +22,7 @@ pub(super) const CHECKS: &[Check] = &[
     .needs(INSTANCES)
     .with(ALONE)
     .cold()
+    .takes(6)
     .takes_on_machines(9),
     Check::must(
         "SCALE-02",
