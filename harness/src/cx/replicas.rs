@@ -3,17 +3,19 @@
 use super::made::{Undo, gone};
 use super::{Calls, CheckCx, Subject, machine};
 use crate::ccm::Form;
-use crate::check::{Stop, SubjectName, Verdict};
+use crate::check::{Facility, Stop, SubjectName, Verdict};
 use crate::cloud::Entry;
 use crate::cluster::ContainerOp;
+use crate::config::BackendKind;
 use crate::events::Payload;
-use crate::probe::{Matcher, Observed, Reach, ReadError, Seen, holds, matcher};
+use crate::probe::{Matcher, Observed, Reach, ReadError, Seen, holds, matcher, poll};
 use crate::session::suffix;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A replica of the CCM; what it says of ends counts from when the check asked for it.
 #[derive(Clone)]
@@ -273,6 +275,29 @@ impl CheckCx {
         gone(async || api.delete(&pod.name_any(), &DeleteParams::default().grace_period(0)).await).await
     }
 
+    /// Has the program of a Pod on its machine's network end before the Pod goes. One that is removed without any time is
+    /// gone from the API server before its program is from its machine, and the program of the Pod in its place finds its
+    /// ports taken. A process that has just begun hears nothing yet, so it is told again.
+    async fn leaves_its_ports(&self, pod: &Pod) {
+        let Some(spec) = pod.spec.as_ref().filter(|spec| spec.host_network == Some(true)) else { return };
+        let (Some(node), Some(id)) = (&spec.node_name, container_id(pod)) else { return };
+        let is_told = self.session.facilities().contains(&Facility::ProcessControl)
+            && self.session.state().cluster.backend != BackendKind::Embedded;
+        if !is_told {
+            return;
+        }
+        let ended = async |seen: &mut String| {
+            let told = self.session.signal_container(node, &id, ContainerOp::Terminate).await;
+            "it runs".clone_into(seen);
+            Ok(told.is_err().then_some(()))
+        };
+        let limit = Duration::from_millis(1_500);
+        if poll("the end of a replica's process", limit, Duration::from_millis(300), ended).await.is_err() {
+            // It goes with its Pod, then.
+            drop(self.session.signal_container(node, &id, ContainerOp::Kill).await);
+        }
+    }
+
     /// Starts all replicas again, with a fresh Pod for the one that was made to end. Waits until one leads where what is
     /// undone next needs it; else the next check does, and after the last one nobody has to.
     pub(super) async fn undo_ccm(&self, ended: Option<&str>, needed: bool) -> Result<(), String> {
@@ -283,6 +308,7 @@ impl CheckCx {
         let text = |error: crate::ccm::CcmError| crate::check::chain(&error);
         self.session.note_returning().map_err(|error| crate::check::chain(&error))?;
         for pod in ended.into_iter().flat_map(|replica| ccm.pods_of_replica(replica)) {
+            self.leaves_its_ports(&pod).await;
             self.removed_at_once(&pod).await?;
             self.caught_up(|| self.is_replaced(&pod))
                 .await
