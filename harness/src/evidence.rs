@@ -21,12 +21,18 @@ const LOG_LINES: i64 = 2_000;
 /// How many Events of the cluster are looked at.
 const EVENTS: u32 = 5_000;
 
-/// Writes everything known about a check that failed into `folder`. `began` is when it did, RFC 3339. Returns what the
-/// evidence says of why, each in a line: a hint, which no verdict rests on.
+/// Writes everything known about a check that failed into `folder`. `began` is when it did, RFC 3339, and `connects` whether
+/// it is about what listens at the CCM's ports. Returns what the evidence says of why, each in a line: a hint, which no
+/// verdict rests on.
 ///
 /// # Errors
 /// When the folder cannot be written, in words; the verdict stands all the same.
-pub async fn take(cx: &CheckCx, verdict: &str, began: &str, folder: &Path) -> Result<Vec<String>, String> {
+pub async fn take(
+    cx: &CheckCx,
+    verdict: &str,
+    (began, connects): (&str, bool),
+    folder: &Path,
+) -> Result<Vec<String>, String> {
     let session = cx.session();
     let write = |name: &str, text: String| {
         output::file(&folder.join(name), text).map_err(|error| format!("writing {name}: {error}"))
@@ -54,7 +60,7 @@ pub async fn take(cx: &CheckCx, verdict: &str, began: &str, folder: &Path) -> Re
         }
     }
     let webhooks = session.ccm().in_the_way().await;
-    let traces = Traces { since: began, lines: told.lines().collect(), journal: &calls, webhooks };
+    let traces = Traces { since: began, connects, lines: told.lines().collect(), journal: &calls, webhooks };
     Ok(causes(&traces, &pods, &session.world().nodes.all()))
 }
 

@@ -59,6 +59,7 @@ impl Replaceable<'_> {
     pub async fn restarts(&self) -> Verdict {
         for pod in self.cx.session.ccm().pods_of_rendered(&self.then) {
             let (api, now) = (self.api_of(&pod), DeleteParams::default().grace_period(0));
+            self.cx.leaves_its_ports(&pod).await;
             gone(async || api.delete(&pod.name_any(), &now).await).await.map_err(Stop::Error)?;
         }
         Ok(())

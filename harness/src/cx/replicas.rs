@@ -278,7 +278,7 @@ impl CheckCx {
     /// Has the program of a Pod on its machine's network end before the Pod goes. One that is removed without any time is
     /// gone from the API server before its program is from its machine, and the program of the Pod in its place finds its
     /// ports taken. A process that has just begun hears nothing yet, so it is told again.
-    async fn leaves_its_ports(&self, pod: &Pod) {
+    pub(super) async fn leaves_its_ports(&self, pod: &Pod) {
         let Some(spec) = pod.spec.as_ref().filter(|spec| spec.host_network == Some(true)) else { return };
         let (Some(node), Some(id)) = (&spec.node_name, container_id(pod)) else { return };
         let is_told = self.session.facilities().contains(&Facility::ProcessControl)

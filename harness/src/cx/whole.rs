@@ -33,16 +33,18 @@ pub struct OwnNodes<'a> {
 }
 
 impl Ends<'_> {
-    /// How long it takes at most until an end is told: as [`Limits::kubelet_report`] where kubelets tell, and 1 s where the
-    /// CCM's processes are the harness's own.
+    /// For how long to look for ends: as long as [`Limits::kubelet_report`], by when kubelets have told of one. Where the CCM's
+    /// processes are the harness's own a fifth of it does, once the run has lasted twice as long.
     ///
     /// [`Limits::kubelet_report`]: crate::config::Limits::kubelet_report
     pub fn told_within(&self) -> Duration {
+        let report = self.cx.limits().kubelet_report();
         match self.cx.session.state().cluster.backend {
-            BackendKind::Embedded => self.cx.limits().kubelet_report() / 5,
-            BackendKind::Kind | BackendKind::Existing | BackendKind::Absent => {
-                self.cx.limits().kubelet_report()
+            BackendKind::Embedded => {
+                let lasted = Duration::from_millis(self.cx.session.events().now_ms());
+                (2 * report).saturating_sub(lasted).clamp(report / 5, report)
             }
+            BackendKind::Kind | BackendKind::Existing | BackendKind::Absent => report,
         }
     }
 }

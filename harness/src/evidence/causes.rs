@@ -8,11 +8,16 @@ use std::sync::Arc;
 /// How many causes are named at most.
 const MOST: usize = 3;
 
+/// What a CCM asks the API server for who comes to its ports, and for nothing else.
+const REVIEWS: [&str; 2] = [" tokenreviews", " subjectaccessreviews"];
+
 /// What is looked at.
 #[derive(Debug, Default)]
 pub(super) struct Traces<'a> {
     /// When the check began, RFC 3339: what is older says nothing of it.
     pub(super) since: &'a str,
+    /// Whether the check is about what listens at the CCM's ports.
+    pub(super) connects: bool,
     /// Lines of Events and of the CCM's logs, each after its time.
     pub(super) lines: Vec<&'a str>,
     /// The cloud's journal from the check's beginning on; calls about its own objects are marked.
@@ -24,7 +29,8 @@ pub(super) struct Traces<'a> {
 /// The likely causes, the surest first, each in a line.
 pub(super) fn causes(traces: &Traces<'_>, pods: &[Arc<Pod>], nodes: &[Arc<Node>]) -> Vec<String> {
     let recent = || traces.lines.iter().copied().filter(|line| is_since(line, traces.since));
-    let refused: BTreeSet<String> = recent().filter_map(refused_right).collect();
+    let counts = |right: &String| traces.connects || !REVIEWS.iter().any(|review| right.ends_with(review));
+    let refused: BTreeSet<String> = recent().filter_map(refused_right).filter(counts).collect();
     let nameless: BTreeSet<String> = recent().filter_map(unresolved_name).collect();
     let mut all = traces.webhooks.clone();
     all.extend(untolerated(pods, nodes));
@@ -128,8 +134,21 @@ mod tests {
     use serde_json::json;
 
     fn of(lines: &[&str], journal: &str) -> Vec<String> {
-        let (since, webhooks) = ("2026-03-01T12:00:42Z", Vec::new());
-        causes(&Traces { since, lines: lines.to_vec(), journal, webhooks }, &[], &[])
+        let (since, connects, webhooks) = ("2026-03-01T12:00:42Z", false, Vec::new());
+        causes(&Traces { since, connects, lines: lines.to_vec(), journal, webhooks }, &[], &[])
+    }
+
+    #[test]
+    fn reviews_that_are_refused_count_for_who_connects_to_the_ccm() {
+        let line =
+            "2026-03-01T12:00:50Z E1 User \"ccm\" cannot create resource \"tokenreviews\" in API group \"a\"";
+        let said_to = |connects| {
+            let traces =
+                Traces { since: "2026-03-01T12:00:42Z", connects, lines: vec![line], ..Traces::default() };
+            causes(&traces, &[], &[])
+        };
+        assert_eq!(said_to(true), ["the API server refuses the CCM: it may not create tokenreviews"]);
+        assert_eq!(said_to(false), Vec::<String>::new());
     }
 
     #[test]
@@ -155,7 +174,7 @@ mod tests {
     fn a_webhook_in_the_way_is_the_first_cause() {
         let (webhooks, journal) =
             (vec!["webhook x stands before Pods".to_owned()], "* #2 0.2s a: GET /v1/x -> 401\n");
-        let traces = Traces { since: "", lines: Vec::new(), journal, webhooks };
+        let traces = Traces { journal, webhooks, ..Traces::default() };
         let named = causes(&traces, &[], &[]);
         assert_eq!((named.len(), named[0].as_str()), (2, "webhook x stands before Pods"));
     }

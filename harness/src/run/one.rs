@@ -4,7 +4,7 @@ use super::Planned;
 use super::arrange::ENOUGH_WORKERS;
 use super::own::{events_of, judge_apart, leave_after_check};
 use crate::ccm::Form;
-use crate::check::{Blocker, CheckId, Sharing, Stop, Verdict};
+use crate::check::{Blocker, CheckId, Facility, Sharing, Stop, Verdict};
 use crate::contract::bugs_of;
 use crate::cx::{Check, CheckCx};
 use crate::events::{CheckEvents, Payload, REPLICA, StreamError};
@@ -202,7 +202,9 @@ async fn judge(
     if let Outcome::Fail { message } | Outcome::Error { message } = &entry.outcome {
         let relative = format!("evidence/{id}");
         let folder = session.plan().output.join(&relative);
-        let taken = session.unless_gone(evidence::take(&cx, message, &entry.started, &folder)).await;
+        let connects = planned.check.facilities.contains(Facility::HostPorts);
+        let of_it = (entry.started.as_str(), connects);
+        let taken = session.unless_gone(evidence::take(&cx, message, of_it, &folder)).await;
         if let Outcome::Fail { message } = &mut entry.outcome {
             message.push_str(&hints(taken.as_deref().unwrap_or_default(), id.row()));
         }

@@ -230,5 +230,8 @@ async fn keeps_pods_off_until_then(cx: &CheckCx) -> Verdict {
     machine.appears().await?;
     let limit = cx.limits().nodes_after(began.elapsed() + cx.limits().instance_cache());
     node.becomes(initialised()).within(limit).when("once its machine is there").await?;
-    canary.becomes(is_placed()).when("once its Node is initialised").await
+    // Where Pods need a route, the scheduler waits for the Node's, too.
+    let its_route = if cx.declares(Capability::Routes) { cx.limits().route() } else { Duration::ZERO };
+    let limit = cx.limits().watch() + its_route;
+    canary.becomes(is_placed()).within(limit).when("once its Node is initialised").await
 }
