@@ -4,7 +4,7 @@
 
 use crate::process::{root, run, say};
 use crate::python::environment;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -15,7 +15,7 @@ use std::process::{Child, Command, Stdio};
 const DRIVER_TOKEN: &str = "driver-token-of-the-clients-tests";
 const TOKEN: &str = "token-of-the-clients-tests";
 
-/// Runs the programs of these names, or all there are.
+/// Runs the programs of these names, or all there are: each of them, whatever fails.
 pub(crate) fn check(names: &[String]) -> Result<()> {
     let (dialects, routes) =
         (root().join("fake-cloud/tests/clients"), root().join("harness/proxy/tests/clients"));
@@ -26,16 +26,23 @@ pub(crate) fn check(names: &[String]) -> Result<()> {
         bail!("there is no client's test for {unknown}; there are: {}", all.join(", "));
     }
     let is_wanted = |name: &&String| names.is_empty() || names.contains(name);
-    let context = |name: &String| format!("the client's test for {name}");
+    let mut failed = Vec::new();
+    let mut ended = |name: &str, result: Result<()>| {
+        if let Err(error) = result {
+            say(&format!("the client's test for {name}: {error:#}"));
+            failed.push(name.to_owned());
+        }
+    };
     if of_dialects.iter().any(|name| is_wanted(&name)) {
         run("cargo", &["build", "--locked", "--package", "fake-cloud"], &[])?;
     }
     for name in of_dialects.iter().filter(is_wanted) {
-        one(&dialects, name).with_context(|| context(name))?;
+        ended(name, one(&dialects, name));
     }
     for name in of_routes.iter().filter(is_wanted) {
-        through_proxy(&routes, name).with_context(|| context(name))?;
+        ended(name, through_proxy(&routes, name));
     }
+    ensure!(failed.is_empty(), "failed clients' tests: {}", failed.join(", "));
     Ok(())
 }
 

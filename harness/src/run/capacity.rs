@@ -7,16 +7,16 @@ use crate::config::{BackendKind, RunPlan};
 /// Lanes of embedded clusters: those cost next to nothing, and with so many lanes the checks that must be alone end soon after
 /// those that share.
 const EMBEDDED: u32 = 12;
-/// What each further node of a kind cluster takes of a machine's memory, GiB.
+/// What each further node of kind clusters takes of a machine's memory, GiB: some 0.8 are seen.
 const MEMORY_OF_NODE: u64 = 2;
 /// What a node of a kind cluster writes, MiB: the CCM's image twice, etcd and logs.
 const DISK_OF_NODE: u64 = 1536;
 /// What is left to others of a disk, and to the images of a run, MiB.
 const DISK_OF_OTHERS: u64 = 2048;
 /// The most kind clusters that are started unasked.
-const KIND_AT_MOST: u32 = 5;
+const KIND_AT_MOST: u32 = 6;
 /// How many of one node two cores carry: most of the time a check waits, and so does a cluster.
-const ON_TWO_CORES: usize = 5;
+const ON_TWO_CORES: usize = 6;
 
 /// Lanes of a run: as many as the plan wants or the machine allows, and never more than the checks can make use of.
 pub(super) fn lane_count(plan: &RunPlan, planned: &[Planned]) -> u32 {
@@ -50,10 +50,9 @@ pub(super) fn lane_count(plan: &RunPlan, planned: &[Planned]) -> u32 {
 fn by_machine(cores: usize, memory_gib: u64, clusters: &[usize]) -> u32 {
     let nodes: usize = clusters.iter().map(|nodes| nodes.max(&1)).sum();
     let by_cores = u32::try_from(ON_TWO_CORES * cores / (2 * nodes.max(1))).unwrap_or(u32::MAX);
-    let first_nodes = clusters.len() as u64;
-    let memory =
-        facts(BackendKind::Kind).memory_gib * first_nodes + MEMORY_OF_NODE * (nodes as u64 - first_nodes);
-    let by_memory = u32::try_from(memory_gib / memory.max(1)).unwrap_or(u32::MAX);
+    let besides_the_first = (memory_gib + MEMORY_OF_NODE).saturating_sub(facts(BackendKind::Kind).memory_gib);
+    let by_memory =
+        u32::try_from(besides_the_first / (MEMORY_OF_NODE * nodes.max(1) as u64)).unwrap_or(u32::MAX);
     by_cores.min(by_memory).clamp(1, KIND_AT_MOST / u32::try_from(clusters.len()).unwrap_or(1).max(1))
 }
 
@@ -81,12 +80,12 @@ mod tests {
     #[test]
     fn the_more_nodes_a_cluster_has_the_fewer_fit() {
         assert_eq!(by_machine(1, 0, &[1]), 1);
-        assert_eq!(by_machine(2, 7, &[1]), 1);
-        assert_eq!(by_machine(2, 24, &[1]), 5);
-        assert_eq!(by_machine(2, 16, &[1]), 4);
-        assert_eq!(by_machine(2, 24, &[3]), 1);
+        assert_eq!(by_machine(2, 7, &[1]), 2);
+        assert_eq!(by_machine(2, 24, &[1]), 6);
+        assert_eq!(by_machine(2, 12, &[1]), 5);
+        assert_eq!(by_machine(2, 24, &[3]), 2);
         assert_eq!(by_machine(8, 24, &[3]), 3);
-        assert_eq!(by_machine(64, 256, &[1]), 5);
+        assert_eq!(by_machine(64, 256, &[1]), 6);
     }
 
     #[test]
@@ -107,9 +106,9 @@ mod tests {
             clusters(&wanted.on(kind))
         };
         assert_eq!((of("reference"), of("reference-hosted")), (vec![1], vec![1, 1]));
-        assert_eq!(by_machine(2, 24, &[1, 1]), 2);
-        assert_eq!(by_machine(8, 24, &[1, 1]), 2);
-        assert_eq!(by_machine(8, 15, &[1, 1]), 1);
-        assert_eq!(by_machine(64, 256, &[1, 1]), 2);
+        assert_eq!(by_machine(2, 24, &[1, 1]), 3);
+        assert_eq!(by_machine(8, 7, &[1, 1]), 1);
+        assert_eq!(by_machine(8, 11, &[1, 1]), 2);
+        assert_eq!(by_machine(64, 256, &[1, 1]), 3);
     }
 }

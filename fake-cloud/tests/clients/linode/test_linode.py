@@ -124,8 +124,10 @@ class NodeBalancers(Case):
         shown = self.client.load(NodeBalancer, made.id)
         self.assertEqual((shown.ipv4.address, shown.hostname), (made.ipv4.address, made.hostname))
         kept = fake_cloud.inventory()["load_balancers"][0]
-        self.assertEqual((kept["owner"], kept["backends"]), ("default/web", ["192.168.0.101", "192.168.0.102"]))
-        self.assertEqual(kept["frontends"], [{"port": 80, "protocol": "TCP", "node_port": 30080}])
+        machines = ["192.168.0.101", "192.168.0.102"]
+        self.assertEqual((kept["owner"], kept["backends"]), ("default/web", machines))
+        front = {"port": 80, "protocol": "TCP", "node_port": 30080, "backends": machines}
+        self.assertEqual(kept["frontends"], [front])
         made.client_conn_throttle = 0
         made.tags = ["kubernetes", "default/other"]
         self.assertTrue(made.save(force=False))

@@ -162,7 +162,8 @@ class LoadBalancers(Case):
         self.assertEqual((made.provisioning_status, made.vip_subnet_id), ("ACTIVE", SUBNET))
         kept = self.kept()
         self.assertEqual((kept["owner"], kept["backends"]), (OWNER, ["10.0.0.101", "10.0.0.102"]))
-        self.assertEqual(kept["frontends"], [{"port": 80, "protocol": "TCP", "node_port": 30080}])
+        front = {"port": 80, "protocol": "TCP", "node_port": 30080, "backends": ["10.0.0.101", "10.0.0.102"]}
+        self.assertEqual(kept["frontends"], [front])
         [found] = self.balancers.load_balancers(name=made.name)
         self.assertEqual((found.id, self.last()), (made.id, ("lb.get", OWNER)))
         self.assertEqual(self.balancers.get_load_balancer(made.id).vip_port_id, made.vip_port_id)
@@ -216,7 +217,8 @@ class LoadBalancers(Case):
         after = {item.name: item.id for item in self.balancers.members(back.id)}
         self.assertEqual((sorted(after), after["node-102"]), (["node-102", "node-103"], before["node-102"]))
         kept = self.kept()
-        self.assertEqual(kept["frontends"], [{"port": 53, "protocol": "UDP", "node_port": 30080}])
+        shown = {"port": 53, "protocol": "UDP", "node_port": 30080, "backends": ["10.0.0.102", "10.0.0.103"]}
+        self.assertEqual(kept["frontends"], [shown])
         self.assertEqual(kept["source_ranges"], ["192.0.2.0/24"])
 
         monitor = self.balancers.create_health_monitor(
