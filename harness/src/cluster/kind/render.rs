@@ -211,8 +211,8 @@ fn etcd_patches(facts: &Facts<'_>) -> Vec<Value> {
 /// Percent of what it keeps that a program of the control plane allots before it collects garbage (`GOGC`; 100 in Go itself).
 const GARBAGE_PERCENT: &str = "300";
 
-/// What spares the machine processor time, for some 100 MiB a cluster: programs that collect garbage less often, and keys of
-/// elliptic curves, which are sooner made and sooner used in each handshake than RSA's. kubeadm knows both from v1beta4 on.
+/// What spares the machine processor time: programs that collect garbage less often, and keys of elliptic curves, which are
+/// sooner made and sooner used in each handshake than RSA's. kubeadm knows both from v1beta4 on.
 fn sparing_patches(facts: &Facts<'_>) -> Vec<Value> {
     let told = json!({ "extraEnvs": [{ "name": "GOGC", "value": GARBAGE_PERCENT }] });
     let body = json!({
