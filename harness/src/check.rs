@@ -13,7 +13,7 @@ mod time;
 mod verdict;
 
 pub use facility::{Facilities, Facility};
-pub use id::{CheckId, row_of};
+pub use id::{CheckId, label_of, row_of};
 pub use level::Level;
 pub use party::Party;
 pub use since::{Before, Since};

@@ -16,6 +16,9 @@ use std::collections::BTreeMap;
 /// Message of [`Outcome::Error`] of a check that was not judged to its end because somebody ended the run.
 pub const INTERRUPTED: &str = "interrupted";
 
+/// The fact by which an entry tells that its check was judged twice, and why.
+pub const FIRST_TRY: &str = "first-try";
+
 /// How one check ended. Every selected id ends in exactly one of these.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]

@@ -22,7 +22,7 @@ pub(super) enum On {
 
 impl On {
     /// As `--cluster` has it.
-    fn word(self) -> &'static str {
+    pub(super) fn word(self) -> &'static str {
         match self {
             On::Embedded => "embedded",
             On::Kind => "kind",

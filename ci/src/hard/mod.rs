@@ -2,10 +2,14 @@
 //! inputs, secrets that a CCM prints, clouds that fail, hostile CCMs, strangers at every door.
 
 mod adversaries;
+mod disturbance;
+mod environment;
 mod inputs;
 mod kills;
 mod leaks;
 mod listeners;
+mod slow_docker;
+mod taken_port;
 mod tests;
 mod watched;
 
@@ -29,6 +33,9 @@ enum Part {
     Adversaries,
     /// Signals at any moment of a run.
     Kills,
+    /// An API server that freezes, an etcd that restarts, a Docker that is slow, a port that is taken, a machine that is killed: a
+    /// full run for each, unless '--checks' says otherwise.
+    Environment,
 }
 
 /// What is measured, and how much of it.
@@ -43,9 +50,15 @@ pub(crate) struct Options {
     /// Runs that are ended by a signal, at moments that differ.
     #[arg(long, value_name = "N", default_value_t = 60)]
     kills: u32,
-    /// Kind of cluster of the runs that are ended by a signal.
+    /// Kind of cluster of the runs that are ended by a signal, or whose environment is disturbed.
     #[arg(long, value_name = "KIND", default_value = "embedded")]
     cluster: kills::On,
+    /// Only these disturbances of the environment.
+    #[arg(long, value_name = "DISTURBANCE", value_delimiter = ',')]
+    disturbances: Vec<disturbance::Disturbance>,
+    /// Only checks whose id begins so, in runs whose environment is disturbed.
+    #[arg(long, value_name = "ID")]
+    checks: Option<String>,
     /// Only every Nth of the malformed inputs.
     #[arg(long, value_name = "N", default_value_t = 1)]
     every: usize,
@@ -98,6 +111,10 @@ pub(crate) fn measure(options: &Options) -> Result<()> {
                 adversaries::measure(&program, count, options.seed)?
             }
             Part::Kills => kills::measure(&program, options.cluster, options.kills, options.seed)?,
+            Part::Environment => {
+                let (disturbances, checks) = (&options.disturbances, options.checks.as_deref());
+                environment::measure(&program, options.cluster, disturbances, checks)?
+            }
         });
     }
     if wrong.is_empty() {

@@ -105,6 +105,11 @@ pub fn row_of(id: &str) -> &str {
     id.split_once('.').map_or(id, |(row, _)| row)
 }
 
+/// A check's id as the start of names in Kubernetes and the cloud: small letters, digits and hyphens.
+pub fn label_of(id: &str) -> String {
+    id.to_lowercase().replace('.', "-")
+}
+
 impl fmt::Display for CheckId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())

@@ -161,4 +161,9 @@ pub trait Machines: Send + Sync + Debug {
         let why = "this backend keeps no log of it".to_owned();
         futures::future::ready(Err(ClusterError::NotObservable { what, why })).boxed()
     }
+
+    /// Ends when a machine has ended that no process of the run has switched off, and says so; never where nobody watches them.
+    fn lost(&self) -> BoxFuture<'_, String> {
+        futures::future::pending().boxed()
+    }
 }

@@ -144,6 +144,14 @@ impl Cluster {
         }
     }
 
+    /// Ends when a machine has ended that no process of the run has switched off, and says so; never where nobody watches them.
+    pub async fn lost_machine(&self) -> String {
+        match &self.machines {
+            Some(machines) => machines.lost().await,
+            None => std::future::pending().await,
+        }
+    }
+
     fn lacks(&self, what: String, facility: Facility) -> ClusterError {
         let (backend, because) = (self.record.backend, facts(self.record.backend).lacks_because);
         let why = format!("this cluster of backend '{backend}' has no {facility}, because {because}");

@@ -2,7 +2,7 @@
 
 use super::made::Undo;
 use super::network::Network;
-use crate::check::{Capability, CheckId, Facility, Stop};
+use crate::check::{Capability, CheckId, Facility, Stop, label_of};
 use crate::cloud::{Cloud as CloudHandle, Entry};
 use crate::config::Limits;
 use crate::images::{NAME_PREFIX, RunId};
@@ -72,7 +72,7 @@ impl CheckCx {
         let cloud = session.cloud().observed_by(move |what| events.emit(disturbance(what)));
         let beginning = session.journal().begin();
         let number = session.next_number();
-        let prefix = format!("{}-{}", label_of(id), suffix(number));
+        let prefix = format!("{}-{}", label_of(id.as_str()), suffix(number));
         Ok(CheckCx {
             id,
             prefix,
@@ -244,9 +244,4 @@ impl CheckCx {
         poll("the watch shows what was written", limit, Duration::from_millis(5), arrived).await?;
         Ok(())
     }
-}
-
-/// A check's id as a part of names in Kubernetes and the cloud: small letters, digits and hyphens.
-fn label_of(id: CheckId) -> String {
-    id.as_str().to_lowercase().replace('.', "-")
 }

@@ -2,6 +2,7 @@
 //!
 //! What a check makes through it is undone when the check ends, last first, whatever became of the check.
 
+mod aborted;
 mod account;
 mod boot;
 mod calls;

@@ -31,20 +31,20 @@ fn steps(made: Vec<Undo>) -> Vec<Vec<Undo>> {
     steps
 }
 
-/// Undoes all of it, whatever fails of it; the failures, one line each.
+/// Undoes all of it, whatever fails of it; what could not be undone, each with why.
 async fn undo_all<F: Future<Output = Result<(), String>>>(
     steps: Vec<Vec<Undo>>,
     undo: impl Fn(Undo) -> F,
-) -> Result<(), String> {
+) -> Vec<(Undo, String)> {
     let mut failures = Vec::new();
     for step in steps {
         let outcomes = step.into_iter().map(|one| {
-            let (name, outcome) = (format!("{one:?}"), undo(one));
-            async move { outcome.await.map_err(|why| format!("{name}: {why}")) }
+            let outcome = undo(one.clone());
+            async move { outcome.await.map_err(|why| (one, why)) }
         });
         failures.extend(futures::future::join_all(outcomes).await.into_iter().filter_map(Result::err));
     }
-    if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
+    failures
 }
 
 impl CheckCx {
@@ -61,7 +61,7 @@ impl CheckCx {
         self.undo.lock().expect("no holder of this lock panics").retain(|other| other != undo);
     }
 
-    /// Undoes everything, trying all of it.
+    /// Undoes everything, trying all of it. What cannot be undone stays on the list, in case this is called again.
     ///
     /// # Errors
     /// What could not be undone, one line each.
@@ -71,11 +71,17 @@ impl CheckCx {
         let (machines, others): (Vec<Undo>, Vec<Undo>) =
             made.into_iter().partition(|undo| matches!(undo, Undo::Instance(_)));
         let undo = async |undo| self.undo_one(undo, needs_a_ccm).await;
-        let before = undo_all(steps(others), undo).await;
+        let mut failures = undo_all(steps(others), undo).await;
         self.are_no_backends(&machines).await;
-        let failures = [before, undo_all(vec![machines], undo).await].into_iter().filter_map(Result::err);
-        let failures: Vec<String> = failures.collect();
-        if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
+        failures.extend(undo_all(vec![machines], undo).await);
+        if failures.is_empty() {
+            return Ok(());
+        }
+        let lines: Vec<String> = failures.iter().map(|(undo, why)| format!("{undo:?}: {why}")).collect();
+        // The list is in the order in which things were made, and they are undone in the opposite one.
+        let again = failures.into_iter().rev().map(|(undo, _)| undo);
+        self.undo.lock().expect("no holder of this lock panics").extend(again);
+        Err(lines.join("\n"))
     }
 
     /// Undoes nothing, as what the check made goes with its environment; what it does all the time ends.
@@ -172,13 +178,10 @@ mod tests {
             if undo == node("b") || undo == service("s") { Err("it is stuck".to_owned()) } else { Ok(()) }
         };
         let made = vec![node("a"), node("b"), service("s"), service("t")];
-        let failed = undo_all(steps(made), undo).await.expect_err("two of them fail");
+        let failed = undo_all(steps(made), undo).await;
         assert_eq!(*tried.borrow(), [service("t"), service("s"), node("b"), node("a")]);
-        assert_eq!(
-            failed,
-            "Service(ServiceKey { namespace: \"ns\", name: \"s\", uid: \"uid\", owner: \"owner\" }): it is stuck\n\
-             Node(\"b\"): it is stuck"
-        );
-        assert_eq!(undo_all(steps(vec![node("a")]), async |_| Ok(())).await, Ok(()));
+        let stuck = |undo| (undo, "it is stuck".to_owned());
+        assert_eq!(failed, [stuck(service("s")), stuck(node("b"))]);
+        assert_eq!(undo_all(steps(vec![node("a")]), async |_| Ok(())).await, []);
     }
 }

@@ -1,5 +1,6 @@
 //! The whole run, as a check at its end sees it: every lane's cloud, and every process of the CCM.
 
+use super::aborted::{Origin, origin, owner_in};
 use super::{CheckCx, Subject};
 use crate::check::{Stop, SubjectName, chain};
 use crate::cloud::{Entry, Instance, Inventory};
@@ -16,9 +17,16 @@ pub struct Leftovers<'a> {
     cx: &'a CheckCx,
 }
 
-/// One object each, in words: what it is, and which Service it was made for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Left(Vec<String>);
+/// What is left: one object each, in words, what it is and which Service it was made for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Left {
+    /// What the CCM is judged by.
+    counts: Vec<String>,
+    /// What attempts left that an error of the environment ended: nobody can say what the CCM would have made of it.
+    of_aborted: Vec<String>,
+    /// What cannot be told from that.
+    doubtful: Vec<String>,
+}
 
 /// The ends of the CCM's processes that no check made, and no silence of API server or cloud.
 #[derive(Clone, Copy)]
@@ -30,6 +38,28 @@ pub struct Ends<'a> {
 #[derive(Clone, Copy)]
 pub struct OwnNodes<'a> {
     cx: &'a CheckCx,
+}
+
+impl Leftovers<'_> {
+    /// Whether what is left can be told from what attempts left that an error of the environment ended; the report says what was
+    /// not counted for that.
+    ///
+    /// # Errors
+    /// [`Stop::Error`] when there is something of which nobody can say who left it.
+    pub async fn are_told_apart(&self) -> Result<(), Stop> {
+        let left = self.read(Reach::Origin).await.map_err(|error| Stop::Error(error.text))?;
+        if !left.of_aborted.is_empty() {
+            self.cx.record("not-counted", left.of_aborted.join("; "));
+        }
+        match left.doubtful.is_empty() {
+            true => Ok(()),
+            false => Err(Stop::Error(format!(
+                "the clouds hold what was not there before the run: {}; an error of the environment has ended attempts at checks, \
+                 and this may be theirs: run again",
+                left.doubtful.join("; ")
+            ))),
+        }
+    }
 }
 
 impl Ends<'_> {
@@ -57,7 +87,7 @@ impl Observed for LostNode {
 
 impl Observed for Left {
     fn observed(&self) -> String {
-        if self.0.is_empty() { "nothing".to_owned() } else { self.0.join("; ") }
+        if self.counts.is_empty() { "nothing".to_owned() } else { self.counts.join("; ") }
     }
 }
 
@@ -72,7 +102,7 @@ impl Observed for End {
 
 /// Nothing is left.
 pub fn as_before() -> Matcher<Left> {
-    holds("hold what they held before the run", |left: &Left| left.0.is_empty())
+    holds("hold what they held before the run", |left: &Left| left.counts.is_empty())
         .expecting("no object more, none less and none changed, machines aside")
 }
 
@@ -94,11 +124,11 @@ impl Subject for Leftovers<'_> {
 
     async fn read(&self, _: Reach) -> Result<Left, ReadError> {
         let fold = self.cx.whole_run()?;
-        let mut left = Vec::new();
+        let mut left = Left::default();
         for lane in &self.cx.lanes {
-            left.extend(left_in(lane, &fold).await?);
+            left_in(lane, &fold, &mut left).await?;
         }
-        Ok(Left(left))
+        Ok(left)
     }
 
     fn concerns(&self, call: &Entry) -> bool {
@@ -181,8 +211,8 @@ fn led_to_nobody(before: &Inventory, id: &str) -> bool {
     target.is_some_and(|target| before.instances.iter().all(|machine| machine.id != *target))
 }
 
-/// What one lane's cloud holds beyond what it held before, or lacks.
-async fn left_in(lane: &Session, fold: &Fold) -> Result<Vec<String>, ReadError> {
+/// Adds what one lane's cloud holds beyond what it held before, or lacks.
+async fn left_in(lane: &Session, fold: &Fold, left: &mut Left) -> Result<(), ReadError> {
     let Some(before) = lane.cloud_before() else {
         return Err(ReadError {
             text: "what the cloud held before the run is not known".to_owned(),
@@ -191,17 +221,27 @@ async fn left_in(lane: &Session, fold: &Fold) -> Result<Vec<String>, ReadError> 
     };
     let now = lane.cloud().inventory().await.map_err(|error| ReadError::passing(chain(&error)))?;
     let diff = for_services(before, &now.instances).diff(&for_services(&now, &now.instances));
-    let owner = |id: &str| {
-        let balancer = now.load_balancers.iter().find(|lb| lb.id == id).map(|lb| &lb.owner);
-        let auxiliary = now.auxiliaries.iter().find(|aux| aux.id == id).map(|aux| &aux.owner);
-        let service = balancer.or(auxiliary).and_then(|owner| fold.conduct().service_of(owner));
-        service.map(|service| format!(" of Service {service}")).unwrap_or_default()
+    let number = lane.events().lane().unwrap_or_default();
+    let service_of = |inventory: &Inventory, id: &str| {
+        owner_in(inventory, id).and_then(|owner| fold.conduct().service_of(&owner).map(str::to_owned))
     };
-    let added = diff.added.iter().map(|item| format!("{item}{}", owner(&item.id)));
-    let removed = diff.removed.iter().filter(|item| !led_to_nobody(before, &item.id));
-    let removed = removed.map(|item| format!("{item} is gone"));
-    let changed = diff.changed.iter().map(|change| format!("{change} has changed"));
-    Ok(added.chain(removed).chain(changed).collect())
+    let mut sort = |what: String, service: Option<String>| match origin(fold, number, service.as_deref()) {
+        Origin::Judged => left.counts.push(what),
+        Origin::Aborted(check) => left.of_aborted.push(format!("{what} (of the first attempt at {check})")),
+        Origin::Unknown => left.doubtful.push(what),
+    };
+    for item in &diff.added {
+        let service = service_of(&now, &item.id);
+        let of = service.as_deref().map(|service| format!(" of Service {service}")).unwrap_or_default();
+        sort(format!("{item}{of}"), service);
+    }
+    for item in diff.removed.iter().filter(|item| !led_to_nobody(before, &item.id)) {
+        sort(format!("{item} is gone"), service_of(before, &item.id));
+    }
+    for change in &diff.changed {
+        sort(format!("{change} has changed"), service_of(&now, &change.id));
+    }
+    Ok(())
 }
 
 impl CheckCx {
@@ -221,7 +261,7 @@ impl CheckCx {
     }
 
     /// What the run's events add up to so far.
-    fn whole_run(&self) -> Result<Fold, ReadError> {
+    pub(super) fn whole_run(&self) -> Result<Fold, ReadError> {
         let events = self.session.events();
         if !events.is_begun_here() {
             events.take_others_in().map_err(|error| ReadError { text: chain(&error), fatal: true })?;

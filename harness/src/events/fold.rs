@@ -2,7 +2,8 @@
 
 use super::conduct::Conduct;
 use super::event::{Event, Payload, PlannedCheck};
-use crate::ledger::{Entry, Ledger, Outcome, StageTime, Stream};
+use crate::check::label_of;
+use crate::ledger::{Entry, FIRST_TRY, Ledger, Outcome, StageTime, Stream};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
@@ -28,6 +29,8 @@ struct Judged {
     budget_used_percent: Option<u32>,
     evidence: Option<String>,
     facts: BTreeMap<String, String>,
+    /// The lane it ended in.
+    lane: Option<u32>,
 }
 
 impl Fold {
@@ -71,6 +74,7 @@ impl Fold {
                     judged.ended = Some((ended.clone(), *duration_ms));
                     judged.budget_used_percent = *budget_used_percent;
                     judged.facts.clone_from(facts);
+                    judged.lane = event.lane;
                 }
             }
             Payload::EvidenceTaken { folder } => {
@@ -112,6 +116,24 @@ impl Fold {
     /// How the CCM behaved.
     pub fn conduct(&self) -> &Conduct {
         &self.conduct
+    }
+
+    /// Ids of the checks of a lane of which an attempt was aborted: it ended in an error of the environment, whether the check was
+    /// judged once more or not.
+    pub fn aborted_in(&self, lane: u32) -> Vec<&str> {
+        let aborted = |judged: &Judged| {
+            judged.facts.contains_key(FIRST_TRY) || matches!(judged.ended, Some((Outcome::Error { .. }, _)))
+        };
+        let of_it = self.judged.iter().filter(|(_, judged)| judged.lane == Some(lane) && aborted(judged));
+        of_it.map(|(id, _)| id.as_str()).collect()
+    }
+
+    /// The check that has given something this name: all of a check's names begin with its id. `None` where none of the planned
+    /// checks has.
+    pub fn maker_of(&self, name: &str) -> Option<&str> {
+        let begins = |id: &&str| name.strip_prefix(&label_of(id)).is_some_and(|rest| rest.starts_with('-'));
+        // 'svc-upd-01-port-abcd' is of SVC-UPD-01.port rather than of SVC-UPD-01.
+        self.planned.iter().map(|check| check.id.as_str()).filter(begins).max_by_key(|id| id.len())
     }
 
     /// Ids of the checks that were to run and have not ended.
@@ -160,7 +182,7 @@ impl Fold {
     }
 
     fn entry(&self, check: &PlannedCheck, lost: &str) -> Entry {
-        let Judged { started, ended, budget_used_percent, evidence, facts } =
+        let Judged { started, ended, budget_used_percent, evidence, facts, .. } =
             self.judged.get(&check.id).cloned().unwrap_or_default();
         let (outcome, duration_ms) = match (&check.skipped, ended) {
             (_, Some(ended)) => ended,
@@ -191,6 +213,31 @@ mod tests {
     use super::*;
     use crate::check::{Level, Sharing};
     use crate::ledger::{Conformance, SkipReason};
+
+    #[test]
+    fn what_an_aborted_attempt_made_is_told_by_its_name() {
+        let mut fold = Fold::default();
+        let mut take = |check: Option<&str>, payload| {
+            let (check, lane) = (check.map(str::to_owned), Some(2));
+            fold.take(&Event { at_ms: 1, lane, check, event: payload });
+        };
+        let ids = ["SVC-UPD-01", "SVC-UPD-01.port", "SVC-DEL-11", "SVC-DEL-12"];
+        take(None, Payload::ChecksPlanned { checks: ids.iter().map(|id| planned(id, None)).collect() });
+        let ended = |ended: Outcome, facts: &[(&str, &str)]| Payload::CheckEnded {
+            ended,
+            duration_ms: 1,
+            budget_used_percent: None,
+            facts: facts.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+        };
+        take(Some("SVC-UPD-01"), ended(Outcome::Pass, &[("auxiliaries", "2")]));
+        take(Some("SVC-UPD-01.port"), ended(Outcome::Pass, &[(FIRST_TRY, "the environment failed it: etcd")]));
+        take(Some("SVC-DEL-11"), ended(Outcome::Error { message: "etcd".to_owned() }, &[]));
+        assert_eq!(fold.aborted_in(2), ["SVC-DEL-11", "SVC-UPD-01.port"]);
+        assert!(fold.aborted_in(1).is_empty());
+        assert_eq!(fold.maker_of("svc-upd-01-port-abcd"), Some("SVC-UPD-01.port"));
+        assert_eq!(fold.maker_of("svc-upd-01-abcd-other"), Some("SVC-UPD-01"));
+        assert_eq!((fold.maker_of("svc-del-1-abcd"), fold.maker_of("default")), (None, None));
+    }
 
     fn planned(id: &str, skipped: Option<Skipped>) -> PlannedCheck {
         let text = str::to_owned;

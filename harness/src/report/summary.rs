@@ -5,7 +5,7 @@ use super::wording::{
     self, is_blocked, one_line, outcome_text, outcome_word, printable, seconds, verdict_word,
 };
 use crate::check::{Level, row_of};
-use crate::ledger::{Conformance, Entry, Ledger, Outcome, StageTime};
+use crate::ledger::{Conformance, Entry, FIRST_TRY, Ledger, Outcome, StageTime};
 use std::fmt::Write as _;
 
 /// The name of the stage in which the checks run. Stages before it brought the environment up, those after it took
@@ -126,7 +126,7 @@ fn explanations(ledger: &Ledger, text: &mut String) {
 
 /// What the rows that only record have seen, and what is more or other than declared.
 fn noted(ledger: &Ledger, text: &mut String) {
-    const TOLD: &[&str] = &["more-than-declared", "other-defaults", "first-try"];
+    const TOLD: &[&str] = &["more-than-declared", "other-defaults", FIRST_TRY, "not-counted"];
     let facts = ledger.entries.iter().flat_map(|entry| entry.facts.iter().map(move |fact| (entry, fact)));
     let told: Vec<_> = facts
         .filter(|(entry, (name, _))| entry.level == Level::Info || TOLD.contains(&name.as_str()))

@@ -9,7 +9,7 @@ use crate::contract::bugs_of;
 use crate::cx::{Check, CheckCx};
 use crate::events::{CheckEvents, Payload, REPLICA, StreamError};
 use crate::evidence;
-use crate::ledger::{Entry, INTERRUPTED, Outcome, SkipReason};
+use crate::ledger::{Entry, FIRST_TRY, INTERRUPTED, Outcome, SkipReason};
 use crate::secrets;
 use crate::session::up::Leave;
 use crate::session::{Participant, Session};
@@ -19,9 +19,6 @@ use std::fs::File;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
-
-/// The fact by which a report tells that a check was judged twice, and why.
-const FIRST_TRY: &str = "first-try";
 
 /// How a check holds its lane's cluster, between threads and processes alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,7 +184,8 @@ async fn judge(
     entry.outcome = outcome_of(id, verdict);
     // Who needs neither cluster nor CCM is not hindered by them, nor who has read what is written.
     let hindered = planned.check.sharing != Sharing::Apart && !is_read;
-    if matches!(entry.outcome, Outcome::Fail { .. })
+    // What another check is about, and this one could not do without, may have failed for the same reason.
+    if matches!(entry.outcome, Outcome::Fail { .. } | Outcome::Blocked { .. })
         && hindered
         && let Err(message) = session.stood_since(looked_from).await
     {
@@ -236,15 +234,7 @@ async fn judge(
     {
         cx.leaves_it_to_its_environment();
     }
-    let cleaned = session.unless_gone(cx.clean_up()).await;
-    if let Err(why) = cleaned {
-        if entry.outcome == Outcome::Pass {
-            let message = format!("the check passed, but its cleanup failed: {why}");
-            entry.outcome = Outcome::Error { message };
-        } else {
-            tracing::warn!(check = %id, why, "cleanup after a failed check");
-        }
-    }
+    clean_up(&session, &cx, entry).await;
     if matches!(entry.outcome, Outcome::Error { .. })
         && planned.check.sharing != Sharing::Standing
         && hindered
@@ -257,6 +247,29 @@ async fn judge(
             Ok(None) => {}
             Err(error) => tracing::warn!(check = %id, %error, "what became of the Nodes cannot be told"),
         }
+    }
+}
+
+/// Undoes what the check has made. What could not be undone because cluster or cloud were away is undone once they are back, and
+/// what an aborted attempt has made in the cloud goes as well.
+async fn clean_up(session: &Session, cx: &CheckCx, entry: &mut Entry) {
+    let began = tokio::time::Instant::now();
+    let mut cleaned = session.unless_gone(cx.clean_up()).await;
+    if cleaned.is_err() && session.stood_since(began).await.is_err() {
+        cleaned = session.unless_gone(cx.clean_up()).await;
+    }
+    match cleaned {
+        Ok(()) => {}
+        Err(why) if entry.outcome == Outcome::Pass => {
+            let message = format!("the check passed, but its cleanup failed: {why}");
+            entry.outcome = Outcome::Error { message };
+        }
+        Err(why) => tracing::warn!(check = %cx.id(), why, "cleanup after a failed check"),
+    }
+    if matches!(entry.outcome, Outcome::Error { .. })
+        && let Err(why) = session.unless_gone(cx.remove_own_balancers()).await
+    {
+        tracing::warn!(check = %cx.id(), why, "what an aborted attempt left in the cloud stays there");
     }
 }
 

@@ -54,6 +54,7 @@ use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use told::{tells, tells_of_ends};
 
@@ -149,7 +150,8 @@ impl Session {
         let heard = cloud.facilities().contains(&Facility::Journal).then(|| journal.clone());
         let server = has_server(&state.cluster).then(|| client.clone());
         let hosting = management.as_ref().map(|site| site.client().clone());
-        let standing = Standing::watch([server, hosting], cloud.clone(), heard);
+        let machines = std::iter::once(&served).chain(&management).map(|site| site.cluster().clone()).collect();
+        let standing = Standing::watch([server, hosting], machines, cloud.clone(), heard);
         Ok(Session {
             plan,
             dir,
@@ -341,12 +343,14 @@ impl Session {
         Ok(self.dir.read("ccm.json")?.unwrap_or(CcmState::Settled { form: Form::Absent }))
     }
 
-    /// Brings the CCM into a form, unless it is in it; waits until it leads. What cannot come up is not tried twice.
+    /// Brings the CCM into a form, unless it is in it; waits until it leads. What cannot come up is not tried twice, unless
+    /// cluster or cloud were away meanwhile.
     ///
     /// # Errors
     /// Why it does not come up, with its last log lines.
     pub async fn ensure_ccm(&self, wanted: Form) -> Result<(), Stop> {
         let _turn = self.dir.hold_ccm()?;
+        let began = Instant::now();
         let outcome = match self.ccm_state()? {
             CcmState::Broken { why, by } => return Err(broken(why, by)),
             CcmState::Settled { form } if form == wanted => return Ok(()),
@@ -362,6 +366,10 @@ impl Session {
             }
             Err(error) => {
                 let why = format!("the CCM under test does not come up: {}", chain(&error));
+                if let Err(away) = self.stood_since(began).await {
+                    self.forget_ccm().await.map_err(|error| Stop::Error(chain(&error)))?;
+                    return Err(Stop::Error(format!("{why}; {away}")));
+                }
                 // Without Nodes nothing runs; a hosted one has others.
                 let lost = if self.state.management.is_some() { None } else { self.lost_nodes()? };
                 let (why, by) = match (lost, self.out_of_reach(wanted)) {

@@ -4,7 +4,10 @@
 use super::journal::Journal;
 use crate::check::chain;
 use crate::cloud::Cloud;
+use crate::cluster::Cluster;
 use crate::probe::pause;
+use futures::FutureExt;
+use futures::future::select_all;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client};
 use std::collections::VecDeque;
@@ -21,8 +24,8 @@ use tokio_util::sync::CancellationToken;
 const EVERY: Duration = Duration::from_secs(1);
 /// How long one answer may take.
 const ANSWER: Duration = Duration::from_secs(10);
-/// Who has not answered for so long was away, rather than slow: what was to happen meanwhile could not.
-const AWAY_AFTER: Duration = Duration::from_secs(8);
+/// Whoever takes so long for one answer was away rather than slow, as is whoever refuses one: what was to happen meanwhile could not.
+const AWAY_AFTER: Duration = Duration::from_millis(1500);
 /// A silence of so long is remembered: too short to keep a check from what it waits for, and long enough for a leader that has
 /// to renew its Lease within seconds.
 const SILENT_AFTER: Duration = Duration::from_secs(2);
@@ -58,9 +61,11 @@ impl Drop for Standing {
 
 impl Standing {
     /// Begins to look at the cluster that is served, the management cluster where there is one, and the cloud. All answer at
-    /// this moment. `journal` is absent where the cloud keeps none: it is asked what it holds then.
+    /// this moment. `journal` is absent where the cloud keeps none: it is asked what it holds then. `machines` are those whose end
+    /// is that of the environment.
     pub(super) fn watch(
         [served, management]: [Option<Client>; 2],
+        machines: Vec<Cluster>,
         cloud: Cloud,
         journal: Option<Journal>,
     ) -> Standing {
@@ -84,7 +89,14 @@ impl Standing {
                 // Where there is no cluster none is lost.
                 None => std::future::pending().await,
             };
+            let of_machines = async {
+                match machines.is_empty() {
+                    true => std::future::pending().await,
+                    false => select_all(machines.iter().map(|cluster| cluster.lost_machine().boxed())).await.0,
+                }
+            };
             let lost = tokio::select! {
+                lost = of_machines => lost,
                 lost = of_a_server(&served, &server) => lost,
                 lost = of_a_server(&management, &other) => lost,
                 lost = of_the_cloud => lost,
@@ -182,14 +194,24 @@ struct Part {
     heard: watch::Sender<(u64, Instant)>,
     /// Wakes who looks, before it is time.
     hurry: Notify,
-    /// From when till when it was silent, and why.
-    silences: Mutex<Vec<(Instant, Instant, String)>>,
+    silences: Mutex<Vec<Silence>>,
     /// From when on its answers are slow, where that says something.
     slow_from: Option<Duration>,
     /// When it last answered, and how long that took it, oldest first.
     answers: Mutex<VecDeque<(Instant, Duration)>>,
     /// How many have it be away on purpose.
     meant: AtomicUsize,
+}
+
+/// A time without an answer.
+#[derive(Clone, Debug)]
+struct Silence {
+    /// When the last answer before it came.
+    from: Instant,
+    /// When the first answer after it came.
+    until: Instant,
+    /// What was answered instead; `None` where the answer only came late.
+    failure: Option<String>,
 }
 
 /// Somebody is away on purpose for as long as this lives.
@@ -211,7 +233,7 @@ impl Part {
 
     /// Looks for ever; ends when it has not answered for too long, and says so.
     async fn lost<F: Future<Output = Result<(), String>>>(&self, answers: impl Fn() -> F) -> String {
-        let mut excuse = "it was slow".to_owned();
+        let mut failure = None;
         loop {
             let (answers_so_far, last) = *self.heard.borrow();
             let asked = Instant::now();
@@ -219,9 +241,9 @@ impl Part {
                 Ok(()) => {
                     let now = Instant::now();
                     self.answered(now, now - asked);
-                    if last.elapsed() >= SILENT_AFTER {
-                        let mut silences = self.silences.lock().expect("no holder of this lock panics");
-                        silences.push((last, now, std::mem::take(&mut excuse)));
+                    let failure = failure.take();
+                    if failure.is_some() || now - last >= SILENT_AFTER {
+                        self.was_silent(Silence { from: last, until: now, failure });
                     }
                     self.heard.send_replace((answers_so_far + 1, now));
                 }
@@ -235,7 +257,7 @@ impl Part {
                         last.elapsed().as_secs()
                     );
                 }
-                Err(why) => excuse = why,
+                Err(why) => failure = Some(why),
             }
             tokio::select! {
                 () = pause(EVERY) => {}
@@ -260,7 +282,7 @@ impl Part {
     /// As if it had always answered since then, and fast.
     fn forget(&self, since: Instant) {
         let mut silences = self.silences.lock().expect("no holder of this lock panics");
-        silences.retain(|(_, until, _)| *until <= since);
+        silences.retain(|silence| silence.until <= since);
         let mut answers = self.answers.lock().expect("no holder of this lock panics");
         answers.retain(|(at, _)| *at <= since);
     }
@@ -293,24 +315,38 @@ impl Part {
         })
     }
 
+    /// Who was away after `began`, in words.
     fn away_since(&self, began: Instant) -> Option<String> {
-        self.silent(|from, until| until > began && until - from >= AWAY_AFTER)
+        self.silent(|silence| {
+            let late = silence.until - silence.from >= EVERY + AWAY_AFTER;
+            silence.until > began && (late || silence.failure.is_some())
+        })
     }
 
     fn silent_about(&self, at: Instant, time: Duration) -> Option<String> {
         // For so long after an answer nothing is asked.
         let time = EVERY + time;
-        self.silent(|from, until| from <= at && until + OUTLIVED >= at && until - from >= time)
+        self.silent(|silence| {
+            silence.from <= at && silence.until + OUTLIVED >= at && silence.until - silence.from >= time
+        })
+    }
+
+    fn was_silent(&self, silence: Silence) {
+        let Silence { from, until, failure } = &silence;
+        let seconds = (*until - *from).as_secs_f64();
+        tracing::debug!(who = self.who, seconds, failure, "did not answer");
+        self.silences.lock().expect("no holder of this lock panics").push(silence);
     }
 
     /// In words, the first silence that fits.
-    fn silent(&self, fits: impl Fn(Instant, Instant) -> bool) -> Option<String> {
+    fn silent(&self, fits: impl Fn(&Silence) -> bool) -> Option<String> {
         let silences = self.silences.lock().expect("no holder of this lock panics");
-        let (from, until, why) = silences.iter().find(|(from, until, _)| fits(*from, *until))?;
-        let seconds = until.duration_since(*from).as_secs_f64();
+        let silence = silences.iter().find(|silence| fits(silence))?;
+        let seconds = silence.until.duration_since(silence.from).as_secs_f64();
         Some(format!(
-            "{} did not answer for {seconds:.0} s meanwhile ({why}): what failed cannot be told from that",
-            self.who
+            "{} did not answer for {seconds:.0} s meanwhile ({}): what failed cannot be told from that",
+            self.who,
+            silence.failure.as_deref().unwrap_or("it was slow")
         ))
     }
 }

@@ -331,7 +331,8 @@ async fn leaves_the_cloud_as_it_was(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("last").port(80)).await?.provisioned().await?;
     web.delete().await?;
     web.becomes(gone()).within(cx.limits().load_balancer()).await?;
-    cx.leftovers().becomes(as_before()).within(cx.limits().service_after(1)).when("again").await
+    cx.leftovers().becomes(as_before()).within(cx.limits().service_after(1)).when("again").await?;
+    cx.leftovers().are_told_apart().await
 }
 
 #[cfg(test)]

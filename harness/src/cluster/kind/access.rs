@@ -4,6 +4,7 @@ use super::record::KindRecord;
 use crate::cluster::error::ClusterError;
 use crate::cluster::record::{ClusterRecord, Machine};
 use crate::images::Engine;
+use std::path::{Path, PathBuf};
 
 /// The machines of a cluster that kind has made.
 #[derive(Debug)]
@@ -11,6 +12,10 @@ pub(super) struct KindMachines {
     pub(super) engine: Engine,
     pub(super) kind: KindRecord,
     pub(super) machines: Vec<Machine>,
+    /// The cluster's name.
+    pub(super) cluster: String,
+    /// The cluster's folder, which the run's processes share.
+    pub(super) folder: PathBuf,
 }
 
 impl KindMachines {
@@ -21,6 +26,7 @@ impl KindMachines {
     pub(super) fn attach(record: &ClusterRecord) -> Result<KindMachines, ClusterError> {
         let kind = KindRecord::of(record)?;
         let engine = Engine::attach(&kind.engine)?;
-        Ok(KindMachines { engine, kind, machines: record.machines.clone() })
+        let folder = record.kubeconfig.parent().unwrap_or(Path::new(".")).to_owned();
+        Ok(KindMachines { engine, kind, machines: record.machines.clone(), cluster: record.name.clone(), folder })
     }
 }

@@ -6,13 +6,13 @@
 
 use super::access::KindMachines;
 use super::exec::{Stdin, exec_ok};
+use super::watching::{CLUSTER_LABEL, container_events};
 use crate::check::chain;
 use crate::cluster::audit::{Asked, AuditQuery};
 use crate::cluster::error::ClusterError;
 use crate::cluster::record::{Machine, Role};
 use crate::images::Engine;
 use bollard::models::EventMessage;
-use bollard::query_parameters::EventsOptionsBuilder;
 use futures::{Stream, StreamExt};
 use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize;
@@ -97,17 +97,10 @@ pub(super) async fn provide(
 
 /// Containers of the cluster that start from now on.
 pub(super) fn starts(engine: &Engine, cluster: &str) -> impl Stream<Item = EventMessage> + use<> {
-    let filters: HashMap<&str, Vec<String>> = HashMap::from([
-        ("type", vec!["container".to_owned()]),
-        ("event", vec!["start".to_owned()]),
-        ("label", vec![format!("{CLUSTER_LABEL}={cluster}")]),
-    ]);
-    let since = Timestamp::now().as_second().to_string();
-    let options = EventsOptionsBuilder::new().since(&since).filters(&filters).build();
-    engine.docker().events(Some(options)).filter_map(|event| futures::future::ready(event.ok()))
+    let events = container_events(engine, cluster, "start", Timestamp::now().as_second());
+    events.filter_map(|event| futures::future::ready(event.ok()))
 }
 
-const CLUSTER_LABEL: &str = "io.x-k8s.kind.cluster";
 const ROLE_LABEL: &str = "io.x-k8s.kind.role";
 
 /// The control plane of that cluster that a container with those labels is.

@@ -3,6 +3,7 @@
 
 use super::condense::condense;
 use super::family::Family;
+use super::ports;
 use crate::cluster::error::ClusterError;
 use crate::images::Engine;
 use std::collections::VecDeque;
@@ -46,9 +47,17 @@ pub(super) struct Failure {
 }
 
 impl Failure {
-    /// Whether it is the one failure that a second attempt mends: the API server's description of its own objects was
-    /// not ready when kind applied the default StorageClass. Some kubectl name it, others only say what for.
-    pub(super) fn is_openapi_race(&self) -> bool {
+    /// Why it failed, in words, when that may not happen again in a second attempt; else `None`.
+    pub(super) fn passing(&self) -> Option<&'static str> {
+        if ports::is_taken(&self.output) {
+            return Some("another program had taken the port that was chosen for its API server");
+        }
+        self.is_openapi_race().then_some("the API server described its objects too late")
+    }
+
+    /// Whether the API server's description of its own objects was not ready when kind applied the default StorageClass. Some
+    /// kubectl name it, others only say what for.
+    fn is_openapi_race(&self) -> bool {
         let text = self.output.to_lowercase();
         text.contains("failed to add default storage class")
             && (text.contains("openapi") || text.contains("error validating data"))
@@ -163,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_race_for_the_storage_class_is_tried_again() {
+    fn only_what_may_not_happen_again_is_tried_again() {
         let failure = |output: &str| Failure { output: output.to_owned(), what: String::new() };
         let race = "ERROR: failed to create cluster: failed to add default storage class: command failed\n\
                     error validating data: failed to download openapi: the server is currently unable";
@@ -175,7 +184,9 @@ mod tests {
             !failure("ERROR: failed to create cluster: failed to add default storage class: exit 1")
                 .is_openapi_race()
         );
-        assert!(!failure("failed to download openapi").is_openapi_race());
+        assert!(failure("failed to download openapi").passing().is_none());
+        let taken = "Bind for 127.0.0.1:38391 failed: port is already allocated";
+        assert!(failure(taken).passing().is_some_and(|why| why.contains("port")));
         let pull =
             "ERROR: failed to create cluster: failed to pull image \"kindest/node:v1.36.1\": exit status 1";
         assert_eq!(

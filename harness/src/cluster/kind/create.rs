@@ -11,7 +11,8 @@ use super::machines::machines;
 use super::management;
 use super::network_proxy::ProxyFolders;
 use super::node_image::{self, NodeImage};
-use super::preflight::preflight;
+use super::ports;
+use super::preflight::{Preflight, preflight};
 use super::record::{KindRecord, KubeProxy};
 use super::render::{Facts, render};
 use crate::check::Facility;
@@ -36,8 +37,8 @@ const CREATE_LIMIT: Duration = Duration::from_secs(420);
 const CREATE_LIMIT_EACH: Duration = Duration::from_secs(90);
 /// How long a question to the engine or a short command in a machine may take.
 const LIMIT: Duration = Duration::from_secs(60);
-/// How often creation is begun before the one failure that a repetition mends is believed.
-const ATTEMPTS: u32 = 2;
+/// How often creation is begun before a failure is believed that a new beginning usually gets rid of.
+const ATTEMPTS: u32 = 3;
 
 /// Makes a cluster and its network, and waits until its machines have joined. Nothing is waited for beyond that: Nodes
 /// register a moment later, and there is no pod network until somebody sets it up.
@@ -55,23 +56,17 @@ pub(super) async fn create(engine: &Engine, spec: &ClusterSpec) -> Result<Cluste
         let written = folders.write(egress, &name, &layout.roles());
         written.map_err(ClusterError::file("write", &spec.folder))?;
     }
-    let facts = Facts {
-        cluster: &name,
-        purpose: spec.purpose,
-        kubernetes: image.version.as_ref(),
-        kind: &found.kind,
-        cgroups: found.cgroups,
-        kube_proxy: image.kube_proxy,
-        provider_id: &spec.provider_ids,
-        node_ip: own.node_ip,
-        serving: own.serving,
-        network_proxy: proxy.as_ref().map(|(folders, _)| folders),
-    };
-    let config = spec.folder.join("kind.yaml");
-    tokio::fs::write(&config, render(&layout, &facts)).await.map_err(ClusterError::file("write", &config))?;
     let network = ensure_network(engine, &spec.run, layout.families).await?;
-    let making =
-        Making { engine, spec, layout: &layout, image: &image, config, name: &name, network: &network };
+    let making = Making {
+        engine,
+        spec,
+        layout: &layout,
+        found: &found,
+        image: &image,
+        proxy: proxy.as_ref().map(|(folders, _)| folders),
+        name: &name,
+        network: &network,
+    };
     let made = async {
         making.run_kind().await?;
         let record = making.look(found.kind.to_string()).await?;
@@ -94,8 +89,9 @@ struct Making<'a> {
     engine: &'a Engine,
     spec: &'a ClusterSpec,
     layout: &'a Layout,
+    found: &'a Preflight,
     image: &'a NodeImage,
-    config: PathBuf,
+    proxy: Option<&'a ProxyFolders>,
     name: &'a str,
     network: &'a str,
 }
@@ -105,18 +101,42 @@ impl Making<'_> {
         self.spec.folder.join("kubeconfig")
     }
 
+    /// Writes the configuration for kind, with a port of its own for the API server.
+    async fn configure(&self) -> Result<PathBuf, ClusterError> {
+        let config = self.spec.folder.join("kind.yaml");
+        let port = ports::choose(self.layout.is_ipv6_only()).map_err(ClusterError::file("find a free port for", &config))?;
+        let own = self.spec.own();
+        let facts = Facts {
+            cluster: self.name,
+            purpose: self.spec.purpose,
+            kubernetes: self.image.version.as_ref(),
+            api_server_port: port,
+            kind: &self.found.kind,
+            cgroups: self.found.cgroups,
+            kube_proxy: self.image.kube_proxy,
+            provider_id: &self.spec.provider_ids,
+            node_ip: own.node_ip,
+            serving: own.serving,
+            network_proxy: self.proxy,
+        };
+        let written = tokio::fs::write(&config, render(self.layout, &facts)).await;
+        written.map_err(ClusterError::file("write", &config))?;
+        Ok(config)
+    }
+
     async fn run_kind(&self) -> Result<(), ClusterError> {
         let further = u32::try_from(self.layout.machines.len().saturating_sub(1)).unwrap_or(u32::MAX);
         let kubeconfig = self.kubeconfig();
-        let creation = Creation {
-            name: self.name,
-            network: self.network,
-            config: &self.config,
-            kubeconfig: &kubeconfig,
-            image: self.image.reference.as_deref(),
-            limit: CREATE_LIMIT + CREATE_LIMIT_EACH * further,
-        };
         for attempt in 1.. {
+            let config = self.configure().await?;
+            let creation = Creation {
+                name: self.name,
+                network: self.network,
+                config: &config,
+                kubeconfig: &kubeconfig,
+                image: self.image.reference.as_deref(),
+                limit: CREATE_LIMIT + CREATE_LIMIT_EACH * further,
+            };
             // From before its first container starts.
             let starts = audit::starts(self.engine, self.name);
             let ended = tokio::select! {
@@ -124,8 +144,10 @@ impl Making<'_> {
                 what = audit::provide(self.engine, self.name, starts) => return Err(self.failed(what).await),
             };
             let Err(failure) = ended else { break };
-            if failure.is_openapi_race() && attempt < ATTEMPTS {
-                tracing::info!("starting over: the API server described its objects too late");
+            if let Some(why) = failure.passing()
+                && attempt < ATTEMPTS
+            {
+                tracing::info!("creating the cluster again: {why}");
                 remove_cluster(self.engine, self.name).await?;
                 continue;
             }

@@ -19,10 +19,12 @@ mod network_proxy;
 mod node_image;
 mod operations;
 mod pod_network;
+mod ports;
 pub(super) mod preflight;
 mod record;
 mod render;
 mod survey;
+mod watching;
 
 use super::audit::{Asked, AuditQuery};
 use super::backend::{Backend, BackendEntry, Facts, Fidelity, Lifetime, Machines, Runs};
@@ -147,5 +149,9 @@ impl Machines for KindMachines {
 
     fn asked<'a>(&'a self, query: &'a AuditQuery) -> BoxFuture<'a, Result<Vec<Asked>, ClusterError>> {
         self.read_audit_log(query).boxed()
+    }
+
+    fn lost(&self) -> BoxFuture<'_, String> {
+        KindMachines::lost(self).boxed()
     }
 }

@@ -78,6 +78,7 @@ impl KindMachines {
 
     /// Takes the power away: nothing on the machine gets a chance to say goodbye.
     async fn power_off(&self, machine: &Machine) -> Result<(), ClusterError> {
+        self.note_switched_off(machine, true).map_err(ClusterError::file("note in", &self.folder))?;
         let options = KillContainerOptionsBuilder::new().signal("SIGKILL").build();
         let docker = self.engine.docker();
         let call = docker.kill_container(&machine.container_id, Some(options));
@@ -94,6 +95,7 @@ impl KindMachines {
         let (id, name) = (stopped.container_id.as_str(), stopped.name.as_str());
         network::reserve(&self.engine, &self.kind.network, stopped).await?;
         self.engine.call("start machine", name, LIMIT, docker.start_container(id, None)).await?;
+        self.note_switched_off(stopped, false).map_err(ClusterError::file("note in", &self.folder))?;
         let found =
             self.engine.call("inspect container", name, LIMIT, docker.inspect_container(id, None)).await?;
         let since = found.state.as_ref().and_then(|state| state.started_at.as_deref()).and_then(unix_seconds);

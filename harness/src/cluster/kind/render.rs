@@ -25,6 +25,8 @@ pub(super) struct Facts<'a> {
     pub(super) purpose: Purpose,
     /// Version of Kubernetes in the node image; `None` when kind chooses the image.
     pub(super) kubernetes: Option<&'a Version>,
+    /// Port of the loopback address at which this machine reaches the API server. A topology that names one keeps its own.
+    pub(super) api_server_port: u16,
     /// Version of kind.
     pub(super) kind: &'a Version,
     /// Control groups of the machine Docker runs on.
@@ -66,6 +68,7 @@ pub(super) fn render(layout: &Layout, facts: &Facts<'_>) -> String {
     let mut config = layout.config.clone();
     let networking = object(&mut config, "networking");
     networking.insert("disableDefaultCNI".into(), json!(true));
+    networking.entry("apiServerPort").or_insert(json!(facts.api_server_port));
     if facts.kube_proxy == KubeProxy::Absent {
         networking.insert("kubeProxyMode".into(), json!("none"));
     }

@@ -145,3 +145,34 @@ async fn what_was_silent_before_an_absence_that_is_meant_stays_an_excuse() {
     assert!(excuse(8).is_some());
     assert_eq!(excuse(70), None, "that silence was made");
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_refuses_once_was_away_and_who_is_a_little_late_was_not() {
+    let began = Instant::now();
+    let asked = AtomicU32::new(0);
+    let part = Part::new("the API server", None);
+    let looking = part.lost(|| async {
+        match asked.fetch_add(1, Ordering::Relaxed) {
+            3 => return Err("etcd has stopped".to_owned()),
+            10 => pause(Duration::from_millis(1200)).await,
+            20 => pause(Duration::from_secs(2)).await,
+            _ => {}
+        }
+        Ok(())
+    });
+    let check = async {
+        pause(Duration::from_secs(8)).await;
+        let why = part.away_since(began).expect("it has refused");
+        assert!(why.ends_with("(etcd has stopped): what failed cannot be told from that"), "{why}");
+        let began = Instant::now();
+        pause(Duration::from_secs(8)).await;
+        assert_eq!(part.away_since(began), None, "1.2 s are less than any bound of the contract");
+        pause(Duration::from_secs(8)).await;
+        let why = part.away_since(began).expect("it took 2 s");
+        assert!(why.contains("did not answer for 3 s meanwhile (it was slow)"), "{why}");
+    };
+    tokio::select! {
+        why = looking => panic!("{why}"),
+        () = check => {}
+    }
+}

@@ -12,6 +12,7 @@ fn facts<'a>(kubernetes: &'a Version, kube_proxy: KubeProxy) -> Facts<'a> {
         cluster: "ccm-conformance-abcdefgh",
         purpose: Purpose::Served,
         kubernetes: Some(kubernetes),
+        api_server_port: 6444,
         kind: &KIND,
         cgroups: Cgroups::V2,
         kube_proxy,

@@ -1,0 +1,115 @@
+//! Disturbances of a run's environment that no check makes. Whatever happens, a CCM that is correct fails no MUST: what cannot be
+//! judged is told as an error of the environment.
+
+use super::disturbance::{Disturbance, disturb};
+use super::kills::On;
+use super::watched::until_it_ends;
+use crate::process::say;
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// How often it is looked whether the run has ended.
+const LOOK: Duration = Duration::from_millis(200);
+/// A run that takes longer has got stuck.
+const LIMIT: Duration = Duration::from_secs(3600);
+
+/// Runs the reference CCM once for each disturbance, and each time `only` those checks where there is any choice.
+pub(super) fn measure(
+    program: &Path,
+    on: On,
+    chosen: &[Disturbance],
+    only: Option<&str>,
+) -> Result<Vec<String>> {
+    let mut wrong = Vec::new();
+    for disturbance in Disturbance::of(on).into_iter().filter(|one| chosen.is_empty() || chosen.contains(one)) {
+        wrong.extend(one(program, on, disturbance, only)?);
+    }
+    Ok(wrong)
+}
+
+fn one(program: &Path, on: On, disturbance: Disturbance, only: Option<&str>) -> Result<Vec<String>> {
+    let folder = tempfile::tempdir()?;
+    let (out, console) = (folder.path().join("out"), folder.path().join("console.txt"));
+    let mut command = Command::new(program);
+    command.args(["run", "--cluster", on.word(), "--out"]).arg(&out);
+    command.args(only.iter().flat_map(|only| ["--only", only]));
+    let prepared = disturbance.prepare(folder.path(), &mut command)?;
+    let console_file = std::fs::File::create(&console)?;
+    let mut child = command
+        .env("TMPDIR", folder.path())
+        .stdin(Stdio::null())
+        .stdout(console_file.try_clone()?)
+        .stderr(console_file)
+        .spawn()
+        .with_context(|| format!("starting {}", program.display()))?;
+    let disturbing = disturb(disturbance, child.id(), console.clone());
+    let status = until_it_ends(&mut child, LOOK, LIMIT, |_| ())?;
+    let times = disturbing.stop() + prepared.map_or(0, |prepared| prepared.times());
+    let Some(status) = status else { bail!("a run went on for more than {} s", LIMIT.as_secs()) };
+    let said = std::fs::read_to_string(&console).unwrap_or_default();
+    let Told { held_against, judged_again, errors } = told(&out.join("events.jsonl"))?;
+    say(&format!(
+        "surroundings {disturbance} on {}, {times} times: ended with {}, {} checks judged again, {} not judged, {} failed or \
+         blocked",
+        on.word(),
+        status.code().unwrap_or(-1),
+        judged_again,
+        errors,
+        held_against.len()
+    ));
+    let mut wrong: Vec<String> =
+        held_against.iter().map(|check| format!("{disturbance} on {}: {check}", on.word())).collect();
+    if !matches!(status.code(), Some(0 | 3)) {
+        wrong.push(format!("{disturbance} on {}: the run ended with {status}:\n{said}", on.word()));
+    }
+    if times == 0 {
+        wrong.push(format!("{disturbance} on {}: nothing was disturbed", on.word()));
+    }
+    Ok(wrong)
+}
+
+/// What the events of a run tell.
+#[derive(Default)]
+struct Told {
+    /// Checks that failed or were blocked, with why.
+    held_against: Vec<String>,
+    /// How many checks were judged once more.
+    judged_again: usize,
+    /// How many checks ended in an error of the environment.
+    errors: usize,
+}
+
+fn told(events: &Path) -> Result<Told> {
+    let text = std::fs::read_to_string(events).with_context(|| events.display().to_string())?;
+    let mut levels: BTreeMap<String, String> = BTreeMap::new();
+    let mut told = Told::default();
+    for line in text.lines() {
+        let event: Value = serde_json::from_str(line)?;
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let payload = &event["event"];
+        match payload["type"].as_str() {
+            Some("checks-planned") => {
+                for check in payload["checks"].as_array().into_iter().flatten() {
+                    levels.insert(text(&check["id"]), text(&check["level"]));
+                }
+            }
+            Some("check-ended") => {
+                let check = text(&event["check"]);
+                let outcome = text(&payload["ended"]["outcome"]);
+                told.judged_again += usize::from(payload["facts"].get("first-try").is_some());
+                told.errors += usize::from(outcome == "error");
+                let is_must = levels.get(&check).is_some_and(|level| level == "MUST");
+                if is_must && (outcome == "fail" || outcome == "blocked") {
+                    told.held_against.push(format!("{check}: {}", text(&payload["ended"]["message"])));
+                }
+            }
+            _ => {}
+        }
+    }
+    anyhow::ensure!(!levels.is_empty(), "{} plans no checks", events.display());
+    Ok(told)
+}
