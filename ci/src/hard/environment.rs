@@ -36,7 +36,7 @@ fn one(program: &Path, on: On, disturbance: Disturbance, only: Option<&str>) -> 
     let (out, console) = (folder.path().join("out"), folder.path().join("console.txt"));
     let mut command = Command::new(program);
     command.args(["run", "--cluster", on.word(), "--out"]).arg(&out);
-    command.args(only.iter().flat_map(|only| ["--only", only]));
+    command.args(only.iter().flat_map(|only| only.split(',')).flat_map(|only| ["--only", only]));
     let prepared = disturbance.prepare(folder.path(), &mut command)?;
     let console_file = std::fs::File::create(&console)?;
     let mut child = command
@@ -51,7 +51,8 @@ fn one(program: &Path, on: On, disturbance: Disturbance, only: Option<&str>) -> 
     let times = disturbing.stop() + prepared.map_or(0, |prepared| prepared.times());
     let Some(status) = status else { bail!("a run went on for more than {} s", LIMIT.as_secs()) };
     let said = std::fs::read_to_string(&console).unwrap_or_default();
-    let Told { held_against, judged_again, errors } = told(&out.join("events.jsonl"))?;
+    let read = told(&out.join("events.jsonl")).with_context(|| format!("the run ended with {status}:\n{said}"));
+    let Told { held_against, judged_again, errors } = read?;
     say(&format!(
         "surroundings {disturbance} on {}, {times} times: ended with {}, {} checks judged again, {} not judged, {} failed or \
          blocked",

@@ -56,7 +56,7 @@ pub(crate) struct Options {
     /// Only these disturbances of the environment.
     #[arg(long, value_name = "DISTURBANCE", value_delimiter = ',')]
     disturbances: Vec<disturbance::Disturbance>,
-    /// Only checks whose id begins so, in runs whose environment is disturbed.
+    /// Only these checks, by id or pattern with *, in runs whose environment is disturbed.
     #[arg(long, value_name = "ID")]
     checks: Option<String>,
     /// Only every Nth of the malformed inputs.
