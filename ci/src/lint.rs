@@ -60,7 +60,7 @@ fn dependencies(installed: bool, deny: &dyn Fn(&[&str]) -> Result<()>) -> Result
     if deny(&["fetch", "db"]).is_err() {
         return Ok(vec!["advisories about dependencies: their database could not be fetched".to_owned()]);
     }
-    deny(&["check", "--disable-fetch", "advisories"])?;
+    deny(&["check", "advisories"])?;
     Ok(Vec::new())
 }
 
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn all_four_checks_are_made_where_the_database_can_be_fetched() {
         let (asked, skipped) = asked("");
-        assert_eq!(asked, ["check licenses bans sources", "fetch db", "check --disable-fetch advisories"]);
+        assert_eq!(asked, ["check licenses bans sources", "fetch db", "check advisories"]);
         assert!(skipped.expect("fine").is_empty());
     }
 
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn what_is_refused_fails() {
         assert!(asked("check licenses").1.is_err());
-        assert!(asked("check --disable-fetch").1.is_err());
+        assert!(asked("check advisories").1.is_err());
     }
 
     #[test]

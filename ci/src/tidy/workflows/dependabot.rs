@@ -1,9 +1,10 @@
 //! Dependabot looks into every folder that pins something.
 
-use super::DEPENDABOT;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
+/// Dependabot's configuration.
+pub(super) const DEPENDABOT: &str = ".github/dependabot.yml";
 /// Files that pin versions, and what Dependabot calls their kind.
 const KINDS: &[(&str, &str)] = &[
     ("action.yml", "github-actions"),

@@ -1,6 +1,5 @@
 //! What each job of a workflow has to have, and what one that publishes waits for.
 
-use super::line_of;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
@@ -130,4 +129,10 @@ fn needs(job: &Value) -> Vec<&str> {
         Value::Array(all) => all.iter().filter_map(Value::as_str).collect(),
         _ => Vec::new(),
     }
+}
+
+/// The line, from 1 on, on which a job begins.
+fn line_of(text: &str, job: &str) -> usize {
+    let begins = format!("  {job}:");
+    text.lines().position(|line| line.trim_end() == begins).map_or(1, |at| at + 1)
 }

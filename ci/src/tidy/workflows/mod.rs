@@ -8,14 +8,13 @@ mod pins;
 mod tests;
 
 use anyhow::{Context, Result};
+use dependabot::DEPENDABOT;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Where workflows are.
 const WORKFLOWS: &str = ".github/workflows/";
-/// Dependabot's configuration.
-const DEPENDABOT: &str = ".github/dependabot.yml";
 /// Cargo's configuration, which has the alias `xtask`.
 const CARGO: &str = ".cargo/config.toml";
 
@@ -60,10 +59,4 @@ pub(super) fn check(root: &Path, tracked: &[String], findings: &mut Vec<String>)
     }
     pins::tools(&named, findings);
     Ok(())
-}
-
-/// The line, from 1 on, on which a job begins.
-fn line_of(text: &str, job: &str) -> usize {
-    let begins = format!("  {job}:");
-    text.lines().position(|line| line.trim_end() == begins).map_or(1, |at| at + 1)
 }

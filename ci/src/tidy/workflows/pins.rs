@@ -66,7 +66,10 @@ pub(super) fn tools(texts: &BTreeMap<String, String>, findings: &mut Vec<String>
                 if locked && tool == Some("--path") {
                     continue;
                 }
-                match tool.and_then(|tool| tool.split_once('@')).filter(|(_, version)| locked && is_version(version)) {
+                match tool
+                    .and_then(|tool| tool.split_once('@'))
+                    .filter(|(_, version)| locked && is_version(version))
+                {
                     Some((tool, version)) => {
                         versions.entry(tool).or_default().insert(version, format!("{path}:{number}"));
                     }

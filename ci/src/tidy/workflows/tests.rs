@@ -115,7 +115,12 @@ fn tools_have_a_version_and_the_same_everywhere() {
     };
     assert!(found(&["cargo install --locked a@1.2.3", "`cargo install --locked a@1.2.3`"]).is_empty());
     assert!(found(&["cargo install --locked --path suites"]).is_empty());
-    for wrong in ["cargo install --path suites", "cargo install --locked a", "cargo install a@1.2.3", "cargo install --locked a@1.2"] {
+    for wrong in [
+        "cargo install --path suites",
+        "cargo install --locked a",
+        "cargo install a@1.2.3",
+        "cargo install --locked a@1.2",
+    ] {
         assert!(found(&[wrong])[0].starts_with("0.md:1: a tool without a version or --locked"), "{wrong}");
     }
     let differing = found(&["cargo install --locked a@1.2.3", "(cargo install --locked a@1.2.4)"]);
