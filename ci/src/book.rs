@@ -21,7 +21,7 @@ pub(crate) struct Options {
 /// Builds it into `target/book`.
 pub(crate) fn build(options: &Options) -> Result<()> {
     if !is_installed("mdbook", &["--version"]) {
-        bail!("mdbook is not installed: cargo install mdbook");
+        bail!("mdbook is not installed: cargo install --locked mdbook@0.5.4");
     }
     let root = root();
     let source = options.source.clone().unwrap_or_else(|| format!("file://{}", root.display()));

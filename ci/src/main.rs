@@ -6,6 +6,7 @@ mod clients;
 mod cold_build;
 mod fuzz;
 mod hard;
+mod lint;
 mod page;
 mod process;
 mod python;
@@ -14,11 +15,11 @@ mod tidy;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use process::{is_installed, root, run, say};
+use process::{root, run, say};
 use std::process::ExitCode;
 
 #[derive(Parser)]
-#[command(about = "The project's automation")]
+#[command(name = "xtask", version, about = "The project's automation")]
 struct Cli {
     #[command(subcommand)]
     task: Task,
@@ -26,8 +27,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Formatting, clippy, tidy, documentation, coverage, and cargo-deny and shellcheck where they are installed.
-    Lint,
+    /// Check everything that needs no run: formatting, clippy, tidy, documentation, coverage, dependencies, shell scripts.
+    Lint(lint::Options),
     /// Rules of the project that no other tool knows.
     Tidy,
     /// Which rows of the contract the checks judge; fails where a MUST has neither check nor reason, or a check that binds
@@ -54,8 +55,8 @@ enum Task {
     /// What the harness and its machine have to bear, in figures: kills, malformed inputs, secrets that a CCM prints, clouds
     /// that fail, hostile CCMs, strangers at every door.
     Hard(hard::Options),
-    /// What is given to others, in one folder: static program, image, completions, manuals, schemas, bill of materials,
-    /// checksums.
+    /// Write the assets of a release into one folder: static program, image, completions, manuals, schemas, manifests, bill of
+    /// materials, checksums.
     Release(release::Options),
     /// What a build from nothing costs: processor time by crate.
     ColdBuild {
@@ -85,9 +86,9 @@ fn main() -> ExitCode {
         return code;
     }
     let outcome = match Cli::parse().task {
-        Task::Lint => lint(),
-        Task::Tidy => tidy(),
-        Task::Coverage => coverage(),
+        Task::Lint(options) => lint::lint(options, accepts),
+        Task::Tidy => tidy::check(&root(), accepts),
+        Task::Coverage => lint::coverage(),
         Task::Book(options) => book::build(&options),
         Task::Clients { dialects } => clients::check(&dialects),
         Task::Page => page::check(),
@@ -107,40 +108,14 @@ fn main() -> ExitCode {
     }
 }
 
-fn lint() -> Result<()> {
-    run("cargo", &["fmt", "--all", "--check"], &[])?;
-    tidy()?;
-    run("cargo", &["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"], &[])?;
-    let docs = ["doc", "--locked", "--workspace", "--no-deps", "--document-private-items"];
-    run("cargo", &docs, &[("RUSTDOCFLAGS", "-D warnings -A rustdoc::private_intra_doc_links")])?;
-    coverage()?;
-    if is_installed("cargo", &["deny", "--version"]) {
-        run("cargo", &["deny", "check", "licenses", "bans", "sources"], &[])?;
-    } else {
-        say("cargo-deny is not installed: licences, bans and sources were not checked");
-    }
-    if is_installed("shellcheck", &["--version"]) {
-        let scripts = tidy::shell_scripts(&root())?;
-        let scripts: Vec<&str> = std::iter::once("-x").chain(scripts.iter().map(String::as_str)).collect();
-        run("shellcheck", &scripts, &[])
-    } else {
-        say("shellcheck is not installed: shell scripts were not checked");
-        Ok(())
-    }
-}
-
-fn tidy() -> Result<()> {
-    let accepts = |words: &[&str]| match Cli::try_parse_from(std::iter::once(&"xtask").chain(words)) {
+/// What is wrong with these arguments of `cargo xtask`.
+fn accepts(words: &[&str]) -> Result<(), String> {
+    match Cli::try_parse_from(std::iter::once(&"xtask").chain(words)) {
         Err(error) if error.use_stderr() => {
             Err(error.to_string().lines().next().unwrap_or_default().to_owned())
         }
         _ => Ok(()),
-    };
-    tidy::check(&root(), accepts)
-}
-
-fn coverage() -> Result<()> {
-    run("cargo", &["run", "--locked", "--quiet", "--package", "suites", "--", "coverage"], &[])
+    }
 }
 
 fn harness(command: &str, arguments: &[String]) -> Result<()> {

@@ -3,87 +3,10 @@
 //! One program: the fake cloud and the reference CCM are commands of it, so that images, Pods and processes of a run are
 //! made from the program that runs. Only here do they meet.
 
-use harness::cli::SubProgram;
-use harness::image_credentials::{RECORDER, REGISTRY, recorder_main, registry_main};
-use harness::network_proxy::tunnel;
+mod programs;
+
 use std::process::ExitCode;
 
-/// The commands that are programs of their own.
-const PROGRAMS: &[SubProgram] = &[
-    SubProgram {
-        name: "fake-cloud",
-        about: "A cloud made of memory, behind vendors' APIs; the harness starts it by itself",
-        shown: true,
-        main: |arguments| fake_cloud::main(arguments.into_iter()),
-    },
-    SubProgram {
-        name: "reference-ccm",
-        about: "The CCM that passes every check; the harness starts it by itself",
-        shown: true,
-        main: |arguments| reference_ccm::program::reference(arguments.into_iter()),
-    },
-    SubProgram {
-        name: "reference-ccm-mutant",
-        about: "The same CCM, able to be broken with '--mutant ID'; for 'controls'",
-        shown: false,
-        main: |arguments| reference_ccm::program::mutant(arguments.into_iter()),
-    },
-    SubProgram {
-        name: "reference-credential-provider",
-        about: "The image credential provider that passes every check; the harness starts it by itself",
-        shown: true,
-        main: |arguments| reference_credential_provider::reference(arguments.into_iter()),
-    },
-    SubProgram {
-        name: "reference-credential-provider-mutant",
-        about: "The same plugin, able to be broken with '--mutant ID'; for 'controls'",
-        shown: false,
-        main: |arguments| reference_credential_provider::mutant(arguments.into_iter()),
-    },
-    SubProgram {
-        name: "reference-network-proxy",
-        about: "The network proxy that passes every check, server and agents; the harness starts it by itself",
-        shown: true,
-        main: |arguments| tunnel::reference_main(arguments.into_iter()),
-    },
-    SubProgram {
-        name: "reference-network-proxy-mutant",
-        about: "The same proxy, able to be broken with REFERENCE_NETWORK_PROXY_MUTANT; for 'controls'",
-        shown: false,
-        main: |arguments| tunnel::mutant_main(arguments.into_iter()),
-    },
-    SubProgram {
-        name: "reference-csi-driver",
-        about: "A CSI driver that stores nothing, under the names of clouds' drivers; the harness starts it by itself",
-        shown: true,
-        main: |arguments| reference_csi_driver::reference(arguments.into_iter()),
-    },
-    SubProgram {
-        name: "reference-csi-driver-mutant",
-        about: "The same driver, able to be broken with REFERENCE_CSI_DRIVER_MUTANT; for 'controls'",
-        shown: false,
-        main: |arguments| reference_csi_driver::mutant(arguments.into_iter()),
-    },
-    SubProgram {
-        name: tunnel::PEER,
-        about: "A Pod that an API server reaches through a proxy; the harness starts it on a node",
-        shown: false,
-        main: |arguments| tunnel::peer_main(arguments.into_iter()),
-    },
-    SubProgram {
-        name: REGISTRY,
-        about: "A registry whose images are made when they are asked for; the harness starts it on a node",
-        shown: false,
-        main: registry_main,
-    },
-    SubProgram {
-        name: RECORDER,
-        about: "Runs an image credential provider for a kubelet, and tells of it; the harness puts it on a node",
-        shown: false,
-        main: recorder_main,
-    },
-];
-
 fn main() -> ExitCode {
-    harness::cli::main(suites::ALL, PROGRAMS)
+    harness::cli::main(suites::ALL, programs::PROGRAMS)
 }

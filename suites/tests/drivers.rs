@@ -84,6 +84,12 @@ fn the_skeleton_in_rust_passes_its_check_and_carries_a_run() {
         .output()
         .expect("cargo is there");
     assert_eq!(built.status.code(), Some(0), "{}", words(&built));
+    for (asked, expected) in [("--help", "usage: driver "), ("--version", "driver 0.1.0")] {
+        let driver = folder.path().join("acme/target/release/driver");
+        let answer = Command::new(driver).arg(asked).output().expect("the driver can be run");
+        assert_eq!(answer.status.code(), Some(0), "{asked}: {}", words(&answer));
+        assert!(words(&answer).starts_with(expected), "{asked}: {}", words(&answer));
+    }
     let line = ["--listen", "${DRIVER_LISTEN}", "--token-file", "${DRIVER_TOKEN_FILE}"];
     let line = [&["driver", "check", "--command", "./acme/target/release/driver"][..], &line].concat();
     let check = program(folder.path(), &line);

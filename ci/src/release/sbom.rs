@@ -1,7 +1,7 @@
 //! The bill of materials of the program, in CycloneDX's form, by `cargo cyclonedx`.
 
 use crate::process::{is_installed, root, run, said};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,16 +9,24 @@ use std::path::{Path, PathBuf};
 /// What the tool is told to call its files, which it puts beside each Cargo.toml of the workspace.
 const DRAFT: &str = "release-bill-of-materials";
 
+/// Looks for the tool, before minutes are spent on compiling.
+///
+/// # Errors
+/// It is not installed.
+pub(super) fn tool() -> Result<()> {
+    ensure!(
+        is_installed("cargo", &["cyclonedx", "--version"]),
+        "cargo-cyclonedx is not installed, and a release has a bill of materials: \
+         cargo install --locked cargo-cyclonedx@0.5.9"
+    );
+    Ok(())
+}
+
 /// Writes the bill of what the program is made of, for these targets.
 ///
 /// # Errors
-/// The tool is missing or fails.
+/// The tool fails, or lists nothing.
 pub(super) fn write(file: &Path, targets: &[String]) -> Result<()> {
-    if !is_installed("cargo", &["cyclonedx", "--version"]) {
-        bail!(
-            "cargo-cyclonedx is not installed, and a release has a bill of materials: cargo install --locked cargo-cyclonedx"
-        );
-    }
     // It takes one target, or all; more than one is rare, and what is needed by any of them is on the bill of all.
     let target = match targets {
         [one] => one.as_str(),

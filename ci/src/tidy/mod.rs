@@ -7,6 +7,7 @@ mod lines;
 pub(crate) mod markdown;
 mod modules;
 mod resolve;
+mod workflows;
 
 use anyhow::{Context, Result, bail};
 use documents::Documents;
@@ -20,8 +21,10 @@ pub(crate) fn check(root: &Path, accepts: impl Fn(&[&str]) -> Result<(), String>
     let mut findings = Vec::new();
     let texts = texts(root, ".md")?;
     documents::length(&texts, &mut findings);
-    let documents = Documents::read(&texts, &tracked(root, "")?);
+    let files = tracked(root, "")?;
+    let documents = Documents::read(&texts, &files);
     documents.check(accepts, &mut findings);
+    workflows::check(root, &files, &mut findings)?;
     for (path, text) in self::texts(root, ".rs")? {
         lines::check(&path, &text, &mut findings);
         // What stands here are examples.

@@ -44,6 +44,16 @@ async fn refused(mut command: Command) -> String {
 }
 
 #[tokio::test]
+async fn help_and_version_are_answered() {
+    let version = format!("fake-cloud {}\n", env!("CARGO_PKG_VERSION"));
+    for (asked, expected) in [("--help", "Usage: fake-cloud <COMMAND>"), ("--version", version.as_str())] {
+        let Output { status, stdout, stderr } = in_time(program(&[asked]).output()).await.expect("it runs");
+        let stdout = String::from_utf8(stdout).expect("text");
+        assert!(status.success() && stderr.is_empty() && stdout.contains(expected), "{asked}: {stdout}");
+    }
+}
+
+#[tokio::test]
 async fn it_serves_until_it_is_told_to_stop() {
     for name in ["-TERM", "-INT"] {
         let folder = tempfile::tempdir().expect("a folder");

@@ -18,7 +18,7 @@ const NOT_EXECUTED: u8 = 126;
 
 /// What the command is told.
 #[derive(Debug, Parser)]
-#[command(name = RECORDER, about = "Runs an image credential provider, and tells of it")]
+#[command(name = RECORDER, version, about = "Runs an image credential provider, and tells of it")]
 struct Arguments {
     /// Whom it tells.
     #[arg(long, value_name = "URL")]

@@ -37,7 +37,7 @@ const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 
 /// What the command is told.
 #[derive(Debug, Parser)]
-#[command(name = REGISTRY, about = "A registry of images that are made when they are asked for")]
+#[command(name = REGISTRY, version, about = "A registry of images that are made when they are asked for")]
 struct Arguments {
     /// Where it listens.
     #[arg(long, value_name = "ADDRESS:PORT")]

@@ -5,8 +5,8 @@ use super::certificates::{AGENT_FILES, SERVER_FILES};
 use super::odd::Odd;
 use super::server::Server;
 use super::tls::{TunnelTls, acceptor};
+use clap::{Parser, Subcommand};
 use fake_cloud::faults::pause;
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -22,12 +22,48 @@ const MUTANT: &str = "REFERENCE_NETWORK_PROXY_MUTANT";
 const USAGE: u8 = 2;
 /// How long to keep off when no connection can be accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
-/// How many connections of an agent wait, unless it is told.
-const WAITING: usize = 8;
 
-const HELP: &str =
-    "usage: server --listen tcp://ADDRESS:PORT|unix://PATH --agents ADDRESS:PORT --certificates FOLDER
-       agent --server HOST:PORT --server-name NAME --name NAME --certificates FOLDER [--waiting NUMBER]";
+/// The network proxy that passes every check.
+#[derive(Debug, Parser)]
+#[command(name = "reference-network-proxy", version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, PartialEq, Eq, Subcommand)]
+enum Command {
+    /// Serve API servers, and the agents that dial for them.
+    Server {
+        /// Where API servers ask for tunnels; may be repeated.
+        #[arg(long, value_name = "tcp://ADDRESS:PORT|unix://PATH", required = true)]
+        listen: Vec<String>,
+        /// Where agents connect.
+        #[arg(long, value_name = "ADDRESS:PORT")]
+        agents: String,
+        /// Folder with the server's certificate and key, and the certificate of the authority.
+        #[arg(long, value_name = "FOLDER")]
+        certificates: PathBuf,
+    },
+    /// Dial for a server.
+    Agent {
+        /// Where the server listens for agents.
+        #[arg(long, value_name = "HOST:PORT")]
+        server: String,
+        /// The name in the server's certificate.
+        #[arg(long, value_name = "NAME")]
+        server_name: String,
+        /// The agent's own name.
+        #[arg(long, value_name = "NAME")]
+        name: String,
+        /// Folder with the agent's certificate and key, and the certificate of the authority.
+        #[arg(long, value_name = "FOLDER")]
+        certificates: PathBuf,
+        /// How many connections wait at the server for a tunnel.
+        #[arg(long, value_name = "NUMBER", default_value_t = 8)]
+        waiting: usize,
+    },
+}
 
 /// The reference, with these arguments: the command's name, then what it is told.
 pub fn reference_main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
@@ -49,15 +85,18 @@ fn say(why: &str, code: u8) -> ExitCode {
 }
 
 fn main(arguments: impl Iterator<Item = OsString>, odd: Odd) -> ExitCode {
-    let words: Vec<String> = arguments.skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
-    let told = match Told::read(&words) {
-        Ok(told) => told,
-        Err(why) => return say(&format!("{why}\n{HELP}"), USAGE),
+    let command = match Arguments::try_parse_from(arguments) {
+        Ok(arguments) => arguments.command,
+        Err(error) => {
+            // Help and version go to standard output, mistakes to standard error; a closed one is no reason to fail.
+            let _ = error.print();
+            return if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS };
+        }
     };
     let run = async {
         let mut term = signal(SignalKind::terminate())?;
         tokio::select! {
-            ended = told.run(odd) => ended,
+            ended = command.run(odd) => ended,
             _ = term.recv() => Ok(()),
         }
     };
@@ -67,63 +106,27 @@ fn main(arguments: impl Iterator<Item = OsString>, odd: Odd) -> ExitCode {
     }
 }
 
-/// What it was told: the command, and its options.
-struct Told {
-    command: String,
-    options: BTreeMap<String, Vec<String>>,
-}
-
-impl Told {
-    fn read(words: &[String]) -> Result<Told, String> {
-        let (command, rest) = words.split_first().ok_or("it is told nothing")?;
-        let known: &[&str] = match command.as_str() {
-            "server" => &["listen", "agents", "certificates"],
-            "agent" => &["server", "server-name", "name", "certificates", "waiting"],
-            other => return Err(format!("there is no command '{other}'")),
-        };
-        let mut options: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        let mut rest = rest.iter();
-        while let Some(word) = rest.next() {
-            let name = word.strip_prefix("--").ok_or_else(|| format!("'{word}' is no option"))?;
-            let (name, value) = match name.split_once('=') {
-                Some((name, value)) => (name, value.to_owned()),
-                None => (name, rest.next().ok_or_else(|| format!("--{name} has no value"))?.clone()),
-            };
-            if !known.contains(&name) {
-                return Err(format!("there is no option --{name}"));
+impl Command {
+    async fn run(self, odd: Odd) -> io::Result<()> {
+        match self {
+            Command::Server { listen, agents, certificates } => {
+                serve(&listen, &agents, &certificates, odd).await
             }
-            options.entry(name.to_owned()).or_default().push(value);
+            Command::Agent { server, server_name, name, certificates, waiting } => {
+                let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+                let agent = Agent {
+                    server,
+                    server_name,
+                    name,
+                    number: u64::try_from(since.as_micros()).unwrap_or_default(),
+                    waiting,
+                    tls: TunnelTls::of(&certificates, AGENT_FILES)?,
+                    odd,
+                };
+                agent.run().await;
+                Ok(())
+            }
         }
-        let told = Told { command: command.clone(), options };
-        for name in known.iter().filter(|name| **name != "waiting") {
-            told.one(name)?;
-        }
-        Ok(told)
-    }
-
-    fn one(&self, name: &str) -> Result<&str, String> {
-        self.options.get(name).map(|all| all[0].as_str()).ok_or_else(|| format!("--{name} is missing"))
-    }
-
-    async fn run(&self, odd: Odd) -> io::Result<()> {
-        let one = |name: &str| self.one(name).map_err(io::Error::other);
-        let certificates = PathBuf::from(one("certificates")?);
-        if self.command == "agent" {
-            let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-            let waiting = self.options.get("waiting").and_then(|all| all[0].parse().ok()).unwrap_or(WAITING);
-            let agent = Agent {
-                server: one("server")?.to_owned(),
-                server_name: one("server-name")?.to_owned(),
-                name: one("name")?.to_owned(),
-                number: u64::try_from(since.as_micros()).unwrap_or_default(),
-                waiting,
-                tls: TunnelTls::of(&certificates, AGENT_FILES)?,
-                odd,
-            };
-            agent.run().await;
-            return Ok(());
-        }
-        serve(&self.options["listen"], one("agents")?, &certificates, odd).await
     }
 }
 
@@ -191,6 +194,48 @@ impl Door {
             if accepted.is_err() {
                 pause(ACCEPT_PAUSE).await;
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Result<Command, clap::Error> {
+        Arguments::try_parse_from(line.split(' ')).map(|arguments| arguments.command)
+    }
+
+    #[test]
+    fn both_ways_of_writing_an_option_are_read() {
+        let expected = Command::Server {
+            listen: vec!["tcp://127.0.0.1:1".to_owned(), "unix:///s".to_owned()],
+            agents: "0.0.0.0:2".to_owned(),
+            certificates: "/c".into(),
+        };
+        for line in [
+            "proxy server --listen=tcp://127.0.0.1:1 --listen=unix:///s --agents=0.0.0.0:2 --certificates=/c",
+            "proxy server --listen tcp://127.0.0.1:1 --listen unix:///s --agents 0.0.0.0:2 --certificates /c",
+        ] {
+            assert_eq!(read(line).expect("sound"), expected);
+        }
+        let agent =
+            read("proxy agent --server=a:1 --server-name=b --name=c --certificates=/c").expect("sound");
+        assert!(matches!(agent, Command::Agent { waiting: 8, .. }), "{agent:?}");
+    }
+
+    #[test]
+    fn what_is_missing_or_unknown_is_refused() {
+        for wrong in [
+            "proxy",
+            "proxy serve",
+            "proxy server --agents=0.0.0.0:2 --certificates=/c",
+            "proxy agent --server=a:1 --server-name=b --name=c",
+            "proxy agent --server=a:1 --server-name=b --name=c --certificates=/c --waiting=some",
+            "proxy agent --server=a:1 --server-name=b --name=c --certificates=/c --agents=a:1",
+        ] {
+            let error = read(wrong).expect_err(wrong);
+            assert!(error.use_stderr(), "{wrong}");
         }
     }
 }

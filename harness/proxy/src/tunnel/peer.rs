@@ -4,6 +4,7 @@
 use super::certificates::SERVER_FILES;
 use super::tls::acceptor_for_all;
 use bytes::Bytes;
+use clap::{Args, Parser, Subcommand};
 use fake_cloud::faults::pause;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
@@ -15,7 +16,7 @@ use serde_json::{Value, json};
 use std::convert::Infallible;
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -27,19 +28,57 @@ pub const PEER: &str = "network-proxy-peer";
 pub const GREETING: &str = "hello from behind the proxy";
 /// The group of its API.
 pub const GROUP: &str = "peer.ccm-conformance.example";
+/// Exit code when an argument is unknown or missing.
+const USAGE: u8 = 2;
 /// How often it says something.
 const EVERY: Duration = Duration::from_secs(1);
 /// The largest request, bytes.
 const LARGEST: usize = 4 << 20;
 
+/// A Pod that an API server reaches through a proxy.
+#[derive(Debug, Parser)]
+#[command(name = PEER, version, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    serve: Option<Serve>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Say its line once.
+    Say,
+}
+
+#[derive(Debug, Args)]
+struct Serve {
+    /// Where it serves a webhook and an API with TLS.
+    #[arg(value_name = "ADDRESS:PORT", required = true)]
+    tls: String,
+    /// Where it greets without TLS.
+    #[arg(value_name = "ADDRESS:PORT", required = true)]
+    plain: String,
+    /// Folder with its certificate and key.
+    #[arg(value_name = "FOLDER", required = true)]
+    folder: PathBuf,
+}
+
 /// The command, until it is ended. Told `say` it says its line once.
 pub fn peer_main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    let words: Vec<String> = arguments.skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
-    let said = match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        ["say"] => say(),
-        [tls, plain, folder] => tokio::runtime::Runtime::new()
-            .and_then(|runtime| runtime.block_on(serve(tls, plain, Path::new(folder)))),
-        _ => Err(io::Error::other("its arguments are 'say', or two addresses and a folder")),
+    let arguments = match Arguments::try_parse_from(arguments) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Help and version go to standard output, mistakes to standard error; a closed one is no reason to fail.
+            let _ = error.print();
+            return if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS };
+        }
+    };
+    let said = match (arguments.command, arguments.serve) {
+        (None, Some(Serve { tls, plain, folder })) => {
+            tokio::runtime::Runtime::new().and_then(|runtime| runtime.block_on(serve(&tls, &plain, &folder)))
+        }
+        _ => say(),
     };
     match said {
         Ok(()) => ExitCode::SUCCESS,
@@ -132,6 +171,20 @@ fn answer(method: &Method, path: &str, body: &[u8]) -> (StatusCode, Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn it_says_its_line_or_serves_at_two_addresses() {
+        let read = |line: &str| Arguments::try_parse_from(line.split(' '));
+        let said = read("peer say").expect("sound");
+        assert!(matches!((said.command, said.serve), (Some(Command::Say), None)));
+        let served = read("peer 0.0.0.0:1 0.0.0.0:2 /files").expect("sound").serve.expect("addresses");
+        assert_eq!((served.tls.as_str(), served.plain.as_str()), ("0.0.0.0:1", "0.0.0.0:2"));
+        for wrong in
+            ["peer", "peer 0.0.0.0:1", "peer 0.0.0.0:1 0.0.0.0:2", "peer 0.0.0.0:1 0.0.0.0:2 /files say"]
+        {
+            assert!(read(wrong).is_err_and(|error| error.use_stderr()), "{wrong}");
+        }
+    }
 
     #[test]
     fn a_webhook_refuses_with_the_greeting_and_the_api_knows_itself() {

@@ -1,0 +1,192 @@
+//! A release is assembled from a small program by the code that assembles all, and then used: downloaded by the Action, checked
+//! by `sha256sum`, published with programs in the place of skopeo and gh.
+
+use super::assets::{Built, Release};
+use super::build::host;
+use super::version::Version;
+use crate::process::root;
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use tempfile::TempDir;
+
+const TARGETS: [&str; 2] = ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"];
+const NAME: &str = "registry.example/owner/ccm-conformance";
+
+fn ran(command: &mut Command) -> Output {
+    command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"))
+}
+
+fn fine(command: &mut Command) -> String {
+    let output = ran(command);
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{command:?}: {}\n{out}{err}", output.status);
+    out.into_owned()
+}
+
+/// The folder of a release for both machines, of this image; only this machine's program can run.
+fn assembled(image: &str) -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = folder.path().join("stand-in");
+    let source = root().join("ci/src/release/stand-in.rs");
+    let mut rustc = Command::new("rustc");
+    rustc.args(["--edition=2024", "-C", "target-feature=+crt-static", "-o"]).arg(&program).arg(source);
+    fine(&mut rustc);
+    let (out, host) = (folder.path().join("out"), host().expect("rustc"));
+    fs::create_dir(&out).expect("a folder");
+    let version = Version { cargo: "1.2.3".to_owned(), name: "1.2.3".to_owned(), commit: "abc".to_owned() };
+    let built = TARGETS.map(|target| Built { target: target.to_owned(), path: program.clone() });
+    let release = Release { out: &out, version: &version, host: &host, image };
+    release.write(&built, |file| Ok(fs::write(file, "{}\n")?)).expect("a release");
+    folder
+}
+
+fn listed(folder: &Path) -> BTreeSet<String> {
+    let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let files = entries.inspect(|path| assert!(path.is_file(), "{} is not a file", path.display()));
+    files.map(|path| path.file_name().expect("a name").to_string_lossy().into_owned()).collect()
+}
+
+#[test]
+fn a_release_is_files_with_their_checksums_and_every_schema() {
+    let release = assembled(NAME);
+    let out = release.path().join("out");
+    let machine = if cfg!(target_arch = "x86_64") { "amd64" } else { "arm64" };
+    let expected = BTreeSet::from([
+        "ccm-conformance-1.2.3-linux-amd64".to_owned(),
+        "ccm-conformance-1.2.3-linux-arm64".to_owned(),
+        format!("ccm-conformance-1.2.3-linux-{machine}.image.tar"),
+        "ccm-conformance-1.2.3.cdx.json".to_owned(),
+        "extras.tar.gz".to_owned(),
+        "SHA256SUMS".to_owned(),
+    ]);
+    assert_eq!(listed(&out), expected);
+    fine(Command::new("sha256sum").args(["--check", "--strict", "SHA256SUMS"]).current_dir(&out));
+    let sums = fs::read_to_string(out.join("SHA256SUMS")).expect("a file");
+    let summed: BTreeSet<String> = sums.lines().map(|line| line[66..].to_owned()).collect();
+    assert_eq!(summed, expected.into_iter().filter(|name| name != "SHA256SUMS").collect());
+
+    let extras =
+        fine(Command::new("tar").args(["--list", "--gzip", "--file", "extras.tar.gz"]).current_dir(&out));
+    for file in [
+        "completions/_ccm-conformance",
+        "completions/ccm-conformance.bash",
+        "completions/ccm-conformance.fish",
+        "in-cluster/job.yaml",
+        "man/ccm-conformance.1",
+        "schemas/events.schema.json",
+        "schemas/profile.schema.json",
+        "schemas/report.schema.json",
+        "schemas/routes.schema.json",
+        "schemas/run.schema.json",
+    ] {
+        assert!(extras.lines().any(|line| line == file), "{file} is missing of\n{extras}");
+    }
+    // The same twice: whoever builds it again can compare it.
+    let again = assembled(NAME);
+    let read = |folder: &TempDir| fs::read(folder.path().join("out/extras.tar.gz")).expect("a file");
+    assert_eq!(read(&release), read(&again));
+}
+
+#[test]
+fn the_action_takes_a_release_as_it_was_written() {
+    let release = assembled(NAME);
+    fine(Command::new(root().join("ci/action/test")).arg(release.path().join("out")));
+}
+
+/// `ci/publish` with programs in the place of skopeo and gh that write down what they are asked for.
+struct Publish {
+    release: TempDir,
+    bin: PathBuf,
+}
+
+impl Publish {
+    fn of(image: &str) -> Publish {
+        let release = assembled(image);
+        let bin = release.path().join("bin");
+        fs::create_dir(&bin).expect("a folder");
+        let fake = |name: &str, more: &str| {
+            let (path, asked) = (bin.join(name), release.path().join("asked"));
+            let text = format!("#!/bin/sh\necho {name} \"$@\" >> '{}'\n{more}", asked.display());
+            fs::write(&path, text).expect("a file");
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a file of ours");
+        };
+        fake("skopeo", "printf 'sha256:%064d' 7 > \"$3\"\n");
+        fake("gh", "");
+        Publish { release, bin }
+    }
+
+    fn out(&self) -> PathBuf {
+        self.release.path().join("out")
+    }
+
+    /// Whether it ended with 0, and what it wrote to standard error.
+    fn run(&self, what: &str, more: &[&str]) -> (bool, String) {
+        let path = std::env::var("PATH").unwrap_or_default();
+        let mut command = Command::new(root().join("ci/publish"));
+        command.arg(what).arg(self.out()).args(more).stdin(Stdio::null());
+        command.env("PATH", format!("{}:{path}", self.bin.display()));
+        command.env("GITHUB_OUTPUT", self.release.path().join("outputs"));
+        let output = ran(&mut command);
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8_lossy(&said).into_owned())
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.release.path().join(name)).unwrap_or_default()
+    }
+}
+
+#[test]
+fn the_image_is_pushed_where_the_manifests_look_for_it_and_every_asset_is_uploaded() {
+    let publish = Publish::of(NAME);
+    let (ended_well, said) = publish.run("image", &[]);
+    assert!(ended_well, "{said}");
+    let asked = publish.read("asked");
+    let machine = if cfg!(target_arch = "x86_64") { "amd64" } else { "arm64" };
+    assert!(asked.starts_with("skopeo copy --digestfile "), "{asked}");
+    let pushed =
+        format!(" oci-archive:ccm-conformance-1.2.3-linux-{machine}.image.tar docker://{NAME}:1.2.3\n");
+    assert!(asked.ends_with(&pushed), "{asked}");
+    assert_eq!(publish.read("outputs"), format!("name={NAME}\ndigest=sha256:{:064}\n", 7));
+
+    let (ended_well, said) = publish.run("assets", &["v1.2.3"]);
+    assert!(ended_well, "{said}");
+    let asked = publish.read("asked");
+    let uploaded = asked
+        .lines()
+        .find_map(|line| line.strip_prefix("gh release create v1.2.3 --verify-tag --generate-notes -- "));
+    let uploaded: BTreeSet<String> = uploaded.expect("gh was asked").split(' ').map(str::to_owned).collect();
+    assert_eq!(uploaded, listed(&publish.out()));
+}
+
+#[test]
+fn what_is_not_a_whole_release_is_not_published() {
+    let no_registry = Publish::of("ccm-conformance");
+    let (ended_well, said) = no_registry.run("image", &[]);
+    assert!(
+        !ended_well && said.contains("have to name one image of a registry, and name: ccm-conformance:1.2.3"),
+        "{said}"
+    );
+
+    let other_tag = Publish::of(NAME);
+    let (ended_well, said) = other_tag.run("assets", &["v1.2.4"]);
+    assert!(!ended_well && said.contains("the folder is not of the tag v1.2.4"), "{said}");
+
+    let more = Publish::of(NAME);
+    fs::write(more.out().join("notes.txt"), "").expect("a file");
+    let (ended_well, said) = more.run("assets", &["v1.2.3"]);
+    assert!(!ended_well && said.contains("notes.txt"), "{said}");
+
+    let changed = Publish::of(NAME);
+    let file = fs::OpenOptions::new().append(true).open(changed.out().join("extras.tar.gz"));
+    file.and_then(|mut file| file.write_all(b"x")).expect("a file of ours");
+    let (ended_well, said) = changed.run("image", &[]);
+    assert!(!ended_well && said.contains("extras.tar.gz: FAILED"), "{said}");
+    for publish in [no_registry, other_tag, more, changed] {
+        assert_eq!(publish.read("asked"), "", "nothing was pushed or uploaded");
+    }
+}
