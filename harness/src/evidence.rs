@@ -4,7 +4,7 @@
 
 mod causes;
 
-use crate::ccm::{Form, LOG_BYTES, LogEnd, last_lines, log_end};
+use crate::ccm::{Form, LOG_BYTES, LogEnd, containers_of, last_lines, log_end};
 use crate::check::chain;
 use crate::cx::CheckCx;
 use crate::output;
@@ -202,13 +202,17 @@ async fn log(session: &Session, pod: &Pod) -> String {
     let api: Api<Pod> =
         Api::namespaced(session.ccm_site().client().clone(), &pod.namespace().unwrap_or_default());
     let mut text = String::new();
-    for previous in [true, false] {
+    let containers = containers_of(pod);
+    for (container, previous) in containers.iter().flat_map(|name| [(*name, true), (*name, false)]) {
         let when = if previous { "before the last restart" } else { "now" };
-        match log_end(&api, &pod.name_any(), LOG_LINES, previous, true).await {
-            Ok(log) => text.push_str(&format!("===== {when}{} =====\n{}\n", what_is_missing(&log), log.text)),
+        let whose = if containers.len() > 1 { format!("container {container} ") } else { String::new() };
+        match log_end(&api, (&pod.name_any(), Some(container)), LOG_LINES, previous, true).await {
+            Ok(log) => {
+                text.push_str(&format!("===== {whose}{when}{} =====\n{}\n", what_is_missing(&log), log.text));
+            }
             // A container that never restarted has no earlier log; that is no news.
             Err(_) if previous => {}
-            Err(error) => text.push_str(&format!("===== {when}: no log: {} =====\n", chain(&error))),
+            Err(error) => text.push_str(&format!("===== {whose}{when}: no log: {} =====\n", chain(&error))),
         }
     }
     text

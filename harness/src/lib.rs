@@ -32,5 +32,6 @@ pub mod proof;
 pub mod reaper;
 pub mod report;
 pub mod run;
+mod screen;
 pub mod secrets;
 pub mod session;

@@ -1,7 +1,9 @@
 //! Where text leaves the process: standard output, standard error, and files that are given to others. Nothing that a run
 //! keeps secret passes here, and nothing that a terminal would obey.
 
+use crate::screen::{self, Stream};
 use crate::secrets;
+use anstream::{AutoStream, ColorChoice};
 use std::borrow::Cow;
 use std::fs::Permissions;
 use std::io::{IsTerminal, PipeReader, Read, Write};
@@ -36,7 +38,7 @@ pub fn handed_on(bytes: &[u8]) {
 
 /// Writes a line to standard error. A closed one is no reason to stop.
 pub fn err(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{}", shown(line));
+    let _ = screen::write(Stream::Err, format!("{}\n", shown(line)).as_bytes());
 }
 
 /// A line as it may leave the process, for whoever draws on a terminal itself.
@@ -78,6 +80,7 @@ pub fn pass_on(mut from: PipeReader, failed: impl FnOnce(&Broken)) {
             failed(&broken);
         }
         if length == 0 {
+            note(screen::release());
             return;
         }
     }
@@ -87,8 +90,12 @@ fn to_stdout(bytes: &[u8]) {
     if IS_BROKEN.load(Ordering::Relaxed) {
         return;
     }
-    let mut stdout = std::io::stdout().lock();
-    if let Err(error) = stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+    note(screen::write(Stream::Out, bytes));
+}
+
+/// Remembers why standard output could not be written.
+fn note(written: std::io::Result<()>) {
+    if let Err(error) = written {
         IS_BROKEN.store(true, Ordering::Relaxed);
         let why = format!("standard output cannot be written: {error}");
         let unread = error.kind() == std::io::ErrorKind::BrokenPipe;
@@ -106,9 +113,11 @@ pub fn err_is_terminal() -> bool {
     std::io::stderr().is_terminal()
 }
 
-/// Whether standard output is a terminal.
-pub fn out_is_terminal() -> bool {
-    std::io::stdout().is_terminal()
+/// Whether standard output is a terminal that takes colours, and nobody has said that they are not wanted (`NO_COLOR`,
+/// `TERM=dumb`, `CLICOLOR=0`).
+pub fn out_takes_colours() -> bool {
+    let wanted = AutoStream::choice(&std::io::stdout());
+    std::io::stdout().is_terminal() && wanted != ColorChoice::Never
 }
 
 /// Text of others as a terminal may show it: control signs are written out, but for line breaks and tabs.

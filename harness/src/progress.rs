@@ -3,62 +3,50 @@
 
 use crate::events::{Event, Events, Payload, Sink};
 use crate::output;
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use std::collections::BTreeMap;
+use crate::screen;
 use std::time::Duration;
 
 /// Shows stages and what is said.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Terminal {
-    /// The moving lines; `None` where there is no terminal.
-    lines: Option<MultiProgress>,
-    /// One for each stage under way, by name.
-    bars: BTreeMap<String, ProgressBar>,
+    /// The stages under way that a moving line tells of.
+    stages: Vec<String>,
 }
 
 impl Terminal {
     /// On standard error, moving when that is a terminal.
     pub fn on_stderr() -> Terminal {
-        let lines = output::err_is_terminal().then(MultiProgress::new);
-        Terminal { lines, bars: BTreeMap::new() }
+        Terminal::default()
     }
 
     /// A stream that only this terminal takes in: for what is no run.
     pub fn alone() -> Events {
         Events::unrecorded(vec![Box::new(Terminal::on_stderr())])
     }
+}
 
-    fn say(&self, line: &str) {
-        match &self.lines {
-            // A closed standard error is no reason to stop.
-            Some(lines) => drop(lines.println(output::shown(line))),
-            None => output::err(line),
-        }
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        self.stages.iter().for_each(|stage| screen::end(stage));
     }
 }
 
 impl Sink for Terminal {
     fn take(&mut self, event: &Event) {
         match &event.event {
-            Payload::Said { text } => self.say(text),
+            Payload::Said { text } => output::err(text),
             Payload::StageBegan { stage } => {
-                if let Some(lines) = &self.lines {
-                    let bar = lines.add(ProgressBar::new_spinner());
-                    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
-                        bar.set_style(style);
-                    }
-                    bar.set_message(stage.clone());
-                    bar.enable_steady_tick(Duration::from_millis(120));
-                    self.bars.insert(stage.clone(), bar);
+                if screen::begin(stage) {
+                    self.stages.push(stage.clone());
                 }
             }
             Payload::StageEnded { stage, took_ms, ok } => {
-                if let Some(bar) = self.bars.remove(stage) {
-                    bar.finish_and_clear();
+                if let Some(at) = self.stages.iter().position(|one| one == stage) {
+                    screen::end(&self.stages.remove(at));
                 }
                 let word = if *ok { "done" } else { "FAILED" };
                 let seconds = Duration::from_millis(*took_ms).as_secs_f64();
-                self.say(&format!("  {stage:<28} {word} in {seconds:.1} s"));
+                output::err(&format!("  {stage:<28} {word} in {seconds:.1} s"));
             }
             _ => {}
         }

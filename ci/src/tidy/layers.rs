@@ -10,6 +10,7 @@ const LAYERS: &[&str] = &[
     "secrets",
     "files",
     "glob",
+    "screen",
     "output",
     "processes",
     "owner",

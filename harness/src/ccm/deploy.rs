@@ -1,6 +1,6 @@
 //! Applying and removing manifests, and what keeps Pods from running.
 
-use super::logs::log_end;
+use super::logs::{containers_of, log_end};
 use super::manifests::{ObjectKey, key_of};
 use crate::check::{Blocker, chain};
 use crate::k8s::World;
@@ -262,78 +262,23 @@ fn is_at_rest(pod: &Pod) -> bool {
     pod.metadata.deletion_timestamp.is_some() && !statuses.is_empty() && statuses.iter().all(ended)
 }
 
-/// How often a CCM may end before it works: one of the framework ends while the API server does not answer, by design.
-const ENDINGS_AT_START: i32 = 5;
-
-/// Something about a Pod that no waiting mends and that is not its program's doing, in words.
-pub fn unrecoverable(pod: &Pod) -> Option<String> {
-    let statuses = pod.status.as_ref().and_then(|s| s.container_statuses.as_ref());
-    for status in statuses.into_iter().flatten() {
-        let waiting = status.state.as_ref().and_then(|s| s.waiting.as_ref());
-        let Some(reason) = waiting.and_then(|w| w.reason.as_deref()) else { continue };
-        let message = waiting.and_then(|w| w.message.as_deref()).unwrap_or("");
-        let name = pod.name_any();
-        match reason {
-            "ErrImageNeverPull" | "InvalidImageName" | "ErrImagePull" | "ImagePullBackOff" => {
-                return Some(format!(
-                    "Pod {name} cannot have its image {}: {reason} {message}",
-                    status.image
-                ));
-            }
-            "CreateContainerError" | "RunContainerError" => {
-                return Some(format!(
-                    "Pod {name} cannot start its container {}: {reason} {message}",
-                    status.name
-                ));
-            }
-            _ => {}
-        }
-    }
-    None
-}
-
-/// Whether a Pod's program has ended by itself at least once.
-pub(super) fn has_ended(pod: &Pod) -> bool {
-    let statuses = pod.status.as_ref().and_then(|s| s.container_statuses.as_ref());
-    statuses.into_iter().flatten().any(|status| {
-        let ended = status.state.as_ref().is_some_and(|state| state.terminated.is_some());
-        status.restart_count > 0 || ended
-    })
-}
-
-/// That a Pod's program ends again and again, in words.
-pub fn crash_loops(pod: &Pod) -> Option<String> {
-    let statuses = pod.status.as_ref().and_then(|s| s.container_statuses.as_ref());
-    let looping = statuses.into_iter().flatten().find(|status| {
-        let waiting = status.state.as_ref().and_then(|s| s.waiting.as_ref());
-        waiting.and_then(|w| w.reason.as_deref()) == Some("CrashLoopBackOff")
-            && status.restart_count > ENDINGS_AT_START
-    })?;
-    let last = looping.last_state.as_ref().and_then(|state| state.terminated.as_ref());
-    let code = last.map(|end| format!(", last with exit code {}", end.exit_code)).unwrap_or_default();
-    Some(format!(
-        "Pod {} crash-loops: container {} restarted {} times{code}; is {} the CCM that the profile describes?",
-        pod.name_any(),
-        looping.name,
-        looping.restart_count,
-        looping.image
-    ))
-}
-
 /// The last lines a Pod's containers wrote, of the run before a restart too.
 pub async fn last_lines(client: &Client, pod: &Pod, lines: i64) -> String {
     let api: Api<Pod> = Api::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
     let mut text = String::new();
-    for previous in [true, false] {
-        let Ok(log) = log_end(&api, &pod.name_any(), lines, previous, false).await else { continue };
+    let containers = containers_of(pod);
+    for (container, previous) in containers.iter().flat_map(|name| [(*name, true), (*name, false)]) {
+        let name = pod.name_any();
+        let Ok(log) = log_end(&api, (&name, Some(container)), lines, previous, false).await else { continue };
         if log.text.trim().is_empty() {
             continue;
         }
         let when = if previous { "before its restart" } else { "now" };
-        text.push_str(&format!("\n  {} {when}:", pod.name_any()));
+        let whose = if containers.len() > 1 { format!(", container {container},") } else { String::new() };
+        text.push_str(&format!("\n  {}{whose} {when}:", pod.name_any()));
         text.extend(shown_lines(log.text).iter().map(|line| format!("\n    {line}")));
     }
-    if text.is_empty() { format!("\n  {} wrote no log", pod.name_any()) } else { text }
+    if text.is_empty() { format!("\n  {} wrote nothing", pod.name_any()) } else { text }
 }
 
 /// The lines of a log as they are shown: without secrets, and each at a bearable length.

@@ -1,7 +1,8 @@
 //! The deployed CCM: bring it up in one of its forms, take it down, find its Pods and its leader.
 
 use super::arguments::{Flag, flag_of};
-use super::deploy::{CcmError, crash_loops, has_ended, last_lines, pods_of, unrecoverable};
+use super::deploy::{CcmError, last_lines, pods_of};
+use super::hopeless::{crash_loops, has_ended, unrecoverable};
 use super::hosting::Hosting;
 use super::manifests::{Manifests, ObjectKey, key_of};
 use super::render::{Rendered, Replica, Surroundings, as_shipped, replicas};

@@ -19,20 +19,22 @@ pub struct LogEnd {
 }
 
 /// The last lines of the log of a Pod's container, `previous` for the run before its last restart: as many of `lines` as
-/// [`LOG_BYTES`] hold.
+/// [`LOG_BYTES`] hold. The API server refuses a Pod of several containers of which none is named.
 ///
 /// # Errors
 /// What the API server refused, or a connection that broke.
 pub async fn log_end(
     api: &Api<Pod>,
-    pod: &str,
+    (pod, container): (&str, Option<&str>),
     lines: i64,
     previous: bool,
     timestamps: bool,
 ) -> kube::Result<LogEnd> {
     end_of(lines, |lines| async move {
         let (tail_lines, limit_bytes) = (Some(lines), Some(LOG_BYTES));
-        let params = LogParams { tail_lines, limit_bytes, previous, timestamps, ..LogParams::default() };
+        let container = container.filter(|name| !name.is_empty()).map(str::to_owned);
+        let params =
+            LogParams { container, tail_lines, limit_bytes, previous, timestamps, ..LogParams::default() };
         let stream = api.log_stream(pod, &params).await?;
         let mut bytes = Vec::new();
         // A server that knows no limit has one here.
@@ -47,13 +49,26 @@ pub async fn log_end(
 ///
 /// # Errors
 /// As [`log_end`].
-pub async fn log_beginning(api: &Api<Pod>, pod: &str, previous: bool) -> kube::Result<String> {
-    let params = LogParams { limit_bytes: Some(LOG_BYTES), previous, ..LogParams::default() };
+pub async fn log_beginning(
+    api: &Api<Pod>,
+    (pod, container): (&str, Option<&str>),
+    previous: bool,
+) -> kube::Result<String> {
+    let container = container.filter(|name| !name.is_empty()).map(str::to_owned);
+    let params = LogParams { container, limit_bytes: Some(LOG_BYTES), previous, ..LogParams::default() };
     let stream = api.log_stream(pod, &params).await?;
     let mut bytes = Vec::new();
     let read = std::pin::pin!(stream).take(LOG_BYTES.unsigned_abs()).read_to_end(&mut bytes).await;
     read.map_err(kube::Error::ReadEvents)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The containers of a Pod, each of which has a log of its own; those that run first are last.
+pub fn containers_of(pod: &Pod) -> Vec<&str> {
+    let spec = pod.spec.as_ref();
+    let main = spec.map(|spec| spec.containers.as_slice()).unwrap_or_default();
+    let init = spec.and_then(|spec| spec.init_containers.as_deref()).unwrap_or_default();
+    main.iter().chain(init).map(|container| container.name.as_str()).collect()
 }
 
 /// Asks for fewer lines as long as the answer is cut: it is cut at its end, and the end is what is wanted.

@@ -6,7 +6,9 @@ mod arguments;
 mod bounds;
 mod deal;
 mod deploy;
+mod ends;
 mod handle;
+mod hopeless;
 mod hosting;
 mod kubeconfig;
 mod logs;
@@ -20,13 +22,14 @@ mod trust;
 
 pub use arguments::Flag;
 pub(crate) use deploy::Applier;
-pub use deploy::{
-    CcmError, FIELD_MANAGER, crash_loops, last_lines, pods_gone, pods_of, shown_lines, unrecoverable,
-};
+pub use deploy::{CcmError, FIELD_MANAGER, last_lines, pods_gone, pods_of, shown_lines};
+pub(crate) use ends::statuses_of;
+pub use ends::{ProgramEnd, Starts, ends_of};
 pub use handle::{Ccm, Form, LeaseKey};
+pub use hopeless::{crash_loops, lacks_configuration, unrecoverable};
 pub use hosting::{Hosting, TOKEN_ID};
 pub use kubeconfig::{KUBECONFIG, ServerAddress};
-pub use logs::{LOG_BYTES, LogEnd, log_beginning, log_end};
+pub use logs::{LOG_BYTES, LogEnd, containers_of, log_beginning, log_end};
 pub use manifests::{ManifestError, Manifests, ObjectKey, WorkloadHint, fingerprint, key_of, pod_spec};
 pub(crate) use manifests::{mentions, substitute};
 pub use metadata::Metadata;

@@ -46,7 +46,7 @@ pub enum ClusterError {
     /// No node image.
     #[error(
         "no node image: the local Docker engine has none and none could be pulled ({why}); on a machine that reaches no \
-         registry run ci/node-image/build once"
+         registry run ci/node-image/build once, or run with '--cluster embedded', which needs none"
     )]
     NoNodeImage {
         /// Why none could be pulled.

@@ -4,7 +4,7 @@ use super::error::ClusterError;
 use super::frozen;
 use super::network;
 use crate::images::{
-    COMPONENT_LABEL, Engine, EngineError, NAME_PREFIX, OWNER_LABEL, RUN_LABEL, RunId, settled,
+    COMPONENT_LABEL, Engine, EngineError, NAME_PREFIX, OWNER_LABEL, RUN_LABEL, RunId, is_named, settled,
 };
 use crate::owner::Owner;
 use crate::probe::{ReadError, poll};
@@ -41,6 +41,8 @@ pub struct Leftover {
     /// The kind cluster whose machine it is.
     cluster: Option<String>,
     id: String,
+    /// All names of an image: it may have several, or none.
+    names: Vec<String>,
 }
 
 #[cfg(test)]
@@ -49,7 +51,8 @@ impl Leftover {
     pub(crate) fn of_run(run: &str, owner: Option<Owner>) -> Leftover {
         let run = run.parse::<RunId>().expect("a run's id");
         let (name, id) = (run.name_of("cloud"), run.to_string());
-        Leftover { kind: LeftoverKind::Container, name, run: Some(run), owner, cluster: None, id }
+        let (kind, names) = (LeftoverKind::Container, Vec::new());
+        Leftover { kind, name, run: Some(run), owner, cluster: None, id, names }
     }
 
     /// The same, made by no run in particular.
@@ -193,9 +196,11 @@ fn container(found: ContainerSummary) -> Option<Leftover> {
         None => RunId::of_name(cluster.as_deref()?),
     };
     let owner = labels.get(OWNER_LABEL).and_then(|owner| owner.parse().ok());
-    let name = found.names.and_then(|names| names.into_iter().next()).unwrap_or_default();
-    let name = name.trim_start_matches('/').to_owned();
-    Some(Leftover { kind: LeftoverKind::Container, name, run, owner, cluster, id: found.id? })
+    let id = found.id?;
+    // One that is half removed has none any more.
+    let name = found.names.and_then(|names| names.into_iter().next());
+    let name = name.map_or_else(|| id.clone(), |name| name.trim_start_matches('/').to_owned());
+    Some(Leftover { kind: LeftoverKind::Container, name, run, owner, cluster, id, names: Vec::new() })
 }
 
 async fn networks(engine: &Engine) -> Result<Vec<Leftover>, EngineError> {
@@ -215,6 +220,7 @@ async fn networks(engine: &Engine) -> Result<Vec<Leftover>, EngineError> {
             owner,
             cluster: None,
             id: network.id?,
+            names: Vec::new(),
         })
     });
     Ok(ours.collect())
@@ -227,8 +233,17 @@ async fn images(engine: &Engine) -> Result<Vec<Leftover>, EngineError> {
         .call("list images of", "the engine", LIMIT, engine.docker().list_images(Some(options)))
         .await?;
     let ours = found.into_iter().map(|image| {
-        let name = image.repo_tags.first().unwrap_or(&image.id).clone();
-        Leftover { kind: LeftoverKind::Image, name, run: None, owner: None, cluster: None, id: image.id }
+        let names: Vec<String> = image.repo_tags.into_iter().filter(|name| is_named(name)).collect();
+        let name = names.first().unwrap_or(&image.id).clone();
+        Leftover {
+            kind: LeftoverKind::Image,
+            name,
+            run: None,
+            owner: None,
+            cluster: None,
+            id: image.id,
+            names,
+        }
     });
     Ok(ours.collect())
 }
@@ -248,18 +263,7 @@ async fn remove(engine: &Engine, thing: &Leftover) -> Result<(), EngineError> {
             }
         }
         LeftoverKind::Network => network::remove(engine, &thing.id).await,
-        LeftoverKind::Image => {
-            let options = RemoveImageOptionsBuilder::new().force(false).build();
-            engine
-                .call(
-                    "remove image",
-                    &thing.name,
-                    LIMIT,
-                    docker.remove_image(&thing.name, Some(options), None),
-                )
-                .await
-                .map(drop)
-        }
+        LeftoverKind::Image => remove_image(engine, thing).await,
     };
     match outcome {
         // Somebody else removes it, or has.
@@ -269,9 +273,78 @@ async fn remove(engine: &Engine, thing: &Leftover) -> Result<(), EngineError> {
     }
 }
 
+/// Removes an image that nobody uses, by its id: a name may be another image's by now. One of several names loses these first, as
+/// the engine keeps it for them.
+async fn remove_image(engine: &Engine, image: &Leftover) -> Result<(), EngineError> {
+    let names = if image.names.len() > 1 { image.names.as_slice() } else { &[] };
+    for what in names.iter().chain([&image.id]) {
+        let options = RemoveImageOptionsBuilder::new().force(false).build();
+        let removing = engine.docker().remove_image(what, Some(options), None);
+        match engine.call("remove image", &image.name, LIMIT, removing).await {
+            // It went with the last of its names.
+            Err(error) if error.is_not_found() => {}
+            other => drop(other?),
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::images::FakeEngine;
+    use serde_json::{Value, json};
+
+    /// What is removed, as it is told, and what the engine was asked to delete.
+    async fn removed(images: Value) -> (Vec<String>, Vec<String>) {
+        let fake = FakeEngine::answering(move |asked| match asked {
+            "GET /images/json" => (200, images.clone()),
+            asked if asked.starts_with("GET ") => (200, json!([])),
+            // The engine knows neither of them as a name.
+            asked if asked.contains("none") => (400, json!({"message": "invalid reference format"})),
+            _ => (200, json!([])),
+        })
+        .await;
+        let removed = remove_leftovers(&fake.engine, |_| true).await.expect("all of it goes");
+        let asked = fake.asked().into_iter().filter(|asked| asked.starts_with("DELETE ")).collect();
+        (removed.into_iter().map(|thing| thing.name).collect(), asked)
+    }
+
+    fn image(id: &str, tags: Value, digests: Value) -> Value {
+        json!({"Id": id, "ParentId": "", "RepoTags": tags, "RepoDigests": digests, "Created": 0, "Size": 1,
+            "SharedSize": 0, "Labels": {}, "Containers": 0})
+    }
+
+    #[tokio::test]
+    async fn an_image_is_removed_by_its_id_and_one_without_a_name_is_told_by_it() {
+        for (tags, digests) in [
+            (json!(["<none>:<none>"]), json!(["<none>@<none>"])),
+            (json!([]), json!([])),
+            (json!(null), json!(null)),
+        ] {
+            let (told, asked) = removed(json!([image("sha256:12", tags, digests)])).await;
+            assert_eq!(
+                (told, asked),
+                (vec!["sha256:12".to_owned()], vec!["DELETE /images/sha256:12".to_owned()])
+            );
+        }
+        let (told, asked) = removed(json!([image("sha256:34", json!(["a.invalid/ccm:1"]), json!([]))])).await;
+        assert_eq!(
+            (told, asked),
+            (vec!["a.invalid/ccm:1".to_owned()], vec!["DELETE /images/sha256:34".to_owned()])
+        );
+        let (told, asked) =
+            removed(json!([image("sha256:56", json!(["a:1", "<none>:<none>", "b:1"]), json!([]))])).await;
+        assert_eq!(told, ["a:1"]);
+        assert_eq!(asked, ["DELETE /images/a:1", "DELETE /images/b:1", "DELETE /images/sha256:56"]);
+    }
+
+    #[test]
+    fn a_container_without_a_name_is_told_by_its_id() {
+        let labels = Some(HashMap::from([(RUN_LABEL.to_owned(), "abcdefgh".to_owned())]));
+        let nameless = ContainerSummary { id: Some("0123".to_owned()), labels, ..Default::default() };
+        assert_eq!(container(nameless).expect("one of ours").name, "0123");
+    }
 
     fn listed(name: &str, labels: &[(&str, &str)]) -> Option<Leftover> {
         container(ContainerSummary {

@@ -10,6 +10,7 @@ mod cloud_source;
 mod cluster;
 mod csi_migration;
 mod duration;
+mod executable;
 mod flags;
 mod forms;
 mod image_credentials;

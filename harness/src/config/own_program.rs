@@ -1,6 +1,7 @@
 //! What the user names in the place of the profile's image or program.
 
 use super::cluster::WantedCluster;
+use super::executable::not_executable_here;
 use super::plan::Planning;
 use super::profile::{Image, Profile};
 use super::words::BackendKind;
@@ -30,7 +31,11 @@ impl Planning {
             Ok(file) if file.permissions().mode() & 0o111 == 0 => {
                 self.problem("binary", format!("{} is not executable", binary.display()));
             }
-            Ok(_) => {}
+            Ok(_) => {
+                if let Some(why) = not_executable_here(binary) {
+                    self.problem("binary", format!("{} {why}", binary.display()));
+                }
+            }
             Err(error) => self.problem("binary", format!("{}: {error}", binary.display())),
         }
         if profile.is_some_and(|profile| !profile.has_ccm() && profile.image_credentials.is_some()) {
@@ -55,6 +60,7 @@ mod tests {
     #[test]
     fn of_a_plugin_alone_the_program_is_the_plugins() {
         let program = tempfile::NamedTempFile::new().expect("a file").into_temp_path();
+        std::fs::write(&program, "#!/bin/sh\n").expect("written");
         let path = program.canonicalize().expect("there").to_string_lossy().into_owned();
         let named = |profile: &str| RunFile {
             profile: Some(profile.to_owned()),

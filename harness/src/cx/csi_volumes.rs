@@ -251,7 +251,7 @@ impl CsiCluster<'_> {
             let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
             let api: Api<Pod> = Api::namespaced(self.cx().client.clone(), namespace);
             let name = pod.metadata.name.as_deref().unwrap_or_default();
-            let log = async { Ok(log_end(&api, name, LINES, false, false).await) };
+            let log = async { Ok(log_end(&api, (name, None), LINES, false, false).await) };
             let log = self.cx().session.unless_interrupted(log).await?;
             let log = log.map_err(|error| Stop::Error(format!("the log of {name}: {}", chain(&error))))?;
             calls.extend(log.text.lines().filter_map(call));

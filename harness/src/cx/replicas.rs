@@ -2,7 +2,7 @@
 
 use super::made::{Undo, gone};
 use super::{Calls, CheckCx, Subject, machine};
-use crate::ccm::Form;
+use crate::ccm::{Form, Starts};
 use crate::check::{Facility, Stop, SubjectName, Verdict};
 use crate::cloud::Entry;
 use crate::cluster::ContainerOp;
@@ -316,7 +316,8 @@ impl CheckCx {
         }
         ccm.start().await.map_err(text)?;
         if needed {
-            ccm.leading(Form::Replicas, self.limits().start()).await.map_err(text)?;
+            let starts = Starts::beside(&ccm.pods(Form::Replicas));
+            self.session.leading(Form::Replicas, starts).await.map_err(text)?;
             self.session.note_form(Form::Replicas).map_err(|error| crate::check::chain(&error))?;
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use super::account::Account;
 use super::{CheckCx, Subject};
-use crate::ccm::{log_beginning, log_end};
+use crate::ccm::{containers_of, log_beginning, log_end};
 use crate::check::{Capability, Stop, chain};
 use crate::cluster::{Asked, AuditQuery};
 use crate::probe::Reach;
@@ -105,11 +105,14 @@ async fn disclosed_in(lane: &Session, told: &mut Vec<String>) -> Result<(), Stop
     for replica in lane.ccm().replicas() {
         for pod in lane.ccm().pods_of_replica(&replica.name) {
             let api: Api<Pod> = Api::namespaced(pods_client.clone(), &pod.namespace().unwrap_or_default());
-            for previous in [true, false] {
+            let runs =
+                containers_of(&pod).into_iter().flat_map(|container| [(container, true), (container, false)]);
+            for (container, previous) in runs {
                 let name = pod.name_any();
+                let of_it = (name.as_str(), Some(container));
                 let (first, last) = futures::join!(
-                    log_beginning(&api, &name, previous),
-                    log_end(&api, &name, LINES, previous, false)
+                    log_beginning(&api, of_it, previous),
+                    log_end(&api, of_it, LINES, previous, false)
                 );
                 match first.and_then(|first| Ok([first, last?.text])) {
                     // The first that has it: of a short log both are the same.

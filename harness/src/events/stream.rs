@@ -6,6 +6,7 @@ use super::fold::Fold;
 use crate::secrets;
 use jiff::Timestamp;
 use rustix::time::{ClockId, clock_gettime};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Write;
@@ -41,6 +42,8 @@ struct State {
     unwritten: Option<String>,
     fold: Fold,
     sinks: Vec<Box<dyn Sink>>,
+    /// The keys of what is said once.
+    said_once: BTreeSet<String>,
     count: u64,
     cost: Duration,
 }
@@ -63,8 +66,15 @@ impl Events {
         sinks: Vec<Box<dyn Sink>>,
         folder: Option<File>,
     ) -> Events {
-        let state =
-            State { file, unwritten: None, fold: Fold::default(), sinks, count: 0, cost: Duration::ZERO };
+        let state = State {
+            file,
+            unwritten: None,
+            fold: Fold::default(),
+            sinks,
+            said_once: BTreeSet::new(),
+            count: 0,
+            cost: Duration::ZERO,
+        };
         Events {
             inner: Arc::new(Inner { began, begun_here, state: Mutex::new(state), _folder: folder }),
             stages: true,
@@ -148,6 +158,14 @@ impl Events {
     /// A line for the person who waits.
     pub fn say(&self, line: impl Into<String>) {
         self.emit(Payload::Said { text: line.into() });
+    }
+
+    /// A line for the person who waits, unless one was said under this key before.
+    pub fn say_once(&self, key: &str, line: impl Into<String>) {
+        let is_new = self.lock().said_once.insert(key.to_owned());
+        if is_new {
+            self.say(line);
+        }
     }
 
     /// The same stream, to which stages are not told: for what happens several times side by side.

@@ -6,6 +6,8 @@
 mod archive;
 mod build;
 mod engine;
+#[cfg(test)]
+mod fake_engine;
 mod names;
 mod own;
 mod pending;
@@ -22,5 +24,8 @@ pub use prepare::{
 };
 
 pub(crate) use build::last_lines;
+#[cfg(test)]
+pub(crate) use fake_engine::FakeEngine;
+pub(crate) use names::is_named;
 pub(crate) use pending::{begin, settled};
 pub(crate) use prepare::{find_digest, pull};

@@ -17,6 +17,12 @@ pub const OWNER_LABEL: &str = "io.ccm-conformance.owner";
 /// Registry of the images built here. The domain cannot exist (RFC 2606), so that nobody ever pulls from it.
 pub const IMAGE_REGISTRY: &str = "ccm-conformance.invalid";
 
+/// Whether that is a name or a digest of an image: engines say `<none>:<none>` and `<none>@<none>` of one that has none, which
+/// they take for no name of it.
+pub(crate) fn is_named(name: &str) -> bool {
+    !name.is_empty() && !name.contains("<none>")
+}
+
 /// Length of a run id.
 const LENGTH: usize = 8;
 

@@ -3,7 +3,7 @@
 use super::archive::{ImageArchive, ImageContent, ImageFile, ImageRun, docker_archive, oci_archive, sha256};
 use super::build::{BuildError, Program, static_binary};
 use super::engine::{Engine, EngineError};
-use super::names::{COMPONENT_LABEL, IMAGE_REGISTRY};
+use super::names::{COMPONENT_LABEL, IMAGE_REGISTRY, is_named};
 use super::own::own_program;
 use crate::files;
 use bollard::query_parameters::{CreateImageOptionsBuilder, ImportImageOptionsBuilder};
@@ -242,7 +242,7 @@ pub(crate) async fn find_digest(engine: &Engine, reference: &str) -> Result<Opti
     match engine.call("inspect image", reference, LOOK_LIMIT, engine.docker().inspect_image(reference)).await
     {
         Ok(image) => {
-            let pulled = image.repo_digests.unwrap_or_default().into_iter().next();
+            let pulled = image.repo_digests.unwrap_or_default().into_iter().find(|name| is_named(name));
             let digest = pulled.and_then(|name| name.split_once('@').map(|(_, digest)| digest.to_owned()));
             Ok(digest.or(image.id))
         }

@@ -71,7 +71,7 @@ pub fn shown(arguments: Arguments, trials: Vec<Trial>, failed: impl FnOnce(&Brok
         return libtest_mimic::run(&arguments, trials);
     };
     let colour = match arguments.color.unwrap_or(ColorSetting::Auto) {
-        ColorSetting::Auto if output::out_is_terminal() => ColorSetting::Always,
+        ColorSetting::Auto if output::out_takes_colours() => ColorSetting::Always,
         ColorSetting::Auto => ColorSetting::Never,
         chosen => chosen,
     };
@@ -112,6 +112,12 @@ fn in_a_whole_run(entry: &Entry) -> Result<Completion, Failed> {
     }
 }
 
+/// What was seen, of the text of a promise that was broken; its first line where it says nothing of that.
+fn first_of(message: &str) -> &str {
+    let seen = message.lines().find_map(|line| line.strip_prefix("last seen: "));
+    seen.or_else(|| message.lines().next()).unwrap_or_default()
+}
+
 /// What libtest is told of an entry.
 ///
 /// # Errors
@@ -128,7 +134,7 @@ pub fn completion(entry: &Entry) -> Result<Completion, Failed> {
             Err(plain(&told).into_owned().into())
         }
         Outcome::Blocked { by, message } => {
-            let why = format!("blocked by {by}: {}", message.lines().next().unwrap_or_default());
+            let why = format!("blocked by {by}: {}", first_of(message));
             match entry.level {
                 Level::Must => {
                     let explain = format!("explain:   ccm-conformance explain {by}");
@@ -140,5 +146,21 @@ pub fn completion(entry: &Entry) -> Result<Completion, Failed> {
         Outcome::Error { message } => {
             Err(plain(&format!("{} environment error\n{message}", entry.id)).into_owned().into())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::Blocker;
+
+    #[test]
+    fn a_blocked_check_shows_what_was_seen_rather_than_what_was_promised() {
+        let message = Blocker::StaysUp
+            .broken("container ccm of Pod ccm-a ended 3 times\n  its last lines:")
+            .to_string();
+        assert_eq!(first_of(&message), "container ccm of Pod ccm-a ended 3 times");
+        assert_eq!(first_of("no such thing\nat all"), "no such thing");
+        assert_eq!(first_of(""), "");
     }
 }

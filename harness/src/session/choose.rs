@@ -1,9 +1,13 @@
 //! Which backend a run gets when nobody has said: kind where this machine has all it takes, else embedded.
 
 use super::SessionError;
+use super::manifests::load_manifests;
+use crate::ccm::{Manifests, mentions, substitute};
 use crate::check::chain;
 use crate::cluster::{facts, kind_at_hand};
 use crate::config::{BackendKind, DesiredCluster, Image, Kubernetes, OwnCluster, RunPlan, WantedCluster};
+use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// The plan with its backend settled, and why it is this one; nothing to say where the user has chosen.
 pub async fn settle(plan: RunPlan<WantedCluster>) -> (RunPlan, Option<String>) {
@@ -60,6 +64,34 @@ pub(super) fn check_hosting(plan: &RunPlan) -> Result<(), SessionError> {
     )))
 }
 
+/// Whether it is known what the CCM is made of.
+///
+/// # Errors
+/// [`SessionError::Usage`]: neither the profile nor its manifests name an image, and no program was named.
+pub(super) fn check_image(plan: &RunPlan) -> Result<(), SessionError> {
+    let profile = &plan.profile;
+    if plan.binary.is_some() || profile.image.is_some() || profile.deploys_nothing() {
+        return Ok(());
+    }
+    let manifests = load_manifests(plan)?;
+    match manifests.as_ref().and_then(Manifests::image) {
+        Some(image) if stood_for(image, &profile.placeholders).is_some() => Ok(()),
+        Some(_) | None => Err(SessionError::Usage(format!(
+            "neither profile '{}' nor its manifests name the CCM's image: name its program with '--cluster embedded --binary PATH', \
+             or write 'image: {{reference: IMAGE}}' into {}",
+            profile.name,
+            profile.file.display()
+        ))),
+    }
+}
+
+/// The image that manifests name themselves; `None` where they leave it to the profile.
+pub(super) fn stood_for(image: &str, placeholders: &BTreeMap<String, String>) -> Option<String> {
+    let mut image = Value::String(image.to_owned());
+    substitute(&mut image, placeholders);
+    (!mentions(&image, "IMAGE")).then(|| image.as_str().unwrap_or_default().to_owned())
+}
+
 /// Whether a real cloud's machines can be where the run's Nodes are.
 ///
 /// # Errors
@@ -111,6 +143,34 @@ mod tests {
             assert!(error.is_usage() && said.contains("profile.yaml: cloud.real: the machines of"), "{said}");
             assert!(said.contains("use '--cluster existing'"), "{said}");
         }
+    }
+
+    #[test]
+    fn a_ccm_of_which_nobody_has_said_what_it_is_made_of_is_refused_before_anything_is_started() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let checked = |written: &str, profile: &str, binary: Option<&str>| {
+            let text = format!(
+                "apiVersion: ccm-conformance/v1\nkind: Profile\nname: acme\nmanifests: [ccm.yaml]\ncapabilities: {{}}\n{profile}"
+            );
+            std::fs::write(folder.path().join("profile.yaml"), text).expect("written");
+            let pod = format!(
+                "{{apiVersion: v1, kind: Pod, metadata: {{name: ccm}}, spec: {{containers: [{{name: a, image: '{written}'}}]}}}}\n"
+            );
+            std::fs::write(folder.path().join("ccm.yaml"), pod).expect("written");
+            let (profile, binary) = (Some(folder.path().display().to_string()), binary.map(str::to_owned));
+            let wanted =
+                plan(&Source::Defaults, RunFile { profile, binary, ..RunFile::default() }).expect("a plan");
+            let cluster = wanted.cluster.clone().settled(BackendKind::Embedded);
+            check_image(&wanted.on(cluster))
+        };
+        let error = checked("${IMAGE}", "", None).expect_err("nobody has");
+        let said = error.to_string();
+        assert!(error.is_usage() && said.contains("--cluster embedded --binary PATH"), "{said}");
+        assert!(said.contains("profile.yaml"), "{said}");
+        assert!(checked("${IMAGE}", "image: {reference: 'example/ccm:1'}\n", None).is_ok());
+        assert!(checked("${IMAGE}", "", Some("/bin/sh")).is_ok());
+        assert!(checked("example/ccm:1", "", None).is_ok());
+        assert!(checked("${OWN}", "placeholders: {OWN: 'example/ccm:1'}\n", None).is_ok());
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod seed;
 mod server;
 mod site;
 mod standing;
+mod starting;
 mod state;
 mod told;
 mod uninitialised;
@@ -37,7 +38,7 @@ pub use site::Site;
 pub use state::{CcmState, NodeRole, Replaced, ReplicaRecord, RunState};
 pub use uninitialised::Network;
 
-use crate::ccm::{Ccm, CcmError, Form};
+use crate::ccm::{Ccm, CcmError, Form, Starts};
 use crate::check::{Blocker, Facility, Stop, chain};
 use crate::cloud::{Cloud, Inventory};
 use crate::cluster::{Cluster, ContainerOp, Machine, Operation};
@@ -406,7 +407,7 @@ impl Session {
     async fn bring_back(&self, form: Form) -> Result<(), CcmError> {
         self.ccm.forget_ended_leader().await?;
         self.ccm.start().await?;
-        self.ccm.leading(form, self.limits().start()).await
+        self.leading(form, Starts::beside(&self.ccm.pods(form))).await
     }
 
     async fn change_ccm(&self, from: Form, to: Form) -> Result<(), CcmError> {
@@ -415,7 +416,7 @@ impl Session {
         if to == Form::Absent || !self.ccm.exists() {
             return Ok(());
         }
-        self.ccm.leading(to, self.limits().start()).await
+        self.leading(to, Starts::default()).await
     }
 
     /// Records that a check has disturbed the CCM, and that it has not been waited for since.

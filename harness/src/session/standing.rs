@@ -151,6 +151,22 @@ impl Standing {
         outcome
     }
 
+    /// Who is away, or was silent at that moment or shortly before, in words; `None` when nobody was. Asks anew, so that a
+    /// silence that goes on is known.
+    pub(super) async fn absence_at(&self, at: Instant) -> Option<String> {
+        for part in &self.parts {
+            if part.is_meant_to_be_away() {
+                return Some(format!("{} is kept away on purpose", part.who));
+            }
+            tokio::select! {
+                biased;
+                why = self.until_gone() => return Some(why),
+                () = part.answers_again() => {}
+            }
+        }
+        self.silent_about(at, Duration::ZERO)
+    }
+
     /// Who was silent for so long at that moment or shortly before, in words; `None` when nobody was.
     pub(super) fn silent_about(&self, at: Instant, time: Duration) -> Option<String> {
         self.parts.iter().find_map(|part| part.silent_about(at, time))

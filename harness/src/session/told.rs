@@ -1,7 +1,7 @@
 //! What the stream of events is told of the watched objects.
 
 use super::record::{Facts, object_changed};
-use crate::ccm::{REPLICA_LABEL, log_end, shown_lines};
+use crate::ccm::{REPLICA_LABEL, ends_of, log_end, shown_lines, statuses_of};
 use crate::events::{Events, Payload};
 use crate::k8s::ChangeObserver;
 use k8s_openapi::api::core::v1::Pod;
@@ -33,20 +33,23 @@ pub(super) fn tells_of_ends(events: &Events, client: &Client) -> ChangeObserver<
         {
             let (events, client, pod) = (events.clone(), client.clone(), pod.clone());
             tokio::spawn(async move {
-                let last_lines = last_lines(&client, &pod).await;
+                let ended = ends_of(&pod).into_iter().next();
+                let container = ended.map(|end| end.container).unwrap_or_default();
+                let last_lines = last_lines_of(&client, &pod, &container, LINES).await;
                 events.emit(Payload::ReplicaEnded { replica, last_lines });
             });
         }
     })
 }
 
-/// Those of the process that has ended: it is the present one as long as no other was started.
-async fn last_lines(client: &Client, pod: &Pod) -> Vec<String> {
-    let statuses = pod.status.iter().flat_map(|status| status.container_statuses.iter().flatten());
-    let is_down = statuses.filter_map(|status| status.state.as_ref()).any(|state| state.terminated.is_some());
+/// The last lines of the container's process that has ended: it is the present one as long as no other was started.
+pub(super) async fn last_lines_of(client: &Client, pod: &Pod, container: &str, lines: i64) -> Vec<String> {
+    let its_own = statuses_of(pod).find(|status| status.name == container);
+    let runs = its_own.and_then(|status| status.state.as_ref()).is_some_and(|state| state.running.is_some());
     let api: Api<Pod> = Api::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
-    for previous in [!is_down, is_down] {
-        match log_end(&api, &pod.name_any(), LINES, previous, false).await {
+    // It may have been started again since the Pod was looked at.
+    for previous in [runs, !runs] {
+        match log_end(&api, (&pod.name_any(), Some(container)), lines, previous, false).await {
             Ok(log) if !log.text.trim().is_empty() => return shown_lines(log.text),
             Ok(_) | Err(_) => {}
         }

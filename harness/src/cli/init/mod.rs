@@ -9,7 +9,7 @@ use super::arguments::{InitCommand, InitOptions};
 use super::given::planned;
 use crate::ccm::WorkloadHint;
 use crate::check::chain;
-use crate::config::{RunFile, Source, profile_schema, yaml};
+use crate::config::{Profile, RunFile, Source, profile_schema, yaml};
 use crate::files::{self, built_in_folders_with};
 use crate::output;
 use crate::report::exit;
@@ -17,6 +17,7 @@ use crate::session::expected_boot;
 use draft::Draft;
 use folder::put;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -82,11 +83,28 @@ fn make(options: &InitOptions) -> Result<String, String> {
             plan.profile.name
         ));
     }
-    text.push_str(&format!(
-        "\nNext:\n  ccm-conformance plan --profile {profile}\n  ccm-conformance run --profile {profile}\n"
-    ));
+    text.push_str(&next(&profile, &plan.profile));
     Ok(text)
 }
+
+/// What to run then: commands that can be pasted, with the cluster and what they need of the CCM.
+fn next(folder: &str, profile: &Profile) -> String {
+    let quoted = |word: &str| shlex::try_quote(word).map_or_else(|_| word.to_owned(), Cow::into_owned);
+    let (folder, binary) = (quoted(folder), quoted(&format!("./{}-ccm", profile.name)));
+    let once = match profile.image {
+        Some(_) => "",
+        None => ", once 'image.reference' in the profile names the CCM's image",
+    };
+    format!(
+        "\nNext, with the CCM's program (built for this machine) in the place of {binary}:\n  ccm-conformance plan --profile \
+         {folder}\n  ccm-conformance run --profile {folder} --cluster embedded --binary {binary} --only NODE-INIT-01\nThen with \
+         real kubelets{once} ('ccm-conformance doctor' says whether kind works here):\n  ccm-conformance run --profile {folder} \
+         --cluster kind --kubernetes {KUBERNETES}\n"
+    )
+}
+
+/// The Kubernetes of the commands that are suggested: the newest that is judged.
+const KUBERNETES: bootstrap::Version = bootstrap::Version::DEFAULT;
 
 /// Said of what is no YAML and has braces of a template in it.
 const TEMPLATE: &str = "; '{{' is of a template: render it first, a chart with --helm CHART";

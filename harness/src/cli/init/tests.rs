@@ -1,9 +1,10 @@
 //! `init` on the vendors' own manifests, and on what is none.
 
 use super::make;
-use crate::cli::arguments::InitOptions;
+use crate::cli::arguments::{Cli, InitOptions};
 use crate::config::{Given, Ownership, RunFile};
 use crate::config::{Source, plan};
+use clap::Parser;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
@@ -113,6 +114,32 @@ spec:
         std::fs::write(&file, format!("{text}{secret}{data}\n")).expect("a file");
         let (said, ..) = described(std::slice::from_ref(&file));
         assert_eq!(said.contains("Secret acme: which of token, url is the credential"), asked, "{said}");
+    }
+}
+
+#[test]
+fn what_to_run_next_can_be_pasted() {
+    let folder = TempDir::new().expect("a folder");
+    let file = folder.path().join("ccm.yaml");
+    let text = "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: ccm-linode, namespace: kube-system}\nspec: {template: {spec: \
+                {containers: [{name: ccm, image: 'example/ccm:v1', command: [/ccm, --cloud-provider=linode]}]}}}\n";
+    std::fs::write(&file, text).expect("written");
+    for (name, manifests, has_image) in [("hcloud", manifests("hcloud"), false), ("linode", file, true)] {
+        let options = InitOptions {
+            out: Some(folder.path().join(format!("my {name}"))),
+            ..options(&[manifests], &folder)
+        };
+        let said = make(&options).expect("a profile");
+        let lines: Vec<&str> = said.lines().filter(|line| line.starts_with("  ccm-conformance ")).collect();
+        let [plan, embedded, kind] = lines.as_slice() else { panic!("{said}") };
+        for line in &lines {
+            let words = shlex::split(line).expect("words of a shell");
+            Cli::try_parse_from(words).unwrap_or_else(|error| panic!("{line}: {error}"));
+        }
+        assert!(plan.contains(" plan --profile '/"), "its folder has a blank: {plan}");
+        assert!(embedded.contains(&format!(" --cluster embedded --binary ./{name}-ccm")), "{embedded}");
+        assert!(kind.contains(" --cluster kind --kubernetes 1.36"), "{kind}");
+        assert_eq!(said.contains("once 'image.reference' in the profile"), !has_image, "{said}");
     }
 }
 

@@ -21,6 +21,7 @@ mod operations;
 mod pod_network;
 mod ports;
 pub(super) mod preflight;
+mod published;
 mod record;
 mod render;
 mod survey;
@@ -75,7 +76,8 @@ pub async fn at_hand(kubernetes: &Kubernetes) -> Result<String, ClusterError> {
     node_image::at_hand(&engine, kubernetes).await?.ok_or_else(|| ClusterError::Unavailable {
         what: format!("a node image of Kubernetes {kubernetes}"),
         why: "the local Docker engine has none".to_owned(),
-        way_out: "ci/node-image/build makes one".to_owned(),
+        way_out: "'ccm-conformance doctor' says whether one can be pulled; ci/node-image/build makes one"
+            .to_owned(),
     })
 }
 

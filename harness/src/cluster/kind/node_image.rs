@@ -1,10 +1,11 @@
 //! Which node image a cluster gets: one that is at hand, else one that can be pulled.
 
+use super::published::{Published, published};
 use super::record::KubeProxy;
 use crate::cluster::error::ClusterError;
 use crate::cluster::version::Version;
 use crate::config::Kubernetes;
-use crate::images::{Engine, EngineError, ImageError, begin, pull};
+use crate::images::{Engine, EngineError, ImageError, begin, is_named, pull};
 use bollard::models::{ContainerCreateBody, ImageSummary};
 use bollard::query_parameters::{
     CreateContainerOptionsBuilder, DownloadFromContainerOptionsBuilder, ListImagesOptionsBuilder,
@@ -20,7 +21,12 @@ pub(super) const NODE_IMAGE_LABEL: &str = "io.ccm-conformance.node-image";
 const VERSION_LABEL: &str = "io.ccm-conformance.kubernetes";
 const KUBE_PROXY_LABEL: &str = "io.ccm-conformance.kube-proxy";
 /// Repository of kind's own node images.
-const KIND_REPOSITORY: &str = "kindest/node";
+pub(super) const KIND_REPOSITORY: &str = "kindest/node";
+/// The newest minor version of Kubernetes that the contract is about: a result on a newer one says less.
+pub(super) const JUDGED: u32 = bootstrap::Version::DEFAULT.minor;
+/// What to do on a machine that reaches no registry.
+pub(super) const WITHOUT_A_REGISTRY: &str = "let Docker reach a registry, put an image into it with 'docker load', build one \
+     with ci/node-image/build, or run with '--cluster embedded', which needs none";
 /// The oldest Kubernetes that kind and the harness support.
 const LEAST: Version = Version::release(1, 20, 0);
 /// How long a question to the engine may take.
@@ -46,31 +52,48 @@ pub(super) async fn choose(engine: &Engine, wanted: &Kubernetes) -> Result<NodeI
     if let Some(image) = pick(wanted, &present) {
         return Ok(image.clone());
     }
-    let Kubernetes::Version { minor, patch } = wanted else {
-        // Which image kind will pull is kind's own secret.
-        return Ok(NodeImage { reference: None, version: None, kube_proxy: KubeProxy::Present });
-    };
     let unknown = |why: String| ClusterError::Usage {
         what: format!("Kubernetes {wanted}"),
         why,
         way_out: format!("at hand: {}", listed(&present)),
     };
-    if *minor < LEAST.minor {
-        return Err(unknown(format!("the oldest supported version is {LEAST}")));
-    }
-    let Some(patch) = patch else {
-        let why = format!(
-            "no node image of it is at hand, and only a full version such as 1.{minor}.3 says which image to pull from {KIND_REPOSITORY}"
-        );
-        return Err(unknown(why));
+    let reference = match *wanted {
+        Kubernetes::Version { minor, .. } if minor < LEAST.minor => {
+            return Err(unknown(format!("the oldest supported version is {LEAST}")));
+        }
+        Kubernetes::Version { minor, patch: Some(patch) } => format!("{KIND_REPOSITORY}:v1.{minor}.{patch}"),
+        Kubernetes::Version { minor, patch: None } => published_as(engine, minor, &present).await?,
+        Kubernetes::Newest | Kubernetes::Image(_) => match published(engine, JUDGED).await {
+            Published::As(reference) => reference,
+            // kind may reach what the engine does not say: which image it pulls is its own secret.
+            Published::Not | Published::Unknown(_) => {
+                return Ok(NodeImage { reference: None, version: None, kube_proxy: KubeProxy::Present });
+            }
+        },
     };
-    let reference = format!("{KIND_REPOSITORY}:v1.{minor}.{patch}");
     match pull(engine, &reference).await {
         Ok(()) => named(engine, &reference).await,
         Err(ImageError::NotThere { why, .. }) => {
             Err(unknown(format!("no node image of it is at hand, and {reference} cannot be pulled ({why})")))
         }
         Err(other) => Err(other.into()),
+    }
+}
+
+/// The image to pull for a version of which none is at hand.
+async fn published_as(engine: &Engine, minor: u32, present: &[NodeImage]) -> Result<String, ClusterError> {
+    match published(engine, minor).await {
+        Published::As(reference) => Ok(reference),
+        Published::Not => Err(ClusterError::Usage {
+            what: format!("Kubernetes 1.{minor}"),
+            why: format!("no node image of it is at hand, and {KIND_REPOSITORY} has none"),
+            way_out: format!("at hand: {}", listed(present)),
+        }),
+        Published::Unknown(why) => Err(ClusterError::Unavailable {
+            what: format!("a node image of Kubernetes 1.{minor}"),
+            why: format!("none is at hand ({}), and none can be pulled ({why})", listed(present)),
+            way_out: format!("name a full version such as 1.{minor}.1, {WITHOUT_A_REGISTRY}"),
+        }),
     }
 }
 
@@ -89,8 +112,8 @@ pub(super) async fn at_hand(engine: &Engine, wanted: &Kubernetes) -> Result<Opti
 ///
 /// # Errors
 /// The engine does not answer.
-pub(super) async fn listed_at_hand(engine: &Engine) -> Result<Vec<String>, ClusterError> {
-    let named = |image: NodeImage| Some(format!("{} ({})", image.reference?, image.version?));
+pub(super) async fn listed_at_hand(engine: &Engine) -> Result<Vec<(String, Version)>, ClusterError> {
+    let named = |image: NodeImage| Some((image.reference?, image.version?));
     Ok(present(engine).await?.into_iter().filter_map(named).collect())
 }
 
@@ -140,7 +163,7 @@ async fn present(engine: &Engine) -> Result<Vec<NodeImage>, ClusterError> {
     for image in all.into_iter().filter(is_node_image) {
         // An image that was pulled by digest alone has no tag; one without any name is what a newer build has replaced.
         let names = image.repo_tags.iter().chain(&image.repo_digests);
-        let Some(reference) = names.into_iter().find(|name| !name.starts_with("<none>")).cloned() else {
+        let Some(reference) = names.into_iter().find(|name| is_named(name)).cloned() else {
             continue;
         };
         let version = match version_by_name(&image.labels, &image.repo_tags) {
@@ -165,8 +188,15 @@ fn is_node_image(image: &ImageSummary) -> bool {
         || image.repo_tags.iter().chain(&image.repo_digests).any(kinds)
 }
 
-/// The first that fits; the list is newest first.
+/// The first that fits; the list is newest first. One that is newer than what is judged is taken for want of others.
 fn pick<'a>(wanted: &Kubernetes, present: &'a [NodeImage]) -> Option<&'a NodeImage> {
+    let is_judged =
+        |image: &&NodeImage| image.version.as_ref().is_some_and(|version| version.minor <= JUDGED);
+    if *wanted == Kubernetes::Newest
+        && let Some(image) = present.iter().find(is_judged)
+    {
+        return Some(image);
+    }
     present.iter().find(|image| {
         let Some(version) = &image.version else { return false };
         match wanted {
@@ -268,6 +298,9 @@ mod tests {
             pick(&wanted.parse().expect("a version"), &present).and_then(|image| image.reference.clone())
         };
         assert_eq!(pick(&Kubernetes::Newest, &present), Some(&present[0]));
+        let newer = [image("d", "v1.99.0"), image("c", "v1.36.2")];
+        assert_eq!(pick(&Kubernetes::Newest, &newer), Some(&newer[1]), "the newest that is judged");
+        assert_eq!(pick(&Kubernetes::Newest, &newer[..1]), Some(&newer[0]), "there is no other");
         assert_eq!(picked("1.36").as_deref(), Some("c"));
         assert_eq!(picked("v1.36.0").as_deref(), Some("b"));
         assert_eq!(picked("1.20").as_deref(), Some("a"));

@@ -1,13 +1,15 @@
 //! What kind needs of this machine, thing by thing, for whoever wants to know all of it at once.
 
-use super::node_image;
+use super::node_image::{self, JUDGED, WITHOUT_A_REGISTRY};
 use super::preflight::{
     DISK_LEAST_BYTES, DOCKER_WAY_OUT, INOTIFY_ADVISED, KIND_WAY_OUT, describe, docker_cli, enough_room,
     inotify_limit, kind_version,
 };
+use super::published::{Published, published};
 use crate::check::chain;
 use crate::cluster::host::free_bytes;
 use crate::cluster::requirement::{Remedy, Requirement, State, cores, loopback, memory};
+use crate::cluster::version::Version;
 use crate::images::Engine;
 use bollard::models::{SystemInfo, SystemInfoCgroupVersionEnum};
 use std::path::Path;
@@ -59,16 +61,39 @@ async fn of_engine(engine: &Engine, all: &mut Vec<Requirement>) {
     {
         all.push(disk(folder, free_bytes(folder)));
     }
-    let wanted = "a cluster of its Kubernetes";
     all.push(match node_image::listed_at_hand(engine).await {
-        Ok(images) if images.is_empty() => Requirement::fine("node image", wanted, "none at hand").advised().but(
-            State::Missing,
-            "'--kubernetes 1.33.4' pulls one where a registry is reached; ci/node-image/build makes one where none is",
-        ),
-        Ok(images) => Requirement::fine("node image", wanted, images.join(", ")),
-        Err(error) => Requirement::fine("node image", wanted, chain(&error))
+        Ok(images) if images.iter().any(|(_, version)| version.minor == JUDGED) => node_images(&images, None),
+        // Without one of the newest version that is judged it matters whether that can be pulled.
+        Ok(images) => node_images(&images, Some(published(engine, JUDGED).await)),
+        Err(error) => Requirement::fine("node image", NODE_IMAGE, chain(&error))
             .but(State::Missing, "'docker images' shows what the engine has"),
     });
+}
+
+const NODE_IMAGE: &str = "a cluster of its Kubernetes";
+
+/// What runs on kind find here: the images at hand, newest first, and what can be pulled of the newest version that is judged
+/// where it is not among them.
+fn node_images(images: &[(String, Version)], published: Option<Published>) -> Requirement {
+    let names: Vec<String> = images.iter().map(|(name, version)| format!("{name} ({version})")).collect();
+    let here = if names.is_empty() { "none here".to_owned() } else { names.join(", ") };
+    let found = |more: String| Requirement::fine("node image", NODE_IMAGE, format!("{here}{more}"));
+    let why = match published {
+        None => return found(String::new()),
+        Some(Published::As(name)) => {
+            return found(format!("; {name} can be pulled: '--kubernetes 1.{JUDGED}' does"));
+        }
+        Some(Published::Not) => format!("the registry has none of 1.{JUDGED}"),
+        Some(Published::Unknown(why)) => format!("none of 1.{JUDGED} can be pulled: {why}"),
+    };
+    let asked = found(format!("; {why}"));
+    match images.first() {
+        None => asked.but(State::Missing, WITHOUT_A_REGISTRY),
+        Some((_, version)) => asked.advised().but(
+            State::TooSmall,
+            format!("run with '--kubernetes 1.{}', or for 1.{JUDGED}: {WITHOUT_A_REGISTRY}", version.minor),
+        ),
+    }
 }
 
 fn about(info: &SystemInfo, host: &str) -> String {
@@ -129,6 +154,40 @@ mod tests {
             let fine = inotify("max_user_instances", 512, found);
             assert_eq!((fine.state, fine.remedy), (State::Fine, None));
         }
+    }
+
+    #[test]
+    fn kind_works_only_where_a_node_image_is_here_or_can_be_pulled() {
+        let here =
+            |version: &str| vec![(format!("kindest/node:{version}"), version.parse().expect("a version"))];
+        let can = || Some(Published::As("kindest/node:v1.36.1".to_owned()));
+        let offline = || Some(Published::Unknown("no such host".to_owned()));
+        let fine = node_images(&here("v1.36.2"), None);
+        assert_eq!((fine.state, fine.found.as_str()), (State::Fine, "kindest/node:v1.36.2 (v1.36.2)"));
+        let pulled = node_images(&[], can());
+        assert_eq!(pulled.state, State::Fine);
+        assert_eq!(pulled.found, "none here; kindest/node:v1.36.1 can be pulled: '--kubernetes 1.36' does");
+        let older = node_images(&here("v1.20.2"), can());
+        assert!(
+            older.state == State::Fine
+                && older.found.contains("v1.20.2")
+                && older.found.contains("can be pulled")
+        );
+        let missing = node_images(&[], offline());
+        assert!(
+            missing.hinders() && missing.found == "none here; none of 1.36 can be pulled: no such host",
+            "{missing:?}"
+        );
+        for part in ["ci/node-image/build", "--cluster embedded"] {
+            assert!(missing.way_out.contains(part), "{}", missing.way_out);
+        }
+        let old_only = node_images(&here("v1.20.2"), offline());
+        assert!(!old_only.hinders() && old_only.state == State::TooSmall, "{old_only:?}");
+        assert!(
+            old_only.way_out.starts_with("run with '--kubernetes 1.20', or for 1.36: "),
+            "{}",
+            old_only.way_out
+        );
     }
 
     #[test]

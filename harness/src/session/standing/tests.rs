@@ -75,6 +75,26 @@ async fn a_failure_stands_only_where_all_were_there() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_ends_while_one_is_away_is_excused_before_it_has_come_back() {
+    let began = Instant::now();
+    let standing = standing(move || {
+        let away = (3..9).contains(&began.elapsed().as_secs());
+        ready(if away { Err("refused".to_owned()) } else { Ok(()) })
+    });
+    pause(Duration::from_secs(1)).await;
+    assert_eq!(standing.absence_at(Instant::now()).await, None);
+    pause(Duration::from_secs(4)).await;
+    let at = Instant::now();
+    let away = standing.absence_at(at).await.expect("it is away then");
+    assert!(away.starts_with("the cloud did not answer for"), "{away}");
+    assert!(began.elapsed() >= Duration::from_secs(9), "nobody knows before it answers again");
+    pause(Duration::from_secs(5)).await;
+    assert!(standing.absence_at(Instant::now()).await.is_some(), "who starts then may still end for it");
+    pause(Duration::from_secs(30)).await;
+    assert_eq!(standing.absence_at(Instant::now()).await, None);
+}
+
+#[tokio::test(start_paused = true)]
 async fn who_fails_while_every_answer_is_slow_is_not_judged() {
     let part = Part::new("the API server", Some(SLOW_FROM));
     let (waits, looked) = (AtomicU32::new(20), part.clone());

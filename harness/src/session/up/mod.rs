@@ -17,7 +17,7 @@ mod teardown;
 
 pub use prepared::Prepared;
 
-use super::choose::{check_hosting, check_real};
+use super::choose::{check_hosting, check_image, check_real};
 use super::folder::RunDir;
 use super::state::{Credentials, Replaced, ReplicaRecord, RunState};
 use super::uninitialised::roles_of;
@@ -109,6 +109,7 @@ impl Environment {
         // What is wrong with the manifests is said before anything is started.
         load_manifests(self.plan())?;
         check_hosting(self.plan())?;
+        check_image(self.plan())?;
         check_real(self.plan())?;
         let credentials = credentials::read(self.plan())?;
         if !self.prepared.uses_engine() {

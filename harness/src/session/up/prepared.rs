@@ -3,7 +3,7 @@
 
 use super::own_image::own_image;
 use super::stage::stage;
-use crate::ccm::{Manifests, mentions, substitute};
+use crate::ccm::Manifests;
 use crate::cluster::{InsideCluster, ProgramImage, Runs, facts};
 use crate::config::{Image, RunPlan};
 use crate::events::Events;
@@ -12,9 +12,9 @@ use crate::images::{
     of_commands, own_program, prepare, static_binary,
 };
 use crate::ledger::{SetBy, Setting};
+use crate::session::choose::stood_for;
 use crate::session::{RunDir, SessionError, load_manifests};
-use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::OnceCell;
@@ -190,13 +190,6 @@ impl Prepared {
     }
 }
 
-/// The image that manifests name themselves, which a program stands for; `None` where they leave it to the profile.
-fn stood_for(image: &str, placeholders: &BTreeMap<String, String>) -> Option<String> {
-    let mut image = Value::String(image.to_owned());
-    substitute(&mut image, placeholders);
-    (!mentions(&image, "IMAGE")).then(|| image.as_str().unwrap_or_default().to_owned())
-}
-
 /// What cloud and CCM are made from.
 #[derive(Debug, Default)]
 pub(super) struct Artifacts {
@@ -262,6 +255,7 @@ fn absolute(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
 
     #[test]
     fn a_program_stands_for_the_image_of_the_manifests_unless_they_leave_it_open() {

@@ -1,0 +1,194 @@
+//! How the programs of a Pod have ended so far, read from its status, and when to stop waiting for them. Pure.
+
+use k8s_openapi::api::core::v1::{ContainerState, ContainerStateTerminated, ContainerStatus, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::ResourceExt;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often a program may end before it has worked, while the API server and the cloud answer. The first two restarts come
+/// within about ten seconds of the first start.
+const ENDS_AT_START: u32 = 3;
+/// Signals that end programs, as the exit codes from 128 on name them.
+const SIGNALS: [(i32, &str); 13] = [
+    (1, "SIGHUP"),
+    (2, "SIGINT"),
+    (3, "SIGQUIT"),
+    (4, "SIGILL"),
+    (6, "SIGABRT"),
+    (7, "SIGBUS"),
+    (8, "SIGFPE"),
+    (9, "SIGKILL"),
+    (11, "SIGSEGV"),
+    (13, "SIGPIPE"),
+    (15, "SIGTERM"),
+    (24, "SIGXCPU"),
+    (31, "SIGSYS"),
+];
+/// Reasons that add nothing to an exit code.
+const PLAIN_REASONS: [&str; 3] = ["", "Error", "Completed"];
+
+/// The last end of a container's program.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProgramEnd {
+    /// The Pod's uid.
+    pub uid: String,
+    /// The Pod's name.
+    pub pod: String,
+    /// The container.
+    pub container: String,
+    /// The image that the Pod names.
+    pub image: String,
+    /// How often its program has ended so far.
+    pub ends: u32,
+    /// How often it was started again.
+    pub restarts: u32,
+    /// What it ended with: from 128 on 128 and the number of a signal.
+    pub exit_code: Option<i32>,
+    /// Why, where the kubelet says more than that: `OOMKilled`, `StartError`.
+    pub reason: Option<String>,
+    /// What the kubelet or the program itself said of it.
+    pub message: Option<String>,
+    /// For how long it ran, in whole seconds.
+    pub ran_for: Option<Duration>,
+}
+
+impl fmt::Display for ProgramEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.exit_code {
+            Some(code) => write!(f, "exit code {code}")?,
+            None => f.write_str("an unknown exit code")?,
+        }
+        let signal = self.exit_code.and_then(signal_of);
+        let more: Vec<&str> = signal.into_iter().chain(self.reason.as_deref()).collect();
+        if !more.is_empty() {
+            write!(f, " ({})", more.join(", "))?;
+        }
+        match self.ran_for {
+            Some(time) => write!(f, " after {} s", time.as_secs()),
+            None => Ok(()),
+        }
+    }
+}
+
+impl ProgramEnd {
+    /// How often it was restarted, in words.
+    pub fn restarted(&self) -> String {
+        match self.restarts {
+            1 => "restarted once so far".to_owned(),
+            times => format!("restarted {times} times so far"),
+        }
+    }
+
+    /// What exit codes of this kind usually mean, where that helps.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self.exit_code {
+            Some(126) => Some(
+                "126 usually means that the program cannot be executed: it lacks the executable bit, or is built for another \
+                 machine",
+            ),
+            Some(127) => Some(
+                "127 usually means that the program is not there, or not the interpreter or dynamic loader that it names",
+            ),
+            _ => None,
+        }
+    }
+}
+
+fn signal_of(code: i32) -> Option<&'static str> {
+    SIGNALS.iter().find(|(number, _)| code - 128 == *number).map(|(_, name)| *name)
+}
+
+/// The last end of each program of a Pod that has ended. An init container that has done its work has not.
+pub fn ends_of(pod: &Pod) -> Vec<ProgramEnd> {
+    let is_init = |end: &ProgramEnd| {
+        let init = pod.status.as_ref().and_then(|status| status.init_container_statuses.as_ref());
+        init.is_some_and(|all| all.iter().any(|status| status.name == end.container))
+    };
+    let all = statuses_of(pod).filter_map(|status| end_of(pod, status));
+    all.filter(|end| end.exit_code != Some(0) || !is_init(end)).collect()
+}
+
+/// The statuses of a Pod's containers, those that run first last.
+pub(crate) fn statuses_of(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
+    let status = pod.status.as_ref();
+    let main = status.and_then(|status| status.container_statuses.as_ref());
+    let init = status.and_then(|status| status.init_container_statuses.as_ref());
+    main.into_iter().chain(init).flatten()
+}
+
+fn end_of(pod: &Pod, status: &ContainerStatus) -> Option<ProgramEnd> {
+    let terminated =
+        |state: &Option<ContainerState>| state.as_ref().and_then(|state| state.terminated.clone());
+    let runs = status.state.as_ref().is_some_and(|state| state.running.is_some());
+    let last = terminated(&status.state).or_else(|| terminated(&status.last_state));
+    let restarts = u32::try_from(status.restart_count).unwrap_or(0);
+    if restarts == 0 && last.is_none() {
+        return None;
+    }
+    Some(ProgramEnd {
+        uid: pod.uid().unwrap_or_default(),
+        pod: pod.name_any(),
+        container: status.name.clone(),
+        image: status.image.clone(),
+        ends: restarts + u32::from(!runs && last.is_some()),
+        restarts,
+        exit_code: last.as_ref().map(|end| end.exit_code),
+        reason: last
+            .as_ref()
+            .and_then(|end| end.reason.clone())
+            .filter(|why| !PLAIN_REASONS.contains(&why.as_str())),
+        message: last.as_ref().and_then(|end| end.message.clone()).filter(|text| !text.trim().is_empty()),
+        ran_for: last.as_ref().and_then(lasted),
+    })
+}
+
+fn lasted(end: &ContainerStateTerminated) -> Option<Duration> {
+    let (Time(from), Time(to)) = (end.started_at.as_ref()?, end.finished_at.as_ref()?);
+    // A program that was never started has the beginning of time as its start.
+    (from.as_second() > 0).then(|| Duration::try_from(to.duration_since(*from)).unwrap_or_default())
+}
+
+/// Counts how often the programs of some Pods end from a moment on.
+#[derive(Clone, Debug, Default)]
+pub struct Starts {
+    /// How many ends of each container's program are known, by the Pod's uid.
+    known: BTreeMap<(String, String), u32>,
+    /// How many of them speak against it.
+    counted: BTreeMap<(String, String), u32>,
+}
+
+impl Starts {
+    /// From now on: what has ended in these Pods before is not counted.
+    pub fn beside(pods: &[Arc<Pod>]) -> Starts {
+        let mut starts = Starts::default();
+        starts.news(pods);
+        starts
+    }
+
+    /// The programs that have ended since this was last asked, each with the number of times.
+    pub fn news(&mut self, pods: &[Arc<Pod>]) -> Vec<(ProgramEnd, u32)> {
+        let mut news = Vec::new();
+        for end in pods.iter().flat_map(|pod| ends_of(pod)) {
+            let known = self.known.entry((end.uid.clone(), end.container.clone())).or_default();
+            let times = end.ends.saturating_sub(*known);
+            *known = end.ends.max(*known);
+            if times > 0 {
+                news.push((end, times));
+            }
+        }
+        news
+    }
+
+    /// So many ends of that program speak against it, as nothing else explains them. Whether it has had its chances.
+    pub fn count(&mut self, end: &ProgramEnd, times: u32) -> bool {
+        let counted = self.counted.entry((end.uid.clone(), end.container.clone())).or_default();
+        *counted += times;
+        *counted >= ENDS_AT_START
+    }
+}
+
+#[cfg(test)]
+mod tests;

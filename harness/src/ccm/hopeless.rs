@@ -1,0 +1,120 @@
+//! What keeps a Pod's programs from running, read from its status. Pure.
+
+use super::ends::{ends_of, statuses_of};
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+use kube::ResourceExt;
+
+/// How often a CCM may be restarted before it works: one of the framework ends while the API server does not answer, by design.
+const RESTARTS_AT_MOST: u32 = 5;
+/// Reasons for which a container waits for an image that it will not get.
+const NO_IMAGE: [&str; 4] = ["ErrImageNeverPull", "InvalidImageName", "ErrImagePull", "ImagePullBackOff"];
+/// Reasons for which a container cannot be made or started.
+const NO_CONTAINER: [&str; 2] = ["CreateContainerError", "RunContainerError"];
+
+/// Why a container waits, and what the kubelet says of it.
+fn waits(status: &ContainerStatus) -> Option<(&str, &str)> {
+    let waiting = status.state.as_ref()?.waiting.as_ref()?;
+    Some((waiting.reason.as_deref()?, waiting.message.as_deref().unwrap_or_default()))
+}
+
+/// Something about a Pod that no waiting mends and that is not its program's doing, in words.
+pub fn unrecoverable(pod: &Pod) -> Option<String> {
+    let name = pod.name_any();
+    statuses_of(pod).find_map(|status| match waits(status)? {
+        (reason, message) if NO_IMAGE.contains(&reason) => {
+            Some(format!("Pod {name} cannot have its image {}: {reason} {message}", status.image))
+        }
+        (reason, message) if NO_CONTAINER.contains(&reason) => {
+            Some(format!("Pod {name} cannot start its container {}: {reason} {message}", status.name))
+        }
+        _ => None,
+    })
+}
+
+/// What a Pod's container lacks that may still come, in words: a Secret or ConfigMap.
+pub fn lacks_configuration(pod: &Pod) -> Option<String> {
+    let name = pod.name_any();
+    statuses_of(pod).find_map(|status| match waits(status)? {
+        (reason @ "CreateContainerConfigError", message) => {
+            Some(format!("container {} of Pod {name} cannot be started yet: {reason} {message}", status.name))
+        }
+        _ => None,
+    })
+}
+
+/// Whether a Pod's program has ended by itself at least once.
+pub(super) fn has_ended(pod: &Pod) -> bool {
+    !ends_of(pod).is_empty()
+}
+
+/// That a Pod's program ends again and again, in words.
+pub fn crash_loops(pod: &Pod) -> Option<String> {
+    let looping =
+        statuses_of(pod).filter(|status| waits(status).is_some_and(|(why, _)| why == "CrashLoopBackOff"));
+    let names: Vec<&str> = looping.map(|status| status.name.as_str()).collect();
+    let mut ends = ends_of(pod).into_iter();
+    let end = ends.find(|end| end.restarts > RESTARTS_AT_MOST && names.contains(&end.container.as_str()))?;
+    Some(format!(
+        "Pod {} crash-loops: container {} ended {} times, last with {end}; is {} the CCM that the profile describes?",
+        end.pod, end.container, end.ends, end.image
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn pod(field: &str, restarts: u32, state: Value) -> Pod {
+        let status = json!({"name": "ccm", "image": "acme/ccm:1", "imageID": "", "ready": false,
+            "restartCount": restarts, "state": state, "lastState": {"terminated": {"exitCode": 1}}});
+        serde_json::from_value(json!({"metadata": {"name": "ccm-a"}, "status": {field: [status]}}))
+            .expect("a Pod")
+    }
+
+    fn waiting(reason: &str) -> Value {
+        json!({"waiting": {"reason": reason, "message": "says the kubelet"}})
+    }
+
+    #[test]
+    fn what_keeps_a_container_from_starting_is_told_of_init_containers_too() {
+        for field in ["containerStatuses", "initContainerStatuses"] {
+            let why = |reason| unrecoverable(&pod(field, 0, waiting(reason)));
+            for reason in NO_IMAGE {
+                let expected =
+                    format!("Pod ccm-a cannot have its image acme/ccm:1: {reason} says the kubelet");
+                assert_eq!(why(reason), Some(expected));
+            }
+            for reason in NO_CONTAINER {
+                let expected = format!("Pod ccm-a cannot start its container ccm: {reason} says the kubelet");
+                assert_eq!(why(reason), Some(expected));
+            }
+            for reason in
+                ["ContainerCreating", "PodInitializing", "CrashLoopBackOff", "CreateContainerConfigError"]
+            {
+                assert_eq!(why(reason), None, "{reason}");
+            }
+            let lacks =
+                lacks_configuration(&pod(field, 0, waiting("CreateContainerConfigError"))).expect("it does");
+            assert!(lacks.starts_with("container ccm of Pod ccm-a cannot be started yet: "), "{lacks}");
+        }
+    }
+
+    #[test]
+    fn only_a_program_that_was_restarted_often_crash_loops() {
+        let of = |restarts, state| crash_loops(&pod("containerStatuses", restarts, state));
+        assert_eq!(of(RESTARTS_AT_MOST, waiting("CrashLoopBackOff")), None);
+        assert_eq!(of(9, json!({"running": {}})), None);
+        let told = of(RESTARTS_AT_MOST + 1, waiting("CrashLoopBackOff")).expect("it does");
+        assert!(told.contains("container ccm ended 7 times, last with exit code 1; is acme/ccm:1"), "{told}");
+        assert!(crash_loops(&pod("initContainerStatuses", 6, waiting("CrashLoopBackOff"))).is_some());
+    }
+
+    #[test]
+    fn whether_a_program_has_ended_is_seen_while_it_runs_again() {
+        let never = json!({"metadata": {}, "status": {"containerStatuses": [{"name": "c", "image": "i", "imageID": "",
+            "ready": true, "restartCount": 0, "state": {"running": {}}}]}});
+        assert!(!has_ended(&serde_json::from_value(never).expect("a Pod")));
+        assert!(has_ended(&pod("containerStatuses", 1, json!({"running": {}}))));
+    }
+}

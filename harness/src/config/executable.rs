@@ -1,0 +1,121 @@
+//! Whether this machine can execute a file, told before anything is started.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::Path;
+
+/// How much of a file tells its format, bytes.
+const HEAD: usize = 20;
+const ELF: [u8; 4] = *b"\x7fELF";
+/// Where the kernel lists what runs files of other formats and machines.
+const HANDLERS: &str = "/proc/sys/fs/binfmt_misc";
+
+/// Machines by their number in an ELF header (`e_machine`).
+const MACHINES: [(u16, &str); 8] = [
+    (3, "x86"),
+    (8, "mips"),
+    (21, "powerpc64"),
+    (22, "s390x"),
+    (40, "arm"),
+    (62, "x86_64"),
+    (183, "aarch64"),
+    (243, "riscv64"),
+];
+
+/// Why this machine cannot execute a program, in words; `None` where it can, or nobody can tell.
+pub(super) fn not_executable_here(program: &Path) -> Option<String> {
+    let head = match head_of(program) {
+        Ok(head) => head,
+        // A file that may be executed and not read.
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => return None,
+        Err(error) => return Some(error.to_string()),
+    };
+    let why = judge(&head, std::env::consts::ARCH)?;
+    (!has_handler(Path::new(HANDLERS))).then_some(why)
+}
+
+fn head_of(program: &Path) -> std::io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    File::open(program)?.take(HEAD as u64).read_to_end(&mut head)?;
+    Ok(head)
+}
+
+/// Whether the kernel was told of a program that runs such files, QEMU for example.
+fn has_handler(folder: &Path) -> bool {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name()).any(|name| name != "register" && name != "status")
+}
+
+/// Why a file that begins so is no program of that machine.
+fn judge(head: &[u8], here: &str) -> Option<String> {
+    if head.starts_with(b"#!") {
+        return None;
+    }
+    if !head.starts_with(&ELF) {
+        let why = "is neither an ELF program nor a script that begins with '#!'";
+        return Some(if head.is_empty() { "is empty".to_owned() } else { why.to_owned() });
+    }
+    let &[low, high] = head.get(18..20)? else { return None };
+    // The sixth byte of a header says in which order bytes are.
+    let number = if head[5] == 2 { u16::from_be_bytes([low, high]) } else { u16::from_le_bytes([low, high]) };
+    let machine = MACHINES.iter().find(|(one, _)| *one == number).map(|(_, name)| *name);
+    match machine {
+        Some(machine) if machine == here => None,
+        // These execute programs of the smaller machine, too.
+        Some("x86") if here == "x86_64" => None,
+        Some("arm") if here == "aarch64" => None,
+        // Nobody knows what this machine is called there.
+        _ if !MACHINES.iter().any(|(_, name)| *name == here) => None,
+        Some(machine) => Some(format!("is a program for {machine}, and this machine is {here}")),
+        None => Some(format!(
+            "is a program for another machine (number {number} of ELF), and this machine is {here}"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn elf(order: u8, machine: [u8; 2]) -> Vec<u8> {
+        let mut head = vec![0; HEAD];
+        head[..4].copy_from_slice(&ELF);
+        head[5] = order;
+        head[18..].copy_from_slice(&machine);
+        head
+    }
+
+    #[test]
+    fn programs_of_other_machines_and_what_is_no_program_are_named() {
+        let why = |head: &[u8]| judge(head, "x86_64");
+        assert_eq!(why(&elf(1, [62, 0])), None);
+        assert_eq!(why(&elf(1, [3, 0])), None, "a 32-bit program");
+        assert_eq!(why(b"#!/bin/sh\nexit 1\n"), None);
+        assert_eq!(
+            why(&elf(1, [183, 0])),
+            Some("is a program for aarch64, and this machine is x86_64".to_owned())
+        );
+        assert_eq!(
+            why(&elf(2, [0, 22])),
+            Some("is a program for s390x, and this machine is x86_64".to_owned())
+        );
+        assert!(why(&elf(1, [1, 9])).expect("unknown").contains("number 2305 of ELF"));
+        assert_eq!(judge(&elf(1, [62, 0]), "loongarch64"), None, "nobody can tell");
+        assert_eq!(why(b""), Some("is empty".to_owned()));
+        for odd in [b"MZ\x90\0".as_slice(), b"echo hello\n"] {
+            assert!(why(odd).expect("no program").starts_with("is neither an ELF program"), "{odd:?}");
+        }
+    }
+
+    #[test]
+    fn this_very_program_can_be_executed() {
+        assert_eq!(not_executable_here(&std::env::current_exe().expect("it is one")), None);
+        let folder = tempfile::tempdir().expect("a folder");
+        for name in ["register", "status"] {
+            std::fs::write(folder.path().join(name), "").expect("written");
+        }
+        assert!(!has_handler(folder.path()) && !has_handler(Path::new("/nowhere")));
+        std::fs::write(folder.path().join("qemu-aarch64"), "enabled\n").expect("written");
+        assert!(has_handler(folder.path()));
+    }
+}

@@ -1,0 +1,255 @@
+//! The terminal, which has one owner: all that is written to standard output and standard error passes here, and so does the
+//! line that moves while somebody waits. That line is taken away before anything is written and drawn again below it.
+//!
+//! It is one line, shorter than the terminal is wide, without a line end and without padding: a window that is made narrower
+//! leaves nothing of it. A line of output that is only begun while it is drawn is shown in it, and written once it is whole.
+
+use rustix::termios::tcgetwinsize;
+use std::io::{IsTerminal, Write};
+use std::sync::{LazyLock, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+/// How often the moving line is drawn.
+const EVERY: Duration = Duration::from_millis(120);
+/// The longest moving line, columns: few windows are narrower.
+const LONGEST: usize = 72;
+/// The longest line that is held back until it is whole, bytes.
+const HELD_AT_MOST: usize = 1 << 16;
+/// Goes to the beginning of the line and erases it.
+const ERASE: &[u8] = b"\r\x1b[2K";
+const TURNS: [char; 4] = ['|', '/', '-', '\\'];
+
+/// Where text goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stream {
+    /// Standard output.
+    Out,
+    /// Standard error.
+    Err,
+}
+
+/// What is on the terminal below everything that was written.
+#[derive(Debug, Default)]
+struct Line {
+    /// What goes on, and since when.
+    stages: Vec<(String, Instant)>,
+    is_drawn: bool,
+    /// A line of standard output that is not whole.
+    held: Vec<u8>,
+    /// Whether the last line on the terminal is not whole.
+    is_open: bool,
+    turn: usize,
+    ticks: bool,
+}
+
+static LINE: LazyLock<Mutex<Line>> = LazyLock::new(Mutex::default);
+/// Whether there is a terminal on which a line can move.
+static MOVES: LazyLock<bool> = LazyLock::new(|| {
+    let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+    std::io::stderr().is_terminal() && !dumb && width() > 0
+});
+/// Whether standard output goes to a terminal, which is then taken for the same one.
+static SHARED: LazyLock<bool> = LazyLock::new(|| *MOVES && std::io::stdout().is_terminal());
+
+fn line() -> MutexGuard<'static, Line> {
+    LINE.lock().expect("no holder of this lock panics")
+}
+
+/// How wide the terminal is, columns; 0 where it does not say.
+fn width() -> usize {
+    tcgetwinsize(std::io::stderr()).map_or(0, |size| size.ws_col.into())
+}
+
+/// Writes all of it.
+///
+/// # Errors
+/// The stream is closed, or full.
+pub(crate) fn write(stream: Stream, bytes: &[u8]) -> std::io::Result<()> {
+    if !*MOVES || stream == Stream::Out && !*SHARED {
+        return put(stream, bytes);
+    }
+    let mut line = line();
+    let whole = line.whole(stream, bytes);
+    if whole.is_empty() {
+        return Ok(());
+    }
+    line.erase();
+    let outcome = put(stream, &whole);
+    line.is_open = !whole.ends_with(b"\n");
+    line.draw(Instant::now());
+    outcome
+}
+
+/// Writes what was held back though it is no whole line.
+pub(crate) fn release() -> std::io::Result<()> {
+    let mut line = line();
+    let held = std::mem::take(&mut line.held);
+    if held.is_empty() {
+        return Ok(());
+    }
+    line.erase();
+    line.is_open = true;
+    put(Stream::Out, &held)
+}
+
+/// Something begins that takes a while. Whether a line tells so.
+pub(crate) fn begin(stage: &str) -> bool {
+    if !*MOVES {
+        return false;
+    }
+    let mut line = line();
+    line.stages.push((stage.to_owned(), Instant::now()));
+    line.draw(Instant::now());
+    if !line.ticks {
+        let named = std::thread::Builder::new().name("screen".to_owned());
+        line.ticks = named.spawn(tick).is_ok();
+    }
+    true
+}
+
+/// It has ended.
+pub(crate) fn end(stage: &str) {
+    let mut line = line();
+    let Some(at) = line.stages.iter().position(|(name, _)| name == stage) else { return };
+    line.stages.remove(at);
+    line.erase();
+    if line.stages.is_empty() && !line.held.is_empty() {
+        let held = std::mem::take(&mut line.held);
+        line.is_open = true;
+        // Who writes next is told why that is not possible.
+        let _ = put(Stream::Out, &held);
+    }
+    line.draw(Instant::now());
+}
+
+/// Draws as long as something goes on.
+fn tick() {
+    loop {
+        std::thread::park_timeout(EVERY);
+        let mut line = line();
+        if line.stages.is_empty() {
+            line.ticks = false;
+            return;
+        }
+        line.turn += 1;
+        line.draw(Instant::now());
+    }
+}
+
+fn put(stream: Stream, bytes: &[u8]) -> std::io::Result<()> {
+    let to = |to: &mut dyn Write| to.write_all(bytes).and_then(|()| to.flush());
+    match stream {
+        Stream::Out => to(&mut std::io::stdout().lock()),
+        Stream::Err => to(&mut std::io::stderr().lock()),
+    }
+}
+
+impl Line {
+    /// What can be written now; the rest is held back.
+    fn whole(&mut self, stream: Stream, bytes: &[u8]) -> Vec<u8> {
+        if stream == Stream::Err {
+            return bytes.to_vec();
+        }
+        let mut all = std::mem::take(&mut self.held);
+        all.extend_from_slice(bytes);
+        // A line that is on the terminal already goes on there.
+        if self.stages.is_empty() || self.is_open || all.len() > HELD_AT_MOST {
+            return all;
+        }
+        let whole = all.iter().rposition(|sign| *sign == b'\n').map_or(0, |at| at + 1);
+        self.held = all.split_off(whole);
+        all
+    }
+
+    fn erase(&mut self) {
+        if std::mem::take(&mut self.is_drawn) {
+            // A terminal that is gone is no reason to stop.
+            let _ = put(Stream::Err, ERASE);
+        }
+    }
+
+    fn draw(&mut self, now: Instant) {
+        if self.stages.is_empty() || self.is_open {
+            return;
+        }
+        let text = self.text(now, width());
+        let _ = put(Stream::Err, &[ERASE, text.as_bytes()].concat());
+        self.is_drawn = true;
+    }
+
+    /// The moving line on a terminal of that width.
+    fn text(&self, now: Instant, width: usize) -> String {
+        let goes_on = |(name, since): &(String, Instant)| {
+            format!("{name} {} s", now.saturating_duration_since(*since).as_secs())
+        };
+        let stages: Vec<String> = self.stages.iter().map(goes_on).collect();
+        let held = String::from_utf8_lossy(&self.held);
+        let held = without_escapes(held.trim());
+        let turn = TURNS[self.turn % TURNS.len()];
+        let separator = if held.is_empty() { "" } else { ": " };
+        let text = format!("{turn} {}{separator}{held}", stages.join(", "));
+        text.chars().take(LONGEST.min(width.saturating_sub(1))).collect()
+    }
+}
+
+/// A text without colours and other signs that terminals obey.
+fn without_escapes(text: &str) -> String {
+    let (mut plain, mut escaped) = (String::new(), false);
+    for sign in text.chars() {
+        match (escaped, sign) {
+            (false, '\x1b') => escaped = true,
+            (true, sign) => escaped = !sign.is_ascii_alphabetic(),
+            (false, sign) if sign.is_control() => {}
+            (false, sign) => plain.push(sign),
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line() -> Line {
+        let now = Instant::now();
+        Line { stages: vec![("checks".to_owned(), now)], ..Line::default() }
+    }
+
+    #[test]
+    fn the_moving_line_is_shorter_than_the_terminal_is_wide() {
+        let mut line = line();
+        let now = Instant::now() + Duration::from_secs(7);
+        assert_eq!(line.text(now, 80), "| checks 7 s");
+        line.stages.push(("the other clusters".to_owned(), now));
+        line.turn = 5;
+        assert_eq!(line.text(now, 80), "/ checks 7 s, the other clusters 0 s");
+        line.held = b"\x1b[1mtest\x1b[0m taint-removal::NODE-INIT-01 ... ".to_vec();
+        assert_eq!(
+            line.text(now, 200),
+            "/ checks 7 s, the other clusters 0 s: test taint-removal::NODE-INIT-01 ."[..72]
+        );
+        for width in [1, 20, 40, 80] {
+            assert!(line.text(now, width).chars().count() < width.max(2), "{width}");
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_not_whole_is_held_back_only_while_something_moves() {
+        let mut line = line();
+        let out = |line: &mut Line, text: &str| {
+            String::from_utf8(line.whole(Stream::Out, text.as_bytes())).expect("text")
+        };
+        assert_eq!(out(&mut line, "\nrunning 1 test\ntest a ... "), "\nrunning 1 test\n");
+        assert_eq!(line.held, b"test a ... ");
+        assert_eq!(line.whole(Stream::Err, b"said\n"), b"said\n", "others are not held up");
+        assert_eq!(out(&mut line, "ok"), "");
+        assert_eq!(out(&mut line, "\ntest b"), "test a ... ok\n");
+        line.stages.clear();
+        assert_eq!(out(&mut line, " ... "), "test b ... ");
+        // What is on the terminal goes on there, whatever moves again.
+        let mut open = Line { is_open: true, ..self::line() };
+        assert_eq!(out(&mut open, "ok\n"), "ok\n");
+        let long = "x".repeat(HELD_AT_MOST + 1);
+        assert_eq!(out(&mut self::line(), &long), long);
+    }
+}

@@ -1,0 +1,233 @@
+//! What a person sees of a run on a terminal: rendered as terminals do, in windows of 80 and 120 columns, and while the window
+//! is resized.
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+use std::collections::BTreeSet;
+use std::fs::{File, OpenOptions};
+use std::io::Read;
+use std::num::NonZero;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_ccm-conformance");
+/// More than any run here writes, so that nothing scrolls away.
+const ROWS: u16 = 400;
+/// Lines of so many columns fit into each window.
+const SHORT: usize = 76;
+/// What the moving line begins with.
+const TURNS: [&str; 4] = ["| ", "/ ", "- ", "\\ "];
+/// How a terminal is told to erase the line that its cursor is in.
+const ERASE: &str = "\r\u{1b}[2K";
+
+/// A run, as its terminal has it.
+struct Seen {
+    code: Option<i32>,
+    /// What was written to the terminal.
+    raw: String,
+    /// What is on it in the end: lines that it has wrapped are one.
+    lines: Vec<String>,
+    /// What was written to standard output where that is no terminal.
+    piped: String,
+    /// Whether the window was: what was wider than it became is cut on this terminal.
+    was_resized: bool,
+}
+
+/// How a run is looked at.
+#[derive(Clone, Copy, Default)]
+struct Look<'a> {
+    columns: u16,
+    /// The window's width from then on, again and again.
+    resized: &'a [u16],
+    variables: &'a [(&'a str, &'a str)],
+    /// Whether standard output goes elsewhere.
+    is_piped: bool,
+    binary: Option<&'a Path>,
+}
+
+fn command(folder: &Path, binary: Option<&Path>) -> Command {
+    let mut command = Command::new(PROGRAM);
+    command.args([
+        "run",
+        "--cluster",
+        "embedded",
+        "--profile",
+        "reference",
+        "--only",
+        "NODE-INIT-01",
+        "--out",
+    ]);
+    command.arg(folder.join("out"));
+    if let Some(binary) = binary {
+        command.arg("--binary").arg(binary);
+    }
+    for variable in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "CI", "GITHUB_ACTIONS"] {
+        command.env_remove(variable);
+    }
+    command.env("TERM", "xterm-256color").stdin(Stdio::null());
+    command
+}
+
+fn cells(number: u16) -> NonZero<u16> {
+    NonZero::new(number).expect("a window has some")
+}
+
+fn size(columns: u16) -> Winsize {
+    Winsize { ws_row: ROWS, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }
+}
+
+fn seen(look: Look<'_>) -> Seen {
+    let folder = tempfile::tempdir().expect("a folder");
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a pseudo-terminal");
+    grantpt(&master).and_then(|()| unlockpt(&master)).expect("it is ours");
+    tcsetwinsize(&master, size(look.columns)).expect("its size");
+    let name = ptsname(&master, Vec::new()).expect("its name");
+    let path = Path::new(std::ffi::OsStr::from_bytes(name.as_bytes()));
+    let slave = || OpenOptions::new().read(true).write(true).open(path).expect("its other side");
+    let mut command = command(folder.path(), look.binary);
+    command.stderr(slave()).envs(look.variables.iter().copied());
+    command.stdout(if look.is_piped { Stdio::piped() } else { slave().into() });
+    let mut child = command.spawn().expect("the program starts");
+    // Who reads is told of the end once nobody has the other side open.
+    drop(command);
+    let piped = child.stdout.take().map(|mut pipe| {
+        std::thread::spawn(move || {
+            let mut text = String::new();
+            pipe.read_to_string(&mut text).map(|_| text).expect("text")
+        })
+    });
+    let mut terminal = vt100::Parser::new(cells(ROWS), cells(look.columns), 0);
+    let (mut raw, mut part, mut reader) = (Vec::new(), [0; 1024], File::from(master));
+    let (mut widths, mut resized) = (look.resized.iter().cycle(), Instant::now());
+    while let Ok(length @ 1..) = reader.read(&mut part) {
+        raw.extend_from_slice(&part[..length]);
+        terminal.process(&part[..length]);
+        if resized.elapsed() > Duration::from_millis(400)
+            && let Some(width) = widths.next()
+        {
+            tcsetwinsize(&reader, size(*width)).expect("its size");
+            terminal.screen_mut().set_size(cells(ROWS), cells(*width));
+            resized = Instant::now();
+        }
+    }
+    let code = child.wait().expect("it can be waited for").code();
+    let lines = terminal.screen().contents().lines().map(str::to_owned).collect();
+    let piped = piped.map(|thread| thread.join().expect("it was read")).unwrap_or_default();
+    let was_resized = !look.resized.is_empty();
+    Seen { code, raw: String::from_utf8(raw).expect("text"), lines, piped, was_resized }
+}
+
+/// Nothing of what moved is left, nothing was drawn over, and nothing is padded.
+fn is_tidy(seen: &Seen, told: &str) {
+    let (raw, text) = (&seen.raw, seen.lines.join("\n"));
+    for line in &seen.lines {
+        let moved = TURNS.iter().any(|turn| line.starts_with(turn)) && line.ends_with(" s");
+        assert!(!moved, "{told}: '{line}' is left:\n{text}");
+        let overdrawn = TURNS.iter().any(|turn| line.contains(&format!("{turn}checks")));
+        assert!(!overdrawn, "{told}: '{line}':\n{text}");
+    }
+    assert!(!raw.contains(&" ".repeat(60)), "{told}: padded: {raw:?}");
+    assert!(raw.ends_with("\r\n"), "{told}: the next prompt would stand behind it: {raw:?}");
+    if !seen.was_resized {
+        // Each line ends with a line end of its own, not at the edge of the window.
+        assert!(raw.matches('\n').count() >= seen.lines.len(), "{told}: {raw:?}");
+        assert!(seen.lines.iter().all(|line| line.trim_end() == line), "{told}: padded:\n{text}");
+    }
+}
+
+/// The lines that are the same in every run: tests, and what the summary begins with.
+fn of_every_run(lines: impl Iterator<Item = String>) -> BTreeSet<String> {
+    const FIRST: [&str; 7] = ["running ", "test ", "PARTIAL", "  MUST", "  SHOULD", "  INFO", "Profiles of"];
+    let lines = lines.filter(|line| FIRST.iter().any(|first| line.starts_with(first)));
+    let timeless =
+        |line: String| line.split("; 0 filtered out").next().unwrap_or_default().trim_end().to_owned();
+    lines.map(timeless).map(|line| unaligned(&line)).collect()
+}
+
+/// The line of a test without the blanks that align its outcome with others'.
+fn unaligned(line: &str) -> String {
+    if line.starts_with("test ") {
+        line.split_whitespace().collect::<Vec<_>>().join(" ")
+    } else {
+        line.to_owned()
+    }
+}
+
+/// Whether a line is that of the test, which has ended so.
+fn is_there(lines: &[String], test: &str) -> bool {
+    lines.iter().any(|line| unaligned(line) == test)
+}
+
+fn has_colours(raw: &str) -> bool {
+    raw.split("\u{1b}[")
+        .skip(1)
+        .any(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';').starts_with('m'))
+}
+
+#[test]
+fn a_run_on_a_terminal_reads_like_one_in_a_file_whatever_the_windows_width() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let plain = command(folder.path(), None).output().expect("the program starts");
+    let texts = [&plain.stdout, &plain.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    assert_eq!(plain.status.code(), Some(0), "{texts:?}");
+    assert!(texts.iter().all(|text| !text.contains('\u{1b}') && !text.contains('\r')), "{texts:?}");
+    let expected = of_every_run(texts.iter().flat_map(|text| text.lines()).map(str::to_owned));
+    assert!(
+        expected.len() > 6 && expected.contains("test taint-removal::NODE-INIT-01 ... ok"),
+        "{expected:?}"
+    );
+    for (columns, resized) in [(80, [].as_slice()), (120, &[]), (120, &[80, 120]), (80, &[120, 100, 80])] {
+        let told = format!("{columns} columns, then {resized:?}");
+        let seen = seen(Look { columns, resized, ..Look::default() });
+        assert_eq!(seen.code, Some(0), "{told}: {:?}", seen.lines);
+        is_tidy(&seen, &told);
+        let found = of_every_run(seen.lines.iter().cloned());
+        let lacks = expected.difference(&found).filter(|line| !seen.was_resized || line.len() < SHORT);
+        assert_eq!(lacks.collect::<Vec<_>>(), [""; 0], "{told}:\n{}", seen.lines.join("\n"));
+        let tests = seen.lines.iter().filter(|line| line.contains("test taint-removal::NODE-INIT-01"));
+        assert_eq!(tests.count(), 1, "{told}:\n{}", seen.lines.join("\n"));
+        assert!(seen.raw.contains(&format!("{ERASE}| ")), "{told}: nothing moved: {:?}", seen.raw);
+        assert!(
+            seen.raw.contains(": test taint-removal::NODE-INIT-01"),
+            "{told}: which test goes on: {:?}",
+            seen.raw
+        );
+        assert!(has_colours(&seen.raw), "{told}: {:?}", seen.raw);
+    }
+}
+
+#[test]
+fn colours_and_movement_are_left_out_where_they_are_not_wanted() {
+    let look = |variables| Look { columns: 80, variables, ..Look::default() };
+    let no_colour = seen(look(&[("NO_COLOR", "1")]));
+    is_tidy(&no_colour, "NO_COLOR");
+    assert!(!has_colours(&no_colour.raw) && no_colour.raw.contains(ERASE), "{:?}", no_colour.raw);
+    let dumb = seen(look(&[("TERM", "dumb")]));
+    is_tidy(&dumb, "TERM=dumb");
+    assert!(!dumb.raw.contains('\u{1b}'), "{:?}", dumb.raw);
+    assert!(is_there(&dumb.lines, "test taint-removal::NODE-INIT-01 ... ok"), "{:?}", dumb.lines);
+    let piped = seen(Look { is_piped: true, ..look(&[]) });
+    is_tidy(&piped, "standard output elsewhere");
+    let lines: Vec<String> = piped.piped.lines().map(str::to_owned).collect();
+    assert!(is_there(&lines, "test taint-removal::NODE-INIT-01 ... ok"), "{lines:?}");
+    assert!(!piped.piped.contains('\u{1b}'), "{lines:?}");
+    assert!(!piped.lines.iter().any(|line| line.starts_with("test ")), "{:?}", piped.lines);
+}
+
+#[test]
+fn what_is_said_while_a_check_runs_stands_above_the_moving_line() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let binary = folder.path().join("ccm");
+    std::fs::write(&binary, "#!/bin/sh\necho 'error: no such flag' >&2\nexit 3\n").expect("written");
+    std::fs::set_permissions(&binary, PermissionsExt::from_mode(0o755)).expect("its mode");
+    let seen = seen(Look { columns: 80, resized: &[120, 80], binary: Some(&binary), ..Look::default() });
+    is_tidy(&seen, "a CCM that ends");
+    let text = seen.lines.join("\n");
+    assert_eq!(seen.code, Some(1), "{text}");
+    assert!(seen.lines.contains(&"    error: no such flag".to_owned()), "{text}");
+    assert!(text.contains("the CCM under test ended with exit code 3"), "{text}");
+    assert!(is_there(&seen.lines, "test taint-removal::NODE-INIT-01 ... FAILED"), "{text}");
+}
