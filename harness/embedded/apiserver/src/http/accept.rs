@@ -145,23 +145,25 @@ pub(crate) fn negotiate(header: Option<&str>, has_protobuf: impl Fn() -> bool) -
     None
 }
 
-/// Whether discovery is wanted in the aggregated form.
+/// The encoding in which discovery is wanted in the aggregated form; `None` where the plain form is wanted.
 #[must_use]
-pub(crate) fn wants_aggregated(header: Option<&str>) -> bool {
+pub(crate) fn aggregated(header: Option<&str>) -> Option<Encoding> {
     for clause in clauses(header.unwrap_or_default()) {
         let value = |wanted: &str| {
             clause.parameters.iter().find(|(key, _)| *key == wanted).map_or("", |(_, value)| *value)
         };
-        if !accepts(&clause.media, "application/json") {
-            continue;
-        }
-        match (value("g"), value("v"), value("as")) {
-            ("apidiscovery.k8s.io", "v2", "APIGroupDiscoveryList") => return true,
-            ("", "", "") => return false,
-            _ => {}
+        for encoding in Encoding::ALL {
+            if !accepts(&clause.media, encoding.media_type()) {
+                continue;
+            }
+            match (value("g"), value("v"), value("as")) {
+                ("apidiscovery.k8s.io", "v2", "APIGroupDiscoveryList") => return Some(encoding),
+                ("", "", "") => return None,
+                _ => {}
+            }
         }
     }
-    false
+    None
 }
 
 #[cfg(test)]
@@ -196,6 +198,14 @@ mod tests {
             Some(Encoding::Protobuf)
         );
         assert_eq!(form("text/html"), None);
+        let v2 = "g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+        assert_eq!(
+            aggregated(Some(&format!("application/json;{v2},application/json"))),
+            Some(Encoding::Json)
+        );
+        let protobuf = Encoding::Protobuf.media_type();
+        assert_eq!(aggregated(Some(&format!("{protobuf};{v2}"))), Some(Encoding::Protobuf));
+        assert_eq!(aggregated(Some(&format!("{protobuf},application/json;{v2}"))), None);
         assert_eq!(form("application/yaml;q=0.5, application/json"), Some((Encoding::Json, Shape::Object)));
     }
 }
