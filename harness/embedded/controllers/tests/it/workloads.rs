@@ -4,7 +4,7 @@ use embedded_controllers::{CloudProvider, NodeSpec};
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Service, ServiceAccount};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use k8s_openapi::api::rbac::v1::Role;
+use k8s_openapi::api::rbac::v1::{ClusterRole, Role};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams};
 use kube::{Api, ResourceExt};
@@ -233,5 +233,33 @@ async fn owners_of_every_kind_that_is_served_go_with_what_they_own() {
         definitions.delete("things.example.com", &DeleteParams::default()).await.expect("deleted");
         wait_gone(&definitions, "things.example.com").await;
     }
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn cluster_roles_gather_the_rules_of_those_they_select() {
+    let cluster = cluster().await;
+    let roles: Api<ClusterRole> = Api::all(cluster.client.clone());
+    let grants = |resource: &'static str| {
+        move |role: &ClusterRole| {
+            let mut rules = role.rules.iter().flatten();
+            rules.any(|rule| rule.resources.iter().flatten().any(|one| one == resource))
+        }
+    };
+    for name in ["view", "edit", "admin"] {
+        wait(&roles, name, "it has the rules of a new cluster", grants("pods/log")).await;
+    }
+    create(
+        &roles,
+        json!({"metadata": {"name": "view-gadgets", "labels": {"rbac.authorization.k8s.io/aggregate-to-view": "true"}},
+            "rules": [{"verbs": ["get"], "apiGroups": ["example.com"], "resources": ["gadgets"]}]}),
+    )
+    .await;
+    for name in ["view", "edit", "admin"] {
+        wait(&roles, name, "what is added later is gathered, too", grants("gadgets")).await;
+    }
+    roles.delete("view-gadgets", &DeleteParams::default()).await.expect("deleted");
+    let gone = grants("gadgets");
+    wait(&roles, "admin", "what is deleted is gathered no more", |role| !gone(role)).await;
     cluster.stop().await;
 }
