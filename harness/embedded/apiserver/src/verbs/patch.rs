@@ -66,7 +66,7 @@ pub(super) fn patch(call: &Call, kind: &'static Kind, sub: Option<&str>) -> Outc
     let mut warnings = patch::fit(kind, patch_form, text, &new, call.field_validation("PatchOptions")?)?;
     check_identity(&new, call.name())?;
     let written = change(&write, kind, sub, &old, new)?;
-    warnings.extend(warnings_of(kind, sub, &written));
+    warnings.extend(warnings_of(kind, sub, Some(&old), &written));
     let mut reply = Reply::written(kind, written);
     reply.warnings = warnings;
     Ok(reply)
@@ -80,14 +80,15 @@ fn apply(call: &Call, kind: &'static Kind, sub: Option<&str>, dry_run: bool) -> 
         return Err(status::invalid_of("meta.k8s.io", "PatchOptions", "", &[cause]));
     }
     let mode = call.field_validation("PatchOptions")?;
-    let mut applied = body::applied(&call.body, kind, mode)?;
+    let mut applied = body::applied(&call.body, mode)?;
     lifecycle::place(&mut applied.object, call.namespace_of(kind))?;
     let force = call.query.flag("force") == Some(true);
     let applier = Applier { manager, force, sub, time: &call.clock.seconds };
     let tx = call.api.store.begin();
     let write = Write::of(call, &tx, dry_run, "");
     let live = tx.get(collection_of(kind), &Key::new(call.namespace_of(kind), call.name()));
-    let (written, code) = match live {
+    let mut warnings = applied.warnings;
+    let (written, code) = match &live {
         Some(old) => {
             let whole = from_stored(kind, old.value());
             let mut new = patch::apply(kind, Some(&whole), &applied.object, applier)?;
@@ -98,17 +99,17 @@ fn apply(call: &Call, kind: &'static Kind, sub: Option<&str>, dry_run: bool) -> 
                 new["metadata"]["resourceVersion"] = whole["metadata"]["resourceVersion"].clone();
             }
             let note = |object: &mut Value, _: &Value| object["metadata"]["managedFields"] = managed;
-            (change_by(&write, kind, sub, &old, new, note)?, 200)
+            (change_by(&write, kind, sub, old, new, note)?, 200)
         }
         None if sub.is_some() => return Err(status::not_found(kind, call.name())),
         None => {
             let new = patch::apply(kind, None, &applied.object, applier)?;
             check_identity(&new, call.name())?;
+            warnings.extend(lifecycle::warnings_of_sent(kind, &new));
             (create_object(&write, kind, call.namespace_of(kind), new)?, 201)
         }
     };
-    let mut warnings = applied.warnings;
-    warnings.extend(warnings_of(kind, sub, &written));
+    warnings.extend(warnings_of(kind, sub, live.as_deref(), &written));
     let mut reply = Reply::written(kind, written).with_code(code);
     reply.warnings = warnings;
     Ok(reply)
