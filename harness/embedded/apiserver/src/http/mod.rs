@@ -8,9 +8,12 @@ mod closing;
 pub(crate) mod encode;
 mod handle;
 pub(crate) mod listener;
+pub(crate) mod partial;
 mod peer;
 pub(crate) mod query;
 pub(crate) mod reply;
+mod rows;
+mod shown;
 pub(crate) mod target;
 
 pub(crate) use authenticate::by_token;

@@ -11,7 +11,7 @@ use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
 
 use super::accept::{Encoding, Form, Shape};
-use super::encode;
+use super::{encode, partial, rows};
 use crate::api::{Written, from_stored, is_stored_form, with_type};
 use crate::store::Record;
 
@@ -168,7 +168,18 @@ fn encoded(content: Content, form: Form) -> Result<(Encoding, Bytes), Status> {
         {
             encode::protobuf_list(kind, &records, &metadata)?
         }
+        (Content::List(kind, records, metadata), Shape::Table)
+            if form.encoding == Encoding::Json && !form.pretty =>
+        {
+            rows::list(kind, records.iter().map(Arc::as_ref), &metadata, form.include)
+        }
         (Content::List(kind, records, metadata), shape) => {
+            if shape == Shape::MetadataList {
+                let items = records.iter().map(Arc::as_ref);
+                if let Some(bytes) = partial::list(kind, items, &metadata, form)? {
+                    return Ok((form.encoding, bytes));
+                }
+            }
             let items: Vec<Value> = records.iter().map(|record| from_stored(kind, record.value())).collect();
             encode::object(&list(kind, items, metadata, Form { shape, ..form }), form)?
         }
@@ -202,7 +213,7 @@ fn list(kind: &'static Kind, items: Vec<Value>, metadata: Value, form: Form) -> 
     match shape {
         Shape::Object | Shape::Metadata => {
             let items: Vec<Value> = match shape {
-                Shape::Metadata => items.iter().map(partial).collect(),
+                Shape::Metadata => items.iter().map(untyped_metadata).collect(),
                 _ => items,
             };
             json!({
@@ -211,7 +222,7 @@ fn list(kind: &'static Kind, items: Vec<Value>, metadata: Value, form: Form) -> 
         }
         Shape::MetadataList => json!({
             "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
-            "items": items.iter().map(partial).collect::<Vec<_>>(),
+            "items": items.iter().map(typed_metadata).collect::<Vec<_>>(),
         }),
         Shape::Table => encode::table(kind, &items, &metadata, form.include),
     }
@@ -226,18 +237,19 @@ pub(crate) fn reshape(kind: Option<&'static Kind>, object: Value, form: Form) ->
             encode::table(kind, std::slice::from_ref(&object), &metadata, form.include)
         }
         (Shape::Metadata | Shape::MetadataList, _) if !is_status => {
-            let mut part = partial(&object);
-            part["kind"] = json!("PartialObjectMetadata");
-            part["apiVersion"] = json!("meta.k8s.io/v1");
-            part
+            typed_metadata(&object)
         }
         (_, Some(kind)) if object["kind"].is_null() => with_type(kind, object),
         _ => object,
     }
 }
 
-fn partial(object: &Value) -> Value {
+fn untyped_metadata(object: &Value) -> Value {
     json!({"metadata": object["metadata"]})
+}
+
+fn typed_metadata(object: &Value) -> Value {
+    json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"]})
 }
 
 /// The answer where the client accepts nothing that the server has.
